@@ -1,0 +1,66 @@
+// The capability contract between lamina and what runs its partitions; the only file that names devices.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interface/graph.h"
+#include "interface/partition.h"
+
+namespace lamina {
+
+// Callbacks of the user's allocator; null functions mean aligned new and delete.
+struct Allocator {
+  void* (*allocate)(size_t size, size_t alignment) = nullptr;
+  void (*deallocate)(void* memory) = nullptr;
+};
+
+struct ExecutionContext {
+  const Allocator* allocator = nullptr;
+  void* stream = nullptr;  // device stream or queue; null on the CPU
+  int threads = 0;         // 0: the OpenMP default
+};
+
+// What an executable says about itself; printed by the driver's --report, LAMINA_VERBOSE and explain.
+struct ExecutableInfo {
+  std::string backend;                    // "cpu", "reference", "cuda", "opencl"
+  std::vector<std::string> kernels;       // symbol names, in order
+  std::vector<std::string> kernel_texts;  // the kernel IR of each, readable
+  int64_t required_bytes = 0;             // bytes of the partition's inputs and outputs, each once
+  int64_t moved_bytes = 0;                // bytes that the kernels read and write in main memory
+  double compile_ms = 0;
+  bool from_cache = false;                // every kernel was found in the code cache
+};
+
+// Immutable; execute may be called from many threads at once.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  // Data pointers in the partition's port order; null is legal for a tensor without elements.
+  virtual void execute(const ExecutionContext& context, std::span<const void* const> inputs,
+                       std::span<void* const> outputs) const = 0;
+  virtual const ExecutableInfo& info() const = 0;
+  // {input index, output index} that may be given the same memory.
+  virtual std::vector<std::pair<size_t, size_t>> inplace_ports() const { return {}; }
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  // "" when the op can run (dtypes included), else why not, one sentence without the op's name.
+  virtual std::string why_unsupported(const Graph& graph, const Op& op) const = 0;
+  // `subgraph` holds just the partition's ops; its inputs and outputs are the partition's ports `inputs` and `outputs` (value
+  // indices in port order), every shape, stride and dtype known. Throws Error.
+  virtual std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,
+                                              std::span<const ValueIndex> outputs) const = 0;
+};
+
+const Backend& reference_backend();
+const Backend& cpu_backend();
+
+}  // namespace lamina

@@ -1,0 +1,86 @@
+// A graph of operations: ops joined by values (logical tensors). Two ports with the same tensor id are connected.
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "interface/logical_tensor.h"
+#include "interface/op.h"
+
+namespace lamina {
+
+enum class EngineKind : int { any = 0, cpu = 1, gpu = 2 };
+enum class FpMathMode : int { strict = 0, bf16 = 1, f16 = 2, any = 3, tf32 = 4 };
+
+// One operand position: op (position in Graph::ops()) and port.
+struct Port {
+  int op = -1;
+  int port = -1;
+  bool operator==(const Port&) const = default;
+};
+
+struct Value {
+  LogicalTensor tensor;
+  Port producer;                // op -1: a graph input
+  std::vector<Port> consumers;  // in op order; an op that reads it twice is listed twice
+};
+
+class Graph {
+ public:
+  // Adds an op after checking it against its schema (defaults filled in, older kinds kept as they are). The tensors of a
+  // port that is left out have id kNoTensor. Tensors of the same id must agree (dtype, known shape, layout, property); the
+  // more precise description wins. An inner tensor whose consumer gives another shape than its producer keeps the producer's
+  // (warning in `warnings()`). Throws Error; the graph is unchanged then.
+  // Returns the op's position.
+  int add_op(uint64_t id, OpKind kind, std::string name, Attributes attributes, std::span<const LogicalTensor> inputs,
+             std::span<const LogicalTensor> outputs);
+
+  // Orders ops topologically (stable), checks for cycles and two producers of one tensor, infers shapes.
+  // Throws Error(invalid_graph). No op can be added afterwards.
+  void finalize();
+  bool is_finalized() const { return finalized_; }
+
+  const std::vector<Op>& ops() const { return ops_; }
+  const std::vector<Value>& values() const { return values_; }
+  const Value& value(ValueIndex index) const { return values_[static_cast<size_t>(index)]; }
+  const LogicalTensor& tensor(ValueIndex index) const { return value(index).tensor; }
+  std::optional<ValueIndex> find_value(uint64_t tensor_id) const;
+
+  // Values read by some op and produced by none, in order of first use.
+  std::vector<ValueIndex> inputs() const;
+  // Values that no op reads, or that an End op marks, in the order of ops.
+  std::vector<ValueIndex> outputs() const;
+
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+  // Input and output tensors of an op by the schema's port name; nullptr when the port is left out.
+  const LogicalTensor* input(const Op& op, std::string_view port) const;
+  const LogicalTensor* output(const Op& op, std::string_view port) const;
+  ValueIndex input_value(const Op& op, std::string_view port) const;   // kNoValue when left out
+  ValueIndex output_value(const Op& op, std::string_view port) const;
+
+  // Overwrites what is known of a value (used by shape inference and by the driver's overrides).
+  void set_tensor(ValueIndex index, LogicalTensor tensor) { values_[static_cast<size_t>(index)].tensor = std::move(tensor); }
+  // Infers every shape and stride that follows from the graph inputs. With `forget_inner`, shapes of produced values are
+  // dropped first. Throws Error(invalid_shape) naming the op.
+  void infer_shapes(bool forget_inner = false);
+
+  EngineKind engine_kind = EngineKind::cpu;
+  FpMathMode fpmath_mode = FpMathMode::strict;
+  bool fpmath_apply_to_int = false;
+
+ private:
+  friend class GraphEditor;  // passes rewrite a graph through it (passes/graph_editor.h)
+  ValueIndex intern(const LogicalTensor& tensor, bool is_output, const std::string& where);
+
+  std::vector<Op> ops_;
+  std::vector<Value> values_;
+  std::unordered_map<uint64_t, ValueIndex> value_by_id_;
+  std::unordered_map<uint64_t, int> op_by_id_;
+  std::vector<std::string> warnings_;
+  bool finalized_ = false;
+};
+
+}  // namespace lamina

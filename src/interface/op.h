@@ -1,0 +1,60 @@
+// An operation of a graph: its kind, attributes and ports. Enumerators come from include/graph/op_kinds.def.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace lamina {
+
+enum class OpKind : int {
+#define LAMINA_OP(kind, value) kind = value,
+#include "graph/op_kinds.def"
+};
+
+std::string_view name_of(OpKind kind);
+std::optional<OpKind> op_kind_from_name(std::string_view name);  // older spellings too (BiasAddBackprop)
+const std::vector<OpKind>& all_op_kinds();                       // in the order of op_kinds.def
+
+// The alternative's index is the attribute's type; see name_of_type.
+using Attribute = std::variant<bool, int64_t, std::vector<int64_t>, float, std::vector<float>, std::string>;
+enum class AttributeType : int { boolean = 0, s64 = 1, s64_list = 2, f32 = 3, f32_list = 4, string = 5 };
+std::string_view name_of(AttributeType type);  // "bool", "s64", "s64[]", "f32", "f32[]", "string"
+std::string to_string(const Attribute& value);
+
+using Attributes = std::map<std::string, Attribute, std::less<>>;
+
+using ValueIndex = int;                     // position in Graph::values()
+inline constexpr ValueIndex kNoValue = -1;  // a port that is left out
+
+struct Op {
+  uint64_t id = 0;
+  OpKind kind = OpKind::Wildcard;
+  std::string name;
+  Attributes attributes;            // defaults filled in once the op is part of a graph
+  std::vector<ValueIndex> inputs;   // in port order
+  std::vector<ValueIndex> outputs;  // in port order
+
+  // The attribute's value. LAMINA_CHECKs that it is present with that type, which the schema check guarantees.
+  template <typename T>
+  const T& attribute(std::string_view attribute_name) const;
+  bool has_attribute(std::string_view attribute_name) const;
+};
+
+// `LayerNorm "ln0"`: how messages name an op.
+std::string describe(const Op& op);
+
+[[noreturn]] void fail_attribute_access(const Op& op, std::string_view attribute_name);
+
+template <typename T>
+const T& Op::attribute(std::string_view attribute_name) const {
+  const auto found = attributes.find(attribute_name);
+  if (found == attributes.end() || !std::holds_alternative<T>(found->second)) fail_attribute_access(*this, attribute_name);
+  return std::get<T>(found->second);
+}
+
+}  // namespace lamina

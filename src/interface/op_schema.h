@@ -1,0 +1,141 @@
+// What a schema is: the one declaration of an operation that serves checking, shape inference, JSON, `lamina ops`, the docs
+// and the generated tests. Schemas are values in interface/ops/*.cpp, one LAMINA_SCHEMA(Kind) each; the registry is generated
+// from op_kinds.def, so a kind without a schema does not link.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "interface/data_type.h"
+#include "interface/graph.h"
+#include "interface/logical_tensor.h"
+#include "interface/op.h"
+
+namespace lamina {
+
+// How fusion sees an op (passes/fuse).
+enum class OpClass {
+  elementwise,      // dst[i] depends on src[i] (and broadcast operands) only
+  inner_reduction,  // normalises or reduces some axes: norms, softmax, reductions
+  layout,           // moves values: reshape, transpose, reorder
+  library,          // a heavy op that a primitive library runs: MatMul, Convolution, pooling, ...
+  marker,           // computes nothing: End
+  opaque,           // Wildcard
+};
+std::string_view name_of(OpClass op_class);
+
+// A named, printable condition on the attributes: {"use_affine is true", predicate}.
+struct Condition {
+  std::string text;
+  std::function<bool(const Attributes&)> holds;
+};
+
+enum class Presence {
+  required,  // always given
+  optional,  // may be left out
+  variadic,  // the last port: one or more times (zero or more for Wildcard)
+};
+
+// A port of the op. Ports whose condition does not hold do not exist for that op: later ports move up.
+struct PortSpec {
+  std::string name;
+  std::string type;  // name of a type variable of the schema, or "any"
+  Presence presence = Presence::required;
+  std::optional<Condition> exists_when = std::nullopt;   // absent: always
+  std::optional<Condition> required_when = std::nullopt;  // optional port that must be given when this holds
+  std::string meaning = {};  // shape and role, one phrase for the docs: "gamma, shape of the normalised axes"
+};
+
+struct AttributeSpec {
+  std::string name;
+  AttributeType type;
+  std::optional<Attribute> default_value = std::nullopt;  // absent: required, or optional without default
+  bool required = false;
+  std::vector<std::string> allowed = {};  // of a string; empty: any
+  // Returns "" when legal, else what is allowed ("a positive finite number"). Axis ranges are checked where the rank is known.
+  std::function<std::string(const Attribute&)> check = nullptr;
+  std::string meaning = {};
+};
+
+struct TypeVariable {
+  std::string name;
+  std::vector<DataType> allowed;
+};
+
+class OpView;
+using ShapeMap = std::vector<std::pair<std::string, Dims>>;  // output port name -> shape
+
+struct OpSchema {
+  OpKind kind;
+  OpClass op_class;
+  std::string formula;  // one line, plain text: "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta"
+  std::string source = {};  // document or paper that defines the mathematics
+  std::vector<PortSpec> inputs;
+  std::vector<PortSpec> outputs;
+  std::vector<AttributeSpec> attributes = {};
+  std::vector<TypeVariable> types = {};
+  // Relation between type variables: returns "" or what is allowed ("bf16 statistics need bf16 src").
+  std::function<std::string(const std::function<DataType(std::string_view)>& type_of)> check_types = nullptr;
+  std::string type_rule_text = {};
+  // Conditions on ports, attributes and (as far as known) shapes. Throws Error through OpView::fail.
+  std::function<void(const OpView&)> check = nullptr;
+  // Output shapes from input shapes and attributes, dims may be kUnknownDim. Called only when every existing, given input
+  // has a known rank. Null: the output shape must be given.
+  std::function<ShapeMap(const OpView&)> infer_shapes = nullptr;
+  std::vector<std::pair<std::string, std::string>> inplace = {};  // {input, output} that may share memory
+
+  const AttributeSpec* find_attribute(std::string_view name) const;
+};
+
+// An op together with its tensors, seen through its schema; what `check` and `infer_shapes` work on.
+class OpView {
+ public:
+  OpView(const Op& op, const OpSchema& schema, std::vector<const LogicalTensor*> inputs,
+         std::vector<const LogicalTensor*> outputs);
+  OpView(const Graph& graph, const Op& op);
+
+  const Op& op() const { return op_; }
+  const OpSchema& schema() const { return schema_; }
+  size_t input_count() const { return inputs_.size(); }
+  size_t output_count() const { return outputs_.size(); }
+  const LogicalTensor* input_at(size_t port) const { return inputs_[port]; }
+  const LogicalTensor* input(std::string_view port) const;   // nullptr when left out or not existing
+  const LogicalTensor* output(std::string_view port) const;
+  const Dims& shape(std::string_view input_port) const;      // requires a known rank
+  template <typename T>
+  const T& attribute(std::string_view name) const { return op_.attribute<T>(name); }
+
+  // Throw Error(invalid_graph_op / invalid_shape) with the sentence `KIND "name": <message>`; the driver puts `FILE: op ID` in front.
+  [[noreturn]] void fail(const std::string& message) const;
+  [[noreturn]] void fail_shape(const std::string& message) const;
+
+ private:
+  const Op& op_;
+  const OpSchema& schema_;
+  std::vector<const LogicalTensor*> inputs_;   // by existing port; nullptr: left out
+  std::vector<const LogicalTensor*> outputs_;
+};
+
+const OpSchema& schema_of(OpKind kind);
+
+// Ports that exist for these attributes, in order: position in the result = port number.
+std::vector<const PortSpec*> existing_inputs(const OpSchema& schema, const Attributes& attributes);
+std::vector<const PortSpec*> existing_outputs(const OpSchema& schema, const Attributes& attributes);
+
+// Fills in defaults, then checks attributes, port counts, dtypes, and the schema's own conditions. Throws Error.
+void fill_defaults(Op& op);
+void check_op(const OpView& view);
+
+// Wraps a negative axis and checks -rank..rank-1; throws through view with "attribute NAME is V, allowed is -r..r-1".
+int normalized_axis(const OpView& view, std::string_view attribute, int rank);
+int wrap_axis(int64_t axis, int rank);  // no check
+
+#define LAMINA_SCHEMA(Kind) ::lamina::OpSchema lamina::schemas::Kind()
+namespace schemas {
+#define LAMINA_OP(kind, value) OpSchema kind();
+#include "graph/op_kinds.def"
+}  // namespace schemas
+
+}  // namespace lamina
