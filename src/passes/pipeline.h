@@ -1,0 +1,29 @@
+// The passes in their order, from a user's graph to partitions. pipeline.cpp is read top to bottom, with the reason for each
+// pass standing where it stands.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "interface/graph.h"
+#include "interface/partition.h"
+#include "passes/fuse.h"
+
+namespace lamina {
+
+// Canonicalises a finalized graph, fuses and partitions it. Partitions are in topological order; each op is in exactly one;
+// ops that the backend refuses are partitions of one op with supported == false and the reason.
+std::vector<Partition> partition_graph(const Graph& graph, PartitionPolicy policy, const Capabilities& capabilities);
+
+// The partition as a graph of its own, with the given port tensors (known shapes) and every inner shape inferred anew.
+// `inputs` and `outputs` follow partition.inputs and partition.outputs; output tensors may have unknown shapes or layout any.
+// Throws Error when shapes do not fit.
+struct Subgraph {
+  Graph graph;
+  std::vector<ValueIndex> inputs, outputs;  // value indices in `graph`, in the partition's port order
+};
+Subgraph extract_subgraph(const Partition& partition, std::span<const LogicalTensor> inputs,
+                          std::span<const LogicalTensor> outputs);
+
+}  // namespace lamina
