@@ -1,0 +1,133 @@
+// A fluent builder of graphs for tests: ids and names are made up, output shapes are inferred by finish().
+//
+//   GraphBuilder g;
+//   const auto x = g.input(f32, {4, 8});
+//   const auto y = g.op(OpKind::Abs, {x});
+//   g.output(y);                             // only needed for a value that some op reads as well: it gets an End
+//   const Graph graph = g.finish();
+#pragma once
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interface/graph.h"
+#include "interface/status.h"
+
+namespace lamina::testing {
+
+class GraphBuilder {
+ public:
+  // A graph input. Empty `strides`: dense; dims may be kUnknownDim (the strides are left open then).
+  uint64_t input(DataType dtype, Dims shape, Dims strides = {}) {
+    LogicalTensor tensor;
+    tensor.dtype = dtype;
+    const bool known = std::find(shape.begin(), shape.end(), kUnknownDim) == shape.end();
+    if (strides.empty() && known) strides = dense_strides(shape);
+    tensor.layout = known ? LayoutType::strided : LayoutType::undef;
+    tensor.shape = std::move(shape);
+    tensor.strides = std::move(strides);
+    return keep(tensor);
+  }
+  uint64_t input_of_unknown_rank(DataType dtype) {
+    LogicalTensor tensor;
+    tensor.dtype = dtype;
+    return keep(tensor);
+  }
+  uint64_t constant(DataType dtype, Dims shape) {
+    const uint64_t id = input(dtype, std::move(shape));
+    tensors_[id].property = PropertyType::constant;
+    return id;
+  }
+  uint64_t scalar(DataType dtype) {  // rank 0, a host scalar
+    const uint64_t id = input(dtype, {});
+    tensors_[id].property = PropertyType::host_scalar;
+    return id;
+  }
+
+  // Names the op that is added next; unnamed ops are called op0, op1, ...
+  GraphBuilder& named(std::string name) {
+    next_name_ = std::move(name);
+    return *this;
+  }
+
+  // An op with one output of the dtype of its first input, or of `dtype`. kNoTensor among `inputs`: a port left out.
+  uint64_t op(OpKind kind, std::vector<uint64_t> inputs, Attributes attributes = {}, DataType dtype = DataType::undef) {
+    if (dtype == DataType::undef && !inputs.empty()) dtype = tensors_[inputs[0]].dtype;
+    return multi(kind, std::move(inputs), std::move(attributes), {dtype}).at(0);
+  }
+  // An op with one output per entry of `output_types`; undef: that port is left out (its id is kNoTensor).
+  std::vector<uint64_t> multi(OpKind kind, std::vector<uint64_t> inputs, Attributes attributes,
+                              const std::vector<DataType>& output_types) {
+    OpSpec spec{kind, take_name(), std::move(attributes), std::move(inputs), {}};
+    for (const DataType dtype : output_types) spec.outputs.push_back(dtype == DataType::undef ? kNoTensor : output_of(dtype));
+    for (const uint64_t id : spec.inputs) read_.insert(id);
+    ops_.push_back(spec);
+    return spec.outputs;
+  }
+  // Replaces what is known of a tensor, by hand.
+  LogicalTensor& tensor(uint64_t id) { return tensors_.at(id); }
+
+  // Marks a value as a graph output: with an End where some op reads it.
+  void output(uint64_t id) { outputs_.insert(id); }
+
+  Graph finish() {
+    Graph graph;
+    for (size_t i = 0; i < ops_.size(); ++i) add(graph, i, ops_[i]);
+    size_t next = ops_.size();
+    for (const uint64_t id : outputs_) {
+      if (read_.contains(id)) add(graph, next++, {OpKind::End, join("end", id), {}, {id}, {}});
+    }
+    graph.finalize();
+    return graph;
+  }
+
+ private:
+  struct OpSpec {
+    OpKind kind;
+    std::string name;
+    Attributes attributes;
+    std::vector<uint64_t> inputs, outputs;
+  };
+
+  uint64_t keep(LogicalTensor tensor) {
+    tensor.id = tensors_.size();
+    tensors_.push_back(std::move(tensor));
+    return tensors_.back().id;
+  }
+  uint64_t output_of(DataType dtype) {
+    LogicalTensor tensor;
+    tensor.dtype = dtype;
+    return keep(tensor);
+  }
+  std::string take_name() {
+    std::string name = next_name_.empty() ? join("op", ops_.size()) : std::move(next_name_);
+    next_name_.clear();
+    return name;
+  }
+  std::vector<LogicalTensor> tensors_of(const std::vector<uint64_t>& ids) const {
+    std::vector<LogicalTensor> tensors;
+    for (const uint64_t id : ids) tensors.push_back(id == kNoTensor ? LogicalTensor{} : tensors_.at(id));
+    return tensors;
+  }
+  void add(Graph& graph, size_t id, const OpSpec& spec) const {
+    graph.add_op(id, spec.kind, spec.name, spec.attributes, tensors_of(spec.inputs), tensors_of(spec.outputs));
+  }
+
+  std::vector<LogicalTensor> tensors_;  // by id
+  std::vector<OpSpec> ops_;
+  std::set<uint64_t> outputs_, read_;
+  std::string next_name_;
+};
+
+// Position of the op with this name; -1 when there is none.
+inline int find_op(const Graph& graph, const std::string& name) {
+  for (size_t i = 0; i < graph.ops().size(); ++i) {
+    if (graph.ops()[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+}  // namespace lamina::testing
