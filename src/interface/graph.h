@@ -73,7 +73,26 @@ class Graph {
 
  private:
   friend class GraphEditor;  // passes rewrite a graph through it (passes/graph_editor.h)
+  // The parts of the graph that a failed add_op puts back.
+  struct Touched {
+    ValueIndex value;
+    LogicalTensor tensor;
+    Port producer;
+    size_t consumer_count;
+  };
+  struct Undo {
+    size_t value_count;
+    size_t warning_count;
+    std::vector<Touched> touched;
+  };
+
   ValueIndex intern(const LogicalTensor& tensor, bool is_output, const std::string& where);
+  void connect(Op& op, int position, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs);
+  Undo remember(std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs) const;
+  void restore(const Undo& undo);
+  bool is_graph_output(const Value& value) const;
+  void take_inferred_shape(const Op& op, const std::string& port, ValueIndex index, const Dims& shape, bool forget_inner);
+  Value& value_of(ValueIndex index) { return values_[static_cast<size_t>(index)]; }
 
   std::vector<Op> ops_;
   std::vector<Value> values_;

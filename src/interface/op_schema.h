@@ -101,6 +101,7 @@ class OpView {
   size_t input_count() const { return inputs_.size(); }
   size_t output_count() const { return outputs_.size(); }
   const LogicalTensor* input_at(size_t port) const { return inputs_[port]; }
+  const LogicalTensor* output_at(size_t port) const { return outputs_[port]; }
   const LogicalTensor* input(std::string_view port) const;   // nullptr when left out or not existing
   const LogicalTensor* output(std::string_view port) const;
   const Dims& shape(std::string_view input_port) const;      // requires a known rank
@@ -123,6 +124,9 @@ const OpSchema& schema_of(OpKind kind);
 // Ports that exist for these attributes, in order: position in the result = port number.
 std::vector<const PortSpec*> existing_inputs(const OpSchema& schema, const Attributes& attributes);
 std::vector<const PortSpec*> existing_outputs(const OpSchema& schema, const Attributes& attributes);
+
+// Port number of `name` for these attributes; SIZE_MAX when the port does not exist for them.
+size_t port_position(const std::vector<PortSpec>& ports, const Attributes& attributes, std::string_view name);
 
 // Fills in defaults, then checks attributes, port counts, dtypes, and the schema's own conditions. Throws Error.
 void fill_defaults(Op& op);

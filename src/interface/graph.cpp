@@ -1,0 +1,421 @@
+#include "interface/graph.h"
+
+#include <algorithm>
+
+#include "interface/op_schema.h"
+#include "interface/status.h"
+
+namespace lamina {
+namespace {
+
+// ---- what two ports say of one tensor
+
+bool agree(int64_t a, int64_t b) { return a == b || a == kUnknownDim || b == kUnknownDim; }
+
+bool agree(const Dims& a, const Dims& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](int64_t x, int64_t y) { return agree(x, y); });
+}
+
+// Both shapes agree: the dims that either knows.
+Dims joined(const Dims& a, const Dims& b) {
+  Dims dims = a;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] == kUnknownDim) dims[i] = b[i];
+  return dims;
+}
+
+[[noreturn]] void fail_disagreement(const std::string& where, uint64_t id, const std::string& what, const std::string& given,
+                                    const std::string& known) {
+  throw Error(Status::invalid_graph,
+              join(where, ": tensor ", id, " has ", what, ' ', given, ", allowed is ", known, " as another port gives it"));
+}
+
+// What a port adds to the knowledge of a tensor. `preferred` wins where shapes or strides disagree and `lenient` allows it.
+struct Merge {
+  const std::string& where;
+  bool lenient;
+  std::string warning = {};
+
+  LogicalTensor operator()(const LogicalTensor& preferred, const LogicalTensor& other) {
+    LogicalTensor merged = preferred;
+    merge_type(merged, other);
+    merge_property(merged, other);
+    if (merge_shape(merged, other)) merge_layout(merged, other);
+    return merged;
+  }
+
+ private:
+  void merge_type(LogicalTensor& merged, const LogicalTensor& other) const {
+    if (merged.dtype == DataType::undef) merged.dtype = other.dtype;
+    if (other.dtype != DataType::undef && other.dtype != merged.dtype)
+      fail_disagreement(where, other.id, "type", std::string(name_of(other.dtype)), std::string(name_of(merged.dtype)));
+  }
+
+  void merge_property(LogicalTensor& merged, const LogicalTensor& other) const {
+    if (merged.property == PropertyType::undef) merged.property = other.property;
+    if (other.property != PropertyType::undef && other.property != merged.property)
+      fail_disagreement(where, other.id, "property", name_of(other.property), name_of(merged.property));
+  }
+
+  bool merge_shape(LogicalTensor& merged, const LogicalTensor& other) {
+    if (!other.shape) return true;
+    if (!merged.shape) {
+      merged.shape = other.shape;
+      return true;
+    }
+    if (agree(*merged.shape, *other.shape)) {
+      merged.shape = joined(*merged.shape, *other.shape);
+      return true;
+    }
+    return disagree(merged, other, "shape", describe(*other.shape), describe(*merged.shape));
+  }
+
+  void merge_layout(LogicalTensor& merged, const LogicalTensor& other) {
+    const bool vague = merged.layout == LayoutType::undef || merged.layout == LayoutType::any;
+    const bool other_vague = other.layout == LayoutType::undef || other.layout == LayoutType::any;
+    if (vague) {
+      if (!other_vague || merged.layout == LayoutType::undef) merged.layout = other.layout;
+      if (!other_vague) merged.strides = other.strides;
+      return;
+    }
+    if (other_vague) return;
+    if (merged.layout != other.layout) {
+      disagree(merged, other, "layout", name_of(other.layout), name_of(merged.layout));
+    } else if (merged.strides.empty()) {
+      merged.strides = other.strides;
+    } else if (!other.strides.empty() && !agree(merged.strides, other.strides)) {
+      disagree(merged, other, "strides", describe(other.strides), describe(merged.strides));
+    } else if (!other.strides.empty()) {
+      merged.strides = joined(merged.strides, other.strides);
+    }
+  }
+
+  bool disagree(const LogicalTensor& merged, const LogicalTensor& other, const std::string& what, const std::string& given,
+                const std::string& known) {
+    if (!lenient) fail_disagreement(where, other.id, what, given, known);
+    warning = join(where, ": tensor ", merged.id, " has ", what, ' ', given, " where it is read and ", known,
+                   " where it is made; the producer's is taken");
+    return false;
+  }
+};
+
+void check_dims(const LogicalTensor& tensor, const std::string& where) {
+  if (tensor.rank() > kMaxRank)
+    throw Error(Status::invalid_shape, join(where, " has rank ", tensor.rank(), ", allowed is 0..", kMaxRank));
+  for (int64_t dim : *tensor.shape)
+    if (dim < 0 && dim != kUnknownDim)
+      throw Error(Status::invalid_shape, join(where, " has shape ", describe(*tensor.shape), ", allowed is no negative extent"));
+  if (tensor.has_full_shape()) checked_product(*tensor.shape, where);
+}
+
+void check_strides(const LogicalTensor& tensor, const std::string& where) {
+  for (int64_t stride : tensor.strides)
+    if (stride < 0 && stride != kUnknownDim)
+      throw Error(Status::invalid_shape,
+                  join(where, " has strides ", describe(tensor.strides), ", allowed is no negative stride"));
+  if (!tensor.strides.empty() && tensor.shape && tensor.strides.size() != tensor.shape->size())
+    throw Error(Status::invalid_shape, join(where, " has ", tensor.strides.size(), " strides, allowed is ",
+                                            tensor.shape->size(), ", one per extent"));
+  if (tensor.has_full_shape() && tensor.has_strides()) tensor.span();
+}
+
+// Refuses what no tensor may be, and drops strides that say nothing (the dumps' way of writing unknown ones).
+LogicalTensor checked_tensor(LogicalTensor tensor, const std::string& where) {
+  const bool unknown_strides = std::find(tensor.strides.begin(), tensor.strides.end(), kUnknownDim) != tensor.strides.end();
+  if (tensor.layout != LayoutType::strided || unknown_strides) tensor.strides.clear();
+  if (tensor.shape) check_dims(tensor, where);
+  check_strides(tensor, where);
+  return tensor;
+}
+
+// ---- order
+
+// Iterative depth-first walk over the producers of ops; keeps the given order where it is topological already.
+class TopologicalOrder {
+ public:
+  TopologicalOrder(const std::vector<Op>& ops, const std::vector<Value>& values)
+      : ops_(ops), values_(values), state_(ops.size(), State::untouched), next_input_(ops.size(), 0) {}
+
+  std::vector<int> run() {
+    order_.reserve(ops_.size());
+    for (size_t op = 0; op < ops_.size(); ++op) visit(static_cast<int>(op));
+    return std::move(order_);
+  }
+
+ private:
+  enum class State { untouched, open, done };
+
+  void visit(int root) {
+    if (state(root) == State::done) return;
+    push(root);
+    while (!stack_.empty()) {
+      const int op = stack_.back();
+      const int producer = next_open_producer(op);
+      if (producer >= 0) {
+        if (state(producer) == State::open) fail_cycle(producer);
+        push(producer);
+        continue;
+      }
+      state(op) = State::done;
+      order_.push_back(op);
+      stack_.pop_back();
+    }
+  }
+
+  int next_open_producer(int op) {
+    const std::vector<ValueIndex>& inputs = ops_[static_cast<size_t>(op)].inputs;
+    size_t& next = next_input_[static_cast<size_t>(op)];
+    while (next < inputs.size()) {
+      const ValueIndex value = inputs[next++];
+      if (value == kNoValue) continue;
+      const int producer = values_[static_cast<size_t>(value)].producer.op;
+      if (producer >= 0 && state(producer) != State::done) return producer;
+    }
+    return -1;
+  }
+
+  [[noreturn]] void fail_cycle(int start) const {
+    std::string path;
+    auto at = std::find(stack_.begin(), stack_.end(), start);
+    for (; at != stack_.end(); ++at) path = describe(ops_[static_cast<size_t>(*at)]) + " -> " + path;
+    throw Error(Status::invalid_graph, join("the graph has a cycle: ", path, describe(ops_[static_cast<size_t>(stack_.back())])));
+  }
+
+  State& state(int op) { return state_[static_cast<size_t>(op)]; }
+  void push(int op) {
+    state(op) = State::open;
+    stack_.push_back(op);
+  }
+
+  const std::vector<Op>& ops_;
+  const std::vector<Value>& values_;
+  std::vector<State> state_;
+  std::vector<size_t> next_input_;
+  std::vector<int> stack_;
+  std::vector<int> order_;
+};
+
+// ---- inference
+
+// The tensor with the shape that its producer gives it. A strided tensor without strides is dense.
+LogicalTensor with_shape(const LogicalTensor& tensor, const Dims& shape) {
+  LogicalTensor result = tensor;
+  if (result.shape != shape) {
+    if (!result.shape || !agree(*result.shape, shape)) result.strides.clear();
+    result.shape = shape;
+  }
+  if (result.layout == LayoutType::strided && !result.has_strides() && result.has_full_shape())
+    result.strides = dense_strides(shape);
+  return result;
+}
+
+bool all_ranks_known(const OpView& view) {
+  for (size_t i = 0; i < view.input_count(); ++i)
+    if (view.input_at(i) != nullptr && !view.input_at(i)->shape) return false;
+  return true;
+}
+
+}  // namespace
+
+ValueIndex Graph::intern(const LogicalTensor& tensor, bool is_output, const std::string& where) {
+  const auto [found, is_new] = value_by_id_.try_emplace(tensor.id, static_cast<ValueIndex>(values_.size()));
+  if (is_new) {
+    values_.push_back({tensor, {}, {}});
+    return found->second;
+  }
+  Value& value = values_[static_cast<size_t>(found->second)];
+  Merge merge{where, is_output || value.producer.op >= 0};
+  value.tensor = is_output ? merge(tensor, value.tensor) : merge(value.tensor, tensor);
+  if (!merge.warning.empty()) warnings_.push_back(merge.warning);
+  return found->second;
+}
+
+int Graph::add_op(uint64_t id, OpKind kind, std::string name, Attributes attributes, std::span<const LogicalTensor> inputs,
+                  std::span<const LogicalTensor> outputs) {
+  Op op{id, kind, std::move(name), std::move(attributes), {}, {}};
+  if (op.name.empty()) op.name = join(name_of(kind), '_', id);
+  const std::string where = describe(op);
+  if (finalized_) throw Error(Status::invalid_graph, join(where, ": the graph is finalized, no op can be added"));
+  if (op_by_id_.contains(id))
+    throw Error(Status::invalid_graph,
+                join(where, ": op id ", id, " is taken by ", describe(ops_[static_cast<size_t>(op_by_id_.at(id))])));
+  fill_defaults(op);
+  const int position = static_cast<int>(ops_.size());
+  const auto undo = remember(inputs, outputs);
+  try {
+    connect(op, position, inputs, outputs);
+    check_op(OpView(*this, op));
+  } catch (...) {
+    restore(undo);
+    throw;
+  }
+  ops_.push_back(std::move(op));
+  op_by_id_.emplace(id, position);
+  return position;
+}
+
+Graph::Undo Graph::remember(std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs) const {
+  Undo undo{values_.size(), warnings_.size(), {}};
+  for (const auto& side : {inputs, outputs})
+    for (const LogicalTensor& tensor : side)
+      if (const auto found = find_value(tensor.id)) {
+        const Value& known = value(*found);
+        undo.touched.push_back({*found, known.tensor, known.producer, known.consumers.size()});
+      }
+  return undo;
+}
+
+void Graph::restore(const Undo& undo) {
+  for (size_t i = undo.value_count; i < values_.size(); ++i) value_by_id_.erase(values_[i].tensor.id);
+  values_.resize(undo.value_count);
+  warnings_.resize(undo.warning_count);
+  for (const Touched& before : undo.touched) {
+    Value& touched = value_of(before.value);
+    touched.tensor = before.tensor;
+    touched.producer = before.producer;
+    touched.consumers.resize(before.consumer_count);
+  }
+}
+
+void Graph::connect(Op& op, int position, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].is_empty_port()) {
+      op.inputs.push_back(kNoValue);
+      continue;
+    }
+    const std::string where = join(describe(op), ": input ", i);
+    op.inputs.push_back(intern(checked_tensor(inputs[i], where), false, where));
+    value_of(op.inputs.back()).consumers.push_back({position, static_cast<int>(i)});
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].is_empty_port()) {
+      op.outputs.push_back(kNoValue);
+      continue;
+    }
+    const std::string where = join(describe(op), ": output ", i);
+    op.outputs.push_back(intern(checked_tensor(outputs[i], where), true, where));
+    Value& value = value_of(op.outputs.back());
+    if (value.producer.op >= 0) {
+      const bool same_op = value.producer.op == position;
+      const std::string other = same_op ? "another port of it" : describe(ops_[static_cast<size_t>(value.producer.op)]);
+      throw Error(Status::invalid_graph, join(where, ": tensor ", outputs[i].id, " is already produced by ", other));
+    }
+    value.producer = {position, static_cast<int>(i)};
+  }
+}
+
+void Graph::finalize() {
+  if (finalized_) return;
+  const std::vector<int> order = TopologicalOrder(ops_, values_).run();
+  std::vector<int> position(order.size());
+  std::vector<Op> sorted;
+  sorted.reserve(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    position[static_cast<size_t>(order[i])] = static_cast<int>(i);
+    sorted.push_back(std::move(ops_[static_cast<size_t>(order[i])]));
+  }
+  ops_ = std::move(sorted);
+  for (auto& [id, op] : op_by_id_) op = position[static_cast<size_t>(op)];
+  for (Value& value : values_) {
+    if (value.producer.op >= 0) value.producer.op = position[static_cast<size_t>(value.producer.op)];
+    for (Port& consumer : value.consumers) consumer.op = position[static_cast<size_t>(consumer.op)];
+    std::sort(value.consumers.begin(), value.consumers.end(),
+              [](const Port& a, const Port& b) { return std::pair(a.op, a.port) < std::pair(b.op, b.port); });
+  }
+  infer_shapes();
+  finalized_ = true;
+}
+
+std::optional<ValueIndex> Graph::find_value(uint64_t tensor_id) const {
+  const auto found = value_by_id_.find(tensor_id);
+  return found == value_by_id_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<ValueIndex> Graph::inputs() const {
+  std::vector<ValueIndex> found;
+  std::vector<bool> seen(values_.size(), false);
+  for (const Op& op : ops_)
+    for (ValueIndex index : op.inputs) {
+      if (index == kNoValue || value(index).producer.op >= 0 || seen[static_cast<size_t>(index)]) continue;
+      seen[static_cast<size_t>(index)] = true;
+      found.push_back(index);
+    }
+  return found;
+}
+
+std::vector<ValueIndex> Graph::outputs() const {
+  std::vector<ValueIndex> found;
+  std::vector<bool> seen(values_.size(), false);
+  const auto take = [&](ValueIndex index) {
+    if (seen[static_cast<size_t>(index)]) return;
+    seen[static_cast<size_t>(index)] = true;
+    found.push_back(index);
+  };
+  for (const Op& op : ops_) {
+    if (op.kind == OpKind::End && op.inputs.front() != kNoValue) take(op.inputs.front());
+    for (ValueIndex index : op.outputs)
+      if (index != kNoValue && value(index).consumers.empty()) take(index);
+  }
+  return found;
+}
+
+const LogicalTensor* Graph::input(const Op& op, std::string_view port) const {
+  const ValueIndex index = input_value(op, port);
+  return index == kNoValue ? nullptr : &tensor(index);
+}
+
+const LogicalTensor* Graph::output(const Op& op, std::string_view port) const {
+  const ValueIndex index = output_value(op, port);
+  return index == kNoValue ? nullptr : &tensor(index);
+}
+
+ValueIndex Graph::input_value(const Op& op, std::string_view port) const {
+  const size_t position = port_position(schema_of(op.kind).inputs, op.attributes, port);
+  return position < op.inputs.size() ? op.inputs[position] : kNoValue;
+}
+
+ValueIndex Graph::output_value(const Op& op, std::string_view port) const {
+  const size_t position = port_position(schema_of(op.kind).outputs, op.attributes, port);
+  return position < op.outputs.size() ? op.outputs[position] : kNoValue;
+}
+
+bool Graph::is_graph_output(const Value& value) const {
+  if (value.consumers.empty()) return true;
+  return std::any_of(value.consumers.begin(), value.consumers.end(),
+                     [&](const Port& port) { return ops_[static_cast<size_t>(port.op)].kind == OpKind::End; });
+}
+
+void Graph::take_inferred_shape(const Op& op, const std::string& port, ValueIndex index, const Dims& shape, bool forget_inner) {
+  Value& value = value_of(index);
+  const std::string where = join(describe(op), ": output ", port);
+  LogicalTensor described = value.tensor;
+  described.shape = shape;
+  check_dims(described, where);
+  const bool known = value.tensor.shape.has_value() && !forget_inner;
+  if (!known || agree(*value.tensor.shape, shape)) {
+    value.tensor = with_shape(value.tensor, known ? joined(shape, *value.tensor.shape) : shape);
+    return;
+  }
+  if (is_graph_output(value))
+    throw Error(Status::invalid_shape,
+                join(where, " is given shape ", describe(*value.tensor.shape), ", allowed is ", describe(shape)));
+  warnings_.push_back(join(where, " is given shape ", describe(*value.tensor.shape), "; its op makes ", describe(shape),
+                           ", which is taken"));
+  value.tensor = with_shape(value.tensor, shape);
+}
+
+void Graph::infer_shapes(bool forget_inner) {
+  for (const Op& op : ops_) {
+    const OpView view(*this, op);
+    if (!all_ranks_known(view)) continue;
+    if (view.schema().check) view.schema().check(view);
+    if (!view.schema().infer_shapes) continue;
+    for (const auto& [port, shape] : view.schema().infer_shapes(view)) {
+      const size_t position = port_position(view.schema().outputs, op.attributes, port);
+      if (position >= op.outputs.size() || op.outputs[position] == kNoValue) continue;
+      take_inferred_shape(op, port, op.outputs[position], shape, forget_inner);
+    }
+  }
+}
+
+}  // namespace lamina

@@ -1,0 +1,85 @@
+#include "interface/op.h"
+
+#include <array>
+#include <charconv>
+
+#include "interface/status.h"
+
+namespace lamina {
+namespace {
+
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(int64_t value) { return std::to_string(value); }
+std::string text_of(const std::string& value) { return '"' + value + '"'; }
+
+// The shortest text that reads back as the same value.
+std::string text_of(float value) {
+  std::array<char, 32> text{};
+  const auto result = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), result.ptr};
+}
+
+template <typename T>
+std::string text_of(const std::vector<T>& values) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i) text += (i > 0 ? ", " : "") + text_of(values[i]);
+  return text + "]";
+}
+
+}  // namespace
+
+std::string_view name_of(OpKind kind) {
+  switch (kind) {
+#define LAMINA_OP(kind, value) \
+  case OpKind::kind: return #kind;
+#include "graph/op_kinds.def"
+  }
+  throw Error(Status::invalid_graph_op, join("op kind ", static_cast<int>(kind), " is not known"));
+}
+
+const std::vector<OpKind>& all_op_kinds() {
+  static const std::vector<OpKind> kinds{
+#define LAMINA_OP(kind, value) OpKind::kind,
+#include "graph/op_kinds.def"
+  };
+  return kinds;
+}
+
+std::optional<OpKind> op_kind_from_name(std::string_view name) {
+  static const std::map<std::string_view, OpKind> kinds = [] {
+    std::map<std::string_view, OpKind> by_name{{"BiasAddBackprop", OpKind::BiasAddBackward}};
+    for (OpKind kind : all_op_kinds()) by_name.emplace(name_of(kind), kind);
+    return by_name;
+  }();
+  const auto found = kinds.find(name);
+  return found == kinds.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string_view name_of(AttributeType type) {
+  switch (type) {
+    case AttributeType::boolean: return "bool";
+    case AttributeType::s64: return "s64";
+    case AttributeType::s64_list: return "s64[]";
+    case AttributeType::f32: return "f32";
+    case AttributeType::f32_list: return "f32[]";
+    case AttributeType::string: return "string";
+  }
+  return "unknown";
+}
+
+std::string to_string(const Attribute& value) {
+  return std::visit([](const auto& alternative) { return text_of(alternative); }, value);
+}
+
+bool Op::has_attribute(std::string_view attribute_name) const { return attributes.find(attribute_name) != attributes.end(); }
+
+std::string describe(const Op& op) { return join(name_of(op.kind), " \"", op.name, '"'); }
+
+void fail_attribute_access(const Op& op, std::string_view attribute_name) {
+  const auto found = op.attributes.find(attribute_name);
+  const std::string state = found == op.attributes.end() ? "is absent" : "has another type: " + to_string(found->second);
+  LAMINA_CHECK(false, join(describe(op), ": attribute ", attribute_name, " ", state));
+  throw Error(Status::runtime_error, "unreachable");
+}
+
+}  // namespace lamina

@@ -1,0 +1,47 @@
+// Pieces that many schemas share: attributes, ports and conditions, each declared once.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interface/op_schema.h"
+#include "interface/shape_rules.h"
+#include "interface/status.h"
+#include "interface/type_rules.h"
+
+namespace lamina::parts {
+
+// ---- values that an attribute may take: "" when legal, else what is allowed
+std::string positive_finite(const Attribute& value);
+std::string finite(const Attribute& value);
+std::string not_nan(const Attribute& value);
+std::string at_least_one(const Attribute& value);  // an s64, or every entry of an s64[]
+std::string not_negative(const Attribute& value);  // every entry of an s64[]
+
+// ---- attributes
+AttributeSpec epsilon(bool required = false);  // default 1e-5 unless required
+AttributeSpec begin_norm_axis();
+AttributeSpec flag(std::string name, bool default_value, std::string meaning);
+AttributeSpec required_flag(std::string name, std::string meaning);
+AttributeSpec choice(std::string name, std::string default_value, std::vector<std::string> allowed, std::string meaning);
+AttributeSpec axis(std::optional<int64_t> default_value);  // required when there is no default
+AttributeSpec data_format();
+AttributeSpec auto_broadcast();
+AttributeSpec use_dst();
+AttributeSpec required_number(std::string name, std::string meaning);
+AttributeSpec required_list(std::string name, std::string (*check)(const Attribute&), std::string meaning);
+AttributeSpec default_list(std::string name, int64_t entry, std::string (*check)(const Attribute&), std::string meaning);
+
+// ---- conditions
+Condition flag_is(std::string name, bool value);
+Condition both(Condition a, Condition b);
+Condition text_is(std::string name, std::string value);
+
+// ---- ports
+PortSpec port(std::string name, std::string type, std::string meaning = {});
+PortSpec optional_port(std::string name, std::string type, std::string meaning = {});
+PortSpec port_when(std::string name, std::string type, Condition condition, std::string meaning = {});
+PortSpec optional_when(std::string name, std::string type, Condition condition, std::string meaning = {});
+
+}  // namespace lamina::parts

@@ -1,0 +1,54 @@
+#include "interface/type_rules.h"
+
+#include <utility>
+
+#include "interface/status.h"
+
+namespace lamina {
+
+std::vector<DataType> floats_of_opset() { return {DataType::f32, DataType::bf16, DataType::f16}; }
+
+std::vector<DataType> floats_and_f64() { return {DataType::f32, DataType::bf16, DataType::f16, DataType::f64}; }
+
+std::vector<DataType> all_types() {
+  return {DataType::f32, DataType::bf16,    DataType::f16,     DataType::f64, DataType::s32, DataType::s8, DataType::u8,
+          DataType::s64, DataType::boolean, DataType::f8_e5m2, DataType::f8_e4m3, DataType::s4, DataType::u4};
+}
+
+TypeRule f64_stays_alone(std::vector<std::string> variables) {
+  return [variables = std::move(variables)](const TypeOf& type_of) -> std::string {
+    bool has_f64 = false;
+    bool has_other = false;
+    for (const std::string& variable : variables) {
+      const DataType type = type_of(variable);
+      has_f64 = has_f64 || type == DataType::f64;
+      has_other = has_other || (type != DataType::f64 && type != DataType::undef);
+    }
+    return has_f64 && has_other ? "f64 with f64 only" : "";
+  };
+}
+
+TypeRule only_with_same(DataType type, std::string variable, std::string source) {
+  return [=](const TypeOf& type_of) -> std::string {
+    if (type_of(variable) != type || type_of(source) == type) return "";
+    return join(name_of(type), " for gamma, beta and statistics only with ", name_of(type), " data");
+  };
+}
+
+TypeRule equal_or_f32(std::string variable, std::string source, bool either) {
+  return [=](const TypeOf& type_of) -> std::string {
+    if (type_of(variable) == type_of(source) || type_of(variable) == DataType::f32) return "";
+    if (either && type_of(source) == DataType::f32) return "";
+    return either ? "equal types, or f32 on one side" : "the type of the input, or f32";
+  };
+}
+
+TypeRule all_of(std::vector<TypeRule> rules) {
+  return [rules = std::move(rules)](const TypeOf& type_of) -> std::string {
+    for (const TypeRule& rule : rules)
+      if (std::string allowed = rule(type_of); !allowed.empty()) return allowed;
+    return "";
+  };
+}
+
+}  // namespace lamina
