@@ -1,0 +1,167 @@
+#include "kernels/builder.h"
+
+#include <algorithm>
+
+#include "interface/status.h"
+
+namespace lamina::kernel {
+
+Type compute_type(DataType dtype) {
+  switch (dtype) {
+    case DataType::f64: return Type::f64;
+    case DataType::s32: return Type::s32;
+    case DataType::s64: return Type::s64;
+    case DataType::boolean: return Type::boolean;
+    default: return Type::f32;
+  }
+}
+
+Type Value::type() const { return builder->node(*this).type; }
+
+Builder::Builder(std::string name, Dims extents, int outer_rank) {
+  kernel_.name = std::move(name);
+  kernel_.extents = std::move(extents);
+  kernel_.outer_rank = outer_rank;
+}
+
+int Builder::add_arg(Arg arg) {
+  kernel_.args.push_back(std::move(arg));
+  return static_cast<int>(kernel_.args.size()) - 1;
+}
+
+// Level and phase follow from the operands: a reduction's result is a row value, known one pass later (moments: two).
+Value Builder::append(Node node) {
+  bool per_element = node.per_element;
+  int phase = 0;
+  for (int k = 0; k < operand_count(node); ++k) {
+    const Node& used = kernel_.nodes[static_cast<size_t>(node.operands[static_cast<size_t>(k)])];
+    per_element |= used.per_element;
+    phase = std::max(phase, used.phase);
+  }
+  const bool reduces = node.kind == NodeKind::reduce || node.kind == NodeKind::moments;
+  node.per_element = per_element && !reduces;
+  node.phase = phase + (node.kind == NodeKind::reduce ? 1 : node.kind == NodeKind::moments ? 2 : 0);
+  kernel_.nodes.push_back(std::move(node));
+  return {this, static_cast<NodeIndex>(kernel_.nodes.size()) - 1};
+}
+
+Value Builder::load(int arg) {
+  const Arg& source = kernel_.args[static_cast<size_t>(arg)];
+  bool varies = false;
+  for (size_t d = static_cast<size_t>(kernel_.outer_rank); d < source.strides.size(); ++d) varies |= source.strides[d] != 0;
+  return append({.kind = NodeKind::load, .type = compute_type(source.dtype), .arg = arg, .coefficients = {}, .per_element = varies});
+}
+
+Value Builder::constant(double value, Type type) {
+  return append({.kind = NodeKind::constant, .type = type, .value = value, .coefficients = {}});
+}
+
+Value Builder::index(Dims coefficients) {
+  bool varies = false;
+  for (size_t d = static_cast<size_t>(kernel_.outer_rank); d < coefficients.size(); ++d) varies |= coefficients[d] != 0;
+  return append({.kind = NodeKind::index, .type = Type::s64, .coefficients = std::move(coefficients), .per_element = varies});
+}
+
+Value Builder::map(MapOp op, Value a, Value b, Value c, double value) {
+  Type type = op == MapOp::select ? b.type() : a.type();
+  if (op >= MapOp::equal && op <= MapOp::logical_not) type = Type::boolean;
+  if (op == MapOp::philox_uniform) type = Type::f32;
+  return append({.kind = NodeKind::map, .type = type, .op = op, .operands = {a.node, b.node, c.node}, .value = value, .coefficients = {}});
+}
+
+Value Builder::cast(Value a, Type type) {
+  if (a.type() == type) return a;
+  return append({.kind = NodeKind::map, .type = type, .op = MapOp::cast, .operands = {a.node, -1, -1}, .coefficients = {}});
+}
+
+Value Builder::round_to(Value a, DataType dtype) {
+  return append(
+      {.kind = NodeKind::map, .type = a.type(), .op = MapOp::round_to, .operands = {a.node, -1, -1}, .dtype = dtype, .coefficients = {}});
+}
+
+Value Builder::select(Value condition, Value then, Value otherwise) { return map(MapOp::select, condition, then, otherwise); }
+
+Value Builder::reduce(Reduction reduction, Value a) {
+  return append({.kind = NodeKind::reduce, .type = a.type(), .reduction = reduction, .operands = {a.node, -1, -1}, .coefficients = {}});
+}
+
+Builder::Moments Builder::moments(Value a) {
+  const Type type = a.type();
+  const Value both = append({.kind = NodeKind::moments, .type = type, .operands = {a.node, -1, -1}, .coefficients = {}});
+  const Value mean = append({.kind = NodeKind::mean, .type = type, .operands = {both.node, -1, -1}, .coefficients = {}});
+  const Value variance = append({.kind = NodeKind::variance, .type = type, .operands = {both.node, -1, -1}, .coefficients = {}});
+  return {both, mean, variance};
+}
+
+Value Builder::center(Value a, const Moments& moments) {
+  return append({.kind = NodeKind::center, .type = a.type(), .operands = {a.node, moments.moments.node, -1}, .coefficients = {}});
+}
+
+void Builder::store(Value a, int arg) {
+  append({.kind = NodeKind::store, .type = a.type(), .operands = {a.node, -1, -1}, .arg = arg, .coefficients = {}});
+}
+
+void Builder::column_sum(Value a, int arg) {
+  kernel_.args[static_cast<size_t>(arg)].column = true;
+  append({.kind = NodeKind::column_sum, .type = a.type(), .operands = {a.node, -1, -1}, .arg = arg, .coefficients = {}});
+}
+
+Kernel Builder::finish() {
+  // Mark what a store or column sum needs, walking from the end; then renumber.
+  std::vector<bool> used(kernel_.nodes.size(), false);
+  for (size_t i = kernel_.nodes.size(); i-- > 0;) {
+    const Node& node = kernel_.nodes[i];
+    if (node.kind == NodeKind::store || node.kind == NodeKind::column_sum) used[i] = true;
+    for (int k = 0; used[i] && k < operand_count(node); ++k) used[static_cast<size_t>(node.operands[static_cast<size_t>(k)])] = true;
+  }
+  std::vector<NodeIndex> renumbered(kernel_.nodes.size(), -1);
+  std::vector<Node> kept;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (!used[i]) continue;
+    Node node = kernel_.nodes[i];
+    for (NodeIndex& operand : node.operands) operand = operand < 0 ? -1 : renumbered[static_cast<size_t>(operand)];
+    renumbered[i] = static_cast<NodeIndex>(kept.size());
+    kept.push_back(std::move(node));
+  }
+  kernel_.nodes = std::move(kept);
+  verify(kernel_);
+  return std::move(kernel_);
+}
+
+namespace {
+
+Value constant_like(Value other, double value) { return other.builder->constant(value, other.type()); }
+Value binary(MapOp op, Value a, Value b) { return a.builder->map(op, a, b); }
+
+}  // namespace
+
+Value operator+(Value a, Value b) { return binary(MapOp::add, a, b); }
+Value operator-(Value a, Value b) { return binary(MapOp::subtract, a, b); }
+Value operator*(Value a, Value b) { return binary(MapOp::multiply, a, b); }
+Value operator/(Value a, Value b) { return binary(MapOp::divide, a, b); }
+Value operator-(Value a) { return a.builder->map(MapOp::negate, a); }
+Value operator+(Value a, double b) { return a + constant_like(a, b); }
+Value operator-(Value a, double b) { return a - constant_like(a, b); }
+Value operator*(Value a, double b) { return a * constant_like(a, b); }
+Value operator/(Value a, double b) { return a / constant_like(a, b); }
+Value operator+(double a, Value b) { return constant_like(b, a) + b; }
+Value operator-(double a, Value b) { return constant_like(b, a) - b; }
+Value operator*(double a, Value b) { return constant_like(b, a) * b; }
+Value operator/(double a, Value b) { return constant_like(b, a) / b; }
+Value exp(Value a) { return a.builder->map(MapOp::exp, a); }
+Value sqrt(Value a) { return a.builder->map(MapOp::square_root, a); }
+Value abs(Value a) { return a.builder->map(MapOp::absolute, a); }
+Value max(Value a, Value b) { return binary(MapOp::maximum, a, b); }
+Value max(Value a, double b) { return max(a, constant_like(a, b)); }
+Value min(Value a, Value b) { return binary(MapOp::minimum, a, b); }
+Value min(Value a, double b) { return min(a, constant_like(a, b)); }
+Value fma(Value a, Value b, Value c) { return a.builder->map(MapOp::fma, a, b, c); }
+Value greater(Value a, double b) { return binary(MapOp::greater, a, constant_like(a, b)); }
+Value greater_equal(Value a, double b) { return binary(MapOp::greater_equal, a, constant_like(a, b)); }
+Value less(Value a, double b) { return binary(MapOp::less, a, constant_like(a, b)); }
+Value less_equal(Value a, double b) { return binary(MapOp::less_equal, a, constant_like(a, b)); }
+Value select(Value condition, Value then, double otherwise) {
+  return then.builder->select(condition, then, constant_like(then, otherwise));
+}
+
+}  // namespace lamina::kernel

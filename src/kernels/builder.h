@@ -1,0 +1,85 @@
+// Builds a kernel's body: owns types, levels and phases, so that a kernel file holds the mathematics alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/kernel_ir.h"
+
+namespace lamina::kernel {
+
+class Builder;
+
+// A node in the making; arithmetic on it appends nodes. Mixed f32 and f64 operands are an error, constants take the other's type.
+struct Value {
+  Builder* builder = nullptr;
+  NodeIndex node = -1;
+  explicit operator bool() const { return node >= 0; }
+  Type type() const;
+};
+
+class Builder {
+ public:
+  Builder(std::string name, Dims extents, int outer_rank);
+
+  int add_arg(Arg arg);
+  Value load(int arg);               // converted to the arg's compute type
+  Value constant(double value, Type type);
+  Value index(Dims coefficients);
+  Value map(MapOp op, Value a, Value b = {}, Value c = {}, double value = 0);
+  Value cast(Value a, Type type);
+  Value round_to(Value a, DataType dtype);
+  Value select(Value condition, Value then, Value otherwise);
+  Value reduce(Reduction reduction, Value a);
+
+  struct Moments {
+    Value moments;
+    Value mean, variance;
+  };
+  Moments moments(Value a);
+  Value center(Value a, const Moments& moments);
+
+  void store(Value a, int arg);
+  void column_sum(Value a, int arg);
+
+  int64_t row_size() const { return kernel_.row_size(); }
+  const Node& node(Value value) const { return kernel_.nodes[static_cast<size_t>(value.node)]; }
+  Kernel finish();  // drops unused nodes, verifies
+
+ private:
+  friend struct Value;
+  Value append(Node node);
+  Kernel kernel_;
+};
+
+// What a tensor of `dtype` is computed in: f64 for f64, s32 for s32, s64, boolean; f32 for everything else.
+Type compute_type(DataType dtype);
+
+Value operator+(Value a, Value b);
+Value operator-(Value a, Value b);
+Value operator*(Value a, Value b);
+Value operator/(Value a, Value b);
+Value operator-(Value a);
+Value operator+(Value a, double b);
+Value operator-(Value a, double b);
+Value operator*(Value a, double b);
+Value operator/(Value a, double b);
+Value operator+(double a, Value b);
+Value operator-(double a, Value b);
+Value operator*(double a, Value b);
+Value operator/(double a, Value b);
+Value exp(Value a);
+Value sqrt(Value a);
+Value abs(Value a);
+Value max(Value a, Value b);
+Value max(Value a, double b);
+Value min(Value a, Value b);
+Value min(Value a, double b);
+Value fma(Value a, Value b, Value c);
+Value greater(Value a, double b);
+Value greater_equal(Value a, double b);
+Value less(Value a, double b);
+Value less_equal(Value a, double b);
+Value select(Value condition, Value then, double otherwise);
+
+}  // namespace lamina::kernel

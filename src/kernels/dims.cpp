@@ -1,0 +1,111 @@
+#include "kernels/dims.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+namespace lamina::kernel {
+
+namespace {
+
+// Applies f to each list that has one entry per dim: extents, strides of args, coefficients of index nodes.
+template <typename F>
+void for_each_dim_list(Kernel& kernel, F f) {
+  f(kernel.extents);
+  for (Arg& arg : kernel.args) f(arg.strides);
+  for (Node& node : kernel.nodes) {
+    if (node.kind == NodeKind::index) f(node.coefficients);
+  }
+}
+
+// Keeps the dims listed in `order`, in that order.
+void permute(Kernel& kernel, const std::vector<size_t>& order) {
+  for_each_dim_list(kernel, [&](Dims& list) {
+    Dims permuted;
+    for (const size_t d : order) permuted.push_back(list[d]);
+    list = std::move(permuted);
+  });
+}
+
+// The arg whose layout decides the order of dims: the first output that varies most, else the input that does.
+const Arg& leading_arg(const Kernel& kernel) {
+  const auto varying = [&](const Arg& arg) {
+    return std::count_if(arg.strides.begin(), arg.strides.end(), [](int64_t s) { return s != 0; }) * 2 + (arg.output ? 1 : 0);
+  };
+  return *std::max_element(kernel.args.begin(), kernel.args.end(),
+                           [&](const Arg& a, const Arg& b) { return varying(a) < varying(b); });
+}
+
+void drop_unit_dims_and_order(Kernel& kernel) {
+  std::vector<size_t> outer, inner;
+  for (size_t d = 0; d < kernel.extents.size(); ++d) {
+    if (kernel.extents[d] == 1) continue;
+    (d < static_cast<size_t>(kernel.outer_rank) ? outer : inner).push_back(d);
+  }
+  if (!kernel.args.empty()) {
+    const Dims strides = leading_arg(kernel).strides;
+    const auto by_stride = [&](size_t a, size_t b) { return strides[a] > strides[b]; };
+    std::stable_sort(outer.begin(), outer.end(), by_stride);
+    std::stable_sort(inner.begin(), inner.end(), by_stride);
+  }
+  std::vector<size_t> order = outer;
+  order.insert(order.end(), inner.begin(), inner.end());
+  kernel.outer_rank = static_cast<int>(outer.size());
+  permute(kernel, order);
+}
+
+// Dims d and d + 1 are one loop when every list steps over d as over the whole of d + 1.
+bool can_merge(Kernel& kernel, size_t d) {
+  bool mergeable = true;
+  const int64_t extent = kernel.extents[d + 1];
+  for_each_dim_list(kernel, [&](const Dims& list) {
+    if (&list != &kernel.extents) mergeable = mergeable && list[d] == list[d + 1] * extent;
+  });
+  return mergeable;
+}
+
+void merge_dims(Kernel& kernel, size_t first, size_t last) {
+  for (size_t d = last; d-- > first + 1;) {
+    if (!can_merge(kernel, d - 1)) continue;
+    kernel.extents[d] *= kernel.extents[d - 1];
+    for_each_dim_list(kernel, [&](Dims& list) { list.erase(list.begin() + static_cast<int64_t>(d) - 1); });
+    if (d - 1 < static_cast<size_t>(kernel.outer_rank)) --kernel.outer_rank;
+  }
+}
+
+void append_unit_dim(Kernel& kernel) {
+  for_each_dim_list(kernel, [&](Dims& list) { list.push_back(&list == &kernel.extents ? 1 : 0); });
+}
+
+// Whether a value varies inside a row follows from the inner strides of what it is made of.
+void recompute_levels(Kernel& kernel) {
+  const auto varies_inside = [&](const Dims& list) {
+    return std::any_of(list.begin() + kernel.outer_rank, list.end(), [](int64_t s) { return s != 0; });
+  };
+  for (Node& node : kernel.nodes) {
+    if (node.kind == NodeKind::load) node.per_element = varies_inside(kernel.args[static_cast<size_t>(node.arg)].strides);
+    else if (node.kind == NodeKind::index) node.per_element = varies_inside(node.coefficients);
+    else if (node.kind == NodeKind::reduce || node.kind == NodeKind::moments || node.kind == NodeKind::constant) node.per_element = false;
+    else {
+      node.per_element = false;
+      for (int k = 0; k < operand_count(node); ++k) {
+        node.per_element |= kernel.nodes[static_cast<size_t>(node.operands[static_cast<size_t>(k)])].per_element;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void simplify_dims(Kernel& kernel) {
+  const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
+  if (!reduces) kernel.outer_rank = 0;
+  drop_unit_dims_and_order(kernel);
+  merge_dims(kernel, static_cast<size_t>(kernel.outer_rank), kernel.extents.size());
+  merge_dims(kernel, 0, static_cast<size_t>(kernel.outer_rank));
+  if (!reduces && !kernel.extents.empty()) kernel.outer_rank = static_cast<int>(kernel.extents.size()) - 1;
+  if (kernel.extents.size() == static_cast<size_t>(kernel.outer_rank)) append_unit_dim(kernel);
+  recompute_levels(kernel);
+}
+
+}  // namespace lamina::kernel

@@ -1,0 +1,12 @@
+// Rewrites of a kernel's loop nest that leave its values alone.
+#pragma once
+
+#include "kernels/kernel_ir.h"
+
+namespace lamina::kernel {
+
+// Drops dims of extent 1, orders the dims of each group (outer, inner) as they lie in memory, merges neighbours that every
+// arg walks as one. A kernel without reductions ends with one inner dim, the innermost; every kernel has at least one.
+void simplify_dims(Kernel& kernel);
+
+}  // namespace lamina::kernel

@@ -1,0 +1,92 @@
+// Unary elementwise ops, written so that nothing cancels: GELU through the normal distribution function or the logistic
+// function, never 1 + erf or 1 + tanh; Mish as a ratio of polynomials in e^x; SoftPlus around max(x, 0).
+#include <cmath>
+#include <numbers>
+
+#include "kernels/op_lowering.h"
+
+namespace lamina::kernel {
+
+namespace {
+
+Value unary(MapOp op, Value x) { return x.builder->map(op, x); }
+
+// The argument of the tanh form of GELU, times two: tanh(u) turns into sigmoid(2u).
+Value gelu_tanh_argument(Value x) {
+  const double twice_root = 2 * std::sqrt(2 / std::numbers::pi);
+  return x * (x * x * (0.044715 * twice_root) + twice_root);
+}
+
+void gelu(OpLowering& op) {
+  const Value x = op.in(0);
+  const bool tanh_form = op.attribute<std::string>("mode") == "gelu_tanh";
+  op.out(0, x * (tanh_form ? unary(MapOp::sigmoid, gelu_tanh_argument(x)) : unary(MapOp::normal_cdf, x)));
+}
+
+// tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2); past x = 20 the ratio is 1 and e would overflow.
+void mish(OpLowering& op) {
+  const Value x = op.in(0);
+  const Value e = exp(min(x, 20.0));
+  const Value n = e * (e + 2.0);
+  op.out(0, x * (n / (n + 2.0)));
+}
+
+void soft_plus(OpLowering& op) {
+  const double beta = op.f32_attribute("beta");
+  const Value x = op.in(0) * beta;
+  op.out(0, (max(x, 0.0) + unary(MapOp::log1p, exp(-abs(x)))) / beta);
+}
+
+void prelu(OpLowering& op) {
+  const Value x = op.in(0);
+  op.out(0, op.k.select(greater_equal(x, 0), x, x * op.in(1)));
+}
+
+}  // namespace
+
+std::vector<Lowering> elementwise_lowerings() {
+  using O = OpLowering;
+  return {
+      {OpKind::Abs, [](O& op) { op.out(0, abs(op.in(0))); }},
+      {OpKind::Clamp, [](O& op) { op.out(0, min(max(op.in(0), op.f32_attribute("min")), op.f32_attribute("max"))); }},
+      {OpKind::Elu,
+       [](O& op) {
+         const Value x = op.in(0);
+         op.out(0, op.k.select(greater(x, 0), x, unary(MapOp::expm1, x) * op.f32_attribute("alpha")));
+       }},
+      {OpKind::Exp, [](O& op) { op.out(0, exp(op.in(0))); }},
+      {OpKind::GELU, gelu},
+      {OpKind::HardSigmoid,
+       [](O& op) {
+         op.out(0, min(max(op.in(0) * op.f32_attribute("alpha") + op.f32_attribute("beta"), 0.0), 1.0));
+       }},
+      {OpKind::HardSwish,
+       [](O& op) {
+         const Value x = op.in(0);
+         op.out(0, x * min(max(x + 3.0, 0.0), 6.0) / 6.0);
+       }},
+      {OpKind::LeakyReLU,
+       [](O& op) {
+         const Value x = op.in(0);
+         op.out(0, op.k.select(greater_equal(x, 0), x, x * op.f32_attribute("alpha")));
+       }},
+      {OpKind::Log, [](O& op) { op.out(0, unary(MapOp::log, op.in(0))); }},
+      {OpKind::Mish, mish},
+      {OpKind::Pow, [](O& op) { op.out(0, op.k.map(MapOp::power, op.in(0), {}, {}, op.f32_attribute("beta"))); }},
+      {OpKind::PReLU, prelu},
+      {OpKind::Reciprocal, [](O& op) { op.out(0, 1.0 / op.in(0)); }},
+      {OpKind::ReLU, [](O& op) { op.out(0, max(op.in(0), 0.0)); }},
+      {OpKind::Round, [](O& op) { op.out(0, unary(MapOp::round_half_even, op.in(0))); }},
+      {OpKind::Sigmoid, [](O& op) { op.out(0, unary(MapOp::sigmoid, op.in(0))); }},
+      {OpKind::SoftPlus, soft_plus},
+      {OpKind::Sqrt, [](O& op) { op.out(0, sqrt(op.in(0))); }},
+      {OpKind::Square,
+       [](O& op) {
+         const Value x = op.in(0);
+         op.out(0, x * x);
+       }},
+      {OpKind::Tanh, [](O& op) { op.out(0, unary(MapOp::tanh, op.in(0))); }},
+  };
+}
+
+}  // namespace lamina::kernel

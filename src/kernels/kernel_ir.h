@@ -1,0 +1,100 @@
+// The kernel IR: one fused loop nest over [outer dims] x [inner dims] and an SSA body.
+//
+// Inner dims are the axes that some node of the body reduces; a kernel without reductions has one inner dim, the contiguous
+// one. A *row* is one point of the outer dims. Every node is either a value per row or a value per element of a row, and has a
+// phase: the number of passes over the row that must be complete before it can be computed. A kernel knows nothing of threads,
+// vectors or devices: a backend's schedule does.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "interface/data_type.h"
+#include "interface/logical_tensor.h"
+
+namespace lamina::kernel {
+
+// What arithmetic runs in. 16-bit and 8-bit floats are converted on load and store only.
+enum class Type { f32, f64, s32, s64, boolean };
+
+enum class NodeKind {
+  load,       // element of arg `arg`
+  constant,   // `value`
+  index,      // sum over dims of coefficients[d] * i_d, type s64
+  map,        // `op` of the operands
+  reduce,     // `reduction` of operand 0 over the inner dims: a value per row
+  moments,    // mean and biased variance of operand 0 over the inner dims; read through the three nodes below
+  mean,       // operand 0: moments
+  variance,   // operand 0: moments
+  center,     // operand 0 minus the mean of operand 1 (moments), with the mean's rounding error taken out
+  store,      // operand 0 to arg `arg`
+  column_sum  // sum of operand 0 over all rows, to arg `arg`: a value per inner position
+};
+
+enum class MapOp {
+  add, subtract, multiply, divide, maximum, minimum,   // maximum and minimum propagate NaN
+  negate, absolute, square_root, exp, expm1, log, log1p, tanh, erf, normal_cdf, sigmoid, round_half_even,
+  power,          // operand 0 to the power `value`
+  fma,            // operand 0 * operand 1 + operand 2, rounded once
+  equal, less, less_equal, greater, greater_equal,      // boolean
+  logical_and, logical_not,
+  select,         // operand 0 ? operand 1 : operand 2
+  cast,           // to `type`, rounding half to even, saturating
+  round_to,       // operand 0 as it would read back after being stored as `dtype`
+  philox_uniform  // u in [0, 1) of Philox4x32-10: operands index (s64), seed (s64), offset (s64)
+};
+
+enum class Reduction { sum, maximum, minimum, product };
+
+using NodeIndex = int;
+
+struct Node {
+  NodeKind kind;
+  Type type = Type::f32;
+  MapOp op = MapOp::add;
+  Reduction reduction = Reduction::sum;
+  std::array<NodeIndex, 3> operands = {-1, -1, -1};
+  double value = 0;                        // constant, power
+  DataType dtype = DataType::undef;        // round_to
+  int arg = -1;                            // load, store, column_sum
+  Dims coefficients;                       // index: one per dim
+  bool per_element = false;                // else a value per row
+  int phase = 0;
+};
+
+struct Arg {
+  std::string name;  // of the tensor: "t42", or of a table: "scales7"
+  DataType dtype = DataType::f32;
+  bool output = false;
+  bool column = false;              // written by column_sum: strides of outer dims are 0
+  Dims strides;                     // in elements, per dim; 0 where the tensor does not vary
+  std::vector<float> table;         // data of a constant that the kernel itself carries; else empty
+};
+
+struct Kernel {
+  std::string name;            // readable: add_layer_norm_gelu_f32
+  Dims extents;                // outer dims, then inner dims
+  int outer_rank = 0;          // how many dims are outer; extents.size() - outer_rank >= 1 are inner
+  std::vector<Arg> args;
+  std::vector<Node> nodes;     // operands before users
+  bool has_row_reduction() const;
+  bool has_column_sum() const;
+  int phase_count() const;     // passes over a row
+  int64_t row_count() const;   // product of the outer extents
+  int64_t row_size() const;    // product of the inner extents
+};
+
+int operand_count(const Node& node);
+const char* name_of(MapOp op);
+const char* name_of(Type type);
+
+// One line a node: `%3 = multiply %1, %2 : f32 row phase 1`. `with_outer` false leaves out what a compiled kernel takes at run
+// time (outer extents and strides), so that the text is the structure that code caches key on.
+std::string print(const Kernel& kernel, bool with_outer = true);
+
+// Checks operands, types, phases, levels and args. Throws Error(runtime_error) with the text of the kernel: a bug in lowering.
+void verify(const Kernel& kernel);
+
+}  // namespace lamina::kernel

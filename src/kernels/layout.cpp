@@ -1,0 +1,17 @@
+// Ops that only move values: the movement is in the strides. GenIndex gives each element its position along an axis.
+#include "kernels/op_lowering.h"
+
+namespace lamina::kernel {
+
+std::vector<Lowering> layout_lowerings() {
+  using O = OpLowering;
+  const auto copy = [](O& op) { op.out(0, op.in_as_is(0)); };
+  return {{OpKind::Reorder, copy},
+          {OpKind::StaticReshape, copy},
+          {OpKind::StaticTranspose, copy},
+          {OpKind::GenIndex,
+           [](O& op) { op.out(0, op.k.cast(op.index_along(static_cast<int>(op.attribute<int64_t>("axis"))), Type::s32)); }},
+          {OpKind::End, [](O&) {}}};
+}
+
+}  // namespace lamina::kernel

@@ -1,0 +1,46 @@
+// Forward normalisation. One row per outer index; the inner dims are the normalised axes.
+//   LayerNorm, GroupNorm:  dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta
+//   RMSNorm:               dst = gamma * src / sqrt(mean of src^2 + epsilon)
+#include "kernels/op_lowering.h"
+
+namespace lamina::kernel {
+
+namespace {
+
+Value scale_and_shift(OpLowering& op, Value normalized) {
+  const bool scaled = op.has("gamma");
+  const bool shifted = op.has("beta");
+  if (scaled && shifted) return fma(normalized, op.in("gamma"), op.in("beta"));
+  if (scaled) return normalized * op.in("gamma");
+  return shifted ? normalized + op.in("beta") : normalized;
+}
+
+void layer_norm(OpLowering& op) {
+  const Value src = op.in("src");
+  const double epsilon = op.f32_attribute("epsilon");
+  if (op.has("mean")) {  // use_stats: given, not computed
+    const Value rstd = 1.0 / sqrt(op.in("variance") + epsilon);
+    op.out("dst", scale_and_shift(op, (src - op.in("mean")) * rstd));
+    return;
+  }
+  const auto moments = op.k.moments(src);
+  const Value rstd = 1.0 / sqrt(moments.variance + epsilon);
+  op.out("dst", scale_and_shift(op, op.k.center(src, moments) * rstd));
+  if (op.wants("mean")) op.out("mean", moments.mean);
+  if (op.wants("variance")) op.out("variance", moments.variance);
+}
+
+void rms_norm(OpLowering& op) {
+  const Value src = op.in("src");
+  const Value mean_square = op.k.reduce(Reduction::sum, src * src) / op.row_size();
+  const Value rstd = 1.0 / sqrt(mean_square + op.f32_attribute("epsilon"));
+  op.out("dst", scale_and_shift(op, src * rstd));
+}
+
+}  // namespace
+
+std::vector<Lowering> norm_lowerings() {
+  return {{OpKind::LayerNorm, layer_norm}, {OpKind::GroupNorm, layer_norm}, {OpKind::RMSNorm, rms_norm}};
+}
+
+}  // namespace lamina::kernel

@@ -1,0 +1,54 @@
+// LayerNormBackward. With r = 1 / sqrt(variance + epsilon), c = src - mean, g = diff_dst * gamma, sums over the row of N:
+//   diff_src   = r * (g - sum(g) / N - c * r^2 * sum(g * c) / N)
+//   diff_gamma = sum over rows of diff_dst * c * r
+//   diff_beta  = sum over rows of diff_dst
+// The centred src is multiplied, never src itself: sum(g * src) - mean * sum(g) would cancel.
+#include "kernels/op_lowering.h"
+
+namespace lamina::kernel {
+
+namespace {
+
+struct RowStatistics {
+  Value centered;  // src - mean, or (src - mean) * rstd where src is given normalised
+  Value rstd;
+  bool normalized = false;
+};
+
+RowStatistics row_statistics(OpLowering& op) {
+  const Value src = op.in("src");
+  const double epsilon = op.f32_attribute("epsilon");
+  if (!op.has("variance")) {  // use_stats false: recomputed from src
+    const auto moments = op.k.moments(src);
+    return {op.k.center(src, moments), 1.0 / sqrt(moments.variance + epsilon)};
+  }
+  const std::string& kind = op.attribute<std::string>("stats_kind");
+  const Value given = op.in("variance");
+  const Value rstd = kind == "rstd" ? given : kind == "std" ? 1.0 / given : 1.0 / sqrt(given + epsilon);
+  if (op.attribute<std::string>("src_kind") == "normalized") return {src, rstd, true};
+  return {src - op.in("mean"), rstd};
+}
+
+Value diff_src(OpLowering& op, const RowStatistics& row, Value diff_dst) {
+  const Value g = op.has("gamma") ? diff_dst * op.in("gamma") : diff_dst;
+  const Value mean_g = op.k.reduce(Reduction::sum, g) / op.row_size();
+  const Value mean_gc = op.k.reduce(Reduction::sum, g * row.centered) / op.row_size();
+  const Value slope = row.normalized ? mean_gc : mean_gc * row.rstd * row.rstd;
+  return fma(-row.centered, slope, g - mean_g) * row.rstd;
+}
+
+void layer_norm_backward(OpLowering& op) {
+  const RowStatistics row = row_statistics(op);
+  const Value diff_dst = op.in("diff_dst");
+  if (op.wants("diff_src")) op.out("diff_src", diff_src(op, row, diff_dst));
+  if (op.wants("diff_gamma")) {
+    op.out_column("diff_gamma", diff_dst * (row.normalized ? row.centered : row.centered * row.rstd));
+  }
+  if (op.wants("diff_beta")) op.out_column("diff_beta", diff_dst);
+}
+
+}  // namespace
+
+std::vector<Lowering> norm_backward_lowerings() { return {{OpKind::LayerNormBackward, layer_norm_backward}}; }
+
+}  // namespace lamina::kernel

@@ -1,0 +1,88 @@
+// What a kernel file sees of the op it lowers: its ports as kernel values, its attributes, and the dims of the loop nest.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "interface/graph.h"
+#include "kernels/builder.h"
+#include "passes/fuse.h"
+
+namespace lamina::kernel {
+
+class OpLowering {
+ public:
+  // How values enter and leave: `read` gives the value of an input port (made by an earlier op or loaded), `write` takes the
+  // value of an output port, `is_needed` says whether anybody wants that output.
+  struct Wiring {
+    std::function<Value(int port)> read;
+    std::function<void(int port, Value)> write;
+    std::function<void(int port, Value)> write_column;
+    std::function<bool(int port)> is_needed;
+    std::function<DimMap(int port)> input_map;
+    std::function<Dims(const DimMap&, const Dims& strides)> iteration_strides;
+    Type float_type = Type::f32;
+  };
+  OpLowering(const Graph& graph, const Op& op, Builder& builder, Wiring wiring)
+      : k(builder), graph_(graph), op_(op), wiring_(std::move(wiring)) {}
+
+  Builder& k;
+
+  // An input as f32 (f64 in an f64 group), or as it is.
+  Value in(int port) { return k.cast(wiring_.read(port), wiring_.float_type); }
+  Value in_as_is(int port) { return wiring_.read(port); }
+  bool has(std::string_view input_port) const { return port_of_input(input_port) >= 0; }
+  Value in(std::string_view input_port) { return in(port_of_input(input_port)); }
+
+  // Sets an output; the value is cast to what the output's dtype computes in.
+  void out(int port, Value value);
+  void out(std::string_view output_port, Value value);
+  void out_column(std::string_view output_port, Value value);
+  bool wants(std::string_view output_port) const;
+
+  // A table (one entry per index of the run along `axis` of input 0), loaded where the op stands.
+  Value table(const std::string& name, const std::vector<float>& entries, int axis);
+  // Position along one axis of input 0, or in the whole row-major tensor, type s64.
+  Value index_along(int axis);
+  Value linear_index();
+
+  template <typename T>
+  const T& attribute(std::string_view name) const { return op_.attribute<T>(name); }
+  bool has_attribute(std::string_view name) const { return op_.has_attribute(name); }
+  double f32_attribute(std::string_view name) const { return static_cast<double>(op_.attribute<float>(name)); }
+  const LogicalTensor& input_tensor(int port) const { return graph_.tensor(op_.inputs[static_cast<size_t>(port)]); }
+  const LogicalTensor& output_tensor(int port) const { return graph_.tensor(op_.outputs[static_cast<size_t>(port)]); }
+  Type float_type() const { return wiring_.float_type; }
+  double row_size() const { return static_cast<double>(k.row_size()); }
+  const Op& op() const { return op_; }
+
+ private:
+  int port_of_input(std::string_view name) const;   // -1 when left out
+  int port_of_output(std::string_view name) const;
+
+  const Graph& graph_;
+  const Op& op_;
+  Wiring wiring_;
+};
+
+// One entry of a family's table: the mathematics of one op kind.
+struct Lowering {
+  OpKind kind;
+  void (*lower)(OpLowering& op);
+};
+
+// The families, one file each.
+std::vector<Lowering> elementwise_lowerings();
+std::vector<Lowering> elementwise_backward_lowerings();
+std::vector<Lowering> binary_lowerings();
+std::vector<Lowering> norm_lowerings();
+std::vector<Lowering> norm_backward_lowerings();
+std::vector<Lowering> softmax_lowerings();
+std::vector<Lowering> reduce_lowerings();
+std::vector<Lowering> quantize_lowerings();
+std::vector<Lowering> layout_lowerings();
+std::vector<Lowering> dropout_lowerings();
+
+}  // namespace lamina::kernel

@@ -1,0 +1,80 @@
+// The readable text form of kernels.
+#include <sstream>
+
+#include "kernels/kernel_ir.h"
+
+namespace lamina::kernel {
+
+namespace {
+
+const char* name_of(Reduction reduction) {
+  static constexpr const char* names[] = {"sum", "maximum", "minimum", "product"};
+  return names[static_cast<size_t>(reduction)];
+}
+
+std::string verb(const Node& node) {
+  switch (node.kind) {
+    case NodeKind::load: return "load";
+    case NodeKind::constant: return "constant";
+    case NodeKind::index: return "index";
+    case NodeKind::map: return name_of(node.op);
+    case NodeKind::reduce: return std::string("reduce_") + name_of(node.reduction);
+    case NodeKind::moments: return "moments";
+    case NodeKind::mean: return "mean";
+    case NodeKind::variance: return "variance";
+    case NodeKind::center: return "center";
+    case NodeKind::store: return "store";
+    case NodeKind::column_sum: return "column_sum";
+  }
+  return "?";
+}
+
+void print_node(std::ostream& out, const Kernel& kernel, size_t i) {
+  const Node& node = kernel.nodes[i];
+  const bool writes = node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
+  out << "  ";
+  if (!writes) out << "%" << i << " = ";
+  out << verb(node);
+  const char* separator = " ";
+  for (int k = 0; k < operand_count(node); ++k) {
+    out << separator << "%" << node.operands[static_cast<size_t>(k)];
+    separator = ", ";
+  }
+  if (node.arg >= 0) out << separator << kernel.args[static_cast<size_t>(node.arg)].name;
+  if (node.kind == NodeKind::constant || (node.kind == NodeKind::map && node.op == MapOp::power)) out << separator << node.value;
+  if (node.kind == NodeKind::index) out << separator << describe(node.coefficients);
+  if (node.dtype != DataType::undef) out << separator << lamina::name_of(node.dtype);
+  if (!writes) out << " : " << name_of(node.type) << (node.per_element ? "" : " row");
+  out << " phase " << node.phase << "\n";
+}
+
+}  // namespace
+
+std::string print(const Kernel& kernel, bool with_outer) {
+  std::ostringstream out;
+  out.precision(17);
+  const auto outer = static_cast<size_t>(kernel.outer_rank);
+  const auto print_dims = [&](const Dims& dims) {
+    out << "[";
+    for (size_t d = 0; d < dims.size(); ++d) {
+      out << (d == 0 ? "" : d == outer ? " | " : ", ");
+      if (d < outer && !with_outer) out << "*";
+      else out << dims[d];
+    }
+    out << "]";
+  };
+  out << "kernel " << kernel.name << " over ";
+  print_dims(kernel.extents);
+  out << "\n";
+  for (const Arg& arg : kernel.args) {
+    out << "  " << (arg.column ? "column" : arg.output ? "out" : "in") << " " << arg.name << " : " << lamina::name_of(arg.dtype)
+        << " strides ";
+    print_dims(arg.strides);
+    if (!arg.table.empty()) out << " table of " << arg.table.size();
+    out << "\n";
+  }
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) print_node(out, kernel, i);
+  return out.str();
+}
+
+}  // namespace lamina::kernel

@@ -1,0 +1,52 @@
+// SoftMax, LogSoftmax and their gradients along one axis, shifted by the row's maximum.
+#include <limits>
+
+#include "kernels/op_lowering.h"
+
+namespace lamina::kernel {
+
+namespace {
+
+// mode inf_as_zero: a row that is all -inf gives zeros, where plain arithmetic gives NaN.
+void softmax(OpLowering& op) {
+  const Value x = op.in(0);
+  const bool inf_as_zero = op.attribute<std::string>("mode") == "inf_as_zero";
+  const double lowest = -std::numeric_limits<double>::infinity();
+  const Value maximum = op.k.reduce(Reduction::maximum, x);
+  // `!(maximum <= lowest)` rather than `maximum > lowest`: NaN must stay NaN.
+  const auto unless_all_inf = [&](Value value, double otherwise) {
+    return inf_as_zero ? op.k.select(less_equal(maximum, lowest), op.k.constant(otherwise, value.type()), value) : value;
+  };
+  const Value e = exp(x - unless_all_inf(maximum, 0));
+  const Value total = op.k.reduce(Reduction::sum, e);
+  op.out(0, e / unless_all_inf(total, 1));
+  if (op.wants("stats")) op.out("stats", maximum + op.k.map(MapOp::log, total));
+}
+
+void log_softmax(OpLowering& op) {
+  const Value x = op.in(0);
+  const Value shifted = x - op.k.reduce(Reduction::maximum, x);
+  op.out(0, shifted - op.k.map(MapOp::log, op.k.reduce(Reduction::sum, exp(shifted))));
+}
+
+void softmax_backward(OpLowering& op) {
+  const Value diff_dst = op.in(0);
+  const Value dst = op.in(1);
+  op.out(0, dst * (diff_dst - op.k.reduce(Reduction::sum, diff_dst * dst)));
+}
+
+void log_softmax_backward(OpLowering& op) {
+  const Value diff_dst = op.in(0);
+  op.out(0, diff_dst - exp(op.in(1)) * op.k.reduce(Reduction::sum, diff_dst));
+}
+
+}  // namespace
+
+std::vector<Lowering> softmax_lowerings() {
+  return {{OpKind::SoftMax, softmax},
+          {OpKind::LogSoftmax, log_softmax},
+          {OpKind::SoftMaxBackward, softmax_backward},
+          {OpKind::LogSoftmaxBackward, log_softmax_backward}};
+}
+
+}  // namespace lamina::kernel
