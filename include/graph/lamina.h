@@ -1,0 +1,338 @@
+/* lamina, C interface: a graph of deep-learning operations is described, partitioned, compiled and executed.
+ *
+ * The way through it: lamina_graph_graph_create, lamina_graph_op_create and _add_input/_add_output/_set_attr_*,
+ * lamina_graph_add_op, lamina_graph_graph_finalize, lamina_graph_graph_filter, lamina_graph_graph_get_partitions,
+ * lamina_graph_partition_compile, lamina_graph_compiled_partition_execute.
+ *
+ * Names, enumerators and meaning follow oneDNN's graph interface (prefix `lamina_` instead of `dnnl_`), see
+ * docs/architecture.md. Every call returns a lamina_status_t, unless said otherwise; when it is not lamina_success,
+ * lamina_last_error() holds one sentence and no output argument was written. A null pointer where an object or a result is
+ * expected is refused with lamina_invalid_arguments. Objects are released with their _destroy function, which accepts null.
+ *
+ * Threads: an object may be used by one thread at a time, except that partitions, compiled partitions, engines and tensors may
+ * be read, compiled and executed by many at once. */
+#ifndef LAMINA_H
+#define LAMINA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LAMINA_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- status ---- */
+
+typedef enum {
+  lamina_success = 0,
+  lamina_out_of_memory = 1,
+  lamina_invalid_arguments = 2,
+  lamina_unimplemented = 3,
+  lamina_last_impl_reached = 4,
+  lamina_runtime_error = 5,
+  lamina_not_required = 6,
+  lamina_invalid_graph = 7,
+  lamina_invalid_graph_op = 8,
+  lamina_invalid_shape = 9,
+  lamina_invalid_data_type = 10
+} lamina_status_t;
+
+/* The sentence of the last call of this thread that failed, "" when none did. Valid until this thread's next failing call. */
+LAMINA_API const char* lamina_last_error(void);
+
+typedef struct {
+  int major;
+  int minor;
+  int patch;
+} lamina_version_t;
+
+/* The version of the library that is loaded. Never null. */
+LAMINA_API const lamina_version_t* lamina_version(void);
+
+/* ---- engine, stream, allocator ---- */
+
+typedef enum { lamina_any_engine = 0, lamina_cpu = 1, lamina_gpu = 2 } lamina_engine_kind_t;
+
+typedef enum {
+  lamina_fpmath_mode_strict = 0,
+  lamina_fpmath_mode_bf16 = 1,
+  lamina_fpmath_mode_f16 = 2,
+  lamina_fpmath_mode_any = 3,
+  lamina_fpmath_mode_tf32 = 4
+} lamina_fpmath_mode_t;
+
+typedef struct lamina_engine* lamina_engine_t;
+typedef const struct lamina_engine* const_lamina_engine_t;
+typedef struct lamina_stream* lamina_stream_t;
+typedef const struct lamina_stream* const_lamina_stream_t;
+typedef struct lamina_graph_allocator* lamina_graph_allocator_t;
+typedef const struct lamina_graph_allocator* const_lamina_graph_allocator_t;
+
+/* Allocation callbacks; `alignment` is a power of two. They are called from any thread. */
+typedef void* (*lamina_graph_host_allocate_f)(size_t size, size_t alignment);
+typedef void (*lamina_graph_host_deallocate_f)(void* memory);
+
+/* How many engines of a kind there are: 1 for cpu. Returns the number itself. */
+LAMINA_API size_t lamina_engine_get_count(lamina_engine_kind_t kind);
+/* Errors: index >= count; lamina_unimplemented for a kind that this build has no backend for. */
+LAMINA_API lamina_status_t lamina_engine_create(lamina_engine_t* engine, lamina_engine_kind_t kind, size_t index);
+LAMINA_API lamina_status_t lamina_engine_get_kind(const_lamina_engine_t engine, lamina_engine_kind_t* kind);
+LAMINA_API lamina_status_t lamina_engine_destroy(lamina_engine_t engine);
+
+/* Both functions or none of them must be given; none means aligned new and delete. */
+LAMINA_API lamina_status_t lamina_graph_allocator_create(lamina_graph_allocator_t* allocator,
+                                                         lamina_graph_host_allocate_f host_malloc,
+                                                         lamina_graph_host_deallocate_f host_free);
+LAMINA_API lamina_status_t lamina_graph_allocator_destroy(lamina_graph_allocator_t allocator);
+/* The engine keeps a copy of the callbacks: the allocator object may be destroyed before it. */
+LAMINA_API lamina_status_t lamina_graph_make_engine_with_allocator(lamina_engine_t* engine, lamina_engine_kind_t kind,
+                                                                   size_t index, const_lamina_graph_allocator_t allocator);
+
+LAMINA_API lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine);
+/* Returns when all that was submitted has run. On the CPU, execution is finished when execute returns. */
+LAMINA_API lamina_status_t lamina_stream_wait(lamina_stream_t stream);
+LAMINA_API lamina_status_t lamina_stream_destroy(lamina_stream_t stream);
+
+/* ---- logical tensor ---- */
+
+#define LAMINA_MAX_NDIMS 12
+#define LAMINA_GRAPH_UNKNOWN_NDIMS (-1)
+#define LAMINA_GRAPH_UNKNOWN_DIM INT64_MIN
+
+typedef int64_t lamina_dim_t;
+typedef lamina_dim_t lamina_dims_t[LAMINA_MAX_NDIMS];
+
+typedef enum {
+  lamina_data_type_undef = 0,
+  lamina_f16 = 1,
+  lamina_bf16 = 2,
+  lamina_f32 = 3,
+  lamina_s32 = 4,
+  lamina_s8 = 5,
+  lamina_u8 = 6,
+  lamina_f64 = 7,
+  lamina_boolean = 8,
+  lamina_f8_e5m2 = 9,
+  lamina_f8_e4m3 = 10,
+  lamina_s4 = 11,
+  lamina_u4 = 12,
+  lamina_s64 = 16
+} lamina_data_type_t;
+
+typedef enum {
+  lamina_graph_layout_type_undef = 0,   /* not yet known */
+  lamina_graph_layout_type_any = 1,     /* lamina chooses; read back with query_logical_tensor */
+  lamina_graph_layout_type_strided = 2, /* given by strides, in elements */
+  lamina_graph_layout_type_opaque = 3   /* never made by lamina; refused at compile */
+} lamina_graph_layout_type_t;
+
+typedef enum {
+  lamina_graph_tensor_property_undef = 0,
+  lamina_graph_tensor_property_variable = 1,
+  lamina_graph_tensor_property_constant = 2,
+  lamina_graph_tensor_property_host_scalar = 3
+} lamina_graph_tensor_property_t;
+
+/* What is known of a tensor before it has memory. ndims -1: rank unknown; 0: a scalar; a dim may be LAMINA_GRAPH_UNKNOWN_DIM.
+ * id SIZE_MAX is the empty logical tensor: a port that is left out. */
+typedef struct {
+  size_t id;
+  int32_t ndims;
+  lamina_dims_t dims;
+  lamina_data_type_t data_type;
+  lamina_graph_tensor_property_t property;
+  lamina_graph_layout_type_t layout_type;
+  union {
+    lamina_dims_t strides; /* for layout strided */
+    size_t layout_id;      /* for layout opaque */
+  } layout;
+} lamina_graph_logical_tensor_t;
+
+/* Errors: ndims outside -1..12, an enumerator that does not exist. All dims of a known rank are unknown. */
+LAMINA_API lamina_status_t lamina_graph_logical_tensor_init(lamina_graph_logical_tensor_t* logical_tensor, size_t id,
+                                                            lamina_data_type_t data_type, int32_t ndims,
+                                                            lamina_graph_layout_type_t layout_type,
+                                                            lamina_graph_tensor_property_t property);
+/* With layout strided and all dims known the strides are dense, row-major. Errors: a negative dim. */
+LAMINA_API lamina_status_t lamina_graph_logical_tensor_init_with_dims(lamina_graph_logical_tensor_t* logical_tensor, size_t id,
+                                                                      lamina_data_type_t data_type, int32_t ndims,
+                                                                      const lamina_dims_t dims,
+                                                                      lamina_graph_layout_type_t layout_type,
+                                                                      lamina_graph_tensor_property_t property);
+/* Strides in elements; 0 broadcasts. Errors: a negative dim or stride. */
+LAMINA_API lamina_status_t lamina_graph_logical_tensor_init_with_strides(lamina_graph_logical_tensor_t* logical_tensor,
+                                                                         size_t id, lamina_data_type_t data_type, int32_t ndims,
+                                                                         const lamina_dims_t dims, const lamina_dims_t strides,
+                                                                         lamina_graph_tensor_property_t property);
+/* Bytes from the first to past the last element; SIZE_MAX when the shape or the strides are not known. */
+LAMINA_API lamina_status_t lamina_graph_logical_tensor_get_mem_size(const lamina_graph_logical_tensor_t* logical_tensor,
+                                                                    size_t* size);
+/* 1 when id, type, shape, layout and property agree. */
+LAMINA_API lamina_status_t lamina_graph_logical_tensor_is_equal(const lamina_graph_logical_tensor_t* left,
+                                                                const lamina_graph_logical_tensor_t* right, uint8_t* is_equal);
+
+/* ---- op ---- */
+
+typedef enum {
+#define LAMINA_OP(kind, value) lamina_graph_op_##kind = value,
+#include "graph/op_kinds.def"
+  lamina_graph_op_last_symbol = 0x7fff
+} lamina_graph_op_kind_t;
+
+typedef enum {
+  lamina_graph_op_attr_undef = 0,
+#define LAMINA_ATTRIBUTE(name, value) lamina_graph_op_attr_##name = value,
+#include "graph/attribute_kinds.def"
+  lamina_graph_op_attr_last_symbol = 0x7fff
+} lamina_graph_op_attr_t;
+
+typedef struct lamina_graph_op* lamina_graph_op_t;
+typedef const struct lamina_graph_op* const_lamina_graph_op_t;
+
+/* `verbose_name` may be null or "": the op is then named KIND_ID. Errors: a kind that does not exist. */
+LAMINA_API lamina_status_t lamina_graph_op_create(lamina_graph_op_t* op, size_t id, lamina_graph_op_kind_t kind,
+                                                  const char* verbose_name);
+LAMINA_API lamina_status_t lamina_graph_op_destroy(lamina_graph_op_t op);
+/* Ports in the order of the op's schema (`lamina ops KIND` prints it). */
+LAMINA_API lamina_status_t lamina_graph_op_add_input(lamina_graph_op_t op, const lamina_graph_logical_tensor_t* input);
+LAMINA_API lamina_status_t lamina_graph_op_add_output(lamina_graph_op_t op, const lamina_graph_logical_tensor_t* output);
+/* `value_len` counts elements and is 1 for an attribute that is not a list. Errors: an attribute of another type. Whether the
+ * op has this attribute, and the value's range, are checked by lamina_graph_add_op. */
+LAMINA_API lamina_status_t lamina_graph_op_set_attr_f32(lamina_graph_op_t op, lamina_graph_op_attr_t name, const float* value,
+                                                        size_t value_len);
+LAMINA_API lamina_status_t lamina_graph_op_set_attr_bool(lamina_graph_op_t op, lamina_graph_op_attr_t name,
+                                                         const uint8_t* value, size_t value_len);
+LAMINA_API lamina_status_t lamina_graph_op_set_attr_s64(lamina_graph_op_t op, lamina_graph_op_attr_t name, const int64_t* value,
+                                                        size_t value_len);
+/* `value_len` is the string's length; a null byte is not needed. */
+LAMINA_API lamina_status_t lamina_graph_op_set_attr_str(lamina_graph_op_t op, lamina_graph_op_attr_t name, const char* value,
+                                                        size_t value_len);
+LAMINA_API lamina_status_t lamina_graph_op_get_id(const_lamina_graph_op_t op, size_t* id);
+LAMINA_API lamina_status_t lamina_graph_op_get_kind(const_lamina_graph_op_t op, lamina_graph_op_kind_t* kind);
+
+/* ---- graph ---- */
+
+typedef enum {
+  lamina_graph_partition_policy_fusion = 1,
+  lamina_graph_partition_policy_debug = 2
+} lamina_graph_partition_policy_t;
+
+typedef struct lamina_graph_graph* lamina_graph_graph_t;
+typedef const struct lamina_graph_graph* const_lamina_graph_graph_t;
+typedef struct lamina_graph_partition* lamina_graph_partition_t;
+typedef const struct lamina_graph_partition* const_lamina_graph_partition_t;
+
+LAMINA_API lamina_status_t lamina_graph_graph_create(lamina_graph_graph_t* graph, lamina_engine_kind_t engine_kind);
+LAMINA_API lamina_status_t lamina_graph_graph_create_with_fpmath_mode(lamina_graph_graph_t* graph,
+                                                                      lamina_engine_kind_t engine_kind,
+                                                                      lamina_fpmath_mode_t mode);
+LAMINA_API lamina_status_t lamina_graph_graph_destroy(lamina_graph_graph_t graph);
+LAMINA_API lamina_status_t lamina_graph_graph_set_fpmath_mode(lamina_graph_graph_t graph, lamina_fpmath_mode_t mode,
+                                                              uint8_t apply_to_int);
+LAMINA_API lamina_status_t lamina_graph_graph_get_fpmath_mode(const_lamina_graph_graph_t graph, lamina_fpmath_mode_t* mode,
+                                                              uint8_t* apply_to_int);
+/* Checks the op against its schema and adds a copy of it. Errors: lamina_invalid_graph_op and others, naming the op, the port
+ * or attribute, what was given and what is allowed; the graph is unchanged then. */
+LAMINA_API lamina_status_t lamina_graph_add_op(lamina_graph_graph_t graph, const_lamina_graph_op_t op);
+/* Ends building. Errors: lamina_invalid_graph for a cycle or a tensor with two producers. */
+LAMINA_API lamina_status_t lamina_graph_graph_finalize(lamina_graph_graph_t graph);
+LAMINA_API lamina_status_t lamina_graph_graph_is_finalized(const_lamina_graph_graph_t graph, uint8_t* finalized);
+/* Partitions a finalized graph. Errors: lamina_invalid_graph when it is not finalized. */
+LAMINA_API lamina_status_t lamina_graph_graph_filter(lamina_graph_graph_t graph, lamina_graph_partition_policy_t policy);
+LAMINA_API lamina_status_t lamina_graph_graph_get_partition_num(const_lamina_graph_graph_t graph, size_t* num);
+/* Writes `num` new partition objects, which the caller destroys, in topological order. They outlive the graph. */
+LAMINA_API lamina_status_t lamina_graph_graph_get_partitions(lamina_graph_graph_t graph, size_t num,
+                                                             lamina_graph_partition_t* partitions);
+
+/* ---- partition ---- */
+
+typedef struct lamina_graph_compiled_partition* lamina_graph_compiled_partition_t;
+typedef const struct lamina_graph_compiled_partition* const_lamina_graph_compiled_partition_t;
+
+/* A partition of one op, without a graph. */
+LAMINA_API lamina_status_t lamina_graph_partition_create_with_op(lamina_graph_partition_t* partition,
+                                                                 const_lamina_graph_op_t op, lamina_engine_kind_t engine_kind);
+LAMINA_API lamina_status_t lamina_graph_partition_destroy(lamina_graph_partition_t partition);
+LAMINA_API lamina_status_t lamina_graph_partition_get_id(const_lamina_graph_partition_t partition, size_t* id);
+LAMINA_API lamina_status_t lamina_graph_partition_get_op_num(const_lamina_graph_partition_t partition, size_t* num);
+LAMINA_API lamina_status_t lamina_graph_partition_get_op_ids(const_lamina_graph_partition_t partition, size_t num, size_t* ids);
+/* 0 when no kernel of this engine can run it; compile then says why. */
+LAMINA_API lamina_status_t lamina_graph_partition_is_supported(const_lamina_graph_partition_t partition, uint8_t* is_supported);
+/* Input ports in order of first use by the partition's ops; output ports in the order of the ops. */
+LAMINA_API lamina_status_t lamina_graph_partition_get_input_ports_num(const_lamina_graph_partition_t partition, size_t* num);
+LAMINA_API lamina_status_t lamina_graph_partition_get_input_ports(const_lamina_graph_partition_t partition, size_t num,
+                                                                  lamina_graph_logical_tensor_t* inputs);
+LAMINA_API lamina_status_t lamina_graph_partition_get_output_ports_num(const_lamina_graph_partition_t partition, size_t* num);
+LAMINA_API lamina_status_t lamina_graph_partition_get_output_ports(const_lamina_graph_partition_t partition, size_t num,
+                                                                   lamina_graph_logical_tensor_t* outputs);
+LAMINA_API lamina_status_t lamina_graph_partition_get_engine_kind(const_lamina_graph_partition_t partition,
+                                                                  lamina_engine_kind_t* kind);
+/* Logical tensors are matched to ports by id, in any order; inputs that are no port are ignored. Every input needs a known
+ * shape; outputs may have unknown shapes and layout `any`, which becomes dense row-major. Errors: a port without its tensor, a
+ * tensor that contradicts the graph, lamina_invalid_shape from inference, lamina_unimplemented with the reason. */
+LAMINA_API lamina_status_t lamina_graph_partition_compile(const_lamina_graph_partition_t partition,
+                                                          lamina_graph_compiled_partition_t compiled_partition, size_t in_num,
+                                                          const lamina_graph_logical_tensor_t** inputs, size_t out_num,
+                                                          const lamina_graph_logical_tensor_t** outputs,
+                                                          const_lamina_engine_t engine);
+
+/* ---- tensor ---- */
+
+typedef struct lamina_graph_tensor* lamina_graph_tensor_t;
+typedef const struct lamina_graph_tensor* const_lamina_graph_tensor_t;
+
+/* As `handle`: no memory (legal for a tensor without elements); memory that the engine's allocator gives and takes back. */
+#define LAMINA_MEMORY_NONE (NULL)
+#define LAMINA_MEMORY_ALLOCATE ((void*)(size_t)-1)
+
+/* Joins a logical tensor of known shape with memory, which stays the caller's. */
+LAMINA_API lamina_status_t lamina_graph_tensor_create(lamina_graph_tensor_t* tensor,
+                                                      const lamina_graph_logical_tensor_t* logical_tensor,
+                                                      const_lamina_engine_t engine, void* handle);
+/* A host scalar: the value at `value` is copied. The logical tensor has the property host_scalar and rank 0. */
+LAMINA_API lamina_status_t lamina_graph_tensor_create_scalar(lamina_graph_tensor_t* tensor,
+                                                             const lamina_graph_logical_tensor_t* logical_tensor,
+                                                             const void* value);
+LAMINA_API lamina_status_t lamina_graph_tensor_destroy(lamina_graph_tensor_t tensor);
+LAMINA_API lamina_status_t lamina_graph_tensor_get_data_handle(const_lamina_graph_tensor_t tensor, void** handle);
+/* Memory that lamina had allocated for this tensor is released. */
+LAMINA_API lamina_status_t lamina_graph_tensor_set_data_handle(lamina_graph_tensor_t tensor, void* handle);
+LAMINA_API lamina_status_t lamina_graph_tensor_get_logical_tensor(const_lamina_graph_tensor_t tensor,
+                                                                  lamina_graph_logical_tensor_t* logical_tensor);
+
+/* ---- compiled partition ---- */
+
+/* Ids of an input and an output that may be given the same memory. */
+typedef struct {
+  size_t input_id;
+  size_t output_id;
+} lamina_graph_inplace_pair_t;
+
+/* An empty object that lamina_graph_partition_compile fills; it remembers the partition. */
+LAMINA_API lamina_status_t lamina_graph_compiled_partition_create(lamina_graph_compiled_partition_t* compiled_partition,
+                                                                  const_lamina_graph_partition_t partition);
+LAMINA_API lamina_status_t lamina_graph_compiled_partition_destroy(lamina_graph_compiled_partition_t compiled_partition);
+/* The tensor of a port with its final shape and strides. Errors: the id is no port of the partition. */
+LAMINA_API lamina_status_t
+lamina_graph_compiled_partition_query_logical_tensor(const_lamina_graph_compiled_partition_t compiled_partition,
+                                                     size_t tensor_id, lamina_graph_logical_tensor_t* logical_tensor);
+/* The pairs live as long as the compiled partition. */
+LAMINA_API lamina_status_t
+lamina_graph_compiled_partition_get_inplace_ports(const_lamina_graph_compiled_partition_t compiled_partition,
+                                                  size_t* num_inplace_pairs, const lamina_graph_inplace_pair_t** inplace_pairs);
+/* Runs it: tensors are matched to ports by id, in any order. Many threads may execute one compiled partition at once, each on
+ * its own outputs. Allocates nothing after the first call of a thread. Errors: a port without its tensor, a tensor whose type,
+ * shape or strides differ from what was compiled, null memory for a tensor that has elements. */
+LAMINA_API lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compiled_partition_t compiled_partition,
+                                                                   lamina_stream_t stream, size_t num_inputs,
+                                                                   const const_lamina_graph_tensor_t* inputs,
+                                                                   size_t num_outputs,
+                                                                   const const_lamina_graph_tensor_t* outputs);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

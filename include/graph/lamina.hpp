@@ -1,0 +1,534 @@
+// lamina, C++ interface: thin, header-only RAII over graph/lamina.h, which tells what every call does.
+//
+// Names and meaning follow oneDNN's graph interface, so that a program written for it ports by `namespace dnnl = lamina;`.
+// Objects are handles: copies share what they stand for. A call that fails throws lamina::error.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "graph/lamina.h"
+
+namespace lamina {
+
+enum class status : int {
+  success = lamina_success,
+  out_of_memory = lamina_out_of_memory,
+  invalid_arguments = lamina_invalid_arguments,
+  unimplemented = lamina_unimplemented,
+  last_impl_reached = lamina_last_impl_reached,
+  runtime_error = lamina_runtime_error,
+  not_required = lamina_not_required,
+  invalid_graph = lamina_invalid_graph,
+  invalid_graph_op = lamina_invalid_graph_op,
+  invalid_shape = lamina_invalid_shape,
+  invalid_data_type = lamina_invalid_data_type,
+};
+
+// `status` is the C interface's code, what() one sentence.
+struct error : public std::exception {
+  lamina_status_t status;
+
+  error(lamina_status_t code, std::string text) : status(code), message_(std::move(text)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+  static void wrap_c_api(lamina_status_t code) {
+    if (code != lamina_success) throw error(code, lamina_last_error());
+  }
+
+ private:
+  std::string message_;
+};
+
+enum class fpmath_mode : int {
+  strict = lamina_fpmath_mode_strict,
+  bf16 = lamina_fpmath_mode_bf16,
+  f16 = lamina_fpmath_mode_f16,
+  any = lamina_fpmath_mode_any,
+  tf32 = lamina_fpmath_mode_tf32,
+};
+
+inline const lamina_version_t* version() { return lamina_version(); }
+
+namespace detail {
+
+// Shared ownership of a C object.
+template <typename Object, lamina_status_t (*destroy)(Object*)>
+class handle {
+ public:
+  handle() = default;
+  explicit handle(Object* object) { reset(object); }
+  void reset(Object* object) {
+    object_.reset(object, [](Object* owned) { destroy(owned); });
+  }
+  Object* get(bool allow_empty = false) const {
+    if (object_ == nullptr && !allow_empty) throw error(lamina_invalid_arguments, "the object is empty: it was never created");
+    return object_.get();
+  }
+  explicit operator bool() const { return object_ != nullptr; }
+  bool operator==(const handle& other) const { return object_ == other.object_; }
+  bool operator!=(const handle& other) const { return object_ != other.object_; }
+
+ private:
+  std::shared_ptr<Object> object_;
+};
+
+// An array whose length is known at run time, without heap memory up to `Inline` elements.
+template <typename T, std::size_t Inline = 24>
+class small_array {
+ public:
+  explicit small_array(std::size_t size) {
+    if (size > Inline) heap_.resize(size);
+  }
+  T* data() { return heap_.empty() ? inline_.data() : heap_.data(); }
+
+ private:
+  std::array<T, Inline> inline_{};
+  std::vector<T> heap_;
+};
+
+}  // namespace detail
+
+namespace graph {
+class allocator;
+}
+
+class engine : public detail::handle<lamina_engine, lamina_engine_destroy> {
+ public:
+  enum class kind : int { any = lamina_any_engine, cpu = lamina_cpu, gpu = lamina_gpu };
+
+  engine() = default;
+  engine(kind akind, std::size_t index) {
+    lamina_engine_t created = nullptr;
+    error::wrap_c_api(lamina_engine_create(&created, static_cast<lamina_engine_kind_t>(akind), index));
+    reset(created);
+  }
+  explicit engine(lamina_engine_t owned) : handle(owned) {}
+
+  kind get_kind() const {
+    lamina_engine_kind_t result = lamina_any_engine;
+    error::wrap_c_api(lamina_engine_get_kind(get(), &result));
+    return static_cast<kind>(result);
+  }
+  static std::size_t get_count(kind akind) { return lamina_engine_get_count(static_cast<lamina_engine_kind_t>(akind)); }
+};
+
+class stream : public detail::handle<lamina_stream, lamina_stream_destroy> {
+ public:
+  stream() = default;
+  explicit stream(const engine& aengine) {
+    lamina_stream_t created = nullptr;
+    error::wrap_c_api(lamina_stream_create(&created, aengine.get()));
+    reset(created);
+  }
+  stream& wait() {
+    error::wrap_c_api(lamina_stream_wait(get()));
+    return *this;
+  }
+};
+
+namespace graph {
+
+using lamina::engine;
+using lamina::error;
+using lamina::fpmath_mode;
+using lamina::status;
+using lamina::stream;
+
+class allocator : public detail::handle<lamina_graph_allocator, lamina_graph_allocator_destroy> {
+ public:
+  allocator() : allocator(nullptr, nullptr) {}
+  allocator(lamina_graph_host_allocate_f host_malloc, lamina_graph_host_deallocate_f host_free) {
+    lamina_graph_allocator_t created = nullptr;
+    error::wrap_c_api(lamina_graph_allocator_create(&created, host_malloc, host_free));
+    reset(created);
+  }
+};
+
+inline engine make_engine_with_allocator(engine::kind kind, std::size_t index, const allocator& alloc) {
+  lamina_engine_t created = nullptr;
+  error::wrap_c_api(
+      lamina_graph_make_engine_with_allocator(&created, static_cast<lamina_engine_kind_t>(kind), index, alloc.get()));
+  return engine(created);
+}
+
+// What is known of a tensor before it has memory.
+class logical_tensor {
+ public:
+  using dim = lamina_dim_t;
+  using dims = std::vector<dim>;
+
+  enum class data_type : int {
+    undef = lamina_data_type_undef,
+    f16 = lamina_f16,
+    bf16 = lamina_bf16,
+    f32 = lamina_f32,
+    s32 = lamina_s32,
+    s8 = lamina_s8,
+    u8 = lamina_u8,
+    f64 = lamina_f64,
+    boolean = lamina_boolean,
+    f8_e5m2 = lamina_f8_e5m2,
+    f8_e4m3 = lamina_f8_e4m3,
+    s4 = lamina_s4,
+    u4 = lamina_u4,
+    s64 = lamina_s64,
+  };
+  enum class layout_type : int {
+    undef = lamina_graph_layout_type_undef,
+    any = lamina_graph_layout_type_any,
+    strided = lamina_graph_layout_type_strided,
+    opaque = lamina_graph_layout_type_opaque,
+  };
+  enum class property_type : int {
+    undef = lamina_graph_tensor_property_undef,
+    variable = lamina_graph_tensor_property_variable,
+    constant = lamina_graph_tensor_property_constant,
+    host_scalar = lamina_graph_tensor_property_host_scalar,
+  };
+
+  // The empty logical tensor: as a port of an op, a port that is left out.
+  logical_tensor() : logical_tensor(std::numeric_limits<std::size_t>::max(), data_type::undef) {}
+  explicit logical_tensor(const lamina_graph_logical_tensor_t& c_data) : data(c_data) {}
+
+  // Unknown rank.
+  logical_tensor(std::size_t tid, data_type dtype, layout_type ltype = layout_type::undef)
+      : logical_tensor(tid, dtype, LAMINA_GRAPH_UNKNOWN_NDIMS, ltype) {}
+  // Known rank, unknown dims.
+  logical_tensor(std::size_t tid, data_type dtype, std::int32_t ndims, layout_type ltype,
+                 property_type ptype = property_type::undef) {
+    error::wrap_c_api(lamina_graph_logical_tensor_init(&data, tid, convert(dtype), ndims, convert(ltype), convert(ptype)));
+  }
+  logical_tensor(std::size_t tid, data_type dtype, const dims& adims, layout_type ltype,
+                 property_type ptype = property_type::undef) {
+    error::wrap_c_api(lamina_graph_logical_tensor_init_with_dims(&data, tid, convert(dtype), rank_of(adims), adims.data(),
+                                                                 convert(ltype), convert(ptype)));
+  }
+  logical_tensor(std::size_t tid, data_type dtype, const dims& adims, const dims& strides,
+                 property_type ptype = property_type::undef) {
+    if (strides.size() != adims.size()) {
+      throw error(lamina_invalid_arguments, "logical tensor " + std::to_string(tid) + " has " + std::to_string(adims.size()) +
+                                                " dims and " + std::to_string(strides.size()) +
+                                                " strides; give one stride per dim");
+    }
+    error::wrap_c_api(lamina_graph_logical_tensor_init_with_strides(&data, tid, convert(dtype), rank_of(adims), adims.data(),
+                                                                    strides.data(), convert(ptype)));
+  }
+  // Layout opaque, from an id that get_layout_id gave.
+  logical_tensor(std::size_t tid, data_type dtype, const dims& adims, std::size_t lid,
+                 property_type ptype = property_type::undef)
+      : logical_tensor(tid, dtype, adims, layout_type::opaque, ptype) {
+    data.layout.layout_id = lid;
+  }
+
+  std::size_t get_id() const { return data.id; }
+  data_type get_data_type() const { return static_cast<data_type>(data.data_type); }
+  layout_type get_layout_type() const { return static_cast<layout_type>(data.layout_type); }
+  property_type get_property_type() const { return static_cast<property_type>(data.property); }
+  // Throws when the rank is unknown; a dim may be LAMINA_GRAPH_UNKNOWN_DIM.
+  dims get_dims() const {
+    if (data.ndims < 0) throw error(lamina_invalid_arguments, describe_id() + " has no dims: its rank is unknown");
+    return {data.dims, data.dims + data.ndims};
+  }
+  // Throws unless the layout is strided.
+  dims get_strides() const {
+    if (data.layout_type != lamina_graph_layout_type_strided || data.ndims < 0) {
+      throw error(lamina_invalid_arguments,
+                  describe_id() + " has no strides: its layout is not strided or its rank is unknown");
+    }
+    return {data.layout.strides, data.layout.strides + data.ndims};
+  }
+  // Throws unless the layout is opaque.
+  std::size_t get_layout_id() const {
+    if (data.layout_type != lamina_graph_layout_type_opaque) {
+      throw error(lamina_invalid_arguments, describe_id() + " has no layout id: its layout is not opaque");
+    }
+    return data.layout.layout_id;
+  }
+  std::size_t get_mem_size() const {
+    std::size_t size = 0;
+    error::wrap_c_api(lamina_graph_logical_tensor_get_mem_size(&data, &size));
+    return size;
+  }
+  bool is_equal(const logical_tensor& other) const {
+    std::uint8_t equal = 0;
+    error::wrap_c_api(lamina_graph_logical_tensor_is_equal(&data, &other.data, &equal));
+    return equal != 0;
+  }
+
+  lamina_graph_logical_tensor_t data;
+
+ private:
+  static lamina_data_type_t convert(data_type type) { return static_cast<lamina_data_type_t>(type); }
+  static lamina_graph_layout_type_t convert(layout_type type) { return static_cast<lamina_graph_layout_type_t>(type); }
+  static lamina_graph_tensor_property_t convert(property_type type) {
+    return static_cast<lamina_graph_tensor_property_t>(type);
+  }
+  static std::int32_t rank_of(const dims& adims) { return static_cast<std::int32_t>(adims.size()); }
+  std::string describe_id() const { return "logical tensor " + std::to_string(data.id); }
+};
+
+// A logical tensor joined with memory.
+class tensor : public detail::handle<lamina_graph_tensor, lamina_graph_tensor_destroy> {
+ public:
+  tensor() = default;
+  tensor(const logical_tensor& lt, const engine& aengine, void* memory) {
+    lamina_graph_tensor_t created = nullptr;
+    error::wrap_c_api(lamina_graph_tensor_create(&created, &lt.data, aengine.get(), memory));
+    reset(created);
+  }
+  // Memory from the engine's allocator, released with the last copy.
+  tensor(const logical_tensor& lt, const engine& aengine) : tensor(lt, aengine, LAMINA_MEMORY_ALLOCATE) {}
+  // Copies the value.
+  static tensor make_scalar_tensor(const logical_tensor& lt, const void* value) {
+    lamina_graph_tensor_t created = nullptr;
+    error::wrap_c_api(lamina_graph_tensor_create_scalar(&created, &lt.data, value));
+    tensor result;
+    result.reset(created);
+    return result;
+  }
+
+  void* get_data_handle() const {
+    void* memory = nullptr;
+    error::wrap_c_api(lamina_graph_tensor_get_data_handle(get(), &memory));
+    return memory;
+  }
+  void set_data_handle(void* memory) { error::wrap_c_api(lamina_graph_tensor_set_data_handle(get(), memory)); }
+  logical_tensor get_logical_tensor() const {
+    lamina_graph_logical_tensor_t data;
+    error::wrap_c_api(lamina_graph_tensor_get_logical_tensor(get(), &data));
+    return logical_tensor(data);
+  }
+};
+
+class compiled_partition : public detail::handle<lamina_graph_compiled_partition, lamina_graph_compiled_partition_destroy> {
+ public:
+  compiled_partition() = default;
+  explicit compiled_partition(lamina_graph_compiled_partition_t owned) : handle(owned) {}
+
+  logical_tensor query_logical_tensor(std::size_t tid) const {
+    lamina_graph_logical_tensor_t data;
+    error::wrap_c_api(lamina_graph_compiled_partition_query_logical_tensor(get(), tid, &data));
+    return logical_tensor(data);
+  }
+  // {input id, output id} that may be given the same memory.
+  std::vector<std::pair<std::size_t, std::size_t>> get_inplace_ports() const {
+    std::size_t count = 0;
+    const lamina_graph_inplace_pair_t* pairs = nullptr;
+    error::wrap_c_api(lamina_graph_compiled_partition_get_inplace_ports(get(), &count, &pairs));
+    std::vector<std::pair<std::size_t, std::size_t>> result;
+    for (std::size_t i = 0; i < count; ++i) result.emplace_back(pairs[i].input_id, pairs[i].output_id);
+    return result;
+  }
+  void execute(const stream& astream, const std::vector<tensor>& inputs, const std::vector<tensor>& outputs) const {
+    detail::small_array<const_lamina_graph_tensor_t> c_inputs(inputs.size()), c_outputs(outputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) c_inputs.data()[i] = inputs[i].get();
+    for (std::size_t i = 0; i < outputs.size(); ++i) c_outputs.data()[i] = outputs[i].get();
+    error::wrap_c_api(lamina_graph_compiled_partition_execute(get(), astream.get(), inputs.size(), c_inputs.data(),
+                                                              outputs.size(), c_outputs.data()));
+  }
+};
+
+// An operation: kind, attributes, and the tensors at its ports.
+class op : public detail::handle<lamina_graph_op, lamina_graph_op_destroy> {
+ public:
+  enum class kind : int {
+#define LAMINA_OP(name, value) name = value,
+#include "graph/op_kinds.def"
+    LastSymbol = lamina_graph_op_last_symbol,
+  };
+  enum class attr : int {
+    undef = lamina_graph_op_attr_undef,
+#define LAMINA_ATTRIBUTE(name, value) name = value,
+#include "graph/attribute_kinds.def"
+  };
+
+  op(std::size_t id, kind akind, const std::string& verbose_name = "") {
+    lamina_graph_op_t created = nullptr;
+    error::wrap_c_api(lamina_graph_op_create(&created, id, static_cast<lamina_graph_op_kind_t>(akind), verbose_name.c_str()));
+    reset(created);
+  }
+  op(std::size_t id, kind akind, const std::vector<logical_tensor>& inputs, const std::vector<logical_tensor>& outputs,
+     const std::string& verbose_name = "")
+      : op(id, akind, verbose_name) {
+    add_inputs(inputs);
+    add_outputs(outputs);
+  }
+
+  op& add_input(const logical_tensor& input) {
+    error::wrap_c_api(lamina_graph_op_add_input(get(), &input.data));
+    return *this;
+  }
+  op& add_inputs(const std::vector<logical_tensor>& inputs) {
+    for (const logical_tensor& input : inputs) add_input(input);
+    return *this;
+  }
+  op& add_output(const logical_tensor& output) {
+    error::wrap_c_api(lamina_graph_op_add_output(get(), &output.data));
+    return *this;
+  }
+  op& add_outputs(const std::vector<logical_tensor>& outputs) {
+    for (const logical_tensor& output : outputs) add_output(output);
+    return *this;
+  }
+
+  // T: bool, an integer, float, std::string (or text), std::vector<int64_t>, std::vector<float>.
+  template <typename T>
+  op& set_attr(attr name, const T& value) {
+    const auto c_name = static_cast<lamina_graph_op_attr_t>(name);
+    if constexpr (std::is_same_v<T, bool>) {
+      const std::uint8_t c_value = value ? 1 : 0;
+      error::wrap_c_api(lamina_graph_op_set_attr_bool(get(), c_name, &c_value, 1));
+    } else if constexpr (std::is_integral_v<T>) {
+      const auto c_value = static_cast<std::int64_t>(value);
+      error::wrap_c_api(lamina_graph_op_set_attr_s64(get(), c_name, &c_value, 1));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      const auto c_value = static_cast<float>(value);
+      error::wrap_c_api(lamina_graph_op_set_attr_f32(get(), c_name, &c_value, 1));
+    } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
+      error::wrap_c_api(lamina_graph_op_set_attr_s64(get(), c_name, value.data(), value.size()));
+    } else if constexpr (std::is_same_v<T, std::vector<float>>) {
+      error::wrap_c_api(lamina_graph_op_set_attr_f32(get(), c_name, value.data(), value.size()));
+    } else {
+      static_assert(std::is_convertible_v<const T&, std::string>, "an attribute is a bool, number, string or list of numbers");
+      const std::string text = value;
+      error::wrap_c_api(lamina_graph_op_set_attr_str(get(), c_name, text.data(), text.size()));
+    }
+    return *this;
+  }
+
+  std::size_t get_id() const {
+    std::size_t id = 0;
+    error::wrap_c_api(lamina_graph_op_get_id(get(), &id));
+    return id;
+  }
+  kind get_kind() const {
+    lamina_graph_op_kind_t akind = lamina_graph_op_Wildcard;
+    error::wrap_c_api(lamina_graph_op_get_kind(get(), &akind));
+    return static_cast<kind>(akind);
+  }
+};
+
+// Ops that are compiled and executed as one.
+class partition : public detail::handle<lamina_graph_partition, lamina_graph_partition_destroy> {
+ public:
+  enum class policy : int { fusion = lamina_graph_partition_policy_fusion, debug = lamina_graph_partition_policy_debug };
+
+  partition() = default;
+  explicit partition(lamina_graph_partition_t owned) : handle(owned) {}
+  partition(const op& aop, engine::kind ekind) {
+    lamina_graph_partition_t created = nullptr;
+    error::wrap_c_api(lamina_graph_partition_create_with_op(&created, aop.get(), static_cast<lamina_engine_kind_t>(ekind)));
+    reset(created);
+  }
+
+  std::size_t get_id() const { return query(lamina_graph_partition_get_id); }
+  std::size_t get_ops_num() const { return query(lamina_graph_partition_get_op_num); }
+  std::vector<std::size_t> get_ops() const {
+    std::vector<std::size_t> ids(get_ops_num());
+    error::wrap_c_api(lamina_graph_partition_get_op_ids(get(), ids.size(), ids.data()));
+    return ids;
+  }
+  bool is_supported() const {
+    std::uint8_t supported = 0;
+    error::wrap_c_api(lamina_graph_partition_is_supported(get(), &supported));
+    return supported != 0;
+  }
+  std::vector<logical_tensor> get_input_ports() const {
+    return ports(query(lamina_graph_partition_get_input_ports_num), lamina_graph_partition_get_input_ports);
+  }
+  std::vector<logical_tensor> get_output_ports() const {
+    return ports(query(lamina_graph_partition_get_output_ports_num), lamina_graph_partition_get_output_ports);
+  }
+  engine::kind get_engine_kind() const {
+    lamina_engine_kind_t kind = lamina_any_engine;
+    error::wrap_c_api(lamina_graph_partition_get_engine_kind(get(), &kind));
+    return static_cast<engine::kind>(kind);
+  }
+
+  compiled_partition compile(const std::vector<logical_tensor>& inputs, const std::vector<logical_tensor>& outputs,
+                             const engine& aengine) const {
+    lamina_graph_compiled_partition_t created = nullptr;
+    error::wrap_c_api(lamina_graph_compiled_partition_create(&created, get()));
+    compiled_partition result(created);
+    auto c_inputs = pointers_to(inputs), c_outputs = pointers_to(outputs);
+    error::wrap_c_api(lamina_graph_partition_compile(get(), created, c_inputs.size(), c_inputs.data(), c_outputs.size(),
+                                                     c_outputs.data(), aengine.get()));
+    return result;
+  }
+
+ private:
+  using port_getter = lamina_status_t (*)(const_lamina_graph_partition_t, std::size_t, lamina_graph_logical_tensor_t*);
+
+  std::size_t query(lamina_status_t (*getter)(const_lamina_graph_partition_t, std::size_t*)) const {
+    std::size_t result = 0;
+    error::wrap_c_api(getter(get(), &result));
+    return result;
+  }
+  std::vector<logical_tensor> ports(std::size_t count, port_getter getter) const {
+    std::vector<lamina_graph_logical_tensor_t> c_ports(count);
+    error::wrap_c_api(getter(get(), count, c_ports.data()));
+    return {c_ports.begin(), c_ports.end()};
+  }
+  static std::vector<const lamina_graph_logical_tensor_t*> pointers_to(const std::vector<logical_tensor>& tensors) {
+    std::vector<const lamina_graph_logical_tensor_t*> result;
+    for (const logical_tensor& tensor : tensors) result.push_back(&tensor.data);
+    return result;
+  }
+};
+
+class graph : public detail::handle<lamina_graph_graph, lamina_graph_graph_destroy> {
+ public:
+  explicit graph(engine::kind engine_kind) : graph(engine_kind, fpmath_mode::strict) {}
+  graph(engine::kind engine_kind, fpmath_mode mode) {
+    lamina_graph_graph_t created = nullptr;
+    error::wrap_c_api(lamina_graph_graph_create_with_fpmath_mode(&created, static_cast<lamina_engine_kind_t>(engine_kind),
+                                                                 static_cast<lamina_fpmath_mode_t>(mode)));
+    reset(created);
+  }
+
+  void set_fpmath_mode(fpmath_mode mode, bool apply_to_int = false) {
+    error::wrap_c_api(lamina_graph_graph_set_fpmath_mode(get(), static_cast<lamina_fpmath_mode_t>(mode), apply_to_int ? 1 : 0));
+  }
+  void get_fpmath_mode(fpmath_mode& mode, bool& apply_to_int) const {
+    lamina_fpmath_mode_t c_mode = lamina_fpmath_mode_strict;
+    std::uint8_t c_apply = 0;
+    error::wrap_c_api(lamina_graph_graph_get_fpmath_mode(get(), &c_mode, &c_apply));
+    mode = static_cast<fpmath_mode>(c_mode);
+    apply_to_int = c_apply != 0;
+  }
+
+  // With `allow_exception` false a refused op is told by the status alone; lamina_last_error() has the sentence.
+  status add_op(const op& aop, bool allow_exception = true) {
+    const lamina_status_t result = lamina_graph_add_op(get(), aop.get());
+    if (allow_exception) error::wrap_c_api(result);
+    return static_cast<status>(result);
+  }
+  void finalize() { error::wrap_c_api(lamina_graph_graph_finalize(get())); }
+  bool is_finalized() const {
+    std::uint8_t finalized = 0;
+    error::wrap_c_api(lamina_graph_graph_is_finalized(get(), &finalized));
+    return finalized != 0;
+  }
+  std::vector<partition> get_partitions(partition::policy policy = partition::policy::fusion) {
+    error::wrap_c_api(lamina_graph_graph_filter(get(), static_cast<lamina_graph_partition_policy_t>(policy)));
+    std::size_t count = 0;
+    error::wrap_c_api(lamina_graph_graph_get_partition_num(get(), &count));
+    std::vector<lamina_graph_partition_t> created(count);
+    error::wrap_c_api(lamina_graph_graph_get_partitions(get(), count, created.data()));
+    std::vector<partition> result;
+    for (lamina_graph_partition_t each : created) result.emplace_back(each);
+    return result;
+  }
+};
+
+}  // namespace graph
+}  // namespace lamina

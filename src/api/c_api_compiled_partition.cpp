@@ -1,0 +1,104 @@
+#include <array>
+
+#include "api/boundary.h"
+#include "api/convert.h"
+#include "api/objects.h"
+
+namespace lamina::api {
+namespace {
+
+const CompiledPartition& compiled_of(const char* function_name, const_lamina_graph_compiled_partition_t handle) {
+  if (handle->compiled == nullptr) {
+    throw Error(Status::invalid_arguments, join(function_name, ": partition ", handle->partition_id,
+                                                " was not compiled; call lamina_graph_partition_compile"));
+  }
+  return *handle->compiled;
+}
+
+// The tensors behind the handles. Inline memory for calls of ordinary size; larger ones use an array of the thread, which grows
+// once.
+class BoundTensors {
+ public:
+  BoundTensors(const char* function_name, std::vector<BoundTensor>& large, size_t num,
+               const const_lamina_graph_tensor_t* tensors) {
+    if (num > 0) LAMINA_REQUIRE(tensors);
+    if (num > inline_.size() && large.size() < num) large.resize(num);
+    BoundTensor* data = num > inline_.size() ? large.data() : inline_.data();
+    for (size_t i = 0; i < num; ++i) {
+      LAMINA_REQUIRE(tensors[i]);
+      data[i] = {&tensors[i]->tensor, tensors[i]->memory};
+    }
+    span_ = {data, num};
+  }
+  BoundTensors(const BoundTensors&) = delete;
+  BoundTensors& operator=(const BoundTensors&) = delete;
+  std::span<const BoundTensor> span() const { return span_; }
+
+ private:
+  std::array<BoundTensor, 32> inline_;
+  std::span<const BoundTensor> span_;
+};
+
+thread_local std::vector<BoundTensor> large_inputs, large_outputs;
+
+}  // namespace
+}  // namespace lamina::api
+
+using namespace lamina::api;
+
+extern "C" {
+
+lamina_status_t lamina_graph_compiled_partition_create(lamina_graph_compiled_partition_t* compiled_partition,
+                                                       const_lamina_graph_partition_t partition) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(compiled_partition);
+    LAMINA_REQUIRE(partition);
+    *compiled_partition = new lamina_graph_compiled_partition{partition->partition.id, nullptr, {}};
+  });
+}
+
+lamina_status_t lamina_graph_compiled_partition_destroy(lamina_graph_compiled_partition_t compiled_partition) {
+  delete compiled_partition;
+  return lamina_success;
+}
+
+lamina_status_t lamina_graph_compiled_partition_query_logical_tensor(const_lamina_graph_compiled_partition_t compiled_partition,
+                                                                     size_t tensor_id,
+                                                                     lamina_graph_logical_tensor_t* logical_tensor) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(compiled_partition);
+    LAMINA_REQUIRE(logical_tensor);
+    *logical_tensor = to_c(compiled_of(function_name, compiled_partition).port(tensor_id));
+  });
+}
+
+lamina_status_t lamina_graph_compiled_partition_get_inplace_ports(const_lamina_graph_compiled_partition_t compiled_partition,
+                                                                  size_t* num_inplace_pairs,
+                                                                  const lamina_graph_inplace_pair_t** inplace_pairs) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(compiled_partition);
+    LAMINA_REQUIRE(num_inplace_pairs);
+    LAMINA_REQUIRE(inplace_pairs);
+    compiled_of(function_name, compiled_partition);
+    *num_inplace_pairs = compiled_partition->inplace_pairs.size();
+    *inplace_pairs = compiled_partition->inplace_pairs.data();
+  });
+}
+
+lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compiled_partition_t compiled_partition,
+                                                        lamina_stream_t stream, size_t num_inputs,
+                                                        const const_lamina_graph_tensor_t* inputs, size_t num_outputs,
+                                                        const const_lamina_graph_tensor_t* outputs) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(compiled_partition);
+    LAMINA_REQUIRE(stream);
+    const CompiledPartition& compiled = compiled_of(function_name, compiled_partition);
+    const BoundTensors sources(function_name, large_inputs, num_inputs, inputs);
+    const BoundTensors destinations(function_name, large_outputs, num_outputs, outputs);
+    lamina::ExecutionContext context;
+    context.allocator = &stream->allocator;
+    compiled.execute(context, sources.span(), destinations.span());
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,96 @@
+// Engines, streams and allocators.
+#include "api/boundary.h"
+#include "api/convert.h"
+#include "api/objects.h"
+
+namespace lamina::api {
+namespace {
+
+std::unique_ptr<lamina_engine> make_engine(lamina_engine_kind_t kind, size_t index, const Allocator& allocator) {
+  const EngineKind engine_kind = checked(kind);
+  if (engine_kind == EngineKind::gpu) {
+    throw Error(Status::unimplemented, "engine kind gpu: this build of lamina has no GPU backend; allowed: cpu");
+  }
+  if (index >= lamina_engine_get_count(kind)) {
+    throw Error(Status::invalid_arguments,
+                join("engine index is ", index, ", there are ", lamina_engine_get_count(kind), " engines of this kind"));
+  }
+  auto engine = std::make_unique<lamina_engine>();
+  engine->backend = &cpu_backend();
+  engine->allocator = allocator;
+  return engine;
+}
+
+}  // namespace
+}  // namespace lamina::api
+
+using namespace lamina::api;
+
+extern "C" {
+
+size_t lamina_engine_get_count(lamina_engine_kind_t kind) { return kind == lamina_cpu || kind == lamina_any_engine ? 1 : 0; }
+
+lamina_status_t lamina_engine_create(lamina_engine_t* engine, lamina_engine_kind_t kind, size_t index) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(engine);
+    *engine = make_engine(kind, index, {}).release();
+  });
+}
+
+lamina_status_t lamina_engine_get_kind(const_lamina_engine_t engine, lamina_engine_kind_t* kind) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(engine);
+    LAMINA_REQUIRE(kind);
+    *kind = static_cast<lamina_engine_kind_t>(engine->kind);
+  });
+}
+
+lamina_status_t lamina_engine_destroy(lamina_engine_t engine) {
+  delete engine;
+  return lamina_success;
+}
+
+lamina_status_t lamina_graph_allocator_create(lamina_graph_allocator_t* allocator, lamina_graph_host_allocate_f host_malloc,
+                                              lamina_graph_host_deallocate_f host_free) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(allocator);
+    if ((host_malloc == nullptr) != (host_free == nullptr)) {
+      throw lamina::Error(lamina::Status::invalid_arguments,
+                          lamina::join(function_name, ": give both host_malloc and host_free, or neither"));
+    }
+    *allocator = new lamina_graph_allocator{{host_malloc, host_free}};
+  });
+}
+
+lamina_status_t lamina_graph_allocator_destroy(lamina_graph_allocator_t allocator) {
+  delete allocator;
+  return lamina_success;
+}
+
+lamina_status_t lamina_graph_make_engine_with_allocator(lamina_engine_t* engine, lamina_engine_kind_t kind, size_t index,
+                                                        const_lamina_graph_allocator_t allocator) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(engine);
+    LAMINA_REQUIRE(allocator);
+    *engine = make_engine(kind, index, allocator->callbacks).release();
+  });
+}
+
+lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(stream);
+    LAMINA_REQUIRE(engine);
+    *stream = new lamina_stream{engine->allocator};
+  });
+}
+
+lamina_status_t lamina_stream_wait(lamina_stream_t stream) {
+  return guarded([&, function_name = __func__] { LAMINA_REQUIRE(stream); });
+}
+
+lamina_status_t lamina_stream_destroy(lamina_stream_t stream) {
+  delete stream;
+  return lamina_success;
+}
+
+}  // extern "C"

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "api/boundary.h"
+#include "api/convert.h"
+#include "api/objects.h"
+
+namespace lamina::api {
+namespace {
+
+constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
+
+LogicalTensor with_known_shape(const LogicalTensor& tensor) {
+  if (!tensor.has_full_shape()) {
+    throw Error(Status::invalid_arguments,
+                join("tensor ", tensor.id, " is ", describe(tensor), "; memory needs a known shape"));
+  }
+  return tensor;
+}
+
+std::shared_ptr<void> allocate(const Allocator& allocator, size_t size) {
+  if (allocator.allocate != nullptr) {
+    void* memory = allocator.allocate(size, kAlignment);
+    if (memory == nullptr) throw std::bad_alloc();
+    return {memory, allocator.deallocate};
+  }
+  constexpr std::align_val_t alignment{kAlignment};
+  return {::operator new(size, alignment), [](void* memory) { ::operator delete (memory, std::align_val_t{kAlignment}); }};
+}
+
+void set_memory(lamina_graph_tensor& tensor, void* handle) {
+  if (handle == LAMINA_MEMORY_ALLOCATE) {
+    const auto size = static_cast<size_t>(tensor.tensor.byte_size());
+    tensor.owned = size == 0 ? nullptr : allocate(tensor.allocator, size);
+    tensor.memory = tensor.owned.get();
+    return;
+  }
+  tensor.owned = nullptr;
+  tensor.memory = handle;
+}
+
+void check_host_scalar(const LogicalTensor& tensor) {
+  if (tensor.property == PropertyType::host_scalar && tensor.rank() == 0) return;
+  throw Error(Status::invalid_arguments, join("tensor ", tensor.id, " is ", describe(tensor), " with property ",
+                                              name_of(tensor.property), "; a host scalar has rank 0 and property host_scalar"));
+}
+
+}  // namespace
+}  // namespace lamina::api
+
+using namespace lamina::api;
+
+extern "C" {
+
+lamina_status_t lamina_graph_tensor_create(lamina_graph_tensor_t* tensor, const lamina_graph_logical_tensor_t* logical_tensor,
+                                           const_lamina_engine_t engine, void* handle) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(tensor);
+    LAMINA_REQUIRE(logical_tensor);
+    LAMINA_REQUIRE(engine);
+    auto created = std::make_unique<lamina_graph_tensor>();
+    created->tensor = with_known_shape(from_c(*logical_tensor));
+    created->allocator = engine->allocator;
+    set_memory(*created, handle);
+    *tensor = created.release();
+  });
+}
+
+lamina_status_t lamina_graph_tensor_create_scalar(lamina_graph_tensor_t* tensor,
+                                                  const lamina_graph_logical_tensor_t* logical_tensor, const void* value) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(tensor);
+    LAMINA_REQUIRE(logical_tensor);
+    LAMINA_REQUIRE(value);
+    auto created = std::make_unique<lamina_graph_tensor>();
+    created->tensor = with_known_shape(from_c(*logical_tensor));
+    check_host_scalar(created->tensor);
+    set_memory(*created, LAMINA_MEMORY_ALLOCATE);
+    std::memcpy(created->memory, value, static_cast<size_t>(created->tensor.byte_size()));
+    *tensor = created.release();
+  });
+}
+
+lamina_status_t lamina_graph_tensor_destroy(lamina_graph_tensor_t tensor) {
+  delete tensor;
+  return lamina_success;
+}
+
+lamina_status_t lamina_graph_tensor_get_data_handle(const_lamina_graph_tensor_t tensor, void** handle) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(tensor);
+    LAMINA_REQUIRE(handle);
+    *handle = tensor->memory;
+  });
+}
+
+lamina_status_t lamina_graph_tensor_set_data_handle(lamina_graph_tensor_t tensor, void* handle) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(tensor);
+    set_memory(*tensor, handle);
+  });
+}
+
+lamina_status_t lamina_graph_tensor_get_logical_tensor(const_lamina_graph_tensor_t tensor,
+                                                       lamina_graph_logical_tensor_t* logical_tensor) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(tensor);
+    LAMINA_REQUIRE(logical_tensor);
+    *logical_tensor = to_c(tensor->tensor);
+  });
+}
+
+}  // extern "C"

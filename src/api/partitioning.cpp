@@ -1,0 +1,37 @@
+#include "api/partitioning.h"
+
+#include "api/verbose.h"
+#include "backends/backend.h"
+#include "interface/status.h"
+#include "passes/pipeline.h"
+
+namespace lamina::api {
+
+namespace {
+
+// What passes ask of a backend, answered by a backend.
+class BackendCapabilities : public Capabilities {
+ public:
+  explicit BackendCapabilities(const Backend& backend) : backend_(backend) {}
+  std::string why_unsupported(const Graph& graph, const Op& op) const override { return backend_.why_unsupported(graph, op); }
+
+ private:
+  const Backend& backend_;
+};
+
+}  // namespace
+
+std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy policy) {
+  if (!graph.is_finalized()) {
+    throw Error(Status::invalid_graph, "the graph is not finalized: call finalize before asking for partitions");
+  }
+  if (graph.engine_kind == EngineKind::gpu) {
+    throw Error(Status::unimplemented,
+                "the graph's engine kind is gpu: this build of lamina has no GPU backend; allowed: cpu, any");
+  }
+  std::vector<Partition> partitions = partition_graph(graph, policy, BackendCapabilities(cpu_backend()));
+  for (Partition& partition : partitions) partition.id = next_id();
+  return partitions;
+}
+
+}  // namespace lamina::api

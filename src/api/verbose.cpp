@@ -1,0 +1,125 @@
+#include "api/verbose.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "api/compile.h"
+#include "interface/json.h"
+#include "interface/status.h"
+
+namespace lamina::api {
+
+namespace {
+
+bool verbose() {
+  static const bool enabled = [] {
+    const char* level = std::getenv("LAMINA_VERBOSE");
+    return level != nullptr && std::atoi(level) > 0;
+  }();
+  return enabled;
+}
+
+struct DumpModes {
+  bool graph = false;
+  bool subgraph = false;
+};
+
+// An unknown token clears everything before it, as in oneDNN.
+DumpModes parse_dump_modes(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  DumpModes modes;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view token = std::string_view(text).substr(begin, end - begin);
+    if (token == "graph")
+      modes.graph = true;
+    else if (token == "subgraph")
+      modes.subgraph = true;
+    else
+      modes = {};
+    begin = end + 1;
+  }
+  return modes;
+}
+
+const DumpModes& dump_modes() {
+  static const DumpModes modes = [] {
+    const char* text = std::getenv("LAMINA_GRAPH_DUMP");
+    return text == nullptr ? DumpModes{} : parse_dump_modes(text);
+  }();
+  return modes;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) throw Error(Status::runtime_error, "LAMINA_GRAPH_DUMP: cannot write " + path + " in the working directory");
+  if (verbose()) std::printf("lamina,dump,%s\n", path.c_str());
+}
+
+// FNV-1a over the ports: one partition compiled for two shapes gives two files.
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
+std::string describe_ports(const std::vector<LogicalTensor>& ports) {
+  std::string text;
+  for (const LogicalTensor& port : ports) text += join(text.empty() ? "" : " ", port.id, ":", describe(port));
+  return text;
+}
+
+std::string list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
+  return text;
+}
+
+}  // namespace
+
+void report_compile(const CompiledPartition& compiled) {
+  if (!verbose()) return;
+  const ExecutableInfo& info = compiled.info();
+  std::printf("lamina,compile,%s,%s,in %s,out %s,kernels %s,%s%.3f ms\n", info.backend.c_str(), compiled.label().c_str(),
+              describe_ports(compiled.inputs()).c_str(), describe_ports(compiled.outputs()).c_str(), list(info.kernels).c_str(),
+              info.from_cache ? "from cache," : "", info.compile_ms);
+  std::fflush(stdout);
+}
+
+ExecutionTimer::ExecutionTimer(const CompiledPartition& compiled) : compiled_(verbose() ? &compiled : nullptr) {
+  if (compiled_ != nullptr) start_ = std::chrono::steady_clock::now();
+}
+
+ExecutionTimer::~ExecutionTimer() {
+  if (compiled_ == nullptr) return;
+  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start_;
+  const ExecutableInfo& info = compiled_->info();
+  std::printf("lamina,exec,%s,%s,%.4f ms,%.2f GB/s\n", info.backend.c_str(), compiled_->label().c_str(), spent.count(),
+              static_cast<double>(info.required_bytes) / spent.count() * 1e-6);
+  std::fflush(stdout);
+}
+
+void dump_graph(const Graph& graph, uint64_t graph_id) {
+  if (dump_modes().graph) write_file(join("graph-", graph_id, ".json"), write_graph_json(graph));
+}
+
+void dump_subgraph(const Graph& graph, uint64_t partition_id) {
+  if (!dump_modes().subgraph) return;
+  const std::string text = write_graph_json(graph);
+  write_file(join("graph-", partition_id, "-", hash_of(text), ".json"), text);
+}
+
+uint64_t next_id() {
+  static std::atomic<uint64_t> last{100000};
+  return ++last;
+}
+
+}  // namespace lamina::api
