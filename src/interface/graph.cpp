@@ -104,7 +104,8 @@ void check_dims(const LogicalTensor& tensor, const std::string& where) {
     throw Error(Status::invalid_shape, join(where, " has rank ", tensor.rank(), ", allowed is 0..", kMaxRank));
   for (int64_t dim : *tensor.shape)
     if (dim < 0 && dim != kUnknownDim)
-      throw Error(Status::invalid_shape, join(where, " has shape ", describe(*tensor.shape), ", allowed is no negative extent"));
+      throw Error(Status::invalid_shape,
+                  join(where, " has shape ", describe(*tensor.shape), ", allowed is no negative extent"));
   if (tensor.has_full_shape()) checked_product(*tensor.shape, where);
 }
 
@@ -114,8 +115,8 @@ void check_strides(const LogicalTensor& tensor, const std::string& where) {
       throw Error(Status::invalid_shape,
                   join(where, " has strides ", describe(tensor.strides), ", allowed is no negative stride"));
   if (!tensor.strides.empty() && tensor.shape && tensor.strides.size() != tensor.shape->size())
-    throw Error(Status::invalid_shape, join(where, " has ", tensor.strides.size(), " strides, allowed is ",
-                                            tensor.shape->size(), ", one per extent"));
+    throw Error(Status::invalid_shape,
+                join(where, " has ", tensor.strides.size(), " strides, allowed is ", tensor.shape->size(), ", one per extent"));
   if (tensor.has_full_shape() && tensor.has_strides()) tensor.span();
 }
 
@@ -178,7 +179,8 @@ class TopologicalOrder {
     std::string path;
     auto at = std::find(stack_.begin(), stack_.end(), start);
     for (; at != stack_.end(); ++at) path = describe(ops_[static_cast<size_t>(*at)]) + " -> " + path;
-    throw Error(Status::invalid_graph, join("the graph has a cycle: ", path, describe(ops_[static_cast<size_t>(stack_.back())])));
+    throw Error(Status::invalid_graph,
+                join("the graph has a cycle: ", path, describe(ops_[static_cast<size_t>(stack_.back())])));
   }
 
   State& state(int op) { return state_[static_cast<size_t>(op)]; }
@@ -399,8 +401,8 @@ void Graph::take_inferred_shape(const Op& op, const std::string& port, ValueInde
   if (is_graph_output(value))
     throw Error(Status::invalid_shape,
                 join(where, " is given shape ", describe(*value.tensor.shape), ", allowed is ", describe(shape)));
-  warnings_.push_back(join(where, " is given shape ", describe(*value.tensor.shape), "; its op makes ", describe(shape),
-                           ", which is taken"));
+  warnings_.push_back(
+      join(where, " is given shape ", describe(*value.tensor.shape), "; its op makes ", describe(shape), ", which is taken"));
   value.tensor = with_shape(value.tensor, shape);
 }
 

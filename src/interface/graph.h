@@ -58,7 +58,7 @@ class Graph {
   // Input and output tensors of an op by the schema's port name; nullptr when the port is left out.
   const LogicalTensor* input(const Op& op, std::string_view port) const;
   const LogicalTensor* output(const Op& op, std::string_view port) const;
-  ValueIndex input_value(const Op& op, std::string_view port) const;   // kNoValue when left out
+  ValueIndex input_value(const Op& op, std::string_view port) const;  // kNoValue when left out
   ValueIndex output_value(const Op& op, std::string_view port) const;
 
   // Overwrites what is known of a value (used by shape inference and by the driver's overrides).

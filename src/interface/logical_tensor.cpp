@@ -7,9 +7,7 @@
 namespace lamina {
 namespace {
 
-bool all_known(const Dims& dims) {
-  return std::find(dims.begin(), dims.end(), kUnknownDim) == dims.end();
-}
+bool all_known(const Dims& dims) { return std::find(dims.begin(), dims.end(), kUnknownDim) == dims.end(); }
 
 bool has_zero(const Dims& dims) { return std::find(dims.begin(), dims.end(), 0) != dims.end(); }
 
@@ -92,20 +90,28 @@ std::string describe(const LogicalTensor& tensor) {
 
 const char* name_of(LayoutType layout) {
   switch (layout) {
-    case LayoutType::undef: return "undef";
-    case LayoutType::any: return "any";
-    case LayoutType::strided: return "strided";
-    case LayoutType::opaque: return "opaque";
+    case LayoutType::undef:
+      return "undef";
+    case LayoutType::any:
+      return "any";
+    case LayoutType::strided:
+      return "strided";
+    case LayoutType::opaque:
+      return "opaque";
   }
   return "unknown";
 }
 
 const char* name_of(PropertyType property) {
   switch (property) {
-    case PropertyType::undef: return "undef";
-    case PropertyType::variable: return "variable";
-    case PropertyType::constant: return "constant";
-    case PropertyType::host_scalar: return "host_scalar";
+    case PropertyType::undef:
+      return "undef";
+    case PropertyType::variable:
+      return "variable";
+    case PropertyType::constant:
+      return "constant";
+    case PropertyType::host_scalar:
+      return "host_scalar";
   }
   return "unknown";
 }

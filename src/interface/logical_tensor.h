@@ -28,12 +28,12 @@ struct LogicalTensor {
   PropertyType property = PropertyType::undef;
 
   bool is_empty_port() const { return id == kNoTensor; }
-  bool has_full_shape() const;           // rank and every dim known
-  bool has_strides() const;              // strided, one stride per dim
-  int rank() const;                      // -1 when unknown
-  int64_t element_count() const;         // product of dims (checked); requires has_full_shape()
-  int64_t span() const;                  // elements from the first to one past the last addressed; 0 if empty
-  int64_t byte_size() const;             // bytes of that span
+  bool has_full_shape() const;    // rank and every dim known
+  bool has_strides() const;       // strided, one stride per dim
+  int rank() const;               // -1 when unknown
+  int64_t element_count() const;  // product of dims (checked); requires has_full_shape()
+  int64_t span() const;           // elements from the first to one past the last addressed; 0 if empty
+  int64_t byte_size() const;      // bytes of that span
 };
 
 // Dense row-major strides, zero extents counted as 1.

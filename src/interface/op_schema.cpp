@@ -41,8 +41,8 @@ AttributeType type_of(const Attribute& value) { return static_cast<AttributeType
 
 void check_attribute_value(const OpView& view, const AttributeSpec& spec, const Attribute& value) {
   if (type_of(value) != spec.type)
-    view.fail(join("attribute ", spec.name, " is ", to_string(value), " of type ", name_of(type_of(value)), ", allowed is type ",
-                   name_of(spec.type)));
+    view.fail(join("attribute ", spec.name, " is ", to_string(value), " of type ", name_of(type_of(value)),
+                   ", allowed is type ", name_of(spec.type)));
   if (!spec.allowed.empty()) {
     const auto& given = std::get<std::string>(value);
     if (std::find(spec.allowed.begin(), spec.allowed.end(), given) == spec.allowed.end())
@@ -203,12 +203,18 @@ std::vector<const LogicalTensor*> tensors_of(const Graph& graph, const std::vect
 
 std::string_view name_of(OpClass op_class) {
   switch (op_class) {
-    case OpClass::elementwise: return "elementwise";
-    case OpClass::inner_reduction: return "inner_reduction";
-    case OpClass::layout: return "layout";
-    case OpClass::library: return "library";
-    case OpClass::marker: return "marker";
-    case OpClass::opaque: return "opaque";
+    case OpClass::elementwise:
+      return "elementwise";
+    case OpClass::inner_reduction:
+      return "inner_reduction";
+    case OpClass::layout:
+      return "layout";
+    case OpClass::library:
+      return "library";
+    case OpClass::marker:
+      return "marker";
+    case OpClass::opaque:
+      return "opaque";
   }
   return "unknown";
 }

@@ -43,7 +43,7 @@ struct PortSpec {
   std::string name;
   std::string type;  // name of a type variable of the schema, or "any"
   Presence presence = Presence::required;
-  std::optional<Condition> exists_when = std::nullopt;   // absent: always
+  std::optional<Condition> exists_when = std::nullopt;    // absent: always
   std::optional<Condition> required_when = std::nullopt;  // optional port that must be given when this holds
   std::string meaning = {};  // shape and role, one phrase for the docs: "gamma, shape of the normalised axes"
 };
@@ -70,7 +70,7 @@ using ShapeMap = std::vector<std::pair<std::string, Dims>>;  // output port name
 struct OpSchema {
   OpKind kind;
   OpClass op_class;
-  std::string formula;  // one line, plain text: "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta"
+  std::string formula;      // one line, plain text: "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta"
   std::string source = {};  // document or paper that defines the mathematics
   std::vector<PortSpec> inputs;
   std::vector<PortSpec> outputs;
@@ -102,20 +102,23 @@ class OpView {
   size_t output_count() const { return outputs_.size(); }
   const LogicalTensor* input_at(size_t port) const { return inputs_[port]; }
   const LogicalTensor* output_at(size_t port) const { return outputs_[port]; }
-  const LogicalTensor* input(std::string_view port) const;   // nullptr when left out or not existing
+  const LogicalTensor* input(std::string_view port) const;  // nullptr when left out or not existing
   const LogicalTensor* output(std::string_view port) const;
-  const Dims& shape(std::string_view input_port) const;      // requires a known rank
+  const Dims& shape(std::string_view input_port) const;  // requires a known rank
   template <typename T>
-  const T& attribute(std::string_view name) const { return op_.attribute<T>(name); }
+  const T& attribute(std::string_view name) const {
+    return op_.attribute<T>(name);
+  }
 
-  // Throw Error(invalid_graph_op / invalid_shape) with the sentence `KIND "name": <message>`; the driver puts `FILE: op ID` in front.
+  // Throw Error(invalid_graph_op / invalid_shape) with the sentence `KIND "name": <message>`; the driver puts `FILE: op ID` in
+  // front.
   [[noreturn]] void fail(const std::string& message) const;
   [[noreturn]] void fail_shape(const std::string& message) const;
 
  private:
   const Op& op_;
   const OpSchema& schema_;
-  std::vector<const LogicalTensor*> inputs_;   // by existing port; nullptr: left out
+  std::vector<const LogicalTensor*> inputs_;  // by existing port; nullptr: left out
   std::vector<const LogicalTensor*> outputs_;
 };
 

@@ -25,8 +25,8 @@ struct Partition {
   std::vector<ValueIndex> inputs;      // in order of first use
   std::vector<ValueIndex> outputs;     // values read outside, marked by End, or read by nobody; in op order
   bool supported = true;
-  std::string unsupported_reason;               // one sentence naming the op, when !supported
-  std::vector<std::vector<Reason>> reasons;     // per entry of `ops`
+  std::string unsupported_reason;            // one sentence naming the op, when !supported
+  std::vector<std::vector<Reason>> reasons;  // per entry of `ops`
 };
 
 }  // namespace lamina

@@ -81,9 +81,7 @@ ShapeMap outputs_like(const OpView& view, std::string_view input, const std::vec
   return shapes;
 }
 
-int channel_axis(const OpView& view, int rank) {
-  return view.attribute<std::string>("data_format") == "NCX" ? 1 : rank - 1;
-}
+int channel_axis(const OpView& view, int rank) { return view.attribute<std::string>("data_format") == "NCX" ? 1 : rank - 1; }
 
 Dims spatial_extents(const OpView& view, const Dims& shape) {
   const int first = view.attribute<std::string>("data_format") == "NCX" ? 2 : 1;
@@ -102,8 +100,7 @@ Dims data_shape(const OpView& view, int64_t batch, int64_t channels, const Dims&
 std::vector<int> reduced_axes(const OpView& view, int rank) {
   std::vector<int> axes;
   for (int64_t axis : view.attribute<std::vector<int64_t>>("axes")) {
-    if (axis < -rank || axis >= rank)
-      view.fail(join("attribute axes names ", axis, ", allowed is ", -rank, "..", rank - 1));
+    if (axis < -rank || axis >= rank) view.fail(join("attribute axes names ", axis, ", allowed is ", -rank, "..", rank - 1));
     const int wrapped = wrap_axis(axis, rank);
     if (std::find(axes.begin(), axes.end(), wrapped) != axes.end())
       view.fail(join("attribute axes names axis ", wrapped, " twice, allowed is once"));
@@ -142,8 +139,8 @@ Dims per_axis(const OpView& view, std::string_view attribute, size_t spatial_ran
                          std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == fallback; });
   if (untouched) values.resize(spatial_rank);
   if (values.size() != spatial_rank)
-    view.fail(join("attribute ", attribute, " has ", values.size(), " entries, allowed is ", spatial_rank,
-                   ", one per spatial axis"));
+    view.fail(
+        join("attribute ", attribute, " has ", values.size(), " entries, allowed is ", spatial_rank, ", one per spatial axis"));
   return values;
 }
 
@@ -193,7 +190,8 @@ Dims transposed_window_output(const OpView& view, const Dims& input, const Dims&
     if (any_unknown({input[i], effective, pads.begin[i], pads.end[i]})) continue;
     output[i] = strides[i] * (input[i] - 1) + effective - pads.begin[i] - pads.end[i] + extra[i];
     if (output[i] < 0)
-      view.fail_shape(join("spatial axis ", i, " would get extent ", output[i], ", allowed is 0 or more: the pads are too wide"));
+      view.fail_shape(
+          join("spatial axis ", i, " would get extent ", output[i], ", allowed is 0 or more: the pads are too wide"));
   }
   return output;
 }

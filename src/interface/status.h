@@ -41,8 +41,8 @@ std::string join(const Parts&... parts);
 // A broken invariant is a bug in lamina, not of the caller: throws Status::runtime_error and says so.
 [[noreturn]] void fail_check(const char* condition, const char* file, int line, const std::string& detail);
 
-#define LAMINA_CHECK(condition, detail) \
-  do { \
+#define LAMINA_CHECK(condition, detail)                                             \
+  do {                                                                              \
     if (!(condition)) ::lamina::fail_check(#condition, __FILE__, __LINE__, detail); \
   } while (false)
 

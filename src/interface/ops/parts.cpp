@@ -45,10 +45,8 @@ AttributeSpec begin_norm_axis() {
 }
 
 AttributeSpec flag(std::string name, bool default_value, std::string meaning) {
-  return {.name = std::move(name),
-          .type = AttributeType::boolean,
-          .default_value = default_value,
-          .meaning = std::move(meaning)};
+  return {
+      .name = std::move(name), .type = AttributeType::boolean, .default_value = default_value, .meaning = std::move(meaning)};
 }
 
 AttributeSpec required_flag(std::string name, std::string meaning) {
@@ -82,16 +80,12 @@ AttributeSpec auto_broadcast() {
 AttributeSpec use_dst() { return flag("use_dst", true, "true: input 0 is the forward output; false: the forward input"); }
 
 AttributeSpec required_number(std::string name, std::string meaning) {
-  return {.name = std::move(name),
-          .type = AttributeType::f32,
-          .required = true,
-          .check = finite,
-          .meaning = std::move(meaning)};
+  return {
+      .name = std::move(name), .type = AttributeType::f32, .required = true, .check = finite, .meaning = std::move(meaning)};
 }
 
 AttributeSpec required_list(std::string name, std::string (*check)(const Attribute&), std::string meaning) {
-  AttributeSpec spec{
-      .name = std::move(name), .type = AttributeType::s64_list, .required = true, .meaning = std::move(meaning)};
+  AttributeSpec spec{.name = std::move(name), .type = AttributeType::s64_list, .required = true, .meaning = std::move(meaning)};
   if (check != nullptr) spec.check = check;
   return spec;
 }
@@ -114,8 +108,9 @@ Condition flag_is(std::string name, bool value) {
 
 Condition both(Condition a, Condition b) {
   std::string text = a.text + " and " + b.text;
-  return {std::move(text),
-          [a = std::move(a), b = std::move(b)](const Attributes& attributes) { return a.holds(attributes) && b.holds(attributes); }};
+  return {std::move(text), [a = std::move(a), b = std::move(b)](const Attributes& attributes) {
+            return a.holds(attributes) && b.holds(attributes);
+          }};
 }
 
 Condition text_is(std::string name, std::string value) {

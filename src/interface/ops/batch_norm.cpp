@@ -1,0 +1,114 @@
+// Batch normalisation: statistics per channel over all other axes.
+#include <cmath>
+
+#include "interface/ops/parts.h"
+
+namespace lamina {
+
+using namespace parts;
+
+namespace {
+
+int64_t channels_of(const OpView& view, const Dims& src) {
+  if (src.size() < 2) view.fail_shape(join("input src has shape ", describe(src), ", allowed is rank 2 or more"));
+  return src[static_cast<size_t>(channel_axis(view, static_cast<int>(src.size())))];
+}
+
+void check_per_channel(const OpView& view, const std::vector<std::string>& inputs) {
+  const Dims* src = known_shape(view, "src");
+  if (src == nullptr) return;
+  const int64_t channels = channels_of(view, *src);
+  for (const std::string& input : inputs) require_shape(view, input, {channels}, "the channels of src");
+}
+
+std::string fraction(const Attribute& value) {
+  const float number = std::get<float>(value);
+  return std::isfinite(number) && number >= 0 && number <= 1 ? "" : "a number from 0 to 1";
+}
+
+std::vector<TypeVariable> types() { return {{"T1", floats_and_f64()}, {"T2", {DataType::f32, DataType::bf16, DataType::f64}}}; }
+
+TypeRule type_rule() { return all_of({f64_stays_alone({"T1", "T2"}), only_with_same(DataType::bf16, "T2", "T1")}); }
+
+const char* const kTypeRuleText = "gamma, beta and statistics are f32, or bf16 with bf16 data; f64 with f64 only";
+
+}  // namespace
+}  // namespace lamina
+
+LAMINA_SCHEMA(BatchNormInference) {
+  return {.kind = OpKind::BatchNormInference,
+          .op_class = OpClass::elementwise,
+          .formula = "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta, per channel",
+          .inputs = {port("src", "T1"), port("gamma", "T2", "[C]"), port("beta", "T2", "[C]"), port("mean", "T2", "[C]"),
+                     port("variance", "T2", "[C]")},
+          .outputs = {port("dst", "T1", "shape of src")},
+          .attributes = {epsilon(true), data_format()},
+          .types = types(),
+          .check_types = type_rule(),
+          .type_rule_text = kTypeRuleText,
+          .check =
+              [](const OpView& view) {
+                check_per_channel(view, {"gamma", "beta", "mean", "variance"});
+              },
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
+          .inplace = {{"src", "dst"}}};
+}
+
+LAMINA_SCHEMA(BatchNormForwardTraining) {
+  return {
+      .kind = OpKind::BatchNormForwardTraining,
+      .op_class = OpClass::inner_reduction,
+      .formula =
+          "dst = gamma * (src - batch_mean) / sqrt(batch_variance + epsilon) + beta, per channel; "
+          "running = momentum * given + (1 - momentum) * batch; momentum is 0.5 when absent",
+      .inputs = {port("src", "T1"), port("mean", "T2", "[C]"), port("variance", "T2", "[C]"),
+                 optional_port("gamma", "T2", "[C]"), optional_port("beta", "T2", "[C]")},
+      .outputs = {port("dst", "T1", "shape of src"), port("running_mean", "T2", "[C]"), port("running_variance", "T2", "[C]"),
+                  port("batch_mean", "T2", "[C]"), port("batch_variance", "T2", "[C]; biased")},
+      .attributes =
+          {epsilon(true),
+           {.name = "momentum", .type = AttributeType::f32, .check = fraction, .meaning = "weight of the given statistics"},
+           data_format()},
+      .types = types(),
+      .check_types = type_rule(),
+      .type_rule_text = kTypeRuleText,
+      .check =
+          [](const OpView& view) {
+            check_per_channel(view, {"mean", "variance", "gamma", "beta"});
+          },
+      .infer_shapes =
+          [](const OpView& view) {
+            const Dims statistics{channels_of(view, view.shape("src"))};
+            return ShapeMap{{"dst", view.shape("src")},
+                            {"running_mean", statistics},
+                            {"running_variance", statistics},
+                            {"batch_mean", statistics},
+                            {"batch_variance", statistics}};
+          },
+      .inplace = {{"src", "dst"}}};
+}
+
+LAMINA_SCHEMA(BatchNormTrainingBackward) {
+  return {.kind = OpKind::BatchNormTrainingBackward,
+          .op_class = OpClass::inner_reduction,
+          .formula = "gradients of BatchNormForwardTraining; diff_gamma and diff_beta are sums per channel",
+          .inputs = {port("src", "T1"), port("diff_dst", "T1", "shape of src"), port("mean", "T2", "[C]"),
+                     port("variance", "T2", "[C]"), optional_port("gamma", "T2", "[C]")},
+          .outputs = {port("diff_src", "T1", "shape of src"), optional_port("diff_gamma", "T2", "[C]"),
+                      optional_port("diff_beta", "T2", "[C]")},
+          .attributes = {epsilon(true), data_format()},
+          .types = types(),
+          .check_types = type_rule(),
+          .type_rule_text = kTypeRuleText,
+          .check =
+              [](const OpView& view) {
+                require_same_shape(view, "src", "diff_dst");
+                check_per_channel(view, {"mean", "variance", "gamma"});
+              },
+          .infer_shapes =
+              [](const OpView& view) {
+                const Dims statistics{channels_of(view, view.shape("src"))};
+                return ShapeMap{{"diff_src", view.shape("src")}, {"diff_gamma", statistics}, {"diff_beta", statistics}};
+              },
+          .inplace = {{"diff_dst", "diff_src"}}};
+}

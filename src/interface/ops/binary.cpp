@@ -1,0 +1,185 @@
+// Ops of two tensors that broadcast against each other, bias additions, Select and PReLU.
+#include "interface/ops/parts.h"
+
+namespace lamina {
+
+using namespace parts;
+
+namespace {
+
+std::vector<DataType> floats_and_s32() {
+  std::vector<DataType> types = floats_and_f64();
+  types.push_back(DataType::s32);
+  return types;
+}
+
+OpSchema binary(OpKind kind, std::string formula) {
+  return {.kind = kind,
+          .op_class = OpClass::elementwise,
+          .formula = std::move(formula),
+          .inputs = {port("src_0", "T"), port("src_1", "T")},
+          .outputs = {port("dst", "T", "the broadcast shape")},
+          .attributes = {auto_broadcast()},
+          .types = {{"T", floats_and_f64()}},
+          .infer_shapes =
+              [](const OpView& view) {
+                return ShapeMap{{"dst", broadcast_inputs(view, "src_0", "src_1")}};
+              },
+          .inplace = {{"src_0", "dst"}}};
+}
+
+// Every port has a type of its own: any mix, but f64 stays alone.
+OpSchema mixed_binary(OpKind kind, std::string formula, const std::vector<DataType>& types) {
+  OpSchema schema = binary(kind, std::move(formula));
+  schema.inputs = {port("src_0", "T1"), port("src_1", "T2")};
+  schema.outputs = {port("dst", "T3", "the broadcast shape")};
+  schema.types = {{"T1", types}, {"T2", types}, {"T3", types}};
+  schema.check_types = f64_stays_alone({"T1", "T2", "T3"});
+  schema.type_rule_text = "any mix; f64 with f64 only";
+  return schema;
+}
+
+void require_rank_of_two(const OpView& view, const std::string& input) {
+  const Dims* shape = known_shape(view, input);
+  if (shape != nullptr && shape->size() < 2)
+    view.fail_shape(join("input ", input, " has shape ", describe(*shape), ", allowed is rank 2 or more"));
+}
+
+void check_bias(const OpView& view) {
+  require_rank_of_two(view, "src");
+  const Dims* src = known_shape(view, "src");
+  if (src == nullptr) return;
+  const int axis = channel_axis(view, static_cast<int>(src->size()));
+  require_shape(view, "bias", {(*src)[static_cast<size_t>(axis)]}, "the channels of src");
+}
+
+ShapeMap select_shapes(const OpView& view) {
+  const Dims dst = broadcast_inputs(view, "src_0", "src_1");
+  const Dims& cond = view.shape("cond");
+  if (view.attribute<std::string>("auto_broadcast") == "none" && !shapes_agree(cond, dst))
+    view.fail_shape(join("input cond has shape ", describe(cond), ", allowed is ", describe(dst),
+                         ", the shape of src_0, because auto_broadcast is none"));
+  if (!broadcasts_to(cond, dst))
+    view.fail_shape(join("input cond has shape ", describe(cond), ", allowed is one that broadcasts to ", describe(dst)));
+  return {{"dst", dst}};
+}
+
+// Per channel: one value, or one for each channel. Else: broadcasts to src.
+void check_slope(const OpView& view, bool per_channel) {
+  const Dims* src = known_shape(view, "src");
+  const Dims* slope = known_shape(view, "slope");
+  if (src == nullptr || slope == nullptr) return;
+  if (!per_channel || slope->size() != 1) {
+    if (!broadcasts_to(*slope, *src))
+      view.fail_shape(join("input slope has shape ", describe(*slope), ", allowed is one that broadcasts to ", describe(*src)));
+    return;
+  }
+  if (slope->front() == 1 || src->empty()) return;
+  const int axis = src->size() == 1 ? 0 : channel_axis(view, static_cast<int>(src->size()));
+  require_shape(view, "slope", {(*src)[static_cast<size_t>(axis)]}, "the channels of src");
+}
+
+}  // namespace
+}  // namespace lamina
+
+LAMINA_SCHEMA(Add) { return mixed_binary(OpKind::Add, "dst = src_0 + src_1", floats_and_s32()); }
+
+LAMINA_SCHEMA(Subtract) { return mixed_binary(OpKind::Subtract, "dst = src_0 - src_1", floats_and_s32()); }
+
+LAMINA_SCHEMA(Multiply) { return mixed_binary(OpKind::Multiply, "dst = src_0 * src_1", floats_and_f64()); }
+
+LAMINA_SCHEMA(Divide) { return mixed_binary(OpKind::Divide, "dst = src_0 / src_1", floats_and_f64()); }
+
+LAMINA_SCHEMA(Maximum) { return binary(OpKind::Maximum, "dst = max(src_0, src_1)"); }
+
+LAMINA_SCHEMA(Minimum) { return binary(OpKind::Minimum, "dst = min(src_0, src_1)"); }
+
+LAMINA_SCHEMA(SquaredDifference) {
+  OpSchema schema = binary(OpKind::SquaredDifference, "dst = (src_0 - src_1)^2");
+  schema.inplace = {};
+  return schema;
+}
+
+LAMINA_SCHEMA(GreaterEqual) {
+  OpSchema schema = binary(OpKind::GreaterEqual, "dst = src_0 >= src_1");
+  schema.inputs = {port("src_0", "T1"), port("src_1", "T1")};
+  schema.outputs = {port("dst", "T2", "one byte an element, 0 or 1")};
+  schema.types = {{"T1", floats_and_s32()}, {"T2", {DataType::boolean}}};
+  schema.inplace = {};
+  return schema;
+}
+
+LAMINA_SCHEMA(Select) {
+  return {.kind = OpKind::Select,
+          .op_class = OpClass::elementwise,
+          .formula = "dst = src_0 where cond, else src_1",
+          .inputs = {port("cond", "T1", "broadcasts to the shape of dst"), port("src_0", "T2"), port("src_1", "T2")},
+          .outputs = {port("dst", "T2", "the broadcast shape of src_0 and src_1")},
+          .attributes = {auto_broadcast()},
+          .types = {{"T1", {DataType::boolean}}, {"T2", floats_and_f64()}},
+          .infer_shapes = select_shapes,
+          .inplace = {{"src_0", "dst"}}};
+}
+
+LAMINA_SCHEMA(BiasAdd) {
+  return {.kind = OpKind::BiasAdd,
+          .op_class = OpClass::elementwise,
+          .formula = "dst = src + bias, bias runs along the channels",
+          .inputs = {port("src", "T", "rank 2 or more"), port("bias", "T", "[C]")},
+          .outputs = {port("dst", "T", "shape of src")},
+          .attributes = {data_format()},
+          .types = {{"T", floats_and_f64()}},
+          .check = check_bias,
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
+          .inplace = {{"src", "dst"}}};
+}
+
+LAMINA_SCHEMA(BiasAddBackward) {
+  return {
+      .kind = OpKind::BiasAddBackward,
+      .op_class = OpClass::inner_reduction,
+      .formula = "diff_bias = sum of diff_dst over every axis but the channels",
+      .inputs = {port("diff_dst", "T", "rank 2 or more")},
+      .outputs = {port("diff_bias", "T", "[C]")},
+      .attributes = {data_format()},
+      .types = {{"T", floats_and_f64()}},
+      .check = [](const OpView& view) { require_rank_of_two(view, "diff_dst"); },
+      .infer_shapes =
+          [](const OpView& view) {
+            const Dims& shape = view.shape("diff_dst");
+            return ShapeMap{{"diff_bias", {shape[static_cast<size_t>(channel_axis(view, static_cast<int>(shape.size())))]}}};
+          }};
+}
+
+LAMINA_SCHEMA(PReLU) {
+  return {.kind = OpKind::PReLU,
+          .op_class = OpClass::elementwise,
+          .formula = "dst = src where src >= 0, else slope * src",
+          .inputs = {port("src", "T"), port("slope", "T", "[C], [1], or broadcasts to src")},
+          .outputs = {port("dst", "T", "shape of src")},
+          .attributes = {data_format(), flag("per_channel_broadcast", true, "true: slope is [C]; false: it broadcasts to src")},
+          .types = {{"T", floats_and_f64()}},
+          .check = [](const OpView& view) { check_slope(view, view.attribute<bool>("per_channel_broadcast")); },
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); }};
+}
+
+LAMINA_SCHEMA(PReLUBackward) {
+  return {.kind = OpKind::PReLUBackward,
+          .op_class = OpClass::inner_reduction,
+          .formula =
+              "diff_src = diff_dst where src >= 0, else slope * diff_dst; "
+              "diff_slope = sum of diff_dst * src where src < 0, to the shape of slope",
+          .inputs = {port("src", "T"), port("slope", "T", "[C], [1], or broadcasts to src"), port("diff_dst", "T")},
+          .outputs = {port("diff_src", "T", "shape of src"), port("diff_slope", "T", "shape of slope")},
+          .attributes = {data_format()},
+          .types = {{"T", floats_and_f64()}},
+          .check =
+              [](const OpView& view) {
+                require_same_shape(view, "src", "diff_dst");
+                check_slope(view, true);
+              },
+          .infer_shapes =
+              [](const OpView& view) {
+                return ShapeMap{{"diff_src", view.shape("src")}, {"diff_slope", view.shape("slope")}};
+              }};
+}

@@ -1,0 +1,105 @@
+// Ops that map each element of one tensor: dst[i] = f(src[i]).
+#include "interface/ops/parts.h"
+
+namespace lamina {
+
+using namespace parts;
+
+namespace {
+
+OpSchema unary(OpKind kind, std::string formula, std::vector<AttributeSpec> attributes = {}) {
+  return {.kind = kind,
+          .op_class = OpClass::elementwise,
+          .formula = std::move(formula),
+          .inputs = {port("src", "T")},
+          .outputs = {port("dst", "T", "shape of src")},
+          .attributes = std::move(attributes),
+          .types = {{"T", floats_and_f64()}},
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
+          .inplace = {{"src", "dst"}}};
+}
+
+std::string finite_and_not_zero(const Attribute& value) {
+  return finite(value).empty() && std::get<float>(value) != 0 ? "" : "a finite number other than 0";
+}
+
+AttributeSpec bound(std::string name) {
+  AttributeSpec spec = required_number(std::move(name), "bound of the interval");
+  spec.check = not_nan;
+  return spec;
+}
+
+void check_bounds(const OpView& view) {
+  const float low = view.attribute<float>("min");
+  const float high = view.attribute<float>("max");
+  if (low > high) view.fail(join("attribute min is ", low, ", allowed is at most max, which is ", high));
+}
+
+}  // namespace
+}  // namespace lamina
+
+LAMINA_SCHEMA(Abs) { return unary(OpKind::Abs, "dst = |src|"); }
+
+LAMINA_SCHEMA(Clamp) {
+  OpSchema schema = unary(OpKind::Clamp, "dst = min(max(src, min), max)", {bound("min"), bound("max")});
+  schema.check = check_bounds;
+  return schema;
+}
+
+LAMINA_SCHEMA(Elu) {
+  return unary(OpKind::Elu, "dst = src where src > 0, else alpha * (exp(src) - 1)",
+               {required_number("alpha", "scale of the negative side")});
+}
+
+LAMINA_SCHEMA(Exp) { return unary(OpKind::Exp, "dst = exp(src)"); }
+
+LAMINA_SCHEMA(GELU) {
+  return unary(OpKind::GELU,
+               "gelu_erf: dst = src / 2 * (1 + erf(src / sqrt(2))); "
+               "gelu_tanh: dst = src / 2 * (1 + tanh(sqrt(2 / pi) * (src + 0.044715 * src^3)))",
+               {choice("mode", "gelu_erf", {"gelu_erf", "gelu_tanh"}, "which of the two forms")});
+}
+
+LAMINA_SCHEMA(HardSigmoid) {
+  return unary(OpKind::HardSigmoid, "dst = clamp(alpha * src + beta, 0, 1)",
+               {required_number("alpha", "slope"), required_number("beta", "offset")});
+}
+
+LAMINA_SCHEMA(HardSwish) { return unary(OpKind::HardSwish, "dst = src * clamp(src + 3, 0, 6) / 6"); }
+
+LAMINA_SCHEMA(LeakyReLU) {
+  return unary(OpKind::LeakyReLU, "dst = src where src >= 0, else alpha * src",
+               {required_number("alpha", "slope of the negative side")});
+}
+
+LAMINA_SCHEMA(Log) { return unary(OpKind::Log, "dst = ln(src)"); }
+
+LAMINA_SCHEMA(Mish) { return unary(OpKind::Mish, "dst = src * tanh(ln(1 + exp(src)))"); }
+
+LAMINA_SCHEMA(Pow) {
+  OpSchema schema = unary(OpKind::Pow, "dst = src^beta", {required_number("beta", "exponent")});
+  schema.inplace = {};
+  return schema;
+}
+
+LAMINA_SCHEMA(Reciprocal) { return unary(OpKind::Reciprocal, "dst = 1 / src"); }
+
+LAMINA_SCHEMA(ReLU) { return unary(OpKind::ReLU, "dst = max(src, 0)"); }
+
+LAMINA_SCHEMA(Round) { return unary(OpKind::Round, "dst = nearest integer to src, halves to even"); }
+
+LAMINA_SCHEMA(Sigmoid) { return unary(OpKind::Sigmoid, "dst = 1 / (1 + exp(-src))"); }
+
+LAMINA_SCHEMA(SoftPlus) {
+  AttributeSpec beta = required_number("beta", "sharpness");
+  beta.required = false;
+  beta.default_value = 1.0F;
+  beta.check = finite_and_not_zero;
+  return unary(OpKind::SoftPlus, "dst = ln(1 + exp(beta * src)) / beta", {beta});
+}
+
+LAMINA_SCHEMA(Sqrt) { return unary(OpKind::Sqrt, "dst = sqrt(src)"); }
+
+LAMINA_SCHEMA(Square) { return unary(OpKind::Square, "dst = src^2"); }
+
+LAMINA_SCHEMA(Tanh) { return unary(OpKind::Tanh, "dst = tanh(src)"); }

@@ -1,0 +1,180 @@
+// Ops that move values: reshape, transpose, reorder, concatenation; and GenIndex, whose values are positions.
+#include <algorithm>
+
+#include "interface/ops/parts.h"
+
+namespace lamina {
+
+using namespace parts;
+
+namespace {
+
+OpSchema layout(OpKind kind, std::string formula) {
+  return {.kind = kind,
+          .op_class = OpClass::layout,
+          .formula = std::move(formula),
+          .inputs = {port("src", "T")},
+          .outputs = {port("dst", "T")},
+          .types = {{"T", all_types()}}};
+}
+
+// ---- StaticReshape
+
+std::string reshape_target(const Attribute& value) {
+  const auto& shape = std::get<std::vector<int64_t>>(value);
+  const auto deduced = std::count(shape.begin(), shape.end(), -1);
+  const bool legal = std::all_of(shape.begin(), shape.end(), [](int64_t dim) { return dim >= -1; });
+  if (!legal || deduced > 1) return "entries of -1 or more, at most one of them -1";
+  return shape.size() <= static_cast<size_t>(kMaxRank) ? "" : join("at most ", kMaxRank, " entries");
+}
+
+// The target with zeros copied from src where special_zero asks for it.
+Dims copied_target(const OpView& view, const Dims& src) {
+  Dims target = view.attribute<std::vector<int64_t>>("shape");
+  if (!view.attribute<bool>("special_zero")) return target;
+  for (size_t i = 0; i < target.size(); ++i) {
+    if (target[i] != 0) continue;
+    if (i >= src.size())
+      view.fail(join("attribute shape is ", describe(target), ", allowed is a 0 only where src ", describe(src),
+                     " has an axis, because special_zero is true"));
+    target[i] = src[i];
+  }
+  return target;
+}
+
+// The extent that makes the element counts equal; kUnknownDim when it cannot be known.
+int64_t deduced_extent(const OpView& view, const Dims& src, const Dims& target, size_t place) {
+  Dims others = target;
+  others[place] = 1;
+  const int64_t rest = product_or_unknown(others);
+  const int64_t count = product_or_unknown(src);
+  if (rest == kUnknownDim || count == kUnknownDim) return kUnknownDim;
+  if (rest == 0 || count % rest != 0)
+    view.fail(join("attribute shape is ", describe(target), ", allowed is one that holds the ", count, " elements of src ",
+                   describe(src)));
+  return count / rest;
+}
+
+ShapeMap reshape_shapes(const OpView& view) {
+  const Dims& src = view.shape("src");
+  Dims target = copied_target(view, src);
+  const auto place = std::find(target.begin(), target.end(), -1);
+  if (place != target.end()) *place = deduced_extent(view, src, target, static_cast<size_t>(place - target.begin()));
+  const int64_t count = product_or_unknown(src);
+  const int64_t reshaped = product_or_unknown(target);
+  if (!dims_agree(count, reshaped))
+    view.fail(join("attribute shape is ", describe(target), ", allowed is one that holds the ", count, " elements of src ",
+                   describe(src)));
+  return {{"dst", target}};
+}
+
+// ---- StaticTranspose
+
+// The permutation with negatives wrapped; an empty one reverses the axes.
+std::vector<int> permutation(const OpView& view, int rank) {
+  const auto& order = view.attribute<std::vector<int64_t>>("order");
+  std::vector<int> axes;
+  if (order.empty())
+    for (int axis = rank - 1; axis >= 0; --axis) axes.push_back(axis);
+  for (int64_t axis : order) axes.push_back(axis >= -rank && axis < rank ? wrap_axis(axis, rank) : -1);
+  std::vector<int> sorted = axes;
+  std::sort(sorted.begin(), sorted.end());
+  bool legal = sorted.size() == static_cast<size_t>(rank);
+  for (size_t i = 0; i < sorted.size(); ++i) legal = legal && sorted[i] == static_cast<int>(i);
+  if (!legal)
+    view.fail(
+        join("attribute order is ", to_string(Attribute(order)), ", allowed is a permutation of the ", rank, " axes of src"));
+  return axes;
+}
+
+ShapeMap transpose_shapes(const OpView& view) {
+  const Dims& src = view.shape("src");
+  Dims dst;
+  for (int axis : permutation(view, static_cast<int>(src.size()))) dst.push_back(src[static_cast<size_t>(axis)]);
+  return {{"dst", dst}};
+}
+
+// ---- Concat
+
+constexpr size_t kMostConcatInputs = 64;
+
+void check_concat(const OpView& view) {
+  if (view.input_count() > kMostConcatInputs)
+    view.fail(join(view.input_count(), " inputs are given, allowed is 1..", kMostConcatInputs));
+  if (const Dims* first = known_shape(view, "src_i")) normalized_axis(view, "axis", static_cast<int>(first->size()));
+}
+
+// Folds one more input into the running shape.
+void append_along(const OpView& view, size_t input, size_t axis, Dims& joined) {
+  const Dims& next = *view.input_at(input)->shape;
+  Dims expected = joined;
+  if (axis < next.size() && next.size() == joined.size()) expected[axis] = next[axis];
+  if (!shapes_agree(expected, next))
+    view.fail_shape(join("input ", input, " has shape ", describe(next), ", allowed is ", describe(joined),
+                         " with any extent on axis ", axis));
+  const bool unknown = joined[axis] == kUnknownDim || next[axis] == kUnknownDim;
+  const int64_t sum = unknown ? kUnknownDim : joined[axis] + next[axis];
+  joined = joined_shape(expected, next);
+  joined[axis] = sum;
+}
+
+ShapeMap concat_shapes(const OpView& view) {
+  Dims joined = *view.input_at(0)->shape;
+  const auto axis = static_cast<size_t>(normalized_axis(view, "axis", static_cast<int>(joined.size())));
+  for (size_t i = 1; i < view.input_count(); ++i) append_along(view, i, axis, joined);
+  return {{"dst", joined}};
+}
+
+}  // namespace
+}  // namespace lamina
+
+LAMINA_SCHEMA(StaticReshape) {
+  OpSchema schema = layout(OpKind::StaticReshape, "dst = the elements of src in row-major order under a new shape");
+  schema.attributes = {required_list("shape", reshape_target, "target; one -1 is deduced"),
+                       required_flag("special_zero", "true: a 0 in shape copies the extent of src")};
+  schema.infer_shapes = reshape_shapes;
+  schema.inplace = {{"src", "dst"}};
+  return schema;
+}
+
+LAMINA_SCHEMA(StaticTranspose) {
+  OpSchema schema = layout(OpKind::StaticTranspose, "axis i of dst is axis order[i] of src");
+  schema.attributes = {required_list("order", nullptr, "permutation of the axes; empty reverses them")};
+  schema.check = [](const OpView& view) {
+    if (const Dims* src = known_shape(view, "src")) permutation(view, static_cast<int>(src->size()));
+  };
+  schema.infer_shapes = transpose_shapes;
+  schema.inplace = {{"src", "dst"}};
+  return schema;
+}
+
+LAMINA_SCHEMA(Reorder) {
+  OpSchema schema = layout(OpKind::Reorder, "dst = src in another memory layout");
+  schema.infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); };
+  return schema;
+}
+
+LAMINA_SCHEMA(Concat) {
+  OpSchema schema = layout(OpKind::Concat, "dst = the inputs joined along axis");
+  schema.inputs = {{.name = "src_i", .type = "T", .presence = Presence::variadic, .meaning = "1 to 64 tensors"}};
+  schema.attributes = {parts::axis(std::nullopt)};
+  schema.types = {{"T", floats_and_f64()}};
+  schema.check = check_concat;
+  schema.infer_shapes = concat_shapes;
+  return schema;
+}
+
+LAMINA_SCHEMA(GenIndex) {
+  return {.kind = OpKind::GenIndex,
+          .op_class = OpClass::elementwise,
+          .formula = "dst = index of the element along axis; values of src are not read",
+          .inputs = {port("src", "T1")},
+          .outputs = {port("dst", "T2", "shape of src")},
+          .attributes = {parts::axis(std::nullopt)},
+          .types = {{"T1", floats_and_f64()}, {"T2", {DataType::s32}}},
+          .check =
+              [](const OpView& view) {
+                if (const Dims* src = known_shape(view, "src")) normalized_axis(view, "axis", static_cast<int>(src->size()));
+              },
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); }};
+}

@@ -1,0 +1,24 @@
+// Ops without mathematics: End marks a graph output, Wildcard stands for what lamina does not know.
+#include "interface/ops/parts.h"
+
+namespace lamina {
+
+using namespace parts;
+
+}  // namespace lamina
+
+LAMINA_SCHEMA(End) {
+  return {.kind = OpKind::End,
+          .op_class = OpClass::marker,
+          .formula = "no computation: src is an output of the graph",
+          .inputs = {port("src", "any")},
+          .outputs = {}};
+}
+
+LAMINA_SCHEMA(Wildcard) {
+  return {.kind = OpKind::Wildcard,
+          .op_class = OpClass::opaque,
+          .formula = "opaque",
+          .inputs = {{.name = "src", .type = "any", .presence = Presence::variadic, .meaning = "any number of tensors"}},
+          .outputs = {{.name = "dst", .type = "any", .presence = Presence::variadic, .meaning = "any number of tensors"}}};
+}

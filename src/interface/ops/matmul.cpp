@@ -1,0 +1,62 @@
+#include <algorithm>
+
+#include "interface/ops/parts.h"
+
+namespace lamina {
+
+using namespace parts;
+
+namespace {
+
+// One side as a matrix: leading batch dims, then rows and columns. A side of rank 1 is a row (src) or a column (weights).
+struct Matrix {
+  Dims batch;
+  int64_t rows = 1;
+  int64_t columns = 1;
+  bool vector = false;
+};
+
+Matrix matrix_of(const OpView& view, std::string_view input, bool is_src, bool transpose) {
+  const Dims& shape = view.shape(input);
+  if (shape.empty()) view.fail_shape(join("input ", input, " has shape [], allowed is rank 1 or more"));
+  if (shape.size() == 1) return is_src ? Matrix{{}, 1, shape[0], true} : Matrix{{}, shape[0], 1, true};
+  Matrix matrix{{shape.begin(), shape.end() - 2}, shape[shape.size() - 2], shape.back(), false};
+  if (transpose) std::swap(matrix.rows, matrix.columns);
+  return matrix;
+}
+
+ShapeMap matmul_shapes(const OpView& view) {
+  const Matrix src = matrix_of(view, "src", true, view.attribute<bool>("transpose_a"));
+  const Matrix weights = matrix_of(view, "weights", false, view.attribute<bool>("transpose_b"));
+  if (!dims_agree(src.columns, weights.rows))
+    view.fail_shape(join("src ", describe(view.shape("src")), " has ", src.columns, " columns and weights ",
+                         describe(view.shape("weights")), " ", weights.rows,
+                         " rows after the transposes, allowed is equal numbers"));
+  Dims dst = broadcast_shapes(view, src.batch, weights.batch);
+  if (!src.vector) dst.push_back(src.rows);
+  if (!weights.vector) dst.push_back(weights.columns);
+  const Dims* bias = known_shape(view, "bias");
+  if (bias != nullptr && !broadcasts_to(*bias, dst))
+    view.fail_shape(join("input bias has shape ", describe(*bias), ", allowed is one that broadcasts to ", describe(dst)));
+  return {{"dst", dst}};
+}
+
+}  // namespace
+}  // namespace lamina
+
+LAMINA_SCHEMA(MatMul) {
+  return {.kind = OpKind::MatMul,
+          .op_class = OpClass::library,
+          .formula = "dst = src x weights + bias, batched, NumPy rank rules",
+          .inputs = {port("src", "T", "[..., M, K]"), port("weights", "T", "[..., K, N]"),
+                     optional_port("bias", "T", "broadcasts to dst")},
+          .outputs = {port("dst", "T1", "[..., M, N]")},
+          .attributes = {flag("transpose_a", false, "true: the last two axes of src are swapped"),
+                         flag("transpose_b", false, "true: the last two axes of weights are swapped"),
+                         choice("accumulation_mode", "strict", {"strict", "relaxed", "any", "f32", "s32", "f16"},
+                                "how partial sums are kept")},
+          .types = {{"T", floats_of_opset()}, {"T1", floats_of_opset()}},
+          .check_types = equal_or_f32("T1", "T"),
+          .type_rule_text = "dst has the type of src, or f32",
+          .infer_shapes = matmul_shapes};
+}

@@ -1,0 +1,356 @@
+// LayerNorm, RMSNorm, GroupNorm and the gradients of LayerNorm.
+//
+// LayerNorm's statistics are mean and biased variance over the axes from begin_norm_axis to the last; their shape is the
+// leading dims of src. The two older forms of the gradient say the same in other words: LayerNormBackprop's document leaves
+// out the incoming gradient, and LayerNormGrad's prints 1 / (variance + epsilon) where the square root is meant and does not
+// list epsilon. What is declared here is the mathematics.
+#include "interface/ops/parts.h"
+
+namespace lamina {
+
+using namespace parts;
+
+namespace {
+
+const char* const kOlderDocument = "LayerNormBackprop-1 of the older op set, with the incoming gradient it leaves out";
+
+// The axes that a norm works on, for a known rank.
+struct NormShape {
+  Dims leading;     // shape of the statistics
+  Dims normalized;  // shape of gamma and beta
+};
+
+NormShape split_at(const Dims& src, size_t axis) {
+  const auto middle = src.begin() + static_cast<int64_t>(axis);
+  return {{src.begin(), middle}, {middle, src.end()}};
+}
+
+NormShape norm_shape(const OpView& view, const Dims& src) {
+  return split_at(src, static_cast<size_t>(normalized_axis(view, "begin_norm_axis", static_cast<int>(src.size()))));
+}
+
+// gamma or beta: the shape of the normalised axes, or flat with their product.
+void require_affine(const OpView& view, std::string_view input, const Dims& normalized) {
+  const Dims* shape = known_shape(view, input);
+  if (shape == nullptr) return;
+  const Dims flat{product_or_unknown(normalized)};
+  if (!shapes_agree(*shape, flat)) require_shape(view, input, normalized, "the normalised axes of the data");
+}
+
+void check_norm(const OpView& view, std::string_view data, const std::vector<std::string>& affine,
+                const std::vector<std::string>& statistics) {
+  const Dims* src = known_shape(view, data);
+  if (src == nullptr) return;
+  const NormShape shape = norm_shape(view, *src);
+  for (const std::string& input : affine) require_affine(view, input, shape.normalized);
+  for (const std::string& input : statistics)
+    require_shape(view, input, shape.leading, "the axes of the data before begin_norm_axis");
+}
+
+TypeRule opset_norm_rule() { return all_of({f64_stays_alone({"T1", "T2"}), only_with_same(DataType::bf16, "T2", "T1")}); }
+
+std::vector<DataType> affine_types() { return {DataType::f32, DataType::bf16, DataType::f64}; }
+
+const char* const kNormRuleText = "gamma, beta and statistics are f32, or bf16 with bf16 data; f64 with f64 only";
+
+std::vector<TypeVariable> norm_types() { return {{"T1", floats_and_f64()}, {"T2", affine_types()}}; }
+
+ShapeMap layer_norm_shapes(const OpView& view) {
+  const Dims& src = view.shape("src");
+  const Dims leading = norm_shape(view, src).leading;
+  return {{"dst", src}, {"mean", leading}, {"variance", leading}};
+}
+
+// ---- LayerNormBackward and its older forms
+
+// The shape that diff_gamma and diff_beta take: that of gamma, else of the normalised axes.
+Dims affine_gradient_shape(const OpView& view, const Dims& src) {
+  const Dims normalized = norm_shape(view, src).normalized;
+  const Dims* gamma = known_shape(view, "gamma");
+  if (gamma == nullptr) return normalized;
+  return gamma->size() == normalized.size() ? joined_shape(*gamma, normalized) : *gamma;
+}
+
+void require_some_output(const OpView& view) {
+  for (size_t i = 0; i < view.output_count(); ++i)
+    if (view.output_at(i) != nullptr) return;
+  view.fail("no output is given, allowed is at least one");
+}
+
+void check_layer_norm_backward(const OpView& view) {
+  const bool use_stats = view.attribute<bool>("use_stats");
+  const auto& src_kind = view.attribute<std::string>("src_kind");
+  const auto& stats_kind = view.attribute<std::string>("stats_kind");
+  if (!use_stats && src_kind == "normalized")
+    view.fail(
+        "attribute src_kind is \"normalized\", allowed is \"raw\" when use_stats is false: the statistics cannot be "
+        "computed from a normalised src");
+  if (!use_stats && stats_kind != "variance")
+    view.fail(join("attribute stats_kind is \"", stats_kind, "\", allowed is \"variance\" when use_stats is false"));
+  require_some_output(view);
+  require_same_shape(view, "src", "diff_dst");
+  check_norm(view, "src", {"gamma", "beta"}, {"mean", "variance"});
+}
+
+ShapeMap layer_norm_backward_shapes(const OpView& view) {
+  const Dims src = joined_shape(view.shape("src"), view.shape("diff_dst"));
+  const Dims affine = affine_gradient_shape(view, src);
+  return {{"diff_src", src}, {"diff_gamma", affine}, {"diff_beta", affine}};
+}
+
+bool is_integer(DataType type) { return type != DataType::undef && !is_floating(type); }
+
+// T1 input_forward, T2 gradients of it, T3 affine and statistics.
+std::string backprop_types(const TypeOf& type_of) {
+  const DataType forward = type_of("T1");
+  const DataType data = is_integer(forward) ? DataType::f32 : forward;
+  const auto fits = [&](DataType type) { return type == DataType::undef || type == data; };
+  const DataType rest = type_of("T3");
+  if (fits(type_of("T2")) && (fits(rest) || (rest == DataType::f32 && data != DataType::f64))) return "";
+  return is_integer(forward) ? "f32 for all but an integer input_forward"
+                             : "one type for all, but gamma, beta and statistics may be f32 beside 16-bit data";
+}
+
+void check_backprop(const OpView& view) {
+  require_same_shape(view, "input_forward", "output_delta");
+  check_norm(view, "input_forward", {"gamma", "beta"}, {"mean", "variance"});
+}
+
+ShapeMap backprop_shapes(const OpView& view) {
+  const Dims src = joined_shape(view.shape("input_forward"), view.shape("output_delta"));
+  const Dims affine = affine_gradient_shape(view, src);
+  return {{"input_delta", src}, {"gamma_delta", affine}, {"beta_delta", affine}};
+}
+
+// ---- LayerNormGrad
+
+std::string three_of_zero_or_one(const Attribute& value) {
+  const auto& mask = std::get<std::vector<int64_t>>(value);
+  bool legal = mask.size() == 3;
+  int64_t sum = 0;
+  for (int64_t entry : mask) {
+    legal = legal && (entry == 0 || entry == 1);
+    sum += entry;
+  }
+  return legal && sum > 0 ? "" : "three of 0 or 1, not all 0";
+}
+
+Condition mask_is_set(size_t index) {
+  return {join("output_mask[", index, "] is 1"), [index](const Attributes& attributes) {
+            const auto found = attributes.find("output_mask");
+            const auto* mask = found == attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
+            return mask != nullptr && index < mask->size() && (*mask)[index] == 1;
+          }};
+}
+
+// T1 dy and x, T2 gamma, T3 statistics.
+std::string layer_norm_grad_types(const TypeOf& type_of) {
+  const DataType data = type_of("T1");
+  if (std::string alone = f64_stays_alone({"T1", "T2", "T3"})(type_of); !alone.empty()) return alone;
+  for (const char* variable : {"T2", "T3"}) {
+    const DataType type = type_of(variable);
+    if (type != data && type != DataType::f32 && type != DataType::f64)
+      return "f32 or the type of x for gamma, mean and variance";
+  }
+  return "";
+}
+
+// The rank of gamma says how many trailing axes are normalised; statistics keep those axes with extent 1.
+void check_layer_norm_grad(const OpView& view) {
+  require_same_shape(view, "x", "dy");
+  const Dims* x = known_shape(view, "x");
+  const Dims* gamma = known_shape(view, "gamma");
+  if (x == nullptr || gamma == nullptr) return;
+  if (gamma->empty() || gamma->size() > x->size())
+    view.fail_shape(join("input gamma has shape ", describe(*gamma), ", allowed is rank 1..", x->size(),
+                         ": its rank counts the normalised axes"));
+  const NormShape shape = split_at(*x, x->size() - gamma->size());
+  require_shape(view, "gamma", shape.normalized, "the last axes of x");
+  Dims statistics = shape.leading;
+  statistics.resize(x->size(), 1);
+  for (const char* input : {"variance", "mean"})
+    require_shape(view, input, statistics, "the leading axes of x, then 1 for each normalised axis");
+}
+
+ShapeMap layer_norm_grad_shapes(const OpView& view) {
+  const Dims x = joined_shape(view.shape("x"), view.shape("dy"));
+  const Dims& gamma = view.shape("gamma");
+  return {{"pd_x", x}, {"pd_gamma", gamma}, {"pd_beta", gamma}};
+}
+
+// ---- GroupNorm
+
+void check_group_norm(const OpView& view) {
+  const Dims* src = known_shape(view, "src");
+  if (src == nullptr) return;
+  if (src->size() < 2) view.fail_shape(join("input src has shape ", describe(*src), ", allowed is rank 2 or more"));
+  const int64_t channels = (*src)[static_cast<size_t>(channel_axis(view, static_cast<int>(src->size())))];
+  const auto groups = view.attribute<int64_t>("groups");
+  if (channels != kUnknownDim && channels % groups != 0)
+    view.fail(join("attribute groups is ", groups, ", allowed is a divisor of the ", channels, " channels of src"));
+  for (const char* input : {"gamma", "beta"}) require_shape(view, input, {channels}, "the channels of src");
+}
+
+ShapeMap group_norm_shapes(const OpView& view) {
+  const Dims& src = view.shape("src");
+  const Dims statistics{src.front(), view.attribute<int64_t>("groups")};
+  return {{"dst", src}, {"mean", statistics}, {"variance", statistics}};
+}
+
+}  // namespace
+}  // namespace lamina
+
+LAMINA_SCHEMA(LayerNorm) {
+  const Condition affine = flag_is("use_affine", true);
+  const Condition given_stats = flag_is("use_stats", true);
+  const Condition kept_stats = both(flag_is("keep_stats", true), flag_is("use_stats", false));
+  return {.kind = OpKind::LayerNorm,
+          .op_class = OpClass::inner_reduction,
+          .formula = "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta",
+          .inputs = {port("src", "T1"), port_when("gamma", "T2", affine, "shape of the normalised axes"),
+                     port_when("beta", "T2", affine, "shape of the normalised axes"),
+                     port_when("mean", "T2", given_stats, "leading axes of src; used instead of being computed"),
+                     port_when("variance", "T2", given_stats, "leading axes of src; used instead of being computed")},
+          .outputs = {port("dst", "T1", "shape of src"), port_when("mean", "T2", kept_stats, "leading axes of src"),
+                      port_when("variance", "T2", kept_stats, "leading axes of src; biased")},
+          .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"), begin_norm_axis(),
+                         flag("use_affine", true, "true: gamma and beta are given"), epsilon(),
+                         flag("use_stats", false, "true: mean and variance are inputs")},
+          .types = norm_types(),
+          .check_types = opset_norm_rule(),
+          .type_rule_text = kNormRuleText,
+          .check =
+              [](const OpView& view) {
+                check_norm(view, "src", {"gamma", "beta"}, {"mean", "variance"});
+              },
+          .infer_shapes = layer_norm_shapes,
+          .inplace = {{"src", "dst"}}};
+}
+
+LAMINA_SCHEMA(LayerNormBackward) {
+  const Condition affine = flag_is("use_affine", true);
+  const Condition given_stats = flag_is("use_stats", true);
+  return {
+      .kind = OpKind::LayerNormBackward,
+      .op_class = OpClass::inner_reduction,
+      .formula =
+          "rstd = 1 / sqrt(variance + epsilon); x = (src - mean) * rstd; g = gamma * diff_dst; "
+          "diff_src = rstd * (g - row_mean(g) - x * row_mean(g * x)); "
+          "diff_gamma = column_sum(diff_dst * x); diff_beta = column_sum(diff_dst)",
+      .inputs = {port("src", "T1"), port("diff_dst", "T1", "shape of src"),
+                 port_when("mean", "T2", both(given_stats, text_is("src_kind", "raw")), "leading axes of src"),
+                 port_when("variance", "T2", given_stats, "leading axes of src; stats_kind says what it holds"),
+                 port_when("gamma", "T2", affine, "shape of the normalised axes"),
+                 optional_when("beta", "T2", affine, "accepted, needed for nothing")},
+      .outputs = {optional_port("diff_src", "T1", "shape of src"), optional_when("diff_gamma", "T2", affine, "shape of gamma"),
+                  optional_when("diff_beta", "T2", affine, "shape of gamma")},
+      .attributes = {begin_norm_axis(), flag("use_affine", true, "true: gamma is given"), epsilon(),
+                     flag("use_stats", true, "false: mean and variance are computed from src"),
+                     choice("stats_kind", "variance", {"variance", "rstd", "std"}, "what input variance holds"),
+                     choice("src_kind", "raw", {"raw", "normalized"},
+                            "normalized: src is (x - mean) / std already, and no mean is given")},
+      .types = norm_types(),
+      .check_types = opset_norm_rule(),
+      .type_rule_text = kNormRuleText,
+      .check = check_layer_norm_backward,
+      .infer_shapes = layer_norm_backward_shapes,
+      .inplace = {{"diff_dst", "diff_src"}}};
+}
+
+LAMINA_SCHEMA(LayerNormBackprop) {
+  const Condition affine = flag_is("use_affine", true);
+  const Condition given_stats = flag_is("use_stats", true);
+  std::vector<DataType> numbers = floats_and_f64();
+  numbers.insert(numbers.end(), {DataType::s8, DataType::u8, DataType::s32});
+  return {.kind = OpKind::LayerNormBackprop,
+          .op_class = OpClass::inner_reduction,
+          .formula = "as LayerNormBackward, the ports in another order",
+          .source = kOlderDocument,
+          .inputs = {port("input_forward", "T1"), port("output_delta", "T2", "shape of input_forward"),
+                     port_when("gamma", "T3", affine, "shape of the normalised axes"),
+                     port_when("beta", "T3", affine, "shape of the normalised axes"),
+                     port_when("mean", "T3", given_stats, "leading axes of input_forward"),
+                     port_when("variance", "T3", given_stats, "leading axes of input_forward")},
+          .outputs = {port("input_delta", "T2", "shape of input_forward"),
+                      optional_when("gamma_delta", "T3", affine, "shape of gamma"),
+                      optional_when("beta_delta", "T3", affine, "shape of gamma")},
+          .attributes = {begin_norm_axis(), flag("use_affine", true, "true: gamma and beta are given"), epsilon(),
+                         flag("use_stats", true, "false: mean and variance are computed from input_forward")},
+          .types = {{"T1", numbers}, {"T2", floats_and_f64()}, {"T3", floats_and_f64()}},
+          .check_types = backprop_types,
+          .type_rule_text =
+              "one type for all; gamma, beta and statistics may be f32 beside 16-bit data; all but an integer "
+              "input_forward are f32",
+          .check = check_backprop,
+          .infer_shapes = backprop_shapes,
+          .inplace = {{"output_delta", "input_delta"}}};
+}
+
+LAMINA_SCHEMA(LayerNormGrad) {
+  return {.kind = OpKind::LayerNormGrad,
+          .op_class = OpClass::inner_reduction,
+          .formula = "as LayerNormBackward; the rank of gamma counts the normalised axes",
+          .source = "the graph op LayerNormGrad, with the square root and the epsilon that its document leaves out",
+          .inputs = {port("dy", "T1", "shape of x"), port("x", "T1"),
+                     port("variance", "T3", "leading axes of x, then 1 for each normalised axis"),
+                     port("mean", "T3", "shape of variance"), port("gamma", "T2", "the normalised axes of x")},
+          .outputs = {port_when("pd_x", "T1", mask_is_set(0), "shape of x"),
+                      port_when("pd_gamma", "T2", mask_is_set(1), "shape of gamma"),
+                      port_when("pd_beta", "T2", mask_is_set(2), "shape of gamma")},
+          .attributes = {{.name = "output_mask",
+                          .type = AttributeType::s64_list,
+                          .default_value = std::vector<int64_t>{1, 1, 1},
+                          .check = three_of_zero_or_one,
+                          .meaning = "which of pd_x, pd_gamma, pd_beta are outputs"},
+                         epsilon()},
+          .types = {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}, {"T3", floats_and_f64()}},
+          .check_types = layer_norm_grad_types,
+          .type_rule_text = "gamma, mean and variance are f32 or have the type of x; f64 with f64 only",
+          .check = check_layer_norm_grad,
+          .infer_shapes = layer_norm_grad_shapes,
+          .inplace = {{"dy", "pd_x"}}};
+}
+
+LAMINA_SCHEMA(RMSNorm) {
+  std::vector<TypeVariable> types = norm_types();
+  types[1].allowed.push_back(DataType::f16);
+  return {.kind = OpKind::RMSNorm,
+          .op_class = OpClass::inner_reduction,
+          .formula = "dst = gamma * src / sqrt(mean(src^2) + epsilon), the mean over the normalised axes",
+          .inputs = {port("src", "T1"), optional_port("gamma", "T2", "shape of the normalised axes")},
+          .outputs = {port("dst", "T1", "shape of src")},
+          .attributes = {begin_norm_axis(), epsilon()},
+          .types = types,
+          .check_types = opset_norm_rule(),
+          .type_rule_text = "gamma is f32 or f16, or bf16 with bf16 data; f64 with f64 only",
+          .check = [](const OpView& view) { check_norm(view, "src", {"gamma"}, {}); },
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
+          .inplace = {{"src", "dst"}}};
+}
+
+LAMINA_SCHEMA(GroupNorm) {
+  const Condition affine = flag_is("use_affine", true);
+  const Condition kept_stats = flag_is("keep_stats", true);
+  return {
+      .kind = OpKind::GroupNorm,
+      .op_class = OpClass::inner_reduction,
+      .formula = "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta, statistics per sample and group of channels",
+      .inputs = {port("src", "T1"), port_when("gamma", "T2", affine, "[C]"), port_when("beta", "T2", affine, "[C]")},
+      .outputs = {port("dst", "T1", "shape of src"), port_when("mean", "T2", kept_stats, "[N, groups]"),
+                  port_when("variance", "T2", kept_stats, "[N, groups]; biased")},
+      .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"),
+                     {.name = "groups",
+                      .type = AttributeType::s64,
+                      .required = true,
+                      .check = at_least_one,
+                      .meaning = "groups of channels"},
+                     flag("use_affine", true, "true: gamma and beta are given"),
+                     epsilon(),
+                     data_format()},
+      .types = norm_types(),
+      .check_types = opset_norm_rule(),
+      .type_rule_text = kNormRuleText,
+      .check = check_group_norm,
+      .infer_shapes = group_norm_shapes,
+      .inplace = {{"src", "dst"}}};
+}

@@ -1,0 +1,187 @@
+// Conversions between types: TypeCast, and quantisation with constant or with run-time scales.
+#include <cmath>
+
+#include "interface/ops/parts.h"
+
+namespace lamina {
+
+using namespace parts;
+
+namespace {
+
+// ---- constant scales and zero points
+
+std::string finite_and_not_zero(const Attribute& value) {
+  for (float scale : std::get<std::vector<float>>(value))
+    if (!std::isfinite(scale) || scale == 0) return "finite numbers other than 0";
+  return std::get<std::vector<float>>(value).empty() ? "one entry or more" : "";
+}
+
+AttributeSpec quantized_axis() { return parts::axis(1); }
+
+std::vector<AttributeSpec> static_attributes() {
+  return {choice("qtype", "per_tensor", {"per_tensor", "per_channel"}, "one scale for all, or one for each element of axis"),
+          quantized_axis(),
+          {.name = "scales",
+           .type = AttributeType::f32_list,
+           .required = true,
+           .check = finite_and_not_zero,
+           .meaning = "one entry, or one for each element of axis"},
+          {.name = "zps", .type = AttributeType::s64_list, .meaning = "zero points, as many as scales; absent: 0"}};
+}
+
+const LogicalTensor* quantized_tensor(const OpView& view) {
+  return view.op().kind == OpKind::Quantize ? view.output("dst") : view.input("src");
+}
+
+void check_zero_points(const OpView& view, size_t scale_count) {
+  if (!view.op().has_attribute("zps")) return;
+  const auto& zps = view.attribute<std::vector<int64_t>>("zps");
+  const LogicalTensor* quantized = quantized_tensor(view);
+  if (zps.empty()) return;
+  if (is_floating(quantized->dtype))
+    view.fail(join("attribute zps is given, allowed is none with ", name_of(quantized->dtype)));
+  if (zps.size() != scale_count)
+    view.fail(join("attribute zps has ", zps.size(), " entries, allowed is ", scale_count, ", as many as scales"));
+  const bool is_signed = quantized->dtype == DataType::s8;
+  const int64_t low = is_signed ? -128 : 0;
+  const int64_t high = is_signed ? 127 : 255;
+  for (int64_t zero_point : zps)
+    if (zero_point < low || zero_point > high)
+      view.fail(join("attribute zps names ", zero_point, ", allowed is ", low, "..", high, ", the range of ",
+                     name_of(quantized->dtype)));
+}
+
+void check_static(const OpView& view) {
+  const size_t scale_count = view.attribute<std::vector<float>>("scales").size();
+  const bool per_tensor = view.attribute<std::string>("qtype") == "per_tensor";
+  if (per_tensor && scale_count != 1)
+    view.fail(join("attribute scales has ", scale_count, " entries, allowed is 1 because qtype is per_tensor"));
+  check_zero_points(view, scale_count);
+  const Dims* src = known_shape(view, "src");
+  if (per_tensor || src == nullptr) return;
+  const int64_t extent = (*src)[static_cast<size_t>(normalized_axis(view, "axis", static_cast<int>(src->size())))];
+  if (!dims_agree(extent, static_cast<int64_t>(scale_count)))
+    view.fail(join("attribute scales has ", scale_count, " entries, allowed is ", extent, ", the extent of axis ",
+                   view.attribute<int64_t>("axis")));
+}
+
+OpSchema like_src(OpKind kind, std::string formula) {
+  return {.kind = kind,
+          .op_class = OpClass::elementwise,
+          .formula = std::move(formula),
+          .inputs = {port("src", "T1")},
+          .outputs = {port("dst", "T2", "shape of src")},
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); }};
+}
+
+std::vector<DataType> quantized_types() { return {DataType::u8, DataType::s8, DataType::f8_e5m2, DataType::f8_e4m3}; }
+
+// ---- run-time scales and zero points
+
+std::vector<AttributeSpec> dynamic_attributes(std::vector<std::string> qtypes) {
+  return {choice("qtype", "per_tensor", std::move(qtypes), "what one scale covers"), quantized_axis()};
+}
+
+void require_single(const OpView& view, std::string_view input) {
+  const Dims* shape = known_shape(view, input);
+  if (shape == nullptr || shape->empty() || shapes_agree(*shape, {1})) return;
+  view.fail_shape(join("input ", input, " has shape ", describe(*shape), ", allowed is [1] because qtype is per_tensor"));
+}
+
+void require_per_channel(const OpView& view, std::string_view input, int64_t extent, bool one_is_fine) {
+  const Dims* shape = known_shape(view, input);
+  if (shape == nullptr || shapes_agree(*shape, {extent}) || (one_is_fine && shapes_agree(*shape, {1}))) return;
+  view.fail_shape(join("input ", input, " has shape ", describe(*shape), ", allowed is [", extent,
+                       "], the extent of the axis, because qtype is per_channel"));
+}
+
+// Entry i of the group sizes divides extent i of src; scales has one entry a group.
+void check_groups(const OpView& view, const Dims& src) {
+  const bool given = view.op().has_attribute("group_shape");
+  const Dims group = given ? view.attribute<std::vector<int64_t>>("group_shape") : Dims{};
+  if (group.size() != src.size())
+    view.fail(join("attribute group_shape has ", group.size(), " entries, allowed is ", src.size(), ", one per axis of src"));
+  Dims expected(src.size());
+  for (size_t i = 0; i < src.size(); ++i) {
+    if (src[i] != kUnknownDim && src[i] % group[i] != 0)
+      view.fail(join("attribute group_shape is ", describe(group), ", allowed is divisors of src ", describe(src)));
+    expected[i] = src[i] == kUnknownDim ? kUnknownDim : src[i] / group[i];
+  }
+  for (const char* input : {"scales", "zps"}) require_shape(view, input, expected, "the groups of src");
+}
+
+void check_dynamic(const OpView& view) {
+  const auto& qtype = view.attribute<std::string>("qtype");
+  if (qtype == "per_tensor") {
+    for (const char* input : {"scales", "zps"}) require_single(view, input);
+    return;
+  }
+  const Dims* src = known_shape(view, "src");
+  if (src == nullptr) return;
+  if (qtype == "per_group") return check_groups(view, *src);
+  const int64_t extent = (*src)[static_cast<size_t>(normalized_axis(view, "axis", static_cast<int>(src->size())))];
+  require_per_channel(view, "scales", extent, false);
+  require_per_channel(view, "zps", extent, true);
+}
+
+}  // namespace
+}  // namespace lamina
+
+LAMINA_SCHEMA(TypeCast) {
+  OpSchema schema = like_src(OpKind::TypeCast, "dst = src in another type");
+  schema.types = {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}};
+  schema.check_types = [](const TypeOf& type_of) -> std::string {
+    const DataType from = type_of("T1");
+    const DataType to = type_of("T2");
+    if (from == to) return "two different types";
+    const auto narrow = [](DataType type) { return type == DataType::bf16 || type == DataType::f16; };
+    return narrow(from) && narrow(to) ? "anything but bf16 to f16 and f16 to bf16" : "";
+  };
+  schema.type_rule_text = "two different types; not bf16 to f16 or back";
+  return schema;
+}
+
+LAMINA_SCHEMA(Quantize) {
+  OpSchema schema = like_src(OpKind::Quantize, "dst = saturate(round(src / scale + zp)), or src / scale as f8");
+  schema.attributes = static_attributes();
+  schema.types = {{"T1", {DataType::f32}}, {"T2", quantized_types()}};
+  schema.check = check_static;
+  return schema;
+}
+
+LAMINA_SCHEMA(Dequantize) {
+  OpSchema schema = like_src(OpKind::Dequantize, "dst = (src - zp) * scale");
+  schema.attributes = static_attributes();
+  schema.types = {{"T1", quantized_types()}, {"T2", {DataType::f32}}};
+  schema.check = check_static;
+  return schema;
+}
+
+LAMINA_SCHEMA(DynamicQuantize) {
+  OpSchema schema = like_src(OpKind::DynamicQuantize, "dst = saturate(round(src / scale + zp))");
+  schema.inputs = {port("src", "T1"), port("scales", "T1", "[1] or [extent of axis]"),
+                   optional_port("zps", "T2", "[1] or [extent of axis]")};
+  schema.outputs = {port("dst", "T3", "shape of src")};
+  schema.attributes = dynamic_attributes({"per_tensor", "per_channel"});
+  schema.types = {
+      {"T1", {DataType::f32}}, {"T2", {DataType::u8, DataType::s8, DataType::s32}}, {"T3", {DataType::u8, DataType::s8}}};
+  schema.check = check_dynamic;
+  return schema;
+}
+
+LAMINA_SCHEMA(DynamicDequantize) {
+  OpSchema schema = like_src(OpKind::DynamicDequantize, "dst = (src - zp) * scale");
+  schema.inputs = {port("src", "T1"), port("scales", "T2", "[1], [extent of axis], or one entry a group"),
+                   optional_port("zps", "T3", "shape of scales")};
+  schema.attributes = dynamic_attributes({"per_tensor", "per_channel", "per_group"});
+  schema.attributes.push_back({.name = "group_shape",
+                               .type = AttributeType::s64_list,
+                               .check = at_least_one,
+                               .meaning = "per_group: the size of a group along each axis of src"});
+  schema.types = {{"T1", {DataType::u8, DataType::s8, DataType::s4, DataType::u4}},
+                  {"T2", floats_of_opset()},
+                  {"T3", {DataType::u4, DataType::s4, DataType::u8, DataType::s8, DataType::s32}}};
+  schema.check = check_dynamic;
+  return schema;
+}
