@@ -1,0 +1,615 @@
+// Reads the text of a dump: a SAX handler with a stack of frames, one per open bracket, so that nothing recurses, nothing is
+// stored that a dump does not need, and every limit is checked before memory is taken.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "interface/json.h"
+#include "interface/status.h"
+
+namespace lamina {
+namespace {
+
+// ---- repairs: what dumps contain although JSON forbids it
+
+// Length of a bare inf, nan, Infinity or NaN (signed or not) at `at`, 0 if there is none.
+size_t bare_number_length(std::string_view text, size_t at) {
+  const size_t sign = text[at] == '-' || text[at] == '+' ? 1 : 0;
+  for (const std::string_view word : {"infinity", "Infinity", "inf", "Inf", "nan", "NaN"})
+    if (text.substr(at + sign, word.size()) == word) return sign + word.size();
+  return 0;
+}
+
+// "inf", "-inf" or "nan" for such a token.
+std::string canonical_number(std::string_view token) {
+  const bool is_nan = token.find_first_of("Nn") + 2 < token.size() && (token.ends_with("nan") || token.ends_with("NaN"));
+  if (is_nan) return "nan";
+  return token.front() == '-' ? "-inf" : "inf";
+}
+
+// Puts bare infinities and NaNs in quotes and escapes control characters inside strings. Text that needs neither is not copied.
+class Repair {
+ public:
+  explicit Repair(std::string_view text) : text_(text) {}
+
+  // The repaired text; a view of the original or of this object.
+  std::string_view run() {
+    bool in_string = false;
+    for (size_t i = 0; i < text_.size(); ++i) {
+      const char c = text_[i];
+      if (in_string) {
+        if (c == '\\') ++i;
+        if (c == '"') in_string = false;
+        if (static_cast<unsigned char>(c) < 0x20) replace(i, 1, escaped(c));
+      } else if (c == '"') {
+        in_string = true;
+      } else if (c == '-' || c == '+' || c == 'i' || c == 'I' || c == 'n' || c == 'N') {
+        const size_t length = bare_number_length(text_, i);
+        if (length == 0) continue;
+        replace(i, length, '"' + canonical_number(text_.substr(i, length)) + '"');
+        i += length - 1;
+      }
+    }
+    if (copied_ == 0) return text_;
+    result_.append(text_.substr(copied_));
+    return result_;
+  }
+
+ private:
+  static std::string escaped(char c) {
+    constexpr char kHex[] = "0123456789abcdef";
+    return std::string("\\u00") + kHex[c >> 4] + kHex[c & 15];
+  }
+  void replace(size_t at, size_t length, const std::string& with) {
+    result_.append(text_.substr(copied_, at - copied_)).append(with);
+    copied_ = at + length;
+  }
+
+  std::string_view text_;
+  std::string result_;
+  size_t copied_ = 0;
+};
+
+// ---- numbers
+
+struct Number {
+  enum class Kind : uint8_t { integer, unsigned_integer, real };
+  uint64_t bits = 0;  // of an integer
+  double real = 0;    // of any number
+  float single = 0;   // rounded once, from the text
+  Kind kind = Kind::integer;
+
+  static Number of(int64_t value) {
+    return {static_cast<uint64_t>(value), static_cast<double>(value), static_cast<float>(value), Kind::integer};
+  }
+  static Number of(uint64_t value) {
+    const Kind kind = value > INT64_MAX ? Kind::unsigned_integer : Kind::integer;
+    return {value, static_cast<double>(value), static_cast<float>(value), kind};
+  }
+  static Number of(double value, const std::string& text) {
+    Number number{0, value, static_cast<float>(value), Kind::real};
+    float single = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), single);
+    if (error == std::errc() && end == text.data() + text.size()) number.single = single;
+    return number;
+  }
+  // The bare words that Repair has quoted.
+  static std::optional<Number> from_word(const std::string& word) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    if (word == "inf") return Number{0, kInfinity, std::numeric_limits<float>::infinity(), Kind::real};
+    if (word == "-inf") return Number{0, -kInfinity, -std::numeric_limits<float>::infinity(), Kind::real};
+    if (word == "nan") return Number{0, std::nan(""), std::numeric_limits<float>::quiet_NaN(), Kind::real};
+    return std::nullopt;
+  }
+
+  std::optional<uint64_t> as_unsigned() const {
+    if (kind == Kind::unsigned_integer || (kind == Kind::integer && static_cast<int64_t>(bits) >= 0)) return bits;
+    return std::nullopt;
+  }
+  std::optional<int64_t> as_signed() const {
+    if (kind == Kind::integer) return static_cast<int64_t>(bits);
+    constexpr double kExact = 9007199254740992.0;  // 2^53
+    if (kind == Kind::real && std::abs(real) <= kExact && real == std::trunc(real)) return static_cast<int64_t>(real);
+    return std::nullopt;
+  }
+  std::optional<float> as_single() const {
+    if (std::isfinite(real) && !std::isfinite(single)) return std::nullopt;
+    return single;
+  }
+};
+
+using Scalar = std::variant<std::monostate, bool, Number, std::string>;  // monostate: null
+
+std::string show(const Scalar& scalar) {
+  if (std::holds_alternative<bool>(scalar)) return std::get<bool>(scalar) ? "true" : "false";
+  if (std::holds_alternative<std::string>(scalar)) return '"' + std::get<std::string>(scalar).substr(0, 80) + '"';
+  if (const auto* number = std::get_if<Number>(&scalar)) {
+    if (const auto value = number->as_signed()) return std::to_string(*value);
+    if (const auto value = number->as_unsigned()) return std::to_string(*value);
+    return join(number->real);
+  }
+  return "null";
+}
+
+constexpr std::pair<const char*, LayoutType> kLayouts[] = {
+    {"undef", LayoutType::undef}, {"any", LayoutType::any}, {"strided", LayoutType::strided}, {"opaque", LayoutType::opaque}};
+constexpr std::pair<const char*, PropertyType> kProperties[] = {{"undef", PropertyType::undef},
+                                                                {"variable", PropertyType::variable},
+                                                                {"constant", PropertyType::constant},
+                                                                {"host_scalar", PropertyType::host_scalar}};
+constexpr std::pair<const char*, EngineKind> kEngines[] = {
+    {"cpu", EngineKind::cpu}, {"gpu", EngineKind::gpu}, {"any", EngineKind::any}};
+constexpr std::pair<const char*, FpMathMode> kFpMathModes[] = {{"strict", FpMathMode::strict},
+                                                              {"bf16", FpMathMode::bf16},
+                                                              {"f16", FpMathMode::f16},
+                                                              {"any", FpMathMode::any},
+                                                              {"tf32", FpMathMode::tf32}};
+
+// Attributes that a writer adds for itself and no schema knows.
+bool is_bookkeeping(std::string_view attribute) {
+  return attribute == "partition_id" || attribute == "backend" || attribute == "op_depth" || attribute == "matched";
+}
+
+// Position of a byte as "line L, column C".
+std::string line_and_column(std::string_view text, size_t position) {
+  const std::string_view before = text.substr(0, std::min(position, text.size()));
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const size_t last = before.rfind('\n');
+  const size_t column = last == std::string_view::npos ? before.size() : before.size() - last - 1;
+  return join("line ", line, ", column ", std::max<size_t>(column, 1));
+}
+
+// ---- the handler
+
+class Reader final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  Reader(std::string_view text, const std::string& file, const DumpLimits& limits) : text_(text), file_(file), limits_(limits) {}
+
+  GraphDump run() {
+    const char* begin = text_.data();
+    nlohmann::json::sax_parse(begin, begin + text_.size(), this);
+    if (!has_graph_) fail("key \"graph\" is missing");
+    return std::move(dump_);
+  }
+
+  bool null() override { return scalar({}); }
+  bool boolean(bool value) override { return scalar(value); }
+  bool number_integer(int64_t value) override { return scalar(Number::of(value)); }
+  bool number_unsigned(uint64_t value) override { return scalar(Number::of(value)); }
+  bool number_float(double value, const std::string& text) override { return scalar(Number::of(value, text)); }
+  bool binary(binary_t&) override { fail("binary values are no JSON"); }
+
+  bool string(std::string& value) override {
+    check_length(value);
+    return scalar(std::move(value));
+  }
+
+  bool key(std::string& name) override {
+    check_length(name);
+    frames_.back().key = std::move(name);
+    return true;
+  }
+
+  bool start_object(size_t) override {
+    push(object_frame());
+    return true;
+  }
+  bool start_array(size_t) override {
+    push(array_frame());
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    // nlohmann puts "[json.exception...] parse error at line L, column C: " in front; the place is told in our own words.
+    std::string what = error.what();
+    const size_t column = what.find("column ");
+    const size_t colon = column == std::string::npos ? what.find("] ") : what.find(": ", column);
+    if (colon != std::string::npos) what.erase(0, colon + 2);
+    throw Error(Status::invalid_graph, join(file_, ": ", line_and_column(text_, position), ": ", what));
+  }
+
+ private:
+  enum class At { root, ops, op, attributes, attribute, ports, tensor, list, skip };
+  struct Frame {
+    At at;
+    std::string key = {};  // the member that is being read
+  };
+  struct PendingAttribute {
+    std::string type;
+    bool has_value = false;
+    bool is_list = false;
+    Scalar scalar;
+    std::vector<Number> list;
+  };
+
+  // ---- errors
+
+  std::string where() const {
+    if (dump_.ops.empty() || !in_op_) return file_;
+    const DumpedOp& op = dump_.ops.back();
+    const std::string place = has_id_ ? join("op ", op.id) : join("op at position ", dump_.ops.size() - 1);
+    if (has_kind_) return join(file_, ": ", place, " (", name_of(op.kind), " \"", op.name, "\")");
+    return join(file_, ": ", place);
+  }
+  [[noreturn]] void fail(const std::string& message) const {
+    throw Error(Status::invalid_graph, join(where(), ": ", message));
+  }
+  [[noreturn]] void fail_key(const std::string& name, const std::string& given, const std::string& allowed) const {
+    const char* side = in_tensor_ ? (reading_outputs_ ? "output " : "input ") : "";
+    const std::string port = in_tensor_ ? join(side, ports().size() - 1, ": ") : "";
+    fail(join(port, name, " is ", given, ", allowed is ", allowed));
+  }
+  void check_length(const std::string& text) const {
+    if (text.size() > limits_.string_bytes)
+      fail(join("a string has ", text.size(), " bytes, allowed is at most ", limits_.string_bytes));
+  }
+
+  // ---- frames
+
+  At current() const { return frames_.back().at; }
+  const std::string& current_key() const { return frames_.back().key; }
+
+  void push(At at) {
+    if (frames_.size() >= limits_.nesting) fail(join("brackets are nested deeper than ", limits_.nesting, ", the limit"));
+    frames_.push_back({at});
+    if (at == At::op) open_op();
+    if (at == At::attribute) attribute_ = {};
+    if (at == At::tensor) open_tensor();
+    if (at == At::list) list_.clear();
+  }
+
+  At object_frame() {
+    if (frames_.empty()) return At::root;
+    switch (current()) {
+      case At::ops: return At::op;
+      case At::op:
+        if (current_key() == "attrs") return At::attributes;
+        return refuse_known_key("an object", {"id", "name", "kind", "inputs", "outputs"});
+      case At::attributes: return At::attribute;
+      case At::ports: return At::tensor;
+      case At::attribute: return refuse_known_key("an object", {"type", "value"});
+      case At::tensor: return refuse_known_key("an object", kTensorKeys);
+      case At::root: return refuse_known_key("an object", kRootKeys);
+      case At::list: fail_key(list_name(), "an object inside an array", "an array of numbers");
+      case At::skip: break;
+    }
+    return At::skip;
+  }
+
+  At array_frame() {
+    if (frames_.empty()) fail("the file holds an array, allowed is one JSON object");
+    const std::string& name = current_key();
+    switch (current()) {
+      case At::root:
+        if (name == "graph") return open_graph();
+        if (name == "input_ports" || name == "output_ports") return At::list;
+        return refuse_known_key("an array", kRootKeys);
+      case At::op:
+        if (name == "inputs" || name == "outputs") return open_ports(name == "outputs");
+        return refuse_known_key("an array", {"id", "name", "kind", "attrs"});
+      case At::attribute:
+        if (name == "value") return At::list;
+        return refuse_known_key("an array", {"type"});
+      case At::tensor:
+        if (name == "shape" || name == "stride") return At::list;
+        return refuse_known_key("an array", kTensorKeys);
+      case At::attributes: fail_key(name, "an array", "an object with type and value");
+      case At::ops: fail("\"graph\" holds an array, allowed is op objects");
+      case At::ports: fail("a port is an array, allowed is a tensor object");
+      case At::list: fail_key(list_name(), "an array inside an array", "an array of numbers");
+      case At::skip: break;
+    }
+    return At::skip;
+  }
+
+  // A known key with a value of the wrong form is an error; an unknown key is skipped with all that it holds.
+  At refuse_known_key(const char* given, const std::vector<std::string_view>& known) const {
+    if (std::find(known.begin(), known.end(), current_key()) != known.end())
+      fail_key(current_key(), given, "the form that dumps give it");
+    return At::skip;
+  }
+
+  bool close() {
+    const At at = current();
+    if (at == At::op) close_op();
+    if (at == At::attribute) close_attribute();
+    if (at == At::tensor) close_tensor();
+    frames_.pop_back();
+    if (at == At::list) close_list();
+    return true;
+  }
+
+  // ---- ops
+
+  At open_graph() {
+    if (has_graph_) fail("key \"graph\" is given twice");
+    has_graph_ = true;
+    return At::ops;
+  }
+
+  void open_op() {
+    if (dump_.ops.size() >= limits_.ops) fail(join("there are more than ", limits_.ops, " ops, the limit"));
+    dump_.ops.emplace_back();
+    in_op_ = true;
+    has_id_ = has_kind_ = false;
+  }
+  void close_op() {
+    if (!has_id_) fail("key \"id\" is missing");
+    if (!has_kind_) fail("key \"kind\" is missing");
+    in_op_ = false;
+  }
+
+  // Only scalars and lists of attributes, whatever the order of "type" and "value".
+  void close_attribute() {
+    const std::string& name = frames_[frames_.size() - 2].key;
+    if (is_bookkeeping(name)) return;
+    if (!attribute_.has_value) fail(join("attribute ", name, " has no value"));
+    dump_.ops.back().attributes.insert_or_assign(name, to_attribute(name));
+  }
+
+  Attribute to_attribute(const std::string& name) const {
+    const std::string& type = attribute_.type;
+    if (type == "bool") return to_bool(name);
+    if (type == "s64") return take(name, number_of(attribute_.scalar), &Number::as_signed, "an integer of 64 bits");
+    if (type == "f32") return take(name, number_of(attribute_.scalar), &Number::as_single, "a number that f32 can hold");
+    if (type == "s64[]") return take_list(name, &Number::as_signed, "an array of integers of 64 bits");
+    if (type == "f32[]") return take_list(name, &Number::as_single, "an array of numbers that f32 can hold");
+    if (type == "string") {
+      if (const auto* text = std::get_if<std::string>(&attribute_.scalar); text && !attribute_.is_list) return *text;
+      fail_attribute(name, "a string");
+    }
+    fail(join("attribute ", name, " has type \"", type, "\", allowed is bool, s64, s64[], f32, f32[], string"));
+  }
+
+  Attribute to_bool(const std::string& name) const {
+    if (const auto* flag = std::get_if<bool>(&attribute_.scalar)) return *flag;
+    const auto number = number_of(attribute_.scalar);
+    const auto value = number ? number->as_signed() : std::nullopt;
+    if (!value || attribute_.is_list || *value < 0 || *value > 1) fail_attribute(name, "0 or 1");
+    return *value == 1;
+  }
+
+  static std::optional<Number> number_of(const Scalar& scalar) {
+    if (const auto* number = std::get_if<Number>(&scalar)) return *number;
+    if (const auto* word = std::get_if<std::string>(&scalar)) return Number::from_word(*word);
+    return std::nullopt;
+  }
+
+  template <typename T>
+  T take(const std::string& name, const std::optional<Number>& number, std::optional<T> (Number::*as)() const,
+         const char* allowed) const {
+    const std::optional<T> value = number && !attribute_.is_list ? ((*number).*as)() : std::nullopt;
+    if (!value) fail_attribute(name, allowed);
+    return *value;
+  }
+  template <typename T>
+  std::vector<T> take_list(const std::string& name, std::optional<T> (Number::*as)() const, const char* allowed) const {
+    if (!attribute_.is_list) fail_attribute(name, allowed);
+    std::vector<T> values;
+    values.reserve(attribute_.list.size());
+    for (const Number& number : attribute_.list) {
+      const std::optional<T> value = (number.*as)();
+      if (!value) fail(join("attribute ", name, " holds ", show(number), ", allowed is ", allowed));
+      values.push_back(*value);
+    }
+    return values;
+  }
+  [[noreturn]] void fail_attribute(const std::string& name, const char* allowed) const {
+    fail(join("attribute ", name, " is ", attribute_.is_list ? "an array" : show(attribute_.scalar), ", allowed is ", allowed));
+  }
+
+  // ---- tensors
+
+  std::vector<LogicalTensor>& ports() { return reading_outputs_ ? dump_.ops.back().outputs : dump_.ops.back().inputs; }
+  const std::vector<LogicalTensor>& ports() const { return const_cast<Reader*>(this)->ports(); }
+
+  At open_ports(bool outputs) {
+    reading_outputs_ = outputs;
+    ports().clear();
+    return At::ports;
+  }
+  void open_tensor() {
+    if (ports().size() >= limits_.ports_per_op) fail(join("there are more than ", limits_.ports_per_op, " ports, the limit"));
+    ports().emplace_back();
+    in_tensor_ = true;
+    has_tensor_id_ = false;
+  }
+  void close_tensor() {
+    if (!has_tensor_id_) fail_key("id", "missing", "an unsigned integer of 64 bits");
+    LogicalTensor& tensor = ports().back();
+    const bool unknown_shape = tensor.shape && *tensor.shape == Dims{kUnknownDim};
+    if (unknown_shape) tensor.shape.reset();
+    const bool unknown_strides = std::find(tensor.strides.begin(), tensor.strides.end(), kUnknownDim) != tensor.strides.end();
+    if (tensor.layout != LayoutType::strided || unknown_strides) tensor.strides.clear();
+    if (tensor.layout == LayoutType::strided && tensor.strides.empty() && tensor.has_full_shape()) repair_strides(tensor);
+    in_tensor_ = false;
+  }
+  // A dump that lacks strides means dense ones: what oneDNN's own reader makes of it.
+  void repair_strides(LogicalTensor& tensor) const {
+    try {
+      tensor.strides = dense_strides(*tensor.shape);
+    } catch (const Error& error) {
+      fail(error.what());
+    }
+  }
+
+  // ---- lists
+
+  std::string list_name() const { return frames_[frames_.size() - 2].key; }
+
+  // The list's own frame is gone: the current one is the object that holds it.
+  void close_list() {
+    const std::string name = current_key();
+    switch (current()) {
+      case At::root: (name == "input_ports" ? dump_.input_ports : dump_.output_ports) = ids(name); break;
+      case At::attribute:
+        attribute_.has_value = attribute_.is_list = true;
+        attribute_.list = std::move(list_);
+        break;
+      default: (name == "shape" ? ports().back().shape.emplace() : ports().back().strides) = dims(name); break;
+    }
+    list_ = {};
+  }
+  std::vector<uint64_t> ids(const std::string& name) const {
+    std::vector<uint64_t> result;
+    for (const Number& number : list_) {
+      const auto id = number.as_unsigned();
+      if (!id) fail_key(name, "an array that holds " + show(number), "unsigned integers of 64 bits");
+      result.push_back(*id);
+    }
+    return result;
+  }
+  Dims dims(const std::string& name) const {
+    if (list_.size() > static_cast<size_t>(kMaxRank))
+      fail_key(name, join("an array of ", list_.size(), " entries"), join("at most ", kMaxRank));
+    Dims result;
+    for (const Number& number : list_) {
+      const auto dim = number.as_signed();
+      if (!dim) fail_key(name, "an array that holds " + show(number), "integers of 64 bits");
+      result.push_back(*dim);
+    }
+    return result;
+  }
+
+  // ---- scalars
+
+  bool scalar(Scalar value) {
+    if (frames_.empty()) fail(join("the file holds ", show(value), ", allowed is one JSON object"));
+    switch (current()) {
+      case At::root: root_scalar(value); break;
+      case At::ops: fail(join("\"graph\" holds ", show(value), ", allowed is op objects"));
+      case At::op: op_scalar(value); break;
+      case At::attributes: fail_key(join("attribute ", current_key()), show(value), "an object with type and value");
+      case At::attribute: attribute_scalar(value); break;
+      case At::ports: fail(join("a port is ", show(value), ", allowed is a tensor object"));
+      case At::tensor: tensor_scalar(value); break;
+      case At::list: list_scalar(value); break;
+      case At::skip: break;
+    }
+    return true;
+  }
+
+  void root_scalar(const Scalar& value) {
+    const std::string& name = current_key();
+    if (name == "version") dump_.version = text_of(value);
+    if (name == "engine_kind") dump_.engine_kind = word(value, kEngines);
+    if (name == "fpmath_mode") dump_.fpmath_mode = word(value, kFpMathModes);
+    if (name == "fpmath_mode_apply_to_int") dump_.fpmath_apply_to_int = flag(value);
+    for (const char* list : {"graph", "input_ports", "output_ports"})
+      if (name == list) fail_key(name, show(value), "an array");
+  }
+
+  void op_scalar(const Scalar& value) {
+    DumpedOp& op = dump_.ops.back();
+    const std::string& name = current_key();
+    if (name == "id") {
+      op.id = id_of(value);
+      has_id_ = true;
+    } else if (name == "name") {
+      op.name = text_of(value);
+    } else if (name == "kind") {
+      const auto kind = op_kind_from_name(text_of(value));
+      if (!kind) fail_key("kind", show(value), "an operation that `lamina ops` lists");
+      op.kind = *kind;
+      has_kind_ = true;
+    } else if (name == "attrs" || name == "inputs" || name == "outputs") {
+      fail_key(name, show(value), name == "attrs" ? "an object" : "an array");
+    }
+  }
+
+  void attribute_scalar(Scalar& value) {
+    if (current_key() == "type") attribute_.type = text_of(value);
+    if (current_key() != "value") return;
+    attribute_.has_value = true;
+    attribute_.is_list = false;
+    attribute_.scalar = std::move(value);
+  }
+
+  void tensor_scalar(const Scalar& value) {
+    LogicalTensor& tensor = ports().back();
+    const std::string& name = current_key();
+    if (name == "id") {
+      tensor.id = id_of(value);
+      has_tensor_id_ = true;
+    } else if (name == "dtype") {
+      const auto dtype = data_type_from_name(text_of(value));
+      if (!dtype) fail_key(name, show(value), "f32, f64, f16, bf16, s32, s64, s8, u8, boolean, f8_e5m2, f8_e4m3, s4, u4 or undef");
+      tensor.dtype = *dtype;
+    } else if (name == "layout_type") {
+      tensor.layout = word(value, kLayouts);
+    } else if (name == "property_type") {
+      tensor.property = word(value, kProperties);
+    } else if (name == "shape" || name == "stride") {
+      fail_key(name, show(value), "an array");
+    }
+  }
+
+  void list_scalar(const Scalar& value) {
+    const auto number = number_of(value);
+    if (!number) fail_key(list_name(), "an array that holds " + show(value), "numbers");
+    if (list_.size() >= limits_.list_entries)
+      fail_key(list_name(), join("an array of more than ", limits_.list_entries, " entries"), "no more than that");
+    list_.push_back(*number);
+  }
+
+  std::string text_of(const Scalar& value) const {
+    if (const auto* text = std::get_if<std::string>(&value)) return *text;
+    fail_key(current_key(), show(value), "a string");
+  }
+  uint64_t id_of(const Scalar& value) const {
+    const auto* number = std::get_if<Number>(&value);
+    const auto id = number ? number->as_unsigned() : std::nullopt;
+    if (!id) fail_key(current_key(), show(value), "an unsigned integer of 64 bits");
+    return *id;
+  }
+  bool flag(const Scalar& value) const {
+    if (const auto* given = std::get_if<bool>(&value)) return *given;
+    if (const auto number = number_of(value)) return number->real != 0;
+    const std::string text = text_of(value);
+    if (text != "true" && text != "false") fail_key(current_key(), show(value), "\"true\" or \"false\"");
+    return text == "true";
+  }
+  template <typename T, size_t N>
+  T word(const Scalar& value, const std::pair<const char*, T> (&words)[N]) const {
+    const std::string text = text_of(value);
+    std::string allowed;
+    for (const auto& [name, meaning] : words) {
+      if (text == name) return meaning;
+      allowed += join(allowed.empty() ? "" : ", ", name);
+    }
+    fail_key(current_key(), show(value), allowed);
+  }
+
+  static inline const std::vector<std::string_view> kTensorKeys = {"id",     "dtype",       "shape",
+                                                                   "stride", "layout_type", "property_type"};
+  static inline const std::vector<std::string_view> kRootKeys = {
+      "version", "engine_kind", "fpmath_mode", "fpmath_mode_apply_to_int", "input_ports", "output_ports", "graph"};
+
+  std::string_view text_;
+  const std::string& file_;
+  const DumpLimits& limits_;
+  GraphDump dump_;
+  std::vector<Frame> frames_;
+  PendingAttribute attribute_;
+  std::vector<Number> list_;
+  bool has_graph_ = false;
+  bool in_op_ = false, has_id_ = false, has_kind_ = false;
+  bool in_tensor_ = false, has_tensor_id_ = false;
+  bool reading_outputs_ = false;
+};
+
+}  // namespace
+
+GraphDump parse_graph_json(std::string_view text, const std::string& file_name, const DumpLimits& limits) {
+  if (text.size() > limits.file_bytes)
+    throw Error(Status::invalid_graph,
+                join(file_name, ": the file has ", text.size(), " bytes, allowed is at most ", limits.file_bytes));
+  Repair repair(text);
+  return Reader(repair.run(), file_name, limits).run();
+}
+
+}  // namespace lamina
