@@ -1,0 +1,368 @@
+// Rows, phases and loops. The function walks its rows; per row it walks the inner dims once per phase.
+#include "backends/cpu/emit_llvm.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernel_emitter.h"
+#include "backends/cpu/vector_convert.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+using kernel::Node;
+using kernel::NodeIndex;
+using kernel::NodeKind;
+
+void emit_kernel(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
+                 const TargetFeatures& target) {
+  KernelEmitter(module, symbol, kernel, schedule, target).emit();
+}
+
+KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
+                             const TargetFeatures& target)
+    : kernel_(kernel), schedule_(schedule), target_(target), context_(module.getContext()), module_(module), b_(context_) {
+  wide_ = std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) { return n.type == kernel::Type::f64; });
+  width_ = std::min(kVirtualLanes, schedule.vector_bits / (wide_ ? 64 : 32));
+  auto* const pointer = b_.getPtrTy();
+  auto* const word = b_.getInt64Ty();
+  auto* const type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, word, word, word, word, pointer}, false);
+  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
+  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  function_->addFnAttr("prefer-vector-width", std::to_string(schedule.vector_bits));
+  function_->addFnAttr("min-legal-vector-width", std::to_string(schedule.vector_bits));
+  call_ = function_->getArg(0);
+  inner_begin_ = function_->getArg(3);
+  inner_end_ = function_->getArg(4);
+  partials_ = function_->getArg(5);
+  column_slot_.assign(kernel.nodes.size(), -1);
+  int slot = 0;
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    if (kernel.nodes[i].kind == NodeKind::column_sum) column_slot_[i] = slot++;
+  }
+}
+
+llvm::AllocaInst* KernelEmitter::alloca_at_entry(llvm::Type* type) {
+  llvm::BasicBlock& entry = function_->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  return at_entry.CreateAlloca(type);
+}
+
+// Tiles of several rows, then what is left one by one.
+void KernelEmitter::emit() {
+  b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
+  llvm::Value* const begin = function_->getArg(1);
+  llvm::Value* const end = function_->getArg(2);
+  const int tile = schedule_.rows_per_tile;
+  llvm::Value* rest = begin;
+  if (tile > 1) {
+    llvm::Value* const tiles = b_.CreateSDiv(b_.CreateSub(end, begin), i64(tile));
+    rest = b_.CreateAdd(begin, b_.CreateMul(tiles, i64(tile)));
+    emit_loop(begin, rest, i64(tile), [&](llvm::Value* row) {
+      first_of_partials_ = b_.CreateICmpEQ(row, begin);
+      emit_tile(row, tile);
+    });
+  }
+  emit_loop(rest, end, i64(1), [&](llvm::Value* row) {
+    first_of_partials_ = b_.CreateICmpEQ(row, begin);
+    emit_tile(row, 1);
+  });
+  b_.CreateRetVoid();
+}
+
+// for (i = begin; i < end; i += step) body(i)
+void KernelEmitter::emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step,
+                              const std::function<void(llvm::Value*)>& body) {
+  llvm::BasicBlock* const before = b_.GetInsertBlock();
+  auto* const head = llvm::BasicBlock::Create(context_, "loop", function_);
+  auto* const after = llvm::BasicBlock::Create(context_, "after", function_);
+  b_.CreateCondBr(b_.CreateICmpSLT(begin, end), head, after);
+  b_.SetInsertPoint(head);
+  llvm::PHINode* const i = b_.CreatePHI(b_.getInt64Ty(), 2);
+  i->addIncoming(begin, before);
+  body(i);
+  llvm::Value* const next = b_.CreateAdd(i, step, "", true, true);
+  i->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, end), head, after);
+  b_.SetInsertPoint(after);
+}
+
+// The position of `row` along each outer dim gives the address of the row in each arg.
+Row KernelEmitter::begin_row(llvm::Value* row) {
+  const auto outer = static_cast<size_t>(kernel_.outer_rank);
+  const size_t args = kernel_.args.size();
+  const auto word = [&](size_t i) { return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, i)); };
+  std::vector<llvm::Value*> position(outer, row);
+  llvm::Value* rest = row;
+  for (size_t d = outer; d-- > 1;) {
+    llvm::Value* const extent = word(args + d);
+    position[d] = b_.CreateURem(rest, extent);
+    rest = b_.CreateUDiv(rest, extent);
+  }
+  if (outer > 0) position[0] = rest;
+  Row state;
+  for (size_t a = 0; a < args; ++a) {
+    llvm::Value* pointer = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, a));
+    for (size_t d = 0; d < outer; ++d) {
+      if (kernel_.args[a].strides[d] == 0) continue;
+      pointer = b_.CreateGEP(b_.getInt8Ty(), pointer, b_.CreateMul(position[d], word(args + outer + a * outer + d)));
+    }
+    state.pointers.push_back(pointer);
+  }
+  state.segment = state.pointers;
+  state.values.assign(kernel_.nodes.size(), nullptr);
+  state.index_base.assign(kernel_.nodes.size(), nullptr);
+  state.mean_high = state.mean_low = state.mean_wide = state.values;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (kernel_.nodes[i].kind != NodeKind::index) continue;
+    llvm::Value* base = i64(0);
+    for (size_t d = 0; d < outer; ++d) base = b_.CreateAdd(base, b_.CreateMul(position[d], i64(kernel_.nodes[i].coefficients[d])));
+    state.index_base[i] = base;
+  }
+  return state;
+}
+
+// Every phase but the last runs row after row; the last one runs all rows of the tile in one loop.
+void KernelEmitter::emit_tile(llvm::Value* first_row, int rows) {
+  std::vector<Row> tile;
+  const int last = kernel_.phase_count() - 1;
+  for (int r = 0; r < rows; ++r) {
+    tile.push_back(begin_row(b_.CreateAdd(first_row, i64(r))));
+    for (int phase = 0; phase < last; ++phase) emit_phase({&tile.back()}, phase);
+  }
+  std::vector<Row*> all;
+  for (Row& row : tile) all.push_back(&row);
+  emit_phase(all, last);
+}
+
+// A reduction runs in the loop where its operand is known, a store where its value is, a column sum in the last loop.
+int KernelEmitter::loop_of(const Node& root) const {
+  if (root.kind == NodeKind::column_sum) return kernel_.phase_count() - 1;
+  if (root.kind == NodeKind::store) return root.phase;
+  return node(root.operands[0]).phase;
+}
+
+KernelEmitter::NodeList KernelEmitter::roots_of_phase(int phase) const {
+  NodeList roots;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    const Node& n = kernel_.nodes[i];
+    const bool reduces = n.kind == NodeKind::reduce || n.kind == NodeKind::moments;
+    const bool writes = n.kind == NodeKind::column_sum || (n.kind == NodeKind::store && n.per_element);
+    if (!reduces && !writes) continue;
+    if (loop_of(n) == phase || (n.kind == NodeKind::moments && loop_of(n) + 1 == phase)) roots.push_back(static_cast<NodeIndex>(i));
+  }
+  return roots;
+}
+
+KernelEmitter::NodeList KernelEmitter::nodes_of_phase(int phase) const {
+  std::vector<bool> needed(kernel_.nodes.size(), false);
+  for (const NodeIndex root : roots_of_phase(phase)) needed[static_cast<size_t>(node(root).operands[0])] = true;
+  NodeList list;
+  for (size_t i = kernel_.nodes.size(); i-- > 0;) {
+    const Node& n = kernel_.nodes[i];
+    if (!needed[i] || !n.per_element) continue;
+    list.push_back(static_cast<NodeIndex>(i));
+    for (int k = 0; k < kernel::operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
+  }
+  std::reverse(list.begin(), list.end());
+  return list;
+}
+
+void KernelEmitter::emit_phase(std::vector<Row*> rows, int phase) {
+  for (Row* row : rows) emit_row_values(*row, phase);
+  const NodeList roots = roots_of_phase(phase);
+  if (roots.empty()) return;
+  const NodeList nodes = nodes_of_phase(phase);
+  roots_.clear();
+  bool reduces = false;
+  for (const NodeIndex root : roots) {
+    const bool is_write = node(root).kind == NodeKind::store || node(root).kind == NodeKind::column_sum;
+    reduces |= !is_write;
+    roots_.push_back(is_write ? RootState{root, {}, nullptr} : begin_root(*rows.front(), root, phase));
+  }
+  const auto flush_all = [&] {
+    for (const RootState& root : roots_) {
+      for (const Accumulator& accumulator : root.accumulators) flush(accumulator);
+    }
+  };
+  walk_inner(rows, [&](const std::vector<Lanes>& lanes) { emit_body(rows, nodes, phase, lanes); },
+             reduces ? std::function<void()>(flush_all) : nullptr);
+  for (RootState& root : roots_) {
+    if (!root.accumulators.empty()) finish_root(*rows.front(), root, phase);
+  }
+}
+
+// Many values in flight would spill: heavy bodies go vector by vector, light ones all vectors of a chunk side by side.
+bool KernelEmitter::is_heavy(const NodeList& nodes) const {
+  const auto is_function = [&](NodeIndex i) {
+    const Node& n = node(i);
+    return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power;
+  };
+  return nodes.size() > 12 || std::any_of(nodes.begin(), nodes.end(), is_function);
+}
+
+void KernelEmitter::emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes) {
+  const size_t group = rows.size() > 1 || is_heavy(nodes) ? 1 : lanes.size();
+  for (size_t first = 0; first < lanes.size(); first += group) {
+    emit_lane_group(rows, nodes, phase, lanes, first, std::min(group, lanes.size() - first));
+  }
+}
+
+void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
+                                    size_t first, size_t count) {
+  // values[row][vector][node]
+  std::vector<std::vector<ElementValues>> values(rows.size(), std::vector<ElementValues>(count));
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (auto& of_vector : values[r]) of_vector.assign(kernel_.nodes.size(), nullptr);
+    for (const NodeIndex i : nodes) {
+      for (size_t v = 0; v < count; ++v) values[r][v][static_cast<size_t>(i)] = element_value(*rows[r], i, lanes[first + v], values[r][v]);
+    }
+  }
+  const auto operand_of = [&](NodeIndex root, size_t r, size_t v) {
+    const NodeIndex operand = node(root).operands[0];
+    llvm::Value* const known = values[r][v][static_cast<size_t>(operand)];
+    return known != nullptr ? known : widen(rows[r]->values[static_cast<size_t>(operand)], lanes[first + v].width);
+  };
+  for (RootState& root : roots_) {
+    const Node& n = node(root.node);
+    for (size_t v = 0; v < count; ++v) {
+      const Lanes& at = lanes[first + v];
+      if (n.kind == NodeKind::store) {
+        for (size_t r = 0; r < rows.size(); ++r) {
+          store_arg(rows[r]->segment[static_cast<size_t>(n.arg)], n.arg, operand_of(root.node, r, v), n.type, at,
+                    kernel_.args[static_cast<size_t>(n.arg)].strides.back());
+        }
+      } else if (n.kind == NodeKind::column_sum) {
+        llvm::Type* const scalar = operand_of(root.node, 0, v)->getType()->getScalarType();
+        llvm::Type* const type = at.width == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(at.width));
+        llvm::Value* position = b_.CreateAdd(at.offset, i64(column_slot_[static_cast<size_t>(root.node)] * kernel_.row_size()));
+        if (segment_index_ != nullptr) position = b_.CreateAdd(position, b_.CreateMul(segment_index_, i64(kernel_.extents.back())));
+        llvm::Value* const address = b_.CreateGEP(scalar, partials_, position);
+        const auto align = llvm::Align(scalar->getPrimitiveSizeInBits() / 8);
+        llvm::Value* const zero = llvm::Constant::getNullValue(type);
+        llvm::Value* sum = at.mask == nullptr ? static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, address, align))
+                                              : b_.CreateMaskedLoad(type, address, align, at.mask, zero);
+        sum = b_.CreateSelect(first_of_partials_, zero, sum);
+        for (size_t r = 0; r < rows.size(); ++r) sum = b_.CreateFAdd(sum, operand_of(root.node, r, v));
+        if (at.mask == nullptr) b_.CreateAlignedStore(sum, address, align);
+        else b_.CreateMaskedStore(sum, address, align, at.mask);
+      } else {
+        accumulate_root(*rows.front(), root, phase, first + v, operand_of(root.node, 0, v), at);
+      }
+    }
+  }
+}
+
+// The 64 lanes at `offset`, of which the first `live` exist.
+std::vector<Lanes> KernelEmitter::chunk_at(llvm::Value* offset, int live) const {
+  std::vector<Lanes> lanes;
+  auto& b = const_cast<llvm::IRBuilder<>&>(b_);
+  for (int start = 0; start < live; start += width_) {
+    Lanes vector{width_, b.CreateAdd(offset, b.getInt64(static_cast<uint64_t>(start))), nullptr};
+    if (live - start < width_) {
+      std::vector<llvm::Constant*> bits;
+      for (int lane = 0; lane < width_; ++lane) bits.push_back(b.getInt1(lane < live - start));
+      vector.mask = llvm::ConstantVector::get(bits);
+    }
+    lanes.push_back(vector);
+  }
+  return lanes;
+}
+
+void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush) {
+  segment_index_ = nullptr;
+  const size_t inner_rank = kernel_.extents.size() - static_cast<size_t>(kernel_.outer_rank);
+  if (!kernel_.has_row_reduction() && !kernel_.has_column_sum()) {
+    walk_range(inner_begin_, inner_end_, body);
+    return;
+  }
+  if (inner_rank > 1) {
+    // Lanes follow the innermost dim; after about a block's worth of segments they are folded into the total.
+    const int64_t run = std::max<int64_t>(kernel_.extents.back(), 1);
+    const int64_t segments_per_block = std::max<int64_t>(1, kBlock / run);
+    llvm::AllocaInst* const done = alloca_at_entry(b_.getInt64Ty());
+    b_.CreateStore(i64(0), done);
+    walk_segments(rows, static_cast<size_t>(kernel_.outer_rank), body, [&] {
+      llvm::Value* const count = b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), done), i64(1));
+      b_.CreateStore(count, done);
+      if (!flush) return;
+      llvm::Value* const full = b_.CreateICmpEQ(b_.CreateURem(count, i64(segments_per_block)), i64(0));
+      emit_loop(i64(0), b_.CreateZExt(full, b_.getInt64Ty()), i64(1), [&](llvm::Value*) { flush(); });
+    });
+    for (Row* row : rows) row->segment = row->pointers;
+    segment_index_ = nullptr;
+    if (flush) flush();
+    return;
+  }
+  const int64_t size = kernel_.row_size();
+  const int64_t full_blocks = flush && size > kBlock ? (size - 1) / kBlock : 0;
+  if (full_blocks > 0) {
+    emit_loop(i64(0), i64(full_blocks * kBlock), i64(kBlock), [&](llvm::Value* start) {
+      walk_run(start, kBlock, body);
+      flush();
+    });
+  }
+  walk_run(i64(full_blocks * kBlock), size - full_blocks * kBlock, body);
+  if (flush) flush();
+}
+
+// Loops over the inner dims from `dim` on; the innermost one is a run.
+void KernelEmitter::walk_segments(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment) {
+  if (dim + 1 == kernel_.extents.size()) {
+    walk_run(i64(0), kernel_.extents.back(), body);
+    after_segment();
+    return;
+  }
+  std::vector<std::vector<llvm::Value*>> outer_pointers, outer_bases;
+  for (Row* row : rows) {
+    outer_pointers.push_back(row->segment);
+    outer_bases.push_back(row->index_base);
+  }
+  llvm::Value* const outer_index = segment_index_;
+  emit_loop(i64(0), i64(kernel_.extents[dim]), i64(1), [&](llvm::Value* i) {
+    for (size_t r = 0; r < rows.size(); ++r) {
+      for (size_t a = 0; a < kernel_.args.size(); ++a) {
+        const kernel::Arg& arg = kernel_.args[a];
+        const int64_t bytes = arg.strides[dim] * bytes_of(arg.dtype, 1);
+        rows[r]->segment[a] = bytes == 0 ? outer_pointers[r][a] : b_.CreateGEP(b_.getInt8Ty(), outer_pointers[r][a], b_.CreateMul(i, i64(bytes)));
+      }
+      for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
+        if (outer_bases[r][n] == nullptr) continue;
+        rows[r]->index_base[n] = b_.CreateAdd(outer_bases[r][n], b_.CreateMul(i, i64(kernel_.nodes[n].coefficients[dim])));
+      }
+    }
+    segment_index_ = outer_index == nullptr ? i : b_.CreateAdd(b_.CreateMul(outer_index, i64(kernel_.extents[dim])), i);
+    walk_segments(rows, dim + 1, body, after_segment);
+  });
+  for (size_t r = 0; r < rows.size(); ++r) {
+    rows[r]->segment = outer_pointers[r];
+    rows[r]->index_base = outer_bases[r];
+  }
+  segment_index_ = outer_index;
+}
+
+// `count` elements from `begin`: whole chunks of 64 in a loop, then the masked rest.
+void KernelEmitter::walk_run(llvm::Value* begin, int64_t count, const Body& body) {
+  const int64_t whole = count / kVirtualLanes * kVirtualLanes;
+  if (whole > 0) {
+    emit_loop(begin, b_.CreateAdd(begin, i64(whole)), i64(kVirtualLanes), [&](llvm::Value* at) { body(chunk_at(at, kVirtualLanes)); });
+  }
+  if (count > whole) body(chunk_at(b_.CreateAdd(begin, i64(whole)), static_cast<int>(count - whole)));
+}
+
+// A range known at run time only: whole chunks, then vectors with a computed mask.
+void KernelEmitter::walk_range(llvm::Value* begin, llvm::Value* end, const Body& body) {
+  llvm::Value* const chunks = b_.CreateSDiv(b_.CreateSub(end, begin), i64(kVirtualLanes));
+  llvm::Value* const rest = b_.CreateAdd(begin, b_.CreateMul(chunks, i64(kVirtualLanes)));
+  emit_loop(begin, rest, i64(kVirtualLanes), [&](llvm::Value* at) { body(chunk_at(at, kVirtualLanes)); });
+  emit_loop(rest, end, i64(width_), [&](llvm::Value* at) {
+    llvm::Value* mask = nullptr;
+    if (width_ > 1) {
+      auto* const vector = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(width_));
+      llvm::Value* const left = b_.CreateVectorSplat(static_cast<unsigned>(width_), b_.CreateSub(end, at));
+      mask = b_.CreateICmpSLT(b_.CreateStepVector(vector), left);
+    }
+    body({Lanes{width_, at, mask}});
+  });
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,258 @@
+// A value per node: element nodes as vectors of lanes, row nodes as scalars.
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/kernel_emitter.h"
+#include "backends/cpu/philox.h"
+#include "backends/cpu/vector_convert.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+using kernel::MapOp;
+using kernel::Node;
+using kernel::NodeIndex;
+using kernel::NodeKind;
+using kernel::Type;
+
+namespace {
+
+llvm::Type* with_width(llvm::Type* scalar, int width) {
+  return width == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(width));
+}
+
+DataType data_type_of(Type type) {
+  switch (type) {
+    case Type::f32: return DataType::f32;
+    case Type::f64: return DataType::f64;
+    case Type::s32: return DataType::s32;
+    case Type::s64: return DataType::s64;
+    case Type::boolean: return DataType::boolean;
+  }
+  return DataType::undef;
+}
+
+}  // namespace
+
+llvm::Type* KernelEmitter::llvm_type(Type type, int width) const {
+  auto& context = context_;
+  switch (type) {
+    case Type::f32: return with_width(llvm::Type::getFloatTy(context), width);
+    case Type::f64: return with_width(llvm::Type::getDoubleTy(context), width);
+    case Type::s32: return with_width(llvm::Type::getInt32Ty(context), width);
+    case Type::s64: return with_width(llvm::Type::getInt64Ty(context), width);
+    case Type::boolean: return with_width(llvm::Type::getInt1Ty(context), width);
+  }
+  return nullptr;
+}
+
+llvm::Value* KernelEmitter::widen(llvm::Value* scalar, int width) {
+  return width == 1 || scalar->getType()->isVectorTy() ? scalar : b_.CreateVectorSplat(static_cast<unsigned>(width), scalar);
+}
+
+llvm::Value* KernelEmitter::fma(llvm::Value* a, llvm::Value* b, llvm::Value* c) {
+  return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
+}
+
+// NaN in either operand wins; of two zeros the second is taken.
+llvm::Value* KernelEmitter::maximum(llvm::Value* a, llvm::Value* b) {
+  if (a->getType()->isIntOrIntVectorTy()) return b_.CreateSelect(b_.CreateICmpSGT(a, b), a, b);
+  llvm::Value* const larger = b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
+  return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, larger);
+}
+
+llvm::Value* KernelEmitter::minimum(llvm::Value* a, llvm::Value* b) {
+  if (a->getType()->isIntOrIntVectorTy()) return b_.CreateSelect(b_.CreateICmpSLT(a, b), a, b);
+  llvm::Value* const smaller = b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
+  return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, smaller);
+}
+
+// Values known once per row that phase `phase` may use: everything whose operands are rows and known by now.
+void KernelEmitter::emit_row_values(Row& row, int phase) {
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    const Node& n = kernel_.nodes[i];
+    if (n.per_element || n.phase > phase || row.values[i] != nullptr) continue;
+    const auto index = static_cast<NodeIndex>(i);
+    const auto operand = [&](int k) { return row.values[static_cast<size_t>(n.operands[static_cast<size_t>(k)])]; };
+    switch (n.kind) {
+      case NodeKind::load: row.values[i] = load_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, Lanes{}, 0); break;
+      case NodeKind::constant: {
+        llvm::Type* const type = llvm_type(n.type, 1);
+        row.values[i] = type->isFloatingPointTy() ? llvm::ConstantFP::get(type, n.value)
+                                                  : llvm::ConstantInt::getSigned(type, static_cast<int64_t>(n.value));
+        break;
+      }
+      case NodeKind::index: row.values[i] = row.index_base[i]; break;
+      case NodeKind::center: row.values[i] = centered(row, n.operands[1], operand(0)); break;
+      case NodeKind::map: {
+        std::vector<llvm::Value*> operands;
+        for (int k = 0; k < kernel::operand_count(n); ++k) operands.push_back(operand(k));
+        row.values[i] = map_value(kernel_.nodes[static_cast<size_t>(index)], operands);
+        break;
+      }
+      case NodeKind::store:
+        store_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, operand(0), n.type, Lanes{}, 0);
+        row.values[i] = operand(0);  // marks it as done
+        break;
+      default: break;  // reductions, and what is read from moments, are set when their loop is done
+    }
+  }
+}
+
+llvm::Value* KernelEmitter::element_value(Row& row, NodeIndex index, const Lanes& lanes, const ElementValues& known) {
+  const Node& n = node(index);
+  const auto operand = [&](int k) {
+    const auto i = static_cast<size_t>(n.operands[static_cast<size_t>(k)]);
+    return known[i] != nullptr ? known[i] : widen(row.values[i], lanes.width);
+  };
+  switch (n.kind) {
+    case NodeKind::load:
+      return load_arg(row.segment[static_cast<size_t>(n.arg)], n.arg, lanes, kernel_.args[static_cast<size_t>(n.arg)].strides.back());
+    case NodeKind::index: {
+      const int64_t step = n.coefficients.back();
+      llvm::Value* const base = b_.CreateAdd(row.index_base[static_cast<size_t>(index)], b_.CreateMul(lanes.offset, i64(step)));
+      if (lanes.width == 1) return base;
+      auto* const type = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
+      return b_.CreateAdd(widen(base, lanes.width), b_.CreateMul(b_.CreateStepVector(type), widen(i64(step), lanes.width)));
+    }
+    case NodeKind::center: return centered(row, n.operands[1], operand(0));
+    default: {
+      std::vector<llvm::Value*> operands;
+      for (int k = 0; k < kernel::operand_count(n); ++k) operands.push_back(operand(k));
+      return map_value(n, operands);
+    }
+  }
+}
+
+llvm::Value* KernelEmitter::map_value(const Node& n, std::vector<llvm::Value*> operands) {
+  llvm::Value* const a = operands[0];
+  llvm::Value* const b = operands.size() > 1 ? operands[1] : nullptr;
+  const bool integer = a->getType()->isIntOrIntVectorTy();
+  switch (n.op) {
+    case MapOp::add: return integer ? b_.CreateAdd(a, b) : b_.CreateFAdd(a, b);
+    case MapOp::subtract: return integer ? b_.CreateSub(a, b) : b_.CreateFSub(a, b);
+    case MapOp::multiply: return integer ? b_.CreateMul(a, b) : b_.CreateFMul(a, b);
+    case MapOp::divide: return b_.CreateFDiv(a, b);
+    case MapOp::maximum: return maximum(a, b);
+    case MapOp::minimum: return minimum(a, b);
+    case MapOp::negate: return integer ? b_.CreateNeg(a) : b_.CreateFNeg(a);
+    case MapOp::absolute: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a);
+    case MapOp::square_root: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a);
+    case MapOp::exp: return emit_exp(b_, a, target_);
+    case MapOp::expm1: return emit_expm1(b_, a, target_);
+    case MapOp::log: return emit_log(b_, a);
+    case MapOp::log1p: return emit_log1p(b_, a);
+    case MapOp::tanh: return emit_tanh(b_, a, target_);
+    case MapOp::erf: return emit_erf(b_, a, target_);
+    case MapOp::normal_cdf: return emit_normal_cdf(b_, a, target_);
+    case MapOp::sigmoid: return emit_sigmoid(b_, a, target_);
+    case MapOp::round_half_even: return emit_round_half_even(b_, a, target_);
+    case MapOp::power: return emit_pow_const(b_, a, n.value, target_);
+    case MapOp::fma: return fma(a, b, operands[2]);
+    case MapOp::equal: return integer ? b_.CreateICmpEQ(a, b) : b_.CreateFCmpOEQ(a, b);
+    case MapOp::less: return integer ? b_.CreateICmpSLT(a, b) : b_.CreateFCmpOLT(a, b);
+    case MapOp::less_equal: return integer ? b_.CreateICmpSLE(a, b) : b_.CreateFCmpOLE(a, b);
+    case MapOp::greater: return integer ? b_.CreateICmpSGT(a, b) : b_.CreateFCmpOGT(a, b);
+    case MapOp::greater_equal: return integer ? b_.CreateICmpSGE(a, b) : b_.CreateFCmpOGE(a, b);
+    case MapOp::logical_and: return b_.CreateAnd(a, b);
+    case MapOp::logical_not: return b_.CreateNot(a);
+    case MapOp::select: return b_.CreateSelect(a, b, operands[2]);
+    case MapOp::cast: return cast_value(a, node(n.operands[0]).type, n.type);
+    case MapOp::round_to: return round_trip(n.dtype, n.type, a);
+    case MapOp::philox_uniform: return emit_philox_uniform(b_, a, b, operands[2]);
+  }
+  return nullptr;
+}
+
+llvm::Value* KernelEmitter::cast_value(llvm::Value* value, Type from, Type to) {
+  const int width = value->getType()->isVectorTy() ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements()) : 1;
+  llvm::Type* const type = llvm_type(to, width);
+  const bool from_float = from == Type::f32 || from == Type::f64;
+  const bool to_float = to == Type::f32 || to == Type::f64;
+  if (from_float && to_float) return b_.CreateFPCast(value, type);
+  if (to_float) return from == Type::boolean ? b_.CreateUIToFP(value, type) : b_.CreateSIToFP(value, type);
+  if (from_float && to == Type::boolean) return b_.CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
+  if (from_float) return from == Type::f32 ? emit_from_f32(b_, data_type_of(to), value, target_) : emit_from_f64(b_, data_type_of(to), value, target_);
+  if (to == Type::boolean) return b_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+  return from == Type::boolean ? b_.CreateZExt(value, type) : b_.CreateSExtOrTrunc(value, type);
+}
+
+llvm::Value* KernelEmitter::to_compute(DataType dtype, llvm::Value* raw) {
+  switch (kernel::compute_type(dtype)) {
+    case Type::f64:
+    case Type::s32:
+    case Type::s64: return raw;
+    case Type::boolean: return b_.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
+    case Type::f32: return emit_to_f32(b_, dtype, raw, target_);
+  }
+  return nullptr;
+}
+
+llvm::Value* KernelEmitter::to_storage(DataType dtype, Type type, llvm::Value* value) {
+  switch (type) {
+    case Type::f32: return emit_from_f32(b_, dtype, value, target_);
+    case Type::f64: return emit_from_f64(b_, dtype, value, target_);
+    case Type::boolean: {
+      const int width = value->getType()->isVectorTy() ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements()) : 1;
+      return b_.CreateZExt(value, with_width(b_.getInt8Ty(), width));
+    }
+    default: return value;
+  }
+}
+
+// As it would read back from memory.
+llvm::Value* KernelEmitter::round_trip(DataType dtype, Type type, llvm::Value* value) {
+  llvm::Value* const stored = to_storage(dtype, type, value);
+  return type == Type::f64 ? emit_to_f64(b_, dtype, stored, target_) : emit_to_f32(b_, dtype, stored, target_);
+}
+
+llvm::Value* KernelEmitter::load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride) {
+  const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
+  llvm::Type* const scalar = storage_type(context_, dtype);
+  const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
+  if (lanes.width == 1 || stride == 0) {
+    llvm::Value* const at = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
+    return widen(to_compute(dtype, b_.CreateAlignedLoad(scalar, at, align)), lanes.width);
+  }
+  llvm::Type* const type = with_width(scalar, lanes.width);
+  llvm::Value* const first = b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
+  if (stride == 1 && lanes.mask == nullptr) return to_compute(dtype, b_.CreateAlignedLoad(type, first, align));
+  llvm::Value* const nothing = llvm::Constant::getNullValue(type);
+  if (stride == 1) return to_compute(dtype, b_.CreateMaskedLoad(type, first, align, lanes.mask, nothing));
+  auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
+  llvm::Value* const steps = b_.CreateMul(b_.CreateStepVector(words), widen(i64(stride), lanes.width));
+  llvm::Value* const addresses = b_.CreateGEP(scalar, first, steps);
+  llvm::Value* const mask = lanes.mask != nullptr ? lanes.mask : widen(b_.getTrue(), lanes.width);
+  return to_compute(dtype, b_.CreateMaskedGather(type, addresses, align, mask, nothing));
+}
+
+void KernelEmitter::store_arg(llvm::Value* pointer, int arg, llvm::Value* value, Type type, const Lanes& lanes, int64_t stride) {
+  const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
+  llvm::Type* const scalar = storage_type(context_, dtype);
+  const auto bytes = static_cast<uint64_t>(bytes_of(dtype, 1));
+  llvm::Value* const raw = to_storage(dtype, type, widen(value, lanes.width));
+  if (lanes.width == 1) {
+    llvm::Value* const at = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
+    b_.CreateAlignedStore(raw, at, llvm::Align(bytes));
+    return;
+  }
+  llvm::Value* const first = b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
+  if (stride == 1 && lanes.mask == nullptr) {
+    const bool past_caches = schedule_.non_temporal;
+    llvm::StoreInst* const store =
+        b_.CreateAlignedStore(raw, first, llvm::Align(past_caches ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
+    if (past_caches) {
+      auto* const one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+      store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, {one}));
+    }
+  } else if (stride == 1) {
+    b_.CreateMaskedStore(raw, first, llvm::Align(bytes), lanes.mask);
+  } else {
+    auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
+    llvm::Value* const steps = b_.CreateMul(b_.CreateStepVector(words), widen(i64(stride), lanes.width));
+    llvm::Value* const mask = lanes.mask != nullptr ? lanes.mask : widen(b_.getTrue(), lanes.width);
+    b_.CreateMaskedScatter(raw, b_.CreateGEP(scalar, first, steps), llvm::Align(bytes), mask);
+  }
+}
+
+}  // namespace lamina::cpu

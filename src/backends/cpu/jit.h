@@ -1,0 +1,29 @@
+// From a kernel to machine code: one ORC JIT per process, one cache of code by structure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backends/cpu/schedule.h"
+#include "kernels/kernel_ir.h"
+
+namespace lamina::cpu {
+
+// void NAME(call, row_begin, row_end, inner_begin, inner_end, partials); see emit_llvm.h.
+using KernelFunction = void (*)(const int64_t*, int64_t, int64_t, int64_t, int64_t, void*);
+
+// Instruction sets that code is made for. LAMINA_MAX_ISA=generic|avx2|avx512 caps what the machine offers.
+enum class Isa { generic, avx2, avx512 };
+Isa chosen_isa();  // throws Error(invalid_arguments) for a LAMINA_MAX_ISA that is none of these
+int vector_bits(Isa isa);
+
+struct CompiledKernel {
+  KernelFunction function = nullptr;
+  std::string symbol;
+  bool from_cache = false;
+};
+
+// Thread-safe. The code lives as long as the process. Throws Error(runtime_error) when LLVM refuses the machine.
+CompiledKernel compile_kernel(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa);
+
+}  // namespace lamina::cpu

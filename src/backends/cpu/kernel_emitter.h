@@ -1,0 +1,128 @@
+// The working state of kernel emission, shared by emit_llvm (rows, phases, loops), emit_values (a value per node) and
+// emit_reductions (accumulators). Not part of the room's interface.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "backends/cpu/emit_llvm.h"
+#include "kernels/builder.h"
+
+namespace lamina::cpu {
+
+// One vector's worth of elements of the innermost dim.
+struct Lanes {
+  int width = 1;                  // 1: scalar types
+  llvm::Value* offset = nullptr;  // i64, position of lane 0 along the innermost dim
+  llvm::Value* mask = nullptr;    // <width x i1>; null: every lane is live
+};
+
+// A row in flight: where its tensors are, and the values known once per row.
+struct Row {
+  std::vector<llvm::Value*> pointers;        // per arg, at the row's first element
+  std::vector<llvm::Value*> segment;         // per arg, at the current run of the innermost dim
+  std::vector<llvm::Value*> index_base;      // per node of kind index: the part of outer dims (and of the current segment)
+  std::vector<llvm::Value*> values;          // per node; null where not per row or not known yet
+  std::vector<llvm::Value*> mean_high, mean_low, mean_wide;  // per moments node; mean_wide is f64
+};
+
+class KernelEmitter {
+ public:
+  KernelEmitter(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
+                const TargetFeatures& target);
+  void emit();
+
+ private:
+  using NodeList = std::vector<kernel::NodeIndex>;
+  using ElementValues = std::vector<llvm::Value*>;  // per node
+
+  // emit_llvm.cpp: the function, rows, phases and loops.
+  void emit_row_loop(llvm::Value* begin, llvm::Value* end, int rows, llvm::Value* stop_before);
+  void emit_tile(llvm::Value* first_row, int rows);
+  Row begin_row(llvm::Value* row);
+  void emit_phase(std::vector<Row*> rows, int phase);
+  void emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes);
+  void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
+                       size_t first, size_t count);
+  NodeList nodes_of_phase(int phase) const;      // element nodes that the phase's loop computes, in order
+  NodeList roots_of_phase(int phase) const;      // what the loop is run for: reductions, stores, column sums
+  int loop_of(const kernel::Node& node) const;   // the phase in whose loop a root runs
+  using Body = std::function<void(const std::vector<Lanes>&)>;
+  void walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush);
+  void walk_segments(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment);
+  void walk_run(llvm::Value* begin, int64_t count, const Body& body);
+  void walk_range(llvm::Value* begin, llvm::Value* end, const Body& body);
+  void emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
+  std::vector<Lanes> chunk_at(llvm::Value* offset, int live) const;
+  bool is_heavy(const NodeList& nodes) const;
+
+  // emit_values.cpp: a value per node.
+  llvm::Value* element_value(Row& row, kernel::NodeIndex node, const Lanes& lanes, const ElementValues& known);
+  void emit_row_values(Row& row, int phase);
+  llvm::Value* map_value(const kernel::Node& node, std::vector<llvm::Value*> operands);
+  llvm::Value* load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride);
+  void store_arg(llvm::Value* pointer, int arg, llvm::Value* value, kernel::Type type, const Lanes& lanes, int64_t stride);
+  llvm::Value* to_compute(DataType dtype, llvm::Value* raw);
+  llvm::Value* to_storage(DataType dtype, kernel::Type type, llvm::Value* value);
+  llvm::Value* round_trip(DataType dtype, kernel::Type type, llvm::Value* value);
+  llvm::Value* cast_value(llvm::Value* value, kernel::Type from, kernel::Type to);
+  llvm::Value* widen(llvm::Value* scalar, int width);
+  llvm::Type* llvm_type(kernel::Type type, int width) const;
+  llvm::Value* maximum(llvm::Value* a, llvm::Value* b);
+  llvm::Value* minimum(llvm::Value* a, llvm::Value* b);
+  llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
+
+  // emit_reductions.cpp: accumulators.
+  enum class Combine { sum, product, maximum, minimum };
+  struct Accumulator {
+    Combine combine;
+    kernel::Type type;
+    std::vector<llvm::AllocaInst*> lanes;  // one per vector of the 64 lanes
+    llvm::AllocaInst* total;               // f64 for sums and products, else `type`
+  };
+  Accumulator make_accumulator(Combine combine, kernel::Type type);
+  void reset(const Accumulator& accumulator);
+  void reset_lanes(const Accumulator& accumulator);
+  void accumulate(const Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes);
+  void accumulate_product(const Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes);  // += a * a
+  void flush(const Accumulator& accumulator);
+  llvm::Value* total(const Accumulator& accumulator);  // f64 or the type
+  struct RootState {
+    kernel::NodeIndex node;
+    std::vector<Accumulator> accumulators;  // moments: {shifted sum} in the first loop, {residual, squares} in the second
+    llvm::Value* shift = nullptr;
+  };
+  RootState begin_root(Row& row, kernel::NodeIndex node, int phase);
+  void accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand, const Lanes& lanes);
+  void finish_root(Row& row, RootState& root, int phase);
+  llvm::Value* combine(Combine how, llvm::Value* a, llvm::Value* b);
+  llvm::Value* identity(Combine how, llvm::Type* type);
+  llvm::Value* centered(Row& row, kernel::NodeIndex moments, llvm::Value* value);
+  llvm::Value* first_element(Row& row, kernel::NodeIndex node);
+  int moments_slot(kernel::NodeIndex node) const { return node; }
+
+  const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
+  llvm::Value* i64(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
+  llvm::AllocaInst* alloca_at_entry(llvm::Type* type);
+  int lane_width() const { return width_; }
+
+  const kernel::Kernel& kernel_;
+  const Schedule& schedule_;
+  TargetFeatures target_;
+  llvm::LLVMContext& context_;
+  llvm::Module& module_;
+  llvm::Function* function_ = nullptr;
+  llvm::IRBuilder<> b_;
+  llvm::Value* call_ = nullptr;
+  llvm::Value* inner_begin_ = nullptr;
+  llvm::Value* inner_end_ = nullptr;
+  llvm::Value* partials_ = nullptr;
+  llvm::Value* segment_index_ = nullptr;  // position of the current segment among the row's, null: 0
+  llvm::Value* first_of_partials_ = nullptr;  // i1: the tile that starts a column block overwrites its partial sums
+  std::vector<int> column_slot_;           // per node: position among the column sums
+  std::vector<RootState> roots_;           // of the phase being emitted
+  int width_ = 16;                         // lanes of a vector of the kernel's widest float type
+  bool wide_ = false;                      // f64 kernel
+};
+
+}  // namespace lamina::cpu

@@ -1,0 +1,202 @@
+#include "backends/cpu/runtime.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+constexpr int64_t kSerialBytes = 128 << 10;  // below that, waking threads costs more than they save
+constexpr size_t kInlineWords = 256;         // call descriptions up to this size need no memory of their own
+constexpr int64_t kInnerUnit = 4096;         // elements; a range is shared among threads in such units
+
+// Orders non-temporal stores before whatever the caller does next.
+void drain_stores() {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+}
+
+// The fixed binary tree over blocks: block i joins its sibling as soon as both are complete, whoever computed them.
+// On return tree[0..count) holds the sums of `count` neighbouring columns.
+template <typename T>
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t count, double* tree, int64_t tree_stride) {
+  int64_t depth = 0;
+  for (int64_t b = 0; b < blocks; ++b) {
+    double* const top = tree + depth * tree_stride;
+    for (int64_t c = 0; c < count; ++c) top[c] = static_cast<double>(partials[b * block_stride + c]);
+    ++depth;
+    for (int64_t complete = b + 1; complete % 2 == 0; complete /= 2) {
+      --depth;
+      double* const left = tree + (depth - 1) * tree_stride;
+      const double* const right = tree + depth * tree_stride;
+      for (int64_t c = 0; c < count; ++c) left[c] += right[c];
+    }
+  }
+  while (depth > 1) {
+    --depth;
+    double* const left = tree + (depth - 1) * tree_stride;
+    const double* const right = tree + depth * tree_stride;
+    for (int64_t c = 0; c < count; ++c) left[c] += right[c];
+  }
+}
+
+}  // namespace
+
+KernelRunner::KernelRunner(kernel::Kernel kernel) : kernel_(std::move(kernel)) {
+  const Isa isa = chosen_isa();
+  Schedule schedule = choose_schedule(kernel_, vector_bits(isa));
+  plain_ = compile_kernel(kernel_, schedule, isa);
+  if (wants_non_temporal(kernel_)) {
+    schedule.non_temporal = true;
+    non_temporal_ = compile_kernel(kernel_, schedule, isa);
+  }
+  rows_ = kernel_.row_count();
+  row_size_ = kernel_.row_size();
+  const auto outer = static_cast<size_t>(kernel_.outer_rank);
+  call_.assign(kernel_.args.size(), 0);
+  for (size_t d = 0; d < outer; ++d) call_.push_back(kernel_.extents[d]);
+  for (const kernel::Arg& arg : kernel_.args) {
+    int64_t elements = 1;
+    for (size_t d = 0; d < arg.strides.size(); ++d) {
+      if (d < outer) call_.push_back(arg.strides[d] * bytes_of(arg.dtype, 1));
+      if (arg.strides[d] != 0) elements *= kernel_.extents[d];
+    }
+    moved_bytes_ += bytes_of(arg.dtype, elements);
+  }
+  for (const kernel::Node& node : kernel_.nodes) {
+    if (node.kind != kernel::NodeKind::column_sum) continue;
+    columns_.push_back({node.arg, kernel_.args[static_cast<size_t>(node.arg)].dtype});
+    wide_ = node.type == kernel::Type::f64;
+  }
+}
+
+int64_t KernelRunner::column_blocks() const { return (rows_ + kColumnBlockRows - 1) / kColumnBlockRows; }
+
+size_t KernelRunner::scratch_bytes() const {
+  const size_t element = wide_ ? sizeof(double) : sizeof(float);
+  return static_cast<size_t>(column_blocks() * row_size_) * columns_.size() * element;
+}
+
+bool KernelRunner::may_bypass_caches(std::span<void* const> pointers) const {
+  if (non_temporal_.function == nullptr) return false;
+  for (size_t a = 0; a < pointers.size(); ++a) {
+    const kernel::Arg& arg = kernel_.args[a];
+    if (arg.output && !arg.column && arg.strides.back() != 0 && reinterpret_cast<uintptr_t>(pointers[a]) % 64 != 0) return false;
+  }
+  return true;
+}
+
+void KernelRunner::run(std::span<void* const> pointers, void* scratch, int threads) const {
+  LAMINA_CHECK(pointers.size() == kernel_.args.size(), "one pointer per arg");
+  std::array<int64_t, kInlineWords> inline_words;
+  thread_local std::vector<int64_t> long_words;
+  int64_t* call = inline_words.data();
+  if (call_.size() > kInlineWords) {
+    long_words.resize(call_.size());
+    call = long_words.data();
+  }
+  std::copy(call_.begin(), call_.end(), call);
+  for (size_t a = 0; a < pointers.size(); ++a) call[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
+  if (threads <= 0) threads = omp_get_max_threads();
+  if (moved_bytes_ < kSerialBytes) threads = 1;
+  const bool bypass = may_bypass_caches(pointers);
+  const KernelFunction function = bypass ? non_temporal_.function : plain_.function;
+  if (columns_.empty()) run_rows(function, call, scratch, threads);
+  else run_column_blocks(function, call, scratch, threads);
+}
+
+// Every thread takes one run of rows; few long rows without reductions are shared along the row instead.
+void KernelRunner::run_rows(KernelFunction function, const int64_t* call, void* scratch, int threads) const {
+  if (rows_ == 0) return;
+  const bool bypass = function == non_temporal_.function;
+  const bool along_rows = !kernel_.has_row_reduction() && rows_ < threads * int64_t{4} && row_size_ > kInnerUnit;
+  const auto work = [&](int64_t part, int64_t parts) {
+    if (along_rows) {
+      const int64_t units = (row_size_ + kInnerUnit - 1) / kInnerUnit;
+      const int64_t begin = units * part / parts * kInnerUnit;
+      const int64_t end = std::min(units * (part + 1) / parts * kInnerUnit, row_size_);
+      if (begin < end) function(call, 0, rows_, begin, end, scratch);
+    } else {
+      const int64_t begin = rows_ * part / parts, end = rows_ * (part + 1) / parts;
+      if (begin < end) function(call, begin, end, 0, row_size_, scratch);
+    }
+    if (bypass) drain_stores();
+  };
+  if (threads == 1) {
+    work(0, 1);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  work(omp_get_thread_num(), omp_get_num_threads());
+}
+
+// Blocks of a fixed number of rows each fill their own partial sums; then runs of columns are combined over the blocks.
+void KernelRunner::run_column_blocks(KernelFunction function, const int64_t* call, void* scratch, int threads) const {
+  const int64_t blocks = column_blocks();
+  const bool bypass = function == non_temporal_.function;
+  const size_t element = wide_ ? sizeof(double) : sizeof(float);
+  const size_t block_bytes = static_cast<size_t>(row_size_) * columns_.size() * element;
+  const int64_t column_units = (row_size_ + 63) / 64;
+  const auto fill = [&](int64_t b) {
+    char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * block_bytes;
+    function(call, b * kColumnBlockRows, std::min((b + 1) * kColumnBlockRows, rows_), 0, row_size_, partials);
+  };
+  const auto combine = [&](int64_t begin_unit, int64_t end_unit) {
+    const int64_t begin = begin_unit * 64, end = std::min(end_unit * 64, row_size_);
+    if (wide_) combine_columns(static_cast<const double*>(scratch), call, begin, end);
+    else combine_columns(static_cast<const float*>(scratch), call, begin, end);
+  };
+  if (threads == 1) {
+    for (int64_t b = 0; b < blocks; ++b) fill(b);
+    combine(0, column_units);
+    if (bypass) drain_stores();
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
+    for (int64_t b = blocks * part / parts; b < blocks * (part + 1) / parts; ++b) fill(b);
+    if (bypass) drain_stores();
+#pragma omp barrier
+    combine(column_units * part / parts, column_units * (part + 1) / parts);
+  }
+}
+
+template <typename T>
+void KernelRunner::combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const {
+  constexpr int64_t kRun = 64;
+  std::array<double, kRun * 64> tree;  // a tree over at most 2^64 blocks
+  const int64_t block_stride = row_size_ * static_cast<int64_t>(columns_.size());
+  const auto outer = static_cast<size_t>(kernel_.outer_rank);
+  for (size_t slot = 0; slot < columns_.size(); ++slot) {
+    const kernel::Arg& arg = kernel_.args[static_cast<size_t>(columns_[slot].arg)];
+    void* const out = reinterpret_cast<void*>(call[columns_[slot].arg]);
+    for (int64_t start = begin; start < end; start += kRun) {
+      const int64_t count = std::min(kRun, end - start);
+      if (rows_ == 0) tree.fill(0);
+      sum_blocks(partials + static_cast<int64_t>(slot) * row_size_ + start, block_stride, column_blocks(), count, tree.data(), kRun);
+      for (int64_t c = 0; c < count; ++c) {
+        int64_t rest = start + c, position = 0;
+        for (size_t d = kernel_.extents.size(); d-- > outer;) {
+          position += rest % kernel_.extents[d] * arg.strides[d];
+          rest /= kernel_.extents[d];
+        }
+        const double value = wide_ ? tree[static_cast<size_t>(c)] : static_cast<double>(static_cast<float>(tree[static_cast<size_t>(c)]));
+        store_from_double(arg.dtype, out, position, value);
+      }
+    }
+  }
+}
+
+}  // namespace lamina::cpu

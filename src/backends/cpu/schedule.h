@@ -1,0 +1,25 @@
+// How the CPU runs a kernel: the choices that change no bit of a result.
+//
+// The schedule is `cached`: each phase walks the row again, out of L1 or L2.
+#pragma once
+
+#include "kernels/kernel_ir.h"
+
+namespace lamina::cpu {
+
+struct Schedule {
+  int vector_bits = 512;      // width of a vector register
+  int rows_per_tile = 1;      // rows whose last phase shares one loop: column sums are loaded and stored once a tile
+  bool non_temporal = false;  // element outputs are written past the caches
+};
+
+// Rows that one partial sum of a column covers; part of the numerics, so it depends on nothing but the inner size.
+inline constexpr int64_t kColumnBlockRows = 64;
+
+Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits);
+
+// True when every element output is contiguous, starts its rows at multiples of 64 bytes (given that its first does), and
+// together the outputs do not fit the caches.
+bool wants_non_temporal(const kernel::Kernel& kernel);
+
+}  // namespace lamina::cpu
