@@ -10,6 +10,9 @@ namespace {
 
 std::vector<AttributeSpec> pool_attributes(std::vector<AttributeSpec> own) {
   std::vector<AttributeSpec> attributes = strides_and_pads();
+  for (AttributeSpec& attribute : attributes)
+    if (attribute.name == "pads_end")
+      attribute = required_list("pads_end", nullptr, "one entry per spatial axis; negative crops");
   attributes.push_back(required_list("kernel", at_least_one, "extents of the window"));
   for (AttributeSpec& attribute : own) attributes.push_back(std::move(attribute));
   return attributes;
