@@ -1,0 +1,142 @@
+// Runs a graph partition by partition on the cpu backend and on the reference backend and compares every output.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "backends/backend.h"
+#include "interface/op_schema.h"
+#include "interface/status.h"
+#include "passes/pipeline.h"
+
+namespace lamina::testing {
+
+struct CpuCapabilities : Capabilities {
+  std::string why_unsupported(const Graph& graph, const Op& op) const override { return cpu_backend().why_unsupported(graph, op); }
+};
+
+using Buffer = std::vector<std::byte>;
+
+inline Buffer buffer_for(const LogicalTensor& tensor) {
+  return Buffer(static_cast<size_t>(bytes_of(tensor.dtype, tensor.span())) + 64, std::byte{0});
+}
+
+// The name of the port through which a graph input is first read.
+inline std::string port_name_of(const Graph& graph, ValueIndex value) {
+  for (const Port& reader : graph.value(value).consumers) {
+    const Op& op = graph.ops()[static_cast<size_t>(reader.op)];
+    const auto ports = existing_inputs(schema_of(op.kind), op.attributes);
+    if (static_cast<size_t>(reader.port) < ports.size()) return ports[static_cast<size_t>(reader.port)]->name;
+  }
+  return "";
+}
+
+// Values fit for the port; the memory between strided elements is filled too.
+inline void fill(Buffer& data, const LogicalTensor& tensor, const std::string& port, std::mt19937& random) {
+  std::uniform_real_distribution<double> around(-2.0, 2.0), positive(0.5, 2.0);
+  for (int64_t i = 0; i < tensor.span(); ++i) {
+    double value = around(random);
+    if (port == "variance" || port == "positive" || port == "gamma") value = positive(random);
+    if (port == "probability") value = 0.25;
+    if (tensor.dtype == DataType::s64) value = 42;
+    if (tensor.dtype == DataType::boolean) value = value > 0;
+    if (tensor.dtype == DataType::s8 || tensor.dtype == DataType::u8 || tensor.dtype == DataType::s32) value = std::round(value * 50);
+    store_from_double(tensor.dtype, data.data(), i, value);
+  }
+}
+
+// Elements of a strided tensor in row-major order.
+inline std::vector<double> elements(const LogicalTensor& tensor, const Buffer& data) {
+  std::vector<double> values;
+  const Dims& shape = *tensor.shape;
+  const int64_t count = tensor.element_count();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, offset = 0;
+    for (size_t d = shape.size(); d-- > 0;) {
+      offset += rest % shape[d] * tensor.strides[d];
+      rest /= shape[d];
+    }
+    values.push_back(load_as_double(tensor.dtype, data.data(), offset));
+  }
+  return values;
+}
+
+// One unit in the last place of `dtype` around `value`, at least that of 2^-20 so that sums near zero are judged absolutely.
+inline double allowed_error(DataType dtype, double value, double factor) {
+  const double magnitude = std::max(std::abs(value), 1.0);
+  switch (dtype) {
+    case DataType::f64: return factor * magnitude * 0x1p-48;
+    case DataType::f32: return factor * magnitude * 0x1p-21;
+    case DataType::f16: return magnitude * 0x1p-10 * 1.01 + factor * magnitude * 0x1p-21;
+    case DataType::bf16: return magnitude * 0x1p-7 * 1.01 + factor * magnitude * 0x1p-21;
+    default: return 1.0;  // integers: the neighbour, near a tie
+  }
+}
+
+struct RunResult {
+  std::vector<size_t> kernels_per_partition;
+  std::map<uint64_t, Buffer> buffers;
+};
+
+// Tensors between partitions come from the cpu run. `factor` scales the tolerance.
+inline RunResult expect_cpu_matches_reference(const Graph& graph, double factor = 4, unsigned seed = 1,
+                                              const std::map<uint64_t, Buffer>& given = {}) {
+  RunResult result;
+  result.buffers = given;
+  std::mt19937 random(seed);
+  for (const Partition& partition : partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{})) {
+    EXPECT_TRUE(partition.supported) << partition.unsupported_reason;
+    if (!partition.supported) continue;
+    std::vector<LogicalTensor> ins, outs;
+    for (const ValueIndex v : partition.inputs) ins.push_back(partition.graph->tensor(v));
+    for (const ValueIndex v : partition.outputs) {
+      LogicalTensor tensor = partition.graph->tensor(v);
+      if (!tensor.has_strides()) {
+        tensor.layout = LayoutType::strided;
+        tensor.strides = dense_strides(*tensor.shape);
+      }
+      outs.push_back(tensor);
+    }
+    const Subgraph subgraph = extract_subgraph(partition, ins, outs);
+    std::vector<const void*> in_pointers;
+    for (size_t i = 0; i < ins.size(); ++i) {
+      if (!result.buffers.contains(ins[i].id)) {
+        Buffer data = buffer_for(ins[i]);
+        fill(data, ins[i], port_name_of(*partition.graph, partition.inputs[i]), random);
+        result.buffers[ins[i].id] = std::move(data);
+      }
+      in_pointers.push_back(result.buffers[ins[i].id].data());
+    }
+    const auto run = [&](const Backend& backend, std::vector<Buffer>& data) {
+      std::vector<void*> pointers;
+      for (const LogicalTensor& tensor : outs) data.push_back(buffer_for(tensor));
+      for (Buffer& buffer : data) pointers.push_back(buffer.data());
+      const auto executable = backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
+      executable->execute({}, in_pointers, pointers);
+      return executable->info().kernel_texts;
+    };
+    std::vector<Buffer> actual, expected;
+    const std::vector<std::string> texts = run(cpu_backend(), actual);
+    run(reference_backend(), expected);
+    result.kernels_per_partition.push_back(texts.size());
+    for (size_t o = 0; o < outs.size(); ++o) {
+      const std::vector<double> got = elements(outs[o], actual[o]), want = elements(outs[o], expected[o]);
+      for (size_t i = 0; i < got.size(); ++i) {
+        const bool same = got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]));
+        if (same || std::abs(got[i] - want[i]) <= allowed_error(outs[o].dtype, want[i], factor)) continue;
+        ADD_FAILURE() << "tensor " << outs[o].id << " (" << describe(outs[o]) << ") element " << i << ": cpu " << got[i]
+                      << ", reference " << want[i] << "\n" << (texts.empty() ? "" : texts[0]);
+        break;
+      }
+      result.buffers[outs[o].id] = std::move(actual[o]);
+    }
+  }
+  return result;
+}
+
+}  // namespace lamina::testing
