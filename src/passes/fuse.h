@@ -28,12 +28,14 @@ struct AxisRun {
 using DimMap = std::vector<AxisRun>;  // one per dim of the value
 
 struct FusionGroup {
-  std::vector<int> ops;     // positions in graph.ops(), topological order
-  Dims extents;             // of the iteration dims; kUnknownDim where unknown
-  std::vector<bool> inner;  // per iteration dim: normalised or reduced by some op of the group
+  std::vector<int> ops;                               // positions in graph.ops(), topological order
+  Dims extents;                                       // of the iteration dims; kUnknownDim where unknown
+  std::vector<bool> inner;                            // per iteration dim: normalised or reduced by some op of the group
   std::map<std::pair<int, int>, DimMap> input_maps;   // {op, input port} -> map
   std::map<std::pair<int, int>, DimMap> output_maps;  // {op, output port} -> map
   std::vector<std::vector<Reason>> reasons;           // per entry of `ops`: why it is here, why neighbours are not
+  bool opaque_copy = false;  // one reshape without common dims: the elements in row-major order; its input map means nothing
+  std::string no_loop_nest;  // not empty: one op that is no loop nest (a library op, End alone) and why; no extents, no maps
 };
 
 // What fusion and partitioning ask of a backend.

@@ -1,0 +1,48 @@
+#include "passes/reasons.h"
+
+namespace lamina {
+
+const std::vector<ReasonEntry>& reason_table() {
+  static const std::vector<ReasonEntry> table{
+      {ReasonCode::anchor, "anchor", "The group was grown from this op: its loop nest is the group's."},
+      {ReasonCode::fused_producer, "fused.producer", "The op makes a value that an op of the group reads."},
+      {ReasonCode::fused_consumer, "fused.consumer", "The op reads a value that an op of the group makes."},
+      {ReasonCode::fused_sibling, "fused.sibling", "The op reads a tensor that an op of the group reads too."},
+      {ReasonCode::fused_marker, "fused.marker", "End computes nothing and stays with the op that makes its value."},
+      {ReasonCode::alone_shape_mismatch, "alone.shape_mismatch",
+       "The op's dims do not correspond to the dims of the loop nest through the values that they share."},
+      {ReasonCode::alone_inner_axes_differ, "alone.inner_axes_differ",
+       "The op normalises or reduces other axes than the loop nest does."},
+      {ReasonCode::alone_would_cycle, "alone.would_cycle",
+       "An op outside lies on a path between the two: fused, they would wait for it and it for them."},
+      {ReasonCode::alone_search_limit, "alone.search_limit",
+       "So many ops lie between the two that the search for a path between them was given up."},
+      {ReasonCode::alone_partial_output, "alone.partial_output",
+       "The op's result is needed outside but does not vary along every outer dim of the loop nest, which would make it again "
+       "and again."},
+      {ReasonCode::alone_recompute_limit, "alone.recompute_limit",
+       "The loop nest would make the op's result again for each step along an outer dim, and does so for enough ops already."},
+      {ReasonCode::alone_layout, "alone.layout",
+       "The op moves elements across the inner dims of the loop nest, or reshapes without common dims."},
+      {ReasonCode::alone_column_result, "alone.column_result",
+       "The value is a sum over all rows, complete only when the loop nest has ended."},
+      {ReasonCode::alone_mixed_f64, "alone.mixed_f64", "A loop nest computes in f64 or in f32, not in both."},
+      {ReasonCode::alone_unsupported, "alone.unsupported", "The backend does not run the op."},
+      {ReasonCode::alone_library_op, "alone.library_op", "A primitive library runs the op; nothing is fused with it."},
+      {ReasonCode::alone_no_loop_nest, "alone.no_loop_nest", "The op cannot be written as a loop nest."},
+      {ReasonCode::alone_policy_debug, "alone.policy_debug", "Policy debug gives every op a partition of its own."},
+  };
+  return table;
+}
+
+std::string_view name_of(ReasonCode code) {
+  for (const ReasonEntry& entry : reason_table())
+    if (entry.code == code) return entry.name;
+  return "unknown";
+}
+
+Reason make_reason(ReasonCode code, std::string text, int other_op) {
+  return {std::string(name_of(code)), std::move(text), other_op};
+}
+
+}  // namespace lamina

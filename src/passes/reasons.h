@@ -1,0 +1,43 @@
+// The stable codes behind every decision of fusion and partitioning, and the one table that explains them.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "interface/op.h"
+#include "interface/partition.h"
+
+namespace lamina {
+
+enum class ReasonCode {
+  anchor,
+  fused_producer,
+  fused_consumer,
+  fused_sibling,
+  fused_marker,
+  alone_shape_mismatch,
+  alone_inner_axes_differ,
+  alone_would_cycle,
+  alone_search_limit,
+  alone_partial_output,
+  alone_recompute_limit,
+  alone_layout,
+  alone_column_result,
+  alone_mixed_f64,
+  alone_unsupported,
+  alone_library_op,
+  alone_no_loop_nest,
+  alone_policy_debug,
+};
+
+struct ReasonEntry {
+  ReasonCode code;
+  std::string_view name;     // "alone.shape_mismatch"
+  std::string_view meaning;  // for the docs, one sentence
+};
+const std::vector<ReasonEntry>& reason_table();
+std::string_view name_of(ReasonCode code);
+
+Reason make_reason(ReasonCode code, std::string text, int other_op = -1);
+
+}  // namespace lamina
