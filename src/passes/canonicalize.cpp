@@ -1,0 +1,122 @@
+#include "passes/canonicalize.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "interface/op_schema.h"
+#include "interface/status.h"
+#include "passes/graph_editor.h"
+
+namespace lamina {
+namespace {
+
+using Ports = std::map<std::string, ValueIndex, std::less<>>;
+
+std::vector<ValueIndex> in_port_order(const std::vector<const PortSpec*>& ports, const Ports& values) {
+  std::vector<ValueIndex> ordered;
+  for (const PortSpec* port : ports) {
+    const auto found = values.find(port->name);
+    ordered.push_back(found == values.end() ? kNoValue : found->second);
+  }
+  while (!ordered.empty() && ordered.back() == kNoValue) ordered.pop_back();
+  return ordered;
+}
+
+// Turns `op` into a LayerNormBackward with these attributes and values by port name.
+void become_layer_norm_backward(Op& op, Attributes attributes, const Ports& inputs, const Ports& outputs) {
+  op.kind = OpKind::LayerNormBackward;
+  op.attributes = std::move(attributes);
+  fill_defaults(op);
+  const OpSchema& schema = schema_of(op.kind);
+  op.inputs = in_port_order(existing_inputs(schema, op.attributes), inputs);
+  op.outputs = in_port_order(existing_outputs(schema, op.attributes), outputs);
+}
+
+//   input_forward, output_delta, [gamma, beta], [mean, variance]  ==>  src, diff_dst, [mean, variance], [gamma, beta]
+void rewrite_layer_norm_backprop(const Graph& graph, Op& op) {
+  const auto in = [&](std::string_view port) { return graph.input_value(op, port); };
+  const auto out = [&](std::string_view port) { return graph.output_value(op, port); };
+  const Ports inputs{{"src", in("input_forward")}, {"diff_dst", in("output_delta")}, {"mean", in("mean")},
+                     {"variance", in("variance")}, {"gamma", in("gamma")},           {"beta", in("beta")}};
+  const Ports outputs{{"diff_src", out("input_delta")}, {"diff_gamma", out("gamma_delta")}, {"diff_beta", out("beta_delta")}};
+  Attributes attributes;
+  for (const char* name : {"begin_norm_axis", "use_affine", "epsilon", "use_stats"})
+    attributes[name] = op.attributes.find(name)->second;
+  become_layer_norm_backward(op, std::move(attributes), inputs, outputs);
+}
+
+//   dy, x, variance, mean, gamma  ==>  src, diff_dst, mean, variance, gamma
+// The rank of gamma counts the normalised axes. Statistics keep their shape [A1..Ai, 1, .., 1].
+void rewrite_layer_norm_grad(const Graph& graph, Op& op) {
+  const LogicalTensor& gamma = *graph.input(op, "gamma");
+  if (!gamma.shape) {
+    throw Error(Status::invalid_shape,
+                describe(op) + ": the rank of input gamma is unknown, but it says how many axes are normalised");
+  }
+  const auto in = [&](std::string_view port) { return graph.input_value(op, port); };
+  const auto out = [&](std::string_view port) { return graph.output_value(op, port); };
+  const Ports inputs{
+      {"src", in("x")}, {"diff_dst", in("dy")}, {"mean", in("mean")}, {"variance", in("variance")}, {"gamma", in("gamma")}};
+  const Ports outputs{{"diff_src", out("pd_x")}, {"diff_gamma", out("pd_gamma")}, {"diff_beta", out("pd_beta")}};
+  Attributes attributes{{"begin_norm_axis", -static_cast<int64_t>(gamma.rank())},
+                        {"epsilon", op.attributes.find("epsilon")->second}};
+  become_layer_norm_backward(op, std::move(attributes), inputs, outputs);
+}
+
+bool is_identity(const std::vector<int64_t>& order) {
+  for (size_t i = 0; i < order.size(); ++i)
+    if (wrap_axis(order[i], static_cast<int>(order.size())) != static_cast<int>(i)) return false;
+  return true;
+}
+
+bool same_known_shape(const LogicalTensor& a, const LogicalTensor& b) { return a.has_full_shape() && a.shape == b.shape; }
+
+bool changes_nothing(const Graph& graph, const Op& op) {
+  if (op.inputs.size() != 1 || op.outputs.size() != 1 || op.inputs[0] == kNoValue || op.outputs[0] == kNoValue) return false;
+  const LogicalTensor& src = graph.tensor(op.inputs[0]);
+  const LogicalTensor& dst = graph.tensor(op.outputs[0]);
+  if (src.dtype != dst.dtype) return false;
+  switch (op.kind) {
+    case OpKind::TypeCast:
+      return true;
+    case OpKind::StaticReshape:
+      return same_known_shape(src, dst);
+    case OpKind::StaticTranspose:
+      return is_identity(op.attribute<std::vector<int64_t>>("order"));
+    case OpKind::Reorder:
+      return !dst.has_strides() || (src.has_strides() && src.strides == dst.strides);
+    default:
+      return false;
+  }
+}
+
+// Read by ops that compute, and by those only.
+bool is_inner(const Graph& graph, ValueIndex value) {
+  const std::vector<Port>& consumers = graph.value(value).consumers;
+  return !consumers.empty() && std::none_of(consumers.begin(), consumers.end(), [&](const Port& port) {
+    return graph.ops()[static_cast<size_t>(port.op)].kind == OpKind::End;
+  });
+}
+
+}  // namespace
+
+Graph canonicalize(const Graph& graph) {
+  GraphEditor editor(graph);
+  std::vector<ValueIndex> stands_for(graph.values().size());  // of a dropped op's output: the op's input
+  for (size_t i = 0; i < stands_for.size(); ++i) stands_for[i] = static_cast<ValueIndex>(i);
+  for (size_t i = 0; i < editor.op_count(); ++i) {
+    Op& op = editor.op(i);
+    if (op.kind == OpKind::LayerNormBackprop) rewrite_layer_norm_backprop(graph, op);
+    if (op.kind == OpKind::LayerNormGrad) rewrite_layer_norm_grad(graph, op);
+    const bool drop = changes_nothing(graph, op) && is_inner(graph, op.outputs[0]);
+    for (ValueIndex& input : op.inputs)
+      if (input != kNoValue) input = stands_for[static_cast<size_t>(input)];
+    if (!drop) continue;
+    stands_for[static_cast<size_t>(op.outputs[0])] = op.inputs[0];
+    editor.remove(i);
+  }
+  return editor.finish();
+}
+
+}  // namespace lamina

@@ -1,0 +1,46 @@
+#include "passes/graph_editor.h"
+
+#include <unordered_map>
+#include <utility>
+
+namespace lamina {
+
+Graph GraphEditor::finish() {
+  std::vector<Op> kept;
+  for (size_t i = 0; i < ops_.size(); ++i)
+    if (!removed_[i]) kept.push_back(std::move(ops_[i]));
+  Graph graph = assemble(source_, std::move(kept));
+  graph.warnings_ = source_.warnings_;
+  return graph;
+}
+
+Graph GraphEditor::assemble(const Graph& source, std::vector<Op> ops) {
+  Graph graph;
+  graph.engine_kind = source.engine_kind;
+  graph.fpmath_mode = source.fpmath_mode;
+  graph.fpmath_apply_to_int = source.fpmath_apply_to_int;
+  graph.ops_ = std::move(ops);
+  std::unordered_map<ValueIndex, ValueIndex> renumbered;
+  const auto take = [&](ValueIndex& index) -> Value& {
+    const auto [found, is_new] = renumbered.try_emplace(index, static_cast<ValueIndex>(graph.values_.size()));
+    if (is_new) {
+      graph.values_.push_back({source.tensor(index), {}, {}});
+      graph.value_by_id_.emplace(source.tensor(index).id, found->second);
+    }
+    index = found->second;
+    return graph.values_[static_cast<size_t>(index)];
+  };
+  for (size_t i = 0; i < graph.ops_.size(); ++i) {
+    Op& op = graph.ops_[i];
+    const int position = static_cast<int>(i);
+    graph.op_by_id_.emplace(op.id, position);
+    for (size_t port = 0; port < op.inputs.size(); ++port)
+      if (op.inputs[port] != kNoValue) take(op.inputs[port]).consumers.push_back({position, static_cast<int>(port)});
+    for (size_t port = 0; port < op.outputs.size(); ++port)
+      if (op.outputs[port] != kNoValue) take(op.outputs[port]).producer = {position, static_cast<int>(port)};
+  }
+  graph.finalized_ = true;
+  return graph;
+}
+
+}  // namespace lamina

@@ -1,0 +1,85 @@
+#include "passes/partition.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "interface/status.h"
+#include "passes/group_order.h"
+#include "passes/reasons.h"
+
+namespace lamina {
+namespace {
+
+bool contains(const std::vector<int>& ops, int op) { return std::binary_search(ops.begin(), ops.end(), op); }
+
+// Read outside or by an End, or by nobody.
+bool is_needed(const Graph& graph, const std::vector<int>& ops, ValueIndex value) {
+  const std::vector<Port>& consumers = graph.value(value).consumers;
+  return consumers.empty() || std::any_of(consumers.begin(), consumers.end(), [&](const Port& port) {
+           return graph.ops()[static_cast<size_t>(port.op)].kind == OpKind::End || !contains(ops, port.op);
+         });
+}
+
+Partition unsupported_op(const Graph& graph, int position, const std::string& why) {
+  Partition partition;
+  partition.ops = {position};
+  partition.supported = false;
+  partition.unsupported_reason = describe(graph.ops()[static_cast<size_t>(position)]) + ": " + why;
+  partition.reasons = {{make_reason(ReasonCode::alone_unsupported, partition.unsupported_reason)}};
+  return partition;
+}
+
+Partition from_group(FusionGroup& group) {
+  Partition partition;
+  partition.ops = std::move(group.ops);
+  partition.reasons = std::move(group.reasons);
+  return partition;
+}
+
+}  // namespace
+
+std::vector<ValueIndex> border_inputs(const Graph& graph, const std::vector<int>& ops) {
+  std::vector<ValueIndex> inputs;
+  std::unordered_set<ValueIndex> seen;
+  for (const int op : ops) {
+    for (const ValueIndex value : graph.ops()[static_cast<size_t>(op)].inputs) {
+      if (value == kNoValue || contains(ops, graph.value(value).producer.op)) continue;
+      if (seen.insert(value).second) inputs.push_back(value);
+    }
+  }
+  return inputs;
+}
+
+std::vector<ValueIndex> border_outputs(const Graph& graph, const std::vector<int>& ops) {
+  std::vector<ValueIndex> outputs;
+  for (const int op : ops)
+    for (const ValueIndex value : graph.ops()[static_cast<size_t>(op)].outputs)
+      if (value != kNoValue && is_needed(graph, ops, value)) outputs.push_back(value);
+  return outputs;
+}
+
+std::vector<Partition> make_partitions(const std::shared_ptr<const Graph>& graph, std::vector<FusionGroup> groups,
+                                       const std::vector<std::string>& why_not) {
+  std::vector<Partition> unordered;
+  for (FusionGroup& group : groups) unordered.push_back(from_group(group));
+  for (size_t i = 0; i < why_not.size(); ++i)
+    if (!why_not[i].empty()) unordered.push_back(unsupported_op(*graph, static_cast<int>(i), why_not[i]));
+
+  std::vector<int> partition_of(graph->ops().size(), -1);
+  for (size_t p = 0; p < unordered.size(); ++p)
+    for (const int op : unordered[p].ops) partition_of[static_cast<size_t>(op)] = static_cast<int>(p);
+  LAMINA_CHECK(std::find(partition_of.begin(), partition_of.end(), -1) == partition_of.end(), "an op is in no partition");
+
+  std::vector<Partition> partitions;
+  for (const int p : order_groups(*graph, partition_of, static_cast<int>(unordered.size()))) {
+    Partition& partition = partitions.emplace_back(std::move(unordered[static_cast<size_t>(p)]));
+    partition.id = partitions.size() - 1;
+    partition.graph = graph;
+    partition.inputs = border_inputs(*graph, partition.ops);
+    partition.outputs = border_outputs(*graph, partition.ops);
+  }
+  LAMINA_CHECK(partitions.size() == unordered.size(), "partitions wait for each other in a circle");
+  return partitions;
+}
+
+}  // namespace lamina

@@ -1,0 +1,23 @@
+// In:    a canonical graph, its fusion groups in the order in which they can run, and why ops do not run.
+// Out:   partitions: each group one; each op that does not run one of its own, with the reason. Ids count from 0.
+// Keeps: an order in which the partitions can run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "interface/partition.h"
+#include "passes/fuse.h"
+
+namespace lamina {
+
+// `why_not`: per op, "" where it runs.
+std::vector<Partition> make_partitions(const std::shared_ptr<const Graph>& graph, std::vector<FusionGroup> groups,
+                                       const std::vector<std::string>& why_not);
+
+// Values that cross the border of a set of ops (positions, ascending), as Partition's comment orders them.
+std::vector<ValueIndex> border_inputs(const Graph& graph, const std::vector<int>& ops);
+std::vector<ValueIndex> border_outputs(const Graph& graph, const std::vector<int>& ops);
+
+}  // namespace lamina
