@@ -43,8 +43,13 @@ void check_norm(const OpView& view, std::string_view data, const std::vector<std
   if (src == nullptr) return;
   const NormShape shape = norm_shape(view, *src);
   for (const std::string& input : affine) require_affine(view, input, shape.normalized);
-  for (const std::string& input : statistics)
+  for (const std::string& input : statistics) {
+    const Dims* given = known_shape(view, input);
+    Dims with_ones = shape.leading;  // as LayerNormGrad keeps them: 1 for each normalised axis
+    with_ones.resize(src->size(), 1);
+    if (given != nullptr && shapes_agree(*given, with_ones)) continue;
     require_shape(view, input, shape.leading, "the axes of the data before begin_norm_axis");
+  }
 }
 
 TypeRule opset_norm_rule() { return all_of({f64_stays_alone({"T1", "T2"}), only_with_same(DataType::bf16, "T2", "T1")}); }
