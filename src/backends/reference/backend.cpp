@@ -1,0 +1,142 @@
+// The reference backend: ops in order, each a plain loop in double, independent of the kernel IR. It is the oracle of the tests
+// and of the driver's --check.
+#include "backends/backend.h"
+
+#include <chrono>
+#include <map>
+
+#include "backends/reference/op_run.h"
+#include "backends/reference/run.h"
+#include "interface/status.h"
+
+namespace lamina {
+namespace reference {
+namespace {
+
+std::map<OpKind, Evaluate> join_families() {
+  std::map<OpKind, Evaluate> all;
+  for (const Evaluators& family :
+       {norm_evaluators(), norm_backward_evaluators(), batch_norm_evaluators(), elementwise_evaluators(),
+        elementwise_backward_evaluators(), binary_evaluators(), prelu_evaluators(), reduce_evaluators(), softmax_evaluators(),
+        quantize_evaluators(), layout_evaluators(), dropout_evaluators(), matmul_evaluators()})
+    all.insert(family.begin(), family.end());
+  return all;
+}
+
+const std::map<OpKind, Evaluate>& evaluators() {
+  static const std::map<OpKind, Evaluate> all = join_families();
+  return all;
+}
+
+// Position of the last op that reads each value, so that memory is freed as early as possible; outputs are never freed.
+std::vector<int> last_readers(const Graph& graph, std::span<const ValueIndex> outputs) {
+  std::vector<int> last(graph.values().size(), -1);
+  for (size_t op = 0; op < graph.ops().size(); ++op)
+    for (const ValueIndex input : graph.ops()[op].inputs)
+      if (input != kNoValue) last[static_cast<size_t>(input)] = static_cast<int>(op);
+  for (const ValueIndex output : outputs) last[static_cast<size_t>(output)] = -1;
+  return last;
+}
+
+void release_dead(const Op& op, int position, const std::vector<int>& last, std::vector<Tensor>& values) {
+  for (const ValueIndex input : op.inputs)
+    if (input != kNoValue && last[static_cast<size_t>(input)] == position) values[static_cast<size_t>(input)] = {};
+}
+
+bool is_kept_in_double(DataType type) {
+  return type == DataType::f64 || type == DataType::f32 || type == DataType::bf16 || type == DataType::f16;
+}
+
+// Integers, booleans and f8 are what they are for the ops that follow; wider floats stay unrounded.
+void round_narrow_results(const Op& op, std::vector<Tensor>& values) {
+  for (const ValueIndex output : op.outputs) {
+    if (output == kNoValue) continue;
+    Tensor& tensor = values[static_cast<size_t>(output)];
+    if (is_kept_in_double(tensor.dtype)) continue;
+    for (double& value : tensor.values) value = round_to(tensor.dtype, value);
+  }
+}
+
+class ReferenceExecutable final : public Executable {
+ public:
+  ReferenceExecutable(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs)
+      : graph_(graph), inputs_(inputs.begin(), inputs.end()), outputs_(outputs.begin(), outputs.end()) {
+    info_.backend = "reference";
+    for (const Op& op : graph_.ops()) info_.kernels.push_back("reference " + std::string(name_of(op.kind)));
+    for (const auto& side : {inputs_, outputs_})
+      for (const ValueIndex index : side) info_.required_bytes += bytes_touched(graph_.tensor(index));
+    info_.moved_bytes = info_.required_bytes;
+  }
+
+  void execute(const ExecutionContext&, std::span<const void* const> inputs, std::span<void* const> outputs) const override {
+    LAMINA_CHECK(outputs.size() == outputs_.size(), join(outputs.size(), " outputs are given, needed are ", outputs_.size()));
+    const std::vector<Tensor> results = run(graph_, inputs_, outputs_, inputs);
+    for (size_t i = 0; i < results.size(); ++i) store(results[i], graph_.tensor(outputs_[i]), outputs[i]);
+  }
+
+  const ExecutableInfo& info() const override { return info_; }
+  void set_compile_time(double milliseconds) { info_.compile_ms = milliseconds; }
+
+ private:
+  static int64_t bytes_touched(const LogicalTensor& tensor) { return bytes_of(tensor.dtype, tensor.element_count()); }
+
+  Graph graph_;
+  std::vector<ValueIndex> inputs_, outputs_;
+  ExecutableInfo info_;
+};
+
+class ReferenceBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "reference"; }
+
+  std::string why_unsupported(const Graph& graph, const Op& op) const override { return reference::why_unsupported(graph, op); }
+
+  std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,
+                                      std::span<const ValueIndex> outputs) const override {
+    const auto start = std::chrono::steady_clock::now();
+    for (const Op& op : subgraph.ops())
+      if (const std::string reason = why_unsupported(subgraph, op); !reason.empty())
+        throw Error(Status::unimplemented, join(describe(op), ": ", reason));
+    auto executable = std::make_unique<ReferenceExecutable>(subgraph, inputs, outputs);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    executable->set_compile_time(took.count());
+    return executable;
+  }
+};
+
+}  // namespace
+
+std::string why_unsupported(const Graph&, const Op& op) {
+  if (evaluators().contains(op.kind)) return "";
+  return join("the reference backend has no loop for ", name_of(op.kind));
+}
+
+std::vector<Tensor> run(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs,
+                        std::span<const void* const> memory) {
+  LAMINA_CHECK(memory.size() == inputs.size(), join(memory.size(), " inputs are given, needed are ", inputs.size()));
+  std::vector<Tensor> values(graph.values().size());
+  for (size_t i = 0; i < inputs.size(); ++i) values[static_cast<size_t>(inputs[i])] = load(graph.tensor(inputs[i]), memory[i]);
+
+  const std::vector<int> last = last_readers(graph, outputs);
+  for (size_t position = 0; position < graph.ops().size(); ++position) {
+    const Op& op = graph.ops()[position];
+    const auto found = evaluators().find(op.kind);
+    if (found == evaluators().end()) throw Error(Status::unimplemented, join(describe(op), ": ", why_unsupported(graph, op)));
+    found->second(OpRun(graph, op, values));
+    round_narrow_results(op, values);
+    release_dead(op, static_cast<int>(position), last, values);
+  }
+
+  std::vector<Tensor> results;
+  for (const ValueIndex output : outputs) results.push_back(values[static_cast<size_t>(output)]);
+  return results;
+}
+
+}  // namespace reference
+
+const Backend& reference_backend() {
+  static const reference::ReferenceBackend backend;
+  return backend;
+}
+
+}  // namespace lamina

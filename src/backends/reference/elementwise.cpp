@@ -1,0 +1,94 @@
+// Ops that map each element of one tensor, with formulas that keep their accuracy where the textbook's would cancel or
+// overflow.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/reference/op_run.h"
+#include "backends/reference/scalar_functions.h"
+
+namespace lamina::reference {
+namespace {
+
+template <typename Function>
+void map(const OpRun& run, Function function) {
+  const Tensor& src = run.in(0);
+  Tensor& dst = run.out(0);
+  for (int64_t i = 0; i < src.size(); ++i) dst[i] = function(src[i]);
+}
+
+template <double (*Function)(double)>
+void map_by(const OpRun& run) {
+  map(run, Function);
+}
+
+double absolute(double x) { return std::fabs(x); }
+double exponential(double x) { return std::exp(x); }
+double logarithm(double x) { return std::log(x); }
+double reciprocal(double x) { return 1 / x; }
+double relu(double x) { return x < 0 ? 0 : x; }  // NaN stays NaN
+double square(double x) { return x * x; }
+double square_root(double x) { return std::sqrt(x); }
+double tangent(double x) { return std::tanh(x); }
+double hard_swish(double x) { return x * clamped(x + 3, 0, 6) / 6; }
+
+void clamp(const OpRun& run) {
+  const double low = run.number("min"), high = run.number("max");
+  map(run, [=](double x) { return clamped(x, low, high); });
+}
+
+void elu(const OpRun& run) {
+  const double alpha = run.number("alpha");
+  map(run, [=](double x) { return x > 0 ? x : alpha * std::expm1(x); });
+}
+
+void gelu(const OpRun& run) {
+  const bool tanh_form = run.attribute<std::string>("mode") == "gelu_tanh";
+  map(run, tanh_form ? gelu_tanh : gelu_erf);
+}
+
+void hard_sigmoid(const OpRun& run) {
+  const double alpha = run.number("alpha"), beta = run.number("beta");
+  map(run, [=](double x) { return clamped(alpha * x + beta, 0, 1); });
+}
+
+void leaky_relu(const OpRun& run) {
+  const double alpha = run.number("alpha");
+  map(run, [=](double x) { return x >= 0 ? x : alpha * x; });
+}
+
+void soft_plus(const OpRun& run) {
+  const double beta = run.number("beta");
+  map(run, [=](double x) { return log_one_plus_exp(beta * x) / beta; });
+}
+
+void power(const OpRun& run) {
+  const double beta = run.number("beta");
+  map(run, [=](double x) { return std::pow(x, beta); });
+}
+
+}  // namespace
+
+Evaluators elementwise_evaluators() {
+  return {{OpKind::Abs, map_by<absolute>},
+          {OpKind::Clamp, clamp},
+          {OpKind::Elu, elu},
+          {OpKind::Exp, map_by<exponential>},
+          {OpKind::GELU, gelu},
+          {OpKind::HardSigmoid, hard_sigmoid},
+          {OpKind::HardSwish, map_by<hard_swish>},
+          {OpKind::LeakyReLU, leaky_relu},
+          {OpKind::Log, map_by<logarithm>},
+          {OpKind::Mish, map_by<mish>},
+          {OpKind::Pow, power},
+          {OpKind::Reciprocal, map_by<reciprocal>},
+          {OpKind::ReLU, map_by<relu>},
+          {OpKind::Round, map_by<round_half_even>},
+          {OpKind::Sigmoid, map_by<sigmoid>},
+          {OpKind::SoftPlus, soft_plus},
+          {OpKind::Sqrt, map_by<square_root>},
+          {OpKind::Square, map_by<square>},
+          {OpKind::Tanh, map_by<tangent>}};
+}
+
+}  // namespace lamina::reference

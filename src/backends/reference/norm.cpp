@@ -1,0 +1,111 @@
+// Forward norms: LayerNorm, RMSNorm, GroupNorm.
+#include <cmath>
+
+#include "backends/reference/op_run.h"
+#include "backends/reference/rows.h"
+#include "interface/op_schema.h"
+
+namespace lamina::reference {
+namespace {
+
+Rows norm_rows(const OpRun& run, const Tensor& src) {
+  return trailing_rows(src.shape, static_cast<size_t>(wrap_axis(run.attribute<int64_t>("begin_norm_axis"), src.rank())));
+}
+
+double scale_and_shift(double normalized, const Tensor* gamma, const Tensor* beta, int64_t i) {
+  if (gamma != nullptr) normalized *= (*gamma)[i];
+  if (beta != nullptr) normalized += (*beta)[i];
+  return normalized;
+}
+
+// dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta; with use_stats mean and variance are inputs.
+void layer_norm(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  const Tensor* gamma = run.in_or_null("gamma");
+  const Tensor* beta = run.in_or_null("beta");
+  const bool use_stats = run.attribute<bool>("use_stats");
+  const double epsilon = run.number("epsilon");
+  const Rows rows = norm_rows(run, src);
+  Tensor& dst = run.out("dst");
+  Tensor* mean = run.wants("mean") ? &run.out("mean") : nullptr;
+  Tensor* variance = run.wants("variance") ? &run.out("variance") : nullptr;
+  for (int64_t row = 0; row < rows.count; ++row) {
+    const Moments moments = use_stats ? Moments{run.in("mean")[row], run.in("variance")[row]}
+                                      : moments_of(rows.size, [&](int64_t i) { return src[rows.at(row, i)]; });
+    const double root = std::sqrt(moments.variance + epsilon);
+    for (int64_t i = 0; i < rows.size; ++i) {
+      const int64_t at = rows.at(row, i);
+      dst[at] = scale_and_shift((src[at] - moments.mean) / root, gamma, beta, i);
+    }
+    if (mean != nullptr) (*mean)[row] = moments.mean;
+    if (variance != nullptr) (*variance)[row] = moments.variance;
+  }
+}
+
+// dst = gamma * src / sqrt(mean(src^2) + epsilon). The page prints a root of a root; one root is meant.
+void rms_norm(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  const Tensor* gamma = run.in_or_null("gamma");
+  const double epsilon = run.number("epsilon");
+  const Rows rows = norm_rows(run, src);
+  Tensor& dst = run.out("dst");
+  for (int64_t row = 0; row < rows.count; ++row) {
+    double squares = 0;
+    for (int64_t i = 0; i < rows.size; ++i) squares += src[rows.at(row, i)] * src[rows.at(row, i)];
+    const double root = std::sqrt(squares / static_cast<double>(rows.size) + epsilon);
+    for (int64_t i = 0; i < rows.size; ++i)
+      dst[rows.at(row, i)] = scale_and_shift(src[rows.at(row, i)] / root, gamma, nullptr, i);
+  }
+}
+
+// Positions of a tensor with batch, channels and everything else ("space") by data_format.
+struct ChannelLayout {
+  int64_t batch, channels, space;
+  bool channels_last;
+
+  int64_t at(int64_t n, int64_t c, int64_t s) const {
+    return channels_last ? (n * space + s) * channels + c : (n * channels + c) * space + s;
+  }
+};
+
+ChannelLayout channel_layout(const OpRun& run, const Tensor& src) {
+  const size_t dim = channel_dim(run, src.rank());
+  int64_t space = 1;
+  for (size_t i = 1; i < src.shape.size(); ++i)
+    if (i != dim) space *= src.shape[i];
+  return {src.shape[0], src.shape[dim], space, dim + 1 == src.shape.size()};
+}
+
+// LayerNorm over the channels of a group and the whole space, for each sample; gamma and beta run along the channels.
+void group_norm(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  const Tensor* gamma = run.in_or_null("gamma");
+  const Tensor* beta = run.in_or_null("beta");
+  const ChannelLayout layout = channel_layout(run, src);
+  const int64_t groups = run.attribute<int64_t>("groups");
+  const int64_t width = layout.channels / groups;
+  const double epsilon = run.number("epsilon");
+  Tensor& dst = run.out("dst");
+  Tensor* mean = run.wants("mean") ? &run.out("mean") : nullptr;
+  Tensor* variance = run.wants("variance") ? &run.out("variance") : nullptr;
+  for (int64_t n = 0; n < layout.batch; ++n)
+    for (int64_t group = 0; group < groups; ++group) {
+      const auto channel = [&](int64_t i) { return group * width + i / layout.space; };
+      const auto at = [&](int64_t i) { return layout.at(n, channel(i), i % layout.space); };
+      const int64_t size = width * layout.space;
+      const Moments moments = moments_of(size, [&](int64_t i) { return src[at(i)]; });
+      const double root = std::sqrt(moments.variance + epsilon);
+      for (int64_t i = 0; i < size; ++i)
+        dst[at(i)] = scale_and_shift((src[at(i)] - moments.mean) / root, gamma, beta, channel(i));
+      if (mean != nullptr) (*mean)[n * groups + group] = moments.mean;
+      if (variance != nullptr) (*variance)[n * groups + group] = moments.variance;
+    }
+}
+
+}  // namespace
+
+Evaluators norm_evaluators() {
+  return {{OpKind::LayerNorm, layer_norm}, {OpKind::RMSNorm, rms_norm}, {OpKind::GroupNorm, group_norm}};
+}
+
+}  // namespace lamina::reference

@@ -1,0 +1,166 @@
+// The gradient of LayerNorm in its three forms. Each is written in the terms of the document that defines it, none by way of
+// another, so that they check each other. N elements a row, r = 1 / sqrt(variance + epsilon), xh = (x - mean) * r.
+#include <cmath>
+
+#include "backends/reference/op_run.h"
+#include "backends/reference/rows.h"
+#include "interface/op_schema.h"
+#include "interface/status.h"
+
+namespace lamina::reference {
+namespace {
+
+Tensor* out_or_null(const OpRun& run, std::string_view port) { return run.wants(port) ? &run.out(port) : nullptr; }
+
+double gamma_at(const Tensor* gamma, int64_t i) { return gamma == nullptr ? 1.0 : (*gamma)[i]; }
+
+// ---- LayerNormBackward
+
+// What a row of LayerNormBackward needs of its statistics: src turned into xh, and r.
+struct Normalizer {
+  double mean = 0, rstd = 1;
+  bool already_normalized = false;
+
+  double operator()(double x) const { return already_normalized ? x : (x - mean) * rstd; }
+};
+
+Normalizer normalizer(const OpRun& run, const Tensor& src, const Rows& rows, int64_t row) {
+  const double epsilon = run.number("epsilon");
+  if (!run.attribute<bool>("use_stats")) {
+    const Moments moments = moments_of(rows.size, [&](int64_t i) { return src[rows.at(row, i)]; });
+    return {moments.mean, 1 / std::sqrt(moments.variance + epsilon)};
+  }
+  const double given = run.in("variance")[row];
+  const std::string& kind = run.attribute<std::string>("stats_kind");
+  const double rstd = kind == "rstd" ? given : kind == "std" ? 1 / given : 1 / std::sqrt(given + epsilon);
+  if (run.attribute<std::string>("src_kind") == "normalized") return {0, rstd, true};
+  return {run.in("mean")[row], rstd};
+}
+
+// With g = diff_dst * gamma:
+//   diff_src   = r * (g - mean_of_row(g) - xh * mean_of_row(g * xh))
+//   diff_gamma = sum over rows of diff_dst * xh,  diff_beta = sum over rows of diff_dst
+void layer_norm_backward(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  const Tensor& diff_dst = run.in("diff_dst");
+  const Tensor* gamma = run.in_or_null("gamma");
+  Tensor* diff_src = out_or_null(run, "diff_src");
+  Tensor* diff_gamma = out_or_null(run, "diff_gamma");
+  Tensor* diff_beta = out_or_null(run, "diff_beta");
+  const auto axis = static_cast<size_t>(wrap_axis(run.attribute<int64_t>("begin_norm_axis"), src.rank()));
+  const Rows rows = trailing_rows(src.shape, axis);
+  const auto n = static_cast<double>(rows.size);
+  for (int64_t row = 0; row < rows.count; ++row) {
+    const Normalizer normalized = normalizer(run, src, rows, row);
+    double sum_g = 0, sum_g_xh = 0;
+    for (int64_t i = 0; i < rows.size; ++i) {
+      const int64_t at = rows.at(row, i);
+      const double xh = normalized(src[at]);
+      const double g = diff_dst[at] * gamma_at(gamma, i);
+      sum_g += g;
+      sum_g_xh += g * xh;
+      if (diff_gamma != nullptr) (*diff_gamma)[i] += diff_dst[at] * xh;
+      if (diff_beta != nullptr) (*diff_beta)[i] += diff_dst[at];
+    }
+    if (diff_src == nullptr) continue;
+    for (int64_t i = 0; i < rows.size; ++i) {
+      const int64_t at = rows.at(row, i);
+      const double g = diff_dst[at] * gamma_at(gamma, i);
+      (*diff_src)[at] = normalized.rstd * (g - sum_g / n - normalized(src[at]) * (sum_g_xh / n));
+    }
+  }
+}
+
+// ---- LayerNormBackprop
+
+// By the chain rule through variance and mean, with delta = output_delta * gamma:
+//   variance_delta = sum(delta * (x - mean)) * -1/2 * r^3
+//   mean_delta     = -r * sum(delta)      (its other term, variance_delta * sum(-2 * (x - mean)) / N, is 0: deviations cancel)
+//   input_delta    = delta * r + variance_delta * 2 * (x - mean) / N + mean_delta / N
+// The document leaves out the incoming gradient; it is the second input.
+void layer_norm_backprop(const OpRun& run) {
+  const Tensor& x = run.in("input_forward");
+  const Tensor& output_delta = run.in("output_delta");
+  const Tensor* gamma = run.in_or_null("gamma");
+  Tensor* input_delta = out_or_null(run, "input_delta");
+  Tensor* gamma_delta = out_or_null(run, "gamma_delta");
+  Tensor* beta_delta = out_or_null(run, "beta_delta");
+  const bool use_stats = run.attribute<bool>("use_stats");
+  const double epsilon = run.number("epsilon");
+  const auto axis = static_cast<size_t>(wrap_axis(run.attribute<int64_t>("begin_norm_axis"), x.rank()));
+  const Rows rows = trailing_rows(x.shape, axis);
+  const auto n = static_cast<double>(rows.size);
+  for (int64_t row = 0; row < rows.count; ++row) {
+    const Moments moments = use_stats ? Moments{run.in("mean")[row], run.in("variance")[row]}
+                                      : moments_of(rows.size, [&](int64_t i) { return x[rows.at(row, i)]; });
+    const double root = std::sqrt(moments.variance + epsilon);
+    double sum_delta = 0, sum_delta_deviation = 0;
+    for (int64_t i = 0; i < rows.size; ++i) {
+      const int64_t at = rows.at(row, i);
+      const double delta = output_delta[at] * gamma_at(gamma, i);
+      const double deviation = x[at] - moments.mean;
+      sum_delta += delta;
+      sum_delta_deviation += delta * deviation;
+      if (gamma_delta != nullptr) (*gamma_delta)[i] += output_delta[at] * deviation / root;
+      if (beta_delta != nullptr) (*beta_delta)[i] += output_delta[at];
+    }
+    if (input_delta == nullptr) continue;
+    const double variance_delta = sum_delta_deviation * -0.5 / (root * root * root);
+    const double mean_delta = -sum_delta / root;
+    for (int64_t i = 0; i < rows.size; ++i) {
+      const int64_t at = rows.at(row, i);
+      const double delta = output_delta[at] * gamma_at(gamma, i);
+      (*input_delta)[at] = delta / root + variance_delta * 2 * (x[at] - moments.mean) / n + mean_delta / n;
+    }
+  }
+}
+
+// ---- LayerNormGrad
+
+//   res_for_gamma = (x - mean) * rstd,  dy_g = dy * gamma
+//   temp_1 = sum(dy_g) / N,             temp_2 = res_for_gamma * sum(dy_g * res_for_gamma) / N
+//   pd_x = (dy_g - (temp_1 + temp_2)) * rstd,  pd_gamma = sum over rows of dy * res_for_gamma,  pd_beta = sum over rows of dy
+// with rstd = 1 / sqrt(variance + epsilon), where the document forgets the root. gamma's rank says which axes are normalised.
+void layer_norm_grad(const OpRun& run) {
+  const Tensor& dy = run.in("dy");
+  const Tensor& x = run.in("x");
+  const Tensor& variance = run.in("variance");
+  const Tensor& mean = run.in("mean");
+  const Tensor& gamma = run.in("gamma");
+  Tensor* pd_x = out_or_null(run, "pd_x");
+  Tensor* pd_gamma = out_or_null(run, "pd_gamma");
+  Tensor* pd_beta = out_or_null(run, "pd_beta");
+  const double epsilon = run.number("epsilon");
+  const Rows rows = trailing_rows(x.shape, x.shape.size() - gamma.shape.size());
+  const auto n = static_cast<double>(rows.size);
+  for (int64_t row = 0; row < rows.count; ++row) {
+    const double rstd = 1 / std::sqrt(variance[row] + epsilon);
+    std::vector<double> res_for_gamma(static_cast<size_t>(rows.size)), dy_g(static_cast<size_t>(rows.size));
+    double sum_1 = 0, sum_2 = 0;
+    for (int64_t i = 0; i < rows.size; ++i) {
+      const int64_t at = rows.at(row, i);
+      const auto k = static_cast<size_t>(i);
+      res_for_gamma[k] = (x[at] - mean[row]) * rstd;
+      dy_g[k] = dy[at] * gamma[i];
+      sum_1 += dy_g[k];
+      sum_2 += dy_g[k] * res_for_gamma[k];
+      if (pd_gamma != nullptr) (*pd_gamma)[i] += dy[at] * res_for_gamma[k];
+      if (pd_beta != nullptr) (*pd_beta)[i] += dy[at];
+    }
+    for (int64_t i = 0; pd_x != nullptr && i < rows.size; ++i) {
+      const auto k = static_cast<size_t>(i);
+      const double temp_1 = sum_1 / n, temp_2 = res_for_gamma[k] * sum_2 / n;
+      (*pd_x)[rows.at(row, i)] = (dy_g[k] - (temp_1 + temp_2)) * rstd;
+    }
+  }
+}
+
+}  // namespace
+
+Evaluators norm_backward_evaluators() {
+  return {{OpKind::LayerNormBackward, layer_norm_backward},
+          {OpKind::LayerNormBackprop, layer_norm_backprop},
+          {OpKind::LayerNormGrad, layer_norm_grad}};
+}
+
+}  // namespace lamina::reference

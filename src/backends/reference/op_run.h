@@ -1,0 +1,68 @@
+// One execution of one op: its operands by port name, its results, its attributes. Each file of this folder computes a family
+// of ops with it and lists them in one function; backend.cpp joins the lists.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/reference/tensor.h"
+#include "interface/graph.h"
+
+namespace lamina::reference {
+
+class OpRun {
+ public:
+  // `values` has one entry per value of the graph; operands are read from it and results written to it.
+  OpRun(const Graph& graph, const Op& op, std::vector<Tensor>& values) : graph_(graph), op_(op), values_(values) {}
+
+  const Op& op() const { return op_; }
+  bool has(std::string_view input) const { return graph_.input_value(op_, input) != kNoValue; }
+  const Tensor& in(std::string_view input) const;
+  const Tensor* in_or_null(std::string_view input) const { return has(input) ? &in(input) : nullptr; }
+  const Tensor& in(size_t port) const;
+  size_t input_count() const { return op_.inputs.size(); }
+
+  bool wants(std::string_view output) const { return graph_.output_value(op_, output) != kNoValue; }
+  // The result, zero at first; its shape is what the graph inferred.
+  Tensor& out(std::string_view output) const;
+  Tensor& out(size_t port) const;
+  // The result that `out` made before.
+  Tensor& result(std::string_view output) const { return values_[static_cast<size_t>(graph_.output_value(op_, output))]; }
+
+  template <typename T>
+  const T& attribute(std::string_view name) const {
+    return op_.attribute<T>(name);
+  }
+  double number(std::string_view name) const { return static_cast<double>(op_.attribute<float>(name)); }
+
+ private:
+  Tensor& make(ValueIndex index) const;
+
+  const Graph& graph_;
+  const Op& op_;
+  std::vector<Tensor>& values_;
+};
+
+// Position of the channels for attribute data_format: NXC last, NCX second.
+size_t channel_dim(const OpRun& run, int rank);
+
+using Evaluate = void (*)(const OpRun&);
+using Evaluators = std::vector<std::pair<OpKind, Evaluate>>;
+
+Evaluators norm_evaluators();
+Evaluators norm_backward_evaluators();
+Evaluators batch_norm_evaluators();
+Evaluators elementwise_evaluators();
+Evaluators elementwise_backward_evaluators();
+Evaluators binary_evaluators();
+Evaluators prelu_evaluators();
+Evaluators reduce_evaluators();
+Evaluators softmax_evaluators();
+Evaluators quantize_evaluators();
+Evaluators layout_evaluators();
+Evaluators dropout_evaluators();
+Evaluators matmul_evaluators();
+
+}  // namespace lamina::reference

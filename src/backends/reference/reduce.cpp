@@ -1,0 +1,96 @@
+// Reductions over axes, given by the attribute or, where it is empty, by the second input. Over no elements the result is the
+// neutral one: 0 for sums, 1 for the product, -inf and inf for maximum and minimum; the mean of nothing is NaN.
+#include <cmath>
+#include <limits>
+
+#include "backends/reference/op_run.h"
+#include "interface/op_schema.h"
+#include "interface/status.h"
+
+namespace lamina::reference {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::vector<bool> reduced_dims(const OpRun& run, const Tensor& src) {
+  std::vector<int64_t> axes = run.attribute<std::vector<int64_t>>("axes");
+  if (const Tensor* given = run.in_or_null("axes"))
+    for (const double axis : given->values) axes.push_back(static_cast<int64_t>(axis));
+  std::vector<bool> reduced(src.shape.size(), false);
+  for (const int64_t axis : axes) {
+    const int dim = wrap_axis(axis, src.rank());
+    if (dim < 0 || dim >= src.rank())
+      throw Error(Status::invalid_shape,
+                  join(describe(run.op()), ": input axes holds ", axis, ", allowed is ", -src.rank(), "..", src.rank() - 1));
+    reduced[static_cast<size_t>(dim)] = true;
+  }
+  return reduced;
+}
+
+// Strides of dst along the dims of src: 0 along what is reduced.
+Dims result_strides(const Tensor& src, const std::vector<bool>& reduced) {
+  Dims strides(src.shape.size(), 0);
+  int64_t stride = 1;
+  for (size_t dim = src.shape.size(); dim-- > 0;) {
+    if (reduced[dim]) continue;
+    strides[dim] = stride;
+    stride *= src.shape[dim];
+  }
+  return strides;
+}
+
+// dst = step(dst, element) over all elements, starting from `neutral`. Returns how many elements went into each result.
+template <typename Step>
+double accumulate(const OpRun& run, double neutral, Step step) {
+  const Tensor& src = run.in("src");
+  const std::vector<bool> reduced = reduced_dims(run, src);
+  Tensor& dst = run.out("dst");
+  dst.values.assign(dst.values.size(), neutral);
+  for_each_offset<2>(src.shape, {dense_strides(src.shape), result_strides(src, reduced)},
+                     [&](const auto& at) { dst[at[1]] = step(dst[at[1]], src[at[0]]); });
+  double count = 1;
+  for (size_t dim = 0; dim < reduced.size(); ++dim)
+    if (reduced[dim]) count *= static_cast<double>(src.shape[dim]);
+  return count;
+}
+
+void reduce_sum(const OpRun& run) {
+  accumulate(run, 0, [](double total, double x) { return total + x; });
+}
+
+void reduce_mean(const OpRun& run) {
+  const double count = accumulate(run, 0, [](double total, double x) { return total + x; });
+  for (double& value : run.result("dst").values) value /= count;
+}
+
+void reduce_l1(const OpRun& run) {
+  accumulate(run, 0, [](double total, double x) { return total + std::fabs(x); });
+}
+
+void reduce_l2(const OpRun& run) {
+  accumulate(run, 0, [](double total, double x) { return total + x * x; });
+  for (double& value : run.result("dst").values) value = std::sqrt(value);
+}
+
+void reduce_prod(const OpRun& run) {
+  accumulate(run, 1, [](double total, double x) { return total * x; });
+}
+
+// NaN wins over every number.
+void reduce_max(const OpRun& run) {
+  accumulate(run, -kInfinity, [](double best, double x) { return x > best || std::isnan(x) ? x : best; });
+}
+
+void reduce_min(const OpRun& run) {
+  accumulate(run, kInfinity, [](double best, double x) { return x < best || std::isnan(x) ? x : best; });
+}
+
+}  // namespace
+
+Evaluators reduce_evaluators() {
+  return {{OpKind::ReduceL1, reduce_l1},     {OpKind::ReduceL2, reduce_l2},   {OpKind::ReduceMax, reduce_max},
+          {OpKind::ReduceMean, reduce_mean}, {OpKind::ReduceMin, reduce_min}, {OpKind::ReduceProd, reduce_prod},
+          {OpKind::ReduceSum, reduce_sum}};
+}
+
+}  // namespace lamina::reference

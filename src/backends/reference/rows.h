@@ -1,0 +1,53 @@
+// A tensor seen as rows: the trailing axes that a norm normalises, or one axis of a softmax, with their statistics.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/reference/tensor.h"
+
+namespace lamina::reference {
+
+// Element i of row r lies at (r / inner) * size * inner + i * inner + r % inner: `inner` is 1 when the row is contiguous.
+struct Rows {
+  int64_t count = 0;
+  int64_t size = 0;
+  int64_t inner = 1;
+
+  int64_t at(int64_t row, int64_t i) const { return (row / inner) * size * inner + i * inner + row % inner; }
+};
+
+// Rows of the axes from `first_axis` to the last.
+inline Rows trailing_rows(const Dims& shape, size_t first_axis) {
+  return {count_of(shape, 0, first_axis), count_of(shape, first_axis, shape.size()), 1};
+}
+
+// Rows along one axis.
+inline Rows axis_rows(const Dims& shape, size_t axis) {
+  const int64_t inner = count_of(shape, axis + 1, shape.size());
+  return {count_of(shape, 0, axis) * inner, shape[axis], inner};
+}
+
+struct Moments {
+  double mean = 0, variance = 0;  // biased: divided by the number of elements
+};
+
+// Of element(0), ..., element(count - 1). The mean of the differences to a first mean is added to it: what rounding took from a
+// long sum comes back, and a constant row has variance 0 exactly. Without elements both are NaN.
+template <typename Element>
+Moments moments_of(int64_t count, Element element) {
+  const auto n = static_cast<double>(count);
+  Moments moments;
+  for (int64_t i = 0; i < count; ++i) moments.mean += element(i);
+  moments.mean /= n;
+  double rest = 0;
+  for (int64_t i = 0; i < count; ++i) rest += element(i) - moments.mean;
+  if (rest - rest == 0) moments.mean += rest / n;  // not for infinities: their mean stays infinite
+  for (int64_t i = 0; i < count; ++i) {
+    const double d = element(i) - moments.mean;
+    moments.variance += d * d;
+  }
+  moments.variance /= n;
+  return moments;
+}
+
+}  // namespace lamina::reference

@@ -1,0 +1,21 @@
+// Runs a graph in double and keeps the results unrounded: what the checker measures other backends against, in ULP.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "backends/reference/tensor.h"
+#include "interface/graph.h"
+
+namespace lamina::reference {
+
+// `inputs` and `outputs` are value indices of a finalized graph whose shapes are all known; `memory` holds the inputs as their
+// logical tensors lay them out (null is legal without elements). Returns one dense tensor an output, not rounded to its float
+// dtype. Throws Error(unimplemented) naming the op that the reference cannot run.
+std::vector<Tensor> run(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs,
+                        std::span<const void* const> memory);
+
+// "" when the reference knows the op, else why not, one sentence without the op's name.
+std::string why_unsupported(const Graph& graph, const Op& op);
+
+}  // namespace lamina::reference
