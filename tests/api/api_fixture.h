@@ -1,0 +1,72 @@
+// What the tests of the public interface share: short names, and building, compiling and executing small graphs.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/lamina.hpp"
+
+namespace api_test {
+
+using lamina::engine;
+using lamina::error;
+using lamina::stream;
+using lamina::graph::compiled_partition;
+using lamina::graph::graph;
+using lamina::graph::logical_tensor;
+using lamina::graph::op;
+using lamina::graph::partition;
+using lamina::graph::tensor;
+using data_type = logical_tensor::data_type;
+using layout_type = logical_tensor::layout_type;
+using property_type = logical_tensor::property_type;
+using dims = logical_tensor::dims;
+
+inline logical_tensor f32(size_t id, const dims& shape) { return {id, data_type::f32, shape, layout_type::strided}; }
+
+// The partitions of a graph of these ops.
+inline std::vector<partition> partitions_of(const std::vector<op>& ops, partition::policy policy = partition::policy::fusion) {
+  graph g(engine::kind::cpu);
+  for (const op& each : ops) g.add_op(each);
+  g.finalize();
+  return g.get_partitions(policy);
+}
+
+inline partition only_partition_of(const std::vector<op>& ops) {
+  auto partitions = partitions_of(ops);
+  EXPECT_EQ(partitions.size(), 1u);
+  return partitions.at(0);
+}
+
+inline op relu(const logical_tensor& src, const logical_tensor& dst) { return op(0, op::kind::ReLU, {src}, {dst}, "relu"); }
+
+// One ReLU compiled for these tensors.
+inline compiled_partition compiled_relu(const logical_tensor& src, const logical_tensor& dst, const engine& cpu) {
+  return only_partition_of({relu(src, dst)}).compile({src}, {dst}, cpu);
+}
+
+// The status and sentence of the error that `body` throws; fails the test when it throws none.
+struct Failure {
+  lamina_status_t status = lamina_success;
+  std::string sentence;
+};
+inline Failure failure_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const error& thrown) {
+    return {thrown.status, thrown.what()};
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return {};
+}
+
+MATCHER_P2(FailsWith, status, words, "") {
+  *result_listener << "status " << arg.status << ": " << arg.sentence;
+  return arg.status == status && arg.sentence.find(words) != std::string::npos;
+}
+
+}  // namespace api_test

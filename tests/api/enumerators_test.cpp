@@ -1,0 +1,129 @@
+// Enumerators of the public interface: equal to oneDNN's (shared specification, where it is there), and in step with the
+// schemas.
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "api_fixture.h"
+#include "interface/op_schema.h"
+
+namespace api_test {
+namespace {
+
+std::map<std::string, int> values_of(const nlohmann::json& table) { return table.get<std::map<std::string, int>>(); }
+
+class EnumeratorsOfTheSpecification : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::ifstream file(LAMINA_SOURCE_DIR "/../shared/spec/opset.json");
+    if (!file) GTEST_SKIP() << "the specification (spec/opset.json) is not next to the sources";
+    enums_ = nlohmann::json::parse(file).at("enums");
+  }
+  nlohmann::json enums_;
+};
+
+TEST_F(EnumeratorsOfTheSpecification, OpKinds) {
+  std::map<std::string, int> ours;
+#define LAMINA_OP(kind, value) ours[#kind] = lamina_graph_op_##kind;
+#include "graph/op_kinds.def"
+  for (const auto& [name, value] : values_of(enums_["op_kind"])) EXPECT_EQ(ours.at(name), value) << name;
+}
+
+TEST_F(EnumeratorsOfTheSpecification, Attributes) {
+  std::map<std::string, int> ours;
+#define LAMINA_ATTRIBUTE(name, value) ours[#name] = lamina_graph_op_attr_##name;
+#include "graph/attribute_kinds.def"
+  for (const auto& [name, value] : values_of(enums_["attr"])) EXPECT_EQ(ours.at(name), value) << name;
+}
+
+TEST_F(EnumeratorsOfTheSpecification, DataTypes) {
+  const std::map<std::string, int> ours = {{"undef", lamina_data_type_undef},
+                                           {"f16", lamina_f16},
+                                           {"bf16", lamina_bf16},
+                                           {"f32", lamina_f32},
+                                           {"s32", lamina_s32},
+                                           {"s8", lamina_s8},
+                                           {"u8", lamina_u8},
+                                           {"f64", lamina_f64},
+                                           {"boolean", lamina_boolean},
+                                           {"f8_e5m2", lamina_f8_e5m2},
+                                           {"f8_e4m3", lamina_f8_e4m3},
+                                           {"s4", lamina_s4},
+                                           {"u4", lamina_u4},
+                                           {"s64", lamina_s64}};
+  // Types that no op of the graph interface takes.
+  const std::set<std::string> left_out = {"e8m0", "f4_e2m1", "f4_e3m0"};
+  for (const auto& [name, value] : values_of(enums_["data_type"])) {
+    if (left_out.count(name) != 0) continue;
+    EXPECT_EQ(ours.at(name), value) << name;
+  }
+}
+
+TEST_F(EnumeratorsOfTheSpecification, Layouts) {
+  EXPECT_EQ(values_of(enums_["layout_type"]), (std::map<std::string, int>{{"undef", lamina_graph_layout_type_undef},
+                                                                          {"any", lamina_graph_layout_type_any},
+                                                                          {"strided", lamina_graph_layout_type_strided},
+                                                                          {"opaque", lamina_graph_layout_type_opaque}}));
+}
+
+TEST_F(EnumeratorsOfTheSpecification, Properties) {
+  EXPECT_EQ(values_of(enums_["property_type"]),
+            (std::map<std::string, int>{{"undef", lamina_graph_tensor_property_undef},
+                                        {"variable", lamina_graph_tensor_property_variable},
+                                        {"constant", lamina_graph_tensor_property_constant},
+                                        {"host_scalar", lamina_graph_tensor_property_host_scalar}}));
+}
+
+TEST_F(EnumeratorsOfTheSpecification, PoliciesEnginesAndFpMathModes) {
+  EXPECT_EQ(values_of(enums_["partition_policy"]),
+            (std::map<std::string, int>{{"fusion", lamina_graph_partition_policy_fusion},
+                                        {"debug", lamina_graph_partition_policy_debug}}));
+  EXPECT_EQ(values_of(enums_["engine_kind"]),
+            (std::map<std::string, int>{{"any", lamina_any_engine}, {"cpu", lamina_cpu}, {"gpu", lamina_gpu}}));
+  EXPECT_EQ(values_of(enums_["fpmath_mode"]), (std::map<std::string, int>{{"strict", lamina_fpmath_mode_strict},
+                                                                          {"bf16", lamina_fpmath_mode_bf16},
+                                                                          {"f16", lamina_fpmath_mode_f16},
+                                                                          {"any", lamina_fpmath_mode_any},
+                                                                          {"tf32", lamina_fpmath_mode_tf32}}));
+}
+
+TEST_F(EnumeratorsOfTheSpecification, Statuses) {
+  EXPECT_EQ(values_of(enums_["status"]), (std::map<std::string, int>{{"success", lamina_success},
+                                                                     {"out_of_memory", lamina_out_of_memory},
+                                                                     {"invalid_arguments", lamina_invalid_arguments},
+                                                                     {"unimplemented", lamina_unimplemented},
+                                                                     {"last_impl_reached", lamina_last_impl_reached},
+                                                                     {"runtime_error", lamina_runtime_error},
+                                                                     {"not_required", lamina_not_required},
+                                                                     {"invalid_graph", lamina_invalid_graph},
+                                                                     {"invalid_graph_op", lamina_invalid_graph_op},
+                                                                     {"invalid_shape", lamina_invalid_shape},
+                                                                     {"invalid_data_type", lamina_invalid_data_type}}));
+}
+
+// Each attribute of each schema can be set through the public interface, and with the schema's type.
+TEST(Enumerators, EveryAttributeOfEverySchemaHasOneOfItsType) {
+  std::map<std::string, int> ours;
+#define LAMINA_ATTRIBUTE(name, value) ours[#name] = value;
+#include "graph/attribute_kinds.def"
+  const auto type_at = [](int value) {
+    const int position = value % 512;
+    return position < 32    ? "f32"
+           : position < 48  ? "f32[]"
+           : position < 64  ? "s64"
+           : position < 96  ? "s64[]"
+           : position < 128 ? "bool"
+                            : "string";
+  };
+  for (const lamina::OpKind kind : lamina::all_op_kinds()) {
+    for (const lamina::AttributeSpec& attribute : lamina::schema_of(kind).attributes) {
+      ASSERT_EQ(ours.count(attribute.name), 1u) << attribute.name << " of " << lamina::name_of(kind);
+      EXPECT_EQ(type_at(ours[attribute.name]), lamina::name_of(attribute.type))
+          << attribute.name << " of " << lamina::name_of(kind);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace api_test

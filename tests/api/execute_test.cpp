@@ -1,0 +1,315 @@
+// Compiling and executing through the public interface: shapes, layouts, memory, threads.
+#include <omp.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <thread>
+
+#include "api_fixture.h"
+
+namespace api_test {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+class Execute : public ::testing::Test {
+ protected:
+  tensor bind(const logical_tensor& lt, std::vector<float>& memory) { return {lt, cpu_, memory.data()}; }
+  engine cpu_{engine::kind::cpu, 0};
+  stream stream_{cpu_};
+};
+
+std::vector<float> ramp(size_t count) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = std::sin(static_cast<float>(i)) * 3.0f + 0.5f;
+  return values;
+}
+
+// (x - mean) / sqrt(variance + 1e-5) over rows, in double.
+std::vector<float> normalized_rows(const std::vector<float>& x, size_t columns) {
+  std::vector<float> result(x.size());
+  for (size_t row = 0; row < x.size() / columns; ++row) {
+    const float* in = &x[row * columns];
+    const double mean = std::accumulate(in, in + columns, 0.0) / static_cast<double>(columns);
+    double variance = 0;
+    for (size_t i = 0; i < columns; ++i) variance += (in[i] - mean) * (in[i] - mean);
+    variance /= static_cast<double>(columns);
+    for (size_t i = 0; i < columns; ++i)
+      result[row * columns + i] = static_cast<float>((in[i] - mean) / std::sqrt(variance + 1e-5));
+  }
+  return result;
+}
+
+std::vector<op> norm_and_relu(const logical_tensor& src, const logical_tensor& normed, const logical_tensor& dst) {
+  return {op(0, op::kind::LayerNorm, {src}, {normed}, "ln")
+              .set_attr(op::attr::use_affine, false)
+              .set_attr(op::attr::keep_stats, false)
+              .set_attr(op::attr::epsilon, 1e-5f),
+          op(1, op::kind::ReLU, {normed}, {dst}, "relu")};
+}
+
+TEST_F(Execute, FusedNormAndReluGiveTheRightNumbers) {
+  const auto src = f32(0, {37, 83}), normed = f32(1, {37, 83}), dst = f32(2, {37, 83});
+  auto x = ramp(37 * 83);
+  std::vector<float> y(x.size());
+  only_partition_of(norm_and_relu(src, normed, dst))
+      .compile({src}, {dst}, cpu_)
+      .execute(stream_, {bind(src, x)}, {bind(dst, y)});
+  stream_.wait();
+  auto expected = normalized_rows(x, 83);
+  for (float& value : expected) value = std::max(value, 0.0f);
+  EXPECT_THAT(y, ::testing::Pointwise(::testing::FloatNear(2e-6f), expected));
+}
+
+TEST_F(Execute, ShapesMayStayUnknownUntilCompile) {
+  const logical_tensor src(0, data_type::f32), normed(1, data_type::f32), dst(2, data_type::f32);
+  const partition p = only_partition_of(norm_and_relu(src, normed, dst));
+  for (const int64_t rows : {2, 5}) {  // one partition, two shapes
+    const auto known = f32(0, {rows, 16});
+    const compiled_partition compiled = p.compile({known}, {dst}, cpu_);
+    const logical_tensor out = compiled.query_logical_tensor(2);
+    EXPECT_THAT(out.get_dims(), ElementsAre(rows, 16));
+    auto x = ramp(static_cast<size_t>(rows) * 16);
+    std::vector<float> y(x.size(), -1.0f);
+    compiled.execute(stream_, {bind(known, x)}, {bind(out, y)});
+    EXPECT_THAT(y, Each(::testing::Ge(0.0f)));
+  }
+}
+
+TEST_F(Execute, UnknownInputShapeIsRefusedAtCompile) {
+  const logical_tensor src(0, data_type::f32, 2, layout_type::strided), dst(1, data_type::f32, 2, layout_type::strided);
+  const partition p = only_partition_of({relu(src, dst)});
+  EXPECT_THAT(failure_of([&] { p.compile({src}, {dst}, cpu_); }), FailsWith(lamina_invalid_shape, "input 0 is f32[?, ?]"));
+}
+
+TEST_F(Execute, LayoutAnyBecomesDenseAndIsReadBack) {
+  const auto src = f32(0, {2, 3, 4});
+  const logical_tensor dst(1, data_type::f32, dims{2, 3, 4}, layout_type::any);
+  const logical_tensor chosen = compiled_relu(src, dst, cpu_).query_logical_tensor(1);
+  EXPECT_EQ(chosen.get_layout_type(), layout_type::strided);
+  EXPECT_THAT(chosen.get_strides(), ElementsAre(12, 4, 1));
+}
+
+TEST_F(Execute, GivenStridesAreRespectedAndGapsAreLeftAlone) {
+  // src transposed, dst with a gap of 2 elements after each row
+  const logical_tensor src(0, data_type::f32, {2, 3}, dims{1, 2}), dst(1, data_type::f32, {2, 3}, dims{5, 1});
+  std::vector<float> x = {1, 4, 2, 5, 3, 6}, y(10, 99);
+  const auto compiled = compiled_relu(src, dst, cpu_);
+  EXPECT_THAT(compiled.query_logical_tensor(1).get_strides(), ElementsAre(5, 1));
+  compiled.execute(stream_, {bind(src, x)}, {bind(dst, y)});
+  EXPECT_THAT(y, ElementsAre(1, 2, 3, 99, 99, 4, 5, 6, 99, 99));
+}
+
+TEST_F(Execute, ScalarsAreTensorsOfRankZero) {
+  const auto src = f32(0, {}), dst = f32(1, {});
+  std::vector<float> x = {3}, y = {0};
+  compiled_relu(src, dst, cpu_).execute(stream_, {bind(src, x)}, {bind(dst, y)});
+  EXPECT_THAT(y, ElementsAre(3));
+}
+
+TEST_F(Execute, ZeroSizeSucceedsWithNullHandles) {
+  const auto src = f32(0, {0, 8}), dst = f32(1, {0, 8});
+  EXPECT_NO_THROW(compiled_relu(src, dst, cpu_).execute(stream_, {{src, cpu_, nullptr}}, {{dst, cpu_, nullptr}}));
+}
+
+TEST_F(Execute, InPlaceWhereThePortsAllowIt) {
+  const auto src = f32(0, {4, 8}), dst = f32(1, {4, 8});
+  const auto compiled = compiled_relu(src, dst, cpu_);
+  ASSERT_THAT(compiled.get_inplace_ports(), ElementsAre(std::pair<size_t, size_t>(0, 1)));
+  auto x = ramp(32);
+  auto expected = x;
+  for (float& value : expected) value = std::max(value, 0.0f);
+  compiled.execute(stream_, {bind(src, x)}, {bind(dst, x)});
+  EXPECT_EQ(x, expected);
+}
+
+TEST_F(Execute, TensorsAreMatchedByIdInAnyOrder) {
+  const auto a = f32(7, {2}), b = f32(3, {2}), c = f32(5, {2}), stranger = f32(99, {4});
+  const partition p = only_partition_of({op(0, op::kind::Subtract, {a, b}, {c}, "sub")});
+  std::vector<float> x = {5, 7}, y = {1, 2}, z(2), unused(4);
+  const auto compiled = p.compile({b, stranger, a}, {c}, cpu_);
+  compiled.execute(stream_, {bind(stranger, unused), bind(b, y), bind(a, x)}, {bind(c, z)});
+  EXPECT_THAT(z, ElementsAre(4, 5));
+}
+
+TEST_F(Execute, RefusesTensorsThatDoNotFit) {
+  const auto src = f32(0, {2, 3}), dst = f32(1, {2, 3});
+  const auto compiled = compiled_relu(src, dst, cpu_);
+  std::vector<float> x(12), y(12);
+  const auto failing = [&](const std::vector<tensor>& in, const std::vector<tensor>& out) {
+    return failure_of([&] { compiled.execute(stream_, in, out); });
+  };
+  EXPECT_THAT(failing({}, {bind(dst, y)}), FailsWith(lamina_invalid_arguments, "input 0 is missing"));
+  EXPECT_THAT(failing({bind(src, x)}, {bind(f32(9, {2, 3}), y)}), FailsWith(lamina_invalid_arguments, "output 1 is missing"));
+  EXPECT_THAT(failing({bind(f32(0, {3, 2}), x)}, {bind(dst, y)}),
+              FailsWith(lamina_invalid_arguments, "input 0 is f32[3, 2], compiled for f32[2, 3]"));
+  EXPECT_THAT(failing({bind({0, data_type::s32, {2, 3}, layout_type::strided}, x)}, {bind(dst, y)}),
+              FailsWith(lamina_invalid_arguments, "input 0 is s32[2, 3], compiled for f32[2, 3]"));
+  EXPECT_THAT(failing({bind({0, data_type::f32, {2, 3}, dims{6, 1}}, x)}, {bind(dst, y)}),
+              FailsWith(lamina_invalid_arguments, "input 0 has strides [6, 1], compiled for [3, 1]"));
+  EXPECT_THAT(failing({{src, cpu_, nullptr}}, {bind(dst, y)}),
+              FailsWith(lamina_invalid_arguments, "input 0 has a null handle"));
+}
+
+TEST_F(Execute, RefusesLogicalTensorsThatDoNotFitAtCompile) {
+  const auto src = f32(0, {2, 3}), dst = f32(1, {2, 3});
+  const partition p = only_partition_of({relu(src, dst)});
+  EXPECT_THAT(failure_of([&] { p.compile({}, {dst}, cpu_); }),
+              FailsWith(lamina_invalid_arguments, "no logical tensor for input port 0"));
+  EXPECT_THAT(failure_of([&] { p.compile({src}, {}, cpu_); }),
+              FailsWith(lamina_invalid_arguments, "no logical tensor for output port 1"));
+  EXPECT_THAT(failure_of([&] {
+                p.compile({src}, {dst, f32(8, {2, 3})}, cpu_);
+              }),
+              FailsWith(lamina_invalid_arguments, "tensor 8 is no output port"));
+  EXPECT_THAT(failure_of([&] {
+                p.compile({f32(0, {2, 4})}, {dst}, cpu_);
+              }),
+              FailsWith(lamina_invalid_shape, "input 0 is f32[2, 4], the graph says f32[2, 3]"));
+  EXPECT_THAT(failure_of([&] {
+                p.compile({{0, data_type::bf16, {2, 3}, layout_type::strided}}, {dst}, cpu_);
+              }),
+              FailsWith(lamina_invalid_data_type, "input 0 has type bf16, the graph says f32"));
+  EXPECT_THAT(failure_of([&] {
+                p.compile({{0, data_type::f32, dims{2, 3}, size_t{5}}}, {dst}, cpu_);
+              }),
+              FailsWith(lamina_invalid_arguments, "layout opaque"));
+}
+
+TEST_F(Execute, QueryOfAStrangerNamesThePorts) {
+  const auto compiled = compiled_relu(f32(0, {2}), f32(1, {2}), cpu_);
+  EXPECT_THAT(failure_of([&] { compiled.query_logical_tensor(4); }),
+              FailsWith(lamina_invalid_arguments, "tensor 4 is no port; inputs: 0; outputs: 1"));
+}
+
+TEST_F(Execute, ManyThreadsShareOneCompiledPartition) {
+  const auto src = f32(0, {64, 100}), normed = f32(1, {64, 100}), dst = f32(2, {64, 100});
+  const auto compiled = only_partition_of(norm_and_relu(src, normed, dst)).compile({src}, {dst}, cpu_);
+  auto x = ramp(6400);
+  std::vector<float> expected(6400);
+  compiled.execute(stream_, {bind(src, x)}, {bind(dst, expected)});
+
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      const stream own(cpu_);
+      for (int round = 0; round < 20; ++round) {
+        std::vector<float> y(6400);
+        compiled.execute(own, {{src, cpu_, x.data()}}, {{dst, cpu_, y.data()}});
+        if (y != expected) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(Execute, WorksInsideAnOpenMpRegion) {
+  const auto src = f32(0, {64, 100}), normed = f32(1, {64, 100}), dst = f32(2, {64, 100});
+  const auto compiled = only_partition_of(norm_and_relu(src, normed, dst)).compile({src}, {dst}, cpu_);
+  auto x = ramp(6400);
+  std::vector<float> expected(6400);
+  compiled.execute(stream_, {bind(src, x)}, {bind(dst, expected)});
+  int wrong = 0;
+#pragma omp parallel num_threads(4) reduction(+ : wrong)
+  {
+    std::vector<float> y(6400);
+    compiled.execute(stream_, {{src, cpu_, x.data()}}, {{dst, cpu_, y.data()}});
+    wrong += y != expected;
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(Execute, ManyThreadsCompileAtOnce) {
+  std::atomic<int> failed = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const auto src = f32(0, {4, 8 + t}), normed = f32(1, {4, 8 + t}), dst = f32(2, {4, 8 + t});
+      std::vector<float> x(static_cast<size_t>(4 * (8 + t)), 1.0f), y(x.size(), 7.0f);
+      partitions_of(norm_and_relu(src, normed, dst))
+          .at(0)
+          .compile({src}, {dst}, cpu_)
+          .execute(stream_, {{src, cpu_, x.data()}}, {{dst, cpu_, y.data()}});
+      if (y != std::vector<float>(x.size(), 0.0f)) ++failed;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+}
+
+// ---- tensors and allocators
+
+std::atomic<int> allocated = 0, released = 0;
+void* counting_allocate(size_t size, size_t alignment) {
+  ++allocated;
+  return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+void counting_release(void* memory) {
+  ++released;
+  std::free(memory);
+}
+
+TEST_F(Execute, TensorsCanTakeTheirMemoryFromTheUsersAllocator) {
+  allocated = released = 0;
+  {
+    const lamina::graph::allocator allocator(counting_allocate, counting_release);
+    const engine counted = lamina::graph::make_engine_with_allocator(engine::kind::cpu, 0, allocator);
+    const tensor t(f32(0, {100}), counted);
+    EXPECT_NE(t.get_data_handle(), nullptr);
+    EXPECT_EQ(allocated, 1);
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+}
+
+TEST_F(Execute, AllocatorWantsBothFunctionsOrNone) {
+  EXPECT_THAT(failure_of([] { lamina::graph::allocator(counting_allocate, nullptr); }),
+              FailsWith(lamina_invalid_arguments, "both host_malloc and host_free"));
+}
+
+TEST_F(Execute, TensorKeepsItsHandleAndDescription) {
+  std::vector<float> a(6), b(6);
+  tensor t = bind(f32(3, {2, 3}), a);
+  EXPECT_EQ(t.get_data_handle(), a.data());
+  t.set_data_handle(b.data());
+  EXPECT_EQ(t.get_data_handle(), b.data());
+  EXPECT_TRUE(t.get_logical_tensor().is_equal(f32(3, {2, 3})));
+}
+
+TEST_F(Execute, HostScalarsAreCopied) {
+  const logical_tensor lt(3, data_type::f32, dims{}, layout_type::strided, property_type::host_scalar);
+  float value = 4;
+  const tensor t = tensor::make_scalar_tensor(lt, &value);
+  value = 5;
+  EXPECT_EQ(*static_cast<const float*>(t.get_data_handle()), 4);
+  EXPECT_THAT(failure_of([&] { tensor::make_scalar_tensor(f32(1, {2}), &value); }),
+              FailsWith(lamina_invalid_arguments, "a host scalar has rank 0"));
+}
+
+TEST_F(Execute, TensorOfUnknownShapeIsRefused) {
+  EXPECT_THAT(failure_of([&] { tensor(logical_tensor(1, data_type::f32), cpu_, nullptr); }),
+              FailsWith(lamina_invalid_arguments, "memory needs a known shape"));
+}
+
+TEST(Engine, KindAndCount) {
+  EXPECT_EQ(engine(engine::kind::cpu, 0).get_kind(), engine::kind::cpu);
+  EXPECT_EQ(engine::get_count(engine::kind::cpu), 1u);
+  EXPECT_EQ(engine::get_count(engine::kind::gpu), 0u);
+  EXPECT_THAT(failure_of([] { engine(engine::kind::cpu, 1); }), FailsWith(lamina_invalid_arguments, "engine index is 1"));
+}
+
+TEST(Version, IsThatOfTheBuild) { EXPECT_EQ(lamina::version()->major, 0); }
+
+TEST(LastError, BelongsToTheThread) {
+  EXPECT_EQ(lamina_stream_wait(nullptr), lamina_invalid_arguments);
+  std::thread([] { EXPECT_STREQ(lamina_last_error(), ""); }).join();
+  EXPECT_STRNE(lamina_last_error(), "");
+}
+
+}  // namespace
+}  // namespace api_test
