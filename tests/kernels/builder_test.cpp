@@ -1,0 +1,112 @@
+// The builder gives every node its level and phase; the verifier refuses what no backend could run.
+#include "kernels/builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "interface/status.h"
+
+namespace lamina::kernel {
+namespace {
+
+using ::testing::HasSubstr;
+
+// x, dst [4 rows | 8]
+struct RowKernel {
+  Builder k{"row_kernel", {4, 8}, 1};
+  int x = k.add_arg({.name = "x", .strides = {8, 1}, .table = {}});
+  int scale = k.add_arg({.name = "scale", .strides = {1, 0}, .table = {}});
+  int dst = k.add_arg({.name = "dst", .output = true, .strides = {8, 1}, .table = {}});
+};
+
+TEST(Builder, LoadsAreRowValuesWhereTheirTensorDoesNotVaryInTheRow) {
+  RowKernel r;
+  EXPECT_TRUE(r.k.node(r.k.load(r.x)).per_element);
+  EXPECT_FALSE(r.k.node(r.k.load(r.scale)).per_element);
+}
+
+TEST(Builder, AReductionIsARowValueOnePhaseLater) {
+  RowKernel r;
+  const Value x = r.k.load(r.x);
+  const Value total = r.k.reduce(Reduction::sum, x);
+  EXPECT_FALSE(r.k.node(total).per_element);
+  EXPECT_EQ(r.k.node(total).phase, 1);
+  const Value centered = x - total / 8.0;
+  EXPECT_TRUE(r.k.node(centered).per_element);
+  EXPECT_EQ(r.k.node(centered).phase, 1);
+  EXPECT_EQ(r.k.node(r.k.reduce(Reduction::sum, centered)).phase, 2);
+}
+
+TEST(Builder, MomentsTakeTwoWalks) {
+  RowKernel r;
+  const auto moments = r.k.moments(r.k.load(r.x));
+  EXPECT_EQ(r.k.node(moments.variance).phase, 2);
+  r.k.store(r.k.center(r.k.load(r.x), moments), r.dst);
+  EXPECT_EQ(r.k.finish().phase_count(), 3);
+}
+
+TEST(Builder, FinishDropsWhatNobodyNeeds) {
+  RowKernel r;
+  const Value x = r.k.load(r.x);
+  exp(x);  // stored nowhere
+  r.k.store(x * 2.0, r.dst);
+  EXPECT_EQ(r.k.finish().nodes.size(), 4U);  // load, constant, multiply, store
+}
+
+TEST(Print, ShowsOneLineANode) {
+  RowKernel r;
+  const Value x = r.k.load(r.x);
+  r.k.store(x - r.k.reduce(Reduction::maximum, x), r.dst);
+  EXPECT_EQ(print(r.k.finish()),
+            "kernel row_kernel over [4 | 8]\n"
+            "  in x : f32 strides [8 | 1]\n"
+            "  in scale : f32 strides [1 | 0]\n"
+            "  out dst : f32 strides [8 | 1]\n"
+            "  %0 = load x : f32 phase 0\n"
+            "  %1 = reduce_maximum %0 : f32 row phase 1\n"
+            "  %2 = subtract %0, %1 : f32 phase 1\n"
+            "  store %2, dst phase 1\n");
+}
+
+TEST(Print, LeavesOutWhatIsKnownAtRunTimeOnly) {
+  RowKernel r;
+  r.k.store(r.k.load(r.x), r.dst);
+  EXPECT_THAT(print(r.k.finish(), false), HasSubstr("over [* | 8]\n  in x : f32 strides [* | 1]"));
+}
+
+std::string fault(Kernel kernel) {
+  try {
+    verify(kernel);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Verify, RefusesBrokenKernels) {
+  RowKernel r;
+  r.k.store(r.k.load(r.x) + 1.0, r.dst);
+  const Kernel good = r.k.finish();
+  EXPECT_EQ(fault(good), "");
+  Kernel missing_operand = good;
+  missing_operand.nodes[2].operands[1] = -1;
+  EXPECT_THAT(fault(missing_operand), HasSubstr("%2 has the wrong number of operands"));
+  Kernel forward = good;
+  forward.nodes[2].operands[1] = 3;
+  EXPECT_THAT(fault(forward), HasSubstr("%2 uses a node that comes after it"));
+  Kernel writes_input = good;
+  writes_input.nodes[3].arg = 0;
+  EXPECT_THAT(fault(writes_input), HasSubstr("reads an output or writes an input"));
+  Kernel no_arg = good;
+  no_arg.nodes[0].arg = 7;
+  EXPECT_THAT(fault(no_arg), HasSubstr("names an arg that does not exist"));
+  Kernel short_strides = good;
+  short_strides.args[0].strides.pop_back();
+  EXPECT_THAT(fault(short_strides), HasSubstr("arg x has not one stride per dim"));
+  Kernel early = good;
+  early.nodes[1].phase = 1;
+  EXPECT_THAT(fault(early), HasSubstr("runs before its operand is known"));
+}
+
+}  // namespace
+}  // namespace lamina::kernel
