@@ -15,7 +15,8 @@ Kernel add(Dims extents, Dims a, Dims b, Dims dst) {
   const int x = k.add_arg({.name = "a", .strides = std::move(a), .table = {}});
   const int y = k.add_arg({.name = "b", .strides = std::move(b), .table = {}});
   const int z = k.add_arg({.name = "dst", .output = true, .strides = std::move(dst), .table = {}});
-  k.store(k.load(x) + k.load(y), z);
+  const Value left = k.load(x);
+  k.store(left + k.load(y), z);
   Kernel kernel = k.finish();
   simplify_dims(kernel);
   return kernel;
