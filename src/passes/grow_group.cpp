@@ -1,6 +1,7 @@
 #include "passes/grow_group.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "interface/op_schema.h"
@@ -178,8 +179,8 @@ std::optional<ReasonCode> GroupGrower::obstacle(Attempt& attempt, const Candidat
     if (!identify(attempt, link)) return ReasonCode::alone_shape_mismatch;
   if (!sibling) {
     for (const Link& hint : hints) {
-      Attempt tried = attempt;
-      if (identify(tried, hint)) attempt = std::move(tried);
+      const auto before = std::pair(attempt.to_group, attempt.taken);
+      if (!identify(attempt, hint)) std::tie(attempt.to_group, attempt.taken) = before;
     }
     identify_by_position(attempt);
   }
@@ -210,6 +211,7 @@ std::optional<ReasonCode> GroupGrower::obstacle_in_group_dims(Attempt& attempt, 
     case ContractedGraph::Verdict::merged:
       break;
   }
+  if (again) ++made_again_;
   return std::nullopt;
 }
 

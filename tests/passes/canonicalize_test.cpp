@@ -1,0 +1,141 @@
+// Older kinds become LayerNormBackward; ops that change nothing go, unless a graph output needs them.
+#include "passes/canonicalize.h"
+
+#include "passes/verify_graph.h"
+#include "passes_test_support.h"
+
+namespace lamina::testing {
+namespace {
+
+Graph canonical(GraphBuilder& g) {
+  Graph graph = canonicalize(g.finish());
+  verify_graph(graph, "canonicalize");
+  return graph;
+}
+
+std::vector<uint64_t> ids(const Graph& graph, const std::vector<ValueIndex>& values) {
+  std::vector<uint64_t> result;
+  for (const ValueIndex value : values) result.push_back(value == kNoValue ? kNoTensor : graph.tensor(value).id);
+  return result;
+}
+
+std::string kinds(const Graph& graph) {
+  std::string text;
+  for (const Op& op : graph.ops()) text += (text.empty() ? "" : " ") + std::string(name_of(op.kind));
+  return text;
+}
+
+// ---- LayerNormBackprop
+
+//   input_forward, output_delta, gamma, beta, mean, variance ==> src, diff_dst, mean, variance, gamma, beta
+TEST(CanonicalizeBackprop, BecomesLayerNormBackwardWithItsPortsInTodaysOrder) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {4, 8}), dy = g.input(f32, {4, 8}), gamma = g.input(f32, {8}), beta = g.input(f32, {8}),
+             mean = g.input(f32, {4}), variance = g.input(f32, {4});
+  const auto out =
+      g.multi(OpKind::LayerNormBackprop, {x, dy, gamma, beta, mean, variance}, {{"epsilon", 0.5F}}, {f32, f32, f32});
+  const Graph graph = canonical(g);
+  const Op& op = graph.ops().at(0);
+  EXPECT_EQ(op.kind, OpKind::LayerNormBackward);
+  EXPECT_EQ(ids(graph, op.inputs), (std::vector<uint64_t>{x, dy, mean, variance, gamma, beta}));
+  EXPECT_EQ(ids(graph, op.outputs), out);
+  EXPECT_EQ(op.attribute<float>("epsilon"), 0.5F);
+  EXPECT_EQ(op.attribute<std::string>("stats_kind"), "variance");
+}
+
+TEST(CanonicalizeBackprop, WithoutStatisticsAndAffineItKeepsTwoInputs) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {4, 8}), dy = g.input(f32, {4, 8});
+  const auto out = g.multi(OpKind::LayerNormBackprop, {x, dy}, {{"use_affine", false}, {"use_stats", false}}, {f32});
+  const Graph graph = canonical(g);
+  EXPECT_EQ(ids(graph, graph.ops()[0].inputs), (std::vector<uint64_t>{x, dy}));
+  EXPECT_EQ(ids(graph, graph.ops()[0].outputs), out);
+  EXPECT_FALSE(graph.ops()[0].attribute<bool>("use_stats"));
+}
+
+TEST(CanonicalizeBackprop, AnIntegerInputStaysAnInteger) {
+  GraphBuilder g;
+  const auto x = g.input(s32, {4, 8}), dy = g.input(f32, {4, 8});
+  g.multi(OpKind::LayerNormBackprop, {x, dy}, {{"use_affine", false}, {"use_stats", false}}, {f32});
+  const Graph graph = canonical(g);
+  EXPECT_EQ(graph.ops()[0].kind, OpKind::LayerNormBackward);
+  EXPECT_EQ(graph.tensor(graph.ops()[0].inputs[0]).dtype, s32);
+}
+
+// ---- LayerNormGrad
+
+//   dy, x, variance, mean, gamma[3, 8] ==> src = x, diff_dst = dy, mean, variance, gamma with two normalised axes
+TEST(CanonicalizeGrad, TakesTheNormalisedAxesFromTheRankOfGamma) {
+  GraphBuilder g;
+  const auto dy = g.input(f32, {4, 3, 8}), x = g.input(f32, {4, 3, 8}), variance = g.input(f32, {4, 1, 1}),
+             mean = g.input(f32, {4, 1, 1}), gamma = g.input(f32, {3, 8});
+  const auto out = g.multi(OpKind::LayerNormGrad, {dy, x, variance, mean, gamma}, {}, {f32, f32, f32});
+  const Graph graph = canonical(g);
+  const Op& op = graph.ops()[0];
+  EXPECT_EQ(op.kind, OpKind::LayerNormBackward);
+  EXPECT_EQ(ids(graph, op.inputs), (std::vector<uint64_t>{x, dy, mean, variance, gamma}));
+  EXPECT_EQ(ids(graph, op.outputs), out);
+  EXPECT_EQ(op.attribute<int64_t>("begin_norm_axis"), -2);
+}
+
+TEST(CanonicalizeGrad, StatisticsWithTrailingOnesVaryAlongTheLeadingDimsOnly) {
+  GraphBuilder g;
+  g.multi(OpKind::LayerNormGrad,
+          {g.input(f32, {4, 3, 8}), g.input(f32, {4, 3, 8}), g.input(f32, {4, 1, 1}), g.input(f32, {4, 1, 1}),
+           g.input(f32, {3, 8})},
+          {}, {f32, f32, f32});
+  const Graph graph = canonical(g);
+  const FusionGroup group = groups_of(graph).at(0);
+  EXPECT_EQ(group.input_maps.at({0, 2}), (DimMap{{0, 1}, {0, 0}, {0, 0}}));
+}
+
+TEST(CanonicalizeGrad, OutputsThatTheMaskLeavesOutAreLeftOut) {
+  GraphBuilder g;
+  const auto out =
+      g.multi(OpKind::LayerNormGrad,
+              {g.input(f32, {4, 8}), g.input(f32, {4, 8}), g.input(f32, {4, 1}), g.input(f32, {4, 1}), g.input(f32, {8})},
+              {{"output_mask", std::vector<int64_t>{0, 0, 1}}}, {f32});
+  const Graph graph = canonical(g);
+  EXPECT_EQ(ids(graph, graph.ops()[0].outputs), (std::vector<uint64_t>{kNoTensor, kNoTensor, out[0]}));
+}
+
+// ---- ops that change nothing
+
+//   x ──> nothing ──> abs ──> y   ==>   x ──> abs ──> y
+std::string around(OpKind kind, const Attributes& attributes, DataType dtype = f32, bool is_output = false) {
+  GraphBuilder g;
+  const auto same = g.op(kind, {g.input(f32, {4, 8})}, attributes, dtype);
+  g.op(OpKind::Abs, {same});
+  if (is_output) g.output(same);
+  return kinds(canonical(g));
+}
+TEST(CanonicalizeNothing, DropsWhatChangesNothing) {
+  EXPECT_EQ(around(OpKind::Reorder, {}), "Abs");
+  EXPECT_EQ(around(OpKind::StaticTranspose, {{"order", std::vector<int64_t>{0, -1}}}), "Abs");
+  EXPECT_EQ(around(OpKind::StaticReshape, {{"shape", std::vector<int64_t>{4, -1}}, {"special_zero", false}}), "Abs");
+}
+TEST(CanonicalizeNothing, KeepsWhatChangesSomething) {
+  EXPECT_EQ(around(OpKind::TypeCast, {}, bf16), "TypeCast Abs");
+  EXPECT_EQ(around(OpKind::StaticTranspose, {{"order", std::vector<int64_t>{1, 0}}}), "StaticTranspose Abs");
+  EXPECT_EQ(around(OpKind::StaticReshape, {{"shape", std::vector<int64_t>{8, 4}}, {"special_zero", false}}),
+            "StaticReshape Abs");
+}
+TEST(CanonicalizeNothing, KeepsWhatMakesAGraphOutput) {
+  EXPECT_EQ(around(OpKind::Reorder, {}, f32, true), "Reorder Abs End");
+  GraphBuilder g;
+  g.op(OpKind::Reorder, {g.input(f32, {4, 8})});
+  EXPECT_EQ(kinds(canonical(g)), "Reorder");
+}
+TEST(CanonicalizeNothing, FollowsAChainOfThem) {
+  GraphBuilder g;
+  auto x = g.input(f32, {4, 8});
+  const auto first = x;
+  for (int i = 0; i < 1000; ++i) x = g.op(OpKind::Reorder, {x});
+  g.op(OpKind::Abs, {x});
+  const Graph graph = canonical(g);
+  EXPECT_EQ(kinds(graph), "Abs");
+  EXPECT_EQ(ids(graph, graph.ops()[0].inputs), (std::vector<uint64_t>{first}));
+}
+
+}  // namespace
+}  // namespace lamina::testing
