@@ -202,10 +202,11 @@ class logical_tensor {
   // Unknown rank.
   logical_tensor(std::size_t tid, data_type dtype, layout_type ltype = layout_type::undef)
       : logical_tensor(tid, dtype, LAMINA_GRAPH_UNKNOWN_NDIMS, ltype) {}
-  // Known rank, unknown dims.
-  logical_tensor(std::size_t tid, data_type dtype, std::int32_t ndims, layout_type ltype,
-                 property_type ptype = property_type::undef) {
-    error::wrap_c_api(lamina_graph_logical_tensor_init(&data, tid, convert(dtype), ndims, convert(ltype), convert(ptype)));
+  // Known rank, unknown dims. A template, so that dims in braces, {768}, are not taken for a rank.
+  template <typename Rank, typename = std::enable_if_t<std::is_integral_v<Rank>>>
+  logical_tensor(std::size_t tid, data_type dtype, Rank ndims, layout_type ltype, property_type ptype = property_type::undef) {
+    error::wrap_c_api(lamina_graph_logical_tensor_init(&data, tid, convert(dtype), static_cast<std::int32_t>(ndims),
+                                                       convert(ltype), convert(ptype)));
   }
   logical_tensor(std::size_t tid, data_type dtype, const dims& adims, layout_type ltype,
                  property_type ptype = property_type::undef) {

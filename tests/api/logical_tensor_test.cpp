@@ -47,6 +47,11 @@ TEST(LogicalTensor, KnownRankWithUnknownDims) {
   EXPECT_EQ(t.get_mem_size(), SIZE_MAX);
 }
 
+TEST(LogicalTensor, OneNumberInBracesIsADimNotARank) {
+  const logical_tensor t(3, data_type::f32, {768}, layout_type::strided);
+  EXPECT_THAT(t.get_dims(), ElementsAre(768));
+}
+
 TEST(LogicalTensor, LayoutAnyHasNoStrides) {
   const logical_tensor t(3, data_type::f32, dims{2, 3}, layout_type::any);
   EXPECT_THAT(failure_of([&] { t.get_strides(); }), FailsWith(lamina_invalid_arguments, "its layout is not strided"));
