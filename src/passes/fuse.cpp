@@ -105,7 +105,7 @@ FusionGroup finished(const FusionState& state, Grown& grown) {
     const Op& op = state.graph.ops()[static_cast<size_t>(position)];
     if (op.kind == OpKind::End) continue;
     const IterationView& view = state.views[static_cast<size_t>(position)];
-    for (size_t port = 0; port < op.inputs.size(); ++port)
+    for (size_t port = 0; port < op.inputs.size() && !group.opaque_copy; ++port)
       if (op.inputs[port] != kNoValue) group.input_maps[{position, static_cast<int>(port)}] = view.inputs[port];
     for (size_t port = 0; port < op.outputs.size(); ++port)
       if (op.outputs[port] != kNoValue) group.output_maps[{position, static_cast<int>(port)}] = view.outputs[port];

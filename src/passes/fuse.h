@@ -34,8 +34,10 @@ struct FusionGroup {
   std::map<std::pair<int, int>, DimMap> input_maps;   // {op, input port} -> map
   std::map<std::pair<int, int>, DimMap> output_maps;  // {op, output port} -> map
   std::vector<std::vector<Reason>> reasons;           // per entry of `ops`: why it is here, why neighbours are not
-  bool opaque_copy = false;  // one reshape without common dims: the elements in row-major order; its input map means nothing
-  std::string no_loop_nest;  // not empty: one op that is no loop nest (a library op, End alone) and why; no extents, no maps
+  // One reshape without common dims: the elements in row-major order. The nest runs over the output; the input has no map.
+  bool opaque_copy = false;
+  // Not empty: one op that is no loop nest (a library op, End alone, axes given as an input), and why. No extents, no maps.
+  std::string no_loop_nest;
 };
 
 // What fusion and partitioning ask of a backend.
