@@ -70,6 +70,7 @@ void batch_norm_training_backward(const OpRun& run) {
   Tensor* diff_beta = run.wants("diff_beta") ? &run.out("diff_beta") : nullptr;
   for (int64_t c = 0; c < channels.count; ++c) {
     const double mean = run.in("mean")[c];
+    const double scale = entry_or(run.in_or_null("gamma"), c, 1);
     const double rstd = 1 / std::sqrt(run.in("variance")[c] + run.number("epsilon"));
     double sum_dy = 0, sum_dy_xh = 0;
     for (int64_t i = 0; i < channels.size; ++i) {
@@ -80,7 +81,7 @@ void batch_norm_training_backward(const OpRun& run) {
     for (int64_t i = 0; i < channels.size; ++i) {
       const int64_t at = channels.at(c, i);
       const double xh = (src[at] - mean) * rstd;
-      diff_src[at] = entry_or(run.in_or_null("gamma"), c, 1) * rstd * (diff_dst[at] - sum_dy / n - xh * (sum_dy_xh / n));
+      diff_src[at] = scale * rstd * (diff_dst[at] - sum_dy / n - xh * (sum_dy_xh / n));
     }
     if (diff_gamma != nullptr) (*diff_gamma)[c] = sum_dy_xh;
     if (diff_beta != nullptr) (*diff_beta)[c] = sum_dy;

@@ -23,15 +23,16 @@ void layer_norm(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Tensor* gamma = run.in_or_null("gamma");
   const Tensor* beta = run.in_or_null("beta");
-  const bool use_stats = run.attribute<bool>("use_stats");
+  const Tensor* given_mean = run.in_or_null("mean");
+  const Tensor* given_variance = run.in_or_null("variance");
   const double epsilon = run.number("epsilon");
   const Rows rows = norm_rows(run, src);
   Tensor& dst = run.out("dst");
   Tensor* mean = run.wants("mean") ? &run.out("mean") : nullptr;
   Tensor* variance = run.wants("variance") ? &run.out("variance") : nullptr;
   for (int64_t row = 0; row < rows.count; ++row) {
-    const Moments moments = use_stats ? Moments{run.in("mean")[row], run.in("variance")[row]}
-                                      : moments_of(rows.size, [&](int64_t i) { return src[rows.at(row, i)]; });
+    const Moments moments = given_mean != nullptr ? Moments{(*given_mean)[row], (*given_variance)[row]}
+                                                  : moments_of(rows.size, [&](int64_t k) { return src[rows.at(row, k)]; });
     const double root = std::sqrt(moments.variance + epsilon);
     for (int64_t i = 0; i < rows.size; ++i) {
       const int64_t at = rows.at(row, i);

@@ -5,7 +5,6 @@
 #include "backends/reference/op_run.h"
 #include "backends/reference/rows.h"
 #include "interface/op_schema.h"
-#include "interface/status.h"
 
 namespace lamina::reference {
 namespace {
@@ -24,18 +23,44 @@ struct Normalizer {
   double operator()(double x) const { return already_normalized ? x : (x - mean) * rstd; }
 };
 
-Normalizer normalizer(const OpRun& run, const Tensor& src, const Rows& rows, int64_t row) {
-  const double epsilon = run.number("epsilon");
-  if (!run.attribute<bool>("use_stats")) {
-    const Moments moments = moments_of(rows.size, [&](int64_t i) { return src[rows.at(row, i)]; });
-    return {moments.mean, 1 / std::sqrt(moments.variance + epsilon)};
-  }
-  const double given = run.in("variance")[row];
+enum class StatsKind { variance, rstd, std };
+
+StatsKind stats_kind(const OpRun& run) {
   const std::string& kind = run.attribute<std::string>("stats_kind");
-  const double rstd = kind == "rstd" ? given : kind == "std" ? 1 / given : 1 / std::sqrt(given + epsilon);
-  if (run.attribute<std::string>("src_kind") == "normalized") return {0, rstd, true};
-  return {run.in("mean")[row], rstd};
+  return kind == "rstd" ? StatsKind::rstd : kind == "std" ? StatsKind::std : StatsKind::variance;
 }
+
+// The normalizers of all rows, from the inputs or, without use_stats, from src itself.
+class RowStatistics {
+ public:
+  RowStatistics(const OpRun& run, const Tensor& src, const Rows& rows)
+      : src_(src),
+        rows_(rows),
+        mean_(run.in_or_null("mean")),
+        spread_(run.in_or_null("variance")),
+        kind_(stats_kind(run)),
+        epsilon_(run.number("epsilon")) {}
+
+  Normalizer operator[](int64_t row) const {
+    if (spread_ == nullptr) {
+      const Moments moments = moments_of(rows_.size, [&](int64_t i) { return src_[rows_.at(row, i)]; });
+      return {moments.mean, 1 / std::sqrt(moments.variance + epsilon_)};
+    }
+    return mean_ == nullptr ? Normalizer{0, rstd((*spread_)[row]), true} : Normalizer{(*mean_)[row], rstd((*spread_)[row])};
+  }
+
+ private:
+  double rstd(double given) const {
+    if (kind_ == StatsKind::variance) return 1 / std::sqrt(given + epsilon_);
+    return kind_ == StatsKind::rstd ? given : 1 / given;
+  }
+
+  const Tensor& src_;
+  Rows rows_;
+  const Tensor *mean_, *spread_;  // null: computed from src; null mean alone: src is normalised already
+  StatsKind kind_;
+  double epsilon_;
+};
 
 // With g = diff_dst * gamma:
 //   diff_src   = r * (g - mean_of_row(g) - xh * mean_of_row(g * xh))
@@ -49,9 +74,10 @@ void layer_norm_backward(const OpRun& run) {
   Tensor* diff_beta = out_or_null(run, "diff_beta");
   const auto axis = static_cast<size_t>(wrap_axis(run.attribute<int64_t>("begin_norm_axis"), src.rank()));
   const Rows rows = trailing_rows(src.shape, axis);
+  const RowStatistics statistics(run, src, rows);
   const auto n = static_cast<double>(rows.size);
   for (int64_t row = 0; row < rows.count; ++row) {
-    const Normalizer normalized = normalizer(run, src, rows, row);
+    const Normalizer normalized = statistics[row];
     double sum_g = 0, sum_g_xh = 0;
     for (int64_t i = 0; i < rows.size; ++i) {
       const int64_t at = rows.at(row, i);
@@ -85,14 +111,15 @@ void layer_norm_backprop(const OpRun& run) {
   Tensor* input_delta = out_or_null(run, "input_delta");
   Tensor* gamma_delta = out_or_null(run, "gamma_delta");
   Tensor* beta_delta = out_or_null(run, "beta_delta");
-  const bool use_stats = run.attribute<bool>("use_stats");
+  const Tensor* given_mean = run.in_or_null("mean");
+  const Tensor* given_variance = run.in_or_null("variance");
   const double epsilon = run.number("epsilon");
   const auto axis = static_cast<size_t>(wrap_axis(run.attribute<int64_t>("begin_norm_axis"), x.rank()));
   const Rows rows = trailing_rows(x.shape, axis);
   const auto n = static_cast<double>(rows.size);
   for (int64_t row = 0; row < rows.count; ++row) {
-    const Moments moments = use_stats ? Moments{run.in("mean")[row], run.in("variance")[row]}
-                                      : moments_of(rows.size, [&](int64_t i) { return x[rows.at(row, i)]; });
+    const Moments moments = given_mean != nullptr ? Moments{(*given_mean)[row], (*given_variance)[row]}
+                                                  : moments_of(rows.size, [&](int64_t i) { return x[rows.at(row, i)]; });
     const double root = std::sqrt(moments.variance + epsilon);
     double sum_delta = 0, sum_delta_deviation = 0;
     for (int64_t i = 0; i < rows.size; ++i) {

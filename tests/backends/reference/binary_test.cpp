@@ -1,0 +1,120 @@
+// Ops of two and three tensors, broadcasting, BiasAdd, PReLU.
+#include <limits>
+
+#include "backends/reference/gradient_check.h"
+#include "support/random_tensor.h"
+
+namespace lamina::testing {
+namespace {
+
+using ::testing::ElementsAre;
+constexpr DataType f64 = DataType::f64;
+const double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+OpCase binary(OpKind kind, const Numbers& a, const Numbers& b) {
+  OpCase op(kind);
+  op.input({static_cast<int64_t>(a.size())}, a).input({static_cast<int64_t>(b.size())}, b);
+  return op;
+}
+
+TEST(ReferenceBinary, Formulas) {
+  EXPECT_THAT(binary(OpKind::Add, {1, -2}, {3, 5}).result(), ElementsAre(4, 3));
+  EXPECT_THAT(binary(OpKind::Subtract, {1, -2}, {3, 5}).result(), ElementsAre(-2, -7));
+  EXPECT_THAT(binary(OpKind::Multiply, {1, -2}, {3, 5}).result(), ElementsAre(3, -10));
+  EXPECT_THAT(binary(OpKind::Divide, {1, -2}, {4, 5}).result(), ElementsAre(0.25, -0.4));
+  EXPECT_THAT(binary(OpKind::Maximum, {1, -2}, {3, -5}).result(), ElementsAre(3, -2));
+  EXPECT_THAT(binary(OpKind::Minimum, {1, -2}, {3, -5}).result(), ElementsAre(1, -5));
+  EXPECT_THAT(binary(OpKind::SquaredDifference, {1, -2}, {3, 5}).result(), ElementsAre(4, 49));
+}
+
+TEST(ReferenceBinary, NanWinsInMaximumAndMinimum) {
+  for (const OpKind kind : {OpKind::Maximum, OpKind::Minimum})
+    expect_close(binary(kind, {kNaN, 1}, {1, kNaN}).result(), {kNaN, kNaN});
+}
+
+TEST(ReferenceBinary, GreaterEqualIsFalseForNan) {
+  OpCase op(OpKind::GreaterEqual);
+  const Numbers a{1, 2, 3, kNaN}, b{2, 2, 2, 2};
+  op.input({4}, a, DataType::f32).input({4}, b, DataType::f32).outputs({DataType::boolean});
+  EXPECT_THAT(op.result(), ElementsAre(0, 1, 1, 0));
+}
+
+TEST(ReferenceBinary, BroadcastsLikeNumpy) {
+  // [2, 1, 2] + [3, 1] -> [2, 3, 2]
+  OpCase op(OpKind::Add);
+  op.input({2, 1, 2}, {1, 2, 3, 4}).input({3, 1}, {10, 20, 30});
+  EXPECT_EQ(op.run()[0].shape, Dims({2, 3, 2}));
+  EXPECT_THAT(op.result(), ElementsAre(11, 12, 21, 22, 31, 32, 13, 14, 23, 24, 33, 34));
+  OpCase scalar(OpKind::Subtract);
+  scalar.input({}, {1}).input({2}, {3, 4});
+  EXPECT_THAT(scalar.result(), ElementsAre(-2, -3));
+}
+
+TEST(ReferenceBinary, BroadcastingToNoElementsGivesNone) {
+  OpCase op(OpKind::Multiply);
+  op.input({0, 2}, {}).input({1, 2}, {1, 2});
+  EXPECT_TRUE(op.result().empty());
+}
+
+TEST(ReferenceBinary, IntegersSaturate) {
+  OpCase op(OpKind::Add);
+  op.input({2}, {2147483647, -5}, DataType::s32).input({2}, {1, 7}, DataType::s32).outputs({DataType::s32});
+  EXPECT_THAT(op.result(), ElementsAre(2147483647, 2));
+}
+
+TEST(ReferenceSelect, BroadcastsAllThree) {
+  OpCase op(OpKind::Select);
+  op.input({2, 1}, {1, 0}, DataType::boolean).input({2, 2}, {1, 2, 3, 4}).input({1}, {9});
+  EXPECT_THAT(op.result(), ElementsAre(1, 2, 9, 9));
+  // The side that is not taken does not matter, NaN or not.
+  OpCase masked(OpKind::Select);
+  masked.input({2}, {1, 0}, DataType::boolean).input({2}, {1, kNaN}).input({2}, {kNaN, 2});
+  EXPECT_THAT(masked.result(), ElementsAre(1, 2));
+}
+
+TEST(ReferenceBias, RunsAlongTheChannels) {
+  OpCase nxc(OpKind::BiasAdd), ncx(OpKind::BiasAdd);
+  nxc.input({1, 2, 2}, {0, 0, 1, 1}).input({2}, {10, 20});
+  EXPECT_THAT(nxc.result(), ElementsAre(10, 20, 11, 21));
+  ncx.input({1, 2, 2}, {0, 0, 1, 1}).input({2}, {10, 20}).attr("data_format", "NCX");
+  EXPECT_THAT(ncx.result(), ElementsAre(10, 10, 21, 21));
+}
+
+TEST(ReferenceBias, BackwardAgreesWithFiniteDifferences) {
+  RandomTensor random(5);
+  const Dims shape{2, 3, 2, 2};
+  const Numbers dy = random.uniform(24, -1, 1);
+  for (const char* format : {"NCX", "NXC"}) {
+    const int64_t channels = std::string(format) == "NCX" ? 3 : 2;
+    OpCase forward(OpKind::BiasAdd), backward(OpKind::BiasAddBackward);
+    forward.input(shape, random.uniform(24, -1, 1)).input({channels}, Numbers(static_cast<size_t>(channels), 0.5));
+    forward.attr("data_format", format);
+    backward.input(shape, dy).attr("data_format", format);
+    expect_close(backward.result(), gradient_by_differences(forward, 1, dy), 1e-8);
+  }
+}
+
+TEST(ReferencePrelu, SlopePerChannelOrBroadcast) {
+  OpCase ncx(OpKind::PReLU), full(OpKind::PReLU);
+  ncx.input({1, 2, 2}, {-1, 2, -3, 4}).input({2}, {0.5, 0.25}).attr("data_format", "NCX");
+  EXPECT_THAT(ncx.result(), ElementsAre(-0.5, 2, -0.75, 4));
+  full.input({1, 2, 2}, {-1, 2, -3, -4}).input({1, 2, 2}, {1, 2, 3, 4}).attr("per_channel_broadcast", false);
+  EXPECT_THAT(full.result(), ElementsAre(-1, 2, -9, -16));
+}
+
+TEST(ReferencePrelu, BackwardAgreesWithFiniteDifferences) {
+  RandomTensor random(9);
+  const Dims shape{2, 3, 2};
+  const Numbers src = random.uniform(12, -2, 2), dy = random.uniform(12, -1, 1);
+  for (const Dims& slope_shape : {Dims{2}, Dims{1}}) {
+    const Numbers slope = random.uniform(static_cast<size_t>(slope_shape[0]), 0.1, 0.9);
+    OpCase forward(OpKind::PReLU), backward(OpKind::PReLUBackward);
+    forward.input(shape, src).input(slope_shape, slope);
+    backward.input(shape, src).input(slope_shape, slope).input(shape, dy).outputs({f64, f64});
+    expect_close(backward.result(0), gradient_by_differences(forward, 0, dy), 1e-8);
+    expect_close(backward.result(1), gradient_by_differences(forward, 1, dy), 1e-8);
+  }
+}
+
+}  // namespace
+}  // namespace lamina::testing
