@@ -13,7 +13,12 @@ namespace {
 class Explainer {
  public:
   Explainer(const FusionState& state, std::vector<FusionGroup>& groups)
-      : state_(state), groups_(groups), group_of_(state.group_of.size(), -1), slot_(state.group_of.size(), 0) {
+      : state_(state),
+        groups_(groups),
+        group_of_(state.group_of.size(), -1),
+        slot_(state.group_of.size(), 0),
+        names_(state.group_of.size()),
+        value_texts_(state.graph.values().size()) {
     for (size_t g = 0; g < groups.size(); ++g) {
       groups[g].reasons.assign(groups[g].ops.size(), {});
       for (size_t i = 0; i < groups[g].ops.size(); ++i) {
@@ -43,10 +48,19 @@ class Explainer {
   static size_t at(int index) { return static_cast<size_t>(index); }
   static bool joins(ReasonCode code) { return code <= ReasonCode::fused_marker; }
 
-  std::string name(int op) const { return describe(state_.graph.ops()[at(op)]); }
-  std::string value_text(ValueIndex value) const {
+  // Texts are written once per op and value: a graph of ten thousand ops has as many sentences, and most name the same ones.
+  const std::string& name(int op) const {
+    std::string& text = names_[at(op)];
+    if (text.empty()) text = describe(state_.graph.ops()[at(op)]);
+    return text;
+  }
+  const std::string& value_text(ValueIndex value) const {
+    static const std::string none;
+    if (value == kNoValue) return none;
+    std::string& text = value_texts_[at(value)];
     const LogicalTensor& tensor = state_.graph.tensor(value);
-    return "value " + std::to_string(tensor.id) + " (" + describe(tensor) + ")";
+    if (text.empty()) text = "value " + std::to_string(tensor.id) + " (" + describe(tensor) + ")";
+    return text;
   }
   std::string nest(int op) const {
     const int group = group_of_[at(op)];
@@ -87,7 +101,7 @@ class Explainer {
   }
 
   std::string rule(const Decision& decision) const {
-    const std::string shared = value_text(decision.value);
+    const std::string& shared = value_text(decision.value);
     switch (decision.code) {
       case ReasonCode::alone_shape_mismatch:
         return shared + " does not tie its dims to the loop nest over " + nest(decision.group_op);
@@ -123,6 +137,7 @@ class Explainer {
   std::vector<FusionGroup>& groups_;
   std::vector<int> group_of_;  // position among `groups_`
   std::vector<size_t> slot_;   // position of the op in its group
+  mutable std::vector<std::string> names_, value_texts_;
 };
 
 }  // namespace

@@ -12,37 +12,38 @@ bool is_value(const Graph& graph, ValueIndex value) { return value >= 0 && stati
 
 void verify_op(const Graph& graph, size_t position, const std::string& after) {
   const Op& op = graph.ops()[position];
-  const std::string where = join("after ", after, ", ", describe(op), ": ");
+  const auto where = [&] { return join("after ", after, ", ", describe(op), ": "); };  // only a failure pays for text
   for (size_t port = 0; port < op.inputs.size(); ++port) {
     const ValueIndex value = op.inputs[port];
     if (value == kNoValue) continue;
-    LAMINA_CHECK(is_value(graph, value), join(where, "input ", port, " is no value"));
+    LAMINA_CHECK(is_value(graph, value), join(where(), "input ", port, " is no value"));
     const Port self{static_cast<int>(position), static_cast<int>(port)};
     const std::vector<Port>& consumers = graph.value(value).consumers;
     const auto by_place = [](const Port& a, const Port& b) { return std::pair(a.op, a.port) < std::pair(b.op, b.port); };
     LAMINA_CHECK(std::binary_search(consumers.begin(), consumers.end(), self, by_place),
-                 join(where, "value ", graph.tensor(value).id, " does not list it as a consumer"));
+                 join(where(), "value ", graph.tensor(value).id, " does not list it as a consumer"));
     LAMINA_CHECK(graph.value(value).producer.op < static_cast<int>(position),
-                 join(where, "value ", graph.tensor(value).id, " is made later than it is read"));
+                 join(where(), "value ", graph.tensor(value).id, " is made later than it is read"));
   }
   for (size_t port = 0; port < op.outputs.size(); ++port) {
     const ValueIndex value = op.outputs[port];
     if (value == kNoValue) continue;
-    LAMINA_CHECK(is_value(graph, value), join(where, "output ", port, " is no value"));
+    LAMINA_CHECK(is_value(graph, value), join(where(), "output ", port, " is no value"));
     const Port self{static_cast<int>(position), static_cast<int>(port)};
-    LAMINA_CHECK(graph.value(value).producer == self, join(where, "value ", graph.tensor(value).id, " names another producer"));
+    LAMINA_CHECK(graph.value(value).producer == self,
+                 join(where(), "value ", graph.tensor(value).id, " names another producer"));
   }
 }
 
 void verify_value(const Graph& graph, const Value& value, const std::string& after) {
-  const std::string where = join("after ", after, ", value ", value.tensor.id, ": ");
-  LAMINA_CHECK(value.tensor.dtype != DataType::undef, where + "its type is unknown");
-  LAMINA_CHECK(value.tensor.id != kNoTensor, where + "it is an empty port");
+  const auto where = [&] { return join("after ", after, ", value ", value.tensor.id, ": "); };
+  LAMINA_CHECK(value.tensor.dtype != DataType::undef, where() + "its type is unknown");
+  LAMINA_CHECK(value.tensor.id != kNoTensor, where() + "it is an empty port");
   LAMINA_CHECK(!value.tensor.has_strides() || !value.tensor.shape || value.tensor.strides.size() == value.tensor.shape->size(),
-               where + "one stride per dim");
+               where() + "one stride per dim");
   const auto exists = [&](const Port& port) { return port.op >= 0 && static_cast<size_t>(port.op) < graph.ops().size(); };
-  LAMINA_CHECK(value.producer.op == -1 || exists(value.producer), where + "its producer does not exist");
-  LAMINA_CHECK(std::all_of(value.consumers.begin(), value.consumers.end(), exists), where + "a consumer does not exist");
+  LAMINA_CHECK(value.producer.op == -1 || exists(value.producer), where() + "its producer does not exist");
+  LAMINA_CHECK(std::all_of(value.consumers.begin(), value.consumers.end(), exists), where() + "a consumer does not exist");
 }
 
 }  // namespace
