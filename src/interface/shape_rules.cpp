@@ -114,8 +114,17 @@ std::vector<int> reduced_axes(const OpView& view, int rank) {
 
 namespace {
 
-int64_t effective_kernel(int64_t kernel, int64_t dilation) {
-  return kernel == kUnknownDim ? kUnknownDim : (kernel - 1) * dilation + 1;
+// Sums and products of extents are taken in 128 bits: attributes may hold any 64-bit number.
+__extension__ using Wide = __int128;
+
+int64_t narrowed(const OpView& view, Wide extent) {
+  if (extent > INT64_MAX || extent < -INT64_MAX)
+    view.fail_shape("strides, pads, dilations and the window give an extent that 64 bits cannot hold");
+  return static_cast<int64_t>(extent);
+}
+
+int64_t effective_kernel(const OpView& view, int64_t kernel, int64_t dilation) {
+  return kernel == kUnknownDim ? kUnknownDim : narrowed(view, (Wide{kernel} - 1) * dilation + 1);
 }
 
 int64_t same_padding(int64_t input, int64_t effective, int64_t stride, bool transposed) {
@@ -124,7 +133,7 @@ int64_t same_padding(int64_t input, int64_t effective, int64_t stride, bool tran
   return std::max<int64_t>(effective - covered, 0);
 }
 
-int64_t divided(int64_t value, int64_t by, bool round_up) { return round_up ? (value + by - 1) / by : value / by; }
+int64_t divided(int64_t value, int64_t by, bool round_up) { return value / by + (round_up && value % by != 0 ? 1 : 0); }
 
 bool any_unknown(std::initializer_list<int64_t> dims) { return std::find(dims.begin(), dims.end(), kUnknownDim) != dims.end(); }
 
@@ -153,7 +162,7 @@ Pads resolved_pads(const OpView& view, const Dims& input, const Dims& kernel, bo
   const Dims strides = per_axis(view, "strides", rank, 1);
   const Dims dilations = per_axis(view, "dilations", rank, 1);
   for (size_t i = 0; i < rank; ++i) {
-    const int64_t total = same_padding(input[i], effective_kernel(kernel[i], dilations[i]), strides[i], transposed);
+    const int64_t total = same_padding(input[i], effective_kernel(view, kernel[i], dilations[i]), strides[i], transposed);
     const bool unknown = total == kUnknownDim;
     const int64_t half = unknown ? kUnknownDim : total / 2;
     const int64_t rest = unknown ? kUnknownDim : total - total / 2;
@@ -168,9 +177,9 @@ Dims window_output(const OpView& view, const Dims& input, const Dims& kernel, co
   const Pads pads = resolved_pads(view, input, kernel);
   Dims output(input.size(), kUnknownDim);
   for (size_t i = 0; i < input.size(); ++i) {
-    const int64_t effective = effective_kernel(kernel[i], dilations[i]);
+    const int64_t effective = effective_kernel(view, kernel[i], dilations[i]);
     if (any_unknown({input[i], effective, pads.begin[i], pads.end[i]})) continue;
-    const int64_t room = input[i] + pads.begin[i] + pads.end[i] - effective;
+    const int64_t room = narrowed(view, Wide{input[i]} + pads.begin[i] + pads.end[i] - effective);
     if (room < 0)
       view.fail_shape(join("spatial axis ", i, " has extent ", input[i], " with pads ", pads.begin[i], " and ", pads.end[i],
                            ", allowed is at least ", effective, ", the extent of the window"));
@@ -186,9 +195,9 @@ Dims transposed_window_output(const OpView& view, const Dims& input, const Dims&
   const Pads pads = resolved_pads(view, input, kernel, true);
   Dims output(input.size(), kUnknownDim);
   for (size_t i = 0; i < input.size(); ++i) {
-    const int64_t effective = effective_kernel(kernel[i], dilations[i]);
+    const int64_t effective = effective_kernel(view, kernel[i], dilations[i]);
     if (any_unknown({input[i], effective, pads.begin[i], pads.end[i]})) continue;
-    output[i] = strides[i] * (input[i] - 1) + effective - pads.begin[i] - pads.end[i] + extra[i];
+    output[i] = narrowed(view, Wide{strides[i]} * (Wide{input[i]} - 1) + effective - pads.begin[i] - pads.end[i] + extra[i]);
     if (output[i] < 0)
       view.fail_shape(
           join("spatial axis ", i, " would get extent ", output[i], ", allowed is 0 or more: the pads are too wide"));

@@ -56,7 +56,7 @@ Dims weights_shape(const OpView& view, const Weights& weights) {
   return shape;
 }
 
-int64_t times(int64_t dim, int64_t factor) { return dim == kUnknownDim ? kUnknownDim : dim * factor; }
+int64_t times(int64_t dim, int64_t factor) { return product_or_unknown({dim, factor}); }
 
 int64_t per_group(const OpView& view, int64_t channels, const std::string& what) {
   const auto groups = view.attribute<int64_t>("groups");

@@ -113,7 +113,9 @@ void append_along(const OpView& view, size_t input, size_t axis, Dims& joined) {
     view.fail_shape(join("input ", input, " has shape ", describe(next), ", allowed is ", describe(joined),
                          " with any extent on axis ", axis));
   const bool unknown = joined[axis] == kUnknownDim || next[axis] == kUnknownDim;
-  const int64_t sum = unknown ? kUnknownDim : joined[axis] + next[axis];
+  int64_t sum = kUnknownDim;
+  if (!unknown && __builtin_add_overflow(joined[axis], next[axis], &sum))
+    view.fail_shape("the extents along the axis add up to more than 64 bits can hold");
   joined = joined_shape(expected, next);
   joined[axis] = sum;
 }

@@ -130,6 +130,13 @@ TEST(ConvolutionSchema, BadWindowsAreRefused) {
               HasSubstr("input bias has shape [3], allowed is [6]"));
 }
 
+TEST(ConvolutionSchema, ExtentsThat64BitsCannotHoldAreRefused) {
+  const List huge{INT64_MAX, INT64_MAX};
+  for (const char* attribute : {"dilations", "pads_begin"})
+    EXPECT_THAT(error_of(convolution({2, 3, 8, 9}, {6, 3, 3, 3}).attr(attribute, huge)), HasSubstr("64 bits cannot hold"));
+  EXPECT_EQ(shapes_of(convolution({2, 3, 8, 9}, {6, 3, 3, 3}).attr("strides", huge)).at("dst"), (Dims{2, 6, 1, 1}));
+}
+
 OpBuilder backward_data(std::optional<Dims> diff_src) {
   return windowed(OpKind::ConvolutionBackwardData)
       .attr("dilations", List{1, 1})
