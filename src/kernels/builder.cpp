@@ -65,7 +65,7 @@ Value Builder::index(Dims coefficients) {
 Value Builder::map(MapOp op, Value a, Value b, Value c, double value) {
   Type type = op == MapOp::select ? b.type() : a.type();
   if (op >= MapOp::equal && op <= MapOp::logical_not) type = Type::boolean;
-  if (op == MapOp::philox_uniform) type = Type::f32;
+  if (op == MapOp::philox_word) type = Type::s64;
   return append({.kind = NodeKind::map, .type = type, .op = op, .operands = {a.node, b.node, c.node}, .value = value, .coefficients = {}});
 }
 

@@ -1,4 +1,5 @@
-// Dropout with a counter-based generator: u = philox(element index, seed, offset); kept where u > p, scaled by 1 / (1 - p).
+// Dropout with a counter-based generator: an element is kept where its 32-bit word, philox(element index, seed, offset), exceeds
+// floor((2^32 - 1) * p), and multiplied by 1 / (1 - p).
 #include "kernels/op_lowering.h"
 
 namespace lamina::kernel {
@@ -8,9 +9,9 @@ namespace {
 void dropout(OpLowering& op) {
   const Value seed = op.in_as_is(1);
   const Value offset = op.in_as_is(2);
-  const Value probability = op.k.cast(op.in_as_is(3), Type::f32);
-  const Value uniform = op.k.map(MapOp::philox_uniform, op.linear_index(), seed, offset);
-  const Value kept = op.k.map(MapOp::greater, uniform, probability);
+  const Value probability = op.k.cast(op.in_as_is(3), Type::f64);
+  const Value threshold = op.k.cast(op.k.map(MapOp::floor, min(max(probability, 0.0), 1.0) * 4294967295.0), Type::s64);
+  const Value kept = op.k.map(MapOp::greater, op.k.map(MapOp::philox_word, op.linear_index(), seed, offset), threshold);
   const Value x = op.in(0);
   // p = 1 keeps nothing; the scale must not become infinite then.
   const Value scale = select(less(probability, 1), 1.0 / (1.0 - probability), 0);

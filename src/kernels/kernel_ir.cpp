@@ -41,10 +41,10 @@ int operand_count(const Node& node) {
 const char* name_of(MapOp op) {
   static constexpr const char* names[] = {"add",       "subtract", "multiply",      "divide",          "maximum",      "minimum",
                                           "negate",    "absolute", "square_root",   "exp",             "expm1",        "log",
-                                          "log1p",     "tanh",     "erf",           "normal_cdf",      "sigmoid",      "round_half_even",
+                                          "log1p",     "tanh",     "erf",           "normal_cdf",      "sigmoid",      "round_half_even", "floor",
                                           "power",     "fma",      "equal",         "less",            "less_equal",   "greater",
                                           "greater_equal", "logical_and", "logical_not", "select",     "cast",         "round_to",
-                                          "philox_uniform"};
+                                          "philox_word"};
   return names[static_cast<size_t>(op)];
 }
 
@@ -67,7 +67,7 @@ int expected_operands(const Node& node) {
       switch (node.op) {
         case MapOp::fma:
         case MapOp::select:
-        case MapOp::philox_uniform:
+        case MapOp::philox_word:
           return 3;
         case MapOp::negate:
         case MapOp::absolute:
@@ -81,6 +81,7 @@ int expected_operands(const Node& node) {
         case MapOp::normal_cdf:
         case MapOp::sigmoid:
         case MapOp::round_half_even:
+        case MapOp::floor:
         case MapOp::power:
         case MapOp::logical_not:
         case MapOp::cast:

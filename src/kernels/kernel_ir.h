@@ -35,7 +35,7 @@ enum class NodeKind {
 
 enum class MapOp {
   add, subtract, multiply, divide, maximum, minimum,   // maximum and minimum propagate NaN
-  negate, absolute, square_root, exp, expm1, log, log1p, tanh, erf, normal_cdf, sigmoid, round_half_even,
+  negate, absolute, square_root, exp, expm1, log, log1p, tanh, erf, normal_cdf, sigmoid, round_half_even, floor,
   power,          // operand 0 to the power `value`
   fma,            // operand 0 * operand 1 + operand 2, rounded once
   equal, less, less_equal, greater, greater_equal,      // boolean
@@ -43,7 +43,7 @@ enum class MapOp {
   select,         // operand 0 ? operand 1 : operand 2
   cast,           // to `type`, rounding half to even, saturating
   round_to,       // operand 0 as it would read back after being stored as `dtype`
-  philox_uniform  // u in [0, 1) of Philox4x32-10: operands index (s64), seed (s64), offset (s64)
+  philox_word     // 32-bit word of Philox4x32-10, type s64: operands index, seed, offset (s64)
 };
 
 enum class Reduction { sum, maximum, minimum, product };

@@ -191,8 +191,11 @@ class GroupLowering {
 
 }  // namespace
 
-LoweredKernel lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed) {
-  return GroupLowering(graph, group, needed).run();
+std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed) {
+  if (group.opaque_copy) return lower_row_major_copy(graph, graph.ops()[static_cast<size_t>(group.ops.front())]);
+  std::vector<LoweredKernel> kernels;
+  kernels.push_back(GroupLowering(graph, group, needed).run());
+  return kernels;
 }
 
 bool has_lowering(OpKind kind) { return lowering_table().contains(kind); }

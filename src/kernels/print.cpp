@@ -54,22 +54,24 @@ std::string print(const Kernel& kernel, bool with_outer) {
   std::ostringstream out;
   out.precision(17);
   const auto outer = static_cast<size_t>(kernel.outer_rank);
-  const auto print_dims = [&](const Dims& dims) {
+  const auto print_dims = [&](const Dims& dims, size_t hidden) {
     out << "[";
     for (size_t d = 0; d < dims.size(); ++d) {
       out << (d == 0 ? "" : d == outer ? " | " : ", ");
-      if (d < outer && !with_outer) out << "*";
+      if (d < hidden) out << "*";
       else out << dims[d];
     }
     out << "]";
   };
+  // Without a reduction the inner extent too is known at run time only.
+  const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
   out << "kernel " << kernel.name << " over ";
-  print_dims(kernel.extents);
+  print_dims(kernel.extents, with_outer ? 0 : reduces ? outer : kernel.extents.size());
   out << "\n";
   for (const Arg& arg : kernel.args) {
     out << "  " << (arg.column ? "column" : arg.output ? "out" : "in") << " " << arg.name << " : " << lamina::name_of(arg.dtype)
         << " strides ";
-    print_dims(arg.strides);
+    print_dims(arg.strides, with_outer ? 0 : outer);
     if (!arg.table.empty()) out << " table of " << arg.table.size();
     out << "\n";
   }

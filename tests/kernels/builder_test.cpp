@@ -71,7 +71,14 @@ TEST(Print, ShowsOneLineANode) {
 TEST(Print, LeavesOutWhatIsKnownAtRunTimeOnly) {
   RowKernel r;
   r.k.store(r.k.load(r.x), r.dst);
-  EXPECT_THAT(print(r.k.finish(), false), HasSubstr("over [* | 8]\n  in x : f32 strides [* | 1]"));
+  EXPECT_THAT(print(r.k.finish(), false), HasSubstr("over [* | *]\n  in x : f32 strides [* | 1]"));
+}
+
+TEST(Print, KeepsTheRowSizeOfAReduction) {
+  RowKernel r;
+  const Value x = r.k.load(r.x);
+  r.k.store(x - r.k.reduce(Reduction::sum, x), r.dst);
+  EXPECT_THAT(print(r.k.finish(), false), HasSubstr("over [* | 8]\n"));
 }
 
 std::string fault(Kernel kernel) {

@@ -13,6 +13,7 @@
 #include "interface/status.h"
 #include "kernels/lower.h"
 #include "passes/fuse.h"
+#include "passes/iteration_view.h"
 
 namespace lamina {
 
@@ -103,12 +104,13 @@ class CpuExecutable final : public Executable {
     mark_values_between(graph, groups, needed);
     for (const FusionGroup& group : groups) {
       if (only_markers(graph, group)) continue;
-      kernel::LoweredKernel lowered = kernel::lower(graph, group, needed);
-      std::vector<Binding> args;
-      for (size_t a = 0; a < lowered.args.size(); ++a) args.push_back(bind(graph, lowered, a));
-      info_.kernel_texts.push_back(kernel::print(lowered.kernel));
-      steps_.push_back({KernelRunner(std::move(lowered.kernel)), std::move(args)});
-      partial_bytes_ = std::max(partial_bytes_, aligned(steps_.back().runner.scratch_bytes()));
+      for (kernel::LoweredKernel& lowered : kernel::lower(graph, group, needed)) {
+        std::vector<Binding> args;
+        for (size_t a = 0; a < lowered.args.size(); ++a) args.push_back(bind(graph, lowered, a));
+        info_.kernel_texts.push_back(kernel::print(lowered.kernel));
+        steps_.push_back({KernelRunner(std::move(lowered.kernel)), std::move(args)});
+        partial_bytes_ = std::max(partial_bytes_, aligned(steps_.back().runner.scratch_bytes()));
+      }
     }
     scratch_bytes_ = arena_bytes_ + partial_bytes_;
   }
@@ -138,11 +140,14 @@ class CpuExecutable final : public Executable {
       tables_.push_back(lowered.kernel.args[arg].table);
       return {Binding::Source::table, tables_.size() - 1};
     }
+    const bool temporary = value == kernel::kTemporary;
     const auto found = bindings_.find(value);
-    if (found != bindings_.end()) return found->second;
+    if (found != bindings_.end() && !(temporary && lowered.kernel.args[arg].output)) return found->second;
     const Binding in_arena{Binding::Source::arena, arena_bytes_};
-    arena_bytes_ += aligned(static_cast<size_t>(graph.tensor(value).byte_size()));
-    return bindings_.emplace(value, in_arena).first->second;
+    const kernel::Kernel& kernel = lowered.kernel;
+    const int64_t bytes = temporary ? bytes_of(kernel.args[arg].dtype, kernel.row_count() * kernel.row_size()) : graph.tensor(value).byte_size();
+    arena_bytes_ += aligned(static_cast<size_t>(bytes));
+    return bindings_.insert_or_assign(value, in_arena).first->second;
   }
 
   // A graph input that is an output too has nobody to write it.
@@ -242,6 +247,9 @@ class CpuBackend final : public Backend {
     if (op.kind == OpKind::Wildcard) return "the cpu backend cannot run an op that lamina does not know";
     if (!kernel::has_lowering(op.kind)) {
       return join("the cpu backend has no kernel for ", lamina::name_of(op.kind), " yet; the reference engine may have");
+    }
+    if (const std::string why = iteration_view(graph, op).why_not; op.kind != OpKind::End && !why.empty()) {
+      return join("the cpu backend cannot make a loop nest of it: ", why);
     }
     for (const auto* ports : {&op.inputs, &op.outputs}) {
       for (const ValueIndex value : *ports) {

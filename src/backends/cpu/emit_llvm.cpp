@@ -21,7 +21,10 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const kernel::
 KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
                              const TargetFeatures& target)
     : kernel_(kernel), schedule_(schedule), target_(target), context_(module.getContext()), module_(module), b_(context_) {
-  wide_ = std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) { return n.type == kernel::Type::f64; });
+  // A row value in f64 (the threshold of a dropout) makes no vector of f64.
+  wide_ = std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) {
+    return n.type == kernel::Type::f64 && (n.per_element || n.kind == NodeKind::reduce || n.kind == NodeKind::moments);
+  });
   width_ = std::min(kVirtualLanes, schedule.vector_bits / (wide_ ? 64 : 32));
   auto* const pointer = b_.getPtrTy();
   auto* const word = b_.getInt64Ty();

@@ -147,6 +147,7 @@ llvm::Value* KernelEmitter::map_value(const Node& n, std::vector<llvm::Value*> o
     case MapOp::normal_cdf: return emit_normal_cdf(b_, a, target_);
     case MapOp::sigmoid: return emit_sigmoid(b_, a, target_);
     case MapOp::round_half_even: return emit_round_half_even(b_, a, target_);
+    case MapOp::floor: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, a);
     case MapOp::power: return emit_pow_const(b_, a, n.value, target_);
     case MapOp::fma: return fma(a, b, operands[2]);
     case MapOp::equal: return integer ? b_.CreateICmpEQ(a, b) : b_.CreateFCmpOEQ(a, b);
@@ -159,7 +160,7 @@ llvm::Value* KernelEmitter::map_value(const Node& n, std::vector<llvm::Value*> o
     case MapOp::select: return b_.CreateSelect(a, b, operands[2]);
     case MapOp::cast: return cast_value(a, node(n.operands[0]).type, n.type);
     case MapOp::round_to: return round_trip(n.dtype, n.type, a);
-    case MapOp::philox_uniform: return emit_philox_uniform(b_, a, b, operands[2]);
+    case MapOp::philox_word: return emit_philox_word(b_, a, b, operands[2]);
   }
   return nullptr;
 }

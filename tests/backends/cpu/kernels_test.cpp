@@ -215,6 +215,20 @@ TEST(FusedKernels, DequantizeSelectAndPerChannelQuantize) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish()));
 }
 
+TEST(FusedKernels, ReshapeWithoutCommonDims) {
+  for (const bool dense : {true, false}) {
+    GraphBuilder g;
+    const auto x = dense ? g.input(f32, {6, 4}) : g.input(f32, {6, 4}, {9, 2});
+    const auto y = g.op(OpKind::StaticReshape, {x}, {{"shape", std::vector<int64_t>{4, 6}}, {"special_zero", false}});
+    if (!dense) {
+      g.tensor(y).layout = LayoutType::strided;
+      g.tensor(y).shape = Dims{4, 6};
+      g.tensor(y).strides = {1, 7};
+    }
+    EXPECT_EQ(expect_cpu_matches_reference(g.finish()).kernels_per_partition, std::vector<size_t>{dense ? 1U : 2U});
+  }
+}
+
 TEST(FusedKernels, DropoutDrawsTheReferencesNumbers) {
   GraphBuilder g;
   const auto x = g.input(f32, {7, 33});
