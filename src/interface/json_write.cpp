@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "interface/json.h"
+#include "interface/op_schema.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -147,11 +148,20 @@ class Writer {
     member("kind", quoted(std::string(name_of(op.kind))));
     key("attrs");
     open('{');
-    for (const auto& [name, value] : op.attributes) write_attribute(name, value);
+    for (const auto& [name, value] : op.attributes)
+      if (!is_silent_extension(op.kind, name, value)) write_attribute(name, value);
     close('}');
     write_ports("inputs", op.inputs);
     write_ports("outputs", op.outputs);
     close('}');
+  }
+
+  // Attributes that oneDNN does not know would make it refuse the file: they are written only where they say something.
+  static bool is_silent_extension(OpKind kind, std::string_view name, const Attribute& value) {
+    if (name != "use_stats" && name != "stats_kind" && name != "src_kind") return false;
+    if (kind != OpKind::LayerNorm && kind != OpKind::LayerNormBackward) return false;
+    const AttributeSpec* spec = schema_of(kind).find_attribute(name);
+    return spec != nullptr && spec->default_value == value;
   }
 
   void write_attribute(const std::string& name, const Attribute& value) {

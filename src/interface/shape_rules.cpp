@@ -205,4 +205,16 @@ Dims transposed_window_output(const OpView& view, const Dims& input, const Dims&
   return output;
 }
 
+std::string fault_of_scales(const Graph& graph, const Op& op) {
+  if (op.kind != OpKind::Quantize && op.kind != OpKind::Dequantize) return "";
+  const LogicalTensor& src = graph.tensor(op.inputs[0]);
+  if (op.attribute<std::string>("qtype") != "per_channel" || !src.has_full_shape()) return "";
+  const auto axis = static_cast<size_t>(wrap_axis(op.attribute<int64_t>("axis"), src.rank()));
+  const auto scales = static_cast<int64_t>(op.attribute<std::vector<float>>("scales").size());
+  const int64_t extent = (*src.shape)[axis];
+  if (scales == extent) return "";
+  return join("attribute scales has ", scales, " entries for an axis of extent ", extent,
+              ", which only a grouped ConvTranspose behind it could read");
+}
+
 }  // namespace lamina

@@ -63,4 +63,8 @@ Dims window_output(const OpView& view, const Dims& input, const Dims& kernel, co
 // stride * (in - 1) + effective kernel - pads + output_padding.
 Dims transposed_window_output(const OpView& view, const Dims& input, const Dims& kernel);
 
+// Quantize and Dequantize per channel: "" when there is one scale per element of the axis (or the shape is unknown), else why
+// the op means nothing by itself.
+std::string fault_of_scales(const Graph& graph, const Op& op);
+
 }  // namespace lamina

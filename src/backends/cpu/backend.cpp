@@ -10,6 +10,7 @@
 
 #include "backends/cpu/runtime.h"
 #include "interface/op_schema.h"
+#include "interface/shape_rules.h"
 #include "interface/status.h"
 #include "kernels/lower.h"
 #include "passes/fuse.h"
@@ -251,6 +252,7 @@ class CpuBackend final : public Backend {
     if (const std::string why = iteration_view(graph, op).why_not; op.kind != OpKind::End && !why.empty()) {
       return join("the cpu backend cannot make a loop nest of it: ", why);
     }
+    if (std::string fault = fault_of_scales(graph, op); !fault.empty()) return fault;
     for (const auto* ports : {&op.inputs, &op.outputs}) {
       for (const ValueIndex value : *ports) {
         if (value == kNoValue) continue;

@@ -7,6 +7,7 @@
 
 #include "backends/reference/op_run.h"
 #include "backends/reference/run.h"
+#include "interface/shape_rules.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -106,8 +107,8 @@ class ReferenceBackend final : public Backend {
 
 }  // namespace
 
-std::string why_unsupported(const Graph&, const Op& op) {
-  if (evaluators().contains(op.kind)) return "";
+std::string why_unsupported(const Graph& graph, const Op& op) {
+  if (evaluators().contains(op.kind)) return fault_of_scales(graph, op);
   return join("the reference backend has no loop for ", name_of(op.kind));
 }
 

@@ -61,7 +61,10 @@ void check_static(const OpView& view) {
   const Dims* src = known_shape(view, "src");
   if (per_tensor || src == nullptr) return;
   const int64_t extent = (*src)[static_cast<size_t>(normalized_axis(view, "axis", static_cast<int>(src->size())))];
-  if (!dims_agree(extent, static_cast<int64_t>(scale_count)))
+  // Weights of a grouped ConvTranspose carry a scale per group and channel on an axis that the groups share; only that op can
+  // run them (see fault_of_scales).
+  const bool grouped = extent == 1 && scale_count > 1;
+  if (!grouped && !dims_agree(extent, static_cast<int64_t>(scale_count)))
     view.fail(join("attribute scales has ", scale_count, " entries, allowed is ", extent, ", the extent of axis ",
                    view.attribute<int64_t>("axis")));
 }
