@@ -39,53 +39,59 @@ def chebyshev_nodes(low, high, count, squeeze=1):
 
 
 class Fit:
-    """P / Q (Q(0) = 1; degree 0: a polynomial) against f at nodes, for a small largest error |weight (f - P / Q)|.
+    """P / Q against f at nodes, for a small largest error |weight (f - P / Q)|. Q = q0 + x (slope P + S): with slope 0 and an
+    empty S (bottom -1) that is a polynomial; the use of another slope is told where it is given.
 
-    Coefficients in `fixed` and `fixed_q` are the first of P and Q and stay as they are.
+    Coefficients in `fixed` and `fixed_s` are the first of P and S and stay as they are.
     """
 
-    def __init__(self, f, weight, nodes, top, bottom=0, fixed=(), fixed_q=(mp.mpf(1),)):
-        self.xs, self.top, self.bottom, self.fixed, self.fixed_q = nodes, top, bottom, list(fixed), list(fixed_q)
+    def __init__(self, f, weight, nodes, top, bottom=-1, fixed=(), fixed_s=(), q0=1, slope=0):
+        self.xs, self.top, self.bottom = nodes, top, bottom
+        self.fixed, self.fixed_s, self.q0, self.slope = list(fixed), list(fixed_s), mp.mpf(q0), mp.mpf(slope)
         self.values = [f(x) for x in nodes]
         self.weights = [weight(x) for x in nodes]
         self.best_error = mp.inf
         self.lawson, self.q_last = [mp.mpf(1)] * len(nodes), [mp.mpf(1)] * len(nodes)
-        for _ in range(12 + 4 * bottom):
+        for _ in range(16 + 4 * (bottom + 1)):
             self.iterate()
 
     def iterate(self):
-        p, q = self.solve()
-        self.q_last = [horner(q, x) for x in self.xs]
-        errors = self.errors(p, q)
+        p, s = self.solve()
+        self.q_last = [self.denominator(p, s, x) for x in self.xs]
+        errors = self.errors(p, s)
         if max(errors) < self.best_error:
-            self.p, self.q, self.best_error = p, q, max(errors)
+            self.p, self.s, self.best_error = p, s, max(errors)
         mean = sum(l * e for l, e in zip(self.lawson, errors)) / sum(self.lawson)
         self.lawson = [l * (e / mean + mp.mpf("0.05")) for l, e in zip(self.lawson, errors)]
 
+    def denominator(self, p, s, x):
+        return self.q0 + x * (self.slope * horner(p, x) + horner(s, x))
+
     def solve(self):
-        start, start_q = len(self.fixed), len(self.fixed_q)
-        unknowns, unknowns_q = self.top + 1 - start, self.bottom + 1 - start_q
-        rows, right = mp.matrix(len(self.xs), unknowns + unknowns_q), mp.matrix(len(self.xs), 1)
+        start, start_s = len(self.fixed), len(self.fixed_s)
+        unknowns, unknowns_s = self.top + 1 - start, self.bottom + 1 - start_s
+        rows, right = mp.matrix(len(self.xs), unknowns + unknowns_s), mp.matrix(len(self.xs), 1)
         for i, (x, value) in enumerate(zip(self.xs, self.values)):
             scale = mp.sqrt(self.lawson[i]) * self.weights[i] / self.q_last[i]
-            powers = [scale * x**j for j in range(max(self.top, self.bottom) + 1)]
+            of_p = scale * (1 - value * self.slope * x)
             for j in range(unknowns):
-                rows[i, j] = powers[start + j]
-            for j in range(unknowns_q):
-                rows[i, unknowns + j] = -value * powers[start_q + j]
-            right[i] = scale * (value * horner(self.fixed_q, x) - horner(self.fixed, x))
+                rows[i, j] = of_p * x ** (start + j)
+            for j in range(unknowns_s):
+                rows[i, unknowns + j] = -scale * value * x ** (start_s + j + 1)
+            right[i] = scale * value * (self.q0 + x * horner(self.fixed_s, x)) - of_p * horner(self.fixed, x)
         solution = mp.qr_solve(rows, right)[0]
-        found = [solution[j] for j in range(unknowns + unknowns_q)]
-        return self.fixed + found[:unknowns], self.fixed_q + found[unknowns:]
+        found = [solution[j] for j in range(unknowns + unknowns_s)]
+        return self.fixed + found[:unknowns], self.fixed_s + found[unknowns:]
 
-    def errors(self, p, q):
-        return [w * abs(value - horner(p, x) / horner(q, x)) for x, value, w in zip(self.xs, self.values, self.weights)]
+    def errors(self, p, s):
+        return [w * abs(value - horner(p, x) / self.denominator(p, s, x))
+                for x, value, w in zip(self.xs, self.values, self.weights)]
 
 
-def report(name, fit, p, q):
+def report(name, fit, p, s):
     power = lambda error: "2^" + mp.nstr(mp.log(error, 2), 4)
     print(f"{name}: degree {fit.top}/{fit.bottom}, relative error {power(fit.best_error)} before rounding, "
-          f"{power(max(fit.errors(p, q)))} after", file=sys.stderr)
+          f"{power(max(fit.errors(p, s)))} after", file=sys.stderr)
 
 
 def polynomial(name, f, weight, low, high, degree, bits, fixed=()):
@@ -97,22 +103,22 @@ def polynomial(name, f, weight, low, high, degree, bits, fixed=()):
             done = len(fit.fixed)
             fit = Fit(f, weight, nodes, degree, fixed=fit.fixed + [round_to(fit.p[done], bits)])
     p = [round_to(c, bits) for c in fit.p]
-    report(name, first, p, [mp.mpf(1)])
+    report(name, first, p, [])
     return p
 
 
-def rational(name, f, low, high, top, bottom, bits, fixed=()):
+def rational(name, f, low, high, top, bottom, bits, p0, q0, slope):
     nodes = chebyshev_nodes(low, high, 6 * (top + bottom + 2), squeeze=2)
-    weight = lambda x: 1 / f(x)
-    fit = first = Fit(f, weight, nodes, top, bottom, [mp.mpf(c) for c in fixed])
-    while bits <= 24 and len(fit.fixed) <= top and len(fit.fixed_q) < bottom:
-        fixed = fit.fixed + [round_to(fit.p[len(fit.fixed)], bits)]
-        fit = Fit(f, weight, nodes, top, bottom, fixed, fit.fixed_q)
-        fixed_q = fit.fixed_q + [round_to(fit.q[len(fit.fixed_q)], bits)]
-        fit = Fit(f, weight, nodes, top, bottom, fit.fixed, fixed_q)
-    p, q = ([round_to(c, bits) for c in part] for part in (fit.p, fit.q))
-    report(name, first, p, q)
-    return p, q
+    refit = lambda p, s: Fit(f, lambda x: 1 / f(x), nodes, top, bottom, p, s, q0, slope)
+    fit = first = refit([mp.mpf(p0)], [])
+    while bits <= 24 and (len(fit.fixed) <= top or len(fit.fixed_s) < bottom):
+        if len(fit.fixed) <= top:
+            fit = refit(fit.fixed + [round_to(fit.p[len(fit.fixed)], bits)], fit.fixed_s)
+        if len(fit.fixed_s) < bottom:
+            fit = refit(fit.fixed, fit.fixed_s + [round_to(fit.s[len(fit.fixed_s)], bits)])
+    p, s = ([round_to(c, bits) for c in part] for part in (fit.p, fit.s))
+    report(name, first, p, s)
+    return p, s
 
 
 def series(f, terms):
@@ -141,13 +147,17 @@ LOG_LOW, LOG_HIGH = mp.sqrt(mp.mpf(1) / 2) - 1, mp.sqrt(2) - 1
 def tables(bits, exp_degree, log_degree, erf_degree, mills_degrees, tail_end):
     log_weight = lambda f: f * f / abs(mp.log1p(f)) if abs(f) > 1e-20 else abs(f)
     erf_weight = lambda s: mp.sqrt(s) / mp.erf(mp.sqrt(s)) if s > 0 else mp.mpf(1)
-    p, q = rational("mills", mills, mp.mpf(0), mp.mpf(tail_end), *mills_degrees, bits, fixed=[0.5])
+    # mills(a) tends to 1 / (sqrt(2 pi) a). With that slope an error of P, which is large where a is, cancels in P / Q.
+    # Near 0 the result is a little below 1/2, where an ULP is small: P and Q start in the middle of a binade, where theirs is
+    # no larger than need be.
+    slope = round_to(mp.sqrt(2 * mp.pi), bits)
+    p, s = rational("mills", mills, mp.mpf(0), mp.mpf(tail_end), *mills_degrees, bits, 0.75, 1.5, slope)
     return {
         "exp_tail": polynomial("exp", exp_tail, abs, -HALF_LN2, HALF_LN2, exp_degree, bits),
         "log_tail": polynomial("log", log_tail, log_weight, LOG_LOW, LOG_HIGH, log_degree, bits),
         "erf_tail": polynomial("erf", erf_tail, erf_weight, mp.mpf(0), mp.mpf(1), erf_degree, bits),
         "mills_top": p,
-        "mills_bottom": q,
+        "mills_rest": s,
     }
 
 
@@ -167,13 +177,13 @@ def print_table(name, rows):
 def main():
     print("// Written by scripts/make_polynomials.py, which explains how; do not edit.")
     print("// Constant term first. exp(r) = 1 + r + r^2 exp_tail(r), log(1 + f) = f + f^2 log_tail(f), erf(x) = x + x erf_tail(x^2),")
-    print("// normal_cdf(-a) = exp(-a^2 / 2) mills_top(a) / mills_bottom(a).")
+    print("// normal_cdf(-a) = exp(-a^2 / 2) P / (1.5 + a (sqrt(2 pi) P + mills_rest(a))), P = mills_top(a).")
     print("#pragma once")
     print()
     print("namespace lamina::cpu {")
     print()
-    print_table("kFloatPolynomials", tables(24, 4, 8, 6, (4, 5), "14.5"))
-    print_table("kDoublePolynomials", tables(53, 10, 21, 12, (10, 11), "38.7"))
+    print_table("kFloatPolynomials", tables(24, 4, 8, 6, (5, 3), "14.5"))
+    print_table("kDoublePolynomials", tables(53, 10, 21, 12, (10, 8), "38.7"))
     print("}  // namespace lamina::cpu")
 
 

@@ -90,14 +90,15 @@ Value* Lanes::horner(std::span<const double> c, Value* x) const {
   return total;
 }
 
-ExpReduction reduce_exp(const Lanes& l, Value* y, Value* low, int64_t offset) {
+ExpReduction reduce_exp(const Lanes& l, Value* y, Value* low, int64_t offset, double least_k) {
   // Adding 1.5 2^mantissa_bits leaves the nearest integer in the lowest bits; the offset rides along.
   const double shifter = std::ldexp(1.5, l.mantissa_bits()) + static_cast<double>(offset);
   Value* shifted = l.fma(y, l.constant(kLog2E), l.constant(shifter));
+  if (std::isfinite(least_k)) shifted = l.at_least(shifted, shifter + least_k);
   Value* k = l.sub(shifted, shifter);
   Value* r = l.fma(k, l.constant(-l.pick(kLn2HighFloat, kLn2HighDouble)), y);
-  if (low != nullptr) r = l.add(r, low);
-  r = l.fma(k, l.constant(-l.pick(kLn2LowFloat, kLn2LowDouble)), r);
+  Value* ln2_low = l.constant(-l.pick(kLn2LowFloat, kLn2LowDouble));
+  r = low != nullptr ? l.add(r, l.fma(k, ln2_low, low)) : l.fma(k, ln2_low, r);
   return {r, k, l.bits(shifted)};
 }
 

@@ -82,8 +82,9 @@ struct ExpReduction {
   llvm::Value* bits = nullptr;  // whose lowest bits are k + offset
 };
 
-// `low` (may be null) is added to y below its last place. `offset`: see scale_by_power and power_field.
-ExpReduction reduce_exp(const Lanes& l, llvm::Value* y, llvm::Value* low, int64_t offset);
+// `low` (may be null) is added to y below its last place. `offset`: see scale_by_power and power_field. `least_k` bounds k from
+// below, for callers to whom |r| may grow there.
+ExpReduction reduce_exp(const Lanes& l, llvm::Value* y, llvm::Value* low, int64_t offset, double least_k = -HUGE_VAL);
 // exp(r), and exp(r) - 1 with a small relative error, for the reduced r.
 llvm::Value* exp_polynomial(const Lanes& l, llvm::Value* r);
 llvm::Value* expm1_polynomial(const Lanes& l, llvm::Value* r);

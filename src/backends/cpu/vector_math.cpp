@@ -35,8 +35,11 @@ Value* gauss_tail(const Lanes& l, Value* a, const ExpReduction& e) {
   const auto& single = kFloatPolynomials;
   const auto& twice = kDoublePolynomials;
   Value* top = l.is_double() ? l.horner(twice.mills_top, a) : l.horner(single.mills_top, a);
-  Value* bottom = l.is_double() ? l.horner(twice.mills_bottom, a) : l.horner(single.mills_bottom, a);
-  return l.div(l.mul(exp_polynomial(l, e.r), top), bottom);
+  Value* rest = l.is_double() ? l.horner(twice.mills_rest, a) : l.horner(single.mills_rest, a);
+  constexpr double kSqrtTwoPi = 0x1.40d931ff62705p+1;
+  Value* bottom = l.fma(a, l.fma(top, l.constant(kSqrtTwoPi), rest), l.constant(1.5));
+  Value* mills = l.div(top, bottom);
+  return l.fma(expm1_polynomial(l, e.r), mills, mills);
 }
 
 double gauss_end(const Lanes& l) { return l.pick(14.5, 38.7); }
@@ -80,12 +83,15 @@ Value* emit_tanh(Builder& b, Value* x, const TargetFeatures&) {
 // c / (c + c exp(-x)) with c = 1, or a small power of two where exp(-x) would overflow.
 Value* emit_sigmoid(Builder& b, Value* x, const TargetFeatures&) {
   const Lanes l(b, x->getType());
-  Value* y = l.at_most(l.at_least(l.neg(x), -40), -exp_low(l));
-  const ExpReduction e = reduce_exp(l, y, nullptr, l.bias());
+  // To the right 1 is the nearest value. k stays where 1 + s is exact; what r loses there does not count against 1.
+  Value* y = l.at_most(l.at_least(l.neg(x), l.pick(-17.5, -37.5)), -exp_low(l));
+  const ExpReduction e = reduce_exp(l, y, nullptr, l.bias(), -l.mantissa_bits());
   Value* c = l.select(l.less(x, l.pick(-80, -700)), l.constant(l.pick(0x1p-64, 0x1p-512)), l.constant(1));
   Value* c_field = b.CreateSub(l.bits(c), l.int_constant(l.bits_of(1)));
   Value* cs = l.from_bits(b.CreateAdd(power_field(l, e), c_field));
-  return l.div(c, l.fma(cs, expm1_polynomial(l, e.r), l.add(cs, c)));
+  Value* sum = l.add(cs, c);
+  Value* rest = l.sub(c, l.sub(sum, cs));  // of large s
+  return l.div(c, l.add(sum, l.fma(cs, expm1_polynomial(l, e.r), rest)));
 }
 
 Value* emit_softplus(Builder& b, Value* x, const TargetFeatures& target) {
@@ -127,8 +133,8 @@ Value* emit_normal_cdf(Builder& b, Value* x, const TargetFeatures& target) {
 Value* emit_normal_pdf(Builder& b, Value* x, const TargetFeatures& target) {
   const Lanes l(b, x->getType());
   const ExpReduction e = reduce_gauss(l, l.at_most(l.abs(x), gauss_end(l)), 2 * l.bias());
-  constexpr double kInverseSqrtTwoPi = 0x1.9884533d43651p-2;
-  return scale_by_power(l, l.mul(exp_polynomial(l, e.r), kInverseSqrtTwoPi), e, target);
+  Value* factor = l.constant(0x1.9884533d43651p-2);  // 1 / sqrt(2 pi)
+  return scale_by_power(l, l.fma(expm1_polynomial(l, e.r), factor, factor), e, target);
 }
 
 Value* emit_round_half_even(Builder& b, Value* x, const TargetFeatures& target) {

@@ -1,0 +1,266 @@
+// Accuracy, equality of bits across instruction sets, and edges of the elementary functions that the CPU backend emits.
+//
+// Accuracy is the largest error in ULP of the result against long double, over a sample of floats (every float with
+// LAMINA_EXHAUSTIVE=1, some minutes a function) and of doubles. The bounds are what the exhaustive runs found, rounded up.
+#include "backends/cpu/vector_math.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <random>
+
+#include "backends/cpu/vector_jit.h"
+
+namespace lamina::cpu::testing {
+namespace {
+
+using Wide = long double;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// erfc(-x / sqrt(2)) / 2 with the rounding error of the argument taken back to first order.
+Wide normal_cdf(Wide x) {
+  if (std::isinf(x)) return x > 0 ? 1 : 0;
+  constexpr Wide kHigh = 0.707106781186547524400844362104849039L;
+  const Wide low =
+      0.5L - kHigh * kHigh > 0 ? std::fma(-kHigh, kHigh, 0.5L) / (2 * kHigh) : std::fma(-kHigh, kHigh, 0.5L) / (2 * kHigh);
+  const Wide h = -x * kHigh;
+  const Wide delta = std::fma(-x, kHigh, -h) - x * low;
+  return (std::erfc(h) - 2 / std::sqrt(std::numbers::pi_v<Wide>) * std::exp(-h * h) * delta) / 2;
+}
+Wide normal_pdf(Wide x) {
+  if (std::isinf(x)) return 0;
+  const Wide square = x * x;
+  const Wide rest = std::fma(x, x, -square);
+  return std::exp(-square / 2) * (1 - rest / 2) / std::sqrt(2 * std::numbers::pi_v<Wide>);
+}
+Wide sigmoid(Wide x) { return 1 / (1 + std::exp(-x)); }
+Wide softplus(Wide x) { return std::fmax(x, Wide{0}) + std::log1p(std::exp(-std::fabs(x))) + (std::isnan(x) ? x : 0); }
+Wide mish_gate(Wide x) { return std::tanh(softplus(x)); }
+
+struct Function {  // printed by its name when a test fails
+  friend void PrintTo(const Function& function, std::ostream* out) { *out << function.name; }
+
+  std::string name;
+  Emit emit;
+  Wide (*expected)(Wide);
+  double float_bound;
+  double double_bound;
+};
+
+template <auto emit>
+Emit with_target() {
+  return [](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target) { return emit(b, x, target); };
+}
+template <auto emit>
+Emit without_target() {
+  return [](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures&) { return emit(b, x); };
+}
+Emit pow_by(double beta) {
+  return
+      [beta](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target) { return emit_pow_const(b, x, beta, target); };
+}
+
+// The bounds, in ULP.
+const std::vector<Function>& functions() {
+  static const std::vector<Function> all{
+      {"exp", with_target<emit_exp>(), std::exp, 1.0, 1.0},
+      {"expm1", with_target<emit_expm1>(), std::expm1, 1.5, 1.5},
+      {"log", without_target<emit_log>(), std::log, 1.0, 1.0},
+      {"log1p", without_target<emit_log1p>(), std::log1p, 1.5, 1.5},
+      {"tanh", with_target<emit_tanh>(), std::tanh, 2.0, 2.0},
+      {"sigmoid", with_target<emit_sigmoid>(), sigmoid, 1.5, 1.5},
+      {"softplus", with_target<emit_softplus>(), softplus, 2.0, 2.0},
+      {"mish_gate", with_target<emit_mish_gate>(), mish_gate, 3.0, 3.0},
+      {"erf", with_target<emit_erf>(), std::erf, 1.0, 1.0},
+      {"normal_cdf", with_target<emit_normal_cdf>(), normal_cdf, 2.0, 2.0},
+      {"normal_pdf", with_target<emit_normal_pdf>(), normal_pdf, 2.0, 2.0},
+      {"pow_2.5", pow_by(2.5), [](Wide x) { return std::pow(x, 2.5L); }, 0.51, 1.0},
+      {"pow_-1.75", pow_by(-1.75), [](Wide x) { return std::pow(x, -1.75L); }, 0.51, 1.0},
+      {"pow_7", pow_by(7), [](Wide x) { return std::pow(x, 7.0L); }, 0.51, 1.0},
+      {"pow_-4", pow_by(-4), [](Wide x) { return std::pow(x, -4.0L); }, 0.51, 1.0},
+      {"pow_0.5", pow_by(0.5), [](Wide x) { return std::pow(x, 0.5L); }, 0.51, 0.51},
+      {"pow_-0.5", pow_by(-0.5), [](Wide x) { return std::pow(x, -0.5L); }, 1.0, 1.0},
+      {"pow_3", pow_by(3), [](Wide x) { return std::pow(x, 3.0L); }, 1.0, 1.0},
+  };
+  return all;
+}
+
+VectorJit& jit_of(const std::string& level) {
+  static std::map<std::string, VectorJit> jits;
+  return jits.try_emplace(level, level).first->second;
+}
+
+template <typename T>
+ElementType element() {
+  return [](llvm::LLVMContext& c) { return sizeof(T) == 8 ? llvm::Type::getDoubleTy(c) : llvm::Type::getFloatTy(c); };
+}
+
+// Runs the function over `values`, padded with zeros to whole vectors.
+template <typename T>
+std::vector<T> run(const std::string& level, const Emit& emit, std::vector<T> values, int width = 16) {
+  const size_t count = values.size();
+  values.resize((count + static_cast<size_t>(width) - 1) / static_cast<size_t>(width) * static_cast<size_t>(width));
+  std::vector<T> results(values.size());
+  jit_of(level).compile(emit, element<T>(), element<T>(), width)(values.data(), results.data(),
+                                                                 static_cast<int64_t>(values.size()));
+  results.resize(count);
+  return results;
+}
+
+template <typename T>
+double error_in_ulp(T got, Wide expected) {
+  if (std::isnan(expected)) return std::isnan(got) ? 0 : kInf;
+  if (std::isnan(got)) return kInf;
+  if (static_cast<Wide>(got) == expected || got == static_cast<T>(expected)) {
+    if (std::isinf(got) || expected == 0) return 0;
+  }
+  if (std::isinf(got) || std::isinf(expected)) return kInf;
+  const int digits = std::numeric_limits<T>::digits;
+  const int exponent = expected == 0 ? -100000 : std::ilogb(expected);
+  const int ulp = std::max(exponent, std::numeric_limits<T>::min_exponent - 1) - digits + 1;
+  return static_cast<double>(std::ldexp(std::fabs(static_cast<Wide>(got) - expected), -ulp));
+}
+
+template <typename T>
+std::vector<T> edge_values() {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> values{0, 1, 2, Limits::min(), Limits::denorm_min(), Limits::max(), Limits::infinity(), Limits::quiet_NaN()};
+  for (const double around : {0.5,
+                              1.0,
+                              2.0,
+                              0.70710678118654752,
+                              1.4142135623730951,
+                              1e-4,
+                              10.0,
+                              14.5,
+                              17.0,
+                              22.0,
+                              38.5,
+                              40.0,
+                              80.0,
+                              87.4,
+                              88.0,
+                              88.7228,
+                              89.0,
+                              103.97,
+                              104.0,
+                              700.0,
+                              709.78,
+                              745.13,
+                              746.0,
+                              1e10,
+                              8388608.0}) {
+    T above = static_cast<T>(around), below = above;
+    for (int i = 0; i < 64; ++i) {
+      values.insert(values.end(), {above, below});
+      above = std::nextafter(above, Limits::infinity());
+      below = std::nextafter(below, T(0));
+    }
+  }
+  const size_t count = values.size();
+  for (size_t i = 0; i < count; ++i) values.push_back(-values[i]);
+  return values;
+}
+
+std::vector<float> sample(float) {
+  std::vector<float> values = edge_values<float>();
+  for (uint64_t i = 0; i < (1U << 19); ++i) values.push_back(std::bit_cast<float>(static_cast<uint32_t>(i * 8191)));
+  for (int i = -(1 << 18); i < (1 << 18); ++i) values.push_back(static_cast<float>(i) * 0x1.0123p-14F);  // -16 to 16
+  for (int i = -(1 << 16); i < (1 << 16); ++i) values.push_back(static_cast<float>(i) * 0x1.b123p-10F);  // -110 to 110
+  return values;
+}
+
+std::vector<double> sample(double) {
+  std::vector<double> values = edge_values<double>();
+  std::mt19937_64 random(7);
+  for (const double range : {1.0, 3.0, 16.0, 40.0, 750.0}) {
+    std::uniform_real_distribution<double> uniform(-range, range);
+    for (int i = 0; i < (1 << 16); ++i) values.push_back(uniform(random));
+  }
+  for (int i = 0; i < (1 << 17); ++i) values.push_back(std::bit_cast<double>(random()));
+  return values;
+}
+
+struct Worst {
+  double error = 0;
+  double at = 0;
+};
+
+template <typename T>
+Worst worst_error(const Function& function, const std::vector<T>& values, const std::vector<T>& results) {
+  Worst worst;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double error = error_in_ulp(results[i], function.expected(values[i]));
+    if (error > worst.error) worst = {error, values[i]};
+  }
+  return worst;
+}
+
+class VectorMath : public ::testing::TestWithParam<Function> {};
+
+TEST_P(VectorMath, IsAccurateInFloat) {
+  const auto values = sample(float{});
+  const Worst worst = worst_error(GetParam(), values, run(runnable_levels().back(), GetParam().emit, values));
+  EXPECT_LE(worst.error, GetParam().float_bound) << "at " << std::hexfloat << worst.at;
+  RecordProperty("ulp", std::to_string(worst.error));
+  if (std::getenv("LAMINA_PRINT_ULP")) std::printf("%s f32 %.3f at %a\n", GetParam().name.c_str(), worst.error, worst.at);
+}
+
+TEST_P(VectorMath, IsAccurateInDouble) {
+  const auto values = sample(double{});
+  const Worst worst = worst_error(GetParam(), values, run(runnable_levels().back(), GetParam().emit, values));
+  EXPECT_LE(worst.error, GetParam().double_bound) << "at " << std::hexfloat << worst.at;
+  RecordProperty("ulp", std::to_string(worst.error));
+  if (std::getenv("LAMINA_PRINT_ULP")) std::printf("%s f64 %.3f at %a\n", GetParam().name.c_str(), worst.error, worst.at);
+}
+
+TEST_P(VectorMath, IsAccurateForEveryFloat) {
+  if (!std::getenv("LAMINA_EXHAUSTIVE")) GTEST_SKIP() << "takes minutes; set LAMINA_EXHAUSTIVE=1";
+  constexpr uint64_t kBlock = 1 << 20, kStep = 1;
+  Worst worst;
+  const auto code = jit_of(runnable_levels().back()).compile(GetParam().emit, element<float>(), element<float>(), 16);
+  std::vector<float> values(kBlock), results(kBlock);
+  for (uint64_t first = 0; first < (1ULL << 32); first += kBlock * kStep) {
+    for (uint64_t i = 0; i < kBlock; ++i) values[i] = std::bit_cast<float>(static_cast<uint32_t>(first + i * kStep));
+    code(values.data(), results.data(), kBlock);
+    const Worst here = worst_error(GetParam(), values, results);
+    if (here.error > worst.error) worst = here;
+  }
+  std::printf("%s: at most %.4f ULP, at %a\n", GetParam().name.c_str(), worst.error, worst.at);
+  EXPECT_LE(worst.error, GetParam().float_bound);
+}
+
+template <typename T>
+void expect_same_bits_on_every_level(const Emit& emit) {
+  auto values = sample(T{});
+  values.resize(std::min<size_t>(values.size(), 200000));
+  const auto plain = run("x86-64", emit, values, 4);
+  for (const auto& level : runnable_levels())
+    for (const int width : {1, 4, 8, 16, 64}) {
+      const auto results = run(level, emit, values, width);
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(std::memcmp(&results[i], &plain[i], sizeof(T)), 0)
+            << level << ", width " << width << ": f(" << values[i] << ") is " << results[i] << ", not " << plain[i];
+    }
+}
+
+TEST_P(VectorMath, HasTheSameBitsOnEveryLevelAndWidthInFloat) { expect_same_bits_on_every_level<float>(GetParam().emit); }
+TEST_P(VectorMath, HasTheSameBitsOnEveryLevelAndWidthInDouble) { expect_same_bits_on_every_level<double>(GetParam().emit); }
+
+INSTANTIATE_TEST_SUITE_P(All, VectorMath, ::testing::ValuesIn(functions()), [](const auto& test) {
+  std::string name = test.param.name;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace lamina::cpu::testing
