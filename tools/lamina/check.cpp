@@ -1,0 +1,195 @@
+#include "lamina/check.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "backends/reference/run.h"
+#include "interface/op_schema.h"
+#include "interface/status.h"
+#include "lamina/tolerance.h"
+
+namespace lamina::driver {
+namespace {
+
+using reference::Tensor;
+
+// At most one element in so many may be off behind an op that jumps.
+constexpr int64_t kForgivenShare = 1024;
+
+double root_mean_square(const Tensor& tensor) {
+  double sum = 0;
+  int64_t count = 0;
+  for (const double value : tensor.values)
+    if (std::isfinite(value)) {
+      sum += value * value;
+      ++count;
+    }
+  return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
+}
+
+// The numbers that a Quantize rounded to integers, to tell a tie from an error.
+struct BeforeRounding {
+  const Tensor* src = nullptr;
+  double error = 0;  // of src, absolute
+  std::vector<double> scales;
+  std::vector<double> zero_points;
+  int64_t inner = 1;  // elements after the channel axis
+
+  double at(int64_t index) const {
+    const auto channel = static_cast<size_t>(index / inner) % scales.size();
+    return (*src)[index] / scales[channel] + (zero_points.empty() ? 0 : zero_points[channel % zero_points.size()]);
+  }
+  double error_at(int64_t index) const {
+    const auto channel = static_cast<size_t>(index / inner) % scales.size();
+    return error / std::abs(scales[channel]) + 1e-6 * std::max(1.0, std::abs(at(index)));
+  }
+};
+
+class TensorCheck {
+ public:
+  TensorCheck(const Buffer& given, const Tensor& expected, const Tolerance& tolerance, const BeforeRounding* ties)
+      : given_(given), expected_(expected), tolerance_(tolerance), ties_(ties), scale_(root_mean_square(expected)) {}
+
+  CheckResult run() {
+    const LogicalTensor& tensor = given_.tensor();
+    int64_t worst = -1;
+    result_.worst.of_allowed = -1;
+    result_.elements = given_.element_count();
+    for_each_element(tensor, 0, result_.elements, [&](int64_t index, int64_t offset) {
+      const double given = given_.load(offset);
+      const double of_allowed = judge(index, given);
+      if (!(of_allowed <= 1)) ++result_.failed;
+      if (of_allowed <= result_.worst.of_allowed) return;
+      result_.worst.of_allowed = of_allowed;
+      result_.worst.given = given;
+      worst = index;
+    });
+    if (worst >= 0) describe_worst(worst);
+    result_.forgiven = result_.failed > 0 && may_forgive() ? result_.failed : 0;
+    result_.good = result_.failed == result_.forgiven;
+    return result_;
+  }
+
+ private:
+  // Error as a share of what is allowed; 0 where given and expected are the same number.
+  double judge(int64_t index, double given) const {
+    const double expected = expected_[index];
+    const double rounded = round_to(given_.tensor().dtype, expected);
+    if (given == rounded || (std::isnan(given) && std::isnan(rounded))) return exact_share(expected, given);
+    if (!std::isfinite(given) || !std::isfinite(rounded)) return near_overflow(given, expected) ? 1.0 : HUGE_VAL;
+    if (!is_floating(given_.tensor().dtype)) return judge_integer(index, given, rounded);
+    return std::abs(given - expected) / allowed(expected);
+  }
+  // An exactly rounded result is never wrong, but its distance still tells how much of the tolerance was used.
+  double exact_share(double expected, double given) const {
+    if (!std::isfinite(expected) || !std::isfinite(given) || given == expected || !is_floating(given_.tensor().dtype)) return 0;
+    return std::min(1.0, std::abs(given - expected) / allowed(expected));
+  }
+  double allowed(double expected) const {
+    const double magnitude = std::abs(expected);
+    return tolerance_.computed * std::max(magnitude, scale_) + tolerance_.rounding * magnitude + tolerance_.smallest;
+  }
+  // One of both rounds to infinity, and they lie close together at the end of the range.
+  bool near_overflow(double given, double expected) const {
+    if (std::isnan(given) || !std::isfinite(expected) || std::signbit(given) != std::signbit(expected)) return false;
+    const DataType type = given_.tensor().dtype;
+    const double slack = tolerance_.computed + 2 * tolerance_.rounding;
+    return !std::isfinite(round_to(type, expected * (1 + slack))) && std::isfinite(round_to(type, expected * (1 - slack)));
+  }
+  // Neighbours are fine where the number before rounding lies at a tie within its own error.
+  double judge_integer(int64_t index, double given, double rounded) const {
+    if (ties_ == nullptr || std::abs(given - rounded) > 1) return HUGE_VAL;
+    const double tie = 0.5 * (given + rounded);
+    return std::abs(ties_->at(index) - tie) / ties_->error_at(index);
+  }
+
+  bool may_forgive() const {
+    return tolerance_.may_jump && result_.failed <= std::max<int64_t>(1, result_.elements / kForgivenShare);
+  }
+
+  void describe_worst(int64_t index) {
+    WorstElement& worst = result_.worst;
+    worst.tensor_id = given_.tensor().id;
+    worst.at = coordinates(*given_.tensor().shape, index);
+    worst.expected = expected_[index];
+    worst.error = std::abs(worst.given - worst.expected);
+  }
+
+  const Buffer& given_;
+  const Tensor& expected_;
+  const Tolerance& tolerance_;
+  const BeforeRounding* ties_;
+  double scale_;
+  CheckResult result_;
+};
+
+// The Quantize that makes this output, if its scales are constants.
+const Op* quantize_of(const Graph& graph, ValueIndex output) {
+  const int producer = graph.value(output).producer.op;
+  if (producer < 0 || is_floating(graph.tensor(output).dtype)) return nullptr;
+  const Op& op = graph.ops()[static_cast<size_t>(producer)];
+  return op.kind == OpKind::Quantize ? &op : nullptr;
+}
+
+BeforeRounding before_rounding(const Graph& graph, const Op& quantize, const Tensor& src) {
+  BeforeRounding before{&src, 0, {}, {}, 1};
+  for (const float scale : quantize.attribute<std::vector<float>>("scales")) before.scales.push_back(static_cast<double>(scale));
+  if (quantize.has_attribute("zps"))
+    for (const int64_t zp : quantize.attribute<std::vector<int64_t>>("zps")) before.zero_points.push_back(static_cast<double>(zp));
+  if (before.scales.size() > 1) {
+    const int axis = wrap_axis(quantize.attribute<int64_t>("axis"), src.rank());
+    before.inner = std::max<int64_t>(1, reference::count_of(src.shape, static_cast<size_t>(axis) + 1, src.shape.size()));
+  }
+  double largest = root_mean_square(src);
+  for (const double value : src.values)
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  const Tolerance tolerance = tolerance_of(graph, quantize.inputs.front());
+  before.error = (tolerance.computed + 0x1p-24 + tolerance.rounding) * largest;
+  return before;
+}
+
+}  // namespace
+
+CheckResult check_partition(const Subgraph& subgraph, std::span<const void* const> inputs,
+                            std::span<const std::shared_ptr<Buffer>> outputs) {
+  const Graph& graph = subgraph.graph;
+  // The sources of quantised outputs are asked for as well.
+  std::vector<ValueIndex> wanted = subgraph.outputs;
+  for (const ValueIndex output : subgraph.outputs)
+    if (const Op* quantize = quantize_of(graph, output)) wanted.push_back(quantize->inputs.front());
+  const std::vector<Tensor> expected = reference::run(graph, subgraph.inputs, wanted, inputs);
+
+  CheckResult total;
+  size_t next_source = subgraph.outputs.size();
+  for (size_t i = 0; i < subgraph.outputs.size(); ++i) {
+    const Op* quantize = quantize_of(graph, subgraph.outputs[i]);
+    BeforeRounding before;
+    if (quantize != nullptr) before = before_rounding(graph, *quantize, expected[next_source++]);
+    const Tolerance tolerance = tolerance_of(graph, subgraph.outputs[i]);
+    merge(total, TensorCheck(*outputs[i], expected[i], tolerance, quantize != nullptr ? &before : nullptr).run());
+  }
+  return total;
+}
+
+void merge(CheckResult& total, const CheckResult& part) {
+  const bool first = total.elements == 0;
+  total.good = total.good && part.good;
+  total.elements += part.elements;
+  total.failed += part.failed;
+  total.forgiven += part.forgiven;
+  const bool worse_kind = !part.good && total.worst.of_allowed <= 1;
+  if (first || worse_kind || part.worst.of_allowed > total.worst.of_allowed) total.worst = part.worst;
+}
+
+std::string CheckResult::text() const {
+  if (elements == 0) return "ok, nothing to compare";
+  char buffer[256];
+  std::snprintf(buffer, sizeof buffer, "error %.2g (%.2g of allowed) at tensor %llu ", worst.error, worst.of_allowed,
+                static_cast<unsigned long long>(worst.tensor_id));
+  const std::string place = buffer + describe(worst.at);
+  std::snprintf(buffer, sizeof buffer, ": %.9g, expected %.9g", worst.given, worst.expected);
+  if (good) return join("ok, worst ", place, forgiven > 0 ? join(", ", forgiven, " near a jump") : "");
+  return join("WRONG, ", failed, " of ", elements, ", worst ", place, buffer);
+}
+
+}  // namespace lamina::driver

@@ -1,0 +1,39 @@
+// Compares what a backend made with the float64 reference on the very same inputs.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lamina/buffer.h"
+#include "passes/pipeline.h"
+
+namespace lamina::driver {
+
+// The element that lies furthest from the reference, measured by its tolerance.
+struct WorstElement {
+  uint64_t tensor_id = 0;
+  Dims at;
+  double given = 0;
+  double expected = 0;
+  double error = 0;     // |given - expected|
+  double of_allowed = 0;  // error / what is allowed; above 1: wrong
+};
+
+struct CheckResult {
+  bool good = true;
+  int64_t elements = 0;
+  int64_t failed = 0;    // elements outside the tolerance
+  int64_t forgiven = 0;  // of these, those near a jump of some op
+  WorstElement worst;
+  std::string text() const;  // one phrase for the table
+};
+
+CheckResult check_partition(const Subgraph& subgraph, std::span<const void* const> inputs,
+                            std::span<const std::shared_ptr<Buffer>> outputs);
+
+// Adds another partition's result to that of a file.
+void merge(CheckResult& total, const CheckResult& part);
+
+}  // namespace lamina::driver

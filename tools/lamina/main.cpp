@@ -1,0 +1,100 @@
+// The command line of `lamina`. Exit codes: 0 all good; 1 a check failed or a partition is not supported; 2 bad input or usage.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <new>
+
+#include "interface/status.h"
+#include "lamina/explain.h"
+#include "lamina/ops.h"
+#include "lamina/overrides.h"
+#include "lamina/replay.h"
+
+namespace {
+
+using lamina::driver::ExplainOptions;
+using lamina::driver::Overrides;
+using lamina::driver::ReplayOptions;
+
+constexpr int kFailed = 1;
+constexpr int kBadInput = 2;
+
+void add_overrides(CLI::App& command, Overrides& given) {
+  command.add_option("--set-shape", given.shapes, "shapes of graph inputs: ID:4x8,ID:16 (ID: alone is a scalar)")
+      ->allow_extra_args(false);
+  command.add_option("--set-attr", given.attributes, "attributes: OP:NAME=VALUE,... (OP an id or a name; lists as 1x2x3)")
+      ->allow_extra_args(false);
+  command.add_option("--set-dtype", given.dtypes, "types: ID:bf16,... or all:bf16 (norms keep f32 gamma, beta, statistics)")
+      ->allow_extra_args(false);
+}
+
+Overrides split(const Overrides& given) {
+  using lamina::driver::split_at_commas;
+  return {split_at_commas(given.shapes), split_at_commas(given.attributes), split_at_commas(given.dtypes)};
+}
+
+void add_engine(CLI::App& command, std::string& engine, std::string& policy) {
+  command.add_option("--engine", engine, "cpu, gpu or reference; by default what the file says")
+      ->check(CLI::IsMember({"cpu", "gpu", "reference"}));
+  command.add_option("--policy", policy, "fusion, or debug: one op a partition")->check(CLI::IsMember({"fusion", "debug"}));
+}
+
+void add_replay(CLI::App& app, ReplayOptions& options) {
+  CLI::App& command = *app.add_subcommand("replay", "run graph dumps; check, time and write what is asked for");
+  command.add_option("FILE", options.files, "graph dumps (JSON)")->required();
+  add_engine(command, options.engine, options.policy);
+  command.add_flag("--check", options.check, "compare every output with the reference engine");
+  command.add_flag("--bench", options.bench, "time every partition");
+  command.add_option("--in", options.in_folder, "read ID.npy for graph inputs (DIR/NAME/ID.npy with several files)");
+  command.add_option("--out", options.out_folder, "write ID.npy for graph outputs (DIR/NAME/ID.npy with several files)");
+  command.add_option("--report", options.report_file, "write what was found as JSON");
+  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, 4096));
+  command.add_option("--seed", options.seed, "seed of the data of inputs that --in does not give");
+  command.add_option("--repeat", options.repeat_seconds, "seconds to repeat for --bench")->check(CLI::Range(0.0, 3600.0));
+  command.add_flag("--allow-reference", options.allow_reference, "run what the engine refuses on the reference engine");
+  add_overrides(command, options.overrides);
+}
+
+void add_explain(CLI::App& app, ExplainOptions& options) {
+  CLI::App& command = *app.add_subcommand("explain", "each op: its partition, its kernel, and why it is fused or not");
+  command.add_option("FILE", options.file, "graph dump (JSON)")->required();
+  command.add_flag("-v,--verbose", options.kernel_texts, "print the kernels too");
+  add_engine(command, options.engine, options.policy);
+  add_overrides(command, options.overrides);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("lamina: replay and explain graphs of deep-learning operations", "lamina");
+  app.require_subcommand(1);
+  ReplayOptions replay_options;
+  ExplainOptions explain_options;
+  std::string kind;
+  add_replay(app, replay_options);
+  add_explain(app, explain_options);
+  app.add_subcommand("ops", "the op schemas")->add_option("KIND", kind, "one op kind, all of its schema");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadInput;
+  }
+  replay_options.overrides = split(replay_options.overrides);
+  explain_options.overrides = split(explain_options.overrides);
+  if (app.got_subcommand("replay")) return lamina::driver::replay(replay_options);
+  if (app.got_subcommand("explain")) return lamina::driver::explain(explain_options);
+  lamina::driver::print_ops(std::cout, kind);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const lamina::Error& error) {
+    std::cerr << error.what() << '\n';
+    const bool own_fault = error.status() == lamina::Status::runtime_error || error.status() == lamina::Status::out_of_memory;
+    return own_fault ? kFailed : kBadInput;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "lamina: there is not enough memory\n";
+    return kFailed;
+  }
+}

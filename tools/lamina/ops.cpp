@@ -1,0 +1,125 @@
+#include "lamina/ops.h"
+
+#include <algorithm>
+#include <cctype>
+#include <ostream>
+
+#include "interface/op_schema.h"
+#include "interface/status.h"
+
+namespace lamina::driver {
+namespace {
+
+std::string padded(std::string_view text, size_t width) {
+  std::string result(text);
+  result.resize(std::max(width, result.size()), ' ');
+  return result;
+}
+
+std::string port_names(const std::vector<PortSpec>& ports) {
+  std::string names;
+  for (const PortSpec& port : ports) {
+    const bool may_be_absent = port.presence == Presence::optional || port.exists_when;
+    names += join(names.empty() ? "" : ", ", port.name, port.presence == Presence::variadic ? "..." : "",
+                  may_be_absent ? "?" : "");
+  }
+  return names.empty() ? "nothing" : names;
+}
+
+void print_all(std::ostream& out) {
+  size_t width = 0;
+  for (const OpKind kind : all_op_kinds()) width = std::max(width, name_of(kind).size());
+  for (const OpKind kind : all_op_kinds()) {
+    const OpSchema& schema = schema_of(kind);
+    out << padded(name_of(kind), width) << "  " << padded(name_of(schema.op_class), 15) << "  " << port_names(schema.inputs)
+        << " -> " << port_names(schema.outputs) << '\n';
+  }
+}
+
+std::string presence(const PortSpec& port) {
+  std::string text = port.presence == Presence::required   ? "required"
+                     : port.presence == Presence::variadic ? "one or more"
+                                                           : "may be left out";
+  if (port.exists_when) text += "; only when " + port.exists_when->text;
+  if (port.required_when) text += "; required when " + port.required_when->text;
+  return text;
+}
+
+void print_ports(std::ostream& out, const char* title, const std::vector<PortSpec>& ports) {
+  out << title << ":" << (ports.empty() ? " none\n" : "\n");
+  size_t name_width = 0;
+  size_t type_width = 0;
+  for (const PortSpec& port : ports) {
+    name_width = std::max(name_width, port.name.size());
+    type_width = std::max(type_width, port.type.size());
+  }
+  for (size_t i = 0; i < ports.size(); ++i)
+    out << "  " << i << "  " << padded(ports[i].name, name_width) << "  " << padded(ports[i].type, type_width) << "  "
+        << presence(ports[i]) << (ports[i].meaning.empty() ? "" : "; ") << ports[i].meaning << '\n';
+}
+
+void print_attributes(std::ostream& out, const std::vector<AttributeSpec>& attributes) {
+  out << "attributes:" << (attributes.empty() ? " none\n" : "\n");
+  size_t width = 0;
+  for (const AttributeSpec& attribute : attributes) width = std::max(width, attribute.name.size());
+  for (const AttributeSpec& attribute : attributes) {
+    out << "  " << padded(attribute.name, width) << "  " << padded(name_of(attribute.type), 6) << "  ";
+    if (attribute.required) {
+      out << "required";
+    } else if (attribute.default_value) {
+      out << "default " << to_string(*attribute.default_value);
+    } else {
+      out << "may be left out";
+    }
+    for (size_t i = 0; i < attribute.allowed.size(); ++i) out << (i == 0 ? "; one of " : ", ") << attribute.allowed[i];
+    out << (attribute.meaning.empty() ? "" : "; ") << attribute.meaning << '\n';
+  }
+}
+
+void print_types(std::ostream& out, const OpSchema& schema) {
+  out << "types:" << (schema.types.empty() ? " any\n" : "\n");
+  for (const TypeVariable& variable : schema.types) {
+    out << "  " << variable.name << ":";
+    for (size_t i = 0; i < variable.allowed.size(); ++i) out << (i == 0 ? " " : ", ") << name_of(variable.allowed[i]);
+    out << '\n';
+  }
+  if (!schema.type_rule_text.empty()) out << "  rule: " << schema.type_rule_text << '\n';
+}
+
+void print_one(std::ostream& out, const OpSchema& schema) {
+  out << name_of(schema.kind) << " (" << name_of(schema.op_class) << ")\n";
+  if (!schema.formula.empty()) out << "formula: " << schema.formula << '\n';
+  if (!schema.source.empty()) out << "source: " << schema.source << '\n';
+  print_ports(out, "inputs", schema.inputs);
+  print_ports(out, "outputs", schema.outputs);
+  print_attributes(out, schema.attributes);
+  print_types(out, schema);
+  for (const auto& [input, output] : schema.inplace) out << "in place: " << input << " and " << output << " may share memory\n";
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+// Kinds whose name contains what was asked for, whatever its case.
+std::string similar_kinds(const std::string& asked) {
+  std::string similar;
+  for (const OpKind kind : all_op_kinds())
+    if (!asked.empty() && lower(name_of(kind)).find(lower(asked)) != std::string::npos)
+      similar += (similar.empty() ? "" : ", ") + std::string(name_of(kind));
+  return similar;
+}
+
+}  // namespace
+
+void print_ops(std::ostream& out, const std::string& kind) {
+  if (kind.empty()) return print_all(out);
+  if (const auto found = op_kind_from_name(kind)) return print_one(out, schema_of(*found));
+  const std::string similar = similar_kinds(kind);
+  throw Error(Status::invalid_arguments, join("ops ", kind, ": there is no such kind, allowed is ",
+                                              similar.empty() ? "what `lamina ops` lists" : similar));
+}
+
+}  // namespace lamina::driver

@@ -1,0 +1,318 @@
+#include "lamina/replay.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "interface/op_schema.h"
+#include "interface/status.h"
+#include "lamina/files.h"
+#include "lamina/fill.h"
+#include "lamina/load.h"
+#include "lamina/npy.h"
+#include "lamina/report.h"
+
+namespace lamina::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One line on a terminal, overwritten; nothing elsewhere.
+class Progress {
+ public:
+  Progress(size_t file_count) : file_count_(file_count), shown_(::isatty(STDERR_FILENO) == 1) {}
+  ~Progress() { clear(); }
+  void next_file(const std::string& file) {
+    ++file_;
+    name_ = file;
+  }
+  void step(size_t partition, size_t count, const char* what) {
+    if (!shown_) return;
+    std::cerr << "\r\x1b[K[" << file_ << '/' << file_count_ << "] " << name_ << ": partition " << partition + 1 << '/' << count
+              << ", " << what << std::flush;
+    dirty_ = true;
+  }
+  void clear() {
+    if (dirty_) std::cerr << "\r\x1b[K" << std::flush;
+    dirty_ = false;
+  }
+
+ private:
+  size_t file_count_;
+  size_t file_ = 0;
+  std::string name_;
+  bool shown_;
+  bool dirty_ = false;
+};
+
+struct LoadedFile {
+  std::string name;
+  std::string folder;  // below --in and --out: the file's own where several files are replayed
+  Graph graph;
+};
+
+// Every file is loaded before the first one runs: bad input shows before anything is written.
+std::vector<LoadedFile> load_all(const ReplayOptions& options) {
+  std::vector<LoadedFile> files;
+  std::set<std::string> folders;
+  for (const std::string& name : options.files) {
+    const std::string stem = fs::path(name).stem().string();
+    const std::string folder = options.files.size() > 1 ? stem : "";
+    const bool uses_folders = !options.in_folder.empty() || !options.out_folder.empty();
+    if (uses_folders && !folders.insert(stem).second)
+      throw Error(Status::invalid_arguments, join(name, ": two files are called ", stem,
+                                                  ", allowed with --in or --out are different names"));
+    files.push_back({name, folder, load_graph(name, options.overrides)});
+  }
+  return files;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class FileReplay {
+ public:
+  FileReplay(const ReplayOptions& options, const LoadedFile& file, OutputFiles& output_files, Progress& progress)
+      : options_(options), file_(file), output_files_(output_files), progress_(progress), backend_(choose_backend()) {}
+
+  FileReport run() {
+    report_.file = file_.name;
+    report_.op_count = file_.graph.ops().size();
+    report_.warnings = file_.graph.warnings();
+    const auto policy = options_.policy == "debug" ? PartitionPolicy::debug : PartitionPolicy::fusion;
+    partitions_ = partition_graph(file_.graph, policy, BackendCapabilities(backend_));
+    for (const Partition& partition : partitions_) report_.partitions.push_back(describe(partition));
+    choose_backends();
+    if (!report_.good()) return std::move(report_);
+    prepare_inputs();
+    plan_releases();
+    for (size_t i = 0; i < partitions_.size(); ++i)
+      if (!run_partition(i)) return std::move(report_);
+    if (!options_.out_folder.empty()) write_outputs();
+    return std::move(report_);
+  }
+
+ private:
+  const Backend& choose_backend() const {
+    if (options_.engine.empty() && file_.graph.engine_kind == EngineKind::gpu)
+      std::cerr << file_.name << ": engine_kind is gpu, but this build has no GPU backend: it runs on the CPU\n";
+    return backend_for(options_.engine);
+  }
+
+  static PartitionReport describe(const Partition& partition) {
+    PartitionReport report;
+    report.id = partition.id;
+    for (const int position : partition.ops) {
+      const Op& op = partition.graph->ops()[static_cast<size_t>(position)];
+      report.ops.push_back(op.id);
+      report.kinds.emplace_back(name_of(op.kind));
+    }
+    return report;
+  }
+
+  // What the engine refuses goes to the reference backend if that is allowed, else it is a problem.
+  void choose_backends() {
+    for (size_t i = 0; i < partitions_.size(); ++i) {
+      const Partition& partition = partitions_[i];
+      chosen_.push_back(&backend_);
+      if (partition.supported) continue;
+      const Op& op = partition.graph->ops()[static_cast<size_t>(partition.ops.front())];
+      const bool fallback = options_.allow_reference && reference_backend().why_unsupported(*partition.graph, op).empty();
+      if (fallback) {
+        chosen_.back() = &reference_backend();
+      } else {
+        fail_partition(i, backend_.why_unsupported(*partition.graph, op));
+      }
+    }
+  }
+
+  void fail_partition(size_t index, const std::string& why) {
+    const Partition& partition = partitions_[index];
+    const std::string op = lamina::describe(partition.graph->ops()[static_cast<size_t>(partition.ops.front())]);
+    const std::string reason = why.starts_with(op + ": ") ? why.substr(op.size() + 2) : why;
+    report_.partitions[index].problem = join(op, ": ", reason);
+    progress_.clear();
+    std::cerr << place_of(file_.name, partition) << "not supported by the " << chosen_[index]->name() << " backend: " << reason
+              << '\n';
+  }
+
+  // ---- tensors
+
+  std::string npy_path(const std::string& folder, uint64_t id) const {
+    return (fs::path(folder) / file_.folder / join(id, ".npy")).string();
+  }
+
+  void prepare_inputs() {
+    std::vector<ValueIndex> missing;
+    for (const ValueIndex input : file_.graph.inputs()) {
+      const LogicalTensor& tensor = file_.graph.tensor(input);
+      const auto buffer = std::make_shared<Buffer>(tensor);
+      buffers_[tensor.id] = buffer;
+      const std::string path = npy_path(options_.in_folder, tensor.id);
+      if (!options_.in_folder.empty() && fs::exists(path)) {
+        read_npy(path, *buffer);
+      } else {
+        missing.push_back(input);
+      }
+    }
+    fill_inputs(file_.graph, missing, options_.seed, buffers_);
+  }
+
+  // After which partition a tensor is needed no more; what is written to --out stays.
+  void plan_releases() {
+    for (size_t i = 0; i < partitions_.size(); ++i)
+      for (const auto& ports : {partitions_[i].inputs, partitions_[i].outputs})
+        for (const ValueIndex port : ports) last_use_[partitions_[i].graph->tensor(port).id] = i;
+    if (options_.out_folder.empty()) return;
+    for (const ValueIndex output : file_.graph.outputs()) last_use_[file_.graph.tensor(output).id] = partitions_.size();
+  }
+  void release_after(size_t partition) {
+    std::erase_if(buffers_, [&](const auto& entry) {
+      const auto last = last_use_.find(entry.first);
+      return last != last_use_.end() && last->second == partition;
+    });
+  }
+
+  void write_outputs() {
+    for (const ValueIndex output : file_.graph.outputs()) {
+      const uint64_t id = file_.graph.tensor(output).id;
+      const auto found = buffers_.find(id);
+      LAMINA_CHECK(found != buffers_.end(), join("graph output ", id, " was made by no partition"));
+      output_files_.add(npy_path(options_.out_folder, id), [&](std::ostream& out) { write_npy(out, *found->second); });
+    }
+  }
+
+  // ---- one partition
+
+  bool run_partition(size_t index) {
+    PartitionReport& report = report_.partitions[index];
+    try {
+      progress_.step(index, partitions_.size(), "compiling");
+      const CompiledPartition compiled = compile_partition(partitions_[index], *chosen_[index]);
+      take_info(compiled, report);
+      if (options_.bench || !options_.report_file.empty())
+        report.cached_compile_ms = compile_partition(partitions_[index], *chosen_[index]).compile_ms;
+      run_compiled(index, compiled, report);
+    } catch (const Error& error) {
+      fail_partition(index, error.what());
+      return false;
+    }
+    release_after(index);
+    return true;
+  }
+
+  static void take_info(const CompiledPartition& compiled, PartitionReport& report) {
+    const ExecutableInfo& info = compiled.executable->info();
+    report.backend = info.backend;
+    report.kernels = info.kernels;
+    report.required_bytes = info.required_bytes;
+    report.moved_bytes = info.moved_bytes;
+    report.compile_ms = compiled.compile_ms;
+  }
+
+  void run_compiled(size_t index, const CompiledPartition& compiled, PartitionReport& report) {
+    std::vector<const void*> inputs;
+    std::vector<std::shared_ptr<Buffer>> results;
+    std::vector<void*> outputs;
+    for (const LogicalTensor& tensor : compiled.inputs) inputs.push_back(buffers_.at(tensor.id)->data());
+    for (const LogicalTensor& tensor : compiled.outputs) {
+      results.push_back(std::make_shared<Buffer>(tensor));
+      outputs.push_back(results.back()->data());
+      buffers_[tensor.id] = results.back();
+    }
+    const bool empty = std::all_of(results.begin(), results.end(), [](const auto& buffer) { return buffer->element_count() == 0; });
+    const ExecutionContext context{.threads = options_.threads};
+    progress_.step(index, partitions_.size(), "executing");
+    if (!empty) compiled.executable->execute(context, inputs, outputs);
+    if (options_.check) {
+      progress_.step(index, partitions_.size(), "checking");
+      report.check = check_partition(compiled.subgraph, inputs, results);
+    }
+    if (!options_.bench) return;
+    progress_.step(index, partitions_.size(), "timing");
+    report.median_us = empty ? 0 : time(*compiled.executable, context, inputs, outputs);
+  }
+
+  double time(const Executable& executable, const ExecutionContext& context, const std::vector<const void*>& inputs,
+              const std::vector<void*>& outputs) const {
+    using Clock = std::chrono::steady_clock;
+    constexpr size_t kMaxRuns = 100'000;
+    const double seconds = options_.repeat_seconds / static_cast<double>(partitions_.size());
+    std::vector<double> runs;
+    const Clock::time_point start = Clock::now();
+    do {
+      const Clock::time_point before = Clock::now();
+      executable.execute(context, inputs, outputs);
+      runs.push_back(std::chrono::duration<double, std::micro>(Clock::now() - before).count());
+    } while (std::chrono::duration<double>(Clock::now() - start).count() < seconds && runs.size() < kMaxRuns);
+    return median(std::move(runs));
+  }
+
+  const ReplayOptions& options_;
+  const LoadedFile& file_;
+  OutputFiles& output_files_;
+  Progress& progress_;
+  const Backend& backend_;
+  std::vector<Partition> partitions_;
+  std::vector<const Backend*> chosen_;  // per partition
+  FileReport report_;
+  Buffers buffers_;
+  std::map<uint64_t, size_t> last_use_;
+};
+
+void print_warnings(const std::vector<FileReport>& reports) {
+  for (const FileReport& report : reports)
+    for (const std::string& warning : report.warnings) std::cerr << report.file << ": warning: " << warning << '\n';
+}
+
+void print_summary(const std::vector<FileReport>& reports) {
+  if (reports.size() < 2) return;
+  std::map<std::string, size_t> counts;
+  for (const FileReport& report : reports) ++counts[report.verdict()];
+  std::cout << reports.size() << " files:";
+  for (const auto& [verdict, count] : counts) std::cout << ' ' << count << ' ' << verdict;
+  std::cout << '\n';
+}
+
+}  // namespace
+
+int replay(const ReplayOptions& options) {
+  backend_for(options.engine);  // an engine that is not there is told before anything is read
+  if (!options.in_folder.empty() && !fs::is_directory(options.in_folder))
+    throw Error(Status::invalid_arguments, join("--in ", options.in_folder, ": is no directory"));
+  const std::vector<LoadedFile> files = load_all(options);
+  if (options.threads > 0) omp_set_num_threads(options.threads);
+
+  OutputFiles output_files;
+  Progress progress(files.size());
+  std::vector<FileReport> reports;
+  for (const LoadedFile& file : files) {
+    progress.next_file(file.name);
+    try {
+      reports.push_back(FileReplay(options, file, output_files, progress).run());
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      throw Error(error.status(), message.starts_with(file.name) ? message : join(file.name, ": ", message));
+    }
+  }
+  progress.clear();
+  if (!options.report_file.empty())
+    output_files.add(options.report_file, [&](std::ostream& out) {
+      write_report(out, reports, {options.engine.empty() ? "cpu" : options.engine, options.policy, options.threads, options.seed});
+    });
+  output_files.commit();
+  print_warnings(reports);
+  print_table(std::cout, reports, true);
+  print_summary(reports);
+  return std::all_of(reports.begin(), reports.end(), [](const FileReport& report) { return report.good(); }) ? 0 : 1;
+}
+
+}  // namespace lamina::driver

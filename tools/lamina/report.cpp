@@ -1,0 +1,289 @@
+#include "lamina/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ostream>
+
+namespace lamina::driver {
+namespace {
+
+std::optional<double> bandwidth(int64_t bytes, std::optional<double> microseconds) {
+  if (!microseconds || *microseconds <= 0) return std::nullopt;
+  return static_cast<double>(bytes) / (*microseconds * 1e3);
+}
+
+std::string fixed(std::optional<double> value, int digits) {
+  if (!value) return "-";
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, *value);
+  return text;
+}
+
+// ---- the table
+
+using Row = std::vector<std::string>;
+
+// The first column and the last are texts, the others numbers.
+void print_rows(std::ostream& out, const std::vector<Row>& rows) {
+  std::vector<size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - row[i].size(), ' ');
+      const bool text = i == 0 || i + 1 == row.size();
+      if (i > 0) out << "  ";
+      out << (text ? "" : padding) << row[i] << (text && i + 1 < row.size() ? padding : "");
+    }
+    out << '\n';
+  }
+}
+
+std::string outcome(const std::optional<CheckResult>& check) { return check ? check->text() : "ran, not checked"; }
+
+Row file_row(const FileReport& file) {
+  std::string verdict = outcome(file.check());
+  bool on_reference = false;
+  for (const PartitionReport& partition : file.partitions) {
+    on_reference = on_reference || partition.backend == "reference";
+    if (!partition.problem.empty()) verdict = "UNSUPPORTED, " + partition.problem;
+  }
+  const bool mixed = on_reference && std::any_of(file.partitions.begin(), file.partitions.end(),
+                                                 [](const PartitionReport& p) { return p.backend != "reference"; });
+  if (mixed) verdict += " (partly on the reference backend)";
+  return {file.file,
+          std::to_string(file.op_count),
+          std::to_string(file.partitions.size()),
+          std::to_string(file.kernel_count()),
+          fixed(file.compile_ms(), 2),
+          fixed(file.cached_compile_ms(), 2),
+          fixed(file.median_us(), 1),
+          fixed(file.gigabytes_per_second(), 2),
+          verdict};
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
+}
+
+Row partition_row(const PartitionReport& partition) {
+  const std::string name = "  " + std::to_string(partition.id) + ": " + joined(partition.kinds, " + ");
+  std::string verdict = partition.problem.empty() ? outcome(partition.check) : "UNSUPPORTED, " + partition.problem;
+  if (partition.backend == "reference") verdict += " (reference backend)";
+  return {name,
+          std::to_string(partition.ops.size()),
+          "",
+          std::to_string(partition.kernels.size()),
+          fixed(partition.compile_ms, 2),
+          fixed(partition.cached_compile_ms, 2),
+          fixed(partition.median_us, 1),
+          fixed(partition.gigabytes_per_second(), 2),
+          verdict};
+}
+
+// ---- JSON
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += {'\\', c};
+    } else if (byte < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(byte));
+      result += escape;
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+// Infinities and NaN are no JSON: they are written as strings.
+std::string number(double value) {
+  if (!std::isfinite(value)) return std::isnan(value) ? "\"nan\"" : (value < 0 ? "\"-inf\"" : "\"inf\"");
+  char text[64];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+std::string number(std::optional<double> value) { return value ? number(*value) : "null"; }
+
+template <typename Items, typename Text>
+std::string list(const Items& items, const Text& text) {
+  std::string result = "[";
+  for (const auto& item : items) result += (result.size() > 1 ? ", " : "") + text(item);
+  return result + ']';
+}
+template <typename T>
+std::string number_list(const std::vector<T>& values) {
+  return list(values, [](const T& value) { return std::to_string(value); });
+}
+
+// Members of an object, one a line.
+class Object {
+ public:
+  explicit Object(std::string indent) : indent_(std::move(indent)) {}
+  Object& member(const std::string& name, const std::string& value) {
+    text_ += (text_.empty() ? "" : ",\n") + indent_ + "  " + quoted(name) + ": " + value;
+    return *this;
+  }
+  std::string text() const { return "{\n" + text_ + '\n' + indent_ + '}'; }
+
+ private:
+  std::string indent_, text_;
+};
+
+std::string check_json(const std::optional<CheckResult>& check, const std::string& indent) {
+  if (!check) return "null";
+  const WorstElement& worst = check->worst;
+  Object object(indent);
+  object.member("good", check->good ? "true" : "false")
+      .member("elements", std::to_string(check->elements))
+      .member("outside_tolerance", std::to_string(check->failed))
+      .member("forgiven", std::to_string(check->forgiven));
+  if (check->elements > 0)
+    object.member("worst_tensor", std::to_string(worst.tensor_id))
+        .member("worst_at", number_list(worst.at))
+        .member("worst_given", number(worst.given))
+        .member("worst_expected", number(worst.expected))
+        .member("worst_error", number(worst.error))
+        .member("worst_of_allowed", number(worst.of_allowed));
+  return object.text();
+}
+
+std::string partition_json(const PartitionReport& partition, const std::string& indent) {
+  Object object(indent);
+  object.member("id", std::to_string(partition.id))
+      .member("ops", number_list(partition.ops))
+      .member("kinds", list(partition.kinds, quoted))
+      .member("supported", partition.problem.empty() ? "true" : "false")
+      .member("problem", partition.problem.empty() ? "null" : quoted(partition.problem))
+      .member("backend", partition.backend.empty() ? "null" : quoted(partition.backend))
+      .member("kernels", list(partition.kernels, quoted))
+      .member("required_bytes", std::to_string(partition.required_bytes))
+      .member("moved_bytes", std::to_string(partition.moved_bytes))
+      .member("compile_ms", number(partition.compile_ms))
+      .member("cached_compile_ms", number(partition.cached_compile_ms))
+      .member("median_us", number(partition.median_us))
+      .member("gb_per_s", number(partition.gigabytes_per_second()))
+      .member("check", check_json(partition.check, indent + "  "));
+  return object.text();
+}
+
+template <typename Items, typename Text>
+std::string objects(const Items& items, const std::string& indent, const Text& text) {
+  std::string result;
+  for (const auto& item : items) result += (result.empty() ? "\n" : ",\n") + indent + "  " + text(item, indent + "  ");
+  return result.empty() ? "[]" : '[' + result + '\n' + indent + ']';
+}
+
+std::string file_json(const FileReport& file, const std::string& indent) {
+  Object object(indent);
+  object.member("file", quoted(file.file))
+      .member("verdict", quoted(file.verdict()))
+      .member("ops", std::to_string(file.op_count))
+      .member("warnings", list(file.warnings, quoted))
+      .member("compile_ms", number(file.compile_ms()))
+      .member("cached_compile_ms", number(file.cached_compile_ms()))
+      .member("median_us", number(file.median_us()))
+      .member("gb_per_s", number(file.gigabytes_per_second()))
+      .member("partitions", objects(file.partitions, indent + "  ", partition_json));
+  return object.text();
+}
+
+// The sum over partitions, if every partition has the number.
+template <typename Get>
+std::optional<double> sum_of(const std::vector<PartitionReport>& partitions, const Get& get) {
+  double sum = 0;
+  for (const PartitionReport& partition : partitions) {
+    const std::optional<double> value = get(partition);
+    if (!value) return std::nullopt;
+    sum += *value;
+  }
+  return partitions.empty() ? std::nullopt : std::optional(sum);
+}
+
+}  // namespace
+
+std::optional<double> PartitionReport::gigabytes_per_second() const { return bandwidth(required_bytes, median_us); }
+
+bool FileReport::good() const {
+  return std::all_of(partitions.begin(), partitions.end(), [](const PartitionReport& partition) {
+    return partition.problem.empty() && (!partition.check || partition.check->good);
+  });
+}
+
+std::string FileReport::verdict() const {
+  bool wrong = false;
+  bool checked = !partitions.empty();
+  for (const PartitionReport& partition : partitions) {
+    if (!partition.problem.empty()) return "unsupported";
+    checked = checked && partition.check.has_value();
+    wrong = wrong || (partition.check && !partition.check->good);
+  }
+  if (wrong) return "wrong";
+  return checked ? "ok" : "ran";
+}
+
+size_t FileReport::kernel_count() const {
+  size_t count = 0;
+  for (const PartitionReport& partition : partitions) count += partition.kernels.size();
+  return count;
+}
+
+double FileReport::compile_ms() const {
+  double sum = 0;
+  for (const PartitionReport& partition : partitions) sum += partition.compile_ms;
+  return sum;
+}
+
+std::optional<double> FileReport::cached_compile_ms() const {
+  return sum_of(partitions, [](const PartitionReport& partition) { return partition.cached_compile_ms; });
+}
+
+std::optional<double> FileReport::median_us() const {
+  return sum_of(partitions, [](const PartitionReport& partition) { return partition.median_us; });
+}
+
+std::optional<double> FileReport::gigabytes_per_second() const {
+  int64_t bytes = 0;
+  for (const PartitionReport& partition : partitions) bytes += partition.required_bytes;
+  return bandwidth(bytes, median_us());
+}
+
+std::optional<CheckResult> FileReport::check() const {
+  std::optional<CheckResult> total;
+  for (const PartitionReport& partition : partitions) {
+    if (!partition.check) continue;
+    if (!total) total.emplace();
+    merge(*total, *partition.check);
+  }
+  return total;
+}
+
+void print_table(std::ostream& out, const std::vector<FileReport>& files, bool partitions) {
+  std::vector<Row> rows = {
+      {"file", "ops", "partitions", "kernels", "compile ms", "cached ms", "median us", "GB/s", "verdict"}};
+  for (const FileReport& file : files) {
+    rows.push_back(file_row(file));
+    if (partitions && file.partitions.size() > 1)
+      for (const PartitionReport& partition : file.partitions) rows.push_back(partition_row(partition));
+  }
+  print_rows(out, rows);
+}
+
+void write_report(std::ostream& out, const std::vector<FileReport>& files, const RunSettings& settings) {
+  Object report("");
+  report.member("engine", quoted(settings.engine))
+      .member("policy", quoted(settings.policy))
+      .member("threads", std::to_string(settings.threads))
+      .member("seed", std::to_string(settings.seed))
+      .member("files", objects(files, "  ", file_json));
+  out << report.text() << '\n';
+}
+
+}  // namespace lamina::driver

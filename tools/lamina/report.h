@@ -1,0 +1,57 @@
+// What a replay found out, and its two forms: a table for people, JSON for programs.
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lamina/check.h"
+
+namespace lamina::driver {
+
+struct PartitionReport {
+  uint64_t id = 0;
+  std::vector<uint64_t> ops;
+  std::vector<std::string> kinds;
+  std::string backend;               // "" when it is not supported
+  std::vector<std::string> kernels;
+  int64_t required_bytes = 0;
+  int64_t moved_bytes = 0;
+  double compile_ms = 0;
+  std::optional<double> cached_compile_ms;
+  std::optional<double> median_us;
+  std::optional<CheckResult> check;
+  std::string problem;  // why it could not be compiled or executed, one sentence
+
+  std::optional<double> gigabytes_per_second() const;
+};
+
+struct FileReport {
+  std::string file;
+  size_t op_count = 0;
+  std::vector<PartitionReport> partitions;
+  std::vector<std::string> warnings;
+
+  bool good() const;
+  std::string verdict() const;  // "ok", "ran" (nothing was compared), "wrong", "unsupported"
+  size_t kernel_count() const;
+  double compile_ms() const;
+  std::optional<double> cached_compile_ms() const;
+  std::optional<double> median_us() const;  // of all partitions together
+  std::optional<double> gigabytes_per_second() const;
+  std::optional<CheckResult> check() const;
+};
+
+struct RunSettings {
+  std::string engine, policy;
+  int threads = 0;
+  uint64_t seed = 0;
+};
+
+// One row a file; with `partitions` one more for each partition of a file that has several.
+void print_table(std::ostream& out, const std::vector<FileReport>& files, bool partitions);
+
+void write_report(std::ostream& out, const std::vector<FileReport>& files, const RunSettings& settings);
+
+}  // namespace lamina::driver
