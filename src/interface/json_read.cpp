@@ -142,10 +142,10 @@ constexpr std::pair<const char*, PropertyType> kProperties[] = {{"undef", Proper
 constexpr std::pair<const char*, EngineKind> kEngines[] = {
     {"cpu", EngineKind::cpu}, {"gpu", EngineKind::gpu}, {"any", EngineKind::any}};
 constexpr std::pair<const char*, FpMathMode> kFpMathModes[] = {{"strict", FpMathMode::strict},
-                                                              {"bf16", FpMathMode::bf16},
-                                                              {"f16", FpMathMode::f16},
-                                                              {"any", FpMathMode::any},
-                                                              {"tf32", FpMathMode::tf32}};
+                                                               {"bf16", FpMathMode::bf16},
+                                                               {"f16", FpMathMode::f16},
+                                                               {"any", FpMathMode::any},
+                                                               {"tf32", FpMathMode::tf32}};
 
 // Attributes that a writer adds for itself and no schema knows.
 bool is_bookkeeping(std::string_view attribute) {
@@ -165,7 +165,8 @@ std::string line_and_column(std::string_view text, size_t position) {
 
 class Reader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Reader(std::string_view text, const std::string& file, const DumpLimits& limits) : text_(text), file_(file), limits_(limits) {}
+  Reader(std::string_view text, const std::string& file, const DumpLimits& limits)
+      : text_(text), file_(file), limits_(limits) {}
 
   GraphDump run() {
     const char* begin = text_.data();
@@ -235,9 +236,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (has_kind_) return join(file_, ": ", place, " (", name_of(op.kind), " \"", op.name, "\")");
     return join(file_, ": ", place);
   }
-  [[noreturn]] void fail(const std::string& message) const {
-    throw Error(Status::invalid_graph, join(where(), ": ", message));
-  }
+  [[noreturn]] void fail(const std::string& message) const { throw Error(Status::invalid_graph, join(where(), ": ", message)); }
   [[noreturn]] void fail_key(const std::string& name, const std::string& given, const std::string& allowed) const {
     const char* side = in_tensor_ ? (reading_outputs_ ? "output " : "input ") : "";
     const std::string port = in_tensor_ ? join(side, ports().size() - 1, ": ") : "";
@@ -265,17 +264,25 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   At object_frame() {
     if (frames_.empty()) return At::root;
     switch (current()) {
-      case At::ops: return At::op;
+      case At::ops:
+        return At::op;
       case At::op:
         if (current_key() == "attrs") return At::attributes;
         return refuse_known_key("an object", {"id", "name", "kind", "inputs", "outputs"});
-      case At::attributes: return At::attribute;
-      case At::ports: return At::tensor;
-      case At::attribute: return refuse_known_key("an object", {"type", "value"});
-      case At::tensor: return refuse_known_key("an object", kTensorKeys);
-      case At::root: return refuse_known_key("an object", kRootKeys);
-      case At::list: fail_key(list_name(), "an object inside an array", "an array of numbers");
-      case At::skip: break;
+      case At::attributes:
+        return At::attribute;
+      case At::ports:
+        return At::tensor;
+      case At::attribute:
+        return refuse_known_key("an object", {"type", "value"});
+      case At::tensor:
+        return refuse_known_key("an object", kTensorKeys);
+      case At::root:
+        return refuse_known_key("an object", kRootKeys);
+      case At::list:
+        fail_key(list_name(), "an object inside an array", "an array of numbers");
+      case At::skip:
+        break;
     }
     return At::skip;
   }
@@ -297,11 +304,16 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       case At::tensor:
         if (name == "shape" || name == "stride") return At::list;
         return refuse_known_key("an array", kTensorKeys);
-      case At::attributes: fail_key(name, "an array", "an object with type and value");
-      case At::ops: fail("\"graph\" holds an array, allowed is op objects");
-      case At::ports: fail("a port is an array, allowed is a tensor object");
-      case At::list: fail_key(list_name(), "an array inside an array", "an array of numbers");
-      case At::skip: break;
+      case At::attributes:
+        fail_key(name, "an array", "an object with type and value");
+      case At::ops:
+        fail("\"graph\" holds an array, allowed is op objects");
+      case At::ports:
+        fail("a port is an array, allowed is a tensor object");
+      case At::list:
+        fail_key(list_name(), "an array inside an array", "an array of numbers");
+      case At::skip:
+        break;
     }
     return At::skip;
   }
@@ -445,12 +457,16 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   void close_list() {
     const std::string name = current_key();
     switch (current()) {
-      case At::root: (name == "input_ports" ? dump_.input_ports : dump_.output_ports) = ids(name); break;
+      case At::root:
+        (name == "input_ports" ? dump_.input_ports : dump_.output_ports) = ids(name);
+        break;
       case At::attribute:
         attribute_.has_value = attribute_.is_list = true;
         attribute_.list = std::move(list_);
         break;
-      default: (name == "shape" ? ports().back().shape.emplace() : ports().back().strides) = dims(name); break;
+      default:
+        (name == "shape" ? ports().back().shape.emplace() : ports().back().strides) = dims(name);
+        break;
     }
     list_ = {};
   }
@@ -480,15 +496,29 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool scalar(Scalar value) {
     if (frames_.empty()) fail(join("the file holds ", show(value), ", allowed is one JSON object"));
     switch (current()) {
-      case At::root: root_scalar(value); break;
-      case At::ops: fail(join("\"graph\" holds ", show(value), ", allowed is op objects"));
-      case At::op: op_scalar(value); break;
-      case At::attributes: fail_key(join("attribute ", current_key()), show(value), "an object with type and value");
-      case At::attribute: attribute_scalar(value); break;
-      case At::ports: fail(join("a port is ", show(value), ", allowed is a tensor object"));
-      case At::tensor: tensor_scalar(value); break;
-      case At::list: list_scalar(value); break;
-      case At::skip: break;
+      case At::root:
+        root_scalar(value);
+        break;
+      case At::ops:
+        fail(join("\"graph\" holds ", show(value), ", allowed is op objects"));
+      case At::op:
+        op_scalar(value);
+        break;
+      case At::attributes:
+        fail_key(join("attribute ", current_key()), show(value), "an object with type and value");
+      case At::attribute:
+        attribute_scalar(value);
+        break;
+      case At::ports:
+        fail(join("a port is ", show(value), ", allowed is a tensor object"));
+      case At::tensor:
+        tensor_scalar(value);
+        break;
+      case At::list:
+        list_scalar(value);
+        break;
+      case At::skip:
+        break;
     }
     return true;
   }
@@ -537,7 +567,8 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       has_tensor_id_ = true;
     } else if (name == "dtype") {
       const auto dtype = data_type_from_name(text_of(value));
-      if (!dtype) fail_key(name, show(value), "f32, f64, f16, bf16, s32, s64, s8, u8, boolean, f8_e5m2, f8_e4m3, s4, u4 or undef");
+      if (!dtype)
+        fail_key(name, show(value), "f32, f64, f16, bf16, s32, s64, s8, u8, boolean, f8_e5m2, f8_e4m3, s4, u4 or undef");
       tensor.dtype = *dtype;
     } else if (name == "layout_type") {
       tensor.layout = word(value, kLayouts);

@@ -103,19 +103,27 @@ class Writer {
  private:
   const char* engine_name() const {
     switch (graph_.engine_kind) {
-      case EngineKind::any: return "any";
-      case EngineKind::gpu: return "gpu";
-      case EngineKind::cpu: break;
+      case EngineKind::any:
+        return "any";
+      case EngineKind::gpu:
+        return "gpu";
+      case EngineKind::cpu:
+        break;
     }
     return "cpu";
   }
   const char* fpmath_name() const {
     switch (graph_.fpmath_mode) {
-      case FpMathMode::bf16: return "bf16";
-      case FpMathMode::f16: return "f16";
-      case FpMathMode::any: return "any";
-      case FpMathMode::tf32: return "tf32";
-      case FpMathMode::strict: break;
+      case FpMathMode::bf16:
+        return "bf16";
+      case FpMathMode::f16:
+        return "f16";
+      case FpMathMode::any:
+        return "any";
+      case FpMathMode::tf32:
+        return "tf32";
+      case FpMathMode::strict:
+        break;
     }
     return "strict";
   }
@@ -192,10 +200,9 @@ class Writer {
 
   void write_tensor(const LogicalTensor& tensor) {
     const bool known = tensor.has_full_shape();
-    const bool strides_known =
-        tensor.layout == LayoutType::strided &&
-        std::find(tensor.strides.begin(), tensor.strides.end(), kUnknownDim) == tensor.strides.end() &&
-        (known ? tensor.has_strides() : !tensor.strides.empty());
+    const bool strides_known = tensor.layout == LayoutType::strided &&
+                               std::find(tensor.strides.begin(), tensor.strides.end(), kUnknownDim) == tensor.strides.end() &&
+                               (known ? tensor.has_strides() : !tensor.strides.empty());
     open('{');
     member("id", number(tensor.id));
     member("dtype", quoted(tensor.dtype == DataType::undef ? "undef" : std::string(name_of(tensor.dtype))));

@@ -18,7 +18,8 @@ Buffer::Buffer(LogicalTensor tensor) : tensor_(with_strides(std::move(tensor))),
   try {
     memory_.reset(static_cast<std::byte*>(::operator new[](std::max<size_t>(size, 64), std::align_val_t{64})));
   } catch (const std::bad_alloc&) {
-    throw Error(Status::out_of_memory, join("tensor ", tensor_.id, ", ", describe(tensor_), ": no memory for ", size, " bytes"));
+    throw Error(Status::out_of_memory,
+                join("tensor ", tensor_.id, ", ", describe(tensor_), ": no memory for ", size, " bytes"));
   }
   std::memset(memory_.get(), 0, size);
 }

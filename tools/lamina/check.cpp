@@ -133,9 +133,11 @@ const Op* quantize_of(const Graph& graph, ValueIndex output) {
 
 BeforeRounding before_rounding(const Graph& graph, const Op& quantize, const Tensor& src) {
   BeforeRounding before{&src, 0, {}, {}, 1};
-  for (const float scale : quantize.attribute<std::vector<float>>("scales")) before.scales.push_back(static_cast<double>(scale));
+  for (const float scale : quantize.attribute<std::vector<float>>("scales"))
+    before.scales.push_back(static_cast<double>(scale));
   if (quantize.has_attribute("zps"))
-    for (const int64_t zp : quantize.attribute<std::vector<int64_t>>("zps")) before.zero_points.push_back(static_cast<double>(zp));
+    for (const int64_t zp : quantize.attribute<std::vector<int64_t>>("zps"))
+      before.zero_points.push_back(static_cast<double>(zp));
   if (before.scales.size() > 1) {
     const int axis = wrap_axis(quantize.attribute<int64_t>("axis"), src.rank());
     before.inner = std::max<int64_t>(1, reference::count_of(src.shape, static_cast<size_t>(axis) + 1, src.shape.size()));

@@ -17,7 +17,7 @@ struct WorstElement {
   Dims at;
   double given = 0;
   double expected = 0;
-  double error = 0;     // |given - expected|
+  double error = 0;       // |given - expected|
   double of_allowed = 0;  // error / what is allowed; above 1: wrong
 };
 

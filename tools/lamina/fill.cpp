@@ -22,9 +22,7 @@ uint64_t mix(uint64_t x) {
 class Random {
  public:
   Random(uint64_t seed, uint64_t tensor_id) : key_(mix(mix(seed) ^ tensor_id)) {}
-  double at(int64_t index) const {
-    return static_cast<double>(mix(key_ ^ static_cast<uint64_t>(index)) >> 40) * 0x1p-24;
-  }
+  double at(int64_t index) const { return static_cast<double>(mix(key_ ^ static_cast<uint64_t>(index)) >> 40) * 0x1p-24; }
 
  private:
   uint64_t key_;
@@ -39,7 +37,8 @@ void store_all(Buffer& buffer, const ValueAt& value) {
     for_each_element_parallel(tensor, buffer.element_count(),
                               [&](int64_t index, int64_t offset) { data[offset] = static_cast<float>(value(index)); });
   } else if (bits_of(tensor.dtype) < 8) {
-    for_each_element(tensor, 0, buffer.element_count(), [&](int64_t index, int64_t offset) { buffer.store(offset, value(index)); });
+    for_each_element(tensor, 0, buffer.element_count(),
+                     [&](int64_t index, int64_t offset) { buffer.store(offset, value(index)); });
   } else {
     for_each_element_parallel(tensor, buffer.element_count(),
                               [&](int64_t index, int64_t offset) { buffer.store(offset, value(index)); });
@@ -128,10 +127,14 @@ void fill_statistic(Buffer& buffer, const FillRule& rule, const Buffer& source) 
     const auto i = static_cast<size_t>(index);
     if (i >= statistics.mean.size()) return 0.0;
     switch (rule.kind) {
-      case Kind::mean: return statistics.mean[i];
-      case Kind::rstd: return 1 / std::sqrt(statistics.variance[i] + epsilon);
-      case Kind::deviation: return std::sqrt(statistics.variance[i] + epsilon);
-      default: return statistics.variance[i];
+      case Kind::mean:
+        return statistics.mean[i];
+      case Kind::rstd:
+        return 1 / std::sqrt(statistics.variance[i] + epsilon);
+      case Kind::deviation:
+        return std::sqrt(statistics.variance[i] + epsilon);
+      default:
+        return statistics.variance[i];
     }
   });
 }
@@ -156,8 +159,10 @@ void fill_softmax(Buffer& buffer, const FillRule& rule, const Random& random) {
 
 void fill(Buffer& buffer, const FillRule& rule, const Random& random, const Buffer* source) {
   switch (rule.kind) {
-    case Kind::uniform: return fill_uniform(buffer, rule, random);
-    case Kind::off_zero: return fill_off_zero(buffer, rule, random);
+    case Kind::uniform:
+      return fill_uniform(buffer, rule, random);
+    case Kind::off_zero:
+      return fill_off_zero(buffer, rule, random);
     case Kind::rectified:
       return store_all(buffer, [&](int64_t i) { return std::max(0.0, rule.low + (rule.high - rule.low) * random.at(i)); });
     case Kind::clamped: {
@@ -169,13 +174,16 @@ void fill(Buffer& buffer, const FillRule& rule, const Random& random, const Buff
     }
     case Kind::constant:
       return store_all(buffer, [&](int64_t) { return rule.low; });
-    case Kind::causal_mask: return fill_causal_mask(buffer);
+    case Kind::causal_mask:
+      return fill_causal_mask(buffer);
     case Kind::mean:
     case Kind::variance:
     case Kind::rstd:
-    case Kind::deviation: return fill_statistic(buffer, rule, *source);
+    case Kind::deviation:
+      return fill_statistic(buffer, rule, *source);
     case Kind::softmax:
-    case Kind::log_softmax: return fill_softmax(buffer, rule, random);
+    case Kind::log_softmax:
+      return fill_softmax(buffer, rule, random);
   }
 }
 

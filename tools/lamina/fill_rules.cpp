@@ -83,13 +83,20 @@ FillRule layer_norm_variance(const Reader& reader) {
 
 std::pair<double, double> integer_range(DataType type) {
   switch (type) {
-    case DataType::s8: return {-128, 127};
-    case DataType::u8: return {0, 255};
-    case DataType::s4: return {-8, 7};
-    case DataType::u4: return {0, 15};
-    case DataType::boolean: return {0, 1};
-    case DataType::s64: return {0, 1000};
-    default: return {-100, 100};
+    case DataType::s8:
+      return {-128, 127};
+    case DataType::u8:
+      return {0, 255};
+    case DataType::s4:
+      return {-8, 7};
+    case DataType::u4:
+      return {0, 15};
+    case DataType::boolean:
+      return {0, 1};
+    case DataType::s64:
+      return {0, 1000};
+    default:
+      return {-100, 100};
   }
 }
 
@@ -109,10 +116,14 @@ FillRule quantize_src(const Reader& reader) {
 
 FillRule zero_points(const Reader& reader) {
   switch (reader.tensor.dtype) {
-    case DataType::u8: return needs(100, 150);
-    case DataType::u4: return needs(4, 11);
-    case DataType::s4: return needs(-3, 3);
-    default: return needs(-8, 8);
+    case DataType::u8:
+      return needs(100, 150);
+    case DataType::u4:
+      return needs(4, 11);
+    case DataType::s4:
+      return needs(-3, 3);
+    default:
+      return needs(-8, 8);
   }
 }
 
@@ -256,11 +267,27 @@ const std::map<Use, Rule>& wishes() {
     rules[{OpKind::BatchNormTrainingBackward, "gamma"}] = gamma;
     rules[{OpKind::BatchNormTrainingBackward, "mean"}] = [](const Reader& r) { return statistic(r, Kind::mean, true); };
     rules[{OpKind::BatchNormTrainingBackward, "variance"}] = [](const Reader& r) { return statistic(r, Kind::variance, true); };
-    for (const OpKind kind :
-         {OpKind::Abs, OpKind::Elu, OpKind::Exp, OpKind::GELU, OpKind::HardSigmoid, OpKind::HardSwish, OpKind::LeakyReLU,
-          OpKind::Mish, OpKind::ReLU, OpKind::Round, OpKind::Sigmoid, OpKind::SoftPlus, OpKind::Tanh, OpKind::SoftMax,
-          OpKind::LogSoftmax, OpKind::GELUBackward, OpKind::HardSigmoidBackward, OpKind::HardSwishBackward, OpKind::MishBackward,
-          OpKind::SoftPlusBackward, OpKind::AbsBackward})
+    for (const OpKind kind : {OpKind::Abs,
+                              OpKind::Elu,
+                              OpKind::Exp,
+                              OpKind::GELU,
+                              OpKind::HardSigmoid,
+                              OpKind::HardSwish,
+                              OpKind::LeakyReLU,
+                              OpKind::Mish,
+                              OpKind::ReLU,
+                              OpKind::Round,
+                              OpKind::Sigmoid,
+                              OpKind::SoftPlus,
+                              OpKind::Tanh,
+                              OpKind::SoftMax,
+                              OpKind::LogSoftmax,
+                              OpKind::GELUBackward,
+                              OpKind::HardSigmoidBackward,
+                              OpKind::HardSwishBackward,
+                              OpKind::MishBackward,
+                              OpKind::SoftPlusBackward,
+                              OpKind::AbsBackward})
       rules[{kind, "src"}] = fixed(suits(-4, 4));
     rules[{OpKind::Clamp, "src"}] = [](const Reader& r) {
       const double low = std::max(r.number("min"), -1e4);

@@ -7,18 +7,18 @@ namespace lamina::driver {
 
 struct FillRule {
   enum class Kind {
-    uniform,        // real numbers from [low, high); integers from low..high
-    off_zero,       // magnitude from [low, high), either sign
-    rectified,      // max(0, uniform)
-    clamped,        // uniform from twice the interval, then clamped to [low, high]
-    constant,       // low
-    causal_mask,    // 0 on and below the diagonal of the last two axes, -inf above
-    mean,           // of `source`, over the axes that `per_channel` and `axis` say
-    variance,       // of `source`, the same
-    rstd,           // 1 / sqrt(variance + low)
-    deviation,      // sqrt(variance + low)
-    softmax,        // a softmax along `axis`
-    log_softmax,    // its logarithm
+    uniform,      // real numbers from [low, high); integers from low..high
+    off_zero,     // magnitude from [low, high), either sign
+    rectified,    // max(0, uniform)
+    clamped,      // uniform from twice the interval, then clamped to [low, high]
+    constant,     // low
+    causal_mask,  // 0 on and below the diagonal of the last two axes, -inf above
+    mean,         // of `source`, over the axes that `per_channel` and `axis` say
+    variance,     // of `source`, the same
+    rstd,         // 1 / sqrt(variance + low)
+    deviation,    // sqrt(variance + low)
+    softmax,      // a softmax along `axis`
+    log_softmax,  // its logarithm
   };
   Kind kind = Kind::uniform;
   double low = -1;

@@ -16,7 +16,8 @@ void require_known_inputs(const Graph& graph, const std::string& file) {
       throw Error(Status::invalid_shape, join(file, ": input tensor ", tensor.id, " is ", describe(tensor),
                                               ", allowed is a known shape: give one with --set-shape ", tensor.id, ":4x8"));
     if (tensor.dtype == DataType::undef)
-      throw Error(Status::invalid_data_type, join(file, ": input tensor ", tensor.id, " has type undef, allowed is a known type"));
+      throw Error(Status::invalid_data_type,
+                  join(file, ": input tensor ", tensor.id, " has type undef, allowed is a known type"));
   }
 }
 
@@ -46,7 +47,8 @@ Graph load_graph(const std::string& file, const Overrides& overrides) {
 
 const Backend& backend_for(const std::string& engine) {
   if (engine == "reference") return reference_backend();
-  if (engine == "gpu") throw Error(Status::unimplemented, "--engine gpu: this build has no GPU backend, allowed is cpu or reference");
+  if (engine == "gpu")
+    throw Error(Status::unimplemented, "--engine gpu: this build has no GPU backend, allowed is cpu or reference");
   return cpu_backend();
 }
 
@@ -58,15 +60,15 @@ CompiledPartition compile_partition(const Partition& partition, const Backend& b
   compiled.subgraph = extract_subgraph(partition, compiled.inputs, compiled.outputs);
   for (size_t i = 0; i < compiled.outputs.size(); ++i)
     compiled.outputs[i] = port_tensor(compiled.subgraph.graph, compiled.subgraph.outputs[i]);
-  compiled.executable =
-      backend.compile(compiled.subgraph.graph, compiled.subgraph.inputs, compiled.subgraph.outputs);
+  compiled.executable = backend.compile(compiled.subgraph.graph, compiled.subgraph.inputs, compiled.subgraph.outputs);
   compiled.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return compiled;
 }
 
 std::string describe_ops(const Partition& partition) {
   std::string text;
-  for (const int op : partition.ops) text += (text.empty() ? "" : " + ") + describe(partition.graph->ops()[static_cast<size_t>(op)]);
+  for (const int op : partition.ops)
+    text += (text.empty() ? "" : " + ") + describe(partition.graph->ops()[static_cast<size_t>(op)]);
   return text;
 }
 

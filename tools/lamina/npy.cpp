@@ -19,20 +19,29 @@ struct NpyType {
 
 NpyType npy_type(DataType type) {
   switch (type) {
-    case DataType::f32: return {"<f4", 4};
-    case DataType::f64: return {"<f8", 8};
-    case DataType::f16: return {"<f2", 2};
-    case DataType::bf16: return {"<u2", 2};
-    case DataType::s32: return {"<i4", 4};
-    case DataType::s64: return {"<i8", 8};
+    case DataType::f32:
+      return {"<f4", 4};
+    case DataType::f64:
+      return {"<f8", 8};
+    case DataType::f16:
+      return {"<f2", 2};
+    case DataType::bf16:
+      return {"<u2", 2};
+    case DataType::s32:
+      return {"<i4", 4};
+    case DataType::s64:
+      return {"<i8", 8};
     case DataType::s8:
-    case DataType::s4: return {"|i1", 1};
+    case DataType::s4:
+      return {"|i1", 1};
     case DataType::u8:
     case DataType::u4:
     case DataType::boolean:
     case DataType::f8_e4m3:
-    case DataType::f8_e5m2: return {"|u1", 1};
-    case DataType::undef: break;
+    case DataType::f8_e5m2:
+      return {"|u1", 1};
+    case DataType::undef:
+      break;
   }
   throw Error(Status::invalid_data_type, "a tensor of type undef has no .npy form");
 }
@@ -164,8 +173,8 @@ bool same_type(const std::string& given, DataType expected) {
 
 void check_header(const std::string& path, const Header& header, const LogicalTensor& tensor) {
   const auto fail = [&](const std::string& what, const std::string& given, const std::string& allowed) {
-    throw Error(Status::invalid_arguments,
-                join(path, ": tensor ", tensor.id, ", ", describe(tensor), ": ", what, " is ", given, ", allowed is ", allowed));
+    throw Error(Status::invalid_arguments, join(path, ": tensor ", tensor.id, ", ", describe(tensor), ": ", what, " is ", given,
+                                                ", allowed is ", allowed));
   };
   if (!same_type(header.descr, tensor.dtype))
     fail("descr", '\'' + header.descr + '\'', join('\'', npy_type(tensor.dtype).descr, "' for ", name_of(tensor.dtype)));
@@ -225,14 +234,14 @@ void read_npy(const std::string& path, Buffer& buffer) {
     });
   });
   if (file.peek() != std::ifstream::traits_type::eof())
-    throw Error(Status::invalid_arguments,
-                join(path, ": tensor ", buffer.tensor().id, ", ", describe(buffer.tensor()), ": the file holds more than that"));
+    throw Error(Status::invalid_arguments, join(path, ": tensor ", buffer.tensor().id, ", ", describe(buffer.tensor()),
+                                                ": the file holds more than that"));
 }
 
 void write_npy(std::ostream& out, const Buffer& buffer) {
   const LogicalTensor& tensor = buffer.tensor();
-  std::string header = join("{'descr': '", npy_type(tensor.dtype).descr, "', 'fortran_order': False, 'shape': ",
-                            shape_text(*tensor.shape), ", }");
+  std::string header = join("{'descr': '", npy_type(tensor.dtype).descr,
+                            "', 'fortran_order': False, 'shape': ", shape_text(*tensor.shape), ", }");
   const size_t unpadded = kMagicSize + 4 + header.size() + 1;
   header.append((64 - unpadded % 64) % 64, ' ');
   header += '\n';

@@ -20,8 +20,8 @@ std::string port_names(const std::vector<PortSpec>& ports) {
   std::string names;
   for (const PortSpec& port : ports) {
     const bool may_be_absent = port.presence == Presence::optional || port.exists_when;
-    names += join(names.empty() ? "" : ", ", port.name, port.presence == Presence::variadic ? "..." : "",
-                  may_be_absent ? "?" : "");
+    names +=
+        join(names.empty() ? "" : ", ", port.name, port.presence == Presence::variadic ? "..." : "", may_be_absent ? "?" : "");
   }
   return names.empty() ? "nothing" : names;
 }
@@ -99,7 +99,8 @@ void print_one(std::ostream& out, const OpSchema& schema) {
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return result;
 }
 

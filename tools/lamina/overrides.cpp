@@ -128,9 +128,12 @@ Attribute parse_attribute(const std::string& given, AttributeType type, const st
     case AttributeType::f32:
       if (const auto value = number<float>(text)) return *value;
       fail("--set-attr", given, join("\"", text, "\" is no number"));
-    case AttributeType::s64_list: return parse_list<int64_t>(given, text, "integer");
-    case AttributeType::f32_list: return parse_list<float>(given, text, "number");
-    case AttributeType::string: break;
+    case AttributeType::s64_list:
+      return parse_list<int64_t>(given, text, "integer");
+    case AttributeType::f32_list:
+      return parse_list<float>(given, text, "number");
+    case AttributeType::string:
+      break;
   }
   return text;
 }
@@ -154,7 +157,8 @@ void set_attribute(GraphDump& dump, const std::string& given) {
   if (spec == nullptr) {
     std::string known;
     for (const AttributeSpec& attribute : schema_of(op.kind).attributes) known += (known.empty() ? "" : ", ") + attribute.name;
-    fail("--set-attr", given, join(name_of(op.kind), " has no attribute ", name, ", allowed is ", known.empty() ? "none" : known));
+    fail("--set-attr", given,
+         join(name_of(op.kind), " has no attribute ", name, ", allowed is ", known.empty() ? "none" : known));
   }
   op.attributes.insert_or_assign(name, parse_attribute(given, spec->type, rest.substr(equals + 1)));
 }
@@ -175,8 +179,8 @@ std::vector<DataType> allowed_types(const DumpedOp& op, size_t port, bool is_out
 // gamma, beta and statistics of norms, and what else holds a parameter rather than data: f32 whatever the data is.
 bool is_parameter(const DumpedOp& op, size_t port, bool is_output) {
   static const std::set<std::string, std::less<>> kNames = {
-      "gamma",       "beta",       "mean",       "variance",    "running_mean", "running_variance", "batch_mean", "batch_variance",
-      "diff_gamma",  "diff_beta",  "pd_gamma",   "pd_beta",     "gamma_delta",  "beta_delta",       "stats",      "probability"};
+      "gamma",      "beta",      "mean",     "variance", "running_mean", "running_variance", "batch_mean", "batch_variance",
+      "diff_gamma", "diff_beta", "pd_gamma", "pd_beta",  "gamma_delta",  "beta_delta",       "stats",      "probability"};
   const OpSchema& schema = schema_of(op.kind);
   const auto ports = is_output ? existing_outputs(schema, op.attributes) : existing_inputs(schema, op.attributes);
   return port < ports.size() && kNames.contains(ports[port]->name);

@@ -18,8 +18,8 @@ struct Overrides {
 // Splits what was given on the command line at its commas.
 std::vector<std::string> split_at_commas(const std::vector<std::string>& given);
 
-// Changes the dump. Shapes of everything that some op makes are forgotten once a shape or an attribute was changed, so that they are
-// inferred anew. Throws Error(invalid_arguments) naming the option, what was given and what is allowed.
+// Changes the dump. Shapes of everything that some op makes are forgotten once a shape or an attribute was changed, so that
+// they are inferred anew. Throws Error(invalid_arguments) naming the option, what was given and what is allowed.
 void apply_overrides(GraphDump& dump, const Overrides& overrides);
 
 }  // namespace lamina::driver

@@ -65,8 +65,8 @@ std::vector<LoadedFile> load_all(const ReplayOptions& options) {
     const std::string folder = options.files.size() > 1 ? stem : "";
     const bool uses_folders = !options.in_folder.empty() || !options.out_folder.empty();
     if (uses_folders && !folders.insert(stem).second)
-      throw Error(Status::invalid_arguments, join(name, ": two files are called ", stem,
-                                                  ", allowed with --in or --out are different names"));
+      throw Error(Status::invalid_arguments,
+                  join(name, ": two files are called ", stem, ", allowed with --in or --out are different names"));
     files.push_back({name, folder, load_graph(name, options.overrides)});
   }
   return files;
@@ -228,7 +228,8 @@ class FileReplay {
       outputs.push_back(results.back()->data());
       buffers_[tensor.id] = results.back();
     }
-    const bool empty = std::all_of(results.begin(), results.end(), [](const auto& buffer) { return buffer->element_count() == 0; });
+    const bool empty =
+        std::all_of(results.begin(), results.end(), [](const auto& buffer) { return buffer->element_count() == 0; });
     const ExecutionContext context{.threads = options_.threads};
     progress_.step(index, partitions_.size(), "executing");
     if (!empty) compiled.executable->execute(context, inputs, outputs);
@@ -306,7 +307,8 @@ int replay(const ReplayOptions& options) {
   progress.clear();
   if (!options.report_file.empty())
     output_files.add(options.report_file, [&](std::ostream& out) {
-      write_report(out, reports, {options.engine.empty() ? "cpu" : options.engine, options.policy, options.threads, options.seed});
+      write_report(out, reports,
+                   {options.engine.empty() ? "cpu" : options.engine, options.policy, options.threads, options.seed});
     });
   output_files.commit();
   print_warnings(reports);

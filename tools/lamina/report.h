@@ -14,7 +14,7 @@ struct PartitionReport {
   uint64_t id = 0;
   std::vector<uint64_t> ops;
   std::vector<std::string> kinds;
-  std::string backend;               // "" when it is not supported
+  std::string backend;  // "" when it is not supported
   std::vector<std::string> kernels;
   int64_t required_bytes = 0;
   int64_t moved_bytes = 0;
