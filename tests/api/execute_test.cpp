@@ -64,19 +64,29 @@ TEST_F(Execute, FusedNormAndReluGiveTheRightNumbers) {
   EXPECT_THAT(y, ::testing::Pointwise(::testing::FloatNear(2e-6f), expected));
 }
 
-TEST_F(Execute, ShapesMayStayUnknownUntilCompile) {
-  const logical_tensor src(0, data_type::f32), normed(1, data_type::f32), dst(2, data_type::f32);
-  const partition p = only_partition_of(norm_and_relu(src, normed, dst));
-  for (const int64_t rows : {2, 5}) {  // one partition, two shapes
-    const auto known = f32(0, {rows, 16});
-    const compiled_partition compiled = p.compile({known}, {dst}, cpu_);
-    const logical_tensor out = compiled.query_logical_tensor(2);
+// Compiles one partition for two shapes; dst is what the graph says of the output, its shape unknown.
+void compile_for_two_shapes(const partition& p, const logical_tensor& dst, const engine& cpu, const stream& s) {
+  for (const int64_t rows : {2, 5}) {
+    const auto src = f32(0, {rows, 16});
+    const compiled_partition compiled = p.compile({src}, {dst}, cpu);
+    const logical_tensor out = compiled.query_logical_tensor(dst.get_id());
     EXPECT_THAT(out.get_dims(), ElementsAre(rows, 16));
     auto x = ramp(static_cast<size_t>(rows) * 16);
     std::vector<float> y(x.size(), -1.0f);
-    compiled.execute(stream_, {bind(known, x)}, {bind(out, y)});
+    compiled.execute(s, {{src, cpu, x.data()}}, {{out, cpu, y.data()}});
     EXPECT_THAT(y, Each(::testing::Ge(0.0f)));
   }
+}
+
+TEST_F(Execute, DimsMayStayUnknownUntilCompile) {
+  const auto unknown = [](size_t id) { return logical_tensor(id, data_type::f32, 2, layout_type::strided); };
+  compile_for_two_shapes(only_partition_of(norm_and_relu(unknown(0), unknown(1), unknown(2))), unknown(2), cpu_, stream_);
+}
+
+TEST_F(Execute, RanksMayStayUnknownUntilCompile) {
+  const logical_tensor src(0, data_type::f32), squared(1, data_type::f32), dst(2, data_type::f32);
+  compile_for_two_shapes(only_partition_of({op(1, op::kind::Square, {src}, {squared}, "square"), relu(squared, dst)}), dst,
+                         cpu_, stream_);
 }
 
 TEST_F(Execute, UnknownInputShapeIsRefusedAtCompile) {
