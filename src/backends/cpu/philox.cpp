@@ -2,41 +2,85 @@
 
 #include <array>
 
-namespace lamina::cpu {
+#include "interface/status.h"
 
+namespace lamina::cpu {
 namespace {
 
-// All words are held in 64-bit lanes with a clear upper half, so that a product of two is one multiplication.
-class Words {
- public:
-  Words(llvm::IRBuilder<>& b, llvm::Type* type) : b_(b), type_(type) {}
-  llvm::Value* constant(uint64_t value) { return llvm::ConstantInt::get(type_, value); }
-  llvm::Value* low(llvm::Value* wide) { return b_.CreateAnd(wide, constant(0xFFFFFFFFU)); }
-  llvm::Value* high(llvm::Value* wide) { return b_.CreateLShr(wide, constant(32)); }
+using llvm::Value;
+using Builder = llvm::IRBuilder<>;
+using Block = std::array<Value*, 4>;
 
- private:
-  llvm::IRBuilder<>& b_;
-  llvm::Type* type_;
-};
+Value* splat_like(Builder& b, Value* scalar, llvm::Type* type) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  return vector != nullptr ? b.CreateVectorSplat(vector->getNumElements(), scalar) : scalar;
+}
+
+Value* low_half(Builder& b, Value* value) { return b.CreateTrunc(value, value->getType()->getWithNewType(b.getInt32Ty())); }
+Value* high_half(Builder& b, Value* value) { return low_half(b, b.CreateLShr(value, 32)); }
+
+// 32 x 32 bits to 64.
+Value* wide_product(Builder& b, Value* word, uint64_t factor) {
+  auto* wide = word->getType()->getWithNewType(b.getInt64Ty());
+  return b.CreateMul(b.CreateZExt(word, wide), llvm::ConstantInt::get(wide, factor));
+}
+
+// One call of the generator per lane; `block` is the element position with its two lowest bits cleared.
+Block philox4x32_10(Builder& b, Value* block, Value* seed, Value* offset) {
+  auto* words = block->getType()->getWithNewType(b.getInt32Ty());
+  Block counter{splat_like(b, low_half(b, offset), words), splat_like(b, high_half(b, offset), words), low_half(b, block),
+                high_half(b, block)};
+  std::array<Value*, 2> key{low_half(b, seed), high_half(b, seed)};  // scalars: all lanes share them
+  for (int round = 0; round < 10; ++round) {
+    Value* x = wide_product(b, counter[0], 0xD2511F53);
+    Value* y = wide_product(b, counter[2], 0xCD9E8D57);
+    counter = {b.CreateXor(b.CreateXor(high_half(b, y), counter[1]), splat_like(b, key[0], words)), low_half(b, y),
+               b.CreateXor(b.CreateXor(high_half(b, x), counter[3]), splat_like(b, key[1], words)), low_half(b, x)};
+    key = {b.CreateAdd(key[0], b.getInt32(0x9E3779B9)), b.CreateAdd(key[1], b.getInt32(0xBB67AE85))};
+  }
+  return counter;
+}
+
+// The results of lane i as lanes 4i .. 4i + 3.
+Value* interleave(Builder& b, const Block& words, int lanes) {
+  llvm::SmallVector<int, 64> pair, all;
+  for (int i = 0; i < 2 * lanes; ++i) pair.push_back(i);
+  Value* low = b.CreateShuffleVector(words[0], words[1], pair);
+  Value* high = b.CreateShuffleVector(words[2], words[3], pair);
+  for (int i = 0; i < lanes; ++i)
+    for (int word = 0; word < 4; ++word) all.push_back(word * lanes + i);
+  return b.CreateShuffleVector(low, high, all);
+}
 
 }  // namespace
 
-llvm::Value* emit_philox_word(llvm::IRBuilder<>& b, llvm::Value* index, llvm::Value* seed, llvm::Value* offset) {
-  Words words(b, index->getType());
-  llvm::Value* const block = b.CreateAnd(index, words.constant(~uint64_t{3}));
-  std::array<llvm::Value*, 4> counter = {words.low(offset), words.high(offset), words.low(block), words.high(block)};
-  std::array<llvm::Value*, 2> key = {words.low(seed), words.high(seed)};
-  for (int round = 0; round < 10; ++round) {
-    llvm::Value* const first = b.CreateMul(counter[0], words.constant(0xD2511F53));
-    llvm::Value* const second = b.CreateMul(counter[2], words.constant(0xCD9E8D57));
-    counter = {b.CreateXor(b.CreateXor(words.high(second), counter[1]), key[0]), words.low(second),
-               b.CreateXor(b.CreateXor(words.high(first), counter[3]), key[1]), words.low(first)};
-    key = {words.low(b.CreateAdd(key[0], words.constant(0x9E3779B9))), words.low(b.CreateAdd(key[1], words.constant(0xBB67AE85)))};
-  }
-  llvm::Value* const lane = b.CreateAnd(index, words.constant(3));
-  llvm::Value* word = counter[0];
-  for (uint64_t i = 1; i < 4; ++i) word = b.CreateSelect(b.CreateICmpEQ(lane, words.constant(i)), counter[i], word);
-  return word;
+Value* emit_philox_word(Builder& b, Value* index, Value* seed, Value* offset) {
+  auto* type = index->getType();
+  Value* block = b.CreateAnd(index, llvm::ConstantInt::get(type, ~uint64_t{3}));
+  const Block words = philox4x32_10(b, block, seed, offset);
+  Value* place = low_half(b, b.CreateAnd(index, llvm::ConstantInt::get(type, 3)));
+  const auto is = [&](uint64_t which) { return b.CreateICmpEQ(place, llvm::ConstantInt::get(place->getType(), which)); };
+  Value* upper = b.CreateSelect(is(2), words[2], words[3]);
+  return b.CreateSelect(is(0), words[0], b.CreateSelect(is(1), words[1], upper));
+}
+
+Value* emit_philox_words_from(Builder& b, Value* first, int width, Value* seed, Value* offset) {
+  LAMINA_CHECK(width > 0 && width % 4 == 0, join("philox makes four words at a time, not ", width));
+  const int calls = width / 4;
+  llvm::SmallVector<llvm::Constant*, 16> steps;
+  for (int i = 0; i < calls; ++i) steps.push_back(b.getInt64(static_cast<uint64_t>(4 * i)));
+  Value* block = b.CreateAdd(b.CreateVectorSplat(static_cast<unsigned>(calls), first), llvm::ConstantVector::get(steps));
+  return interleave(b, philox4x32_10(b, block, seed, offset), calls);
+}
+
+// word > (2^32 - 1) p in double, where the right side may as well be rounded down to an integer.
+Value* emit_dropout_keeps(Builder& b, Value* word, Value* probability) {
+  const auto number = [&](double value) { return llvm::ConstantFP::get(b.getDoubleTy(), value); };
+  Value* p = b.CreateFPExt(probability, b.getDoubleTy());
+  p = b.CreateSelect(b.CreateFCmpOGT(p, number(0)), p, b.CreateSelect(b.CreateFCmpUNO(p, p), number(1), number(0)));
+  p = b.CreateSelect(b.CreateFCmpOLT(p, number(1)), p, number(1));
+  Value* bound = b.CreateFPToUI(b.CreateFMul(p, number(4294967295.0)), b.getInt32Ty());
+  return b.CreateICmpUGT(word, splat_like(b, bound, word->getType()));
 }
 
 }  // namespace lamina::cpu

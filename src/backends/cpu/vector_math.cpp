@@ -36,7 +36,7 @@ Value* gauss_tail(const Lanes& l, Value* a, const ExpReduction& e) {
   const auto& twice = kDoublePolynomials;
   Value* top = l.is_double() ? l.horner(twice.mills_top, a) : l.horner(single.mills_top, a);
   Value* rest = l.is_double() ? l.horner(twice.mills_rest, a) : l.horner(single.mills_rest, a);
-  constexpr double kSqrtTwoPi = 0x1.40d931ff62705p+1;
+  constexpr double kSqrtTwoPi = 0x1.40d931ff62706p+1;
   Value* bottom = l.fma(a, l.fma(top, l.constant(kSqrtTwoPi), rest), l.constant(1.5));
   Value* mills = l.div(top, bottom);
   return l.fma(expm1_polynomial(l, e.r), mills, mills);

@@ -72,23 +72,23 @@ Emit pow_by(double beta) {
 const std::vector<Function>& functions() {
   static const std::vector<Function> all{
       {"exp", with_target<emit_exp>(), std::exp, 1.0, 1.0},
-      {"expm1", with_target<emit_expm1>(), std::expm1, 1.5, 1.5},
-      {"log", without_target<emit_log>(), std::log, 1.0, 1.0},
-      {"log1p", without_target<emit_log1p>(), std::log1p, 1.5, 1.5},
-      {"tanh", with_target<emit_tanh>(), std::tanh, 2.0, 2.0},
-      {"sigmoid", with_target<emit_sigmoid>(), sigmoid, 1.5, 1.5},
-      {"softplus", with_target<emit_softplus>(), softplus, 2.0, 2.0},
-      {"mish_gate", with_target<emit_mish_gate>(), mish_gate, 3.0, 3.0},
-      {"erf", with_target<emit_erf>(), std::erf, 1.0, 1.0},
-      {"normal_cdf", with_target<emit_normal_cdf>(), normal_cdf, 2.0, 2.0},
-      {"normal_pdf", with_target<emit_normal_pdf>(), normal_pdf, 2.0, 2.0},
+      {"expm1", with_target<emit_expm1>(), std::expm1, 1.6, 2.0},
+      {"log", without_target<emit_log>(), std::log, 1.0, 1.1},
+      {"log1p", without_target<emit_log1p>(), std::log1p, 1.5, 1.8},
+      {"tanh", with_target<emit_tanh>(), std::tanh, 2.0, 2.1},
+      {"sigmoid", with_target<emit_sigmoid>(), sigmoid, 1.8, 1.8},
+      {"softplus", with_target<emit_softplus>(), softplus, 2.0, 2.3},
+      {"mish_gate", with_target<emit_mish_gate>(), mish_gate, 3.0, 3.3},
+      {"erf", with_target<emit_erf>(), std::erf, 1.1, 1.4},
+      {"normal_cdf", with_target<emit_normal_cdf>(), normal_cdf, 2.8, 3.0},
+      {"normal_pdf", with_target<emit_normal_pdf>(), normal_pdf, 1.4, 1.5},
       {"pow_2.5", pow_by(2.5), [](Wide x) { return std::pow(x, 2.5L); }, 0.51, 1.0},
       {"pow_-1.75", pow_by(-1.75), [](Wide x) { return std::pow(x, -1.75L); }, 0.51, 1.0},
       {"pow_7", pow_by(7), [](Wide x) { return std::pow(x, 7.0L); }, 0.51, 1.0},
       {"pow_-4", pow_by(-4), [](Wide x) { return std::pow(x, -4.0L); }, 0.51, 1.0},
       {"pow_0.5", pow_by(0.5), [](Wide x) { return std::pow(x, 0.5L); }, 0.51, 0.51},
-      {"pow_-0.5", pow_by(-0.5), [](Wide x) { return std::pow(x, -0.5L); }, 1.0, 1.0},
-      {"pow_3", pow_by(3), [](Wide x) { return std::pow(x, 3.0L); }, 1.0, 1.0},
+      {"pow_-0.5", pow_by(-0.5), [](Wide x) { return std::pow(x, -0.5L); }, 1.5, 1.5},
+      {"pow_3", pow_by(3), [](Wide x) { return std::pow(x, 3.0L); }, 1.5, 1.5},
   };
   return all;
 }
@@ -254,6 +254,19 @@ void expect_same_bits_on_every_level(const Emit& emit) {
 
 TEST_P(VectorMath, HasTheSameBitsOnEveryLevelAndWidthInFloat) { expect_same_bits_on_every_level<float>(GetParam().emit); }
 TEST_P(VectorMath, HasTheSameBitsOnEveryLevelAndWidthInDouble) { expect_same_bits_on_every_level<double>(GetParam().emit); }
+
+// What GELU, SoftMax and their like cost beside memory: instructions of the whole loop, with load, store and loop control.
+TEST(VectorMathCost, StaysNearTheSpeedOfMemoryOnAvx512) {
+  if (runnable_levels().back() != "x86-64-v4") GTEST_SKIP() << "this machine has no AVX-512";
+  const std::map<std::string, int> bounds{{"exp", 19},        {"tanh", 27}, {"sigmoid", 29},
+                                          {"normal_cdf", 42}, {"log", 32},  {"erf", 51}};
+  for (const Function& function : functions()) {
+    const int count = jit_of("x86-64-v4").instruction_count(function.emit, element<float>(), element<float>(), 16);
+    if (std::getenv("LAMINA_PRINT_ULP")) std::printf("%s: %d instructions\n", function.name.c_str(), count);
+    const auto bound = bounds.find(function.name);
+    EXPECT_TRUE(bound == bounds.end() || count <= bound->second) << function.name << " takes " << count;
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(All, VectorMath, ::testing::ValuesIn(functions()), [](const auto& test) {
   std::string name = test.param.name;
