@@ -83,6 +83,23 @@ struct RunResult {
   std::map<uint64_t, Buffer> buffers;
 };
 
+struct PortTensors {
+  std::vector<LogicalTensor> inputs, outputs;
+};
+
+// The partition's ports; an output whose layout is open is dense.
+inline PortTensors port_tensors(const Partition& partition) {
+  PortTensors ports;
+  for (const ValueIndex v : partition.inputs) ports.inputs.push_back(partition.graph->tensor(v));
+  for (const ValueIndex v : partition.outputs) {
+    LogicalTensor tensor = partition.graph->tensor(v);
+    if (!tensor.has_strides()) tensor.strides = dense_strides(*tensor.shape);
+    tensor.layout = LayoutType::strided;
+    ports.outputs.push_back(tensor);
+  }
+  return ports;
+}
+
 // Tensors between partitions come from the cpu run. `factor` scales the tolerance.
 inline RunResult expect_cpu_matches_reference(const Graph& graph, double factor = 4, unsigned seed = 1,
                                               const std::map<uint64_t, Buffer>& given = {}) {
@@ -92,16 +109,8 @@ inline RunResult expect_cpu_matches_reference(const Graph& graph, double factor 
   for (const Partition& partition : partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{})) {
     EXPECT_TRUE(partition.supported) << partition.unsupported_reason;
     if (!partition.supported) continue;
-    std::vector<LogicalTensor> ins, outs;
-    for (const ValueIndex v : partition.inputs) ins.push_back(partition.graph->tensor(v));
-    for (const ValueIndex v : partition.outputs) {
-      LogicalTensor tensor = partition.graph->tensor(v);
-      if (!tensor.has_strides()) {
-        tensor.layout = LayoutType::strided;
-        tensor.strides = dense_strides(*tensor.shape);
-      }
-      outs.push_back(tensor);
-    }
+    const PortTensors ports = port_tensors(partition);
+    const std::vector<LogicalTensor>&ins = ports.inputs, &outs = ports.outputs;
     const Subgraph subgraph = extract_subgraph(partition, ins, outs);
     std::vector<const void*> in_pointers;
     for (size_t i = 0; i < ins.size(); ++i) {
