@@ -11,9 +11,11 @@ using llvm::Value;
 using Builder = llvm::IRBuilder<>;
 using Block = std::array<Value*, 4>;
 
-Value* splat_like(Builder& b, Value* scalar, llvm::Type* type) {
+// A scalar as wide as `type`; what has that width already stays.
+Value* widen(Builder& b, Value* value, llvm::Type* type) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
-  return vector != nullptr ? b.CreateVectorSplat(vector->getNumElements(), scalar) : scalar;
+  if (vector == nullptr || value->getType()->isVectorTy()) return value;
+  return b.CreateVectorSplat(vector->getNumElements(), value);
 }
 
 Value* low_half(Builder& b, Value* value) { return b.CreateTrunc(value, value->getType()->getWithNewType(b.getInt32Ty())); }
@@ -28,15 +30,16 @@ Value* wide_product(Builder& b, Value* word, uint64_t factor) {
 // One call of the generator per lane; `block` is the element position with its two lowest bits cleared.
 Block philox4x32_10(Builder& b, Value* block, Value* seed, Value* offset) {
   auto* words = block->getType()->getWithNewType(b.getInt32Ty());
-  Block counter{splat_like(b, low_half(b, offset), words), splat_like(b, high_half(b, offset), words), low_half(b, block),
+  Block counter{widen(b, low_half(b, offset), words), widen(b, high_half(b, offset), words), low_half(b, block),
                 high_half(b, block)};
-  std::array<Value*, 2> key{low_half(b, seed), high_half(b, seed)};  // scalars: all lanes share them
+  std::array<Value*, 2> key{low_half(b, seed), high_half(b, seed)};  // scalars where the seed is one
   for (int round = 0; round < 10; ++round) {
     Value* x = wide_product(b, counter[0], 0xD2511F53);
     Value* y = wide_product(b, counter[2], 0xCD9E8D57);
-    counter = {b.CreateXor(b.CreateXor(high_half(b, y), counter[1]), splat_like(b, key[0], words)), low_half(b, y),
-               b.CreateXor(b.CreateXor(high_half(b, x), counter[3]), splat_like(b, key[1], words)), low_half(b, x)};
-    key = {b.CreateAdd(key[0], b.getInt32(0x9E3779B9)), b.CreateAdd(key[1], b.getInt32(0xBB67AE85))};
+    counter = {b.CreateXor(b.CreateXor(high_half(b, y), counter[1]), widen(b, key[0], words)), low_half(b, y),
+               b.CreateXor(b.CreateXor(high_half(b, x), counter[3]), widen(b, key[1], words)), low_half(b, x)};
+    key = {b.CreateAdd(key[0], llvm::ConstantInt::get(key[0]->getType(), 0x9E3779B9)),
+           b.CreateAdd(key[1], llvm::ConstantInt::get(key[1]->getType(), 0xBB67AE85))};
   }
   return counter;
 }
@@ -61,7 +64,7 @@ Value* emit_philox_word(Builder& b, Value* index, Value* seed, Value* offset) {
   Value* place = low_half(b, b.CreateAnd(index, llvm::ConstantInt::get(type, 3)));
   const auto is = [&](uint64_t which) { return b.CreateICmpEQ(place, llvm::ConstantInt::get(place->getType(), which)); };
   Value* upper = b.CreateSelect(is(2), words[2], words[3]);
-  return b.CreateSelect(is(0), words[0], b.CreateSelect(is(1), words[1], upper));
+  return b.CreateZExt(b.CreateSelect(is(0), words[0], b.CreateSelect(is(1), words[1], upper)), type);
 }
 
 Value* emit_philox_words_from(Builder& b, Value* first, int width, Value* seed, Value* offset) {
@@ -70,17 +73,8 @@ Value* emit_philox_words_from(Builder& b, Value* first, int width, Value* seed, 
   llvm::SmallVector<llvm::Constant*, 16> steps;
   for (int i = 0; i < calls; ++i) steps.push_back(b.getInt64(static_cast<uint64_t>(4 * i)));
   Value* block = b.CreateAdd(b.CreateVectorSplat(static_cast<unsigned>(calls), first), llvm::ConstantVector::get(steps));
-  return interleave(b, philox4x32_10(b, block, seed, offset), calls);
-}
-
-// word > (2^32 - 1) p in double, where the right side may as well be rounded down to an integer.
-Value* emit_dropout_keeps(Builder& b, Value* word, Value* probability) {
-  const auto number = [&](double value) { return llvm::ConstantFP::get(b.getDoubleTy(), value); };
-  Value* p = b.CreateFPExt(probability, b.getDoubleTy());
-  p = b.CreateSelect(b.CreateFCmpOGT(p, number(0)), p, b.CreateSelect(b.CreateFCmpUNO(p, p), number(1), number(0)));
-  p = b.CreateSelect(b.CreateFCmpOLT(p, number(1)), p, number(1));
-  Value* bound = b.CreateFPToUI(b.CreateFMul(p, number(4294967295.0)), b.getInt32Ty());
-  return b.CreateICmpUGT(word, splat_like(b, bound, word->getType()));
+  Value* words = interleave(b, philox4x32_10(b, block, seed, offset), calls);
+  return b.CreateZExt(words, words->getType()->getWithNewType(b.getInt64Ty()));
 }
 
 }  // namespace lamina::cpu

@@ -30,11 +30,11 @@ constexpr SmallFloat kF8E4M3{8, 3, 7, 0x7f, 0x7f};
 constexpr uint32_t kFloatSign = 0x80000000, kFloatMagnitude = 0x7fffffff, kFloatInfinity = 0x7f800000, kFloatQuiet = 0x00400000;
 
 llvm::Type* lanes_of(Value* like, llvm::Type* scalar) { return like->getType()->getWithNewType(scalar); }
-Lanes float_lanes(Builder& b, Value* like) { return Lanes(b, lanes_of(like, b.getFloatTy())); }
-Lanes double_lanes(Builder& b, Value* like) { return Lanes(b, lanes_of(like, b.getDoubleTy())); }
+FloatLanes float_lanes(Builder& b, Value* like) { return FloatLanes(b, lanes_of(like, b.getFloatTy())); }
+FloatLanes double_lanes(Builder& b, Value* like) { return FloatLanes(b, lanes_of(like, b.getDoubleTy())); }
 
 // bf16 differs from float in length only. Ties to even: half a step less one, plus one where the kept part is odd.
-Value* bf16_code(const Lanes& l, Value* bits, Value* value) {
+Value* bf16_code(const FloatLanes& l, Value* bits, Value* value) {
   auto& b = l.builder();
   Value* odd = b.CreateAnd(b.CreateLShr(bits, 16), 1);
   Value* rounded = b.CreateLShr(b.CreateAdd(bits, b.CreateAdd(odd, l.int_constant(0x7fff))), 16);
@@ -44,7 +44,7 @@ Value* bf16_code(const Lanes& l, Value* bits, Value* value) {
 
 // Any other small float. Normal results are rounded as integers; subnormal ones by adding the float whose last place is the
 // smallest subnormal. A carry out of the mantissa moves into the exponent by itself.
-Value* small_code(const Lanes& l, const SmallFloat& format, Value* bits) {
+Value* small_code(const FloatLanes& l, const SmallFloat& format, Value* bits) {
   auto& b = l.builder();
   const int dropped = 23 - format.mantissa_bits;
   Value* magnitude = b.CreateAnd(bits, l.int_constant(kFloatMagnitude));
@@ -70,7 +70,7 @@ Value* small_code(const Lanes& l, const SmallFloat& format, Value* bits) {
 }
 
 // The conversion instruction keeps a NaN's payload: it is given the canonical one.
-Value* f16_by_instruction(const Lanes& l, Value* value) {
+Value* f16_by_instruction(const FloatLanes& l, Value* value) {
   auto& b = l.builder();
   Value* sign = b.CreateAnd(l.bits(value), l.int_constant(kFloatSign));
   Value* nan = l.from_bits(b.CreateOr(sign, l.int_constant(kFloatInfinity | kFloatQuiet)));
@@ -79,7 +79,7 @@ Value* f16_by_instruction(const Lanes& l, Value* value) {
 }
 
 Value* small_from_float(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
-  const Lanes l(b, value->getType());
+  const FloatLanes l(b, value->getType());
   if (type == DataType::f16 && target.f16c) return f16_by_instruction(l, value);
   Value* bits = l.bits(value);
   switch (type) {
@@ -97,7 +97,7 @@ Value* small_from_float(Builder& b, DataType type, Value* value, const TargetFea
 // Code and sign moved to float's places and the bias mended. A subnormal gets an exponent of its own and loses it again by a
 // subtraction, which is exact and never sees a subnormal float.
 Value* float_from_small(Builder& b, const SmallFloat& format, Value* raw) {
-  const Lanes l = float_lanes(b, raw);
+  const FloatLanes l = float_lanes(b, raw);
   const int shift = 23 - format.mantissa_bits;
   const uint32_t rebias = static_cast<uint32_t>(127 - format.bias) << 23;
   Value* code = b.CreateZExt(raw, l.int_type());
@@ -138,8 +138,8 @@ Value* float_from_e5m2(Builder& b, Value* raw, const TargetFeatures& target) {
 
 // Double to float so that a second rounding gives what one would: toward zero, last bit set if anything was lost.
 Value* round_to_odd(Builder& b, Value* value) {
-  const Lanes wide(b, value->getType());
-  const Lanes l = float_lanes(b, value);
+  const FloatLanes wide(b, value->getType());
+  const FloatLanes l = float_lanes(b, value);
   Value* nearest = b.CreateFPTrunc(value, l.type());
   Value* back = b.CreateFPExt(nearest, value->getType());
   Value* too_far = b.CreateFCmpOGT(wide.abs(back), wide.abs(value));
@@ -172,7 +172,7 @@ IntegerRange range_of(DataType type) {
 }
 
 // Ranges that fit the mantissa: adding 1.5 2^mantissa_bits rounds to an integer, which stands in the lowest bits then.
-Value* narrow_integer(const Lanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type) {
+Value* narrow_integer(const FloatLanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type) {
   auto& b = l.builder();
   value = l.select(l.is_nan(value), l.constant(0), value);
   value = l.at_most(l.at_least(value, range.low()), range.end() - 1);
@@ -181,7 +181,7 @@ Value* narrow_integer(const Lanes& l, const IntegerRange& range, Value* value, l
 }
 
 // Ranges whose largest value is no floating-point number: convert what lies inside, choose the ends for the rest.
-Value* wide_integer(const Lanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type,
+Value* wide_integer(const FloatLanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type,
                     const TargetFeatures& target) {
   auto& b = l.builder();
   const auto width = static_cast<unsigned>(range.bits);
@@ -197,7 +197,7 @@ Value* wide_integer(const Lanes& l, const IntegerRange& range, Value* value, llv
 }
 
 Value* integer_from(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
-  const Lanes l(b, value->getType());
+  const FloatLanes l(b, value->getType());
   llvm::Type* result_type = lanes_of(value, storage_type(b.getContext(), type));
   const IntegerRange range = range_of(type);
   if (range.bits < l.mantissa_bits()) return narrow_integer(l, range, value, result_type);
@@ -205,7 +205,7 @@ Value* integer_from(Builder& b, DataType type, Value* value, const TargetFeature
 }
 
 Value* boolean_from(Builder& b, Value* value) {
-  const Lanes l(b, value->getType());
+  const FloatLanes l(b, value->getType());
   return b.CreateZExt(b.CreateFCmpUNE(value, l.constant(0)), lanes_of(value, b.getInt8Ty()));
 }
 

@@ -13,7 +13,7 @@ using llvm::Value;
 constexpr double kLog2E = 0x1.71547652b82fep+0;
 
 // vscalef of one AVX-512 register (16, 8 or 4 floats, half as many doubles), all lanes, current rounding mode.
-Value* scalef_register(const Lanes& l, Value* x, Value* k) {
+Value* scalef_register(const FloatLanes& l, Value* x, Value* k) {
   auto& b = l.builder();
   const unsigned width = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
   const unsigned bits = width * (l.is_double() ? 64 : 32);
@@ -37,7 +37,7 @@ llvm::SmallVector<int, 16> run_of(int first, int count) {
 }
 
 // Vectors of several registers are cut into registers and joined again; both vanish in instruction selection.
-Value* scalef(const Lanes& l, Value* x, Value* k, int register_width) {
+Value* scalef(const FloatLanes& l, Value* x, Value* k, int register_width) {
   auto& b = l.builder();
   if (l.width() <= register_width) return scalef_register(l, x, k);
   llvm::SmallVector<Value*, 8> parts;
@@ -57,40 +57,40 @@ Value* scalef(const Lanes& l, Value* x, Value* k, int register_width) {
   return parts.front();
 }
 
-bool has_scalef(const Lanes& l, const TargetFeatures& target) {
+bool has_scalef(const FloatLanes& l, const TargetFeatures& target) {
   const int smallest = l.is_double() ? 2 : 4;
   return target.avx512 && l.width() >= smallest && std::has_single_bit(static_cast<unsigned>(l.width()));
 }
 
 }  // namespace
 
-Lanes::Lanes(llvm::IRBuilder<>& builder, llvm::Type* type)
+FloatLanes::FloatLanes(llvm::IRBuilder<>& builder, llvm::Type* type)
     : b_(builder), type_(type), int_type_(nullptr), double_(type->getScalarType()->isDoubleTy()) {
   LAMINA_CHECK(double_ || type->getScalarType()->isFloatTy(), "vector mathematics is for float and double");
   LAMINA_CHECK(!builder.getFastMathFlags().any(), "fast-math flags would change bits");
   int_type_ = type->getWithNewType(builder.getIntNTy(double_ ? 64 : 32));
 }
 
-int Lanes::width() const {
+int FloatLanes::width() const {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
   return vector != nullptr ? static_cast<int>(vector->getNumElements()) : 1;
 }
 
-Value* Lanes::constant(double value) const { return llvm::ConstantFP::get(type_, value); }
+Value* FloatLanes::constant(double value) const { return llvm::ConstantFP::get(type_, value); }
 
-Value* Lanes::nan() const { return llvm::ConstantFP::getQNaN(type_); }
+Value* FloatLanes::nan() const { return llvm::ConstantFP::getQNaN(type_); }
 
-uint64_t Lanes::bits_of_float(bool is_double, double value) {
+uint64_t FloatLanes::bits_of_float(bool is_double, double value) {
   return is_double ? std::bit_cast<uint64_t>(value) : std::bit_cast<uint32_t>(static_cast<float>(value));
 }
 
-Value* Lanes::horner(std::span<const double> c, Value* x) const {
+Value* FloatLanes::horner(std::span<const double> c, Value* x) const {
   Value* total = constant(c.back());
   for (size_t i = c.size() - 1; i-- > 0;) total = fma(total, x, constant(c[i]));
   return total;
 }
 
-ExpReduction reduce_exp(const Lanes& l, Value* y, Value* low, int64_t offset, double least_k) {
+ExpReduction reduce_exp(const FloatLanes& l, Value* y, Value* low, int64_t offset, double least_k) {
   // Adding 1.5 2^mantissa_bits leaves the nearest integer in the lowest bits; the offset rides along.
   const double shifter = std::ldexp(1.5, l.mantissa_bits()) + static_cast<double>(offset);
   Value* shifted = l.fma(y, l.constant(kLog2E), l.constant(shifter));
@@ -102,18 +102,18 @@ ExpReduction reduce_exp(const Lanes& l, Value* y, Value* low, int64_t offset, do
   return {r, k, l.bits(shifted)};
 }
 
-static Value* exp_tail(const Lanes& l, Value* r) {
+static Value* exp_tail(const FloatLanes& l, Value* r) {
   return l.is_double() ? l.horner(kDoublePolynomials.exp_tail, r) : l.horner(kFloatPolynomials.exp_tail, r);
 }
 
-Value* exp_polynomial(const Lanes& l, Value* r) {
+Value* exp_polynomial(const FloatLanes& l, Value* r) {
   Value* one = l.constant(1);
   return l.fma(l.fma(exp_tail(l, r), r, one), r, one);
 }
 
-Value* expm1_polynomial(const Lanes& l, Value* r) { return l.fma(l.mul(exp_tail(l, r), r), r, r); }
+Value* expm1_polynomial(const FloatLanes& l, Value* r) { return l.fma(l.mul(exp_tail(l, r), r), r, r); }
 
-Value* scale_by_power(const Lanes& l, Value* x, const ExpReduction& reduction, const TargetFeatures& target) {
+Value* scale_by_power(const FloatLanes& l, Value* x, const ExpReduction& reduction, const TargetFeatures& target) {
   if (has_scalef(l, target)) return scalef(l, x, reduction.k, l.is_double() ? 8 : 16);
   // Two factors of about half the exponent each, both normal numbers: the first product is exact, the second rounds.
   auto& b = l.builder();
@@ -124,13 +124,13 @@ Value* scale_by_power(const Lanes& l, Value* x, const ExpReduction& reduction, c
   return l.mul(l.mul(x, first), second);
 }
 
-Value* power_field(const Lanes& l, const ExpReduction& reduction) {
+Value* power_field(const FloatLanes& l, const ExpReduction& reduction) {
   return l.builder().CreateShl(reduction.bits, l.int_constant(static_cast<uint64_t>(l.mantissa_bits())));
 }
 
-Value* power(const Lanes& l, const ExpReduction& reduction) { return l.from_bits(power_field(l, reduction)); }
+Value* power(const FloatLanes& l, const ExpReduction& reduction) { return l.from_bits(power_field(l, reduction)); }
 
-LogReduction reduce_log(const Lanes& l, Value* x, bool may_be_subnormal) {
+LogReduction reduce_log(const FloatLanes& l, Value* x, bool may_be_subnormal) {
   auto& b = l.builder();
   const double smallest_normal = std::ldexp(1.0, 1 - l.bias());
   const int lift = l.mantissa_bits() + 1;

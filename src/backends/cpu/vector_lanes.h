@@ -12,11 +12,11 @@
 
 namespace lamina::cpu {
 
-class Lanes {
+class FloatLanes {
  public:
   using V = llvm::Value*;
 
-  Lanes(llvm::IRBuilder<>& builder, llvm::Type* type);
+  FloatLanes(llvm::IRBuilder<>& builder, llvm::Type* type);
 
   llvm::IRBuilder<>& builder() const { return b_; }
   llvm::Type* type() const { return type_; }
@@ -84,16 +84,16 @@ struct ExpReduction {
 
 // `low` (may be null) is added to y below its last place. `offset`: see scale_by_power and power_field. `least_k` bounds k from
 // below, for callers to whom |r| may grow there.
-ExpReduction reduce_exp(const Lanes& l, llvm::Value* y, llvm::Value* low, int64_t offset, double least_k = -HUGE_VAL);
+ExpReduction reduce_exp(const FloatLanes& l, llvm::Value* y, llvm::Value* low, int64_t offset, double least_k = -HUGE_VAL);
 // exp(r), and exp(r) - 1 with a small relative error, for the reduced r.
-llvm::Value* exp_polynomial(const Lanes& l, llvm::Value* r);
-llvm::Value* expm1_polynomial(const Lanes& l, llvm::Value* r);
+llvm::Value* exp_polynomial(const FloatLanes& l, llvm::Value* r);
+llvm::Value* expm1_polynomial(const FloatLanes& l, llvm::Value* r);
 // x 2^k rounded once, over- and underflow included; needs the reduction's offset to be twice the bias, |k| below 1.05 bias
 // + 25.
-llvm::Value* scale_by_power(const Lanes& l, llvm::Value* x, const ExpReduction& reduction, const TargetFeatures& target);
+llvm::Value* scale_by_power(const FloatLanes& l, llvm::Value* x, const ExpReduction& reduction, const TargetFeatures& target);
 // The bits of 2^(k + shift), where the reduction's offset is bias + shift and the power is a normal number.
-llvm::Value* power_field(const Lanes& l, const ExpReduction& reduction);
-llvm::Value* power(const Lanes& l, const ExpReduction& reduction);
+llvm::Value* power_field(const FloatLanes& l, const ExpReduction& reduction);
+llvm::Value* power(const FloatLanes& l, const ExpReduction& reduction);
 
 // x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), exactly, for positive finite x.
 struct LogReduction {
@@ -101,6 +101,6 @@ struct LogReduction {
   llvm::Value* k = nullptr;      // an integer, as floating point
   llvm::Value* k_int = nullptr;  // the same; without the shift of subnormals
 };
-LogReduction reduce_log(const Lanes& l, llvm::Value* x, bool may_be_subnormal);
+LogReduction reduce_log(const FloatLanes& l, llvm::Value* x, bool may_be_subnormal);
 
 }  // namespace lamina::cpu

@@ -14,24 +14,24 @@ using llvm::Value;
 using Builder = llvm::IRBuilder<>;
 
 // Arguments beyond these give 0 and infinity.
-double exp_low(const Lanes& l) { return l.pick(-104, -746); }
-double exp_high(const Lanes& l) { return l.pick(89, 710); }
+double exp_low(const FloatLanes& l) { return l.pick(-104, -746); }
+double exp_high(const FloatLanes& l) { return l.pick(89, 710); }
 
-Value* exp_of_negative_abs(const Lanes& l, Value* x, const TargetFeatures& target) {
+Value* exp_of_negative_abs(const FloatLanes& l, Value* x, const TargetFeatures& target) {
   Value* y = l.at_least(l.neg(l.abs(x)), exp_low(l));
   const ExpReduction e = reduce_exp(l, y, nullptr, 2 * l.bias());
   return scale_by_power(l, exp_polynomial(l, e.r), e, target);
 }
 
 // exp(-a^2 / 2), the square in two parts: a relative error of a^2 would grow by a^2 / 2.
-ExpReduction reduce_gauss(const Lanes& l, Value* a, int64_t offset) {
+ExpReduction reduce_gauss(const FloatLanes& l, Value* a, int64_t offset) {
   Value* square = l.mul(a, a);
   Value* rest = l.fma(a, a, l.neg(square));
   return reduce_exp(l, l.mul(square, -0.5), l.mul(rest, -0.5), offset);
 }
 
 // normal_cdf(-a) = 2^k times this, for 0 <= a <= gauss_end.
-Value* gauss_tail(const Lanes& l, Value* a, const ExpReduction& e) {
+Value* gauss_tail(const FloatLanes& l, Value* a, const ExpReduction& e) {
   const auto& single = kFloatPolynomials;
   const auto& twice = kDoublePolynomials;
   Value* top = l.is_double() ? l.horner(twice.mills_top, a) : l.horner(single.mills_top, a);
@@ -42,7 +42,7 @@ Value* gauss_tail(const Lanes& l, Value* a, const ExpReduction& e) {
   return l.fma(expm1_polynomial(l, e.r), mills, mills);
 }
 
-double gauss_end(const Lanes& l) { return l.pick(14.5, 38.7); }
+double gauss_end(const FloatLanes& l) { return l.pick(14.5, 38.7); }
 
 }  // namespace
 
@@ -55,13 +55,13 @@ TargetFeatures features_of(const llvm::TargetMachine& machine) {
 }
 
 Value* emit_exp(Builder& b, Value* x, const TargetFeatures& target) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   const ExpReduction e = reduce_exp(l, l.at_most(l.at_least(x, exp_low(l)), exp_high(l)), nullptr, 2 * l.bias());
   return scale_by_power(l, exp_polynomial(l, e.r), e, target);
 }
 
 Value* emit_expm1(Builder& b, Value* x, const TargetFeatures&) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   // Half of it, so that 2^k stays finite; below the lower bound -1 is the nearest value.
   const ExpReduction e = reduce_exp(l, l.at_most(l.at_least(x, l.pick(-18, -38)), exp_high(l)), nullptr, l.bias() - 1);
   Value* half_s = power(l, e);
@@ -72,7 +72,7 @@ Value* emit_expm1(Builder& b, Value* x, const TargetFeatures&) {
 
 // tanh(a) = (1 - exp(-2a)) / (1 + exp(-2a)), beyond the bound 1 is the nearest value.
 Value* emit_tanh(Builder& b, Value* x, const TargetFeatures&) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   Value* y = l.mul(l.at_most(l.abs(x), l.pick(10, 22)), -2.0);
   const ExpReduction e = reduce_exp(l, y, nullptr, l.bias());
   Value* s = power(l, e);
@@ -82,7 +82,7 @@ Value* emit_tanh(Builder& b, Value* x, const TargetFeatures&) {
 
 // c / (c + c exp(-x)) with c = 1, or a small power of two where exp(-x) would overflow.
 Value* emit_sigmoid(Builder& b, Value* x, const TargetFeatures&) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   // To the right 1 is the nearest value. k stays where 1 + s is exact; what r loses there does not count against 1.
   Value* y = l.at_most(l.at_least(l.neg(x), l.pick(-17.5, -37.5)), -exp_low(l));
   const ExpReduction e = reduce_exp(l, y, nullptr, l.bias(), -l.mantissa_bits());
@@ -95,14 +95,14 @@ Value* emit_sigmoid(Builder& b, Value* x, const TargetFeatures&) {
 }
 
 Value* emit_softplus(Builder& b, Value* x, const TargetFeatures& target) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   Value* positive = l.select(l.greater(x, 0), x, l.constant(0));
   return l.add(positive, emit_log1p(b, exp_of_negative_abs(l, x, target)));
 }
 
 // With e = exp(-|x|): (1 + 2e) / (1 + 2e + 2e^2) on the right, (2e + e^2) / (2 + 2e + e^2) on the left.
 Value* emit_mish_gate(Builder& b, Value* x, const TargetFeatures& target) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   Value* e = exp_of_negative_abs(l, x, target);
   Value* twice = l.mul(e, 2.0);
   Value* left = l.less(x, 0);
@@ -111,7 +111,7 @@ Value* emit_mish_gate(Builder& b, Value* x, const TargetFeatures& target) {
 }
 
 Value* emit_erf(Builder& b, Value* x, const TargetFeatures&) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   Value* square = l.mul(x, x);
   Value* tail = l.is_double() ? l.horner(kDoublePolynomials.erf_tail, square) : l.horner(kFloatPolynomials.erf_tail, square);
   Value* near_zero = l.fma(x, tail, x);
@@ -123,7 +123,7 @@ Value* emit_erf(Builder& b, Value* x, const TargetFeatures&) {
 }
 
 Value* emit_normal_cdf(Builder& b, Value* x, const TargetFeatures& target) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   Value* a = l.at_most(l.abs(x), gauss_end(l));
   const ExpReduction e = reduce_gauss(l, a, 2 * l.bias());
   Value* left = scale_by_power(l, gauss_tail(l, a, e), e, target);
@@ -131,14 +131,14 @@ Value* emit_normal_cdf(Builder& b, Value* x, const TargetFeatures& target) {
 }
 
 Value* emit_normal_pdf(Builder& b, Value* x, const TargetFeatures& target) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   const ExpReduction e = reduce_gauss(l, l.at_most(l.abs(x), gauss_end(l)), 2 * l.bias());
   Value* factor = l.constant(0x1.9884533d43651p-2);  // 1 / sqrt(2 pi)
   return scale_by_power(l, l.fma(expm1_polynomial(l, e.r), factor, factor), e, target);
 }
 
 Value* emit_round_half_even(Builder& b, Value* x, const TargetFeatures& target) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   if (target.sse41) return b.CreateIntrinsic(llvm::Intrinsic::roundeven, {l.type()}, {x});
   // Beyond 2^mantissa_bits every value is an integer; below, adding that number rounds to one. NaN takes the sum, which quiets
   // it.

@@ -13,7 +13,7 @@ using llvm::Value;
 using Builder = llvm::IRBuilder<>;
 
 // k ln 2 + log(1 + f)
-Value* log_of_reduced(const Lanes& l, Value* k, Value* f) {
+Value* log_of_reduced(const FloatLanes& l, Value* k, Value* f) {
   Value* tail = l.is_double() ? l.horner(kDoublePolynomials.log_tail, f) : l.horner(kFloatPolynomials.log_tail, f);
   Value* log_mantissa = l.fma(l.mul(f, f), tail, f);
   Value* low = l.fma(k, l.constant(l.pick(kLn2LowFloat, kLn2LowDouble)), log_mantissa);
@@ -21,7 +21,7 @@ Value* log_of_reduced(const Lanes& l, Value* k, Value* f) {
 }
 
 // `result` where 0 < x < infinity; `x` itself decides elsewhere.
-Value* with_log_edges(const Lanes& l, Value* x, Value* result) {
+Value* with_log_edges(const FloatLanes& l, Value* x, Value* result) {
   result = l.select(l.builder().CreateFCmpOLT(x, l.infinity()), result, l.add(x, x));  // infinity and (quieted) NaN stay
   result = l.select(l.less(x, 0), l.nan(), result);
   return l.select(l.equal(x, 0), l.constant(-HUGE_VAL), result);
@@ -34,24 +34,24 @@ struct Pair {
 };
 
 // Exact where |x| >= |y| or x is 0.
-Pair fast_sum(const Lanes& l, Value* x, Value* y) {
+Pair fast_sum(const FloatLanes& l, Value* x, Value* y) {
   Value* sum = l.add(x, y);
   return {sum, l.sub(y, l.sub(sum, x))};
 }
 
-Pair product(const Lanes& l, Value* x, Value* y) {
+Pair product(const FloatLanes& l, Value* x, Value* y) {
   Value* hi = l.mul(x, y);
   return {hi, l.fma(x, y, l.neg(hi))};
 }
 
-Pair product(const Lanes& l, Pair x, Pair y) {
+Pair product(const FloatLanes& l, Pair x, Pair y) {
   Pair p = product(l, x.hi, y.hi);
   Value* cross = l.fma(x.hi, y.lo, l.mul(x.lo, y.hi));
   return fast_sum(l, p.hi, l.add(p.lo, cross));
 }
 
 // log(1 + f) = 2 artanh(s), s = f / (2 + f); terms up to s^3 in pairs, which leaves a relative error below 2^-62.
-Pair log1p_pair(const Lanes& l, Value* f) {
+Pair log1p_pair(const FloatLanes& l, Value* f) {
   const Pair bottom = fast_sum(l, l.constant(2), f);
   Value* s_hi = l.div(f, bottom.hi);
   Value* rest = l.fma(l.neg(s_hi), bottom.lo, l.fma(l.neg(s_hi), bottom.hi, f));
@@ -68,7 +68,7 @@ Pair log1p_pair(const Lanes& l, Value* f) {
   return fast_sum(l, sum.hi, l.add(sum.lo, l.fma(s.lo, l.constant(2), cubic.lo)));
 }
 
-Pair log_pair(const Lanes& l, Value* x) {
+Pair log_pair(const FloatLanes& l, Value* x) {
   const LogReduction e = reduce_log(l, x, true);
   const Pair mantissa = log1p_pair(l, e.f);
   // Where k is 0 the first sum must not round: fast_sum then has x == 0, which is exact.
@@ -80,7 +80,7 @@ Pair log_pair(const Lanes& l, Value* x) {
 }
 
 // x^beta for 0 < x < infinity, in double.
-Value* pow_of_positive(const Lanes& l, Value* x, double beta, bool to_last_bit, const TargetFeatures& target) {
+Value* pow_of_positive(const FloatLanes& l, Value* x, double beta, bool to_last_bit, const TargetFeatures& target) {
   auto& b = l.builder();
   if (!to_last_bit) return emit_exp(b, l.mul(emit_log(b, x), beta), target);
   const Pair log = log_pair(l, x);
@@ -93,7 +93,7 @@ Value* pow_of_positive(const Lanes& l, Value* x, double beta, bool to_last_bit, 
 }
 
 // In double, for `x` of double; `to_last_bit` when the result is not rounded to float afterwards.
-Value* pow_general(const Lanes& l, Value* x, double beta, bool to_last_bit, const TargetFeatures& target) {
+Value* pow_general(const FloatLanes& l, Value* x, double beta, bool to_last_bit, const TargetFeatures& target) {
   auto& b = l.builder();
   const bool integer = std::isinf(beta) || std::trunc(beta) == beta;
   const bool odd = integer && !std::isinf(beta) && std::fmod(beta, 2.0) != 0;
@@ -114,19 +114,19 @@ Value* pow_general(const Lanes& l, Value* x, double beta, bool to_last_bit, cons
 }
 
 // sqrt as pow has it: +0 for -0 and +infinity for -infinity.
-Value* pow_half(const Lanes& l, Value* x) { return l.select(l.equal(x, -HUGE_VAL), l.infinity(), l.sqrt(l.add(x, 0.0))); }
+Value* pow_half(const FloatLanes& l, Value* x) { return l.select(l.equal(x, -HUGE_VAL), l.infinity(), l.sqrt(l.add(x, 0.0))); }
 
 }  // namespace
 
 Value* emit_log(Builder& b, Value* x) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   const LogReduction e = reduce_log(l, x, true);
   return with_log_edges(l, x, log_of_reduced(l, e.k, e.f));
 }
 
 // 1 + x = u + c exactly; log of u's mantissa with c, scaled alike, added to f. Where u needs no scaling f + c is x itself.
 Value* emit_log1p(Builder& b, Value* x) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   Value* u = l.add(x, 1.0);
   Value* part = l.sub(u, 1.0);
   Value* c = l.add(l.sub(l.constant(1), l.sub(u, part)), l.sub(x, part));
@@ -140,7 +140,7 @@ Value* emit_log1p(Builder& b, Value* x) {
 }
 
 Value* emit_pow_const(Builder& b, Value* x, double beta, const TargetFeatures& target) {
-  const Lanes l(b, x->getType());
+  const FloatLanes l(b, x->getType());
   if (std::isnan(beta)) return l.select(l.equal(x, 1), l.constant(1), l.nan());
   if (beta == 0) return l.constant(1);
   if (beta == 1) return x;
@@ -150,7 +150,7 @@ Value* emit_pow_const(Builder& b, Value* x, double beta, const TargetFeatures& t
   if (beta == 0.5) return pow_half(l, x);
   if (beta == -0.5) return l.div(l.constant(1), pow_half(l, x));
   if (l.is_double()) return pow_general(l, x, beta, true, target);
-  const Lanes wide(b, l.type()->getWithNewType(b.getDoubleTy()));
+  const FloatLanes wide(b, l.type()->getWithNewType(b.getDoubleTy()));
   return b.CreateFPTrunc(pow_general(wide, b.CreateFPExt(x, wide.type()), beta, false, target), l.type());
 }
 

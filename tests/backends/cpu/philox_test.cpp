@@ -28,8 +28,8 @@ void expect_words(const Emit& emit, int width, int64_t seed, int64_t offset) {
   const auto index = positions();
   for (const auto& level : runnable_levels()) {
     VectorJit jit(level);
-    std::vector<uint32_t> words(index.size());
-    jit.compile(emit, integers(64), integers(32), width)(index.data(), words.data(), static_cast<int64_t>(index.size()));
+    std::vector<uint64_t> words(index.size());
+    jit.compile(emit, integers(64), integers(64), width)(index.data(), words.data(), static_cast<int64_t>(index.size()));
     for (size_t i = 0; i < index.size(); ++i)
       ASSERT_EQ(words[i], reference::dropout_word(index[i], seed, offset)) << level << ", element " << index[i];
   }
@@ -45,6 +45,13 @@ TEST(Philox, DrawsTheReferencesWordForEveryElement) {
     }
 }
 
+TEST(Philox, TakesSeedAndOffsetAsVectorsToo) {
+  const Emit emit = [](llvm::IRBuilder<>& b, llvm::Value* index, const TargetFeatures&) {
+    return emit_philox_word(b, index, b.CreateVectorSplat(8, b.getInt64(42)), b.CreateVectorSplat(8, b.getInt64(7)));
+  };
+  expect_words(emit, 8, 42, 7);
+}
+
 TEST(Philox, DrawsTheSameWordsForNeighboursAtOnce) {
   for (const auto& [seed, offset] : kSeedsAndOffsets)
     for (const int width : {4, 16, 64}) {
@@ -54,23 +61,6 @@ TEST(Philox, DrawsTheSameWordsForNeighboursAtOnce) {
       };
       expect_words(emit, width, seed, offset);
     }
-}
-
-TEST(Philox, KeepsWhatTheReferenceKeeps) {
-  const auto index = positions();
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  for (const float p : {0.0F, 1e-9F, 0.1F, 0.5F, 0.9F, 1.0F, -1.0F, 2.0F, kNan}) {
-    const Emit emit = [p](llvm::IRBuilder<>& b, llvm::Value* position, const TargetFeatures&) {
-      llvm::Value* word = emit_philox_word(b, position, b.getInt64(3), b.getInt64(4));
-      llvm::Value* kept = emit_dropout_keeps(b, word, llvm::ConstantFP::get(b.getFloatTy(), static_cast<double>(p)));
-      return b.CreateZExt(kept, kept->getType()->getWithNewType(b.getInt8Ty()));
-    };
-    VectorJit jit(runnable_levels().back());
-    std::vector<uint8_t> kept(index.size());
-    jit.compile(emit, integers(64), integers(8), 16)(index.data(), kept.data(), static_cast<int64_t>(index.size()));
-    for (size_t i = 0; i < index.size(); ++i)
-      ASSERT_EQ(kept[i] != 0, reference::dropout_keeps(index[i], 3, 4, p)) << "element " << index[i] << ", p " << p;
-  }
 }
 
 }  // namespace
