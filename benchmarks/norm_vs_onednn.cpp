@@ -85,7 +85,16 @@ void run_case(Case which, const Problem& problem, double seconds) {
   std::fflush(stdout);
 }
 
+// A busy machine takes whole time slices away from spinning threads: such figures say nothing.
+void warn_if_busy() {
+  double load = 0;
+  if (getloadavg(&load, 1) == 1 && load > 0.5) {
+    std::printf("warning: other programs run (load %.1f); figures are not to be trusted\n", load);
+  }
+}
+
 void run_all(const Options& options) {
+  warn_if_busy();
   omp_set_num_threads(options.threads);
   std::printf("%d threads, %.1f s per case; time in us, median; speed-up = oneDNN / lamina; of roof = roof / lamina\n\n",
               options.threads, options.seconds);
