@@ -45,11 +45,14 @@ Value Builder::append(Node node) {
   return {this, static_cast<NodeIndex>(kernel_.nodes.size()) - 1};
 }
 
+bool Builder::varies_inside(int arg) const {
+  const Dims& strides = kernel_.args[static_cast<size_t>(arg)].strides;
+  return std::any_of(strides.begin() + kernel_.outer_rank, strides.end(), [](int64_t stride) { return stride != 0; });
+}
+
 Value Builder::load(int arg) {
-  const Arg& source = kernel_.args[static_cast<size_t>(arg)];
-  bool varies = false;
-  for (size_t d = static_cast<size_t>(kernel_.outer_rank); d < source.strides.size(); ++d) varies |= source.strides[d] != 0;
-  return append({.kind = NodeKind::load, .type = compute_type(source.dtype), .arg = arg, .coefficients = {}, .per_element = varies});
+  const Type type = compute_type(kernel_.args[static_cast<size_t>(arg)].dtype);
+  return append({.kind = NodeKind::load, .type = type, .arg = arg, .coefficients = {}, .per_element = varies_inside(arg)});
 }
 
 Value Builder::constant(double value, Type type) {
@@ -98,7 +101,7 @@ Value Builder::center(Value a, const Moments& moments) {
 }
 
 void Builder::store(Value a, int arg) {
-  append({.kind = NodeKind::store, .type = a.type(), .operands = {a.node, -1, -1}, .arg = arg, .coefficients = {}});
+  append({.kind = NodeKind::store, .type = a.type(), .operands = {a.node, -1, -1}, .arg = arg, .coefficients = {}, .per_element = varies_inside(arg)});
 }
 
 void Builder::column_sum(Value a, int arg) {

@@ -49,6 +49,7 @@ class Builder {
  private:
   friend struct Value;
   Value append(Node node);
+  bool varies_inside(int arg) const;
   Kernel kernel_;
 };
 

@@ -87,7 +87,7 @@ void recompute_levels(Kernel& kernel) {
     else if (node.kind == NodeKind::index) node.per_element = varies_inside(node.coefficients);
     else if (node.kind == NodeKind::reduce || node.kind == NodeKind::moments || node.kind == NodeKind::constant) node.per_element = false;
     else {
-      node.per_element = false;
+      node.per_element = node.kind == NodeKind::store && varies_inside(kernel.args[static_cast<size_t>(node.arg)].strides);
       for (int k = 0; k < operand_count(node); ++k) {
         node.per_element |= kernel.nodes[static_cast<size_t>(node.operands[static_cast<size_t>(k)])].per_element;
       }

@@ -27,14 +27,17 @@ const LoweringTable& lowering_table() {
   return table;
 }
 
-// "LayerNorm" -> "layer_norm", "GELU" -> "gelu", "SoftMax" -> "soft_max".
+// "LayerNorm" -> "layer_norm", "GELUBackward" -> "gelu_backward", "ReLU" -> "relu".
 std::string snake_case(std::string_view name) {
+  const auto is_upper = [&](size_t i) { return i < name.size() && name[i] >= 'A' && name[i] <= 'Z'; };
   std::string text;
   for (size_t i = 0; i < name.size(); ++i) {
-    const bool upper = name[i] >= 'A' && name[i] <= 'Z';
-    const bool after_lower = i > 0 && name[i - 1] >= 'a' && name[i - 1] <= 'z';
-    if (upper && after_lower) text += '_';
-    text += upper ? static_cast<char>(name[i] - 'A' + 'a') : name[i];
+    const bool starts_word = is_upper(i) && i > 0 && (!is_upper(i - 1) || (i + 1 < name.size() && !is_upper(i + 1)));
+    if (starts_word) text += '_';
+    text += is_upper(i) ? static_cast<char>(name[i] - 'A' + 'a') : name[i];
+  }
+  for (const auto& [spelt, meant] : {std::pair<std::string, std::string>{"p_re_lu", "prelu"}, {"re_lu", "relu"}, {"soft_max", "softmax"}}) {
+    if (const size_t at = text.find(spelt); at != std::string::npos) text.replace(at, spelt.size(), meant);
   }
   return text;
 }
