@@ -1,137 +1,19 @@
 // Reads the text of a dump: a SAX handler with a stack of frames, one per open bracket, so that nothing recurses, nothing is
 // stored that a dump does not need, and every limit is checked before memory is taken.
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "interface/json.h"
+#include "interface/json_tokens.h"
 #include "interface/status.h"
 
 namespace lamina {
 namespace {
 
-// ---- repairs: what dumps contain although JSON forbids it
-
-// Length of a bare inf, nan, Infinity or NaN (signed or not) at `at`, 0 if there is none.
-size_t bare_number_length(std::string_view text, size_t at) {
-  const size_t sign = text[at] == '-' || text[at] == '+' ? 1 : 0;
-  for (const std::string_view word : {"infinity", "Infinity", "inf", "Inf", "nan", "NaN"})
-    if (text.substr(at + sign, word.size()) == word) return sign + word.size();
-  return 0;
-}
-
-// "inf", "-inf" or "nan" for such a token.
-std::string canonical_number(std::string_view token) {
-  const bool is_nan = token.find_first_of("Nn") + 2 < token.size() && (token.ends_with("nan") || token.ends_with("NaN"));
-  if (is_nan) return "nan";
-  return token.front() == '-' ? "-inf" : "inf";
-}
-
-// Puts bare infinities and NaNs in quotes and escapes control characters inside strings. Text that needs neither is not copied.
-class Repair {
- public:
-  explicit Repair(std::string_view text) : text_(text) {}
-
-  // The repaired text; a view of the original or of this object.
-  std::string_view run() {
-    bool in_string = false;
-    for (size_t i = 0; i < text_.size(); ++i) {
-      const char c = text_[i];
-      if (in_string) {
-        if (c == '\\') ++i;
-        if (c == '"') in_string = false;
-        if (static_cast<unsigned char>(c) < 0x20) replace(i, 1, escaped(c));
-      } else if (c == '"') {
-        in_string = true;
-      } else if (c == '-' || c == '+' || c == 'i' || c == 'I' || c == 'n' || c == 'N') {
-        const size_t length = bare_number_length(text_, i);
-        if (length == 0) continue;
-        replace(i, length, '"' + canonical_number(text_.substr(i, length)) + '"');
-        i += length - 1;
-      }
-    }
-    if (copied_ == 0) return text_;
-    result_.append(text_.substr(copied_));
-    return result_;
-  }
-
- private:
-  static std::string escaped(char c) {
-    constexpr char kHex[] = "0123456789abcdef";
-    return std::string("\\u00") + kHex[c >> 4] + kHex[c & 15];
-  }
-  void replace(size_t at, size_t length, const std::string& with) {
-    result_.append(text_.substr(copied_, at - copied_)).append(with);
-    copied_ = at + length;
-  }
-
-  std::string_view text_;
-  std::string result_;
-  size_t copied_ = 0;
-};
-
-// ---- numbers
-
-struct Number {
-  enum class Kind : uint8_t { integer, unsigned_integer, real };
-  uint64_t bits = 0;  // of an integer
-  double real = 0;    // of any number
-  float single = 0;   // rounded once, from the text
-  Kind kind = Kind::integer;
-
-  static Number of(int64_t value) {
-    return {static_cast<uint64_t>(value), static_cast<double>(value), static_cast<float>(value), Kind::integer};
-  }
-  static Number of(uint64_t value) {
-    const Kind kind = value > INT64_MAX ? Kind::unsigned_integer : Kind::integer;
-    return {value, static_cast<double>(value), static_cast<float>(value), kind};
-  }
-  static Number of(double value, const std::string& text) {
-    Number number{0, value, static_cast<float>(value), Kind::real};
-    float single = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), single);
-    if (error == std::errc() && end == text.data() + text.size()) number.single = single;
-    return number;
-  }
-  // The bare words that Repair has quoted.
-  static std::optional<Number> from_word(const std::string& word) {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    if (word == "inf") return Number{0, kInfinity, std::numeric_limits<float>::infinity(), Kind::real};
-    if (word == "-inf") return Number{0, -kInfinity, -std::numeric_limits<float>::infinity(), Kind::real};
-    if (word == "nan") return Number{0, std::nan(""), std::numeric_limits<float>::quiet_NaN(), Kind::real};
-    return std::nullopt;
-  }
-
-  std::optional<uint64_t> as_unsigned() const {
-    if (kind == Kind::unsigned_integer || (kind == Kind::integer && static_cast<int64_t>(bits) >= 0)) return bits;
-    return std::nullopt;
-  }
-  std::optional<int64_t> as_signed() const {
-    if (kind == Kind::integer) return static_cast<int64_t>(bits);
-    constexpr double kExact = 9007199254740992.0;  // 2^53
-    if (kind == Kind::real && std::abs(real) <= kExact && real == std::trunc(real)) return static_cast<int64_t>(real);
-    return std::nullopt;
-  }
-  std::optional<float> as_single() const {
-    if (std::isfinite(real) && !std::isfinite(single)) return std::nullopt;
-    return single;
-  }
-};
-
-using Scalar = std::variant<std::monostate, bool, Number, std::string>;  // monostate: null
-
-std::string show(const Scalar& scalar) {
-  if (std::holds_alternative<bool>(scalar)) return std::get<bool>(scalar) ? "true" : "false";
-  if (std::holds_alternative<std::string>(scalar)) return '"' + std::get<std::string>(scalar).substr(0, 80) + '"';
-  if (const auto* number = std::get_if<Number>(&scalar)) {
-    if (const auto value = number->as_signed()) return std::to_string(*value);
-    if (const auto value = number->as_unsigned()) return std::to_string(*value);
-    return join(number->real);
-  }
-  return "null";
-}
+using json::Number;
+using json::number_of;
+using json::Scalar;
+using json::show;
 
 constexpr std::pair<const char*, LayoutType> kLayouts[] = {
     {"undef", LayoutType::undef}, {"any", LayoutType::any}, {"strided", LayoutType::strided}, {"opaque", LayoutType::opaque}};
@@ -150,15 +32,6 @@ constexpr std::pair<const char*, FpMathMode> kFpMathModes[] = {{"strict", FpMath
 // Attributes that a writer adds for itself and no schema knows.
 bool is_bookkeeping(std::string_view attribute) {
   return attribute == "partition_id" || attribute == "backend" || attribute == "op_depth" || attribute == "matched";
-}
-
-// Position of a byte as "line L, column C".
-std::string line_and_column(std::string_view text, size_t position) {
-  const std::string_view before = text.substr(0, std::min(position, text.size()));
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const size_t last = before.rfind('\n');
-  const size_t column = last == std::string_view::npos ? before.size() : before.size() - last - 1;
-  return join("line ", line, ", column ", std::max<size_t>(column, 1));
 }
 
 // ---- the handler
@@ -210,7 +83,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     const size_t column = what.find("column ");
     const size_t colon = column == std::string::npos ? what.find("] ") : what.find(": ", column);
     if (colon != std::string::npos) what.erase(0, colon + 2);
-    throw Error(Status::invalid_graph, join(file_, ": ", line_and_column(text_, position), ": ", what));
+    throw Error(Status::invalid_graph, join(file_, ": ", json::line_and_column(text_, position), ": ", what));
   }
 
  private:
@@ -383,12 +256,6 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     const auto value = number ? number->as_signed() : std::nullopt;
     if (!value || attribute_.is_list || *value < 0 || *value > 1) fail_attribute(name, "0 or 1");
     return *value == 1;
-  }
-
-  static std::optional<Number> number_of(const Scalar& scalar) {
-    if (const auto* number = std::get_if<Number>(&scalar)) return *number;
-    if (const auto* word = std::get_if<std::string>(&scalar)) return Number::from_word(*word);
-    return std::nullopt;
   }
 
   template <typename T>
@@ -639,7 +506,7 @@ GraphDump parse_graph_json(std::string_view text, const std::string& file_name, 
   if (text.size() > limits.file_bytes)
     throw Error(Status::invalid_graph,
                 join(file_name, ": the file has ", text.size(), " bytes, allowed is at most ", limits.file_bytes));
-  Repair repair(text);
+  json::Repair repair(text);
   return Reader(repair.run(), file_name, limits).run();
 }
 

@@ -47,8 +47,11 @@ struct BeforeRounding {
 
 class TensorCheck {
  public:
-  TensorCheck(const Buffer& given, const Tensor& expected, const Tolerance& tolerance, const BeforeRounding* ties)
-      : given_(given), expected_(expected), tolerance_(tolerance), ties_(ties), scale_(root_mean_square(expected)) {}
+  TensorCheck(const Buffer& given, const Tensor& expected, const Tolerance& tolerance, const BeforeRounding* ties,
+              const Tensor* averaged)
+      : given_(given), expected_(expected), tolerance_(tolerance), ties_(ties), scale_(root_mean_square(expected)) {
+    if (averaged != nullptr) scale_ = std::max(scale_, root_mean_square(*averaged));
+  }
 
   CheckResult run() {
     const LogicalTensor& tensor = given_.tensor();
@@ -155,10 +158,14 @@ BeforeRounding before_rounding(const Graph& graph, const Op& quantize, const Ten
 CheckResult check_partition(const Subgraph& subgraph, std::span<const void* const> inputs,
                             std::span<const std::shared_ptr<Buffer>> outputs) {
   const Graph& graph = subgraph.graph;
-  // The sources of quantised outputs are asked for as well.
+  // What quantised outputs and means were made from is asked for as well.
   std::vector<ValueIndex> wanted = subgraph.outputs;
-  for (const ValueIndex output : subgraph.outputs)
+  std::vector<Tolerance> tolerances;
+  for (const ValueIndex output : subgraph.outputs) {
+    tolerances.push_back(tolerance_of(graph, output));
     if (const Op* quantize = quantize_of(graph, output)) wanted.push_back(quantize->inputs.front());
+    if (tolerances.back().averaged != kNoValue) wanted.push_back(tolerances.back().averaged);
+  }
   const std::vector<Tensor> expected = reference::run(graph, subgraph.inputs, wanted, inputs);
 
   CheckResult total;
@@ -167,8 +174,8 @@ CheckResult check_partition(const Subgraph& subgraph, std::span<const void* cons
     const Op* quantize = quantize_of(graph, subgraph.outputs[i]);
     BeforeRounding before;
     if (quantize != nullptr) before = before_rounding(graph, *quantize, expected[next_source++]);
-    const Tolerance tolerance = tolerance_of(graph, subgraph.outputs[i]);
-    merge(total, TensorCheck(*outputs[i], expected[i], tolerance, quantize != nullptr ? &before : nullptr).run());
+    const Tensor* averaged = tolerances[i].averaged != kNoValue ? &expected[next_source++] : nullptr;
+    merge(total, TensorCheck(*outputs[i], expected[i], tolerances[i], quantize != nullptr ? &before : nullptr, averaged).run());
   }
   return total;
 }

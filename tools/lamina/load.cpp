@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "interface/json.h"
+#include "interface/op_schema.h"
 #include "interface/status.h"
 
 namespace lamina::driver {
@@ -29,6 +30,49 @@ LogicalTensor port_tensor(const Graph& graph, ValueIndex value) {
   return tensor;
 }
 
+bool is_per_channel(const DumpedOp& op) {
+  if (op.kind != OpKind::Quantize && op.kind != OpKind::Dequantize) return false;
+  const auto qtype = op.attributes.find("qtype");
+  const auto* text = qtype == op.attributes.end() ? nullptr : std::get_if<std::string>(&qtype->second);
+  return text != nullptr && *text == "per_channel";
+}
+
+template <typename T, typename At>
+void resize_list(Attributes& attributes, const char* name, size_t count, const At& at) {
+  const auto found = attributes.find(name);
+  auto* list = found == attributes.end() ? nullptr : std::get_if<std::vector<T>>(&found->second);
+  if (list == nullptr || list->empty() || list->size() == count) return;
+  std::vector<T> resized;
+  for (size_t i = 0; i < count; ++i) resized.push_back(at(*list, i));
+  *list = std::move(resized);
+}
+
+// After a change of shape, per-channel scales are repeated, and zero points filled up with 0, to the channel count. The shapes
+// come from the same graph with one scale for all.
+void stretch_quantization(GraphDump& dump, const std::string& file) {
+  GraphDump plain = dump;
+  for (DumpedOp& op : plain.ops) {
+    if (!is_per_channel(op)) continue;
+    op.attributes["qtype"] = std::string("per_tensor");
+    op.attributes["scales"] = std::vector<float>{1.0F};
+    op.attributes.erase("zps");
+  }
+  Graph graph = build_graph(plain, file);
+  finalize_graph(graph, file);
+  for (DumpedOp& op : dump.ops) {
+    if (!is_per_channel(op) || op.inputs.empty()) continue;
+    const LogicalTensor& src = graph.tensor(*graph.find_value(op.inputs.front().id));
+    const auto axis = op.attributes.find("axis");
+    const int at = wrap_axis(axis == op.attributes.end() ? 1 : std::get<int64_t>(axis->second), src.rank());
+    if (!src.has_full_shape() || at < 0 || at >= src.rank()) continue;
+    const auto channels = static_cast<size_t>((*src.shape)[static_cast<size_t>(at)]);
+    resize_list<float>(op.attributes, "scales", channels,
+                       [](const std::vector<float>& old, size_t i) { return old[i % old.size()]; });
+    resize_list<int64_t>(op.attributes, "zps", channels,
+                         [](const std::vector<int64_t>& old, size_t i) { return i < old.size() ? old[i] : 0; });
+  }
+}
+
 }  // namespace
 
 Graph load_graph(const std::string& file, const Overrides& overrides) {
@@ -38,6 +82,7 @@ Graph load_graph(const std::string& file, const Overrides& overrides) {
   } catch (const Error& error) {
     throw Error(error.status(), join(file, ": ", error.what()));
   }
+  if (!overrides.shapes.empty()) stretch_quantization(dump, file);
   Graph graph = build_graph(dump, file);
   finalize_graph(graph, file);
   if (graph.ops().empty()) throw Error(Status::invalid_graph, file + ": the graph has no op, allowed is one or more");

@@ -194,11 +194,23 @@ bool is_column_sum(const Graph& graph, ValueIndex output) {
          kind == OpKind::BatchNormTrainingBackward;
 }
 
+// What the output is a mean of; kNoValue when it is none.
+ValueIndex averaged_value(const Graph& graph, ValueIndex output) {
+  const Port& made = graph.value(output).producer;
+  if (made.op < 0) return kNoValue;
+  const Op& op = graph.ops()[static_cast<size_t>(made.op)];
+  if (op.kind == OpKind::ReduceMean || op.kind == OpKind::ReduceSum) return op.inputs.front();
+  const auto ports = existing_outputs(schema_of(op.kind), op.attributes);
+  if (static_cast<size_t>(made.port) >= ports.size()) return kNoValue;
+  const std::string& name = ports[static_cast<size_t>(made.port)]->name;
+  return name == "mean" || name == "batch_mean" || name == "running_mean" ? op.inputs.front() : kNoValue;
+}
+
 }  // namespace
 
 Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
   const DataType dtype = subgraph.tensor(output).dtype;
-  Tolerance tolerance{0, half_ulp(dtype), smallest_step(dtype), false};
+  Tolerance tolerance{0, half_ulp(dtype), smallest_step(dtype), false, averaged_value(subgraph, output)};
   const std::vector<bool> above = ops_above(subgraph, output);
   for (size_t i = 0; i < above.size(); ++i) {
     if (!above[i]) continue;

@@ -14,6 +14,8 @@ struct Tolerance {
   // Some op between the inputs and the output jumps or amplifies (Round, a comparison, a division by a computed value): a few
   // elements may be far off without anything being wrong.
   bool may_jump = false;
+  // A mean may be far smaller than what it is the mean of: this value's magnitude counts too.
+  ValueIndex averaged = kNoValue;
 };
 
 // For the outputs of a partition, which `subgraph` holds alone. `output` is one of its values.

@@ -1,0 +1,115 @@
+// The checker passes what is right, and sees what is wrong by little.
+#include "lamina/check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lamina/fill.h"
+#include "lamina/load.h"
+#include "support/graph_builder.h"
+
+namespace lamina::driver {
+namespace {
+
+using testing::GraphBuilder;
+using ::testing::HasSubstr;
+constexpr DataType f32 = DataType::f32;
+
+// A graph of one partition, run by the reference backend.
+class ReferenceRun {
+ public:
+  explicit ReferenceRun(const Graph& graph) {
+    partitions_ = partition_graph(graph, PartitionPolicy::fusion, BackendCapabilities(reference_backend()));
+    EXPECT_EQ(partitions_.size(), 1U);
+    compiled_ = compile_partition(partitions_[0], reference_backend());
+    for (const ValueIndex input : graph.inputs())
+      buffers_[graph.tensor(input).id] = std::make_shared<Buffer>(graph.tensor(input));
+    fill_inputs(graph, graph.inputs(), 0, buffers_);
+    std::vector<void*> memory;
+    for (const LogicalTensor& tensor : compiled_.inputs) inputs_.push_back(buffers_.at(tensor.id)->data());
+    for (const LogicalTensor& tensor : compiled_.outputs) {
+      outputs.push_back(std::make_shared<Buffer>(tensor));
+      memory.push_back(outputs.back()->data());
+    }
+    compiled_.executable->execute({}, inputs_, memory);
+  }
+  CheckResult check() const { return check_partition(compiled_.subgraph, inputs_, outputs); }
+  Buffer& input(uint64_t id) { return *buffers_.at(id); }
+
+  std::vector<std::shared_ptr<Buffer>> outputs;
+
+ private:
+  std::vector<Partition> partitions_;
+  CompiledPartition compiled_;
+  Buffers buffers_;
+  std::vector<const void*> inputs_;
+};
+
+Graph layer_norm(DataType type) {
+  GraphBuilder g;
+  g.multi(OpKind::LayerNorm, {g.input(type, {8, 64}), g.input(f32, {64}), g.input(f32, {64})}, {}, {type, f32, f32});
+  return g.finish();
+}
+
+TEST(Check, PassesTheReferenceItself) {
+  for (const DataType type : {f32, DataType::bf16, DataType::f16}) {
+    const CheckResult result = ReferenceRun(layer_norm(type)).check();
+    EXPECT_TRUE(result.good) << result.text();
+    EXPECT_EQ(result.elements, 8 * 64 + 8 + 8);
+  }
+}
+
+TEST(Check, SeesAnErrorOfAFewUnitsInTheLastPlace) {
+  ReferenceRun run(layer_norm(f32));
+  const double value = run.outputs[0]->load(70);
+  run.outputs[0]->store(70, value + 4e-6 * std::max(1.0, std::abs(value)));
+  const CheckResult result = run.check();
+  EXPECT_FALSE(result.good);
+  EXPECT_EQ(result.failed, 1);
+  EXPECT_EQ(result.worst.at, (Dims{1, 6}));
+  EXPECT_THAT(result.text(), HasSubstr("WRONG, 1 of 528"));
+}
+
+TEST(Check, SeesABf16ThatIsTwoStepsOff) {
+  ReferenceRun run(layer_norm(DataType::bf16));
+  auto* bits = static_cast<uint16_t*>(run.outputs[0]->data());
+  bits[5] = static_cast<uint16_t>(bits[5] + 2);
+  EXPECT_FALSE(run.check().good);
+}
+
+TEST(Check, NaNEqualsNaNAndInfinityEqualsInfinity) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {4});
+  g.op(OpKind::Exp, {src});
+  ReferenceRun run(g.finish());
+  run.input(src).store(0, std::numeric_limits<double>::quiet_NaN());
+  run.input(src).store(1, std::numeric_limits<double>::infinity());
+  EXPECT_FALSE(run.check().good);
+  run.outputs[0]->store(0, std::numeric_limits<double>::quiet_NaN());
+  run.outputs[0]->store(1, std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(run.check().good);
+  run.outputs[0]->store(2, std::numeric_limits<double>::quiet_NaN());
+  EXPECT_FALSE(run.check().good);
+}
+
+TEST(Check, QuantisedNeighboursAreFineOnlyAtATie) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {4});
+  g.op(OpKind::Quantize, {src}, {{"scales", std::vector<float>{0.5F}}, {"zps", std::vector<int64_t>{10}}}, DataType::u8);
+  ReferenceRun run(g.finish());
+  const double values[] = {1.25, 1.3, 2.0, -100};  // the first is a tie: 12.5
+  const double given[] = {13, 13, 14, 0};
+  for (int64_t i = 0; i < 4; ++i) {
+    run.input(src).store(i, values[i]);
+    run.outputs[0]->store(i, given[i]);
+  }
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  run.outputs[0]->store(2, 15);
+  EXPECT_FALSE(run.check().good);
+}
+
+}  // namespace
+}  // namespace lamina::driver

@@ -1,0 +1,76 @@
+// Every dump of oneDNN's corpus that lies beside the project and whose ops the CPU backend runs is replayed and checked.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "interface/json.h"
+#include "interface/status.h"
+#include "lamina/load.h"
+#include "lamina/replay.h"
+
+namespace lamina::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Larger graphs are left to the machine that has the time.
+constexpr int64_t kMaxElements = 4'000'000;
+
+std::vector<std::string> corpus() {
+  std::vector<std::string> files;
+  const fs::path folder = fs::path(LAMINA_SOURCE_DIR).parent_path() / "shared" / "graphs" / "onednn";
+  if (!fs::exists(folder)) return files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+int64_t element_count(const Graph& graph) {
+  int64_t count = 0;
+  for (const Value& value : graph.values())
+    if (value.tensor.has_full_shape()) count += value.tensor.element_count();
+  return count;
+}
+
+bool runs_on(const Backend& backend, const Graph& graph) {
+  const auto partitions = partition_graph(graph, PartitionPolicy::fusion, BackendCapabilities(backend));
+  return std::all_of(partitions.begin(), partitions.end(), [](const Partition& partition) { return partition.supported; });
+}
+
+TEST(Corpus, EveryDumpThatTheCpuRunsIsRight) {
+  const std::vector<std::string> files = corpus();
+  if (files.empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
+  int replayed = 0;
+  int large = 0;
+  int unsupported = 0;
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    Graph graph;
+    try {
+      graph = load_graph(file, {});
+    } catch (const Error& error) {
+      GTEST_LOG_(INFO) << "refused: " << error.what();
+      continue;
+    }
+    if (element_count(graph) > kMaxElements) {
+      ++large;
+    } else if (!runs_on(cpu_backend(), graph)) {
+      ++unsupported;
+    } else {
+      ReplayOptions options;
+      options.files = {file};
+      options.engine = "cpu";
+      options.check = true;
+      EXPECT_EQ(replay(options), 0);
+      ++replayed;
+    }
+  }
+  GTEST_LOG_(INFO) << replayed << " dumps replayed, " << unsupported << " hold an op that the CPU backend does not run, "
+                   << large << " are too large for a test";
+  EXPECT_GT(replayed, 0);
+}
+
+}  // namespace
+}  // namespace lamina::driver
