@@ -54,7 +54,7 @@ std::vector<T> values_to_store() {
   const size_t count = values.size();
   for (size_t i = 0; i < count; ++i) values.push_back(-values[i]);
   std::mt19937_64 random(3);
-  for (int i = 0; i < 200000; ++i) {
+  for (int i = 0; i < 40000; ++i) {
     if constexpr (sizeof(T) == 8)
       values.push_back(std::bit_cast<double>(random()));
     else
