@@ -264,6 +264,11 @@ const std::map<Use, Rule>& wishes() {
       rules[{kind, "mean"}] = beta;
       rules[{kind, "variance"}] = fixed(needs(0.5, 2));
     }
+    // A mean that is not 0, so that the order of subtracting and scaling shows.
+    for (const OpKind kind :
+         {OpKind::LayerNorm, OpKind::LayerNormBackward, OpKind::LayerNormBackprop, OpKind::RMSNorm, OpKind::LayerNormGrad,
+          OpKind::GroupNorm, OpKind::BatchNormForwardTraining, OpKind::BatchNormTrainingBackward})
+      rules[{kind, data_port(kind)}] = fixed(suits(-1, 3));
     rules[{OpKind::BatchNormTrainingBackward, "gamma"}] = gamma;
     rules[{OpKind::BatchNormTrainingBackward, "mean"}] = [](const Reader& r) { return statistic(r, Kind::mean, true); };
     rules[{OpKind::BatchNormTrainingBackward, "variance"}] = [](const Reader& r) { return statistic(r, Kind::variance, true); };
