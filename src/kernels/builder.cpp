@@ -96,8 +96,8 @@ Builder::Moments Builder::moments(Value a) {
   return {both, mean, variance};
 }
 
-Value Builder::center(Value a, const Moments& moments) {
-  return append({.kind = NodeKind::center, .type = a.type(), .operands = {a.node, moments.moments.node, -1}, .coefficients = {}});
+Value Builder::center(Value a, const Moments& moments, Value scale) {
+  return append({.kind = NodeKind::center, .type = a.type(), .operands = {a.node, moments.moments.node, scale.node}, .coefficients = {}});
 }
 
 void Builder::store(Value a, int arg) {

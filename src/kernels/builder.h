@@ -37,7 +37,7 @@ class Builder {
     Value mean, variance;
   };
   Moments moments(Value a);
-  Value center(Value a, const Moments& moments);
+  Value center(Value a, const Moments& moments, Value scale = {});  // (a - mean) * scale
 
   void store(Value a, int arg);
   void column_sum(Value a, int arg);

@@ -98,7 +98,8 @@ int expected_operands(const Node& node) {
 // The sentence that says what is wrong with node `i`, or "".
 std::string fault_of(const Kernel& kernel, size_t i) {
   const Node& node = kernel.nodes[i];
-  if (operand_count(node) != expected_operands(node)) return "has the wrong number of operands";
+  const bool scaled_center = node.kind == NodeKind::center && operand_count(node) == 3;
+  if (operand_count(node) != expected_operands(node) && !scaled_center) return "has the wrong number of operands";
   for (int k = 0; k < operand_count(node); ++k) {
     const NodeIndex operand = node.operands[static_cast<size_t>(k)];
     if (operand >= static_cast<NodeIndex>(i)) return "uses a node that comes after it";

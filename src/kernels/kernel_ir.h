@@ -28,7 +28,7 @@ enum class NodeKind {
   moments,    // mean and biased variance of operand 0 over the inner dims; read through the three nodes below
   mean,       // operand 0: moments
   variance,   // operand 0: moments
-  center,     // operand 0 minus the mean of operand 1 (moments), with the mean's rounding error taken out
+  center,     // operand 0 minus the mean of operand 1 (moments), with the mean's rounding error taken out; times operand 2, if given
   store,      // operand 0 to arg `arg`
   column_sum  // sum of operand 0 over all rows, to arg `arg`: a value per inner position
 };

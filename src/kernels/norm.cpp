@@ -25,7 +25,7 @@ void layer_norm(OpLowering& op) {
   }
   const auto moments = op.k.moments(src);
   const Value rstd = 1.0 / sqrt(moments.variance + epsilon);
-  op.out("dst", scale_and_shift(op, op.k.center(src, moments) * rstd));
+  op.out("dst", scale_and_shift(op, op.k.center(src, moments, rstd)));
   if (op.wants("mean")) op.out("mean", moments.mean);
   if (op.wants("variance")) op.out("variance", moments.variance);
 }

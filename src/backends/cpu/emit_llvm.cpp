@@ -37,6 +37,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, co
   inner_begin_ = function_->getArg(3);
   inner_end_ = function_->getArg(4);
   partials_ = function_->getArg(5);
+  choose_kept_nodes();
   column_slot_.assign(kernel.nodes.size(), -1);
   int slot = 0;
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
@@ -56,6 +57,7 @@ void KernelEmitter::emit() {
   llvm::Value* const begin = function_->getArg(1);
   llvm::Value* const end = function_->getArg(2);
   const int tile = schedule_.rows_per_tile;
+  make_kept_buffers(tile);
   llvm::Value* rest = begin;
   if (tile > 1) {
     llvm::Value* const tiles = b_.CreateSDiv(b_.CreateSub(end, begin), i64(tile));
@@ -70,6 +72,19 @@ void KernelEmitter::emit() {
     emit_tile(row, 1);
   });
   b_.CreateRetVoid();
+}
+
+// One buffer per kept node and row of a tile, rounded up to whole chunks of lanes.
+void KernelEmitter::make_kept_buffers(int rows) {
+  const int64_t size = (kernel_.row_size() + kVirtualLanes - 1) / kVirtualLanes * kVirtualLanes;
+  kept_buffers_.assign(static_cast<size_t>(rows), std::vector<llvm::AllocaInst*>(kernel_.nodes.size(), nullptr));
+  for (auto& buffers : kept_buffers_) {
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+      if (kept_since_[i] < 0) continue;
+      buffers[i] = alloca_at_entry(llvm::ArrayType::get(llvm_type(kernel_.nodes[i].type, 1), static_cast<uint64_t>(size)));
+      buffers[i]->setAlignment(llvm::Align(kKeptAlignment));
+    }
+  }
 }
 
 // for (i = begin; i < end; i += step) body(i)
@@ -90,7 +105,7 @@ void KernelEmitter::emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value*
 }
 
 // The position of `row` along each outer dim gives the address of the row in each arg.
-Row KernelEmitter::begin_row(llvm::Value* row) {
+Row KernelEmitter::begin_row(llvm::Value* row, int place) {
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   const size_t args = kernel_.args.size();
   const auto word = [&](size_t i) { return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, i)); };
@@ -113,8 +128,9 @@ Row KernelEmitter::begin_row(llvm::Value* row) {
   }
   state.segment = state.pointers;
   state.values.assign(kernel_.nodes.size(), nullptr);
+  state.kept = kept_buffers_[static_cast<size_t>(place)];
   state.index_base.assign(kernel_.nodes.size(), nullptr);
-  state.mean_high = state.mean_low = state.mean_wide = state.values;
+  state.mean_high = state.mean_low = state.values;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (kernel_.nodes[i].kind != NodeKind::index) continue;
     llvm::Value* base = i64(0);
@@ -129,7 +145,7 @@ void KernelEmitter::emit_tile(llvm::Value* first_row, int rows) {
   std::vector<Row> tile;
   const int last = kernel_.phase_count() - 1;
   for (int r = 0; r < rows; ++r) {
-    tile.push_back(begin_row(b_.CreateAdd(first_row, i64(r))));
+    tile.push_back(begin_row(b_.CreateAdd(first_row, i64(r)), r));
     for (int phase = 0; phase < last; ++phase) emit_phase({&tile.back()}, phase);
   }
   std::vector<Row*> all;
@@ -164,10 +180,45 @@ KernelEmitter::NodeList KernelEmitter::nodes_of_phase(int phase) const {
     const Node& n = kernel_.nodes[i];
     if (!needed[i] || !n.per_element) continue;
     list.push_back(static_cast<NodeIndex>(i));
+    if (kept_since_[i] >= 0 && kept_since_[i] < phase) continue;  // read back, whatever it was made of
     for (int k = 0; k < kernel::operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
   }
   std::reverse(list.begin(), list.end());
   return list;
+}
+
+// What is dear to compute (a conversion, a strided access, a transcendental function) and needed in several walks over the row is
+// kept as f32 (f64) in a buffer that stays in the first-level cache.
+void KernelEmitter::choose_kept_nodes() {
+  constexpr int64_t kBufferBytes = int64_t{24} << 10;
+  kept_since_.assign(kernel_.nodes.size(), -1);
+  if (kernel_.extents.size() != static_cast<size_t>(kernel_.outer_rank) + 1) return;
+  std::vector<int> first(kernel_.nodes.size(), -1), loops(kernel_.nodes.size(), 0);
+  for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
+    for (const NodeIndex i : nodes_of_phase(phase)) {
+      const auto at = static_cast<size_t>(i);
+      if (loops[at]++ == 0) first[at] = phase;
+    }
+  }
+  int64_t room = kBufferBytes / schedule_.rows_per_tile;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    const Node& n = kernel_.nodes[i];
+    const int64_t bytes = kernel_.row_size() * (wide_ ? 8 : 4);
+    if (loops[i] < 2 || bytes > room || (n.type != kernel::Type::f32 && n.type != kernel::Type::f64)) continue;
+    bool dear = n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power;
+    if (n.kind == NodeKind::load) {
+      const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
+      const bool same_each_row = std::all_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s == 0; });
+      dear = !same_each_row && (bits_of(arg.dtype) < 32 || arg.strides.back() != 1);
+    }
+    if (!dear) continue;
+    kept_since_[i] = first[i];
+    room -= bytes;
+  }
+}
+
+llvm::Value* KernelEmitter::kept_address(const Row& row, NodeIndex index, const Lanes& lanes) {
+  return b_.CreateGEP(llvm_type(node(index).type, 1), row.kept[static_cast<size_t>(index)], lanes.offset);
 }
 
 void KernelEmitter::emit_phase(std::vector<Row*> rows, int phase) {
@@ -210,6 +261,17 @@ void KernelEmitter::emit_body(const std::vector<Row*>& rows, const NodeList& nod
   }
 }
 
+llvm::Value* KernelEmitter::kept_or_computed(Row& row, NodeIndex index, int phase, const Lanes& lanes, const ElementValues& known) {
+  const int since = kept_since_[static_cast<size_t>(index)];
+  const auto align = llvm::Align(static_cast<uint64_t>(lanes.width) * (node(index).type == kernel::Type::f64 ? 8 : 4));
+  if (since >= 0 && since < phase) {
+    return b_.CreateAlignedLoad(llvm_type(node(index).type, lanes.width), kept_address(row, index, lanes), align);
+  }
+  llvm::Value* const value = element_value(row, index, lanes, known);
+  if (since == phase) b_.CreateAlignedStore(value, kept_address(row, index, lanes), align);
+  return value;
+}
+
 void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
                                     size_t first, size_t count) {
   // values[row][vector][node]
@@ -217,9 +279,12 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
   for (size_t r = 0; r < rows.size(); ++r) {
     for (auto& of_vector : values[r]) of_vector.assign(kernel_.nodes.size(), nullptr);
     for (const NodeIndex i : nodes) {
-      for (size_t v = 0; v < count; ++v) values[r][v][static_cast<size_t>(i)] = element_value(*rows[r], i, lanes[first + v], values[r][v]);
+      for (size_t v = 0; v < count; ++v) {
+        values[r][v][static_cast<size_t>(i)] = kept_or_computed(*rows[r], i, phase, lanes[first + v], values[r][v]);
+      }
     }
   }
+  if (phase + 1 == kernel_.phase_count() && phase > 0) prefetch_next_rows(rows, nodes, lanes[first].offset, static_cast<int>(count));
   const auto operand_of = [&](NodeIndex root, size_t r, size_t v) {
     const NodeIndex operand = node(root).operands[0];
     llvm::Value* const known = values[r][v][static_cast<size_t>(operand)];
@@ -250,6 +315,28 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
         else b_.CreateMaskedStore(sum, address, align, at.mask);
       } else {
         accumulate_root(*rows.front(), root, phase, first + v, operand_of(root.node, 0, v), at);
+      }
+    }
+  }
+}
+
+// The last walk over a row computes a lot and loads nothing from memory; the next rows can be under way meanwhile. A hint only:
+// the address may lie anywhere when rows are not dense.
+void KernelEmitter::prefetch_next_rows(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors) {
+  constexpr int64_t kLine = 64, kLongestRow = int64_t{32} << 10;  // longer rows: the machine's own prefetcher has found them
+  for (const NodeIndex i : nodes) {
+    if (node(i).kind != NodeKind::load) continue;
+    const kernel::Arg& arg = kernel_.args[static_cast<size_t>(node(i).arg)];
+    const bool varies = std::any_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s != 0; });
+    const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
+    if (!varies || arg.strides.back() != 1 || row_bytes > kLongestRow) continue;
+    const int64_t ahead = row_bytes * static_cast<int64_t>(rows.size());
+    const int64_t bytes = std::max<int64_t>(bytes_of(arg.dtype, int64_t{vectors} * width_), 1);
+    for (const Row* row : rows) {
+      llvm::Value* const here = b_.CreateGEP(b_.getInt8Ty(), row->segment[static_cast<size_t>(node(i).arg)], b_.CreateMul(offset, i64(bytes_of(arg.dtype, 1))));
+      for (int64_t at = 0; at < bytes; at += kLine) {
+        llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), here, i64(ahead + at));
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
       }
     }
   }

@@ -4,8 +4,9 @@
 // with l + 32, then l + 16, ... which is the same tree for every width; the block's result goes to a total in f64.
 //
 // Mean and variance take two walks over the row. The first sums x - s, s being the row's first element, so that a large common
-// offset costs no accuracy. The second takes d = (x - high) - low around the mean split into two floats, sums d^2, and sums d
-// as well: what is left of d is the mean's error, which corrects both the mean and the variance. E[x^2] - E[x]^2 is never formed.
+// offset costs no accuracy. The second takes d = x - high around that mean rounded to f32, sums d^2, and sums d as well: the
+// average of d is the mean's error, which corrects the mean and the variance. Centring then takes (x - high) - low around the
+// corrected mean split into two floats. E[x^2] - E[x]^2 is never formed.
 #include <limits>
 
 #include "backends/cpu/kernel_emitter.h"
@@ -91,12 +92,15 @@ llvm::Value* KernelEmitter::total(const Accumulator& accumulator) {
   return b_.CreateLoad(accumulator.total->getAllocatedType(), accumulator.total);
 }
 
-// x minus the mean, the mean given as high + low.
-llvm::Value* KernelEmitter::centered(Row& row, NodeIndex moments, llvm::Value* value) {
+// x minus the mean, the mean given as high + low; with a scale (x - high) * scale - low * scale, rounded once at the end.
+llvm::Value* KernelEmitter::centered(Row& row, NodeIndex moments, llvm::Value* value, llvm::Value* scale) {
   const auto slot = static_cast<size_t>(moments_slot(moments));
   const int width = value->getType()->isVectorTy() ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements()) : 1;
   llvm::Value* const difference = b_.CreateFSub(value, widen(row.mean_high[slot], width));
-  return row.mean_low[slot] == nullptr ? difference : b_.CreateFSub(difference, widen(row.mean_low[slot], width));
+  llvm::Value* const low = row.mean_low[slot];
+  if (scale == nullptr) return low == nullptr ? difference : b_.CreateFSub(difference, widen(low, width));
+  if (low == nullptr) return b_.CreateFMul(difference, scale);
+  return fma(difference, scale, b_.CreateFNeg(b_.CreateFMul(widen(low, width), scale)));
 }
 
 // The value of an element node at the row's first position.
@@ -150,7 +154,7 @@ void KernelEmitter::accumulate_root(Row& row, RootState& root, int phase, size_t
   } else if (loop_of(n) == phase) {
     accumulate(root.accumulators[0], vector, b_.CreateFSub(operand, widen(root.shift, lanes.width)), lanes);
   } else {
-    llvm::Value* const d = centered(row, root.node, operand);
+    llvm::Value* const d = b_.CreateFSub(operand, widen(row.mean_high[static_cast<size_t>(root.node)], lanes.width));
     accumulate(root.accumulators[0], vector, d, lanes);
     accumulate_product(root.accumulators[1], vector, d, lanes);
   }
@@ -166,7 +170,6 @@ void KernelEmitter::finish_root(Row& row, RootState& root, int phase) {
     return;
   }
   const auto split = [&](llvm::Value* wide) {
-    row.mean_wide[slot] = wide;
     row.mean_high[slot] = n.type == Type::f64 ? wide : b_.CreateFPTrunc(wide, type);
     row.mean_low[slot] = n.type == Type::f64 ? nullptr : b_.CreateFPTrunc(b_.CreateFSub(wide, b_.CreateFPExt(row.mean_high[slot], b_.getDoubleTy())), type);
   };
@@ -182,8 +185,8 @@ void KernelEmitter::finish_root(Row& row, RootState& root, int phase) {
   llvm::Value* const zero = llvm::Constant::getNullValue(b_.getDoubleTy());
   variance = b_.CreateSelect(b_.CreateFCmpOLT(variance, zero), zero, variance);
   // The residual of an infinite mean is NaN; such a mean stays what it is.
-  llvm::Value* const corrected = b_.CreateFAdd(row.mean_wide[slot], average);
-  split(b_.CreateSelect(b_.CreateFCmpUNO(average, average), row.mean_wide[slot], corrected));
+  llvm::Value* const rounded = n.type == Type::f64 ? row.mean_high[slot] : b_.CreateFPExt(row.mean_high[slot], b_.getDoubleTy());
+  split(b_.CreateSelect(b_.CreateFCmpUNO(average, average), rounded, b_.CreateFAdd(rounded, average)));
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& reader = kernel_.nodes[i];
     if (reader.operands[0] != root.node) continue;

@@ -83,7 +83,7 @@ void KernelEmitter::emit_row_values(Row& row, int phase) {
         break;
       }
       case NodeKind::index: row.values[i] = row.index_base[i]; break;
-      case NodeKind::center: row.values[i] = centered(row, n.operands[1], operand(0)); break;
+      case NodeKind::center: row.values[i] = centered(row, n.operands[1], operand(0), n.operands[2] < 0 ? nullptr : operand(2)); break;
       case NodeKind::map: {
         std::vector<llvm::Value*> operands;
         for (int k = 0; k < kernel::operand_count(n); ++k) operands.push_back(operand(k));
@@ -115,7 +115,7 @@ llvm::Value* KernelEmitter::element_value(Row& row, NodeIndex index, const Lanes
       auto* const type = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
       return b_.CreateAdd(widen(base, lanes.width), b_.CreateMul(b_.CreateStepVector(type), widen(i64(step), lanes.width)));
     }
-    case NodeKind::center: return centered(row, n.operands[1], operand(0));
+    case NodeKind::center: return centered(row, n.operands[1], operand(0), n.operands[2] < 0 ? nullptr : operand(2));
     default: {
       std::vector<llvm::Value*> operands;
       for (int k = 0; k < kernel::operand_count(n); ++k) operands.push_back(operand(k));

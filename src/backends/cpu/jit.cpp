@@ -41,14 +41,15 @@ struct Target {
 Target target_of(Isa isa) {
   switch (isa) {
     case Isa::generic: return {"x86-64", "", {}};
-    case Isa::avx2: return {"x86-64-v3", "", {.sse41 = true, .f16c = true, .avx512 = false}};
+    case Isa::avx2: return {"x86-64-v3", "", {.sse41 = true, .f16c = true, .avx512 = false, .avx512_bf16 = false}};
     case Isa::avx512: break;
   }
   std::string features;
   for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
     features += (features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") + feature.first().str();
   }
-  return {llvm::sys::getHostCPUName().str(), features, {.sse41 = true, .f16c = true, .avx512 = true}};
+  return {llvm::sys::getHostCPUName().str(), features,
+          {.sse41 = true, .f16c = true, .avx512 = true, .avx512_bf16 = llvm::sys::getHostCPUFeatures().lookup("avx512bf16")}};
 }
 
 class Jit {

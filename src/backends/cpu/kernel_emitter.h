@@ -22,9 +22,12 @@ struct Row {
   std::vector<llvm::Value*> pointers;        // per arg, at the row's first element
   std::vector<llvm::Value*> segment;         // per arg, at the current run of the innermost dim
   std::vector<llvm::Value*> index_base;      // per node of kind index: the part of outer dims (and of the current segment)
+  std::vector<llvm::AllocaInst*> kept;       // per node: its values along the row, where they are kept between phases
   std::vector<llvm::Value*> values;          // per node; null where not per row or not known yet
-  std::vector<llvm::Value*> mean_high, mean_low, mean_wide;  // per moments node; mean_wide is f64
+  std::vector<llvm::Value*> mean_high, mean_low;  // per moments node: the mean as a sum of two floats (low null in f64)
 };
+
+inline constexpr uint64_t kKeptAlignment = 64;  // a chunk's vectors lie at multiples of their own size, at most this
 
 class KernelEmitter {
  public:
@@ -39,13 +42,18 @@ class KernelEmitter {
   // emit_llvm.cpp: the function, rows, phases and loops.
   void emit_row_loop(llvm::Value* begin, llvm::Value* end, int rows, llvm::Value* stop_before);
   void emit_tile(llvm::Value* first_row, int rows);
-  Row begin_row(llvm::Value* row);
+  Row begin_row(llvm::Value* row, int place);
+  void make_kept_buffers(int rows);
   void emit_phase(std::vector<Row*> rows, int phase);
   void emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes);
   void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
                        size_t first, size_t count);
-  NodeList nodes_of_phase(int phase) const;      // element nodes that the phase's loop computes, in order
+  void prefetch_next_rows(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors);
+  NodeList nodes_of_phase(int phase) const;      // element nodes that the phase's loop computes or takes from the row buffer, in order
+  void choose_kept_nodes();
+  llvm::Value* kept_address(const Row& row, kernel::NodeIndex node, const Lanes& lanes);
   NodeList roots_of_phase(int phase) const;      // what the loop is run for: reductions, stores, column sums
+  llvm::Value* kept_or_computed(Row& row, kernel::NodeIndex node, int phase, const Lanes& lanes, const ElementValues& known);
   int loop_of(const kernel::Node& node) const;   // the phase in whose loop a root runs
   using Body = std::function<void(const std::vector<Lanes>&)>;
   void walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush);
@@ -97,7 +105,7 @@ class KernelEmitter {
   void finish_root(Row& row, RootState& root, int phase);
   llvm::Value* combine(Combine how, llvm::Value* a, llvm::Value* b);
   llvm::Value* identity(Combine how, llvm::Type* type);
-  llvm::Value* centered(Row& row, kernel::NodeIndex moments, llvm::Value* value);
+  llvm::Value* centered(Row& row, kernel::NodeIndex moments, llvm::Value* value, llvm::Value* scale = nullptr);
   llvm::Value* first_element(Row& row, kernel::NodeIndex node);
   int moments_slot(kernel::NodeIndex node) const { return node; }
 
@@ -119,6 +127,8 @@ class KernelEmitter {
   llvm::Value* partials_ = nullptr;
   llvm::Value* segment_index_ = nullptr;  // position of the current segment among the row's, null: 0
   llvm::Value* first_of_partials_ = nullptr;  // i1: the tile that starts a column block overwrites its partial sums
+  std::vector<int> kept_since_;            // per node: the phase whose loop puts it into the row buffer, -1: computed anew each time
+  std::vector<std::vector<llvm::AllocaInst*>> kept_buffers_;  // [row of the tile][node]
   std::vector<int> column_slot_;           // per node: position among the column sums
   std::vector<RootState> roots_;           // of the phase being emitted
   int width_ = 16;                         // lanes of a vector of the kernel's widest float type

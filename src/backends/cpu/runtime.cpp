@@ -182,18 +182,26 @@ void KernelRunner::combine_columns(const T* partials, const int64_t* call, int64
   for (size_t slot = 0; slot < columns_.size(); ++slot) {
     const kernel::Arg& arg = kernel_.args[static_cast<size_t>(columns_[slot].arg)];
     void* const out = reinterpret_cast<void*>(call[columns_[slot].arg]);
+    const bool is_plain = arg.dtype == DataType::f32 && kernel_.extents.size() == outer + 1 && arg.strides.back() == 1;
+    const auto position_of = [&](int64_t column) {
+      int64_t position = 0;
+      for (size_t d = kernel_.extents.size(); d-- > outer;) {
+        position += column % kernel_.extents[d] * arg.strides[d];
+        column /= kernel_.extents[d];
+      }
+      return position;
+    };
     for (int64_t start = begin; start < end; start += kRun) {
       const int64_t count = std::min(kRun, end - start);
       if (rows_ == 0) tree.fill(0);
       sum_blocks(partials + static_cast<int64_t>(slot) * row_size_ + start, block_stride, column_blocks(), count, tree.data(), kRun);
+      if (is_plain) {
+        for (int64_t c = 0; c < count; ++c) static_cast<float*>(out)[start + c] = static_cast<float>(tree[static_cast<size_t>(c)]);
+        continue;
+      }
       for (int64_t c = 0; c < count; ++c) {
-        int64_t rest = start + c, position = 0;
-        for (size_t d = kernel_.extents.size(); d-- > outer;) {
-          position += rest % kernel_.extents[d] * arg.strides[d];
-          rest /= kernel_.extents[d];
-        }
         const double value = wide_ ? tree[static_cast<size_t>(c)] : static_cast<double>(static_cast<float>(tree[static_cast<size_t>(c)]));
-        store_from_double(arg.dtype, out, position, value);
+        store_from_double(arg.dtype, out, position_of(start + c), value);
       }
     }
   }

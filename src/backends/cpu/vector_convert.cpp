@@ -42,6 +42,33 @@ Value* bf16_code(const FloatLanes& l, Value* bits, Value* value) {
   return b.CreateSelect(l.is_nan(value), nan, rounded);
 }
 
+bool is_512_bits(const Value* value) { return value->getType()->isVectorTy() && value->getType()->getPrimitiveSizeInBits() == 512; }
+
+// The machine's own rounding of 16 floats. It takes subnormals for zero, so a vector that holds one goes the long way.
+Value* bf16_by_instruction(Builder& b, const FloatLanes& l, Value* bits, Value* value) {
+  constexpr int kSubnormal = 0x20;
+  llvm::Type* const codes = lanes_of(value, b.getInt16Ty());
+  Value* const subnormal = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {value, b.getInt32(kSubnormal)});
+  Value* const any = b.CreateICmpNE(b.CreateBitCast(subnormal, b.getInt16Ty()), b.getInt16(0));
+  llvm::Function* const function = b.GetInsertBlock()->getParent();
+  auto* const quick = llvm::BasicBlock::Create(b.getContext(), "round", function);
+  auto* const slow = llvm::BasicBlock::Create(b.getContext(), "round_subnormal", function);
+  auto* const done = llvm::BasicBlock::Create(b.getContext(), "rounded", function);
+  b.CreateCondBr(any, slow, quick, llvm::MDBuilder(b.getContext()).createUnlikelyBranchWeights());
+  b.SetInsertPoint(quick);
+  Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {value});
+  Value* const quick_codes = b.CreateBitCast(rounded, codes);
+  b.CreateBr(done);
+  b.SetInsertPoint(slow);
+  Value* const slow_codes = b.CreateTrunc(bf16_code(l, bits, value), codes);
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+  llvm::PHINode* const result = b.CreatePHI(codes, 2);
+  result->addIncoming(quick_codes, quick);
+  result->addIncoming(slow_codes, slow);
+  return result;
+}
+
 // Any other small float. Normal results are rounded as integers; subnormal ones by adding the float whose last place is the
 // smallest subnormal. A carry out of the mantissa moves into the exponent by itself.
 Value* small_code(const FloatLanes& l, const SmallFloat& format, Value* bits) {
@@ -84,6 +111,7 @@ Value* small_from_float(Builder& b, DataType type, Value* value, const TargetFea
   Value* bits = l.bits(value);
   switch (type) {
     case DataType::bf16:
+      if (target.avx512_bf16 && is_512_bits(value)) return bf16_by_instruction(b, l, bits, value);
       return b.CreateTrunc(bf16_code(l, bits, value), lanes_of(value, b.getInt16Ty()));
     case DataType::f16:
       return b.CreateTrunc(small_code(l, kF16, bits), lanes_of(value, b.getInt16Ty()));

@@ -19,6 +19,7 @@ struct TargetFeatures {
   bool sse41 = false;   // rounding to integer in one instruction
   bool f16c = false;    // conversion between f16 and f32
   bool avx512 = false;  // AVX-512 F, VL, DQ and BW
+  bool avx512_bf16 = false;  // rounds f32 to bf16 in one instruction, subnormals apart
 };
 TargetFeatures features_of(const llvm::TargetMachine& machine);
 
