@@ -1,5 +1,4 @@
 #include "backends/cpu/schedule.h"
-#include <cstdlib>
 
 namespace lamina::cpu {
 
@@ -21,7 +20,7 @@ bool is_contiguous(const kernel::Kernel& kernel, const kernel::Arg& arg) {
 Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits) {
   Schedule schedule;
   schedule.vector_bits = vector_bits;
-  schedule.rows_per_tile = kernel.has_column_sum() ? (getenv("TILE")?atoi(getenv("TILE")):2) : 1;
+  schedule.rows_per_tile = kernel.has_column_sum() ? 2 : 1;
   return schedule;
 }
 
