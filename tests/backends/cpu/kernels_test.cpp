@@ -10,7 +10,6 @@ namespace {
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
 using Strings = std::vector<std::string>;
 
-Attributes affine(bool on) { return {{"use_affine", on}}; }
 DataType statistics_type(DataType src) { return src == f64 ? f64 : f32; }
 
 void expect_one_kernel(const RunResult& result) { EXPECT_EQ(result.kernels_per_partition, std::vector<size_t>{1}); }
