@@ -153,12 +153,14 @@ TEST(Replay, AnUnsupportedOpIsNamedAndExitsWithOne) {
   const Workspace w("unsupported");
   GraphBuilder g;
   const auto x = g.input(f32, {8, 8});
-  g.named("mystery").multi(OpKind::Wildcard, {x}, {}, {f32});
+  const auto unknown = g.named("mystery").multi(OpKind::Wildcard, {x}, {}, {f32});
+  g.op(OpKind::ReLU, {unknown.front()});
   Graph graph = g.finish();
   std::string text = write_graph_json(graph);
   const Outcome outcome = w.run("replay --engine cpu --check --out " + w.path("out") + " " + w.write("wild.json", text));
   EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("wild.json: op 0 (Wildcard \"mystery\"): not supported by the cpu backend: "));
+  EXPECT_THAT(outcome.out, HasSubstr("not run\n"));  // the partition of the ReLU
   EXPECT_FALSE(fs::exists(w.path("out")));
 }
 

@@ -71,7 +71,8 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
 
 Row partition_row(const PartitionReport& partition) {
   const std::string name = "  " + std::to_string(partition.id) + ": " + joined(partition.kinds, " + ");
-  std::string verdict = partition.problem.empty() ? outcome(partition.check) : "UNSUPPORTED, " + partition.problem;
+  std::string verdict = partition.backend.empty() ? "not run" : outcome(partition.check);
+  if (!partition.problem.empty()) verdict = "UNSUPPORTED, " + partition.problem;
   if (partition.backend == "reference") verdict += " (reference backend)";
   return {name,
           std::to_string(partition.ops.size()),
