@@ -236,6 +236,11 @@ LAMINA_API lamina_status_t lamina_graph_graph_get_fpmath_mode(const_lamina_graph
 /* Checks the op against its schema and adds a copy of it. Errors: lamina_invalid_graph_op and others, naming the op, the port
  * or attribute, what was given and what is allowed; the graph is unchanged then. */
 LAMINA_API lamina_status_t lamina_graph_add_op(lamina_graph_graph_t graph, const_lamina_graph_op_t op);
+/* Says that every element of an input tensor is `value` at every execution, e.g. the epsilon under a root or the 1/N of a mean.
+ * Passes may then compile it in, and a partition that did so has no port for it. `value` is rounded to the tensor's type; a new
+ * value needs a new tensor id, as with every constant. Errors: a tensor that no op added so far reads, that an op makes, that
+ * has the property variable or another value already; a finalized graph. */
+LAMINA_API lamina_status_t lamina_graph_graph_set_constant(lamina_graph_graph_t graph, size_t tensor_id, double value);
 /* Ends building. Errors: lamina_invalid_graph for a cycle or a tensor with two producers. */
 LAMINA_API lamina_status_t lamina_graph_graph_finalize(lamina_graph_graph_t graph);
 LAMINA_API lamina_status_t lamina_graph_graph_is_finalized(const_lamina_graph_graph_t graph, uint8_t* finalized);
@@ -256,6 +261,7 @@ LAMINA_API lamina_status_t lamina_graph_partition_create_with_op(lamina_graph_pa
                                                                  const_lamina_graph_op_t op, lamina_engine_kind_t engine_kind);
 LAMINA_API lamina_status_t lamina_graph_partition_destroy(lamina_graph_partition_t partition);
 LAMINA_API lamina_status_t lamina_graph_partition_get_id(const_lamina_graph_partition_t partition, size_t* id);
+/* The ops of the user's graph that are in the partition: an op that a pass took into another one counts too. */
 LAMINA_API lamina_status_t lamina_graph_partition_get_op_num(const_lamina_graph_partition_t partition, size_t* num);
 LAMINA_API lamina_status_t lamina_graph_partition_get_op_ids(const_lamina_graph_partition_t partition, size_t num, size_t* ids);
 /* 0 when no kernel of this engine can run it; compile then says why. */

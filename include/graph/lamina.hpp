@@ -513,6 +513,10 @@ class graph : public detail::handle<lamina_graph_graph, lamina_graph_graph_destr
     if (allow_exception) error::wrap_c_api(result);
     return static_cast<status>(result);
   }
+  // Every element of the input tensor `tensor_id` is `value` at every execution: lamina may compile it in.
+  void set_constant(std::size_t tensor_id, double value) {
+    error::wrap_c_api(lamina_graph_graph_set_constant(get(), tensor_id, value));
+  }
   void finalize() { error::wrap_c_api(lamina_graph_graph_finalize(get())); }
   bool is_finalized() const {
     std::uint8_t finalized = 0;

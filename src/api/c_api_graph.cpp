@@ -57,6 +57,13 @@ lamina_status_t lamina_graph_add_op(lamina_graph_graph_t graph, const_lamina_gra
   });
 }
 
+lamina_status_t lamina_graph_graph_set_constant(lamina_graph_graph_t graph, size_t tensor_id, double value) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(graph);
+    graph->graph.set_constant(tensor_id, value);
+  });
+}
+
 lamina_status_t lamina_graph_graph_finalize(lamina_graph_graph_t graph) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(graph);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "api/boundary.h"
 #include "api/convert.h"
 #include "api/objects.h"
@@ -74,7 +76,7 @@ lamina_status_t lamina_graph_partition_get_op_num(const_lamina_graph_partition_t
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(partition);
     LAMINA_REQUIRE(num);
-    *num = partition->partition.ops.size();
+    *num = lamina::op_ids(partition->partition).size();
   });
 }
 
@@ -82,9 +84,9 @@ lamina_status_t lamina_graph_partition_get_op_ids(const_lamina_graph_partition_t
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(partition);
     LAMINA_REQUIRE(ids);
-    const lamina::Partition& ops_of = partition->partition;
-    require_count(function_name, num, ops_of.ops.size(), "ops");
-    for (const int op : ops_of.ops) *ids++ = ops_of.graph->ops()[static_cast<size_t>(op)].id;
+    const std::vector<uint64_t> known = lamina::op_ids(partition->partition);
+    require_count(function_name, num, known.size(), "ops");
+    std::copy(known.begin(), known.end(), ids);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "interface/graph.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
@@ -302,8 +303,33 @@ void Graph::connect(Op& op, int position, std::span<const LogicalTensor> inputs,
       const std::string other = same_op ? "another port of it" : describe(ops_[static_cast<size_t>(value.producer.op)]);
       throw Error(Status::invalid_graph, join(where, ": tensor ", outputs[i].id, " is already produced by ", other));
     }
+    if (value.constant)
+      throw Error(Status::invalid_graph, join(where, ": tensor ", outputs[i].id, " is a constant with a known value, allowed is "
+                                              "a tensor that is none"));
     value.producer = {position, static_cast<int>(i)};
   }
+}
+
+void Graph::set_constant(uint64_t tensor_id, double value) {
+  const std::string where = join("constant tensor ", tensor_id);
+  const auto found = find_value(tensor_id);
+  if (finalized_) throw Error(Status::invalid_graph, where + ": the graph is finalized, no value can be given");
+  if (!found) throw Error(Status::invalid_graph, where + " is read by no op, allowed is an input of an op that was added");
+  Value& known = value_of(*found);
+  LogicalTensor& tensor = known.tensor;
+  if (known.producer.op >= 0)
+    throw Error(Status::invalid_graph, join(where, " is made by ", describe(ops_[static_cast<size_t>(known.producer.op)]),
+                                            ", allowed is a tensor that no op makes"));
+  if (tensor.property == PropertyType::variable)
+    throw Error(Status::invalid_graph, where + " has property variable, allowed is constant, host_scalar or undef");
+  if (tensor.dtype == DataType::undef) throw Error(Status::invalid_data_type, where + " has type undef, allowed is a known type");
+  const double rounded = round_to(tensor.dtype, value);
+  const bool same = known.constant == rounded || (known.constant && std::isnan(*known.constant) && std::isnan(rounded));
+  if (known.constant && !same)
+    throw Error(Status::invalid_graph, join(where, " is given the value ", value, ", allowed is ", *known.constant,
+                                            " as given before; another value needs another id"));
+  if (tensor.property == PropertyType::undef) tensor.property = PropertyType::constant;
+  known.constant = rounded;
 }
 
 void Graph::finalize() {

@@ -25,6 +25,8 @@ struct Value {
   LogicalTensor tensor;
   Port producer;                // op -1: a graph input
   std::vector<Port> consumers;  // in op order; an op that reads it twice is listed twice
+  // Of a graph input: every element is this number at every execution (Graph::set_constant). Absent: not known.
+  std::optional<double> constant = {};
 };
 
 class Graph {
@@ -36,6 +38,11 @@ class Graph {
   // Returns the op's position.
   int add_op(uint64_t id, OpKind kind, std::string name, Attributes attributes, std::span<const LogicalTensor> inputs,
              std::span<const LogicalTensor> outputs);
+
+  // Says that every element of a graph input is `value` at every execution, so that passes may compile it in: a partition that
+  // did so has no port for it. The tensor must be read by an op of the graph, made by none, and have property constant,
+  // host_scalar or undef (which becomes constant); `value` is rounded to its type. Throws Error; the graph is unchanged then.
+  void set_constant(uint64_t tensor_id, double value);
 
   // Orders ops topologically (stable), checks for cycles and two producers of one tensor, infers shapes.
   // Throws Error(invalid_graph). No op can be added afterwards.

@@ -41,6 +41,13 @@ Graph build_graph(const GraphDump& dump, const std::string& file_name) {
       throw Error(error.status(), with_place(file_name, op.id, describe(named), error.what()));
     }
   }
+  for (const DumpedConstant& constant : dump.constants) {
+    try {
+      graph.set_constant(constant.id, constant.value);
+    } catch (const Error& error) {
+      throw Error(error.status(), join(file_name, ": ", error.what()));
+    }
+  }
   return graph;
 }
 

@@ -22,6 +22,12 @@ struct DumpedOp {
   std::vector<LogicalTensor> inputs, outputs;
 };
 
+// A graph input of which every element is `value` (Graph::set_constant).
+struct DumpedConstant {
+  uint64_t id = 0;
+  double value = 0;
+};
+
 struct GraphDump {
   std::string version;
   EngineKind engine_kind = EngineKind::cpu;
@@ -30,6 +36,9 @@ struct GraphDump {
   // Port lists as written: hints about the order only, absent in older files and not always right.
   std::vector<uint64_t> input_ports, output_ports;
   std::vector<DumpedOp> ops;
+  // Key "constants", lamina's own: [{"id": 7, "value": 1e-05}, ...]. It stands last in the file, where oneDNN's reader takes
+  // what it does not know.
+  std::vector<DumpedConstant> constants;
 };
 
 // What no file may exceed.

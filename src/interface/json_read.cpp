@@ -87,7 +87,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  enum class At { root, ops, op, attributes, attribute, ports, tensor, list, skip };
+  enum class At { root, ops, op, attributes, attribute, ports, tensor, list, constants, constant, skip };
   struct Frame {
     At at;
     std::string key = {};  // the member that is being read
@@ -132,6 +132,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (at == At::attribute) attribute_ = {};
     if (at == At::tensor) open_tensor();
     if (at == At::list) list_.clear();
+    if (at == At::constant) open_constant();
   }
 
   At object_frame() {
@@ -152,6 +153,10 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
         return refuse_known_key("an object", kTensorKeys);
       case At::root:
         return refuse_known_key("an object", kRootKeys);
+      case At::constants:
+        return At::constant;
+      case At::constant:
+        return refuse_known_key("an object", {"id", "value"});
       case At::list:
         fail_key(list_name(), "an object inside an array", "an array of numbers");
       case At::skip:
@@ -167,6 +172,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       case At::root:
         if (name == "graph") return open_graph();
         if (name == "input_ports" || name == "output_ports") return At::list;
+        if (name == "constants") return At::constants;
         return refuse_known_key("an array", kRootKeys);
       case At::op:
         if (name == "inputs" || name == "outputs") return open_ports(name == "outputs");
@@ -183,6 +189,10 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
         fail("\"graph\" holds an array, allowed is op objects");
       case At::ports:
         fail("a port is an array, allowed is a tensor object");
+      case At::constants:
+        fail("\"constants\" holds an array, allowed is objects with id and value");
+      case At::constant:
+        return refuse_known_key("an array", {"id", "value"});
       case At::list:
         fail_key(list_name(), "an array inside an array", "an array of numbers");
       case At::skip:
@@ -203,6 +213,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (at == At::op) close_op();
     if (at == At::attribute) close_attribute();
     if (at == At::tensor) close_tensor();
+    if (at == At::constant) close_constant();
     frames_.pop_back();
     if (at == At::list) close_list();
     return true;
@@ -316,6 +327,31 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     }
   }
 
+  // ---- constants
+
+  void open_constant() {
+    if (dump_.constants.size() >= limits_.list_entries)
+      fail(join("\"constants\" has more than ", limits_.list_entries, " entries, allowed is no more than that"));
+    dump_.constants.emplace_back();
+    has_constant_id_ = has_constant_value_ = false;
+  }
+  void close_constant() const {
+    if (!has_constant_id_ || !has_constant_value_)
+      fail(join("an entry of \"constants\" lacks its ", has_constant_id_ ? "value" : "id", ", allowed is one with id and value"));
+  }
+  void constant_scalar(const Scalar& value) {
+    DumpedConstant& constant = dump_.constants.back();
+    if (current_key() == "id") {
+      constant.id = id_of(value);
+      has_constant_id_ = true;
+    } else if (current_key() == "value") {
+      const auto number = number_of(value);
+      if (!number) fail_key("value of a constant", show(value), "a number");
+      constant.value = number->real;
+      has_constant_value_ = true;
+    }
+  }
+
   // ---- lists
 
   std::string list_name() const { return frames_[frames_.size() - 2].key; }
@@ -384,6 +420,11 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       case At::list:
         list_scalar(value);
         break;
+      case At::constants:
+        fail(join("\"constants\" holds ", show(value), ", allowed is objects with id and value"));
+      case At::constant:
+        constant_scalar(value);
+        break;
       case At::skip:
         break;
     }
@@ -396,7 +437,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (name == "engine_kind") dump_.engine_kind = word(value, kEngines);
     if (name == "fpmath_mode") dump_.fpmath_mode = word(value, kFpMathModes);
     if (name == "fpmath_mode_apply_to_int") dump_.fpmath_apply_to_int = flag(value);
-    for (const char* list : {"graph", "input_ports", "output_ports"})
+    for (const char* list : {"graph", "input_ports", "output_ports", "constants"})
       if (name == list) fail_key(name, show(value), "an array");
   }
 
@@ -485,7 +526,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   static inline const std::vector<std::string_view> kTensorKeys = {"id",     "dtype",       "shape",
                                                                    "stride", "layout_type", "property_type"};
   static inline const std::vector<std::string_view> kRootKeys = {
-      "version", "engine_kind", "fpmath_mode", "fpmath_mode_apply_to_int", "input_ports", "output_ports", "graph"};
+      "version", "engine_kind", "fpmath_mode", "fpmath_mode_apply_to_int", "input_ports", "output_ports", "graph", "constants"};
 
   std::string_view text_;
   const std::string& file_;
@@ -497,6 +538,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool has_graph_ = false;
   bool in_op_ = false, has_id_ = false, has_kind_ = false;
   bool in_tensor_ = false, has_tensor_id_ = false;
+  bool has_constant_id_ = false, has_constant_value_ = false;
   bool reading_outputs_ = false;
 };
 

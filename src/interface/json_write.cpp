@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <concepts>
 
 #include "interface/json.h"
 #include "interface/op_schema.h"
@@ -66,13 +67,14 @@ std::string quoted(const std::string& text) {
 }
 
 // Six significant digits as a stream prints them; more only where these would read back as another number.
-std::string number(float value) {
+template <std::floating_point Real>
+std::string number(Real value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   if (value == 0) return std::signbit(value) ? "-0.0" : "0";
   char text[64];
   auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 6).ptr;
-  float back = 0;
+  Real back = 0;
   std::from_chars(text, end, back);
   if (back != value) end = std::to_chars(text, text + sizeof text, value).ptr;
   return {text, end};
@@ -96,6 +98,7 @@ class Writer {
     open('[');
     for (const Op& op : graph_.ops()) write_op(op);
     close(']');
+    write_constants();
     close('}');
     return text_ + '\n';
   }
@@ -146,6 +149,22 @@ class Writer {
         if (output != kNoValue && graph_.value(output).consumers.empty()) ids.push_back(graph_.tensor(output).id);
     }
     return ids;
+  }
+
+  void write_constants() {
+    const auto is_known = [](const Value& value) { return value.constant.has_value(); };
+    if (std::none_of(graph_.values().begin(), graph_.values().end(), is_known)) return;
+    key("constants");
+    open('[');
+    for (const Value& value : graph_.values()) {
+      if (!is_known(value)) continue;
+      element();
+      open('{');
+      member("id", number(value.tensor.id));
+      member("value", number(*value.constant));
+      close('}');
+    }
+    close(']');
   }
 
   void write_op(const Op& op) {

@@ -80,6 +80,8 @@ std::string to_string(const Attribute& value) {
 
 bool Op::has_attribute(std::string_view attribute_name) const { return attributes.find(attribute_name) != attributes.end(); }
 
+std::string describe(const Origin& origin) { return join(name_of(origin.kind), " \"", origin.name, '"'); }
+
 std::string describe(const Op& op) { return join(name_of(op.kind), " \"", op.name, '"'); }
 
 void fail_attribute_access(const Op& op, std::string_view attribute_name) {

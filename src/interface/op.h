@@ -31,6 +31,13 @@ using Attributes = std::map<std::string, Attribute, std::less<>>;
 using ValueIndex = int;                     // position in Graph::values()
 inline constexpr ValueIndex kNoValue = -1;  // a port that is left out
 
+// An op of the user's graph that a pass took into another one.
+struct Origin {
+  uint64_t id = 0;
+  OpKind kind = OpKind::Wildcard;
+  std::string name;
+};
+
 struct Op {
   uint64_t id = 0;
   OpKind kind = OpKind::Wildcard;
@@ -38,6 +45,9 @@ struct Op {
   Attributes attributes;            // defaults filled in once the op is part of a graph
   std::vector<ValueIndex> inputs;   // in port order
   std::vector<ValueIndex> outputs;  // in port order
+  // The user's ops that this one stands for besides the one that gave it its id; passes write it.
+  std::vector<Origin> origins = {};
+  std::string raised_by = {};  // the pattern that made this op of smaller ones (passes/raise_decomposed); empty: none
 
   // The attribute's value. LAMINA_CHECKs that it is present with that type, which the schema check guarantees.
   template <typename T>
@@ -47,6 +57,7 @@ struct Op {
 
 // `LayerNorm "ln0"`: how messages name an op.
 std::string describe(const Op& op);
+std::string describe(const Origin& origin);
 
 [[noreturn]] void fail_attribute_access(const Op& op, std::string_view attribute_name);
 

@@ -29,4 +29,7 @@ struct Partition {
   std::vector<std::vector<Reason>> reasons;  // per entry of `ops`
 };
 
+// Ids of the user's ops that the partition stands for: of each op, then of those that passes took into it.
+std::vector<uint64_t> op_ids(const Partition& partition);
+
 }  // namespace lamina

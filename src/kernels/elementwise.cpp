@@ -85,6 +85,11 @@ std::vector<Lowering> elementwise_lowerings() {
          const Value x = op.in(0);
          op.out(0, x * x);
        }},
+      {OpKind::Swish,
+       [](O& op) {
+         const Value x = op.in(0);
+         op.out(0, x * unary(MapOp::sigmoid, x * op.f32_attribute("alpha")));
+       }},
       {OpKind::Tanh, [](O& op) { op.out(0, unary(MapOp::tanh, op.in(0))); }},
   };
 }

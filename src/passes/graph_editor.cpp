@@ -24,7 +24,7 @@ Graph GraphEditor::assemble(const Graph& source, std::vector<Op> ops) {
   const auto take = [&](ValueIndex& index) -> Value& {
     const auto [found, is_new] = renumbered.try_emplace(index, static_cast<ValueIndex>(graph.values_.size()));
     if (is_new) {
-      graph.values_.push_back({source.tensor(index), {}, {}});
+      graph.values_.push_back({source.tensor(index), {}, {}, source.value(index).constant});
       graph.value_by_id_.emplace(source.tensor(index).id, found->second);
     }
     index = found->second;

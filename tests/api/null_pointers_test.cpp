@@ -57,6 +57,7 @@ TEST(NullPointers, Graph) {
   lamina_graph_graph_t g = nullptr;
   size_t num;
   uint8_t finalized;
+  EXPECT_REFUSED("graph", lamina_graph_graph_set_constant, nullptr, 0, 1.0);
   EXPECT_REFUSED("graph", lamina_graph_graph_create_with_fpmath_mode, nullptr, lamina_cpu, lamina_fpmath_mode_strict);
   ASSERT_EQ(lamina_graph_graph_create(&g, lamina_cpu), lamina_success);
   EXPECT_REFUSED("op", lamina_graph_add_op, g, nullptr);

@@ -359,5 +359,32 @@ TEST(Graph, DeepGraphsNeedNoRecursion) {
   EXPECT_EQ(g.shape(static_cast<uint64_t>(depth)), (Dims{3}));
 }
 
+// ---- constants
+
+TEST(GraphConstants, AreRoundedToTheTypeOfTheTensor) {
+  TestGraph t;
+  t.graph.add_op(0, OpKind::Add, "", {}, std::vector{tensor(0, Dims{2}), tensor(1, Dims{}, DataType::bf16)},
+                 std::vector{tensor(2, Dims{2})});
+  t.graph.set_constant(1, 1e-5);
+  const Value& value = t.graph.value(*t.graph.find_value(1));
+  EXPECT_EQ(value.constant, round_to(DataType::bf16, 1e-5));
+  EXPECT_EQ(value.tensor.property, PropertyType::constant);
+}
+
+TEST(GraphConstants, HaveOneValueForGood) {
+  TestGraph t;
+  t.add(tensor(0, Dims{2}), tensor(1, Dims{}), tensor(2));
+  t.graph.set_constant(1, 2);
+  t.graph.set_constant(1, 2);
+  EXPECT_EQ(error_of([&] { t.graph.set_constant(1, 3); }),
+            "constant tensor 1 is given the value 3, allowed is 2 as given before; another value needs another id");
+  EXPECT_EQ(error_of([&] { t.unary(OpKind::Abs, tensor(0, Dims{2}), tensor(1, Dims{}), "abs"); }),
+            "Abs \"abs\": output 0: tensor 1 is a constant with a known value, allowed is a tensor that is none");
+  EXPECT_EQ(t.graph.value(*t.graph.find_value(1)).producer.op, -1);
+  t.graph.finalize();
+  EXPECT_EQ(error_of([&] { t.graph.set_constant(1, 2); }),
+            "constant tensor 1: the graph is finalized, no value can be given");
+}
+
 }  // namespace
 }  // namespace lamina

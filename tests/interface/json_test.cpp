@@ -66,6 +66,47 @@ LogicalTensor tensor(uint64_t id, DataType dtype, Dims shape) {
   return result;
 }
 
+// ---- constants
+
+// Add of tensor 0 and the scalar tensor 2.
+std::string with_constants(const std::string& constants, const std::string& property = "constant") {
+  const std::string scalar = R"("dtype": "f32", "shape": [], "stride": [], "layout_type": "strided", "property_type": ")";
+  return join(R"({"graph": [{"id": 7, "name": "it", "kind": "Add", "attrs": {}, "inputs": [)", tensor_json(0), ", ",
+              tensor_json(2, scalar + property + '"'), "], \"outputs\": [", tensor_json(1), "]}], \"constants\": ", constants, "}");
+}
+
+TEST(DumpedConstants, BecomeKnownValuesAndAreWrittenLast) {
+  const Graph graph = read_graph_json(with_constants(R"([{"id": 2, "value": 1e-05}])"), kFile);
+  EXPECT_EQ(graph.value(*graph.find_value(2)).constant, static_cast<double>(1e-5F));
+  EXPECT_EQ(graph.value(*graph.find_value(0)).constant, std::nullopt);
+  const std::string text = write_graph_json(graph);
+  EXPECT_THAT(text, HasSubstr("  ],\n  \"constants\": [\n    {\n      \"id\": 2,\n      \"value\": "));
+  EXPECT_EQ(write_graph_json(read_graph_json(text, kFile)), text);
+}
+
+TEST(DumpedConstants, MayBeInfinite) {
+  const Graph graph = read_graph_json(with_constants(R"([{"value": -inf, "id": 2}])"), kFile);
+  EXPECT_EQ(graph.value(*graph.find_value(2)).constant, -std::numeric_limits<double>::infinity());
+  EXPECT_THAT(write_graph_json(graph), HasSubstr("\"value\": -inf"));
+}
+
+TEST(DumpedConstants, AreRefusedWithASentence) {
+  EXPECT_EQ(error_of(with_constants(R"([{"id": 2}])")),
+            "graph.json: an entry of \"constants\" lacks its value, allowed is one with id and value");
+  EXPECT_EQ(error_of(with_constants(R"([{"value": 1}])")),
+            "graph.json: an entry of \"constants\" lacks its id, allowed is one with id and value");
+  EXPECT_EQ(error_of(with_constants("[3]")), "graph.json: \"constants\" holds 3, allowed is objects with id and value");
+  EXPECT_EQ(error_of(with_constants("7")), "graph.json: constants is 7, allowed is an array");
+  EXPECT_EQ(error_of(with_constants(R"([{"id": 2, "value": "x"}])")),
+            "graph.json: value of a constant is \"x\", allowed is a number");
+  EXPECT_EQ(error_of(with_constants(R"([{"id": 1, "value": 0}])")),
+            "graph.json: constant tensor 1 is made by Add \"it\", allowed is a tensor that no op makes");
+  EXPECT_EQ(error_of(with_constants(R"([{"id": 9, "value": 0}])")),
+            "graph.json: constant tensor 9 is read by no op, allowed is an input of an op that was added");
+  EXPECT_EQ(error_of(with_constants(R"([{"id": 2, "value": 0}])", "variable")),
+            "graph.json: constant tensor 2 has property variable, allowed is constant, host_scalar or undef");
+}
+
 // ---- the writer
 
 TEST(WriteGraphJson, WritesTheLayoutOfDumps) {

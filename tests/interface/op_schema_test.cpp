@@ -195,7 +195,7 @@ TEST_P(EverySchema, SurplusPortsAreCounted) {
 
 TEST(Schemas, KindsThatLaminaAddsStartAt512) {
   for (OpKind kind : all_op_kinds()) {
-    const bool own = kind == OpKind::LayerNormBackprop || kind == OpKind::LayerNormGrad;
+    const bool own = kind == OpKind::LayerNormBackprop || kind == OpKind::LayerNormGrad || kind == OpKind::Swish;
     EXPECT_EQ(static_cast<int>(kind) >= 512, own) << name_of(kind);
   }
 }

@@ -41,6 +41,12 @@ class GraphBuilder {
     tensors_[id].property = PropertyType::constant;
     return id;
   }
+  // A constant of which every element is known to be `value`.
+  uint64_t number(double value, DataType dtype = DataType::f32, Dims shape = {}) {
+    const uint64_t id = constant(dtype, std::move(shape));
+    numbers_.emplace_back(id, value);
+    return id;
+  }
   uint64_t scalar(DataType dtype) {  // rank 0, a host scalar
     const uint64_t id = input(dtype, {});
     tensors_[id].property = PropertyType::host_scalar;
@@ -80,6 +86,7 @@ class GraphBuilder {
     for (const uint64_t id : outputs_) {
       if (read_.contains(id)) add(graph, next++, {OpKind::End, join("end", id), {}, {id}, {}});
     }
+    for (const auto& [id, value] : numbers_) graph.set_constant(id, value);
     graph.finalize();
     return graph;
   }
@@ -118,6 +125,7 @@ class GraphBuilder {
 
   std::vector<LogicalTensor> tensors_;  // by id
   std::vector<OpSpec> ops_;
+  std::vector<std::pair<uint64_t, double>> numbers_;
   std::set<uint64_t> outputs_, read_;
   std::string next_name_;
 };

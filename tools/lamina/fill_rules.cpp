@@ -284,6 +284,7 @@ const std::map<Use, Rule>& wishes() {
                               OpKind::Round,
                               OpKind::Sigmoid,
                               OpKind::SoftPlus,
+                              OpKind::Swish,
                               OpKind::Tanh,
                               OpKind::SoftMax,
                               OpKind::LogSoftmax,
@@ -352,6 +353,7 @@ FillRule wish_of(const Graph& graph, const LogicalTensor& tensor, const Port& co
 bool needs_source(const FillRule& rule) { return rule.source != kNoValue; }
 
 FillRule fill_rule(const Graph& graph, ValueIndex input) {
+  if (const auto known = graph.value(input).constant) return always(*known);
   const Value& value = graph.value(input);
   FillRule best;
   for (const Port& consumer : value.consumers) {

@@ -110,11 +110,9 @@ class FileReplay {
   static PartitionReport describe(const Partition& partition) {
     PartitionReport report;
     report.id = partition.id;
-    for (const int position : partition.ops) {
-      const Op& op = partition.graph->ops()[static_cast<size_t>(position)];
-      report.ops.push_back(op.id);
-      report.kinds.emplace_back(name_of(op.kind));
-    }
+    report.ops = op_ids(partition);
+    for (const int position : partition.ops)
+      report.kinds.emplace_back(name_of(partition.graph->ops()[static_cast<size_t>(position)].kind));
     return report;
   }
 

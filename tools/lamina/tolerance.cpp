@@ -50,6 +50,7 @@ const std::map<OpKind, double>& op_errors() {
       {OpKind::GELUBackward, 2e-6},
       {OpKind::Mish, 2e-6},
       {OpKind::MishBackward, 4e-6},
+      {OpKind::Swish, 1e-6},
       {OpKind::SoftPlus, 1e-6},
       {OpKind::SoftPlusBackward, 1e-6},
       {OpKind::HardSwishBackward, 4e-7},

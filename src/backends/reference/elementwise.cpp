@@ -62,6 +62,11 @@ void soft_plus(const OpRun& run) {
   map(run, [=](double x) { return log_one_plus_exp(beta * x) / beta; });
 }
 
+void swish(const OpRun& run) {
+  const double alpha = run.number("alpha");
+  map(run, [=](double x) { return x * sigmoid(alpha * x); });
+}
+
 void power(const OpRun& run) {
   const double beta = run.number("beta");
   map(run, [=](double x) { return std::pow(x, beta); });
@@ -88,6 +93,7 @@ Evaluators elementwise_evaluators() {
           {OpKind::SoftPlus, soft_plus},
           {OpKind::Sqrt, map_by<square_root>},
           {OpKind::Square, map_by<square>},
+          {OpKind::Swish, swish},
           {OpKind::Tanh, map_by<tangent>}};
 }
 

@@ -102,4 +102,11 @@ LAMINA_SCHEMA(Sqrt) { return unary(OpKind::Sqrt, "dst = sqrt(src)"); }
 
 LAMINA_SCHEMA(Square) { return unary(OpKind::Square, "dst = src^2"); }
 
+LAMINA_SCHEMA(Swish) {
+  AttributeSpec alpha = required_number("alpha", "slope inside the logistic function");
+  alpha.required = false;
+  alpha.default_value = 1.0F;
+  return unary(OpKind::Swish, "dst = src / (1 + exp(-alpha * src))", {alpha});
+}
+
 LAMINA_SCHEMA(Tanh) { return unary(OpKind::Tanh, "dst = tanh(src)"); }

@@ -105,7 +105,7 @@ TEST_P(UnaryKernels, MatchTheReference) {
       {OpKind::Abs, {}}, {OpKind::Clamp, {{"min", -1.0F}, {"max", 1.0F}}}, {OpKind::Elu, {{"alpha", 0.7F}}}, {OpKind::Exp, {}},
       {OpKind::GELU, {}}, {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}}, {OpKind::HardSigmoid, {{"alpha", 0.2F}, {"beta", 0.5F}}},
       {OpKind::HardSwish, {}}, {OpKind::LeakyReLU, {{"alpha", 0.1F}}}, {OpKind::Mish, {}}, {OpKind::ReLU, {}}, {OpKind::Round, {}},
-      {OpKind::Sigmoid, {}}, {OpKind::SoftPlus, {{"beta", 2.0F}}}, {OpKind::Square, {}}, {OpKind::Tanh, {}}};
+      {OpKind::Sigmoid, {}}, {OpKind::SoftPlus, {{"beta", 2.0F}}}, {OpKind::Square, {}}, {OpKind::Swish, {{"alpha", 1.5F}}}, {OpKind::Tanh, {}}};
   for (const auto& [kind, attributes] : cases) {
     GraphBuilder g;
     g.op(kind, {g.input(GetParam(), {3, 5, 45})}, attributes);

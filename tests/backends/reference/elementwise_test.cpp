@@ -48,6 +48,8 @@ TEST(ReferenceElementwise, ExponentialFamily) {
   // e^x = 1: ln 2; with beta 2 and x = ln(3) / 2: ln(4) / 2
   expect_close(unary(OpKind::SoftPlus, {0}).result(), {std::log(2.0)});
   expect_close(unary(OpKind::SoftPlus, {std::log(3.0) / 2}).attr("beta", 2.0).result(), {std::log(2.0)});
+  expect_close(unary(OpKind::Swish, {0, std::log(3.0)}).result(), {0, 0.75 * std::log(3.0)});
+  expect_close(unary(OpKind::Swish, {std::log(3.0)}).attr("alpha", -2.0).result(), {0.1 * std::log(3.0)});
   // tanh(ln 2) = (2 - 1/2) / (2 + 1/2) = 0.6; with e^x = 3, tanh(ln 4) = 15/17
   expect_close(unary(OpKind::Mish, {0, std::log(3.0)}).result(), {0, std::log(3.0) * 15 / 17});
 }
@@ -74,7 +76,7 @@ TEST(ReferenceElementwise, KeepsSmallResultsAndDoesNotOverflow) {
 
 TEST(ReferenceElementwise, NanGoesThrough) {
   for (const OpKind kind : {OpKind::Abs, OpKind::Exp, OpKind::GELU, OpKind::HardSwish, OpKind::Log, OpKind::Mish, OpKind::ReLU,
-                            OpKind::Round, OpKind::Sigmoid, OpKind::SoftPlus, OpKind::Sqrt, OpKind::Tanh})
+                            OpKind::Round, OpKind::Sigmoid, OpKind::SoftPlus, OpKind::Sqrt, OpKind::Swish, OpKind::Tanh})
     EXPECT_TRUE(std::isnan(unary(kind, {kNaN}).result()[0])) << name_of(kind);
   EXPECT_TRUE(std::isnan(unary(OpKind::Clamp, {kNaN}).attr("min", 0.0).attr("max", 1.0).result()[0]));
 }

@@ -29,7 +29,7 @@ std::vector<OpKind> unary_kinds() {
 }
 
 TEST(UnarySchemas, DstHasTheShapeOfSrc) {
-  EXPECT_EQ(unary_kinds().size(), 19U);
+  EXPECT_EQ(unary_kinds().size(), 20U);
   for (OpKind kind : unary_kinds())
     for (const Dims& shape : {Dims{}, Dims{5}, Dims{2, 0, 3}, Dims{kUnknownDim, 4}}) {
       OpBuilder op(kind);
