@@ -26,6 +26,23 @@ enum class OpClass {
 };
 std::string_view name_of(OpClass op_class);
 
+// How the op runs over its tensors. passes/iteration_view turns it into a loop nest; nothing there knows an op by its kind.
+enum class LoopNest {
+  by_class,       // elementwise for ops of that class, none for the others
+  elementwise,    // operands broadcast to the output by numpy's rule
+  per_channel,    // inputs after the first are tables along the channels, or broadcast
+  slope,          // PReLUBackward: as per_channel, the last output sums what shares an entry of input 1
+  scales,         // run-time scales: per tensor, along `axis`, or by groups
+  transposed,     // by `order`
+  reshaped,       // row-major order kept
+  concatenated,   // inputs one after the other along `axis`
+  trailing_axes,  // rows are the axes from begin_norm_axis on; gamma and beta run along them, mean and variance across them
+  group_rows,     // rows are a sample's group of channels and its space; mean and variance are [N, groups]
+  channel_rows,   // rows are all that shares a channel; one-dimensional tensors run along the channels
+  axis_rows,      // rows run along `axis`; outputs after the first are per row
+  listed_axes,    // rows are the axes that `axes` lists
+};
+
 // A named, printable condition on the attributes: {"use_affine is true", predicate}.
 struct Condition {
   std::string text;
@@ -70,6 +87,7 @@ using ShapeMap = std::vector<std::pair<std::string, Dims>>;  // output port name
 struct OpSchema {
   OpKind kind;
   OpClass op_class;
+  LoopNest nest = LoopNest::by_class;
   std::string formula;      // one line, plain text: "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta"
   std::string source = {};  // document or paper that defines the mathematics
   std::vector<PortSpec> inputs;

@@ -7,6 +7,7 @@
 #include "interface/status.h"
 #include "kernels/dims.h"
 #include "kernels/op_lowering.h"
+#include "passes/iteration_view.h"
 
 namespace lamina::kernel {
 
@@ -60,10 +61,40 @@ std::string readable_name(const Graph& graph, const FusionGroup& group) {
   return name + std::string(lamina::name_of(dtype));
 }
 
+// Outputs of one op that sum over other dims than the outer ones of its group: the op walks its tensors once more for them. The
+// group's kernel runs first and leaves the op's operands in memory, and what the op carries over in temporaries.
+struct Sums {
+  int op;
+  std::vector<int> ports;
+  FusionGroup group;     // the op alone, in the dims of its group; inner dims chosen anew
+  bool by_rows = false;  // the summed dims are the inner ones: a sum per row. Else the outer ones: column sums
+};
+
+// Strides of a dense tensor over the outer dims of a group, by group dim.
+Dims strides_of_row_values(const FusionGroup& group) {
+  Dims strides(group.extents.size(), 0);
+  int64_t stride = 1;
+  for (size_t d = group.extents.size(); d-- > 0;) {
+    if (group.inner[d]) continue;
+    strides[d] = stride;
+    stride *= std::max<int64_t>(group.extents[d], 1);
+  }
+  return strides;
+}
+
 class GroupLowering {
  public:
-  GroupLowering(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed)
-      : graph_(graph), group_(group), needed_(needed), order_(outer_then_inner(group)), builder_(make_builder()) {}
+  // `sums`: the second walk of one op; else what the group's own kernel leaves to such walks is in `left`.
+  GroupLowering(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed, const std::vector<Sums>& left,
+                const Sums* sums = nullptr)
+      : graph_(graph),
+        group_(sums == nullptr ? group : sums->group),
+        needed_(needed),
+        left_(left),
+        sums_(sums),
+        row_value_strides_(strides_of_row_values(group)),
+        order_(outer_then_inner(group_)),
+        builder_(make_builder()) {}
 
   LoweredKernel run() {
     for (const int position : group_.ops) lower_op(position);
@@ -101,7 +132,7 @@ class GroupLowering {
     if (inner_count == 0) {  // a loop nest without reductions: any dim may be the inner one
       extents.push_back(1);
     }
-    return Builder(readable_name(graph_, group_), std::move(extents), outer_rank);
+    return Builder(readable_name(graph_, group_) + (sums_ == nullptr ? "" : "_sums"), std::move(extents), outer_rank);
   }
 
   // Strides per iteration dim of something that has `strides` along the dims of `map`.
@@ -114,6 +145,10 @@ class GroupLowering {
         stride *= group_.extents[static_cast<size_t>(d)];
       }
     }
+    return in_nest_order(by_group_dim);
+  }
+
+  Dims in_nest_order(const Dims& by_group_dim) const {
     Dims ordered;
     for (const size_t d : order_) ordered.push_back(by_group_dim[d]);
     ordered.resize(builder_extents_, 0);
@@ -124,9 +159,30 @@ class GroupLowering {
     const LogicalTensor& tensor = graph_.tensor(value);
     const int arg = builder_.add_arg({.name = join("t", tensor.id), .dtype = tensor.dtype, .output = output,
                                       .strides = iteration_strides(map, tensor.strides), .table = {}});
+    remember_arg(arg, value);
+    return arg;
+  }
+
+  // A value per row of the group, in memory of its own.
+  int add_carried_arg(int slot, DataType dtype, bool output) {
+    const int arg = builder_.add_arg({.name = join("carried", slot), .dtype = dtype, .output = output,
+                                      .strides = in_nest_order(row_value_strides_), .table = {}});
+    remember_arg(arg, kTemporary - slot);
+    return arg;
+  }
+
+  void remember_arg(int arg, ValueIndex value) {
     args_.resize(static_cast<size_t>(arg) + 1, kNoValue);
     args_[static_cast<size_t>(arg)] = value;
-    return arg;
+  }
+
+  bool is_left_to_sums(int position, int port) const {
+    return std::any_of(left_.begin(), left_.end(), [&](const Sums& sums) {
+      return sums.op == position && std::find(sums.ports.begin(), sums.ports.end(), port) != sums.ports.end();
+    });
+  }
+  bool has_sums(int position) const {
+    return std::any_of(left_.begin(), left_.end(), [&](const Sums& sums) { return sums.op == position; });
   }
 
   void lower_op(int position) {
@@ -144,9 +200,21 @@ class GroupLowering {
       made_[op.outputs[static_cast<size_t>(port)]] = {value, group_.output_maps.at({position, port})};
     };
     wiring.write_column = [this, position, &op](int port, Value value) {
-      builder_.column_sum(value, add_value_arg(op.outputs[static_cast<size_t>(port)], group_.output_maps.at({position, port}), true));
+      const ValueIndex result = op.outputs[static_cast<size_t>(port)];
+      const DimMap& map = group_.output_maps.at({position, port});
+      if (sums_ != nullptr && sums_->by_rows) made_[result] = {builder_.reduce(Reduction::sum, value), map};
+      else builder_.column_sum(value, add_value_arg(result, map, true));
     };
-    wiring.is_needed = [this, &op](int port) { return is_wanted(op.outputs[static_cast<size_t>(port)]); };
+    wiring.is_needed = [this, position, &op](int port) {
+      const bool here = is_left_to_sums(position, port) == (sums_ != nullptr);
+      return here && is_wanted(op.outputs[static_cast<size_t>(port)]);
+    };
+    wiring.sums_only = sums_ != nullptr;
+    const DataType carried_type = float_type(op) == Type::f64 ? DataType::f64 : DataType::f32;
+    wiring.carry = [this, position, carried_type](int slot, Value value) {
+      if (has_sums(position)) builder_.store(value, add_carried_arg(slot, carried_type, true));
+    };
+    wiring.carried = [this, carried_type](int slot) { return builder_.load(add_carried_arg(slot, carried_type, false)); };
     wiring.input_map = [this, position](int port) { return group_.input_maps.at({position, port}); };
     wiring.iteration_strides = [this](const DimMap& map, const Dims& strides) { return iteration_strides(map, strides); };
     wiring.float_type = float_type(op);
@@ -184,6 +252,9 @@ class GroupLowering {
   const Graph& graph_;
   const FusionGroup& group_;
   const std::vector<bool>& needed_;
+  const std::vector<Sums>& left_;
+  const Sums* sums_;
+  Dims row_value_strides_;
   std::vector<size_t> order_;
   size_t builder_extents_ = std::max<size_t>(order_.size() + (std::count(group_.inner.begin(), group_.inner.end(), true) == 0), 1);
   Builder builder_;
@@ -194,10 +265,83 @@ class GroupLowering {
 
 }  // namespace
 
+namespace {
+
+// Dims of the group that a map does not have. Extents of 1 count as what is convenient: as had.
+std::vector<bool> missing_dims(const FusionGroup& group, const DimMap& map) {
+  std::vector<bool> missing(group.extents.size(), true);
+  for (const AxisRun& run : map) std::fill_n(missing.begin() + run.first, run.count, false);
+  for (size_t d = 0; d < missing.size(); ++d) missing[d] = missing[d] && group.extents[d] != 1;
+  return missing;
+}
+
+bool are_outer_dims(const FusionGroup& group, const std::vector<bool>& dims) {
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (group.extents[d] != 1 && dims[d] == group.inner[d]) return false;
+  return true;
+}
+
+// The dim along which the elements of the op's first operand lie closest.
+size_t contiguous_dim(const Graph& graph, const FusionGroup& group, int op) {
+  const ValueIndex operand = graph.ops()[static_cast<size_t>(op)].inputs[0];
+  const DimMap& map = group.input_maps.at({op, 0});
+  const Dims& strides = graph.tensor(operand).strides;
+  size_t closest = 0;
+  int64_t least = INT64_MAX;
+  for (size_t i = 0; i < map.size(); ++i) {
+    if (map[i].count == 0 || strides[i] == 0 || strides[i] >= least) continue;
+    least = strides[i];
+    closest = static_cast<size_t>(map[i].first + map[i].count - 1);
+  }
+  return closest;
+}
+
+Sums second_walk(const Graph& graph, const FusionGroup& group, int op, const std::vector<bool>& summed) {
+  Sums sums{op, {}, group, false};
+  sums.group.ops = {op};
+  sums.by_rows = summed[contiguous_dim(graph, group, op)];
+  for (size_t d = 0; d < summed.size(); ++d) sums.group.inner[d] = summed[d] == sums.by_rows && group.extents[d] != 1;
+  return sums;
+}
+
+std::vector<Sums> sums_over_other_dims(const Graph& graph, const FusionGroup& group) {
+  std::vector<Sums> all;
+  for (const int position : group.ops) {
+    const Op& op = graph.ops()[static_cast<size_t>(position)];
+    const std::vector<bool> is_column = iteration_view(graph, op).column_outputs;
+    std::vector<std::vector<bool>> seen;  // per entry of `all` that belongs to this op: the dims it sums
+    for (size_t port = 0; port < is_column.size(); ++port) {
+      if (!is_column[port] || op.outputs[port] == kNoValue) continue;
+      const auto summed = missing_dims(group, group.output_maps.at({position, static_cast<int>(port)}));
+      if (are_outer_dims(group, summed)) continue;
+      const auto known = std::find(seen.begin(), seen.end(), summed);
+      if (known == seen.end()) {
+        all.push_back(second_walk(graph, group, position, summed));
+        seen.push_back(summed);
+        all.back().ports.push_back(static_cast<int>(port));
+      } else {
+        all[all.size() - static_cast<size_t>(seen.end() - known)].ports.push_back(static_cast<int>(port));
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed) {
   if (group.opaque_copy) return lower_row_major_copy(graph, graph.ops()[static_cast<size_t>(group.ops.front())]);
+  const std::vector<Sums> left = sums_over_other_dims(graph, group);
   std::vector<LoweredKernel> kernels;
-  kernels.push_back(GroupLowering(graph, group, needed).run());
+  std::vector<bool> in_memory = needed;  // and what the second walks read
+  for (const Sums& sums : left) {
+    kernels.push_back(GroupLowering(graph, group, needed, left, &sums).run());
+    for (const ValueIndex value : kernels.back().args)
+      if (value >= 0) in_memory[static_cast<size_t>(value)] = true;
+  }
+  LoweredKernel main = GroupLowering(graph, group, in_memory, left).run();
+  const bool computes = !main.kernel.nodes.empty();  // not where nothing but sums is asked for
+  if (computes) kernels.insert(kernels.begin(), std::move(main));
   return kernels;
 }
 

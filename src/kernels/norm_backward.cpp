@@ -1,8 +1,10 @@
-// LayerNormBackward. With r = 1 / sqrt(variance + epsilon), c = src - mean, g = diff_dst * gamma, sums over the row of N:
+// LayerNormBackward and GroupNormBackward. With r = 1 / sqrt(variance + epsilon), c = src - mean, g = diff_dst * gamma, sums over
+// the row of N:
 //   diff_src   = r * (g - sum(g) / N - c * r^2 * sum(g * c) / N)
-//   diff_gamma = sum over rows of diff_dst * c * r
-//   diff_beta  = sum over rows of diff_dst
+//   diff_gamma = sum of diff_dst * c * r over all that shares an entry of gamma
+//   diff_beta  = sum of diff_dst, the same
 // The centred src is multiplied, never src itself: sum(g * src) - mean * sum(g) would cancel.
+// RMSNormBackward is the same without a mean: c = src, r = 1 / sqrt(sum(src^2) / N + epsilon), and no sum(g).
 #include "kernels/op_lowering.h"
 
 namespace lamina::kernel {
@@ -37,8 +39,7 @@ Value diff_src(OpLowering& op, const RowStatistics& row, Value diff_dst) {
   return fma(-row.centered, slope, g - mean_g) * row.rstd;
 }
 
-void layer_norm_backward(OpLowering& op) {
-  const RowStatistics row = row_statistics(op);
+void write_gradients(OpLowering& op, const RowStatistics& row) {
   const Value diff_dst = op.in("diff_dst");
   if (op.wants("diff_src")) op.out("diff_src", diff_src(op, row, diff_dst));
   if (op.wants("diff_gamma")) {
@@ -47,8 +48,45 @@ void layer_norm_backward(OpLowering& op) {
   if (op.wants("diff_beta")) op.out_column("diff_beta", diff_dst);
 }
 
+void layer_norm_backward(OpLowering& op) { write_gradients(op, row_statistics(op)); }
+
+// The sums per channel walk the tensors once more, with other rows: statistics that are computed here are carried over. The mean
+// goes as a float and the rest that the float lost.
+RowStatistics group_statistics(OpLowering& op) {
+  const Value src = op.in("src");
+  const double epsilon = op.f32_attribute("epsilon");
+  if (op.has("variance")) return {src - op.in("mean"), 1.0 / sqrt(op.in("variance") + epsilon)};
+  enum Slot { mean, rest_of_mean, rstd };
+  if (op.sums_only()) return {src - op.carried(mean) - op.carried(rest_of_mean), op.carried(rstd)};
+  const auto moments = op.k.moments(src);
+  const RowStatistics row{op.k.center(src, moments), 1.0 / sqrt(moments.variance + epsilon)};
+  op.carry(mean, moments.mean);
+  op.carry(rest_of_mean, op.k.reduce(Reduction::sum, src - moments.mean) / op.row_size());
+  op.carry(rstd, row.rstd);
+  return row;
+}
+
+void group_norm_backward(OpLowering& op) { write_gradients(op, group_statistics(op)); }
+
+void rms_norm_backward(OpLowering& op) {
+  const Value src = op.in("src");
+  const Value diff_dst = op.in("diff_dst");
+  const Value mean_square = op.k.reduce(Reduction::sum, src * src) / op.row_size();
+  const Value rstd = 1.0 / sqrt(mean_square + op.f32_attribute("epsilon"));
+  if (op.wants("diff_src")) {
+    const Value g = op.has("gamma") ? diff_dst * op.in("gamma") : diff_dst;
+    const Value mean_gx = op.k.reduce(Reduction::sum, g * src) / op.row_size();
+    op.out("diff_src", fma(-src, mean_gx * rstd * rstd, g) * rstd);
+  }
+  if (op.wants("diff_gamma")) op.out_column("diff_gamma", diff_dst * (src * rstd));
+}
+
 }  // namespace
 
-std::vector<Lowering> norm_backward_lowerings() { return {{OpKind::LayerNormBackward, layer_norm_backward}}; }
+std::vector<Lowering> norm_backward_lowerings() {
+  return {{OpKind::LayerNormBackward, layer_norm_backward},
+          {OpKind::GroupNormBackward, group_norm_backward},
+          {OpKind::RMSNormBackward, rms_norm_backward}};
+}
 
 }  // namespace lamina::kernel

@@ -21,6 +21,9 @@ class OpLowering {
     std::function<void(int port, Value)> write;
     std::function<void(int port, Value)> write_column;
     std::function<bool(int port)> is_needed;
+    std::function<void(int slot, Value)> carry;
+    std::function<Value(int slot)> carried;
+    bool sums_only = false;
     std::function<DimMap(int port)> input_map;
     std::function<Dims(const DimMap&, const Dims& strides)> iteration_strides;
     Type float_type = Type::f32;
@@ -39,8 +42,15 @@ class OpLowering {
   // Sets an output; the value is cast to what the output's dtype computes in.
   void out(int port, Value value);
   void out(std::string_view output_port, Value value);
-  void out_column(std::string_view output_port, Value value);
   bool wants(std::string_view output_port) const;
+
+  // Sets an output that sums over every dim that it does not have. Where these are not the outer dims of the loop nest, the op is
+  // lowered twice: the second time into a kernel of its own (`sums_only`) that computes these outputs alone and may read what the
+  // first one carried over, a value per row in each slot.
+  void out_column(std::string_view output_port, Value value);
+  bool sums_only() const { return wiring_.sums_only; }
+  void carry(int slot, Value row_value) { wiring_.carry(slot, row_value); }
+  Value carried(int slot) { return wiring_.carried(slot); }
 
   // A table (one entry per index of the run along `axis` of input 0), loaded where the op stands.
   Value table(const std::string& name, const std::vector<float>& entries, int axis);

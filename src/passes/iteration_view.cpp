@@ -36,16 +36,16 @@ class ViewBuilder {
   // ---- families
   void elementwise();
   void per_channel();
-  void prelu_backward();
-  void dynamic_quantization();
-  void transpose();
-  void reshape();
-  void layer_norm();
-  void group_norm();
-  void batch_norm();
-  void softmax();
-  void reduction();
-  void bias_add_backward();
+  void slope();
+  void scales();
+  void transposed();
+  void reshaped();
+  void concatenated();
+  void trailing_axes();
+  void group_rows();
+  void channel_rows();
+  void axis_rows();
+  void listed_axes();
 
   // ---- helpers
   void refuse(std::string why) {
@@ -76,8 +76,10 @@ class ViewBuilder {
   DimMap trailing_map(const Dims& affine, size_t begin);
   DimMap channel_map(const Dims& operand, AxisRun channel);
   size_t channel_axis(size_t rank) const;
-  void set_input(std::string_view name, const std::function<DimMap(const Dims&)>& map);
-  void set_output(std::string_view name, const std::function<DimMap(const Dims&)>& map);
+  using PortMap = std::function<DimMap(const Dims&)>;
+  void set_input(std::string_view name, const PortMap& map);
+  void set_output(std::string_view name, const PortMap& map);
+  void set_norm_ports(const PortMap& data, const PortMap& statistics, const PortMap& affine);
 
   const Graph& graph_;
   const Op& op_;
@@ -86,49 +88,36 @@ class ViewBuilder {
 };
 
 ViewBuilder::Family ViewBuilder::family() const {
-  switch (op_.kind) {
-    case OpKind::BiasAdd:
-    case OpKind::PReLU:
-    case OpKind::BatchNormInference:
-      return &ViewBuilder::per_channel;
-    case OpKind::PReLUBackward:
-      return &ViewBuilder::prelu_backward;
-    case OpKind::DynamicQuantize:
-    case OpKind::DynamicDequantize:
-      return &ViewBuilder::dynamic_quantization;
-    case OpKind::StaticTranspose:
-      return &ViewBuilder::transpose;
-    case OpKind::StaticReshape:
-      return &ViewBuilder::reshape;
-    case OpKind::LayerNorm:
-    case OpKind::LayerNormBackward:
-    case OpKind::RMSNorm:
-      return &ViewBuilder::layer_norm;
-    case OpKind::GroupNorm:
-      return &ViewBuilder::group_norm;
-    case OpKind::BatchNormForwardTraining:
-    case OpKind::BatchNormTrainingBackward:
-      return &ViewBuilder::batch_norm;
-    case OpKind::SoftMax:
-    case OpKind::SoftMaxBackward:
-    case OpKind::LogSoftmax:
-    case OpKind::LogSoftmaxBackward:
-      return &ViewBuilder::softmax;
-    case OpKind::ReduceL1:
-    case OpKind::ReduceL2:
-    case OpKind::ReduceMax:
-    case OpKind::ReduceMean:
-    case OpKind::ReduceMin:
-    case OpKind::ReduceProd:
-    case OpKind::ReduceSum:
-      return &ViewBuilder::reduction;
-    case OpKind::BiasAddBackward:
-      return &ViewBuilder::bias_add_backward;
-    case OpKind::Reorder:
+  const OpSchema& schema = schema_of(op_.kind);
+  switch (schema.nest) {
+    case LoopNest::by_class:
+      return schema.op_class == OpClass::elementwise ? &ViewBuilder::elementwise : nullptr;
+    case LoopNest::elementwise:
       return &ViewBuilder::elementwise;
-    default:
-      return schema_of(op_.kind).op_class == OpClass::elementwise ? &ViewBuilder::elementwise : nullptr;
+    case LoopNest::per_channel:
+      return &ViewBuilder::per_channel;
+    case LoopNest::slope:
+      return &ViewBuilder::slope;
+    case LoopNest::scales:
+      return &ViewBuilder::scales;
+    case LoopNest::transposed:
+      return &ViewBuilder::transposed;
+    case LoopNest::reshaped:
+      return &ViewBuilder::reshaped;
+    case LoopNest::concatenated:
+      return &ViewBuilder::concatenated;
+    case LoopNest::trailing_axes:
+      return &ViewBuilder::trailing_axes;
+    case LoopNest::group_rows:
+      return &ViewBuilder::group_rows;
+    case LoopNest::channel_rows:
+      return &ViewBuilder::channel_rows;
+    case LoopNest::axis_rows:
+      return &ViewBuilder::axis_rows;
+    case LoopNest::listed_axes:
+      return &ViewBuilder::listed_axes;
   }
+  return nullptr;
 }
 
 IterationView ViewBuilder::build() {
@@ -242,12 +231,12 @@ size_t ViewBuilder::channel_axis(size_t rank) const {
   return channels_first ? std::min<size_t>(1, rank - 1) : rank - 1;
 }
 
-void ViewBuilder::set_input(std::string_view name, const std::function<DimMap(const Dims&)>& map) {
+void ViewBuilder::set_input(std::string_view name, const PortMap& map) {
   const size_t port = port_position(schema_of(op_.kind).inputs, op_.attributes, name);
   if (has_input(port)) view_.inputs[port] = map(input_shape(port));
 }
 
-void ViewBuilder::set_output(std::string_view name, const std::function<DimMap(const Dims&)>& map) {
+void ViewBuilder::set_output(std::string_view name, const PortMap& map) {
   const size_t port = port_position(schema_of(op_.kind).outputs, op_.attributes, name);
   if (has_output(port)) view_.outputs[port] = map(output_shape(port));
 }
@@ -276,8 +265,8 @@ void ViewBuilder::per_channel() {
   }
 }
 
-// diff_slope sums over every dim that the slope does not have: a column output, unless the slope has them all.
-void ViewBuilder::prelu_backward() {
+// diff_slope sums over every dim that the slope does not have, unless the slope has them all.
+void ViewBuilder::slope() {
   const Dims& src = input_shape(0);
   loop_over(src);
   const AxisRun channel{static_cast<int>(channel_axis(src.size())), 1};
@@ -292,12 +281,15 @@ void ViewBuilder::prelu_backward() {
   const auto not_unit = std::count_if(src.begin(), src.end(), [](int64_t extent) { return extent != 1; });
   if (covered == static_cast<size_t>(not_unit)) return;
   view_.column_outputs[1] = true;
+  // Along the last axis the sums are columns of the one loop nest; along any other they take a walk of their own.
+  const int last = static_cast<int>(src.size()) - 1;
+  const bool along_last = std::any_of(slope_map.begin(), slope_map.end(), [&](const AxisRun& run) { return run == AxisRun{last, 1}; });
   for (const AxisRun& run : slope_map)
-    if (run.count > 0) view_.inner[static_cast<size_t>(run.first)] = true;
+    if (along_last && run.count > 0) view_.inner[static_cast<size_t>(run.first)] = true;
 }
 
 // Scales and zero points by groups split a dim of src into (groups, members of a group).
-void ViewBuilder::dynamic_quantization() {
+void ViewBuilder::scales() {
   const Dims src = input_shape(0);
   const std::string& qtype = op_.attribute<std::string>("qtype");
   if (qtype != "per_group") {
@@ -337,7 +329,7 @@ void ViewBuilder::dynamic_quantization() {
 
 // ---- layout
 
-void ViewBuilder::transpose() {
+void ViewBuilder::transposed() {
   const auto& order = op_.attribute<std::vector<int64_t>>("order");
   const Dims& dst = output_shape(0);
   const size_t rank = dst.size();
@@ -370,7 +362,7 @@ Dims without_units(const Dims& shape) {
   return dims;
 }
 
-void ViewBuilder::reshape() {
+void ViewBuilder::reshaped() {
   const Dims& src = input_shape(0);
   const Dims& dst = output_shape(0);
   const auto refined = common_refinement(without_units(src), without_units(dst));
@@ -386,34 +378,49 @@ void ViewBuilder::reshape() {
   view_.outputs[0] = map_of_pieces(dst, refined->b);
 }
 
+// The inputs follow each other along `axis`: each is a copy of its own.
+void ViewBuilder::concatenated() {
+  view_.opaque_copy = true;
+  loop_over(output_shape(0));
+  for (size_t i = 0; i < op_.inputs.size(); ++i) view_.inputs[i].assign(input_shape(i).size(), kNoRun);
+  view_.outputs[0] = identity_map(output_shape(0).size());
+}
+
 // ---- normalisations and reductions
 
-void ViewBuilder::layer_norm() {
+bool is_statistic(std::string_view port) { return port == "mean" || port == "variance"; }
+
+// gamma, beta and their gradients.
+bool is_affine(std::string_view port) {
+  return port.find("gamma") != std::string_view::npos || port.find("beta") != std::string_view::npos;
+}
+
+// Sets every port's map by its role, and marks the gradients of gamma and beta as sums.
+void ViewBuilder::set_norm_ports(const PortMap& data, const PortMap& statistics, const PortMap& affine) {
+  const OpSchema& schema = schema_of(op_.kind);
+  const auto map_for = [&](std::string_view name) { return is_statistic(name) ? statistics : is_affine(name) ? affine : data; };
+  for (const PortSpec& port : schema.inputs) set_input(port.name, map_for(port.name));
+  for (const PortSpec& port : schema.outputs) {
+    set_output(port.name, map_for(port.name));
+    const size_t position = port_position(schema.outputs, op_.attributes, port.name);
+    if (has_output(position) && is_affine(port.name)) view_.column_outputs[position] = true;
+  }
+}
+
+void ViewBuilder::trailing_axes() {
   const Dims& src = input_shape(0);
   const auto begin = static_cast<size_t>(wrap_axis(op_.attribute<int64_t>("begin_norm_axis"), static_cast<int>(src.size())));
   if (begin >= src.size()) return refuse("it normalises no axis");
   has_rows_ = true;
   loop_over(src);
   normalize_dims(begin);
-  const auto full = [&](const Dims& dims) { return broadcast_map(dims); };
-  const auto affine = [&](const Dims& dims) { return trailing_map(dims, begin); };
-  const auto statistics = [&](const Dims& dims) { return leading_map(dims, begin); };
-  const OpSchema& schema = schema_of(op_.kind);
-  const auto map_for = [&](std::string_view name) -> std::function<DimMap(const Dims&)> {
-    if (name == "mean" || name == "variance") return statistics;
-    if (name.find("gamma") != std::string_view::npos || name.find("beta") != std::string_view::npos) return affine;
-    return full;
-  };
-  for (const PortSpec& port : schema.inputs) set_input(port.name, map_for(port.name));
-  for (const PortSpec& port : schema.outputs) {
-    set_output(port.name, map_for(port.name));
-    const size_t position = port_position(schema.outputs, op_.attributes, port.name);
-    if (has_output(position) && (port.name == "diff_gamma" || port.name == "diff_beta")) view_.column_outputs[position] = true;
-  }
+  set_norm_ports([this](const Dims& dims) { return broadcast_map(dims); },
+                 [this, begin](const Dims& dims) { return leading_map(dims, begin); },
+                 [this, begin](const Dims& dims) { return trailing_map(dims, begin); });
 }
 
 // Iteration dims: batch, then in the order of data_format the spatial dims and the channels as (groups, channels of a group).
-void ViewBuilder::group_norm() {
+void ViewBuilder::group_rows() {
   const Dims& src = input_shape(0);
   const auto groups = op_.attribute<int64_t>("groups");
   const size_t axis = channel_axis(src.size());
@@ -426,18 +433,15 @@ void ViewBuilder::group_norm() {
   loop_over(extents);
   normalize_dims(1);
   view_.inner[axis] = false;  // the groups
-  const AxisRun channel{static_cast<int>(axis), 2};
   DimMap full;
   for (size_t i = 0; i < src.size(); ++i) full.push_back({static_cast<int>(i <= axis ? i : i + 1), i == axis ? 2 : 1});
-  const DimMap statistics{{0, 1}, {static_cast<int>(axis), 1}};
-  view_.inputs[0] = view_.outputs[0] = full;
-  for (size_t i = 1; i < op_.inputs.size(); ++i)
-    if (has_input(i)) view_.inputs[i] = channel_map(input_shape(i), channel);
-  for (size_t i = 1; i < op_.outputs.size(); ++i)
-    if (has_output(i)) view_.outputs[i] = statistics;
+  const int channel = static_cast<int>(axis);
+  set_norm_ports([&full](const Dims&) { return full; },
+                 [channel](const Dims&) { return DimMap{{0, 1}, {channel, 1}}; },
+                 [this, channel](const Dims& dims) { return channel_map(dims, {channel, 2}); });
 }
 
-void ViewBuilder::batch_norm() {
+void ViewBuilder::channel_rows() {
   const Dims& src = input_shape(0);
   has_rows_ = true;
   loop_over(src);
@@ -454,7 +458,7 @@ void ViewBuilder::batch_norm() {
     if (has_output(i)) view_.outputs[i] = map_of(output_shape(i));
 }
 
-void ViewBuilder::softmax() {
+void ViewBuilder::axis_rows() {
   const Dims& src = input_shape(0);
   if (src.empty()) return refuse("its tensor has rank 0");
   const auto axis = static_cast<size_t>(wrap_axis(op_.attribute<int64_t>("axis"), static_cast<int>(src.size())));
@@ -468,7 +472,7 @@ void ViewBuilder::softmax() {
   if (has_output(1)) view_.outputs[1][axis] = kNoRun;
 }
 
-void ViewBuilder::reduction() {
+void ViewBuilder::listed_axes() {
   if (has_input(1)) return refuse("its axes are an input");
   const Dims& src = input_shape(0);
   has_rows_ = true;
@@ -483,17 +487,6 @@ void ViewBuilder::reduction() {
     else if (keep_dims)
       view_.outputs[0].push_back(kNoRun);
   }
-}
-
-void ViewBuilder::bias_add_backward() {
-  const Dims& src = input_shape(0);
-  has_rows_ = true;
-  loop_over(src);
-  normalize_dims(0);
-  const size_t axis = channel_axis(src.size());
-  view_.inner[axis] = false;
-  view_.inputs[0] = identity_map(src.size());
-  view_.outputs[0] = {{static_cast<int>(axis), 1}};
 }
 
 // ---- extents of 1

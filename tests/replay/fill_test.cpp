@@ -54,6 +54,20 @@ TEST(Fill, StatisticsOfLayerNormBackwardBelongToTheirSrc) {
   }
 }
 
+TEST(Fill, StatisticsOfGroupNormBackwardBelongToTheGroupsOfEachSample) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {2, 5, 6});  // channels last, three groups of two
+  const auto mean = g.input(f32, {2, 3});
+  g.multi(OpKind::GroupNormBackward, {src, g.input(f32, {2, 5, 6}), mean, g.input(f32, {2, 3}), g.input(f32, {6})},
+          {{"groups", int64_t{3}}}, {f32, f32, f32});
+  Buffers buffers = fill_all(g.finish());
+  for (int64_t row = 0; row < 6; ++row) {
+    double sum = 0;
+    for (int64_t i = 0; i < 10; ++i) sum += buffers[src]->load(row / 3 * 30 + i / 2 * 6 + row % 3 * 2 + i % 2);
+    EXPECT_NEAR(buffers[mean]->load(row), sum / 10, 1e-6);
+  }
+}
+
 TEST(Fill, SoftMaxBackwardGetsARealSoftmax) {
   GraphBuilder g;
   const auto dst = g.input(f32, {4, 6, 5});

@@ -77,8 +77,8 @@ inline OpBuilder op_with_types(OpKind kind, const TypeAssignment& assignment, co
     if (optional_ports || port->presence != Presence::optional) builder.input(port->name, type(port));
   }
   for (const PortSpec* port : existing_outputs(schema, filled.attributes)) {
-    const bool only_output = kind == OpKind::LayerNormBackward && port->name == "diff_src";
-    if (optional_ports || port->presence != Presence::optional || only_output) builder.output(port->name, type(port));
+    const bool is_first = port == existing_outputs(schema, filled.attributes).front();  // some ops need any one output
+    if (optional_ports || port->presence != Presence::optional || is_first) builder.output(port->name, type(port));
   }
   return builder;
 }

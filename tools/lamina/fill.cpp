@@ -115,6 +115,13 @@ Statistics statistics_of(const Buffer& source, const FillRule& rule) {
     return statistics_by(source, static_cast<size_t>(channels),
                          [=](int64_t i) { return static_cast<size_t>(i / inner % channels); });
   }
+  if (rule.groups > 0) {
+    const int64_t channels = shape[axis], groups = rule.groups;
+    const int64_t inner = product(shape, axis + 1, shape.size()), sample = product(shape, 1, shape.size());
+    return statistics_by(source, static_cast<size_t>(shape[0] * groups), [=](int64_t i) {
+      return static_cast<size_t>(i / sample * groups + i / inner % channels * groups / channels);
+    });
+  }
   const int64_t inner = product(shape, axis, shape.size());
   return statistics_by(source, static_cast<size_t>(product(shape, 0, axis)),
                        [=](int64_t i) { return static_cast<size_t>(i / inner); });

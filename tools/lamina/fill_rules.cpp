@@ -58,25 +58,29 @@ const char* data_port(OpKind kind) {
 }
 
 // Statistics of a tensor that some op makes are not known here: plausible ones then.
-FillRule statistic(const Reader& reader, Kind kind, bool per_channel) {
+FillRule statistic(const Reader& reader, Kind kind) {
   const ValueIndex source = reader.graph.input_value(reader.op, data_port(reader.op.kind));
   const bool normalized = reader.text("src_kind") == "normalized";
   if (normalized || reader.graph.value(source).producer.op >= 0 || !reader.graph.tensor(source).has_full_shape())
     return kind == Kind::mean ? needs(-0.1, 0.1) : needs(0.5, 2);
   const int rank = reader.graph.tensor(source).rank();
-  FillRule rule{.kind = kind, .low = reader.number("epsilon"), .insistence = 3, .source = source, .per_channel = per_channel};
+  FillRule rule{.kind = kind, .low = reader.number("epsilon"), .insistence = 3, .source = source};
+  const LoopNest nest = schema_of(reader.op.kind).nest;
+  rule.per_channel = nest == LoopNest::channel_rows;
+  if (nest == LoopNest::group_rows) rule.groups = reader.op.attribute<int64_t>("groups");
   const bool channels_last = reader.text("data_format") != "NCX";
-  rule.axis = per_channel ? (channels_last ? rank - 1 : 1) : first_normalized_axis(reader, rank);
+  const bool by_channels = rule.per_channel || rule.groups > 0;
+  rule.axis = by_channels ? (channels_last ? rank - 1 : 1) : first_normalized_axis(reader, rank);
   return rule;
 }
 
-FillRule layer_norm_mean(const Reader& reader) { return statistic(reader, Kind::mean, false); }
+FillRule given_mean(const Reader& reader) { return statistic(reader, Kind::mean); }
 
-FillRule layer_norm_variance(const Reader& reader) {
+FillRule given_variance(const Reader& reader) {
   const std::string held = reader.text("stats_kind");
-  if (held == "rstd") return statistic(reader, Kind::rstd, false);
-  if (held == "std") return statistic(reader, Kind::deviation, false);
-  return statistic(reader, Kind::variance, false);
+  if (held == "rstd") return statistic(reader, Kind::rstd);
+  if (held == "std") return statistic(reader, Kind::deviation);
+  return statistic(reader, Kind::variance);
 }
 
 // ---- quantisation
@@ -216,11 +220,26 @@ Rule fixed(FillRule rule) {
   return [rule](const Reader&) { return rule; };
 }
 
+bool has_port(const std::vector<PortSpec>& ports, std::string_view name) {
+  return std::any_of(ports.begin(), ports.end(), [&](const PortSpec& port) { return port.name == name; });
+}
+
+bool is_norm(const OpSchema& schema) { return has_port(schema.inputs, "gamma"); }
+
+// A mean that is not 0, so that the order of subtracting and scaling shows. Statistics belong to the data, but those of a batch
+// norm's forward ops are of batches long gone.
+void add_norm_wishes(OpKind kind, std::map<Use, Rule>& rules) {
+  const bool of_other_batches = kind == OpKind::BatchNormInference || kind == OpKind::BatchNormForwardTraining;
+  rules[{kind, "gamma"}] = fixed(suits(0.5, 1.5));
+  rules[{kind, "beta"}] = fixed(suits(-0.5, 0.5));
+  rules[{kind, "mean"}] = of_other_batches ? fixed(suits(-0.5, 0.5)) : given_mean;
+  rules[{kind, "variance"}] = of_other_batches ? fixed(needs(0.5, 2)) : given_variance;
+  rules[{kind, data_port(kind)}] = fixed(suits(-1, 3));
+}
+
 // Every wish that an op has, in one place. Ports that are not named take anything.
 const std::map<Use, Rule>& wishes() {
   static const std::map<Use, Rule> table = [] {
-    const Rule gamma = fixed(suits(0.5, 1.5));
-    const Rule beta = fixed(suits(-0.5, 0.5));
     std::map<Use, Rule> rules = {
         {{OpKind::Log, "src"}, fixed(needs(0.25, 4))},
         {{OpKind::Sqrt, "src"}, fixed(needs(0.25, 4))},
@@ -251,27 +270,8 @@ const std::map<Use, Rule>& wishes() {
         {{OpKind::PReLU, "slope"}, fixed(suits(0.05, 0.5))},
         {{OpKind::PReLUBackward, "slope"}, fixed(suits(0.05, 0.5))},
     };
-    for (const OpKind kind : {OpKind::LayerNorm, OpKind::LayerNormBackward, OpKind::LayerNormBackprop, OpKind::LayerNormGrad}) {
-      rules[{kind, "mean"}] = layer_norm_mean;
-      rules[{kind, "variance"}] = layer_norm_variance;
-      rules[{kind, "gamma"}] = gamma;
-      rules[{kind, "beta"}] = beta;
-    }
-    for (const OpKind kind :
-         {OpKind::RMSNorm, OpKind::GroupNorm, OpKind::BatchNormInference, OpKind::BatchNormForwardTraining}) {
-      rules[{kind, "gamma"}] = gamma;
-      rules[{kind, "beta"}] = beta;
-      rules[{kind, "mean"}] = beta;
-      rules[{kind, "variance"}] = fixed(needs(0.5, 2));
-    }
-    // A mean that is not 0, so that the order of subtracting and scaling shows.
-    for (const OpKind kind :
-         {OpKind::LayerNorm, OpKind::LayerNormBackward, OpKind::LayerNormBackprop, OpKind::RMSNorm, OpKind::LayerNormGrad,
-          OpKind::GroupNorm, OpKind::BatchNormForwardTraining, OpKind::BatchNormTrainingBackward})
-      rules[{kind, data_port(kind)}] = fixed(suits(-1, 3));
-    rules[{OpKind::BatchNormTrainingBackward, "gamma"}] = gamma;
-    rules[{OpKind::BatchNormTrainingBackward, "mean"}] = [](const Reader& r) { return statistic(r, Kind::mean, true); };
-    rules[{OpKind::BatchNormTrainingBackward, "variance"}] = [](const Reader& r) { return statistic(r, Kind::variance, true); };
+    for (const OpKind kind : all_op_kinds())
+      if (is_norm(schema_of(kind))) add_norm_wishes(kind, rules);
     for (const OpKind kind : {OpKind::Abs,
                               OpKind::Elu,
                               OpKind::Exp,

@@ -29,6 +29,7 @@ struct FillRule {
   ValueIndex source = kNoValue;
   int axis = 0;              // statistics: the first axis reduced; per channel: the channel axis; softmax: its axis
   bool per_channel = false;  // statistics of every axis but `axis`
+  int64_t groups = 0;        // not 0: statistics per sample and group of channels, the channels on `axis`
 };
 
 bool needs_source(const FillRule& rule);

@@ -141,14 +141,20 @@ class CpuExecutable final : public Executable {
       tables_.push_back(lowered.kernel.args[arg].table);
       return {Binding::Source::table, tables_.size() - 1};
     }
-    const bool temporary = value == kernel::kTemporary;
+    const bool temporary = value <= kernel::kTemporary;
     const auto found = bindings_.find(value);
     if (found != bindings_.end() && !(temporary && lowered.kernel.args[arg].output)) return found->second;
     const Binding in_arena{Binding::Source::arena, arena_bytes_};
-    const kernel::Kernel& kernel = lowered.kernel;
-    const int64_t bytes = temporary ? bytes_of(kernel.args[arg].dtype, kernel.row_count() * kernel.row_size()) : graph.tensor(value).byte_size();
+    const int64_t bytes = temporary ? span_bytes(lowered.kernel, lowered.kernel.args[arg]) : graph.tensor(value).byte_size();
     arena_bytes_ += aligned(static_cast<size_t>(bytes));
     return bindings_.insert_or_assign(value, in_arena).first->second;
+  }
+
+  // From the first element that the kernel reaches to the last.
+  static int64_t span_bytes(const kernel::Kernel& kernel, const kernel::Arg& arg) {
+    int64_t last = 0;
+    for (size_t d = 0; d < kernel.extents.size(); ++d) last += (kernel.extents[d] - 1) * arg.strides[d];
+    return bytes_of(arg.dtype, std::max<int64_t>(last + 1, 0));
   }
 
   // A graph input that is an output too has nobody to write it.

@@ -59,24 +59,6 @@ void rms_norm(const OpRun& run) {
   }
 }
 
-// Positions of a tensor with batch, channels and everything else ("space") by data_format.
-struct ChannelLayout {
-  int64_t batch, channels, space;
-  bool channels_last;
-
-  int64_t at(int64_t n, int64_t c, int64_t s) const {
-    return channels_last ? (n * space + s) * channels + c : (n * channels + c) * space + s;
-  }
-};
-
-ChannelLayout channel_layout(const OpRun& run, const Tensor& src) {
-  const size_t dim = channel_dim(run, src.rank());
-  int64_t space = 1;
-  for (size_t i = 1; i < src.shape.size(); ++i)
-    if (i != dim) space *= src.shape[i];
-  return {src.shape[0], src.shape[dim], space, dim + 1 == src.shape.size()};
-}
-
 // LayerNorm over the channels of a group and the whole space, for each sample; gamma and beta run along the channels.
 void group_norm(const OpRun& run) {
   const Tensor& src = run.in("src");

@@ -1,5 +1,5 @@
-// The gradient of LayerNorm in its three forms. Each is written in the terms of the document that defines it, none by way of
-// another, so that they check each other. N elements a row, r = 1 / sqrt(variance + epsilon), xh = (x - mean) * r.
+// The gradients of LayerNorm (in its three forms), RMSNorm and GroupNorm. Each form is written in the terms of the document that
+// defines it, none by way of another, so that they check each other. N elements a row, r = 1 / sqrt(variance + epsilon), xh = (x - mean) * r.
 #include <cmath>
 
 #include "backends/reference/op_run.h"
@@ -182,12 +182,81 @@ void layer_norm_grad(const OpRun& run) {
   }
 }
 
+// ---- RMSNormBackward
+
+// With m = mean(x^2) + epsilon and g = dy * gamma, d dst[j] / d x[i] = gamma[j] * ([i == j] / sqrt(m) - x[j] * x[i] / (N * m^1.5)):
+//   diff_src   = g / sqrt(m) - x * sum(g * x) / (N * m^1.5)
+//   diff_gamma = sum over rows of dy * x / sqrt(m)
+void rms_norm_backward(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  const Tensor& diff_dst = run.in("diff_dst");
+  const Tensor* gamma = run.in_or_null("gamma");
+  Tensor* diff_src = out_or_null(run, "diff_src");
+  Tensor* diff_gamma = out_or_null(run, "diff_gamma");
+  const auto axis = static_cast<size_t>(wrap_axis(run.attribute<int64_t>("begin_norm_axis"), src.rank()));
+  const Rows rows = trailing_rows(src.shape, axis);
+  const auto n = static_cast<double>(rows.size);
+  for (int64_t row = 0; row < rows.count; ++row) {
+    double squares = 0, sum_gx = 0;
+    for (int64_t i = 0; i < rows.size; ++i) {
+      const double x = src[rows.at(row, i)];
+      squares += x * x;
+      sum_gx += diff_dst[rows.at(row, i)] * gamma_at(gamma, i) * x;
+    }
+    const double m = squares / n + run.number("epsilon"), root = std::sqrt(m);
+    for (int64_t i = 0; i < rows.size; ++i) {
+      const int64_t at = rows.at(row, i);
+      if (diff_src != nullptr) (*diff_src)[at] = diff_dst[at] * gamma_at(gamma, i) / root - src[at] * sum_gx / (n * m * root);
+      if (diff_gamma != nullptr) (*diff_gamma)[i] += diff_dst[at] * src[at] / root;
+    }
+  }
+}
+
+// ---- GroupNormBackward
+
+// LayerNormBackward over the channels of a group and the whole space of a sample; gamma runs along the channels.
+void group_norm_backward(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  const Tensor& diff_dst = run.in("diff_dst");
+  const Tensor* given_mean = run.in_or_null("mean");
+  const Tensor* given_variance = run.in_or_null("variance");
+  const Tensor* gamma = run.in_or_null("gamma");
+  Tensor* diff_src = out_or_null(run, "diff_src");
+  Tensor* diff_gamma = out_or_null(run, "diff_gamma");
+  Tensor* diff_beta = out_or_null(run, "diff_beta");
+  const ChannelLayout layout = channel_layout(run, src);
+  const int64_t groups = run.attribute<int64_t>("groups");
+  const int64_t width = layout.channels / groups, size = width * layout.space;
+  const auto n = static_cast<double>(size);
+  for (int64_t row = 0; row < layout.batch * groups; ++row) {
+    const auto channel = [&](int64_t i) { return row % groups * width + i / layout.space; };
+    const auto at = [&](int64_t i) { return layout.at(row / groups, channel(i), i % layout.space); };
+    const Moments moments = given_mean != nullptr ? Moments{(*given_mean)[row], (*given_variance)[row]}
+                                                  : moments_of(size, [&](int64_t i) { return src[at(i)]; });
+    const Normalizer normalized{moments.mean, 1 / std::sqrt(moments.variance + run.number("epsilon"))};
+    double sum_g = 0, sum_g_xh = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const double xh = normalized(src[at(i)]), dy = diff_dst[at(i)];
+      sum_g += dy * gamma_at(gamma, channel(i));
+      sum_g_xh += dy * gamma_at(gamma, channel(i)) * xh;
+      if (diff_gamma != nullptr) (*diff_gamma)[channel(i)] += dy * xh;
+      if (diff_beta != nullptr) (*diff_beta)[channel(i)] += dy;
+    }
+    for (int64_t i = 0; diff_src != nullptr && i < size; ++i) {
+      const double g = diff_dst[at(i)] * gamma_at(gamma, channel(i));
+      (*diff_src)[at(i)] = normalized.rstd * (g - sum_g / n - normalized(src[at(i)]) * (sum_g_xh / n));
+    }
+  }
+}
+
 }  // namespace
 
 Evaluators norm_backward_evaluators() {
   return {{OpKind::LayerNormBackward, layer_norm_backward},
           {OpKind::LayerNormBackprop, layer_norm_backprop},
-          {OpKind::LayerNormGrad, layer_norm_grad}};
+          {OpKind::LayerNormGrad, layer_norm_grad},
+          {OpKind::RMSNormBackward, rms_norm_backward},
+          {OpKind::GroupNormBackward, group_norm_backward}};
 }
 
 }  // namespace lamina::reference

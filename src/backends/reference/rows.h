@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "backends/reference/op_run.h"
 #include "backends/reference/tensor.h"
 
 namespace lamina::reference {
@@ -25,6 +26,24 @@ inline Rows trailing_rows(const Dims& shape, size_t first_axis) {
 inline Rows axis_rows(const Dims& shape, size_t axis) {
   const int64_t inner = count_of(shape, axis + 1, shape.size());
   return {count_of(shape, 0, axis) * inner, shape[axis], inner};
+}
+
+// Positions of a tensor with batch, channels and everything else ("space") by data_format.
+struct ChannelLayout {
+  int64_t batch, channels, space;
+  bool channels_last;
+
+  int64_t at(int64_t n, int64_t c, int64_t s) const {
+    return channels_last ? (n * space + s) * channels + c : (n * channels + c) * space + s;
+  }
+};
+
+inline ChannelLayout channel_layout(const OpRun& run, const Tensor& src) {
+  const size_t dim = channel_dim(run, src.rank());
+  int64_t space = 1;
+  for (size_t i = 1; i < src.shape.size(); ++i)
+    if (i != dim) space *= src.shape[i];
+  return {src.shape[0], src.shape[dim], space, dim + 1 == src.shape.size()};
 }
 
 struct Moments {

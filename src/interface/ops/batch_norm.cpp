@@ -38,6 +38,7 @@ const char* const kTypeRuleText = "gamma, beta and statistics are f32, or bf16 w
 LAMINA_SCHEMA(BatchNormInference) {
   return {.kind = OpKind::BatchNormInference,
           .op_class = OpClass::elementwise,
+          .nest = LoopNest::per_channel,
           .formula = "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta, per channel",
           .inputs = {port("src", "T1"), port("gamma", "T2", "[C]"), port("beta", "T2", "[C]"), port("mean", "T2", "[C]"),
                      port("variance", "T2", "[C]")},
@@ -58,6 +59,7 @@ LAMINA_SCHEMA(BatchNormForwardTraining) {
   return {
       .kind = OpKind::BatchNormForwardTraining,
       .op_class = OpClass::inner_reduction,
+      .nest = LoopNest::channel_rows,
       .formula =
           "dst = gamma * (src - batch_mean) / sqrt(batch_variance + epsilon) + beta, per channel; "
           "running = momentum * given + (1 - momentum) * batch; momentum is 0.5 when absent",
@@ -91,6 +93,7 @@ LAMINA_SCHEMA(BatchNormForwardTraining) {
 LAMINA_SCHEMA(BatchNormTrainingBackward) {
   return {.kind = OpKind::BatchNormTrainingBackward,
           .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::channel_rows,
           .formula = "gradients of BatchNormForwardTraining; diff_gamma and diff_beta are sums per channel",
           .inputs = {port("src", "T1"), port("diff_dst", "T1", "shape of src"), port("mean", "T2", "[C]"),
                      port("variance", "T2", "[C]"), optional_port("gamma", "T2", "[C]")},

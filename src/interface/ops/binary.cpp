@@ -124,6 +124,7 @@ LAMINA_SCHEMA(Select) {
 LAMINA_SCHEMA(BiasAdd) {
   return {.kind = OpKind::BiasAdd,
           .op_class = OpClass::elementwise,
+          .nest = LoopNest::per_channel,
           .formula = "dst = src + bias, bias runs along the channels",
           .inputs = {port("src", "T", "rank 2 or more"), port("bias", "T", "[C]")},
           .outputs = {port("dst", "T", "shape of src")},
@@ -138,6 +139,7 @@ LAMINA_SCHEMA(BiasAddBackward) {
   return {
       .kind = OpKind::BiasAddBackward,
       .op_class = OpClass::inner_reduction,
+      .nest = LoopNest::channel_rows,
       .formula = "diff_bias = sum of diff_dst over every axis but the channels",
       .inputs = {port("diff_dst", "T", "rank 2 or more")},
       .outputs = {port("diff_bias", "T", "[C]")},
@@ -154,6 +156,7 @@ LAMINA_SCHEMA(BiasAddBackward) {
 LAMINA_SCHEMA(PReLU) {
   return {.kind = OpKind::PReLU,
           .op_class = OpClass::elementwise,
+          .nest = LoopNest::per_channel,
           .formula = "dst = src where src >= 0, else slope * src",
           .inputs = {port("src", "T"), port("slope", "T", "[C], [1], or broadcasts to src")},
           .outputs = {port("dst", "T", "shape of src")},
@@ -166,6 +169,7 @@ LAMINA_SCHEMA(PReLU) {
 LAMINA_SCHEMA(PReLUBackward) {
   return {.kind = OpKind::PReLUBackward,
           .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::slope,
           .formula =
               "diff_src = diff_dst where src >= 0, else slope * diff_dst; "
               "diff_slope = sum of diff_dst * src where src < 0, to the shape of slope",

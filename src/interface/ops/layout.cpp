@@ -9,9 +9,10 @@ using namespace parts;
 
 namespace {
 
-OpSchema layout(OpKind kind, std::string formula) {
+OpSchema layout(OpKind kind, LoopNest nest, std::string formula) {
   return {.kind = kind,
           .op_class = OpClass::layout,
+          .nest = nest,
           .formula = std::move(formula),
           .inputs = {port("src", "T")},
           .outputs = {port("dst", "T")},
@@ -131,7 +132,7 @@ ShapeMap concat_shapes(const OpView& view) {
 }  // namespace lamina
 
 LAMINA_SCHEMA(StaticReshape) {
-  OpSchema schema = layout(OpKind::StaticReshape, "dst = the elements of src in row-major order under a new shape");
+  OpSchema schema = layout(OpKind::StaticReshape, LoopNest::reshaped, "dst = the elements of src in row-major order under a new shape");
   schema.attributes = {required_list("shape", reshape_target, "target; one -1 is deduced"),
                        required_flag("special_zero", "true: a 0 in shape copies the extent of src")};
   schema.infer_shapes = reshape_shapes;
@@ -140,7 +141,7 @@ LAMINA_SCHEMA(StaticReshape) {
 }
 
 LAMINA_SCHEMA(StaticTranspose) {
-  OpSchema schema = layout(OpKind::StaticTranspose, "axis i of dst is axis order[i] of src");
+  OpSchema schema = layout(OpKind::StaticTranspose, LoopNest::transposed, "axis i of dst is axis order[i] of src");
   schema.attributes = {required_list("order", nullptr, "permutation of the axes; empty reverses them")};
   schema.check = [](const OpView& view) {
     if (const Dims* src = known_shape(view, "src")) permutation(view, static_cast<int>(src->size()));
@@ -151,13 +152,13 @@ LAMINA_SCHEMA(StaticTranspose) {
 }
 
 LAMINA_SCHEMA(Reorder) {
-  OpSchema schema = layout(OpKind::Reorder, "dst = src in another memory layout");
+  OpSchema schema = layout(OpKind::Reorder, LoopNest::elementwise, "dst = src in another memory layout");
   schema.infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); };
   return schema;
 }
 
 LAMINA_SCHEMA(Concat) {
-  OpSchema schema = layout(OpKind::Concat, "dst = the inputs joined along axis");
+  OpSchema schema = layout(OpKind::Concat, LoopNest::concatenated, "dst = the inputs joined along axis");
   schema.inputs = {{.name = "src_i", .type = "T", .presence = Presence::variadic, .meaning = "1 to 64 tensors"}};
   schema.attributes = {parts::axis(std::nullopt)};
   schema.types = {{"T", floats_and_f64()}};

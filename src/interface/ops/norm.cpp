@@ -1,4 +1,4 @@
-// LayerNorm, RMSNorm, GroupNorm and the gradients of LayerNorm.
+// LayerNorm, RMSNorm, GroupNorm and their gradients.
 //
 // LayerNorm's statistics are mean and biased variance over the axes from begin_norm_axis to the last; their shape is the
 // leading dims of src. The two older forms of the gradient say the same in other words: LayerNormBackprop's document leaves
@@ -183,9 +183,36 @@ ShapeMap layer_norm_grad_shapes(const OpView& view) {
   return {{"pd_x", x}, {"pd_gamma", gamma}, {"pd_beta", gamma}};
 }
 
+// ---- RMSNorm
+
+std::vector<TypeVariable> rms_norm_types() {
+  std::vector<TypeVariable> types = norm_types();
+  types[1].allowed.push_back(DataType::f16);
+  return types;
+}
+
+const char* const kRmsNormRuleText = "gamma is f32 or f16, or bf16 with bf16 data; f64 with f64 only";
+
+void check_rms_norm_backward(const OpView& view) {
+  require_some_output(view);
+  if (view.output("diff_gamma") != nullptr && view.input("gamma") == nullptr)
+    view.fail("output diff_gamma is given, allowed is none when input gamma is left out");
+  require_same_shape(view, "src", "diff_dst");
+  check_norm(view, "src", {"gamma"}, {});
+}
+
+ShapeMap rms_norm_backward_shapes(const OpView& view) {
+  const Dims src = joined_shape(view.shape("src"), view.shape("diff_dst"));
+  return {{"diff_src", src}, {"diff_gamma", affine_gradient_shape(view, src)}};
+}
+
 // ---- GroupNorm
 
-void check_group_norm(const OpView& view) {
+AttributeSpec group_count() {
+  return {.name = "groups", .type = AttributeType::s64, .required = true, .check = at_least_one, .meaning = "groups of channels"};
+}
+
+void check_group_norm(const OpView& view, const std::vector<std::string>& affine, const std::vector<std::string>& statistics) {
   const Dims* src = known_shape(view, "src");
   if (src == nullptr) return;
   if (src->size() < 2) view.fail_shape(join("input src has shape ", describe(*src), ", allowed is rank 2 or more"));
@@ -193,13 +220,27 @@ void check_group_norm(const OpView& view) {
   const auto groups = view.attribute<int64_t>("groups");
   if (channels != kUnknownDim && channels % groups != 0)
     view.fail(join("attribute groups is ", groups, ", allowed is a divisor of the ", channels, " channels of src"));
-  for (const char* input : {"gamma", "beta"}) require_shape(view, input, {channels}, "the channels of src");
+  for (const std::string& input : affine) require_shape(view, input, {channels}, "the channels of src");
+  for (const std::string& input : statistics)
+    require_shape(view, input, {src->front(), groups}, "the batch of src and the groups");
 }
 
 ShapeMap group_norm_shapes(const OpView& view) {
   const Dims& src = view.shape("src");
   const Dims statistics{src.front(), view.attribute<int64_t>("groups")};
   return {{"dst", src}, {"mean", statistics}, {"variance", statistics}};
+}
+
+void check_group_norm_backward(const OpView& view) {
+  require_some_output(view);
+  require_same_shape(view, "src", "diff_dst");
+  check_group_norm(view, {"gamma"}, {"mean", "variance"});
+}
+
+ShapeMap group_norm_backward_shapes(const OpView& view) {
+  const Dims src = joined_shape(view.shape("src"), view.shape("diff_dst"));
+  const Dims channels{src[static_cast<size_t>(channel_axis(view, static_cast<int>(src.size())))]};
+  return {{"diff_src", src}, {"diff_gamma", channels}, {"diff_beta", channels}};
 }
 
 }  // namespace
@@ -211,6 +252,7 @@ LAMINA_SCHEMA(LayerNorm) {
   const Condition kept_stats = both(flag_is("keep_stats", true), flag_is("use_stats", false));
   return {.kind = OpKind::LayerNorm,
           .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::trailing_axes,
           .formula = "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta",
           .inputs = {port("src", "T1"), port_when("gamma", "T2", affine, "shape of the normalised axes"),
                      port_when("beta", "T2", affine, "shape of the normalised axes"),
@@ -238,6 +280,7 @@ LAMINA_SCHEMA(LayerNormBackward) {
   return {
       .kind = OpKind::LayerNormBackward,
       .op_class = OpClass::inner_reduction,
+      .nest = LoopNest::trailing_axes,
       .formula =
           "rstd = 1 / sqrt(variance + epsilon); x = (src - mean) * rstd; g = gamma * diff_dst; "
           "diff_src = rstd * (g - row_mean(g) - x * row_mean(g * x)); "
@@ -317,20 +360,39 @@ LAMINA_SCHEMA(LayerNormGrad) {
 }
 
 LAMINA_SCHEMA(RMSNorm) {
-  std::vector<TypeVariable> types = norm_types();
-  types[1].allowed.push_back(DataType::f16);
   return {.kind = OpKind::RMSNorm,
           .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::trailing_axes,
           .formula = "dst = gamma * src / sqrt(mean(src^2) + epsilon), the mean over the normalised axes",
           .inputs = {port("src", "T1"), optional_port("gamma", "T2", "shape of the normalised axes")},
           .outputs = {port("dst", "T1", "shape of src")},
           .attributes = {begin_norm_axis(), epsilon()},
-          .types = types,
+          .types = rms_norm_types(),
           .check_types = opset_norm_rule(),
-          .type_rule_text = "gamma is f32 or f16, or bf16 with bf16 data; f64 with f64 only",
+          .type_rule_text = kRmsNormRuleText,
           .check = [](const OpView& view) { check_norm(view, "src", {"gamma"}, {}); },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
           .inplace = {{"src", "dst"}}};
+}
+
+LAMINA_SCHEMA(RMSNormBackward) {
+  return {.kind = OpKind::RMSNormBackward,
+          .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::trailing_axes,
+          .formula =
+              "r = 1 / sqrt(mean(src^2) + epsilon), the mean over the normalised axes; x = src * r; g = gamma * diff_dst; "
+              "diff_src = r * (g - x * row_mean(g * x)); diff_gamma = column_sum(diff_dst * x)",
+          .inputs = {port("src", "T1", "the forward input"), port("diff_dst", "T1", "shape of src"),
+                     optional_port("gamma", "T2", "shape of the normalised axes")},
+          .outputs = {optional_port("diff_src", "T1", "shape of src"),
+                      optional_port("diff_gamma", "T2", "shape of gamma; only when gamma is given")},
+          .attributes = {begin_norm_axis(), epsilon()},
+          .types = rms_norm_types(),
+          .check_types = opset_norm_rule(),
+          .type_rule_text = kRmsNormRuleText,
+          .check = check_rms_norm_backward,
+          .infer_shapes = rms_norm_backward_shapes,
+          .inplace = {{"diff_dst", "diff_src"}}};
 }
 
 LAMINA_SCHEMA(GroupNorm) {
@@ -339,23 +401,46 @@ LAMINA_SCHEMA(GroupNorm) {
   return {
       .kind = OpKind::GroupNorm,
       .op_class = OpClass::inner_reduction,
+      .nest = LoopNest::group_rows,
       .formula = "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta, statistics per sample and group of channels",
       .inputs = {port("src", "T1"), port_when("gamma", "T2", affine, "[C]"), port_when("beta", "T2", affine, "[C]")},
       .outputs = {port("dst", "T1", "shape of src"), port_when("mean", "T2", kept_stats, "[N, groups]"),
                   port_when("variance", "T2", kept_stats, "[N, groups]; biased")},
       .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"),
-                     {.name = "groups",
-                      .type = AttributeType::s64,
-                      .required = true,
-                      .check = at_least_one,
-                      .meaning = "groups of channels"},
+                     group_count(),
                      flag("use_affine", true, "true: gamma and beta are given"),
                      epsilon(),
                      data_format()},
       .types = norm_types(),
       .check_types = opset_norm_rule(),
       .type_rule_text = kNormRuleText,
-      .check = check_group_norm,
+      .check = [](const OpView& view) { check_group_norm(view, {"gamma", "beta"}, {}); },
       .infer_shapes = group_norm_shapes,
       .inplace = {{"src", "dst"}}};
+}
+
+LAMINA_SCHEMA(GroupNormBackward) {
+  const Condition affine = flag_is("use_affine", true);
+  const Condition given_stats = flag_is("use_stats", true);
+  return {
+      .kind = OpKind::GroupNormBackward,
+      .op_class = OpClass::inner_reduction,
+      .nest = LoopNest::group_rows,
+      .formula =
+          "rstd = 1 / sqrt(variance + epsilon); x = (src - mean) * rstd; g = gamma * diff_dst; "
+          "diff_src = rstd * (g - group_mean(g) - x * group_mean(g * x)); "
+          "diff_gamma = channel_sum(diff_dst * x); diff_beta = channel_sum(diff_dst)",
+      .inputs = {port("src", "T1", "the forward input"), port("diff_dst", "T1", "shape of src"),
+                 port_when("mean", "T2", given_stats, "[N, groups]"), port_when("variance", "T2", given_stats, "[N, groups]; biased"),
+                 port_when("gamma", "T2", affine, "[C]")},
+      .outputs = {optional_port("diff_src", "T1", "shape of src"), optional_when("diff_gamma", "T2", affine, "[C]"),
+                  optional_when("diff_beta", "T2", affine, "[C]")},
+      .attributes = {group_count(), flag("use_affine", true, "true: gamma is given"), epsilon(),
+                     flag("use_stats", true, "false: mean and variance are computed from src"), data_format()},
+      .types = norm_types(),
+      .check_types = opset_norm_rule(),
+      .type_rule_text = kNormRuleText,
+      .check = check_group_norm_backward,
+      .infer_shapes = group_norm_backward_shapes,
+      .inplace = {{"diff_dst", "diff_src"}}};
 }

@@ -163,6 +163,7 @@ LAMINA_SCHEMA(Dequantize) {
 
 LAMINA_SCHEMA(DynamicQuantize) {
   OpSchema schema = like_src(OpKind::DynamicQuantize, "dst = saturate(round(src / scale + zp))");
+  schema.nest = LoopNest::scales;
   schema.inputs = {port("src", "T1"), port("scales", "T1", "[1] or [extent of axis]"),
                    optional_port("zps", "T2", "[1] or [extent of axis]")};
   schema.outputs = {port("dst", "T3", "shape of src")};
@@ -175,6 +176,7 @@ LAMINA_SCHEMA(DynamicQuantize) {
 
 LAMINA_SCHEMA(DynamicDequantize) {
   OpSchema schema = like_src(OpKind::DynamicDequantize, "dst = (src - zp) * scale");
+  schema.nest = LoopNest::scales;
   schema.inputs = {port("src", "T1"), port("scales", "T2", "[1], [extent of axis], or one entry a group"),
                    optional_port("zps", "T3", "shape of scales")};
   schema.attributes = dynamic_attributes({"per_tensor", "per_channel", "per_group"});

@@ -49,6 +49,7 @@ ShapeMap reduce_shapes(const OpView& view) {
 OpSchema reduction(OpKind kind, std::string formula) {
   return {.kind = kind,
           .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::listed_axes,
           .formula = std::move(formula),
           .inputs = {port("src", "T1"), optional_port("axes", "T2", "axes to reduce, instead of the attribute")},
           .outputs = {port("dst", "T1", "listed axes become 1 with keep_dims, else vanish")},

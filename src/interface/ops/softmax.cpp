@@ -29,6 +29,7 @@ ShapeMap softmax_shapes(const OpView& view) {
 OpSchema softmax_backward(OpKind kind, std::string formula, int64_t default_axis) {
   return {.kind = kind,
           .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::axis_rows,
           .formula = std::move(formula),
           .inputs = {port("diff_dst", "T"), port("dst", "T", "the forward output")},
           .outputs = {port("diff_src", "T", "shape of dst")},
@@ -46,6 +47,7 @@ LAMINA_SCHEMA(SoftMax) {
   std::vector<DataType> stats{DataType::f32, DataType::f64};
   return {.kind = OpKind::SoftMax,
           .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::axis_rows,
           .formula = "dst = exp(src - max) / sum exp(src - max) along axis; stats = max + ln(sum exp(src - max))",
           .inputs = {port("src", "T1")},
           .outputs = {port("dst", "T2", "shape of src"), optional_port("stats", "T3", "shape of src with extent 1 on axis")},
@@ -73,6 +75,7 @@ LAMINA_SCHEMA(SoftMaxBackward) {
 LAMINA_SCHEMA(LogSoftmax) {
   return {.kind = OpKind::LogSoftmax,
           .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::axis_rows,
           .formula = "dst = src - max - ln(sum exp(src - max)) along axis",
           .inputs = {port("src", "T")},
           .outputs = {port("dst", "T", "shape of src")},

@@ -57,6 +57,16 @@ TEST_P(NormKernels, LayerNormBackwardThatRecomputesStatistics) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish(), 16));
 }
 
+TEST_P(NormKernels, RmsNormBackward) {
+  const auto [dtype, shape] = GetParam();
+  GraphBuilder g;
+  const auto x = g.input(dtype, shape);
+  const auto dy = g.input(dtype, shape);
+  const auto gamma = g.input(statistics_type(dtype), {shape.back()});
+  g.multi(OpKind::RMSNormBackward, {x, dy, gamma}, {}, {dtype, statistics_type(dtype)});
+  expect_one_kernel(expect_cpu_matches_reference(g.finish(), 64));
+}
+
 TEST_P(NormKernels, RmsNormSoftMaxAndLogSoftmax) {
   const auto [dtype, shape] = GetParam();
   for (const OpKind kind : {OpKind::RMSNorm, OpKind::SoftMax, OpKind::LogSoftmax}) {
@@ -191,6 +201,57 @@ TEST(FusedKernels, GroupNormInBothFormats) {
       expect_one_kernel(expect_cpu_matches_reference(g.finish()));
     }
   }
+}
+
+struct GroupShape {
+  std::string format;
+  Dims shape;
+};
+
+std::vector<GroupShape> group_shapes() {
+  return {{"NCX", {2, 6, 5, 7}}, {"NXC", {2, 5, 7, 6}}, {"NCX", {5, 6}}, {"NXC", {130, 6}}, {"NCX", {1, 6, 65}}, {"NXC", {1, 70, 6}}};
+}
+
+// The sums per channel cross the groups' rows: they take a walk of their own, unless the batch is all they sum.
+TEST(FusedKernels, GroupNormBackwardTakesTwoWalks) {
+  for (const auto& [format, shape] : group_shapes()) {
+    for (const DataType dtype : {f32, bf16, f64}) {
+      for (const bool use_stats : {false, true}) {
+        SCOPED_TRACE(join(format, " ", describe(shape), " ", name_of(dtype), " use_stats ", use_stats));
+        GraphBuilder g;
+        const DataType weights = statistics_type(dtype);
+        std::vector<uint64_t> inputs{g.input(dtype, shape), g.input(dtype, shape)};
+        if (use_stats) inputs.insert(inputs.end(), {g.input(weights, {shape[0], 3}), g.input(weights, {shape[0], 3})});
+        inputs.push_back(g.input(weights, {6}));
+        const Attributes attributes{{"groups", int64_t{3}}, {"data_format", format}, {"use_stats", use_stats}, {"epsilon", 0.1F}};
+        g.multi(OpKind::GroupNormBackward, inputs, attributes, {dtype, weights, weights});
+        EXPECT_EQ(expect_cpu_matches_reference(g.finish(), 64).kernels_per_partition, std::vector<size_t>{2});
+      }
+    }
+  }
+}
+
+TEST(FusedKernels, GroupNormBackwardComputesWhatIsAskedFor) {
+  for (const auto& [outputs, kernels] : std::vector<std::pair<std::vector<DataType>, size_t>>{
+           {{f32}, 1}, {{DataType::undef, f32}, 1}, {{DataType::undef, DataType::undef, f32}, 1}, {{f32, DataType::undef, f32}, 2}}) {
+    GraphBuilder g;
+    const Attributes attributes{{"groups", int64_t{2}}, {"data_format", std::string("NCX")}};
+    const auto x = g.input(f32, {3, 4, 9});
+    const auto dy = g.input(f32, {3, 4, 9});
+    g.multi(OpKind::GroupNormBackward, {x, dy, g.input(f32, {3, 2}), g.input(f32, {3, 2}), g.input(f32, {4})}, attributes, outputs);
+    EXPECT_EQ(expect_cpu_matches_reference(g.finish(), 64).kernels_per_partition, std::vector<size_t>{kernels});
+  }
+}
+
+// What the second walk reads is made by the first: dy -> ReLUBackward -> GroupNormBackward -> Add
+TEST(FusedKernels, GroupNormBackwardBetweenElementwiseOps) {
+  GraphBuilder g;
+  const Dims shape{2, 6, 5, 7};
+  const auto d = g.op(OpKind::ReLUBackward, {g.input(f32, shape), g.input(f32, shape)});
+  const Attributes attributes{{"groups", int64_t{3}}, {"data_format", std::string("NCX")}, {"use_stats", false}};
+  const auto grads = g.multi(OpKind::GroupNormBackward, {g.input(f32, shape), d, g.input(f32, {6})}, attributes, {f32, f32, f32});
+  g.op(OpKind::Add, {grads[0], g.input(f32, shape)});
+  EXPECT_EQ(expect_cpu_matches_reference(g.finish(), 64).kernels_per_partition, std::vector<size_t>{2});
 }
 
 TEST(FusedKernels, SoftMaxOfMaskedRows) {

@@ -155,6 +155,70 @@ TEST(ReferenceLayerNormGrad, OutputsFollowTheMask) {
   expect_close(op.result(0), p.backward().result(1), 1e-12);
 }
 
+TEST(ReferenceRMSNormBackward, AgreesWithFiniteDifferences) {
+  const Problem p;
+  OpCase forward(OpKind::RMSNorm), backward(OpKind::RMSNormBackward);
+  forward.input(p.shape, p.src).input(p.row, p.gamma).attr("begin_norm_axis", 1).attr("epsilon", p.epsilon);
+  backward.input(p.shape, p.src).input(p.shape, p.diff_dst).input(p.row, p.gamma);
+  backward.attr("begin_norm_axis", 1).attr("epsilon", p.epsilon).outputs({f64, f64});
+  expect_close(backward.result(0), gradient_by_differences(forward, 0, p.diff_dst), 1e-8);
+  expect_close(backward.result(1), gradient_by_differences(forward, 1, p.diff_dst), 1e-8);
+}
+
+TEST(ReferenceRMSNormBackward, WithoutGammaItCountsAsOne) {
+  const Problem p;
+  OpCase plain(OpKind::RMSNormBackward), ones(OpKind::RMSNormBackward);
+  plain.input(p.shape, p.src).input(p.shape, p.diff_dst).attr("begin_norm_axis", 1);
+  ones.input(p.shape, p.src).input(p.shape, p.diff_dst).input(p.row, Numbers(8, 1)).attr("begin_norm_axis", 1);
+  EXPECT_EQ(plain.result(), ones.result());
+}
+
+// src [2, 4, 3] (or its channels-last twin [2, 3, 4]) in two groups of two channels.
+struct GroupProblem {
+  explicit GroupProblem(const char* data_format) : format(data_format), shape{2, 4, 3} {
+    if (format == "NXC") shape = {2, 3, 4};
+  }
+  OpCase forward() const {
+    OpCase op(OpKind::GroupNorm);
+    op.input(shape, src).input({4}, gamma).input({4}, beta).outputs({f64, f64, f64});
+    return with_attributes(op);
+  }
+  OpCase backward(bool use_stats) const {
+    OpCase op(OpKind::GroupNormBackward);
+    op.input(shape, src).input(shape, diff_dst);
+    if (use_stats) op.input({2, 2}, forward().result(1)).input({2, 2}, forward().result(2));
+    op.input({4}, gamma).attr("use_stats", use_stats).outputs({f64, f64, f64});
+    return with_attributes(op);
+  }
+  OpCase with_attributes(OpCase op) const {
+    return op.attr("groups", 2).attr("data_format", format.c_str()).attr("epsilon", 0.125);
+  }
+
+  std::string format;
+  Dims shape;
+  RandomTensor random{11};
+  Numbers src = random.uniform(24, -2, 3), diff_dst = random.uniform(24, -1, 1);
+  Numbers gamma = random.uniform(4, 0.5, 2), beta = random.uniform(4, -1, 1);
+};
+
+TEST(ReferenceGroupNormBackward, AgreesWithFiniteDifferences) {
+  for (const char* format : {"NCX", "NXC"}) {
+    const GroupProblem p(format);
+    for (const bool use_stats : {false, true})
+      for (size_t port = 0; port < 3; ++port)
+        expect_close(p.backward(use_stats).result(port), gradient_by_differences(p.forward(), port, p.diff_dst), 1e-8);
+  }
+}
+
+TEST(ReferenceGroupNormBackward, OneGroupOfASampleIsLayerNormBackward) {
+  const Problem p;
+  OpCase groups(OpKind::GroupNormBackward), rows(OpKind::LayerNormBackward);
+  groups.input({3, 8}, p.src).input({3, 8}, p.diff_dst).input({8}, p.gamma);
+  groups.attr("groups", 1).attr("use_stats", false).attr("data_format", "NCX").outputs({f64, f64, f64});
+  rows.input({3, 8}, p.src).input({3, 8}, p.diff_dst).input({8}, p.gamma).attr("use_stats", false).outputs({f64, f64, f64});
+  expect_same_gradients(groups, rows);
+}
+
 TEST(ReferenceBatchNormBackward, AgreesWithFiniteDifferences) {
   RandomTensor random(3);
   const Dims shape{3, 2, 2, 2}, channels{2};

@@ -344,5 +344,79 @@ TEST(GroupNormSchema, StatisticsOutputsFollowKeepStats) {
               HasSubstr("3 outputs are given, allowed is at most 1: dst; mean is absent because keep_stats is false"));
 }
 
+// ---- RMSNormBackward and GroupNormBackward
+
+OpBuilder rms_backward(Dims gamma) {
+  return an_op(OpKind::RMSNormBackward)
+      .attr("begin_norm_axis", 1)
+      .input("src", f32, Dims{2, 3, 8})
+      .input("diff_dst", f32, Dims{2, 3, 8})
+      .input("gamma", f32, std::move(gamma))
+      .output("diff_src", f32)
+      .output("diff_gamma", f32);
+}
+
+TEST(RMSNormBackwardSchema, GradientsHaveTheShapesOfSrcAndGamma) {
+  EXPECT_EQ(shapes_of(rms_backward({3, 8})), (Shapes{{"diff_src", {2, 3, 8}}, {"diff_gamma", {3, 8}}}));
+  EXPECT_EQ(shapes_of(rms_backward({24})), (Shapes{{"diff_src", {2, 3, 8}}, {"diff_gamma", {24}}}));
+  EXPECT_THAT(error_of(rms_backward({8})), HasSubstr("input gamma has shape [8], allowed is [3, 8]"));
+}
+
+TEST(RMSNormBackwardSchema, EachOutputMayBeLeftOutButNotBoth) {
+  EXPECT_EQ(error_of(rms_backward({24}).without_output("diff_src")), "");
+  EXPECT_EQ(error_of(rms_backward({24}).without_output("diff_gamma")), "");
+  EXPECT_THAT(error_of(rms_backward({24}).without_output("diff_src").without_output("diff_gamma")),
+              HasSubstr("no output is given, allowed is at least one"));
+}
+
+TEST(RMSNormBackwardSchema, DiffGammaNeedsGamma) {
+  EXPECT_EQ(error_of(rms_backward({24}).without_input("gamma").without_output("diff_gamma")), "");
+  EXPECT_EQ(error_of(rms_backward({24}).without_input("gamma")),
+            "RMSNormBackward \"op0\": output diff_gamma is given, allowed is none when input gamma is left out");
+}
+
+TEST(RMSNormBackwardSchema, DiffDstHasTheShapeOfSrc) {
+  EXPECT_THAT(error_of(rms_backward({24}).without_input("diff_dst").input("diff_dst", f32, Dims{2, 8, 3})),
+              HasSubstr("diff_dst has shape [2, 8, 3]"));
+}
+
+OpBuilder group_backward(const char* format, Dims src, int64_t channels) {
+  return an_op(OpKind::GroupNormBackward)
+      .attr("data_format", format)
+      .attr("groups", 3)
+      .input("src", f32, src)
+      .input("diff_dst", f32, src)
+      .input("mean", f32, Dims{2, 3})
+      .input("variance", f32, Dims{2, 3})
+      .input("gamma", f32, Dims{channels})
+      .output("diff_src", f32)
+      .output("diff_gamma", f32)
+      .output("diff_beta", f32);
+}
+
+TEST(GroupNormBackwardSchema, GradientsHaveTheShapesOfSrcAndTheChannels) {
+  EXPECT_EQ(shapes_of(group_backward("NCX", {2, 6, 4, 4}, 6)),
+            (Shapes{{"diff_src", {2, 6, 4, 4}}, {"diff_gamma", {6}}, {"diff_beta", {6}}}));
+  EXPECT_EQ(error_of(group_backward("NXC", {2, 4, 4, 6}, 6)), "");
+  EXPECT_THAT(error_of(group_backward("NXC", {2, 6, 4, 3}, 6)), HasSubstr("input gamma has shape [6], allowed is [3]"));
+}
+
+TEST(GroupNormBackwardSchema, StatisticsArePerSampleAndGroup) {
+  EXPECT_THAT(error_of(group_backward("NCX", {4, 6, 4}, 6)), HasSubstr("input mean has shape [2, 3], allowed is [4, 3]"));
+  const auto recomputed = group_backward("NCX", {2, 6, 4}, 6).attr("use_stats", false);
+  EXPECT_EQ(error_of(OpBuilder(recomputed).without_input("mean").without_input("variance")), "");
+  EXPECT_THAT(error_of(recomputed), HasSubstr("mean is absent because use_stats is false"));
+}
+
+TEST(GroupNormBackwardSchema, WithoutAffineOnlyDiffSrcIsLeft) {
+  const auto plain = group_backward("NCX", {2, 6, 4}, 6).attr("use_affine", false).without_input("gamma");
+  EXPECT_THAT(error_of(plain), HasSubstr("3 outputs are given, allowed is at most 1: diff_src"));
+  EXPECT_EQ(error_of(OpBuilder(plain).without_output("diff_gamma").without_output("diff_beta")), "");
+}
+
+TEST(GroupNormBackwardSchema, GroupsDivideTheChannels) {
+  EXPECT_THAT(error_of(group_backward("NCX", {2, 6, 4}, 6).attr("groups", 4)), HasSubstr("allowed is a divisor of the 6 channels"));
+}
+
 }  // namespace
 }  // namespace lamina::testing
