@@ -150,14 +150,10 @@ Condition mask_is_set(size_t index) {
 
 // T1 dy and x, T2 gamma, T3 statistics.
 std::string layer_norm_grad_types(const TypeOf& type_of) {
-  const DataType data = type_of("T1");
   if (std::string alone = f64_stays_alone({"T1", "T2", "T3"})(type_of); !alone.empty()) return alone;
-  for (const char* variable : {"T2", "T3"}) {
-    const DataType type = type_of(variable);
-    if (type != data && type != DataType::f32 && type != DataType::f64)
-      return "f32 or the type of x for gamma, mean and variance";
-  }
-  return "";
+  const DataType data = type_of("T1"), statistics = type_of("T3");
+  const bool narrower = data != DataType::undef && statistics != DataType::undef && bits_of(statistics) < bits_of(data);
+  return narrower ? "mean and variance at least as wide as x" : "";
 }
 
 // The rank of gamma says how many trailing axes are normalised; statistics keep those axes with extent 1.
@@ -309,7 +305,7 @@ LAMINA_SCHEMA(LayerNormBackprop) {
   const Condition affine = flag_is("use_affine", true);
   const Condition given_stats = flag_is("use_stats", true);
   std::vector<DataType> numbers = floats_and_f64();
-  numbers.insert(numbers.end(), {DataType::s8, DataType::u8, DataType::s32});
+  numbers.insert(numbers.end(), {DataType::s8, DataType::u8, DataType::s32, DataType::s64});
   return {.kind = OpKind::LayerNormBackprop,
           .op_class = OpClass::inner_reduction,
           .formula = "as LayerNormBackward, the ports in another order",
@@ -353,7 +349,7 @@ LAMINA_SCHEMA(LayerNormGrad) {
                          epsilon()},
           .types = {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}, {"T3", floats_and_f64()}},
           .check_types = layer_norm_grad_types,
-          .type_rule_text = "gamma, mean and variance are f32 or have the type of x; f64 with f64 only",
+          .type_rule_text = "mean and variance are at least as wide as x; gamma has any type; f64 with f64 only",
           .check = check_layer_norm_grad,
           .infer_shapes = layer_norm_grad_shapes,
           .inplace = {{"dy", "pd_x"}}};
