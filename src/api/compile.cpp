@@ -221,6 +221,13 @@ std::vector<std::pair<uint64_t, uint64_t>> CompiledPartition::inplace_ports() co
   return ids;
 }
 
+bool CompiledPartition::may_share(uint64_t input_id, uint64_t output_id) const {
+  const LogicalTensor* const input = find_by_id(inputs_, input_id);
+  const LogicalTensor* const output = find_by_id(outputs_, output_id);
+  if (input == nullptr || output == nullptr) return false;
+  return executable_->may_share(static_cast<size_t>(input - inputs_.data()), static_cast<size_t>(output - outputs_.data()));
+}
+
 void CompiledPartition::execute(const ExecutionContext& context, std::span<const BoundTensor> inputs,
                                 std::span<const BoundTensor> outputs) const {
   PointerArray<const void*> sources(inputs_.size());

@@ -31,6 +31,9 @@ class CompiledPartition {
   // {input id, output id} that may share memory.
   std::vector<std::pair<uint64_t, uint64_t>> inplace_ports() const;
 
+  // Whether this output may be given the memory of this input; false for ids that are no ports.
+  bool may_share(uint64_t input_id, uint64_t output_id) const;
+
   // Tensors are matched to ports by id, in any order; an input that is no port is ignored. No heap allocation once the calling
   // thread has executed a partition with as many ports.
   void execute(const ExecutionContext& context, std::span<const BoundTensor> inputs,

@@ -1,6 +1,7 @@
 // The capability contract between lamina and what runs its partitions; the only file that names devices.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -22,6 +23,7 @@ struct Allocator {
 struct ExecutionContext {
   const Allocator* allocator = nullptr;
   void* stream = nullptr;  // device stream or queue; null on the CPU
+  void* workspace = nullptr;  // ExecutableInfo::workspace_bytes, 64-byte aligned; null: the executable takes memory of its own
   int threads = 0;         // 0: the OpenMP default
 };
 
@@ -32,6 +34,7 @@ struct ExecutableInfo {
   std::vector<std::string> kernel_texts;  // the kernel IR of each, readable
   int64_t required_bytes = 0;             // bytes of the partition's inputs and outputs, each once
   int64_t moved_bytes = 0;                // bytes that the kernels read and write in main memory
+  size_t workspace_bytes = 0;             // memory between and inside kernels
   double compile_ms = 0;
   bool from_cache = false;                // every kernel was found in the code cache
 };
@@ -46,6 +49,11 @@ class Executable {
   virtual const ExecutableInfo& info() const = 0;
   // {input index, output index} that may be given the same memory.
   virtual std::vector<std::pair<size_t, size_t>> inplace_ports() const { return {}; }
+  // Whether this very pair may; inplace_ports() names no input and no output twice.
+  virtual bool may_share(size_t input, size_t output) const {
+    const auto pairs = inplace_ports();
+    return std::find(pairs.begin(), pairs.end(), std::pair(input, output)) != pairs.end();
+  }
 };
 
 class Backend {

@@ -75,21 +75,36 @@ class CpuExecutable final : public Executable {
     for (size_t i = 0; i < outputs.size(); ++i) bindings_.insert_or_assign(outputs[i], Binding{Binding::Source::output, i});
     build_steps(graph, outputs);
     copy_passed_through(graph, inputs, outputs);
-    find_inplace_ports(graph, inputs, outputs);
+    find_inplace_ports(inputs.size(), outputs.size());
     describe_costs(graph, inputs, outputs);
     info_.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
 
   void execute(const ExecutionContext& context, std::span<const void* const> inputs, std::span<void* const> outputs) const override {
     ScratchPool::Block scratch{nullptr, nullptr};
-    if (scratch_bytes_ > 0) scratch = pool_.take(scratch_bytes_, context.allocator);
-    auto* const arena = static_cast<char*>(scratch.memory);
+    const bool own = scratch_bytes_ > 0 && context.workspace == nullptr;
+    if (own) scratch = pool_.take(scratch_bytes_, context.allocator);
+    auto* const arena = static_cast<char*>(own ? scratch.memory : context.workspace);
     for (const Step& step : steps_) run_step(step, context, inputs, outputs, arena);
-    if (scratch_bytes_ > 0) pool_.give_back(scratch);
+    if (own) pool_.give_back(scratch);
   }
 
   const ExecutableInfo& info() const override { return info_; }
   std::vector<std::pair<size_t, size_t>> inplace_ports() const override { return inplace_; }
+
+  // An output may take the memory of an input that has its strides and type when one kernel alone reads the one, element for
+  // element, and writes the other in its last walk over the row: earlier, a later walk would read the input again.
+  bool may_share(size_t input, size_t output) const override {
+    const Step* const writing = sole_user(Binding::Source::output, output);
+    if (writing == nullptr || writing != sole_user(Binding::Source::input, input)) return false;
+    const int reader = arg_bound_to(*writing, Binding::Source::input, input);
+    const int writer = arg_bound_to(*writing, Binding::Source::output, output);
+    const kernel::Kernel& kernel = writing->runner.kernel();
+    if (!is_written_last(kernel, writer)) return false;
+    const kernel::Arg& source = kernel.args[static_cast<size_t>(reader)];
+    const kernel::Arg& target = kernel.args[static_cast<size_t>(writer)];
+    return source.dtype == target.dtype && source.strides == target.strides;
+  }
 
  private:
   struct Step {
@@ -165,20 +180,11 @@ class CpuExecutable final : public Executable {
     }
   }
 
-  // An output may take the memory of an input that has its strides and type when one kernel reads the one, element for element,
-  // and writes the other in its last walk over the row: earlier, a later walk would read the input again.
-  void find_inplace_ports(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs) {
-    if (steps_.size() != 1) return;
-    const kernel::Kernel& kernel = steps_[0].runner.kernel();
-    std::vector<bool> input_taken(inputs.size(), false);
-    for (size_t o = 0; o < outputs.size(); ++o) {
-      const int writer = sole_arg(Binding::Source::output, o);
-      for (size_t i = 0; writer >= 0 && i < inputs.size(); ++i) {
-        const int reader = sole_arg(Binding::Source::input, i);
-        if (reader < 0 || input_taken[i] || !is_written_last(kernel, writer)) continue;
-        const kernel::Arg& source = kernel.args[static_cast<size_t>(reader)];
-        const kernel::Arg& target = kernel.args[static_cast<size_t>(writer)];
-        if (source.dtype != target.dtype || source.strides != target.strides || !graph.tensor(inputs[i]).has_full_shape()) continue;
+  void find_inplace_ports(size_t inputs, size_t outputs) {
+    std::vector<bool> input_taken(inputs, false);
+    for (size_t o = 0; o < outputs; ++o) {
+      for (size_t i = 0; i < inputs; ++i) {
+        if (input_taken[i] || !may_share(i, o)) continue;
         inplace_.emplace_back(i, o);
         input_taken[i] = true;
         break;
@@ -192,19 +198,28 @@ class CpuExecutable final : public Executable {
     });
   }
 
-  // The kernel arg bound to a port; -1 when none or several are.
-  int sole_arg(Binding::Source source, size_t port) const {
-    int found = -1;
-    for (size_t a = 0; a < steps_[0].args.size(); ++a) {
-      if (steps_[0].args[a].source != source || steps_[0].args[a].index != port) continue;
-      if (found >= 0) return -1;
-      found = static_cast<int>(a);
+  // The step with the only kernel arg bound to a port; null when none or several are.
+  const Step* sole_user(Binding::Source source, size_t port) const {
+    const Step* user = nullptr;
+    for (const Step& step : steps_) {
+      for (const Binding& binding : step.args) {
+        if (binding.source != source || binding.index != port) continue;
+        if (user != nullptr) return nullptr;
+        user = &step;
+      }
     }
-    return found;
+    return user;
+  }
+
+  static int arg_bound_to(const Step& step, Binding::Source source, size_t port) {
+    const auto found = std::find_if(step.args.begin(), step.args.end(),
+                                    [&](const Binding& binding) { return binding.source == source && binding.index == port; });
+    return static_cast<int>(found - step.args.begin());
   }
 
   void describe_costs(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs) {
     info_.backend = "cpu";
+    info_.workspace_bytes = scratch_bytes_;
     info_.from_cache = true;
     for (const Step& step : steps_) {
       info_.kernels.push_back(step.runner.symbol());
