@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/lamina.h"
+#include "graph/layer_norm.h"
 
 #define CHECK(condition)                                                                        \
   do {                                                                                          \
@@ -45,6 +46,32 @@ static int execute_relu(const_lamina_graph_partition_t partition, const lamina_g
   return 0;
 }
 
+static int execute_layer_norm(void) {
+  lamina_engine_t engine;
+  lamina_stream_t stream;
+  lamina_layer_norm_desc_t desc;
+  lamina_layer_norm_t norm;
+  lamina_graph_logical_tensor_t src;
+  const lamina_dims_t dims = {1, 2};
+  float x[2] = {-3, 3}, y[2] = {9, 9};
+  void *memory[lamina_layer_norm_arg_count] = {[lamina_layer_norm_src] = x, [lamina_layer_norm_dst] = y};
+
+  OK(lamina_engine_create(&engine, lamina_cpu, 0));
+  OK(lamina_stream_create(&stream, engine));
+  OK(lamina_graph_logical_tensor_init_with_dims(&src, 0, lamina_f32, 2, dims, lamina_graph_layout_type_strided,
+                                                lamina_graph_tensor_property_variable));
+  OK(lamina_layer_norm_desc_init(&desc, lamina_layer_norm_forward));
+  desc.flags = 0;
+  desc.tensors[lamina_layer_norm_src] = desc.tensors[lamina_layer_norm_dst] = &src;
+  OK(lamina_layer_norm_create(&norm, &desc, engine));
+  OK(lamina_layer_norm_execute(norm, stream, memory, NULL, 0));
+  CHECK(y[0] > -1.0001f && y[0] < -0.9999f && y[1] > 0.9999f && y[1] < 1.0001f);
+  OK(lamina_layer_norm_destroy(norm));
+  OK(lamina_stream_destroy(stream));
+  OK(lamina_engine_destroy(engine));
+  return 0;
+}
+
 int main(void) {
   const lamina_dims_t dims = {2, 2};
   lamina_graph_logical_tensor_t src, dst;
@@ -72,6 +99,7 @@ int main(void) {
   OK(lamina_graph_op_destroy(relu));
   OK(lamina_graph_graph_destroy(graph));
   if (execute_relu(partition, &src, &dst) != 0) return 1;
+  if (execute_layer_norm() != 0) return 1;
   OK(lamina_graph_partition_destroy(partition));
   CHECK(lamina_engine_create(NULL, lamina_cpu, 0) == lamina_invalid_arguments);
   printf("ok\n");

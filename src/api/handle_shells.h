@@ -1,0 +1,65 @@
+// Handles of which a use after their destruction is found out.
+//
+// A handle points to a shell: a word that says whether it is alive, and what it holds. Destroying a handle empties its shell
+// and keeps it; the next handles get other shells as long as there are kKept emptier ones, so a stale handle meets a dead
+// shell, in memory that is still there. Looking costs one load.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace lamina::api {
+
+template <typename Content>
+struct Shell {
+  std::atomic<bool> alive{false};
+  std::unique_ptr<Content> content;
+};
+
+template <typename Handle>  // derives from Shell<Content>
+class HandleShells {
+ public:
+  template <typename Content>
+  Handle* put(std::unique_ptr<Content> content) {
+    Handle* const shell = take();
+    shell->content = std::move(content);
+    shell->alive.store(true, std::memory_order_release);
+    return shell;
+  }
+
+  // False when it was not alive: destroyed before.
+  bool destroy(Handle* handle) {
+    if (!handle->alive.exchange(false)) return false;
+    handle->content.reset();
+    const std::lock_guard lock(mutex_);
+    empty_.push_back(handle);
+    return true;
+  }
+
+  static bool is_alive(const Handle* handle) { return handle->alive.load(std::memory_order_acquire); }
+
+  // For the life of the process: handles may be destroyed by the destructors of other static objects.
+  static HandleShells& instance() {
+    static HandleShells* const shells = new HandleShells;
+    return *shells;
+  }
+
+ private:
+  static constexpr size_t kKept = 1024;
+
+  Handle* take() {
+    const std::lock_guard lock(mutex_);
+    if (empty_.size() <= kKept) return &all_.emplace_back();
+    Handle* const shell = empty_.front();
+    empty_.pop_front();
+    return shell;
+  }
+
+  std::mutex mutex_;
+  std::deque<Handle> all_;
+  std::deque<Handle*> empty_;
+};
+
+}  // namespace lamina::api

@@ -1,0 +1,121 @@
+// Layer normalisation by descriptor: bad input gets a status and a sentence.
+#include "layer_norm_fixture.h"
+
+namespace api_test {
+namespace {
+
+Failure create_failure(const std::function<void(layer_norm::description&)>& spoil,
+                       layer_norm::pass pass = layer_norm::pass::forward) {
+  const engine cpu(engine::kind::cpu, 0);
+  layer_norm::description what;
+  what.direction = pass;
+  what.tensors = {{arg::src, f32(0, {4, 8})}};
+  if (pass == layer_norm::pass::forward) {
+    what.tensors[arg::dst] = f32(0, {4, 8});
+  } else {
+    what.flags |= kStats;
+    what.tensors[arg::diff_dst] = what.tensors[arg::diff_src] = f32(0, {4, 8});
+  }
+  spoil(what);
+  return failure_of([&] { layer_norm(what, cpu); });
+}
+
+TEST(LayerNormDescriptor, BadDescriptorsGetASentence) {
+  using D = layer_norm::description;
+  const auto backward = layer_norm::pass::backward;
+  EXPECT_THAT(create_failure([](D& d) { d.flags = 0x40; }), FailsWith(lamina_invalid_arguments, "flags are 64"));
+  EXPECT_THAT(create_failure([](D& d) { d.outputs = 0x40; }), FailsWith(lamina_invalid_arguments, "outputs are 64"));
+  EXPECT_THAT(create_failure([](D& d) { d.outputs = lamina_layer_norm_output_diff_src; }),
+              FailsWith(lamina_invalid_arguments, "outputs are 4"));
+  EXPECT_THAT(create_failure([](D& d) { d.outputs = lamina_layer_norm_output_stats; }),
+              FailsWith(lamina_invalid_arguments, "leave out dst"));
+  EXPECT_THAT(create_failure([](D& d) { d.epsilon = 0; }), FailsWith(lamina_invalid_arguments, "epsilon is 0"));
+  EXPECT_THAT(create_failure([](D& d) { d.begin_norm_axis = 2; }),
+              FailsWith(lamina_invalid_arguments, "begin_norm_axis is 2, allowed is -2..1"));
+  EXPECT_THAT(create_failure([](D& d) { d.direction = static_cast<layer_norm::pass>(7); }),
+              FailsWith(lamina_invalid_arguments, "pass is 7"));
+  EXPECT_THAT(create_failure([](D& d) { d.stats = layer_norm::stats_kind::rstd; }),
+              FailsWith(lamina_invalid_arguments, "stats_kind"));
+  EXPECT_THAT(create_failure([](D& d) { d.flags |= kNormalized; }), FailsWith(lamina_invalid_arguments, "src_is_normalized"));
+  EXPECT_THAT(create_failure([](D& d) { d.tensors.erase(arg::dst); }),
+              FailsWith(lamina_invalid_arguments, "argument dst has no tensor"));
+  EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::mean] = f32(0, {4}); }),
+              FailsWith(lamina_invalid_arguments, "argument mean is given"));
+  EXPECT_THAT(create_failure([](D& d) {
+                d.tensors[arg::dst] = f32(0, {4, 9});
+              }),
+              FailsWith(lamina_invalid_shape, "argument dst has shape [4, 9], allowed is [4, 8]"));
+  EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::scale] = f32(0, {9}); }),
+              FailsWith(lamina_invalid_shape, "argument scale has shape [9], allowed is [8]"));
+  EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::src] = f32(0, {}); }),
+              FailsWith(lamina_invalid_shape, "src is a scalar"));
+  EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::src] = logical_tensor(0, data_type::f32, 2, layout_type::strided); }),
+              FailsWith(lamina_invalid_shape, "a known shape is needed"));
+  EXPECT_THAT(create_failure([](D& d) {
+                d.tensors[arg::dst] = logical_tensor(0, data_type::s32, dims{4, 8}, layout_type::strided);
+              }),
+              FailsWith(lamina_invalid_data_type, "argument dst has type s32, allowed is f32, bf16, f16, f64, s8, u8"));
+  EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::src_scale] = f32(0, {1}); }),
+              FailsWith(lamina_unimplemented, "src has type f32"));
+  EXPECT_THAT(create_failure(
+                  [](D& d) {
+                    d.tensors[arg::diff_src] = logical_tensor(0, data_type::s8, dims{4, 8}, layout_type::strided);
+                  },
+                  backward),
+              FailsWith(lamina_invalid_data_type, "argument diff_src has type s8"));
+  EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::variance] = f32(0, {5}); }, backward),
+              FailsWith(lamina_invalid_shape, "argument variance has shape [5], allowed is [4]"));
+}
+
+TEST(LayerNormDescriptor, BadExecutionsGetASentence) {
+  const engine cpu(engine::kind::cpu, 0);
+  const stream s(cpu);
+  const auto x = f32(0, {400, 8});
+  const layer_norm norm({.direction = layer_norm::pass::backward,
+                         .flags = kStats | kScale | kShift,
+                         .tensors = {{arg::src, x}, {arg::diff_dst, x}, {arg::diff_src, x}}},
+                        cpu);
+  std::vector<float> big(3200), more(3200), gradient(3200), rows(400, 1), columns(8), diff_scale(8), diff_shift(8),
+      workspace(100000);
+  void* memory[lamina_layer_norm_arg_count] = {};
+  memory[lamina_layer_norm_src] = big.data();
+  memory[lamina_layer_norm_diff_dst] = more.data();
+  memory[lamina_layer_norm_diff_src] = gradient.data();
+  memory[lamina_layer_norm_mean] = memory[lamina_layer_norm_variance] = rows.data();
+  memory[lamina_layer_norm_scale] = columns.data();
+  memory[lamina_layer_norm_diff_scale] = diff_scale.data();
+  memory[lamina_layer_norm_diff_shift] = diff_shift.data();
+  const size_t size = norm.get_workspace_size();
+  const auto execute = [&](size_t given) {
+    return failure_of(
+        [&] { error::wrap_c_api(lamina_layer_norm_execute(norm.get(), s.get(), memory, workspace.data(), given)); });
+  };
+  EXPECT_THAT(execute(size - 1),
+              FailsWith(lamina_invalid_arguments, "the workspace has " + std::to_string(size - 1) + " bytes"));
+  memory[lamina_layer_norm_scale] = nullptr;
+  EXPECT_THAT(execute(size), FailsWith(lamina_invalid_arguments, "memory of argument scale is null"));
+  memory[lamina_layer_norm_scale] = memory[lamina_layer_norm_diff_scale];
+  EXPECT_THAT(execute(size), FailsWith(lamina_invalid_arguments, "diff_scale is given the memory of scale"));
+  EXPECT_EQ(lamina_layer_norm_execute(norm.get(), nullptr, memory, nullptr, 0), lamina_invalid_arguments);
+  EXPECT_EQ(lamina_layer_norm_execute(norm.get(), s.get(), nullptr, nullptr, 0), lamina_invalid_arguments);
+  EXPECT_EQ(lamina_layer_norm_execute(nullptr, s.get(), memory, nullptr, 0), lamina_invalid_arguments);
+}
+
+TEST(LayerNormDescriptor, UseAfterDestroyIsFoundOut) {
+  const engine cpu(engine::kind::cpu, 0);
+  lamina_layer_norm_desc_t desc;
+  ASSERT_EQ(lamina_layer_norm_desc_init(&desc, lamina_layer_norm_forward), lamina_success);
+  const auto x = f32(0, {4, 8});
+  desc.tensors[lamina_layer_norm_src] = desc.tensors[lamina_layer_norm_dst] = &x.data;
+  lamina_layer_norm_t norm = nullptr;
+  ASSERT_EQ(lamina_layer_norm_create(&norm, &desc, cpu.get()), lamina_success) << lamina_last_error();
+  EXPECT_EQ(lamina_layer_norm_destroy(norm), lamina_success);
+  size_t size = 0;
+  EXPECT_EQ(lamina_layer_norm_get_workspace_size(norm, &size), lamina_invalid_arguments);
+  EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("was destroyed before"));
+  EXPECT_EQ(lamina_layer_norm_destroy(norm), lamina_invalid_arguments);
+  EXPECT_EQ(lamina_layer_norm_destroy(nullptr), lamina_success);
+}
+
+}  // namespace
+}  // namespace api_test
