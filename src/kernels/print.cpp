@@ -54,11 +54,11 @@ std::string print(const Kernel& kernel, bool with_outer) {
   std::ostringstream out;
   out.precision(17);
   const auto outer = static_cast<size_t>(kernel.outer_rank);
-  const auto print_dims = [&](const Dims& dims, size_t hidden) {
+  const auto print_dims = [&](const Dims& dims, const auto& is_hidden) {
     out << "[";
     for (size_t d = 0; d < dims.size(); ++d) {
       out << (d == 0 ? "" : d == outer ? " | " : ", ");
-      if (d < hidden) out << "*";
+      if (is_hidden(d)) out << "*";
       else out << dims[d];
     }
     out << "]";
@@ -66,12 +66,13 @@ std::string print(const Kernel& kernel, bool with_outer) {
   // Without a reduction the inner extent too is known at run time only.
   const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
   out << "kernel " << kernel.name << " over ";
-  print_dims(kernel.extents, with_outer ? 0 : reduces ? outer : kernel.extents.size());
+  print_dims(kernel.extents, [&](size_t d) { return !with_outer && (!reduces || d < outer); });
   out << "\n";
   for (const Arg& arg : kernel.args) {
     out << "  " << (arg.column ? "column" : arg.output ? "out" : "in") << " " << arg.name << " : " << lamina::name_of(arg.dtype)
         << " strides ";
-    print_dims(arg.strides, with_outer ? 0 : outer);
+    // A stride of 0 is structure: code for a broadcast arg never steps.
+    print_dims(arg.strides, [&](size_t d) { return !with_outer && d < outer && arg.strides[d] != 0; });
     if (!arg.table.empty()) out << " table of " << arg.table.size();
     out << "\n";
   }

@@ -289,6 +289,16 @@ TEST(FusedKernels, ReshapeWithoutCommonDims) {
   }
 }
 
+// Code is cached by structure: an operand per row and one for all rows are different structures.
+TEST(FusedKernels, BroadcastOverRowsIsNotTakenForAValuePerRow) {
+  for (const Dims& scale : {Dims{1, 1}, Dims{37, 1}, Dims{1, 20}, Dims{37, 20}}) {
+    GraphBuilder g;
+    const auto x = g.input(f32, {37, 20}), y = g.input(f32, scale);
+    g.op(OpKind::SoftMax, {g.op(OpKind::Multiply, {x, y})}, {{"axis", int64_t{1}}});
+    expect_one_kernel(expect_cpu_matches_reference(g.finish()));
+  }
+}
+
 TEST(FusedKernels, DropoutDrawsTheReferencesNumbers) {
   GraphBuilder g;
   const auto x = g.input(f32, {7, 33});
