@@ -75,6 +75,15 @@ void hard_swish_backward(OpLowering& op) {
   op.out(0, op.k.select(greater_equal(x, 3), dy, select(greater(x, -3), middle, 0)));
 }
 
+// The slope collects from where src is negative, over all that shares an entry of it.
+void prelu_backward(OpLowering& op) {
+  const Value x = op.in("src");
+  const Value dy = op.in("diff_dst");
+  const Value passes = greater_equal(x, 0);
+  if (op.wants("diff_src")) op.out("diff_src", op.k.select(passes, dy, op.in("slope") * dy));
+  if (op.wants("diff_slope")) op.out_column("diff_slope", op.k.select(passes, op.k.constant(0, op.float_type()), dy * x));
+}
+
 }  // namespace
 
 std::vector<Lowering> elementwise_backward_lowerings() {
@@ -88,6 +97,7 @@ std::vector<Lowering> elementwise_backward_lowerings() {
       {OpKind::HardSigmoidBackward, hard_sigmoid_backward},
       {OpKind::HardSwishBackward, hard_swish_backward},
       {OpKind::MishBackward, mish_backward},
+      {OpKind::PReLUBackward, prelu_backward},
       {OpKind::ReLUBackward, [](O& op) { op.out(0, select(greater(op.in(0), 0), op.in(1), 0)); }},
       {OpKind::SigmoidBackward,
        [](O& op) {

@@ -19,8 +19,8 @@ const LoweringTable& lowering_table() {
   static const LoweringTable table = [] {
     LoweringTable all;
     for (const auto& family : {elementwise_lowerings(), elementwise_backward_lowerings(), binary_lowerings(), norm_lowerings(),
-                               norm_backward_lowerings(), softmax_lowerings(), reduce_lowerings(), quantize_lowerings(),
-                               layout_lowerings(), dropout_lowerings()}) {
+                               norm_backward_lowerings(), batch_norm_lowerings(), softmax_lowerings(), reduce_lowerings(),
+                               quantize_lowerings(), layout_lowerings(), dropout_lowerings()}) {
       for (const Lowering& entry : family) all[entry.kind] = entry.lower;
     }
     return all;
@@ -101,7 +101,7 @@ class GroupLowering {
     for (const auto& [value, stored] : made_) {
       if (needed_[static_cast<size_t>(value)]) store(value, stored);
     }
-    LoweredKernel lowered{builder_.finish(), std::move(args_)};
+    LoweredKernel lowered{builder_.finish(), std::move(args_), {}};
     lowered.args.resize(lowered.kernel.args.size(), kNoValue);
     simplify_dims(lowered.kernel);
     verify(lowered.kernel);
@@ -202,7 +202,9 @@ class GroupLowering {
     wiring.write_column = [this, position, &op](int port, Value value) {
       const ValueIndex result = op.outputs[static_cast<size_t>(port)];
       const DimMap& map = group_.output_maps.at({position, port});
-      if (sums_ != nullptr && sums_->by_rows) made_[result] = {builder_.reduce(Reduction::sum, value), map};
+      const bool sums_nothing = !iteration_view(graph_, op).column_outputs[static_cast<size_t>(port)];
+      if (sums_nothing) made_[result] = {value, map};
+      else if (sums_ != nullptr && sums_->by_rows) made_[result] = {builder_.reduce(Reduction::sum, value), map};
       else builder_.column_sum(value, add_value_arg(result, map, true));
     };
     wiring.is_needed = [this, position, &op](int port) {
@@ -330,7 +332,7 @@ std::vector<Sums> sums_over_other_dims(const Graph& graph, const FusionGroup& gr
 }  // namespace
 
 std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed) {
-  if (group.opaque_copy) return lower_row_major_copy(graph, graph.ops()[static_cast<size_t>(group.ops.front())]);
+  if (group.opaque_copy) return lower_copies(graph, graph.ops()[static_cast<size_t>(group.ops.front())]);
   const std::vector<Sums> left = sums_over_other_dims(graph, group);
   std::vector<LoweredKernel> kernels;
   std::vector<bool> in_memory = needed;  // and what the second walks read
@@ -345,6 +347,8 @@ std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, c
   return kernels;
 }
 
-bool has_lowering(OpKind kind) { return lowering_table().contains(kind); }
+bool has_lowering(OpKind kind) {
+  return lowering_table().contains(kind) || schema_of(kind).nest == LoopNest::concatenated;  // nothing but copies
+}
 
 }  // namespace lamina::kernel

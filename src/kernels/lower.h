@@ -19,12 +19,14 @@ inline constexpr ValueIndex kTemporary = -2;
 struct LoweredKernel {
   Kernel kernel;
   std::vector<ValueIndex> args;  // per kernel arg; kNoValue: the kernel's own table
+  Dims offsets;                  // per kernel arg, in elements from the value's first; empty: all 0
 };
 
 // `needed` flags the values of the graph that must be in memory afterwards. Kernels run in order.
 std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed);
 
-std::vector<LoweredKernel> lower_row_major_copy(const Graph& graph, const Op& reshape);
+// The kernels of an op that is copies only (FusionGroup::opaque_copy): a reshape without common dims, a concatenation.
+std::vector<LoweredKernel> lower_copies(const Graph& graph, const Op& op);
 
 bool has_lowering(OpKind kind);
 

@@ -89,6 +89,7 @@ std::vector<Lowering> elementwise_backward_lowerings();
 std::vector<Lowering> binary_lowerings();
 std::vector<Lowering> norm_lowerings();
 std::vector<Lowering> norm_backward_lowerings();
+std::vector<Lowering> batch_norm_lowerings();
 std::vector<Lowering> softmax_lowerings();
 std::vector<Lowering> reduce_lowerings();
 std::vector<Lowering> quantize_lowerings();

@@ -1,6 +1,7 @@
 // Conversions. TypeCast between floats is nothing inside a kernel, where values stay f32: rounding happens in the store.
 //   Quantize:    dst = saturate(round(src / scale + zero point))
 //   Dequantize:  dst = (src - zero point) * scale
+// Scales and zero points are attributes, or operands of the dynamic ops; the loop nest says along what they vary.
 #include "kernels/op_lowering.h"
 
 namespace lamina::kernel {
@@ -11,8 +12,8 @@ struct Parameters {
   Value scale, zero_point;  // zero_point is absent when every entry is 0
 };
 
-// Per tensor: constants. Per channel: tables along `axis`.
-Parameters quantization_parameters(OpLowering& op) {
+// From attributes. Per tensor: constants. Per channel: tables along `axis`.
+Parameters attribute_parameters(OpLowering& op) {
   const auto& scales = op.attribute<std::vector<float>>("scales");
   std::vector<float> zps(scales.size(), 0.0F);
   bool any = false;
@@ -29,6 +30,11 @@ Parameters quantization_parameters(OpLowering& op) {
   }
   const int axis = static_cast<int>(op.attribute<int64_t>("axis"));
   return {op.table("scales", scales, axis), any ? op.table("zps", zps, axis) : Value{}};
+}
+
+Parameters quantization_parameters(OpLowering& op) {
+  if (op.has_attribute("scales")) return attribute_parameters(op);
+  return {op.in("scales"), op.has("zps") ? op.in("zps") : Value{}};
 }
 
 void quantize(OpLowering& op) {
@@ -49,6 +55,8 @@ void dequantize(OpLowering& op) {
 std::vector<Lowering> quantize_lowerings() {
   return {{OpKind::Quantize, quantize},
           {OpKind::Dequantize, dequantize},
+          {OpKind::DynamicQuantize, quantize},
+          {OpKind::DynamicDequantize, dequantize},
           {OpKind::TypeCast, [](OpLowering& op) { op.out(0, op.in_as_is(0)); }}};
 }
 

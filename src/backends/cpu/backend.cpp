@@ -64,7 +64,8 @@ class ScratchPool {
 // Where an arg's memory comes from.
 struct Binding {
   enum class Source { input, output, arena, table } source;
-  size_t index;  // port, byte offset in the arena, or table number
+  size_t index;       // port, byte offset in the arena, or table number
+  int64_t bytes = 0;  // from the first byte of that memory
 };
 
 class CpuExecutable final : public Executable {
@@ -122,7 +123,10 @@ class CpuExecutable final : public Executable {
       if (only_markers(graph, group)) continue;
       for (kernel::LoweredKernel& lowered : kernel::lower(graph, group, needed)) {
         std::vector<Binding> args;
-        for (size_t a = 0; a < lowered.args.size(); ++a) args.push_back(bind(graph, lowered, a));
+        for (size_t a = 0; a < lowered.args.size(); ++a) {
+          args.push_back(bind(graph, lowered, a));
+          if (!lowered.offsets.empty()) args.back().bytes = bytes_of(lowered.kernel.args[a].dtype, lowered.offsets[a]);
+        }
         info_.kernel_texts.push_back(kernel::print(lowered.kernel));
         steps_.push_back({KernelRunner(std::move(lowered.kernel)), std::move(args)});
         partial_bytes_ = std::max(partial_bytes_, aligned(steps_.back().runner.scratch_bytes()));
@@ -248,6 +252,7 @@ class CpuExecutable final : public Executable {
         case Binding::Source::arena: pointers[a] = arena + partial_bytes_ + binding.index; break;
         case Binding::Source::table: pointers[a] = const_cast<float*>(tables_[binding.index].data()); break;
       }
+      pointers[a] = static_cast<char*>(pointers[a]) + binding.bytes;
     }
     step.runner.run({pointers, step.args.size()}, arena, context.threads);
   }

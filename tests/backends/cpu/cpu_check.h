@@ -41,7 +41,7 @@ inline void fill(Buffer& data, const LogicalTensor& tensor, const std::string& p
   std::uniform_real_distribution<double> around(-2.0, 2.0), positive(0.5, 2.0);
   for (int64_t i = 0; i < tensor.span(); ++i) {
     double value = around(random);
-    if (port == "variance" || port == "positive" || port == "gamma") value = positive(random);
+    if (port == "variance" || port == "positive" || port == "gamma" || port == "scales") value = positive(random);
     if (port == "probability") value = 0.25;
     if (tensor.dtype == DataType::s64) value = 42;
     if (tensor.dtype == DataType::boolean) value = value > 0;

@@ -1,0 +1,101 @@
+// Quantisation with run-time scales and zero points: per tensor, along an axis, by groups; alone and fused.
+#include <gtest/gtest.h>
+
+#include "backends/cpu/cpu_check.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
+constexpr DataType s8 = DataType::s8, u8 = DataType::u8, s32 = DataType::s32;
+
+void expect_one_kernel(const RunResult& result) { EXPECT_EQ(result.kernels_per_partition, std::vector<size_t>{1}); }
+
+// Where the scales run: the whole tensor, an outer axis, the innermost one.
+struct Along {
+  std::string qtype;
+  int64_t axis;
+  Dims scales;
+};
+
+std::vector<Along> ways() { return {{"per_tensor", 1, {1}}, {"per_channel", 0, {6}}, {"per_channel", 1, {5}}, {"per_channel", -1, {70}}}; }
+
+const Dims kShape{6, 5, 70};
+
+TEST(DynamicQuantizeKernels, MatchTheReference) {
+  for (const Along& along : ways()) {
+    for (const DataType dtype : {u8, s8}) {
+      for (const DataType zps : {DataType::undef, s32, u8, s8}) {
+        SCOPED_TRACE(join(along.qtype, " along ", along.axis, " to ", name_of(dtype), " zps ", name_of(zps)));
+        GraphBuilder g;
+        std::vector<uint64_t> inputs{g.input(f32, kShape), g.input(f32, along.scales)};
+        if (zps != DataType::undef) inputs.push_back(g.input(zps, along.scales));
+        g.op(OpKind::DynamicQuantize, inputs, {{"qtype", along.qtype}, {"axis", along.axis}}, dtype);
+        expect_one_kernel(expect_cpu_matches_reference(g.finish()));
+      }
+    }
+  }
+}
+
+TEST(DynamicQuantizeKernels, TakesOneZeroPointForAllChannels) {
+  GraphBuilder g;
+  const std::vector<uint64_t> inputs{g.input(f32, kShape), g.input(f32, {5}), g.input(s32, {1})};
+  g.op(OpKind::DynamicQuantize, inputs, {{"qtype", std::string("per_channel")}, {"axis", int64_t{1}}}, u8);
+  expect_one_kernel(expect_cpu_matches_reference(g.finish()));
+}
+
+TEST(DynamicDequantizeKernels, MatchTheReference) {
+  for (const Along& along : ways()) {
+    for (const DataType dtype : {f32, bf16, f16}) {
+      for (const bool zero_points : {false, true}) {
+        SCOPED_TRACE(join(along.qtype, " along ", along.axis, " to ", name_of(dtype)));
+        GraphBuilder g;
+        std::vector<uint64_t> inputs{g.input(u8, kShape), g.input(dtype, along.scales)};
+        if (zero_points) inputs.push_back(g.input(u8, along.scales));
+        g.op(OpKind::DynamicDequantize, inputs, {{"qtype", along.qtype}, {"axis", along.axis}}, dtype);
+        expect_one_kernel(expect_cpu_matches_reference(g.finish(), 256));
+      }
+    }
+  }
+}
+
+TEST(DynamicDequantizeKernels, TakeGroupsAlongAnyAxis) {
+  for (const Dims& group : {Dims{1, 1, 10}, Dims{1, 5, 1}, Dims{3, 1, 1}, Dims{2, 1, 35}, Dims{6, 5, 70}}) {
+    for (const bool zero_points : {false, true}) {
+      SCOPED_TRACE(join("groups of ", describe(group)));
+      GraphBuilder g;
+      const Dims scales{6 / group[0], 5 / group[1], 70 / group[2]};
+      std::vector<uint64_t> inputs{g.input(s8, kShape), g.input(f32, scales)};
+      if (zero_points) inputs.push_back(g.input(s8, scales));
+      const std::vector<int64_t> group_shape(group.begin(), group.end());
+      g.op(OpKind::DynamicDequantize, inputs, {{"qtype", std::string("per_group")}, {"group_shape", group_shape}}, f32);
+      expect_one_kernel(expect_cpu_matches_reference(g.finish(), 256));
+    }
+  }
+}
+
+// DynamicDequantize -> LayerNorm -> DynamicQuantize
+TEST(DynamicQuantizeKernels, ANormBetweenThemIsOneKernel) {
+  for (const Along& along : {Along{"per_tensor", 1, {1}}, Along{"per_channel", 0, {37}}, Along{"per_channel", 1, {200}}}) {
+    SCOPED_TRACE(join(along.qtype, " along ", along.axis));
+    const Attributes attributes{{"qtype", along.qtype}, {"axis", along.axis}};
+    GraphBuilder g;
+    const auto x = g.op(OpKind::DynamicDequantize, {g.input(u8, {37, 200}), g.input(f32, along.scales), g.input(u8, along.scales)}, attributes, f32);
+    const auto y = g.op(OpKind::LayerNorm, {x, g.input(f32, {200}), g.input(f32, {200})}, {{"keep_stats", false}});
+    g.op(OpKind::DynamicQuantize, {y, g.input(f32, along.scales), g.input(s32, along.scales)}, attributes, s8);
+    expect_one_kernel(expect_cpu_matches_reference(g.finish()));
+  }
+}
+
+// Groups of 40 columns: the norm's rows are cut into (groups, members of a group).
+TEST(DynamicDequantizeKernels, GroupsBeforeANormAreOneKernel) {
+  GraphBuilder g;
+  const Attributes groups{{"qtype", std::string("per_group")}, {"group_shape", std::vector<int64_t>{1, 40}}};
+  const auto x = g.op(OpKind::DynamicDequantize, {g.input(s8, {37, 200}), g.input(f32, {37, 5})}, groups, f32);
+  g.op(OpKind::LayerNorm, {x, g.input(f32, {200}), g.input(f32, {200})}, {{"keep_stats", false}});
+  expect_one_kernel(expect_cpu_matches_reference(g.finish(), 16));
+}
+
+}  // namespace
+}  // namespace lamina::testing
