@@ -19,7 +19,8 @@ std::map<OpKind, Evaluate> join_families() {
   for (const Evaluators& family :
        {norm_evaluators(), norm_backward_evaluators(), batch_norm_evaluators(), elementwise_evaluators(),
         elementwise_backward_evaluators(), binary_evaluators(), prelu_evaluators(), reduce_evaluators(), softmax_evaluators(),
-        quantize_evaluators(), layout_evaluators(), dropout_evaluators(), matmul_evaluators()})
+        quantize_evaluators(), layout_evaluators(), dropout_evaluators(), matmul_evaluators(), convolution_evaluators(),
+        pool_evaluators(), interpolate_evaluators(), marker_evaluators()})
     all.insert(family.begin(), family.end());
   return all;
 }
@@ -54,7 +55,8 @@ void round_narrow_results(const Op& op, std::vector<Tensor>& values) {
     if (output == kNoValue) continue;
     Tensor& tensor = values[static_cast<size_t>(output)];
     if (is_kept_in_double(tensor.dtype)) continue;
-    for (double& value : tensor.values) value = round_to(tensor.dtype, value);
+    if (!tensor.integers.empty()) continue;  // s64 as they are
+    parallel_elements(tensor.size(), [&](int64_t i) { tensor[i] = round_to(tensor.dtype, tensor[i]); });
   }
 }
 
@@ -108,6 +110,8 @@ class ReferenceBackend final : public Backend {
 }  // namespace
 
 std::string why_unsupported(const Graph& graph, const Op& op) {
+  if (op.kind == OpKind::Wildcard && !op.outputs.empty())
+    return "it stands for an op that lamina does not know, so nobody can tell what its outputs hold";
   if (evaluators().contains(op.kind)) return fault_of_scales(graph, op);
   return join("the reference backend has no loop for ", name_of(op.kind));
 }

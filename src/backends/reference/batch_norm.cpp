@@ -35,8 +35,9 @@ void normalize(const Channels& channels, int64_t c, const Moments& moments, doub
 void batch_norm_inference(const OpRun& run) {
   const Channels channels = channels_of(run, run.in("src"));
   Tensor& dst = run.out("dst");
-  for (int64_t c = 0; c < channels.count; ++c)
+  parallel_for(channels.count, channels.size, [&](int64_t c) {
     normalize(channels, c, {run.in("mean")[c], run.in("variance")[c]}, run.number("epsilon"), run, dst);
+  });
 }
 
 // running = momentum * given + (1 - momentum) * batch; a missing momentum counts as 0.5.
@@ -49,14 +50,14 @@ void batch_norm_forward_training(const OpRun& run) {
   Tensor& running_variance = run.out("running_variance");
   Tensor& batch_mean = run.out("batch_mean");
   Tensor& batch_variance = run.out("batch_variance");
-  for (int64_t c = 0; c < channels.count; ++c) {
+  parallel_for(channels.count, channels.size, [&](int64_t c) {
     const Moments moments = moments_of(channels.size, [&](int64_t i) { return src[channels.at(c, i)]; });
     normalize(channels, c, moments, run.number("epsilon"), run, dst);
     batch_mean[c] = moments.mean;
     batch_variance[c] = moments.variance;
     running_mean[c] = momentum * run.in("mean")[c] + (1 - momentum) * moments.mean;
     running_variance[c] = momentum * run.in("variance")[c] + (1 - momentum) * moments.variance;
-  }
+  });
 }
 
 // As in LayerNormBackward, with a channel in the place of a row; gamma is one factor for the whole channel.
@@ -68,7 +69,7 @@ void batch_norm_training_backward(const OpRun& run) {
   Tensor& diff_src = run.out("diff_src");
   Tensor* diff_gamma = run.wants("diff_gamma") ? &run.out("diff_gamma") : nullptr;
   Tensor* diff_beta = run.wants("diff_beta") ? &run.out("diff_beta") : nullptr;
-  for (int64_t c = 0; c < channels.count; ++c) {
+  parallel_for(channels.count, channels.size, [&](int64_t c) {
     const double mean = run.in("mean")[c];
     const double scale = entry_or(run.in_or_null("gamma"), c, 1);
     const double rstd = 1 / std::sqrt(run.in("variance")[c] + run.number("epsilon"));
@@ -85,7 +86,7 @@ void batch_norm_training_backward(const OpRun& run) {
     }
     if (diff_gamma != nullptr) (*diff_gamma)[c] = sum_dy_xh;
     if (diff_beta != nullptr) (*diff_beta)[c] = sum_dy;
-  }
+  });
 }
 
 }  // namespace

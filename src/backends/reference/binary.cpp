@@ -12,9 +12,9 @@ void map(const OpRun& run, Formula formula) {
   const Tensor& a = run.in(0);
   const Tensor& b = run.in(1);
   Tensor& dst = run.out(0);
-  int64_t i = 0;
-  for_each_offset<2>(dst.shape, {broadcast_strides(a.shape, dst.shape), broadcast_strides(b.shape, dst.shape)},
-                     [&](const auto& at) { dst[i++] = formula(a[at[0]], b[at[1]]); });
+  const Dims from_a = broadcast_strides(a.shape, dst.shape), from_b = broadcast_strides(b.shape, dst.shape);
+  for_each_offset_parallel<3>(dst.shape, {dense_strides(dst.shape), from_a, from_b},
+                              [&](const auto& at) { dst[at[0]] = formula(a[at[1]], b[at[2]]); });
 }
 
 template <double (*Formula)(double, double)>
@@ -37,11 +37,10 @@ void select(const OpRun& run) {
   const Tensor& yes = run.in("src_0");
   const Tensor& no = run.in("src_1");
   Tensor& dst = run.out("dst");
-  int64_t i = 0;
-  for_each_offset<3>(dst.shape,
-                     {broadcast_strides(cond.shape, dst.shape), broadcast_strides(yes.shape, dst.shape),
-                      broadcast_strides(no.shape, dst.shape)},
-                     [&](const auto& at) { dst[i++] = cond[at[0]] != 0 ? yes[at[1]] : no[at[2]]; });
+  const Dims from_cond = broadcast_strides(cond.shape, dst.shape);
+  const Dims from_yes = broadcast_strides(yes.shape, dst.shape), from_no = broadcast_strides(no.shape, dst.shape);
+  for_each_offset_parallel<4>(dst.shape, {dense_strides(dst.shape), from_cond, from_yes, from_no},
+                              [&](const auto& at) { dst[at[0]] = cond[at[1]] != 0 ? yes[at[2]] : no[at[3]]; });
 }
 
 void bias_add(const OpRun& run) {
@@ -50,7 +49,7 @@ void bias_add(const OpRun& run) {
   const size_t dim = channel_dim(run, src.rank());
   const int64_t inner = count_of(src.shape, dim + 1, src.shape.size());
   Tensor& dst = run.out("dst");
-  for (int64_t i = 0; i < src.size(); ++i) dst[i] = src[i] + bias[i / inner % src.shape[dim]];
+  parallel_elements(src.size(), [&](int64_t i) { dst[i] = src[i] + bias[i / inner % src.shape[dim]]; });
 }
 
 void bias_add_backward(const OpRun& run) {

@@ -13,11 +13,11 @@ void dropout(const OpRun& run) {
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   Tensor& dst = run.out("dst");
   Tensor* mask = run.wants("mask") ? &run.out("mask") : nullptr;
-  for (int64_t i = 0; i < src.size(); ++i) {
+  parallel_elements(src.size(), [&](int64_t i) {
     const bool kept = dropout_keeps(i, seed, offset, static_cast<float>(p));
     dst[i] = kept ? src[i] * scale : 0;
     if (mask != nullptr) (*mask)[i] = kept ? 1 : 0;
-  }
+  });
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ template <typename Function>
 void map(const OpRun& run, Function function) {
   const Tensor& src = run.in(0);
   Tensor& dst = run.out(0);
-  for (int64_t i = 0; i < src.size(); ++i) dst[i] = function(src[i]);
+  parallel_elements(src.size(), [&](int64_t i) { dst[i] = function(src[i]); });
 }
 
 template <double (*Function)(double)>

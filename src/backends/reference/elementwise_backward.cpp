@@ -14,7 +14,7 @@ void map(const OpRun& run, Formula formula) {
   const Tensor& x = run.in(0);
   const Tensor& diff_dst = run.in(1);
   Tensor& diff_src = run.out(0);
-  for (int64_t i = 0; i < x.size(); ++i) diff_src[i] = formula(x[i], diff_dst[i]);
+  parallel_elements(x.size(), [&](int64_t i) { diff_src[i] = formula(x[i], diff_dst[i]); });
 }
 
 bool uses_dst(const OpRun& run) { return run.attribute<bool>("use_dst"); }

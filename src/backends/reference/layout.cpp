@@ -1,12 +1,25 @@
-// Ops that move values: reshape, transpose, reorder, concat; GenIndex, which makes positions; End, which does nothing.
+// Ops that move values: reshape, transpose, reorder, concat; GenIndex, which makes positions.
+#include <algorithm>
+
 #include "backends/reference/op_run.h"
 #include "interface/op_schema.h"
 
 namespace lamina::reference {
 namespace {
 
+// Calls move(src, dst) for the values and, where the tensors hold s64, for the integers.
+template <typename Move>
+void move_all(const Tensor& src, Tensor& dst, const Move& move) {
+  move(src.values, dst.values);
+  if (src.dtype != DataType::s64) return;
+  dst.integers.resize(dst.values.size());
+  move(src.integers, dst.integers);
+}
+
 // Elements keep their row-major order; the graph has resolved 0 and -1 of attribute shape already.
-void copy(const OpRun& run) { run.out(0).values = run.in(0).values; }
+void copy(const OpRun& run) {
+  move_all(run.in(0), run.out(0), [](const auto& from, auto& to) { to = from; });
+}
 
 // Dim i of dst is dim order[i] of src; an empty order reverses the dims.
 void transpose(const OpRun& run) {
@@ -18,8 +31,10 @@ void transpose(const OpRun& run) {
   for (size_t dim = 0; dim < rank; ++dim)
     strides[dim] = order.empty() ? dense[rank - 1 - dim] : dense[static_cast<size_t>(wrap_axis(order[dim], src.rank()))];
   Tensor& dst = run.out(0);
-  int64_t i = 0;
-  for_each_offset<1>(dst.shape, {strides}, [&](const auto& at) { dst[i++] = src[at[0]]; });
+  move_all(src, dst, [&](const auto& from, auto& to) {
+    for_each_offset_parallel<2>(dst.shape, {dense_strides(dst.shape), strides},
+                                [&](const auto& at) { to[static_cast<size_t>(at[0])] = from[static_cast<size_t>(at[1])]; });
+  });
 }
 
 void concat(const OpRun& run) {
@@ -31,8 +46,11 @@ void concat(const OpRun& run) {
   for (size_t port = 0; port < run.input_count(); ++port) {
     const Tensor& src = run.in(port);
     const int64_t chunk = count_of(src.shape, axis, src.shape.size());
-    for (int64_t block = 0; block < outer; ++block)
-      for (int64_t i = 0; i < chunk; ++i) dst[block * dst_chunk + begin + i] = src[block * chunk + i];
+    move_all(src, dst, [&](const auto& from, auto& to) {
+      parallel_for(outer, chunk, [&](int64_t block) {
+        std::copy_n(from.begin() + block * chunk, chunk, to.begin() + block * dst_chunk + begin);
+      });
+    });
     begin += chunk;
   }
 }
@@ -41,16 +59,17 @@ void gen_index(const OpRun& run) {
   Tensor& dst = run.out(0);
   const auto axis = static_cast<size_t>(wrap_axis(run.attribute<int64_t>("axis"), dst.rank()));
   const int64_t inner = count_of(dst.shape, axis + 1, dst.shape.size());
-  for (int64_t i = 0; i < dst.size(); ++i) dst[i] = static_cast<double>(i / inner % dst.shape[axis]);
+  parallel_elements(dst.size(), [&](int64_t i) { dst[i] = static_cast<double>(i / inner % dst.shape[axis]); });
 }
-
-void end(const OpRun&) {}
 
 }  // namespace
 
 Evaluators layout_evaluators() {
-  return {{OpKind::Reorder, copy},  {OpKind::StaticReshape, copy}, {OpKind::StaticTranspose, transpose},
-          {OpKind::Concat, concat}, {OpKind::GenIndex, gen_index}, {OpKind::End, end}};
+  return {{OpKind::Reorder, copy},
+          {OpKind::StaticReshape, copy},
+          {OpKind::StaticTranspose, transpose},
+          {OpKind::Concat, concat},
+          {OpKind::GenIndex, gen_index}};
 }
 
 }  // namespace lamina::reference

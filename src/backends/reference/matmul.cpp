@@ -1,26 +1,43 @@
 // MatMul with NumPy's rules: a 1-D side gains an axis that the result drops, the dims before the last two broadcast, the
 // transposes swap the last two axes and mean nothing to a 1-D side. The bias broadcasts to dst.
+#include <algorithm>
+#include <array>
+
 #include "backends/reference/op_run.h"
+#include "backends/reference/products.h"
 #include "interface/status.h"
 
 namespace lamina::reference {
 namespace {
 
-// One side as a stack of matrices: extents and strides of rows and columns, and the batch dims in front.
+// One side as a stack of dense matrices, and the batch dims in front.
 struct Side {
-  int64_t rows = 1, columns = 1, row_stride = 0, column_stride = 0;
+  int64_t rows = 1, columns = 1;
   Dims batch;
+  const double* values = nullptr;
+  std::vector<double> copy = {};  // where a transpose asks for one
+
+  const double* row(int64_t offset, int64_t m) const { return values + offset + m * columns; }
 };
+
+void transpose(const Tensor& tensor, Side& side) {
+  std::swap(side.rows, side.columns);
+  side.copy.resize(tensor.values.size());
+  const int64_t size = side.rows * side.columns;
+  parallel_for(size == 0 ? 0 : tensor.size() / side.columns, side.columns, [&](int64_t row) {
+    const int64_t matrix = row / side.rows * size, m = row % side.rows;
+    for (int64_t k = 0; k < side.columns; ++k)
+      side.copy[static_cast<size_t>(matrix + m * side.columns + k)] = tensor[matrix + k * side.rows + m];
+  });
+  side.values = side.copy.data();
+}
 
 Side side_of(const Tensor& tensor, bool transposed, bool is_left) {
   const size_t rank = tensor.shape.size();
-  if (rank == 1) return is_left ? Side{1, tensor.shape[0], 0, 1, {}} : Side{tensor.shape[0], 1, 1, 0, {}};
-  Side side{tensor.shape[rank - 2], tensor.shape[rank - 1], tensor.shape[rank - 1], 1, {}};
-  side.batch.assign(tensor.shape.begin(), tensor.shape.end() - 2);
-  if (transposed) {
-    std::swap(side.rows, side.columns);
-    std::swap(side.row_stride, side.column_stride);
-  }
+  const double* values = tensor.values.data();
+  if (rank == 1) return is_left ? Side{1, tensor.shape[0], {}, values} : Side{tensor.shape[0], 1, {}, values};
+  Side side{tensor.shape[rank - 2], tensor.shape[rank - 1], {tensor.shape.begin(), tensor.shape.end() - 2}, values};
+  if (transposed) transpose(tensor, side);
   return side;
 }
 
@@ -41,15 +58,16 @@ Dims broadcast_batch(const Dims& a, const Dims& b) {
   return batch;
 }
 
-// dst (dense, left.rows x right.columns) += left * right. The middle loop runs over the sum, so that rows are read in order.
-void multiply(const double* a, const Side& left, const double* b, const Side& right, double* dst) {
-  for (int64_t m = 0; m < left.rows; ++m)
-    for (int64_t k = 0; k < left.columns; ++k) {
-      const double factor = a[m * left.row_stride + k * left.column_stride];
-      const double* row = b + k * right.row_stride;
-      double* result = dst + m * right.columns;
-      for (int64_t n = 0; n < right.columns; ++n) result[n] += factor * row[n * right.column_stride];
-    }
+// dst += left * right for a tile of rows from `first` on; the offsets are those of the matrices.
+void multiply_tile(const Side& left, int64_t left_offset, const Side& right, int64_t right_offset, int64_t first, double* dst) {
+  const int rows = static_cast<int>(std::min<int64_t>(kTileRows, left.rows - first));
+  std::array<const double*, kTileRows> from{};
+  std::array<double*, kTileRows> to{};
+  for (int t = 0; t < rows; ++t) {
+    from[static_cast<size_t>(t)] = left.row(left_offset, first + t);
+    to[static_cast<size_t>(t)] = dst + (first + t) * right.columns;
+  }
+  add_products(from.data(), to.data(), rows, left.columns, right.row(right_offset, 0), right.columns);
 }
 
 void matmul(const OpRun& run) {
@@ -60,16 +78,21 @@ void matmul(const OpRun& run) {
   LAMINA_CHECK(left.columns == right.rows, join(describe(run.op()), ": ", left.columns, " columns, ", right.rows, " rows"));
   Tensor& dst = run.out("dst");
   const Dims batch = broadcast_batch(left.batch, right.batch);
-  int64_t done = 0;
-  for_each_offset<2>(batch, {batch_strides(left, batch), batch_strides(right, batch)}, [&](const auto& at) {
-    multiply(src.values.data() + at[0], left, weights.values.data() + at[1], right, dst.values.data() + done);
-    done += left.rows * right.columns;
+  std::vector<std::array<int64_t, 2>> matrices;  // offsets of each pair
+  for_each_offset<2>(batch, {batch_strides(left, batch), batch_strides(right, batch)},
+                     [&](const auto& at) { matrices.push_back(at); });
+  const int64_t tiles = (left.rows + kTileRows - 1) / kTileRows;
+  const auto pairs = static_cast<int64_t>(matrices.size());
+  parallel_for(pairs * tiles, kTileRows * left.columns * right.columns, [&](int64_t item) {
+    const int64_t pair = item / tiles;
+    const auto& [left_offset, right_offset] = matrices[static_cast<size_t>(pair)];
+    double* result = dst.values.data() + pair * left.rows * right.columns;
+    multiply_tile(left, left_offset, right, right_offset, item % tiles * kTileRows, result);
   });
   const Tensor* bias = run.in_or_null("bias");
   if (bias == nullptr) return;
-  int64_t i = 0;
-  for_each_offset<1>(dst.shape, {broadcast_strides(bias->shape, dst.shape)},
-                     [&](const auto& at) { dst[i++] += (*bias)[at[0]]; });
+  for_each_offset_parallel<2>(dst.shape, {dense_strides(dst.shape), broadcast_strides(bias->shape, dst.shape)},
+                              [&](const auto& at) { dst[at[0]] += (*bias)[at[1]]; });
 }
 
 }  // namespace

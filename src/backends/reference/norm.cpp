@@ -1,7 +1,7 @@
 // Forward norms: LayerNorm, RMSNorm, GroupNorm.
 #include <cmath>
 
-#include "backends/reference/op_run.h"
+#include "backends/reference/channel_layout.h"
 #include "backends/reference/rows.h"
 #include "interface/op_schema.h"
 
@@ -30,7 +30,7 @@ void layer_norm(const OpRun& run) {
   Tensor& dst = run.out("dst");
   Tensor* mean = run.wants("mean") ? &run.out("mean") : nullptr;
   Tensor* variance = run.wants("variance") ? &run.out("variance") : nullptr;
-  for (int64_t row = 0; row < rows.count; ++row) {
+  parallel_for(rows.count, rows.size, [&](int64_t row) {
     const Moments moments = given_mean != nullptr ? Moments{(*given_mean)[row], (*given_variance)[row]}
                                                   : moments_of(rows.size, [&](int64_t k) { return src[rows.at(row, k)]; });
     const double root = std::sqrt(moments.variance + epsilon);
@@ -40,7 +40,7 @@ void layer_norm(const OpRun& run) {
     }
     if (mean != nullptr) (*mean)[row] = moments.mean;
     if (variance != nullptr) (*variance)[row] = moments.variance;
-  }
+  });
 }
 
 // dst = gamma * src / sqrt(mean(src^2) + epsilon). The page prints a root of a root; one root is meant.
@@ -50,13 +50,13 @@ void rms_norm(const OpRun& run) {
   const double epsilon = run.number("epsilon");
   const Rows rows = norm_rows(run, src);
   Tensor& dst = run.out("dst");
-  for (int64_t row = 0; row < rows.count; ++row) {
+  parallel_for(rows.count, rows.size, [&](int64_t row) {
     double squares = 0;
     for (int64_t i = 0; i < rows.size; ++i) squares += src[rows.at(row, i)] * src[rows.at(row, i)];
     const double root = std::sqrt(squares / static_cast<double>(rows.size) + epsilon);
     for (int64_t i = 0; i < rows.size; ++i)
       dst[rows.at(row, i)] = scale_and_shift(src[rows.at(row, i)] / root, gamma, nullptr, i);
-  }
+  });
 }
 
 // LayerNorm over the channels of a group and the whole space, for each sample; gamma and beta run along the channels.
@@ -71,18 +71,18 @@ void group_norm(const OpRun& run) {
   Tensor& dst = run.out("dst");
   Tensor* mean = run.wants("mean") ? &run.out("mean") : nullptr;
   Tensor* variance = run.wants("variance") ? &run.out("variance") : nullptr;
-  for (int64_t n = 0; n < layout.batch; ++n)
-    for (int64_t group = 0; group < groups; ++group) {
-      const auto channel = [&](int64_t i) { return group * width + i / layout.space; };
-      const auto at = [&](int64_t i) { return layout.at(n, channel(i), i % layout.space); };
-      const int64_t size = width * layout.space;
-      const Moments moments = moments_of(size, [&](int64_t i) { return src[at(i)]; });
-      const double root = std::sqrt(moments.variance + epsilon);
-      for (int64_t i = 0; i < size; ++i)
-        dst[at(i)] = scale_and_shift((src[at(i)] - moments.mean) / root, gamma, beta, channel(i));
-      if (mean != nullptr) (*mean)[n * groups + group] = moments.mean;
-      if (variance != nullptr) (*variance)[n * groups + group] = moments.variance;
-    }
+  const int64_t size = width * layout.space;
+  parallel_for(layout.batch * groups, size, [&](int64_t statistic) {
+    const int64_t n = statistic / groups, group = statistic % groups;
+    const auto channel = [&](int64_t i) { return group * width + i / layout.space; };
+    const auto at = [&](int64_t i) { return layout.at(n, channel(i), i % layout.space); };
+    const Moments moments = moments_of(size, [&](int64_t i) { return src[at(i)]; });
+    const double root = std::sqrt(moments.variance + epsilon);
+    for (int64_t i = 0; i < size; ++i)
+      dst[at(i)] = scale_and_shift((src[at(i)] - moments.mean) / root, gamma, beta, channel(i));
+    if (mean != nullptr) (*mean)[statistic] = moments.mean;
+    if (variance != nullptr) (*variance)[statistic] = moments.variance;
+  });
 }
 
 }  // namespace

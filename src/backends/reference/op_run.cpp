@@ -38,4 +38,18 @@ size_t channel_dim(const OpRun& run, int rank) {
   return run.attribute<std::string>("data_format") == "NXC" ? static_cast<size_t>(rank - 1) : 1;
 }
 
+void require_listed(const OpRun& run, std::string_view input, std::string_view result, const Dims& expected) {
+  const Tensor* given = run.in_or_null(input);
+  if (given == nullptr) return;
+  Dims listed;
+  for (const double extent : given->values) listed.push_back(static_cast<int64_t>(extent));
+  if (listed != expected)
+    throw Error(Status::invalid_shape, join(describe(run.op()), ": input ", input, " holds ", describe(listed), ", allowed is ",
+                                            describe(expected), ", what the graph was compiled for as ", result));
+}
+
+void require_listed(const OpRun& run, std::string_view input, std::string_view output) {
+  require_listed(run, input, output, run.result(output).shape);
+}
+
 }  // namespace lamina::reference

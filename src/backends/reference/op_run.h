@@ -9,6 +9,7 @@
 
 #include "backends/reference/tensor.h"
 #include "interface/graph.h"
+#include "interface/op_schema.h"
 
 namespace lamina::reference {
 
@@ -36,6 +37,7 @@ class OpRun {
     return op_.attribute<T>(name);
   }
   double number(std::string_view name) const { return static_cast<double>(op_.attribute<float>(name)); }
+  OpView view() const { return {graph_, op_}; }
 
  private:
   Tensor& make(ValueIndex index) const;
@@ -47,6 +49,11 @@ class OpRun {
 
 // Position of the channels for attribute data_format: NXC last, NCX second.
 size_t channel_dim(const OpRun& run, int rank);
+
+// An input may list at run time the extents that the graph knew at compile time: fails unless it lists `expected`, or the shape
+// of `output`.
+void require_listed(const OpRun& run, std::string_view input, std::string_view result, const Dims& expected);
+void require_listed(const OpRun& run, std::string_view input, std::string_view output);
 
 using Evaluate = void (*)(const OpRun&);
 using Evaluators = std::vector<std::pair<OpKind, Evaluate>>;
@@ -64,5 +71,9 @@ Evaluators quantize_evaluators();
 Evaluators layout_evaluators();
 Evaluators dropout_evaluators();
 Evaluators matmul_evaluators();
+Evaluators convolution_evaluators();
+Evaluators pool_evaluators();
+Evaluators interpolate_evaluators();
+Evaluators marker_evaluators();
 
 }  // namespace lamina::reference

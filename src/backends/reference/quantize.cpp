@@ -38,8 +38,8 @@ template <typename Formula>
 void map(const OpRun& run, const Table& scales, const Table& zps, Formula formula) {
   const Tensor& src = run.in("src");
   Tensor& dst = run.out("dst");
-  for_each_offset<3>(src.shape, {dense_strides(src.shape), scales.strides, zps.strides},
-                     [&](const auto& at) { dst[at[0]] = formula(src[at[0]], scales[at[1]], zps[at[2]]); });
+  for_each_offset_parallel<3>(src.shape, {dense_strides(src.shape), scales.strides, zps.strides},
+                              [&](const auto& at) { dst[at[0]] = formula(src[at[0]], scales[at[1]], zps[at[2]]); });
 }
 
 double quantized(double x, double scale, double zp) { return x / scale + zp; }
@@ -83,8 +83,9 @@ void dynamic_dequantize(const OpRun& run) {
   const Tensor* zps = run.in_or_null("zps");
   LAMINA_CHECK(scales.rank() == src.rank(), join(describe(run.op()), ": scales ", describe(scales.shape)));
   Tensor& dst = run.out("dst");
-  for (int64_t i = 0; i < src.size(); ++i)
+  parallel_elements(src.size(), [&](int64_t i) {
     dst[i] = dequantized(src[i], entry_of_group(scales, src, i), zps == nullptr ? 0 : entry_of_group(*zps, src, i));
+  });
 }
 
 void type_cast(const OpRun& run) { run.out("dst").values = run.in("src").values; }

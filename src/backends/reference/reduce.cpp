@@ -27,16 +27,20 @@ std::vector<bool> reduced_dims(const OpRun& run, const Tensor& src) {
   return reduced;
 }
 
-// Strides of dst along the dims of src: 0 along what is reduced.
-Dims result_strides(const Tensor& src, const std::vector<bool>& reduced) {
-  Dims strides(src.shape.size(), 0);
-  int64_t stride = 1;
-  for (size_t dim = src.shape.size(); dim-- > 0;) {
-    if (reduced[dim]) continue;
-    strides[dim] = stride;
-    stride *= src.shape[dim];
+// Some of the dims of src, with their strides.
+struct SomeDims {
+  Dims extents, strides;
+};
+
+SomeDims some_dims(const Tensor& src, const std::vector<bool>& reduced, bool which) {
+  const Dims dense = dense_strides(src.shape);
+  SomeDims dims;
+  for (size_t dim = 0; dim < reduced.size(); ++dim) {
+    if (reduced[dim] != which) continue;
+    dims.extents.push_back(src.shape[dim]);
+    dims.strides.push_back(dense[dim]);
   }
-  return strides;
+  return dims;
 }
 
 // dst = step(dst, element) over all elements, starting from `neutral`. Returns how many elements went into each result.
@@ -44,14 +48,15 @@ template <typename Step>
 double accumulate(const OpRun& run, double neutral, Step step) {
   const Tensor& src = run.in("src");
   const std::vector<bool> reduced = reduced_dims(run, src);
+  const SomeDims kept = some_dims(src, reduced, false), summed = some_dims(src, reduced, true);
   Tensor& dst = run.out("dst");
-  dst.values.assign(dst.values.size(), neutral);
-  for_each_offset<2>(src.shape, {dense_strides(src.shape), result_strides(src, reduced)},
-                     [&](const auto& at) { dst[at[1]] = step(dst[at[1]], src[at[0]]); });
-  double count = 1;
-  for (size_t dim = 0; dim < reduced.size(); ++dim)
-    if (reduced[dim]) count *= static_cast<double>(src.shape[dim]);
-  return count;
+  for_each_offset_parallel<2>(kept.extents, {dense_strides(kept.extents), kept.strides}, [&](const auto& at) {
+    double result = neutral;
+    for_each_offset<1>(summed.extents, {summed.strides},
+                       [&](const auto& inner) { result = step(result, src[at[1] + inner[0]]); });
+    dst[at[0]] = result;
+  });
+  return static_cast<double>(count_of(summed.extents, 0, summed.extents.size()));
 }
 
 void reduce_sum(const OpRun& run) {

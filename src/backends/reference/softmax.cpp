@@ -40,23 +40,23 @@ void softmax(const OpRun& run) {
   const bool inf_as_zero = run.attribute<std::string>("mode") == "inf_as_zero";
   Tensor& dst = run.out("dst");
   Tensor* stats = run.wants("stats") ? &run.out("stats") : nullptr;
-  for (int64_t row = 0; row < rows.count; ++row) {
+  parallel_for(rows.count, rows.size, [&](int64_t row) {
     const Exponentials e = exponentials(src, rows, row, inf_as_zero);
     const bool all_masked = inf_as_zero && e.sum == 0;
     for (int64_t i = 0; i < rows.size; ++i)
       dst[rows.at(row, i)] = all_masked ? 0 : std::exp(src[rows.at(row, i)] - e.shift) / e.sum;
     if (stats != nullptr) (*stats)[row] = e.max + std::log(e.sum);
-  }
+  });
 }
 
 void log_softmax(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Rows rows = rows_along_axis(run, src);
   Tensor& dst = run.out("dst");
-  for (int64_t row = 0; row < rows.count; ++row) {
+  parallel_for(rows.count, rows.size, [&](int64_t row) {
     const Exponentials e = exponentials(src, rows, row, false);
     for (int64_t i = 0; i < rows.size; ++i) dst[rows.at(row, i)] = src[rows.at(row, i)] - e.shift - std::log(e.sum);
-  }
+  });
 }
 
 // diff_src = dst * (diff_dst - sum(diff_dst * dst))
@@ -65,14 +65,14 @@ void softmax_backward(const OpRun& run) {
   const Tensor& dst = run.in("dst");
   const Rows rows = rows_along_axis(run, dst);
   Tensor& diff_src = run.out("diff_src");
-  for (int64_t row = 0; row < rows.count; ++row) {
+  parallel_for(rows.count, rows.size, [&](int64_t row) {
     double sum = 0;
     for (int64_t i = 0; i < rows.size; ++i) sum += diff_dst[rows.at(row, i)] * dst[rows.at(row, i)];
     for (int64_t i = 0; i < rows.size; ++i) {
       const int64_t at = rows.at(row, i);
       diff_src[at] = dst[at] * (diff_dst[at] - sum);
     }
-  }
+  });
 }
 
 // diff_src = diff_dst - e^dst * sum(diff_dst)
@@ -81,14 +81,14 @@ void log_softmax_backward(const OpRun& run) {
   const Tensor& dst = run.in("dst");
   const Rows rows = rows_along_axis(run, dst);
   Tensor& diff_src = run.out("diff_src");
-  for (int64_t row = 0; row < rows.count; ++row) {
+  parallel_for(rows.count, rows.size, [&](int64_t row) {
     double sum = 0;
     for (int64_t i = 0; i < rows.size; ++i) sum += diff_dst[rows.at(row, i)];
     for (int64_t i = 0; i < rows.size; ++i) {
       const int64_t at = rows.at(row, i);
       diff_src[at] = diff_dst[at] - std::exp(dst[at]) * sum;
     }
-  }
+  });
 }
 
 }  // namespace

@@ -11,10 +11,41 @@ Dims strides_of(const LogicalTensor& description) {
   return description.has_strides() ? description.strides : dense_strides(*description.shape);
 }
 
-int64_t load_integer(const void* memory, int64_t offset) {
-  int64_t value = 0;
-  std::memcpy(&value, static_cast<const char*>(memory) + offset * int64_t{8}, sizeof value);
+template <typename T>
+T element(const void* memory, int64_t offset) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(memory) + offset * static_cast<int64_t>(sizeof(T)), sizeof(T));
   return value;
+}
+
+// What each bit pattern of a type of 8 or 16 bits stands for.
+std::vector<double> decoded_patterns(DataType dtype) {
+  std::vector<double> values(size_t{1} << bits_of(dtype));
+  for (size_t code = 0; code < values.size(); ++code) {
+    const auto pattern = static_cast<uint16_t>(code);
+    values[code] = load_as_double(dtype, &pattern, 0);
+  }
+  return values;
+}
+
+// tensor[i] = read(offset of i in memory)
+template <typename Read>
+void load_all(Tensor& tensor, const Dims& strides, const Read& read) {
+  for_each_offset_parallel<2>(tensor.shape, {dense_strides(tensor.shape), strides},
+                              [&](const auto& at) { tensor[at[0]] = read(at[1]); });
+}
+
+void load_values(Tensor& tensor, const Dims& strides, const void* memory) {
+  if (tensor.dtype == DataType::f32)
+    return load_all(tensor, strides, [=](int64_t at) { return static_cast<double>(element<float>(memory, at)); });
+  if (tensor.dtype == DataType::f64) return load_all(tensor, strides, [=](int64_t at) { return element<double>(memory, at); });
+  if (bits_of(tensor.dtype) == 8 || bits_of(tensor.dtype) == 16) {
+    const std::vector<double> values = decoded_patterns(tensor.dtype);
+    if (bits_of(tensor.dtype) == 8)
+      return load_all(tensor, strides, [&](int64_t at) { return values[element<uint8_t>(memory, at)]; });
+    return load_all(tensor, strides, [&](int64_t at) { return values[element<uint16_t>(memory, at)]; });
+  }
+  load_all(tensor, strides, [&](int64_t at) { return load_as_double(tensor.dtype, memory, at); });
 }
 
 }  // namespace
@@ -26,22 +57,29 @@ Tensor zeros(DataType dtype, const Dims& shape) {
 
 Tensor load(const LogicalTensor& description, const void* memory) {
   LAMINA_CHECK(description.has_full_shape(), describe(description));
-  Tensor tensor{description.dtype, *description.shape, {}, {}};
-  LAMINA_CHECK(memory != nullptr || description.element_count() == 0, describe(description));
-  tensor.values.reserve(static_cast<size_t>(description.element_count()));
-  for_each_offset<1>(tensor.shape, {strides_of(description)}, [&](const auto& offset) {
-    tensor.values.push_back(load_as_double(tensor.dtype, memory, offset[0]));
-    if (tensor.dtype == DataType::s64) tensor.integers.push_back(load_integer(memory, offset[0]));
-  });
+  Tensor tensor = zeros(description.dtype, *description.shape);
+  LAMINA_CHECK(memory != nullptr || tensor.size() == 0, describe(description));
+  if (tensor.size() == 0) return tensor;
+  const Dims strides = strides_of(description);
+  load_values(tensor, strides, memory);
+  if (tensor.dtype != DataType::s64) return tensor;
+  for_each_offset<1>(tensor.shape, {strides},
+                     [&](const auto& at) { tensor.integers.push_back(element<int64_t>(memory, at[0])); });
   return tensor;
 }
 
 void store(const Tensor& tensor, const LogicalTensor& description, void* memory) {
   LAMINA_CHECK(description.shape == tensor.shape, join(describe(description), " holds ", describe(tensor.shape)));
   LAMINA_CHECK(memory != nullptr || tensor.size() == 0, describe(description));
-  int64_t next = 0;
-  for_each_offset<1>(tensor.shape, {strides_of(description)},
-                     [&](const auto& offset) { store_from_double(description.dtype, memory, offset[0], tensor[next++]); });
+  const std::array<Dims, 2> views{dense_strides(tensor.shape), strides_of(description)};
+  const auto write = [&](const auto& at) { store_from_double(description.dtype, memory, at[1], tensor[at[0]]); };
+  const auto write_integer = [&](const auto& at) {
+    std::memcpy(static_cast<char*>(memory) + at[1] * 8, &tensor.integers[static_cast<size_t>(at[0])], 8);
+  };
+  if (!tensor.integers.empty() && description.dtype == DataType::s64)
+    return for_each_offset<2>(tensor.shape, views, write_integer);
+  if (bits_of(description.dtype) < 8) return for_each_offset<2>(tensor.shape, views, write);  // neighbours share a byte
+  for_each_offset_parallel<2>(tensor.shape, views, write);
 }
 
 int64_t count_of(const Dims& shape, size_t first, size_t last) {

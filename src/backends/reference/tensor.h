@@ -5,10 +5,12 @@
 // rounded and saturated where it is made. s64 values are kept as they are, because double holds only 53 bits.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "backends/reference/parallel.h"
 #include "interface/logical_tensor.h"
 
 namespace lamina::reference {
@@ -38,24 +40,81 @@ int64_t count_of(const Dims& shape, size_t first, size_t last);
 // Strides that read a dense tensor of shape `from` as if NumPy had broadcast it to `to`: 0 where an extent of 1 is repeated.
 Dims broadcast_strides(const Dims& from, const Dims& to);
 
-// Calls visit(offsets) for every index of `shape` in row-major order; offsets[k] is the dot product of index and strides[k].
-template <size_t Views, typename Visit>
-void for_each_offset(const Dims& shape, const std::array<Dims, Views>& strides, Visit visit) {
-  for (const int64_t extent : shape)
-    if (extent == 0) return;
-  Dims index(shape.size(), 0);
-  std::array<int64_t, Views> offsets{};
-  while (true) {
-    visit(offsets);
-    size_t dim = shape.size();
-    while (dim > 0 && ++index[dim - 1] == shape[dim - 1]) {
-      --dim;
-      for (size_t view = 0; view < Views; ++view) offsets[view] -= strides[view][dim] * (shape[dim] - 1);
+// A walk over the index space of `shape` in row-major order, seen through `strides`: offsets[k] is the dot product of index and
+// strides[k]. A row is one run along the last dim.
+template <size_t Views>
+class OffsetWalk {
+ public:
+  using Offsets = std::array<int64_t, Views>;
+
+  OffsetWalk(const Dims& shape, const std::array<Dims, Views>& strides)
+      : shape_(shape), strides_(strides), outer_(shape.empty() ? 0 : shape.size() - 1) {
+    for (size_t dim = 0; dim < outer_; ++dim) rows_ *= shape[dim];
+    if (shape.empty()) return;
+    row_length_ = shape.back();
+    for (size_t view = 0; view < Views; ++view) step_[view] = strides[view].back();
+  }
+
+  int64_t rows() const { return rows_; }
+  int64_t row_length() const { return row_length_; }
+
+  // visit(offsets) for every index of rows [first, last).
+  template <typename Visit>
+  void visit_rows(int64_t first, int64_t last, Visit& visit) const {
+    Dims index(outer_);
+    Offsets start = start_of(first, index);
+    for (int64_t row = first; row < last; ++row) {
+      Offsets at = start;
+      for (int64_t i = 0; i < row_length_; ++i) {
+        visit(at);
+        for (size_t view = 0; view < Views; ++view) at[view] += step_[view];
+      }
+      advance(index, start);
+    }
+  }
+
+ private:
+  Offsets start_of(int64_t row, Dims& index) const {
+    Offsets start{};
+    for (size_t dim = outer_; dim-- > 0;) {
+      index[dim] = row % shape_[dim];
+      row /= shape_[dim];
+      for (size_t view = 0; view < Views; ++view) start[view] += index[dim] * strides_[view][dim];
+    }
+    return start;
+  }
+  void advance(Dims& index, Offsets& start) const {
+    for (size_t dim = outer_; dim-- > 0;) {
+      const bool wraps = ++index[dim] == shape_[dim];
+      for (size_t view = 0; view < Views; ++view) start[view] += strides_[view][dim] * (wraps ? 1 - shape_[dim] : 1);
+      if (!wraps) return;
       index[dim] = 0;
     }
-    if (dim == 0) return;
-    for (size_t view = 0; view < Views; ++view) offsets[view] += strides[view][dim - 1];
   }
+
+  const Dims& shape_;
+  const std::array<Dims, Views>& strides_;
+  size_t outer_;
+  int64_t rows_ = 1, row_length_ = 1;
+  Offsets step_{};
+};
+
+// Calls visit(offsets) for every index of `shape` in row-major order.
+template <size_t Views, typename Visit>
+void for_each_offset(const Dims& shape, const std::array<Dims, Views>& strides, Visit visit) {
+  const OffsetWalk<Views> walk(shape, strides);
+  if (walk.rows() > 0) walk.visit_rows(0, walk.rows(), visit);
+}
+
+// The same on all threads, in any order: each visit writes to a place of its own.
+template <size_t Views, typename Visit>
+void for_each_offset_parallel(const Dims& shape, const std::array<Dims, Views>& strides, const Visit& visit) {
+  const OffsetWalk<Views> walk(shape, strides);
+  const int64_t rows_each = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, walk.row_length()));
+  const int64_t chunks = walk.row_length() == 0 ? 0 : (walk.rows() + rows_each - 1) / rows_each;
+  parallel_for(chunks, rows_each * walk.row_length(), [&](int64_t chunk) {
+    walk.visit_rows(chunk * rows_each, std::min(walk.rows(), (chunk + 1) * rows_each), visit);
+  });
 }
 
 }  // namespace lamina::reference

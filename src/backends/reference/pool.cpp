@@ -1,0 +1,122 @@
+// Pooling and its gradients, plane by plane: a plane is one channel of one sample. Cells outside the image are never read; a
+// window without any cell inside gives what a reduction of nothing gives: a maximum of -inf, a sum of 0.
+#include <cmath>
+#include <limits>
+
+#include "backends/reference/channel_layout.h"
+#include "backends/reference/window.h"
+#include "interface/shape_rules.h"
+
+namespace lamina::reference {
+namespace {
+
+// The cells inside the image under each window.
+class Windows {
+ public:
+  Windows(const OpRun& run, const Tensor& image, const Tensor& positions) {
+    const OpView view = run.view();
+    const Dims spatial = spatial_extents(view, image.shape);
+    const Window window =
+        window_of(run, spatial, spatial_extents(view, positions.shape), per_axis(view, "kernel", spatial.size(), 1));
+    volume_ = window.tap_count();
+    const std::vector<int64_t> cells = cells_of_positions(window);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (cells[i] != kOutside) cells_.push_back(cells[i]);
+      if ((i + 1) % static_cast<size_t>(volume_) == 0) ends_.push_back(static_cast<int64_t>(cells_.size()));
+    }
+  }
+
+  int64_t count() const { return static_cast<int64_t>(ends_.size()); }
+  int64_t volume() const { return volume_; }
+  int64_t begin(int64_t window) const { return window == 0 ? 0 : ends_[static_cast<size_t>(window - 1)]; }
+  int64_t end(int64_t window) const { return ends_[static_cast<size_t>(window)]; }
+  int64_t cell(int64_t i) const { return cells_[static_cast<size_t>(i)]; }
+
+ private:
+  int64_t volume_ = 1;
+  std::vector<int64_t> ends_, cells_;
+};
+
+// body(window, position, cell_at) for each window of each plane: `position` is where it lies in the pooled tensor and
+// cell_at(i) where its i-th cell lies in the image. Planes run on all threads.
+template <typename Body>
+void for_each_window(const OpRun& run, const Tensor& image, const Tensor& positions, const Windows& windows, const Body& body) {
+  const ChannelLayout from = channel_layout(run, image), to = channel_layout(run, positions);
+  parallel_for(from.batch * from.channels, windows.count() * windows.volume(), [&](int64_t plane) {
+    const int64_t n = plane / from.channels, c = plane % from.channels;
+    for (int64_t window = 0; window < windows.count(); ++window)
+      body(window, to.at(n, c, window), [&](int64_t i) { return from.at(n, c, windows.cell(i)); });
+  });
+}
+
+// The number of cells that a mean divides by.
+double divisor(const Windows& windows, int64_t window, bool exclude_pad) {
+  return static_cast<double>(exclude_pad ? windows.end(window) - windows.begin(window) : windows.volume());
+}
+
+void avg_pool(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  Tensor& dst = run.out("dst");
+  const bool exclude_pad = run.attribute<bool>("exclude_pad");
+  const Windows windows(run, src, dst);
+  for_each_window(run, src, dst, windows, [&](int64_t window, int64_t position, const auto& cell_at) {
+    double sum = 0;
+    for (int64_t i = windows.begin(window); i < windows.end(window); ++i) sum += src[cell_at(i)];
+    dst[position] = sum / divisor(windows, window, exclude_pad);
+  });
+}
+
+void avg_pool_backward(const OpRun& run) {
+  const Tensor& diff_dst = run.in("diff_dst");
+  Tensor& diff_src = run.out("diff_src");
+  require_listed(run, "src_shape", "diff_src");
+  const bool exclude_pad = run.attribute<bool>("exclude_pad");
+  const Windows windows(run, diff_src, diff_dst);
+  for_each_window(run, diff_src, diff_dst, windows, [&](int64_t window, int64_t position, const auto& cell_at) {
+    const double share = diff_dst[position] / divisor(windows, window, exclude_pad);
+    for (int64_t i = windows.begin(window); i < windows.end(window); ++i) diff_src[cell_at(i)] += share;
+  });
+}
+
+// Which of its cells holds the maximum of a window: the first one, and NaN wins over every number. -1 without cells.
+template <typename CellAt>
+int64_t largest(const Tensor& src, const Windows& windows, int64_t window, const CellAt& cell_at) {
+  int64_t best = -1;
+  for (int64_t i = windows.begin(window); i < windows.end(window); ++i) {
+    const double x = src[cell_at(i)];
+    if (best < 0 || x > src[cell_at(best)] || (std::isnan(x) && !std::isnan(src[cell_at(best)]))) best = i;
+  }
+  return best;
+}
+
+void max_pool(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  Tensor& dst = run.out("dst");
+  const Windows windows(run, src, dst);
+  for_each_window(run, src, dst, windows, [&](int64_t window, int64_t position, const auto& cell_at) {
+    const int64_t best = largest(src, windows, window, cell_at);
+    dst[position] = best < 0 ? -std::numeric_limits<double>::infinity() : src[cell_at(best)];
+  });
+}
+
+void max_pool_backward(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  const Tensor& diff_dst = run.in("diff_dst");
+  Tensor& diff_src = run.out("diff_src");
+  const Windows windows(run, src, diff_dst);
+  for_each_window(run, src, diff_dst, windows, [&](int64_t window, int64_t position, const auto& cell_at) {
+    const int64_t best = largest(src, windows, window, cell_at);
+    if (best >= 0) diff_src[cell_at(best)] += diff_dst[position];
+  });
+}
+
+}  // namespace
+
+Evaluators pool_evaluators() {
+  return {{OpKind::AvgPool, avg_pool},
+          {OpKind::AvgPoolBackward, avg_pool_backward},
+          {OpKind::MaxPool, max_pool},
+          {OpKind::MaxPoolBackward, max_pool_backward}};
+}
+
+}  // namespace lamina::reference

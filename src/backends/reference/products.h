@@ -1,0 +1,14 @@
+// Sums of products along rows: the inner loop of MatMul and of the convolutions.
+#pragma once
+
+#include <cstdint>
+
+namespace lamina::reference {
+
+inline constexpr int kTileRows = 8;  // rows of results that are worked on together, so that a row of b is read once for all
+
+// dst[t][n] += sum over k of a[t][k] * b[k][n] for each of `rows` <= kTileRows rows, k ascending; rows without `a` (null) are
+// left as they are. b is dense, depth x columns.
+void add_products(const double* const* a, double* const* dst, int rows, int64_t depth, const double* b, int64_t columns);
+
+}  // namespace lamina::reference

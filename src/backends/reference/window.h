@@ -1,0 +1,30 @@
+// A window that slides over an image: convolutions and pools. At position o (a cell of what a convolution or a pool makes) tap
+// k of the window lies on cell o * stride - pad + k * dilation of the image, along each spatial axis.
+#pragma once
+
+#include <vector>
+
+#include "backends/reference/op_run.h"
+
+namespace lamina::reference {
+
+struct Window {
+  Dims image, positions, kernel;        // extents per spatial axis
+  Dims strides, dilations, pads_begin;  // the same
+
+  int64_t image_count() const { return count_of(image, 0, image.size()); }
+  int64_t position_count() const { return count_of(positions, 0, positions.size()); }
+  int64_t tap_count() const { return count_of(kernel, 0, kernel.size()); }
+};
+
+inline constexpr int64_t kOutside = -1;
+
+// From the op's attributes. `transposed`: the pads of auto_pad follow the rule of ConvTranspose.
+Window window_of(const OpRun& run, const Dims& image, const Dims& positions, const Dims& kernel, bool transposed = false);
+
+// Of each position and tap, [position * taps + tap]: the cell of the image, or kOutside.
+std::vector<int64_t> cells_of_positions(const Window& window);
+// Of each cell and tap, [cell * taps + tap]: the position whose tap lies there, or kOutside.
+std::vector<int64_t> positions_of_cells(const Window& window);
+
+}  // namespace lamina::reference
