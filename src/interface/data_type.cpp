@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -58,26 +59,34 @@ constexpr SmallFloat kF8E4M3{3, 7, 0x7e, 0x7f, 0x7f, 0x80};
 
 // Nearest integer, ties to even, whatever the rounding mode of the thread.
 double round_half_even(double value) {
-  const double below = std::floor(value);
-  const double rest = value - below;
-  if (rest < 0.5) return below;
-  if (rest > 0.5) return below + 1;
-  return std::fmod(below, 2.0) == 0 ? below : below + 1;
+  if (!(std::fabs(value) < 0x1p52)) return value;  // an integer already
+  const auto whole = static_cast<int64_t>(value);  // toward zero
+  const double rest = std::fabs(value - static_cast<double>(whole));
+  if (rest < 0.5 || (rest == 0.5 && whole % 2 == 0)) return static_cast<double>(whole);
+  return static_cast<double>(whole + (value < 0 ? -1 : 1));
 }
+
+constexpr int kDoubleMantissa = 52;
+constexpr int kDoubleBias = 1023;
 
 uint32_t encode(const SmallFloat& format, double value) {
   const uint32_t sign = std::signbit(value) ? format.sign : 0;
   if (std::isnan(value)) return sign | format.nan;
-  if (std::isinf(value)) return sign | format.overflow;
-  const double magnitude = std::fabs(value);
-  if (magnitude == 0) return sign;
-  // One step of the last mantissa bit at this magnitude; subnormals all share the step of the smallest normal exponent.
-  const int exponent = std::max(std::ilogb(magnitude), 1 - format.bias);
+  const auto bits = std::bit_cast<uint64_t>(std::fabs(value));
+  const int exponent = static_cast<int>(bits >> kDoubleMantissa) - kDoubleBias;
   if (exponent > format.bias + 1) return sign | format.overflow;
-  const auto steps = static_cast<uint32_t>(round_half_even(std::ldexp(magnitude, format.mantissa_bits - exponent)));
+  if (exponent < -format.bias - format.mantissa_bits) return sign;  // less than half of the smallest subnormal
+  // One step of the last mantissa bit at this magnitude; subnormals all share the step of the smallest normal exponent.
+  const int scale = std::max(exponent, 1 - format.bias);
+  const int dropped = kDoubleMantissa - format.mantissa_bits + scale - exponent;
+  const uint64_t hidden = uint64_t{1} << kDoubleMantissa;
+  const uint64_t significand = (bits & (hidden - 1)) | hidden;
+  const uint64_t rest = significand & ((uint64_t{1} << dropped) - 1), half = uint64_t{1} << (dropped - 1);
+  uint64_t steps = significand >> dropped;
+  if (rest > half || (rest == half && steps % 2 != 0)) ++steps;
   // A carry out of the mantissa moves into the exponent field by itself.
-  const auto field = static_cast<uint32_t>(exponent + format.bias - 1);
-  const uint32_t code = (field << format.mantissa_bits) + steps;
+  const auto field = static_cast<uint64_t>(scale + format.bias - 1);
+  const auto code = static_cast<uint32_t>((field << format.mantissa_bits) + steps);
   return sign | (code > format.last_finite ? format.overflow : code);
 }
 
@@ -88,11 +97,12 @@ double decode(const SmallFloat& format, uint32_t code) {
     const bool infinite = magnitude == format.overflow && format.overflow != format.nan;
     return infinite ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
   }
-  const uint32_t field = magnitude >> format.mantissa_bits;
+  const auto field = static_cast<int>(magnitude >> format.mantissa_bits);
   const uint32_t mantissa = magnitude & ((1U << format.mantissa_bits) - 1);
   const uint32_t significand = field == 0 ? mantissa : mantissa | (1U << format.mantissa_bits);
-  const int exponent = std::max(static_cast<int>(field), 1) - format.bias - format.mantissa_bits;
-  return sign * std::ldexp(static_cast<double>(significand), exponent);
+  const int exponent = std::max(field, 1) - format.bias - format.mantissa_bits;
+  const auto power = std::bit_cast<double>(static_cast<uint64_t>(exponent + kDoubleBias) << kDoubleMantissa);
+  return sign * static_cast<double>(significand) * power;
 }
 
 template <typename T>

@@ -79,7 +79,9 @@ void store(const Tensor& tensor, const LogicalTensor& description, void* memory)
   if (!tensor.integers.empty() && description.dtype == DataType::s64)
     return for_each_offset<2>(tensor.shape, views, write_integer);
   if (bits_of(description.dtype) < 8) return for_each_offset<2>(tensor.shape, views, write);  // neighbours share a byte
-  for_each_offset_parallel<2>(tensor.shape, views, write);
+  if (description.dtype != DataType::f32) return for_each_offset_parallel<2>(tensor.shape, views, write);
+  auto* floats = static_cast<float*>(memory);
+  for_each_offset_parallel<2>(tensor.shape, views, [&](const auto& at) { floats[at[1]] = static_cast<float>(tensor[at[0]]); });
 }
 
 int64_t count_of(const Dims& shape, size_t first, size_t last) {
