@@ -59,6 +59,13 @@ class OpCase {
 
   // Replaces the numbers of an input.
   OpCase& set(size_t input, Numbers values) { return values_[input] = std::move(values), *this; }
+  // Replaces an input, its dtype kept.
+  OpCase& set_input(size_t input, const Dims& shape, Numbers values) {
+    LogicalTensor& tensor = builder_.tensor(ids_[input]);
+    tensor.shape = shape;
+    tensor.strides = dense_strides(shape);
+    return set(input, std::move(values));
+  }
   const Numbers& numbers(size_t input) const { return values_[input]; }
 
   // Unrounded results, one an output port; those of ports left out are empty.
