@@ -5,6 +5,7 @@
 #include <string>
 
 #include "interface/op_schema.h"
+#include "interface/shape_rules.h"
 #include "interface/status.h"
 #include "passes/graph_editor.h"
 
@@ -91,6 +92,50 @@ bool changes_nothing(const Graph& graph, const Op& op) {
   }
 }
 
+// ---- scales of a grouped ConvTranspose
+
+// The ConvTranspose whose weights the value becomes through conversions alone; nullptr when something else reads it.
+const Op* conv_transpose_of_weights(const Graph& graph, ValueIndex value) {
+  while (graph.value(value).consumers.size() == 1) {
+    const Op& reader = graph.ops()[static_cast<size_t>(graph.value(value).consumers.front().op)];
+    if (reader.kind == OpKind::ConvTranspose) return graph.input_value(reader, "weights") == value ? &reader : nullptr;
+    const bool converts =
+        reader.kind == OpKind::TypeCast || reader.kind == OpKind::Quantize || reader.kind == OpKind::Dequantize;
+    if (!converts) return nullptr;
+    value = reader.outputs.front();
+  }
+  return nullptr;
+}
+
+template <typename T>
+void repeat_entries(Op& op, std::string_view attribute, int64_t times) {
+  if (!op.has_attribute(attribute)) return;
+  std::vector<T> repeated;
+  for (const T entry : op.attribute<std::vector<T>>(attribute))
+    repeated.insert(repeated.end(), static_cast<size_t>(times), entry);
+  op.attributes.find(attribute)->second = std::move(repeated);
+}
+
+// Weights of a grouped ConvTranspose with one output channel a group may carry a scale a group on that axis of extent 1. Group
+// g owns input channels [g * I, (g + 1) * I): the same scales, each I times, stand along the axis of the input channels.
+void move_group_scales(const Graph& graph, Op& op) {
+  if (op.kind != OpKind::Quantize && op.kind != OpKind::Dequantize) return;
+  if (fault_of_scales(graph, op).empty()) return;
+  const Op* reader = conv_transpose_of_weights(graph, op.outputs[0]);
+  if (reader == nullptr) return;
+  const LogicalTensor& weights = graph.tensor(op.inputs[0]);
+  const bool inputs_first = reader->attribute<std::string>("weights_format") == "IOX";
+  const int64_t inputs_axis = inputs_first ? 0 : weights.rank() - 1, outputs_axis = inputs_first ? 1 : weights.rank() - 2;
+  const auto groups = reader->attribute<int64_t>("groups");
+  const int64_t inputs = (*weights.shape)[static_cast<size_t>(inputs_axis)];
+  const bool per_group = wrap_axis(op.attribute<int64_t>("axis"), weights.rank()) == outputs_axis && inputs % groups == 0 &&
+                         static_cast<int64_t>(op.attribute<std::vector<float>>("scales").size()) == groups;
+  if (!per_group) return;
+  repeat_entries<float>(op, "scales", inputs / groups);
+  repeat_entries<int64_t>(op, "zps", inputs / groups);
+  op.attributes.find("axis")->second = inputs_axis;
+}
+
 // Read by ops that compute, and by those only.
 bool is_inner(const Graph& graph, ValueIndex value) {
   const std::vector<Port>& consumers = graph.value(value).consumers;
@@ -109,6 +154,7 @@ Graph canonicalize(const Graph& graph) {
     Op& op = editor.op(i);
     if (op.kind == OpKind::LayerNormBackprop) rewrite_layer_norm_backprop(graph, op);
     if (op.kind == OpKind::LayerNormGrad) rewrite_layer_norm_grad(graph, op);
+    move_group_scales(graph, op);
     const bool drop = changes_nothing(graph, op) && is_inner(graph, op.outputs[0]);
     for (ValueIndex& input : op.inputs)
       if (input != kNoValue) input = stands_for[static_cast<size_t>(input)];

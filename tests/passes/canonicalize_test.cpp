@@ -137,5 +137,49 @@ TEST(CanonicalizeNothing, FollowsAChainOfThem) {
   EXPECT_EQ(ids(graph, graph.ops()[0].inputs), (std::vector<uint64_t>{first}));
 }
 
+// ---- scales of a grouped ConvTranspose
+
+// s8 weights with two scales on their axis of output channels, whose extent is 1  ->  Dequantize  ->  ConvTranspose in 2 groups
+GraphBuilder grouped_conv_transpose(const Dims& weights, int64_t axis, const std::string& format, int64_t groups = 2) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {1, 3, 4});  // NXC
+  const auto quantized = g.input(DataType::s8, weights);
+  const Attributes scales{{"qtype", std::string("per_channel")},
+                          {"axis", axis},
+                          {"scales", std::vector<float>{0.5F, 2.0F}},
+                          {"zps", std::vector<int64_t>{0, 1}}};
+  const auto dequantized = g.op(OpKind::Dequantize, {quantized}, scales, f32);
+  const std::vector<int64_t> one{1}, zero{0};
+  g.op(OpKind::ConvTranspose, {src, dequantized},
+       {{"strides", one},
+        {"pads_begin", zero},
+        {"pads_end", zero},
+        {"dilations", one},
+        {"groups", groups},
+        {"weights_format", format}});
+  return g;
+}
+
+TEST(CanonicalizeGroupScales, StandAlongTheInputChannelsOfTheirGroup) {
+  for (const auto& [weights, axis, format, inputs_axis] :
+       {std::tuple{Dims{4, 1, 3}, int64_t{1}, "IOX", int64_t{0}}, std::tuple{Dims{3, 1, 4}, int64_t{-2}, "XOI", int64_t{2}}}) {
+    GraphBuilder g = grouped_conv_transpose(weights, axis, format);
+    const Graph graph = canonical(g);
+    const Op& op = graph.ops().at(0);
+    EXPECT_EQ(op.attribute<int64_t>("axis"), inputs_axis);
+    EXPECT_EQ(op.attribute<std::vector<float>>("scales"), (std::vector<float>{0.5F, 0.5F, 2.0F, 2.0F}));
+    EXPECT_EQ(op.attribute<std::vector<int64_t>>("zps"), (std::vector<int64_t>{0, 0, 1, 1}));
+  }
+}
+
+TEST(CanonicalizeGroupScales, StayWhereTheyMeanNothing) {
+  // one group too many for the scales, and a scale for an axis that is not that of the output channels
+  GraphBuilder more_groups = grouped_conv_transpose({4, 1, 3}, 1, "IOX", 4), taps = grouped_conv_transpose({4, 2, 1}, 2, "IOX");
+  for (GraphBuilder* g : {&more_groups, &taps}) {
+    const Graph graph = canonical(*g);
+    EXPECT_EQ(graph.ops().at(0).attribute<std::vector<float>>("scales").size(), 2U);
+  }
+}
+
 }  // namespace
 }  // namespace lamina::testing
