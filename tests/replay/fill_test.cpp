@@ -152,5 +152,19 @@ TEST(Fill, IsTheSameForAnyThreadCountAndDiffersByTensorAndSeed) {
   EXPECT_NE(std::memcmp(one[a]->data(), other_seed[a]->data(), 280'000), 0);
 }
 
+TEST(Fill, WeightsInF16KeepLongSumsInRange) {
+  GraphBuilder g;
+  const auto weights = g.input(DataType::f16, {300, 40}), turned = g.input(DataType::f16, {40, 300});
+  const auto keys = g.input(DataType::f16, {2, 300, 40});
+  const auto src = g.input(DataType::f16, {2, 4, 300});
+  g.op(OpKind::MatMul, {src, weights});
+  g.op(OpKind::MatMul, {src, turned}, {{"transpose_b", true}});
+  g.op(OpKind::MatMul, {src, keys});
+  Buffers buffers = fill_all(g.finish());
+  EXPECT_TRUE(every(*buffers[weights], [](double x) { return std::abs(x) <= 0.1; }));
+  EXPECT_TRUE(every(*buffers[turned], [](double x) { return std::abs(x) <= 0.1; }));
+  EXPECT_FALSE(every(*buffers[keys], [](double x) { return std::abs(x) <= 0.5; }));
+}
+
 }  // namespace
 }  // namespace lamina::driver

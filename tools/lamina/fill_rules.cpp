@@ -201,6 +201,14 @@ FillRule subtract_operand(const Reader& reader) {
 }
 FillRule multiply_operand(const Reader& reader) { return reader.is_scalar() ? suits(0.125, 0.25) : suits(-2, 2); }
 FillRule divisor(const Reader& reader) { return reader.is_scalar() ? needs(4, 8) : needs(Kind::off_zero, 0.5, 2); }
+// f16 ends at 65504: weights of a layer shrink with the root of the sum's length, so that what follows stays in range.
+FillRule matmul_weights(const Reader& reader) {
+  const Dims& shape = *reader.tensor.shape;
+  if (reader.tensor.dtype != DataType::f16 || shape.size() != 2) return {};
+  const int64_t length = shape[reader.flag("transpose_b") ? 1 : 0];
+  const double bound = std::sqrt(3 / static_cast<double>(std::max<int64_t>(length, 3)));
+  return suits(-bound, bound);
+}
 FillRule select_operand(const Reader& reader) {
   if (reader.is_scalar() && reaches_softmax(reader.graph, reader.made(), 3)) return always(-kInfinity);
   return suits(-2, 2);
@@ -250,6 +258,7 @@ const std::map<Use, Rule>& wishes() {
         {{OpKind::Add, ""}, add_operand},
         {{OpKind::Subtract, ""}, subtract_operand},
         {{OpKind::Multiply, ""}, multiply_operand},
+        {{OpKind::MatMul, "weights"}, matmul_weights},
         {{OpKind::Maximum, ""}, fixed(suits(-2, 2))},
         {{OpKind::Minimum, ""}, fixed(suits(-2, 2))},
         {{OpKind::Select, ""}, select_operand},
