@@ -10,8 +10,9 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/reference/channel_layout.h"
+#include "backends/reference/op_run.h"
 #include "backends/reference/products.h"
+#include "backends/reference/rows.h"
 #include "backends/reference/window.h"
 #include "interface/shape_rules.h"
 #include "interface/status.h"

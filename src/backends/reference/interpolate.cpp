@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/reference/channel_layout.h"
+#include "backends/reference/op_run.h"
+#include "backends/reference/rows.h"
 #include "interface/shape_rules.h"
 
 namespace lamina::reference {

@@ -1,7 +1,7 @@
 // Forward norms: LayerNorm, RMSNorm, GroupNorm.
 #include <cmath>
 
-#include "backends/reference/channel_layout.h"
+#include "backends/reference/op_run.h"
 #include "backends/reference/rows.h"
 #include "interface/op_schema.h"
 

@@ -1,5 +1,6 @@
-// The gradients of LayerNorm (in its three forms), RMSNorm and GroupNorm. Each form is written in the terms of the document that
-// defines it, none by way of another, so that they check each other. N elements a row, r = 1 / sqrt(variance + epsilon), xh = (x - mean) * r.
+// The gradients of LayerNorm (in its three forms), RMSNorm and GroupNorm. Each form is written in the terms of the document
+// that defines it, none by way of another, so that they check each other. N elements a row, r = 1 / sqrt(variance + epsilon),
+// xh = (x - mean) * r.
 #include <cmath>
 
 #include "backends/reference/op_run.h"
@@ -184,7 +185,8 @@ void layer_norm_grad(const OpRun& run) {
 
 // ---- RMSNormBackward
 
-// With m = mean(x^2) + epsilon and g = dy * gamma, d dst[j] / d x[i] = gamma[j] * ([i == j] / sqrt(m) - x[j] * x[i] / (N * m^1.5)):
+// With m = mean(x^2) + epsilon and g = dy * gamma, d dst[j] / d x[i] = gamma[j] * ([i == j] / sqrt(m) - x[j] * x[i] / (N *
+// m^1.5)):
 //   diff_src   = g / sqrt(m) - x * sum(g * x) / (N * m^1.5)
 //   diff_gamma = sum over rows of dy * x / sqrt(m)
 void rms_norm_backward(const OpRun& run) {

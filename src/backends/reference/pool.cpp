@@ -3,7 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/reference/channel_layout.h"
+#include "backends/reference/op_run.h"
+#include "backends/reference/rows.h"
 #include "backends/reference/window.h"
 #include "interface/shape_rules.h"
 

@@ -15,6 +15,9 @@ namespace lamina::reference {
 std::vector<Tensor> run(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs,
                         std::span<const void* const> memory);
 
+// Whether ops of the kind have a loop here; a single one may still be refused.
+bool has_loop(OpKind kind);
+
 // "" when the reference knows the op, else why not, one sentence without the op's name.
 std::string why_unsupported(const Graph& graph, const Op& op);
 
