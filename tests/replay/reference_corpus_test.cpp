@@ -1,0 +1,148 @@
+// Every dump of oneDNN's corpus that lies beside the project is read, written back, partitioned and run by the reference engine
+// at full size.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "interface/json.h"
+#include "lamina/fill.h"
+#include "lamina/load.h"
+
+namespace lamina::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> corpus() {
+  std::vector<std::string> files;
+  const fs::path folder = fs::path(LAMINA_SOURCE_DIR).parent_path() / "shared" / "graphs" / "onednn";
+  if (!fs::exists(folder)) return files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string name_in_corpus(const std::string& file) {
+  return fs::relative(file, fs::path(LAMINA_SOURCE_DIR).parent_path() / "shared" / "graphs" / "onednn").string();
+}
+
+// ---- reading and writing
+
+// What the file says of a tensor is still said; shapes that were unknown may have become known.
+void expect_same_tensors(const std::vector<LogicalTensor>& given, const std::vector<LogicalTensor>& kept) {
+  ASSERT_EQ(given.size(), kept.size());
+  for (size_t i = 0; i < given.size(); ++i) {
+    EXPECT_EQ(given[i].id, kept[i].id);
+    EXPECT_EQ(given[i].dtype, kept[i].dtype);
+    EXPECT_TRUE(!given[i].has_full_shape() || given[i].shape == kept[i].shape) << "tensor " << given[i].id;
+    EXPECT_TRUE(!given[i].has_strides() || given[i].strides == kept[i].strides) << "tensor " << given[i].id;
+  }
+}
+
+// Written back, a file has every default spelled out and says today's name of an older kind; nothing else changes.
+TEST(ReferenceCorpus, EveryDumpIsWrittenAsItWasRead) {
+  const std::vector<std::string> files = corpus();
+  if (files.empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
+  for (const std::string& file : files) {
+    SCOPED_TRACE(name_in_corpus(file));
+    const GraphDump given = parse_graph_json(read_dump_file(file), file);
+    const Graph graph = build_graph(given, file);
+    if (!graph.warnings().empty()) continue;  // ports that disagree: the producer's description is written at both
+    const std::string written = write_graph_json(graph);
+    const GraphDump kept = parse_graph_json(written, file);
+    EXPECT_EQ(write_graph_json(build_graph(kept, file)), written);
+    EXPECT_EQ(given.engine_kind, kept.engine_kind);
+    EXPECT_EQ(given.fpmath_mode, kept.fpmath_mode);
+    ASSERT_EQ(given.ops.size(), kept.ops.size());
+    for (size_t i = 0; i < given.ops.size(); ++i) {
+      EXPECT_EQ(given.ops[i].id, kept.ops[i].id);
+      EXPECT_EQ(given.ops[i].kind, kept.ops[i].kind);
+      EXPECT_EQ(given.ops[i].name, kept.ops[i].name);
+      for (const auto& [name, value] : given.ops[i].attributes) {
+        ASSERT_TRUE(kept.ops[i].attributes.contains(name)) << name;
+        EXPECT_EQ(to_string(kept.ops[i].attributes.at(name)), to_string(value)) << name;
+      }
+      expect_same_tensors(given.ops[i].inputs, kept.ops[i].inputs);
+      expect_same_tensors(given.ops[i].outputs, kept.ops[i].outputs);
+    }
+  }
+}
+
+// ---- running
+
+bool is_finite(const Buffer& buffer) {
+  if (!is_floating(buffer.tensor().dtype)) return true;
+  bool finite = true;
+  for_each_element_parallel(buffer.tensor(), buffer.element_count(), [&](int64_t, int64_t offset) {
+    if (!std::isfinite(buffer.load(offset))) {
+#pragma omp atomic write
+      finite = false;
+    }
+  });
+  return finite;
+}
+
+// Runs partition after partition on data that the driver makes; tensors are dropped after their last reader.
+class CorpusRun {
+ public:
+  explicit CorpusRun(const std::string& file) : graph_(load_graph(file, {})) {
+    partitions_ = partition_graph(graph_, PartitionPolicy::fusion, BackendCapabilities(reference_backend()));
+    for (size_t i = 0; i < partitions_.size(); ++i)
+      for (const ValueIndex input : partitions_[i].inputs) last_reader_[partitions_[i].graph->tensor(input).id] = i;
+    for (const ValueIndex input : graph_.inputs())
+      buffers_[graph_.tensor(input).id] = std::make_shared<Buffer>(graph_.tensor(input));
+    fill_inputs(graph_, graph_.inputs(), 0, buffers_);
+  }
+
+  void expect_finite_outputs() {
+    for (size_t i = 0; i < partitions_.size(); ++i) {
+      ASSERT_TRUE(partitions_[i].supported) << partitions_[i].unsupported_reason;
+      execute(compile_partition(partitions_[i], reference_backend()));
+      std::erase_if(buffers_,
+                    [&](const auto& entry) { return last_reader_.contains(entry.first) && last_reader_[entry.first] == i; });
+    }
+  }
+
+ private:
+  void execute(const CompiledPartition& compiled) {
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    for (const LogicalTensor& tensor : compiled.inputs) inputs.push_back(buffers_.at(tensor.id)->data());
+    for (const LogicalTensor& tensor : compiled.outputs) {
+      buffers_[tensor.id] = std::make_shared<Buffer>(tensor);
+      outputs.push_back(buffers_[tensor.id]->data());
+    }
+    compiled.executable->execute({}, inputs, outputs);
+    for (const LogicalTensor& tensor : compiled.outputs)
+      EXPECT_TRUE(!is_output(tensor.id) || is_finite(*buffers_[tensor.id])) << "tensor " << tensor.id;
+  }
+  bool is_output(uint64_t id) const {
+    const std::vector<ValueIndex> outputs = graph_.outputs();
+    return std::any_of(outputs.begin(), outputs.end(), [&](ValueIndex output) { return graph_.tensor(output).id == id; });
+  }
+
+  Graph graph_;
+  std::vector<Partition> partitions_;
+  Buffers buffers_;
+  std::map<uint64_t, size_t> last_reader_;
+};
+
+TEST(ReferenceCorpus, EveryDumpRunsToFiniteResults) {
+  // The largest dumps free and ask for half a gigabyte at a time: memory that is kept needs no new pages.
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  const std::vector<std::string> files = corpus();
+  if (files.empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
+  for (const std::string& file : files) {
+    SCOPED_TRACE(name_in_corpus(file));
+    CorpusRun(file).expect_finite_outputs();
+  }
+}
+
+}  // namespace
+}  // namespace lamina::driver
