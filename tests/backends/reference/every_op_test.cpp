@@ -1,0 +1,72 @@
+// No op without a loop in the reference, and none without numbers in its tests.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+
+#include "backends/reference/run.h"
+#include "interface/op_schema.h"
+
+namespace lamina::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kTests = fs::path(LAMINA_SOURCE_DIR) / "tests";
+const fs::path kOpset = fs::path(LAMINA_SOURCE_DIR) / ".." / "shared" / "spec" / "opset.json";
+
+std::string text_of(const fs::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// Every word that the sources of a folder put behind `OpKind` and two colons.
+std::set<std::string> kinds_named_in(const fs::path& folder) {
+  std::set<std::string> names;
+  const std::regex named("OpKind::(\\w+)");
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".cpp") continue;
+    const std::string text = text_of(entry.path());
+    for (std::sregex_iterator match(text.begin(), text.end(), named), end; match != end; ++match) names.insert((*match)[1]);
+  }
+  return names;
+}
+
+TEST(EveryOp, HasASchemaAndAReferenceLoop) {
+  for (const OpKind kind : all_op_kinds()) {
+    EXPECT_EQ(schema_of(kind).kind, kind) << name_of(kind);
+    EXPECT_TRUE(reference::has_loop(kind)) << name_of(kind);
+  }
+}
+
+TEST(EveryOp, OfTheOpsetHasASchemaAndAReferenceLoop) {
+  if (!fs::exists(kOpset)) GTEST_SKIP() << "the op set's table is not next to the checkout";
+  const nlohmann::json table = nlohmann::json::parse(text_of(kOpset));
+  EXPECT_FALSE(table["ops"].empty());
+  for (const auto& entry : table["ops"]) {
+    const auto name = entry["kind"].get<std::string>();
+    const auto kind = op_kind_from_name(name);
+    ASSERT_TRUE(kind.has_value()) << name;
+    EXPECT_EQ(name_of(schema_of(*kind).kind), name);
+    EXPECT_TRUE(reference::has_loop(*kind)) << name;
+  }
+}
+
+TEST(EveryOp, HasATestOfItsNumbers) {
+  const std::set<std::string> tested = kinds_named_in(kTests / "backends" / "reference");
+  for (const OpKind kind : all_op_kinds())
+    EXPECT_TRUE(tested.contains(std::string(name_of(kind))))
+        << "no file of tests/backends/reference names OpKind::" << name_of(kind);
+}
+
+TEST(EveryOp, NamedInATestExists) {
+  for (const char* folder : {"interface", "backends", "passes"})
+    for (const std::string& name : kinds_named_in(kTests / folder)) EXPECT_TRUE(op_kind_from_name(name)) << name;
+}
+
+}  // namespace
+}  // namespace lamina::testing
