@@ -51,41 +51,33 @@ llvm::AllocaInst* KernelEmitter::alloca_at_entry(llvm::Type* type) {
   return at_entry.CreateAlloca(type);
 }
 
-// Tiles of several rows, then what is left one by one.
+// Tile after tile. The rows of a tile go through each phase before any of them goes through the next one, so that the chain of
+// dependent operations at the end of a reduction (folding the lanes, dividing, a square root) overlaps with the next row's work.
 void KernelEmitter::emit() {
   b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
   llvm::Value* const begin = function_->getArg(1);
   llvm::Value* const end = function_->getArg(2);
   const int tile = schedule_.rows_per_tile;
   make_kept_buffers(tile);
-  llvm::Value* rest = begin;
-  if (tile > 1) {
-    llvm::Value* const tiles = b_.CreateSDiv(b_.CreateSub(end, begin), i64(tile));
-    rest = b_.CreateAdd(begin, b_.CreateMul(tiles, i64(tile)));
-    emit_loop(begin, rest, i64(tile), [&](llvm::Value* row) {
-      first_of_partials_ = b_.CreateICmpEQ(row, begin);
-      emit_tile(row, tile);
-    });
-  }
-  emit_loop(rest, end, i64(1), [&](llvm::Value* row) {
-    first_of_partials_ = b_.CreateICmpEQ(row, begin);
-    emit_tile(row, 1);
+  emit_loop(begin, end, i64(tile), [&](llvm::Value* first) {
+    llvm::Value* const left = b_.CreateSub(end, first);
+    emit_tile(first, tile == 1 ? i64(1) : b_.CreateSelect(b_.CreateICmpSLT(left, i64(tile)), left, i64(tile)), begin);
   });
   b_.CreateRetVoid();
 }
 
-// One buffer per kept node and row of a tile, rounded up to whole chunks of lanes.
+// A buffer per kept node: a tile's rows, each rounded up to whole chunks of lanes.
 void KernelEmitter::make_kept_buffers(int rows) {
-  const int64_t size = (kernel_.row_size() + kVirtualLanes - 1) / kVirtualLanes * kVirtualLanes;
-  kept_buffers_.assign(static_cast<size_t>(rows), std::vector<llvm::AllocaInst*>(kernel_.nodes.size(), nullptr));
-  for (auto& buffers : kept_buffers_) {
-    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-      if (kept_since_[i] < 0) continue;
-      buffers[i] = alloca_at_entry(llvm::ArrayType::get(llvm_type(kernel_.nodes[i].type, 1), static_cast<uint64_t>(size)));
-      buffers[i]->setAlignment(llvm::Align(kKeptAlignment));
-    }
+  const int64_t size = kept_row_size() * rows;
+  kept_buffers_.assign(kernel_.nodes.size(), nullptr);
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (kept_since_[i] < 0) continue;
+    kept_buffers_[i] = alloca_at_entry(llvm::ArrayType::get(llvm_type(kernel_.nodes[i].type, 1), static_cast<uint64_t>(size)));
+    kept_buffers_[i]->setAlignment(llvm::Align(kKeptAlignment));
   }
 }
+
+int64_t KernelEmitter::kept_row_size() const { return (kernel_.row_size() + kVirtualLanes - 1) / kVirtualLanes * kVirtualLanes; }
 
 // for (i = begin; i < end; i += step) body(i)
 void KernelEmitter::emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step,
@@ -105,7 +97,7 @@ void KernelEmitter::emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value*
 }
 
 // The position of `row` along each outer dim gives the address of the row in each arg.
-Row KernelEmitter::begin_row(llvm::Value* row, int place) {
+Row KernelEmitter::begin_row(llvm::Value* row, llvm::Value* place) {
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   const size_t args = kernel_.args.size();
   const auto word = [&](size_t i) { return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, i)); };
@@ -128,7 +120,12 @@ Row KernelEmitter::begin_row(llvm::Value* row, int place) {
   }
   state.segment = state.pointers;
   state.values.assign(kernel_.nodes.size(), nullptr);
-  state.kept = kept_buffers_[static_cast<size_t>(place)];
+  state.kept.assign(kernel_.nodes.size(), nullptr);
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (kept_buffers_[i] == nullptr) continue;
+    llvm::Value* const at = b_.CreateMul(place, i64(kept_row_size()));
+    state.kept[i] = b_.CreateGEP(llvm_type(kernel_.nodes[i].type, 1), kept_buffers_[i], at);
+  }
   state.index_base.assign(kernel_.nodes.size(), nullptr);
   state.mean_high = state.mean_low = state.values;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
@@ -140,17 +137,60 @@ Row KernelEmitter::begin_row(llvm::Value* row, int place) {
   return state;
 }
 
-// Every phase but the last runs row after row; the last one runs all rows of the tile in one loop.
-void KernelEmitter::emit_tile(llvm::Value* first_row, int rows) {
-  std::vector<Row> tile;
+void KernelEmitter::emit_tile(llvm::Value* first, llvm::Value* count, llvm::Value* begin) {
   const int last = kernel_.phase_count() - 1;
-  for (int r = 0; r < rows; ++r) {
-    tile.push_back(begin_row(b_.CreateAdd(first_row, i64(r)), r));
-    for (int phase = 0; phase < last; ++phase) emit_phase({&tile.back()}, phase);
+  row_state_.assign(3 * kernel_.nodes.size(), {});
+  for (int phase = 0; phase < last; ++phase) {
+    emit_rows(i64(0), count, 1, [&](llvm::Value* place) {
+      Row row = begin_row(b_.CreateAdd(first, place), place);
+      restore(row, place);
+      emit_phase({&row}, phase);
+      save(row, place);
+    });
   }
-  std::vector<Row*> all;
-  for (Row& row : tile) all.push_back(&row);
-  emit_phase(all, last);
+  const auto finish = [&](llvm::Value* place, int rows) {
+    std::vector<Row> group;
+    for (int r = 0; r < rows; ++r) {
+      llvm::Value* const at = b_.CreateAdd(place, i64(r));
+      group.push_back(begin_row(b_.CreateAdd(first, at), at));
+      restore(group.back(), at);
+    }
+    std::vector<Row*> all;
+    for (Row& row : group) all.push_back(&row);
+    first_of_partials_ = b_.CreateICmpEQ(b_.CreateAdd(first, place), begin);
+    emit_phase(all, last);
+  };
+  // Column sums: two rows share a loop, so that the sums are loaded and stored half as often.
+  const int together = kernel_.has_column_sum() ? std::min(2, schedule_.rows_per_tile) : 1;
+  llvm::Value* const grouped = together == 1 ? count : b_.CreateAnd(count, i64(-together));
+  emit_rows(i64(0), grouped, together, [&](llvm::Value* place) { finish(place, together); });
+  if (together > 1) emit_rows(grouped, count, 1, [&](llvm::Value* place) { finish(place, 1); });
+}
+
+// A loop over rows of the tile; none where a tile is one row.
+void KernelEmitter::emit_rows(llvm::Value* from, llvm::Value* to, int step, const std::function<void(llvm::Value*)>& body) {
+  if (schedule_.rows_per_tile == 1) body(from);
+  else emit_loop(from, to, i64(step), body);
+}
+
+// What is known once per row waits in memory, an entry per row of the tile, while the other rows go through the phase.
+void KernelEmitter::save(const Row& row, llvm::Value* place) {
+  for_each_row_value(row, [&](size_t slot, llvm::Value* value) {
+    RowState& state = row_state_[slot];
+    if (value == nullptr || value == state.restored || llvm::isa<llvm::Constant>(value)) return;
+    if (state.of_rows == nullptr)
+      state.of_rows = alloca_at_entry(llvm::ArrayType::get(value->getType(), static_cast<uint64_t>(schedule_.rows_per_tile)));
+    b_.CreateStore(value, b_.CreateGEP(value->getType(), state.of_rows, place));
+  });
+}
+
+void KernelEmitter::restore(Row& row, llvm::Value* place) {
+  for_each_row_value(row, [&](size_t slot, llvm::Value*& value) {
+    RowState& state = row_state_[slot];
+    if (state.of_rows == nullptr) return;
+    llvm::Type* const type = state.of_rows->getAllocatedType()->getArrayElementType();
+    value = state.restored = b_.CreateLoad(type, b_.CreateGEP(type, state.of_rows, place));
+  });
 }
 
 // A reduction runs in the loop where its operand is known, a store where its value is, a column sum in the last loop.
@@ -330,7 +370,7 @@ void KernelEmitter::prefetch_next_rows(const std::vector<Row*>& rows, const Node
     const bool varies = std::any_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s != 0; });
     const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
     if (!varies || arg.strides.back() != 1 || row_bytes > kLongestRow) continue;
-    const int64_t ahead = row_bytes * static_cast<int64_t>(rows.size());
+    const int64_t ahead = row_bytes * schedule_.rows_per_tile;
     const int64_t bytes = std::max<int64_t>(bytes_of(arg.dtype, int64_t{vectors} * width_), 1);
     for (const Row* row : rows) {
       llvm::Value* const here = b_.CreateGEP(b_.getInt8Ty(), row->segment[static_cast<size_t>(node(i).arg)], b_.CreateMul(offset, i64(bytes_of(arg.dtype, 1))));

@@ -22,7 +22,7 @@ struct Row {
   std::vector<llvm::Value*> pointers;        // per arg, at the row's first element
   std::vector<llvm::Value*> segment;         // per arg, at the current run of the innermost dim
   std::vector<llvm::Value*> index_base;      // per node of kind index: the part of outer dims (and of the current segment)
-  std::vector<llvm::AllocaInst*> kept;       // per node: its values along the row, where they are kept between phases
+  std::vector<llvm::Value*> kept;            // per node: its values along the row, where they are kept between phases
   std::vector<llvm::Value*> values;          // per node; null where not per row or not known yet
   std::vector<llvm::Value*> mean_high, mean_low;  // per moments node: the mean as a sum of two floats (low null in f64)
 };
@@ -40,10 +40,20 @@ class KernelEmitter {
   using ElementValues = std::vector<llvm::Value*>;  // per node
 
   // emit_llvm.cpp: the function, rows, phases and loops.
-  void emit_row_loop(llvm::Value* begin, llvm::Value* end, int rows, llvm::Value* stop_before);
-  void emit_tile(llvm::Value* first_row, int rows);
-  Row begin_row(llvm::Value* row, int place);
+  void emit_tile(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
+  void emit_rows(llvm::Value* from, llvm::Value* to, int step, const std::function<void(llvm::Value*)>& body);
+  Row begin_row(llvm::Value* row, llvm::Value* place);
+  void save(const Row& row, llvm::Value* place);
+  void restore(Row& row, llvm::Value* place);
+  template <typename AnyRow, typename Visit>
+  static void for_each_row_value(AnyRow& row, const Visit& visit) {
+    size_t slot = 0;
+    for (auto* values : {&row.values, &row.mean_high, &row.mean_low}) {
+      for (auto& value : *values) visit(slot++, value);
+    }
+  }
   void make_kept_buffers(int rows);
+  int64_t kept_row_size() const;
   void emit_phase(std::vector<Row*> rows, int phase);
   void emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes);
   void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
@@ -128,7 +138,12 @@ class KernelEmitter {
   llvm::Value* segment_index_ = nullptr;  // position of the current segment among the row's, null: 0
   llvm::Value* first_of_partials_ = nullptr;  // i1: the tile that starts a column block overwrites its partial sums
   std::vector<int> kept_since_;            // per node: the phase whose loop puts it into the row buffer, -1: computed anew each time
-  std::vector<std::vector<llvm::AllocaInst*>> kept_buffers_;  // [row of the tile][node]
+  std::vector<llvm::AllocaInst*> kept_buffers_;  // per node: the values along each row of the tile
+  struct RowState {
+    llvm::AllocaInst* of_rows = nullptr;  // a value for each row of the tile
+    llvm::Value* restored = nullptr;      // as last read
+  };
+  std::vector<RowState> row_state_;  // in the order of for_each_row_value
   std::vector<int> column_slot_;           // per node: position among the column sums
   std::vector<RootState> roots_;           // of the phase being emitted
   int width_ = 16;                         // lanes of a vector of the kernel's widest float type

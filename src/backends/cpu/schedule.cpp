@@ -1,5 +1,7 @@
 #include "backends/cpu/schedule.h"
 
+#include <algorithm>
+
 namespace lamina::cpu {
 
 namespace {
@@ -15,12 +17,20 @@ bool is_contiguous(const kernel::Kernel& kernel, const kernel::Arg& arg) {
   return true;
 }
 
+// As many rows as the second-level cache holds next to what else is in it; four hide the latency of a reduction.
+int rows_per_tile(const kernel::Kernel& kernel) {
+  constexpr int64_t kTileBytes = int64_t{64} << 10, kMostRows = 4;
+  if (kernel.phase_count() == 1) return kernel.has_column_sum() ? 2 : 1;
+  const int64_t row_bytes = std::max<int64_t>(kernel.row_size() * 4, 1);
+  return static_cast<int>(std::clamp<int64_t>(kTileBytes / row_bytes, 1, kMostRows));
+}
+
 }  // namespace
 
 Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits) {
   Schedule schedule;
   schedule.vector_bits = vector_bits;
-  schedule.rows_per_tile = kernel.has_column_sum() ? 2 : 1;
+  schedule.rows_per_tile = rows_per_tile(kernel);
   return schedule;
 }
 

@@ -47,26 +47,11 @@ bool is_512_bits(const Value* value) { return value->getType()->isVectorTy() && 
 // The machine's own rounding of 16 floats. It takes subnormals for zero, so a vector that holds one goes the long way.
 Value* bf16_by_instruction(Builder& b, const FloatLanes& l, Value* bits, Value* value) {
   constexpr int kSubnormal = 0x20;
-  llvm::Type* const codes = lanes_of(value, b.getInt16Ty());
+  const auto narrow = [&](Value* codes) { return b.CreateTrunc(codes, lanes_of(value, b.getInt16Ty())); };
   Value* const subnormal = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {value, b.getInt32(kSubnormal)});
-  Value* const any = b.CreateICmpNE(b.CreateBitCast(subnormal, b.getInt16Ty()), b.getInt16(0));
-  llvm::Function* const function = b.GetInsertBlock()->getParent();
-  auto* const quick = llvm::BasicBlock::Create(b.getContext(), "round", function);
-  auto* const slow = llvm::BasicBlock::Create(b.getContext(), "round_subnormal", function);
-  auto* const done = llvm::BasicBlock::Create(b.getContext(), "rounded", function);
-  b.CreateCondBr(any, slow, quick, llvm::MDBuilder(b.getContext()).createUnlikelyBranchWeights());
-  b.SetInsertPoint(quick);
   Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {value});
-  Value* const quick_codes = b.CreateBitCast(rounded, codes);
-  b.CreateBr(done);
-  b.SetInsertPoint(slow);
-  Value* const slow_codes = b.CreateTrunc(bf16_code(l, bits, value), codes);
-  b.CreateBr(done);
-  b.SetInsertPoint(done);
-  llvm::PHINode* const result = b.CreatePHI(codes, 2);
-  result->addIncoming(quick_codes, quick);
-  result->addIncoming(slow_codes, slow);
-  return result;
+  return l.with_rare(subnormal, b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())),
+                     [&] { return narrow(bf16_code(l, bits, value)); });
 }
 
 // Any other small float. Normal results are rounded as integers; subnormal ones by adding the float whose last place is the

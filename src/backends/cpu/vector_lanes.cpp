@@ -84,6 +84,37 @@ uint64_t FloatLanes::bits_of_float(bool is_double, double value) {
   return is_double ? std::bit_cast<uint64_t>(value) : std::bit_cast<uint32_t>(static_cast<float>(value));
 }
 
+Value* FloatLanes::estrin(std::span<const double> c, Value* x) const {
+  std::vector<Value*> terms;
+  for (const double coefficient : c) terms.push_back(constant(coefficient));
+  for (Value* power = x; terms.size() > 1; power = mul(power, power)) {
+    for (size_t i = 0; i < terms.size(); i += 2)
+      terms[i / 2] = i + 1 < terms.size() ? fma(terms[i + 1], power, terms[i]) : terms[i];
+    terms.resize((terms.size() + 1) / 2);
+  }
+  return terms.front();
+}
+
+Value* FloatLanes::with_rare(Value* is_rare, Value* usual, const std::function<Value*()>& rare) const {
+  const unsigned lanes = static_cast<unsigned>(width());
+  Value* const all = lanes == 1 ? is_rare : b_.CreateBitCast(is_rare, b_.getIntNTy(lanes));
+  Value* const any = lanes == 1 ? is_rare : b_.CreateICmpNE(all, llvm::ConstantInt::get(all->getType(), 0));
+  llvm::Function* const function = b_.GetInsertBlock()->getParent();
+  llvm::BasicBlock* const before = b_.GetInsertBlock();
+  auto* const there = llvm::BasicBlock::Create(b_.getContext(), "rare", function);
+  auto* const after = llvm::BasicBlock::Create(b_.getContext(), "usual", function);
+  b_.CreateCondBr(any, there, after, llvm::MDBuilder(b_.getContext()).createUnlikelyBranchWeights());
+  b_.SetInsertPoint(there);
+  Value* const mended = select(is_rare, rare(), usual);
+  llvm::BasicBlock* const rare_end = b_.GetInsertBlock();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  llvm::PHINode* const result = b_.CreatePHI(usual->getType(), 2);
+  result->addIncoming(usual, before);
+  result->addIncoming(mended, rare_end);
+  return result;
+}
+
 Value* FloatLanes::horner(std::span<const double> c, Value* x) const {
   Value* total = constant(c.back());
   for (size_t i = c.size() - 1; i-- > 0;) total = fma(total, x, constant(c[i]));

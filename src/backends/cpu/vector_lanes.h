@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "backends/cpu/llvm_headers.h"
@@ -60,8 +61,13 @@ class FloatLanes {
   V at_least(V x, double low) const { return select(less(x, low), constant(low), x); }
   V at_most(V x, double high) const { return select(greater(x, high), constant(high), x); }
 
+  // `usual`, but rare() in lanes where `is_rare`; code that runs only when there is such a lane.
+  V with_rare(V is_rare, V usual, const std::function<V()>& rare) const;
+
   // c[0] + x (c[1] + x (c[2] + ...)), one fma a step.
   V horner(std::span<const double> c, V x) const;
+  // The same sum as a tree over x, x^2, x^4, ...: a few multiplications more, a much shorter chain of dependent operations.
+  V estrin(std::span<const double> c, V x) const;
 
  private:
   llvm::IRBuilder<>& b_;

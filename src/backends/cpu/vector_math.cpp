@@ -44,6 +44,14 @@ Value* gauss_tail(const FloatLanes& l, Value* a, const ExpReduction& e) {
 
 double gauss_end(const FloatLanes& l) { return l.pick(14.5, 38.7); }
 
+// A small relative error as far left as the format reaches.
+Value* cdf_with_tails(const FloatLanes& l, Value* x, const TargetFeatures& target) {
+  Value* a = l.at_most(l.abs(x), gauss_end(l));
+  const ExpReduction e = reduce_gauss(l, a, 2 * l.bias());
+  Value* left = scale_by_power(l, gauss_tail(l, a, e), e, target);
+  return l.select(l.greater(x, 0), l.sub(l.constant(1), left), left);
+}
+
 }  // namespace
 
 TargetFeatures features_of(const llvm::TargetMachine& machine) {
@@ -124,10 +132,17 @@ Value* emit_erf(Builder& b, Value* x, const TargetFeatures&) {
 
 Value* emit_normal_cdf(Builder& b, Value* x, const TargetFeatures& target) {
   const FloatLanes l(b, x->getType());
-  Value* a = l.at_most(l.abs(x), gauss_end(l));
-  const ExpReduction e = reduce_gauss(l, a, 2 * l.bias());
-  Value* left = scale_by_power(l, gauss_tail(l, a, e), e, target);
-  return l.select(l.greater(x, 0), l.sub(l.constant(1), left), left);
+  if (l.is_double()) return cdf_with_tails(l, x, target);
+  // The fourth root of the left tail is a polynomial without a division or an exponential; few vectors of a normalised tensor
+  // reach further left than it does.
+  constexpr double kRootEnd = 5.5;
+  Value* a = l.at_most(l.abs(x), kRootEnd);
+  const std::span<const double> c = kFloatPolynomials.cdf_root;
+  Value* root = l.fma(a, l.estrin(c.subspan(1), a), l.constant(c[0]));
+  Value* square = l.mul(root, root);
+  Value* left = l.mul(l.mul(square, 0.5), square);
+  Value* near = l.select(l.greater(x, 0), l.sub(l.constant(1), left), left);
+  return l.with_rare(l.less(x, -kRootEnd), near, [&] { return cdf_with_tails(l, x, target); });
 }
 
 Value* emit_normal_pdf(Builder& b, Value* x, const TargetFeatures& target) {

@@ -1,6 +1,7 @@
 // Written by scripts/make_polynomials.py, which explains how; do not edit.
 // Constant term first. exp(r) = 1 + r + r^2 exp_tail(r), log(1 + f) = f + f^2 log_tail(f), erf(x) = x + x erf_tail(x^2),
-// normal_cdf(-a) = exp(-a^2 / 2) P / (1.5 + a (sqrt(2 pi) P + mills_rest(a))), P = mills_top(a).
+// normal_cdf(-a) = exp(-a^2 / 2) P / (1.5 + a (sqrt(2 pi) P + mills_rest(a))), P = mills_top(a);
+// normal_cdf(-a) = cdf_root(a)^4 / 2 for a up to 5.5.
 #pragma once
 
 namespace lamina::cpu {
@@ -16,6 +17,9 @@ inline constexpr struct {
   double mills_top[6] = {0x1.8000000000000p-1, 0x1.a0a29a0000000p-1, 0x1.b2507a0000000p-2,
                          0x1.06276a0000000p-3, 0x1.6e97fc0000000p-6, 0x1.eb0a360000000p-10};
   double mills_rest[4] = {0x1.e380180000000p-1, 0x1.3f7c700000000p-2, 0x1.cb41620000000p-5, 0x1.33bf100000000p-8};
+  double cdf_root[12] = {0x1.0000000000000p+0,  -0x1.98845a0000000p-3,  -0x1.e8e9ca0000000p-5,  0x1.65b3540000000p-8,
+                         0x1.32d65c0000000p-8,  -0x1.0ce1220000000p-12, -0x1.ad7b380000000p-13, -0x1.f875040000000p-19,
+                         0x1.0faa340000000p-16, -0x1.b532860000000p-19, 0x1.25c4a40000000p-22,  -0x1.2fc2380000000p-27};
 } kFloatPolynomials;
 
 inline constexpr struct {

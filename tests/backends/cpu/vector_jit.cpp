@@ -44,7 +44,7 @@ void write_loop(llvm::Function& function, const Emit& emit, llvm::Type* src, llv
   b.CreateAlignedStore(value, b.CreateGEP(dst, function.getArg(1), index), llvm::Align(1));
   auto* next = b.CreateAdd(index, b.getInt64(static_cast<uint64_t>(width)));
   index->addIncoming(b.getInt64(0), entry);
-  index->addIncoming(next, loop);
+  index->addIncoming(next, b.GetInsertBlock());
   b.CreateCondBr(b.CreateICmpSLT(next, function.getArg(2)), loop, done);
   b.SetInsertPoint(done);
   b.CreateRetVoid();
