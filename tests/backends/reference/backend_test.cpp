@@ -1,9 +1,12 @@
 // The reference as a backend: strides, one rounding at the end, refusals, several threads.
 #include "backends/backend.h"
 
+#include <omp.h>
+
 #include <thread>
 
 #include "backends/reference/op_case.h"
+#include "support/random_tensor.h"
 
 namespace lamina::testing {
 namespace {
@@ -138,6 +141,25 @@ TEST(ReferenceBackend, ManyThreadsMayExecuteAtOnce) {
     });
   for (std::thread& thread : threads) thread.join();
   for (size_t i = 0; i < outputs.size(); ++i) EXPECT_THAT(outputs[i], Each(static_cast<float>(i * i)));
+}
+
+TEST(ReferenceBackend, ResultsAreTheSameForAnyNumberOfThreads) {
+  RandomTensor random(2);
+  OpCase conv(OpKind::Convolution), product(OpKind::MatMul), total(OpKind::ReduceSum);
+  const std::vector<int64_t> ones{1, 1};
+  conv.input({2, 20, 20, 9}, random.uniform(7200, -1, 1), f32).input({3, 3, 9, 11}, random.uniform(891, -1, 1), f32);
+  conv.attr("strides", Attribute(ones)).attr("pads_begin", Attribute(ones)).attr("pads_end", Attribute(ones));
+  conv.attr("dilations", Attribute(ones)).outputs({f32});
+  product.input({70, 90}, random.uniform(6300, -1, 1), f32).input({90, 50}, random.uniform(4500, -1, 1), f32).outputs({f32});
+  total.input({40, 50, 60}, random.uniform(120000, -1, 1)).attr("axes", Attribute(std::vector<int64_t>{1}));
+  const int threads = omp_get_max_threads();
+  for (const OpCase* op : {&conv, &product, &total}) {
+    omp_set_num_threads(1);
+    const Numbers alone = op->result();
+    omp_set_num_threads(5);
+    EXPECT_EQ(op->result(), alone);
+  }
+  omp_set_num_threads(threads);
 }
 
 }  // namespace
