@@ -83,7 +83,7 @@ lamina_status_t lamina_graph_graph_filter(lamina_graph_graph_t graph, lamina_gra
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(graph);
     dump_graph(graph->graph, graph->id);
-    graph->partitions = partition_for_engine(graph->graph, checked(policy));
+    graph->partitions = partition_for_engine(graph->graph, checked(policy), graph->id);
     graph->filtered = true;
   });
 }

@@ -4,6 +4,7 @@
 #include "api/convert.h"
 #include "api/objects.h"
 #include "api/partitioning.h"
+#include "api/verbose.h"
 
 namespace lamina::api {
 namespace {
@@ -34,7 +35,7 @@ Partition partition_of_op(const lamina_graph_op& op, EngineKind engine_kind) {
   graph.engine_kind = engine_kind;
   graph.add_op(op.id, op.kind, op.name, op.attributes, op.inputs, op.outputs);
   graph.finalize();
-  std::vector<Partition> partitions = partition_for_engine(graph, PartitionPolicy::debug);
+  std::vector<Partition> partitions = partition_for_engine(graph, PartitionPolicy::debug, next_id());
   if (partitions.size() != 1) {
     throw Error(Status::invalid_arguments, join(name_of(op.kind), " \"", op.name, "\" makes ", partitions.size(),
                                                 " partitions; an op that computes something makes one"));

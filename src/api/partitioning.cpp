@@ -21,7 +21,7 @@ class BackendCapabilities : public Capabilities {
 
 }  // namespace
 
-std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy policy) {
+std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy policy, uint64_t graph_id) {
   if (!graph.is_finalized()) {
     throw Error(Status::invalid_graph, "the graph is not finalized: call finalize before asking for partitions");
   }
@@ -29,7 +29,8 @@ std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy 
     throw Error(Status::unimplemented,
                 "the graph's engine kind is gpu: this build of lamina has no GPU backend; allowed: cpu, any");
   }
-  std::vector<Partition> partitions = partition_graph(graph, policy, BackendCapabilities(cpu_backend()));
+  std::vector<Partition> partitions = 
+      partition_graph(graph, policy, BackendCapabilities(cpu_backend()), pass_observer(graph_id));
   for (Partition& partition : partitions) partition.id = next_id();
   return partitions;
 }

@@ -9,7 +9,7 @@
 namespace lamina::api {
 
 // Throws Error(invalid_graph) when the graph is not finalized, Error(unimplemented) for an engine kind without a backend.
-// Partition ids are unique in the process.
-std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy policy);
+// Partition ids are unique in the process. `graph_id` names the graph in dumps.
+std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy policy, uint64_t graph_id);
 
 }  // namespace lamina::api

@@ -17,16 +17,18 @@ namespace lamina::api {
 
 namespace {
 
-bool verbose() {
-  static const bool enabled = [] {
-    const char* level = std::getenv("LAMINA_VERBOSE");
-    return level != nullptr && std::atoi(level) > 0;
+int verbosity() {
+  static const int level = [] {
+    const char* text = std::getenv("LAMINA_VERBOSE");
+    return text == nullptr ? 0 : std::atoi(text);
   }();
-  return enabled;
+  return level;
 }
+bool verbose() { return verbosity() > 0; }
 
 struct DumpModes {
   bool graph = false;
+  bool pass = false;
   bool subgraph = false;
 };
 
@@ -39,6 +41,8 @@ DumpModes parse_dump_modes(std::string text) {
     const std::string_view token = std::string_view(text).substr(begin, end - begin);
     if (token == "graph")
       modes.graph = true;
+    else if (token == "pass")
+      modes.pass = true;
     else if (token == "subgraph")
       modes.subgraph = true;
     else
@@ -115,6 +119,19 @@ void dump_subgraph(const Graph& graph, uint64_t partition_id) {
   if (!dump_modes().subgraph) return;
   const std::string text = write_graph_json(graph);
   write_file(join("graph-", partition_id, "-", hash_of(text), ".json"), text);
+}
+
+PassObserver pass_observer(uint64_t graph_id) {
+  if (verbosity() < 2 && !dump_modes().pass) return nullptr;
+  return [graph_id](const PassReport& pass) {
+    if (verbosity() >= 2) {
+      std::printf("lamina,pass,%s,%s,%zu ops,%.3f ms\n", pass.name, pass.changed ? "changed" : "kept", pass.graph.ops().size(),
+                  pass.milliseconds);
+      std::fflush(stdout);
+    }
+    if (dump_modes().pass && pass.changed)
+      write_file(join("graph-", graph_id, '-', pass.position, '-', pass.name, ".json"), write_graph_json(pass.graph));
+  };
 }
 
 uint64_t next_id() {

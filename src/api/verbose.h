@@ -1,7 +1,9 @@
 // What lamina tells when the environment asks for it:
-//   LAMINA_VERBOSE=1                  a line on stdout per compile and per execution
-//   LAMINA_GRAPH_DUMP=graph,subgraph  JSON files in the working directory: graph-<graph id>.json when partitioning starts,
-//                                     graph-<partition id>-<hash>.json when a partition is compiled
+//   LAMINA_VERBOSE=1   a line on stdout per compile and per execution; 2: also per pass over a graph, with its time
+//   LAMINA_GRAPH_DUMP  JSON files in the working directory, a comma list of
+//       graph          graph-<graph id>.json when partitioning starts
+//       pass           graph-<graph id>-<position>-<pass>.json after each pass that changed the graph
+//       subgraph       graph-<partition id>-<hash>.json when a partition is compiled
 // Both are read once. Without them nothing here costs more than a test of a flag.
 #pragma once
 
@@ -9,6 +11,7 @@
 #include <cstdint>
 
 #include "interface/graph.h"
+#include "passes/pass.h"
 
 namespace lamina::api {
 
@@ -32,6 +35,9 @@ class ExecutionTimer {
 // Throw Error(runtime_error) when the file cannot be written.
 void dump_graph(const Graph& graph, uint64_t graph_id);
 void dump_subgraph(const Graph& graph, uint64_t partition_id);
+
+// Tells of the passes over a graph what the environment asks for; null when it asks for nothing.
+PassObserver pass_observer(uint64_t graph_id);
 
 // Process-wide, from 100001 on, over graphs and partitions together, so that no two dumps share a name.
 uint64_t next_id();

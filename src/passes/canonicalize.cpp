@@ -1,7 +1,6 @@
 #include "passes/canonicalize.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 
 #include "interface/op_schema.h"
@@ -12,26 +11,12 @@
 namespace lamina {
 namespace {
 
-using Ports = std::map<std::string, ValueIndex, std::less<>>;
-
-std::vector<ValueIndex> in_port_order(const std::vector<const PortSpec*>& ports, const Ports& values) {
-  std::vector<ValueIndex> ordered;
-  for (const PortSpec* port : ports) {
-    const auto found = values.find(port->name);
-    ordered.push_back(found == values.end() ? kNoValue : found->second);
-  }
-  while (!ordered.empty() && ordered.back() == kNoValue) ordered.pop_back();
-  return ordered;
-}
-
 // Turns `op` into a LayerNormBackward with these attributes and values by port name.
 void become_layer_norm_backward(Op& op, Attributes attributes, const Ports& inputs, const Ports& outputs) {
   op.kind = OpKind::LayerNormBackward;
   op.attributes = std::move(attributes);
   fill_defaults(op);
-  const OpSchema& schema = schema_of(op.kind);
-  op.inputs = in_port_order(existing_inputs(schema, op.attributes), inputs);
-  op.outputs = in_port_order(existing_outputs(schema, op.attributes), outputs);
+  connect_ports(op, inputs, outputs);
 }
 
 //   input_forward, output_delta, [gamma, beta], [mean, variance]  ==>  src, diff_dst, [mean, variance], [gamma, beta]
@@ -118,11 +103,11 @@ void repeat_entries(Op& op, std::string_view attribute, int64_t times) {
 
 // Weights of a grouped ConvTranspose with one output channel a group may carry a scale a group on that axis of extent 1. Group
 // g owns input channels [g * I, (g + 1) * I): the same scales, each I times, stand along the axis of the input channels.
-void move_group_scales(const Graph& graph, Op& op) {
-  if (op.kind != OpKind::Quantize && op.kind != OpKind::Dequantize) return;
-  if (fault_of_scales(graph, op).empty()) return;
+bool move_group_scales(const Graph& graph, Op& op) {
+  if (op.kind != OpKind::Quantize && op.kind != OpKind::Dequantize) return false;
+  if (fault_of_scales(graph, op).empty()) return false;
   const Op* reader = conv_transpose_of_weights(graph, op.outputs[0]);
-  if (reader == nullptr) return;
+  if (reader == nullptr) return false;
   const LogicalTensor& weights = graph.tensor(op.inputs[0]);
   const bool inputs_first = reader->attribute<std::string>("weights_format") == "IOX";
   const int64_t inputs_axis = inputs_first ? 0 : weights.rank() - 1, outputs_axis = inputs_first ? 1 : weights.rank() - 2;
@@ -130,10 +115,25 @@ void move_group_scales(const Graph& graph, Op& op) {
   const int64_t inputs = (*weights.shape)[static_cast<size_t>(inputs_axis)];
   const bool per_group = wrap_axis(op.attribute<int64_t>("axis"), weights.rank()) == outputs_axis && inputs % groups == 0 &&
                          static_cast<int64_t>(op.attribute<std::vector<float>>("scales").size()) == groups;
-  if (!per_group) return;
+  if (!per_group) return false;
   repeat_entries<float>(op, "scales", inputs / groups);
   repeat_entries<int64_t>(op, "zps", inputs / groups);
   op.attributes.find("axis")->second = inputs_axis;
+  return true;
+}
+
+// Today's spelling of the op; false when it has it already.
+bool rewrite(const Graph& graph, Op& op) {
+  switch (op.kind) {
+    case OpKind::LayerNormBackprop:
+      rewrite_layer_norm_backprop(graph, op);
+      return true;
+    case OpKind::LayerNormGrad:
+      rewrite_layer_norm_grad(graph, op);
+      return true;
+    default:
+      return move_group_scales(graph, op);
+  }
 }
 
 // Read by ops that compute, and by those only.
@@ -144,24 +144,44 @@ bool is_inner(const Graph& graph, ValueIndex value) {
   });
 }
 
+// A dropped op is counted with the first op that reads its value: `origins` of what stays name every op of the user.
+void keep_origins(GraphEditor& editor, const std::vector<size_t>& dropped) {
+  const Graph& graph = editor.source();
+  std::vector<int> heir(graph.ops().size());
+  for (size_t i = 0; i < heir.size(); ++i) heir[i] = static_cast<int>(i);
+  for (auto i = dropped.rbegin(); i != dropped.rend(); ++i) {
+    const Op& op = graph.ops()[*i];
+    heir[*i] = heir[static_cast<size_t>(graph.value(op.outputs[0]).consumers.front().op)];
+  }
+  for (const size_t i : dropped) {
+    const Op& op = graph.ops()[i];
+    std::vector<Origin>& origins = editor.op(static_cast<size_t>(heir[i])).origins;
+    origins.push_back({op.id, op.kind, op.name});
+    origins.insert(origins.end(), op.origins.begin(), op.origins.end());
+  }
+}
+
 }  // namespace
 
-Graph canonicalize(const Graph& graph) {
+std::optional<Graph> canonicalize(const Graph& graph) {
   GraphEditor editor(graph);
+  bool rewritten = false;
+  std::vector<size_t> dropped;
   std::vector<ValueIndex> stands_for(graph.values().size());  // of a dropped op's output: the op's input
   for (size_t i = 0; i < stands_for.size(); ++i) stands_for[i] = static_cast<ValueIndex>(i);
   for (size_t i = 0; i < editor.op_count(); ++i) {
     Op& op = editor.op(i);
-    if (op.kind == OpKind::LayerNormBackprop) rewrite_layer_norm_backprop(graph, op);
-    if (op.kind == OpKind::LayerNormGrad) rewrite_layer_norm_grad(graph, op);
-    move_group_scales(graph, op);
+    rewritten = rewrite(graph, op) || rewritten;
     const bool drop = changes_nothing(graph, op) && is_inner(graph, op.outputs[0]);
     for (ValueIndex& input : op.inputs)
       if (input != kNoValue) input = stands_for[static_cast<size_t>(input)];
     if (!drop) continue;
     stands_for[static_cast<size_t>(op.outputs[0])] = op.inputs[0];
     editor.remove(i);
+    dropped.push_back(i);
   }
+  if (!rewritten && dropped.empty()) return std::nullopt;
+  keep_origins(editor, dropped);
   return editor.finish();
 }
 

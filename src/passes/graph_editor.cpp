@@ -3,7 +3,28 @@
 #include <unordered_map>
 #include <utility>
 
+#include "interface/op_schema.h"
+
 namespace lamina {
+namespace {
+
+std::vector<ValueIndex> in_port_order(const std::vector<const PortSpec*>& ports, const Ports& values) {
+  std::vector<ValueIndex> ordered;
+  for (const PortSpec* port : ports) {
+    const auto found = values.find(port->name);
+    ordered.push_back(found == values.end() ? kNoValue : found->second);
+  }
+  while (!ordered.empty() && ordered.back() == kNoValue) ordered.pop_back();
+  return ordered;
+}
+
+}  // namespace
+
+void connect_ports(Op& op, const Ports& inputs, const Ports& outputs) {
+  const OpSchema& schema = schema_of(op.kind);
+  op.inputs = in_port_order(existing_inputs(schema, op.attributes), inputs);
+  op.outputs = in_port_order(existing_outputs(schema, op.attributes), outputs);
+}
 
 Graph GraphEditor::finish() {
   std::vector<Op> kept;

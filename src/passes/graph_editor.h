@@ -2,11 +2,19 @@
 // values anew. Ops stay in topological order, tensor ids and op ids stay what they were; nothing is checked against schemas.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "interface/graph.h"
 
 namespace lamina {
+
+// Values by the names of an op's ports.
+using Ports = std::map<std::string, ValueIndex, std::less<>>;
+
+// Gives the op its ports in the order of its schema; what has no name here is left out. The attributes must be there.
+void connect_ports(Op& op, const Ports& inputs, const Ports& outputs);
 
 class GraphEditor {
  public:

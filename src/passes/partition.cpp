@@ -29,6 +29,16 @@ Partition unsupported_op(const Graph& graph, int position, const std::string& wh
   return partition;
 }
 
+// What became of the user's ops that stand in the graph no more.
+std::vector<Reason> reasons_of_origins(const Op& op) {
+  if (op.origins.empty()) return {};
+  std::string names;
+  for (const Origin& origin : op.origins) names += join(names.empty() ? "" : ", ", describe(origin), " (op ", origin.id, ")");
+  if (op.raised_by.empty()) return {make_reason(ReasonCode::dropped, join(names, ": no work, the value is what it reads"))};
+  return {make_reason(ReasonCode::raised, join(describe(op), " was written out, found by pattern ", op.raised_by,
+                                               "; it stands for itself and ", names))};
+}
+
 Partition from_group(FusionGroup& group) {
   Partition partition;
   partition.ops = std::move(group.ops);
@@ -77,6 +87,10 @@ std::vector<Partition> make_partitions(const std::shared_ptr<const Graph>& graph
     partition.graph = graph;
     partition.inputs = border_inputs(*graph, partition.ops);
     partition.outputs = border_outputs(*graph, partition.ops);
+    for (size_t i = 0; i < partition.ops.size(); ++i) {
+      const auto reasons = reasons_of_origins(graph->ops()[static_cast<size_t>(partition.ops[i])]);
+      partition.reasons[i].insert(partition.reasons[i].begin(), reasons.begin(), reasons.end());
+    }
   }
   LAMINA_CHECK(partitions.size() == unordered.size(), "partitions wait for each other in a circle");
   return partitions;

@@ -9,12 +9,15 @@
 #include "interface/graph.h"
 #include "interface/partition.h"
 #include "passes/fuse.h"
+#include "passes/pass.h"
 
 namespace lamina {
 
-// Canonicalises a finalized graph, fuses and partitions it. Partitions are in topological order; each op is in exactly one;
-// ops that the backend refuses are partitions of one op with supported == false and the reason.
-std::vector<Partition> partition_graph(const Graph& graph, PartitionPolicy policy, const Capabilities& capabilities);
+// Canonicalises a finalized graph, raises what is written out in small ops (policy fusion), fuses and partitions it. Partitions
+// are in topological order; each op is in exactly one; ops that the backend refuses are partitions of one op with supported ==
+// false and the reason. `observer` is told of every pass over the graph.
+std::vector<Partition> partition_graph(const Graph& graph, PartitionPolicy policy, const Capabilities& capabilities,
+                                       const PassObserver& observer = nullptr);
 
 // The partition as a graph of its own, with the given port tensors (known shapes) and every inner shape inferred anew.
 // `inputs` and `outputs` follow partition.inputs and partition.outputs; output tensors may have unknown shapes or layout any.

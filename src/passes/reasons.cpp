@@ -4,6 +4,8 @@ namespace lamina {
 
 const std::vector<ReasonEntry>& reason_table() {
   static const std::vector<ReasonEntry> table{
+      {ReasonCode::raised, "raised", "Smaller ops of the graph were this op written out; it stands for them."},
+      {ReasonCode::dropped, "dropped", "Ops of the graph in front of this one change nothing and are not run."},
       {ReasonCode::anchor, "anchor", "The group was grown from this op: its loop nest is the group's."},
       {ReasonCode::fused_producer, "fused.producer", "The op makes a value that an op of the group reads."},
       {ReasonCode::fused_consumer, "fused.consumer", "The op reads a value that an op of the group makes."},

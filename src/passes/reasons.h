@@ -10,6 +10,8 @@
 namespace lamina {
 
 enum class ReasonCode {
+  raised,
+  dropped,
   anchor,
   fused_producer,
   fused_consumer,

@@ -321,5 +321,56 @@ TEST(LastError, BelongsToTheThread) {
   EXPECT_STRNE(lamina_last_error(), "");
 }
 
+// ---- a norm written out
+
+// (x - mean) / sqrt(mean of squares + epsilon): 7 ops, ids 10..16; epsilon is tensor 1.
+std::vector<op> written_out_norm(const logical_tensor& x, const logical_tensor& epsilon, const logical_tensor& dst) {
+  const dims shape = x.get_dims();
+  const auto full = [&](size_t id) { return f32(id, shape); };
+  const auto row = [&](size_t id) { return f32(id, {shape[0], 1}); };
+  const auto mean_of = [](size_t id, const logical_tensor& src, const logical_tensor& mean) {
+    return op(id, op::kind::ReduceMean, {src}, {mean}, "mean")
+        .set_attr(op::attr::axes, std::vector<int64_t>{1})
+        .set_attr(op::attr::keep_dims, true);
+  };
+  return {mean_of(10, x, row(20)),
+          op(11, op::kind::Subtract, {x, row(20)}, {full(21)}, "centre"),
+          op(12, op::kind::Multiply, {full(21), full(21)}, {full(22)}, "square"),
+          mean_of(13, full(22), row(23)),
+          op(14, op::kind::Add, {row(23), epsilon}, {row(24)}, "epsilon"),
+          op(15, op::kind::Sqrt, {row(24)}, {row(25)}, "root"),
+          op(16, op::kind::Divide, {full(21), row(25)}, {dst}, "norm")};
+}
+
+TEST_F(Execute, ANormWrittenOutRunsAsOneOp) {
+  const auto src = f32(0, {37, 83}), epsilon = f32(1, {1}), dst = f32(2, {37, 83});
+  graph g(engine::kind::cpu);
+  for (const op& each : written_out_norm(src, epsilon, dst)) g.add_op(each);
+  g.set_constant(1, 1e-5);
+  g.finalize();
+  const auto partitions = g.get_partitions();
+  ASSERT_EQ(partitions.size(), 1u);
+  EXPECT_THAT(partitions[0].get_ops(), ::testing::UnorderedElementsAre(10, 11, 12, 13, 14, 15, 16));
+  EXPECT_EQ(partitions[0].get_ops_num(), 7u);
+  ASSERT_EQ(partitions[0].get_input_ports().size(), 1u);  // epsilon is compiled in; giving it does no harm
+  EXPECT_EQ(partitions[0].get_input_ports()[0].get_id(), 0u);
+  auto x = ramp(37 * 83);
+  std::vector<float> y(x.size()), eps{1e-5f};
+  partitions[0]
+      .compile({src, epsilon}, {dst}, cpu_)
+      .execute(stream_, {bind(src, x), bind(epsilon, eps)}, {bind(dst, y)});
+  EXPECT_THAT(y, ::testing::Pointwise(::testing::FloatNear(1e-6f), normalized_rows(x, 83)));
+}
+
+TEST_F(Execute, ANormWhoseEpsilonIsNotKnownReadsIt) {
+  const auto src = f32(0, {37, 83}), epsilon = f32(1, {1}), dst = f32(2, {37, 83});
+  const auto fused = only_partition_of(written_out_norm(src, epsilon, dst));
+  EXPECT_EQ(fused.get_input_ports().size(), 2u);
+  auto x = ramp(37 * 83);
+  std::vector<float> y(x.size()), eps{1e-5f};
+  fused.compile({src, epsilon}, {dst}, cpu_).execute(stream_, {bind(src, x), bind(epsilon, eps)}, {bind(dst, y)});
+  EXPECT_THAT(y, ::testing::Pointwise(::testing::FloatNear(2e-6f), normalized_rows(x, 83)));
+}
+
 }  // namespace
 }  // namespace api_test

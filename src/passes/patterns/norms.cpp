@@ -1,0 +1,27 @@
+#include "passes/patterns/norms.h"
+
+#include <cmath>
+
+namespace lamina::pattern {
+
+Term normalized_and_scaled(Term a, Term shifted, Term gamma) {
+  const Term rstd = reciprocal_root(shifted);
+  return either({over_root(a, shifted) * gamma, a * (rstd * gamma), (a * gamma) * rstd,
+                 op(OpKind::Divide, {a * gamma, root(shifted)}), a * op(OpKind::Divide, {gamma, root(shifted)})});
+}
+
+bool is_norm(const Match& match, const std::vector<std::string_view>& side_inputs) {
+  const auto rows = row_shapes(match, "x", side_inputs);
+  const auto epsilon = static_cast<float>(match.number("epsilon").value_or(0));
+  return rows && rows->trailing() && counts_match(match, *rows) && epsilon > 0 && std::isfinite(epsilon);
+}
+
+Attributes norm_attributes(const Match& match, const std::vector<std::string_view>& side_inputs) {
+  const auto rows = row_shapes(match, "x", side_inputs);
+  return {{"begin_norm_axis", static_cast<int64_t>(rows->axes.front())},
+          {"epsilon", static_cast<float>(*match.number("epsilon"))}};
+}
+
+ValueIndex norm_src(const Match& match) { return match.value("x", match.graph().tensor(match.root_op().outputs[0]).dtype); }
+
+}  // namespace lamina::pattern

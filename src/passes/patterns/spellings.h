@@ -1,0 +1,38 @@
+// The ways in which a formula is written in small ops, as terms. Each function matches every spelling of one mathematical
+// thing; a pattern made of them reads as the formula that it stands for.
+#pragma once
+
+#include "passes/pattern.h"
+
+namespace lamina::pattern {
+
+Term operator-(Term a);          // a * -1, 0 - a, a / -1
+Term operator-(Term a, Term b);  // a - b, a + (-b)
+Term operator/(Term a, Term b);  // a / b, a * (1 / b)
+Term reciprocal(Term a);         // Reciprocal, 1 / a, a^-1
+Term scaled(Term a, double by);  // a * by, a / (1 / by)
+
+Term square(Term a);                        // Square, a^2, a * a
+Term square_of_difference(Term a, Term b);  // SquaredDifference, or the square of a - b
+Term cube(Term a);                          // a^3, a^2 * a
+Term root(Term a);                          // Sqrt, a^0.5
+Term reciprocal_root(Term a);               // 1 / root, root of 1 / a, a^-0.5
+Term over_root(Term a, Term b);             // a / root(b), a * reciprocal_root(b)
+
+Term power(Term a, float exponent);
+Term exponential(Term a);
+Term logarithm(Term a);
+
+// The mean along the reduced axes: ReduceMean; or ReduceSum with the number "count" or "inverse_count", which the pattern
+// compares with the size of the row (RowShapes::counts_match).
+Term row_mean(Term a);
+Term row_sum(Term a);
+Term row_max(Term a);
+
+// 1 / (1 + exp(-a)), where minus_a says how -a may be written beyond the ways of operator-.
+Term logistic(Term a, Term minus_a);
+
+// Casts between floating-point types, and reshapes that only add or drop dims of extent 1.
+bool is_cast_or_unit_reshape(const Graph& graph, const Op& op);
+
+}  // namespace lamina::pattern
