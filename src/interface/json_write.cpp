@@ -161,7 +161,9 @@ class Writer {
       element();
       open('{');
       member("id", number(value.tensor.id));
-      member("value", number(*value.constant));
+      const auto single = static_cast<float>(*value.constant);  // short where it says all: 1e-05, not 9.9999997e-06
+      const bool is_single = static_cast<double>(single) == *value.constant;
+      member("value", is_single ? number(single) : number(*value.constant));
       close('}');
     }
     close(']');

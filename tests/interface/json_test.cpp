@@ -80,7 +80,7 @@ TEST(DumpedConstants, BecomeKnownValuesAndAreWrittenLast) {
   EXPECT_EQ(graph.value(*graph.find_value(2)).constant, static_cast<double>(1e-5F));
   EXPECT_EQ(graph.value(*graph.find_value(0)).constant, std::nullopt);
   const std::string text = write_graph_json(graph);
-  EXPECT_THAT(text, HasSubstr("  ],\n  \"constants\": [\n    {\n      \"id\": 2,\n      \"value\": "));
+  EXPECT_THAT(text, HasSubstr("  ],\n  \"constants\": [\n    {\n      \"id\": 2,\n      \"value\": 1e-05\n"));
   EXPECT_EQ(write_graph_json(read_graph_json(text, kFile)), text);
 }
 
