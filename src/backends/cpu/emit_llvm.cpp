@@ -207,14 +207,15 @@ KernelEmitter::NodeList KernelEmitter::roots_of_phase(int phase) const {
     const bool reduces = n.kind == NodeKind::reduce || n.kind == NodeKind::moments;
     const bool writes = n.kind == NodeKind::column_sum || (n.kind == NodeKind::store && n.per_element);
     if (!reduces && !writes) continue;
-    if (loop_of(n) == phase || (n.kind == NodeKind::moments && loop_of(n) + 1 == phase)) roots.push_back(static_cast<NodeIndex>(i));
+    const bool second_walk = n.kind == NodeKind::moments && !moments_by_block() && loop_of(n) + 1 == phase;
+    if (loop_of(n) == phase || second_walk) roots.push_back(static_cast<NodeIndex>(i));
   }
   return roots;
 }
 
-KernelEmitter::NodeList KernelEmitter::nodes_of_phase(int phase) const {
+KernelEmitter::NodeList KernelEmitter::nodes_for(const NodeList& roots, int phase) const {
   std::vector<bool> needed(kernel_.nodes.size(), false);
-  for (const NodeIndex root : roots_of_phase(phase)) needed[static_cast<size_t>(node(root).operands[0])] = true;
+  for (const NodeIndex root : roots) needed[static_cast<size_t>(node(root).operands[0])] = true;
   NodeList list;
   for (size_t i = kernel_.nodes.size(); i-- > 0;) {
     const Node& n = kernel_.nodes[i];
@@ -235,7 +236,7 @@ void KernelEmitter::choose_kept_nodes() {
   if (kernel_.extents.size() != static_cast<size_t>(kernel_.outer_rank) + 1) return;
   std::vector<int> first(kernel_.nodes.size(), -1), loops(kernel_.nodes.size(), 0);
   for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
-    for (const NodeIndex i : nodes_of_phase(phase)) {
+    for (const NodeIndex i : nodes_for(roots_of_phase(phase), phase)) {
       const auto at = static_cast<size_t>(i);
       if (loops[at]++ == 0) first[at] = phase;
     }
@@ -265,24 +266,49 @@ void KernelEmitter::emit_phase(std::vector<Row*> rows, int phase) {
   for (Row* row : rows) emit_row_values(*row, phase);
   const NodeList roots = roots_of_phase(phase);
   if (roots.empty()) return;
-  const NodeList nodes = nodes_of_phase(phase);
-  roots_.clear();
-  bool reduces = false;
-  for (const NodeIndex root : roots) {
-    const bool is_write = node(root).kind == NodeKind::store || node(root).kind == NodeKind::column_sum;
-    reduces |= !is_write;
-    roots_.push_back(is_write ? RootState{root, {}, nullptr} : begin_root(*rows.front(), root, phase));
+  begin_roots(*rows.front(), roots, phase);
+  const NodeList nodes = nodes_for(roots, phase);
+  const Body body = [&](const std::vector<Lanes>& lanes) { emit_body(rows, nodes, phase, lanes); };
+  if (!roots_reduce() || inner_rank() > 1) {
+    walk_inner(rows, body, roots_reduce() ? std::function<void()>([&] { flush_roots(); }) : nullptr);
+  } else {
+    const int64_t size = kernel_.row_size(), full = size > kBlock ? (size - 1) / kBlock * kBlock : 0;
+    const auto block = [&](llvm::Value* start, int64_t count) {
+      for (const auto& [root, values] : emit_block(*rows.front(), phase, body, start, count)) combine_block(*root, values, start, i64(count));
+    };
+    if (full > 0) emit_loop(i64(0), i64(full), i64(kBlock), [&](llvm::Value* start) { block(start, kBlock); });
+    block(i64(full), size - full);
   }
-  const auto flush_all = [&] {
-    for (const RootState& root : roots_) {
-      for (const Accumulator& accumulator : root.accumulators) flush(accumulator);
-    }
-  };
-  walk_inner(rows, [&](const std::vector<Lanes>& lanes) { emit_body(rows, nodes, phase, lanes); },
-             reduces ? std::function<void()>(flush_all) : nullptr);
+  finish_roots(*rows.front(), phase);
+}
+
+// One block of the row: what each reduction comes to there. Mean and variance of a row of several blocks need a second walk,
+// which follows while the block is in the first-level cache.
+std::vector<KernelEmitter::BlockResult> KernelEmitter::emit_block(Row& row, int phase, const Body& body, llvm::Value* start,
+                                                                  int64_t count) {
+  walk_run(start, count, body);
+  std::vector<BlockResult> results;
+  std::vector<RootState> again;
+  NodeList again_nodes;
   for (RootState& root : roots_) {
-    if (!root.accumulators.empty()) finish_root(*rows.front(), root, phase);
+    if (root.accumulators.empty()) continue;
+    if (!root.by_block) {
+      results.push_back({&root, fold_all(root)});
+      continue;
+    }
+    begin_deviations(row, root, count);
+    again.push_back(root);
+    again_nodes.push_back(root.node);
   }
+  if (again.empty()) return results;
+  const NodeList nodes = nodes_for(again_nodes, phase + 1);
+  std::swap(roots_, again);
+  walk_run(start, count, [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase + 1, lanes); });
+  std::swap(roots_, again);
+  for (RootState& root : roots_) {
+    if (root.by_block) results.push_back({&root, finish_deviations(row, root, count)});
+  }
+  return results;
 }
 
 // Many values in flight would spill: heavy bodies go vector by vector, light ones all vectors of a chunk side by side.
@@ -400,12 +426,11 @@ std::vector<Lanes> KernelEmitter::chunk_at(llvm::Value* offset, int live) const 
 
 void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush) {
   segment_index_ = nullptr;
-  const size_t inner_rank = kernel_.extents.size() - static_cast<size_t>(kernel_.outer_rank);
   if (!kernel_.has_row_reduction() && !kernel_.has_column_sum()) {
     walk_range(inner_begin_, inner_end_, body);
     return;
   }
-  if (inner_rank > 1) {
+  if (inner_rank() > 1) {
     // Lanes follow the innermost dim; after about a block's worth of segments they are folded into the total.
     const int64_t run = std::max<int64_t>(kernel_.extents.back(), 1);
     const int64_t segments_per_block = std::max<int64_t>(1, kBlock / run);
@@ -423,16 +448,7 @@ void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, 
     if (flush) flush();
     return;
   }
-  const int64_t size = kernel_.row_size();
-  const int64_t full_blocks = flush && size > kBlock ? (size - 1) / kBlock : 0;
-  if (full_blocks > 0) {
-    emit_loop(i64(0), i64(full_blocks * kBlock), i64(kBlock), [&](llvm::Value* start) {
-      walk_run(start, kBlock, body);
-      flush();
-    });
-  }
-  walk_run(i64(full_blocks * kBlock), size - full_blocks * kBlock, body);
-  if (flush) flush();
+  walk_run(i64(0), kernel_.row_size(), body);
 }
 
 // Loops over the inner dims from `dim` on; the innermost one is a run.

@@ -59,7 +59,8 @@ class KernelEmitter {
   void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
                        size_t first, size_t count);
   void prefetch_next_rows(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors);
-  NodeList nodes_of_phase(int phase) const;      // element nodes that the phase's loop computes or takes from the row buffer, in order
+  // Element nodes that a phase's loop computes for `roots` or takes from the row buffer, in order.
+  NodeList nodes_for(const NodeList& roots, int phase) const;
   void choose_kept_nodes();
   llvm::Value* kept_address(const Row& row, kernel::NodeIndex node, const Lanes& lanes);
   NodeList roots_of_phase(int phase) const;      // what the loop is run for: reductions, stores, column sums
@@ -96,29 +97,58 @@ class KernelEmitter {
     Combine combine;
     kernel::Type type;
     std::vector<llvm::AllocaInst*> lanes;  // one per vector of the 64 lanes
-    llvm::AllocaInst* total;               // f64 for sums and products, else `type`
+  };
+  // A reduction in flight. Moments take two walks over the row: {shifted sum}, then {residual, squares}; or, where the row has
+  // several blocks, both walks over each block: {shifted sum, residual, squares} then, the totals being mean and deviations.
+  struct RootState {
+    kernel::NodeIndex node;
+    std::vector<Accumulator> accumulators;  // none: a store or a column sum
+    std::vector<llvm::AllocaInst*> totals;  // of the blocks so far; f64 for sums and products
+    llvm::Value* shift = nullptr;
+    bool by_block = false;
+  };
+  using Values = std::vector<llvm::Value*>;
+  struct BlockResult {
+    RootState* root;
+    Values values;
   };
   Accumulator make_accumulator(Combine combine, kernel::Type type);
-  void reset(const Accumulator& accumulator);
+  void add_total(RootState& root, Combine combine, llvm::Type* type);
   void reset_lanes(const Accumulator& accumulator);
   void accumulate(const Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes);
   void accumulate_product(const Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes);  // += a * a
-  void flush(const Accumulator& accumulator);
-  llvm::Value* total(const Accumulator& accumulator);  // f64 or the type
-  struct RootState {
-    kernel::NodeIndex node;
-    std::vector<Accumulator> accumulators;  // moments: {shifted sum} in the first loop, {residual, squares} in the second
-    llvm::Value* shift = nullptr;
-  };
+  llvm::Value* fold(const Accumulator& accumulator);  // the lanes' result; starts them anew
+  Values fold_all(const RootState& root);
+  void begin_roots(Row& row, const NodeList& roots, int phase);
   RootState begin_root(Row& row, kernel::NodeIndex node, int phase);
+  void begin_moments(Row& row, RootState& root);
   void accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand, const Lanes& lanes);
-  void finish_root(Row& row, RootState& root, int phase);
+  bool roots_reduce() const;
+  void flush_roots();
+  std::vector<BlockResult> emit_block(Row& row, int phase, const Body& body, llvm::Value* start, int64_t count);
+  void begin_deviations(Row& row, RootState& root, int64_t count);
+  Values finish_deviations(Row& row, RootState& root, int64_t count);
+  void combine_block(const RootState& root, const Values& values, llvm::Value* before, llvm::Value* count);
+  void finish_roots(Row& row, int phase);
+  void finish_reduction(Row& row, const RootState& root);
+  void finish_blocks(Row& row, const RootState& root);
+  void finish_mean(Row& row, const RootState& root);
+  void finish_variance(Row& row, const RootState& root);
+  void set_moments(Row& row, kernel::NodeIndex moments, llvm::Value* variance);
+  void split_mean(Row& row, kernel::NodeIndex moments, llvm::Value* mean);
+  llvm::Value* mean_with_residual(Row& row, kernel::NodeIndex moments, llvm::Value* residual);
+  llvm::Value* total(const RootState& root, size_t i);
+  llvm::Value* to_double(llvm::Value* value);
+  llvm::Value* row_size() { return f64(static_cast<double>(kernel_.row_size())); }
+  llvm::Value* f64(double value) { return llvm::ConstantFP::get(b_.getDoubleTy(), value); }
   llvm::Value* combine(Combine how, llvm::Value* a, llvm::Value* b);
   llvm::Value* identity(Combine how, llvm::Type* type);
   llvm::Value* centered(Row& row, kernel::NodeIndex moments, llvm::Value* value, llvm::Value* scale = nullptr);
   llvm::Value* first_element(Row& row, kernel::NodeIndex node);
-  int moments_slot(kernel::NodeIndex node) const { return node; }
 
+  size_t inner_rank() const { return kernel_.extents.size() - static_cast<size_t>(kernel_.outer_rank); }
+  // Rows of several blocks: a second walk over the whole row would come from beyond the first-level cache.
+  bool moments_by_block() const { return inner_rank() == 1 && kernel_.row_size() > kBlock; }
   const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
   llvm::Value* i64(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
   llvm::AllocaInst* alloca_at_entry(llvm::Type* type);
