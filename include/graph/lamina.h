@@ -41,6 +41,8 @@ typedef enum {
 
 /* The sentence of the last call of this thread that failed, "" when none did. Valid until this thread's next failing call. */
 LAMINA_API const char* lamina_last_error(void);
+/* For libraries over lamina that refuse something themselves: this thread's sentence from now on. Null stands for "". */
+LAMINA_API void lamina_set_last_error(const char* sentence);
 
 typedef struct {
   int major;

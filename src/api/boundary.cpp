@@ -32,4 +32,8 @@ void fail_null(const char* function, const char* argument) {
 
 extern "C" const char* lamina_last_error(void) { return lamina::api::last_error.text; }
 
+extern "C" void lamina_set_last_error(const char* sentence) {
+  lamina::api::remember_error(lamina::Status::success, sentence == nullptr ? "" : sentence);
+}
+
 extern "C" const lamina_version_t* lamina_version(void) { return &lamina::api::kVersion; }

@@ -1,0 +1,75 @@
+// What stands behind infiniop's handles, and how a refusal becomes a status and a sentence.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/handle_shells.h"
+#include "graph/layer_norm.hpp"
+#include "infiniop.h"
+
+namespace lamina::infiniop {
+
+struct Refusal {
+  infiniStatus_t status;
+  std::string sentence;
+};
+[[noreturn]] inline void refuse(infiniStatus_t status, std::string sentence) { throw Refusal{status, std::move(sentence)}; }
+
+// Runs `body`; what it throws becomes a status, and the sentence of lamina_last_error().
+template <typename Body>
+infiniStatus_t guarded(const char* function, Body&& body) noexcept {
+  try {
+    body();
+    return INFINI_STATUS_SUCCESS;
+  } catch (const Refusal& refusal) {
+    lamina_set_last_error((std::string(function) + ": " + refusal.sentence).c_str());
+    return refusal.status;
+  } catch (const std::exception& failure) {  // what infiniop should have refused itself, or memory that ran out
+    lamina_set_last_error(failure.what());
+    return INFINI_STATUS_INTERNAL_ERROR;
+  }
+}
+
+struct Handle {
+  infiniDevice_t device;
+  int device_id;
+};
+
+struct TensorDescriptor {
+  std::vector<int64_t> shape, strides;
+  infiniDtype_t dtype;
+};
+
+struct Stream {
+  lamina::stream stream;
+};
+
+}  // namespace lamina::infiniop
+
+struct InfiniopHandle : lamina::api::Shell<const lamina::infiniop::Handle> {};
+struct InfiniopTensorDescriptor : lamina::api::Shell<const lamina::infiniop::TensorDescriptor> {};
+struct InfinirtStream : lamina::api::Shell<lamina::infiniop::Stream> {};
+
+namespace lamina::infiniop {
+
+inline void require(const void* pointer, const char* name) {
+  if (pointer == nullptr) refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " is null");
+}
+
+// What the handle holds. Refuses null and what was destroyed.
+template <typename Object>
+auto& content_of(const Object* object, const char* name) {
+  require(object, name);
+  if (!api::HandleShells<Object>::is_alive(object))
+    refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " was destroyed before");
+  return *object->content;
+}
+
+template <typename Object>
+void destroy(Object* object, const char* name) {
+  if (object == nullptr || api::HandleShells<Object>::instance().destroy(object)) return;
+  refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " was destroyed before");
+}
+
+}  // namespace lamina::infiniop

@@ -1,0 +1,4 @@
+// As programs include it.
+#pragma once
+
+#include "oneapi/dnnl/dnnl.hpp"
