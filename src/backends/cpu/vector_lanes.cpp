@@ -3,7 +3,7 @@
 #include <bit>
 #include <limits>
 
-#include "backends/cpu/vector_math_tables.h"
+#include "kernels/polynomials.h"
 
 namespace lamina::cpu {
 namespace {
@@ -134,7 +134,7 @@ ExpReduction reduce_exp(const FloatLanes& l, Value* y, Value* low, int64_t offse
 }
 
 static Value* exp_tail(const FloatLanes& l, Value* r) {
-  return l.is_double() ? l.horner(kDoublePolynomials.exp_tail, r) : l.horner(kFloatPolynomials.exp_tail, r);
+  return l.is_double() ? l.horner(kernel::kDoublePolynomials.exp_tail, r) : l.horner(kernel::kFloatPolynomials.exp_tail, r);
 }
 
 Value* exp_polynomial(const FloatLanes& l, Value* r) {

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "backends/cpu/vector_lanes.h"
-#include "backends/cpu/vector_math_tables.h"
+#include "kernels/polynomials.h"
 
 namespace lamina::cpu {
 namespace {
@@ -32,8 +32,8 @@ ExpReduction reduce_gauss(const FloatLanes& l, Value* a, int64_t offset) {
 
 // normal_cdf(-a) = 2^k times this, for 0 <= a <= gauss_end.
 Value* gauss_tail(const FloatLanes& l, Value* a, const ExpReduction& e) {
-  const auto& single = kFloatPolynomials;
-  const auto& twice = kDoublePolynomials;
+  const auto& single = kernel::kFloatPolynomials;
+  const auto& twice = kernel::kDoublePolynomials;
   Value* top = l.is_double() ? l.horner(twice.mills_top, a) : l.horner(single.mills_top, a);
   Value* rest = l.is_double() ? l.horner(twice.mills_rest, a) : l.horner(single.mills_rest, a);
   constexpr double kSqrtTwoPi = 0x1.40d931ff62706p+1;
@@ -121,7 +121,7 @@ Value* emit_mish_gate(Builder& b, Value* x, const TargetFeatures& target) {
 Value* emit_erf(Builder& b, Value* x, const TargetFeatures&) {
   const FloatLanes l(b, x->getType());
   Value* square = l.mul(x, x);
-  Value* tail = l.is_double() ? l.horner(kDoublePolynomials.erf_tail, square) : l.horner(kFloatPolynomials.erf_tail, square);
+  Value* tail = l.is_double() ? l.horner(kernel::kDoublePolynomials.erf_tail, square) : l.horner(kernel::kFloatPolynomials.erf_tail, square);
   Value* near_zero = l.fma(x, tail, x);
   // 1 - 2 normal_cdf(-sqrt(2) |x|); beyond the bound 1 is the nearest value. The factor 2 is in the exponent's offset.
   Value* a = l.at_most(l.mul(l.abs(x), std::numbers::sqrt2), l.pick(6, 9));
@@ -137,7 +137,7 @@ Value* emit_normal_cdf(Builder& b, Value* x, const TargetFeatures& target) {
   // reach further left than it does.
   constexpr double kRootEnd = 5.5;
   Value* a = l.at_most(l.abs(x), kRootEnd);
-  const std::span<const double> c = kFloatPolynomials.cdf_root;
+  const std::span<const double> c = kernel::kFloatPolynomials.cdf_root;
   Value* root = l.fma(a, l.estrin(c.subspan(1), a), l.constant(c[0]));
   Value* square = l.mul(root, root);
   Value* left = l.mul(l.mul(square, 0.5), square);

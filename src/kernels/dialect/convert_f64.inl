@@ -1,0 +1,14 @@
+// Conversions that start from f64; text in the dialect of real.inl, after convert.inl.
+
+// To float so that a second rounding gives what one would: toward zero, last bit set if anything was lost.
+LM_FN lm_f32 lm_odd_f32_from_f64(lm_f64 x) {
+  const lm_f32 nearest = (lm_f32)x;
+  const lm_f64 back = (lm_f64)nearest;
+  const lm_u32 toward_zero = lm_bits_f32(nearest) - (lm_abs_f64(back) > lm_abs_f64(x) ? 1u : 0u);
+  return back < x || back > x ? lm_real_f32(toward_zero | 1u) : nearest;
+}
+
+LM_FN lm_u16 lm_bf16_from_f64(lm_f64 x) { return lm_bf16_from_f32(lm_odd_f32_from_f64(x)); }
+LM_FN lm_u16 lm_f16_from_f64(lm_f64 x) { return lm_f16_from_f32(lm_odd_f32_from_f64(x)); }
+LM_FN lm_u8 lm_f8_e5m2_from_f64(lm_f64 x) { return lm_f8_e5m2_from_f32(lm_odd_f32_from_f64(x)); }
+LM_FN lm_u8 lm_f8_e4m3_from_f64(lm_f64 x) { return lm_f8_e4m3_from_f32(lm_odd_f32_from_f64(x)); }

@@ -1,0 +1,366 @@
+#include "kernels/interpret.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "interface/status.h"
+#include "kernels/dialect/host.h"
+#include "kernels/interpret_values.h"
+
+namespace lamina::kernel {
+
+namespace {
+
+constexpr int kLanes = 64;
+constexpr int64_t kBlock = 4096;
+constexpr int64_t kColumnBlockRows = 64;
+
+// A sum (product, maximum, minimum) over 64 lanes; what the type rounds to is rounded at every step.
+class Accumulator {
+ public:
+  Accumulator(Reduction how, Type type) : how_(how), wide_(type == Type::f64), total_(identity()) { lanes_.fill(identity()); }
+
+  void add(int lane, double value) { lane_at(lane) = combine(lane_at(lane), value); }
+  void add_square(int lane, double value) {
+    double& slot = lane_at(lane);
+    slot = wide_ ? std::fma(value, value, slot)
+                 : static_cast<double>(std::fma(static_cast<float>(value), static_cast<float>(value), static_cast<float>(slot)));
+  }
+  void flush() {
+    for (int half = kLanes / 2; half >= 1; half /= 2) {
+      for (int lane = 0; lane < half; ++lane) lane_at(lane) = combine(lane_at(lane), lane_at(lane + half));
+    }
+    const double block = lanes_[0];
+    total_ = how_ == Reduction::sum ? total_ + block : how_ == Reduction::product ? total_ * block : combine(total_, block);
+    lanes_.fill(identity());
+  }
+  double total() const { return total_; }
+
+ private:
+  double& lane_at(int lane) { return lanes_[static_cast<size_t>(lane)]; }
+  double identity() const {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return how_ == Reduction::sum ? 0 : how_ == Reduction::product ? 1 : how_ == Reduction::maximum ? -infinity : infinity;
+  }
+  double combine(double a, double b) const {
+    const auto rounded = [this](double value, float narrow) { return wide_ ? value : static_cast<double>(narrow); };
+    switch (how_) {
+      case Reduction::sum: return rounded(a + b, static_cast<float>(a) + static_cast<float>(b));
+      case Reduction::product: return rounded(a * b, static_cast<float>(a) * static_cast<float>(b));
+      case Reduction::maximum: return dialect::lm_maximum_f64(a, b);
+      case Reduction::minimum: return dialect::lm_minimum_f64(a, b);
+    }
+    return 0;
+  }
+
+  Reduction how_;
+  bool wide_;
+  double total_;
+  std::array<double, kLanes> lanes_;
+};
+
+struct RowState {
+  int64_t row = 0;
+  std::vector<Scalar> values;          // per node
+  std::vector<bool> known;             // per node: a row value that is set
+  std::vector<double> mean_high, mean_low;  // per moments node
+};
+
+struct Root {
+  NodeIndex node;
+  std::vector<Accumulator> accumulators;  // moments: {shifted sum} in the first walk, {residual, squares} in the second
+  double shift = 0;
+};
+
+class Interpreter {
+ public:
+  Interpreter(const Kernel& kernel, std::span<const InterpretedArg> args)
+      : kernel_(kernel), args_(args), row_size_(kernel.row_size()), outer_(static_cast<size_t>(kernel.outer_rank)), writers_(args.size()) {
+    LAMINA_CHECK(args.size() == kernel.args.size(), "one piece of memory per arg");
+    for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+      if (kernel.nodes[i].kind == NodeKind::column_sum) columns_[static_cast<NodeIndex>(i)] = {};
+    }
+  }
+
+  void run() {
+    const int64_t rows = kernel_.row_count();
+    for (int64_t row = 0; row < rows; ++row) run_row(row);
+    for (auto& [node, blocks] : columns_) store_columns(node, blocks);
+  }
+
+ private:
+  const Node& node(NodeIndex i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
+  const Arg& arg(int i) const { return kernel_.args[static_cast<size_t>(i)]; }
+
+  // ---- where things lie
+
+  // Sum over dims [first, last) of position times step.
+  int64_t dot(size_t first, size_t last, int64_t linear, const Dims& steps) const {
+    int64_t sum = 0;
+    for (size_t d = last; d-- > first;) {
+      sum += linear % kernel_.extents[d] * steps[d];
+      linear /= kernel_.extents[d];
+    }
+    return sum;
+  }
+  int64_t place(const RowState& row, int64_t position, const Dims& steps) const {
+    return dot(0, outer_, row.row, steps) + dot(outer_, kernel_.extents.size(), position, steps);
+  }
+
+  [[noreturn]] void fail(int a, const RowState& row, int64_t position, const std::string& what) const {
+    throw Error(Status::runtime_error, join("kernel ", kernel_.name, ": ", arg(a).name, " at row ", row.row, ", element ", position, ": ", what));
+  }
+
+  void check_inside(int a, const RowState& row, int64_t position, int64_t offset, int64_t elements) const {
+    if (offset >= 0 && offset < elements) return;
+    fail(a, row, position, join("offset ", offset, " lies outside its ", elements, " elements"));
+  }
+
+  Scalar load(int a, const RowState& row, int64_t position) const {
+    const int64_t offset = place(row, position, arg(a).strides);
+    const std::vector<float>& table = arg(a).table;
+    const InterpretedArg& memory = args_[static_cast<size_t>(a)];
+    check_inside(a, row, position, offset, table.empty() ? memory.elements : static_cast<int64_t>(table.size()));
+    return load_scalar(arg(a).dtype, table.empty() ? memory.data : table.data(), offset);
+  }
+
+  void store(int a, const RowState& row, int64_t position, Type type, Scalar value) {
+    const int64_t offset = place(row, position, arg(a).strides);
+    const InterpretedArg& memory = args_[static_cast<size_t>(a)];
+    check_inside(a, row, position, offset, memory.elements);
+    std::vector<int64_t>& writers = writers_[static_cast<size_t>(a)];
+    if (writers.empty()) writers.assign(static_cast<size_t>(memory.elements), -1);
+    int64_t& writer = writers[static_cast<size_t>(offset)];
+    if (writer >= 0) {
+      const int64_t size = std::max<int64_t>(row_size_, 1);
+      fail(a, row, position, join("a race: offset ", offset, " was written by row ", writer / size, ", element ", writer % size));
+    }
+    writer = row.row * std::max<int64_t>(row_size_, 1) + position;
+    store_scalar(arg(a).dtype, type, memory.data, offset, value);
+  }
+
+  // ---- rows and phases
+
+  void run_row(int64_t index) {
+    RowState row;
+    row.row = index;
+    row.values.resize(kernel_.nodes.size());
+    row.known.assign(kernel_.nodes.size(), false);
+    row.mean_high = row.mean_low = std::vector<double>(kernel_.nodes.size(), 0);
+    for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
+      compute_row_values(row, phase);
+      run_phase(row, phase);
+    }
+    compute_row_values(row, kernel_.phase_count());
+  }
+
+  // Values known once per row whose operands are known by now; reductions are set when their walk is done.
+  void compute_row_values(RowState& row, int phase) {
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+      const Node& n = kernel_.nodes[i];
+      if (n.per_element || n.phase > phase || row.known[i]) continue;
+      if (n.kind == NodeKind::reduce || n.kind == NodeKind::moments || n.kind == NodeKind::mean || n.kind == NodeKind::variance ||
+          n.kind == NodeKind::column_sum) {
+        continue;
+      }
+      row.known[i] = true;
+      if (n.kind == NodeKind::store) store(n.arg, row, 0, n.type, row.values[static_cast<size_t>(n.operands[0])]);
+      else row.values[i] = value_of(row, static_cast<NodeIndex>(i), 0, row.values);
+    }
+  }
+
+  Scalar value_of(const RowState& row, NodeIndex index, int64_t position, const std::vector<Scalar>& values) const {
+    const Node& n = node(index);
+    const auto operand = [&](int k) { return values[static_cast<size_t>(n.operands[static_cast<size_t>(k)])]; };
+    switch (n.kind) {
+      case NodeKind::load: return load(n.arg, row, position);
+      case NodeKind::constant: return constant_scalar(n);
+      case NodeKind::index: return {0, place(row, position, n.coefficients)};
+      case NodeKind::center: return {centered(row, n, operand(0).real, n.operands[2] < 0 ? nullptr : &values[static_cast<size_t>(n.operands[2])].real), 0};
+      default: {
+        std::array<Scalar, 3> operands;
+        const int count = operand_count(n);
+        for (int k = 0; k < count; ++k) operands[static_cast<size_t>(k)] = operand(k);
+        return map_scalar(n, node(n.operands[0]).type, {operands.data(), static_cast<size_t>(count)});
+      }
+    }
+  }
+
+  // (x - high) - low, or (x - high) * scale - low * scale rounded once at the end.
+  double centered(const RowState& row, const Node& n, double x, const double* scale) const {
+    const double high = row.mean_high[static_cast<size_t>(n.operands[1])], low = row.mean_low[static_cast<size_t>(n.operands[1])];
+    if (n.type == Type::f64) return scale == nullptr ? x - high : (x - high) * *scale;
+    const float difference = static_cast<float>(x) - static_cast<float>(high);
+    if (scale == nullptr) return static_cast<double>(difference - static_cast<float>(low));
+    const auto factor = static_cast<float>(*scale);
+    return static_cast<double>(std::fma(difference, factor, -(static_cast<float>(low) * factor)));
+  }
+
+  int loop_of(const Node& root) const {
+    if (root.kind == NodeKind::column_sum) return kernel_.phase_count() - 1;
+    return root.kind == NodeKind::store ? root.phase : node(root.operands[0]).phase;
+  }
+
+  std::vector<Root> begin_roots(const RowState& row, int phase) const {
+    std::vector<Root> roots;
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+      const Node& n = kernel_.nodes[i];
+      const bool writes = n.kind == NodeKind::column_sum || (n.kind == NodeKind::store && n.per_element);
+      if (!writes && n.kind != NodeKind::reduce && n.kind != NodeKind::moments) continue;
+      const bool second = n.kind == NodeKind::moments && loop_of(n) + 1 == phase;
+      if (loop_of(n) != phase && !second) continue;
+      Root root{static_cast<NodeIndex>(i), {}, 0};
+      if (n.kind == NodeKind::reduce) root.accumulators.emplace_back(n.reduction, n.type);
+      if (n.kind == NodeKind::moments) root.accumulators.assign(second ? 2 : 1, Accumulator(Reduction::sum, n.type));
+      if (n.kind == NodeKind::moments && !second) root.shift = shift_of(row, n.operands[0]);
+      roots.push_back(std::move(root));
+    }
+    return roots;
+  }
+
+  // The first element, or 0 where that is not finite: an infinity would turn every difference into NaN.
+  double shift_of(const RowState& row, NodeIndex operand) const {
+    if (row_size_ == 0) return 0;
+    const double first = element_values(row, {operand}, 0)[static_cast<size_t>(operand)].real;
+    return first - first == 0 ? first : 0;
+  }
+
+  // Row values and, for what the `wanted` nodes need, the values of one element.
+  std::vector<Scalar> element_values(const RowState& row, const std::vector<NodeIndex>& wanted, int64_t position) const {
+    std::vector<bool> needed(kernel_.nodes.size(), false);
+    for (const NodeIndex i : wanted) needed[static_cast<size_t>(i)] = true;
+    for (size_t i = kernel_.nodes.size(); i-- > 0;) {
+      const Node& n = kernel_.nodes[i];
+      for (int k = 0; needed[i] && n.per_element && k < operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
+    }
+    std::vector<Scalar> values = row.values;
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+      if (needed[i] && kernel_.nodes[i].per_element) values[i] = value_of(row, static_cast<NodeIndex>(i), position, values);
+    }
+    return values;
+  }
+
+  void run_phase(RowState& row, int phase) {
+    std::vector<Root> roots = begin_roots(row, phase);
+    if (roots.empty()) return;
+    std::vector<NodeIndex> wanted;
+    for (const Root& root : roots) wanted.push_back(node(root.node).operands[0]);
+    const auto flush = [&] {
+      for (Root& root : roots) {
+        for (Accumulator& accumulator : root.accumulators) accumulator.flush();
+      }
+    };
+    walk(flush, [&](int64_t position, int lane) {
+      const std::vector<Scalar> values = element_values(row, wanted, position);
+      for (Root& root : roots) visit(row, root, phase, position, lane, values[static_cast<size_t>(node(root.node).operands[0])]);
+    });
+    for (const Root& root : roots) finish(row, root, phase);
+  }
+
+  // Lanes follow the innermost dim and start anew with each of its runs; blocks end after 4096 elements or as many whole runs.
+  template <typename Flush, typename Visit>
+  void walk(const Flush& flush, const Visit& visit) const {
+    if (kernel_.extents.size() == outer_ + 1) {
+      for (int64_t i = 0; i < row_size_; ++i) {
+        visit(i, static_cast<int>(i % kLanes));
+        if ((i + 1) % kBlock == 0 && i + 1 < row_size_) flush();
+      }
+    } else {
+      const int64_t run = std::max<int64_t>(kernel_.extents.back(), 1);
+      const int64_t runs_per_block = std::max<int64_t>(1, kBlock / run);
+      for (int64_t i = 0; i < row_size_; ++i) {
+        visit(i, static_cast<int>(i % run % kLanes));
+        if ((i + 1) % (run * runs_per_block) == 0) flush();
+      }
+    }
+    flush();
+  }
+
+  void visit(RowState& row, Root& root, int phase, int64_t position, int lane, Scalar value) {
+    const Node& n = node(root.node);
+    if (n.kind == NodeKind::store) return store(n.arg, row, position, n.type, value);
+    if (n.kind == NodeKind::column_sum) return add_to_column(root.node, row.row, position, value.real);
+    const auto less = [&](double x, double y) {
+      return n.type == Type::f64 ? x - y : static_cast<double>(static_cast<float>(x) - static_cast<float>(y));
+    };
+    if (n.kind == NodeKind::reduce) {
+      root.accumulators[0].add(lane, value.real);
+    } else if (loop_of(n) == phase) {
+      root.accumulators[0].add(lane, less(value.real, root.shift));
+    } else {
+      const double d = less(value.real, row.mean_high[static_cast<size_t>(root.node)]);
+      root.accumulators[0].add(lane, d);
+      root.accumulators[1].add_square(lane, d);
+    }
+  }
+
+  void finish(RowState& row, const Root& root, int phase) {
+    const Node& n = node(root.node);
+    const auto at = static_cast<size_t>(root.node);
+    const bool wide = n.type == Type::f64;
+    const auto narrow = [wide](double value) { return wide ? value : static_cast<double>(static_cast<float>(value)); };
+    if (n.kind == NodeKind::reduce) row.values[at].real = narrow(root.accumulators[0].total());
+    if (n.kind != NodeKind::moments) return;
+    const auto split = [&](double mean) {
+      row.mean_high[at] = narrow(mean);
+      row.mean_low[at] = wide ? 0 : narrow(mean - row.mean_high[at]);
+    };
+    const auto size = static_cast<double>(row_size_);
+    const double average = root.accumulators[0].total() / size;
+    if (loop_of(n) == phase) return split(root.shift + average);
+    const double variance = root.accumulators[1].total() / size - average * average;
+    split(std::isnan(average) ? row.mean_high[at] : row.mean_high[at] + average);
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+      const Node& reader = kernel_.nodes[i];
+      if (reader.operands[0] != root.node) continue;
+      if (reader.kind == NodeKind::mean) row.values[i].real = row.mean_high[at];
+      if (reader.kind == NodeKind::variance) row.values[i].real = narrow(variance < 0 ? 0 : variance);
+    }
+  }
+
+  // ---- column sums
+
+  using Blocks = std::vector<std::vector<double>>;
+
+  void add_to_column(NodeIndex index, int64_t row, int64_t position, double value) {
+    Blocks& blocks = columns_[index];
+    const auto block = static_cast<size_t>(row / kColumnBlockRows);
+    if (block >= blocks.size()) blocks.resize(block + 1, std::vector<double>(static_cast<size_t>(row_size_), 0));
+    double& sum = blocks[block][static_cast<size_t>(position)];
+    sum = node(index).type == Type::f64 ? sum + value : static_cast<double>(static_cast<float>(sum) + static_cast<float>(value));
+  }
+
+  // Block i joins its sibling; what is left without one joins from the right.
+  static double tree_sum(const Blocks& blocks, size_t first, size_t count, size_t column) {
+    if (count == 0) return 0;
+    if (count == 1) return blocks[first][column];
+    const size_t left = std::bit_floor(count - 1);
+    return tree_sum(blocks, first, left, column) + tree_sum(blocks, first + left, count - left, column);
+  }
+
+  void store_columns(NodeIndex index, const Blocks& blocks) {
+    const Node& n = node(index);
+    RowState row;
+    for (int64_t position = 0; position < row_size_; ++position) {
+      const double sum = tree_sum(blocks, 0, blocks.size(), static_cast<size_t>(position));
+      store(n.arg, row, position, n.type, {n.type == Type::f64 ? sum : static_cast<double>(static_cast<float>(sum)), 0});
+    }
+  }
+
+  const Kernel& kernel_;
+  std::span<const InterpretedArg> args_;
+  int64_t row_size_;
+  size_t outer_;
+  std::vector<std::vector<int64_t>> writers_;  // per arg, per element: who wrote it, row * row size + position; empty: nobody yet
+  std::map<NodeIndex, Blocks> columns_;
+};
+
+}  // namespace
+
+void interpret(const Kernel& kernel, std::span<const InterpretedArg> args) { Interpreter(kernel, args).run(); }
+
+}  // namespace lamina::kernel

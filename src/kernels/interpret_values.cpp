@@ -1,0 +1,238 @@
+#include "kernels/interpret_values.h"
+
+#include <cstring>
+#include <limits>
+
+#include "interface/status.h"
+#include "kernels/builder.h"
+#include "kernels/dialect/host.h"
+#include "kernels/power.h"
+
+namespace lamina::kernel {
+
+namespace {
+
+using namespace dialect;
+
+// The dialect's functions under one name for both types.
+template <typename Real>
+struct Functions;
+
+#define LAMINA_FUNCTIONS(Real, suffix)                                                                           \
+  template <>                                                                                                    \
+  struct Functions<Real> {                                                                                       \
+    static Real maximum(Real a, Real b) { return lm_maximum_##suffix(a, b); }                                    \
+    static Real minimum(Real a, Real b) { return lm_minimum_##suffix(a, b); }                                    \
+    static Real pow_half(Real x) { return lm_pow_half_##suffix(x); }                                             \
+    static int64_t to_s32(Real x) { return lm_s32_from_##suffix(x); }                                            \
+    static int64_t to_s64(Real x) { return lm_s64_from_##suffix(x); }                                            \
+    static int8_t to_s8(Real x) { return lm_s8_from_##suffix(x); }                                               \
+    static uint8_t to_u8(Real x) { return lm_u8_from_##suffix(x); }                                              \
+    static uint16_t to_bf16(Real x) { return lm_bf16_from_##suffix(x); }                                         \
+    static uint16_t to_f16(Real x) { return lm_f16_from_##suffix(x); }                                           \
+    static uint8_t to_f8_e5m2(Real x) { return lm_f8_e5m2_from_##suffix(x); }                                    \
+    static uint8_t to_f8_e4m3(Real x) { return lm_f8_e4m3_from_##suffix(x); }                                    \
+    static Real unary(MapOp op, Real x) {                                                                        \
+      switch (op) {                                                                                              \
+        case MapOp::negate: return lm_negate_##suffix(x);                                                        \
+        case MapOp::absolute: return lm_abs_##suffix(x);                                                         \
+        case MapOp::square_root: return lm_sqrt_##suffix(x);                                                     \
+        case MapOp::exp: return lm_exp_##suffix(x);                                                              \
+        case MapOp::expm1: return lm_expm1_##suffix(x);                                                          \
+        case MapOp::log: return lm_log_##suffix(x);                                                              \
+        case MapOp::log1p: return lm_log1p_##suffix(x);                                                          \
+        case MapOp::tanh: return lm_tanh_##suffix(x);                                                            \
+        case MapOp::erf: return lm_erf_##suffix(x);                                                              \
+        case MapOp::normal_cdf: return lm_normal_cdf_##suffix(x);                                                \
+        case MapOp::sigmoid: return lm_sigmoid_##suffix(x);                                                      \
+        case MapOp::round_half_even: return lm_round_half_even_##suffix(x);                                      \
+        case MapOp::floor: return lm_floor_##suffix(x);                                                          \
+        default: throw Error(Status::runtime_error, join("bug in lamina: ", name_of(op), " is no unary map"));   \
+      }                                                                                                          \
+    }                                                                                                            \
+  };
+LAMINA_FUNCTIONS(float, f32)
+LAMINA_FUNCTIONS(double, f64)
+#undef LAMINA_FUNCTIONS
+
+template <typename T>
+T read(const void* data, int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(data) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+template <typename T>
+void write(void* data, int64_t index, T value) {
+  std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
+Scalar real_scalar(double value) { return {value, 0}; }
+Scalar integer_scalar(int64_t value) { return {0, value}; }
+
+template <typename Real>
+Real power(Real x, double beta) {
+  switch (power_form(beta)) {
+    case PowerForm::not_a_number: return x == 1 ? Real{1} : std::numeric_limits<Real>::quiet_NaN();
+    case PowerForm::one: return 1;
+    case PowerForm::identity: return x;
+    case PowerForm::square: return x * x;
+    case PowerForm::cube: return (x * x) * x;
+    case PowerForm::reciprocal: return 1 / x;
+    case PowerForm::root: return Functions<Real>::pow_half(x);
+    case PowerForm::reciprocal_root: return 1 / Functions<Real>::pow_half(x);
+    case PowerForm::general: break;
+  }
+  return static_cast<Real>(lm_pow_f64(static_cast<double>(x), beta, sizeof(Real) == sizeof(double) ? 1 : 0));
+}
+
+template <typename Real>
+void store_real(DataType dtype, void* data, int64_t index, Real value) {
+  using F = Functions<Real>;
+  switch (dtype) {
+    case DataType::f64: return write(data, index, static_cast<double>(value));
+    case DataType::f32: return write(data, index, static_cast<float>(value));
+    case DataType::bf16: return write(data, index, F::to_bf16(value));
+    case DataType::f16: return write(data, index, F::to_f16(value));
+    case DataType::f8_e5m2: return write(data, index, F::to_f8_e5m2(value));
+    case DataType::f8_e4m3: return write(data, index, F::to_f8_e4m3(value));
+    case DataType::s8: return write(data, index, F::to_s8(value));
+    case DataType::u8: return write(data, index, F::to_u8(value));
+    case DataType::s32: return write(data, index, static_cast<int32_t>(F::to_s32(value)));
+    case DataType::s64: return write(data, index, F::to_s64(value));
+    case DataType::boolean: return write(data, index, static_cast<uint8_t>(value != 0));
+    default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter stores no ", lamina::name_of(dtype)));
+  }
+}
+
+template <typename Real>
+Real round_trip(DataType dtype, Real value) {
+  uint64_t memory = 0;
+  store_real(dtype, &memory, 0, value);
+  const Scalar back = load_scalar(dtype, &memory, 0);
+  const Type type = compute_type(dtype);
+  return type == Type::f32 || type == Type::f64 ? static_cast<Real>(back.real) : static_cast<Real>(back.integer);
+}
+
+Scalar cast_scalar(Scalar value, Type from, Type to) {
+  const bool from_real = from == Type::f32 || from == Type::f64;
+  switch (to) {
+    case Type::f32: return real_scalar(from_real ? static_cast<double>(static_cast<float>(value.real)) : static_cast<double>(static_cast<float>(value.integer)));
+    case Type::f64: return real_scalar(from_real ? value.real : static_cast<double>(value.integer));
+    case Type::boolean: return integer_scalar(from_real ? value.real != 0 : value.integer != 0);
+    case Type::s32:
+      if (from_real) return integer_scalar(from == Type::f32 ? lm_s32_from_f32(static_cast<float>(value.real)) : lm_s32_from_f64(value.real));
+      return integer_scalar(static_cast<int32_t>(value.integer));
+    case Type::s64:
+      if (from_real) return integer_scalar(from == Type::f32 ? lm_s64_from_f32(static_cast<float>(value.real)) : lm_s64_from_f64(value.real));
+      return value;
+  }
+  return {};
+}
+
+// Wraps around, as two's complement does.
+int64_t wrapped(MapOp op, Type type, int64_t a, int64_t b) {
+  const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+  const uint64_t result = op == MapOp::add ? x + y : op == MapOp::subtract ? x - y : op == MapOp::multiply ? x * y : 0 - x;
+  return type == Type::s32 ? static_cast<int32_t>(result) : static_cast<int64_t>(result);
+}
+
+template <typename T>
+bool compare(MapOp op, T a, T b) {
+  switch (op) {
+    case MapOp::equal: return a == b;
+    case MapOp::less: return a < b;
+    case MapOp::less_equal: return a <= b;
+    case MapOp::greater: return a > b;
+    default: return a >= b;
+  }
+}
+
+template <typename Real>
+Scalar map_real(const Node& node, std::span<const Scalar> operands) {
+  const auto at = [&](size_t k) { return static_cast<Real>(operands[k].real); };
+  const auto scalar = [](Real value) { return real_scalar(static_cast<double>(value)); };
+  switch (node.op) {
+    case MapOp::add: return scalar(at(0) + at(1));
+    case MapOp::subtract: return scalar(at(0) - at(1));
+    case MapOp::multiply: return scalar(at(0) * at(1));
+    case MapOp::divide: return scalar(at(0) / at(1));
+    case MapOp::maximum: return scalar(Functions<Real>::maximum(at(0), at(1)));
+    case MapOp::minimum: return scalar(Functions<Real>::minimum(at(0), at(1)));
+    case MapOp::fma: return scalar(std::fma(at(0), at(1), at(2)));
+    case MapOp::power: return scalar(power(at(0), node.value));
+    case MapOp::round_to: return scalar(round_trip(node.dtype, at(0)));
+    case MapOp::equal:
+    case MapOp::less:
+    case MapOp::less_equal:
+    case MapOp::greater:
+    case MapOp::greater_equal: return integer_scalar(compare(node.op, at(0), at(1)));
+    default: return scalar(Functions<Real>::unary(node.op, at(0)));
+  }
+}
+
+Scalar map_integer(const Node& node, Type type, std::span<const Scalar> operands) {
+  const int64_t a = operands[0].integer;
+  const int64_t b = operands.size() > 1 ? operands[1].integer : 0;
+  switch (node.op) {
+    case MapOp::add:
+    case MapOp::subtract:
+    case MapOp::multiply:
+    case MapOp::negate: return integer_scalar(wrapped(node.op, type, a, b));
+    case MapOp::maximum: return integer_scalar(a > b ? a : b);
+    case MapOp::minimum: return integer_scalar(a < b ? a : b);
+    case MapOp::equal:
+    case MapOp::less:
+    case MapOp::less_equal:
+    case MapOp::greater:
+    case MapOp::greater_equal: return integer_scalar(compare(node.op, a, b));
+    case MapOp::logical_and: return integer_scalar(a & b);
+    case MapOp::logical_not: return integer_scalar(a == 0);
+    case MapOp::philox_word: return integer_scalar(lm_philox_word(a, b, operands[2].integer));
+    default: throw Error(Status::runtime_error, join("bug in lamina: ", name_of(node.op), " of integers"));
+  }
+}
+
+}  // namespace
+
+Scalar load_scalar(DataType dtype, const void* data, int64_t index) {
+  switch (dtype) {
+    case DataType::f64: return real_scalar(read<double>(data, index));
+    case DataType::f32: return real_scalar(static_cast<double>(read<float>(data, index)));
+    case DataType::bf16: return real_scalar(static_cast<double>(lm_f32_from_bf16(read<uint16_t>(data, index))));
+    case DataType::f16: return real_scalar(static_cast<double>(lm_f32_from_f16(read<uint16_t>(data, index))));
+    case DataType::f8_e5m2: return real_scalar(static_cast<double>(lm_f32_from_f8_e5m2(read<uint8_t>(data, index))));
+    case DataType::f8_e4m3: return real_scalar(static_cast<double>(lm_f32_from_f8_e4m3(read<uint8_t>(data, index))));
+    case DataType::s8: return real_scalar(read<int8_t>(data, index));
+    case DataType::u8: return real_scalar(read<uint8_t>(data, index));
+    case DataType::s32: return integer_scalar(read<int32_t>(data, index));
+    case DataType::s64: return integer_scalar(read<int64_t>(data, index));
+    case DataType::boolean: return integer_scalar(read<uint8_t>(data, index) != 0);
+    default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter loads no ", lamina::name_of(dtype)));
+  }
+}
+
+void store_scalar(DataType dtype, Type type, void* data, int64_t index, Scalar value) {
+  switch (type) {
+    case Type::f32: return store_real(dtype, data, index, static_cast<float>(value.real));
+    case Type::f64: return store_real(dtype, data, index, value.real);
+    case Type::s32: return write(data, index, static_cast<int32_t>(value.integer));
+    case Type::s64: return write(data, index, value.integer);
+    case Type::boolean: return write(data, index, static_cast<uint8_t>(value.integer));
+  }
+}
+
+Scalar constant_scalar(const Node& node) {
+  if (node.type == Type::f32) return real_scalar(static_cast<double>(static_cast<float>(node.value)));
+  if (node.type == Type::f64) return real_scalar(node.value);
+  return integer_scalar(static_cast<int64_t>(node.value));
+}
+
+Scalar map_scalar(const Node& node, Type operand_type, std::span<const Scalar> operands) {
+  if (node.op == MapOp::select) return operands[0].integer != 0 ? operands[1] : operands[2];
+  if (node.op == MapOp::cast) return cast_scalar(operands[0], operand_type, node.type);
+  if (operand_type == Type::f32) return map_real<float>(node, operands);
+  return operand_type == Type::f64 ? map_real<double>(node, operands) : map_integer(node, operand_type, operands);
+}
+
+}  // namespace lamina::kernel

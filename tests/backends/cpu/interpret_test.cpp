@@ -1,0 +1,195 @@
+// The kernel-IR interpreter against the CPU's machine code: the same bits, NaN payloads apart, for every family of ops. What the
+// interpreter computes with is the text that GPU programs carry, so this holds that text against the CPU's mathematics too.
+#include "kernels/interpret.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "backends/cpu/cpu_check.h"
+#include "kernels/plan.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
+
+struct Pointer {
+  void* data;
+  int64_t bytes;
+};
+
+void interpret_plan(const kernel::Plan& plan, std::vector<Pointer> inputs, std::vector<Pointer> outputs) {
+  Buffer arena(plan.arena_bytes + 64);
+  for (const kernel::PlanStep& step : plan.steps) {
+    std::vector<kernel::InterpretedArg> args;
+    for (size_t a = 0; a < step.args.size(); ++a) {
+      const auto& [source, index, bytes] = step.args[a];
+      using Source = kernel::Binding::Source;
+      const Pointer memory = source == Source::input    ? inputs[index]
+                             : source == Source::output ? outputs[index]
+                             : source == Source::arena  ? Pointer{arena.data() + index, static_cast<int64_t>(plan.arena_bytes - index)}
+                                                        : Pointer{nullptr, 0};
+      args.push_back({static_cast<std::byte*>(memory.data) + bytes, (memory.bytes - bytes) * 8 / bits_of(step.kernel.args[a].dtype)});
+    }
+    kernel::interpret(step.kernel, args);
+  }
+}
+
+void expect_same_bits(const Graph& graph, const std::map<uint64_t, Buffer>& given = {}) {
+  std::mt19937 random(7);
+  std::map<uint64_t, Buffer> buffers = given;
+  for (const Partition& partition : partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{})) {
+    ASSERT_TRUE(partition.supported) << partition.unsupported_reason;
+    const PortTensors ports = port_tensors(partition);
+    const Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
+    std::vector<const void*> in;
+    std::vector<Pointer> inputs, outputs;
+    for (size_t i = 0; i < ports.inputs.size(); ++i) {
+      const LogicalTensor& tensor = ports.inputs[i];
+      if (!buffers.contains(tensor.id)) {
+        buffers[tensor.id] = buffer_for(tensor);
+        fill(buffers[tensor.id], tensor, port_name_of(*partition.graph, partition.inputs[i]), random);
+      }
+      in.push_back(buffers[tensor.id].data());
+      inputs.push_back({buffers[tensor.id].data(), tensor.byte_size()});
+    }
+    std::vector<Buffer> expected, actual;
+    std::vector<void*> out;
+    for (const LogicalTensor& tensor : ports.outputs) expected.push_back(buffer_for(tensor));
+    for (const LogicalTensor& tensor : ports.outputs) actual.push_back(buffer_for(tensor));
+    for (Buffer& buffer : expected) out.push_back(buffer.data());
+    for (size_t o = 0; o < actual.size(); ++o) outputs.push_back({actual[o].data(), ports.outputs[o].byte_size()});
+    cpu_backend().compile(subgraph.graph, subgraph.inputs, subgraph.outputs)->execute({}, in, out);
+    const kernel::Plan plan = kernel::make_plan(subgraph.graph, subgraph.inputs, subgraph.outputs, 64);
+    interpret_plan(plan, inputs, outputs);
+    for (size_t o = 0; o < actual.size(); ++o) {
+      const auto got = elements(ports.outputs[o], actual[o]), want = elements(ports.outputs[o], expected[o]);
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i])))
+            << "output " << o << " element " << i << ": interpreter " << got[i] << ", cpu " << want[i] << "\n" << kernel::print(plan.steps[0].kernel);
+      }
+      buffers[ports.outputs[o].id] = std::move(actual[o]);
+    }
+  }
+}
+
+// Values over many magnitudes, both signs, edges in front.
+Buffer wide_values(const LogicalTensor& tensor) {
+  Buffer data = buffer_for(tensor);
+  const std::array<double, 10> edges = {0.0, -0.0, 1.0, -1.0, INFINITY, -INFINITY, NAN, 1e-40, -1e-40, 3e38};
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> exponent(-45, 10), sign(-1, 1);
+  for (int64_t i = 0; i < tensor.span(); ++i) {
+    const double value = static_cast<size_t>(i) < edges.size() ? edges[static_cast<size_t>(i)] : std::copysign(std::exp2(exponent(random)), sign(random));
+    store_from_double(tensor.dtype, data.data(), i, value);
+  }
+  return data;
+}
+
+class InterpretedKernels : public ::testing::TestWithParam<DataType> {
+ protected:
+  DataType weights() const { return GetParam() == f64 ? f64 : f32; }
+};
+
+TEST_P(InterpretedKernels, ElementaryFunctions) {
+  const std::vector<std::pair<OpKind, Attributes>> cases = {
+      {OpKind::Exp, {}}, {OpKind::Log, {}}, {OpKind::Tanh, {}}, {OpKind::Sigmoid, {}}, {OpKind::GELU, {}},
+      {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}}, {OpKind::Elu, {{"alpha", 0.7F}}}, {OpKind::SoftPlus, {{"beta", 2.0F}}},
+      {OpKind::Mish, {}}, {OpKind::Round, {}}, {OpKind::Sqrt, {}}, {OpKind::Abs, {}}, {OpKind::Reciprocal, {}}, {OpKind::HardSwish, {}},
+      {OpKind::Pow, {{"beta", 0.5F}}}, {OpKind::Pow, {{"beta", -0.5F}}}, {OpKind::Pow, {{"beta", 3.0F}}}, {OpKind::Pow, {{"beta", 2.7F}}},
+      {OpKind::Pow, {{"beta", -5.0F}}}, {OpKind::Pow, {{"beta", 0.0F}}}};
+  for (const auto& [kind, attributes] : cases) {
+    GraphBuilder g;
+    const auto x = g.input(GetParam(), {4000});
+    g.op(kind, {x}, attributes);
+    SCOPED_TRACE(name_of(kind));
+    const Graph graph = g.finish();
+    expect_same_bits(graph, {{x, wide_values(graph.tensor(0))}});
+  }
+}
+
+TEST_P(InterpretedKernels, NormsForwardAndBackward) {
+  for (const Dims& shape : {Dims{3, 1}, Dims{5, 129}, Dims{2, 4097}, Dims{131, 100}, Dims{1, 9000}}) {
+    GraphBuilder g;
+    const auto x = g.input(GetParam(), shape);
+    const auto gamma = g.input(weights(), {shape.back()});
+    g.multi(OpKind::LayerNorm, {x, gamma, g.input(weights(), {shape.back()})}, {}, {GetParam(), weights(), weights()});
+    expect_same_bits(g.finish());
+
+    GraphBuilder b;
+    const auto src = b.input(GetParam(), shape), dy = b.input(GetParam(), shape);
+    const auto mean = b.input(weights(), {shape[0]}), variance = b.input(weights(), {shape[0]});
+    b.multi(OpKind::LayerNormBackward, {src, dy, mean, variance, b.input(weights(), {shape.back()})}, {}, {GetParam(), weights(), weights()});
+    expect_same_bits(b.finish());
+  }
+}
+
+TEST_P(InterpretedKernels, GroupNormOverDimsThatDoNotMerge) {
+  for (const auto& [format, shape] : std::vector<std::pair<std::string, Dims>>{{"NCX", {2, 6, 50, 70}}, {"NXC", {2, 50, 70, 6}}}) {
+    GraphBuilder g;
+    const auto x = g.input(GetParam(), shape);
+    g.multi(OpKind::GroupNorm, {x, g.input(weights(), {6}), g.input(weights(), {6})}, {{"groups", int64_t{3}}, {"data_format", format}},
+            {GetParam(), weights(), weights()});
+    expect_same_bits(g.finish());
+  }
+}
+
+TEST_P(InterpretedKernels, SoftMaxAndReductionsAlongEitherAxis) {
+  for (const int64_t axis : {int64_t{0}, int64_t{-1}}) {
+    for (const OpKind kind : {OpKind::SoftMax, OpKind::LogSoftmax}) {
+      GraphBuilder g;
+      g.op(kind, {g.input(GetParam(), {70, 90})}, {{"axis", axis}});
+      expect_same_bits(g.finish());
+    }
+    for (const OpKind kind : {OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceMax, OpKind::ReduceMean, OpKind::ReduceMin, OpKind::ReduceProd}) {
+      GraphBuilder g;
+      g.op(kind, {g.input(GetParam(), {70, 90})}, {{"axes", std::vector<int64_t>{axis}}});
+      expect_same_bits(g.finish());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, InterpretedKernels, ::testing::Values(f32, bf16, f16, f64));
+
+TEST(InterpretedKernels, FusedChainWithQuantize) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {37, 200}), r = g.input(f32, {37, 200});
+  const auto sum = g.op(OpKind::Add, {x, r});
+  const auto y = g.op(OpKind::LayerNorm, {sum, g.input(f32, {200}), g.input(f32, {200})}, {{"keep_stats", false}});
+  const auto z = g.op(OpKind::GELU, {y});
+  g.op(OpKind::Quantize, {z}, {{"scales", std::vector<float>{0.05F}}, {"zps", std::vector<int64_t>{10}}}, DataType::u8);
+  g.output(sum);
+  expect_same_bits(g.finish());
+}
+
+TEST(InterpretedKernels, Dropout) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {7, 33});
+  g.multi(OpKind::Dropout, {x, g.scalar(DataType::s64), g.scalar(DataType::s64), g.scalar(f32)}, {}, {f32, DataType::u8});
+  expect_same_bits(g.finish());
+}
+
+TEST(InterpretedKernels, DequantizeSelectAndPerChannelQuantize) {
+  GraphBuilder g;
+  const auto q = g.input(DataType::s8, {3, 8, 9});
+  const auto x = g.op(OpKind::Dequantize, {q}, {{"scales", std::vector<float>(8, 0.5F)}, {"qtype", std::string("per_channel")}}, f32);
+  const auto c = g.op(OpKind::GreaterEqual, {x, g.input(f32, {9})}, {}, DataType::boolean);
+  const auto s = g.op(OpKind::Select, {c, x, g.input(f32, {})}, {}, f32);
+  g.op(OpKind::Quantize, {s}, {{"scales", std::vector<float>(8, 0.3F)}, {"qtype", std::string("per_channel")}}, DataType::s8);
+  expect_same_bits(g.finish());
+}
+
+TEST(InterpretedKernels, ReshapeWithATemporary) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {6, 4}, {9, 2});
+  const auto y = g.op(OpKind::StaticReshape, {x}, {{"shape", std::vector<int64_t>{4, 6}}, {"special_zero", false}});
+  g.tensor(y).layout = LayoutType::strided;
+  g.tensor(y).shape = Dims{4, 6};
+  g.tensor(y).strides = {1, 7};
+  expect_same_bits(g.finish());
+}
+
+}  // namespace
+}  // namespace lamina::testing
