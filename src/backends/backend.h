@@ -14,10 +14,15 @@
 
 namespace lamina {
 
-// Callbacks of the user's allocator; null functions mean aligned new and delete.
+// Callbacks of the user's allocator; null functions mean aligned new and delete, or the device's own.
 struct Allocator {
   void* (*allocate)(size_t size, size_t alignment) = nullptr;
   void (*deallocate)(void* memory) = nullptr;
+  // Device memory: a device pointer or a cl_mem, for the device and context handles given.
+  void* (*device_allocate)(size_t size, size_t alignment, void* device, void* context) = nullptr;
+  void (*device_deallocate)(void* memory, void* device, void* context) = nullptr;
+  void* device = nullptr;
+  void* context = nullptr;
 };
 
 struct ExecutionContext {
@@ -32,6 +37,8 @@ struct ExecutableInfo {
   std::string backend;                    // "cpu", "reference", "cuda", "opencl"
   std::vector<std::string> kernels;       // symbol names, in order
   std::vector<std::string> kernel_texts;  // the kernel IR of each, readable
+  std::vector<std::string> schedules;     // how each kernel runs, where a backend has several ways
+  std::vector<std::pair<std::string, std::string>> sources;  // file name and text of each generated program
   int64_t required_bytes = 0;             // bytes of the partition's inputs and outputs, each once
   int64_t moved_bytes = 0;                // bytes that the kernels read and write in main memory
   size_t workspace_bytes = 0;             // memory between and inside kernels
@@ -56,6 +63,17 @@ class Executable {
   }
 };
 
+// Memory of a backend whose executables take no host pointers. Handles are device pointers (CUDA) or cl_mem (OpenCL); copies block.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  virtual void* allocate(size_t bytes) const = 0;
+  virtual void release(void* memory) const = 0;
+  virtual void copy_in(void* memory, const void* host, size_t bytes) const = 0;
+  virtual void copy_out(void* host, void* memory, size_t bytes) const = 0;
+  virtual void wait(void* stream) const = 0;  // until all that the stream was given is done; null: the backend's own stream
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -66,9 +84,19 @@ class Backend {
   // indices in port order), every shape, stride and dtype known. Throws Error.
   virtual std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,
                                               std::span<const ValueIndex> outputs) const = 0;
+  virtual const DeviceMemory* device_memory() const { return nullptr; }  // null: executables take host pointers
+  virtual std::string device_name() const { return ""; }
 };
 
 const Backend& reference_backend();
 const Backend& cpu_backend();
+
+// A GPU: "cuda", "opencl", either with a number behind a colon, or "" for the first there is, CUDA before OpenCL; or by its number
+// among all, CUDA's first. Throws Error(unimplemented) that says what was looked for when there is none.
+std::shared_ptr<const Backend> open_gpu_backend(const std::string& device);
+std::shared_ptr<const Backend> open_gpu_backend(size_t index);
+size_t gpu_device_count();
+// What any of them can run: partitioning asks before a device is chosen.
+std::string gpu_why_unsupported(const Graph& graph, const Op& op);
 
 }  // namespace lamina

@@ -1,0 +1,218 @@
+#include "backends/gpu/backend.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <mutex>
+
+#include "backends/gpu/runtime.h"
+#include "interface/status.h"
+#include "kernels/plan.h"
+
+namespace lamina::gpu {
+
+namespace {
+
+constexpr size_t kAlignment = 256;
+
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Scratch memory of one executable. A block goes back to the stream that used it: what a stream still runs is done before it
+// comes to what the stream is given next.
+class ScratchPool {
+ public:
+  explicit ScratchPool(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  ~ScratchPool() {
+    for (const auto& [stream, block] : free_) block.release(*device_);
+  }
+  struct Block {
+    void* memory = nullptr;
+    Allocator allocator;
+    void release(Device& device) const {
+      if (allocator.device_deallocate != nullptr) allocator.device_deallocate(memory, allocator.device, allocator.context);
+      else device.release(memory);
+    }
+  };
+  Block take(void* stream, size_t bytes, const Allocator* allocator) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = free_.find(stream); found != free_.end()) {
+        const Block block = found->second;
+        free_.erase(found);
+        return block;
+      }
+    }
+    if (allocator == nullptr || allocator->device_allocate == nullptr) return {device_->allocate(bytes), {}};
+    void* const memory = allocator->device_allocate(bytes, kAlignment, allocator->device, allocator->context);
+    if (memory == nullptr) throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of device memory"));
+    return {memory, *allocator};
+  }
+  void give_back(void* stream, Block block) {
+    const std::lock_guard lock(mutex_);
+    free_.emplace(stream, block);
+  }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::mutex mutex_;
+  std::multimap<void*, Block> free_;
+};
+
+class GpuExecutable final : public Executable {
+ public:
+  GpuExecutable(std::shared_ptr<Device> device, const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs)
+      : device_(std::move(device)), pool_(device_) {
+    const auto start = std::chrono::steady_clock::now();
+    plan_ = kernel::make_plan(graph, inputs, outputs, kAlignment);
+    inplace_ = plan_.inplace_ports(inputs.size(), outputs.size());
+    info_.backend = device_->api();
+    info_.from_cache = true;
+    info_.required_bytes = plan_.required_bytes;
+    for (const kernel::PlanStep& step : plan_.steps) add_runner(step.kernel);
+    place_scratch(graph, inputs);
+    upload_tables();
+    info_.workspace_bytes = scratch_bytes_;
+    info_.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+  ~GpuExecutable() override {
+    if (tables_ != nullptr) device_->release(tables_);
+  }
+
+  void execute(const ExecutionContext& context, std::span<const void* const> inputs, std::span<void* const> outputs) const override {
+    ScratchPool::Block scratch;
+    const bool own = scratch_bytes_ > 0 && context.workspace == nullptr;
+    if (own) scratch = pool_.take(context.stream, scratch_bytes_, context.allocator);
+    void* const memory = own ? scratch.memory : context.workspace;
+    for (const auto& [port, place] : host_scalars_) device_->copy_in(context.stream, memory, place.offset, inputs[port], place.bytes);
+    for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, memory);
+    if (own) pool_.give_back(context.stream, scratch);
+  }
+
+  const ExecutableInfo& info() const override { return info_; }
+  std::vector<std::pair<size_t, size_t>> inplace_ports() const override { return inplace_; }
+  bool may_share(size_t input, size_t output) const override { return plan_.may_share(input, output); }
+
+ private:
+  struct ScalarPlace {
+    int64_t offset;
+    size_t bytes;
+  };
+
+  void add_runner(const kernel::Kernel& kernel) {
+    info_.kernel_texts.push_back(kernel::print(kernel));
+    info_.moved_bytes += kernel::moved_bytes(kernel);
+    runners_.push_back(std::make_unique<KernelRunner>(device_, kernel));
+    const KernelRunner& runner = *runners_.back();
+    const KernelSource& source = runner.source();
+    info_.kernels.push_back(source.symbol);
+    if (!source.columns_symbol.empty()) info_.kernels.push_back(source.columns_symbol);
+    info_.schedules.emplace_back(name_of(runner.schedule()));
+    info_.sources.push_back({source.symbol + (device_->language() == Language::cuda ? ".cu" : ".cl"), source.text});
+    info_.from_cache = info_.from_cache && runner.from_cache();
+    partial_bytes_ = std::max(partial_bytes_, aligned(runner.scratch_bytes()));
+  }
+
+  // Partial sums, then the plan's arena, then the host scalars.
+  void place_scratch(const Graph& graph, std::span<const ValueIndex> inputs) {
+    scratch_bytes_ = partial_bytes_ + aligned(plan_.arena_bytes);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const LogicalTensor& tensor = graph.tensor(inputs[i]);
+      if (tensor.property != PropertyType::host_scalar) continue;
+      host_scalars_[i] = {static_cast<int64_t>(scratch_bytes_), static_cast<size_t>(tensor.byte_size())};
+      scratch_bytes_ += kAlignment;
+    }
+  }
+
+  void upload_tables() {
+    size_t bytes = 0;
+    for (const auto& table : plan_.tables) {
+      table_offsets_.push_back(static_cast<int64_t>(bytes));
+      bytes += aligned(table.size() * sizeof(float));
+    }
+    if (bytes == 0) return;
+    tables_ = device_->allocate(bytes);
+    for (size_t t = 0; t < plan_.tables.size(); ++t) {
+      device_->copy_in(nullptr, tables_, table_offsets_[t], plan_.tables[t].data(), plan_.tables[t].size() * sizeof(float));
+    }
+    device_->wait(nullptr);
+  }
+
+  BufferView view_of(const kernel::Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs, void* scratch) const {
+    switch (binding.source) {
+      case kernel::Binding::Source::input: {
+        const auto scalar = host_scalars_.find(binding.index);
+        if (scalar != host_scalars_.end()) return {scratch, scalar->second.offset};
+        return {const_cast<void*>(inputs[binding.index]), 0};
+      }
+      case kernel::Binding::Source::output: return {outputs[binding.index], 0};
+      case kernel::Binding::Source::arena: return {scratch, static_cast<int64_t>(partial_bytes_ + binding.index)};
+      case kernel::Binding::Source::table: return {tables_, table_offsets_[binding.index]};
+    }
+    return {};
+  }
+
+  void run_step(size_t index, const ExecutionContext& context, std::span<const void* const> inputs, std::span<void* const> outputs,
+                void* scratch) const {
+    std::vector<BufferView> views;
+    for (const kernel::Binding& binding : plan_.steps[index].args) {
+      views.push_back(view_of(binding, inputs, outputs, scratch));
+      views.back().offset += binding.bytes;
+    }
+    runners_[index]->run(context.stream, views, {scratch, 0});
+  }
+
+  std::shared_ptr<Device> device_;
+  kernel::Plan plan_;
+  std::vector<std::unique_ptr<KernelRunner>> runners_;  // one per step
+  void* tables_ = nullptr;
+  std::vector<int64_t> table_offsets_;
+  std::map<size_t, ScalarPlace> host_scalars_;  // by input port
+  size_t partial_bytes_ = 0, scratch_bytes_ = 0;
+  mutable ScratchPool pool_;
+  std::vector<std::pair<size_t, size_t>> inplace_;
+  ExecutableInfo info_;
+};
+
+class GpuMemory final : public DeviceMemory {
+ public:
+  explicit GpuMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  void* allocate(size_t bytes) const override { return device_->allocate(bytes); }
+  void release(void* memory) const override { device_->release(memory); }
+  void copy_in(void* memory, const void* host, size_t bytes) const override { device_->copy_in(nullptr, memory, 0, host, bytes); }
+  void copy_out(void* host, void* memory, size_t bytes) const override { device_->copy_out(nullptr, host, memory, 0, bytes); }
+  void wait(void* stream) const override { device_->wait(stream); }
+
+ private:
+  std::shared_ptr<Device> device_;
+};
+
+class GpuBackend final : public Backend {
+ public:
+  explicit GpuBackend(std::shared_ptr<Device> device) : device_(std::move(device)), memory_(device_) {}
+  std::string_view name() const override { return device_->api(); }
+  std::string why_unsupported(const Graph& graph, const Op& op) const override { return kernel::why_no_kernel(graph, op, "gpu"); }
+  std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,
+                                      std::span<const ValueIndex> outputs) const override {
+    return std::make_unique<GpuExecutable>(device_, subgraph, inputs, outputs);
+  }
+  const DeviceMemory* device_memory() const override { return &memory_; }
+  std::string device_name() const override { return device_->name(); }
+
+ private:
+  std::shared_ptr<Device> device_;
+  GpuMemory memory_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Backend> make_backend(std::shared_ptr<Device> device) { return std::make_shared<const GpuBackend>(std::move(device)); }
+
+}  // namespace lamina::gpu
+
+namespace lamina {
+
+// What a graph whose engine kind is gpu may hold does not depend on which GPU it is.
+std::string gpu_why_unsupported(const Graph& graph, const Op& op) { return kernel::why_no_kernel(graph, op, "gpu"); }
+
+}  // namespace lamina

@@ -1,0 +1,249 @@
+#include "backends/gpu/cuda/runtime.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/gpu/cuda/compile.h"
+#include "interface/status.h"
+
+namespace lamina::gpu::cuda {
+
+namespace {
+
+std::string text_of(const DriverApi& driver, CUresult result) {
+  const char* name = nullptr;
+  if (driver.error_name(result, &name) != 0 || name == nullptr) return join("error ", result);
+  return name;
+}
+
+void check(const DriverApi& driver, CUresult result, const char* function, const std::string& detail = "") {
+  if (result == 0) return;
+  throw Error(result == kOutOfMemory ? Status::out_of_memory : Status::runtime_error,
+              join("CUDA: ", function, detail, " failed with ", text_of(driver, result)));
+}
+
+// A device pointer as the handle that the rest of the room passes around.
+CUdeviceptr pointer_of(void* memory) { return static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(memory)); }
+void* handle_of(CUdeviceptr pointer) { return reinterpret_cast<void*>(static_cast<uintptr_t>(pointer)); }
+
+class CurrentContext {
+ public:
+  CurrentContext(const DriverApi& driver, CUcontext context) : driver_(driver) { check(driver, driver.push_context(context), "cuCtxPushCurrent"); }
+  ~CurrentContext() {
+    CUcontext ignored = nullptr;
+    driver_.pop_context(&ignored);
+  }
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+
+ private:
+  const DriverApi& driver_;
+};
+
+// The device's primary context, or the caller's; and a stream for whoever brings none.
+class Context {
+ public:
+  Context(const DriverApi& driver, CUdevice device, CUcontext given) : driver_(driver), device_(device), context_(given), own_(given == nullptr) {
+    if (own_) check(driver, driver.retain_primary_context(&context_, device), "cuDevicePrimaryCtxRetain");
+    try {
+      const CurrentContext current(driver, context_);
+      check(driver, driver.create_stream(&stream_, 0), "cuStreamCreate");
+    } catch (const Error&) {
+      if (own_) driver.release_primary_context(device);
+      throw;
+    }
+  }
+  ~Context() {
+    if (driver_.push_context(context_) == 0) {
+      driver_.destroy_stream(stream_);
+      CUcontext ignored = nullptr;
+      driver_.pop_context(&ignored);
+    }
+    if (own_) driver_.release_primary_context(device_);
+  }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  CUcontext get() const { return context_; }
+  CUstream stream(void* given) const { return given == nullptr ? stream_ : static_cast<CUstream>(given); }
+
+ private:
+  const DriverApi& driver_;
+  CUdevice device_;
+  CUcontext context_;
+  bool own_;
+  CUstream stream_ = nullptr;
+};
+
+class CudaModule final : public Module {
+ public:
+  CudaModule(const DriverApi& driver, std::shared_ptr<const Context> context, const KernelSource& source, const Image& image)
+      : driver_(driver), context_(std::move(context)) {
+    const CurrentContext current(driver, context_->get());
+    check(driver, driver.load_module(&module_, image.data.data()), "cuModuleLoadData");
+    for (const std::string& symbol : {source.symbol, source.columns_symbol}) {
+      if (symbol.empty()) continue;
+      CUfunction function = nullptr;
+      const CUresult found = driver.module_function(&function, module_, symbol.c_str());
+      if (found != 0) driver.unload_module(module_);
+      check(driver, found, "cuModuleGetFunction", join(" of ", symbol));
+      functions_.push_back(function);
+    }
+  }
+  ~CudaModule() override {
+    CUcontext ignored = nullptr;
+    if (driver_.push_context(context_->get()) != 0) return;
+    driver_.unload_module(module_);
+    driver_.pop_context(&ignored);
+  }
+
+  void launch(void* stream, size_t function, int64_t groups, int group_size, std::span<const BufferView> buffers,
+              std::span<const int64_t> words) const override {
+    std::vector<int64_t> values;  // every parameter takes eight bytes
+    values.reserve(buffers.size() * 2 + words.size());
+    for (const BufferView& view : buffers) {
+      values.push_back(static_cast<int64_t>(pointer_of(view.memory)));
+      values.push_back(view.offset);
+    }
+    values.insert(values.end(), words.begin(), words.end());
+    std::vector<void*> pointers;
+    for (int64_t& value : values) pointers.push_back(&value);
+    const CurrentContext current(driver_, context_->get());
+    check(driver_,
+          driver_.launch_kernel(functions_.at(function), static_cast<unsigned>(groups), 1, 1, static_cast<unsigned>(group_size), 1, 1, 0,
+                                context_->stream(stream), pointers.data(), nullptr),
+          "cuLaunchKernel");
+  }
+
+ private:
+  const DriverApi& driver_;
+  std::shared_ptr<const Context> context_;
+  CUmodule module_ = nullptr;
+  std::vector<CUfunction> functions_;
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(const DriverApi& driver, const NvrtcApi& nvrtc, int ordinal, CUcontext given) : driver_(driver), nvrtc_(nvrtc) {
+    CUdevice device = 0;
+    check(driver, driver.device_get(&device, ordinal), "cuDeviceGet", join(" of device ", ordinal));
+    std::array<char, 256> text{};
+    check(driver, driver.device_name(text.data(), static_cast<int>(text.size()) - 1, device), "cuDeviceGetName");
+    name_ = text.data();
+    const auto attribute = [&](int what) {
+      int value = 0;
+      check(driver, driver.device_attribute(&value, what, device), "cuDeviceGetAttribute");
+      return value;
+    };
+    capability_ = attribute(kComputeCapabilityMajor) * 10 + attribute(kComputeCapabilityMinor);
+    if (capability_ < kOldestCapability) {
+      throw Error(Status::unimplemented, join("CUDA: ", name_, " has compute capability ", capability_ / 10, ".", capability_ % 10, "; 8.0 or newer is needed"));
+    }
+    limits_.max_group = std::min(attribute(kMaxThreadsPerBlock), 1024);
+    context_ = std::make_shared<const Context>(driver, device, given);
+  }
+
+  std::string_view api() const override { return "cuda"; }
+  std::string name() const override { return name_; }
+  Language language() const override { return Language::cuda; }
+  DeviceLimits limits() const override { return limits_; }
+  bool needs_alignment() const override { return true; }
+
+  LoadedModule load(const KernelSource& source) override {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = modules_.find(source.text); found != modules_.end()) return {found->second, true};
+    const Image image = compile(nvrtc_, source.symbol, source.text, capability_);
+    auto module = std::make_shared<CudaModule>(driver_, context_, source, image);
+    modules_.emplace(source.text, module);
+    return {module, image.from_cache};
+  }
+
+  void* allocate(size_t bytes) override {
+    const CurrentContext current(driver_, context_->get());
+    CUdeviceptr pointer = 0;
+    check(driver_, driver_.allocate(&pointer, std::max<size_t>(bytes, 1)), "cuMemAlloc", join(" of ", bytes, " bytes"));
+    return handle_of(pointer);
+  }
+  void release(void* memory) override {
+    CUcontext ignored = nullptr;
+    if (driver_.push_context(context_->get()) != 0) return;
+    driver_.release(pointer_of(memory));
+    driver_.pop_context(&ignored);
+  }
+  void copy_in(void* stream, void* memory, int64_t offset, const void* host, size_t bytes) override {
+    if (bytes == 0) return;
+    const CurrentContext current(driver_, context_->get());
+    check(driver_, driver_.copy_in(pointer_of(memory) + static_cast<CUdeviceptr>(offset), host, bytes, context_->stream(stream)), "cuMemcpyHtoDAsync");
+    check(driver_, driver_.synchronize_stream(context_->stream(stream)), "cuStreamSynchronize");
+  }
+  void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) override {
+    if (bytes == 0) return;
+    const CurrentContext current(driver_, context_->get());
+    check(driver_, driver_.copy_out(host, pointer_of(memory) + static_cast<CUdeviceptr>(offset), bytes, context_->stream(stream)), "cuMemcpyDtoHAsync");
+    check(driver_, driver_.synchronize_stream(context_->stream(stream)), "cuStreamSynchronize");
+  }
+  void wait(void* stream) override {
+    const CurrentContext current(driver_, context_->get());
+    check(driver_, driver_.synchronize_stream(context_->stream(stream)), "cuStreamSynchronize");
+  }
+
+ private:
+  const DriverApi& driver_;
+  const NvrtcApi& nvrtc_;
+  std::string name_;
+  int capability_ = 0;
+  DeviceLimits limits_;
+  std::shared_ptr<const Context> context_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;  // by program text, which is the structure
+};
+
+}  // namespace
+
+FoundDevices find_devices(const DriverApi& driver) {
+  FoundDevices found;
+  int version = 0, count = 0;
+  const CUresult started = driver.init(0);
+  if (started != 0) {
+    found.why_none = join("cuInit failed with ", text_of(driver, started));
+  } else if (const CUresult result = driver.driver_version(&version); result != 0) {
+    found.why_none = join("cuDriverGetVersion failed with ", text_of(driver, result));
+  } else if (version < kOldestDriver) {
+    found.why_none = join("the driver is for CUDA ", version / 1000, ".", version % 1000 / 10, ", 11.2 or newer is needed");
+  } else if (const CUresult counted = driver.device_count(&count); counted != 0) {
+    found.why_none = join("cuDeviceGetCount failed with ", text_of(driver, counted));
+  } else if (count == 0) {
+    found.why_none = "the driver offers no device";
+  } else {
+    found.count = static_cast<size_t>(count);
+  }
+  return found;
+}
+
+FoundDevices find_devices() {
+  FoundDevices found;
+  const DriverApi* const driver = driver_api(found.why_none);
+  if (driver == nullptr) return found;
+  found = find_devices(*driver);
+  if (found.count > 0 && nvrtc_api(found.why_none) == nullptr) found.count = 0;
+  return found;
+}
+
+std::shared_ptr<Device> open_device(const DriverApi& driver, const NvrtcApi& nvrtc, int ordinal, CUcontext context) {
+  return std::make_shared<CudaDevice>(driver, nvrtc, ordinal, context);
+}
+
+std::shared_ptr<Device> open_device(int ordinal, CUcontext context) {
+  std::string why;
+  const DriverApi* const driver = driver_api(why);
+  if (driver == nullptr) throw Error(Status::runtime_error, why);
+  const FoundDevices found = find_devices(*driver);
+  if (found.count == 0) throw Error(Status::runtime_error, "CUDA: " + found.why_none);
+  const NvrtcApi* const nvrtc = nvrtc_api(why);
+  if (nvrtc == nullptr) throw Error(Status::runtime_error, why);
+  return open_device(*driver, *nvrtc, ordinal, context);
+}
+
+}  // namespace lamina::gpu::cuda

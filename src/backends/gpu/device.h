@@ -1,0 +1,54 @@
+// What this room asks of CUDA and of OpenCL: memory, programs, launches. One object a device and context.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backends/gpu/emit_c.h"
+
+namespace lamina::gpu {
+
+// A buffer (CUDA: a device pointer, OpenCL: a cl_mem) and a byte offset into it.
+struct BufferView {
+  void* memory = nullptr;
+  int64_t offset = 0;
+};
+
+// A compiled program. Thread-safe.
+class Module {
+ public:
+  virtual ~Module() = default;
+  // `function`: 0 the kernel, 1 the one that adds up its column sums. Parameters: buffer and offset of each view, then the words.
+  virtual void launch(void* stream, size_t function, int64_t groups, int group_size, std::span<const BufferView> buffers,
+                      std::span<const int64_t> words) const = 0;
+};
+
+struct LoadedModule {
+  std::shared_ptr<const Module> module;
+  bool from_cache = false;
+};
+
+// Thread-safe. `stream` null: the device's own. Every call throws Error(runtime_error), or Error(out_of_memory), with the name of
+// the driver's function and its answer.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view api() const = 0;  // "cuda", "opencl"
+  virtual std::string name() const = 0;
+  virtual Language language() const = 0;
+  virtual DeviceLimits limits() const = 0;
+  virtual bool needs_alignment() const = 0;  // wide accesses need aligned addresses, so addresses matter
+  virtual LoadedModule load(const KernelSource& source) = 0;
+
+  virtual void* allocate(size_t bytes) = 0;
+  virtual void release(void* memory) = 0;
+  // Copies block until the host's memory may be used again.
+  virtual void copy_in(void* stream, void* memory, int64_t offset, const void* host, size_t bytes) = 0;
+  virtual void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) = 0;
+  virtual void wait(void* stream) = 0;
+};
+
+}  // namespace lamina::gpu

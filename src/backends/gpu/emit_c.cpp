@@ -1,0 +1,406 @@
+// Rows, phases and loops. A team walks its rows; per row it walks the inner dims once per phase, block by block.
+#include "backends/gpu/emit_c.h"
+
+#include <algorithm>
+
+#include "backends/gpu/program_text.h"
+#include "backends/gpu/source_emitter.h"
+
+namespace lamina::gpu {
+
+using kernel::Node;
+using kernel::NodeIndex;
+using kernel::NodeKind;
+using kernel::Type;
+
+namespace {
+
+constexpr int kColumnLanes = 32;
+constexpr int kWordsKeptAlone = 64;     // registers that kept values and column sums of a thread may take
+constexpr int kWordsKeptCrowded = 24;   // in groups of 1024 threads, which have 64 registers each
+
+bool is_dear(const Node& n) { return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power; }
+
+}  // namespace
+
+SourceEmitter::SourceEmitter(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits, std::string symbol)
+    : kernel_(kernel),
+      schedule_(schedule),
+      limits_(limits),
+      symbol_(std::move(symbol)),
+      outer_(static_cast<size_t>(kernel.outer_rank)),
+      row_size_(kernel.row_size()),
+      one_block_(is_persistent(kernel, schedule)),
+      kept_since_(kernel.nodes.size(), -1),
+      known_(kernel.nodes.size(), false),
+      column_slot_(kernel.nodes.size(), -1) {
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    if (kernel.nodes[i].kind == NodeKind::column_sum) column_slot_[i] = columns_++;
+  }
+  choose_kept_nodes();
+}
+
+// ---- which nodes a phase computes
+
+int SourceEmitter::loop_of(const Node& root) const {
+  if (root.kind == NodeKind::column_sum) return kernel_.phase_count() - 1;
+  return root.kind == NodeKind::store ? root.phase : node(root.operands[0]).phase;
+}
+
+SourceEmitter::NodeList SourceEmitter::roots_of_phase(int phase) const {
+  NodeList roots;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    const Node& n = kernel_.nodes[i];
+    const bool reduces = n.kind == NodeKind::reduce || n.kind == NodeKind::moments;
+    const bool writes = n.kind == NodeKind::column_sum || (n.kind == NodeKind::store && n.per_element);
+    if (!reduces && !writes) continue;
+    if (loop_of(n) == phase || (n.kind == NodeKind::moments && loop_of(n) + 1 == phase)) roots.push_back(static_cast<NodeIndex>(i));
+  }
+  return roots;
+}
+
+SourceEmitter::NodeList SourceEmitter::nodes_of_phase(int phase) const {
+  std::vector<bool> needed(kernel_.nodes.size(), false);
+  for (const NodeIndex root : roots_of_phase(phase)) needed[static_cast<size_t>(node(root).operands[0])] = true;
+  NodeList list;
+  for (size_t i = kernel_.nodes.size(); i-- > 0;) {
+    const Node& n = kernel_.nodes[i];
+    if (!needed[i] || !n.per_element) continue;
+    list.push_back(static_cast<NodeIndex>(i));
+    if (kept_before(static_cast<NodeIndex>(i), phase)) continue;  // whatever it was made of
+    for (int k = 0; k < kernel::operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
+  }
+  std::reverse(list.begin(), list.end());
+  return list;
+}
+
+// What several walks over the row need and what is dear to have again (from memory, or by a function) stays in registers, as far
+// as they reach.
+void SourceEmitter::choose_kept_nodes() {
+  if (schedule_.flat || !one_block_) return;
+  std::vector<int> first(kernel_.nodes.size(), -1), walks(kernel_.nodes.size(), 0);
+  for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
+    for (const NodeIndex i : nodes_of_phase(phase)) {
+      if (walks[static_cast<size_t>(i)]++ == 0) first[static_cast<size_t>(i)] = phase;
+    }
+  }
+  const int elements = schedule_.vector * schedule_.steps;
+  int words = schedule_.group_size() >= 1024 ? kWordsKeptCrowded : kWordsKeptAlone;
+  if (schedule_.column_registers) words -= columns_ * elements;
+  for (const bool loads : {true, false}) {
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+      const Node& n = kernel_.nodes[i];
+      const int cost = elements * (n.type == Type::f64 || n.type == Type::s64 ? 2 : 1);
+      if ((n.kind == NodeKind::load) != loads || (!loads && !is_dear(n)) || walks[i] < 2 || cost > words) continue;
+      kept_since_[i] = first[i];
+      words -= cost;
+    }
+  }
+}
+
+// ---- the kernel
+
+void SourceEmitter::emit() {
+  emit_signature(symbol_, schedule_.group_size(), false);
+  if (schedule_.flat) {
+    emit_flat();
+    out_.close();
+    return;
+  }
+  emit_threads();
+  const std::string place = join("(lm_s64)LM_GROUP * ", schedule_.rows_per_group, " + team");
+  if (columns_ == 0) {
+    out_.line("const lm_s64 wanted = ", place, ";");
+    emit_row();
+    out_.close();
+    return;
+  }
+  out_.line("const lm_s64 block = ", place, ";");
+  out_.line("const lm_s64 blocks = (rows + ", schedule_.column_rows - 1, ") / ", schedule_.column_rows, ";");
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (column_slot_[i] < 0) continue;
+    const char* type = c_type(kernel_.nodes[i].type);
+    out_.line("LM_GLOBAL ", type, "* const q", i, " = (LM_GLOBAL ", type, "*)(partials + partials_offset) + ((block < blocks ? block : 0) * ", columns_,
+              " + ", column_slot_[i], ") * (lm_s64)", row_size_, ";");
+    if (!schedule_.column_registers) continue;
+    out_.line(type, " c", i, "[", schedule_.vector * schedule_.steps, "];");
+    out_.line("LM_UNROLL for (int e = 0; e < ", schedule_.vector * schedule_.steps, "; ++e) c", i, "[e] = 0;");
+  }
+  out_.open("for (int r = 0; r < ", schedule_.column_rows, "; ++r)");
+  out_.line("const lm_s64 wanted = block * ", schedule_.column_rows, " + r;");
+  emit_row();
+  out_.close();
+  if (schedule_.column_registers) emit_stores();
+  out_.close();
+  emit_columns_kernel();
+}
+
+void SourceEmitter::emit_signature(const std::string& symbol, int group_size, bool columns_only) {
+  std::string parameters;
+  for (size_t a = 0; a < kernel_.args.size(); ++a) {
+    if (!columns_only || kernel_.args[a].column) parameters += join("LM_BUFFER b", a, ", const lm_s64 o", a, ", ");
+  }
+  if (columns_ > 0) parameters += "LM_BUFFER partials, const lm_s64 partials_offset, ";
+  if (columns_only) {
+    out_.open("LM_KERNEL(", group_size, ") ", symbol, "(", parameters, "const lm_s64 blocks)");
+    return;
+  }
+  parameters += "const lm_s64 rows, const lm_s64 inner";
+  for (size_t d = 0; d < outer_; ++d) parameters += join(", const lm_s64 e", d);
+  for (size_t a = 0; a < kernel_.args.size(); ++a) {
+    for (size_t d = 0; d < outer_; ++d) {
+      if (kernel_.args[a].strides[d] != 0) parameters += join(", const lm_s64 s", a, "_", d);
+    }
+  }
+  out_.open("LM_KERNEL(", group_size, ") ", symbol, "(", parameters, ")");
+}
+
+void SourceEmitter::emit_threads() {
+  const int team = schedule_.team, teams = schedule_.rows_per_group;
+  bool wide = false, narrow = false;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (!is_reduction(static_cast<NodeIndex>(i))) continue;
+    (kernel_.nodes[i].type == Type::f64 ? wide : narrow) = true;
+  }
+  if (team > 1 && narrow) out_.line("LM_SHARED lm_f32 shared_f32[", schedule_.group_size(), "];");
+  if (team > 1 && wide) out_.line("LM_SHARED lm_f64 shared_f64[", schedule_.group_size(), "];");
+  out_.line("const int thread = LM_THREAD;");
+  if (schedule_.rows_adjacent) out_.line("const int t = thread / ", teams, ", team = thread % ", teams, ";");
+  else out_.line("const int t = thread % ", team, ", team = thread / ", team, ";");
+}
+
+// Positions along the outer dims, and the args there.
+void SourceEmitter::emit_row_place() {
+  if (outer_ > 0) {
+    std::string rest = "row";
+    for (size_t d = outer_; d-- > 1;) {
+      out_.line("const lm_s64 x", d, " = ", rest, " % e", d, ", y", d, " = ", rest, " / e", d, ";");
+      rest = join("y", d);
+    }
+    out_.line("const lm_s64 x0 = ", rest, ";");
+  }
+  emit_row_pointers();
+}
+
+void SourceEmitter::emit_row_pointers() {
+  for (size_t a = 0; a < kernel_.args.size(); ++a) {
+    const kernel::Arg& arg = kernel_.args[a];
+    if (arg.column) continue;
+    std::string place;
+    for (size_t d = 0; d < outer_; ++d) {
+      if (arg.strides[d] != 0) place += join(" + x", d, " * s", a, "_", d);
+    }
+    const std::string type = join("LM_GLOBAL ", arg.output ? "" : "const ", storage_type(arg.dtype), "*");
+    out_.line(type, " const p", a, " = (", type, ")(b", a, " + o", a, ")", place, ";");
+  }
+}
+
+void SourceEmitter::emit_row() {
+  known_.assign(kernel_.nodes.size(), false);
+  const bool always = schedule_.rows_per_group == 1 && columns_ == 0;
+  if (always) out_.line("const int live = 1;");
+  else out_.line("const int live = wanted < rows;");
+  out_.line("const lm_s64 row = ", always ? "wanted" : "live ? wanted : rows - 1", ";");
+  emit_row_place();
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (kept_since_[i] >= 0) out_.line(c_type(kernel_.nodes[i].type), " kept", i, "[", schedule_.vector * schedule_.steps, "];");
+  }
+  for (int phase = 0; phase < kernel_.phase_count(); ++phase) emit_phase(phase);
+}
+
+// One chunk a thread, rows one behind the other.
+void SourceEmitter::emit_flat() {
+  const int vector = schedule_.vector;
+  out_.line("const lm_ix chunks = (lm_ix)(inner / ", vector, ");");
+  out_.line("const lm_ix chunk = (lm_ix)LM_GROUP * ", schedule_.group_size(), " + LM_THREAD;");
+  out_.line("if (chunk >= (lm_ix)rows * chunks) return;");
+  if (outer_ == 0) {
+    out_.line("const lm_ix at = chunk * ", vector, ";");
+  } else {
+    out_.line("const lm_ix row = chunk / chunks;");
+    out_.line("const lm_ix at = (chunk - row * chunks) * ", vector, ";");
+    std::string rest = "row";
+    for (size_t d = outer_; d-- > 1;) {
+      out_.line("const lm_ix x", d, " = ", rest, " % (lm_ix)e", d, ", y", d, " = ", rest, " / (lm_ix)e", d, ";");
+      rest = join("y", d);
+    }
+    out_.line("const lm_ix x0 = ", rest, ";");
+  }
+  emit_row_pointers();
+  out_.line("const int k = 0;");
+  for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
+    emit_row_values(phase);
+    if (!roots_of_phase(phase).empty()) emit_chunk(nodes_of_phase(phase), phase);
+  }
+}
+
+void SourceEmitter::emit_phase(int phase) {
+  out_.line("// phase ", phase);
+  emit_row_values(phase);
+  const NodeList roots = roots_of_phase(phase);
+  if (roots.empty()) return;
+  for (const NodeIndex root : roots) begin_root(root, phase);
+  const bool many = !one_block_;
+  if (many) out_.open("for (lm_ix base = 0; base < ", row_size_, "; base += ", schedule_.block(), ")");
+  for (const NodeIndex root : roots) begin_block(root, phase);
+  if (row_size_ > 0) {
+    const bool exact = !many && schedule_.block() == row_size_;
+    out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
+    out_.line("const lm_ix at = ", many ? "base + " : "", "(lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, ";");
+    out_.open(exact ? "if (live)" : join("if (live && at < ", row_size_, ")"));
+    emit_chunk(nodes_of_phase(phase), phase);
+    out_.close();
+    out_.close();
+  }
+  for (const NodeIndex root : roots) fold_block(root, phase);
+  if (many) out_.close();
+  for (const NodeIndex root : roots) finish_root(root, phase);
+}
+
+// ---- one chunk
+
+void SourceEmitter::emit_chunk(const NodeList& nodes, int phase) {
+  emit_places(nodes);
+  emit_loads(nodes, phase);
+  const NodeList roots = roots_of_phase(phase);
+  for (const NodeIndex root : roots) {
+    const Node& n = node(root);
+    if (n.kind == NodeKind::store && is_vector_access(n.arg)) out_.line(storage_type(arg(n.arg).dtype), " w", root, "[", schedule_.vector, "];");
+  }
+  out_.open("LM_UNROLL for (int v = 0; v < ", schedule_.vector, "; ++v)");
+  emit_elements(nodes, phase);
+  for (const NodeIndex root : roots) emit_root(root, phase);
+  out_.close();
+  for (const NodeIndex root : roots) {
+    const Node& n = node(root);
+    if (n.kind == NodeKind::store && is_vector_access(n.arg)) out_.line("LM_STORE(", schedule_.vector, ", p", n.arg, " + ", offset(n.arg), ", w", root, ");");
+  }
+}
+
+// Positions along several inner dims.
+void SourceEmitter::emit_places(const NodeList&) {
+  if (kernel_.extents.size() == outer_ + 1) return;
+  std::string rest = "at";
+  for (size_t d = kernel_.extents.size(); d-- > outer_ + 1;) {
+    out_.line("const lm_ix x", d, " = ", rest, " % ", kernel_.extents[d], ", y", d, " = ", rest, " / ", kernel_.extents[d], ";");
+    rest = join("y", d);
+  }
+  out_.line("const lm_ix x", outer_, " = ", rest, ";");
+}
+
+void SourceEmitter::emit_loads(const NodeList& nodes, int phase) {
+  for (const NodeIndex i : nodes) {
+    const Node& n = node(i);
+    if (n.kind != NodeKind::load || kept_before(i, phase)) continue;
+    const char* type = storage_type(arg(n.arg).dtype);
+    if (is_vector_access(n.arg)) {
+      out_.line(type, " r", i, "[", schedule_.vector, "];");
+      out_.line("LM_LOAD(", schedule_.vector, ", r", i, ", p", n.arg, " + ", offset(n.arg), ");");
+    } else if (arg(n.arg).strides.back() == 0) {
+      out_.line("const ", type, " r", i, " = p", n.arg, "[", offset(n.arg), "];");
+    }
+  }
+}
+
+void SourceEmitter::emit_elements(const NodeList& nodes, int phase) {
+  for (const NodeIndex i : nodes) {
+    const char* type = c_type(node(i).type);
+    const std::string kept = join("kept", i, "[k * ", schedule_.vector, " + v]");
+    out_.line("const ", type, " ", name(i), " = ", kept_before(i, phase) ? kept : element_value(i, false), ";");
+    if (kept_since_[static_cast<size_t>(i)] == phase) out_.line(kept, " = ", name(i), ";");
+  }
+}
+
+void SourceEmitter::emit_root(NodeIndex root, int phase) {
+  const Node& n = node(root);
+  const std::string value = operand(n, 0);
+  if (n.kind == NodeKind::store) {
+    const std::string raw = to_storage(arg(n.arg).dtype, n.type, value);
+    if (is_vector_access(n.arg)) out_.line("w", root, "[v] = ", raw, ";");
+    else out_.line("p", n.arg, "[", offset(n.arg), " + v * (lm_ix)", arg(n.arg).strides.back(), "] = ", raw, ";");
+  } else if (n.kind == NodeKind::column_sum) {
+    if (schedule_.column_registers) out_.line("c", root, "[k * ", schedule_.vector, " + v] += ", value, ";");
+    else out_.line("q", root, "[at + v] = (r == 0 ? 0 : q", root, "[at + v]) + ", value, ";");
+  } else {
+    accumulate(root, phase, value);
+  }
+}
+
+// Column sums that were held in registers.
+void SourceEmitter::emit_stores() {
+  out_.open("if (block < blocks)");
+  out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
+  out_.line("const lm_ix at = (lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, ";");
+  out_.open("if (at < ", row_size_, ")");
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (column_slot_[i] < 0) continue;
+    out_.line("LM_UNROLL for (int v = 0; v < ", schedule_.vector, "; ++v) q", i, "[at + v] = c", i, "[k * ", schedule_.vector, " + v];");
+  }
+  out_.close();
+  out_.close();
+  out_.close();
+}
+
+// Groups of 32 columns; the threads of a column take every `depth`-th block of rows each and are joined in order.
+void SourceEmitter::emit_columns_kernel() {
+  const int depth = columns_depth(limits_);
+  const auto groups = (row_size_ + kColumnLanes - 1) / kColumnLanes;
+  emit_signature(symbol_ + "_columns", kColumnLanes * depth, true);
+  bool wide = false;
+  for (const Node& n : kernel_.nodes) wide |= n.kind == NodeKind::column_sum && n.type == Type::f64;
+  const char* suffix = wide ? "f64" : "f32";
+  out_.line("LM_SHARED lm_", suffix, " shared_hi[", kColumnLanes * depth, "], shared_lo[", kColumnLanes * depth, "];");
+  out_.line("const int thread = LM_THREAD, lane = thread % ", kColumnLanes, ", t = thread / ", kColumnLanes, ";");
+  out_.line("const int slot = (int)(LM_GROUP / ", groups, ");");
+  out_.line("const lm_ix column = (lm_ix)(LM_GROUP % ", groups, ") * ", kColumnLanes, " + lane;");
+  out_.line("LM_GLOBAL const lm_", suffix, "* const q = (LM_GLOBAL const lm_", suffix, "*)(partials + partials_offset) + slot * (lm_s64)", row_size_, " + column;");
+  out_.line("lm_pair_", suffix, " total = lm_pair_of_", suffix, "(0, 0);");
+  out_.open("if (column < ", row_size_, ")");
+  out_.line("for (lm_s64 b = t; b < blocks; b += ", depth, ") total = lm_pair_add_", suffix, "(total, q[b * ", columns_ * row_size_, "]);");
+  out_.close();
+  out_.line("shared_hi[thread] = total.hi;");
+  out_.line("shared_lo[thread] = total.lo;");
+  out_.line("LM_BARRIER;");
+  out_.line("if (t != 0 || column >= ", row_size_, ") return;");
+  out_.line("for (int u = 1; u < ", depth, "; ++u) total = lm_pair_join_", suffix, "(total, lm_pair_of_", suffix, "(shared_hi[u * ", kColumnLanes,
+            " + lane], shared_lo[u * ", kColumnLanes, " + lane]));");
+  std::string rest = "column";
+  for (size_t d = kernel_.extents.size(); d-- > outer_ + 1;) {
+    out_.line("const lm_ix x", d, " = ", rest, " % ", kernel_.extents[d], ", y", d, " = ", rest, " / ", kernel_.extents[d], ";");
+    rest = join("y", d);
+  }
+  out_.line("const lm_ix x", outer_, " = ", rest, ";");
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (column_slot_[i] < 0) continue;
+    const Node& n = kernel_.nodes[i];
+    const std::string type = join("LM_GLOBAL ", storage_type(arg(n.arg).dtype), "*");
+    out_.line("if (slot == ", column_slot_[i], ") ((", type, ")(b", n.arg, " + o", n.arg, "))[", place_sum(arg(n.arg).strides, outer_, kernel_.extents.size(), "x"),
+              "] = ", to_storage(arg(n.arg).dtype, n.type, "total.hi"), ";");
+  }
+  out_.close();
+}
+
+int columns_depth(const DeviceLimits& limits) { return std::max(1, std::min(1024, limits.max_group) / kColumnLanes); }
+
+bool needs_f64(const kernel::Kernel& kernel) {
+  for (const kernel::Arg& arg : kernel.args) {
+    if (arg.dtype == DataType::f64) return true;
+  }
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) {
+    return n.type == Type::f64 || (n.kind == NodeKind::map && n.op == kernel::MapOp::power && needs_general_power(n.value));
+  });
+}
+
+KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits, Language language, bool aligned,
+                         bool disjoint) {
+  KernelSource source;
+  source.symbol = "lamina_" + kernel.name;
+  SourceEmitter emitter(kernel, schedule, limits, source.symbol);
+  emitter.emit();
+  if (schedule.column_rows > 0) source.columns_symbol = source.symbol + "_columns";
+  source.body = join("typedef ", schedule.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", emitter.text());
+  source.text = program_prelude(kernel, language, aligned, disjoint) + source.body;
+  return source;
+}
+
+}  // namespace lamina::gpu

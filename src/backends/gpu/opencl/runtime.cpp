@@ -1,0 +1,211 @@
+#include "backends/gpu/opencl/runtime.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <unordered_map>
+
+#include "backends/gpu/shared_object.h"
+#include "interface/status.h"
+
+namespace lamina::gpu::opencl {
+
+const Api* api(std::string& why) {
+  static std::string fault;
+  static const Api* const loaded = []() -> const Api* {
+    static SharedObject library({"libOpenCL.so.1", "libOpenCL.so"});
+    static Api table;
+    bool complete = library.is_open();
+#define LAMINA_FIND(result, name, parameters) complete = complete && library.find("cl" #name, table.name);
+    LAMINA_OPENCL_FUNCTIONS(LAMINA_FIND)
+#undef LAMINA_FIND
+    if (!complete) fault = join("the OpenCL loader: ", library.error());
+    return complete ? &table : nullptr;
+  }();
+  why = fault;
+  return loaded;
+}
+
+namespace {
+
+void check(cl_int status, const char* function) {
+  if (status == 0) return;
+  const bool memory = status == kMemObjectAllocationFailure || status == kOutOfResources || status == kOutOfHostMemory;
+  throw Error(memory ? Status::out_of_memory : Status::runtime_error, join("OpenCL: ", function, " failed with ", status));
+}
+
+template <typename T>
+T device_info(const Api& cl, cl_device_id device, cl_uint what) {
+  T value{};
+  check(cl.GetDeviceInfo(device, what, sizeof value, &value, nullptr), "clGetDeviceInfo");
+  return value;
+}
+
+class OpenclModule final : public Module {
+ public:
+  OpenclModule(const Api& cl, cl_context context, cl_device_id device, cl_command_queue queue, const KernelSource& source, const std::string& options)
+      : cl_(cl), queue_(queue) {
+    const char* text = source.text.c_str();
+    const size_t size = source.text.size();
+    cl_int status = 0;
+    program_ = cl.CreateProgramWithSource(context, 1, &text, &size, &status);
+    check(status, "clCreateProgramWithSource");
+    if (cl.BuildProgram(program_, 1, &device, options.c_str(), nullptr, nullptr) != 0) {
+      const std::string log = build_log(device);
+      cl.ReleaseProgram(program_);
+      throw Error(Status::runtime_error, join("bug in lamina: OpenCL does not compile ", source.symbol, ":\n", log));
+    }
+    for (const std::string& symbol : {source.symbol, source.columns_symbol}) {
+      if (symbol.empty()) continue;
+      functions_.push_back(cl.CreateKernel(program_, symbol.c_str(), &status));
+      check(status, "clCreateKernel");
+    }
+  }
+  ~OpenclModule() override {
+    for (cl_kernel function : functions_) cl_.ReleaseKernel(function);
+    cl_.ReleaseProgram(program_);
+  }
+
+  // A kernel object holds its arguments: one launch at a time sets and enqueues them.
+  void launch(void* stream, size_t function, int64_t groups, int group_size, std::span<const BufferView> buffers,
+              std::span<const int64_t> words) const override {
+    const std::lock_guard lock(mutex_);
+    cl_kernel const kernel = functions_.at(function);
+    cl_uint index = 0;
+    const auto set = [&](size_t size, const void* value) { check(cl_.SetKernelArg(kernel, index++, size, value), "clSetKernelArg"); };
+    for (const BufferView& view : buffers) {
+      set(sizeof(cl_mem), &view.memory);
+      set(sizeof(int64_t), &view.offset);
+    }
+    for (const int64_t& word : words) set(sizeof word, &word);
+    const auto local = static_cast<size_t>(group_size);
+    const size_t global = static_cast<size_t>(groups) * local;
+    auto* const queue = stream == nullptr ? queue_ : static_cast<cl_command_queue>(stream);
+    check(cl_.EnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, &local, 0, nullptr, nullptr), "clEnqueueNDRangeKernel");
+  }
+
+ private:
+  std::string build_log(cl_device_id device) const {
+    size_t size = 0;
+    cl_.GetProgramBuildInfo(program_, device, kProgramBuildLog, 0, nullptr, &size);
+    std::string log(size, ' ');
+    cl_.GetProgramBuildInfo(program_, device, kProgramBuildLog, size, log.data(), nullptr);
+    return log;
+  }
+
+  const Api& cl_;
+  cl_command_queue queue_;
+  cl_program program_ = nullptr;
+  std::vector<cl_kernel> functions_;
+  mutable std::mutex mutex_;
+};
+
+class OpenclDevice final : public Device {
+ public:
+  OpenclDevice(const Api& cl, cl_device_id device, cl_context context) : cl_(cl), device_(device), context_(context) {
+    cl_int status = 0;
+    if (context_ != nullptr) {
+      check(cl.RetainContext(context_), "clRetainContext");
+    } else {
+      context_ = cl.CreateContext(nullptr, 1, &device, nullptr, nullptr, &status);
+      check(status, "clCreateContext");
+    }
+    queue_ = cl.CreateCommandQueue(context_, device, 0, &status);
+    if (status != 0) cl.ReleaseContext(context_);
+    check(status, "clCreateCommandQueue");
+    name_ = read_name();
+    limits_.max_group = static_cast<int>(std::min<size_t>(device_info<size_t>(cl, device, kDeviceMaxWorkGroupSize), 1024));
+    limits_.has_f64 = device_info<cl_ulong>(cl, device, kDeviceDoubleFpConfig) != 0;
+    // The group that adds up column sums holds two doubles a thread.
+    while (limits_.max_group > 32 && static_cast<cl_ulong>(limits_.max_group) * 16 > device_info<cl_ulong>(cl, device, kDeviceLocalMemSize)) limits_.max_group /= 2;
+    options_ = "-cl-std=CL1.2";
+    if ((device_info<cl_ulong>(cl, device, kDeviceSingleFpConfig) & kFpCorrectlyRoundedDivideSqrt) != 0) options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
+  }
+  ~OpenclDevice() override {
+    modules_.clear();
+    cl_.ReleaseCommandQueue(queue_);
+    cl_.ReleaseContext(context_);
+  }
+
+  std::string_view api() const override { return "opencl"; }
+  std::string name() const override { return name_; }
+  Language language() const override { return Language::opencl; }
+  DeviceLimits limits() const override { return limits_; }
+  bool needs_alignment() const override { return false; }
+
+  LoadedModule load(const KernelSource& source) override {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = modules_.find(source.text); found != modules_.end()) return {found->second, true};
+    auto module = std::make_shared<OpenclModule>(cl_, context_, device_, queue_, source, options_);
+    modules_.emplace(source.text, module);
+    return {module, false};
+  }
+
+  void* allocate(size_t bytes) override {
+    cl_int status = 0;
+    cl_mem const memory = cl_.CreateBuffer(context_, kMemReadWrite, std::max<size_t>(bytes, 1), nullptr, &status);
+    if (status != 0) throw Error(Status::out_of_memory, join("OpenCL: clCreateBuffer of ", bytes, " bytes failed with ", status));
+    return memory;
+  }
+  void release(void* memory) override { cl_.ReleaseMemObject(static_cast<cl_mem>(memory)); }
+  void copy_in(void* stream, void* memory, int64_t offset, const void* host, size_t bytes) override {
+    if (bytes == 0) return;
+    check(cl_.EnqueueWriteBuffer(queue(stream), static_cast<cl_mem>(memory), 1, static_cast<size_t>(offset), bytes, host, 0, nullptr, nullptr),
+          "clEnqueueWriteBuffer");
+  }
+  void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) override {
+    if (bytes == 0) return;
+    check(cl_.EnqueueReadBuffer(queue(stream), static_cast<cl_mem>(memory), 1, static_cast<size_t>(offset), bytes, host, 0, nullptr, nullptr),
+          "clEnqueueReadBuffer");
+  }
+  void wait(void* stream) override { check(cl_.Finish(queue(stream)), "clFinish"); }
+
+ private:
+  cl_command_queue queue(void* stream) const { return stream == nullptr ? queue_ : static_cast<cl_command_queue>(stream); }
+  std::string read_name() const {
+    std::array<char, 256> text{};
+    check(cl_.GetDeviceInfo(device_, kDeviceName, text.size() - 1, text.data(), nullptr), "clGetDeviceInfo");
+    return text.data();
+  }
+
+  const Api& cl_;
+  cl_device_id device_;
+  cl_context context_;
+  cl_command_queue queue_ = nullptr;
+  std::string name_, options_;
+  DeviceLimits limits_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;  // by program text, which is the structure
+};
+
+}  // namespace
+
+FoundDevices find_devices() {
+  FoundDevices found;
+  const Api* const cl = api(found.why_none);
+  if (cl == nullptr) return found;
+  std::array<cl_platform_id, 16> platforms;
+  cl_uint platform_count = 0;
+  if (cl->GetPlatformIDs(static_cast<cl_uint>(platforms.size()), platforms.data(), &platform_count) != 0) platform_count = 0;
+  for (cl_uint p = 0; p < std::min<cl_uint>(platform_count, static_cast<cl_uint>(platforms.size())); ++p) {
+    std::array<cl_device_id, 16> devices;
+    cl_uint count = 0;
+    if (cl->GetDeviceIDs(platforms[p], kDeviceTypeAll, static_cast<cl_uint>(devices.size()), devices.data(), &count) != 0) continue;
+    found.devices.insert(found.devices.end(), devices.begin(), devices.begin() + std::min<cl_uint>(count, static_cast<cl_uint>(devices.size())));
+  }
+  std::stable_sort(found.devices.begin(), found.devices.end(), [&](cl_device_id a, cl_device_id b) {
+    const auto is_gpu = [&](cl_device_id device) { return (device_info<cl_ulong>(*cl, device, kDeviceType) & kDeviceTypeGpu) != 0; };
+    return is_gpu(a) && !is_gpu(b);
+  });
+  if (found.devices.empty()) found.why_none = "no OpenCL platform offers a device";
+  return found;
+}
+
+std::shared_ptr<Device> open_device(cl_device_id device, cl_context context) {
+  std::string why;
+  const Api* const cl = api(why);
+  if (cl == nullptr) throw Error(Status::runtime_error, why);
+  return std::make_shared<OpenclDevice>(*cl, device, context);
+}
+
+}  // namespace lamina::gpu::opencl

@@ -1,0 +1,22 @@
+// OpenCL devices. Anything an ICD offers will do: GPUs first, then accelerators and CPUs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/gpu/device.h"
+#include "backends/gpu/opencl/api.h"
+
+namespace lamina::gpu::opencl {
+
+struct FoundDevices {
+  std::vector<cl_device_id> devices;
+  std::string why_none;  // set when the list is empty
+};
+FoundDevices find_devices();
+
+// On a context of its own, or on the caller's (which is retained).
+std::shared_ptr<Device> open_device(cl_device_id device, cl_context context = nullptr);
+
+}  // namespace lamina::gpu::opencl

@@ -1,0 +1,28 @@
+// What stands in front of a generated kernel: the prelude of the language, the dialect's mathematics as far as the kernel needs
+// it, and the reductions over teams.
+#pragma once
+
+#include <string>
+
+#include "backends/gpu/emit_c.h"
+
+namespace lamina::gpu {
+
+std::string program_prelude(const kernel::Kernel& kernel, Language language, bool aligned, bool disjoint);
+
+// x^value takes the general way, through double.
+bool needs_general_power(double exponent);
+
+// Texts that the build embeds from the files of the same name.
+namespace text {
+extern const char kCudaPrelude[];
+extern const char kOpenclPrelude[];
+extern const char kTeams[];
+extern const char kReal[];
+extern const char kConvert[];
+extern const char kConvertF64[];
+extern const char kPhilox[];
+extern const char kPower[];
+}  // namespace text
+
+}  // namespace lamina::gpu

@@ -1,0 +1,119 @@
+#include "backends/gpu/runtime.h"
+
+#include <algorithm>
+
+#include "interface/status.h"
+
+namespace lamina::gpu {
+
+namespace {
+
+constexpr int64_t kAlignment = 16;
+constexpr int64_t kColumnLanes = 32;
+constexpr int64_t kMostGroups = 0x7fffffff;
+
+int64_t groups_for(int64_t items, int64_t items_per_group) {
+  const int64_t groups = (items + items_per_group - 1) / items_per_group;
+  if (groups > kMostGroups) throw Error(Status::invalid_shape, join("gpu backend: ", groups, " work-groups, a device takes ", kMostGroups, " at most"));
+  return groups;
+}
+
+}  // namespace
+
+KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel)
+    : device_(std::move(device)), kernel_(std::move(kernel)), limits_(device_->limits()) {
+  if (needs_f64(kernel_) && !limits_.has_f64) {
+    throw Error(Status::unimplemented, join("gpu backend: ", kernel_.name, " needs f64, which ", device_->name(), " does not have"));
+  }
+  schedule_ = choose_schedule(kernel_, limits_);
+  rows_ = kernel_.row_count();
+  row_size_ = kernel_.row_size();
+  const auto outer = static_cast<size_t>(kernel_.outer_rank);
+  words_ = {rows_, row_size_};
+  for (size_t d = 0; d < outer; ++d) words_.push_back(kernel_.extents[d]);
+  for (const kernel::Arg& arg : kernel_.args) {
+    int64_t last = 0;
+    for (size_t d = 0; d < arg.strides.size(); ++d) {
+      if (d < outer && arg.strides[d] != 0) words_.push_back(arg.strides[d]);
+      last += std::max<int64_t>(kernel_.extents[d] - 1, 0) * arg.strides[d];
+    }
+    arg_bytes_.push_back(bytes_of(arg.dtype, last + 1));
+    if (arg.column) ++columns_;
+  }
+  rows_aligned_ = rows_are_aligned();
+  const Promises usual{rows_aligned_, true};
+  source_ = emit_kernel(kernel_, schedule_, limits_, device_->language(), usual.aligned, usual.disjoint);
+  const LoadedModule loaded = device_->load(source_);
+  from_cache_ = loaded.from_cache;
+  modules_[(usual.aligned ? 1U : 0U) + 2U] = loaded.module;
+}
+
+// Every wide access starts at a multiple of its own size, given that the tensor does.
+bool KernelRunner::rows_are_aligned() const {
+  if (!device_->needs_alignment()) return true;
+  for (const kernel::Arg& arg : kernel_.args) {
+    if (arg.strides.back() != 1) continue;
+    for (size_t d = 0; d + 1 < arg.strides.size(); ++d) {
+      const int64_t access = std::min<int64_t>(kAlignment, bytes_of(arg.dtype, schedule_.vector));
+      if (kernel_.extents[d] > 1 && bytes_of(arg.dtype, arg.strides[d]) % access != 0) return false;
+    }
+  }
+  return true;
+}
+
+int64_t KernelRunner::column_blocks() const { return schedule_.column_rows == 0 ? 0 : (rows_ + schedule_.column_rows - 1) / schedule_.column_rows; }
+
+size_t KernelRunner::scratch_bytes() const {
+  int64_t element = 4;
+  for (const kernel::Node& node : kernel_.nodes) {
+    if (node.kind == kernel::NodeKind::column_sum && node.type == kernel::Type::f64) element = 8;
+  }
+  return static_cast<size_t>(column_blocks() * row_size_ * columns_ * element);
+}
+
+KernelRunner::Promises KernelRunner::promises_of(std::span<const BufferView> buffers) const {
+  Promises promises{rows_aligned_, true};
+  const bool addresses = device_->needs_alignment();  // memory is an address; else a handle
+  for (size_t a = 0; a < buffers.size(); ++a) {
+    const auto start = reinterpret_cast<intptr_t>(buffers[a].memory) + buffers[a].offset;
+    if (addresses && kernel_.args[a].strides.back() == 1 && start % kAlignment != 0) promises.aligned = false;
+    for (size_t b = 0; b < buffers.size(); ++b) {
+      if (a == b || !kernel_.args[a].output) continue;
+      const auto other = reinterpret_cast<intptr_t>(buffers[b].memory) + buffers[b].offset;
+      const bool apart = addresses ? start + arg_bytes_[a] <= other || other + arg_bytes_[b] <= start
+                                   : buffers[a].memory != buffers[b].memory || buffers[a].offset + arg_bytes_[a] <= buffers[b].offset ||
+                                         buffers[b].offset + arg_bytes_[b] <= buffers[a].offset;
+      promises.disjoint = promises.disjoint && apart;
+    }
+  }
+  return promises;
+}
+
+std::shared_ptr<const Module> KernelRunner::module_for(Promises promises) const {
+  const std::lock_guard lock(mutex_);
+  auto& module = modules_[(promises.aligned ? 1U : 0U) + (promises.disjoint ? 2U : 0U)];
+  if (module == nullptr) module = device_->load(emit_kernel(kernel_, schedule_, limits_, device_->language(), promises.aligned, promises.disjoint)).module;
+  return module;
+}
+
+void KernelRunner::run(void* stream, std::span<const BufferView> buffers, BufferView partials) const {
+  LAMINA_CHECK(buffers.size() == kernel_.args.size(), "one buffer per arg");
+  const std::shared_ptr<const Module> module = module_for(promises_of(buffers));
+  std::vector<BufferView> views(buffers.begin(), buffers.end());
+  if (columns_ > 0) views.push_back(partials);
+  int64_t groups = 0;
+  if (schedule_.flat) groups = groups_for(rows_ * (row_size_ / schedule_.vector), schedule_.group_size());
+  else if (columns_ > 0) groups = groups_for(column_blocks(), schedule_.rows_per_group);
+  else groups = groups_for(rows_, schedule_.rows_per_group);
+  if (groups > 0) module->launch(stream, 0, groups, schedule_.group_size(), views, words_);
+  if (columns_ == 0 || row_size_ == 0) return;
+  views.clear();
+  for (size_t a = 0; a < buffers.size(); ++a) {
+    if (kernel_.args[a].column) views.push_back(buffers[a]);
+  }
+  views.push_back(partials);
+  const int64_t blocks = column_blocks();
+  module->launch(stream, 1, groups_for(row_size_, kColumnLanes) * columns_, static_cast<int>(kColumnLanes) * columns_depth(limits_), views, {&blocks, 1});
+}
+
+}  // namespace lamina::gpu

@@ -1,0 +1,130 @@
+#include "backends/gpu/schedule.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/builder.h"
+
+namespace lamina::gpu {
+
+namespace {
+
+using kernel::Arg;
+using kernel::Kernel;
+
+constexpr int kAccessBytes = 16;
+constexpr int kWarp = 32;
+constexpr int kFlatGroup = 256;
+constexpr int kUsualGroup = 128;      // threads of a group that holds several teams
+constexpr int kElementsPerThread = 16;
+constexpr int kColumnRows = 32;       // a partial sum is written and read once for that many rows of data
+constexpr int kLongColumnRows = 8;    // rows are so long that more of them would leave the device idle
+
+bool reduces(const Kernel& kernel) { return kernel.has_row_reduction() || kernel.has_column_sum(); }
+
+bool varies_inside(const Kernel& kernel, const Arg& arg) {
+  return std::any_of(arg.strides.begin() + kernel.outer_rank, arg.strides.end(), [](int64_t s) { return s != 0; });
+}
+
+bool uses_f64(const Kernel& kernel) {
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
+                     [](const kernel::Node& n) { return n.per_element && n.type == kernel::Type::f64; });
+}
+
+// 16 bytes of the narrowest tensor that is dense along the row, as far as the innermost extent divides by it.
+int choose_vector(const Kernel& kernel) {
+  int bytes = 8;
+  bool any = false;
+  for (const Arg& arg : kernel.args) {
+    if (arg.strides.back() != 1) continue;
+    bytes = std::min<int>(bytes, static_cast<int>(bytes_of(arg.dtype, 1)));
+    any = true;
+  }
+  if (!any) return 1;
+  int vector = std::min(kAccessBytes / bytes, uses_f64(kernel) ? 2 : 8);
+  while (vector > 1 && kernel.extents.back() % vector != 0) vector /= 2;
+  return vector;
+}
+
+// Elements of a row are far apart, and those of neighbouring rows lie together.
+bool rows_lie_side_by_side(const Kernel& kernel) {
+  if (kernel.has_column_sum() || kernel.outer_rank == 0) return false;
+  int together = 0, apart = 0;
+  for (const Arg& arg : kernel.args) {
+    if (!varies_inside(kernel, arg)) continue;
+    if (arg.strides.back() == 1) ++apart;
+    else if (arg.strides[static_cast<size_t>(kernel.outer_rank) - 1] == 1) ++together;
+  }
+  return together > apart;
+}
+
+bool needs_wide_offsets(const Kernel& kernel) {
+  constexpr int64_t kLargest = int64_t{1} << 30;
+  if (!reduces(kernel) && kernel.row_count() * kernel.row_size() >= kLargest) return true;
+  return std::any_of(kernel.args.begin(), kernel.args.end(), [&](const Arg& arg) {
+    int64_t last = 0;
+    for (size_t d = static_cast<size_t>(kernel.outer_rank); d < arg.strides.size(); ++d) last += std::max<int64_t>(kernel.extents[d] - 1, 0) * arg.strides[d];
+    return last >= kLargest;
+  }) || kernel.row_size() >= kLargest;
+}
+
+int power_of_two_at_least(int64_t count, int largest) {
+  return static_cast<int>(std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(count, 1)))), largest));
+}
+
+int power_of_two_at_most(int count) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(count, 1)))); }
+
+void choose_transposed_team(const Kernel& kernel, int largest, Schedule& schedule) {
+  schedule.rows_adjacent = true;
+  schedule.vector = 1;
+  schedule.rows_per_group = std::min(kWarp, largest);
+  schedule.team = power_of_two_at_least(kernel.row_size() / 4, std::min(largest / schedule.rows_per_group, kWarp));
+}
+
+// Short rows: as few threads as chunks. Longer ones: threads are added until none holds more than 16 elements; with column sums,
+// whose rows run one after the other, until none holds more than one chunk.
+void choose_team(const Kernel& kernel, int largest, Schedule& schedule) {
+  const int64_t chunks = (kernel.row_size() + schedule.vector - 1) / schedule.vector;
+  const int held = kernel.has_column_sum() ? 1 : std::max(1, kElementsPerThread / schedule.vector);
+  schedule.team = power_of_two_at_least(chunks, std::min(kWarp, largest));
+  while (schedule.team < largest && chunks > int64_t{schedule.team} * held) schedule.team *= 2;
+  schedule.rows_per_group = std::max(1, std::min(kUsualGroup, largest) / schedule.team);
+}
+
+}  // namespace
+
+Schedule choose_schedule(const Kernel& kernel, const DeviceLimits& limits) {
+  Schedule schedule;
+  const int largest = power_of_two_at_most(limits.max_group);
+  schedule.vector = choose_vector(kernel);
+  schedule.wide_offsets = needs_wide_offsets(kernel);
+  if (!reduces(kernel)) {
+    schedule.flat = true;
+    schedule.rows_per_group = std::min(kFlatGroup, largest);
+    return schedule;
+  }
+  if (rows_lie_side_by_side(kernel)) choose_transposed_team(kernel, std::min(largest, 1024), schedule);
+  else choose_team(kernel, std::min(largest, 1024), schedule);
+  const int64_t chunks = (kernel.row_size() + schedule.vector - 1) / schedule.vector;
+  const int64_t wanted = (chunks + schedule.team - 1) / schedule.team;
+  schedule.steps = static_cast<int>(std::clamp<int64_t>(wanted, 1, std::max(1, kElementsPerThread / schedule.vector)));
+  if (kernel.has_column_sum()) {
+    const bool persistent = is_persistent(kernel, schedule);
+    schedule.column_rows = persistent ? kColumnRows : kLongColumnRows;
+    schedule.column_registers = persistent && schedule.vector * schedule.steps <= (schedule.team >= 1024 ? 8 : kElementsPerThread);
+  }
+  return schedule;
+}
+
+bool is_persistent(const Kernel& kernel, const Schedule& schedule) { return kernel.row_size() <= schedule.block(); }
+
+const char* name_of(const Schedule& schedule) {
+  const bool columns = schedule.column_rows > 0;
+  if (schedule.flat) return "flat";
+  if (schedule.rows_adjacent) return "transposed";
+  if (schedule.team < kWarp) return columns ? "packed columns" : "packed";
+  if (schedule.team == kWarp) return columns ? "warp columns" : "warp";
+  return columns ? "block columns" : "block";
+}
+
+}  // namespace lamina::gpu

@@ -1,0 +1,121 @@
+// The working state of source emission, shared by emit_c (rows, phases, loops), emit_c_values (a value per node) and
+// emit_c_reductions (accumulators). Not part of the room's interface.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/gpu/emit_c.h"
+#include "interface/status.h"
+
+namespace lamina::gpu {
+
+// Lines of C at the right depth.
+class Text {
+ public:
+  template <typename... Parts>
+  void line(const Parts&... parts) {
+    text_ += std::string(static_cast<size_t>(depth_) * 2, ' ') + join(parts...) + "\n";
+  }
+  template <typename... Parts>
+  void open(const Parts&... parts) {
+    line(parts..., " {");
+    ++depth_;
+  }
+  void close() {
+    --depth_;
+    line("}");
+  }
+  const std::string& str() const { return text_; }
+
+ private:
+  std::string text_;
+  int depth_ = 0;
+};
+
+class SourceEmitter {
+ public:
+  SourceEmitter(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits, std::string symbol);
+  void emit();
+  const std::string& text() const { return out_.str(); }
+
+ private:
+  using NodeList = std::vector<kernel::NodeIndex>;
+
+  // emit_c.cpp: the kernel, rows, phases and loops.
+  void emit_signature(const std::string& symbol, int group_size, bool columns_only);
+  void emit_threads();
+  void emit_row_place();
+  void emit_row_pointers();
+  void emit_row();
+  void emit_flat();
+  void emit_phase(int phase);
+  void emit_chunk(const NodeList& nodes, int phase);
+  void emit_places(const NodeList& nodes);
+  void emit_loads(const NodeList& nodes, int phase);
+  void emit_elements(const NodeList& nodes, int phase);
+  void emit_root(kernel::NodeIndex root, int phase);
+  void emit_stores();
+  void emit_columns_kernel();
+  void choose_kept_nodes();
+  NodeList nodes_of_phase(int phase) const;
+  NodeList roots_of_phase(int phase) const;
+  int loop_of(const kernel::Node& node) const;  // the phase in whose loop a root runs
+
+  // emit_c_values.cpp: a value per node.
+  void emit_row_values(int phase);
+  std::string element_value(kernel::NodeIndex node, bool first_element) const;
+  std::string map_value(const kernel::Node& node) const;
+  std::string power_value(const kernel::Node& node, const std::string& x) const;
+  std::string constant(double value, kernel::Type type) const;
+  std::string constant(const kernel::Node& node) const;
+  std::string from_storage(DataType dtype, const std::string& raw) const;
+  std::string to_storage(DataType dtype, kernel::Type type, const std::string& value) const;
+  std::string cast_value(kernel::Type from, kernel::Type to, const std::string& value) const;
+  std::string centered(const kernel::Node& node) const;
+  std::string name(kernel::NodeIndex node) const { return join("n", node); }
+  std::string operand(const kernel::Node& node, int k) const { return name(node.operands[static_cast<size_t>(k)]); }
+  std::string offset(int arg) const;  // of the chunk at hand from the row's first element
+  std::string index_at(const kernel::Node& node, const std::string& inside) const;
+  std::string place_sum(const Dims& steps, size_t first, size_t last, const char* prefix) const;
+
+  // emit_c_reductions.cpp: accumulators.
+  void begin_root(kernel::NodeIndex root, int phase);       // once a phase
+  void begin_block(kernel::NodeIndex root, int phase);      // once a block of the row
+  void accumulate(kernel::NodeIndex root, int phase, const std::string& value);
+  void fold_block(kernel::NodeIndex root, int phase);
+  void finish_root(kernel::NodeIndex root, int phase);
+  void emit_shift(kernel::NodeIndex root);
+  int accumulator_count(kernel::NodeIndex root, int phase) const;
+  bool is_sum(kernel::NodeIndex root) const;
+
+  const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
+  const kernel::Arg& arg(int a) const { return kernel_.args[static_cast<size_t>(a)]; }
+  bool is_reduction(kernel::NodeIndex i) const {
+    return node(i).kind == kernel::NodeKind::reduce || node(i).kind == kernel::NodeKind::moments;
+  }
+  bool is_vector_access(int a) const { return schedule_.vector > 1 && arg(a).strides.back() == 1; }
+  bool kept_before(kernel::NodeIndex i, int phase) const {
+    const int since = kept_since_[static_cast<size_t>(i)];
+    return since >= 0 && since < phase;
+  }
+
+  const kernel::Kernel& kernel_;
+  const Schedule& schedule_;
+  DeviceLimits limits_;
+  std::string symbol_;
+  size_t outer_;
+  int64_t row_size_;
+  bool one_block_;
+  std::vector<int> kept_since_;   // per node: the phase whose loop keeps it, -1: computed anew each time
+  std::vector<bool> known_;       // per node: a row value that stands in the text already
+  std::vector<int> column_slot_;  // per node: position among the column sums
+  int columns_ = 0;
+  Text out_;
+};
+
+const char* c_type(kernel::Type type);         // lm_f32
+const char* suffix_of(kernel::Type type);      // f32; of the functions for that type
+const char* storage_type(DataType dtype);      // lm_u16
+
+}  // namespace lamina::gpu

@@ -1,0 +1,133 @@
+// Runs a graph partition by partition on a GPU backend (PoCL will do), on the CPU backend and on the reference backend. Without a
+// reduction GPU and CPU give the same bits; with one they differ by the order of summation.
+#pragma once
+
+#include "backends/cpu/cpu_check.h"
+#include "kernels/plan.h"
+
+namespace lamina::testing {
+
+// The first OpenCL device; null, with the reason, where there is none: such tests are skipped.
+inline const Backend* opencl_backend(std::string& why) {
+  static std::string fault;
+  static const std::shared_ptr<const Backend> backend = []() -> std::shared_ptr<const Backend> {
+    try {
+      return open_gpu_backend("opencl");
+    } catch (const Error& error) {
+      fault = error.what();
+      return nullptr;
+    }
+  }();
+  why = fault;
+  return backend.get();
+}
+
+#define LAMINA_OPENCL_OR_SKIP(backend)                  \
+  std::string why_no_opencl;                            \
+  const Backend* const backend = opencl_backend(why_no_opencl); \
+  if (backend == nullptr) GTEST_SKIP() << why_no_opencl
+
+// A tensor's memory on the device.
+class DeviceBuffer {
+ public:
+  DeviceBuffer(const DeviceMemory& memory, const Buffer& host) : memory_(memory), handle_(memory.allocate(host.size())) {
+    memory.copy_in(handle_, host.data(), host.size());
+  }
+  ~DeviceBuffer() { memory_.release(handle_); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  void* handle() const { return handle_; }
+  void read(Buffer& host) const { memory_.copy_out(host.data(), handle_, host.size()); }
+
+ private:
+  const DeviceMemory& memory_;
+  void* handle_;
+};
+
+// Host scalars stay host pointers. Returns what the executable says of itself.
+inline ExecutableInfo run_on_gpu(const Backend& backend, const Subgraph& subgraph, const std::vector<LogicalTensor>& ins,
+                                 const std::vector<const Buffer*>& inputs, std::vector<Buffer>& outputs) {
+  const DeviceMemory& memory = *backend.device_memory();
+  std::vector<std::unique_ptr<DeviceBuffer>> held;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (size_t i = 0; i < ins.size(); ++i) {
+    held.push_back(std::make_unique<DeviceBuffer>(memory, *inputs[i]));
+    in.push_back(ins[i].property == PropertyType::host_scalar ? static_cast<const void*>(inputs[i]->data()) : held.back()->handle());
+  }
+  for (Buffer& output : outputs) {
+    held.push_back(std::make_unique<DeviceBuffer>(memory, output));
+    out.push_back(held.back()->handle());
+  }
+  const auto executable = backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
+  executable->execute({}, in, out);
+  memory.wait(nullptr);
+  for (size_t o = 0; o < outputs.size(); ++o) held[ins.size() + o]->read(outputs[o]);
+  return executable->info();
+}
+
+inline bool same_value(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+struct GpuResult {
+  std::vector<ExecutableInfo> partitions;
+  std::map<uint64_t, Buffer> buffers;  // of every tensor, by id
+};
+
+// `factor` scales the tolerance against the reference as in expect_cpu_matches_reference.
+inline GpuResult expect_gpu_is_right(const Backend& gpu, const Graph& graph, double factor = 4, unsigned seed = 1,
+                                     const std::map<uint64_t, Buffer>& given = {}) {
+  GpuResult result;
+  result.buffers = given;
+  std::mt19937 random(seed);
+  for (const Partition& partition : partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{})) {
+    EXPECT_TRUE(partition.supported) << partition.unsupported_reason;
+    if (!partition.supported) continue;
+    const PortTensors ports = port_tensors(partition);
+    const Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
+    std::vector<const Buffer*> inputs;
+    std::vector<const void*> pointers;
+    for (size_t i = 0; i < ports.inputs.size(); ++i) {
+      const LogicalTensor& tensor = ports.inputs[i];
+      if (!result.buffers.contains(tensor.id)) {
+        Buffer data = buffer_for(tensor);
+        fill(data, tensor, port_name_of(*partition.graph, partition.inputs[i]), random);
+        result.buffers[tensor.id] = std::move(data);
+      }
+      inputs.push_back(&result.buffers[tensor.id]);
+      pointers.push_back(inputs.back()->data());
+    }
+    const auto fresh = [&] {
+      std::vector<Buffer> buffers;
+      for (const LogicalTensor& tensor : ports.outputs) buffers.push_back(buffer_for(tensor));
+      return buffers;
+    };
+    std::vector<Buffer> actual = fresh(), cpu = fresh(), expected = fresh();
+    result.partitions.push_back(run_on_gpu(gpu, subgraph, ports.inputs, inputs, actual));
+    const auto run_on_host = [&](const Backend& backend, std::vector<Buffer>& buffers) {
+      std::vector<void*> out;
+      for (Buffer& buffer : buffers) out.push_back(buffer.data());
+      backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs)->execute({}, pointers, out);
+    };
+    run_on_host(cpu_backend(), cpu);
+    run_on_host(reference_backend(), expected);
+    bool reduces = false;
+    for (const kernel::PlanStep& step : kernel::make_plan(subgraph.graph, subgraph.inputs, subgraph.outputs, 64).steps) {
+      reduces = reduces || step.kernel.has_row_reduction() || step.kernel.has_column_sum();
+    }
+    for (size_t o = 0; o < actual.size(); ++o) {
+      const LogicalTensor& tensor = ports.outputs[o];
+      const auto got = elements(tensor, actual[o]), want = elements(tensor, expected[o]), on_cpu = elements(tensor, cpu[o]);
+      for (size_t i = 0; i < got.size(); ++i) {
+        const bool near = same_value(got[i], want[i]) || std::abs(got[i] - want[i]) <= allowed_error(tensor.dtype, want[i], factor);
+        if (near && (reduces || same_value(got[i], on_cpu[i]))) continue;
+        ADD_FAILURE() << "tensor " << tensor.id << " (" << describe(tensor) << ") element " << i << ": gpu " << got[i] << ", cpu " << on_cpu[i]
+                      << ", reference " << want[i] << "\n" << result.partitions.back().kernel_texts.at(0);
+        break;
+      }
+      result.buffers[tensor.id] = std::move(actual[o]);
+    }
+  }
+  return result;
+}
+
+}  // namespace lamina::testing

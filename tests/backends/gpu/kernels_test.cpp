@@ -1,0 +1,372 @@
+// Generated OpenCL kernels, run on whatever device there is (PoCL on a machine without a GPU): every family and every kind of
+// schedule, held against the reference backend, and bitwise against the CPU backend where nothing is reduced. Every chain that is
+// one kernel on the CPU is one here, two with column sums.
+#include <gtest/gtest.h>
+
+#include "backends/gpu/gpu_check.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
+using Axes = std::vector<int64_t>;
+
+DataType statistics_type(DataType src) { return src == f64 ? f64 : f32; }
+
+// One partition, of one kernel, or two where columns are summed.
+void expect_one_kernel(const GpuResult& result, const char* schedule = nullptr) {
+  ASSERT_EQ(result.partitions.size(), 1U);
+  const ExecutableInfo& info = result.partitions[0];
+  ASSERT_EQ(info.schedules.size(), 1U);
+  const bool columns = info.schedules[0].find("columns") != std::string::npos;
+  EXPECT_EQ(info.kernels.size(), columns ? 2U : 1U);
+  if (schedule != nullptr) {
+    EXPECT_EQ(info.schedules[0], schedule);
+  }
+}
+
+Graph layer_norm(DataType dtype, const Dims& shape, Dims strides = {}) {
+  GraphBuilder g;
+  const auto x = g.input(dtype, shape, std::move(strides));
+  const DataType weights = statistics_type(dtype);
+  g.multi(OpKind::LayerNorm, {x, g.input(weights, {shape.back()}), g.input(weights, {shape.back()})}, {}, {dtype, weights, weights});
+  return g.finish();
+}
+
+Graph layer_norm_backward(DataType dtype, const Dims& shape) {
+  GraphBuilder g;
+  const auto x = g.input(dtype, shape), dy = g.input(dtype, shape);
+  const DataType weights = statistics_type(dtype);
+  const Dims rows(shape.begin(), shape.end() - 1);
+  g.multi(OpKind::LayerNormBackward, {x, dy, g.input(weights, rows), g.input(weights, rows), g.input(weights, {shape.back()})}, {}, {dtype, weights, weights});
+  return g.finish();
+}
+
+class GpuNorms : public ::testing::TestWithParam<DataType> {};
+
+TEST_P(GpuNorms, LayerNormForAllLengthsOfRows) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const Dims& shape : {Dims{4, 1}, Dims{3, 7}, Dims{150, 8}, Dims{70, 64}, Dims{2, 3, 129}, Dims{9, 1000}, Dims{3, 4097}, Dims{2, 9000}, Dims{2, 40000}}) {
+    SCOPED_TRACE(describe(shape));
+    expect_one_kernel(expect_gpu_is_right(*gpu, layer_norm(GetParam(), shape), shape.back() > 10000 ? 16 : 4));
+  }
+}
+
+TEST_P(GpuNorms, LayerNormBackwardForAllLengthsOfRows) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const Dims& shape : {Dims{4, 1}, Dims{65, 7}, Dims{150, 8}, Dims{70, 64}, Dims{2, 33, 129}, Dims{41, 1000}, Dims{17, 4097}, Dims{3, 16384}, Dims{10, 40000}}) {
+    SCOPED_TRACE(describe(shape));
+    expect_one_kernel(expect_gpu_is_right(*gpu, layer_norm_backward(GetParam(), shape), 64));
+  }
+}
+
+TEST_P(GpuNorms, LayerNormBackwardThatRecomputesStatistics) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const Dims& shape : {Dims{5, 60}, Dims{3, 5000}}) {
+    GraphBuilder g;
+    const auto x = g.input(GetParam(), shape), dy = g.input(GetParam(), shape);
+    g.multi(OpKind::LayerNormBackward, {x, dy, g.input(statistics_type(GetParam()), {shape.back()})}, {{"use_stats", false}, {"epsilon", 0.1F}}, {GetParam()});
+    expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 16));
+  }
+}
+
+TEST_P(GpuNorms, RmsNormSoftMaxAndTheirGradientsAlongBothAxes) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const Dims& shape : {Dims{70, 64}, Dims{6, 1001}}) {
+    GraphBuilder r;
+    const auto src = r.input(GetParam(), shape);
+    r.op(OpKind::RMSNorm, {src, r.input(statistics_type(GetParam()), {shape.back()})});
+    expect_one_kernel(expect_gpu_is_right(*gpu, r.finish(), 8));
+    for (const OpKind kind : {OpKind::SoftMax, OpKind::LogSoftmax, OpKind::SoftMaxBackward, OpKind::LogSoftmaxBackward}) {
+      for (const int64_t axis : {int64_t{0}, int64_t{-1}}) {
+        GraphBuilder g;
+        const auto x = g.input(GetParam(), shape);
+        std::vector<uint64_t> inputs = {x};
+        if (kind == OpKind::SoftMaxBackward || kind == OpKind::LogSoftmaxBackward) inputs.push_back(g.input(GetParam(), shape));
+        g.op(kind, inputs, {{"axis", axis}});
+        SCOPED_TRACE(join(name_of(kind), " along ", axis));
+        expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 64), axis == 0 ? "transposed" : nullptr);
+      }
+    }
+  }
+}
+
+TEST_P(GpuNorms, EveryReduction) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const OpKind kind : {OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceMax, OpKind::ReduceMean, OpKind::ReduceMin, OpKind::ReduceSum}) {
+    for (const Axes& axes : {Axes{0}, Axes{1}, Axes{-1}, Axes{0, 2}}) {
+      GraphBuilder g;
+      g.op(kind, {g.input(GetParam(), {6, 35, 50})}, {{"axes", axes}, {"keep_dims", axes.size() == 1}});
+      SCOPED_TRACE(join(name_of(kind), " over ", describe(axes)));
+      expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 64));
+    }
+  }
+}
+
+TEST_P(GpuNorms, GroupNormInBothFormats) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  const DataType weights = statistics_type(GetParam());
+  for (const auto& [format, shape] : std::vector<std::pair<std::string, Dims>>{{"NCX", {2, 6, 5, 8}}, {"NXC", {2, 5, 7, 12}}}) {
+    GraphBuilder g;
+    const auto x = g.input(GetParam(), shape);
+    const int64_t channels = format == "NCX" ? 6 : 12;
+    const auto y = g.multi(OpKind::GroupNorm, {x, g.input(weights, {channels}), g.input(weights, {channels})},
+                           {{"groups", int64_t{3}}, {"data_format", format}}, {GetParam(), weights, weights});
+    g.op(OpKind::ReLU, {y[0]});
+    expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()));
+  }
+}
+
+TEST_P(GpuNorms, ElementaryFunctionsHaveTheCpusBits) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  const std::vector<std::pair<OpKind, Attributes>> cases = {
+      {OpKind::Abs, {}}, {OpKind::Clamp, {{"min", -1.0F}, {"max", 1.0F}}}, {OpKind::Elu, {{"alpha", 0.7F}}}, {OpKind::Exp, {}}, {OpKind::GELU, {}},
+      {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}}, {OpKind::HardSigmoid, {{"alpha", 0.2F}, {"beta", 0.5F}}}, {OpKind::HardSwish, {}},
+      {OpKind::LeakyReLU, {{"alpha", 0.1F}}}, {OpKind::Mish, {}}, {OpKind::ReLU, {}}, {OpKind::Round, {}}, {OpKind::Sigmoid, {}},
+      {OpKind::SoftPlus, {{"beta", 2.0F}}}, {OpKind::Square, {}}, {OpKind::Tanh, {}}, {OpKind::Pow, {{"beta", 2.0F}}}, {OpKind::Pow, {{"beta", -1.0F}}}};
+  for (const auto& [kind, attributes] : cases) {
+    GraphBuilder g;
+    g.op(kind, {g.input(GetParam(), {3, 5, 45})}, attributes);
+    SCOPED_TRACE(name_of(kind));
+    expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()), "flat");
+  }
+  for (const float beta : {0.5F, -0.5F, 2.7F, -3.5F}) {
+    GraphBuilder g;
+    const auto x = g.input(GetParam(), {400});
+    g.op(OpKind::Pow, {x}, {{"beta", beta}});
+    const Graph graph = g.finish();
+    Buffer data = buffer_for(graph.tensor(0));
+    for (int64_t i = 0; i < 400; ++i) store_from_double(GetParam(), data.data(), i, 0.01 + static_cast<double>(i) * 0.05);
+    expect_gpu_is_right(*gpu, graph, 16, 1, {{x, data}});
+  }
+}
+
+TEST_P(GpuNorms, GradientsOfElementaryFunctions) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  const std::vector<std::pair<OpKind, Attributes>> cases = {
+      {OpKind::AbsBackward, {}}, {OpKind::ClampBackward, {{"min", -1.0F}, {"max", 1.0F}}}, {OpKind::EluBackward, {{"alpha", 0.7F}}}, {OpKind::GELUBackward, {}},
+      {OpKind::GELUBackward, {{"mode", std::string("gelu_tanh")}}}, {OpKind::HardSwishBackward, {}}, {OpKind::MishBackward, {}}, {OpKind::ReLUBackward, {}},
+      {OpKind::SigmoidBackward, {}}, {OpKind::SoftPlusBackward, {}}, {OpKind::TanhBackward, {}}};
+  for (const auto& [kind, attributes] : cases) {
+    GraphBuilder g;
+    const auto x = g.input(GetParam(), {2, 150}), dy = g.input(GetParam(), {2, 150});
+    g.op(kind, {x, dy}, attributes);
+    SCOPED_TRACE(name_of(kind));
+    expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 8));
+  }
+}
+
+TEST_P(GpuNorms, BinariesBroadcast) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const OpKind kind : {OpKind::Add, OpKind::Divide, OpKind::Maximum, OpKind::SquaredDifference}) {
+    for (const Dims& other : {Dims{3, 4, 32}, Dims{32}, Dims{4, 1}, Dims{3, 1, 1}, Dims{1, 1, 1}}) {
+      GraphBuilder g;
+      const auto x = g.input(GetParam(), {3, 4, 32});
+      g.op(kind, {x, g.input(GetParam(), other)});
+      expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()));
+    }
+  }
+}
+
+TEST_P(GpuNorms, StridedAndPermuted) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  GraphBuilder g;
+  const auto x = g.input(GetParam(), {4, 6, 10}, {100, 13, 1}), y = g.input(GetParam(), {4, 6, 10}, {1, 4, 24});
+  g.op(OpKind::StaticTranspose, {g.op(OpKind::Add, {x, y})}, {{"order", Axes{2, 0, 1}}});
+  expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GpuNorms, ::testing::Values(f32, bf16, f16, f64), [](const auto& test) { return std::string(name_of(test.param)); });
+
+TEST(GpuSchedules, AreChosenByTheLengthOfTheRow) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  const auto schedule_of = [&](const Graph& graph) { return expect_gpu_is_right(*gpu, graph, 64).partitions.at(0).schedules.at(0); };
+  EXPECT_EQ(schedule_of(layer_norm(f32, {9, 16})), "packed");
+  EXPECT_EQ(schedule_of(layer_norm(f32, {9, 256})), "warp");
+  EXPECT_EQ(schedule_of(layer_norm(f32, {9, 2048})), "block");
+  EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 16})), "packed columns");
+  EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 128})), "warp columns");
+  EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 1024})), "block columns");
+}
+
+// r, x -> Add -> LayerNorm -> GELU -> Quantize
+TEST(GpuChains, ResidualNormActivationQuantize) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  GraphBuilder g;
+  const auto x = g.input(f32, {37, 200}), r = g.input(f32, {37, 200});
+  const auto sum = g.op(OpKind::Add, {x, r});
+  const auto y = g.op(OpKind::LayerNorm, {sum, g.input(f32, {200}), g.input(f32, {200})}, {{"keep_stats", false}});
+  g.op(OpKind::Quantize, {g.op(OpKind::GELU, {y})}, {{"scales", std::vector<float>{0.05F}}, {"zps", Axes{10}}}, DataType::u8);
+  g.output(sum);
+  expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()));
+}
+
+// dy -> ReLUBackward -> LayerNormBackward -> Add
+TEST(GpuChains, ActivationGradientNormGradientAdd) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  GraphBuilder g;
+  const auto y = g.input(f32, {130, 96}), dy = g.input(f32, {130, 96}), x = g.input(f32, {130, 96});
+  const auto d = g.op(OpKind::ReLUBackward, {y, dy});
+  const auto grads = g.multi(OpKind::LayerNormBackward, {x, d, g.input(f32, {130}), g.input(f32, {130}), g.input(f32, {96})}, {}, {f32, f32, f32});
+  g.op(OpKind::Add, {grads[0], g.input(f32, {130, 96})});
+  expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 64));
+}
+
+TEST(GpuChains, SoftMaxOfMaskedRows) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  GraphBuilder g;
+  const auto x = g.input(f32, {4, 50});
+  g.multi(OpKind::SoftMax, {x}, {{"axis", int64_t{1}}, {"mode", std::string("inf_as_zero")}}, {f32, f32});
+  const Graph graph = g.finish();
+  Buffer data = buffer_for(graph.tensor(0));
+  for (int i = 0; i < 200; ++i) store_from_double(f32, data.data(), i, i < 100 || i % 3 == 0 ? -INFINITY : i * 0.1);
+  expect_gpu_is_right(*gpu, graph, 8, 1, {{x, data}});
+}
+
+TEST(GpuChains, DequantizeSelectAndPerChannelQuantize) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  GraphBuilder g;
+  const auto q = g.input(DataType::s8, {3, 8, 9});
+  const auto x = g.op(OpKind::Dequantize, {q}, {{"scales", std::vector<float>(8, 0.5F)}, {"qtype", std::string("per_channel")}}, f32);
+  const auto c = g.op(OpKind::GreaterEqual, {x, g.input(f32, {9})}, {}, DataType::boolean);
+  const auto s = g.op(OpKind::Select, {c, x, g.input(f32, {})}, {}, f32);
+  g.op(OpKind::Quantize, {s}, {{"scales", std::vector<float>{0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F}}, {"qtype", std::string("per_channel")}}, DataType::s8);
+  expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()));
+}
+
+TEST(GpuChains, ReshapeWithoutCommonDims) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const bool dense : {true, false}) {
+    GraphBuilder g;
+    const auto x = dense ? g.input(f32, {6, 4}) : g.input(f32, {6, 4}, {9, 2});
+    const auto y = g.op(OpKind::StaticReshape, {x}, {{"shape", Axes{4, 6}}, {"special_zero", false}});
+    if (!dense) {
+      g.tensor(y).layout = LayoutType::strided;
+      g.tensor(y).shape = Dims{4, 6};
+      g.tensor(y).strides = {1, 7};
+    }
+    EXPECT_EQ(expect_gpu_is_right(*gpu, g.finish()).partitions.at(0).kernels.size(), dense ? 1U : 2U);
+  }
+}
+
+TEST(GpuChains, DropoutDrawsTheReferencesNumbers) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  GraphBuilder g;
+  const auto x = g.input(f32, {7, 33});
+  g.multi(OpKind::Dropout, {x, g.scalar(DataType::s64), g.scalar(DataType::s64), g.scalar(f32)}, {}, {f32, DataType::u8});
+  expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()));
+}
+
+// ---- what is promised of numbers
+
+TEST(GpuNumbers, ALargeMeanCostsNothing) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const int64_t size : {int64_t{768}, int64_t{100000}}) {
+    GraphBuilder g;
+    const auto x = g.input(f32, {2, size});
+    g.multi(OpKind::LayerNorm, {x}, {{"use_affine", false}}, {f32, f32, f32});
+    const Graph graph = g.finish();
+    Buffer data = buffer_for(graph.tensor(0));
+    for (int64_t i = 0; i < 2 * size; ++i) store_from_double(f32, data.data(), i, 1e6 + std::sin(static_cast<double>(i)) * 1.4);
+    expect_gpu_is_right(*gpu, graph, 2, 1, {{x, data}});
+  }
+}
+
+TEST(GpuNumbers, OneOutlierInFrontCostsNothing) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  GraphBuilder g;
+  const auto x = g.input(f32, {1, 100000});
+  g.multi(OpKind::LayerNorm, {x}, {{"use_affine", false}, {"keep_stats", false}}, {f32});
+  const Graph graph = g.finish();
+  Buffer data = buffer_for(graph.tensor(0));
+  for (int64_t i = 0; i < 100000; ++i) store_from_double(f32, data.data(), i, i == 0 ? 1e6 : 0.3);
+  expect_gpu_is_right(*gpu, graph, 2, 1, {{x, data}});
+}
+
+TEST(GpuNumbers, NanAndInfinitySpoilTheirOwnRowOnly) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  GraphBuilder g;
+  const auto x = g.input(f32, {4, 70});
+  g.multi(OpKind::LayerNorm, {x}, {{"use_affine", false}}, {f32, f32, f32});
+  const Graph graph = g.finish();
+  Buffer data = buffer_for(graph.tensor(0));
+  for (int64_t i = 0; i < 280; ++i) store_from_double(f32, data.data(), i, i == 75 ? NAN : i == 140 ? INFINITY : std::cos(static_cast<double>(i)));
+  expect_gpu_is_right(*gpu, graph, 4, 1, {{x, data}});
+}
+
+// Row-major elements of each output of LayerNorm, for src values that depend on the place alone.
+std::map<uint64_t, std::vector<double>> norm_outputs(const Backend& gpu, int64_t rows, int64_t size, int64_t row_stride) {
+  const Graph graph = layer_norm(bf16, {rows, size}, {row_stride, 1});
+  Buffer data = buffer_for(graph.tensor(0));
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < size; ++i) store_from_double(bf16, data.data(), row * row_stride + i, 1.5 + std::sin(static_cast<double>(row * size + i) * 0.7));
+  }
+  const GpuResult result = expect_gpu_is_right(gpu, graph, 4, 1, {{graph.tensor(0).id, data}});
+  std::map<uint64_t, std::vector<double>> outputs;
+  for (const ValueIndex v : graph.outputs()) {
+    LogicalTensor tensor = graph.tensor(v);
+    if (!tensor.has_strides()) tensor.strides = dense_strides(*tensor.shape);
+    outputs[tensor.id] = elements(tensor, result.buffers.at(tensor.id));
+  }
+  return outputs;
+}
+
+TEST(GpuNumbers, ARowDependsOnItselfAloneAndOnNoStride) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const int64_t size : {int64_t{24}, int64_t{300}, int64_t{2000}, int64_t{20000}}) {
+    const auto few = norm_outputs(*gpu, 3, size, size), many = norm_outputs(*gpu, 11, size, size), strided = norm_outputs(*gpu, 3, size, size + 13);
+    EXPECT_EQ(few, strided) << size;
+    EXPECT_EQ(few, norm_outputs(*gpu, 3, size, size)) << size;
+    for (const auto& [id, values] : few) {
+      for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], many.at(id)[i]) << "tensor " << id << " element " << i << " of " << size;
+    }
+  }
+}
+
+TEST(GpuNumbers, NoRowsGiveColumnSumsOfZero) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  expect_gpu_is_right(*gpu, layer_norm_backward(f32, {0, 24}));
+}
+
+// The CPU's promise is bits, the GPU's is closeness to it: 2 ULP of f32, with the statistics as the place where it would show.
+TEST(GpuNumbers, StatisticsAreWithinTwoUlpOfTheCpus) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const int64_t size : {int64_t{61}, int64_t{768}, int64_t{5000}, int64_t{40000}}) {
+    const Graph graph = layer_norm(f32, {5, size});
+    const Partition partition = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{}).at(0);
+    const PortTensors ports = port_tensors(partition);
+    const Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
+    std::mt19937 random(5);
+    std::vector<Buffer> data, on_gpu, on_cpu;
+    std::vector<const Buffer*> inputs;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (const LogicalTensor& tensor : ports.inputs) {
+      data.push_back(buffer_for(tensor));
+      fill(data.back(), tensor, "", random);
+    }
+    for (const Buffer& buffer : data) {
+      inputs.push_back(&buffer);
+      in.push_back(buffer.data());
+    }
+    for (const LogicalTensor& tensor : ports.outputs) {
+      on_gpu.push_back(buffer_for(tensor));
+      on_cpu.push_back(buffer_for(tensor));
+    }
+    for (Buffer& buffer : on_cpu) out.push_back(buffer.data());
+    run_on_gpu(*gpu, subgraph, ports.inputs, inputs, on_gpu);
+    cpu_backend().compile(subgraph.graph, subgraph.inputs, subgraph.outputs)->execute({}, in, out);
+    for (size_t o = 0; o < ports.outputs.size(); ++o) {
+      const auto got = elements(ports.outputs[o], on_gpu[o]), want = elements(ports.outputs[o], on_cpu[o]);
+      for (size_t i = 0; i < got.size(); ++i) {
+        // A value near 0 is judged by the size of what it was made of: about 1 for a mean, 4 for an element with gamma and beta.
+        const double size_of_terms = got.size() > 5 ? 4.0 : 1.0;
+        ASSERT_LE(std::abs(got[i] - want[i]), 2 * std::max(std::abs(want[i]), size_of_terms) * 0x1p-23) << "output " << o << " element " << i << " of " << size;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lamina::testing
