@@ -166,9 +166,13 @@ TEST(Replay, AnUnsupportedOpIsNamedAndExitsWithOne) {
 
 TEST(Replay, AnEngineThatIsNotThereIsBadUsage) {
   const Workspace w("gpu");
-  const Outcome outcome = w.run("replay --engine gpu " + w.write("ln.json", layer_norm_text()));
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("no GPU backend"));
+  const std::string file = w.write("ln.json", layer_norm_text());
+  const Outcome far = w.run("replay --engine gpu --device opencl:1000 " + file);
+  EXPECT_EQ(far.code, 2) << far.err;
+  EXPECT_THAT(far.err, ::testing::AnyOf(HasSubstr("--engine gpu: no GPU can be used: OpenCL: "), HasSubstr("\"opencl:1000\": there are")));
+  const Outcome strange = w.run("replay --engine gpu --device metal " + file);
+  EXPECT_EQ(strange.code, 2);
+  EXPECT_THAT(strange.err, HasSubstr("device \"metal\": allowed is cuda, opencl, or one of them with a number, as in cuda:1"));
 }
 
 // ---- bad input

@@ -24,7 +24,8 @@ void print_kernels(const Partition& partition, const Backend& backend, bool text
   try {
     const ExecutableInfo info = compile_partition(partition, backend).executable->info();
     for (size_t i = 0; i < info.kernels.size(); ++i) {
-      std::cout << "  kernel: " << info.kernels[i] << '\n';
+      const std::string schedule = i < info.schedules.size() ? join(" (", info.schedules[i], ")") : "";
+      std::cout << "  kernel: " << info.kernels[i] << schedule << '\n';
       if (texts && i < info.kernel_texts.size()) print_indented(info.kernel_texts[i], "    ");
     }
     if (info.kernels.empty()) std::cout << "  kernel: none, nothing is computed\n";
@@ -58,7 +59,7 @@ void print_op(const Partition& partition, size_t index) {
 }  // namespace
 
 int explain(const ExplainOptions& options) {
-  const Backend& backend = backend_for(options.engine);
+  const Backend& backend = backend_for(options.engine, options.device);
   const Graph graph = load_graph(options.file, options.overrides);
   const auto policy = options.policy == "debug" ? PartitionPolicy::debug : PartitionPolicy::fusion;
   const std::vector<Partition> partitions = partition_graph(graph, policy, BackendCapabilities(backend));

@@ -9,7 +9,7 @@ namespace lamina::driver {
 
 struct ExplainOptions {
   std::string file;
-  std::string engine;
+  std::string engine, device;
   std::string policy = "fusion";
   bool kernel_texts = false;
   Overrides overrides;

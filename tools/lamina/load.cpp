@@ -1,6 +1,7 @@
 #include "lamina/load.h"
 
 #include <chrono>
+#include <map>
 
 #include "interface/json.h"
 #include "interface/op_schema.h"
@@ -90,11 +91,17 @@ Graph load_graph(const std::string& file, const Overrides& overrides) {
   return graph;
 }
 
-const Backend& backend_for(const std::string& engine) {
+const Backend& backend_for(const std::string& engine, const std::string& device) {
   if (engine == "reference") return reference_backend();
-  if (engine == "gpu")
-    throw Error(Status::unimplemented, "--engine gpu: this build has no GPU backend, allowed is cpu or reference");
-  return cpu_backend();
+  if (engine != "gpu") return cpu_backend();
+  static std::map<std::string, std::shared_ptr<const Backend>> opened;
+  auto& backend = opened[device];
+  try {
+    if (backend == nullptr) backend = open_gpu_backend(device);
+  } catch (const Error& error) {
+    throw Error(error.status(), join("--engine gpu: ", error.what()));
+  }
+  return *backend;
 }
 
 CompiledPartition compile_partition(const Partition& partition, const Backend& backend) {

@@ -15,8 +15,9 @@ namespace lamina::driver {
 // Reads, overrides, builds, checks. Throws Error with one sentence that begins with the file.
 Graph load_graph(const std::string& file, const Overrides& overrides);
 
-// The backend that `--engine` names, or, without one, the file's engine. Throws Error(unimplemented) for an explicit gpu.
-const Backend& backend_for(const std::string& engine);
+// The backend that `--engine` names, the CPU's without one. `device` chooses among GPUs: "cuda", "opencl", either with a number
+// behind a colon, "" for the first there is. Throws Error(unimplemented) where there is no GPU.
+const Backend& backend_for(const std::string& engine, const std::string& device);
 
 // What partitioning asks of a backend.
 class BackendCapabilities final : public Capabilities {

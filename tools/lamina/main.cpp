@@ -32,21 +32,23 @@ Overrides split(const Overrides& given) {
   return {split_at_commas(given.shapes), split_at_commas(given.attributes), split_at_commas(given.dtypes)};
 }
 
-void add_engine(CLI::App& command, std::string& engine, std::string& policy) {
+void add_engine(CLI::App& command, std::string& engine, std::string& device, std::string& policy) {
   command.add_option("--engine", engine, "cpu, gpu or reference; by default what the file says")
       ->check(CLI::IsMember({"cpu", "gpu", "reference"}));
+  command.add_option("--device", device, "which GPU: cuda, opencl, or one of them with a number, as in cuda:1; by default the first");
   command.add_option("--policy", policy, "fusion, or debug: one op a partition")->check(CLI::IsMember({"fusion", "debug"}));
 }
 
 void add_replay(CLI::App& app, ReplayOptions& options) {
   CLI::App& command = *app.add_subcommand("replay", "run graph dumps; check, time and write what is asked for");
   command.add_option("FILE", options.files, "graph dumps (JSON)")->required();
-  add_engine(command, options.engine, options.policy);
+  add_engine(command, options.engine, options.device, options.policy);
   command.add_flag("--check", options.check, "compare every output with the reference engine");
   command.add_flag("--bench", options.bench, "time every partition");
   command.add_option("--in", options.in_folder, "read ID.npy for graph inputs (DIR/NAME/ID.npy with several files)");
   command.add_option("--out", options.out_folder, "write ID.npy for graph outputs (DIR/NAME/ID.npy with several files)");
   command.add_option("--report", options.report_file, "write what was found as JSON");
+  command.add_option("--source", options.source_folder, "write the source of every generated GPU kernel");
   command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, 4096));
   command.add_option("--seed", options.seed, "seed of the data of inputs that --in does not give");
   command.add_option("--repeat", options.repeat_seconds, "seconds to repeat for --bench")->check(CLI::Range(0.0, 3600.0));
@@ -58,7 +60,7 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
   CLI::App& command = *app.add_subcommand("explain", "each op: its partition, its kernel, and why it is fused or not");
   command.add_option("FILE", options.file, "graph dump (JSON)")->required();
   command.add_flag("-v,--verbose", options.kernel_texts, "print the kernels too");
-  add_engine(command, options.engine, options.policy);
+  add_engine(command, options.engine, options.device, options.policy);
   add_overrides(command, options.overrides);
 }
 

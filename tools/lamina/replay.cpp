@@ -11,6 +11,7 @@
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
+#include "lamina/device_tensors.h"
 #include "lamina/files.h"
 #include "lamina/fill.h"
 #include "lamina/load.h"
@@ -101,10 +102,15 @@ class FileReplay {
   }
 
  private:
+  // Without --engine a file for a GPU runs on one if there is one.
   const Backend& choose_backend() const {
-    if (options_.engine.empty() && file_.graph.engine_kind == EngineKind::gpu)
-      std::cerr << file_.name << ": engine_kind is gpu, but this build has no GPU backend: it runs on the CPU\n";
-    return backend_for(options_.engine);
+    if (!options_.engine.empty() || file_.graph.engine_kind != EngineKind::gpu) return backend_for(options_.engine, options_.device);
+    try {
+      return backend_for("gpu", options_.device);
+    } catch (const Error& error) {
+      std::cerr << file_.name << ": engine_kind is gpu, it runs on the CPU: " << error.what() << '\n';
+      return backend_for("cpu", "");
+    }
   }
 
   static PartitionReport describe(const Partition& partition) {
@@ -196,6 +202,7 @@ class FileReplay {
       progress_.step(index, partitions_.size(), "compiling");
       const CompiledPartition compiled = compile_partition(partitions_[index], *chosen_[index]);
       take_info(compiled, report);
+      if (!options_.source_folder.empty()) write_sources(index, compiled.executable->info());
       if (options_.bench || !options_.report_file.empty())
         report.cached_compile_ms = compile_partition(partitions_[index], *chosen_[index]).compile_ms;
       run_compiled(index, compiled, report);
@@ -211,37 +218,47 @@ class FileReplay {
     const ExecutableInfo& info = compiled.executable->info();
     report.backend = info.backend;
     report.kernels = info.kernels;
+    report.schedules = info.schedules;
     report.required_bytes = info.required_bytes;
     report.moved_bytes = info.moved_bytes;
     report.compile_ms = compiled.compile_ms;
   }
 
+  // DIR[/FILE]/PARTITION-STEP-SYMBOL.cl
+  void write_sources(size_t index, const ExecutableInfo& info) {
+    for (size_t i = 0; i < info.sources.size(); ++i) {
+      const auto& [name, text] = info.sources[i];
+      const fs::path path = fs::path(options_.source_folder) / file_.folder / join(index, "-", i, "-", name);
+      output_files_.add(path.string(), [&](std::ostream& out) { out << text; });
+    }
+  }
+
   void run_compiled(size_t index, const CompiledPartition& compiled, PartitionReport& report) {
-    std::vector<const void*> inputs;
-    std::vector<std::shared_ptr<Buffer>> results;
-    std::vector<void*> outputs;
-    for (const LogicalTensor& tensor : compiled.inputs) inputs.push_back(buffers_.at(tensor.id)->data());
+    std::vector<std::shared_ptr<Buffer>> sources, results;
+    for (const LogicalTensor& tensor : compiled.inputs) sources.push_back(buffers_.at(tensor.id));
     for (const LogicalTensor& tensor : compiled.outputs) {
       results.push_back(std::make_shared<Buffer>(tensor));
-      outputs.push_back(results.back()->data());
       buffers_[tensor.id] = results.back();
     }
     const bool empty =
         std::all_of(results.begin(), results.end(), [](const auto& buffer) { return buffer->element_count() == 0; });
     const ExecutionContext context{.threads = options_.threads};
     progress_.step(index, partitions_.size(), "executing");
-    if (!empty) compiled.executable->execute(context, inputs, outputs);
+    const DeviceTensors tensors(*chosen_[index], sources, results);
+    if (!empty) compiled.executable->execute(context, tensors.inputs(), tensors.outputs());
+    tensors.copy_outputs();
     if (options_.check) {
       progress_.step(index, partitions_.size(), "checking");
+      std::vector<const void*> inputs;
+      for (const auto& source : sources) inputs.push_back(source->data());
       report.check = check_partition(compiled.subgraph, inputs, results);
     }
     if (!options_.bench) return;
     progress_.step(index, partitions_.size(), "timing");
-    report.median_us = empty ? 0 : time(*compiled.executable, context, inputs, outputs);
+    report.median_us = empty ? 0 : time(*compiled.executable, context, tensors);
   }
 
-  double time(const Executable& executable, const ExecutionContext& context, const std::vector<const void*>& inputs,
-              const std::vector<void*>& outputs) const {
+  double time(const Executable& executable, const ExecutionContext& context, const DeviceTensors& tensors) const {
     using Clock = std::chrono::steady_clock;
     constexpr size_t kMaxRuns = 100'000;
     const double seconds = options_.repeat_seconds / static_cast<double>(partitions_.size());
@@ -249,7 +266,8 @@ class FileReplay {
     const Clock::time_point start = Clock::now();
     do {
       const Clock::time_point before = Clock::now();
-      executable.execute(context, inputs, outputs);
+      executable.execute(context, tensors.inputs(), tensors.outputs());
+      tensors.wait();
       runs.push_back(std::chrono::duration<double, std::micro>(Clock::now() - before).count());
     } while (std::chrono::duration<double>(Clock::now() - start).count() < seconds && runs.size() < kMaxRuns);
     return median(std::move(runs));
@@ -284,7 +302,7 @@ void print_summary(const std::vector<FileReport>& reports) {
 }  // namespace
 
 int replay(const ReplayOptions& options) {
-  backend_for(options.engine);  // an engine that is not there is told before anything is read
+  backend_for(options.engine, options.device);  // an engine that is not there is told before anything is read
   if (!options.in_folder.empty() && !fs::is_directory(options.in_folder))
     throw Error(Status::invalid_arguments, join("--in ", options.in_folder, ": is no directory"));
   const std::vector<LoadedFile> files = load_all(options);

@@ -11,11 +11,12 @@ namespace lamina::driver {
 struct ReplayOptions {
   std::vector<std::string> files;
   std::string engine;  // "": what the file says
+  std::string device;  // among GPUs
   std::string policy = "fusion";
   bool check = false;
   bool bench = false;
   bool allow_reference = false;
-  std::string in_folder, out_folder, report_file;
+  std::string in_folder, out_folder, report_file, source_folder;
   int threads = 0;  // 0: as many as OpenMP takes
   uint64_t seed = 0;
   double repeat_seconds = 0.5;

@@ -165,6 +165,7 @@ std::string partition_json(const PartitionReport& partition, const std::string& 
       .member("problem", partition.problem.empty() ? "null" : quoted(partition.problem))
       .member("backend", partition.backend.empty() ? "null" : quoted(partition.backend))
       .member("kernels", list(partition.kernels, quoted))
+      .member("schedules", list(partition.schedules, quoted))
       .member("required_bytes", std::to_string(partition.required_bytes))
       .member("moved_bytes", std::to_string(partition.moved_bytes))
       .member("compile_ms", number(partition.compile_ms))

@@ -16,6 +16,7 @@ struct PartitionReport {
   std::vector<std::string> kinds;
   std::string backend;  // "" when it is not supported
   std::vector<std::string> kernels;
+  std::vector<std::string> schedules;  // of kernels that can run in several ways
   int64_t required_bytes = 0;
   int64_t moved_bytes = 0;
   double compile_ms = 0;

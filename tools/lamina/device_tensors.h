@@ -1,0 +1,37 @@
+// The tensors of one partition where its backend wants them: host memory as it is, or copies on a device.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/backend.h"
+#include "lamina/buffer.h"
+
+namespace lamina::driver {
+
+class DeviceTensors {
+ public:
+  // Copies the inputs, and the outputs as they are (gaps between strided elements keep their bytes), to the backend's device.
+  // Host scalars stay. The buffers must outlive this.
+  DeviceTensors(const Backend& backend, const std::vector<std::shared_ptr<Buffer>>& inputs,
+                const std::vector<std::shared_ptr<Buffer>>& outputs);
+  ~DeviceTensors();
+  DeviceTensors(const DeviceTensors&) = delete;
+  DeviceTensors& operator=(const DeviceTensors&) = delete;
+
+  const std::vector<const void*>& inputs() const { return inputs_; }
+  const std::vector<void*>& outputs() const { return outputs_; }
+  void wait() const;         // until the device has done what it was given
+  void copy_outputs() const;  // to the buffers
+
+ private:
+  void* to_device(const Buffer& buffer);
+
+  const DeviceMemory* memory_;  // null: host memory
+  std::vector<std::shared_ptr<Buffer>> results_;
+  std::vector<void*> held_;
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+};
+
+}  // namespace lamina::driver
