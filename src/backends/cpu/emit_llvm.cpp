@@ -389,7 +389,7 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
 // The last walk over a row computes a lot and loads nothing from memory; the next rows can be under way meanwhile. A hint only:
 // the address may lie anywhere when rows are not dense.
 void KernelEmitter::prefetch_next_rows(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors) {
-  constexpr int64_t kLine = 64, kLongestRow = int64_t{32} << 10;  // longer rows: the machine's own prefetcher has found them
+  constexpr int64_t kLine = 64, kFirstLevelRow = int64_t{32} << 10, kLongestRow = int64_t{512} << 10;
   for (const NodeIndex i : nodes) {
     if (node(i).kind != NodeKind::load) continue;
     const kernel::Arg& arg = kernel_.args[static_cast<size_t>(node(i).arg)];
@@ -402,7 +402,7 @@ void KernelEmitter::prefetch_next_rows(const std::vector<Row*>& rows, const Node
       llvm::Value* const here = b_.CreateGEP(b_.getInt8Ty(), row->segment[static_cast<size_t>(node(i).arg)], b_.CreateMul(offset, i64(bytes_of(arg.dtype, 1))));
       for (int64_t at = 0; at < bytes; at += kLine) {
         llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), here, i64(ahead + at));
-        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(0), b_.getInt32(row_bytes > kFirstLevelRow ? 2 : 3), b_.getInt32(1)});
       }
     }
   }
