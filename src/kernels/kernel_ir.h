@@ -91,7 +91,7 @@ const char* name_of(MapOp op);
 const char* name_of(Type type);
 
 // One line a node: `%3 = multiply %1, %2 : f32 row phase 1`. `with_outer` false leaves out what a compiled kernel takes at run
-// time (outer extents and strides), so that the text is the structure that code caches key on.
+// time (outer extents and strides) and the tensors' names, so that the text is the structure that code caches key on.
 std::string print(const Kernel& kernel, bool with_outer = true);
 
 // Checks operands, types, phases, levels and args. Throws Error(runtime_error) with the text of the kernel: a bug in lowering.

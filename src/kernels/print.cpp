@@ -29,7 +29,12 @@ std::string verb(const Node& node) {
   return "?";
 }
 
-void print_node(std::ostream& out, const Kernel& kernel, size_t i) {
+// The structure of a kernel does not know its tensors' names.
+std::string arg_name(const Kernel& kernel, size_t arg, bool with_outer) {
+  return with_outer ? kernel.args[arg].name : "a" + std::to_string(arg);
+}
+
+void print_node(std::ostream& out, const Kernel& kernel, size_t i, bool with_outer) {
   const Node& node = kernel.nodes[i];
   const bool writes = node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
   out << "  ";
@@ -40,7 +45,7 @@ void print_node(std::ostream& out, const Kernel& kernel, size_t i) {
     out << separator << "%" << node.operands[static_cast<size_t>(k)];
     separator = ", ";
   }
-  if (node.arg >= 0) out << separator << kernel.args[static_cast<size_t>(node.arg)].name;
+  if (node.arg >= 0) out << separator << arg_name(kernel, static_cast<size_t>(node.arg), with_outer);
   if (node.kind == NodeKind::constant || (node.kind == NodeKind::map && node.op == MapOp::power)) out << separator << node.value;
   if (node.kind == NodeKind::index) out << separator << describe(node.coefficients);
   if (node.dtype != DataType::undef) out << separator << lamina::name_of(node.dtype);
@@ -68,15 +73,16 @@ std::string print(const Kernel& kernel, bool with_outer) {
   out << "kernel " << kernel.name << " over ";
   print_dims(kernel.extents, [&](size_t d) { return !with_outer && (!reduces || d < outer); });
   out << "\n";
-  for (const Arg& arg : kernel.args) {
-    out << "  " << (arg.column ? "column" : arg.output ? "out" : "in") << " " << arg.name << " : " << lamina::name_of(arg.dtype)
+  for (size_t a = 0; a < kernel.args.size(); ++a) {
+    const Arg& arg = kernel.args[a];
+    out << "  " << (arg.column ? "column" : arg.output ? "out" : "in") << " " << arg_name(kernel, a, with_outer) << " : " << lamina::name_of(arg.dtype)
         << " strides ";
     // A stride of 0 is structure: code for a broadcast arg never steps.
     print_dims(arg.strides, [&](size_t d) { return !with_outer && d < outer && arg.strides[d] != 0; });
     if (!arg.table.empty()) out << " table of " << arg.table.size();
     out << "\n";
   }
-  for (size_t i = 0; i < kernel.nodes.size(); ++i) print_node(out, kernel, i);
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) print_node(out, kernel, i, with_outer);
   return out.str();
 }
 

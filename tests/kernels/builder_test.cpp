@@ -68,10 +68,10 @@ TEST(Print, ShowsOneLineANode) {
             "  store %2, dst phase 1\n");
 }
 
-TEST(Print, LeavesOutWhatIsKnownAtRunTimeOnly) {
+TEST(Print, LeavesOutNamesAndWhatIsKnownAtRunTimeOnly) {
   RowKernel r;
   r.k.store(r.k.load(r.x), r.dst);
-  EXPECT_THAT(print(r.k.finish(), false), HasSubstr("over [* | *]\n  in x : f32 strides [* | 1]"));
+  EXPECT_THAT(print(r.k.finish(), false), HasSubstr("over [* | *]\n  in a0 : f32 strides [* | 1]"));
 }
 
 TEST(Print, KeepsTheRowSizeOfAReduction) {

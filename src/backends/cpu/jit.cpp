@@ -4,7 +4,9 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "backends/cpu/code_cache.h"
 #include "backends/cpu/emit_llvm.h"
+#include "backends/cpu/jit_symbols.h"
 #include "backends/cpu/llvm_headers.h"
 #include "interface/status.h"
 
@@ -60,16 +62,24 @@ class Jit {
   }
 
   CompiledKernel compile(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa) {
-    const std::string key = join(static_cast<int>(isa), schedule.vector_bits, "/", schedule.rows_per_tile, "/", schedule.non_temporal, "\n",
-                                 kernel::print(kernel, false));
+    const std::string key = key_of(kernel, schedule, isa);
     const std::lock_guard lock(mutex_);
     if (const auto found = code_.find(key); found != code_.end()) {
       CompiledKernel known = found->second;
       known.from_cache = true;
       return known;
     }
-    const std::string symbol = join("lamina_", kernel.name, "_", code_.size());
-    CompiledKernel compiled{make_code(kernel, schedule, isa, symbol), symbol, false};
+    CompiledKernel compiled{nullptr, symbol_of(kernel, key), false};
+    const Target target = target_of(isa);
+    const CodeCache* const disk = CodeCache::from_environment();
+    const std::string disk_key = disk == nullptr ? "" : join(code_generator_version(), "\n", target.cpu, " ", target.features, "\n", key);
+    if (disk != nullptr) compiled.function = stored_code(*disk, disk_key, compiled.symbol);
+    compiled.from_cache = compiled.function != nullptr;
+    if (!compiled.from_cache) {
+      auto object = make_object(kernel, schedule, target, compiled.symbol);
+      if (disk != nullptr) disk->keep(disk_key, std::string_view(object->getBufferStart(), object->getBufferSize()));
+      compiled.function = take(link(std::move(object), compiled.symbol), "cannot compile a kernel");
+    }
     code_.emplace(key, compiled);
     return compiled;
   }
@@ -84,13 +94,10 @@ class Jit {
     machine_ = take(builder.createTargetMachine(), "cannot make a code generator");
     llvm::orc::LLJITBuilder jit;
     jit.setJITTargetMachineBuilder(std::move(builder));
-    jit.setObjectLinkingLayerCreator([](llvm::orc::ExecutionSession& session, const llvm::Triple&) {
+    jit.setObjectLinkingLayerCreator([listeners = listeners_for(symbols_)](llvm::orc::ExecutionSession& session, const llvm::Triple&) {
       auto layer = std::make_unique<llvm::orc::RTDyldObjectLinkingLayer>(
           session, [] { return std::make_unique<llvm::SectionMemoryManager>(); });
-      for (llvm::JITEventListener* listener :
-           {llvm::JITEventListener::createGDBRegistrationListener(), llvm::JITEventListener::createPerfJITEventListener()}) {
-        if (listener != nullptr) layer->registerJITEventListener(*listener);
-      }
+      for (llvm::JITEventListener* listener : listeners) layer->registerJITEventListener(*listener);
       return layer;
     });
     jit_ = take(jit.create(), "cannot start the JIT");
@@ -99,23 +106,53 @@ class Jit {
         take(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(jit_->getDataLayout().getGlobalPrefix()), "cannot see the process's symbols"));
   }
 
-  KernelFunction make_code(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa, const std::string& symbol) {
-    auto context = std::make_unique<llvm::LLVMContext>();
-    auto module = std::make_unique<llvm::Module>(symbol, *context);
-    module->setDataLayout(jit_->getDataLayout());
-    module->setTargetTriple(machine_->getTargetTriple().str());
-    const Target target = target_of(isa);
-    emit_kernel(*module, symbol, kernel, schedule, target.flags);
-    llvm::Function* const function = module->getFunction(symbol);
+  // All that the code depends on but the versions of what makes it and the machine, which are the same for the whole process.
+  std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa) const {
+    return join(static_cast<int>(isa), "/", schedule.vector_bits, "/", schedule.rows_per_tile, "/", schedule.non_temporal, "/", symbols_.any(), "\n",
+                kernel::print(kernel, false));
+  }
+
+  // The same in every process that makes this code: it is a part of the object.
+  static std::string symbol_of(const kernel::Kernel& kernel, const std::string& key) {
+    return join("lamina_", kernel.name, "_", sha256_hex(key).substr(0, 12));
+  }
+
+  std::unique_ptr<llvm::MemoryBuffer> make_object(const kernel::Kernel& kernel, const Schedule& schedule, const Target& target,
+                                                  const std::string& symbol) {
+    llvm::LLVMContext context;
+    llvm::Module module(symbol, context);
+    module.setDataLayout(jit_->getDataLayout());
+    module.setTargetTriple(machine_->getTargetTriple().str());
+    emit_kernel(module, symbol, kernel, schedule, target.flags);
+    llvm::Function* const function = module.getFunction(symbol);
     function->addFnAttr("target-cpu", target.cpu);
     function->addFnAttr("target-features", target.features);
+    if (symbols_.any()) function->setUWTableKind(llvm::UWTableKind::Async);  // so that a debugger sees who called
     std::string fault;
     llvm::raw_string_ostream stream(fault);
-    LAMINA_CHECK(!llvm::verifyModule(*module, &stream), fault + kernel::print(kernel));
+    LAMINA_CHECK(!llvm::verifyModule(module, &stream), fault + kernel::print(kernel));
     optimize(*function);
-    if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) module->print(llvm::errs(), nullptr);
-    take(jit_->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(context))), "cannot add a kernel");
-    return take(jit_->lookup(symbol), "cannot compile a kernel").toPtr<KernelFunction>();
+    if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) module.print(llvm::errs(), nullptr);
+    return take(llvm::orc::SimpleCompiler(*machine_)(module), "cannot compile a kernel");
+  }
+
+  llvm::Expected<KernelFunction> link(std::unique_ptr<llvm::MemoryBuffer> object, const std::string& symbol) {
+    const auto tracker = jit_->getMainJITDylib().createResourceTracker();
+    if (llvm::Error error = jit_->addObjectFile(tracker, std::move(object))) return error;
+    auto address = jit_->lookup(symbol);
+    if (address) return address->toPtr<KernelFunction>();
+    llvm::consumeError(tracker->remove());  // the symbol can be defined anew
+    return address.takeError();
+  }
+
+  // Null where the folder has no entry, or one that is no code for this symbol.
+  KernelFunction stored_code(const CodeCache& disk, const std::string& key, const std::string& symbol) {
+    const std::optional<std::string> object = disk.find(key);
+    if (!object) return nullptr;
+    auto function = link(llvm::MemoryBuffer::getMemBufferCopy(*object, symbol), symbol);
+    if (function) return *function;
+    llvm::consumeError(function.takeError());
+    return nullptr;
   }
 
   // Just what emission leaves to do: accumulators into registers, common addresses once, invariants out of loops.
@@ -136,6 +173,7 @@ class Jit {
   }
 
   std::mutex mutex_;
+  const SymbolRequest symbols_ = symbol_request();
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::unordered_map<std::string, CompiledKernel> code_;

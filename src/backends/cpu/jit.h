@@ -1,4 +1,5 @@
-// From a kernel to machine code: one ORC JIT per process, one cache of code by structure.
+// From a kernel to machine code: one ORC JIT per process, one cache of code by structure, and one on disk for those who ask for it
+// (code_cache.h).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ int vector_bits(Isa isa);
 struct CompiledKernel {
   KernelFunction function = nullptr;
   std::string symbol;
-  bool from_cache = false;
+  bool from_cache = false;  // in memory or on disk
 };
 
 // Thread-safe. The code lives as long as the process. Throws Error(runtime_error) when LLVM refuses the machine.
