@@ -1,9 +1,12 @@
 #include "buffers.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 namespace bench {
@@ -11,11 +14,11 @@ namespace bench {
 namespace {
 
 // Reproducible noise of about unit variance around `centre`.
-float noise(size_t index, float centre) {
+double noise(size_t index, double centre) {
   uint64_t state = index * 0x9e3779b97f4a7c15u + 0x243f6a8885a308d3u;
   state = (state ^ (state >> 31)) * 0xbf58476d1ce4e5b9u;
   state ^= state >> 29;
-  return centre + static_cast<float>(state >> 40) * (3.4f / 16777216.0f) - 1.7f;
+  return centre + static_cast<double>(state >> 40) * (3.4 / 16777216.0) - 1.7;
 }
 
 uint16_t to_bf16(float value) {
@@ -23,23 +26,46 @@ uint16_t to_bf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-float from_bf16(uint16_t value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
-
-float element(const Problem& problem, const Buffer& buffer, size_t index) {
-  return problem.type == Type::f32 ? buffer.floats()[index] : from_bf16(static_cast<const uint16_t*>(buffer.data())[index]);
+double get(Type type, const void* data, size_t index) {
+  switch (type) {
+    case Type::f32:
+      return static_cast<const float*>(data)[index];
+    case Type::bf16:
+      return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(data)[index]) << 16);
+    case Type::f16:
+      return static_cast<double>(static_cast<const _Float16*>(data)[index]);
+    case Type::f64:
+      return static_cast<const double*>(data)[index];
+    case Type::s8:
+      return static_cast<const int8_t*>(data)[index];
+  }
+  return 0;
 }
 
-void fill(const Problem& problem, const Buffer& buffer, size_t seed, float centre) {
-  const auto count = static_cast<int64_t>(problem.count());
+void put(Type type, void* data, size_t index, double value) {
+  switch (type) {
+    case Type::f32:
+      static_cast<float*>(data)[index] = static_cast<float>(value);
+      return;
+    case Type::bf16:
+      static_cast<uint16_t*>(data)[index] = to_bf16(static_cast<float>(value));
+      return;
+    case Type::f16:
+      static_cast<_Float16*>(data)[index] = static_cast<_Float16>(value);
+      return;
+    case Type::f64:
+      static_cast<double*>(data)[index] = value;
+      return;
+    case Type::s8:
+      static_cast<int8_t*>(data)[index] = static_cast<int8_t>(value);
+      return;
+  }
+}
+
+void fill(Type type, const Buffer& buffer, size_t count, size_t seed, double centre) {
 #pragma omp parallel for
-  for (int64_t i = 0; i < count; ++i) {
-    const auto at = static_cast<size_t>(i);
-    const float value = noise(at + seed, centre);
-    if (problem.type == Type::f32) {
-      buffer.floats()[at] = value;
-    } else {
-      static_cast<uint16_t*>(buffer.data())[at] = to_bf16(value);
-    }
+  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
+    put(type, buffer.data(), static_cast<size_t>(i), noise(static_cast<size_t>(i) + seed, centre));
   }
 }
 
@@ -50,21 +76,68 @@ void take_moments(const Problem& problem, const Inputs& inputs) {
   for (int64_t row = 0; row < problem.rows; ++row) {
     const size_t begin = static_cast<size_t>(row) * columns;
     double sum = 0, squares = 0;
-    for (size_t i = 0; i < columns; ++i) sum += element(problem, inputs.src, begin + i);
+    for (size_t i = begin; i < begin + columns; ++i) sum += get(problem.type, inputs.src.data(), i);
     const double mean = sum / static_cast<double>(columns);
-    for (size_t i = 0; i < columns; ++i) squares += std::pow(element(problem, inputs.src, begin + i) - mean, 2);
-    inputs.mean.floats()[row] = static_cast<float>(mean);
-    inputs.variance.floats()[row] = static_cast<float>(squares / static_cast<double>(columns));
+    for (size_t i = begin; i < begin + columns; ++i) {
+      const double distance = get(problem.type, inputs.src.data(), i) - mean;
+      squares += distance * distance;
+    }
+    put(problem.small_type(), inputs.mean.data(), static_cast<size_t>(row), mean);
+    put(problem.small_type(), inputs.variance.data(), static_cast<size_t>(row), squares / static_cast<double>(columns));
   }
 }
 
-size_t small_bytes(const Problem& problem) { return static_cast<size_t>(std::max(problem.rows, problem.columns)) * 4; }
+size_t small_bytes(const Problem& problem) { return static_cast<size_t>(std::max(problem.rows, problem.columns)) * 8; }
+
+// Largest value of distance(a[i], b[i]).
+template <typename Distance>
+double largest(Type type, const Buffer& a, const Buffer& b, size_t count, const Distance& distance) {
+  double worst = 0;
+#pragma omp parallel for reduction(max : worst)
+  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
+    const double x = get(type, a.data(), static_cast<size_t>(i)), y = get(type, b.data(), static_cast<size_t>(i));
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    const double d = distance(x, y);
+    worst = std::max(worst, std::isnan(d) ? std::numeric_limits<double>::infinity() : d);
+  }
+  return worst;
+}
 
 }  // namespace
 
+size_t bytes_of(Type type) {
+  switch (type) {
+    case Type::f64:
+      return 8;
+    case Type::f32:
+      return 4;
+    case Type::bf16:
+    case Type::f16:
+      return 2;
+    case Type::s8:
+      return 1;
+  }
+  return 0;
+}
+
+const char* name_of(Type type) {
+  switch (type) {
+    case Type::f32:
+      return "f32";
+    case Type::bf16:
+      return "bf16";
+    case Type::f16:
+      return "f16";
+    case Type::f64:
+      return "f64";
+    case Type::s8:
+      return "s8";
+  }
+  return "?";
+}
+
 std::string describe(const Problem& problem) {
-  return std::string(problem.type == Type::f32 ? "f32 " : "bf16 ") + std::to_string(problem.rows) + "x" +
-         std::to_string(problem.columns);
+  return name_of(problem.type) + (" " + std::to_string(problem.rows)) + "x" + std::to_string(problem.columns);
 }
 
 Buffer::Buffer(size_t bytes) {
@@ -89,25 +162,44 @@ Inputs::Inputs(const Problem& problem)
       beta(small_bytes(problem)),
       mean(small_bytes(problem)),
       variance(small_bytes(problem)) {
-  fill(problem, src, 1, 0.5f);
-  fill(problem, other, 2, -0.25f);
-  fill(problem, diff_dst, 3, 0.0f);
-  const Problem one_row{1, problem.columns, Type::f32};
-  fill(one_row, gamma, 4, 1.0f);
-  fill(one_row, beta, 5, 0.0f);
+  fill(problem.type, src, problem.count(), 1, 0.5);
+  fill(problem.type, other, problem.count(), 2, -0.25);
+  fill(problem.type, diff_dst, problem.count(), 3, 0.0);
+  fill(problem.small_type(), gamma, static_cast<size_t>(problem.columns), 4, 1.0);
+  fill(problem.small_type(), beta, static_cast<size_t>(problem.columns), 5, 0.0);
   take_moments(problem, *this);
 }
 
 Outputs::Outputs(const Problem& problem)
-    : big(problem.bytes()), first_small(small_bytes(problem)), second_small(small_bytes(problem)) {}
+    : big(problem.bytes()), sum(problem.bytes()), first_small(small_bytes(problem)), second_small(small_bytes(problem)) {}
 
-double difference(const Problem& problem, const Outputs& a, const Outputs& b) {
-  double worst = 0;
-  for (size_t i = 0; i < problem.count(); ++i) {
-    const double x = element(problem, a.big, i), y = element(problem, b.big, i);
-    worst = std::max(worst, std::abs(x - y) / std::max(1.0, std::abs(y)));
+double largest_difference(Type type, const Buffer& a, const Buffer& b, size_t count) {
+  return largest(type, a, b, count, [](double x, double y) { return std::abs(x - y) / std::max(1.0, std::abs(y)); });
+}
+
+double difference_in_norm(Type type, const Buffer& a, const Buffer& b, size_t count) {
+  const double apart = largest(type, a, b, count, [](double x, double y) { return std::abs(x - y); });
+  double size = 0;
+  for (size_t i = 0; i < count; ++i) size = std::max(size, std::abs(get(type, b.data(), i)));
+  return apart / std::max(size, std::numeric_limits<double>::min());
+}
+
+size_t last_level_cache() {
+  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
+    if (const long bytes = sysconf(level); bytes > 0) return static_cast<size_t>(bytes);
   }
-  return worst;
+  return size_t{32} << 20;
+}
+
+Evictor::Evictor() : bytes_(2 * last_level_cache()), buffer_(bytes_) {}
+
+void Evictor::operator()() {
+  const auto* const data = static_cast<const float*>(buffer_.data());
+  float sum = 0;
+#pragma omp parallel for reduction(+ : sum)
+  for (int64_t line = 0; line < static_cast<int64_t>(bytes_ / 64); ++line) sum += data[line * 16];
+  sum_ += sum;
+  asm volatile("" : : "r"(&sum_) : "memory");  // the reads are the purpose
 }
 
 }  // namespace bench

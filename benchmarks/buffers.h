@@ -1,5 +1,5 @@
-// The tensors of one problem: rows x columns, f32 or bf16, filled once and shared by all contenders; each contender has outputs
-// of its own, so that results can be compared.
+// The tensors of one problem: rows x columns, filled once and shared by all contenders; each contender has outputs of its own,
+// so that results can be compared.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,16 @@
 
 namespace bench {
 
-enum class Type { f32, bf16 };
-inline size_t bytes_of(Type type) { return type == Type::f32 ? 4 : 2; }
+enum class Type { f32, bf16, f16, f64, s8 };
+size_t bytes_of(Type type);
+const char* name_of(Type type);
 
 struct Problem {
   int64_t rows, columns;
   Type type;
   size_t count() const { return static_cast<size_t>(rows * columns); }
-  size_t bytes() const { return count() * bytes_of(type); }  // of one big tensor
+  size_t bytes() const { return count() * bytes_of(type); }                      // of one big tensor
+  Type small_type() const { return type == Type::f64 ? Type::f64 : Type::f32; }  // of gamma, beta, statistics, column sums
 };
 std::string describe(const Problem& problem);  // "f32 4096x768"
 
@@ -25,7 +27,6 @@ class Buffer {
  public:
   explicit Buffer(size_t bytes);
   void* data() const { return memory_.get(); }
-  float* floats() const { return static_cast<float*>(memory_.get()); }
 
  private:
   struct Release {
@@ -34,7 +35,7 @@ class Buffer {
   std::unique_ptr<void, Release> memory_;
 };
 
-// What all contenders read. gamma, beta, mean and variance are f32.
+// What all contenders read.
 struct Inputs {
   explicit Inputs(const Problem& problem);
   Buffer src, other, diff_dst, gamma, beta, mean, variance;
@@ -43,10 +44,26 @@ struct Inputs {
 // What each writes.
 struct Outputs {
   explicit Outputs(const Problem& problem);
-  Buffer big, first_small, second_small;  // dst, mean, variance; or diff_src, diff_gamma, diff_beta
+  Buffer big, sum;                   // dst or diff_src; the sum that a residual Add keeps
+  Buffer first_small, second_small;  // mean, variance; or diff_gamma, diff_beta
 };
 
-// Largest |a - b| / max(1, |b|) over the big tensors.
-double difference(const Problem& problem, const Outputs& a, const Outputs& b);
+// Largest |a - b| / max(1, |b|) of `count` elements; a NaN on one side alone counts as infinite.
+double largest_difference(Type type, const Buffer& a, const Buffer& b, size_t count);
+// Largest |a - b| over the largest |b|: for column sums, whose size grows with the rows.
+double difference_in_norm(Type type, const Buffer& a, const Buffer& b, size_t count);
+
+// Puts other data than the tensors' into every cache, so that the next run has to fetch from memory.
+class Evictor {
+ public:
+  Evictor();
+  void operator()();
+
+ private:
+  size_t bytes_;  // twice the last-level cache
+  Buffer buffer_;
+  float sum_ = 0;
+};
+size_t last_level_cache();  // bytes; 32 MiB where the machine does not tell
 
 }  // namespace bench

@@ -1,7 +1,4 @@
-// What is compared: each contender does the same work on the same inputs.
-//   forward    dst, mean, variance = LayerNorm(src, gamma, beta)                              1 big read, 1 big write
-//   backward   diff_src, diff_gamma, diff_beta = LayerNormBackward(src, diff_dst, ...)         2 big reads, 1 big write
-//   chain      dst = GELU(LayerNorm(src + other, gamma, beta))                                 2 big reads, 1 big write
+// What is compared: each contender does the same work on the same inputs. big = one tensor of rows x columns.
 #pragma once
 
 #include <functional>
@@ -12,25 +9,52 @@
 
 namespace bench {
 
-enum class Case { forward, backward, chain };
-inline const char* name_of(Case which) {
-  return which == Case::forward ? "LayerNorm" : which == Case::backward ? "LayerNormBackward" : "Add+LayerNorm+GELU";
+enum class Case { forward, forward_stats, backward, residual, residual_sum, chain, quantized, rms_norm, softmax };
+
+struct CaseTraits {
+  Case which;
+  const char* name;
+  int reads, writes;   // of big tensors; what must move
+  bool to_s8 = false;  // dst is s8
+};
+
+// In the order of the enumerators.
+inline constexpr CaseTraits kCases[] = {
+    {Case::forward, "LayerNorm", 1, 1},               // dst = LayerNorm(src, gamma, beta)
+    {Case::forward_stats, "LayerNorm+stats", 1, 1},   // dst, mean, variance = ...
+    {Case::backward, "LayerNormBackward", 2, 1},      // diff_src, diff_gamma, diff_beta = ...(src, diff_dst, mean, ...)
+    {Case::residual, "Add+LayerNorm", 2, 1},          // dst = LayerNorm(src + other, gamma, beta)
+    {Case::residual_sum, "Add+LayerNorm+sum", 2, 2},  // sum = src + other, dst = LayerNorm(sum, gamma, beta)
+    {Case::chain, "Add+LayerNorm+GELU", 2, 1},        // dst = GELU(LayerNorm(src + other, gamma, beta))
+    {Case::quantized, "LayerNorm+GELU+Quantize", 1, 1, true},  // dst (s8) = Quantize(GELU(LayerNorm(src, gamma, beta)))
+    {Case::rms_norm, "RMSNorm", 1, 1},                         // dst = RMSNorm(src, gamma)
+    {Case::softmax, "SoftMax", 1, 1},                          // dst = SoftMax(src), along each row
+};
+inline const CaseTraits& traits_of(Case which) { return kCases[static_cast<size_t>(which)]; }
+inline const char* name_of(Case which) { return traits_of(which).name; }
+inline Type type_of_dst(Case which, const Problem& problem) { return traits_of(which).to_s8 ? Type::s8 : problem.type; }
+inline size_t moved_bytes(Case which, const Problem& problem) {
+  const CaseTraits& traits = traits_of(which);
+  return problem.count() * (static_cast<size_t>(traits.reads) * bytes_of(problem.type) +
+                            static_cast<size_t>(traits.writes) * bytes_of(type_of_dst(which, problem)));
 }
-inline int big_reads(Case which) { return which == Case::forward ? 1 : 2; }
 
 struct Contender {
   std::string name;
   std::function<void()> run;
 };
 
+// Throws lamina::error, with lamina's reason, for what it refuses. The name says how many partitions it takes, if not one.
 Contender lamina_contender(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs);
 
-// The ways in which oneDNN can do it; the fastest counts.
+// The ways in which oneDNN can do it; the fastest counts. Empty where it cannot, or is not there.
 std::vector<Contender> onednn_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs);
+std::string onednn_version();  // "" where it is not there
 
 // Moving the same bytes and nothing else, with ordinary and with non-temporal stores; the fastest counts.
 std::vector<Contender> roof_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs);
 
 inline constexpr float kEpsilon = 1e-5f;
+inline constexpr float kQuantizeScale = 0.03f;
 
 }  // namespace bench

@@ -1,5 +1,9 @@
+// The machine's own speed at moving the bytes of a case: what no kernel can beat.
 #include <immintrin.h>
 #include <omp.h>
+
+#include <cstring>
+#include <stdexcept>
 
 #include "contenders.h"
 
@@ -7,58 +11,157 @@ namespace bench {
 
 namespace {
 
-// Multiples of 16 floats (one cache line); the last, smaller part is left out: less than a line.
-using Move = void (*)(const float* a, const float* b, float* out, size_t floats);
+// What a thread moves: `lines` cache lines (16 words) of each output, from as many of each input (shrink: from four times as
+// many of a). Words, joined by xor, since the halves of f64 would be slow as floats where they happen to be subnormal.
+using Word = uint32_t;
+struct Share {
+  const Word *a, *b;
+  Word *out, *second_out;
+  size_t lines;
+};
+using Move = void (*)(const Share&);
 
-__attribute__((target_clones("avx512f", "avx2", "default"))) void copy(const float* a, const float*, float* out,
-                                                                       size_t floats) {
-  for (size_t i = 0; i < floats; ++i) out[i] = a[i];
+#define LAMINA_FOR_THIS_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
+
+LAMINA_FOR_THIS_CPU void copy(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; ++i) s.out[i] = s.a[i];
 }
 
-__attribute__((target_clones("avx512f", "avx2", "default"))) void triad(const float* a, const float* b, float* out,
-                                                                        size_t floats) {
-  for (size_t i = 0; i < floats; ++i) out[i] = a[i] + 0.5f * b[i];
+LAMINA_FOR_THIS_CPU void triad(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; ++i) s.out[i] = s.a[i] ^ s.b[i];
 }
 
-__attribute__((target("avx"))) void copy_streaming(const float* a, const float*, float* out, size_t floats) {
-  for (size_t i = 0; i < floats; i += 8) _mm256_stream_ps(out + i, _mm256_loadu_ps(a + i));
+LAMINA_FOR_THIS_CPU void two_to_two(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; ++i) {
+    const Word both = s.a[i] ^ s.b[i];
+    s.out[i] = both;
+    s.second_out[i] = ~both;
+  }
+}
+
+LAMINA_FOR_THIS_CPU void shrink(const Share& s) {
+  for (size_t line = 0; line < s.lines; ++line) {
+    const Word* const from = s.a + line * 64;
+    for (size_t i = 0; i < 16; ++i) s.out[line * 16 + i] = from[i] ^ from[i + 16] ^ from[i + 32] ^ from[i + 48];
+  }
+}
+
+void copy_by_library(const Share& s) { std::memcpy(s.out, s.a, s.lines * 64); }
+
+// Non-temporal stores, a whole line each.
+#define LAMINA_AVX512 __attribute__((target("avx512f")))
+
+LAMINA_AVX512 inline __m512i line_at(const Word* from) { return _mm512_loadu_si512(from); }
+LAMINA_AVX512 inline void stream(Word* to, __m512i line) { _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line); }
+
+LAMINA_AVX512 void copy_streaming(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 16) stream(s.out + i, line_at(s.a + i));
   _mm_sfence();
 }
 
-__attribute__((target("avx"))) void triad_streaming(const float* a, const float* b, float* out, size_t floats) {
-  const __m256 half = _mm256_set1_ps(0.5f);
-  for (size_t i = 0; i < floats; i += 8) {
-    _mm256_stream_ps(out + i, _mm256_add_ps(_mm256_loadu_ps(a + i), _mm256_mul_ps(half, _mm256_loadu_ps(b + i))));
+LAMINA_AVX512 void triad_streaming(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 16) stream(s.out + i, _mm512_xor_si512(line_at(s.a + i), line_at(s.b + i)));
+  _mm_sfence();
+}
+
+LAMINA_AVX512 void two_to_two_streaming(const Share& s) {
+  const __m512i ones = _mm512_set1_epi32(-1);
+  for (size_t i = 0; i < s.lines * 16; i += 16) {
+    const __m512i both = _mm512_xor_si512(line_at(s.a + i), line_at(s.b + i));
+    stream(s.out + i, both);
+    stream(s.second_out + i, _mm512_xor_si512(both, ones));
   }
   _mm_sfence();
 }
 
-// Each thread moves one contiguous share.
-void run_on_all_threads(Move move, const float* a, const float* b, float* out, size_t floats) {
-#pragma omp parallel
+LAMINA_AVX512 void shrink_streaming(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 16) {
+    const Word* const from = s.a + i * 4;
+    const __m512i low = _mm512_xor_si512(line_at(from), line_at(from + 16));
+    const __m512i high = _mm512_xor_si512(line_at(from + 32), line_at(from + 48));
+    stream(s.out + i, _mm512_xor_si512(low, high));
+  }
+  _mm_sfence();
+}
+
+// The same for machines without AVX-512: half lines.
+#define LAMINA_AVX __attribute__((target("avx")))
+
+LAMINA_AVX inline __m256 half_line_at(const Word* from) { return _mm256_loadu_ps(reinterpret_cast<const float*>(from)); }
+LAMINA_AVX inline void stream(Word* to, __m256 half_line) { _mm256_stream_ps(reinterpret_cast<float*>(to), half_line); }
+
+LAMINA_AVX void copy_streaming_by_halves(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 8) stream(s.out + i, half_line_at(s.a + i));
+  _mm_sfence();
+}
+
+LAMINA_AVX void triad_streaming_by_halves(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 8) stream(s.out + i, _mm256_xor_ps(half_line_at(s.a + i), half_line_at(s.b + i)));
+  _mm_sfence();
+}
+
+LAMINA_AVX void two_to_two_streaming_by_halves(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 8) {
+    const __m256 both = _mm256_xor_ps(half_line_at(s.a + i), half_line_at(s.b + i));
+    stream(s.out + i, both);
+    stream(s.second_out + i, _mm256_xor_ps(both, half_line_at(s.a + i)));
+  }
+  _mm_sfence();
+}
+
+// Each thread moves one contiguous share; less than four lines at the end are left out. Little work stays on the calling
+// thread, as a kernel's would.
+void run_on_threads(Move move, const Share& all, bool shrinks) {
+  constexpr size_t kLinesWorthAThread = 256;
+#pragma omp parallel if (all.lines >= 2 * kLinesWorthAThread)
   {
     const auto threads = static_cast<size_t>(omp_get_num_threads());
     const auto thread = static_cast<size_t>(omp_get_thread_num());
-    const size_t lines = floats / 16;
-    const size_t begin = lines * thread / threads * 16, end = lines * (thread + 1) / threads * 16;
-    move(a + begin, b + begin, out + begin, end - begin);
+    const size_t begin = all.lines * thread / threads, end = all.lines * (thread + 1) / threads;
+    const size_t in_offset = begin * (shrinks ? 64 : 16), out_offset = begin * 16;
+    move({all.a + in_offset, all.b + in_offset, all.out + out_offset, all.second_out + out_offset, end - begin});
   }
+}
+
+struct NamedMove {
+  const char* name;
+  Move move;
+};
+
+std::vector<NamedMove> moves_for(Case which) {
+  const CaseTraits& traits = traits_of(which);
+  const bool whole_lines = __builtin_cpu_supports("avx512f"), halves = __builtin_cpu_supports("avx");
+  if (traits.to_s8) {
+    std::vector<NamedMove> moves = {{"shrink", shrink}};
+    if (whole_lines) moves.push_back({"shrink, streaming", shrink_streaming});
+    return moves;
+  }
+  const auto with_streaming = [&](std::vector<NamedMove> moves, const char* name, Move by_lines, Move by_halves) {
+    if (whole_lines || halves) moves.push_back({name, whole_lines ? by_lines : by_halves});
+    return moves;
+  };
+  if (traits.writes == 2) {
+    return with_streaming({{"2 to 2", two_to_two}}, "2 to 2, streaming", two_to_two_streaming, two_to_two_streaming_by_halves);
+  }
+  if (traits.reads == 2)
+    return with_streaming({{"triad", triad}}, "triad, streaming", triad_streaming, triad_streaming_by_halves);
+  return with_streaming({{"copy", copy}, {"memcpy", copy_by_library}}, "copy, streaming", copy_streaming,
+                        copy_streaming_by_halves);
 }
 
 }  // namespace
 
 std::vector<Contender> roof_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs) {
-  const bool two_reads = big_reads(which) == 2;
-  const auto contender = [&](const char* name, Move move) {
-    return Contender{name, [=, a = inputs.src.floats(), b = inputs.other.floats(), out = outputs.big.floats(),
-                            floats = problem.bytes() / 4] { run_on_all_threads(move, a, b, out, floats); }};
-  };
-  std::vector<Contender> roof = {contender(two_reads ? "triad" : "copy", two_reads ? &triad : &copy)};
-  if (__builtin_cpu_supports("avx")) {
-    roof.push_back(
-        contender(two_reads ? "triad, streaming" : "copy, streaming", two_reads ? &triad_streaming : &copy_streaming));
+  const bool shrinks = traits_of(which).to_s8;
+  if (shrinks && problem.type != Type::f32) throw std::logic_error("the roof of a quantised case is made for f32");
+  const size_t lines = problem.count() * bytes_of(type_of_dst(which, problem)) / 64;
+  const auto words = [](const Buffer& buffer) { return static_cast<Word*>(buffer.data()); };
+  const Share all{words(inputs.src), words(inputs.other), words(outputs.big), words(outputs.sum), lines};
+  std::vector<Contender> ways;
+  for (const NamedMove& each : moves_for(which)) {
+    ways.push_back({each.name, [=] { run_on_threads(each.move, all, shrinks); }});
   }
-  return roof;
+  return ways;
 }
 
 }  // namespace bench
