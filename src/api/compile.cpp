@@ -1,6 +1,7 @@
 #include "api/compile.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "api/verbose.h"
 #include "interface/status.h"
@@ -16,7 +17,7 @@ std::string label_of(const Partition& partition) {
     if (!kinds.empty()) kinds += " + ";
     kinds += name_of(partition.graph->ops()[static_cast<size_t>(op)].kind);
   }
-  return join("partition ", partition.id, ": ", kinds);
+  return "partition " + std::to_string(partition.id) + ": " + kinds;
 }
 
 std::string list_ids(std::span<const LogicalTensor> tensors) {
@@ -200,13 +201,18 @@ void* checked_memory(const std::string& label, std::string_view role, const Logi
 
 }  // namespace
 
-CompiledPartition::CompiledPartition(const Partition& partition, std::vector<LogicalTensor> inputs,
-                                     std::vector<LogicalTensor> outputs, std::unique_ptr<const Executable> executable)
+CompiledPartition::CompiledPartition(const Partition& partition, SharedExecutable shared)
     : label_(label_of(partition)),
-      inputs_(std::move(inputs)),
-      outputs_(std::move(outputs)),
-      executable_(std::move(executable)),
-      computes_nothing_(std::none_of(outputs_.begin(), outputs_.end(), has_elements)) {}
+      inputs_(std::move(shared.inputs)),
+      outputs_(std::move(shared.outputs)),
+      executable_(std::move(shared.executable)),
+      computes_nothing_(std::none_of(outputs_.begin(), outputs_.end(), has_elements)) {
+  for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i].id = partition.graph->tensor(partition.inputs[i]).id;
+  for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].id = partition.graph->tensor(partition.outputs[i]).id;
+}
+
+// The cache may keep the executable; its memory must not outlive the engine whose allocator gave it.
+CompiledPartition::~CompiledPartition() { executable_->release_idle_memory(); }
 
 const LogicalTensor& CompiledPartition::port(uint64_t tensor_id) const {
   if (const LogicalTensor* input = find_by_id(inputs_, tensor_id)) return *input;
@@ -243,8 +249,10 @@ void CompiledPartition::execute(const ExecutionContext& context, std::span<const
   executable_->execute(context, sources.span(), destinations.span());
 }
 
-std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
-                                                           std::span<const LogicalTensor> outputs, const Backend& backend) {
+namespace {
+
+SharedExecutable compile_anew(const Partition& partition, std::span<const LogicalTensor> inputs,
+                              std::span<const LogicalTensor> outputs, const Backend& backend) {
   const std::string label = label_of(partition);
   if (!partition.supported) {
     throw Error(Status::unimplemented, join("compile of ", label, ": not supported: ", partition.unsupported_reason));
@@ -258,9 +266,30 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
   Subgraph subgraph = extract_subgraph(partition, given_inputs, given_outputs);
   settle_subgraph(label, subgraph.graph);
   dump_subgraph(subgraph.graph, partition.id);
-  auto compiled = std::make_unique<const CompiledPartition>(partition, tensors_of(subgraph.graph, subgraph.inputs),
-                                                            tensors_of(subgraph.graph, subgraph.outputs),
-                                                            backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs));
+  return {tensors_of(subgraph.graph, subgraph.inputs), tensors_of(subgraph.graph, subgraph.outputs),
+          backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs)};
+}
+
+}  // namespace
+
+std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
+                                                           std::span<const LogicalTensor> outputs, const Backend& backend) {
+  const auto start = std::chrono::steady_clock::now();
+  thread_local std::string key;
+  const bool may_share = partition.supported && backend.shares_executables() && !dumps_subgraphs();
+  std::optional<SharedExecutable> shared;
+  if (may_share) {
+    write_compile_key(key, backend, partition, inputs, outputs);
+    shared = CompileCache::instance().find(key);
+  }
+  const bool found = shared.has_value();
+  if (!found) {
+    shared = compile_anew(partition, inputs, outputs, backend);
+    if (may_share) CompileCache::instance().keep(key, *shared);
+  }
+  auto compiled = std::make_unique<CompiledPartition>(partition, std::move(*shared));
+  compiled->from_cache_ = found || compiled->info().from_cache;
+  compiled->compile_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   report_compile(*compiled);
   return compiled;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/compile_cache.h"
 #include "backends/backend.h"
 #include "interface/partition.h"
 
@@ -22,8 +23,11 @@ struct BoundTensor {
 // Immutable; execute may be called from many threads at once.
 class CompiledPartition {
  public:
-  CompiledPartition(const Partition& partition, std::vector<LogicalTensor> inputs, std::vector<LogicalTensor> outputs,
-                    std::unique_ptr<const Executable> executable);
+  // `shared` has the partition's ports; the ids in it are replaced by the partition's own.
+  CompiledPartition(const Partition& partition, SharedExecutable shared);
+  ~CompiledPartition();
+  CompiledPartition(const CompiledPartition&) = delete;
+  CompiledPartition& operator=(const CompiledPartition&) = delete;
 
   // The final description of a port. Throws Error(invalid_arguments) naming the ports there are.
   const LogicalTensor& port(uint64_t tensor_id) const;
@@ -41,18 +45,25 @@ class CompiledPartition {
 
   const std::string& label() const { return label_; }  // "partition 3: LayerNorm + GELU"
   const ExecutableInfo& info() const { return executable_->info(); }
+  // Of this compilation; info() tells of the one that made the executable.
+  double compile_ms() const { return compile_ms_; }
+  bool from_cache() const { return from_cache_; }
   const std::vector<LogicalTensor>& inputs() const { return inputs_; }
   const std::vector<LogicalTensor>& outputs() const { return outputs_; }
 
  private:
+  friend std::unique_ptr<const CompiledPartition> compile_partition(const Partition&, std::span<const LogicalTensor>,
+                                                                    std::span<const LogicalTensor>, const Backend&);
   std::string label_;
   std::vector<LogicalTensor> inputs_, outputs_;  // in port order, every shape and stride known
-  std::unique_ptr<const Executable> executable_;
+  std::shared_ptr<const Executable> executable_;
+  double compile_ms_ = 0;
+  bool from_cache_ = false;  // the executable, or all its code
   bool computes_nothing_ = false;  // every output is without elements
 };
 
-// `inputs` and `outputs` describe the ports, by id and in any order; outputs may be of unknown shape and layout any. Throws
-// Error.
+// `inputs` and `outputs` describe the ports, by id and in any order; outputs may be of unknown shape and layout any. What was
+// compiled before is taken from the cache (compile_cache.h). Throws Error.
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
                                                            std::span<const LogicalTensor> outputs, const Backend& backend);
 

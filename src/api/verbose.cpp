@@ -94,7 +94,7 @@ void report_compile(const CompiledPartition& compiled) {
   const ExecutableInfo& info = compiled.info();
   std::printf("lamina,compile,%s,%s,in %s,out %s,kernels %s,%s%.3f ms\n", info.backend.c_str(), compiled.label().c_str(),
               describe_ports(compiled.inputs()).c_str(), describe_ports(compiled.outputs()).c_str(), list(info.kernels).c_str(),
-              info.from_cache ? "from cache," : "", info.compile_ms);
+              compiled.from_cache() ? "from cache," : "", compiled.compile_ms());
   std::fflush(stdout);
 }
 
@@ -115,8 +115,10 @@ void dump_graph(const Graph& graph, uint64_t graph_id) {
   if (dump_modes().graph) write_file(join("graph-", graph_id, ".json"), write_graph_json(graph));
 }
 
+bool dumps_subgraphs() { return dump_modes().subgraph; }
+
 void dump_subgraph(const Graph& graph, uint64_t partition_id) {
-  if (!dump_modes().subgraph) return;
+  if (!dumps_subgraphs()) return;
   const std::string text = write_graph_json(graph);
   write_file(join("graph-", partition_id, "-", hash_of(text), ".json"), text);
 }

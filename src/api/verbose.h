@@ -35,6 +35,7 @@ class ExecutionTimer {
 // Throw Error(runtime_error) when the file cannot be written.
 void dump_graph(const Graph& graph, uint64_t graph_id);
 void dump_subgraph(const Graph& graph, uint64_t partition_id);
+bool dumps_subgraphs();
 
 // Tells of the passes over a graph what the environment asks for; null when it asks for nothing.
 PassObserver pass_observer(uint64_t graph_id);

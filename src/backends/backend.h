@@ -54,6 +54,8 @@ class Executable {
   virtual void execute(const ExecutionContext& context, std::span<const void* const> inputs,
                        std::span<void* const> outputs) const = 0;
   virtual const ExecutableInfo& info() const = 0;
+  // Gives memory that no execution uses at this moment back to where it came from.
+  virtual void release_idle_memory() const {}
   // {input index, output index} that may be given the same memory.
   virtual std::vector<std::pair<size_t, size_t>> inplace_ports() const { return {}; }
   // Whether this very pair may; inplace_ports() names no input and no output twice.
@@ -84,6 +86,8 @@ class Backend {
   // indices in port order), every shape, stride and dtype known. Throws Error.
   virtual std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,
                                               std::span<const ValueIndex> outputs) const = 0;
+  // Whether an executable may serve several compiled partitions, and outlive the engine that it was compiled for.
+  virtual bool shares_executables() const { return false; }
   virtual const DeviceMemory* device_memory() const { return nullptr; }  // null: executables take host pointers
   virtual std::string device_name() const { return ""; }
 };

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <set>
 
+#include "api/compile.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
 #include "lamina/device_tensors.h"
@@ -204,7 +205,7 @@ class FileReplay {
       take_info(compiled, report);
       if (!options_.source_folder.empty()) write_sources(index, compiled.executable->info());
       if (options_.bench || !options_.report_file.empty())
-        report.cached_compile_ms = compile_partition(partitions_[index], *chosen_[index]).compile_ms;
+        report.cached_compile_ms = time_of_compiling_again(compiled, partitions_[index], *chosen_[index]);
       run_compiled(index, compiled, report);
     } catch (const Error& error) {
       fail_partition(index, error.what());
@@ -212,6 +213,12 @@ class FileReplay {
     }
     release_after(index);
     return true;
+  }
+
+  // What a framework pays that compiles a partition which it has compiled before.
+  static double time_of_compiling_again(const CompiledPartition& compiled, const Partition& partition, const Backend& backend) {
+    api::compile_partition(partition, compiled.inputs, compiled.outputs, backend);
+    return api::compile_partition(partition, compiled.inputs, compiled.outputs, backend)->compile_ms();
   }
 
   static void take_info(const CompiledPartition& compiled, PartitionReport& report) {

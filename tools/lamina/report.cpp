@@ -57,7 +57,7 @@ Row file_row(const FileReport& file) {
           std::to_string(file.partitions.size()),
           std::to_string(file.kernel_count()),
           fixed(file.compile_ms(), 2),
-          fixed(file.cached_compile_ms(), 2),
+          fixed(file.cached_compile_ms(), 4),
           fixed(file.median_us(), 1),
           fixed(file.gigabytes_per_second(), 2),
           verdict};
@@ -79,7 +79,7 @@ Row partition_row(const PartitionReport& partition) {
           "",
           std::to_string(partition.kernels.size()),
           fixed(partition.compile_ms, 2),
-          fixed(partition.cached_compile_ms, 2),
+          fixed(partition.cached_compile_ms, 4),
           fixed(partition.median_us, 1),
           fixed(partition.gigabytes_per_second(), 2),
           verdict};

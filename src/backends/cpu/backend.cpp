@@ -20,31 +20,37 @@ constexpr size_t kAlignment = 64;
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Scratch memory of one executable: taken for the time of an execution, kept for the next one.
+// Scratch memory of one executable: taken for the time of an execution, kept for the next one by the same allocator.
 class ScratchPool {
  public:
   struct Block {
     void* memory;
     void (*release)(void*);
   };
-  ~ScratchPool() {
-    for (const Block& block : free_) block.release(block.memory);
-  }
+  ~ScratchPool() { release_idle(); }
   Block take(size_t bytes, const Allocator* allocator) {
+    const bool theirs = allocator != nullptr && allocator->allocate != nullptr && allocator->deallocate != nullptr;
+    void (*const release)(void*) = theirs ? allocator->deallocate : delete_aligned;
     {
       const std::lock_guard lock(mutex_);
-      if (!free_.empty()) {
-        const Block block = free_.back();
-        free_.pop_back();
+      const auto idle = std::find_if(free_.begin(), free_.end(), [&](const Block& block) { return block.release == release; });
+      if (idle != free_.end()) {
+        const Block block = *idle;
+        free_.erase(idle);
         return block;
       }
     }
-    if (allocator != nullptr && allocator->allocate != nullptr && allocator->deallocate != nullptr) {
-      void* const memory = allocator->allocate(bytes, kAlignment);
-      if (memory == nullptr) throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of scratch memory"));
-      return {memory, allocator->deallocate};
+    void* const memory = theirs ? allocator->allocate(bytes, kAlignment) : ::operator new(bytes, std::align_val_t{kAlignment});
+    if (memory == nullptr) throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of scratch memory"));
+    return {memory, release};
+  }
+  void release_idle() {
+    std::vector<Block> idle;
+    {
+      const std::lock_guard lock(mutex_);
+      idle.swap(free_);
     }
-    return {::operator new(bytes, std::align_val_t{kAlignment}), [](void* memory) { ::operator delete(memory, std::align_val_t{kAlignment}); }};
+    for (const Block& block : idle) block.release(block.memory);
   }
   void give_back(Block block) {
     const std::lock_guard lock(mutex_);
@@ -52,6 +58,8 @@ class ScratchPool {
   }
 
  private:
+  static void delete_aligned(void* memory) { ::operator delete(memory, std::align_val_t{kAlignment}); }
+
   std::mutex mutex_;
   std::vector<Block> free_;
 };
@@ -81,6 +89,7 @@ class CpuExecutable final : public Executable {
   }
 
   const ExecutableInfo& info() const override { return info_; }
+  void release_idle_memory() const override { pool_.release_idle(); }
   std::vector<std::pair<size_t, size_t>> inplace_ports() const override { return inplace_; }
 
   bool may_share(size_t input, size_t output) const override { return plan_.may_share(input, output); }
@@ -131,6 +140,7 @@ class CpuExecutable final : public Executable {
 class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
+  bool shares_executables() const override { return true; }
 
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
     return kernel::why_no_kernel(graph, op, name());

@@ -1,0 +1,51 @@
+// Executables in memory, by all that compiling looks at: compiling what was compiled before costs a look-up.
+//
+// The key is the structure of the partition (ops, attributes, how they are joined, what the graph knows of its tensors) and the
+// tensors that compile was given. Ids and names are not part of it, so equal layers of a model share one executable. A look-up
+// that succeeds needs no check of the tensors: the same ones have passed.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/backend.h"
+#include "interface/partition.h"
+
+namespace lamina::api {
+
+struct SharedExecutable {
+  std::vector<LogicalTensor> inputs, outputs;  // the ports, final; ids are those of the partition that was compiled first
+  std::shared_ptr<const Executable> executable;
+};
+
+// Written into `key`, whose memory is used again.
+void write_compile_key(std::string& key, const Backend& backend, const Partition& partition, std::span<const LogicalTensor> inputs,
+                       std::span<const LogicalTensor> outputs);
+
+// Thread-safe. Holds the executables that were used last.
+class CompileCache {
+ public:
+  static constexpr size_t kMostEntries = 1024;
+
+  static CompileCache& instance();
+  std::optional<SharedExecutable> find(const std::string& key);
+  void keep(const std::string& key, SharedExecutable executable);
+  void clear();
+  size_t size();
+
+ private:
+  struct Entry {
+    SharedExecutable shared;
+    uint64_t used = 0;
+  };
+  std::mutex mutex_;
+  std::unordered_map<std::string, Entry> entries_;
+  uint64_t uses_ = 0;
+};
+
+}  // namespace lamina::api
