@@ -15,7 +15,9 @@ using kernel::NodeKind;
 
 void emit_kernel(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
                  const TargetFeatures& target) {
-  KernelEmitter(module, symbol, kernel, schedule, target).emit();
+  KernelEmitter emitter(module, symbol, kernel, schedule, target);
+  if (schedule.split) emitter.emit_split();
+  else emitter.emit();
 }
 
 KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
@@ -173,23 +175,28 @@ void KernelEmitter::emit_rows(llvm::Value* from, llvm::Value* to, int step, cons
   else emit_loop(from, to, i64(step), body);
 }
 
-// What is known once per row waits in memory, an entry per row of the tile, while the other rows go through the phase.
+// What is known once per row waits in memory while other rows, or other threads, go through the phase.
+llvm::Value* KernelEmitter::row_slot(size_t slot, llvm::Type* type, llvm::Value* place) {
+  if (schedule_.split) return b_.CreateConstGEP1_64(b_.getInt64Ty(), split_state_, slot);
+  RowState& state = row_state_[slot];
+  if (state.of_rows == nullptr)
+    state.of_rows = alloca_at_entry(llvm::ArrayType::get(type, static_cast<uint64_t>(schedule_.rows_per_tile)));
+  return b_.CreateGEP(type, state.of_rows, place);
+}
+
 void KernelEmitter::save(const Row& row, llvm::Value* place) {
   for_each_row_value(row, [&](size_t slot, llvm::Value* value) {
     RowState& state = row_state_[slot];
     if (value == nullptr || value == state.restored || llvm::isa<llvm::Constant>(value)) return;
-    if (state.of_rows == nullptr)
-      state.of_rows = alloca_at_entry(llvm::ArrayType::get(value->getType(), static_cast<uint64_t>(schedule_.rows_per_tile)));
-    b_.CreateStore(value, b_.CreateGEP(value->getType(), state.of_rows, place));
+    state.type = value->getType();
+    b_.CreateStore(value, row_slot(slot, state.type, place));
   });
 }
 
 void KernelEmitter::restore(Row& row, llvm::Value* place) {
   for_each_row_value(row, [&](size_t slot, llvm::Value*& value) {
     RowState& state = row_state_[slot];
-    if (state.of_rows == nullptr) return;
-    llvm::Type* const type = state.of_rows->getAllocatedType()->getArrayElementType();
-    value = state.restored = b_.CreateLoad(type, b_.CreateGEP(type, state.of_rows, place));
+    if (state.type != nullptr) value = state.restored = b_.CreateLoad(state.type, row_slot(slot, state.type, place));
   });
 }
 
@@ -233,7 +240,7 @@ KernelEmitter::NodeList KernelEmitter::nodes_for(const NodeList& roots, int phas
 void KernelEmitter::choose_kept_nodes() {
   constexpr int64_t kBufferBytes = int64_t{24} << 10;
   kept_since_.assign(kernel_.nodes.size(), -1);
-  if (kernel_.extents.size() != static_cast<size_t>(kernel_.outer_rank) + 1) return;
+  if (inner_rank() > 1 || schedule_.split) return;
   std::vector<int> first(kernel_.nodes.size(), -1), loops(kernel_.nodes.size(), 0);
   for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
     for (const NodeIndex i : nodes_for(roots_of_phase(phase), phase)) {
@@ -350,7 +357,7 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
       }
     }
   }
-  if (phase + 1 == kernel_.phase_count() && phase > 0) prefetch_next_rows(rows, nodes, lanes[first].offset, static_cast<int>(count));
+  if (phase + 1 == kernel_.phase_count() && phase > 0 && !schedule_.split) prefetch_next_rows(rows, nodes, lanes[first].offset, static_cast<int>(count));
   const auto operand_of = [&](NodeIndex root, size_t r, size_t v) {
     const NodeIndex operand = node(root).operands[0];
     llvm::Value* const known = values[r][v][static_cast<size_t>(operand)];

@@ -91,6 +91,7 @@ void KernelEmitter::emit_row_values(Row& row, int phase) {
         break;
       }
       case NodeKind::store:
+        if (!stores_row_values_) break;
         store_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, operand(0), n.type, Lanes{}, 0);
         row.values[i] = operand(0);  // marks it as done
         break;

@@ -108,7 +108,7 @@ class Jit {
 
   // All that the code depends on but the versions of what makes it and the machine, which are the same for the whole process.
   std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa) const {
-    return join(static_cast<int>(isa), "/", schedule.vector_bits, "/", schedule.rows_per_tile, "/", schedule.non_temporal, "/", symbols_.any(), "\n",
+    return join(static_cast<int>(isa), "/", schedule.vector_bits, "/", schedule.rows_per_tile, "/", schedule.non_temporal, schedule.split, "/", symbols_.any(), "\n",
                 kernel::print(kernel, false));
   }
 

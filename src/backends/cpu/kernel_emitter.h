@@ -34,6 +34,7 @@ class KernelEmitter {
   KernelEmitter(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
                 const TargetFeatures& target);
   void emit();
+  void emit_split();
 
  private:
   using NodeList = std::vector<kernel::NodeIndex>;
@@ -43,6 +44,7 @@ class KernelEmitter {
   void emit_tile(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
   void emit_rows(llvm::Value* from, llvm::Value* to, int step, const std::function<void(llvm::Value*)>& body);
   Row begin_row(llvm::Value* row, llvm::Value* place);
+  llvm::Value* row_slot(size_t slot, llvm::Type* type, llvm::Value* place);
   void save(const Row& row, llvm::Value* place);
   void restore(Row& row, llvm::Value* place);
   template <typename AnyRow, typename Visit>
@@ -74,6 +76,12 @@ class KernelEmitter {
   void emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
   std::vector<Lanes> chunk_at(llvm::Value* offset, int live) const;
   bool is_heavy(const NodeList& nodes) const;
+
+  // emit_split.cpp: one step of a row that several threads share.
+  void emit_split_walk(int phase);
+  void emit_split_finish(int phase);
+  Row begin_split_row();
+  llvm::Value* block_slot(size_t result, llvm::Value* block);
 
   // emit_values.cpp: a value per node.
   llvm::Value* element_value(Row& row, kernel::NodeIndex node, const Lanes& lanes, const ElementValues& known);
@@ -165,12 +173,15 @@ class KernelEmitter {
   llvm::Value* inner_begin_ = nullptr;
   llvm::Value* inner_end_ = nullptr;
   llvm::Value* partials_ = nullptr;
+  llvm::Value* split_state_ = nullptr;     // the row's own memory under the split schedule
+  bool stores_row_values_ = true;
   llvm::Value* segment_index_ = nullptr;  // position of the current segment among the row's, null: 0
   llvm::Value* first_of_partials_ = nullptr;  // i1: the tile that starts a column block overwrites its partial sums
   std::vector<int> kept_since_;            // per node: the phase whose loop puts it into the row buffer, -1: computed anew each time
   std::vector<llvm::AllocaInst*> kept_buffers_;  // per node: the values along each row of the tile
   struct RowState {
-    llvm::AllocaInst* of_rows = nullptr;  // a value for each row of the tile
+    llvm::Type* type = nullptr;           // null: not known in any phase so far
+    llvm::AllocaInst* of_rows = nullptr;  // a value for each row of the tile; not under the split schedule
     llvm::Value* restored = nullptr;      // as last read
   };
   std::vector<RowState> row_state_;  // in the order of for_each_row_value

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "backends/cpu/split_call.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int64_t kSerialBytes = 128 << 10;  // below that, waking threads costs more than they save
 constexpr size_t kInlineWords = 256;         // call descriptions up to this size need no memory of their own
-constexpr int64_t kInnerUnit = 4096;         // elements; a range is shared among threads in such units
+constexpr int64_t kInnerUnit = kBlock;       // elements; a range is shared among threads in such units
 
 // Orders non-temporal stores before whatever the caller does next.
 void drain_stores() {
@@ -56,10 +57,19 @@ void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t
 KernelRunner::KernelRunner(kernel::Kernel kernel) : kernel_(std::move(kernel)) {
   const Isa isa = chosen_isa();
   Schedule schedule = choose_schedule(kernel_, vector_bits(isa));
-  plain_ = compile_kernel(kernel_, schedule, isa);
+  const bool splits = can_split(kernel_);
+  const auto compile = [&](CompiledKernel& cached, CompiledKernel& split) {
+    cached = compile_kernel(kernel_, schedule, isa);
+    if (!splits) return;
+    Schedule of_split = schedule;
+    of_split.rows_per_tile = 1;
+    of_split.split = true;
+    split = compile_kernel(kernel_, of_split, isa);
+  };
+  compile(plain_, split_);
   if (wants_non_temporal(kernel_)) {
     schedule.non_temporal = true;
-    non_temporal_ = compile_kernel(kernel_, schedule, isa);
+    compile(non_temporal_, split_non_temporal_);
   }
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
@@ -83,9 +93,17 @@ KernelRunner::KernelRunner(kernel::Kernel kernel) : kernel_(std::move(kernel)) {
 
 int64_t KernelRunner::column_blocks() const { return (rows_ + kColumnBlockRows - 1) / kColumnBlockRows; }
 
-size_t KernelRunner::scratch_bytes() const {
+size_t KernelRunner::column_bytes() const {
+  constexpr size_t kLine = 64;
   const size_t element = wide_ ? sizeof(double) : sizeof(float);
-  return static_cast<size_t>(column_blocks() * row_size_) * columns_.size() * element;
+  const size_t bytes = static_cast<size_t>(column_blocks() * row_size_) * columns_.size() * element;
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+size_t KernelRunner::scratch_bytes() const {
+  if (split_.function == nullptr) return column_bytes();
+  const int64_t rows_at_once = columns_.empty() ? rows_ : std::min(rows_, kColumnBlockRows);
+  return column_bytes() + static_cast<size_t>(rows_at_once * split_state_bytes(kernel_));
 }
 
 bool KernelRunner::may_bypass_caches(std::span<void* const> pointers) const {
@@ -112,8 +130,48 @@ void KernelRunner::run(std::span<void* const> pointers, void* scratch, int threa
   if (moved_bytes_ < kSerialBytes) threads = 1;
   const bool bypass = may_bypass_caches(pointers);
   const KernelFunction function = bypass ? non_temporal_.function : plain_.function;
-  if (columns_.empty()) run_rows(function, call, scratch, threads);
+  if (wants_split(threads)) run_split(call, scratch, threads, bypass);
+  else if (columns_.empty()) run_rows(function, call, scratch, threads);
   else run_column_blocks(function, call, scratch, threads);
+}
+
+// Where whole rows (or blocks of rows) would leave threads idle.
+bool KernelRunner::wants_split(int threads) const {
+  if (split_.function == nullptr || threads == 1 || rows_ == 0) return false;
+  const int64_t units = columns_.empty() ? rows_ : column_blocks();
+  return units < 4 * threads && units % threads != 0;
+}
+
+// Block of rows after block of rows, phase after phase: every thread walks its part of each row, then each row is combined.
+void KernelRunner::run_split(const int64_t* call, void* scratch, int threads, bool bypass) const {
+  const KernelFunction function = bypass ? split_non_temporal_.function : split_.function;
+  const int64_t steps = 2 * kernel_.phase_count(), state_bytes = split_state_bytes(kernel_);
+  const int64_t group = columns_.empty() ? rows_ : kColumnBlockRows;
+  const int64_t inner_blocks = (row_size_ + kInnerUnit - 1) / kInnerUnit;
+  const size_t partial_bytes = column_blocks() == 0 ? 0 : static_cast<size_t>(row_size_) * columns_.size() * (wide_ ? sizeof(double) : sizeof(float));
+  char* const sums = static_cast<char*>(scratch);
+  char* const states = sums + column_bytes();
+#pragma omp parallel num_threads(threads)
+  {
+    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
+    const int64_t begin = inner_blocks * part / parts * kInnerUnit, end = std::min(inner_blocks * (part + 1) / parts * kInnerUnit, row_size_);
+    for (int64_t first = 0; first < rows_; first += group) {
+      const int64_t rows = std::min(group, rows_ - first);
+      SplitCall split{0, 0, sums + static_cast<size_t>(first / kColumnBlockRows) * partial_bytes, nullptr};
+      for (; split.step < steps; ++split.step) {
+        const bool walks = split.step % 2 == 0;
+        for (int64_t r = walks ? 0 : part; r < rows; r += walks ? 1 : parts) {
+          split.is_first_row = r == 0;
+          split.row_state = states + r * state_bytes;
+          if (!walks || begin < end) function(call, first + r, first + r + 1, begin, end, &split);
+        }
+        if (bypass && walks) drain_stores();
+#pragma omp barrier
+      }
+    }
+    const int64_t columns = (row_size_ + 63) / 64;
+    if (!columns_.empty()) combine_partials(sums, call, columns * part / parts * 64, std::min(columns * (part + 1) / parts * 64, row_size_));
+  }
 }
 
 // Every thread takes one run of rows; few long rows without reductions are shared along the row instead.
@@ -153,9 +211,7 @@ void KernelRunner::run_column_blocks(KernelFunction function, const int64_t* cal
     function(call, b * kColumnBlockRows, std::min((b + 1) * kColumnBlockRows, rows_), 0, row_size_, partials);
   };
   const auto combine = [&](int64_t begin_unit, int64_t end_unit) {
-    const int64_t begin = begin_unit * 64, end = std::min(end_unit * 64, row_size_);
-    if (wide_) combine_columns(static_cast<const double*>(scratch), call, begin, end);
-    else combine_columns(static_cast<const float*>(scratch), call, begin, end);
+    combine_partials(scratch, call, begin_unit * 64, std::min(end_unit * 64, row_size_));
   };
   if (threads == 1) {
     for (int64_t b = 0; b < blocks; ++b) fill(b);
@@ -171,6 +227,11 @@ void KernelRunner::run_column_blocks(KernelFunction function, const int64_t* cal
 #pragma omp barrier
     combine(column_units * part / parts, column_units * (part + 1) / parts);
   }
+}
+
+void KernelRunner::combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const {
+  if (wide_) combine_columns(static_cast<const double*>(partials), call, begin, end);
+  else combine_columns(static_cast<const float*>(partials), call, begin, end);
 }
 
 template <typename T>

@@ -18,7 +18,7 @@ class KernelRunner {
   // default), on the calling thread alone when there is little to do. Allocates nothing.
   void run(std::span<void* const> pointers, void* scratch, int threads) const;
 
-  size_t scratch_bytes() const;  // partial column sums
+  size_t scratch_bytes() const;  // partial column sums, and the rows' states where a row may be split
   const kernel::Kernel& kernel() const { return kernel_; }
   const std::string& symbol() const { return plain_.symbol; }
   bool from_cache() const { return plain_.from_cache; }
@@ -31,13 +31,18 @@ class KernelRunner {
   };
   bool may_bypass_caches(std::span<void* const> pointers) const;
   void run_rows(KernelFunction function, const int64_t* call, void* scratch, int threads) const;
+  bool wants_split(int threads) const;
+  void run_split(const int64_t* call, void* scratch, int threads, bool bypass) const;
   void run_column_blocks(KernelFunction function, const int64_t* call, void* scratch, int threads) const;
+  void combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const;
   template <typename T>
   void combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const;
   int64_t column_blocks() const;
+  size_t column_bytes() const;
 
   kernel::Kernel kernel_;
   CompiledKernel plain_, non_temporal_;
+  CompiledKernel split_, split_non_temporal_;  // where rows may be split
   std::vector<int64_t> call_;   // pointers (filled in by run), outer extents, outer strides in bytes
   std::vector<Column> columns_;  // in the order of the column_sum nodes
   int64_t rows_ = 0, row_size_ = 0, moved_bytes_ = 0;

@@ -34,6 +34,15 @@ Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits) {
   return schedule;
 }
 
+bool can_split(const kernel::Kernel& kernel) {
+  constexpr int64_t kShortestRow = 16384, kMostUnits = 32;
+  const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
+  const bool shares_bytes = std::any_of(kernel.args.begin(), kernel.args.end(), [](const kernel::Arg& arg) { return bits_of(arg.dtype) < 8; });
+  const int64_t units = kernel.has_column_sum() ? kernel.row_count() / kColumnBlockRows : kernel.row_count();
+  const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
+  return one_run && reduces && !shares_bytes && kernel.row_size() >= kShortestRow && units <= kMostUnits;
+}
+
 bool wants_non_temporal(const kernel::Kernel& kernel) {
   int64_t bytes = 0;
   for (const kernel::Arg& arg : kernel.args) {

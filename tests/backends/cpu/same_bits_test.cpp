@@ -88,6 +88,28 @@ TEST_P(SameBits, ForAnyThreadCountAndInstructionSet) {
   }
 }
 
+// Long rows that are fewer than threads are divided among them.
+TEST_P(SameBits, ForLongRowsThatThreadsShare) {
+  constexpr int64_t kSize = 5 * 4096 + 77;
+  const auto softmax = [](int64_t rows, DataType dtype) {
+    GraphBuilder g;
+    g.op(OpKind::SoftMax, {g.input(dtype, {rows, kSize})}, {{"axis", int64_t{-1}}});
+    return g.finish();
+  };
+  for (const int64_t rows : {1, 3, 70}) {
+    for (const Graph& graph : {layer_norm(rows, kSize, kSize, GetParam()), layer_norm_backward(rows, kSize, GetParam()), softmax(rows, GetParam())}) {
+      const std::vector<double> expected = run(graph, 1, "avx512");
+      for (const int threads : {2, 4, 7}) {
+        const std::vector<double> shared = run(graph, threads, "avx512");
+        const auto differs = std::mismatch(shared.begin(), shared.end(), expected.begin());
+        EXPECT_TRUE(differs.first == shared.end()) << name_of(graph.ops().front().kind) << ", " << threads << " threads, " << rows << " rows: element "
+            << differs.first - shared.begin() << " of " << shared.size() << " is " << *differs.first << ", with one thread " << *differs.second;
+      }
+      EXPECT_EQ(run(graph, 4, "generic"), expected) << rows << " rows";
+    }
+  }
+}
+
 TEST_P(SameBits, ForAnyRowStride) {
   EXPECT_EQ(run(layer_norm(50, 300, 300, GetParam()), 2, "avx512"), run(layer_norm(50, 300, 317, GetParam()), 2, "avx512"));
 }
