@@ -1,0 +1,173 @@
+// Layer normalisation in place, in strided and blocked formats, and of int8 data, each beside its plain case with the same
+// traffic; through the primitive front end, as its callers have it.
+//
+//   layer_norm_forms [--threads N] [--seconds S]
+//
+// The cases of a group take turns, round after round, so that what disturbs the machine disturbs all of them. Each figure is
+// the median of its rounds; the ratio is the time of the group's first case over that of the case (above 1: faster).
+#include <omp.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "contenders.h"
+#include "dnnl.hpp"
+#include "measure.h"
+
+namespace {
+
+constexpr double kDisturbed = 0.05;
+
+using namespace dnnl;
+using dt = memory::data_type;
+using tag = memory::format_tag;
+
+struct Case {
+  std::string name;
+  std::function<void()> run;
+  double bytes;  // of the big tensors
+};
+
+const engine& cpu() {
+  static const engine an_engine(engine::kind::cpu, 0);
+  return an_engine;
+}
+
+memory filled(const memory::desc& desc) {
+  memory m(desc, cpu());
+  const std::size_t bytes = desc.get_size();
+  if (desc.get_data_type() == dt::f32) {
+    auto* const values = static_cast<float*>(m.get_data_handle());
+    for (std::size_t i = 0; i < bytes / sizeof(float); ++i)
+      values[i] = static_cast<float>(i * 2654435761U % 2000) / 1000.0f + 0.5f;
+  } else {
+    auto* const values = static_cast<unsigned char*>(m.get_data_handle());
+    for (std::size_t i = 0; i < bytes; ++i) values[i] = static_cast<unsigned char>(i * 2654435761U >> 7);
+  }
+  return m;
+}
+
+double bytes_of(const memory::desc& desc) {
+  double elements = 1;
+  for (const memory::dim extent : desc.get_dims()) elements *= static_cast<double>(extent);
+  return elements * static_cast<double>(memory::data_type_size(desc.get_data_type()));
+}
+
+bool is_integer(const memory::desc& desc) { return memory::data_type_size(desc.get_data_type()) == 1; }
+
+// Forward inference with scale and shift; `in_place`: dst is src.
+Case forward(std::string name, const memory::desc& src, const memory::desc& dst, bool in_place = false) {
+  primitive_attr attr;
+  std::unordered_map<int, memory> args;
+  const memory::desc one({1}, dt::f32, tag::x);
+  for (const auto& [index, desc] : {std::pair(DNNL_ARG_SRC, &src), std::pair(DNNL_ARG_DST, &dst)}) {
+    if (!is_integer(*desc)) continue;
+    attr.set_scales_mask(index, 0);
+    args[DNNL_ARG_ATTR_SCALES | index] = filled(one);
+  }
+  const layer_normalization_forward::primitive_desc pd(cpu(), prop_kind::forward_inference, src, dst, 1e-5f,
+                                                       normalization_flags::use_scale | normalization_flags::use_shift, attr);
+  args[DNNL_ARG_SRC] = filled(src);
+  args[DNNL_ARG_DST] = in_place ? args[DNNL_ARG_SRC] : filled(dst);
+  args[DNNL_ARG_SCALE] = filled(pd.weights_desc());
+  args[DNNL_ARG_SHIFT] = filled(pd.weights_desc());
+  return {std::move(name),
+          [primitive = layer_normalization_forward(pd), s = stream(cpu()), args] { primitive.execute(s, args); },
+          bytes_of(src) + bytes_of(dst)};
+}
+
+Case backward(std::string name, const memory::desc& data, bool in_place = false) {
+  const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
+  const layer_normalization_forward::primitive_desc hint(cpu(), prop_kind::forward_training, data, data, 1e-5f, flags);
+  const layer_normalization_backward::primitive_desc pd(cpu(), prop_kind::backward, data, data, data, 1e-5f, flags, hint);
+  std::unordered_map<int, memory> args;
+  args[DNNL_ARG_SRC] = filled(data);
+  args[DNNL_ARG_DIFF_DST] = filled(data);
+  args[DNNL_ARG_DIFF_SRC] = in_place ? args[DNNL_ARG_DIFF_DST] : filled(data);
+  for (const int index : {DNNL_ARG_MEAN, DNNL_ARG_VARIANCE}) args[index] = filled(pd.mean_desc());
+  for (const int index : {DNNL_ARG_SCALE, DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT}) args[index] = filled(pd.weights_desc());
+  return {std::move(name),
+          [primitive = layer_normalization_backward(pd), s = stream(cpu()), args] { primitive.execute(s, args); },
+          3 * bytes_of(data)};
+}
+
+std::vector<std::vector<Case>> all_groups() {
+  const memory::dims rows{8, 1024, 1024}, images{8, 64, 64, 256}, many{8192, 4096};
+  const memory::desc plain(rows, dt::f32, tag::tnc), gaps(rows, dt::f32, memory::dims{1024 * 1040, 1040, 1}),
+      ntc(rows, dt::f32, tag::ntc);
+  std::vector<std::vector<Case>> groups(4);
+  groups[0].push_back(forward("forward, plain", plain, plain));
+  groups[0].push_back(forward("forward, in place", plain, plain, true));
+  groups[0].push_back(forward("forward, rows with gaps", gaps, gaps));
+  groups[0].push_back(forward("forward, ntc", ntc, ntc));
+  groups[0].push_back(forward("forward, tnc to ntc", plain, ntc));
+  groups[1].push_back(backward("backward, plain", plain));
+  groups[1].push_back(backward("backward, in place", plain, true));
+  groups[1].push_back(backward("backward, rows with gaps", gaps));
+  groups[1].push_back(backward("backward, ntc", ntc));
+  // Another dim in blocks: the normalised one is not contiguous.
+  groups[2].push_back(forward("forward, nchw", {images, dt::f32, tag::nchw}, {images, dt::f32, tag::nchw}));
+  groups[2].push_back(forward("forward, nChw16c", {images, dt::f32, tag::nChw16c}, {images, dt::f32, tag::nChw16c}));
+  groups[2].push_back(forward("forward, nChw8c", {images, dt::f32, tag::nChw8c}, {images, dt::f32, tag::nChw8c}));
+  groups[2].push_back(forward("forward, nchw to nChw16c", {images, dt::f32, tag::nchw}, {images, dt::f32, tag::nChw16c}));
+  groups[3].push_back(forward("forward, f32, N = 4096", {many, dt::f32, tag::nc}, {many, dt::f32, tag::nc}));
+  groups[3].push_back(forward("forward, s8, N = 4096", {many, dt::s8, tag::nc}, {many, dt::s8, tag::nc}));
+  groups[3].push_back(forward("forward, u8 to s8, N = 4096", {many, dt::u8, tag::nc}, {many, dt::s8, tag::nc}));
+  return groups;
+}
+
+// Measured again while other programs had the machine: `attempts` times at most.
+void measure_group(const std::vector<Case>& cases, double seconds) {
+  std::vector<std::vector<bench::Contender>> contenders;
+  for (const Case& each : cases) contenders.push_back({{each.name, each.run}});
+  const bench::Measurement how{.seconds = seconds};
+  std::vector<bench::Timing> timings;
+  double others = 1;
+  for (int attempt = 0; attempt < how.attempts && others > kDisturbed; ++attempt) {
+    const bench::BusyWatch watch;
+    timings = bench::measure(contenders, how);
+    others = watch.others();
+  }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    std::printf("%-36s %10.1f us %8.1f GB/s %8.2fx\n", cases[i].name.c_str(), timings[i].seconds * 1e6,
+                cases[i].bytes / timings[i].seconds * 1e-9, timings[0].seconds / timings[i].seconds);
+  }
+  if (others > kDisturbed) std::printf("other programs had %.0f %% of the machine: not to be trusted\n", 100 * others);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  int threads = 2;
+  double seconds = 2;
+  for (int i = 1; i < count; i += 2) {
+    const bool has_value = i + 1 < count;
+    if (has_value && std::strcmp(arguments[i], "--threads") == 0)
+      threads = std::atoi(arguments[i + 1]);
+    else if (has_value && std::strcmp(arguments[i], "--seconds") == 0)
+      seconds = std::atof(arguments[i + 1]);
+    else
+      threads = 0;
+  }
+  if (threads < 1 || seconds < 0) {
+    std::fprintf(stderr, "usage: layer_norm_forms [--threads N] [--seconds S]\n");
+    return 2;
+  }
+  try {
+    omp_set_num_threads(threads);
+    std::printf("%d threads, %.1f s per group; ratio: time of the group's first case / time of the case\n\n", threads, seconds);
+    for (const auto& group : all_groups()) measure_group(group, seconds);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "layer_norm_forms: %s\n", error.what());
+    return 1;
+  }
+}
