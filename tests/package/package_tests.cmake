@@ -1,6 +1,12 @@
 # What a user gets: the exported symbols, the installed package, and the example of the README.
-add_test(NAME package.exports_only_the_c_abi
-  COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:lamina> -P ${CMAKE_CURRENT_LIST_DIR}/check_exports.cmake)
+function(exports_test name target allowed at_least)
+  add_test(NAME package.${name} COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:${target}>
+    -DALLOWED=${allowed} -DAT_LEAST=${at_least} -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/check_exports.cmake)
+endfunction()
+exports_test(exports_only_the_c_abi lamina "^lamina_[a-z0-9_]+$" 50)
+# The front ends are libraries of their own: each exports the names of its document, none of lamina's.
+exports_test(infiniop_exports_only_its_documents_names lamina_infiniop "^infini(op|rt)[A-Z][A-Za-z]+$" 13)
+exports_test(onednn_primitive_exports_only_namespace_dnnl lamina_onednn_primitive "^_Z(NK?|T[ISV]N)4dnnl" 40)
 
 add_test(NAME package.installed_package_is_found_and_works
   COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${PROJECT_BINARY_DIR} -DWORK_DIR=${CMAKE_CURRENT_BINARY_DIR}/package
