@@ -50,6 +50,28 @@ void rewrite_layer_norm_grad(const Graph& graph, Op& op) {
   become_layer_norm_backward(op, std::move(attributes), inputs, outputs);
 }
 
+// An empty order reverses the axes: it is written out where their number is known.
+bool spell_out_order(const Graph& graph, Op& op) {
+  const LogicalTensor& src = graph.tensor(op.inputs[0]);
+  if (!op.attribute<std::vector<int64_t>>("order").empty() || src.rank() < 1) return false;
+  std::vector<int64_t> order;
+  for (int64_t axis = src.rank(); axis-- > 0;) order.push_back(axis);
+  op.attributes["order"] = std::move(order);
+  return true;
+}
+
+// Axes given as an input of one element with a known number become the attribute.
+bool take_axes_from_input(const Graph& graph, Op& op) {
+  const ValueIndex axes = graph.input_value(op, "axes");
+  if (axes == kNoValue) return false;
+  const LogicalTensor& tensor = graph.tensor(axes);
+  const auto known = graph.value(axes).constant;
+  if (!known || !tensor.has_full_shape() || tensor.element_count() != 1) return false;
+  op.attributes["axes"] = std::vector<int64_t>{static_cast<int64_t>(*known)};
+  op.inputs.resize(1);
+  return true;
+}
+
 bool is_identity(const std::vector<int64_t>& order) {
   for (size_t i = 0; i < order.size(); ++i)
     if (wrap_axis(order[i], static_cast<int>(order.size())) != static_cast<int>(i)) return false;
@@ -68,8 +90,8 @@ bool changes_nothing(const Graph& graph, const Op& op) {
       return true;
     case OpKind::StaticReshape:
       return same_known_shape(src, dst);
-    case OpKind::StaticTranspose:
-      return is_identity(op.attribute<std::vector<int64_t>>("order"));
+    case OpKind::StaticTranspose:  // without a known rank an empty order says nothing
+      return !op.attribute<std::vector<int64_t>>("order").empty() && is_identity(op.attribute<std::vector<int64_t>>("order"));
     case OpKind::Reorder:
       return !dst.has_strides() || (src.has_strides() && src.strides == dst.strides);
     default:
@@ -131,6 +153,16 @@ bool rewrite(const Graph& graph, Op& op) {
     case OpKind::LayerNormGrad:
       rewrite_layer_norm_grad(graph, op);
       return true;
+    case OpKind::StaticTranspose:
+      return spell_out_order(graph, op);
+    case OpKind::ReduceL1:
+    case OpKind::ReduceL2:
+    case OpKind::ReduceMax:
+    case OpKind::ReduceMean:
+    case OpKind::ReduceMin:
+    case OpKind::ReduceProd:
+    case OpKind::ReduceSum:
+      return take_axes_from_input(graph, op);
     default:
       return move_group_scales(graph, op);
   }
@@ -182,7 +214,9 @@ std::optional<Graph> canonicalize(const Graph& graph) {
   }
   if (!rewritten && dropped.empty()) return std::nullopt;
   keep_origins(editor, dropped);
-  return editor.finish();
+  Graph canonical = editor.finish();
+  if (rewritten) canonical.infer_shapes();  // axes that are known now say more of the shapes
+  return canonical;
 }
 
 }  // namespace lamina

@@ -1,6 +1,7 @@
-// Older kinds become LayerNormBackward; ops that change nothing go, unless a graph output needs them.
+// Older kinds and spellings become today's; ops that change nothing go, unless a graph output needs them.
 #include "passes/canonicalize.h"
 
+#include "interface/json.h"
 #include "passes/verify_graph.h"
 #include "passes_test_support.h"
 
@@ -98,6 +99,64 @@ TEST(CanonicalizeGrad, OutputsThatTheMaskLeavesOutAreLeftOut) {
               {{"output_mask", std::vector<int64_t>{0, 0, 1}}}, {f32});
   const Graph graph = canonical(g);
   EXPECT_EQ(ids(graph, graph.ops()[0].outputs), (std::vector<uint64_t>{kNoTensor, kNoTensor, out[0]}));
+}
+
+// ---- attributes made explicit
+
+TEST(CanonicalizeAttributes, AnEmptyOrderReversesTheAxes) {
+  GraphBuilder g;
+  g.op(OpKind::Abs, {g.op(OpKind::StaticTranspose, {g.input(f32, {4, 4, 4})}, {{"order", std::vector<int64_t>{}}})});
+  const Graph graph = canonical(g);
+  EXPECT_EQ(kinds(graph), "StaticTranspose Abs");
+  EXPECT_EQ(graph.ops()[0].attribute<std::vector<int64_t>>("order"), (std::vector<int64_t>{2, 1, 0}));
+}
+TEST(CanonicalizeAttributes, AnEmptyOrderOfUnknownRankStays) {
+  GraphBuilder g;
+  g.op(OpKind::Abs, {g.op(OpKind::StaticTranspose, {g.input_of_unknown_rank(f32)}, {{"order", std::vector<int64_t>{}}})});
+  EXPECT_EQ(kinds(canonical(g)), "StaticTranspose Abs");
+}
+TEST(CanonicalizeAttributes, AnEmptyOrderOfOneAxisReversesNothing) {
+  GraphBuilder g;
+  g.op(OpKind::StaticTranspose, {g.input(f32, {4})}, {{"order", std::vector<int64_t>{}}});
+  EXPECT_EQ(canonical(g).ops()[0].attribute<std::vector<int64_t>>("order"), std::vector<int64_t>{0});
+}
+
+TEST(CanonicalizeAttributes, AxesOfAKnownConstantBecomeTheAttribute) {
+  for (const OpKind kind : {OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceMax, OpKind::ReduceMean, OpKind::ReduceMin,
+                            OpKind::ReduceProd, OpKind::ReduceSum}) {
+    GraphBuilder g;
+    const auto dst = g.op(kind, {g.input(f32, {4, 8}), g.number(-1, s32, {1})}, {{"keep_dims", true}});
+    const Graph graph = canonical(g);
+    EXPECT_EQ(graph.ops()[0].attribute<std::vector<int64_t>>("axes"), std::vector<int64_t>{-1});
+    EXPECT_EQ(graph.ops()[0].inputs.size(), 1U);
+    EXPECT_EQ(graph.tensor(*graph.find_value(dst)).shape, (Dims{4, 1}));
+  }
+}
+TEST(CanonicalizeAttributes, AxesThatAreNotKnownStayAnInput) {
+  GraphBuilder g;
+  g.op(OpKind::ReduceSum, {g.input(f32, {4, 8}), g.constant(s32, {1})});
+  EXPECT_EQ(canonical(g).ops()[0].inputs.size(), 2U);
+}
+TEST(CanonicalizeAttributes, SeveralAxesInOneTensorStayAnInput) {
+  GraphBuilder g;  // one number fills the tensor: it cannot name two axes
+  g.op(OpKind::ReduceSum, {g.input(f32, {4, 8}), g.number(1, s32, {2})});
+  EXPECT_EQ(canonical(g).ops()[0].inputs.size(), 2U);
+}
+
+// ---- older kinds
+
+TEST(CanonicalizeOlderKinds, OfDumpsAreReadAsTodays) {
+  const std::string dump = R"({"version": "0.6.0", "graph": [{"id": 1, "name": "old", "kind": "BiasAddBackprop",
+      "inputs": [{"id": 0, "dtype": "f32", "shape": [2, 3, 8], "stride": [24, 8, 1], "layout_type": "strided",
+                  "property_type": "undef"}],
+      "outputs": [{"id": 1, "dtype": "f32", "shape": [8], "stride": [1], "layout_type": "strided",
+                   "property_type": "undef"}]}]})";
+  Graph graph = read_graph_json(dump, "old.json");
+  graph.finalize();
+  const auto partitions = partition_graph(graph, PartitionPolicy::fusion, RunsAll{});
+  const Op& op = partitions.at(0).graph->ops()[0];
+  EXPECT_EQ(op.kind, OpKind::BiasAddBackward);
+  EXPECT_EQ(op.attribute<std::string>("data_format"), "NXC");  // the default, which older dumps leave out
 }
 
 // ---- ops that change nothing
