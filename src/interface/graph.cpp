@@ -2,12 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
 
 namespace lamina {
 namespace {
+
+// A port in messages. Only a failure pays for text.
+struct Place {
+  const Op& op;
+  const char* side;
+  size_t port;
+};
+std::ostream& operator<<(std::ostream& out, const Place& place) {
+  return out << describe(place.op) << ": " << place.side << ' ' << place.port;
+}
 
 // ---- what two ports say of one tensor
 
@@ -25,7 +36,7 @@ Dims joined(const Dims& a, const Dims& b) {
   return dims;
 }
 
-[[noreturn]] void fail_disagreement(const std::string& where, uint64_t id, const std::string& what, const std::string& given,
+[[noreturn]] void fail_disagreement(const Place& where, uint64_t id, const std::string& what, const std::string& given,
                                     const std::string& known) {
   throw Error(Status::invalid_graph,
               join(where, ": tensor ", id, " has ", what, ' ', given, ", allowed is ", known, " as another port gives it"));
@@ -33,7 +44,7 @@ Dims joined(const Dims& a, const Dims& b) {
 
 // What a port adds to the knowledge of a tensor. `preferred` wins where shapes or strides disagree and `lenient` allows it.
 struct Merge {
-  const std::string& where;
+  const Place& where;
   bool lenient;
   std::string warning = {};
 
@@ -100,17 +111,25 @@ struct Merge {
   }
 };
 
-void check_dims(const LogicalTensor& tensor, const std::string& where) {
+bool counts_elements(const Dims& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims)
+    if (__builtin_mul_overflow(count, dim, &count)) return false;
+  return true;
+}
+
+template <typename Where>
+void check_dims(const LogicalTensor& tensor, const Where& where) {
   if (tensor.rank() > kMaxRank)
     throw Error(Status::invalid_shape, join(where, " has rank ", tensor.rank(), ", allowed is 0..", kMaxRank));
   for (int64_t dim : *tensor.shape)
     if (dim < 0 && dim != kUnknownDim)
       throw Error(Status::invalid_shape,
                   join(where, " has shape ", describe(*tensor.shape), ", allowed is no negative extent"));
-  if (tensor.has_full_shape()) checked_product(*tensor.shape, where);
+  if (tensor.has_full_shape() && !counts_elements(*tensor.shape)) checked_product(*tensor.shape, join(where));
 }
 
-void check_strides(const LogicalTensor& tensor, const std::string& where) {
+void check_strides(const LogicalTensor& tensor, const Place& where) {
   for (int64_t stride : tensor.strides)
     if (stride < 0 && stride != kUnknownDim)
       throw Error(Status::invalid_shape,
@@ -122,7 +141,7 @@ void check_strides(const LogicalTensor& tensor, const std::string& where) {
 }
 
 // Refuses what no tensor may be, and drops strides that say nothing (the dumps' way of writing unknown ones).
-LogicalTensor checked_tensor(LogicalTensor tensor, const std::string& where) {
+LogicalTensor checked_tensor(LogicalTensor tensor, const Place& where) {
   const bool unknown_strides = std::find(tensor.strides.begin(), tensor.strides.end(), kUnknownDim) != tensor.strides.end();
   if (tensor.layout != LayoutType::strided || unknown_strides) tensor.strides.clear();
   if (tensor.shape) check_dims(tensor, where);
@@ -220,13 +239,14 @@ bool all_ranks_known(const OpView& view) {
 
 }  // namespace
 
-ValueIndex Graph::intern(const LogicalTensor& tensor, bool is_output, const std::string& where) {
+ValueIndex Graph::intern(const LogicalTensor& tensor, bool is_output, const Op& op, size_t port) {
   const auto [found, is_new] = value_by_id_.try_emplace(tensor.id, static_cast<ValueIndex>(values_.size()));
   if (is_new) {
     values_.push_back({tensor, {}, {}});
     return found->second;
   }
   Value& value = values_[static_cast<size_t>(found->second)];
+  const Place where{op, is_output ? "output" : "input", port};
   Merge merge{where, is_output || value.producer.op >= 0};
   value.tensor = is_output ? merge(tensor, value.tensor) : merge(value.tensor, tensor);
   if (!merge.warning.empty()) warnings_.push_back(merge.warning);
@@ -237,11 +257,10 @@ int Graph::add_op(uint64_t id, OpKind kind, std::string name, Attributes attribu
                   std::span<const LogicalTensor> outputs) {
   Op op{id, kind, std::move(name), std::move(attributes), {}, {}};
   if (op.name.empty()) op.name = join(name_of(kind), '_', id);
-  const std::string where = describe(op);
-  if (finalized_) throw Error(Status::invalid_graph, join(where, ": the graph is finalized, no op can be added"));
+  if (finalized_) throw Error(Status::invalid_graph, join(describe(op), ": the graph is finalized, no op can be added"));
   if (op_by_id_.contains(id))
     throw Error(Status::invalid_graph,
-                join(where, ": op id ", id, " is taken by ", describe(ops_[static_cast<size_t>(op_by_id_.at(id))])));
+                join(describe(op), ": op id ", id, " is taken by ", describe(ops_[static_cast<size_t>(op_by_id_.at(id))])));
   fill_defaults(op);
   const int position = static_cast<int>(ops_.size());
   const auto undo = remember(inputs, outputs);
@@ -286,8 +305,7 @@ void Graph::connect(Op& op, int position, std::span<const LogicalTensor> inputs,
       op.inputs.push_back(kNoValue);
       continue;
     }
-    const std::string where = join(describe(op), ": input ", i);
-    op.inputs.push_back(intern(checked_tensor(inputs[i], where), false, where));
+    op.inputs.push_back(intern(checked_tensor(inputs[i], {op, "input", i}), false, op, i));
     value_of(op.inputs.back()).consumers.push_back({position, static_cast<int>(i)});
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -295,8 +313,8 @@ void Graph::connect(Op& op, int position, std::span<const LogicalTensor> inputs,
       op.outputs.push_back(kNoValue);
       continue;
     }
-    const std::string where = join(describe(op), ": output ", i);
-    op.outputs.push_back(intern(checked_tensor(outputs[i], where), true, where));
+    const Place where{op, "output", i};
+    op.outputs.push_back(intern(checked_tensor(outputs[i], where), true, op, i));
     Value& value = value_of(op.outputs.back());
     if (value.producer.op >= 0) {
       const bool same_op = value.producer.op == position;
@@ -415,10 +433,13 @@ bool Graph::is_graph_output(const Value& value) const {
 
 void Graph::take_inferred_shape(const Op& op, const std::string& port, ValueIndex index, const Dims& shape, bool forget_inner) {
   Value& value = value_of(index);
-  const std::string where = join(describe(op), ": output ", port);
-  LogicalTensor described = value.tensor;
-  described.shape = shape;
-  check_dims(described, where);
+  const auto where = [&] { return join(describe(op), ": output ", port); };
+  const bool has_negative = std::any_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; });
+  if (shape.size() > static_cast<size_t>(kMaxRank) || has_negative || !counts_elements(shape)) {
+    LogicalTensor described = value.tensor;
+    described.shape = shape;
+    check_dims(described, where());
+  }
   const bool known = value.tensor.shape.has_value() && !forget_inner;
   if (!known || agree(*value.tensor.shape, shape)) {
     value.tensor = with_shape(value.tensor, known ? joined(shape, *value.tensor.shape) : shape);
@@ -426,9 +447,9 @@ void Graph::take_inferred_shape(const Op& op, const std::string& port, ValueInde
   }
   if (is_graph_output(value))
     throw Error(Status::invalid_shape,
-                join(where, " is given shape ", describe(*value.tensor.shape), ", allowed is ", describe(shape)));
+                join(where(), " is given shape ", describe(*value.tensor.shape), ", allowed is ", describe(shape)));
   warnings_.push_back(
-      join(where, " is given shape ", describe(*value.tensor.shape), "; its op makes ", describe(shape), ", which is taken"));
+      join(where(), " is given shape ", describe(*value.tensor.shape), "; its op makes ", describe(shape), ", which is taken"));
   value.tensor = with_shape(value.tensor, shape);
 }
 

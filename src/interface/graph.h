@@ -93,7 +93,7 @@ class Graph {
     std::vector<Touched> touched;
   };
 
-  ValueIndex intern(const LogicalTensor& tensor, bool is_output, const std::string& where);
+  ValueIndex intern(const LogicalTensor& tensor, bool is_output, const Op& op, size_t port);
   void connect(Op& op, int position, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs);
   Undo remember(std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs) const;
   void restore(const Undo& undo);

@@ -38,8 +38,11 @@ bool is_bookkeeping(std::string_view attribute) {
 
 class Reader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Reader(std::string_view text, const std::string& file, const DumpLimits& limits)
-      : text_(text), file_(file), limits_(limits) {}
+  // Thrown for text that is no JSON where `tells_place` is false: the text was shortened, its lines are not those of the file.
+  struct NoJson {};
+
+  Reader(std::string_view text, const std::string& file, const DumpLimits& limits, bool tells_place)
+      : text_(text), file_(file), limits_(limits), tells_place_(tells_place) {}
 
   GraphDump run() {
     const char* begin = text_.data();
@@ -78,6 +81,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    if (!tells_place_) throw NoJson();
     // nlohmann puts "[json.exception...] parse error at line L, column C: " in front; the place is told in our own words.
     std::string what = error.what();
     const size_t column = what.find("column ");
@@ -531,6 +535,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   std::string_view text_;
   const std::string& file_;
   const DumpLimits& limits_;
+  bool tells_place_;
   GraphDump dump_;
   std::vector<Frame> frames_;
   PendingAttribute attribute_;
@@ -548,8 +553,13 @@ GraphDump parse_graph_json(std::string_view text, const std::string& file_name, 
   if (text.size() > limits.file_bytes)
     throw Error(Status::invalid_graph,
                 join(file_name, ": the file has ", text.size(), " bytes, allowed is at most ", limits.file_bytes));
-  json::Repair repair(text);
-  return Reader(repair.run(), file_name, limits).run();
+  try {
+    json::Repair repair(text, true);
+    return Reader(repair.run(), file_name, limits, false).run();
+  } catch (const Reader::NoJson&) {
+    json::Repair repair(text);
+    return Reader(repair.run(), file_name, limits, true).run();
+  }
 }
 
 }  // namespace lamina

@@ -41,6 +41,10 @@ std::string_view Repair::run() {
       if (static_cast<unsigned char>(c) < 0x20) replace(i, 1, escaped(c));
     } else if (c == '"') {
       in_string = true;
+    } else if (c == '\n' && shortens_) {
+      const size_t end = std::min(text_.find_first_not_of(" \t\r\n", i), text_.size());
+      if (end > i + 1) replace(i, end - i, "\n");
+      i = end - 1;
     } else if (c == '-' || c == '+' || c == 'i' || c == 'I' || c == 'n' || c == 'N') {
       const size_t length = bare_number_length(text_, i);
       if (length == 0) continue;

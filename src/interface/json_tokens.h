@@ -9,9 +9,10 @@
 namespace lamina::json {
 
 // Puts bare infinities and NaNs in quotes and escapes control characters inside strings. Text that needs neither is not copied.
+// With `shortens`, runs of blanks between tokens become one: dumps are two thirds indentation, which costs the parser most.
 class Repair {
  public:
-  explicit Repair(std::string_view text) : text_(text) {}
+  explicit Repair(std::string_view text, bool shortens = false) : text_(text), shortens_(shortens) {}
 
   // The repaired text; a view of the original or of this object.
   std::string_view run();
@@ -20,6 +21,7 @@ class Repair {
   void replace(size_t at, size_t length, const std::string& with);
 
   std::string_view text_;
+  bool shortens_;
   std::string result_;
   size_t copied_ = 0;
 };
