@@ -519,11 +519,10 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   template <typename T, size_t N>
   T word(const Scalar& value, const std::pair<const char*, T> (&words)[N]) const {
     const std::string text = text_of(value);
-    std::string allowed;
-    for (const auto& [name, meaning] : words) {
+    for (const auto& [name, meaning] : words)
       if (text == name) return meaning;
-      allowed += join(allowed.empty() ? "" : ", ", name);
-    }
+    std::string allowed;
+    for (const auto& [name, meaning] : words) allowed += join(allowed.empty() ? "" : ", ", name);
     fail_key(current_key(), show(value), allowed);
   }
 

@@ -24,6 +24,8 @@ std::string canonical_number(std::string_view token) {
   return token.front() == '-' ? "-inf" : "inf";
 }
 
+bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
 std::string escaped(char c) {
   constexpr char kHex[] = "0123456789abcdef";
   return std::string("\\u00") + kHex[c >> 4] + kHex[c & 15];
@@ -42,7 +44,8 @@ std::string_view Repair::run() {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '\n' && shortens_) {
-      const size_t end = std::min(text_.find_first_not_of(" \t\r\n", i), text_.size());
+      size_t end = i + 1;
+      while (end < text_.size() && is_blank(text_[end])) ++end;
       if (end > i + 1) replace(i, end - i, "\n");
       i = end - 1;
     } else if (c == '-' || c == '+' || c == 'i' || c == 'I' || c == 'n' || c == 'N') {

@@ -71,6 +71,13 @@ ContractedGraph::Verdict ContractedGraph::merge(int op_a, int op_b) {
   int early = node_of(op_a), late = node_of(op_b);
   if (early == late) return Verdict::merged;
   if (order(early) > order(late)) std::swap(early, late);
+  const std::vector<int>& sources = scanned(late, false);
+  if (std::all_of(sources.begin(), sources.end(), [early](int node) { return node == early; })) {
+    // The later one waits for the earlier one alone: it takes that place. This keeps a value with thousands of readers cheap.
+    nodes_[static_cast<size_t>(late)].order = order(early);
+    join_nodes(early, late);
+    return Verdict::merged;
+  }
   std::vector<int> after;
   if (!search(early, late, true, after)) return Verdict::too_far;
   if (!after.empty() && after.back() == late) return Verdict::would_cycle;
