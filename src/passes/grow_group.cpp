@@ -6,6 +6,7 @@
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
+#include "passes/common_refinement.h"
 
 namespace lamina {
 namespace {

@@ -27,12 +27,4 @@ struct IterationView {
 
 IterationView iteration_view(const Graph& graph, const Op& op);
 
-// Two lists of extents of one product, cut into the finest common pieces: {6, 4} and {2, 12} give 2, 3, 4. `a` and `b` say
-// how many pieces each extent was cut into. Lists that match dim by dim (unknown extents match anything) stay as they are.
-struct Refinement {
-  Dims pieces;
-  std::vector<int> a, b;
-};
-std::optional<Refinement> common_refinement(const Dims& a, const Dims& b);
-
 }  // namespace lamina

@@ -1,6 +1,7 @@
 // How single ops look as loop nests: extents, inner dims, and the map of each port.
 #include "passes/iteration_view.h"
 
+#include "passes/common_refinement.h"
 #include "passes_test_support.h"
 
 namespace lamina::testing {
