@@ -78,8 +78,10 @@ void KernelEmitter::emit_split_walk(int phase) {
   const NodeList nodes = nodes_for(roots, phase);
   const Body body = [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase, lanes); };
   const auto block = [&](llvm::Value* start, int64_t count) {
+    std::vector<BlockResult> results = emit_block(row, phase, body, start, count);
+    std::sort(results.begin(), results.end(), [](const BlockResult& a, const BlockResult& b) { return a.root < b.root; });  // as they are read
     size_t result = 0;
-    for (const BlockResult& of_root : emit_block(row, phase, body, start, count)) {
+    for (const BlockResult& of_root : results) {
       for (llvm::Value* value : of_root.values) b_.CreateStore(value, block_slot(result++, b_.CreateUDiv(start, i64(kBlock))));
     }
   };
