@@ -1,0 +1,140 @@
+// Faults that another library of the kind has, each shown to be absent here: wrong gradients when fewer threads run than were
+// asked for, and bad norms that are accepted, crash compile or let an exception escape.
+#include <omp.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "api_fixture.h"
+#include "support/own_process.h"
+
+namespace api_test {
+namespace {
+
+constexpr int64_t kRows = 1000, kSize = 96;
+
+struct Gradients {
+  std::vector<float> src, gamma, beta;
+  bool operator==(const Gradients&) const = default;
+};
+
+// LayerNormBackward of a batch large enough for several threads.
+class Backward {
+ public:
+  Backward()
+      : x_(f32(0, {kRows, kSize})),
+        dy_(f32(1, {kRows, kSize})),
+        mean_(f32(2, {kRows})),
+        variance_(f32(3, {kRows})),
+        gamma_(f32(4, {kSize})),
+        dx_(f32(5, {kRows, kSize})),
+        dgamma_(f32(6, {kSize})),
+        dbeta_(f32(7, {kSize})),
+        compiled_(only_partition_of({op(0, op::kind::LayerNormBackward, {x_, dy_, mean_, variance_, gamma_}, {dx_, dgamma_, dbeta_}, "ln")})
+                      .compile({x_, dy_, mean_, variance_, gamma_}, {dx_, dgamma_, dbeta_}, cpu_)),
+        x(kRows * kSize),
+        dy(kRows * kSize),
+        mean(kRows),
+        variance(kRows, 0.5f),
+        gamma(kSize, 1.5f) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      x[i] = std::sin(static_cast<float>(i));
+      dy[i] = std::cos(static_cast<float>(i) * 0.37f);
+    }
+  }
+
+  Gradients run() {
+    Gradients g{std::vector<float>(x.size()), std::vector<float>(kSize), std::vector<float>(kSize)};
+    compiled_.execute(stream_, {{x_, cpu_, x.data()}, {dy_, cpu_, dy.data()}, {mean_, cpu_, mean.data()}, {variance_, cpu_, variance.data()}, {gamma_, cpu_, gamma.data()}},
+                      {{dx_, cpu_, g.src.data()}, {dgamma_, cpu_, g.gamma.data()}, {dbeta_, cpu_, g.beta.data()}});
+    return g;
+  }
+
+  void expect_right(const Gradients& got) const {
+    const double rstd = 1 / std::sqrt(0.5 + 1e-5);
+    for (size_t c = 0; c < kSize; ++c) {
+      double dgamma = 0, dbeta = 0;
+      for (size_t r = 0; r < kRows; ++r) {
+        dgamma += static_cast<double>(dy[r * kSize + c]) * static_cast<double>(x[r * kSize + c]) * rstd;
+        dbeta += static_cast<double>(dy[r * kSize + c]);
+      }
+      EXPECT_NEAR(got.gamma[c], dgamma, 1e-4) << "column " << c;
+      EXPECT_NEAR(got.beta[c], dbeta, 1e-4) << "column " << c;
+    }
+  }
+
+ private:
+  engine cpu_{engine::kind::cpu, 0};
+  stream stream_{cpu_};
+  logical_tensor x_, dy_, mean_, variance_, gamma_, dx_, dgamma_, dbeta_;
+  compiled_partition compiled_;
+  std::vector<float> x, dy, mean, variance, gamma;
+};
+
+TEST(PeerFaults, GradientsAreRightInsideAParallelRegion) {
+  omp_set_num_threads(4);
+  Backward backward;
+  const Gradients alone = backward.run();
+  backward.expect_right(alone);
+  std::vector<Gradients> inside(3);
+#pragma omp parallel num_threads(3)
+  inside[static_cast<size_t>(omp_get_thread_num())] = backward.run();
+  for (const Gradients& gradients : inside) EXPECT_TRUE(gradients == alone);
+}
+
+TEST(PeerFaults, DISABLED_UnderAThreadLimit) {
+  ASSERT_LE(omp_get_thread_limit(), 2);
+  omp_set_num_threads(8);
+  Backward backward;
+  backward.expect_right(backward.run());
+}
+TEST(PeerFaults, GradientsAreRightUnderAThreadLimit) {
+  for (const char* const limit : {"1", "2"}) {
+    lamina::testing::expect_passes_in_own_process("PeerFaults.DISABLED_UnderAThreadLimit", {{"OMP_THREAD_LIMIT", limit}});
+  }
+}
+
+Failure failure_of_adding(const op& bad) {
+  return failure_of([&] {
+    graph g(engine::kind::cpu);
+    g.add_op(bad);
+  });
+}
+
+TEST(PeerFaults, BackwardOfFourInputsWithDefaultUseAffineIsRefused) {
+  const op bad(0, op::kind::LayerNormBackward, {f32(0, {2, 8}), f32(1, {2, 8}), f32(2, {2}), f32(3, {2})}, {f32(5, {2, 8})}, "ln");
+  EXPECT_THAT(failure_of_adding(bad), FailsWith(lamina_invalid_graph_op, "input gamma (port 4) is missing"));
+}
+
+TEST(PeerFaults, AnAffineNormWithoutGammaIsRefused) {
+  const op bad = op(0, op::kind::LayerNorm, {f32(0, {2, 8})}, {f32(1, {2, 8})}, "ln").set_attr(op::attr::use_affine, true).set_attr(op::attr::keep_stats, false);
+  EXPECT_THAT(failure_of_adding(bad), FailsWith(lamina_invalid_graph_op, "input gamma (port 1) is missing"));
+}
+
+op plain_norm() {
+  return op(0, op::kind::LayerNorm, {f32(0, {2, 8})}, {f32(1, {2, 8})}, "ln").set_attr(op::attr::use_affine, false).set_attr(op::attr::keep_stats, false);
+}
+
+TEST(PeerFaults, ANegativeEpsilonIsRefused) {
+  EXPECT_THAT(failure_of_adding(plain_norm().set_attr(op::attr::epsilon, -5.0f)),
+              FailsWith(lamina_invalid_graph_op, "epsilon is -5, allowed is a positive finite number"));
+}
+
+TEST(PeerFaults, AnAxisOutOfRangeIsRefused) {
+  EXPECT_THAT(failure_of_adding(plain_norm().set_attr(op::attr::begin_norm_axis, int64_t{99})),
+              FailsWith(lamina_invalid_graph_op, "begin_norm_axis is 99, allowed is -2..1"));
+}
+
+TEST(PeerFaults, Bf16RunsWithTheInstructionsCappedToAvx2) {
+  setenv("LAMINA_MAX_ISA", "avx2", 1);
+  const engine cpu(engine::kind::cpu, 0);
+  const logical_tensor src(0, data_type::bf16, dims{1, 4}, layout_type::strided), dst(1, data_type::bf16, dims{1, 4}, layout_type::strided);
+  const op norm = op(0, op::kind::LayerNorm, {src}, {dst}, "ln").set_attr(op::attr::use_affine, false).set_attr(op::attr::keep_stats, false);
+  uint16_t x[] = {0x3f80, 0xbf80, 0x3f80, 0xbf80}, y[4] = {};  // 1, -1, 1, -1
+  only_partition_of({norm}).compile({src}, {dst}, cpu).execute(stream(cpu), {{src, cpu, x}}, {{dst, cpu, y}});
+  unsetenv("LAMINA_MAX_ISA");
+  EXPECT_THAT(y, ::testing::ElementsAreArray(x));  // the variance is 1, and bf16 does not see epsilon
+}
+
+}  // namespace
+}  // namespace api_test
