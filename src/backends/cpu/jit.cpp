@@ -72,7 +72,7 @@ class Jit {
     CompiledKernel compiled{nullptr, symbol_of(kernel, key), false};
     const Target target = target_of(isa);
     const CodeCache* const disk = CodeCache::from_environment();
-    const std::string disk_key = disk == nullptr ? "" : join(code_generator_version(), "\n", target.cpu, " ", target.features, "\n", key);
+    const std::string disk_key = disk == nullptr ? "" : disk_key_of(target, key);
     if (disk != nullptr) compiled.function = stored_code(*disk, disk_key, compiled.symbol);
     compiled.from_cache = compiled.function != nullptr;
     if (!compiled.from_cache) {
@@ -108,8 +108,12 @@ class Jit {
 
   // All that the code depends on but the versions of what makes it and the machine, which are the same for the whole process.
   std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa) const {
-    return join(static_cast<int>(isa), "/", schedule.vector_bits, "/", schedule.rows_per_tile, "/", schedule.non_temporal, schedule.split, "/", symbols_.any(), "\n",
+    return join(static_cast<int>(isa), "/", schedule.vector_bits, "/", schedule.rows_per_tile, "/", schedule.non_temporal, schedule.split, "\n",
                 kernel::print(kernel, false));
+  }
+
+  std::string disk_key_of(const Target& target, const std::string& key) const {
+    return join(code_generator_version(), symbols_.any() ? ", unwindable\n" : "\n", target.cpu, " ", target.features, "\n", key);
   }
 
   // The same in every process that makes this code: it is a part of the object.
