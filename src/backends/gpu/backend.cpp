@@ -28,9 +28,9 @@ class ScratchPool {
   }
   struct Block {
     void* memory = nullptr;
-    Allocator allocator;
+    std::function<void(void*)> deallocate;  // empty: the device's own memory
     void release(Device& device) const {
-      if (allocator.device_deallocate != nullptr) allocator.device_deallocate(memory, allocator.device, allocator.context);
+      if (deallocate) deallocate(memory);
       else device.release(memory);
     }
   };
@@ -43,15 +43,34 @@ class ScratchPool {
         return block;
       }
     }
-    if (allocator == nullptr || allocator->device_allocate == nullptr) return {device_->allocate(bytes), {}};
-    void* const memory = allocator->device_allocate(bytes, kAlignment, allocator->device, allocator->context);
+    if (allocator == nullptr || !allocator->device_allocate) return {device_->allocate(bytes), {}};
+    void* const memory = allocator->device_allocate(bytes, kAlignment);
     if (memory == nullptr) throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of device memory"));
-    return {memory, *allocator};
+    return {memory, allocator->device_deallocate};
   }
   void give_back(void* stream, Block block) {
     const std::lock_guard lock(mutex_);
-    free_.emplace(stream, block);
+    free_.emplace(stream, std::move(block));
   }
+
+  // A block for the time of an execution, also one that fails.
+  class Loan {
+   public:
+    Loan(ScratchPool& pool, size_t bytes, const ExecutionContext& context) : pool_(pool), stream_(context.stream) {
+      if (bytes > 0) block_ = pool.take(stream_, bytes, context.allocator);
+    }
+    ~Loan() {
+      if (block_.memory != nullptr) pool_.give_back(stream_, std::move(block_));
+    }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    void* memory() const { return block_.memory; }
+
+   private:
+    ScratchPool& pool_;
+    void* stream_;
+    Block block_;
+  };
 
  private:
   std::shared_ptr<Device> device_;
@@ -80,13 +99,11 @@ class GpuExecutable final : public Executable {
   }
 
   void execute(const ExecutionContext& context, std::span<const void* const> inputs, std::span<void* const> outputs) const override {
-    ScratchPool::Block scratch;
     const bool own = scratch_bytes_ > 0 && context.workspace == nullptr;
-    if (own) scratch = pool_.take(context.stream, scratch_bytes_, context.allocator);
-    void* const memory = own ? scratch.memory : context.workspace;
+    const ScratchPool::Loan loan(pool_, own ? scratch_bytes_ : 0, context);
+    void* const memory = own ? loan.memory() : context.workspace;
     for (const auto& [port, place] : host_scalars_) device_->copy_in(context.stream, memory, place.offset, inputs[port], place.bytes);
     for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, memory);
-    if (own) pool_.give_back(context.stream, scratch);
   }
 
   const ExecutableInfo& info() const override { return info_; }

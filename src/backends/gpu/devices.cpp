@@ -54,4 +54,12 @@ std::shared_ptr<const Backend> open_gpu_backend(size_t index) {
   return index < cuda ? open_gpu_backend(join("cuda:", index)) : open_gpu_backend(join("opencl:", index - cuda));
 }
 
+std::shared_ptr<const Backend> open_cuda_backend(int device, void* context) {
+  return gpu::make_backend(gpu::cuda::open_device(device, static_cast<gpu::cuda::CUcontext>(context)));
+}
+
+std::shared_ptr<const Backend> open_opencl_backend(void* device, void* context) {
+  return gpu::make_backend(gpu::opencl::open_device(static_cast<gpu::opencl::cl_device_id>(device), static_cast<gpu::opencl::cl_context>(context)));
+}
+
 }  // namespace lamina

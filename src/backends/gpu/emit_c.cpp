@@ -87,6 +87,7 @@ void SourceEmitter::choose_kept_nodes() {
   const int elements = schedule_.vector * schedule_.steps;
   int words = schedule_.group_size() >= 1024 ? kWordsKeptCrowded : kWordsKeptAlone;
   if (schedule_.column_registers) words -= columns_ * elements;
+  else if (columns_ > 0 && schedule_.group_size() >= 1024) words = 0;  // sums in memory need their addresses and old values
   for (const bool loads : {true, false}) {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const Node& n = kernel_.nodes[i];

@@ -46,7 +46,7 @@ std::string cdf_root() {
       terms[i / 2] = name;
     }
     terms.resize((terms.size() + 1) / 2);
-    text += join("  const lm_f32 p", level, " = ", power, " * ", power, ";\n");
+    if (terms.size() > 1) text += join("  const lm_f32 p", level, " = ", power, " * ", power, ";\n");
     power = join("p", level);
   }
   return text + join("  return lm_fma_f32(x, ", terms[0], ", ", literal(c[0], "f"), ");\n}\n");

@@ -55,7 +55,7 @@ typedef struct {
 LM_FN LM(lm_exp_parts) LM(lm_reduce_exp)(REAL y, int offset) {
   LM(lm_exp_parts) e;
   const REAL shifter = SHIFTER + (REAL)offset;
-  const REAL shifted = LM(lm_fma)(y, K(0x1.71547652b82fep+0), shifter);
+  const REAL shifted = LM(lm_fma)(y, PICK(0x1.715476p+0, 0x1.71547652b82fep+0), shifter);
   e.k = shifted - shifter;
   e.r = LM(lm_fma)(e.k, -LN2_LOW, LM(lm_fma)(e.k, -LN2_HIGH, y));
   e.bits = LM(lm_bits)(shifted);
@@ -66,7 +66,7 @@ LM_FN LM(lm_exp_parts) LM(lm_reduce_exp)(REAL y, int offset) {
 LM_FN LM(lm_exp_parts) LM(lm_reduce_exp_of_pair)(REAL y, REAL low, int offset) {
   LM(lm_exp_parts) e;
   const REAL shifter = SHIFTER + (REAL)offset;
-  const REAL shifted = LM(lm_fma)(y, K(0x1.71547652b82fep+0), shifter);
+  const REAL shifted = LM(lm_fma)(y, PICK(0x1.715476p+0, 0x1.71547652b82fep+0), shifter);
   e.k = shifted - shifter;
   e.r = LM(lm_fma)(e.k, -LN2_HIGH, y) + LM(lm_fma)(e.k, -LN2_LOW, low);
   e.bits = LM(lm_bits)(shifted);
@@ -111,7 +111,7 @@ LM_FN REAL LM(lm_tanh)(REAL x) {
 LM_FN REAL LM(lm_sigmoid)(REAL x) {
   const REAL y = LM(lm_at_most)(LM(lm_at_least)(LM(lm_negate)(x), PICK(-17.5, -37.5)), PICK(104.0, 746.0));
   const REAL shifter = SHIFTER + (REAL)BIAS;
-  const REAL shifted = LM(lm_at_least)(LM(lm_fma)(y, K(0x1.71547652b82fep+0), shifter), shifter - (REAL)MANTISSA);
+  const REAL shifted = LM(lm_at_least)(LM(lm_fma)(y, PICK(0x1.715476p+0, 0x1.71547652b82fep+0), shifter), shifter - (REAL)MANTISSA);
   const REAL k = shifted - shifter;
   const REAL r = LM(lm_fma)(k, -LN2_LOW, LM(lm_fma)(k, -LN2_HIGH, y));
   const REAL c = x < PICK(-80.0, -700.0) ? PICK(0x1p-64, 0x1p-512) : K(1.0);
@@ -132,14 +132,14 @@ LM_FN LM(lm_exp_parts) LM(lm_reduce_gauss)(REAL a, int offset) {
 // normal_cdf(-a) = 2^k times this.
 LM_FN REAL LM(lm_gauss_tail)(REAL a, REAL r) {
   const REAL top = LM(lm_mills_top)(a);
-  const REAL bottom = LM(lm_fma)(a, LM(lm_fma)(top, K(0x1.40d931ff62706p+1), LM(lm_mills_rest)(a)), K(1.5));
+  const REAL bottom = LM(lm_fma)(a, LM(lm_fma)(top, PICK(0x1.40d932p+1, 0x1.40d931ff62706p+1), LM(lm_mills_rest)(a)), K(1.5));
   const REAL mills = top / bottom;
   return LM(lm_fma)(LM(lm_expm1_polynomial)(r), mills, mills);
 }
 
 LM_FN REAL LM(lm_erf)(REAL x) {
   const REAL near_zero = LM(lm_fma)(x, LM(lm_erf_tail)(x * x), x);
-  const REAL a = LM(lm_at_most)(MAGNITUDE_OF(x) * K(0x1.6a09e667f3bcdp+0), PICK(6.0, 9.0));
+  const REAL a = LM(lm_at_most)(MAGNITUDE_OF(x) * PICK(0x1.6a09e6p+0, 0x1.6a09e667f3bcdp+0), PICK(6.0, 9.0));
   const LM(lm_exp_parts) e = LM(lm_reduce_gauss)(a, BIAS + 1);
   const REAL far = LM(lm_fma)(-LM(lm_power_of_two)(e.bits), LM(lm_gauss_tail)(a, e.r), K(1.0));
   return MAGNITUDE_OF(x) < K(1.0) ? near_zero : LM(lm_copysign)(far, x);
@@ -179,7 +179,7 @@ LM_FN LM(lm_log_parts) LM(lm_reduce_log)(REAL x, int may_be_subnormal) {
   const int tiny = may_be_subnormal && x < PICK(0x1p-126, 0x1p-1022);
   const REAL lifted = tiny ? x * PICK(0x1p24, 0x1p53) : x;
   const BITS bits = LM(lm_bits)(lifted);
-  e.k_int = (SBITS)(bits - LM(lm_bits)(K(0x1.6a09e667f3bcdp-1))) >> MANTISSA;
+  e.k_int = (SBITS)(bits - LM(lm_bits)(PICK(0x1.6a09e6p-1, 0x1.6a09e667f3bcdp-1))) >> MANTISSA;
   e.f = LM(lm_real)(bits - ((BITS)e.k_int << MANTISSA)) - K(1.0);
   e.k = tiny ? (REAL)e.k_int - (REAL)(MANTISSA + 1) : (REAL)e.k_int;
   return e;

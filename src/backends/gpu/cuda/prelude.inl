@@ -1,4 +1,5 @@
 // The dialect in CUDA C++ (NVRTC, no headers).
+#pragma nv_diag_suppress 177  // a program carries functions that its kernel may not need
 typedef float lm_f32;
 typedef double lm_f64;
 typedef signed char lm_s8;
@@ -9,7 +10,7 @@ typedef unsigned int lm_u32;
 typedef long long lm_s64;
 typedef unsigned long long lm_u64;
 
-#define LM_FN [[maybe_unused]] static __device__ __forceinline__
+#define LM_FN static __device__ __forceinline__
 #define LM_GLOBAL
 #define LM_SHARED __shared__
 #define LM_UNROLL _Pragma("unroll")
@@ -18,7 +19,7 @@ typedef unsigned long long lm_u64;
 #else
 #define LM_BUFFER char*
 #endif
-#define LM_KERNEL(size) extern "C" __global__ void __launch_bounds__(size)
+#define LM_KERNEL(size) extern "C" __global__ void __launch_bounds__(size, 1)
 #define LM_GROUP ((lm_s64)blockIdx.x)
 #define LM_THREAD ((int)threadIdx.x)
 #define LM_BARRIER __syncthreads()

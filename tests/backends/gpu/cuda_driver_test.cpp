@@ -1,0 +1,252 @@
+// A driver that is not there: a table of functions that count what they make, release what they are told to, and fail on demand,
+// each call in turn. Whatever fails, a sentence says which function and why, and nothing is left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backends/gpu/backend.h"
+#include "backends/gpu/cuda/runtime.h"
+#include "backends/gpu/gpu_kernels.h"
+#include "backends/gpu/shared_object.h"
+
+namespace lamina::testing {
+namespace {
+
+using namespace gpu::cuda;
+using ::testing::HasSubstr;
+
+// What the driver was asked, and what it still holds.
+struct Driver {
+  int calls = 0, failing_call = 0;  // the failing_call-th call fails with `failure`; 0: none does
+  CUresult failure = 719;
+  std::string failed;               // its name
+  int contexts = 0, pushed = 0, modules = 0, memory = 0, streams = 0, launches = 0;
+  int version = 12040, count = 1, major = 9;
+};
+Driver driver;
+
+CUresult answer(const char* name) {
+  if (++driver.calls != driver.failing_call) return 0;
+  driver.failed = name;
+  return driver.failure;
+}
+
+template <typename Effect>
+CUresult answer(const char* name, const Effect& effect) {
+  const CUresult result = answer(name);
+  if (result == 0) effect();
+  return result;
+}
+
+// Releasing never fails on demand: what was made must be given back whatever happened before.
+DriverApi mock() {
+  DriverApi api;
+  api.init = [](unsigned) { return answer("cuInit"); };
+  api.driver_version = [](int* version) { return answer("cuDriverGetVersion", [&] { *version = driver.version; }); };
+  api.error_name = [](CUresult result, const char** name) {
+    *name = result == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : result == kNoDevice ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_LAUNCH_FAILED";
+    return 0;
+  };
+  api.device_count = [](int* count) { return answer("cuDeviceGetCount", [&] { *count = driver.count; }); };
+  api.device_get = [](CUdevice* device, int) { return answer("cuDeviceGet", [&] { *device = 0; }); };
+  api.device_name = [](char* name, int, CUdevice) { return answer("cuDeviceGetName", [&] { std::strcpy(name, "Mock"); }); };
+  api.device_attribute = [](int* value, int what, CUdevice) {
+    return answer("cuDeviceGetAttribute", [&] { *value = what == kMaxThreadsPerBlock ? 1024 : what == kComputeCapabilityMajor ? driver.major : 0; });
+  };
+  api.retain_primary_context = [](CUcontext* context, CUdevice) {
+    return answer("cuDevicePrimaryCtxRetain", [&] { *context = reinterpret_cast<CUcontext>(static_cast<intptr_t>(++driver.contexts)); });
+  };
+  api.release_primary_context = [](CUdevice) { return --driver.contexts, 0; };
+  api.push_context = [](CUcontext) { return answer("cuCtxPushCurrent", [] { ++driver.pushed; }); };
+  api.pop_context = [](CUcontext*) { return --driver.pushed, 0; };
+  api.load_module = [](CUmodule* module, const void*) {
+    return answer("cuModuleLoadData", [&] { *module = reinterpret_cast<CUmodule>(static_cast<intptr_t>(++driver.modules)); });
+  };
+  api.unload_module = [](CUmodule) { return --driver.modules, 0; };
+  api.module_function = [](CUfunction* function, CUmodule, const char*) {
+    return answer("cuModuleGetFunction", [&] { *function = reinterpret_cast<CUfunction>(intptr_t{1}); });
+  };
+  api.launch_kernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**) {
+    return answer("cuLaunchKernel", [] { ++driver.launches; });
+  };
+  api.allocate = [](CUdeviceptr* pointer, size_t) { return answer("cuMemAlloc", [&] { *pointer = 4096 * static_cast<CUdeviceptr>(++driver.memory); }); };
+  api.release = [](CUdeviceptr) { return --driver.memory, 0; };
+  api.copy_in = [](CUdeviceptr, const void*, size_t, CUstream) { return answer("cuMemcpyHtoDAsync"); };
+  api.copy_out = [](void*, CUdeviceptr, size_t, CUstream) { return answer("cuMemcpyDtoHAsync"); };
+  api.create_stream = [](CUstream* stream, unsigned) {
+    return answer("cuStreamCreate", [&] { *stream = reinterpret_cast<CUstream>(static_cast<intptr_t>(++driver.streams)); });
+  };
+  api.destroy_stream = [](CUstream) { return --driver.streams, 0; };
+  api.synchronize_stream = [](CUstream) { return answer("cuStreamSynchronize"); };
+  return api;
+}
+
+// A compiler that gives the same image for everything.
+NvrtcApi mock_compiler() {
+  NvrtcApi api;
+  api.version = [](int* major, int* minor) { return *major = 12, *minor = 4, 0; };
+  api.error_string = [](nvrtcResult) { return "NVRTC_ERROR"; };
+  api.supported_count = [](int* count) { return *count = 1, 0; };
+  api.supported = [](int* known) { return *known = 90, 0; };
+  api.create_program = [](nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*) { return 0; };
+  api.destroy_program = [](nvrtcProgram*) { return 0; };
+  api.compile_program = [](nvrtcProgram, int, const char* const*) { return 0; };
+  api.cubin_size = api.ptx_size = api.log_size = [](nvrtcProgram, size_t* size) { return *size = 4, 0; };
+  api.cubin = api.ptx = api.log = [](nvrtcProgram, char* text) { return std::memcpy(text, "code", 4), 0; };
+  return api;
+}
+
+const DriverApi& driver_table() {
+  static const DriverApi table = mock();
+  return table;
+}
+const NvrtcApi& compiler_table() {
+  static const NvrtcApi table = mock_compiler();
+  return table;
+}
+
+// All that a program does with a GPU: open it, allocate, copy in, compile a partition of two launches, execute, wait, copy out.
+void run_everything() {
+  const Graph graph = norm_backward_graph(DataType::f32, 40, 64);
+  const Partition partition = partition_graph(graph, PartitionPolicy::fusion, AllCapabilities{}).at(0);
+  const auto backend = gpu::make_backend(open_device(driver_table(), compiler_table(), 0));
+  const DeviceMemory& memory = *backend->device_memory();
+  struct Held {
+    const DeviceMemory& memory;
+    std::vector<void*> handles;
+    ~Held() {
+      for (void* handle : handles) memory.release(handle);
+    }
+  } held{memory, {}};
+  std::vector<LogicalTensor> ins, outs;
+  for (const ValueIndex v : partition.inputs) ins.push_back(graph.tensor(v));
+  for (const ValueIndex v : partition.outputs) outs.push_back(graph.tensor(v));
+  for (LogicalTensor& tensor : outs) {
+    tensor.strides = dense_strides(*tensor.shape);
+    tensor.layout = LayoutType::strided;
+  }
+  const Subgraph subgraph = extract_subgraph(partition, ins, outs);
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  std::vector<std::byte> host(40 * 64 * 4);
+  for (const LogicalTensor& tensor : ins) {
+    held.handles.push_back(memory.allocate(static_cast<size_t>(tensor.byte_size())));
+    memory.copy_in(held.handles.back(), host.data(), static_cast<size_t>(tensor.byte_size()));
+    inputs.push_back(held.handles.back());
+  }
+  for (const LogicalTensor& tensor : outs) {
+    held.handles.push_back(memory.allocate(static_cast<size_t>(tensor.byte_size())));
+    outputs.push_back(held.handles.back());
+  }
+  const auto executable = backend->compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
+  executable->execute({}, inputs, outputs);
+  memory.wait(nullptr);
+  memory.copy_out(host.data(), held.handles.back(), 64 * 4);
+}
+
+void expect_nothing_left() {
+  EXPECT_EQ(driver.contexts, 0);
+  EXPECT_EQ(driver.pushed, 0);
+  EXPECT_EQ(driver.modules, 0);
+  EXPECT_EQ(driver.streams, 0);
+}
+
+class CudaDriver : public ::testing::Test {
+ protected:
+  void SetUp() override { driver = {}; }
+};
+
+TEST_F(CudaDriver, RunsAKernelAndItsColumnSums) {
+  run_everything();
+  EXPECT_EQ(driver.launches, 2);
+  EXPECT_EQ(driver.memory, 0);
+  expect_nothing_left();
+}
+
+TEST_F(CudaDriver, EveryCallThatFailsIsNamedAndLeavesNothingBehind) {
+  run_everything();
+  const int calls = driver.calls;
+  ASSERT_GT(calls, 20);
+  for (int failing = 1; failing <= calls; ++failing) {
+    driver = {};
+    driver.failing_call = failing;
+    SCOPED_TRACE(join("call ", failing, " of ", calls));
+    try {
+      run_everything();
+      // Only giving memory back may pass over a failure.
+      EXPECT_EQ(driver.failed, "cuCtxPushCurrent");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::runtime_error);
+      EXPECT_THAT(error.what(), HasSubstr(driver.failed));
+      EXPECT_THAT(error.what(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
+    }
+    EXPECT_EQ(driver.contexts, 0) << driver.failed;
+    EXPECT_EQ(driver.pushed, 0) << driver.failed;
+    if (driver.failed != "cuCtxPushCurrent") {
+      EXPECT_EQ(driver.modules, 0) << driver.failed;
+      EXPECT_EQ(driver.streams, 0) << driver.failed;
+      EXPECT_EQ(driver.memory, 0) << driver.failed;
+    }
+  }
+}
+
+TEST_F(CudaDriver, OutOfMemoryIsAStatusOfItsOwn) {
+  DriverApi table = mock();
+  table.allocate = [](CUdeviceptr*, size_t) { return CUresult{kOutOfMemory}; };
+  const auto device = open_device(table, compiler_table(), 0);
+  try {
+    device->allocate(1 << 20);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::out_of_memory);
+    EXPECT_STREQ(error.what(), "CUDA: cuMemAlloc of 1048576 bytes failed with CUDA_ERROR_OUT_OF_MEMORY");
+  }
+}
+
+TEST_F(CudaDriver, AnOldDriverNoDeviceAndAFailedStartAreTold) {
+  driver.version = 10020;
+  EXPECT_EQ(find_devices(driver_table()).why_none, "the driver is for CUDA 10.2, 11.2 or newer is needed");
+  driver = {};
+  driver.count = 0;
+  EXPECT_EQ(find_devices(driver_table()).why_none, "the driver offers no device");
+  driver = {};
+  driver.failing_call = 1;
+  driver.failure = kNoDevice;
+  EXPECT_EQ(find_devices(driver_table()).why_none, "cuInit failed with CUDA_ERROR_NO_DEVICE");
+  driver = {};
+  EXPECT_EQ(find_devices(driver_table()).count, 1U);
+}
+
+TEST_F(CudaDriver, ADeviceThatIsTooOldIsRefused) {
+  driver.major = 7;
+  try {
+    open_device(driver_table(), compiler_table(), 0);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::unimplemented);
+    EXPECT_THAT(error.what(), HasSubstr("Mock has compute capability 7.0; 8.0 or newer is needed"));
+  }
+  expect_nothing_left();
+}
+
+TEST_F(CudaDriver, AMissingSymbolIsNamed) {
+  gpu::SharedObject library({"libc.so.6"});
+  void (*nothing)() = nullptr;
+  EXPECT_FALSE(library.find("cuNoSuchFunction", nothing));
+  EXPECT_EQ(library.error(), "libc.so.6 has no function cuNoSuchFunction");
+  gpu::SharedObject absent({"libno_such_driver.so.1", "libno_such_driver.so"});
+  EXPECT_FALSE(absent.is_open());
+  EXPECT_EQ(absent.error(), "not found: libno_such_driver.so.1, libno_such_driver.so");
+}
+
+// What a machine with a GPU will show; counted as skipped, with the reason, on one without.
+TEST(CudaDevice, RunsOnHardware) {
+  const FoundDevices found = find_devices();
+  if (found.count == 0) GTEST_SKIP() << "no CUDA device: " << found.why_none;
+  const auto device = open_device(0);
+  EXPECT_EQ(device->api(), "cuda");
+}
+
+}  // namespace
+}  // namespace lamina::testing

@@ -1,0 +1,141 @@
+// The CUDA text compiled for real, for sm_80, sm_90 and sm_100, without a GPU: registers, spills, the width of accesses and the
+// absence of atomics are read back from what the compiler says and from its PTX.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+
+#include "backends/gpu/cuda/compile.h"
+#include "backends/gpu/gpu_kernels.h"
+
+namespace lamina::testing {
+namespace {
+
+using namespace gpu;
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
+
+#define LAMINA_NVRTC_OR_SKIP(nvrtc)                                \
+  std::string why_no_nvrtc;                                        \
+  const cuda::NvrtcApi* const nvrtc = cuda::nvrtc_api(why_no_nvrtc); \
+  if (nvrtc == nullptr) GTEST_SKIP() << why_no_nvrtc
+
+KernelSource cuda_source(const kernel::Kernel& kernel, bool aligned = true) {
+  const DeviceLimits limits;
+  return emit_kernel(kernel, choose_schedule(kernel, limits), limits, Language::cuda, aligned, true);
+}
+
+struct Usage {
+  int registers = 0, spills = 0, kernels = 0;
+};
+
+// The largest numbers among the program's kernels, from ptxas's report.
+Usage usage_of(const std::string& log) {
+  Usage usage;
+  const auto largest = [&](const char* pattern, int& result, int& count) {
+    const std::regex expression(pattern);
+    for (std::sregex_iterator found(log.begin(), log.end(), expression), end; found != end; ++found, ++count)
+      result = std::max(result, std::stoi((*found)[1]));
+  };
+  int ignored = 0;
+  largest("Used ([0-9]+) registers", usage.registers, usage.kernels);
+  largest("([0-9]+) bytes spill stores", usage.spills, ignored);
+  return usage;
+}
+
+// PTX, which shows accesses and atomics: NVRTC gives it for a device that is newer than all it knows.
+std::string ptx_of(const cuda::NvrtcApi& nvrtc, const KernelSource& source) { return cuda::compile(nvrtc, source.symbol, source.text, 999).data; }
+
+class NvrtcNorms : public ::testing::TestWithParam<std::tuple<int, DataType>> {};
+
+TEST_P(NvrtcNorms, DoNotSpillUpTo16384) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  const auto [capability, dtype] = GetParam();
+  for (const int64_t size : {int64_t{16}, int64_t{256}, int64_t{1024}, int64_t{4096}, int64_t{8192}, int64_t{16384}, int64_t{1001}}) {
+    for (const Graph& graph : {norm_graph(dtype, 128, size), norm_backward_graph(dtype, 128, size), residual_norm_graph(dtype, 128, size)}) {
+      const kernel::Kernel kernel = first_kernel_of(graph);
+      const KernelSource source = cuda_source(kernel);
+      const cuda::Image image = cuda::compile(*nvrtc, source.symbol, source.text, capability);
+      const Usage usage = usage_of(image.log);
+      SCOPED_TRACE(join(kernel.name, " of ", size, " on sm_", capability));
+      EXPECT_FALSE(image.data.empty());
+      EXPECT_EQ(usage.kernels, kernel.has_column_sum() ? 2 : 1) << image.log;
+      EXPECT_EQ(usage.spills, 0) << image.log;
+      const int threads = choose_schedule(kernel, {}).group_size();
+      EXPECT_LE(usage.registers * threads, 65536);
+      EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, NvrtcNorms, ::testing::Combine(::testing::Values(80, 90, 100), ::testing::Values(f32, bf16, f16)),
+                         [](const auto& test) { return join("sm_", std::get<0>(test.param), "_", name_of(std::get<1>(test.param))); });
+
+TEST(Nvrtc, CompilesEveryElementaryFunctionAndType) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  const auto compiles = [&](const Graph& graph) {
+    const KernelSource source = cuda_source(first_kernel_of(graph));
+    EXPECT_NO_THROW(cuda::compile(*nvrtc, source.symbol, source.text, 90)) << source.symbol;
+  };
+  for (const OpKind kind : {OpKind::Exp, OpKind::GELU, OpKind::Tanh, OpKind::Sigmoid, OpKind::Mish, OpKind::Round, OpKind::Log}) compiles(unary_graph(kind, f32, {64, 64}));
+  for (const DataType dtype : {bf16, f16, DataType::f64}) compiles(unary_graph(OpKind::GELU, dtype, {64, 64}));
+  compiles(softmax_graph(f32, {64, 100}, 0));
+  compiles(softmax_graph(DataType::f64, {64, 100}, 1));
+  GraphBuilder g;
+  const auto x = g.input(f32, {7, 33});
+  g.multi(OpKind::Dropout, {x, g.scalar(DataType::s64), g.scalar(DataType::s64), g.scalar(f32)}, {}, {f32, DataType::u8});
+  compiles(g.finish());
+  GraphBuilder p;
+  p.op(OpKind::Pow, {p.input(f32, {100})}, {{"beta", 2.7F}});
+  compiles(p.finish());
+}
+
+TEST(Nvrtc, AccessesAreSixteenBytesWideAndNothingIsAtomic) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  for (const DataType dtype : {f32, bf16}) {
+    for (const Graph& graph : {norm_graph(dtype, 128, 4096), residual_norm_graph(dtype, 128, 1024), norm_backward_graph(dtype, 128, 1024), unary_graph(OpKind::ReLU, dtype, {128, 256})}) {
+      const KernelSource source = cuda_source(first_kernel_of(graph));
+      const std::string ptx = ptx_of(*nvrtc, source);
+      SCOPED_TRACE(source.symbol);
+      const std::regex wide_load("ld\\.global(\\.nc)?\\.v4\\.[bfu]32"), wide_store("st\\.global\\.v4\\.[bfu]32");
+      EXPECT_TRUE(std::regex_search(ptx, wide_load));
+      EXPECT_TRUE(std::regex_search(ptx, wide_store));
+      EXPECT_FALSE(std::regex_search(ptx, std::regex("\\b(atom|red)\\.")));
+      EXPECT_EQ(ptx.find(".f64"), std::string::npos) << "an f32 kernel needs no double";
+      const std::string unaligned = ptx_of(*nvrtc, cuda_source(first_kernel_of(graph), false));
+      EXPECT_FALSE(std::regex_search(unaligned, wide_load));
+    }
+  }
+}
+
+TEST(Nvrtc, KeepsImagesOnDisk) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / "lamina_gpu_cache";
+  fs::remove_all(folder);
+  setenv("LAMINA_CACHE_DIR", folder.c_str(), 1);
+  const KernelSource source = cuda_source(first_kernel_of(unary_graph(OpKind::ReLU, f32, {8, 8})));
+  const cuda::Image first = cuda::compile(*nvrtc, source.symbol, source.text, 90), second = cuda::compile(*nvrtc, source.symbol, source.text, 90);
+  const cuda::Image other = cuda::compile(*nvrtc, source.symbol, source.text, 80);
+  unsetenv("LAMINA_CACHE_DIR");
+  EXPECT_FALSE(first.from_cache);
+  EXPECT_TRUE(second.from_cache);
+  EXPECT_EQ(first.data, second.data);
+  EXPECT_FALSE(other.from_cache);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator{}), 2);
+  fs::remove_all(folder);
+}
+
+TEST(Nvrtc, ADeviceOlderThanAllItKnowsIsRefused) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  try {
+    cuda::compile(*nvrtc, "k", "", 20);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("compute capability 20 is older"));
+  }
+}
+
+}  // namespace
+}  // namespace lamina::testing
