@@ -97,6 +97,7 @@ lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compi
     const BoundTensors destinations(function_name, large_outputs, num_outputs, outputs);
     lamina::ExecutionContext context;
     context.allocator = &stream->allocator;
+    context.stream = stream->native;
     compiled.execute(context, sources.span(), destinations.span());
   });
 }

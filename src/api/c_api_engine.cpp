@@ -8,15 +8,18 @@ namespace {
 
 std::unique_ptr<lamina_engine> make_engine(lamina_engine_kind_t kind, size_t index, const Allocator& allocator) {
   const EngineKind engine_kind = checked(kind);
-  if (engine_kind == EngineKind::gpu) {
-    throw Error(Status::unimplemented, "engine kind gpu: this build of lamina has no GPU backend; allowed: cpu");
-  }
+  if (engine_kind == EngineKind::gpu && lamina_engine_get_count(kind) == 0) open_gpu_backend("");  // throws, and says why
   if (index >= lamina_engine_get_count(kind)) {
     throw Error(Status::invalid_arguments,
                 join("engine index is ", index, ", there are ", lamina_engine_get_count(kind), " engines of this kind"));
   }
   auto engine = std::make_unique<lamina_engine>();
   engine->backend = &cpu_backend();
+  if (engine_kind == EngineKind::gpu) {
+    engine->kind = EngineKind::gpu;
+    engine->device = open_gpu_backend(index);
+    engine->backend = engine->device.get();
+  }
   engine->allocator = allocator;
   return engine;
 }
@@ -28,7 +31,10 @@ using namespace lamina::api;
 
 extern "C" {
 
-size_t lamina_engine_get_count(lamina_engine_kind_t kind) { return kind == lamina_cpu || kind == lamina_any_engine ? 1 : 0; }
+size_t lamina_engine_get_count(lamina_engine_kind_t kind) {
+  if (kind == lamina_gpu) return lamina::gpu_device_count();
+  return kind == lamina_cpu || kind == lamina_any_engine ? 1 : 0;
+}
 
 lamina_status_t lamina_engine_create(lamina_engine_t* engine, lamina_engine_kind_t kind, size_t index) {
   return guarded([&, function_name = __func__] {
@@ -58,7 +64,10 @@ lamina_status_t lamina_graph_allocator_create(lamina_graph_allocator_t* allocato
       throw lamina::Error(lamina::Status::invalid_arguments,
                           lamina::join(function_name, ": give both host_malloc and host_free, or neither"));
     }
-    *allocator = new lamina_graph_allocator{{host_malloc, host_free}};
+    auto created = std::make_unique<lamina_graph_allocator>();
+    created->callbacks.allocate = host_malloc;
+    created->callbacks.deallocate = host_free;
+    *allocator = created.release();
   });
 }
 
@@ -80,12 +89,15 @@ lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engin
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(stream);
     LAMINA_REQUIRE(engine);
-    *stream = new lamina_stream{engine->allocator};
+    *stream = new lamina_stream{engine->allocator, engine->device, nullptr};
   });
 }
 
 lamina_status_t lamina_stream_wait(lamina_stream_t stream) {
-  return guarded([&, function_name = __func__] { LAMINA_REQUIRE(stream); });
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(stream);
+    if (stream->device != nullptr) stream->device->device_memory()->wait(stream->native);
+  });
 }
 
 lamina_status_t lamina_stream_destroy(lamina_stream_t stream) {

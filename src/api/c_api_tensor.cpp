@@ -10,6 +10,7 @@ namespace lamina::api {
 namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
+constexpr size_t kDeviceAlignment = 256;
 
 LogicalTensor with_known_shape(const LogicalTensor& tensor) {
   if (!tensor.has_full_shape()) {
@@ -29,10 +30,21 @@ std::shared_ptr<void> allocate(const Allocator& allocator, size_t size) {
   return {::operator new(size, alignment), [](void* memory) { ::operator delete (memory, std::align_val_t{kAlignment}); }};
 }
 
+std::shared_ptr<void> allocate_on(const std::shared_ptr<const Backend>& device, const Allocator& allocator, size_t size) {
+  if (allocator.device_allocate) {
+    void* memory = allocator.device_allocate(size, kDeviceAlignment);
+    if (memory == nullptr) throw std::bad_alloc();
+    return {memory, allocator.device_deallocate};
+  }
+  return {device->device_memory()->allocate(size), [device](void* memory) { device->device_memory()->release(memory); }};
+}
+
 void set_memory(lamina_graph_tensor& tensor, void* handle) {
   if (handle == LAMINA_MEMORY_ALLOCATE) {
     const auto size = static_cast<size_t>(tensor.tensor.byte_size());
-    tensor.owned = size == 0 ? nullptr : allocate(tensor.allocator, size);
+    const bool on_device = tensor.device != nullptr && tensor.tensor.property != PropertyType::host_scalar;
+    tensor.owned = nullptr;
+    if (size > 0) tensor.owned = on_device ? allocate_on(tensor.device, tensor.allocator, size) : allocate(tensor.allocator, size);
     tensor.memory = tensor.owned.get();
     return;
   }
@@ -62,6 +74,7 @@ lamina_status_t lamina_graph_tensor_create(lamina_graph_tensor_t* tensor, const 
     auto created = std::make_unique<lamina_graph_tensor>();
     created->tensor = with_known_shape(from_c(*logical_tensor));
     created->allocator = engine->allocator;
+    created->device = engine->device;
     set_memory(*created, handle);
     *tensor = created.release();
   });

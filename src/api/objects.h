@@ -13,17 +13,25 @@
 
 struct lamina_graph_allocator {
   lamina::Allocator callbacks;
+  // Of a device; the engine that is made with them closes over its device and context.
+  void* (*ocl_allocate)(size_t, size_t, struct _cl_device_id*, struct _cl_context*) = nullptr;
+  void (*ocl_deallocate)(void*, struct _cl_device_id*, struct _cl_context*, struct _cl_event*) = nullptr;
+  void* (*cuda_allocate)(size_t, size_t, int, struct CUctx_st*) = nullptr;
+  void (*cuda_deallocate)(void*, int, struct CUctx_st*) = nullptr;
 };
 
 struct lamina_engine {
   lamina::EngineKind kind = lamina::EngineKind::cpu;
   const lamina::Backend* backend = nullptr;
+  std::shared_ptr<const lamina::Backend> device;  // holds the backend of a GPU
   lamina::Allocator allocator;
 };
 
 // Keeps what it needs of its engine, so that either may be destroyed first.
 struct lamina_stream {
   lamina::Allocator allocator;
+  std::shared_ptr<const lamina::Backend> device;  // null on the CPU, where nothing is left to wait for
+  void* native = nullptr;                         // CUstream or cl_command_queue; null: the backend's own
 };
 
 struct lamina_graph_op {
@@ -55,6 +63,7 @@ struct lamina_graph_compiled_partition {
 struct lamina_graph_tensor {
   lamina::LogicalTensor tensor;
   lamina::Allocator allocator;  // the engine's
+  std::shared_ptr<const lamina::Backend> device;  // of a GPU engine
   void* memory = nullptr;
   std::shared_ptr<void> owned;  // memory that lamina allocated; empty when it is the caller's
 };

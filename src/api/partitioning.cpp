@@ -19,18 +19,21 @@ class BackendCapabilities : public Capabilities {
   const Backend& backend_;
 };
 
+// A device is chosen when a partition is compiled: what runs is the same on all.
+class GpuCapabilities : public Capabilities {
+ public:
+  std::string why_unsupported(const Graph& graph, const Op& op) const override { return gpu_why_unsupported(graph, op); }
+};
+
 }  // namespace
 
 std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy policy, uint64_t graph_id) {
   if (!graph.is_finalized()) {
     throw Error(Status::invalid_graph, "the graph is not finalized: call finalize before asking for partitions");
   }
-  if (graph.engine_kind == EngineKind::gpu) {
-    throw Error(Status::unimplemented,
-                "the graph's engine kind is gpu: this build of lamina has no GPU backend; allowed: cpu, any");
-  }
-  std::vector<Partition> partitions = 
-      partition_graph(graph, policy, BackendCapabilities(cpu_backend()), pass_observer(graph_id));
+  std::vector<Partition> partitions = graph.engine_kind == EngineKind::gpu
+                                          ? partition_graph(graph, policy, GpuCapabilities(), pass_observer(graph_id))
+                                          : partition_graph(graph, policy, BackendCapabilities(cpu_backend()), pass_observer(graph_id));
   for (Partition& partition : partitions) partition.id = next_id();
   return partitions;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,11 +19,9 @@ namespace lamina {
 struct Allocator {
   void* (*allocate)(size_t size, size_t alignment) = nullptr;
   void (*deallocate)(void* memory) = nullptr;
-  // Device memory: a device pointer or a cl_mem, for the device and context handles given.
-  void* (*device_allocate)(size_t size, size_t alignment, void* device, void* context) = nullptr;
-  void (*device_deallocate)(void* memory, void* device, void* context) = nullptr;
-  void* device = nullptr;
-  void* context = nullptr;
+  // Device memory: a device pointer or a cl_mem.
+  std::function<void*(size_t size, size_t alignment)> device_allocate;
+  std::function<void(void* memory)> device_deallocate;
 };
 
 struct ExecutionContext {
@@ -100,6 +99,9 @@ const Backend& cpu_backend();
 std::shared_ptr<const Backend> open_gpu_backend(const std::string& device);
 std::shared_ptr<const Backend> open_gpu_backend(size_t index);
 size_t gpu_device_count();
+// On the caller's context: a CUdevice with a CUcontext, a cl_device_id with a cl_context.
+std::shared_ptr<const Backend> open_cuda_backend(int device, void* context);
+std::shared_ptr<const Backend> open_opencl_backend(void* device, void* context);
 // What any of them can run: partitioning asks before a device is chosen.
 std::string gpu_why_unsupported(const Graph& graph, const Op& op);
 

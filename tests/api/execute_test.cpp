@@ -309,7 +309,6 @@ TEST_F(Execute, TensorOfUnknownShapeIsRefused) {
 TEST(Engine, KindAndCount) {
   EXPECT_EQ(engine(engine::kind::cpu, 0).get_kind(), engine::kind::cpu);
   EXPECT_EQ(engine::get_count(engine::kind::cpu), 1u);
-  EXPECT_EQ(engine::get_count(engine::kind::gpu), 0u);
   EXPECT_THAT(failure_of([] { engine(engine::kind::cpu, 1); }), FailsWith(lamina_invalid_arguments, "engine index is 1"));
 }
 
