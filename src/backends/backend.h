@@ -20,8 +20,8 @@ struct Allocator {
   void* (*allocate)(size_t size, size_t alignment) = nullptr;
   void (*deallocate)(void* memory) = nullptr;
   // Device memory: a device pointer or a cl_mem.
-  std::function<void*(size_t size, size_t alignment)> device_allocate;
-  std::function<void(void* memory)> device_deallocate;
+  std::function<void*(size_t size, size_t alignment)> device_allocate = nullptr;
+  std::function<void(void* memory)> device_deallocate = nullptr;
 };
 
 struct ExecutionContext {

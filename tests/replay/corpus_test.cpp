@@ -39,13 +39,11 @@ bool runs_on(const Backend& backend, const Graph& graph) {
   return std::all_of(partitions.begin(), partitions.end(), [](const Partition& partition) { return partition.supported; });
 }
 
-TEST(Corpus, EveryDumpThatTheCpuRunsIsRight) {
-  const std::vector<std::string> files = corpus();
-  if (files.empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
-  int replayed = 0;
-  int large = 0;
-  int unsupported = 0;
-  for (const std::string& file : files) {
+// Replays and checks every dump that `backend` runs and that is small enough; the others are counted. An op that it does not run
+// is told with a reason.
+void replay_corpus(const Backend& backend, const char* engine, int64_t max_elements) {
+  int replayed = 0, large = 0, unsupported = 0;
+  for (const std::string& file : corpus()) {
     SCOPED_TRACE(file);
     Graph graph;
     try {
@@ -54,22 +52,37 @@ TEST(Corpus, EveryDumpThatTheCpuRunsIsRight) {
       GTEST_LOG_(INFO) << "refused: " << error.what();
       continue;
     }
-    if (element_count(graph) > kMaxElements) {
-      ++large;
-    } else if (!runs_on(cpu_backend(), graph)) {
+    if (!runs_on(backend, graph)) {
       ++unsupported;
+    } else if (element_count(graph) > max_elements) {
+      ++large;
     } else {
       ReplayOptions options;
       options.files = {file};
-      options.engine = "cpu";
+      options.engine = engine;
       options.check = true;
       EXPECT_EQ(replay(options), 0);
       ++replayed;
     }
   }
-  GTEST_LOG_(INFO) << replayed << " dumps replayed, " << unsupported << " hold an op that the CPU backend does not run, "
-                   << large << " are too large for a test";
+  GTEST_LOG_(INFO) << replayed << " dumps replayed, " << unsupported << " hold an op that the " << backend.name()
+                   << " backend does not run, " << large << " are too large for a test";
   EXPECT_GT(replayed, 0);
+}
+
+TEST(Corpus, EveryDumpThatTheCpuRunsIsRight) {
+  if (corpus().empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
+  replay_corpus(cpu_backend(), "cpu", kMaxElements);
+}
+
+TEST(Corpus, EveryDumpThatAGpuRunsIsRight) {
+  if (corpus().empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
+  try {
+    replay_corpus(backend_for("gpu", ""), "gpu", kMaxElements);
+  } catch (const Error& error) {
+    if (error.status() != Status::unimplemented) throw;
+    GTEST_SKIP() << error.what();
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,7 +49,11 @@ class Device {
   // Copies block until the host's memory may be used again.
   virtual void copy_in(void* stream, void* memory, int64_t offset, const void* host, size_t bytes) = 0;
   virtual void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) = 0;
+  virtual void copy(void* stream, void* to, void* from, size_t bytes) = 0;  // inside the device; does not block
   virtual void wait(void* stream) = 0;
+  // What `work` puts into the device's own stream takes, in milliseconds: between two events where the device has them, else on
+  // the host's clock.
+  virtual double time(const std::function<void()>& work) = 0;
 };
 
 }  // namespace lamina::gpu

@@ -10,6 +10,7 @@ struct CUctx_st;
 struct CUstream_st;
 struct CUmod_st;
 struct CUfunc_st;
+struct CUevent_st;
 struct _nvrtcProgram;
 
 namespace lamina::gpu::cuda {
@@ -21,6 +22,7 @@ using CUcontext = ::CUctx_st*;
 using CUstream = ::CUstream_st*;
 using CUmodule = ::CUmod_st*;
 using CUfunction = ::CUfunc_st*;
+using CUevent = ::CUevent_st*;
 using nvrtcResult = int;
 using nvrtcProgram = ::_nvrtcProgram*;
 
@@ -51,6 +53,12 @@ inline constexpr int kOldestCapability = 80;
   F(CUresult, cuMemFree_v2, release, (CUdeviceptr))                                                                  \
   F(CUresult, cuMemcpyHtoDAsync_v2, copy_in, (CUdeviceptr, const void*, size_t, CUstream))                           \
   F(CUresult, cuMemcpyDtoHAsync_v2, copy_out, (void*, CUdeviceptr, size_t, CUstream))                                \
+  F(CUresult, cuMemcpyDtoDAsync_v2, copy, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                              \
+  F(CUresult, cuEventCreate, create_event, (CUevent*, unsigned))                                                     \
+  F(CUresult, cuEventDestroy_v2, destroy_event, (CUevent))                                                           \
+  F(CUresult, cuEventRecord, record_event, (CUevent, CUstream))                                                      \
+  F(CUresult, cuEventSynchronize, synchronize_event, (CUevent))                                                      \
+  F(CUresult, cuEventElapsedTime, elapsed_time, (float*, CUevent, CUevent))                                          \
   F(CUresult, cuStreamCreate, create_stream, (CUstream*, unsigned))                                                  \
   F(CUresult, cuStreamDestroy_v2, destroy_stream, (CUstream))                                                        \
   F(CUresult, cuStreamSynchronize, synchronize_stream, (CUstream))

@@ -77,6 +77,19 @@ class Context {
   CUstream stream_ = nullptr;
 };
 
+class Event {
+ public:
+  explicit Event(const DriverApi& driver) : driver_(driver) { check(driver, driver.create_event(&event_, 0), "cuEventCreate"); }
+  ~Event() { driver_.destroy_event(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  CUevent get() const { return event_; }
+
+ private:
+  const DriverApi& driver_;
+  CUevent event_ = nullptr;
+};
+
 class CudaModule final : public Module {
  public:
   CudaModule(const DriverApi& driver, std::shared_ptr<const Context> context, const KernelSource& source, const Image& image)
@@ -183,6 +196,21 @@ class CudaDevice final : public Device {
     const CurrentContext current(driver_, context_->get());
     check(driver_, driver_.copy_out(host, pointer_of(memory) + static_cast<CUdeviceptr>(offset), bytes, context_->stream(stream)), "cuMemcpyDtoHAsync");
     check(driver_, driver_.synchronize_stream(context_->stream(stream)), "cuStreamSynchronize");
+  }
+  void copy(void* stream, void* to, void* from, size_t bytes) override {
+    const CurrentContext current(driver_, context_->get());
+    check(driver_, driver_.copy(pointer_of(to), pointer_of(from), bytes, context_->stream(stream)), "cuMemcpyDtoDAsync");
+  }
+  double time(const std::function<void()>& work) override {
+    const CurrentContext current(driver_, context_->get());
+    const Event start(driver_), stop(driver_);
+    check(driver_, driver_.record_event(start.get(), context_->stream(nullptr)), "cuEventRecord");
+    work();
+    check(driver_, driver_.record_event(stop.get(), context_->stream(nullptr)), "cuEventRecord");
+    check(driver_, driver_.synchronize_event(stop.get()), "cuEventSynchronize");
+    float milliseconds = 0;
+    check(driver_, driver_.elapsed_time(&milliseconds, start.get(), stop.get()), "cuEventElapsedTime");
+    return static_cast<double>(milliseconds);
   }
   void wait(void* stream) override {
     const CurrentContext current(driver_, context_->get());

@@ -58,6 +58,7 @@ inline constexpr cl_ulong kMemReadWrite = 1;
     (cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint, const void*, void*))          \
   F(cl_int, EnqueueReadBuffer, (cl_command_queue, cl_mem, cl_uint, size_t, size_t, void*, cl_uint, const void*, void*))        \
   F(cl_int, EnqueueWriteBuffer, (cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void*, cl_uint, const void*, void*)) \
+  F(cl_int, EnqueueCopyBuffer, (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const void*, void*))        \
   F(cl_int, Finish, (cl_command_queue))
 
 struct Api {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <mutex>
 #include <unordered_map>
 
@@ -157,6 +158,17 @@ class OpenclDevice final : public Device {
     if (bytes == 0) return;
     check(cl_.EnqueueReadBuffer(queue(stream), static_cast<cl_mem>(memory), 1, static_cast<size_t>(offset), bytes, host, 0, nullptr, nullptr),
           "clEnqueueReadBuffer");
+  }
+  void copy(void* stream, void* to, void* from, size_t bytes) override {
+    check(cl_.EnqueueCopyBuffer(queue(stream), static_cast<cl_mem>(from), static_cast<cl_mem>(to), 0, 0, bytes, 0, nullptr, nullptr),
+          "clEnqueueCopyBuffer");
+  }
+  double time(const std::function<void()>& work) override {
+    wait(nullptr);
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    wait(nullptr);
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
   void wait(void* stream) override { check(cl_.Finish(queue(stream)), "clFinish"); }
 

@@ -1,0 +1,44 @@
+// The text of generated kernels, as it stands in tests/backends/gpu/golden: a change of emission shows as a diff to read. The
+// kernels are the same text in CUDA C++ and in OpenCL C; preludes are not part of it. LAMINA_UPDATE_GOLDEN=1 writes the files anew.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "backends/gpu/gpu_kernels.h"
+
+namespace lamina::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void expect_golden(const std::string& name, const Graph& graph) {
+  const kernel::Kernel kernel = first_kernel_of(graph);
+  const gpu::DeviceLimits limits;
+  const gpu::Schedule schedule = gpu::choose_schedule(kernel, limits);
+  const gpu::KernelSource cuda = gpu::emit_kernel(kernel, schedule, limits, gpu::Language::cuda, true, true);
+  const gpu::KernelSource opencl = gpu::emit_kernel(kernel, schedule, limits, gpu::Language::opencl, true, true);
+  EXPECT_EQ(cuda.body, opencl.body);
+  const fs::path path = fs::path(LAMINA_SOURCE_DIR) / "tests" / "backends" / "gpu" / "golden" / (name + ".txt");
+  if (std::getenv("LAMINA_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << cuda.body;
+  EXPECT_EQ(cuda.body, read(path)) << name;
+}
+
+TEST(GoldenSource, BlockOfANorm) { expect_golden("layer_norm_f32_1024", norm_graph(DataType::f32, 64, 1024)); }
+TEST(GoldenSource, RowsInAWarp) { expect_golden("layer_norm_bf16_64", norm_graph(DataType::bf16, 64, 64)); }
+TEST(GoldenSource, ColumnSums) { expect_golden("layer_norm_backward_f32_1024", norm_backward_graph(DataType::f32, 64, 1024)); }
+TEST(GoldenSource, RowsOfSeveralBlocks) { expect_golden("layer_norm_f32_40000", norm_graph(DataType::f32, 4, 40000)); }
+TEST(GoldenSource, RowsSideBySide) { expect_golden("softmax_f32_100_along_rows", softmax_graph(DataType::f32, {100, 64}, 0)); }
+TEST(GoldenSource, Elementwise) { expect_golden("relu_f16", unary_graph(OpKind::ReLU, DataType::f16, {64, 64})); }
+
+}  // namespace
+}  // namespace lamina::testing
