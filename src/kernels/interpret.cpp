@@ -30,13 +30,18 @@ class Accumulator {
     slot = wide_ ? std::fma(value, value, slot)
                  : static_cast<double>(std::fma(static_cast<float>(value), static_cast<float>(value), static_cast<float>(slot)));
   }
-  void flush() {
+  // What the lanes come to; they start anew.
+  double fold() {
     for (int half = kLanes / 2; half >= 1; half /= 2) {
       for (int lane = 0; lane < half; ++lane) lane_at(lane) = combine(lane_at(lane), lane_at(lane + half));
     }
     const double block = lanes_[0];
-    total_ = how_ == Reduction::sum ? total_ + block : how_ == Reduction::product ? total_ * block : combine(total_, block);
     lanes_.fill(identity());
+    return block;
+  }
+  void flush() {
+    const double block = fold();
+    total_ = how_ == Reduction::sum ? total_ + block : how_ == Reduction::product ? total_ * block : combine(total_, block);
   }
   double total() const { return total_; }
 
@@ -74,6 +79,8 @@ struct Root {
   NodeIndex node;
   std::vector<Accumulator> accumulators;  // moments: {shifted sum} in the first walk, {residual, squares} in the second
   double shift = 0;
+  bool by_block = false;                  // moments of a row of several blocks: both walks over each, all three accumulators
+  double mean = 0, deviations = 0;        // then: of the blocks so far, the mean and the sum of squared distances to it
 };
 
 class Interpreter {
@@ -205,17 +212,21 @@ class Interpreter {
     return root.kind == NodeKind::store ? root.phase : node(root.operands[0]).phase;
   }
 
+  bool moments_by_block() const { return kernel_.extents.size() == outer_ + 1 && row_size_ > kBlock; }
+
   std::vector<Root> begin_roots(const RowState& row, int phase) const {
     std::vector<Root> roots;
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const Node& n = kernel_.nodes[i];
       const bool writes = n.kind == NodeKind::column_sum || (n.kind == NodeKind::store && n.per_element);
       if (!writes && n.kind != NodeKind::reduce && n.kind != NodeKind::moments) continue;
-      const bool second = n.kind == NodeKind::moments && loop_of(n) + 1 == phase;
+      const bool second = n.kind == NodeKind::moments && !moments_by_block() && loop_of(n) + 1 == phase;
       if (loop_of(n) != phase && !second) continue;
-      Root root{static_cast<NodeIndex>(i), {}, 0};
+      Root root;
+      root.node = static_cast<NodeIndex>(i);
+      root.by_block = n.kind == NodeKind::moments && moments_by_block();
       if (n.kind == NodeKind::reduce) root.accumulators.emplace_back(n.reduction, n.type);
-      if (n.kind == NodeKind::moments) root.accumulators.assign(second ? 2 : 1, Accumulator(Reduction::sum, n.type));
+      if (n.kind == NodeKind::moments) root.accumulators.assign(root.by_block ? 3 : second ? 2 : 1, Accumulator(Reduction::sum, n.type));
       if (n.kind == NodeKind::moments && !second) root.shift = shift_of(row, n.operands[0]);
       roots.push_back(std::move(root));
     }
@@ -249,12 +260,13 @@ class Interpreter {
     if (roots.empty()) return;
     std::vector<NodeIndex> wanted;
     for (const Root& root : roots) wanted.push_back(node(root.node).operands[0]);
-    const auto flush = [&] {
+    const auto end_block = [&](int64_t first, int64_t end) {
       for (Root& root : roots) {
-        for (Accumulator& accumulator : root.accumulators) accumulator.flush();
+        if (root.by_block) join_moments(row, root, first, end);
+        else for (Accumulator& accumulator : root.accumulators) accumulator.flush();
       }
     };
-    walk(flush, [&](int64_t position, int lane) {
+    walk(end_block, [&](int64_t position, int lane) {
       const std::vector<Scalar> values = element_values(row, wanted, position);
       for (Root& root : roots) visit(row, root, phase, position, lane, values[static_cast<size_t>(node(root.node).operands[0])]);
     });
@@ -262,63 +274,93 @@ class Interpreter {
   }
 
   // Lanes follow the innermost dim and start anew with each of its runs; blocks end after 4096 elements or as many whole runs.
-  template <typename Flush, typename Visit>
-  void walk(const Flush& flush, const Visit& visit) const {
-    if (kernel_.extents.size() == outer_ + 1) {
-      for (int64_t i = 0; i < row_size_; ++i) {
-        visit(i, static_cast<int>(i % kLanes));
-        if ((i + 1) % kBlock == 0 && i + 1 < row_size_) flush();
-      }
-    } else {
-      const int64_t run = std::max<int64_t>(kernel_.extents.back(), 1);
-      const int64_t runs_per_block = std::max<int64_t>(1, kBlock / run);
-      for (int64_t i = 0; i < row_size_; ++i) {
-        visit(i, static_cast<int>(i % run % kLanes));
-        if ((i + 1) % (run * runs_per_block) == 0) flush();
-      }
+  template <typename EndBlock, typename Visit>
+  void walk(const EndBlock& end_block, const Visit& visit) const {
+    const bool one_run = kernel_.extents.size() == outer_ + 1;
+    const int64_t run = one_run ? kBlock : std::max<int64_t>(kernel_.extents.back(), 1);
+    const int64_t block = run * std::max<int64_t>(1, kBlock / run);
+    for (int64_t first = 0; first < row_size_; first += block) {
+      const int64_t end = std::min(first + block, row_size_);
+      for (int64_t i = first; i < end; ++i) visit(i, static_cast<int>(i % run % kLanes));
+      end_block(first, end);
     }
-    flush();
+  }
+
+  // Takes the second walk over a block of which the first is done, and joins its moments with those of the blocks before it, as
+  // Chan, Golub and LeVeque do.
+  void join_moments(RowState& row, Root& root, int64_t first, int64_t end) const {
+    const auto before = static_cast<double>(first), count = static_cast<double>(end - first), after = static_cast<double>(end);
+    split_mean(row, root, root.shift + root.accumulators[0].fold() / count);
+    const NodeIndex operand = node(root.node).operands[0];
+    for (int64_t i = first; i < end; ++i) {
+      const double value = element_values(row, {operand}, i)[static_cast<size_t>(operand)].real;
+      deviate(row, root, 1, static_cast<int>(i % kLanes), value);
+    }
+    const double residual = root.accumulators[1].fold() / count, squares = root.accumulators[2].fold();
+    const double deviations = squares - count * (residual * residual);
+    const double mean = mean_with_residual(row, root, residual);
+    const double step = mean - root.mean;
+    root.deviations += (deviations < 0 ? 0 : deviations) + step * step * (before * count / after);
+    root.mean = (root.mean * before + mean * count) / after;
+  }
+
+  // Adds d and d^2 to two accumulators, d being the distance to the mean so far.
+  void deviate(const RowState& row, Root& root, size_t first, int lane, double value) const {
+    const double d = difference(node(root.node).type, value, row.mean_high[static_cast<size_t>(root.node)]);
+    root.accumulators[first].add(lane, d);
+    root.accumulators[first + 1].add_square(lane, d);
+  }
+
+  static double narrow(Type type, double value) { return type == Type::f64 ? value : static_cast<double>(static_cast<float>(value)); }
+  static double difference(Type type, double a, double b) {
+    return type == Type::f64 ? a - b : static_cast<double>(static_cast<float>(a) - static_cast<float>(b));
+  }
+
+  void split_mean(RowState& row, const Root& root, double mean) const {
+    const auto at = static_cast<size_t>(root.node);
+    const Type type = node(root.node).type;
+    row.mean_high[at] = narrow(type, mean);
+    row.mean_low[at] = type == Type::f64 ? 0 : narrow(type, mean - row.mean_high[at]);
+  }
+
+  // The residual of an infinite mean is NaN; such a mean stays what it is.
+  double mean_with_residual(const RowState& row, const Root& root, double residual) const {
+    const double high = row.mean_high[static_cast<size_t>(root.node)];
+    return std::isnan(residual) ? high : high + residual;
   }
 
   void visit(RowState& row, Root& root, int phase, int64_t position, int lane, Scalar value) {
     const Node& n = node(root.node);
     if (n.kind == NodeKind::store) return store(n.arg, row, position, n.type, value);
     if (n.kind == NodeKind::column_sum) return add_to_column(root.node, row.row, position, value.real);
-    const auto less = [&](double x, double y) {
-      return n.type == Type::f64 ? x - y : static_cast<double>(static_cast<float>(x) - static_cast<float>(y));
-    };
-    if (n.kind == NodeKind::reduce) {
-      root.accumulators[0].add(lane, value.real);
-    } else if (loop_of(n) == phase) {
-      root.accumulators[0].add(lane, less(value.real, root.shift));
-    } else {
-      const double d = less(value.real, row.mean_high[static_cast<size_t>(root.node)]);
-      root.accumulators[0].add(lane, d);
-      root.accumulators[1].add_square(lane, d);
-    }
+    if (n.kind == NodeKind::reduce) root.accumulators[0].add(lane, value.real);
+    else if (loop_of(n) == phase) root.accumulators[0].add(lane, difference(n.type, value.real, root.shift));
+    else deviate(row, root, 0, lane, value.real);
   }
 
-  void finish(RowState& row, const Root& root, int phase) {
+  void finish(RowState& row, const Root& root, int phase) const {
     const Node& n = node(root.node);
-    const auto at = static_cast<size_t>(root.node);
-    const bool wide = n.type == Type::f64;
-    const auto narrow = [wide](double value) { return wide ? value : static_cast<double>(static_cast<float>(value)); };
-    if (n.kind == NodeKind::reduce) row.values[at].real = narrow(root.accumulators[0].total());
-    if (n.kind != NodeKind::moments) return;
-    const auto split = [&](double mean) {
-      row.mean_high[at] = narrow(mean);
-      row.mean_low[at] = wide ? 0 : narrow(mean - row.mean_high[at]);
-    };
     const auto size = static_cast<double>(row_size_);
+    if (n.kind == NodeKind::reduce) row.values[static_cast<size_t>(root.node)].real = narrow(n.type, root.accumulators[0].total());
+    if (n.kind != NodeKind::moments) return;
+    if (root.by_block) {
+      split_mean(row, root, root.mean);
+      return set_moments(row, root, root.deviations / size);
+    }
     const double average = root.accumulators[0].total() / size;
-    if (loop_of(n) == phase) return split(root.shift + average);
+    if (loop_of(n) == phase) return split_mean(row, root, root.shift + average);
     const double variance = root.accumulators[1].total() / size - average * average;
-    split(std::isnan(average) ? row.mean_high[at] : row.mean_high[at] + average);
+    split_mean(row, root, mean_with_residual(row, root, average));
+    set_moments(row, root, variance < 0 ? 0 : variance);
+  }
+
+  // What the nodes that read the moments see; the mean has been split.
+  void set_moments(RowState& row, const Root& root, double variance) const {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const Node& reader = kernel_.nodes[i];
       if (reader.operands[0] != root.node) continue;
-      if (reader.kind == NodeKind::mean) row.values[i].real = row.mean_high[at];
-      if (reader.kind == NodeKind::variance) row.values[i].real = narrow(variance < 0 ? 0 : variance);
+      if (reader.kind == NodeKind::mean) row.values[i].real = row.mean_high[static_cast<size_t>(root.node)];
+      if (reader.kind == NodeKind::variance) row.values[i].real = narrow(node(root.node).type, variance);
     }
   }
 
