@@ -9,8 +9,6 @@ namespace {
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
 
-void expect_one_kernel(const RunResult& result) { EXPECT_EQ(result.kernels_per_partition, std::vector<size_t>{1}); }
-
 DataType statistics_type(DataType src) { return src == f64 ? f64 : f32; }
 
 struct Case {

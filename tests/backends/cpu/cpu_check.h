@@ -100,6 +100,20 @@ inline PortTensors port_tensors(const Partition& partition) {
   return ports;
 }
 
+// A partition as the CPU has run it; every tensor in host memory.
+struct CpuRun {
+  const Subgraph& subgraph;
+  const PortTensors& ports;
+  std::vector<const Buffer*> inputs;
+  const std::vector<Buffer>& outputs;
+  double factor = 4;              // of the tolerance
+  int64_t most_elements = 16384;  // up to which slow comparisons are made
+};
+
+// What else runs the graphs of these tests: defined once per test program, beside it, as the interpreter of the kernel IR or as a
+// GPU. Adds failures of its own.
+void compare_with_cpu(const CpuRun& run);
+
 // Tensors between partitions come from the cpu run. `factor` scales the tolerance.
 inline RunResult expect_cpu_matches_reference(const Graph& graph, double factor = 4, unsigned seed = 1,
                                               const std::map<uint64_t, Buffer>& given = {}) {
@@ -113,13 +127,15 @@ inline RunResult expect_cpu_matches_reference(const Graph& graph, double factor 
     const std::vector<LogicalTensor>&ins = ports.inputs, &outs = ports.outputs;
     const Subgraph subgraph = extract_subgraph(partition, ins, outs);
     std::vector<const void*> in_pointers;
+    std::vector<const Buffer*> inputs;
     for (size_t i = 0; i < ins.size(); ++i) {
       if (!result.buffers.contains(ins[i].id)) {
         Buffer data = buffer_for(ins[i]);
         fill(data, ins[i], port_name_of(*partition.graph, partition.inputs[i]), random);
         result.buffers[ins[i].id] = std::move(data);
       }
-      in_pointers.push_back(result.buffers[ins[i].id].data());
+      inputs.push_back(&result.buffers[ins[i].id]);
+      in_pointers.push_back(inputs.back()->data());
     }
     const auto run = [&](const Backend& backend, std::vector<Buffer>& data) {
       std::vector<void*> pointers;
@@ -133,6 +149,7 @@ inline RunResult expect_cpu_matches_reference(const Graph& graph, double factor 
     const std::vector<std::string> texts = run(cpu_backend(), actual);
     run(reference_backend(), expected);
     result.kernels_per_partition.push_back(texts.size());
+    compare_with_cpu({subgraph, ports, inputs, actual, factor});
     for (size_t o = 0; o < outs.size(); ++o) {
       const std::vector<double> got = elements(outs[o], actual[o]), want = elements(outs[o], expected[o]);
       for (size_t i = 0; i < got.size(); ++i) {
@@ -147,5 +164,7 @@ inline RunResult expect_cpu_matches_reference(const Graph& graph, double factor 
   }
   return result;
 }
+
+inline void expect_one_kernel(const RunResult& result) { EXPECT_EQ(result.kernels_per_partition, std::vector<size_t>{1}); }
 
 }  // namespace lamina::testing

@@ -10,8 +10,6 @@ namespace {
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
 constexpr DataType s8 = DataType::s8, u8 = DataType::u8, s32 = DataType::s32;
 
-void expect_one_kernel(const RunResult& result) { EXPECT_EQ(result.kernels_per_partition, std::vector<size_t>{1}); }
-
 // Where the scales run: the whole tensor, an outer axis, the innermost one.
 struct Along {
   std::string qtype;

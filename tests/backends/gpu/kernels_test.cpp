@@ -1,6 +1,7 @@
 // Generated OpenCL kernels, run on whatever device there is (PoCL on a machine without a GPU): every family and every kind of
-// schedule, held against the reference backend, and bitwise against the CPU backend where nothing is reduced. Every chain that is
-// one kernel on the CPU is one here, two with column sums.
+// schedule, held against the reference backend, and bitwise against the CPU backend where nothing is reduced. Chains of ops are
+// those of the CPU's tests, which this program runs too (compare_with_cpu.cpp): what is one kernel there is one here, two with
+// column sums.
 #include <gtest/gtest.h>
 
 #include "backends/gpu/gpu_check.h"
@@ -188,74 +189,6 @@ TEST(GpuSchedules, AreChosenByTheLengthOfTheRow) {
   EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 16})), "packed columns");
   EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 128})), "warp columns");
   EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 1024})), "block columns");
-}
-
-// r, x -> Add -> LayerNorm -> GELU -> Quantize
-TEST(GpuChains, ResidualNormActivationQuantize) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
-  GraphBuilder g;
-  const auto x = g.input(f32, {37, 200}), r = g.input(f32, {37, 200});
-  const auto sum = g.op(OpKind::Add, {x, r});
-  const auto y = g.op(OpKind::LayerNorm, {sum, g.input(f32, {200}), g.input(f32, {200})}, {{"keep_stats", false}});
-  g.op(OpKind::Quantize, {g.op(OpKind::GELU, {y})}, {{"scales", std::vector<float>{0.05F}}, {"zps", Axes{10}}}, DataType::u8);
-  g.output(sum);
-  expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()));
-}
-
-// dy -> ReLUBackward -> LayerNormBackward -> Add
-TEST(GpuChains, ActivationGradientNormGradientAdd) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
-  GraphBuilder g;
-  const auto y = g.input(f32, {130, 96}), dy = g.input(f32, {130, 96}), x = g.input(f32, {130, 96});
-  const auto d = g.op(OpKind::ReLUBackward, {y, dy});
-  const auto grads = g.multi(OpKind::LayerNormBackward, {x, d, g.input(f32, {130}), g.input(f32, {130}), g.input(f32, {96})}, {}, {f32, f32, f32});
-  g.op(OpKind::Add, {grads[0], g.input(f32, {130, 96})});
-  expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 64));
-}
-
-TEST(GpuChains, SoftMaxOfMaskedRows) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
-  GraphBuilder g;
-  const auto x = g.input(f32, {4, 50});
-  g.multi(OpKind::SoftMax, {x}, {{"axis", int64_t{1}}, {"mode", std::string("inf_as_zero")}}, {f32, f32});
-  const Graph graph = g.finish();
-  Buffer data = buffer_for(graph.tensor(0));
-  for (int i = 0; i < 200; ++i) store_from_double(f32, data.data(), i, i < 100 || i % 3 == 0 ? -INFINITY : i * 0.1);
-  expect_gpu_is_right(*gpu, graph, 8, 1, {{x, data}});
-}
-
-TEST(GpuChains, DequantizeSelectAndPerChannelQuantize) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
-  GraphBuilder g;
-  const auto q = g.input(DataType::s8, {3, 8, 9});
-  const auto x = g.op(OpKind::Dequantize, {q}, {{"scales", std::vector<float>(8, 0.5F)}, {"qtype", std::string("per_channel")}}, f32);
-  const auto c = g.op(OpKind::GreaterEqual, {x, g.input(f32, {9})}, {}, DataType::boolean);
-  const auto s = g.op(OpKind::Select, {c, x, g.input(f32, {})}, {}, f32);
-  g.op(OpKind::Quantize, {s}, {{"scales", std::vector<float>{0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F}}, {"qtype", std::string("per_channel")}}, DataType::s8);
-  expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()));
-}
-
-TEST(GpuChains, ReshapeWithoutCommonDims) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
-  for (const bool dense : {true, false}) {
-    GraphBuilder g;
-    const auto x = dense ? g.input(f32, {6, 4}) : g.input(f32, {6, 4}, {9, 2});
-    const auto y = g.op(OpKind::StaticReshape, {x}, {{"shape", Axes{4, 6}}, {"special_zero", false}});
-    if (!dense) {
-      g.tensor(y).layout = LayoutType::strided;
-      g.tensor(y).shape = Dims{4, 6};
-      g.tensor(y).strides = {1, 7};
-    }
-    EXPECT_EQ(expect_gpu_is_right(*gpu, g.finish()).partitions.at(0).kernels.size(), dense ? 1U : 2U);
-  }
-}
-
-TEST(GpuChains, DropoutDrawsTheReferencesNumbers) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
-  GraphBuilder g;
-  const auto x = g.input(f32, {7, 33});
-  g.multi(OpKind::Dropout, {x, g.scalar(DataType::s64), g.scalar(DataType::s64), g.scalar(f32)}, {}, {f32, DataType::u8});
-  expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()));
 }
 
 // ---- what is promised of numbers

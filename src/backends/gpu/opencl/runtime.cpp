@@ -42,36 +42,35 @@ T device_info(const Api& cl, cl_device_id device, cl_uint what) {
   return value;
 }
 
+// An object of the driver, released when it goes out of scope.
+template <typename T>
+using Owned = std::unique_ptr<T, cl_int (*)(T*)>;
+
 class OpenclModule final : public Module {
  public:
   OpenclModule(const Api& cl, cl_context context, cl_device_id device, cl_command_queue queue, const KernelSource& source, const std::string& options)
-      : cl_(cl), queue_(queue) {
+      : cl_(cl), queue_(queue), program_(nullptr, cl.ReleaseProgram) {
     const char* text = source.text.c_str();
     const size_t size = source.text.size();
     cl_int status = 0;
-    program_ = cl.CreateProgramWithSource(context, 1, &text, &size, &status);
+    program_.reset(cl.CreateProgramWithSource(context, 1, &text, &size, &status));
     check(status, "clCreateProgramWithSource");
-    if (cl.BuildProgram(program_, 1, &device, options.c_str(), nullptr, nullptr) != 0) {
-      const std::string log = build_log(device);
-      cl.ReleaseProgram(program_);
-      throw Error(Status::runtime_error, join("bug in lamina: OpenCL does not compile ", source.symbol, ":\n", log));
+    if (const cl_int built = cl.BuildProgram(program_.get(), 1, &device, options.c_str(), nullptr, nullptr); built != 0) {
+      throw Error(Status::runtime_error,
+                  join("bug in lamina: OpenCL does not compile ", source.symbol, ", clBuildProgram failed with ", built, ":\n", build_log(device)));
     }
     for (const std::string& symbol : {source.symbol, source.columns_symbol}) {
       if (symbol.empty()) continue;
-      functions_.push_back(cl.CreateKernel(program_, symbol.c_str(), &status));
+      functions_.emplace_back(cl.CreateKernel(program_.get(), symbol.c_str(), &status), cl.ReleaseKernel);
       check(status, "clCreateKernel");
     }
-  }
-  ~OpenclModule() override {
-    for (cl_kernel function : functions_) cl_.ReleaseKernel(function);
-    cl_.ReleaseProgram(program_);
   }
 
   // A kernel object holds its arguments: one launch at a time sets and enqueues them.
   void launch(void* stream, size_t function, int64_t groups, int group_size, std::span<const BufferView> buffers,
               std::span<const int64_t> words) const override {
     const std::lock_guard lock(mutex_);
-    cl_kernel const kernel = functions_.at(function);
+    cl_kernel const kernel = functions_.at(function).get();
     cl_uint index = 0;
     const auto set = [&](size_t size, const void* value) { check(cl_.SetKernelArg(kernel, index++, size, value), "clSetKernelArg"); };
     for (const BufferView& view : buffers) {
@@ -88,31 +87,32 @@ class OpenclModule final : public Module {
  private:
   std::string build_log(cl_device_id device) const {
     size_t size = 0;
-    cl_.GetProgramBuildInfo(program_, device, kProgramBuildLog, 0, nullptr, &size);
+    cl_.GetProgramBuildInfo(program_.get(), device, kProgramBuildLog, 0, nullptr, &size);
     std::string log(size, ' ');
-    cl_.GetProgramBuildInfo(program_, device, kProgramBuildLog, size, log.data(), nullptr);
+    cl_.GetProgramBuildInfo(program_.get(), device, kProgramBuildLog, size, log.data(), nullptr);
     return log;
   }
 
   const Api& cl_;
   cl_command_queue queue_;
-  cl_program program_ = nullptr;
-  std::vector<cl_kernel> functions_;
+  Owned<_cl_program> program_;
+  std::vector<Owned<_cl_kernel>> functions_;
   mutable std::mutex mutex_;
 };
 
 class OpenclDevice final : public Device {
  public:
-  OpenclDevice(const Api& cl, cl_device_id device, cl_context context) : cl_(cl), device_(device), context_(context) {
+  OpenclDevice(const Api& cl, cl_device_id device, cl_context context)
+      : cl_(cl), device_(device), context_(nullptr, cl.ReleaseContext), queue_(nullptr, cl.ReleaseCommandQueue) {
     cl_int status = 0;
-    if (context_ != nullptr) {
-      check(cl.RetainContext(context_), "clRetainContext");
+    if (context != nullptr) {
+      check(cl.RetainContext(context), "clRetainContext");
+      context_.reset(context);
     } else {
-      context_ = cl.CreateContext(nullptr, 1, &device, nullptr, nullptr, &status);
+      context_.reset(cl.CreateContext(nullptr, 1, &device, nullptr, nullptr, &status));
       check(status, "clCreateContext");
     }
-    queue_ = cl.CreateCommandQueue(context_, device, 0, &status);
-    if (status != 0) cl.ReleaseContext(context_);
+    queue_.reset(cl.CreateCommandQueue(context_.get(), device, 0, &status));
     check(status, "clCreateCommandQueue");
     name_ = read_name();
     limits_.max_group = static_cast<int>(std::min<size_t>(device_info<size_t>(cl, device, kDeviceMaxWorkGroupSize), 1024));
@@ -121,11 +121,6 @@ class OpenclDevice final : public Device {
     while (limits_.max_group > 32 && static_cast<cl_ulong>(limits_.max_group) * 16 > device_info<cl_ulong>(cl, device, kDeviceLocalMemSize)) limits_.max_group /= 2;
     options_ = "-cl-std=CL1.2";
     if ((device_info<cl_ulong>(cl, device, kDeviceSingleFpConfig) & kFpCorrectlyRoundedDivideSqrt) != 0) options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
-  }
-  ~OpenclDevice() override {
-    modules_.clear();
-    cl_.ReleaseCommandQueue(queue_);
-    cl_.ReleaseContext(context_);
   }
 
   std::string_view api() const override { return "opencl"; }
@@ -137,14 +132,14 @@ class OpenclDevice final : public Device {
   LoadedModule load(const KernelSource& source) override {
     const std::lock_guard lock(mutex_);
     if (const auto found = modules_.find(source.text); found != modules_.end()) return {found->second, true};
-    auto module = std::make_shared<OpenclModule>(cl_, context_, device_, queue_, source, options_);
+    auto module = std::make_shared<OpenclModule>(cl_, context_.get(), device_, queue_.get(), source, options_);
     modules_.emplace(source.text, module);
     return {module, false};
   }
 
   void* allocate(size_t bytes) override {
     cl_int status = 0;
-    cl_mem const memory = cl_.CreateBuffer(context_, kMemReadWrite, std::max<size_t>(bytes, 1), nullptr, &status);
+    cl_mem const memory = cl_.CreateBuffer(context_.get(), kMemReadWrite, std::max<size_t>(bytes, 1), nullptr, &status);
     if (status != 0) throw Error(Status::out_of_memory, join("OpenCL: clCreateBuffer of ", bytes, " bytes failed with ", status));
     return memory;
   }
@@ -173,7 +168,7 @@ class OpenclDevice final : public Device {
   void wait(void* stream) override { check(cl_.Finish(queue(stream)), "clFinish"); }
 
  private:
-  cl_command_queue queue(void* stream) const { return stream == nullptr ? queue_ : static_cast<cl_command_queue>(stream); }
+  cl_command_queue queue(void* stream) const { return stream == nullptr ? queue_.get() : static_cast<cl_command_queue>(stream); }
   std::string read_name() const {
     std::array<char, 256> text{};
     check(cl_.GetDeviceInfo(device_, kDeviceName, text.size() - 1, text.data(), nullptr), "clGetDeviceInfo");
@@ -182,8 +177,8 @@ class OpenclDevice final : public Device {
 
   const Api& cl_;
   cl_device_id device_;
-  cl_context context_;
-  cl_command_queue queue_ = nullptr;
+  Owned<_cl_context> context_;
+  Owned<_cl_command_queue> queue_;
   std::string name_, options_;
   DeviceLimits limits_;
   std::mutex mutex_;
@@ -195,29 +190,37 @@ class OpenclDevice final : public Device {
 FoundDevices find_devices() {
   FoundDevices found;
   const Api* const cl = api(found.why_none);
-  if (cl == nullptr) return found;
+  return cl == nullptr ? found : find_devices(*cl);
+}
+
+FoundDevices find_devices(const Api& cl) {
+  FoundDevices found;
   std::array<cl_platform_id, 16> platforms;
   cl_uint platform_count = 0;
-  if (cl->GetPlatformIDs(static_cast<cl_uint>(platforms.size()), platforms.data(), &platform_count) != 0) platform_count = 0;
+  if (cl.GetPlatformIDs(static_cast<cl_uint>(platforms.size()), platforms.data(), &platform_count) != 0) platform_count = 0;
   for (cl_uint p = 0; p < std::min<cl_uint>(platform_count, static_cast<cl_uint>(platforms.size())); ++p) {
     std::array<cl_device_id, 16> devices;
     cl_uint count = 0;
-    if (cl->GetDeviceIDs(platforms[p], kDeviceTypeAll, static_cast<cl_uint>(devices.size()), devices.data(), &count) != 0) continue;
+    if (cl.GetDeviceIDs(platforms[p], kDeviceTypeAll, static_cast<cl_uint>(devices.size()), devices.data(), &count) != 0) continue;
     found.devices.insert(found.devices.end(), devices.begin(), devices.begin() + std::min<cl_uint>(count, static_cast<cl_uint>(devices.size())));
   }
   std::stable_sort(found.devices.begin(), found.devices.end(), [&](cl_device_id a, cl_device_id b) {
-    const auto is_gpu = [&](cl_device_id device) { return (device_info<cl_ulong>(*cl, device, kDeviceType) & kDeviceTypeGpu) != 0; };
+    const auto is_gpu = [&](cl_device_id device) { return (device_info<cl_ulong>(cl, device, kDeviceType) & kDeviceTypeGpu) != 0; };
     return is_gpu(a) && !is_gpu(b);
   });
   if (found.devices.empty()) found.why_none = "no OpenCL platform offers a device";
   return found;
 }
 
+std::shared_ptr<Device> open_device(const Api& cl, cl_device_id device, cl_context context) {
+  return std::make_shared<OpenclDevice>(cl, device, context);
+}
+
 std::shared_ptr<Device> open_device(cl_device_id device, cl_context context) {
   std::string why;
   const Api* const cl = api(why);
   if (cl == nullptr) throw Error(Status::runtime_error, why);
-  return std::make_shared<OpenclDevice>(*cl, device, context);
+  return open_device(*cl, device, context);
 }
 
 }  // namespace lamina::gpu::opencl

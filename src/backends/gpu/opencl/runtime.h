@@ -15,8 +15,10 @@ struct FoundDevices {
   std::string why_none;  // set when the list is empty
 };
 FoundDevices find_devices();
+FoundDevices find_devices(const Api& cl);
 
 // On a context of its own, or on the caller's (which is retained).
 std::shared_ptr<Device> open_device(cl_device_id device, cl_context context = nullptr);
+std::shared_ptr<Device> open_device(const Api& cl, cl_device_id device, cl_context context = nullptr);
 
 }  // namespace lamina::gpu::opencl

@@ -1,0 +1,31 @@
+// In this program what the CPU computed is held against a GPU (PoCL will do): the same bits where nothing is reduced, and as many
+// kernels, one more for each that sums columns.
+#include "backends/gpu/gpu_check.h"
+
+namespace lamina::testing {
+
+void compare_with_cpu(const CpuRun& run) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  std::vector<Buffer> outputs;
+  for (const LogicalTensor& tensor : run.ports.outputs) outputs.push_back(buffer_for(tensor));
+  const ExecutableInfo info = run_on_gpu(*gpu, run.subgraph, run.ports.inputs, run.inputs, outputs);
+  const kernel::Plan plan = kernel::make_plan(run.subgraph.graph, run.subgraph.inputs, run.subgraph.outputs, 256);
+  size_t kernels = 0;
+  bool reduces = false;
+  for (const kernel::PlanStep& step : plan.steps) {
+    kernels += step.kernel.has_column_sum() ? 2 : 1;
+    reduces = reduces || step.kernel.has_row_reduction() || step.kernel.has_column_sum();
+  }
+  EXPECT_EQ(info.kernels.size(), kernels);
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const LogicalTensor& tensor = run.ports.outputs[o];
+    const auto got = elements(tensor, outputs[o]), want = elements(tensor, run.outputs[o]);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const bool near = reduces && std::abs(got[i] - want[i]) <= 2 * allowed_error(tensor.dtype, want[i], run.factor);
+      ASSERT_TRUE(near || same_value(got[i], want[i])) << "tensor " << tensor.id << " (" << describe(tensor) << ") element " << i << ": gpu " << got[i]
+                                                       << ", cpu " << want[i] << "\n" << info.kernel_texts.at(0);
+    }
+  }
+}
+
+}  // namespace lamina::testing

@@ -1,0 +1,136 @@
+// OpenCL's calls, each failing in turn: a sentence names the function and its answer, and nothing is left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backends/gpu/opencl/runtime.h"
+#include "backends/gpu/whole_run.h"
+#include "interface/status.h"
+
+namespace lamina::testing {
+namespace {
+
+using namespace gpu::opencl;
+using ::testing::HasSubstr;
+
+constexpr cl_int kFailure = -59;  // CL_INVALID_OPERATION
+constexpr cl_ulong kBytes = 1 << 16;
+
+// What the driver was asked, and how many objects it still holds.
+struct Driver {
+  int calls = 0, failing_call = 0;  // the failing_call-th call fails; 0: none does
+  std::string failed;               // its name
+  int objects = 0, launches = 0;
+};
+Driver driver;
+
+cl_int answer(const char* name) {
+  if (++driver.calls != driver.failing_call) return 0;
+  driver.failed = name;
+  return kFailure;
+}
+
+template <typename T>
+T* made(const char* name, cl_int* status) {
+  *status = answer(name);
+  return *status != 0 ? nullptr : reinterpret_cast<T*>(static_cast<intptr_t>(4096 * ++driver.objects));
+}
+
+template <typename T>
+cl_int released(T*) {
+  --driver.objects;
+  return 0;
+}
+
+cl_int describe_device(cl_device_id, cl_uint what, size_t size, void* value, size_t*) {
+  const cl_int result = answer("clGetDeviceInfo");
+  if (result != 0) return result;
+  if (what == kDeviceName) std::strcpy(static_cast<char*>(value), "Mock");
+  else std::memcpy(value, &kBytes, std::min(size, sizeof kBytes));
+  return 0;
+}
+
+// Releasing never fails on demand.
+Api mock() {
+  Api api;
+  api.GetPlatformIDs = [](cl_uint, cl_platform_id*, cl_uint* count) { return *count = 0, answer("clGetPlatformIDs"); };
+  api.GetDeviceInfo = describe_device;
+  api.CreateContext = [](const intptr_t*, cl_uint, const cl_device_id*, void*, void*, cl_int* status) { return made<_cl_context>("clCreateContext", status); };
+  api.RetainContext = [](cl_context) { return ++driver.objects, 0; };
+  api.ReleaseContext = released<_cl_context>;
+  api.CreateCommandQueue = [](cl_context, cl_device_id, cl_ulong, cl_int* status) { return made<_cl_command_queue>("clCreateCommandQueue", status); };
+  api.ReleaseCommandQueue = released<_cl_command_queue>;
+  api.CreateBuffer = [](cl_context, cl_ulong, size_t, void*, cl_int* status) { return made<_cl_mem>("clCreateBuffer", status); };
+  api.ReleaseMemObject = released<_cl_mem>;
+  api.CreateProgramWithSource = [](cl_context, cl_uint, const char**, const size_t*, cl_int* status) { return made<_cl_program>("clCreateProgramWithSource", status); };
+  api.BuildProgram = [](cl_program, cl_uint, const cl_device_id*, const char*, void*, void*) { return answer("clBuildProgram"); };
+  api.GetProgramBuildInfo = [](cl_program, cl_device_id, cl_uint, size_t size, void* value, size_t* needed) {
+    if (needed != nullptr) *needed = 6;
+    else std::memcpy(value, "a log", std::min<size_t>(size, 6));
+    return 0;
+  };
+  api.ReleaseProgram = released<_cl_program>;
+  api.CreateKernel = [](cl_program, const char*, cl_int* status) { return made<_cl_kernel>("clCreateKernel", status); };
+  api.ReleaseKernel = released<_cl_kernel>;
+  api.SetKernelArg = [](cl_kernel, cl_uint, size_t, const void*) { return answer("clSetKernelArg"); };
+  api.EnqueueNDRangeKernel = [](cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint, const void*, void*) {
+    const cl_int result = answer("clEnqueueNDRangeKernel");
+    driver.launches += result == 0 ? 1 : 0;
+    return result;
+  };
+  api.EnqueueReadBuffer = [](cl_command_queue, cl_mem, cl_uint, size_t, size_t, void*, cl_uint, const void*, void*) { return answer("clEnqueueReadBuffer"); };
+  api.EnqueueWriteBuffer = [](cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void*, cl_uint, const void*, void*) { return answer("clEnqueueWriteBuffer"); };
+  api.Finish = [](cl_command_queue) { return answer("clFinish"); };
+  return api;
+}
+
+const Api& table() {
+  static const Api api = mock();
+  return api;
+}
+
+void run_everything() { run_all_of(open_device(table(), nullptr)); }
+
+class OpenclDriver : public ::testing::Test {
+ protected:
+  void SetUp() override { driver = {}; }
+};
+
+TEST_F(OpenclDriver, RunsAKernelAndItsColumnSums) {
+  run_everything();
+  EXPECT_EQ(driver.launches, 2);
+  EXPECT_EQ(driver.objects, 0);
+}
+
+TEST_F(OpenclDriver, EveryCallThatFailsIsNamedAndLeavesNothingBehind) {
+  run_everything();
+  const int calls = driver.calls;
+  ASSERT_GT(calls, 40);
+  for (int failing = 1; failing <= calls; ++failing) {
+    driver = {};
+    driver.failing_call = failing;
+    SCOPED_TRACE(join("call ", failing, " of ", calls));
+    try {
+      run_everything();
+      ADD_FAILURE() << driver.failed << " failed and nobody said so";
+    } catch (const Error& error) {
+      const bool memory = driver.failed == "clCreateBuffer";  // whatever the driver's reason
+      EXPECT_EQ(error.status(), memory ? Status::out_of_memory : Status::runtime_error);
+      EXPECT_THAT(error.what(), HasSubstr(driver.failed));
+      EXPECT_THAT(error.what(), HasSubstr("failed with -59"));
+    }
+    EXPECT_EQ(driver.objects, 0) << driver.failed;
+  }
+}
+
+TEST_F(OpenclDriver, TheCallersContextIsKeptAndGivenBack) {
+  driver.objects = 1;
+  run_all_of(open_device(table(), nullptr, reinterpret_cast<cl_context>(intptr_t{4096})));
+  EXPECT_EQ(driver.objects, 1);
+}
+
+TEST_F(OpenclDriver, NoPlatformIsTold) { EXPECT_EQ(find_devices(table()).why_none, "no OpenCL platform offers a device"); }
+
+}  // namespace
+}  // namespace lamina::testing

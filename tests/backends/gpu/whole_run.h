@@ -1,0 +1,50 @@
+// A whole use of a device, for tests that watch what its driver is asked.
+#pragma once
+
+#include <memory>
+
+#include "backends/gpu/backend.h"
+#include "backends/gpu/gpu_kernels.h"
+
+namespace lamina::testing {
+
+// All that a program does with a GPU: open it, allocate, copy in, compile a partition of two launches, execute, wait, copy out.
+inline void run_all_of(std::shared_ptr<gpu::Device> device) {
+  const Graph graph = norm_backward_graph(DataType::f32, 40, 64);
+  const Partition partition = partition_graph(graph, PartitionPolicy::fusion, AllCapabilities{}).at(0);
+  const auto backend = gpu::make_backend(std::move(device));
+  const DeviceMemory& memory = *backend->device_memory();
+  struct Held {
+    const DeviceMemory& memory;
+    std::vector<void*> handles;
+    ~Held() {
+      for (void* handle : handles) memory.release(handle);
+    }
+  } held{memory, {}};
+  std::vector<LogicalTensor> ins, outs;
+  for (const ValueIndex v : partition.inputs) ins.push_back(graph.tensor(v));
+  for (const ValueIndex v : partition.outputs) outs.push_back(graph.tensor(v));
+  for (LogicalTensor& tensor : outs) {
+    tensor.strides = dense_strides(*tensor.shape);
+    tensor.layout = LayoutType::strided;
+  }
+  const Subgraph subgraph = extract_subgraph(partition, ins, outs);
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  std::vector<std::byte> host(40 * 64 * 4);
+  for (const LogicalTensor& tensor : ins) {
+    held.handles.push_back(memory.allocate(static_cast<size_t>(tensor.byte_size())));
+    memory.copy_in(held.handles.back(), host.data(), static_cast<size_t>(tensor.byte_size()));
+    inputs.push_back(held.handles.back());
+  }
+  for (const LogicalTensor& tensor : outs) {
+    held.handles.push_back(memory.allocate(static_cast<size_t>(tensor.byte_size())));
+    outputs.push_back(held.handles.back());
+  }
+  const auto executable = backend->compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
+  executable->execute({}, inputs, outputs);
+  memory.wait(nullptr);
+  memory.copy_out(host.data(), held.handles.back(), 64 * 4);
+}
+
+}  // namespace lamina::testing
