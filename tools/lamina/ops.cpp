@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "interface/op_schema.h"
+#include "interface/schema_text.h"
 #include "interface/status.h"
 
 namespace lamina::driver {
@@ -36,15 +37,6 @@ void print_all(std::ostream& out) {
   }
 }
 
-std::string presence(const PortSpec& port) {
-  std::string text = port.presence == Presence::required   ? "required"
-                     : port.presence == Presence::variadic ? "one or more"
-                                                           : "may be left out";
-  if (port.exists_when) text += "; only when " + port.exists_when->text;
-  if (port.required_when) text += "; required when " + port.required_when->text;
-  return text;
-}
-
 void print_ports(std::ostream& out, const char* title, const std::vector<PortSpec>& ports) {
   out << title << ":" << (ports.empty() ? " none\n" : "\n");
   size_t name_width = 0;
@@ -55,7 +47,7 @@ void print_ports(std::ostream& out, const char* title, const std::vector<PortSpe
   }
   for (size_t i = 0; i < ports.size(); ++i)
     out << "  " << i << "  " << padded(ports[i].name, name_width) << "  " << padded(ports[i].type, type_width) << "  "
-        << presence(ports[i]) << (ports[i].meaning.empty() ? "" : "; ") << ports[i].meaning << '\n';
+        << presence_text(ports[i]) << (ports[i].meaning.empty() ? "" : "; ") << ports[i].meaning << '\n';
 }
 
 void print_attributes(std::ostream& out, const std::vector<AttributeSpec>& attributes) {
@@ -64,14 +56,8 @@ void print_attributes(std::ostream& out, const std::vector<AttributeSpec>& attri
   for (const AttributeSpec& attribute : attributes) width = std::max(width, attribute.name.size());
   for (const AttributeSpec& attribute : attributes) {
     out << "  " << padded(attribute.name, width) << "  " << padded(name_of(attribute.type), 6) << "  ";
-    if (attribute.required) {
-      out << "required";
-    } else if (attribute.default_value) {
-      out << "default " << to_string(*attribute.default_value);
-    } else {
-      out << "may be left out";
-    }
-    for (size_t i = 0; i < attribute.allowed.size(); ++i) out << (i == 0 ? "; one of " : ", ") << attribute.allowed[i];
+    out << default_text(attribute);
+    if (const std::string allowed = allowed_text(attribute); !allowed.empty()) out << "; " << allowed;
     out << (attribute.meaning.empty() ? "" : "; ") << attribute.meaning << '\n';
   }
 }

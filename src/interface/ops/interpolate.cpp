@@ -86,7 +86,7 @@ LAMINA_SCHEMA(Interpolate) {
           .op_class = OpClass::library,
           .formula = "dst = src resampled along the spatial axes, nearest or linear",
           .inputs = {port("src", "T1"), optional_port("sizes", "T2", "one extent per spatial axis")},
-          .outputs = {port("dst", "T1")},
+          .outputs = {port("dst", "T1", "batch and channels of src; spatial extents are sizes, or floor(extent * scale)")},
           .attributes = attributes(),
           .types = {{"T1", floats_of_opset()}, {"T2", {DataType::s32}}},
           .check = check_sizes_or_scales,

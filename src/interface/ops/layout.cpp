@@ -132,7 +132,9 @@ ShapeMap concat_shapes(const OpView& view) {
 }  // namespace lamina
 
 LAMINA_SCHEMA(StaticReshape) {
-  OpSchema schema = layout(OpKind::StaticReshape, LoopNest::reshaped, "dst = the elements of src in row-major order under a new shape");
+  OpSchema schema =
+      layout(OpKind::StaticReshape, LoopNest::reshaped, "dst = the elements of src in row-major order under a new shape");
+  schema.outputs.front().meaning = "attribute shape, as many elements as src";
   schema.attributes = {required_list("shape", reshape_target, "target; one -1 is deduced"),
                        required_flag("special_zero", "true: a 0 in shape copies the extent of src")};
   schema.infer_shapes = reshape_shapes;
@@ -142,6 +144,7 @@ LAMINA_SCHEMA(StaticReshape) {
 
 LAMINA_SCHEMA(StaticTranspose) {
   OpSchema schema = layout(OpKind::StaticTranspose, LoopNest::transposed, "axis i of dst is axis order[i] of src");
+  schema.outputs.front().meaning = "extents of src in the order of attribute order";
   schema.attributes = {required_list("order", nullptr, "permutation of the axes; empty reverses them")};
   schema.check = [](const OpView& view) {
     if (const Dims* src = known_shape(view, "src")) permutation(view, static_cast<int>(src->size()));
@@ -153,6 +156,7 @@ LAMINA_SCHEMA(StaticTranspose) {
 
 LAMINA_SCHEMA(Reorder) {
   OpSchema schema = layout(OpKind::Reorder, LoopNest::elementwise, "dst = src in another memory layout");
+  schema.outputs.front().meaning = "shape of src";
   schema.infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); };
   return schema;
 }
@@ -160,6 +164,7 @@ LAMINA_SCHEMA(Reorder) {
 LAMINA_SCHEMA(Concat) {
   OpSchema schema = layout(OpKind::Concat, LoopNest::concatenated, "dst = the inputs joined along axis");
   schema.inputs = {{.name = "src_i", .type = "T", .presence = Presence::variadic, .meaning = "1 to 64 tensors"}};
+  schema.outputs.front().meaning = "shape of the inputs, their extents along axis added up";
   schema.attributes = {parts::axis(std::nullopt)};
   schema.types = {{"T", floats_and_f64()}};
   schema.check = check_concat;

@@ -205,7 +205,8 @@ ShapeMap rms_norm_backward_shapes(const OpView& view) {
 // ---- GroupNorm
 
 AttributeSpec group_count() {
-  return {.name = "groups", .type = AttributeType::s64, .required = true, .check = at_least_one, .meaning = "groups of channels"};
+  return {
+      .name = "groups", .type = AttributeType::s64, .required = true, .check = at_least_one, .meaning = "groups of channels"};
 }
 
 void check_group_norm(const OpView& view, const std::vector<std::string>& affine, const std::vector<std::string>& statistics) {
@@ -402,15 +403,15 @@ LAMINA_SCHEMA(GroupNorm) {
       .inputs = {port("src", "T1"), port_when("gamma", "T2", affine, "[C]"), port_when("beta", "T2", affine, "[C]")},
       .outputs = {port("dst", "T1", "shape of src"), port_when("mean", "T2", kept_stats, "[N, groups]"),
                   port_when("variance", "T2", kept_stats, "[N, groups]; biased")},
-      .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"),
-                     group_count(),
-                     flag("use_affine", true, "true: gamma and beta are given"),
-                     epsilon(),
-                     data_format()},
+      .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"), group_count(),
+                     flag("use_affine", true, "true: gamma and beta are given"), epsilon(), data_format()},
       .types = norm_types(),
       .check_types = opset_norm_rule(),
       .type_rule_text = kNormRuleText,
-      .check = [](const OpView& view) { check_group_norm(view, {"gamma", "beta"}, {}); },
+      .check =
+          [](const OpView& view) {
+            check_group_norm(view, {"gamma", "beta"}, {});
+          },
       .infer_shapes = group_norm_shapes,
       .inplace = {{"src", "dst"}}};
 }
@@ -418,25 +419,24 @@ LAMINA_SCHEMA(GroupNorm) {
 LAMINA_SCHEMA(GroupNormBackward) {
   const Condition affine = flag_is("use_affine", true);
   const Condition given_stats = flag_is("use_stats", true);
-  return {
-      .kind = OpKind::GroupNormBackward,
-      .op_class = OpClass::inner_reduction,
-      .nest = LoopNest::group_rows,
-      .formula =
-          "rstd = 1 / sqrt(variance + epsilon); x = (src - mean) * rstd; g = gamma * diff_dst; "
-          "diff_src = rstd * (g - group_mean(g) - x * group_mean(g * x)); "
-          "diff_gamma = channel_sum(diff_dst * x); diff_beta = channel_sum(diff_dst)",
-      .inputs = {port("src", "T1", "the forward input"), port("diff_dst", "T1", "shape of src"),
-                 port_when("mean", "T2", given_stats, "[N, groups]"), port_when("variance", "T2", given_stats, "[N, groups]; biased"),
-                 port_when("gamma", "T2", affine, "[C]")},
-      .outputs = {optional_port("diff_src", "T1", "shape of src"), optional_when("diff_gamma", "T2", affine, "[C]"),
-                  optional_when("diff_beta", "T2", affine, "[C]")},
-      .attributes = {group_count(), flag("use_affine", true, "true: gamma is given"), epsilon(),
-                     flag("use_stats", true, "false: mean and variance are computed from src"), data_format()},
-      .types = norm_types(),
-      .check_types = opset_norm_rule(),
-      .type_rule_text = kNormRuleText,
-      .check = check_group_norm_backward,
-      .infer_shapes = group_norm_backward_shapes,
-      .inplace = {{"diff_dst", "diff_src"}}};
+  return {.kind = OpKind::GroupNormBackward,
+          .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::group_rows,
+          .formula =
+              "rstd = 1 / sqrt(variance + epsilon); x = (src - mean) * rstd; g = gamma * diff_dst; "
+              "diff_src = rstd * (g - group_mean(g) - x * group_mean(g * x)); "
+              "diff_gamma = channel_sum(diff_dst * x); diff_beta = channel_sum(diff_dst)",
+          .inputs = {port("src", "T1", "the forward input"), port("diff_dst", "T1", "shape of src"),
+                     port_when("mean", "T2", given_stats, "[N, groups]"),
+                     port_when("variance", "T2", given_stats, "[N, groups]; biased"), port_when("gamma", "T2", affine, "[C]")},
+          .outputs = {optional_port("diff_src", "T1", "shape of src"), optional_when("diff_gamma", "T2", affine, "[C]"),
+                      optional_when("diff_beta", "T2", affine, "[C]")},
+          .attributes = {group_count(), flag("use_affine", true, "true: gamma is given"), epsilon(),
+                         flag("use_stats", true, "false: mean and variance are computed from src"), data_format()},
+          .types = norm_types(),
+          .check_types = opset_norm_rule(),
+          .type_rule_text = kNormRuleText,
+          .check = check_group_norm_backward,
+          .infer_shapes = group_norm_backward_shapes,
+          .inplace = {{"diff_dst", "diff_src"}}};
 }

@@ -41,7 +41,7 @@ AttributeSpec begin_norm_axis() {
   return {.name = "begin_norm_axis",
           .type = AttributeType::s64,
           .default_value = int64_t{-1},
-          .meaning = "first normalised axis; negative counts from the end"};
+          .meaning = "first normalised axis, -r..r-1 for rank r; negative counts from the end"};
 }
 
 AttributeSpec flag(std::string name, bool default_value, std::string meaning) {
@@ -66,7 +66,7 @@ AttributeSpec axis(std::optional<int64_t> default_value) {
           .type = AttributeType::s64,
           .default_value = default_value ? std::optional<Attribute>(*default_value) : std::nullopt,
           .required = !default_value,
-          .meaning = "negative counts from the end"};
+          .meaning = "-r..r-1 for rank r; negative counts from the end"};
 }
 
 AttributeSpec data_format() {

@@ -74,7 +74,7 @@ OpSchema pool(OpKind kind, std::string formula, std::vector<AttributeSpec> own) 
           .op_class = OpClass::library,
           .formula = std::move(formula),
           .inputs = {port("src", "T")},
-          .outputs = {port("dst", "T")},
+          .outputs = {port("dst", "T", "batch and channels of src; each spatial extent as windows fit, by rounding_type")},
           .attributes = pool_attributes(std::move(own)),
           .types = {{"T", floats_of_opset()}},
           .infer_shapes = pool_shapes};
@@ -94,7 +94,7 @@ LAMINA_SCHEMA(AvgPoolBackward) {
       OpKind::AvgPoolBackward, "diff_src = each diff_dst spread evenly over its window",
       {exclude_pad(), default_list("src_shape", 0, not_negative, "shape of diff_src when it is not given; all 0: not given")});
   schema.inputs = {port("diff_dst", "T"), optional_port("src_shape", "T1", "shape of diff_src")};
-  schema.outputs = {port("diff_src", "T")};
+  schema.outputs = {port("diff_src", "T", "src_shape: input, attribute, or the shape given to the port")};
   schema.types = {{"T", floats_of_opset()}, {"T1", {DataType::s32}}};
   schema.infer_shapes = avg_pool_backward_shapes;
   return schema;

@@ -91,7 +91,8 @@ TEST(PReLUBackwardKernels, SlopesOfEveryShape) {
 TEST(BatchNormKernels, InferenceFusesWithItsNeighbours) {
   GraphBuilder g;
   const Dims shape{2, 6, 5, 7};
-  const std::vector<uint64_t> inputs{g.input(f32, shape), g.input(f32, {6}), g.input(f32, {6}), g.input(f32, {6}), g.input(f32, {6})};
+  const std::vector<uint64_t> inputs{g.input(f32, shape), g.input(f32, {6}), g.input(f32, {6}), g.input(f32, {6}),
+                                     g.input(f32, {6})};
   const auto y = g.op(OpKind::BatchNormInference, inputs, {{"epsilon", 0.01F}, {"data_format", std::string("NCX")}});
   g.op(OpKind::Add, {g.op(OpKind::ReLU, {y}), g.input(f32, shape)});
   expect_one_kernel(expect_cpu_matches_reference(g.finish(), 16));

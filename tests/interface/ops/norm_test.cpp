@@ -418,7 +418,8 @@ TEST(GroupNormBackwardSchema, WithoutAffineOnlyDiffSrcIsLeft) {
 }
 
 TEST(GroupNormBackwardSchema, GroupsDivideTheChannels) {
-  EXPECT_THAT(error_of(group_backward("NCX", {2, 6, 4}, 6).attr("groups", 4)), HasSubstr("allowed is a divisor of the 6 channels"));
+  EXPECT_THAT(error_of(group_backward("NCX", {2, 6, 4}, 6).attr("groups", 4)),
+              HasSubstr("allowed is a divisor of the 6 channels"));
 }
 
 }  // namespace

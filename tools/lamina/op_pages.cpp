@@ -1,0 +1,141 @@
+#include "lamina/op_pages.h"
+
+#include <algorithm>
+
+#include "interface/schema_text.h"
+#include "interface/status.h"
+#include "kernels/lower.h"
+
+namespace lamina::driver {
+namespace {
+
+const char* const kMadeBy = "<!-- Made from the schema by `make_op_pages`: build the target `op_pages` to make it anew. -->\n";
+
+std::string cell(std::string text) {
+  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.replace(at, 1, "\\|");
+  return text.empty() ? " " : text;
+}
+
+std::string row(const std::vector<std::string>& cells) {
+  std::string line = "|";
+  for (const std::string& text : cells) line += " " + cell(text) + " |";
+  return line + "\n";
+}
+
+std::string table(const std::vector<std::string>& titles, const std::vector<std::vector<std::string>>& rows) {
+  std::string text = row(titles) + row(std::vector<std::string>(titles.size(), "---"));
+  for (const auto& cells : rows) text += row(cells);
+  return text;
+}
+
+// A formula line by line: its parts are separated by semicolons.
+std::string formula_block(const std::string& formula) {
+  std::string text = "    " + formula;
+  for (size_t at = 0; (at = text.find("; ", at)) != std::string::npos; at += 5) text.replace(at, 2, "\n    ");
+  return text + "\n";
+}
+
+std::string code(std::string_view text) { return join('`', text, '`'); }
+
+std::string ports(const char* title, const char* last_column, const std::vector<PortSpec>& specs) {
+  std::string text = join("\n## ", title, "\n\n");
+  if (specs.empty()) return text + "None.\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const PortSpec& port : specs) rows.push_back({code(port.name), port.type, presence_text(port), port.meaning});
+  return text + table({"port", "type", "given", last_column}, rows);
+}
+
+std::string attributes(const std::vector<AttributeSpec>& specs) {
+  std::string text = "\n## Attributes\n\n";
+  if (specs.empty()) return text + "None.\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const AttributeSpec& spec : specs)
+    rows.push_back({code(spec.name), std::string(name_of(spec.type)), default_text(spec), allowed_text(spec), spec.meaning});
+  return text + table({"attribute", "type", "given", "allowed", "meaning"}, rows);
+}
+
+// Combinations that differ in their last type only share a line.
+std::string types(const OpSchema& schema) {
+  std::string text = "\n## Types\n\n";
+  if (schema.types.empty()) return text + "Any.\n";
+  std::vector<std::string> titles;
+  for (const TypeVariable& variable : schema.types) titles.push_back(variable.name);
+  std::vector<std::vector<std::string>> rows;
+  std::vector<DataType> before;
+  for (const std::vector<DataType>& combination : legal_types(schema)) {
+    const std::string last(name_of(combination.back()));
+    const bool continues = !before.empty() && std::equal(combination.begin(), combination.end() - 1, before.begin());
+    before = combination;
+    if (continues) {
+      rows.back().back() += ", " + last;
+      continue;
+    }
+    rows.emplace_back();
+    for (const DataType type : combination) rows.back().emplace_back(name_of(type));
+  }
+  text += table(titles, rows);
+  return schema.type_rule_text.empty() ? text : text + "\n" + schema.type_rule_text + ".\n";
+}
+
+// Which engine runs it, and what it fuses with.
+std::string engines(const OpSchema& schema) {
+  const bool generated = kernel::has_lowering(schema.kind);
+  switch (schema.op_class) {
+    case OpClass::marker:
+      return "It computes nothing and runs nowhere: it marks a value that leaves the graph.";
+    case OpClass::opaque:
+      return "No engine runs it; it keeps the place of an op that lamina does not know, and partitions lie around it.";
+    case OpClass::library:
+      if (!generated) return "`reference` only: plain loops in double precision. It is never fused into a generated kernel.";
+      break;
+    case OpClass::inner_reduction:
+      if (schema.nest == LoopNest::by_class)
+        return "The passes rewrite it before it runs, see what it computes; then `cpu` generates a kernel for it.";
+      break;
+    default:
+      break;
+  }
+  if (!generated) return "`reference` only: plain loops in double precision.";
+  const std::string cpu = "`cpu` generates a kernel for it";
+  if (schema.op_class == OpClass::elementwise) return cpu + ", together with whatever stands next to it.";
+  if (schema.op_class == OpClass::inner_reduction)
+    return cpu + ": its rows are those of the loop nest, and elementwise ops and reductions over the same axes join it.";
+  if (schema.nest == LoopNest::concatenated) return cpu + " of its own: one copy for each input.";
+  return cpu + "; where a neighbour can read the values in their new places, nothing is moved.";
+}
+
+std::string index() {
+  std::string text =
+      std::string(kMadeBy) +
+      "# Operations\n\nWhat each op computes, from its schema. `lamina ops KIND` prints the same in a terminal.\n\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const OpKind kind : all_op_kinds()) {
+    const OpSchema& schema = schema_of(kind);
+    const std::string name(name_of(kind));
+    rows.push_back({join('[', name, "](", name, ".md)"), std::string(name_of(schema.op_class)), schema.formula});
+  }
+  return text + table({"op", "class", "what it computes"}, rows);
+}
+
+}  // namespace
+
+std::string op_page(const OpSchema& schema) {
+  std::string text = join(kMadeBy, "# ", name_of(schema.kind), "\n\n", formula_block(schema.formula));
+  text += join("\nClass: ", name_of(schema.op_class), ". Enumerator: ", static_cast<int>(schema.kind), ".\n");
+  if (!schema.source.empty()) text += join("Source: ", schema.source, ".\n");
+  text += ports("Inputs", "shape and role", schema.inputs);
+  text += ports("Outputs", "shape", schema.outputs);
+  for (const auto& [input, output] : schema.inplace)
+    text += join("\n", code(input), " and ", code(output), " may share memory.\n");
+  text += attributes(schema.attributes);
+  text += types(schema);
+  return text + "\n## Engines\n\n" + engines(schema) + "\n";
+}
+
+std::map<std::string, std::string> op_pages() {
+  std::map<std::string, std::string> pages{{"README.md", index()}};
+  for (const OpKind kind : all_op_kinds()) pages[join(name_of(kind), ".md")] = op_page(schema_of(kind));
+  return pages;
+}
+
+}  // namespace lamina::driver
