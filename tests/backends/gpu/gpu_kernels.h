@@ -9,7 +9,7 @@
 namespace lamina::testing {
 
 struct AllCapabilities : Capabilities {
-  std::string why_unsupported(const Graph& graph, const Op& op) const override { return kernel::why_no_kernel(graph, op, "gpu"); }
+  std::string why_unsupported(const Graph& graph, const Op& op) const override { return gpu_why_unsupported(graph, op); }
 };
 
 inline kernel::Kernel first_kernel_of(const Graph& graph) {
