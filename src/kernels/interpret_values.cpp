@@ -28,6 +28,8 @@ struct Functions;
     static int64_t to_s64(Real x) { return lm_s64_from_##suffix(x); }                                            \
     static int8_t to_s8(Real x) { return lm_s8_from_##suffix(x); }                                               \
     static uint8_t to_u8(Real x) { return lm_u8_from_##suffix(x); }                                              \
+    static uint8_t to_s4(Real x) { return lm_s4_from_##suffix(x); }                                              \
+    static uint8_t to_u4(Real x) { return lm_u4_from_##suffix(x); }                                              \
     static uint16_t to_bf16(Real x) { return lm_bf16_from_##suffix(x); }                                         \
     static uint16_t to_f16(Real x) { return lm_f16_from_##suffix(x); }                                           \
     static uint8_t to_f8_e5m2(Real x) { return lm_f8_e5m2_from_##suffix(x); }                                    \
@@ -67,6 +69,17 @@ void write(void* data, int64_t index, T value) {
   std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
+// Four bits, two elements a byte, the even one in the low half.
+uint8_t read_nibble(const void* data, int64_t index) {
+  return static_cast<uint8_t>(read<uint8_t>(data, index / 2) >> (index % 2 * 4) & 15);
+}
+
+void write_nibble(void* data, int64_t index, uint8_t value) {
+  const int64_t shift = index % 2 * 4;
+  const int kept = read<uint8_t>(data, index / 2) & (0xf0 >> shift);
+  write(data, index / 2, static_cast<uint8_t>(kept | value << shift));
+}
+
 Scalar real_scalar(double value) { return {value, 0}; }
 Scalar integer_scalar(int64_t value) { return {0, value}; }
 
@@ -98,6 +111,8 @@ void store_real(DataType dtype, void* data, int64_t index, Real value) {
     case DataType::f8_e4m3: return write(data, index, F::to_f8_e4m3(value));
     case DataType::s8: return write(data, index, F::to_s8(value));
     case DataType::u8: return write(data, index, F::to_u8(value));
+    case DataType::s4: return write_nibble(data, index, F::to_s4(value));
+    case DataType::u4: return write_nibble(data, index, F::to_u4(value));
     case DataType::s32: return write(data, index, static_cast<int32_t>(F::to_s32(value)));
     case DataType::s64: return write(data, index, F::to_s64(value));
     case DataType::boolean: return write(data, index, static_cast<uint8_t>(value != 0));
@@ -205,6 +220,8 @@ Scalar load_scalar(DataType dtype, const void* data, int64_t index) {
     case DataType::f8_e4m3: return real_scalar(static_cast<double>(lm_f32_from_f8_e4m3(read<uint8_t>(data, index))));
     case DataType::s8: return real_scalar(read<int8_t>(data, index));
     case DataType::u8: return real_scalar(read<uint8_t>(data, index));
+    case DataType::s4: return real_scalar((read_nibble(data, index) ^ 8) - 8);
+    case DataType::u4: return real_scalar(read_nibble(data, index));
     case DataType::s32: return integer_scalar(read<int32_t>(data, index));
     case DataType::s64: return integer_scalar(read<int64_t>(data, index));
     case DataType::boolean: return integer_scalar(read<uint8_t>(data, index) != 0);

@@ -137,12 +137,18 @@ TEST(DialectConversions, IntegersSaturateAndRoundHalfToEven) {
     EXPECT_EQ(dialect::lm_s8_from_f32(static_cast<float>(value)), static_cast<int8_t>(stored)) << value;
     store_from_double(DataType::u8, &stored, 0, value);
     EXPECT_EQ(dialect::lm_u8_from_f32(static_cast<float>(value)), static_cast<uint8_t>(stored)) << value;
+    stored = 0;
+    store_from_double(DataType::s4, &stored, 0, value);
+    EXPECT_EQ(dialect::lm_s4_from_f32(static_cast<float>(value)), static_cast<uint8_t>(stored)) << value;
+    stored = 0;
+    store_from_double(DataType::u4, &stored, 0, value);
+    EXPECT_EQ(dialect::lm_u4_from_f64(value), static_cast<uint8_t>(stored)) << value;
     store_from_double(DataType::s32, &stored, 0, value);
     EXPECT_EQ(dialect::lm_s32_from_f32(static_cast<float>(value)), static_cast<int32_t>(stored)) << value;
     store_from_double(DataType::s64, &stored, 0, value);
     EXPECT_EQ(dialect::lm_s64_from_f64(value), stored) << value;
   };
-  for (const double value : {0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 127.5, 128.0, -128.5, -129.0, 255.5, 256.0, 1e10, -1e10, 1e20, -1e20,
+  for (const double value : {0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 6.5, 7.5, -8.5, 14.5, 15.5, 127.5, 128.0, -128.5, -129.0, 255.5, 256.0, 1e10, -1e10, 1e20, -1e20,
                              static_cast<double>(INFINITY), static_cast<double>(-INFINITY), std::nan("")}) {
     expect_same(value);
   }

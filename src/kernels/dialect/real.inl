@@ -266,6 +266,8 @@ LM_FN BITS LM(lm_narrow_integer)(REAL x, REAL low, REAL high) {
 }
 LM_FN lm_s8 LM(lm_s8_from)(REAL x) { return (lm_s8)(lm_u8)LM(lm_narrow_integer)(x, K(-128.0), K(127.0)); }
 LM_FN lm_u8 LM(lm_u8_from)(REAL x) { return (lm_u8)LM(lm_narrow_integer)(x, K(0.0), K(255.0)); }
+LM_FN lm_u8 LM(lm_s4_from)(REAL x) { return (lm_u8)LM(lm_narrow_integer)(x, K(-8.0), K(7.0)) & 15; }  // in the low half
+LM_FN lm_u8 LM(lm_u4_from)(REAL x) { return (lm_u8)LM(lm_narrow_integer)(x, K(0.0), K(15.0)); }
 LM_FN int LM(lm_boolean_from)(REAL x) { return x != K(0.0); }
 
 // Ranges whose largest value may be no floating-point number: convert what lies inside, choose the ends for the rest.

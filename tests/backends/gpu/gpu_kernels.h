@@ -1,6 +1,7 @@
 // Kernels for tests that need no device: what a graph's first partition lowers to.
 #pragma once
 
+#include "backends/backend.h"
 #include "backends/gpu/emit_c.h"
 #include "kernels/plan.h"
 #include "passes/pipeline.h"
