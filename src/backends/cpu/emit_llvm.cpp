@@ -39,6 +39,8 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, co
   inner_begin_ = function_->getArg(3);
   inner_end_ = function_->getArg(4);
   partials_ = function_->getArg(5);
+  if (schedule.non_temporal) streamed_ = streamed_args(kernel);
+  choose_stores();
   choose_kept_nodes();
   column_slot_.assign(kernel.nodes.size(), -1);
   int slot = 0;
@@ -70,7 +72,7 @@ void KernelEmitter::emit() {
 
 // A buffer per kept node: a tile's rows, each rounded up to whole chunks of lanes.
 void KernelEmitter::make_kept_buffers(int rows) {
-  const int64_t size = kept_row_size() * rows;
+  const int64_t size = kept_row_size() * rows + kVirtualLanes;  // a walk along lines may read a vector beyond the last element
   kept_buffers_.assign(kernel_.nodes.size(), nullptr);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (kept_since_[i] < 0) continue;
@@ -162,8 +164,9 @@ void KernelEmitter::emit_tile(llvm::Value* first, llvm::Value* count, llvm::Valu
     first_of_partials_ = b_.CreateICmpEQ(b_.CreateAdd(first, place), begin);
     emit_phase(all, last);
   };
-  // Column sums: two rows share a loop, so that the sums are loaded and stored half as often.
-  const int together = kernel_.has_column_sum() ? std::min(2, schedule_.rows_per_tile) : 1;
+  // Column sums: two rows share a loop, so that the sums are loaded and stored half as often. Not where the lines of a streamed
+  // output begin at other elements in one row than in the next.
+  const int together = kernel_.has_column_sum() && (streamed_.empty() || rows_share_lines(kernel_, streamed_)) ? std::min(2, schedule_.rows_per_tile) : 1;
   llvm::Value* const grouped = together == 1 ? count : b_.CreateAnd(count, i64(-together));
   emit_rows(i64(0), grouped, together, [&](llvm::Value* place) { finish(place, together); });
   if (together > 1) emit_rows(grouped, count, 1, [&](llvm::Value* place) { finish(place, 1); });
@@ -200,11 +203,28 @@ void KernelEmitter::restore(Row& row, llvm::Value* place) {
   });
 }
 
-// A reduction runs in the loop where its operand is known, a store where its value is, a column sum in the last loop.
-int KernelEmitter::loop_of(const Node& root) const {
+// A reduction runs in the loop where its operand is known, a column sum in the last loop.
+int KernelEmitter::loop_of(NodeIndex index) const {
+  const Node& root = node(index);
   if (root.kind == NodeKind::column_sum) return kernel_.phase_count() - 1;
-  if (root.kind == NodeKind::store) return root.phase;
+  if (root.kind == NodeKind::store) return store_loop_[static_cast<size_t>(index)];
   return node(root.operands[0]).phase;
+}
+
+// A store runs where its value is known; a streamed one in the last loop, which follows the output's lines, if the value is
+// there anyway.
+void KernelEmitter::choose_stores() {
+  const int last = kernel_.phase_count() - 1;
+  store_loop_.assign(kernel_.nodes.size(), -1);
+  kept_since_.assign(kernel_.nodes.size(), -1);
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (kernel_.nodes[i].kind == NodeKind::store) store_loop_[i] = kernel_.nodes[i].phase;
+  }
+  if (streamed_.empty()) return;
+  const NodeList at_last = nodes_for(roots_of_phase(last), last);
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (store_loop_[i] >= 0 && std::find(at_last.begin(), at_last.end(), kernel_.nodes[i].operands[0]) != at_last.end()) store_loop_[i] = last;
+  }
 }
 
 KernelEmitter::NodeList KernelEmitter::roots_of_phase(int phase) const {
@@ -214,8 +234,9 @@ KernelEmitter::NodeList KernelEmitter::roots_of_phase(int phase) const {
     const bool reduces = n.kind == NodeKind::reduce || n.kind == NodeKind::moments;
     const bool writes = n.kind == NodeKind::column_sum || (n.kind == NodeKind::store && n.per_element);
     if (!reduces && !writes) continue;
-    const bool second_walk = n.kind == NodeKind::moments && !moments_by_block() && loop_of(n) + 1 == phase;
-    if (loop_of(n) == phase || second_walk) roots.push_back(static_cast<NodeIndex>(i));
+    const int loop = loop_of(static_cast<NodeIndex>(i));
+    const bool second_walk = n.kind == NodeKind::moments && !moments_by_block() && loop + 1 == phase;
+    if (loop == phase || second_walk) roots.push_back(static_cast<NodeIndex>(i));
   }
   return roots;
 }
@@ -293,7 +314,7 @@ void KernelEmitter::emit_phase(std::vector<Row*> rows, int phase) {
 // which follows while the block is in the first-level cache.
 std::vector<KernelEmitter::BlockResult> KernelEmitter::emit_block(Row& row, int phase, const Body& body, llvm::Value* start,
                                                                   int64_t count) {
-  walk_run(start, count, body);
+  walk_run(row, start, count, body);
   std::vector<BlockResult> results;
   std::vector<RootState> again;
   NodeList again_nodes;
@@ -310,7 +331,7 @@ std::vector<KernelEmitter::BlockResult> KernelEmitter::emit_block(Row& row, int 
   if (again.empty()) return results;
   const NodeList nodes = nodes_for(again_nodes, phase + 1);
   std::swap(roots_, again);
-  walk_run(start, count, [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase + 1, lanes); });
+  walk_run(row, start, count, [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase + 1, lanes); });
   std::swap(roots_, again);
   for (RootState& root : roots_) {
     if (root.by_block) results.push_back({&root, finish_deviations(row, root, count)});
@@ -336,7 +357,8 @@ void KernelEmitter::emit_body(const std::vector<Row*>& rows, const NodeList& nod
 
 llvm::Value* KernelEmitter::kept_or_computed(Row& row, NodeIndex index, int phase, const Lanes& lanes, const ElementValues& known) {
   const int since = kept_since_[static_cast<size_t>(index)];
-  const auto align = llvm::Align(static_cast<uint64_t>(lanes.width) * (node(index).type == kernel::Type::f64 ? 8 : 4));
+  const uint64_t bytes = node(index).type == kernel::Type::f64 ? 8 : 4;
+  const auto align = llvm::Align(follows_lines() ? bytes : bytes * static_cast<uint64_t>(lanes.width));
   if (since >= 0 && since < phase) {
     return b_.CreateAlignedLoad(llvm_type(node(index).type, lanes.width), kept_address(row, index, lanes), align);
   }
@@ -357,7 +379,7 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
       }
     }
   }
-  if (phase + 1 == kernel_.phase_count() && phase > 0 && !schedule_.split) prefetch_next_rows(rows, nodes, lanes[first].offset, static_cast<int>(count));
+  prefetch(rows, nodes, lanes[first].offset, static_cast<int>(count), phase);
   const auto operand_of = [&](NodeIndex root, size_t r, size_t v) {
     const NodeIndex operand = node(root).operands[0];
     llvm::Value* const known = values[r][v][static_cast<size_t>(operand)];
@@ -375,7 +397,7 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
       } else if (n.kind == NodeKind::column_sum) {
         llvm::Type* const scalar = operand_of(root.node, 0, v)->getType()->getScalarType();
         llvm::Type* const type = at.width == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(at.width));
-        llvm::Value* position = b_.CreateAdd(at.offset, i64(column_slot_[static_cast<size_t>(root.node)] * kernel_.row_size()));
+        llvm::Value* position = b_.CreateAdd(at.offset, i64(column_slot_[static_cast<size_t>(root.node)] * column_pitch(kernel_)));
         if (segment_index_ != nullptr) position = b_.CreateAdd(position, b_.CreateMul(segment_index_, i64(kernel_.extents.back())));
         llvm::Value* const address = b_.CreateGEP(scalar, partials_, position);
         const auto align = llvm::Align(scalar->getPrimitiveSizeInBits() / 8);
@@ -393,23 +415,27 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
   }
 }
 
-// The last walk over a row computes a lot and loads nothing from memory; the next rows can be under way meanwhile. A hint only:
-// the address may lie anywhere when rows are not dense.
-void KernelEmitter::prefetch_next_rows(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors) {
-  constexpr int64_t kLine = 64, kFirstLevelRow = int64_t{32} << 10, kLongestRow = int64_t{512} << 10;
+// What a walk will read later. The last walk over a row computes a lot and loads nothing from memory; the next rows can be under
+// way meanwhile. A row too long for that is read from memory in every phase; the machine's own prefetching stops at each page.
+// A hint only: the address may lie anywhere when rows are not dense, or beyond the end.
+void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors, int phase) {
+  constexpr int64_t kLine = 64, kFirstLevelRow = int64_t{32} << 10, kLongestRow = int64_t{512} << 10, kAhead = int64_t{8} << 10;
+  const bool last = phase + 1 == kernel_.phase_count() && phase > 0;
   for (const NodeIndex i : nodes) {
     if (node(i).kind != NodeKind::load) continue;
     const kernel::Arg& arg = kernel_.args[static_cast<size_t>(node(i).arg)];
     const bool varies = std::any_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s != 0; });
     const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
-    if (!varies || arg.strides.back() != 1 || row_bytes > kLongestRow) continue;
-    const int64_t ahead = row_bytes * schedule_.rows_per_tile;
+    const bool is_long = schedule_.split || row_bytes > kLongestRow;
+    if (arg.strides.back() != 1 || inner_rank() > 1 || !(is_long || (varies && last))) continue;
+    const int64_t ahead = is_long ? kAhead : row_bytes * schedule_.rows_per_tile;
+    const int level = is_long || row_bytes <= kFirstLevelRow ? 3 : 2;
     const int64_t bytes = std::max<int64_t>(bytes_of(arg.dtype, int64_t{vectors} * width_), 1);
     for (const Row* row : rows) {
       llvm::Value* const here = b_.CreateGEP(b_.getInt8Ty(), row->segment[static_cast<size_t>(node(i).arg)], b_.CreateMul(offset, i64(bytes_of(arg.dtype, 1))));
       for (int64_t at = 0; at < bytes; at += kLine) {
         llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), here, i64(ahead + at));
-        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(0), b_.getInt32(row_bytes > kFirstLevelRow ? 2 : 3), b_.getInt32(1)});
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(0), b_.getInt32(static_cast<uint32_t>(level)), b_.getInt32(1)});
       }
     }
   }
@@ -434,7 +460,8 @@ std::vector<Lanes> KernelEmitter::chunk_at(llvm::Value* offset, int live) const 
 void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush) {
   segment_index_ = nullptr;
   if (!kernel_.has_row_reduction() && !kernel_.has_column_sum()) {
-    walk_range(inner_begin_, inner_end_, body);
+    if (follows_lines()) walk_lines(*rows.front(), inner_begin_, inner_end_, body);
+    else walk_range(inner_begin_, inner_end_, body);
     return;
   }
   if (inner_rank() > 1) {
@@ -455,13 +482,13 @@ void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, 
     if (flush) flush();
     return;
   }
-  walk_run(i64(0), kernel_.row_size(), body);
+  walk_run(*rows.front(), i64(0), kernel_.row_size(), body);
 }
 
 // Loops over the inner dims from `dim` on; the innermost one is a run.
 void KernelEmitter::walk_segments(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment) {
   if (dim + 1 == kernel_.extents.size()) {
-    walk_run(i64(0), kernel_.extents.back(), body);
+    walk_run(*rows.front(), i64(0), kernel_.extents.back(), body);
     after_segment();
     return;
   }
@@ -494,7 +521,11 @@ void KernelEmitter::walk_segments(const std::vector<Row*>& rows, size_t dim, con
 }
 
 // `count` elements from `begin`: whole chunks of 64 in a loop, then the masked rest.
-void KernelEmitter::walk_run(llvm::Value* begin, int64_t count, const Body& body) {
+void KernelEmitter::walk_run(const Row& row, llvm::Value* begin, int64_t count, const Body& body) {
+  if (follows_lines()) {
+    walk_lines(row, begin, b_.CreateAdd(begin, i64(count)), body);
+    return;
+  }
   const int64_t whole = count / kVirtualLanes * kVirtualLanes;
   if (whole > 0) {
     emit_loop(begin, b_.CreateAdd(begin, i64(whole)), i64(kVirtualLanes), [&](llvm::Value* at) { body(chunk_at(at, kVirtualLanes)); });
@@ -507,7 +538,29 @@ void KernelEmitter::walk_range(llvm::Value* begin, llvm::Value* end, const Body&
   llvm::Value* const chunks = b_.CreateSDiv(b_.CreateSub(end, begin), i64(kVirtualLanes));
   llvm::Value* const rest = b_.CreateAdd(begin, b_.CreateMul(chunks, i64(kVirtualLanes)));
   emit_loop(begin, rest, i64(kVirtualLanes), [&](llvm::Value* at) { body(chunk_at(at, kVirtualLanes)); });
-  emit_loop(rest, end, i64(width_), [&](llvm::Value* at) {
+  walk_vectors(rest, end, body);
+}
+
+// A range whose chunks begin where a line of the streamed outputs does: vectors with a computed mask up to there, chunks, and
+// vectors again. Reductions have no place here: it is not their lanes' order.
+void KernelEmitter::walk_lines(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body) {
+  constexpr int64_t kLine = 64;
+  const auto leader = static_cast<size_t>(streamed_.front());
+  const int64_t bytes = bytes_of(kernel_.args[leader].dtype, 1);
+  llvm::Value* const address = b_.CreateAdd(b_.CreatePtrToInt(row.segment[leader], b_.getInt64Ty()), b_.CreateMul(begin, i64(bytes)));
+  llvm::Value* const to_line = b_.CreateUDiv(b_.CreateAnd(b_.CreateNeg(address), i64(kLine - 1)), i64(bytes));
+  llvm::Value* const line = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(begin, to_line), end);
+  llvm::Value* const rest = b_.CreateAdd(line, b_.CreateAnd(b_.CreateSub(end, line), i64(-kVirtualLanes)));
+  // Both ends share the code of the masked vectors.
+  emit_loop(i64(0), i64(2), i64(1), [&](llvm::Value* part) {
+    llvm::Value* const is_head = b_.CreateICmpEQ(part, i64(0));
+    walk_vectors(b_.CreateSelect(is_head, begin, rest), b_.CreateSelect(is_head, line, end), body);
+    emit_loop(b_.CreateSelect(is_head, line, rest), rest, i64(kVirtualLanes), [&](llvm::Value* at) { body(chunk_at(at, kVirtualLanes)); });
+  });
+}
+
+void KernelEmitter::walk_vectors(llvm::Value* begin, llvm::Value* end, const Body& body) {
+  emit_loop(begin, end, i64(width_), [&](llvm::Value* at) {
     llvm::Value* mask = nullptr;
     if (width_ > 1) {
       auto* const vector = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(width_));

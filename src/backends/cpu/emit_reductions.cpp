@@ -145,7 +145,7 @@ KernelEmitter::RootState KernelEmitter::begin_root(Row& row, NodeIndex index, in
     const bool adds = how == Combine::sum || how == Combine::product;
     add_total(root, how, adds ? b_.getDoubleTy() : llvm_type(n.type, 1));
   } else if (n.kind == NodeKind::moments) {
-    const bool first_walk = loop_of(n) == phase;
+    const bool first_walk = loop_of(index) == phase;
     root.by_block = first_walk && moments_by_block();
     const int sums = root.by_block ? 3 : first_walk ? 1 : 2;
     for (int i = 0; i < sums; ++i) root.accumulators.push_back(make_accumulator(Combine::sum, n.type));
@@ -168,7 +168,7 @@ void KernelEmitter::accumulate_root(Row& row, RootState& root, int phase, size_t
   const Node& n = node(root.node);
   if (n.kind == NodeKind::reduce) {
     accumulate(root.accumulators[0], vector, operand, lanes);
-  } else if (loop_of(n) == phase) {
+  } else if (loop_of(root.node) == phase) {
     accumulate(root.accumulators[0], vector, b_.CreateFSub(operand, widen(root.shift, lanes.width)), lanes);
   } else {
     const size_t residual = root.by_block ? 1 : 0;
@@ -229,7 +229,7 @@ void KernelEmitter::finish_roots(Row& row, int phase) {
     const Node& n = node(root.node);
     if (n.kind == NodeKind::reduce) finish_reduction(row, root);
     else if (root.by_block) finish_blocks(row, root);
-    else if (loop_of(n) == phase) finish_mean(row, root);
+    else if (loop_of(root.node) == phase) finish_mean(row, root);
     else finish_variance(row, root);
   }
 }

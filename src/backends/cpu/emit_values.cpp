@@ -1,4 +1,5 @@
 // A value per node: element nodes as vectors of lanes, row nodes as scalars.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -240,7 +241,7 @@ void KernelEmitter::store_arg(llvm::Value* pointer, int arg, llvm::Value* value,
   }
   llvm::Value* const first = b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
   if (stride == 1 && lanes.mask == nullptr) {
-    const bool past_caches = schedule_.non_temporal;
+    const bool past_caches = streams() && std::find(streamed_.begin(), streamed_.end(), arg) != streamed_.end();
     llvm::StoreInst* const store =
         b_.CreateAlignedStore(raw, first, llvm::Align(past_caches ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
     if (past_caches) {

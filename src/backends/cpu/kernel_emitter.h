@@ -60,19 +60,22 @@ class KernelEmitter {
   void emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes);
   void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
                        size_t first, size_t count);
-  void prefetch_next_rows(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors);
+  void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors, int phase);
   // Element nodes that a phase's loop computes for `roots` or takes from the row buffer, in order.
   NodeList nodes_for(const NodeList& roots, int phase) const;
   void choose_kept_nodes();
+  void choose_stores();
   llvm::Value* kept_address(const Row& row, kernel::NodeIndex node, const Lanes& lanes);
   NodeList roots_of_phase(int phase) const;      // what the loop is run for: reductions, stores, column sums
   llvm::Value* kept_or_computed(Row& row, kernel::NodeIndex node, int phase, const Lanes& lanes, const ElementValues& known);
-  int loop_of(const kernel::Node& node) const;   // the phase in whose loop a root runs
+  int loop_of(kernel::NodeIndex root) const;     // the phase in whose loop a root runs
   using Body = std::function<void(const std::vector<Lanes>&)>;
   void walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush);
   void walk_segments(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment);
-  void walk_run(llvm::Value* begin, int64_t count, const Body& body);
+  void walk_run(const Row& row, llvm::Value* begin, int64_t count, const Body& body);
   void walk_range(llvm::Value* begin, llvm::Value* end, const Body& body);
+  void walk_lines(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body);
+  void walk_vectors(llvm::Value* begin, llvm::Value* end, const Body& body);
   void emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
   std::vector<Lanes> chunk_at(llvm::Value* offset, int live) const;
   bool is_heavy(const NodeList& nodes) const;
@@ -132,6 +135,9 @@ class KernelEmitter {
   void begin_moments(Row& row, RootState& root);
   void accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand, const Lanes& lanes);
   bool roots_reduce() const;
+  // Whether this phase's stores go past the caches, and its walk therefore begins its chunks where the output's lines do.
+  bool streams() const { return schedule_.non_temporal && !roots_reduce(); }
+  bool follows_lines() const { return streams() && !rows_share_lines(kernel_, streamed_); }
   void flush_roots();
   std::vector<BlockResult> emit_block(Row& row, int phase, const Body& body, llvm::Value* start, int64_t count);
   void begin_deviations(Row& row, RootState& root, int64_t count);
@@ -177,6 +183,8 @@ class KernelEmitter {
   bool stores_row_values_ = true;
   llvm::Value* segment_index_ = nullptr;  // position of the current segment among the row's, null: 0
   llvm::Value* first_of_partials_ = nullptr;  // i1: the tile that starts a column block overwrites its partial sums
+  std::vector<int> streamed_;              // args; none unless non-temporal
+  std::vector<int> store_loop_;            // per store of elements: the phase in whose loop it runs
   std::vector<int> kept_since_;            // per node: the phase whose loop puts it into the row buffer, -1: computed anew each time
   std::vector<llvm::AllocaInst*> kept_buffers_;  // per node: the values along each row of the tile
   struct RowState {

@@ -54,23 +54,10 @@ void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t
 
 }  // namespace
 
-KernelRunner::KernelRunner(kernel::Kernel kernel) : kernel_(std::move(kernel)) {
-  const Isa isa = chosen_isa();
-  Schedule schedule = choose_schedule(kernel_, vector_bits(isa));
-  const bool splits = can_split(kernel_);
-  const auto compile = [&](CompiledKernel& cached, CompiledKernel& split) {
-    cached = compile_kernel(kernel_, schedule, isa);
-    if (!splits) return;
-    Schedule of_split = schedule;
-    of_split.rows_per_tile = 1;
-    of_split.split = true;
-    split = compile_kernel(kernel_, of_split, isa);
-  };
-  compile(plain_, split_);
-  if (wants_non_temporal(kernel_)) {
-    schedule.non_temporal = true;
-    compile(non_temporal_, split_non_temporal_);
-  }
+KernelRunner::KernelRunner(kernel::Kernel kernel)
+    : kernel_(std::move(kernel)), splits_(can_split(kernel_)), streamed_(streamed_args(kernel_)) {
+  code_ = compile(wants_non_temporal(kernel_));
+  follows_lines_ = code_.non_temporal && !rows_share_lines(kernel_, streamed_);
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
@@ -91,26 +78,53 @@ KernelRunner::KernelRunner(kernel::Kernel kernel) : kernel_(std::move(kernel)) {
   }
 }
 
+KernelRunner::Code KernelRunner::compile(bool non_temporal) const {
+  const Isa isa = chosen_isa();
+  Schedule schedule = choose_schedule(kernel_, vector_bits(isa));
+  schedule.non_temporal = non_temporal;
+  Code code{compile_kernel(kernel_, schedule, isa), {}, non_temporal};
+  if (splits_) {
+    schedule.rows_per_tile = 1;
+    schedule.split = true;
+    code.split = compile_kernel(kernel_, schedule, isa);
+  }
+  return code;
+}
+
+const KernelRunner::Code& KernelRunner::plain_code() const {
+  std::call_once(plain_->compiled, [this] { plain_->code = compile(false); });
+  return plain_->code;
+}
+
 int64_t KernelRunner::column_blocks() const { return (rows_ + kColumnBlockRows - 1) / kColumnBlockRows; }
+
+size_t KernelRunner::partial_bytes() const {
+  return static_cast<size_t>(column_pitch(kernel_)) * columns_.size() * (wide_ ? sizeof(double) : sizeof(float));
+}
 
 size_t KernelRunner::column_bytes() const {
   constexpr size_t kLine = 64;
-  const size_t element = wide_ ? sizeof(double) : sizeof(float);
-  const size_t bytes = static_cast<size_t>(column_blocks() * row_size_) * columns_.size() * element;
+  const size_t bytes = static_cast<size_t>(column_blocks()) * partial_bytes();
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
 size_t KernelRunner::scratch_bytes() const {
-  if (split_.function == nullptr) return column_bytes();
+  if (!splits_) return column_bytes();
   const int64_t rows_at_once = columns_.empty() ? rows_ : std::min(rows_, kColumnBlockRows);
   return column_bytes() + static_cast<size_t>(rows_at_once * split_state_bytes(kernel_));
 }
 
-bool KernelRunner::may_bypass_caches(std::span<void* const> pointers) const {
-  if (non_temporal_.function == nullptr) return false;
-  for (size_t a = 0; a < pointers.size(); ++a) {
-    const kernel::Arg& arg = kernel_.args[a];
-    if (arg.output && !arg.column && arg.strides.back() != 0 && reinterpret_cast<uintptr_t>(pointers[a]) % 64 != 0) return false;
+// Streamed outputs begin a line of 64 bytes; or, where the kernel aligns its walk to the first of them, all of them stand at the
+// same element of a line.
+bool KernelRunner::suits(std::span<void* const> pointers) const {
+  constexpr uintptr_t kLine = 64;
+  if (!code_.non_temporal) return true;
+  uintptr_t first = 0;
+  for (const int a : streamed_) {
+    const auto bytes = static_cast<uintptr_t>(bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, 1));
+    const auto address = reinterpret_cast<uintptr_t>(pointers[static_cast<size_t>(a)]);
+    if (a == streamed_.front() && follows_lines_) first = address / bytes;
+    if (address % bytes != 0 || (address / bytes - first) % (kLine / bytes) != 0) return false;
   }
   return true;
 }
@@ -128,27 +142,28 @@ void KernelRunner::run(std::span<void* const> pointers, void* scratch, int threa
   for (size_t a = 0; a < pointers.size(); ++a) call[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
   if (threads <= 0) threads = omp_get_max_threads();
   if (moved_bytes_ < kSerialBytes) threads = 1;
-  const bool bypass = may_bypass_caches(pointers);
-  const KernelFunction function = bypass ? non_temporal_.function : plain_.function;
-  if (wants_split(threads)) run_split(call, scratch, threads, bypass);
-  else if (columns_.empty()) run_rows(function, call, scratch, threads);
-  else run_column_blocks(function, call, scratch, threads);
+  run(suits(pointers) ? code_ : plain_code(), call, scratch, threads);
+}
+
+void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, int threads) const {
+  if (wants_split(threads)) run_split(code, call, scratch, threads);
+  else if (columns_.empty()) run_rows(code, call, scratch, threads);
+  else run_column_blocks(code, call, scratch, threads);
 }
 
 // Where whole rows (or blocks of rows) would leave threads idle.
 bool KernelRunner::wants_split(int threads) const {
-  if (split_.function == nullptr || threads == 1 || rows_ == 0) return false;
+  if (!splits_ || threads == 1 || rows_ == 0) return false;
   const int64_t units = columns_.empty() ? rows_ : column_blocks();
   return units < 4 * threads && units % threads != 0;
 }
 
 // Block of rows after block of rows, phase after phase: every thread walks its part of each row, then each row is combined.
-void KernelRunner::run_split(const int64_t* call, void* scratch, int threads, bool bypass) const {
-  const KernelFunction function = bypass ? split_non_temporal_.function : split_.function;
+void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, int threads) const {
+  const KernelFunction function = code.split.function;
   const int64_t steps = 2 * kernel_.phase_count(), state_bytes = split_state_bytes(kernel_);
   const int64_t group = columns_.empty() ? rows_ : kColumnBlockRows;
   const int64_t inner_blocks = (row_size_ + kInnerUnit - 1) / kInnerUnit;
-  const size_t partial_bytes = column_blocks() == 0 ? 0 : static_cast<size_t>(row_size_) * columns_.size() * (wide_ ? sizeof(double) : sizeof(float));
   char* const sums = static_cast<char*>(scratch);
   char* const states = sums + column_bytes();
 #pragma omp parallel num_threads(threads)
@@ -157,7 +172,7 @@ void KernelRunner::run_split(const int64_t* call, void* scratch, int threads, bo
     const int64_t begin = inner_blocks * part / parts * kInnerUnit, end = std::min(inner_blocks * (part + 1) / parts * kInnerUnit, row_size_);
     for (int64_t first = 0; first < rows_; first += group) {
       const int64_t rows = std::min(group, rows_ - first);
-      SplitCall split{0, 0, sums + static_cast<size_t>(first / kColumnBlockRows) * partial_bytes, nullptr};
+      SplitCall split{0, 0, sums + static_cast<size_t>(first / kColumnBlockRows) * partial_bytes(), nullptr};
       for (; split.step < steps; ++split.step) {
         const bool walks = split.step % 2 == 0;
         for (int64_t r = walks ? 0 : part; r < rows; r += walks ? 1 : parts) {
@@ -165,7 +180,7 @@ void KernelRunner::run_split(const int64_t* call, void* scratch, int threads, bo
           split.row_state = states + r * state_bytes;
           if (!walks || begin < end) function(call, first + r, first + r + 1, begin, end, &split);
         }
-        if (bypass && walks) drain_stores();
+        if (code.non_temporal && walks) drain_stores();
 #pragma omp barrier
       }
     }
@@ -175,9 +190,9 @@ void KernelRunner::run_split(const int64_t* call, void* scratch, int threads, bo
 }
 
 // Every thread takes one run of rows; few long rows without reductions are shared along the row instead.
-void KernelRunner::run_rows(KernelFunction function, const int64_t* call, void* scratch, int threads) const {
+void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const {
   if (rows_ == 0) return;
-  const bool bypass = function == non_temporal_.function;
+  const KernelFunction function = code.cached.function;
   const bool along_rows = !kernel_.has_row_reduction() && rows_ < threads * int64_t{4} && row_size_ > kInnerUnit;
   const auto work = [&](int64_t part, int64_t parts) {
     if (along_rows) {
@@ -189,7 +204,7 @@ void KernelRunner::run_rows(KernelFunction function, const int64_t* call, void* 
       const int64_t begin = rows_ * part / parts, end = rows_ * (part + 1) / parts;
       if (begin < end) function(call, begin, end, 0, row_size_, scratch);
     }
-    if (bypass) drain_stores();
+    if (code.non_temporal) drain_stores();
   };
   if (threads == 1) {
     work(0, 1);
@@ -200,15 +215,12 @@ void KernelRunner::run_rows(KernelFunction function, const int64_t* call, void* 
 }
 
 // Blocks of a fixed number of rows each fill their own partial sums; then runs of columns are combined over the blocks.
-void KernelRunner::run_column_blocks(KernelFunction function, const int64_t* call, void* scratch, int threads) const {
+void KernelRunner::run_column_blocks(const Code& code, const int64_t* call, void* scratch, int threads) const {
   const int64_t blocks = column_blocks();
-  const bool bypass = function == non_temporal_.function;
-  const size_t element = wide_ ? sizeof(double) : sizeof(float);
-  const size_t block_bytes = static_cast<size_t>(row_size_) * columns_.size() * element;
   const int64_t column_units = (row_size_ + 63) / 64;
   const auto fill = [&](int64_t b) {
-    char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * block_bytes;
-    function(call, b * kColumnBlockRows, std::min((b + 1) * kColumnBlockRows, rows_), 0, row_size_, partials);
+    char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * partial_bytes();
+    code.cached.function(call, b * kColumnBlockRows, std::min((b + 1) * kColumnBlockRows, rows_), 0, row_size_, partials);
   };
   const auto combine = [&](int64_t begin_unit, int64_t end_unit) {
     combine_partials(scratch, call, begin_unit * 64, std::min(end_unit * 64, row_size_));
@@ -216,14 +228,14 @@ void KernelRunner::run_column_blocks(KernelFunction function, const int64_t* cal
   if (threads == 1) {
     for (int64_t b = 0; b < blocks; ++b) fill(b);
     combine(0, column_units);
-    if (bypass) drain_stores();
+    if (code.non_temporal) drain_stores();
     return;
   }
 #pragma omp parallel num_threads(threads)
   {
     const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
     for (int64_t b = blocks * part / parts; b < blocks * (part + 1) / parts; ++b) fill(b);
-    if (bypass) drain_stores();
+    if (code.non_temporal) drain_stores();
 #pragma omp barrier
     combine(column_units * part / parts, column_units * (part + 1) / parts);
   }
@@ -238,7 +250,7 @@ template <typename T>
 void KernelRunner::combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const {
   constexpr int64_t kRun = 64;
   std::array<double, kRun * 64> tree;  // a tree over at most 2^64 blocks
-  const int64_t block_stride = row_size_ * static_cast<int64_t>(columns_.size());
+  const int64_t pitch = column_pitch(kernel_), block_stride = pitch * static_cast<int64_t>(columns_.size());
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   for (size_t slot = 0; slot < columns_.size(); ++slot) {
     const kernel::Arg& arg = kernel_.args[static_cast<size_t>(columns_[slot].arg)];
@@ -255,7 +267,7 @@ void KernelRunner::combine_columns(const T* partials, const int64_t* call, int64
     for (int64_t start = begin; start < end; start += kRun) {
       const int64_t count = std::min(kRun, end - start);
       if (rows_ == 0) tree.fill(0);
-      sum_blocks(partials + static_cast<int64_t>(slot) * row_size_ + start, block_stride, column_blocks(), count, tree.data(), kRun);
+      sum_blocks(partials + static_cast<int64_t>(slot) * pitch + start, block_stride, column_blocks(), count, tree.data(), kRun);
       if (is_plain) {
         for (int64_t c = 0; c < count; ++c) static_cast<float*>(out)[start + c] = static_cast<float>(tree[static_cast<size_t>(c)]);
         continue;

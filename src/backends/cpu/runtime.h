@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -15,13 +17,14 @@ class KernelRunner {
   explicit KernelRunner(kernel::Kernel kernel);  // compiles, or takes the code from the cache
 
   // `pointers`: one per arg. `scratch`: scratch_bytes() bytes, 64-byte aligned. Runs on up to `threads` threads (0: OpenMP's
-  // default), on the calling thread alone when there is little to do. Allocates nothing.
+  // default), on the calling thread alone when there is little to do. Allocates nothing, but for the first tensors that lie so
+  // that they can not be streamed: a form of the kernel that stores through the caches is compiled for them.
   void run(std::span<void* const> pointers, void* scratch, int threads) const;
 
   size_t scratch_bytes() const;  // partial column sums, and the rows' states where a row may be split
   const kernel::Kernel& kernel() const { return kernel_; }
-  const std::string& symbol() const { return plain_.symbol; }
-  bool from_cache() const { return plain_.from_cache; }
+  const std::string& symbol() const { return code_.cached.symbol; }
+  bool from_cache() const { return code_.cached.from_cache; }
   int64_t moved_bytes() const { return moved_bytes_; }
 
  private:
@@ -29,20 +32,35 @@ class KernelRunner {
     int arg;
     DataType dtype;
   };
-  bool may_bypass_caches(std::span<void* const> pointers) const;
-  void run_rows(KernelFunction function, const int64_t* call, void* scratch, int threads) const;
+  struct Code {
+    CompiledKernel cached, split;  // split: null where rows can not be split
+    bool non_temporal = false;
+  };
+  Code compile(bool non_temporal) const;
+  struct PlainCode {
+    std::once_flag compiled;
+    Code code;
+  };
+  bool suits(std::span<void* const> pointers) const;
+  const Code& plain_code() const;
+  void run(const Code& code, const int64_t* call, void* scratch, int threads) const;
+  void run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const;
   bool wants_split(int threads) const;
-  void run_split(const int64_t* call, void* scratch, int threads, bool bypass) const;
-  void run_column_blocks(KernelFunction function, const int64_t* call, void* scratch, int threads) const;
+  void run_split(const Code& code, const int64_t* call, void* scratch, int threads) const;
+  void run_column_blocks(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const;
   template <typename T>
   void combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const;
   int64_t column_blocks() const;
+  size_t partial_bytes() const;  // of one block of rows
   size_t column_bytes() const;
 
   kernel::Kernel kernel_;
-  CompiledKernel plain_, non_temporal_;
-  CompiledKernel split_, split_non_temporal_;  // where rows may be split
+  bool splits_;
+  std::vector<int> streamed_;
+  Code code_;                 // streams where outputs are large
+  bool follows_lines_;        // code_ streams rows that begin anywhere in a line
+  std::unique_ptr<PlainCode> plain_ = std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes
   std::vector<int64_t> call_;   // pointers (filled in by run), outer extents, outer strides in bytes
   std::vector<Column> columns_;  // in the order of the column_sum nodes
   int64_t rows_ = 0, row_size_ = 0, moved_bytes_ = 0;

@@ -43,15 +43,31 @@ bool can_split(const kernel::Kernel& kernel) {
   return one_run && reduces && !shares_bytes && kernel.row_size() >= kShortestRow && units <= kMostUnits;
 }
 
+std::vector<int> streamed_args(const kernel::Kernel& kernel) {
+  std::vector<int> args;
+  for (size_t a = 0; a < kernel.args.size(); ++a) {
+    const kernel::Arg& arg = kernel.args[a];
+    if (arg.output && !arg.column && arg.strides.back() == 1 && bits_of(arg.dtype) >= 8 && is_contiguous(kernel, arg))
+      args.push_back(static_cast<int>(a));
+  }
+  const auto arg_of = [&](int a) -> const kernel::Arg& { return kernel.args[static_cast<size_t>(a)]; };
+  std::stable_sort(args.begin(), args.end(), [&](int a, int b) { return bits_of(arg_of(a).dtype) < bits_of(arg_of(b).dtype); });
+  std::erase_if(args, [&, first = args.empty() ? 0 : args.front()](int a) {
+    return !std::equal(arg_of(a).strides.begin(), arg_of(a).strides.begin() + kernel.outer_rank, arg_of(first).strides.begin());
+  });
+  return args;
+}
+
+bool rows_share_lines(const kernel::Kernel& kernel, const std::vector<int>& streamed) {
+  constexpr int64_t kLine = 64;
+  const kernel::Arg& arg = kernel.args[static_cast<size_t>(streamed.front())];
+  return std::all_of(arg.strides.begin(), arg.strides.end() - 1, [&](int64_t stride) { return bytes_of(arg.dtype, stride) % kLine == 0; });
+}
+
 bool wants_non_temporal(const kernel::Kernel& kernel) {
   int64_t bytes = 0;
-  for (const kernel::Arg& arg : kernel.args) {
-    if (!arg.output || arg.column || arg.strides.back() == 0) continue;
-    if (!is_contiguous(kernel, arg)) return false;
-    for (int d = 0; d < kernel.outer_rank; ++d) {
-      if (bytes_of(arg.dtype, arg.strides[static_cast<size_t>(d)]) % 64 != 0) return false;
-    }
-    bytes += bytes_of(arg.dtype, kernel.row_count() * kernel.row_size());
+  for (const int a : streamed_args(kernel)) {
+    bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
   }
   return bytes >= kNonTemporalBytes;
 }

@@ -4,6 +4,8 @@
 // phase by phase, and what the blocks come to is combined in their order, as one thread would.
 #pragma once
 
+#include <vector>
+
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
@@ -11,20 +13,30 @@ namespace lamina::cpu {
 struct Schedule {
   int vector_bits = 512;      // width of a vector register
   int rows_per_tile = 1;      // rows whose last phase shares one loop: column sums are loaded and stored once a tile
-  bool non_temporal = false;  // element outputs are written past the caches
+  bool non_temporal = false;  // streamed_args are written past the caches
   bool split = false;
 };
 
 // Rows that one partial sum of a column covers; part of the numerics, so it depends on nothing but the inner size.
 inline constexpr int64_t kColumnBlockRows = 64;
 
+// Elements from one column sum's partial sums to the next one's: each begins a line.
+inline int64_t column_pitch(const kernel::Kernel& kernel) { return (kernel.row_size() + 63) / 64 * 64; }
+
 Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits);
 
 // Whether rows of this kernel can be divided among threads, and few of them may want it.
 bool can_split(const kernel::Kernel& kernel);
 
-// True when every element output is contiguous, starts its rows at multiples of 64 bytes (given that its first does), and
-// together the outputs do not fit the caches.
+// The element outputs that can be written past the caches: contiguous along the inner dims, and with the outer strides of the
+// first one, so that where a row of the first is at a multiple of 64 bytes, so are they, if their tensors begin alike. The
+// first has the smallest elements.
+std::vector<int> streamed_args(const kernel::Kernel& kernel);
+
+// Whether every row of the streamed outputs begins a line of 64 bytes when the first one does.
+bool rows_share_lines(const kernel::Kernel& kernel, const std::vector<int>& streamed);
+
+// True when the streamed outputs do not fit the caches.
 bool wants_non_temporal(const kernel::Kernel& kernel);
 
 }  // namespace lamina::cpu
