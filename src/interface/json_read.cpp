@@ -1,10 +1,9 @@
-// Reads the text of a dump: a SAX handler with a stack of frames, one per open bracket, so that nothing recurses, nothing is
+// Reads the text of a dump: a listener of its tokens with a stack of frames, one per open bracket, so that nothing recurses, nothing is
 // stored that a dump does not need, and every limit is checked before memory is taken.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "interface/json.h"
-#include "interface/json_tokens.h"
+#include "interface/json_scan.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -36,58 +35,25 @@ bool is_bookkeeping(std::string_view attribute) {
 
 // ---- the handler
 
-class Reader final : public nlohmann::json_sax<nlohmann::json> {
+class Reader final : public json::Listener {
  public:
-  // Thrown for text that is no JSON where `tells_place` is false: the text was shortened, its lines are not those of the file.
-  struct NoJson {};
+  Reader(const std::string& file, const DumpLimits& limits) : file_(file), limits_(limits) {}
 
-  Reader(std::string_view text, const std::string& file, const DumpLimits& limits, bool tells_place)
-      : text_(text), file_(file), limits_(limits), tells_place_(tells_place) {}
-
-  GraphDump run() {
-    const char* begin = text_.data();
-    nlohmann::json::sax_parse(begin, begin + text_.size(), this);
+  GraphDump finish() {
     if (!has_graph_) fail("key \"graph\" is missing");
     return std::move(dump_);
   }
 
-  bool null() override { return scalar({}); }
-  bool boolean(bool value) override { return scalar(value); }
-  bool number_integer(int64_t value) override { return scalar(Number::of(value)); }
-  bool number_unsigned(uint64_t value) override { return scalar(Number::of(value)); }
-  bool number_float(double value, const std::string& text) override { return scalar(Number::of(value, text)); }
-  bool binary(binary_t&) override { fail("binary values are no JSON"); }
-
-  bool string(std::string& value) override {
-    check_length(value);
-    return scalar(std::move(value));
-  }
-
-  bool key(std::string& name) override {
+  void start_object() override { push(object_frame()); }
+  void start_array() override { push(array_frame()); }
+  void end() override { close(); }
+  void key(std::string_view name) override {
     check_length(name);
-    frames_.back().key = std::move(name);
-    return true;
+    frames_.back().key = name;
   }
-
-  bool start_object(size_t) override {
-    push(object_frame());
-    return true;
-  }
-  bool start_array(size_t) override {
-    push(array_frame());
-    return true;
-  }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-
-  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    if (!tells_place_) throw NoJson();
-    // nlohmann puts "[json.exception...] parse error at line L, column C: " in front; the place is told in our own words.
-    std::string what = error.what();
-    const size_t column = what.find("column ");
-    const size_t colon = column == std::string::npos ? what.find("] ") : what.find(": ", column);
-    if (colon != std::string::npos) what.erase(0, colon + 2);
-    throw Error(Status::invalid_graph, join(file_, ": ", json::line_and_column(text_, position), ": ", what));
+  void scalar(const Scalar& value) override {
+    if (const auto* text = std::get_if<std::string_view>(&value)) check_length(*text);
+    read(value);
   }
 
  private:
@@ -100,6 +66,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     std::string type;
     bool has_value = false;
     bool is_list = false;
+    std::string text;  // what `scalar` shows, when it is a string
     Scalar scalar;
     std::vector<Number> list;
   };
@@ -119,7 +86,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     const std::string port = in_tensor_ ? join(side, ports().size() - 1, ": ") : "";
     fail(join(port, name, " is ", given, ", allowed is ", allowed));
   }
-  void check_length(const std::string& text) const {
+  void check_length(std::string_view text) const {
     if (text.size() > limits_.string_bytes)
       fail(join("a string has ", text.size(), " bytes, allowed is at most ", limits_.string_bytes));
   }
@@ -212,7 +179,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     return At::skip;
   }
 
-  bool close() {
+  void close() {
     const At at = current();
     if (at == At::op) close_op();
     if (at == At::attribute) close_attribute();
@@ -220,7 +187,6 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (at == At::constant) close_constant();
     frames_.pop_back();
     if (at == At::list) close_list();
-    return true;
   }
 
   // ---- ops
@@ -259,7 +225,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (type == "s64[]") return take_list(name, &Number::as_signed, "an array of integers of 64 bits");
     if (type == "f32[]") return take_list(name, &Number::as_single, "an array of numbers that f32 can hold");
     if (type == "string") {
-      if (const auto* text = std::get_if<std::string>(&attribute_.scalar); text && !attribute_.is_list) return *text;
+      if (std::holds_alternative<std::string_view>(attribute_.scalar) && !attribute_.is_list) return attribute_.text;
       fail_attribute(name, "a string");
     }
     fail(join("attribute ", name, " has type \"", type, "\", allowed is bool, s64, s64[], f32, f32[], string"));
@@ -400,7 +366,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
 
   // ---- scalars
 
-  bool scalar(Scalar value) {
+  void read(const Scalar& value) {
     if (frames_.empty()) fail(join("the file holds ", show(value), ", allowed is one JSON object"));
     switch (current()) {
       case At::root:
@@ -432,7 +398,6 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       case At::skip:
         break;
     }
-    return true;
   }
 
   void root_scalar(const Scalar& value) {
@@ -463,12 +428,13 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     }
   }
 
-  void attribute_scalar(Scalar& value) {
+  void attribute_scalar(const Scalar& value) {
     if (current_key() == "type") attribute_.type = text_of(value);
     if (current_key() != "value") return;
     attribute_.has_value = true;
     attribute_.is_list = false;
-    attribute_.scalar = std::move(value);
+    attribute_.scalar = value;
+    if (const auto* text = std::get_if<std::string_view>(&value)) attribute_.scalar = std::string_view(attribute_.text = *text);
   }
 
   void tensor_scalar(const Scalar& value) {
@@ -499,8 +465,8 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     list_.push_back(*number);
   }
 
-  std::string text_of(const Scalar& value) const {
-    if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  std::string_view text_of(const Scalar& value) const {
+    if (const auto* text = std::get_if<std::string_view>(&value)) return *text;
     fail_key(current_key(), show(value), "a string");
   }
   uint64_t id_of(const Scalar& value) const {
@@ -512,13 +478,13 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool flag(const Scalar& value) const {
     if (const auto* given = std::get_if<bool>(&value)) return *given;
     if (const auto number = number_of(value)) return number->real != 0;
-    const std::string text = text_of(value);
+    const std::string_view text = text_of(value);
     if (text != "true" && text != "false") fail_key(current_key(), show(value), "\"true\" or \"false\"");
     return text == "true";
   }
   template <typename T, size_t N>
   T word(const Scalar& value, const std::pair<const char*, T> (&words)[N]) const {
-    const std::string text = text_of(value);
+    const std::string_view text = text_of(value);
     for (const auto& [name, meaning] : words)
       if (text == name) return meaning;
     std::string allowed;
@@ -531,10 +497,8 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   static inline const std::vector<std::string_view> kRootKeys = {
       "version", "engine_kind", "fpmath_mode", "fpmath_mode_apply_to_int", "input_ports", "output_ports", "graph", "constants"};
 
-  std::string_view text_;
   const std::string& file_;
   const DumpLimits& limits_;
-  bool tells_place_;
   GraphDump dump_;
   std::vector<Frame> frames_;
   PendingAttribute attribute_;
@@ -552,13 +516,13 @@ GraphDump parse_graph_json(std::string_view text, const std::string& file_name, 
   if (text.size() > limits.file_bytes)
     throw Error(Status::invalid_graph,
                 join(file_name, ": the file has ", text.size(), " bytes, allowed is at most ", limits.file_bytes));
+  Reader reader(file_name, limits);
   try {
-    json::Repair repair(text, true);
-    return Reader(repair.run(), file_name, limits, false).run();
-  } catch (const Reader::NoJson&) {
-    json::Repair repair(text);
-    return Reader(repair.run(), file_name, limits, true).run();
+    json::Scanner(text).run(reader);
+  } catch (const json::SyntaxError& error) {
+    throw Error(Status::invalid_graph, join(file_name, ": ", json::line_and_column(text, error.position), ": ", error.what));
   }
+  return reader.finish();
 }
 
 }  // namespace lamina
