@@ -1,0 +1,68 @@
+// Graphs and runs for the tests of bits: every input element is a fixed function of its row and place, whatever the strides and
+// the alignment, and outputs are read as stored elements in row-major order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/cpu_check.h"
+
+namespace lamina::testing {
+
+// How a graph is run; nothing here may change a bit.
+struct RunVariant {
+  int threads = 1;
+  const char* isa = "avx512";
+  int64_t row_gap = 0;    // elements between two rows of the tensors [rows, ...]
+  int64_t offset = 0;     // elements between an aligned address and each tensor
+  bool in_place = false;  // outputs take the memory of inputs where the executable allows it
+};
+
+struct BitsCase {
+  const char* name;
+  Graph (*build)(int64_t rows, int64_t size, DataType dtype);
+  std::vector<DataType> dtypes = {DataType::f32, DataType::bf16, DataType::f16, DataType::f64};
+  bool counts_rows = false;  // a row's results depend on its number: random bits
+};
+const std::vector<BitsCase>& bits_cases();
+
+// The stored elements of one output; `rows` of them, or 1 where the output sums over rows.
+struct OutputBits {
+  int64_t rows = 1;
+  std::string elements;  // as bytes
+  bool operator==(const OutputBits&) const = default;
+};
+
+// One graph, one partition, run in as many ways as wanted. Rows r and r + 7 of every input hold the same numbers. `rows` is not 4
+// and not `size`: tensors are told apart by their first extent.
+class BitsRun {
+ public:
+  BitsRun(const BitsCase& bits_case, int64_t rows, int64_t size, DataType dtype);
+
+  // Outputs in the order of the partition's ports.
+  std::vector<OutputBits> operator()(const RunVariant& variant = {});
+
+ private:
+  struct Input {
+    int64_t rows;                  // that differ: at most 7
+    std::vector<std::string> row;  // dense
+  };
+  bool has_rows(const LogicalTensor& tensor) const;
+  Input make_input(const LogicalTensor& tensor, const std::string& port, size_t number) const;
+  std::vector<LogicalTensor> widened(std::vector<LogicalTensor> tensors, int64_t gap) const;
+  const Executable& compiled(const RunVariant& variant);
+
+  int64_t rows_;
+  std::unique_ptr<Partition> partition_;
+  PortTensors ports_;
+  std::vector<Input> inputs_;
+  std::map<std::pair<std::string, int64_t>, std::unique_ptr<Executable>> executables_;  // by instruction set and row gap
+};
+
+// FNV-1a over all outputs.
+uint64_t hash_of(const std::vector<OutputBits>& outputs);
+
+}  // namespace lamina::testing
