@@ -122,8 +122,7 @@ class GpuExecutable final : public Executable {
     runners_.push_back(std::make_unique<KernelRunner>(device_, kernel));
     const KernelRunner& runner = *runners_.back();
     const KernelSource& source = runner.source();
-    info_.kernels.push_back(source.symbol);
-    if (!source.columns_symbol.empty()) info_.kernels.push_back(source.columns_symbol);
+    info_.kernels.insert(info_.kernels.end(), source.symbols.begin(), source.symbols.end());
     info_.schedules.emplace_back(name_of(runner.schedule()));
     info_.sources.push_back({source.symbol + (device_->language() == Language::cuda ? ".cu" : ".cl"), source.text});
     info_.from_cache = info_.from_cache && runner.from_cache();

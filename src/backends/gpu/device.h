@@ -22,7 +22,7 @@ struct BufferView {
 class Module {
  public:
   virtual ~Module() = default;
-  // `function`: 0 the kernel, 1 the one that adds up its column sums. Parameters: buffer and offset of each view, then the words.
+  // `function`: its place among the source's symbols. Parameters: buffer and offset of each view, then the words.
   virtual void launch(void* stream, size_t function, int64_t groups, int group_size, std::span<const BufferView> buffers,
                       std::span<const int64_t> words) const = 0;
 };

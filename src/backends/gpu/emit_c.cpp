@@ -54,7 +54,8 @@ SourceEmitter::NodeList SourceEmitter::roots_of_phase(int phase) const {
     const bool reduces = n.kind == NodeKind::reduce || n.kind == NodeKind::moments;
     const bool writes = n.kind == NodeKind::column_sum || (n.kind == NodeKind::store && n.per_element);
     if (!reduces && !writes) continue;
-    if (loop_of(n) == phase || (n.kind == NodeKind::moments && loop_of(n) + 1 == phase)) roots.push_back(static_cast<NodeIndex>(i));
+    const bool second_walk = n.kind == NodeKind::moments && one_block_ && loop_of(n) + 1 == phase;
+    if (loop_of(n) == phase || second_walk) roots.push_back(static_cast<NodeIndex>(i));
   }
   return roots;
 }
@@ -102,6 +103,11 @@ void SourceEmitter::choose_kept_nodes() {
 // ---- the kernel
 
 void SourceEmitter::emit() {
+  if (schedule_.split) {
+    emit_split();
+    return;
+  }
+  symbols_ = {symbol_};
   emit_signature(symbol_, schedule_.group_size(), false);
   if (schedule_.flat) {
     emit_flat();
@@ -117,6 +123,18 @@ void SourceEmitter::emit() {
     return;
   }
   out_.line("const lm_s64 block = ", place, ";");
+  emit_columns_begin();
+  out_.open("for (int r = 0; r < ", schedule_.column_rows, "; ++r)");
+  out_.line("const lm_s64 wanted = block * ", schedule_.column_rows, " + r;");
+  emit_row();
+  out_.close();
+  if (schedule_.column_registers) emit_stores();
+  out_.close();
+  emit_columns_kernel();
+}
+
+// Where the partial sums of the block of rows at hand lie, or the registers that hold them.
+void SourceEmitter::emit_columns_begin() {
   out_.line("const lm_s64 blocks = (rows + ", schedule_.column_rows - 1, ") / ", schedule_.column_rows, ";");
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (column_slot_[i] < 0) continue;
@@ -127,13 +145,6 @@ void SourceEmitter::emit() {
     out_.line(type, " c", i, "[", schedule_.vector * schedule_.steps, "];");
     out_.line("LM_UNROLL for (int e = 0; e < ", schedule_.vector * schedule_.steps, "; ++e) c", i, "[e] = 0;");
   }
-  out_.open("for (int r = 0; r < ", schedule_.column_rows, "; ++r)");
-  out_.line("const lm_s64 wanted = block * ", schedule_.column_rows, " + r;");
-  emit_row();
-  out_.close();
-  if (schedule_.column_registers) emit_stores();
-  out_.close();
-  emit_columns_kernel();
 }
 
 void SourceEmitter::emit_signature(const std::string& symbol, int group_size, bool columns_only) {
@@ -141,7 +152,7 @@ void SourceEmitter::emit_signature(const std::string& symbol, int group_size, bo
   for (size_t a = 0; a < kernel_.args.size(); ++a) {
     if (!columns_only || kernel_.args[a].column) parameters += join("LM_BUFFER b", a, ", const lm_s64 o", a, ", ");
   }
-  if (columns_ > 0) parameters += "LM_BUFFER partials, const lm_s64 partials_offset, ";
+  if (columns_ > 0 || schedule_.split) parameters += "LM_BUFFER partials, const lm_s64 partials_offset, ";
   if (columns_only) {
     out_.open("LM_KERNEL(", group_size, ") ", symbol, "(", parameters, "const lm_s64 blocks)");
     return;
@@ -153,6 +164,7 @@ void SourceEmitter::emit_signature(const std::string& symbol, int group_size, bo
       if (kernel_.args[a].strides[d] != 0) parameters += join(", const lm_s64 s", a, "_", d);
     }
   }
+  if (schedule_.split) parameters += ", const lm_s64 states, const lm_s64 span";
   out_.open("LM_KERNEL(", group_size, ") ", symbol, "(", parameters, ")");
 }
 
@@ -196,13 +208,17 @@ void SourceEmitter::emit_row_pointers() {
   }
 }
 
-void SourceEmitter::emit_row() {
+void SourceEmitter::begin_row() {
   known_.assign(kernel_.nodes.size(), false);
-  const bool always = schedule_.rows_per_group == 1 && columns_ == 0;
+  const bool always = schedule_.rows_per_group == 1 && columns_ == 0;  // as many groups as rows
   if (always) out_.line("const int live = 1;");
   else out_.line("const int live = wanted < rows;");
   out_.line("const lm_s64 row = ", always ? "wanted" : "live ? wanted : rows - 1", ";");
   emit_row_place();
+}
+
+void SourceEmitter::emit_row() {
+  begin_row();
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (kept_since_[i] >= 0) out_.line(c_type(kernel_.nodes[i].type), " kept", i, "[", schedule_.vector * schedule_.steps, "];");
   }
@@ -241,21 +257,31 @@ void SourceEmitter::emit_phase(int phase) {
   const NodeList roots = roots_of_phase(phase);
   if (roots.empty()) return;
   for (const NodeIndex root : roots) begin_root(root, phase);
-  const bool many = !one_block_;
-  if (many) out_.open("for (lm_ix base = 0; base < ", row_size_, "; base += ", schedule_.block(), ")");
+  if (one_block_) {
+    emit_block(phase);
+  } else {
+    out_.open("for (lm_ix base = 0; base < ", row_size_, "; base += ", schedule_.block(), ")");
+    emit_block(phase);
+  }
+  for (const NodeIndex root : roots) join_block(root, phase);
+  if (!one_block_) out_.close();
+  for (const NodeIndex root : roots) finish_root(root, phase);
+}
+
+// One block of the row, from `base` on where there are several, and what its reductions come to.
+void SourceEmitter::emit_block(int phase) {
+  const NodeList roots = roots_of_phase(phase);
   for (const NodeIndex root : roots) begin_block(root, phase);
   if (row_size_ > 0) {
-    const bool exact = !many && schedule_.block() == row_size_;
+    const bool exact = one_block_ && schedule_.block() == row_size_;
     out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
-    out_.line("const lm_ix at = ", many ? "base + " : "", "(lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, ";");
+    out_.line("const lm_ix at = ", one_block_ ? "" : "base + ", "(lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, ";");
     out_.open(exact ? "if (live)" : join("if (live && at < ", row_size_, ")"));
     emit_chunk(nodes_of_phase(phase), phase);
     out_.close();
     out_.close();
   }
   for (const NodeIndex root : roots) fold_block(root, phase);
-  if (many) out_.close();
-  for (const NodeIndex root : roots) finish_root(root, phase);
 }
 
 // ---- one chunk
@@ -346,7 +372,8 @@ void SourceEmitter::emit_stores() {
 void SourceEmitter::emit_columns_kernel() {
   const int depth = columns_depth(limits_);
   const auto groups = (row_size_ + kColumnLanes - 1) / kColumnLanes;
-  emit_signature(symbol_ + "_columns", kColumnLanes * depth, true);
+  symbols_.push_back(symbol_ + "_columns");
+  emit_signature(symbols_.back(), kColumnLanes * depth, true);
   bool wide = false;
   for (const Node& n : kernel_.nodes) wide |= n.kind == NodeKind::column_sum && n.type == Type::f64;
   const char* suffix = wide ? "f64" : "f32";
@@ -398,7 +425,7 @@ KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule,
   source.symbol = "lamina_" + kernel.name;
   SourceEmitter emitter(kernel, schedule, limits, source.symbol);
   emitter.emit();
-  if (schedule.column_rows > 0) source.columns_symbol = source.symbol + "_columns";
+  source.symbols = emitter.symbols();
   source.body = join("typedef ", schedule.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", emitter.text());
   source.text = program_prelude(kernel, language, aligned, disjoint) + source.body;
   return source;

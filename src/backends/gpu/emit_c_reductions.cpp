@@ -3,7 +3,8 @@
 // A thread adds its elements of a block in order; the team's sums are folded in a fixed tree; blocks are added up as pairs of
 // floats, so no f64 is needed. Mean and variance take two walks: the first sums x - s, s being the row's first element; the
 // second takes d = x - high around that mean, sums d^2, and sums d as well: the average of d is the mean's error, which corrects
-// the mean and the variance. E[x^2] - E[x]^2 is never formed.
+// the mean and the variance. E[x^2] - E[x]^2 is never formed. A row of several blocks takes both walks over each, the second one
+// over registers, and joins their moments (lm_moments_join), so that its elements are loaded once.
 #include <cmath>
 
 #include "backends/gpu/source_emitter.h"
@@ -47,10 +48,24 @@ int SourceEmitter::accumulator_count(NodeIndex root, int phase) const {
   return node(root).kind == NodeKind::moments && loop_of(node(root)) != phase ? 2 : 1;
 }
 
+std::string SourceEmitter::count(kernel::Type type) const {
+  const auto size = static_cast<double>(row_size_);
+  const double high = type == kernel::Type::f64 ? size : static_cast<double>(static_cast<float>(size));
+  return join(constant(high, type), ", ", constant(size - high, type));
+}
+
 void SourceEmitter::begin_root(NodeIndex root, int phase) {
+  if (node(root).kind == NodeKind::moments && loop_of(node(root)) == phase) emit_shift(root);
+  begin_totals(root, phase);
+}
+
+void SourceEmitter::begin_totals(NodeIndex root, int phase) {
   const Node& n = node(root);
   const char* suffix = suffix_of(n.type);
-  if (n.kind == NodeKind::moments && loop_of(n) == phase) emit_shift(root);
+  if (by_block(root)) {
+    out_.line("lm_moments_", suffix, " moments", root, " = lm_moments_of_", suffix, "(lm_pair_of_", suffix, "(0, 0), 0);");
+    return;
+  }
   for (int j = 0; j < accumulator_count(root, phase); ++j) {
     const std::string total = join("total", root, "_", phase, "_", j);
     if (is_sum(root)) out_.line("lm_pair_", suffix, " ", total, " = lm_pair_of_", suffix, "(0, 0);");
@@ -84,6 +99,7 @@ void SourceEmitter::begin_block(NodeIndex root, int phase) {
   for (int j = 0; j < accumulator_count(root, phase); ++j) {
     out_.line(c_type(n.type), " a", root, "_", phase, "_", j, " = ", constant(first, n.type), ";");
   }
+  if (by_block(root)) out_.line(c_type(n.type), " held", root, "[", schedule_.vector * schedule_.steps, "];");
 }
 
 void SourceEmitter::accumulate(NodeIndex root, int phase, const std::string& value) {
@@ -93,6 +109,7 @@ void SourceEmitter::accumulate(NodeIndex root, int phase, const std::string& val
   if (n.kind == NodeKind::reduce) {
     out_.line(slot(0), " = ", combined(n.reduction, suffix, slot(0), value), ";");
   } else if (loop_of(n) == phase) {
+    if (by_block(root)) out_.line("held", root, "[k * ", schedule_.vector, " + v] = ", value, ";");
     out_.line(slot(0), " = ", slot(0), " + (", value, " - shift", root, ");");
   } else {
     out_.line("const ", c_type(n.type), " d", root, " = ", value, " - mean", root, ".hi;");
@@ -101,19 +118,73 @@ void SourceEmitter::accumulate(NodeIndex root, int phase, const std::string& val
   }
 }
 
+// The sum (or product, ...) of the team's values, in every thread.
+void SourceEmitter::fold_team(const std::string& slot, kernel::Type type, Reduction reduction) {
+  if (schedule_.team == 1) return;
+  const char* suffix = suffix_of(type);
+  const std::string first = schedule_.rows_adjacent ? "team" : join("team * ", schedule_.team);
+  out_.line(slot, " = lm_fold_", fold_name(reduction), "_", suffix, "(", slot, ", shared_", suffix, ", t, ", schedule_.team, ", ", first, ", ",
+            schedule_.rows_adjacent ? schedule_.rows_per_group : 1, ");");
+}
+
 void SourceEmitter::fold_block(NodeIndex root, int phase) {
   const Node& n = node(root);
+  for (int j = 0; j < accumulator_count(root, phase); ++j) {
+    fold_team(join("a", root, "_", phase, "_", j), n.type, is_sum(root) ? Reduction::sum : n.reduction);
+  }
+  if (by_block(root)) fold_deviations(root, phase);
+}
+
+// The second walk over a block, which is in registers: what the mean lacks, and the squared distances to it.
+void SourceEmitter::fold_deviations(NodeIndex root, int phase) {
+  const Node& n = node(root);
   const char* suffix = suffix_of(n.type);
-  const Reduction reduction = is_sum(root) ? Reduction::sum : n.reduction;
+  const char* type = c_type(n.type);
+  const std::string size = join("size", root), part = join("part", root), error = join("error", root), spread = join("spread", root);
+  const std::string residual = join("residual", root), squares = join("squares", root);
+  out_.line("const ", type, " ", size, " = (", type, ")(base + ", schedule_.block(), " < ", row_size_, " ? ", schedule_.block(), " : ", row_size_, " - base);");
+  out_.line("lm_pair_", suffix, " ", part, " = lm_pair_divide_", suffix, "(lm_pair_of_", suffix, "(a", root, "_", phase, "_0, 0), ", size, ", 0);");
+  out_.line(part, " = lm_pair_add_", suffix, "(", part, ", shift", root, ");");
+  out_.line(type, " ", residual, " = 0, ", squares, " = 0;");
+  out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
+  out_.open("if (live && base + (lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, " < ", row_size_, ")");
+  out_.open("LM_UNROLL for (int v = 0; v < ", schedule_.vector, "; ++v)");
+  out_.line("const ", type, " d = held", root, "[k * ", schedule_.vector, " + v] - ", part, ".hi;");
+  out_.line(residual, " = ", residual, " + d;");
+  out_.line(squares, " = lm_fma_", suffix, "(d, d, ", squares, ");");
+  out_.close();
+  out_.close();
+  out_.close();
+  fold_team(residual, n.type, Reduction::sum);
+  fold_team(squares, n.type, Reduction::sum);
+  out_.line("const lm_pair_", suffix, " ", error, " = lm_pair_divide_", suffix, "(lm_pair_of_", suffix, "(", residual, ", 0), ", size, ", 0);");
+  out_.line(type, " ", spread, " = lm_fma_", suffix, "(-", error, ".hi, ", residual, ", ", squares, ");");
+  out_.line(spread, " = ", spread, " < 0 ? 0 : ", spread, ";");
+  // The residual of an infinite mean is NaN; such a mean stays what it is.
+  out_.line(part, " = ", error, ".hi == ", error, ".hi ? lm_pair_add_", suffix, "(", error, ", ", part, ".hi) : lm_pair_of_", suffix, "(", part, ".hi, 0);");
+}
+
+std::vector<std::string> block_results(NodeIndex root, const Node& n, int phase) {
+  if (n.kind == NodeKind::moments) return {join("part", root, ".hi"), join("part", root, ".lo"), join("spread", root)};
+  return {join("a", root, "_", phase, "_0")};
+}
+
+void SourceEmitter::join_block(NodeIndex root, int phase) {
+  const Node& n = node(root);
+  const char* suffix = suffix_of(n.type);
+  const char* type = c_type(n.type);
+  if (by_block(root)) {
+    const std::string after = join("after", root), moments = join("moments", root);
+    out_.line("const lm_ix ended", root, " = base + ", schedule_.block(), " < ", row_size_, " ? base + ", schedule_.block(), " : ", row_size_, ";");
+    out_.line("const ", type, " ", after, " = (", type, ")ended", root, ";");
+    out_.line(moments, " = lm_moments_join_", suffix, "(", moments, ", (", type, ")base, part", root, ", spread", root, ", (", type, ")(ended", root,
+              " - base), lm_pair_of_", suffix, "(", after, ", (", type, ")(ended", root, " - (lm_ix)", after, ")));");
+    return;
+  }
   for (int j = 0; j < accumulator_count(root, phase); ++j) {
     const std::string slot = join("a", root, "_", phase, "_", j), total = join("total", root, "_", phase, "_", j);
-    if (schedule_.team > 1) {
-      const std::string first = schedule_.rows_adjacent ? "team" : join("team * ", schedule_.team);
-      out_.line(slot, " = lm_fold_", fold_name(reduction), "_", suffix, "(", slot, ", shared_", suffix, ", t, ", schedule_.team, ", ", first, ", ",
-                schedule_.rows_adjacent ? schedule_.rows_per_group : 1, ");");
-    }
     if (is_sum(root)) out_.line(total, " = lm_pair_add_", suffix, "(", total, ", ", slot, ");");
-    else out_.line(total, " = ", combined(reduction, suffix, total, slot), ";");
+    else out_.line(total, " = ", combined(n.reduction, suffix, total, slot), ";");
   }
 }
 
@@ -127,25 +198,32 @@ void SourceEmitter::finish_root(NodeIndex root, int phase) {
     return;
   }
   if (n.kind != NodeKind::moments) return;
-  const auto size = static_cast<double>(row_size_);
-  const double high = n.type == kernel::Type::f64 ? size : static_cast<double>(static_cast<float>(size));
-  const std::string count = join(constant(high, n.type), ", ", constant(size - high, n.type));
-  const auto average = [&](int j) { return join("lm_pair_divide_", suffix, "(", total(j), ", ", count, ")"); };
+  const auto average = [&](const std::string& sum) { return join("lm_pair_divide_", suffix, "(", sum, ", ", count(n.type), ")"); };
+  if (by_block(root)) {
+    out_.line("const lm_pair_", suffix, " mean", root, " = moments", root, ".mean;");
+    finish_moments(root, join(average(join("moments", root, ".deviations")), ".hi"));
+    return;
+  }
   if (loop_of(n) == phase) {
-    out_.line("lm_pair_", suffix, " mean", root, " = ", average(0), ";");
+    out_.line("lm_pair_", suffix, " mean", root, " = ", average(total(0)), ";");
     out_.line("mean", root, " = lm_pair_add_", suffix, "(mean", root, ", shift", root, ");");
     return;
   }
-  out_.line("const lm_pair_", suffix, " error", root, " = ", average(0), ";");
-  out_.line("const ", c_type(n.type), " spread", root, " = lm_fma_", suffix, "(-error", root, ".hi, error", root, ".hi, ", average(1), ".hi);");
-  // The residual of an infinite mean is NaN; such a mean stays what it is.
+  out_.line("const lm_pair_", suffix, " error", root, " = ", average(total(0)), ";");
+  out_.line("const ", c_type(n.type), " spread", root, " = lm_fma_", suffix, "(-error", root, ".hi, error", root, ".hi, ", average(total(1)), ".hi);");
   out_.line("mean", root, " = error", root, ".hi == error", root, ".hi ? lm_pair_add_", suffix, "(error", root, ", mean", root, ".hi) : lm_pair_of_", suffix,
             "(mean", root, ".hi, 0);");
+  finish_moments(root, join("spread", root, " < 0 ? 0 : spread", root));
+}
+
+// What the nodes that read the moments see; the mean stands.
+void SourceEmitter::finish_moments(NodeIndex root, const std::string& variance) {
+  const char* type = c_type(node(root).type);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& reader = kernel_.nodes[i];
     if (reader.operands[0] != root) continue;
-    if (reader.kind == NodeKind::mean) out_.line("const ", c_type(n.type), " n", i, " = mean", root, ".hi;");
-    if (reader.kind == NodeKind::variance) out_.line("const ", c_type(n.type), " n", i, " = spread", root, " < 0 ? 0 : spread", root, ";");
+    if (reader.kind == NodeKind::mean) out_.line("const ", type, " n", i, " = mean", root, ".hi;");
+    if (reader.kind == NodeKind::variance) out_.line("const ", type, " n", i, " = ", variance, ";");
     known_[i] = known_[i] || reader.kind == NodeKind::mean || reader.kind == NodeKind::variance;
   }
 }

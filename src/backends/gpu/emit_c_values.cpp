@@ -138,7 +138,8 @@ void SourceEmitter::emit_row_values(int phase) {
       case NodeKind::center: declare(centered(n)); break;
       case NodeKind::map: declare(map_value(n)); break;
       case NodeKind::store:
-        out_.line("if (", schedule_.flat ? "at == 0" : "t == 0 && live", ") p", n.arg, "[0] = ", to_storage(arg(n.arg).dtype, n.type, operand(n, 0)), ";");
+        if (!stores_rows_) break;
+        out_.line("if (", schedule_.flat ? "at == 0" : schedule_.split ? "t == 0 && live && begin == 0" : "t == 0 && live", ") p", n.arg, "[0] = ", to_storage(arg(n.arg).dtype, n.type, operand(n, 0)), ";");
         known_[i] = true;
         break;
       default: break;  // reductions, and what is read from moments, are set when their walk is done

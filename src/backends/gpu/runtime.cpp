@@ -64,11 +64,15 @@ bool KernelRunner::rows_are_aligned() const {
 int64_t KernelRunner::column_blocks() const { return schedule_.column_rows == 0 ? 0 : (rows_ + schedule_.column_rows - 1) / schedule_.column_rows; }
 
 size_t KernelRunner::scratch_bytes() const {
+  return column_bytes() + (schedule_.split ? static_cast<size_t>(rows_ * split_state_bytes(kernel_, schedule_)) : 0);
+}
+
+size_t KernelRunner::column_bytes() const {
   int64_t element = 4;
   for (const kernel::Node& node : kernel_.nodes) {
     if (node.kind == kernel::NodeKind::column_sum && node.type == kernel::Type::f64) element = 8;
   }
-  return static_cast<size_t>(column_blocks() * row_size_ * columns_ * element);
+  return (static_cast<size_t>(column_blocks() * row_size_ * columns_ * element) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 KernelRunner::Promises KernelRunner::promises_of(std::span<const BufferView> buffers) const {
@@ -96,16 +100,19 @@ std::shared_ptr<const Module> KernelRunner::module_for(Promises promises) const 
   return module;
 }
 
+// Work-groups that take a row each, or several short ones; of a kernel with column sums a block of rows.
+int64_t KernelRunner::row_groups(bool by_column_block) const {
+  if (schedule_.flat) return groups_for(rows_ * (row_size_ / schedule_.vector), schedule_.group_size());
+  return groups_for(by_column_block ? column_blocks() : rows_, schedule_.rows_per_group);
+}
+
 void KernelRunner::run(void* stream, std::span<const BufferView> buffers, BufferView partials) const {
   LAMINA_CHECK(buffers.size() == kernel_.args.size(), "one buffer per arg");
   const std::shared_ptr<const Module> module = module_for(promises_of(buffers));
   std::vector<BufferView> views(buffers.begin(), buffers.end());
-  if (columns_ > 0) views.push_back(partials);
-  int64_t groups = 0;
-  if (schedule_.flat) groups = groups_for(rows_ * (row_size_ / schedule_.vector), schedule_.group_size());
-  else if (columns_ > 0) groups = groups_for(column_blocks(), schedule_.rows_per_group);
-  else groups = groups_for(rows_, schedule_.rows_per_group);
-  if (groups > 0) module->launch(stream, 0, groups, schedule_.group_size(), views, words_);
+  if (columns_ > 0 || schedule_.split) views.push_back(partials);
+  if (schedule_.split) run_split(*module, stream, views);
+  else if (const int64_t groups = row_groups(columns_ > 0); groups > 0) module->launch(stream, 0, groups, schedule_.group_size(), views, words_);
   if (columns_ == 0 || row_size_ == 0) return;
   views.clear();
   for (size_t a = 0; a < buffers.size(); ++a) {
@@ -113,7 +120,24 @@ void KernelRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
   }
   views.push_back(partials);
   const int64_t blocks = column_blocks();
-  module->launch(stream, 1, groups_for(row_size_, kColumnLanes) * columns_, static_cast<int>(kColumnLanes) * columns_depth(limits_), views, {&blocks, 1});
+  module->launch(stream, source_.symbols.size() - 1, groups_for(row_size_, kColumnLanes) * columns_, static_cast<int>(kColumnLanes) * columns_depth(limits_),
+                 views, {&blocks, 1});
+}
+
+// Phase after phase, each row shared by as many groups as it takes to fill the device a few times over.
+void KernelRunner::run_split(const Module& module, void* stream, std::span<const BufferView> views) const {
+  constexpr int64_t kGroupsPerUnit = 4;
+  const size_t phases = source_.symbols.size() - (columns_ > 0 ? 1 : 0);
+  for (size_t phase = 0; phase < phases; ++phase) {
+    const int64_t groups = row_groups(columns_ > 0 && phase + 1 == phases);
+    const int64_t blocks = (row_size_ + schedule_.block() - 1) / schedule_.block();
+    const int64_t wanted = std::clamp<int64_t>(kGroupsPerUnit * limits_.compute_units / groups, 1, blocks);
+    const int64_t span = (blocks + wanted - 1) / wanted * schedule_.block();
+    std::vector<int64_t> words = words_;
+    words.push_back(static_cast<int64_t>(column_bytes()));
+    words.push_back(span);
+    module.launch(stream, phase, groups_for(groups * ((row_size_ + span - 1) / span), 1), schedule_.group_size(), views, words);
+  }
 }
 
 }  // namespace lamina::gpu

@@ -19,7 +19,7 @@ class KernelRunner {
   // `buffers`: one per arg. `partials`: scratch_bytes() bytes.
   void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const;
 
-  size_t scratch_bytes() const;  // partial column sums
+  size_t scratch_bytes() const;  // partial column sums, and the states of split rows
   const kernel::Kernel& kernel() const { return kernel_; }
   const Schedule& schedule() const { return schedule_; }
   const KernelSource& source() const { return source_; }
@@ -34,6 +34,9 @@ class KernelRunner {
   std::shared_ptr<const Module> module_for(Promises promises) const;
   bool rows_are_aligned() const;
   int64_t column_blocks() const;
+  size_t column_bytes() const;
+  int64_t row_groups(bool by_column_block) const;
+  void run_split(const Module& module, void* stream, std::span<const BufferView> views) const;
 
   std::shared_ptr<Device> device_;
   kernel::Kernel kernel_;

@@ -91,6 +91,12 @@ void choose_team(const Kernel& kernel, int largest, Schedule& schedule) {
   schedule.rows_per_group = std::max(1, std::min(kUsualGroup, largest) / schedule.team);
 }
 
+// Teams that have a row, or a block of rows, each would leave the device idle.
+bool wants_split(const Kernel& kernel, const DeviceLimits& limits, const Schedule& schedule) {
+  const int64_t rows = schedule.column_rows == 0 ? kernel.row_count() : (kernel.row_count() + schedule.column_rows - 1) / schedule.column_rows;
+  return !is_persistent(kernel, schedule) && rows > 0 && (rows + schedule.rows_per_group - 1) / schedule.rows_per_group < limits.compute_units;
+}
+
 }  // namespace
 
 Schedule choose_schedule(const Kernel& kernel, const DeviceLimits& limits) {
@@ -113,6 +119,7 @@ Schedule choose_schedule(const Kernel& kernel, const DeviceLimits& limits) {
     schedule.column_rows = persistent ? kColumnRows : kLongColumnRows;
     schedule.column_registers = persistent && schedule.vector * schedule.steps <= (schedule.team >= 1024 ? 8 : kElementsPerThread);
   }
+  schedule.split = wants_split(kernel, limits, schedule);
   return schedule;
 }
 
@@ -121,6 +128,7 @@ bool is_persistent(const Kernel& kernel, const Schedule& schedule) { return kern
 const char* name_of(const Schedule& schedule) {
   const bool columns = schedule.column_rows > 0;
   if (schedule.flat) return "flat";
+  if (schedule.split) return columns ? "split columns" : "split";
   if (schedule.rows_adjacent) return "transposed";
   if (schedule.team < kWarp) return columns ? "packed columns" : "packed";
   if (schedule.team == kWarp) return columns ? "warp columns" : "warp";

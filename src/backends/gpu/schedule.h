@@ -9,6 +9,8 @@
 //   warp, block   a warp (team 32) or a work-group (team > 32) a row
 //   transposed    rows lie side by side in memory, their elements do not: neighbouring threads take neighbouring rows
 //   flat          no reduction: every thread takes one chunk of the whole grid
+//   split         few long rows: several teams share a row block by block, and a launch is made for every phase; each team joins
+//                 what the blocks came to in the phases before, in their order, so that the bits are those of one team
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,8 @@ namespace lamina::gpu {
 
 // What schedules look at.
 struct DeviceLimits {
-  int max_group = 1024;  // threads in a work-group
+  int max_group = 1024;   // threads in a work-group
+  int compute_units = 1;  // work-groups that run side by side, at least
   bool has_f64 = true;
 };
 
@@ -32,6 +35,7 @@ struct Schedule {
   int steps = 1;                  // chunks of a thread in one block of a row
   int64_t column_rows = 0;        // rows behind one partial sum of a column; 0: the kernel has no column sums
   bool column_registers = false;  // partial sums stay in registers until the block of rows is done; else in memory
+  bool split = false;             // the one choice that looks at the number of rows, for it changes no bit
   bool wide_offsets = false;      // offsets inside a tensor need 64 bits
   int group_size() const { return team * rows_per_group; }
   int64_t block() const { return int64_t{team} * vector * steps; }
@@ -40,7 +44,7 @@ struct Schedule {
 
 Schedule choose_schedule(const kernel::Kernel& kernel, const DeviceLimits& limits);
 
-// "packed", "warp", "block", "transposed" or "flat", and "columns" behind it where there are column sums.
+// "packed", "warp", "block", "transposed", "split" or "flat", and "columns" behind it where there are column sums.
 const char* name_of(const Schedule& schedule);
 
 // Rows of one block stay in registers between phases.

@@ -38,6 +38,7 @@ class SourceEmitter {
   SourceEmitter(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits, std::string symbol);
   void emit();
   const std::string& text() const { return out_.str(); }
+  const std::vector<std::string>& symbols() const { return symbols_; }
 
  private:
   using NodeList = std::vector<kernel::NodeIndex>;
@@ -47,9 +48,12 @@ class SourceEmitter {
   void emit_threads();
   void emit_row_place();
   void emit_row_pointers();
+  void begin_row();
   void emit_row();
   void emit_flat();
   void emit_phase(int phase);
+  void emit_block(int phase);
+  void emit_columns_begin();
   void emit_chunk(const NodeList& nodes, int phase);
   void emit_places(const NodeList& nodes);
   void emit_loads(const NodeList& nodes, int phase);
@@ -61,6 +65,13 @@ class SourceEmitter {
   NodeList nodes_of_phase(int phase) const;
   NodeList roots_of_phase(int phase) const;
   int loop_of(const kernel::Node& node) const;  // the phase in whose loop a root runs
+
+  // emit_c_split.cpp: several teams a row, a kernel per phase.
+  void emit_split();
+  void emit_split_kernel(int phase);
+  void emit_split_row(int phase);
+  void join_blocks(int phase);
+  void emit_result_accesses(int phase, bool loads);
 
   // emit_c_values.cpp: a value per node.
   void emit_row_values(int phase);
@@ -81,13 +92,21 @@ class SourceEmitter {
 
   // emit_c_reductions.cpp: accumulators.
   void begin_root(kernel::NodeIndex root, int phase);       // once a phase
+  void begin_totals(kernel::NodeIndex root, int phase);
   void begin_block(kernel::NodeIndex root, int phase);      // once a block of the row
   void accumulate(kernel::NodeIndex root, int phase, const std::string& value);
-  void fold_block(kernel::NodeIndex root, int phase);
+  void fold_block(kernel::NodeIndex root, int phase);       // what the block came to
+  void join_block(kernel::NodeIndex root, int phase);       // to what the row's blocks came to so far
   void finish_root(kernel::NodeIndex root, int phase);
+  void finish_moments(kernel::NodeIndex root, const std::string& variance);
+  void fold_team(const std::string& slot, kernel::Type type, kernel::Reduction reduction);
+  void fold_deviations(kernel::NodeIndex root, int phase);
   void emit_shift(kernel::NodeIndex root);
   int accumulator_count(kernel::NodeIndex root, int phase) const;
   bool is_sum(kernel::NodeIndex root) const;
+  // Rows of several blocks: both walks of the moments go over each block, and blocks are joined.
+  bool by_block(kernel::NodeIndex root) const { return node(root).kind == kernel::NodeKind::moments && !one_block_; }
+  std::string count(kernel::Type type) const;  // of the row's elements, as a pair
 
   const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
   const kernel::Arg& arg(int a) const { return kernel_.args[static_cast<size_t>(a)]; }
@@ -111,8 +130,13 @@ class SourceEmitter {
   std::vector<bool> known_;       // per node: a row value that stands in the text already
   std::vector<int> column_slot_;  // per node: position among the column sums
   int columns_ = 0;
+  bool stores_rows_ = true;       // values per row are stored where they are known
+  std::vector<std::string> symbols_;
   Text out_;
 };
+
+// What a reduction's block comes to, as variables of the text that splitting a row keeps in memory.
+std::vector<std::string> block_results(kernel::NodeIndex root, const kernel::Node& node, int phase);
 
 const char* c_type(kernel::Type type);         // lm_f32
 const char* suffix_of(kernel::Type type);      // f32; of the functions for that type

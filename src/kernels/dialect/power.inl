@@ -1,22 +1,5 @@
 // x^beta for a real constant, as C's pow. Always computed in double; text in the dialect of real.inl, which comes before it.
 
-// A value as an unevaluated sum: hi + lo with |lo| at most half an ULP of hi. Exact where |x| >= |y| or x is 0.
-LM_FN lm_pair_f64 lm_fast_sum_f64(lm_f64 x, lm_f64 y) {
-  const lm_f64 sum = x + y;
-  return lm_pair_of_f64(sum, y - (sum - x));
-}
-
-LM_FN lm_pair_f64 lm_product_f64(lm_f64 x, lm_f64 y) {
-  const lm_f64 hi = x * y;
-  return lm_pair_of_f64(hi, lm_fma_f64(x, y, -hi));
-}
-
-LM_FN lm_pair_f64 lm_pair_product_f64(lm_pair_f64 x, lm_pair_f64 y) {
-  const lm_pair_f64 p = lm_product_f64(x.hi, y.hi);
-  const lm_f64 cross = lm_fma_f64(x.hi, y.lo, x.lo * y.hi);
-  return lm_fast_sum_f64(p.hi, p.lo + cross);
-}
-
 // Of artanh(s) 2 / s from s^4 on, divided by s^2: terms 2 / (2 i + 5).
 LM_FN lm_f64 lm_artanh_series_f64(lm_f64 x) {
   lm_f64 total = 2.0 / 25.0;

@@ -249,12 +249,58 @@ LM_FN LM(lm_pair) LM(lm_pair_join)(LM(lm_pair) a, LM(lm_pair) b) {
   return LM(lm_two_sum)(sum.hi, sum.lo + (a.lo + b.lo));
 }
 
+// Exact where |a| >= |b| or a is 0.
+LM_FN LM(lm_pair) LM(lm_fast_sum)(REAL a, REAL b) {
+  const REAL sum = a + b;
+  return LM(lm_pair_of)(sum, b - (sum - a));
+}
+
+LM_FN LM(lm_pair) LM(lm_product)(REAL a, REAL b) {
+  const REAL hi = a * b;
+  return LM(lm_pair_of)(hi, LM(lm_fma)(a, b, -hi));
+}
+
+LM_FN LM(lm_pair) LM(lm_pair_product)(LM(lm_pair) a, LM(lm_pair) b) {
+  const LM(lm_pair) p = LM(lm_product)(a.hi, b.hi);
+  const REAL cross = LM(lm_fma)(a.hi, b.lo, a.lo * b.hi);
+  return LM(lm_fast_sum)(p.hi, p.lo + cross);
+}
+
 // Divided by n, a count given as n_hi + n_lo.
 LM_FN LM(lm_pair) LM(lm_pair_divide)(LM(lm_pair) total, REAL n_hi, REAL n_lo) {
   const REAL quotient = total.hi / n_hi;
   if (!(quotient - quotient == K(0.0))) return LM(lm_pair_of)(quotient, K(0.0));
   const REAL rest = LM(lm_fma)(-quotient, n_hi, total.hi) + (total.lo - quotient * n_lo);
   return LM(lm_two_sum)(quotient, rest / n_hi);
+}
+
+// Of some elements the mean, and the sum of their squared distances to it.
+typedef struct {
+  LM(lm_pair) mean;
+  LM(lm_pair) deviations;
+} LM(lm_moments);
+
+LM_FN LM(lm_moments) LM(lm_moments_of)(LM(lm_pair) mean, REAL deviations) {
+  LM(lm_moments) m;
+  m.mean = mean;
+  m.deviations = LM(lm_pair_of)(deviations, K(0.0));
+  return m;
+}
+
+// Those of `before` elements joined with those of the next `count`, as Chan, Golub and LeVeque do (Updating formulae and a
+// pairwise algorithm for computing sample variances, 1979). `after`: before + count.
+LM_FN LM(lm_moments) LM(lm_moments_join)(LM(lm_moments) total, REAL before, LM(lm_pair) mean, REAL deviations, REAL count, LM(lm_pair) after) {
+  if (before == K(0.0)) return LM(lm_moments_of)(mean, deviations);
+  {
+    const LM(lm_pair) share = LM(lm_pair_divide)(LM(lm_pair_of)(count, K(0.0)), after.hi, after.lo);
+    const LM(lm_pair) step = LM(lm_pair_join)(mean, LM(lm_pair_of)(-total.mean.hi, -total.mean.lo));
+    const REAL between = (step.hi * step.hi) * (before * share.hi);
+    // An infinite mean stays what it is.
+    if (step.hi - step.hi == K(0.0)) total.mean = LM(lm_pair_join)(total.mean, LM(lm_pair_product)(step, share));
+    else total.mean = LM(lm_pair_of)(total.mean.hi + mean.hi, K(0.0));
+    total.deviations = LM(lm_pair_add)(total.deviations, deviations + between);
+    return total;
+  }
 }
 
 // ---- to integers: half to even, saturating, NaN becomes 0

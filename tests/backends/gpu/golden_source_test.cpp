@@ -21,9 +21,8 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-void expect_golden(const std::string& name, const Graph& graph) {
+void expect_golden(const std::string& name, const Graph& graph, const gpu::DeviceLimits& limits = {}) {
   const kernel::Kernel kernel = first_kernel_of(graph);
-  const gpu::DeviceLimits limits;
   const gpu::Schedule schedule = gpu::choose_schedule(kernel, limits);
   const gpu::KernelSource cuda = gpu::emit_kernel(kernel, schedule, limits, gpu::Language::cuda, true, true);
   const gpu::KernelSource opencl = gpu::emit_kernel(kernel, schedule, limits, gpu::Language::opencl, true, true);
@@ -37,6 +36,7 @@ TEST(GoldenSource, BlockOfANorm) { expect_golden("layer_norm_f32_1024", norm_gra
 TEST(GoldenSource, RowsInAWarp) { expect_golden("layer_norm_bf16_64", norm_graph(DataType::bf16, 64, 64)); }
 TEST(GoldenSource, ColumnSums) { expect_golden("layer_norm_backward_f32_1024", norm_backward_graph(DataType::f32, 64, 1024)); }
 TEST(GoldenSource, RowsOfSeveralBlocks) { expect_golden("layer_norm_f32_40000", norm_graph(DataType::f32, 4, 40000)); }
+TEST(GoldenSource, FewRowsSharedByTeams) { expect_golden("layer_norm_f32_40000_split", norm_graph(DataType::f32, 4, 40000), {.compute_units = 132}); }
 TEST(GoldenSource, RowsSideBySide) { expect_golden("softmax_f32_100_along_rows", softmax_graph(DataType::f32, {100, 64}, 0)); }
 TEST(GoldenSource, Elementwise) { expect_golden("relu_f16", unary_graph(OpKind::ReLU, DataType::f16, {64, 64})); }
 

@@ -4,6 +4,8 @@
 // column sums.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "backends/gpu/gpu_check.h"
 #include "support/graph_builder.h"
 
@@ -15,13 +17,14 @@ using Axes = std::vector<int64_t>;
 
 DataType statistics_type(DataType src) { return src == f64 ? f64 : f32; }
 
-// One partition, of one kernel, or two where columns are summed.
+// One partition, of one kernel, or two where columns are summed. A split kernel is launched once for every phase.
 void expect_one_kernel(const GpuResult& result, const char* schedule = nullptr) {
   ASSERT_EQ(result.partitions.size(), 1U);
   const ExecutableInfo& info = result.partitions[0];
   ASSERT_EQ(info.schedules.size(), 1U);
   const bool columns = info.schedules[0].find("columns") != std::string::npos;
-  EXPECT_EQ(info.kernels.size(), columns ? 2U : 1U);
+  const bool split = info.schedules[0].starts_with("split");
+  EXPECT_TRUE(split || info.kernels.size() == (columns ? 2U : 1U)) << info.kernels.size();
   if (schedule != nullptr) {
     EXPECT_EQ(info.schedules[0], schedule);
   }
@@ -191,6 +194,39 @@ TEST(GpuSchedules, AreChosenByTheLengthOfTheRow) {
   EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 1024})), "block columns");
 }
 
+// ---- few long rows
+
+// One row is few on every device that runs two work-groups side by side.
+TEST(GpuSplit, OneLongRowIsSharedByTeams) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  const bool can_split = std::thread::hardware_concurrency() > 1;  // what PoCL counts
+  const auto expect_split = [&](const Graph& graph, double factor, const char* schedule) {
+    const ExecutableInfo info = expect_gpu_is_right(*gpu, graph, factor).partitions.at(0);
+    EXPECT_TRUE(!can_split || info.schedules.at(0) == schedule) << info.schedules.at(0) << "\n" << info.kernel_texts.at(0);
+  };
+  for (const DataType dtype : {f32, bf16, f64}) {
+    SCOPED_TRACE(name_of(dtype));
+    for (const int64_t size : dtype == f32 ? std::vector<int64_t>{16385, 100000} : std::vector<int64_t>{40000}) {
+      expect_split(layer_norm(dtype, {1, size}), 16, "split");
+      expect_split(layer_norm_backward(dtype, {1, size}), 64, "split columns");
+      expect_split(layer_norm_backward(dtype, {7, size}), 64, "split columns");
+      GraphBuilder r;
+      const auto x = r.input(dtype, {1, size}), dy = r.input(dtype, {1, size});
+      r.multi(OpKind::LayerNormBackward, {x, dy, r.input(statistics_type(dtype), {size})}, {{"use_stats", false}, {"epsilon", 0.1F}}, {dtype});
+      expect_split(r.finish(), 16, "split");
+      for (const OpKind kind : {OpKind::SoftMax, OpKind::LogSoftmax, OpKind::ReduceMax, OpKind::ReduceSum}) {
+        GraphBuilder g;
+        const bool reduces = kind == OpKind::ReduceMax || kind == OpKind::ReduceSum;
+        g.op(kind, {g.input(dtype, {1, size})}, reduces ? Attributes{{"axes", Axes{1}}} : Attributes{{"axis", int64_t{1}}});
+        expect_split(g.finish(), 256, "split");
+      }
+    }
+    GraphBuilder g;
+    g.op(OpKind::SoftMax, {g.input(dtype, {3000, 8})}, {{"axis", int64_t{0}}});
+    expect_split(g.finish(), 64, "split");
+  }
+}
+
 // ---- what is promised of numbers
 
 TEST(GpuNumbers, ALargeMeanCostsNothing) {
@@ -247,12 +283,15 @@ std::map<uint64_t, std::vector<double>> norm_outputs(const Backend& gpu, int64_t
 
 TEST(GpuNumbers, ARowDependsOnItselfAloneAndOnNoStride) {
   LAMINA_OPENCL_OR_SKIP(gpu);
-  for (const int64_t size : {int64_t{24}, int64_t{300}, int64_t{2000}, int64_t{20000}}) {
+  for (const int64_t size : {int64_t{24}, int64_t{300}, int64_t{2000}, int64_t{20000}, int64_t{70000}}) {
     const auto few = norm_outputs(*gpu, 3, size, size), many = norm_outputs(*gpu, 11, size, size), strided = norm_outputs(*gpu, 3, size, size + 13);
     EXPECT_EQ(few, strided) << size;
     EXPECT_EQ(few, norm_outputs(*gpu, 3, size, size)) << size;
-    for (const auto& [id, values] : few) {
-      for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], many.at(id)[i]) << "tensor " << id << " element " << i << " of " << size;
+    const auto one = norm_outputs(*gpu, 1, size, size);  // perhaps split
+    for (const auto* fewer : {&few, &one}) {
+      for (const auto& [id, values] : *fewer) {
+        for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], many.at(id)[i]) << "tensor " << id << " element " << i << " of " << size;
+      }
     }
   }
 }

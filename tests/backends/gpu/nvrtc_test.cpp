@@ -21,8 +21,7 @@ constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f
   const cuda::NvrtcApi* const nvrtc = cuda::nvrtc_api(why_no_nvrtc); \
   if (nvrtc == nullptr) GTEST_SKIP() << why_no_nvrtc
 
-KernelSource cuda_source(const kernel::Kernel& kernel, bool aligned = true) {
-  const DeviceLimits limits;
+KernelSource cuda_source(const kernel::Kernel& kernel, bool aligned = true, const DeviceLimits& limits = {}) {
   return emit_kernel(kernel, choose_schedule(kernel, limits), limits, Language::cuda, aligned, true);
 }
 
@@ -64,6 +63,26 @@ TEST_P(NvrtcNorms, DoNotSpillUpTo16384) {
       EXPECT_EQ(usage.spills, 0) << image.log;
       const int threads = choose_schedule(kernel, {}).group_size();
       EXPECT_LE(usage.registers * threads, 65536);
+      EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
+    }
+  }
+}
+
+// Rows of several blocks, one team or several a row.
+TEST_P(NvrtcNorms, OfLongRowsCompileForEverySchedule) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  const auto [capability, dtype] = GetParam();
+  for (const Graph& graph : {norm_graph(dtype, 8, 65536), norm_backward_graph(dtype, 8, 65536), residual_norm_graph(dtype, 8, 65536)}) {
+    for (const int units : {1, 132}) {
+      const kernel::Kernel kernel = first_kernel_of(graph);
+      const DeviceLimits limits{.compute_units = units};
+      EXPECT_EQ(choose_schedule(kernel, limits).split, units > 8);
+      const KernelSource source = cuda_source(kernel, true, limits);
+      const cuda::Image image = cuda::compile(*nvrtc, source.symbol, source.text, capability);
+      const Usage usage = usage_of(image.log);
+      SCOPED_TRACE(join(kernel.name, " on sm_", capability, ", ", units, " compute units"));
+      EXPECT_EQ(usage.kernels, static_cast<int>(source.symbols.size())) << image.log;
+      EXPECT_LE(usage.spills, 32) << image.log;  // bytes a thread: a register here and there
       EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
     }
   }

@@ -27,7 +27,7 @@ using nvrtcResult = int;
 using nvrtcProgram = ::_nvrtcProgram*;
 
 inline constexpr CUresult kOutOfMemory = 2, kNoDevice = 100;
-inline constexpr int kMaxThreadsPerBlock = 1, kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;
+inline constexpr int kMaxThreadsPerBlock = 1, kMultiprocessorCount = 16, kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;
 inline constexpr int kOldestDriver = 11020;  // CUDA 11.2
 inline constexpr int kOldestCapability = 80;
 

@@ -96,8 +96,7 @@ class CudaModule final : public Module {
       : driver_(driver), context_(std::move(context)) {
     const CurrentContext current(driver, context_->get());
     check(driver, driver.load_module(&module_, image.data.data()), "cuModuleLoadData");
-    for (const std::string& symbol : {source.symbol, source.columns_symbol}) {
-      if (symbol.empty()) continue;
+    for (const std::string& symbol : source.symbols) {
       CUfunction function = nullptr;
       const CUresult found = driver.module_function(&function, module_, symbol.c_str());
       if (found != 0) driver.unload_module(module_);
@@ -155,6 +154,7 @@ class CudaDevice final : public Device {
       throw Error(Status::unimplemented, join("CUDA: ", name_, " has compute capability ", capability_ / 10, ".", capability_ % 10, "; 8.0 or newer is needed"));
     }
     limits_.max_group = std::min(attribute(kMaxThreadsPerBlock), 1024);
+    limits_.compute_units = attribute(kMultiprocessorCount);
     context_ = std::make_shared<const Context>(driver, device, given);
   }
 

@@ -59,8 +59,7 @@ class OpenclModule final : public Module {
       throw Error(Status::runtime_error,
                   join("bug in lamina: OpenCL does not compile ", source.symbol, ", clBuildProgram failed with ", built, ":\n", build_log(device)));
     }
-    for (const std::string& symbol : {source.symbol, source.columns_symbol}) {
-      if (symbol.empty()) continue;
+    for (const std::string& symbol : source.symbols) {
       functions_.emplace_back(cl.CreateKernel(program_.get(), symbol.c_str(), &status), cl.ReleaseKernel);
       check(status, "clCreateKernel");
     }
@@ -116,6 +115,7 @@ class OpenclDevice final : public Device {
     check(status, "clCreateCommandQueue");
     name_ = read_name();
     limits_.max_group = static_cast<int>(std::min<size_t>(device_info<size_t>(cl, device, kDeviceMaxWorkGroupSize), 1024));
+    limits_.compute_units = static_cast<int>(device_info<cl_uint>(cl, device, kDeviceMaxComputeUnits));
     limits_.has_f64 = device_info<cl_ulong>(cl, device, kDeviceDoubleFpConfig) != 0;
     // The group that adds up column sums holds two doubles a thread.
     while (limits_.max_group > 32 && static_cast<cl_ulong>(limits_.max_group) * 16 > device_info<cl_ulong>(cl, device, kDeviceLocalMemSize)) limits_.max_group /= 2;
