@@ -20,7 +20,7 @@ typedef void (*lamina_graph_cuda_deallocate_f)(void* memory, CUdevice device, CU
 
 /* `context` null: the device's primary context. A context that is given must outlive everything made from the engine. */
 LAMINA_API lamina_status_t lamina_cuda_interop_engine_create(lamina_engine_t* engine, CUdevice device, CUcontext context);
-/* Work is put into `cuda_stream`, of the engine's context; the caller keeps it alive. */
+/* Work is put into `cuda_stream`, of the engine's context; the caller keeps it alive. Null: the legacy default stream. */
 LAMINA_API lamina_status_t lamina_cuda_interop_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine,
                                                              CUstream cuda_stream);
 LAMINA_API lamina_status_t lamina_graph_cuda_interop_allocator_create(lamina_graph_allocator_t* allocator,

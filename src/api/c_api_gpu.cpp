@@ -1,4 +1,6 @@
 // Engines and streams on the caller's CUDA and OpenCL objects.
+#include <cstdint>
+
 #include "api/boundary.h"
 #include "api/objects.h"
 #include "graph/cuda.h"
@@ -97,8 +99,9 @@ lamina_status_t lamina_cuda_interop_stream_create(lamina_stream_t* stream, const
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(stream);
     LAMINA_REQUIRE(engine);
-    LAMINA_REQUIRE(cuda_stream);
-    *stream = stream_on(function_name, engine, "cuda", cuda_stream);
+    // Null is the engine's own stream everywhere else; the legacy default stream has a handle that says so.
+    const auto legacy = reinterpret_cast<CUstream>(uintptr_t{1});
+    *stream = stream_on(function_name, engine, "cuda", cuda_stream == nullptr ? legacy : cuda_stream);
   });
 }
 

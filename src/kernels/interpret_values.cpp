@@ -70,10 +70,6 @@ void write(void* data, int64_t index, T value) {
 }
 
 // Four bits, two elements a byte, the even one in the low half.
-uint8_t read_nibble(const void* data, int64_t index) {
-  return static_cast<uint8_t>(read<uint8_t>(data, index / 2) >> (index % 2 * 4) & 15);
-}
-
 void write_nibble(void* data, int64_t index, uint8_t value) {
   const int64_t shift = index % 2 * 4;
   const int kept = read<uint8_t>(data, index / 2) & (0xf0 >> shift);
@@ -220,8 +216,8 @@ Scalar load_scalar(DataType dtype, const void* data, int64_t index) {
     case DataType::f8_e4m3: return real_scalar(static_cast<double>(lm_f32_from_f8_e4m3(read<uint8_t>(data, index))));
     case DataType::s8: return real_scalar(read<int8_t>(data, index));
     case DataType::u8: return real_scalar(read<uint8_t>(data, index));
-    case DataType::s4: return real_scalar((read_nibble(data, index) ^ 8) - 8);
-    case DataType::u4: return real_scalar(read_nibble(data, index));
+    case DataType::s4: return real_scalar(static_cast<double>(lm_f32_from_s4(read<uint8_t>(data, index / 2), index)));
+    case DataType::u4: return real_scalar(static_cast<double>(lm_f32_from_u4(read<uint8_t>(data, index / 2), index)));
     case DataType::s32: return integer_scalar(read<int32_t>(data, index));
     case DataType::s64: return integer_scalar(read<int64_t>(data, index));
     case DataType::boolean: return integer_scalar(read<uint8_t>(data, index) != 0);

@@ -103,7 +103,10 @@ class Planner {
         std::vector<Binding> args;
         for (size_t a = 0; a < lowered.args.size(); ++a) {
           args.push_back(bind(lowered, a));
-          if (!lowered.offsets.empty()) args.back().bytes = bytes_of(lowered.kernel.args[a].dtype, lowered.offsets[a]);
+          if (lowered.offsets.empty()) continue;
+          const DataType dtype = lowered.kernel.args[a].dtype;
+          LAMINA_CHECK(bits_of(dtype) >= 8 || lowered.offsets[a] == 0, "an offset in elements of four bits");
+          args.back().bytes = bytes_of(dtype, lowered.offsets[a]);
         }
         plan_.steps.push_back({std::move(lowered.kernel), std::move(args)});
       }
@@ -176,21 +179,23 @@ int64_t moved_bytes(const Kernel& kernel) {
   return bytes;
 }
 
-std::string why_no_kernel(const Graph& graph, const Op& op, std::string_view backend) {
-  if (op.kind == OpKind::Wildcard) return join("the ", backend, " backend cannot run an op that lamina does not know");
+std::string why_no_kernel(const Graph& graph, const Op& op, const KernelBackend& backend) {
+  if (op.kind == OpKind::Wildcard) return join("the ", backend.name, " backend cannot run an op that lamina does not know");
   if (!has_lowering(op.kind)) {
-    return join("the ", backend, " backend has no kernel for ", lamina::name_of(op.kind), " yet; the reference engine may have");
+    return join("the ", backend.name, " backend has no kernel for ", lamina::name_of(op.kind), " yet; the reference engine may have");
   }
   if (const std::string why = iteration_view(graph, op).why_not; op.kind != OpKind::End && !why.empty()) {
-    return join("the ", backend, " backend cannot make a loop nest of it: ", why);
+    return join("the ", backend.name, " backend cannot make a loop nest of it: ", why);
   }
   if (std::string fault = fault_of_scales(graph, op); !fault.empty()) return fault;
   for (const auto* ports : {&op.inputs, &op.outputs}) {
     for (const ValueIndex value : *ports) {
       if (value == kNoValue) continue;
       const DataType dtype = graph.tensor(value).dtype;
-      if (dtype != DataType::s4 && dtype != DataType::u4 && (dtype != DataType::undef || op.kind == OpKind::End)) continue;
-      return join("the ", backend, " backend does not run tensors of type ", lamina::name_of(dtype), " (tensor ", graph.tensor(value).id, ")");
+      const bool narrow = dtype == DataType::s4 || dtype == DataType::u4;
+      if (!narrow && (dtype != DataType::undef || op.kind == OpKind::End)) continue;
+      if (narrow && backend.reads_four_bits && ports == &op.inputs) continue;
+      return join("the ", backend.name, " backend does not run tensors of type ", lamina::name_of(dtype), " (tensor ", graph.tensor(value).id, ")");
     }
   }
   return "";

@@ -46,7 +46,13 @@ Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span
 // Bytes that a kernel reads and writes in main memory, each arg once.
 int64_t moved_bytes(const Kernel& kernel);
 
-// "" when kernels can be made of the op, else why not, one sentence that names the backend that asks.
-std::string why_no_kernel(const Graph& graph, const Op& op, std::string_view backend);
+// A backend that runs generated kernels, as far as the ops that it takes depend on it.
+struct KernelBackend {
+  std::string_view name;
+  bool reads_four_bits = false;  // s4 and u4, two elements a byte
+};
+
+// "" when kernels can be made of the op, else why not, one sentence that names the backend.
+std::string why_no_kernel(const Graph& graph, const Op& op, const KernelBackend& backend);
 
 }  // namespace lamina::kernel

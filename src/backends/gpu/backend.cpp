@@ -207,7 +207,7 @@ class GpuBackend final : public Backend {
  public:
   explicit GpuBackend(std::shared_ptr<Device> device) : device_(std::move(device)), memory_(device_) {}
   std::string_view name() const override { return device_->api(); }
-  std::string why_unsupported(const Graph& graph, const Op& op) const override { return kernel::why_no_kernel(graph, op, "gpu"); }
+  std::string why_unsupported(const Graph& graph, const Op& op) const override { return gpu_why_unsupported(graph, op); }
   std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,
                                       std::span<const ValueIndex> outputs) const override {
     return std::make_unique<GpuExecutable>(device_, subgraph, inputs, outputs);
@@ -229,6 +229,8 @@ std::shared_ptr<const Backend> make_backend(std::shared_ptr<Device> device) { re
 namespace lamina {
 
 // What a graph whose engine kind is gpu may hold does not depend on which GPU it is.
-std::string gpu_why_unsupported(const Graph& graph, const Op& op) { return kernel::why_no_kernel(graph, op, "gpu"); }
+std::string gpu_why_unsupported(const Graph& graph, const Op& op) {
+  return kernel::why_no_kernel(graph, op, {.name = "gpu", .reads_four_bits = true});
+}
 
 }  // namespace lamina

@@ -204,6 +204,10 @@ void SourceEmitter::emit_row_pointers() {
       if (arg.strides[d] != 0) place += join(" + x", d, " * s", a, "_", d);
     }
     const std::string type = join("LM_GLOBAL ", arg.output ? "" : "const ", storage_type(arg.dtype), "*");
+    if (shares_bytes(static_cast<int>(a))) {
+      out_.line("const lm_s64 f", a, " = 0", place, ";");
+      place.clear();
+    }
     out_.line(type, " const p", a, " = (", type, ")(b", a, " + o", a, ")", place, ";");
   }
 }
@@ -323,7 +327,7 @@ void SourceEmitter::emit_loads(const NodeList& nodes, int phase) {
     if (is_vector_access(n.arg)) {
       out_.line(type, " r", i, "[", schedule_.vector, "];");
       out_.line("LM_LOAD(", schedule_.vector, ", r", i, ", p", n.arg, " + ", offset(n.arg), ");");
-    } else if (arg(n.arg).strides.back() == 0) {
+    } else if (arg(n.arg).strides.back() == 0 && !shares_bytes(n.arg)) {
       out_.line("const ", type, " r", i, " = p", n.arg, "[", offset(n.arg), "];");
     }
   }

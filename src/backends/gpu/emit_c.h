@@ -12,6 +12,7 @@
 //   rI, wI    raw elements loaded for, stored by node I   keptI   a node's values along the row, held between phases
 //   aI_J      accumulator J of reduction I                cI      column sums of a thread's elements
 //   heldI     what moments I averages, along a block      partI   the mean of the block at hand; spreadI its squared deviations
+//   fA        of an arg whose elements share bytes: where the row starts, counted from pA, which is the arg's start then
 //   row, at   the row, and where in it the chunk at hand starts; t the thread's place in its team
 #pragma once
 

@@ -36,7 +36,9 @@ const char* storage_type(DataType dtype) {
     case DataType::u8:
     case DataType::boolean:
     case DataType::f8_e5m2:
-    case DataType::f8_e4m3: return "lm_u8";
+    case DataType::f8_e4m3:
+    case DataType::s4:
+    case DataType::u4: return "lm_u8";
     default: break;
   }
   throw Error(Status::invalid_data_type, join("gpu backend: elements of type ", name_of(dtype), " cannot be stored"));
@@ -77,6 +79,13 @@ std::string SourceEmitter::from_storage(DataType dtype, const std::string& raw) 
   if (dtype == DataType::boolean) return join("(", raw, " != 0)");
   if (is_small_float(dtype)) return join("lm_f32_from_", lamina::name_of(dtype), "(", raw, ")");
   return dtype == DataType::s8 || dtype == DataType::u8 ? join("(lm_f32)", raw) : raw;
+}
+
+std::string SourceEmitter::load_at(int a, const std::string& offset) const {
+  const DataType dtype = arg(a).dtype;
+  if (!shares_bytes(a)) return from_storage(dtype, join("p", a, "[", offset, "]"));
+  const std::string index = join("f", a, " + ", offset);
+  return join("lm_f32_from_", lamina::name_of(dtype), "(p", a, "[(", index, ") / 2], ", index, ")");
 }
 
 std::string SourceEmitter::to_storage(DataType dtype, Type type, const std::string& value) const {
@@ -132,7 +141,7 @@ void SourceEmitter::emit_row_values(int phase) {
       known_[i] = true;
     };
     switch (n.kind) {
-      case NodeKind::load: declare(from_storage(arg(n.arg).dtype, join("p", n.arg, "[0]"))); break;
+      case NodeKind::load: declare(load_at(n.arg, "0")); break;
       case NodeKind::constant: declare(constant(n)); break;
       case NodeKind::index: declare(index_at(n, "0")); break;
       case NodeKind::center: declare(centered(n)); break;
@@ -151,12 +160,11 @@ std::string SourceEmitter::element_value(NodeIndex i, bool first_element) const 
   const Node& n = node(i);
   switch (n.kind) {
     case NodeKind::load: {
-      const std::string pointer = join("p", n.arg);
       const int64_t stride = arg(n.arg).strides.back();
-      if (first_element) return from_storage(arg(n.arg).dtype, pointer + "[0]");
+      if (first_element) return load_at(n.arg, "0");
       if (is_vector_access(n.arg)) return from_storage(arg(n.arg).dtype, join("r", i, "[v]"));
-      if (stride == 0) return from_storage(arg(n.arg).dtype, join("r", i));
-      return from_storage(arg(n.arg).dtype, join(pointer, "[", offset(n.arg), " + v * (lm_ix)", stride, "]"));
+      if (stride == 0 && !shares_bytes(n.arg)) return from_storage(arg(n.arg).dtype, join("r", i));
+      return load_at(n.arg, join(offset(n.arg), " + v * (lm_ix)", stride));
     }
     case NodeKind::index: {
       if (first_element) return index_at(n, "0");

@@ -52,7 +52,7 @@ KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel
 bool KernelRunner::rows_are_aligned() const {
   if (!device_->needs_alignment()) return true;
   for (const kernel::Arg& arg : kernel_.args) {
-    if (arg.strides.back() != 1) continue;
+    if (arg.strides.back() != 1 || bits_of(arg.dtype) < 8) continue;
     for (size_t d = 0; d + 1 < arg.strides.size(); ++d) {
       const int64_t access = std::min<int64_t>(kAlignment, bytes_of(arg.dtype, schedule_.vector));
       if (kernel_.extents[d] > 1 && bytes_of(arg.dtype, arg.strides[d]) % access != 0) return false;

@@ -36,7 +36,7 @@ int choose_vector(const Kernel& kernel) {
   int bytes = 8;
   bool any = false;
   for (const Arg& arg : kernel.args) {
-    if (arg.strides.back() != 1) continue;
+    if (arg.strides.back() != 1 || bits_of(arg.dtype) < 8) continue;
     bytes = std::min<int>(bytes, static_cast<int>(bytes_of(arg.dtype, 1)));
     any = true;
   }

@@ -81,6 +81,7 @@ class SourceEmitter {
   std::string constant(double value, kernel::Type type) const;
   std::string constant(const kernel::Node& node) const;
   std::string from_storage(DataType dtype, const std::string& raw) const;
+  std::string load_at(int arg, const std::string& offset) const;  // the element of the arg there, as what is computed with
   std::string to_storage(DataType dtype, kernel::Type type, const std::string& value) const;
   std::string cast_value(kernel::Type from, kernel::Type to, const std::string& value) const;
   std::string centered(const kernel::Node& node) const;
@@ -113,7 +114,8 @@ class SourceEmitter {
   bool is_reduction(kernel::NodeIndex i) const {
     return node(i).kind == kernel::NodeKind::reduce || node(i).kind == kernel::NodeKind::moments;
   }
-  bool is_vector_access(int a) const { return schedule_.vector > 1 && arg(a).strides.back() == 1; }
+  bool shares_bytes(int a) const { return bits_of(arg(a).dtype) < 8; }
+  bool is_vector_access(int a) const { return schedule_.vector > 1 && arg(a).strides.back() == 1 && !shares_bytes(a); }
   bool kept_before(kernel::NodeIndex i, int phase) const {
     const int since = kept_since_[static_cast<size_t>(i)];
     return since >= 0 && since < phase;

@@ -39,6 +39,10 @@ LM_FN lm_f32 lm_small_value(lm_u32 raw, int width, int mantissa, int bias, lm_u3
   return lm_real_f32(bits | sign);
 }
 
+// Element `index` of the byte that it shares with its neighbour, which of the two has the even index being in the lower half.
+LM_FN lm_f32 lm_f32_from_u4(lm_u8 both, lm_s64 index) { return (lm_f32)((both >> (int)((index & 1) * 4)) & 15); }
+LM_FN lm_f32 lm_f32_from_s4(lm_u8 both, lm_s64 index) { return (lm_f32)((((both >> (int)((index & 1) * 4)) & 15) ^ 8) - 8); }
+
 #ifndef LM_HAS_BF16
 LM_FN lm_u16 lm_bf16_from_f32(lm_f32 x) {
   const lm_u32 bits = lm_bits_f32(x);

@@ -46,6 +46,7 @@ inline void fill(Buffer& data, const LogicalTensor& tensor, const std::string& p
     if (tensor.dtype == DataType::s64) value = 42;
     if (tensor.dtype == DataType::boolean) value = value > 0;
     if (tensor.dtype == DataType::s8 || tensor.dtype == DataType::u8 || tensor.dtype == DataType::s32) value = std::round(value * 50);
+    if (tensor.dtype == DataType::s4 || tensor.dtype == DataType::u4) value = std::round(value * 8);
     store_from_double(tensor.dtype, data.data(), i, value);
   }
 }

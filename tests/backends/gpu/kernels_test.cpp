@@ -194,6 +194,34 @@ TEST(GpuSchedules, AreChosenByTheLengthOfTheRow) {
   EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 1024})), "block columns");
 }
 
+// ---- elements of four bits, two a byte
+
+TEST(GpuFourBits, AreReadWhereverARowStarts) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const DataType narrow : {DataType::s4, DataType::u4}) {
+    for (const DataType dtype : {f32, bf16, f16}) {
+      for (const Dims& group : {Dims{1, 1, 9}, Dims{1, 5, 1}, Dims{2, 1, 3}}) {
+        SCOPED_TRACE(join(name_of(narrow), " to ", name_of(dtype), " by groups of ", describe(group)));
+        GraphBuilder g;
+        const Dims scales{6 / group[0], 5 / group[1], 9 / group[2]};
+        const Attributes attributes{{"qtype", std::string("per_group")}, {"group_shape", Axes(group.begin(), group.end())}};
+        g.op(OpKind::DynamicDequantize, {g.input(narrow, {6, 5, 9}), g.input(dtype, scales), g.input(narrow, scales)}, attributes, dtype);
+        expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 256), "flat");
+      }
+    }
+  }
+}
+
+TEST(GpuFourBits, AreNormalisedInOneKernel) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const Dims& strides : {Dims{}, Dims{1, 7}}) {
+    GraphBuilder g;
+    const auto x = g.op(OpKind::DynamicDequantize, {g.input(DataType::s4, {7, 201}, strides), g.input(f32, {1})}, {{"qtype", std::string("per_tensor")}}, f32);
+    g.op(OpKind::LayerNorm, {x, g.input(f32, {201}), g.input(f32, {201})}, {{"keep_stats", false}});
+    expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 16));
+  }
+}
+
 // ---- few long rows
 
 // One row is few on every device that runs two work-groups side by side.
