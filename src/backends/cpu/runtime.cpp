@@ -99,7 +99,7 @@ const KernelRunner::Code& KernelRunner::plain_code() const {
 int64_t KernelRunner::column_blocks() const { return (rows_ + kColumnBlockRows - 1) / kColumnBlockRows; }
 
 size_t KernelRunner::partial_bytes() const {
-  return static_cast<size_t>(column_pitch(kernel_)) * columns_.size() * (wide_ ? sizeof(double) : sizeof(float));
+  return static_cast<size_t>(column_pitch(row_size_)) * columns_.size() * (wide_ ? sizeof(double) : sizeof(float));
 }
 
 size_t KernelRunner::column_bytes() const {
@@ -250,7 +250,7 @@ template <typename T>
 void KernelRunner::combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const {
   constexpr int64_t kRun = 64;
   std::array<double, kRun * 64> tree;  // a tree over at most 2^64 blocks
-  const int64_t pitch = column_pitch(kernel_), block_stride = pitch * static_cast<int64_t>(columns_.size());
+  const int64_t pitch = column_pitch(row_size_), block_stride = pitch * static_cast<int64_t>(columns_.size());
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   for (size_t slot = 0; slot < columns_.size(); ++slot) {
     const kernel::Arg& arg = kernel_.args[static_cast<size_t>(columns_[slot].arg)];

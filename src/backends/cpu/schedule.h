@@ -21,7 +21,8 @@ struct Schedule {
 inline constexpr int64_t kColumnBlockRows = 64;
 
 // Elements from one column sum's partial sums to the next one's: each begins a line.
-inline int64_t column_pitch(const kernel::Kernel& kernel) { return (kernel.row_size() + 63) / 64 * 64; }
+inline int64_t column_pitch(int64_t row_size) { return (row_size + 63) / 64 * 64; }
+inline int64_t column_pitch(const kernel::Kernel& kernel) { return column_pitch(kernel.row_size()); }
 
 Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits);
 
