@@ -4,6 +4,7 @@
 
 #include "interface/json.h"
 #include "interface/json_scan.h"
+#include "interface/older_names.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -206,6 +207,12 @@ class Reader final : public json::Listener {
   void close_op() {
     if (!has_id_) fail("key \"id\" is missing");
     if (!has_kind_) fail("key \"kind\" is missing");
+    DumpedOp& op = dump_.ops.back();
+    try {
+      rename_older_attributes(schema_of(op.kind), op.attributes);
+    } catch (const Error& error) {
+      fail(error.what());
+    }
     in_op_ = false;
   }
 

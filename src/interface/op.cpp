@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "interface/older_names.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -48,12 +49,12 @@ const std::vector<OpKind>& all_op_kinds() {
 
 std::optional<OpKind> op_kind_from_name(std::string_view name) {
   static const std::map<std::string_view, OpKind> kinds = [] {
-    std::map<std::string_view, OpKind> by_name{{"BiasAddBackprop", OpKind::BiasAddBackward}};
+    std::map<std::string_view, OpKind> by_name;
     for (OpKind kind : all_op_kinds()) by_name.emplace(name_of(kind), kind);
     return by_name;
   }();
   const auto found = kinds.find(name);
-  return found == kinds.end() ? std::nullopt : std::optional(found->second);
+  return found == kinds.end() ? kind_of_older_name(name) : std::optional(found->second);
 }
 
 std::string_view name_of(AttributeType type) {

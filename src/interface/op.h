@@ -17,7 +17,7 @@ enum class OpKind : int {
 };
 
 std::string_view name_of(OpKind kind);
-std::optional<OpKind> op_kind_from_name(std::string_view name);  // older spellings too (BiasAddBackprop)
+std::optional<OpKind> op_kind_from_name(std::string_view name);  // names of earlier versions too (older_names.h)
 const std::vector<OpKind>& all_op_kinds();                       // in the order of op_kinds.def
 
 // The alternative's index is the attribute's type; see name_of_type.

@@ -152,5 +152,15 @@ TEST(FusedKernels, DropoutDrawsTheReferencesNumbers) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish()));
 }
 
+// Multiply scalar -> LayerNorm -> Select (a scalar where the condition fails) -> DynamicQuantize, scale and zero point scalars
+TEST(FusedKernels, HostScalarsScaleFillAndQuantize) {
+  GraphBuilder g;
+  const auto x = g.op(OpKind::Multiply, {g.input(f32, {7, 33}), g.scalar(f32)});
+  const auto y = g.op(OpKind::LayerNorm, {x, g.input(f32, {33}), g.input(f32, {33})}, {{"keep_stats", false}});
+  const auto z = g.op(OpKind::Select, {g.input(DataType::boolean, {7, 33}), y, g.scalar(f32)}, {}, f32);
+  g.op(OpKind::DynamicQuantize, {z, g.scalar(f32), g.scalar(DataType::s32)}, {}, DataType::s8);
+  expect_one_kernel(expect_cpu_matches_reference(g.finish()));
+}
+
 }  // namespace
 }  // namespace lamina::testing

@@ -24,13 +24,14 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Every word that the sources of a folder put behind `OpKind` and two colons.
-std::set<std::string> kinds_named_in(const fs::path& folder) {
+// Every word that the sources of a folder, if they hold `with`, put behind `OpKind` and two colons.
+std::set<std::string> kinds_named_in(const fs::path& folder, const std::string& with = "") {
   std::set<std::string> names;
   const std::regex named("OpKind::(\\w+)");
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.path().extension() != ".cpp") continue;
     const std::string text = text_of(entry.path());
+    if (text.find(with) == std::string::npos) continue;
     for (std::sregex_iterator match(text.begin(), text.end(), named), end; match != end; ++match) names.insert((*match)[1]);
   }
   return names;
@@ -61,6 +62,15 @@ TEST(EveryOp, HasATestOfItsNumbers) {
   for (const OpKind kind : all_op_kinds())
     EXPECT_TRUE(tested.contains(std::string(name_of(kind))))
         << "no file of tests/backends/reference names OpKind::" << name_of(kind);
+}
+
+TEST(EveryOp, ThatIsAGradientIsHeldAgainstFiniteDifferences) {
+  const std::set<std::string> tested = kinds_named_in(kTests / "backends" / "reference", "backends/reference/gradient_check.h");
+  for (const OpKind kind : all_op_kinds()) {
+    const std::string name(name_of(kind));
+    const bool is_gradient = std::regex_search(name, std::regex("Backward|Backprop|Grad"));
+    EXPECT_TRUE(!is_gradient || tested.contains(name)) << "no test with differences names OpKind::" << name;
+  }
 }
 
 TEST(EveryOp, NamedInATestExists) {
