@@ -390,10 +390,14 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
     for (size_t v = 0; v < count; ++v) {
       const Lanes& at = lanes[first + v];
       if (n.kind == NodeKind::store) {
+        const bool two = v + 1 < count && stores_in_twos(n.arg) && at.mask == nullptr && lanes[first + v + 1].mask == nullptr;
         for (size_t r = 0; r < rows.size(); ++r) {
-          store_arg(rows[r]->segment[static_cast<size_t>(n.arg)], n.arg, operand_of(root.node, r, v), n.type, at,
+          llvm::Value* value = operand_of(root.node, r, v);
+          if (two) value = side_by_side(value, operand_of(root.node, r, v + 1));
+          store_arg(rows[r]->segment[static_cast<size_t>(n.arg)], n.arg, value, n.type, two ? Lanes{2 * at.width, at.offset, nullptr} : at,
                     kernel_.args[static_cast<size_t>(n.arg)].strides.back());
         }
+        v += two ? 1 : 0;
       } else if (n.kind == NodeKind::column_sum) {
         llvm::Type* const scalar = operand_of(root.node, 0, v)->getType()->getScalarType();
         llvm::Type* const type = at.width == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(at.width));

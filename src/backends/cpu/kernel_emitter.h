@@ -92,6 +92,8 @@ class KernelEmitter {
   llvm::Value* map_value(const kernel::Node& node, std::vector<llvm::Value*> operands);
   llvm::Value* load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride);
   void store_arg(llvm::Value* pointer, int arg, llvm::Value* value, kernel::Type type, const Lanes& lanes, int64_t stride);
+  bool stores_in_twos(int arg) const;
+  llvm::Value* side_by_side(llvm::Value* a, llvm::Value* b);
   llvm::Value* to_compute(DataType dtype, llvm::Value* raw);
   llvm::Value* to_storage(DataType dtype, kernel::Type type, llvm::Value* value);
   llvm::Value* round_trip(DataType dtype, kernel::Type type, llvm::Value* value);

@@ -3,6 +3,7 @@
 #include "backends/cpu/vector_convert.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "backends/cpu/vector_lanes.h"
 #include "interface/status.h"
@@ -42,16 +43,38 @@ Value* bf16_code(const FloatLanes& l, Value* bits, Value* value) {
   return b.CreateSelect(l.is_nan(value), nan, rounded);
 }
 
-bool is_512_bits(const Value* value) { return value->getType()->isVectorTy() && value->getType()->getPrimitiveSizeInBits() == 512; }
+bool is_vector_of_bits(const Value* value, unsigned bits) {
+  return value->getType()->isVectorTy() && value->getType()->getPrimitiveSizeInBits() == bits;
+}
+
+Value* bf16_by_integers(const FloatLanes& l, Value* value) {
+  return l.builder().CreateTrunc(bf16_code(l, l.bits(value), value), lanes_of(value, l.builder().getInt16Ty()));
+}
+
+Value* is_subnormal(Builder& b, Value* vector) {
+  constexpr int kSubnormal = 0x20;
+  return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {vector, b.getInt32(kSubnormal)});
+}
 
 // The machine's own rounding of 16 floats. It takes subnormals for zero, so a vector that holds one goes the long way.
-Value* bf16_by_instruction(Builder& b, const FloatLanes& l, Value* bits, Value* value) {
-  constexpr int kSubnormal = 0x20;
-  const auto narrow = [&](Value* codes) { return b.CreateTrunc(codes, lanes_of(value, b.getInt16Ty())); };
-  Value* const subnormal = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {value, b.getInt32(kSubnormal)});
+Value* bf16_by_instruction(Builder& b, const FloatLanes& l, Value* value) {
   Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {value});
-  return l.with_rare(subnormal, b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())),
-                     [&] { return narrow(bf16_code(l, bits, value)); });
+  return l.with_rare(is_subnormal(b, value), b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())),
+                     [&] { return bf16_by_integers(l, value); });
+}
+
+// 32 floats in the time of 16.
+Value* bf16_by_wide_instruction(Builder& b, const FloatLanes& l, Value* value) {
+  const auto half = [&](int first) {
+    llvm::SmallVector<int, 16> lanes(16);
+    std::iota(lanes.begin(), lanes.end(), first);
+    return b.CreateShuffleVector(value, lanes);
+  };
+  Value* const low = half(0);
+  Value* const high = half(16);
+  Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512, {}, {high, low});
+  Value* const subnormal = b.CreateOr(is_subnormal(b, low), is_subnormal(b, high));
+  return l.where_any(subnormal, b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())), [&] { return bf16_by_integers(l, value); });
 }
 
 // Any other small float. Normal results are rounded as integers; subnormal ones by adding the float whose last place is the
@@ -96,8 +119,9 @@ Value* small_from_float(Builder& b, DataType type, Value* value, const TargetFea
   Value* bits = l.bits(value);
   switch (type) {
     case DataType::bf16:
-      if (target.avx512_bf16 && is_512_bits(value)) return bf16_by_instruction(b, l, bits, value);
-      return b.CreateTrunc(bf16_code(l, bits, value), lanes_of(value, b.getInt16Ty()));
+      if (target.avx512_bf16 && is_vector_of_bits(value, 1024)) return bf16_by_wide_instruction(b, l, value);
+      if (target.avx512_bf16 && is_vector_of_bits(value, 512)) return bf16_by_instruction(b, l, value);
+      return bf16_by_integers(l, value);
     case DataType::f16:
       return b.CreateTrunc(small_code(l, kF16, bits), lanes_of(value, b.getInt16Ty()));
     case DataType::f8_e5m2:

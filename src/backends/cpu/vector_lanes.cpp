@@ -95,17 +95,20 @@ Value* FloatLanes::estrin(std::span<const double> c, Value* x) const {
   return terms.front();
 }
 
-Value* FloatLanes::with_rare(Value* is_rare, Value* usual, const std::function<Value*()>& rare) const {
-  const unsigned lanes = static_cast<unsigned>(width());
-  Value* const all = lanes == 1 ? is_rare : b_.CreateBitCast(is_rare, b_.getIntNTy(lanes));
-  Value* const any = lanes == 1 ? is_rare : b_.CreateICmpNE(all, llvm::ConstantInt::get(all->getType(), 0));
+Value* FloatLanes::where_any(Value* condition, Value* usual, const std::function<Value*()>& rare) const {
+  const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(condition->getType());
+  Value* any = condition;
+  if (vector != nullptr) {
+    Value* const all = b_.CreateBitCast(condition, b_.getIntNTy(vector->getNumElements()));
+    any = b_.CreateICmpNE(all, llvm::ConstantInt::get(all->getType(), 0));
+  }
   llvm::Function* const function = b_.GetInsertBlock()->getParent();
   llvm::BasicBlock* const before = b_.GetInsertBlock();
   auto* const there = llvm::BasicBlock::Create(b_.getContext(), "rare", function);
   auto* const after = llvm::BasicBlock::Create(b_.getContext(), "usual", function);
   b_.CreateCondBr(any, there, after, llvm::MDBuilder(b_.getContext()).createUnlikelyBranchWeights());
   b_.SetInsertPoint(there);
-  Value* const mended = select(is_rare, rare(), usual);
+  Value* const mended = rare();
   llvm::BasicBlock* const rare_end = b_.GetInsertBlock();
   b_.CreateBr(after);
   b_.SetInsertPoint(after);
@@ -113,6 +116,10 @@ Value* FloatLanes::with_rare(Value* is_rare, Value* usual, const std::function<V
   result->addIncoming(usual, before);
   result->addIncoming(mended, rare_end);
   return result;
+}
+
+Value* FloatLanes::with_rare(Value* is_rare, Value* usual, const std::function<Value*()>& rare) const {
+  return where_any(is_rare, usual, [&] { return select(is_rare, rare(), usual); });
 }
 
 Value* FloatLanes::horner(std::span<const double> c, Value* x) const {

@@ -61,6 +61,8 @@ class FloatLanes {
   V at_least(V x, double low) const { return select(less(x, low), constant(low), x); }
   V at_most(V x, double high) const { return select(greater(x, high), constant(high), x); }
 
+  // rare() where any lane of `condition` is set, otherwise `usual`.
+  V where_any(V condition, V usual, const std::function<V()>& rare) const;
   // `usual`, but rare() in lanes where `is_rare`; code that runs only when there is such a lane.
   V with_rare(V is_rare, V usual, const std::function<V()>& rare) const;
 

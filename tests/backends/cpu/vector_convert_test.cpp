@@ -76,7 +76,7 @@ void expect_stored_as_the_interface_stores(DataType type, const Emit& emit) {
   const auto values = values_to_store<T>();
   const size_t size = size_of(type);
   for (const auto& level : runnable_levels())
-    for (const int width : {1, 16}) {
+    for (const int width : {1, 16, 32}) {
       VectorJit jit(level);
       std::vector<uint8_t> bytes(values.size() * size);
       jit.compile(emit, element<T>(), stored(type), width)(values.data(), bytes.data(), static_cast<int64_t>(values.size()));
