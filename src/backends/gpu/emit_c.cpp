@@ -21,6 +21,17 @@ constexpr int kWordsKeptCrowded = 24;   // in groups of 1024 threads, which have
 
 bool is_dear(const Node& n) { return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power; }
 
+// Groups that a multiprocessor should hold at once, so that some load while others reduce: 1024 threads, which leaves each 64
+// registers, where that is enough for what a thread holds; else half of them. Doubles take what they need.
+int resident_groups(const kernel::Kernel& kernel, const Schedule& schedule, int group_size) {
+  constexpr int64_t kFewNodes = 24;
+  const bool light = static_cast<int64_t>(kernel.nodes.size()) <= kFewNodes && std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_dear);
+  const bool many_addresses = schedule.vector == 1 && schedule.steps > 4;
+  const bool holds_much = !light || many_addresses || (schedule.column_registers && schedule.team < 32);
+  if (needs_f64(kernel)) return 1;
+  return std::max(1, (holds_much ? 512 : 1024) / group_size);
+}
+
 }  // namespace
 
 SourceEmitter::SourceEmitter(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits, std::string symbol)
@@ -154,7 +165,7 @@ void SourceEmitter::emit_signature(const std::string& symbol, int group_size, bo
   }
   if (columns_ > 0 || schedule_.split) parameters += "LM_BUFFER partials, const lm_s64 partials_offset, ";
   if (columns_only) {
-    out_.open("LM_KERNEL(", group_size, ") ", symbol, "(", parameters, "const lm_s64 blocks)");
+    out_.open("LM_KERNEL(", group_size, ", ", resident_groups(kernel_, schedule_, group_size), ") ", symbol, "(", parameters, "const lm_s64 blocks)");
     return;
   }
   parameters += "const lm_s64 rows, const lm_s64 inner";
@@ -165,7 +176,7 @@ void SourceEmitter::emit_signature(const std::string& symbol, int group_size, bo
     }
   }
   if (schedule_.split) parameters += ", const lm_s64 states, const lm_s64 span";
-  out_.open("LM_KERNEL(", group_size, ") ", symbol, "(", parameters, ")");
+  out_.open("LM_KERNEL(", group_size, ", ", resident_groups(kernel_, schedule_, group_size), ") ", symbol, "(", parameters, ")");
 }
 
 void SourceEmitter::emit_threads() {

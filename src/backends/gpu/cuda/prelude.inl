@@ -19,7 +19,7 @@ typedef unsigned long long lm_u64;
 #else
 #define LM_BUFFER char*
 #endif
-#define LM_KERNEL(size) extern "C" __global__ void __launch_bounds__(size, 1)
+#define LM_KERNEL(size, resident) extern "C" __global__ void __launch_bounds__(size, resident)
 #define LM_GROUP ((lm_s64)blockIdx.x)
 #define LM_THREAD ((int)threadIdx.x)
 #define LM_BARRIER __syncthreads()

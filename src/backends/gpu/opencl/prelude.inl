@@ -22,7 +22,7 @@ typedef ulong lm_u64;
 #else
 #define LM_BUFFER global char*
 #endif
-#define LM_KERNEL(size) __attribute__((reqd_work_group_size(size, 1, 1))) kernel void
+#define LM_KERNEL(size, resident) __attribute__((reqd_work_group_size(size, 1, 1))) kernel void
 #define LM_GROUP ((lm_s64)get_group_id(0))
 #define LM_THREAD ((int)get_local_id(0))
 #define LM_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
