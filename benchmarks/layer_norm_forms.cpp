@@ -1,15 +1,15 @@
 // Layer normalisation in place, in strided and blocked formats, and of int8 data, each beside its plain case with the same
 // traffic; through the primitive front end, as its callers have it.
 //
-//   layer_norm_forms [--threads N] [--seconds S]
+//   layer_norm_forms [--threads N] [--seconds S] [--only TEXT] [--evict]
 //
 // The cases of a group take turns, round after round, so that what disturbs the machine disturbs all of them. Each figure is
-// the median of its rounds; the ratio is the time of the group's first case over that of the case (above 1: faster).
+// the median of its rounds; the ratio is the time of the group's first case over that of the case (above 1: faster). --only
+// takes the cases whose name has TEXT in it; --evict fetches all data from memory in each run, as the int8 group always does.
 #include <omp.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <functional>
 #include <string>
@@ -32,6 +32,11 @@ struct Case {
   std::string name;
   std::function<void()> run;
   double bytes;  // of the big tensors
+};
+
+struct Group {
+  std::vector<Case> cases;
+  bool evict = false;
 };
 
 const engine& cpu() {
@@ -97,36 +102,37 @@ Case backward(std::string name, const memory::desc& data, bool in_place = false)
           3 * bytes_of(data)};
 }
 
-std::vector<std::vector<Case>> all_groups() {
+std::vector<Group> all_groups() {
   const memory::dims rows{8, 1024, 1024}, images{8, 64, 64, 256}, many{8192, 4096};
   const memory::desc plain(rows, dt::f32, tag::tnc), gaps(rows, dt::f32, memory::dims{1024 * 1040, 1040, 1}),
       ntc(rows, dt::f32, tag::ntc);
-  std::vector<std::vector<Case>> groups(4);
-  groups[0].push_back(forward("forward, plain", plain, plain));
-  groups[0].push_back(forward("forward, in place", plain, plain, true));
-  groups[0].push_back(forward("forward, rows with gaps", gaps, gaps));
-  groups[0].push_back(forward("forward, ntc", ntc, ntc));
-  groups[0].push_back(forward("forward, tnc to ntc", plain, ntc));
-  groups[1].push_back(backward("backward, plain", plain));
-  groups[1].push_back(backward("backward, in place", plain, true));
-  groups[1].push_back(backward("backward, rows with gaps", gaps));
-  groups[1].push_back(backward("backward, ntc", ntc));
+  std::vector<Group> groups(4);
+  groups[0].cases.push_back(forward("forward, plain", plain, plain));
+  groups[0].cases.push_back(forward("forward, in place", plain, plain, true));
+  groups[0].cases.push_back(forward("forward, rows with gaps", gaps, gaps));
+  groups[0].cases.push_back(forward("forward, ntc", ntc, ntc));
+  groups[0].cases.push_back(forward("forward, tnc to ntc", plain, ntc));
+  groups[1].cases.push_back(backward("backward, plain", plain));
+  groups[1].cases.push_back(backward("backward, in place", plain, true));
+  groups[1].cases.push_back(backward("backward, rows with gaps", gaps));
+  groups[1].cases.push_back(backward("backward, ntc", ntc));
   // Another dim in blocks: the normalised one is not contiguous.
-  groups[2].push_back(forward("forward, nchw", {images, dt::f32, tag::nchw}, {images, dt::f32, tag::nchw}));
-  groups[2].push_back(forward("forward, nChw16c", {images, dt::f32, tag::nChw16c}, {images, dt::f32, tag::nChw16c}));
-  groups[2].push_back(forward("forward, nChw8c", {images, dt::f32, tag::nChw8c}, {images, dt::f32, tag::nChw8c}));
-  groups[2].push_back(forward("forward, nchw to nChw16c", {images, dt::f32, tag::nchw}, {images, dt::f32, tag::nChw16c}));
-  groups[3].push_back(forward("forward, f32, N = 4096", {many, dt::f32, tag::nc}, {many, dt::f32, tag::nc}));
-  groups[3].push_back(forward("forward, s8, N = 4096", {many, dt::s8, tag::nc}, {many, dt::s8, tag::nc}));
-  groups[3].push_back(forward("forward, u8 to s8, N = 4096", {many, dt::u8, tag::nc}, {many, dt::s8, tag::nc}));
+  groups[2].cases.push_back(forward("forward, nchw", {images, dt::f32, tag::nchw}, {images, dt::f32, tag::nchw}));
+  groups[2].cases.push_back(forward("forward, nChw16c", {images, dt::f32, tag::nChw16c}, {images, dt::f32, tag::nChw16c}));
+  groups[2].cases.push_back(forward("forward, nChw8c", {images, dt::f32, tag::nChw8c}, {images, dt::f32, tag::nChw8c}));
+  groups[2].cases.push_back(forward("forward, nchw to nChw16c", {images, dt::f32, tag::nchw}, {images, dt::f32, tag::nChw16c}));
+  groups[3].evict = true;
+  groups[3].cases.push_back(forward("forward, f32, N = 4096", {many, dt::f32, tag::nc}, {many, dt::f32, tag::nc}));
+  groups[3].cases.push_back(forward("forward, s8, N = 4096", {many, dt::s8, tag::nc}, {many, dt::s8, tag::nc}));
+  groups[3].cases.push_back(forward("forward, u8 to s8, N = 4096", {many, dt::u8, tag::nc}, {many, dt::s8, tag::nc}));
   return groups;
 }
 
 // Measured again while other programs had the machine: `attempts` times at most.
-void measure_group(const std::vector<Case>& cases, double seconds) {
+void measure_group(const std::vector<Case>& cases, double seconds, bench::Evictor* evictor) {
   std::vector<std::vector<bench::Contender>> contenders;
   for (const Case& each : cases) contenders.push_back({{each.name, each.run}});
-  const bench::Measurement how{.seconds = seconds};
+  const bench::Measurement how{.seconds = seconds, .evictor = evictor};
   std::vector<bench::Timing> timings;
   double others = 1;
   for (int attempt = 0; attempt < how.attempts && others > kDisturbed; ++attempt) {
@@ -143,28 +149,52 @@ void measure_group(const std::vector<Case>& cases, double seconds) {
   std::fflush(stdout);
 }
 
+struct Options {
+  int threads = 2;
+  double seconds = 2;
+  std::string only;
+  bool evict = false, valid = true;
+};
+
+Options parse(int count, char** arguments) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string name = arguments[i];
+    if (name == "--evict") {
+      options.evict = true;
+    } else if (i + 1 == count) {
+      options.valid = false;
+    } else if (name == "--threads") {
+      options.threads = std::atoi(arguments[++i]);
+    } else if (name == "--seconds") {
+      options.seconds = std::atof(arguments[++i]);
+    } else if (name == "--only") {
+      options.only = arguments[++i];
+    } else {
+      options.valid = false;
+    }
+  }
+  options.valid = options.valid && options.threads >= 1 && options.seconds >= 0;
+  return options;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  int threads = 2;
-  double seconds = 2;
-  for (int i = 1; i < count; i += 2) {
-    const bool has_value = i + 1 < count;
-    if (has_value && std::strcmp(arguments[i], "--threads") == 0)
-      threads = std::atoi(arguments[i + 1]);
-    else if (has_value && std::strcmp(arguments[i], "--seconds") == 0)
-      seconds = std::atof(arguments[i + 1]);
-    else
-      threads = 0;
-  }
-  if (threads < 1 || seconds < 0) {
-    std::fprintf(stderr, "usage: layer_norm_forms [--threads N] [--seconds S]\n");
+  const Options options = parse(count, arguments);
+  if (!options.valid) {
+    std::fprintf(stderr, "usage: layer_norm_forms [--threads N] [--seconds S] [--only TEXT] [--evict]\n");
     return 2;
   }
   try {
-    omp_set_num_threads(threads);
-    std::printf("%d threads, %.1f s per group; ratio: time of the group's first case / time of the case\n\n", threads, seconds);
-    for (const auto& group : all_groups()) measure_group(group, seconds);
+    omp_set_num_threads(options.threads);
+    std::printf("%d threads, %.1f s a case; ratio: time of the group's first case / time of the case\n\n", options.threads,
+                options.seconds);
+    bench::Evictor evictor;
+    for (Group& group : all_groups()) {
+      std::erase_if(group.cases, [&](const Case& each) { return each.name.find(options.only) == std::string::npos; });
+      if (!group.cases.empty()) measure_group(group.cases, options.seconds, group.evict || options.evict ? &evictor : nullptr);
+    }
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "layer_norm_forms: %s\n", error.what());

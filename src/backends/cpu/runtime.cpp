@@ -114,6 +114,14 @@ size_t KernelRunner::scratch_bytes() const {
   return column_bytes() + static_cast<size_t>(rows_at_once * split_state_bytes(kernel_));
 }
 
+// In place: the lines that the output replaces have just been read, and streaming would throw them out first.
+bool KernelRunner::shares_an_input(size_t output, std::span<void* const> pointers) const {
+  for (size_t a = 0; a < pointers.size(); ++a) {
+    if (!kernel_.args[a].output && pointers[a] == pointers[output]) return true;
+  }
+  return false;
+}
+
 // Streamed outputs begin a line of 64 bytes; or, where the kernel aligns its walk to the first of them, all of them stand at the
 // same element of a line.
 bool KernelRunner::suits(std::span<void* const> pointers) const {
@@ -124,6 +132,7 @@ bool KernelRunner::suits(std::span<void* const> pointers) const {
     const auto bytes = static_cast<uintptr_t>(bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, 1));
     const auto address = reinterpret_cast<uintptr_t>(pointers[static_cast<size_t>(a)]);
     if (a == streamed_.front() && follows_lines_) first = address / bytes;
+    if (shares_an_input(static_cast<size_t>(a), pointers)) return false;
     if (address % bytes != 0 || (address / bytes - first) % (kLine / bytes) != 0) return false;
   }
   return true;

@@ -41,6 +41,7 @@ class KernelRunner {
     std::once_flag compiled;
     Code code;
   };
+  bool shares_an_input(size_t output, std::span<void* const> pointers) const;
   bool suits(std::span<void* const> pointers) const;
   const Code& plain_code() const;
   void run(const Code& code, const int64_t* call, void* scratch, int threads) const;
