@@ -40,6 +40,8 @@ class LayerNorm {
     ExecutionContext context;
     context.allocator = &stream.allocator;
     context.workspace = aligned_workspace(workspace, workspace_size);
+    if (stream.device != nullptr)
+      throw Error(Status::invalid_arguments, "layer norm: the stream is a GPU's, the layer norm was made for the CPU");
     refuse_forbidden_sharing(memory);
     BoundTensors<kLayerNormArgs + kLayerNormConstants> inputs(compiled_->inputs(),
                                                               [&](uint64_t id) { return memory_of(id, memory); });
@@ -158,6 +160,9 @@ lamina_status_t lamina_layer_norm_create(lamina_layer_norm_t* layer_norm, const 
     LAMINA_REQUIRE(layer_norm);
     LAMINA_REQUIRE(desc);
     LAMINA_REQUIRE(engine);
+    if (engine->kind == lamina::EngineKind::gpu)
+      throw lamina::Error(lamina::Status::unimplemented,
+                          "layer norm: the engine is a GPU's, allowed is the CPU's; on a GPU the ops of the graph interface run");
     *layer_norm = Shells::instance().put(std::make_unique<const LayerNorm>(*desc, *engine->backend));
   });
 }

@@ -101,6 +101,22 @@ TEST(LayerNormDescriptor, BadExecutionsGetASentence) {
   EXPECT_EQ(lamina_layer_norm_execute(nullptr, s.get(), memory, nullptr, 0), lamina_invalid_arguments);
 }
 
+TEST(LayerNormDescriptor, AnotherDeviceIsRefused) {
+  if (engine::get_count(engine::kind::gpu) == 0) {
+    EXPECT_THAT(failure_of([] { engine(engine::kind::gpu, 0); }), FailsWith(lamina_unimplemented, ""));
+    GTEST_SKIP() << "there is no device beside the CPU to refuse";
+  }
+  const engine cpu(engine::kind::cpu, 0), gpu(engine::kind::gpu, 0);
+  const auto x = f32(0, {4, 8});
+  const layer_norm::description what{.flags = 0, .tensors = {{arg::src, x}, {arg::dst, x}}};
+  EXPECT_THAT(failure_of([&] { layer_norm(what, gpu); }), FailsWith(lamina_unimplemented, "the engine is a GPU's"));
+  const layer_norm norm(what, cpu);
+  const stream s(gpu);
+  std::vector<float> data(32);
+  EXPECT_THAT(failure_of([&] { norm.execute(s, {{arg::src, data.data()}, {arg::dst, data.data()}}); }),
+              FailsWith(lamina_invalid_arguments, "the stream is a GPU's"));
+}
+
 TEST(LayerNormDescriptor, UseAfterDestroyIsFoundOut) {
   const engine cpu(engine::kind::cpu, 0);
   lamina_layer_norm_desc_t desc;

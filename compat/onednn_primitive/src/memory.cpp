@@ -39,13 +39,17 @@ const Object& of(const std::shared_ptr<Object>& object, const char* what) {
 
 }  // namespace
 
+// Memory objects are the host's, so engines are the CPU's, whatever devices lamina itself can run on.
 engine::engine(kind akind, std::size_t index)
     : object_(translated([&] {
+        if (akind == kind::gpu) fail(dnnl_unimplemented, "engine kind gpu is not offered by this front end, allowed is cpu");
         return std::make_shared<const detail::engine_object>(
             detail::engine_object{lamina::engine(static_cast<lamina::engine::kind>(akind), index)});
       })) {}
 
-std::size_t engine::get_count(kind akind) { return lamina::engine::get_count(static_cast<lamina::engine::kind>(akind)); }
+std::size_t engine::get_count(kind akind) {
+  return akind == kind::gpu ? 0 : lamina::engine::get_count(static_cast<lamina::engine::kind>(akind));
+}
 engine::kind engine::get_kind() const { return static_cast<kind>(object().engine.get_kind()); }
 const detail::engine_object& engine::object() const { return of(object_, "the engine"); }
 
