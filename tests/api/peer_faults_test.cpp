@@ -11,8 +11,6 @@
 namespace api_test {
 namespace {
 
-constexpr int64_t kRows = 1000, kSize = 96;
-
 struct Gradients {
   std::vector<float> src, gamma, beta;
   bool operator==(const Gradients&) const = default;
@@ -21,22 +19,24 @@ struct Gradients {
 // LayerNormBackward of a batch large enough for several threads.
 class Backward {
  public:
-  Backward()
-      : x_(f32(0, {kRows, kSize})),
-        dy_(f32(1, {kRows, kSize})),
-        mean_(f32(2, {kRows})),
-        variance_(f32(3, {kRows})),
-        gamma_(f32(4, {kSize})),
-        dx_(f32(5, {kRows, kSize})),
-        dgamma_(f32(6, {kSize})),
-        dbeta_(f32(7, {kSize})),
+  Backward(int64_t rows, int64_t size)
+      : rows_(rows),
+        size_(size),
+        x_(f32(0, {rows_, size_})),
+        dy_(f32(1, {rows_, size_})),
+        mean_(f32(2, {rows_})),
+        variance_(f32(3, {rows_})),
+        gamma_(f32(4, {size_})),
+        dx_(f32(5, {rows_, size_})),
+        dgamma_(f32(6, {size_})),
+        dbeta_(f32(7, {size_})),
         compiled_(only_partition_of({op(0, op::kind::LayerNormBackward, {x_, dy_, mean_, variance_, gamma_}, {dx_, dgamma_, dbeta_}, "ln")})
                       .compile({x_, dy_, mean_, variance_, gamma_}, {dx_, dgamma_, dbeta_}, cpu_)),
-        x(kRows * kSize),
-        dy(kRows * kSize),
-        mean(kRows),
-        variance(kRows, 0.5f),
-        gamma(kSize, 1.5f) {
+        x(static_cast<size_t>(rows_ * size_)),
+        dy(x.size()),
+        mean(static_cast<size_t>(rows_)),
+        variance(mean.size(), 0.5f),
+        gamma(static_cast<size_t>(size_), 1.5f) {
     for (size_t i = 0; i < x.size(); ++i) {
       x[i] = std::sin(static_cast<float>(i));
       dy[i] = std::cos(static_cast<float>(i) * 0.37f);
@@ -44,7 +44,7 @@ class Backward {
   }
 
   Gradients run() {
-    Gradients g{std::vector<float>(x.size()), std::vector<float>(kSize), std::vector<float>(kSize)};
+    Gradients g{std::vector<float>(x.size()), std::vector<float>(gamma.size()), std::vector<float>(gamma.size())};
     compiled_.execute(stream_, {{x_, cpu_, x.data()}, {dy_, cpu_, dy.data()}, {mean_, cpu_, mean.data()}, {variance_, cpu_, variance.data()}, {gamma_, cpu_, gamma.data()}},
                       {{dx_, cpu_, g.src.data()}, {dgamma_, cpu_, g.gamma.data()}, {dbeta_, cpu_, g.beta.data()}});
     return g;
@@ -52,11 +52,12 @@ class Backward {
 
   void expect_right(const Gradients& got) const {
     const double rstd = 1 / std::sqrt(0.5 + 1e-5);
-    for (size_t c = 0; c < kSize; ++c) {
+    const size_t columns = gamma.size();
+    for (size_t c = 0; c < columns; ++c) {
       double dgamma = 0, dbeta = 0;
-      for (size_t r = 0; r < kRows; ++r) {
-        dgamma += static_cast<double>(dy[r * kSize + c]) * static_cast<double>(x[r * kSize + c]) * rstd;
-        dbeta += static_cast<double>(dy[r * kSize + c]);
+      for (size_t r = 0; r < mean.size(); ++r) {
+        dgamma += static_cast<double>(dy[r * columns + c]) * static_cast<double>(x[r * columns + c]) * rstd;
+        dbeta += static_cast<double>(dy[r * columns + c]);
       }
       EXPECT_NEAR(got.gamma[c], dgamma, 1e-4) << "column " << c;
       EXPECT_NEAR(got.beta[c], dbeta, 1e-4) << "column " << c;
@@ -64,6 +65,7 @@ class Backward {
   }
 
  private:
+  int64_t rows_, size_;
   engine cpu_{engine::kind::cpu, 0};
   stream stream_{cpu_};
   logical_tensor x_, dy_, mean_, variance_, gamma_, dx_, dgamma_, dbeta_;
@@ -71,9 +73,15 @@ class Backward {
   std::vector<float> x, dy, mean, variance, gamma;
 };
 
-TEST(PeerFaults, GradientsAreRightInsideAParallelRegion) {
+// Many short rows, which threads take in blocks; few long ones, which threads share.
+constexpr std::pair<int64_t, int64_t> kBatches[] = {{1000, 96}, {7, 20'001}};
+
+class PeerFaultsOfThreads : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {};
+INSTANTIATE_TEST_SUITE_P(Batches, PeerFaultsOfThreads, ::testing::ValuesIn(kBatches));
+
+TEST_P(PeerFaultsOfThreads, GradientsAreRightInsideAParallelRegion) {
   omp_set_num_threads(4);
-  Backward backward;
+  Backward backward(GetParam().first, GetParam().second);
   const Gradients alone = backward.run();
   backward.expect_right(alone);
   std::vector<Gradients> inside(3);
@@ -85,8 +93,10 @@ TEST(PeerFaults, GradientsAreRightInsideAParallelRegion) {
 TEST(PeerFaults, DISABLED_UnderAThreadLimit) {
   ASSERT_LE(omp_get_thread_limit(), 2);
   omp_set_num_threads(8);
-  Backward backward;
-  backward.expect_right(backward.run());
+  for (const auto& [rows, size] : kBatches) {
+    Backward backward(rows, size);
+    backward.expect_right(backward.run());
+  }
 }
 TEST(PeerFaults, GradientsAreRightUnderAThreadLimit) {
   for (const char* const limit : {"1", "2"}) {
