@@ -1,4 +1,4 @@
-// The working state of kernel emission, shared by emit_llvm (rows, phases, loops), emit_values (a value per node) and
+// The working state of kernel emission, shared by emit_llvm (rows, phases), emit_walks (loops over elements), emit_values (a value per node) and
 // emit_reductions (accumulators). Not part of the room's interface.
 #pragma once
 
@@ -40,7 +40,7 @@ class KernelEmitter {
   using NodeList = std::vector<kernel::NodeIndex>;
   using ElementValues = std::vector<llvm::Value*>;  // per node
 
-  // emit_llvm.cpp: the function, rows, phases and loops.
+  // emit_llvm.cpp: the function, rows and phases.
   void emit_tile(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
   void emit_rows(llvm::Value* from, llvm::Value* to, int step, const std::function<void(llvm::Value*)>& body);
   Row begin_row(llvm::Value* row, llvm::Value* place);
@@ -60,6 +60,7 @@ class KernelEmitter {
   void emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes);
   void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
                        size_t first, size_t count);
+  void prefetch_ends(const Row& row);
   void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors, int phase);
   // Element nodes that a phase's loop computes for `roots` or takes from the row buffer, in order.
   NodeList nodes_for(const NodeList& roots, int phase) const;
@@ -69,6 +70,10 @@ class KernelEmitter {
   NodeList roots_of_phase(int phase) const;      // what the loop is run for: reductions, stores, column sums
   llvm::Value* kept_or_computed(Row& row, kernel::NodeIndex node, int phase, const Lanes& lanes, const ElementValues& known);
   int loop_of(kernel::NodeIndex root) const;     // the phase in whose loop a root runs
+  void emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
+  bool is_heavy(const NodeList& nodes) const;
+
+  // emit_walks.cpp: over a row's elements.
   using Body = std::function<void(const std::vector<Lanes>&)>;
   void walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush);
   void walk_segments(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment);
@@ -76,9 +81,7 @@ class KernelEmitter {
   void walk_range(llvm::Value* begin, llvm::Value* end, const Body& body);
   void walk_lines(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body);
   void walk_vectors(llvm::Value* begin, llvm::Value* end, const Body& body);
-  void emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
   std::vector<Lanes> chunk_at(llvm::Value* offset, int live) const;
-  bool is_heavy(const NodeList& nodes) const;
 
   // emit_split.cpp: one step of a row that several threads share.
   void emit_split_walk(int phase);
