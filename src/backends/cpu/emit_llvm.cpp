@@ -298,6 +298,7 @@ void KernelEmitter::emit_phase(std::vector<Row*> rows, int phase) {
   if (roots.empty()) return;
   begin_roots(*rows.front(), roots, phase);
   const NodeList nodes = nodes_for(roots, phase);
+  choose_step(nodes, rows.size());
   const Body body = [&](const std::vector<Lanes>& lanes) { emit_body(rows, nodes, phase, lanes); };
   if (!roots_reduce() || inner_rank() > 1) {
     walk_inner(rows, body, roots_reduce() ? std::function<void()>([&] { flush_roots(); }) : nullptr);
@@ -348,6 +349,19 @@ bool KernelEmitter::is_heavy(const NodeList& nodes) const {
     return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power;
   };
   return nodes.size() > 12 || std::any_of(nodes.begin(), nodes.end(), is_function);
+}
+
+// A walk that sums nothing may take fewer vectors a turn, which makes less code of what goes vector by vector anyway: as many
+// as fill a line of the narrowest output.
+void KernelEmitter::choose_step(const NodeList& nodes, size_t rows) {
+  step_ = kVirtualLanes;
+  if (roots_reduce() || (rows == 1 && !is_heavy(nodes))) return;
+  constexpr int kLineBits = 512;
+  int narrowest = 64;
+  for (const kernel::Arg& arg : kernel_.args) {
+    if (arg.output && !arg.column) narrowest = std::min(narrowest, std::max(bits_of(arg.dtype), 8));
+  }
+  step_ = std::clamp(kLineBits / narrowest, width_, kVirtualLanes);
 }
 
 void KernelEmitter::emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes) {

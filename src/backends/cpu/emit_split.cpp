@@ -76,6 +76,7 @@ void KernelEmitter::emit_split_walk(int phase) {
   if (roots.empty()) return;
   begin_roots(row, roots, phase);
   const NodeList nodes = nodes_for(roots, phase);
+  choose_step(nodes, 1);
   const Body body = [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase, lanes); };
   const auto block = [&](llvm::Value* start, int64_t count) {
     std::vector<BlockResult> results = emit_block(row, phase, body, start, count);

@@ -91,18 +91,18 @@ void KernelEmitter::walk_run(const Row& row, llvm::Value* begin, int64_t count, 
     walk_lines(row, begin, b_.CreateAdd(begin, i64(count)), body);
     return;
   }
-  const int64_t whole = count / kVirtualLanes * kVirtualLanes;
+  const int64_t whole = count / step_ * step_;
   if (whole > 0) {
-    emit_loop(begin, b_.CreateAdd(begin, i64(whole)), i64(kVirtualLanes), [&](llvm::Value* at) { body(chunk_at(at, kVirtualLanes)); });
+    emit_loop(begin, b_.CreateAdd(begin, i64(whole)), i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
   }
   if (count > whole) body(chunk_at(b_.CreateAdd(begin, i64(whole)), static_cast<int>(count - whole)));
 }
 
 // A range known at run time only: whole chunks, then vectors with a computed mask.
 void KernelEmitter::walk_range(llvm::Value* begin, llvm::Value* end, const Body& body) {
-  llvm::Value* const chunks = b_.CreateSDiv(b_.CreateSub(end, begin), i64(kVirtualLanes));
-  llvm::Value* const rest = b_.CreateAdd(begin, b_.CreateMul(chunks, i64(kVirtualLanes)));
-  emit_loop(begin, rest, i64(kVirtualLanes), [&](llvm::Value* at) { body(chunk_at(at, kVirtualLanes)); });
+  llvm::Value* const chunks = b_.CreateSDiv(b_.CreateSub(end, begin), i64(step_));
+  llvm::Value* const rest = b_.CreateAdd(begin, b_.CreateMul(chunks, i64(step_)));
+  emit_loop(begin, rest, i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
   walk_vectors(rest, end, body);
 }
 
@@ -115,12 +115,12 @@ void KernelEmitter::walk_lines(const Row& row, llvm::Value* begin, llvm::Value* 
   llvm::Value* const address = b_.CreateAdd(b_.CreatePtrToInt(row.segment[leader], b_.getInt64Ty()), b_.CreateMul(begin, i64(bytes)));
   llvm::Value* const to_line = b_.CreateUDiv(b_.CreateAnd(b_.CreateNeg(address), i64(kLine - 1)), i64(bytes));
   llvm::Value* const line = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(begin, to_line), end);
-  llvm::Value* const rest = b_.CreateAdd(line, b_.CreateAnd(b_.CreateSub(end, line), i64(-kVirtualLanes)));
+  llvm::Value* const rest = b_.CreateAdd(line, b_.CreateAnd(b_.CreateSub(end, line), i64(-step_)));
   // Both ends share the code of the masked vectors.
   emit_loop(i64(0), i64(2), i64(1), [&](llvm::Value* part) {
     llvm::Value* const is_head = b_.CreateICmpEQ(part, i64(0));
     walk_vectors(b_.CreateSelect(is_head, begin, rest), b_.CreateSelect(is_head, line, end), body);
-    emit_loop(b_.CreateSelect(is_head, line, rest), rest, i64(kVirtualLanes), [&](llvm::Value* at) { body(chunk_at(at, kVirtualLanes)); });
+    emit_loop(b_.CreateSelect(is_head, line, rest), rest, i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
   });
 }
 

@@ -72,6 +72,7 @@ class KernelEmitter {
   int loop_of(kernel::NodeIndex root) const;     // the phase in whose loop a root runs
   void emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
   bool is_heavy(const NodeList& nodes) const;
+  void choose_step(const NodeList& nodes, size_t rows);
 
   // emit_walks.cpp: over a row's elements.
   using Body = std::function<void(const std::vector<Lanes>&)>;
@@ -200,6 +201,7 @@ class KernelEmitter {
   std::vector<RowState> row_state_;  // in the order of for_each_row_value
   std::vector<int> column_slot_;           // per node: position among the column sums
   std::vector<RootState> roots_;           // of the phase being emitted
+  int step_ = kVirtualLanes;               // elements of one turn of the loop being emitted
   int width_ = 16;                         // lanes of a vector of the kernel's widest float type
   bool wide_ = false;                      // f64 kernel
 };
