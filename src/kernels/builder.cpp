@@ -100,7 +100,11 @@ Value Builder::center(Value a, const Moments& moments, Value scale) {
   return append({.kind = NodeKind::center, .type = a.type(), .operands = {a.node, moments.moments.node, scale.node}, .coefficients = {}});
 }
 
+// Storing rounds as round_to does: what was rounded for this type alone is stored as it was before.
 void Builder::store(Value a, int arg) {
+  const Node& rounded = node(a);
+  const bool twice = rounded.kind == NodeKind::map && rounded.op == MapOp::round_to && rounded.dtype == kernel_.args[static_cast<size_t>(arg)].dtype;
+  if (twice) a.node = rounded.operands[0];
   append({.kind = NodeKind::store, .type = a.type(), .operands = {a.node, -1, -1}, .arg = arg, .coefficients = {}, .per_element = varies_inside(arg)});
 }
 

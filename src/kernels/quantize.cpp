@@ -4,6 +4,8 @@
 // Scales and zero points are attributes, or operands of the dynamic ops; the loop nest says along what they vary.
 #include "kernels/op_lowering.h"
 
+#include <limits>
+
 namespace lamina::kernel {
 
 namespace {
@@ -37,9 +39,30 @@ Parameters quantization_parameters(OpLowering& op) {
   return {op.in("scales"), op.has("zps") ? op.in("zps") : Value{}};
 }
 
+// x / divisor for a divisor that holds for the whole row: its inverse is taken once, as the sum of two floats. The result is the
+// rounded quotient unless that lies within 2^-22 units of the middle between two floats (Brisebarre, Muller and Raina,
+// Accelerating correctly rounded floating-point division when the divisor is known in advance, 2004); a unit more for divisors
+// beyond 2^100. Both parts have one sign, and neither is 0 or infinite, so that an infinite x stays infinite and 0 stays 0; the second
+// is subnormal, which makes every product slow, only for divisors beyond 2^66.
+Value divide_by_row_value(Value x, Value divisor) {
+  Builder& k = *x.builder;
+  const bool wide = divisor.type() == Type::f64;
+  const double largest = wide ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
+  const double smallest = wide ? std::numeric_limits<double>::denorm_min() : double{std::numeric_limits<float>::denorm_min()};
+  const double below_one = 1 - (wide ? 0x1p-53 : 0x1p-24);
+  const auto number = [&](double value) { return k.constant(value, divisor.type()); };
+  const auto missing = [&](Value inverse) { return fma(-inverse, divisor, number(1)); };
+  Value high = min(max(1.0 / divisor, -largest), largest);
+  high = k.select(less(missing(high), 0), high * below_one, high);
+  const Value rest = missing(high);
+  const Value low = k.select(greater(rest, 0), rest / divisor, high * 0x1p-60);
+  const Value least = k.select(less(high, 0), number(-smallest), number(smallest));
+  return fma(x, high, x * k.select(greater(abs(low), 0), low, least));
+}
+
 void quantize(OpLowering& op) {
   const Parameters q = quantization_parameters(op);
-  Value scaled = op.in(0) / q.scale;
+  Value scaled = op.k.node(q.scale).per_element ? op.in(0) / q.scale : divide_by_row_value(op.in(0), q.scale);
   if (q.zero_point) scaled = scaled + q.zero_point;
   op.out(0, op.k.round_to(scaled, op.output_tensor(0).dtype));
 }

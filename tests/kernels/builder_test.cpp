@@ -10,6 +10,7 @@ namespace lamina::kernel {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // x, dst [4 rows | 8]
 struct RowKernel {
@@ -79,6 +80,15 @@ TEST(Print, KeepsTheRowSizeOfAReduction) {
   const Value x = r.k.load(r.x);
   r.k.store(x - r.k.reduce(Reduction::sum, x), r.dst);
   EXPECT_THAT(print(r.k.finish(), false), HasSubstr("over [* | 8]\n"));
+}
+
+TEST(Builder, StoresWithoutRoundingTwice) {
+  RowKernel r;
+  r.k.store(r.k.round_to(r.k.load(r.x), DataType::f32), r.dst);
+  EXPECT_THAT(print(r.k.finish()), Not(HasSubstr("round_to")));
+  RowKernel other;
+  other.k.store(other.k.round_to(other.k.load(other.x), DataType::bf16), other.dst);
+  EXPECT_THAT(print(other.k.finish()), HasSubstr("round_to"));
 }
 
 std::string fault(Kernel kernel) {

@@ -261,7 +261,6 @@ KernelEmitter::NodeList KernelEmitter::nodes_for(const NodeList& roots, int phas
 // What is dear to compute (a conversion, a strided access, a transcendental function) and needed in several walks over the row is
 // kept as f32 (f64) in a buffer that stays in the first-level cache.
 void KernelEmitter::choose_kept_nodes() {
-  constexpr int64_t kBufferBytes = int64_t{24} << 10;
   kept_since_.assign(kernel_.nodes.size(), -1);
   if (inner_rank() > 1 || schedule_.split) return;
   std::vector<int> first(kernel_.nodes.size(), -1), loops(kernel_.nodes.size(), 0);
@@ -271,21 +270,41 @@ void KernelEmitter::choose_kept_nodes() {
       if (loops[at]++ == 0) first[at] = phase;
     }
   }
-  int64_t room = kBufferBytes / schedule_.rows_per_tile;
+  int64_t room = kKeptBytes / schedule_.rows_per_tile;
+  const int64_t bytes = kernel_.row_size() * (wide_ ? 8 : 4);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
-    const int64_t bytes = kernel_.row_size() * (wide_ ? 8 : 4);
-    if (loops[i] < 2 || bytes > room || (n.type != kernel::Type::f32 && n.type != kernel::Type::f64)) continue;
-    bool dear = n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power;
-    if (n.kind == NodeKind::load) {
-      const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
-      const bool same_each_row = std::all_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s == 0; });
-      dear = !same_each_row && (bits_of(arg.dtype) < 32 || arg.strides.back() != 1);
-    }
-    if (!dear) continue;
+    if (loops[i] < 2 || (n.type != kernel::Type::f32 && n.type != kernel::Type::f64)) continue;
+    const NodeIndex replaced = kept_operand_of_alone(static_cast<NodeIndex>(i));
+    if (replaced < 0 && (bytes > room || !is_dear(n))) continue;
     kept_since_[i] = first[i];
-    room -= bytes;
+    if (replaced < 0) room -= bytes;
+    else kept_since_[static_cast<size_t>(replaced)] = -1;
   }
+}
+
+bool KernelEmitter::is_dear(const Node& n) const {
+  if (n.kind == NodeKind::map) return n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power;
+  if (n.kind != NodeKind::load) return false;
+  const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
+  const bool same_each_row = std::all_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s == 0; });
+  return !same_each_row && (bits_of(arg.dtype) < 32 || arg.strides.back() != 1);
+}
+
+// The kept node that is the only element value `index` reads and that nothing else reads: keeping `index` in its stead costs the
+// same and spares a step. -1: none.
+NodeIndex KernelEmitter::kept_operand_of_alone(NodeIndex index) const {
+  const Node& n = node(index);
+  if (n.kind != NodeKind::map) return -1;
+  NodeIndex only = -1;
+  for (int k = 0; k < kernel::operand_count(n); ++k) {
+    const NodeIndex operand = n.operands[static_cast<size_t>(k)];
+    if (!node(operand).per_element) continue;
+    if (only >= 0 || kept_since_[static_cast<size_t>(operand)] < 0) return -1;
+    only = operand;
+  }
+  const auto reads = [&](const Node& other) { return std::find(other.operands.begin(), other.operands.end(), only) != other.operands.end(); };
+  return only >= 0 && std::count_if(kernel_.nodes.begin(), kernel_.nodes.end(), reads) == 1 ? only : -1;
 }
 
 llvm::Value* KernelEmitter::kept_address(const Row& row, NodeIndex index, const Lanes& lanes) {
@@ -395,7 +414,7 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
       }
     }
   }
-  prefetch(rows, nodes, lanes[first].offset, static_cast<int>(count), phase);
+  prefetch(rows, nodes, lanes, first, count, phase);
   const auto operand_of = [&](NodeIndex root, size_t r, size_t v) {
     const NodeIndex operand = node(root).operands[0];
     llvm::Value* const known = values[r][v][static_cast<size_t>(operand)];
@@ -405,7 +424,15 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
     const Node& n = node(root.node);
     for (size_t v = 0; v < count; ++v) {
       const Lanes& at = lanes[first + v];
-      if (n.kind == NodeKind::store) {
+      if (n.kind == NodeKind::store && stores_whole_chunks(n, lanes)) {
+        root.chunk.resize(rows.size());
+        for (size_t r = 0; r < rows.size(); ++r) {
+          root.chunk[r].push_back(widen(operand_of(root.node, r, v), at.width));
+          if (root.chunk[r].size() < lanes.size()) continue;
+          store_chunk(rows[r]->segment[static_cast<size_t>(n.arg)], n.arg, root.chunk[r], lanes.front());
+          root.chunk[r].clear();
+        }
+      } else if (n.kind == NodeKind::store) {
         const bool two = v + 1 < count && stores_in_twos(n.arg) && at.mask == nullptr && lanes[first + v + 1].mask == nullptr;
         for (size_t r = 0; r < rows.size(); ++r) {
           llvm::Value* value = operand_of(root.node, r, v);
@@ -452,22 +479,28 @@ void KernelEmitter::prefetch_ends(const Row& row) {
 // What a walk will read later. The last walk over a row computes a lot and loads nothing from memory; the next rows can be under
 // way meanwhile. A row too long for that is read from memory in every phase; the machine's own prefetching stops at each page.
 // A hint only: the address may lie anywhere when rows are not dense, or beyond the end.
-void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors, int phase) {
+void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
+                             size_t count, int phase) {
   constexpr int64_t kLine = 64, kFirstLevelRow = int64_t{32} << 10, kLongestRow = int64_t{512} << 10, kAhead = int64_t{8} << 10;
   const bool last = phase + 1 == kernel_.phase_count() && phase > 0;
-  for (const NodeIndex i : nodes) {
-    if (node(i).kind != NodeKind::load) continue;
-    const kernel::Arg& arg = kernel_.args[static_cast<size_t>(node(i).arg)];
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    const Node& n = kernel_.nodes[i];
+    if (n.kind != NodeKind::load) continue;
+    const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
     const bool varies = std::any_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s != 0; });
+    const bool is_read = std::find(nodes.begin(), nodes.end(), static_cast<NodeIndex>(i)) != nodes.end();
     const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
     const bool is_long = schedule_.split || row_bytes > kLongestRow;
-    if (arg.strides.back() != 1 || inner_rank() > 1 || !(is_long || (varies && last))) continue;
+    if (arg.strides.back() != 1 || inner_rank() > 1 || !(is_long ? is_read : varies && last)) continue;
     const int64_t ahead = is_long ? kAhead : row_bytes * schedule_.rows_per_tile;
     const int level = is_long || row_bytes <= kFirstLevelRow ? 3 : 2;
-    const int64_t bytes = std::max<int64_t>(bytes_of(arg.dtype, int64_t{vectors} * width_), 1);
+    // Lines of the chunk that begin among these vectors.
+    const int64_t vector_bytes = std::max<int64_t>(bytes_of(arg.dtype, width_), 1);
+    const int64_t begin = (static_cast<int64_t>(first) * vector_bytes + kLine - 1) / kLine * kLine;
+    const int64_t end = static_cast<int64_t>(first + count) * vector_bytes;
     for (const Row* row : rows) {
-      llvm::Value* const here = b_.CreateGEP(b_.getInt8Ty(), row->segment[static_cast<size_t>(node(i).arg)], b_.CreateMul(offset, i64(bytes_of(arg.dtype, 1))));
-      for (int64_t at = 0; at < bytes; at += kLine) {
+      llvm::Value* const here = b_.CreateGEP(b_.getInt8Ty(), row->segment[static_cast<size_t>(n.arg)], b_.CreateMul(chunk.front().offset, i64(bytes_of(arg.dtype, 1))));
+      for (int64_t at = begin; at < end; at += kLine) {
         llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), here, i64(ahead + at));
         b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(0), b_.getInt32(static_cast<uint32_t>(level)), b_.getInt32(1)});
       }

@@ -137,7 +137,7 @@ void KernelEmitter::begin_roots(Row& row, const NodeList& roots, int phase) {
 
 KernelEmitter::RootState KernelEmitter::begin_root(Row& row, NodeIndex index, int phase) {
   const Node& n = node(index);
-  RootState root{index, {}, {}, nullptr, false};
+  RootState root{index, {}, {}, nullptr, false, {}};
   if (n.kind == NodeKind::reduce) {
     static constexpr Combine all[] = {Combine::sum, Combine::maximum, Combine::minimum, Combine::product};
     const Combine how = all[static_cast<size_t>(n.reduction)];

@@ -242,6 +242,13 @@ llvm::Value* KernelEmitter::side_by_side(llvm::Value* a, llvm::Value* b) {
   return b_.CreateShuffleVector(a, b, lanes);
 }
 
+bool KernelEmitter::streams(int arg) const { return streams() && std::find(streamed_.begin(), streamed_.end(), arg) != streamed_.end(); }
+
+void KernelEmitter::mark_non_temporal(llvm::StoreInst* store) {
+  auto* const one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, {one}));
+}
+
 void KernelEmitter::store_arg(llvm::Value* pointer, int arg, llvm::Value* value, Type type, const Lanes& lanes, int64_t stride) {
   const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
   llvm::Type* const scalar = storage_type(context_, dtype);
@@ -254,13 +261,10 @@ void KernelEmitter::store_arg(llvm::Value* pointer, int arg, llvm::Value* value,
   }
   llvm::Value* const first = b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
   if (stride == 1 && lanes.mask == nullptr) {
-    const bool past_caches = streams() && std::find(streamed_.begin(), streamed_.end(), arg) != streamed_.end();
+    const bool past_caches = streams(arg);
     llvm::StoreInst* const store =
         b_.CreateAlignedStore(raw, first, llvm::Align(past_caches ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
-    if (past_caches) {
-      auto* const one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
-      store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, {one}));
-    }
+    if (past_caches) mark_non_temporal(store);
   } else if (stride == 1) {
     b_.CreateMaskedStore(raw, first, llvm::Align(bytes), lanes.mask);
   } else {

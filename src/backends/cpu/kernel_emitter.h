@@ -1,5 +1,5 @@
-// The working state of kernel emission, shared by emit_llvm (rows, phases), emit_walks (loops over elements), emit_values (a value per node) and
-// emit_reductions (accumulators). Not part of the room's interface.
+// The working state of kernel emission, shared by emit_llvm (rows, phases), emit_walks (loops over elements), emit_values (a value
+// per node), emit_byte_stores and emit_reductions (accumulators). Not part of the room's interface.
 #pragma once
 
 #include <functional>
@@ -61,10 +61,13 @@ class KernelEmitter {
   void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
                        size_t first, size_t count);
   void prefetch_ends(const Row& row);
-  void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, llvm::Value* offset, int vectors, int phase);
+  void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first, size_t count,
+                int phase);
   // Element nodes that a phase's loop computes for `roots` or takes from the row buffer, in order.
   NodeList nodes_for(const NodeList& roots, int phase) const;
   void choose_kept_nodes();
+  bool is_dear(const kernel::Node& n) const;
+  kernel::NodeIndex kept_operand_of_alone(kernel::NodeIndex index) const;
   void choose_stores();
   llvm::Value* kept_address(const Row& row, kernel::NodeIndex node, const Lanes& lanes);
   NodeList roots_of_phase(int phase) const;      // what the loop is run for: reductions, stores, column sums
@@ -98,6 +101,7 @@ class KernelEmitter {
   void store_arg(llvm::Value* pointer, int arg, llvm::Value* value, kernel::Type type, const Lanes& lanes, int64_t stride);
   bool stores_in_twos(int arg) const;
   llvm::Value* side_by_side(llvm::Value* a, llvm::Value* b);
+  void mark_non_temporal(llvm::StoreInst* store);
   llvm::Value* to_compute(DataType dtype, llvm::Value* raw);
   llvm::Value* to_storage(DataType dtype, kernel::Type type, llvm::Value* value);
   llvm::Value* round_trip(DataType dtype, kernel::Type type, llvm::Value* value);
@@ -108,6 +112,10 @@ class KernelEmitter {
   llvm::Value* minimum(llvm::Value* a, llvm::Value* b);
   llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
 
+  // emit_byte_stores.cpp
+  bool stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const;
+  void store_chunk(llvm::Value* pointer, int arg, const std::vector<llvm::Value*>& vectors, const Lanes& first);
+
   // emit_reductions.cpp: accumulators.
   enum class Combine { sum, product, maximum, minimum };
   struct Accumulator {
@@ -117,14 +125,15 @@ class KernelEmitter {
   };
   // A reduction in flight. Moments take two walks over the row: {shifted sum}, then {residual, squares}; or, where the row has
   // several blocks, both walks over each block: {shifted sum, residual, squares} then, the totals being mean and deviations.
+  using Values = std::vector<llvm::Value*>;
   struct RootState {
     kernel::NodeIndex node;
     std::vector<Accumulator> accumulators;  // none: a store or a column sum
     std::vector<llvm::AllocaInst*> totals;  // of the blocks so far; f64 for sums and products
     llvm::Value* shift = nullptr;
     bool by_block = false;
+    std::vector<Values> chunk;  // a store of whole chunks: per row, the vectors so far
   };
-  using Values = std::vector<llvm::Value*>;
   struct BlockResult {
     RootState* root;
     Values values;
@@ -143,6 +152,7 @@ class KernelEmitter {
   bool roots_reduce() const;
   // Whether this phase's stores go past the caches, and its walk therefore begins its chunks where the output's lines do.
   bool streams() const { return schedule_.non_temporal && !roots_reduce(); }
+  bool streams(int arg) const;
   bool follows_lines() const { return streams() && !rows_share_lines(kernel_, streamed_); }
   void flush_roots();
   std::vector<BlockResult> emit_block(Row& row, int phase, const Body& body, llvm::Value* start, int64_t count);

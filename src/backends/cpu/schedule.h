@@ -24,6 +24,9 @@ inline constexpr int64_t kColumnBlockRows = 64;
 inline int64_t column_pitch(int64_t row_size) { return (row_size + 63) / 64 * 64; }
 inline int64_t column_pitch(const kernel::Kernel& kernel) { return column_pitch(kernel.row_size()); }
 
+// Values that a tile's rows keep between phases, at most.
+inline constexpr int64_t kKeptBytes = int64_t{24} << 10;
+
 Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits);
 
 // Whether rows of this kernel can be divided among threads, and few of them may want it.

@@ -344,4 +344,25 @@ Value* emit_from_f64(Builder& b, DataType type, Value* value, const TargetFeatur
   return integer_from(b, type, value, target);
 }
 
+// Converting gives the smallest s32 for what lies below its range, and packing saturates both ways; so only NaN and what lies
+// above need care. Packing works inside quarters of a register: the last step puts the groups of four bytes in order.
+Value* emit_bytes_from_f32(Builder& b, DataType type, const std::vector<Value*>& vectors) {
+  constexpr uint32_t kCurrentRounding = 4;
+  const FloatLanes l(b, vectors.front()->getType());
+  const auto to_s32 = [&](Value* value) {
+    Value* numbers = b.CreateBitCast(b.CreateFCmpORD(value, value), b.getInt16Ty());
+    Value* zero = llvm::Constant::getNullValue(l.int_type());
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
+                             {l.at_most(value, range_of(type).end() - 1), zero, numbers, b.getInt32(kCurrentRounding)});
+  };
+  const auto words = [&](size_t i) {
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_packssdw_512, {}, {to_s32(vectors[i]), to_s32(vectors[i + 1])});
+  };
+  const auto pack = type == DataType::s8 ? llvm::Intrinsic::x86_avx512_packsswb_512 : llvm::Intrinsic::x86_avx512_packuswb_512;
+  Value* const groups = b.CreateBitCast(b.CreateIntrinsic(pack, {}, {words(0), words(2)}), l.int_type());
+  llvm::SmallVector<int, 16> order;
+  for (int i = 0; i < 16; ++i) order.push_back(i % 4 * 4 + i / 4);
+  return b.CreateBitCast(b.CreateShuffleVector(groups, order), llvm::FixedVectorType::get(b.getInt8Ty(), 64));
+}
+
 }  // namespace lamina::cpu

@@ -7,6 +7,8 @@
 // one: sign and upper payload bits are kept and the quiet bit is set, in f8_e4m3 it is 0x7f with the sign.
 #pragma once
 
+#include <vector>
+
 #include "backends/cpu/llvm_headers.h"
 #include "backends/cpu/vector_math.h"
 #include "interface/data_type.h"
@@ -21,5 +23,8 @@ llvm::Value* emit_to_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, 
 llvm::Value* emit_to_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const TargetFeatures& target = {});
 llvm::Value* emit_from_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const TargetFeatures& target = {});
 llvm::Value* emit_from_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const TargetFeatures& target = {});
+
+// Four vectors of 16 floats, one after the other, as 64 elements of `type` (s8 or u8): the bits of emit_from_f32. AVX-512.
+llvm::Value* emit_bytes_from_f32(llvm::IRBuilder<>& b, DataType type, const std::vector<llvm::Value*>& vectors);
 
 }  // namespace lamina::cpu

@@ -1,6 +1,9 @@
 // Quantisation with run-time scales and zero points: per tensor, along an axis, by groups; alone and fused.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
+
 #include "backends/cpu/cpu_check.h"
 #include "support/graph_builder.h"
 
@@ -69,6 +72,38 @@ TEST(DynamicDequantizeKernels, TakeGroupsAlongAnyAxis) {
       const std::vector<int64_t> group_shape(group.begin(), group.end());
       g.op(OpKind::DynamicDequantize, inputs, {{"qtype", std::string("per_group")}, {"group_shape", group_shape}}, f32);
       expect_one_kernel(expect_cpu_matches_reference(g.finish(), 256));
+    }
+  }
+}
+
+// Around every tie of the smallest steps, and what has no quotient: the elements are those of a division and a rounding.
+// Scales near the largest number have inverses of fewer digits: the neighbour is right there, as the check against the reference says.
+TEST(DynamicQuantizeKernels, TheQuotientIsThatOfADivision) {
+  std::vector<float> scales{0.25f, 0.375f, 0.1f, 1.0f / 3, 3e-5f, 7.77e7f, 0x1.fffffep-3f, 1e38f, 0x1p-126f};
+  for (const float scale : scales) {
+    std::vector<float> x{0, -0.0f, INFINITY, -INFINITY, NAN, 3e38f, -3e38f, 1e-40f};
+    for (int step = -260; step < 260; ++step) {
+      const float tie = static_cast<float>((step + 0.5) * static_cast<double>(scale));
+      for (const float value : {tie, std::nextafter(tie, -INFINITY), std::nextafter(tie, INFINITY)}) x.push_back(value);
+    }
+    const auto count = static_cast<int64_t>(x.size());
+    for (const DataType dtype : {u8, s8}) {
+      GraphBuilder g;
+      const auto src = g.input(f32, {count}), scale_of = g.input(f32, {1});
+      const auto dst = g.op(OpKind::DynamicQuantize, {src, scale_of}, {}, dtype);
+      const Graph graph = g.finish();
+      std::map<uint64_t, Buffer> given{{src, buffer_for(graph.tensor(*graph.find_value(src)))}, {scale_of, buffer_for(graph.tensor(*graph.find_value(scale_of)))}};
+      std::memcpy(given[src].data(), x.data(), x.size() * sizeof(float));
+      std::memcpy(given[scale_of].data(), &scale, sizeof scale);
+      const RunResult result = expect_cpu_matches_reference(graph, 4, 1, given);
+      for (size_t i = 0; i < x.size(); ++i) {
+        uint8_t expected = 0;
+        store_from_double(dtype, &expected, 0, static_cast<double>(x[i] / scale));
+        const auto got = static_cast<uint8_t>(result.buffers.at(dst)[i]);
+        if (scale < 0x1p100f) {
+          EXPECT_EQ(got, expected) << x[i] << " / " << scale << " as " << name_of(dtype);
+        }
+      }
     }
   }
 }

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "backends/cpu/vector_jit.h"
@@ -150,6 +152,29 @@ TEST_P(VectorConvert, LoadsF64AsTheInterfaceDoes) {
 
 INSTANTIATE_TEST_SUITE_P(All, VectorConvert, ::testing::ValuesIn(kTypes),
                          [](const auto& test) { return std::string(name_of(test.param)); });
+
+TEST(VectorConvert, PacksFourVectorsAsOneByOneStoresThem) {
+  const auto levels = runnable_levels();
+  const std::string level = "x86-64-v4";
+  if (std::find(levels.begin(), levels.end(), level) == levels.end()) GTEST_SKIP() << "this machine has no AVX-512";
+  const auto values = values_to_store<float>();
+  for (const DataType type : {DataType::s8, DataType::u8}) {
+    const Emit emit = [type](auto& b, llvm::Value* value, const auto&) {
+      std::vector<llvm::Value*> vectors;
+      for (int first = 0; first < 64; first += 16) {
+        std::vector<int> lanes(16);
+        std::iota(lanes.begin(), lanes.end(), first);
+        vectors.push_back(b.CreateShuffleVector(value, lanes));
+      }
+      return emit_bytes_from_f32(b, type, vectors);
+    };
+    VectorJit jit(level);
+    std::vector<uint8_t> bytes(values.size());
+    jit.compile(emit, element<float>(), stored(type), 64)(values.data(), bytes.data(), static_cast<int64_t>(values.size()));
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(bytes[i], expected_bytes(type, static_cast<double>(values[i]))[0]) << name_of(type) << ": " << std::hexfloat << values[i];
+  }
+}
 
 TEST(VectorConvert, RefusesAnUndefinedType) {
   llvm::LLVMContext context;
