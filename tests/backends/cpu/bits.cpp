@@ -69,6 +69,16 @@ Graph layer_norm_dropout(int64_t rows, int64_t size, DataType dtype) {
   return g.finish();
 }
 
+// Whole chunks of bytes are packed on AVX-512 alone; rows of up to some thousands of bytes are kept as numbers between phases.
+Graph layer_norm_of_bytes(int64_t rows, int64_t size, DataType dtype) {
+  GraphBuilder g;
+  const Attributes from{{"scales", std::vector<float>{0.3f}}, {"zps", std::vector<int64_t>{1}}}, to{{"scales", std::vector<float>{0.013f}}};
+  const auto x = g.op(OpKind::Dequantize, {g.input(dtype, {rows, size})}, from, DataType::f32);
+  const auto y = g.op(OpKind::LayerNorm, {x, g.input(DataType::f32, {size}), g.input(DataType::f32, {size})}, {{"keep_stats", false}});
+  g.op(OpKind::Quantize, {y}, to, dtype);
+  return g.finish();
+}
+
 Graph rms_norm(int64_t rows, int64_t size, DataType dtype) {
   GraphBuilder g;
   g.op(OpKind::RMSNorm, {g.input(dtype, {rows, size}), g.input(weights_of(dtype), {size})});
@@ -163,6 +173,7 @@ const std::vector<BitsCase>& bits_cases() {
       {"layer_norm_backward_alone", layer_norm_backward_alone},
       {"layer_norm_bf16_weights", layer_norm_bf16_weights, {DataType::bf16}},
       {"layer_norm_dropout", layer_norm_dropout, {DataType::f32}, true},
+      {"layer_norm_of_bytes", layer_norm_of_bytes, {DataType::s8, DataType::u8}},
       {"rms_norm", rms_norm},
       {"rms_norm_backward", rms_norm_backward},
       {"group_norm", group_norm},
