@@ -192,9 +192,8 @@ std::string why_no_kernel(const Graph& graph, const Op& op, const KernelBackend&
     for (const ValueIndex value : *ports) {
       if (value == kNoValue) continue;
       const DataType dtype = graph.tensor(value).dtype;
-      const bool narrow = dtype == DataType::s4 || dtype == DataType::u4;
-      if (!narrow && (dtype != DataType::undef || op.kind == OpKind::End)) continue;
-      if (narrow && backend.reads_four_bits && ports == &op.inputs) continue;
+      const bool has_four_bits = ports == &op.inputs ? backend.reads_four_bits : backend.writes_four_bits;
+      if (dtype == DataType::undef ? op.kind == OpKind::End : bits_of(dtype) >= 8 || has_four_bits) continue;
       return join("the ", backend.name, " backend does not run tensors of type ", lamina::name_of(dtype), " (tensor ", graph.tensor(value).id, ")");
     }
   }

@@ -49,7 +49,7 @@ int64_t moved_bytes(const Kernel& kernel);
 // A backend that runs generated kernels, as far as the ops that it takes depend on it.
 struct KernelBackend {
   std::string_view name;
-  bool reads_four_bits = false;  // s4 and u4, two elements a byte
+  bool reads_four_bits = false, writes_four_bits = false;  // s4 and u4, two elements a byte
 };
 
 // "" when kernels can be made of the op, else why not, one sentence that names the backend.

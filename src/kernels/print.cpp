@@ -59,11 +59,11 @@ std::string print(const Kernel& kernel, bool with_outer) {
   std::ostringstream out;
   out.precision(17);
   const auto outer = static_cast<size_t>(kernel.outer_rank);
-  const auto print_dims = [&](const Dims& dims, const auto& is_hidden) {
+  const auto print_dims = [&](const Dims& dims, const auto& is_hidden, bool packs_by_two = false) {
     out << "[";
     for (size_t d = 0; d < dims.size(); ++d) {
       out << (d == 0 ? "" : d == outer ? " | " : ", ");
-      if (is_hidden(d)) out << "*";
+      if (is_hidden(d)) out << (packs_by_two && dims[d] % 2 != 0 ? "odd" : "*");
       else out << dims[d];
     }
     out << "]";
@@ -77,8 +77,8 @@ std::string print(const Kernel& kernel, bool with_outer) {
     const Arg& arg = kernel.args[a];
     out << "  " << (arg.column ? "column" : arg.output ? "out" : "in") << " " << arg_name(kernel, a, with_outer) << " : " << lamina::name_of(arg.dtype)
         << " strides ";
-    // A stride of 0 is structure: code for a broadcast arg never steps.
-    print_dims(arg.strides, [&](size_t d) { return !with_outer && d < outer && arg.strides[d] != 0; });
+    // A stride of 0 is structure: code for a broadcast arg never steps. Of four-bit elements an odd stride is, too.
+    print_dims(arg.strides, [&](size_t d) { return !with_outer && d < outer && arg.strides[d] != 0; }, bits_of(arg.dtype) < 8);
     if (!arg.table.empty()) out << " table of " << arg.table.size();
     out << "\n";
   }

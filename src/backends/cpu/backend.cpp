@@ -143,7 +143,7 @@ class CpuBackend final : public Backend {
   bool shares_executables() const override { return true; }
 
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
-    return kernel::why_no_kernel(graph, op, {.name = name()});
+    return kernel::why_no_kernel(graph, op, {.name = name(), .reads_four_bits = true, .writes_four_bits = true});
   }
 
   std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,

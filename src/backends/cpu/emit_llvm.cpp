@@ -116,6 +116,7 @@ Row KernelEmitter::begin_row(llvm::Value* row, llvm::Value* place) {
   Row state;
   for (size_t a = 0; a < args; ++a) {
     llvm::Value* pointer = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, a));
+    if (bits_of(kernel_.args[a].dtype) < 8) pointer = nibble_address(pointer);
     for (size_t d = 0; d < outer; ++d) {
       if (kernel_.args[a].strides[d] == 0) continue;
       pointer = b_.CreateGEP(b_.getInt8Ty(), pointer, b_.CreateMul(position[d], word(args + outer + a * outer + d)));
@@ -491,7 +492,7 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
     const bool is_read = std::find(nodes.begin(), nodes.end(), static_cast<NodeIndex>(i)) != nodes.end();
     const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
     const bool is_long = schedule_.split || row_bytes > kLongestRow;
-    if (arg.strides.back() != 1 || inner_rank() > 1 || !(is_long ? is_read : varies && last)) continue;
+    if (arg.strides.back() != 1 || bits_of(arg.dtype) < 8 || inner_rank() > 1 || !(is_long ? is_read : varies && last)) continue;
     const int64_t ahead = is_long ? kAhead : row_bytes * schedule_.rows_per_tile;
     const int level = is_long || row_bytes <= kFirstLevelRow ? 3 : 2;
     // Lines of the chunk that begin among these vectors.

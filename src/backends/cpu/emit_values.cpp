@@ -212,6 +212,7 @@ llvm::Value* KernelEmitter::round_trip(DataType dtype, Type type, llvm::Value* v
 
 llvm::Value* KernelEmitter::load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride) {
   const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
+  if (bits_of(dtype) < 8) return to_compute(dtype, load_nibbles(pointer, kernel_.args[static_cast<size_t>(arg)], lanes, stride));
   llvm::Type* const scalar = storage_type(context_, dtype);
   const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
   if (lanes.width == 1 || stride == 0) {
@@ -254,6 +255,7 @@ void KernelEmitter::store_arg(llvm::Value* pointer, int arg, llvm::Value* value,
   llvm::Type* const scalar = storage_type(context_, dtype);
   const auto bytes = static_cast<uint64_t>(bytes_of(dtype, 1));
   llvm::Value* const raw = to_storage(dtype, type, widen(value, lanes.width));
+  if (bits_of(dtype) < 8) return store_nibbles(pointer, kernel_.args[static_cast<size_t>(arg)], raw, lanes, stride);
   if (lanes.width == 1) {
     llvm::Value* const at = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
     b_.CreateAlignedStore(raw, at, llvm::Align(bytes));

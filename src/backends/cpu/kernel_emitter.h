@@ -116,6 +116,20 @@ class KernelEmitter {
   bool stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const;
   void store_chunk(llvm::Value* pointer, int arg, const std::vector<llvm::Value*>& vectors, const Lanes& first);
 
+  // emit_nibbles.cpp: elements of four bits.
+  struct Nibble {
+    llvm::Value* byte;
+    llvm::Value* shift;  // i8: 0 or 4
+  };
+  llvm::Value* nibble_address(llvm::Value* byte_pointer);
+  Nibble nibble_at(llvm::Value* address, llvm::Value* element);
+  llvm::Value* load_nibbles(llvm::Value* address, const kernel::Arg& arg, const Lanes& lanes, int64_t stride);
+  void store_nibbles(llvm::Value* address, const kernel::Arg& arg, llvm::Value* raw, const Lanes& lanes, int64_t stride);
+  void store_packed(llvm::Value* to, llvm::Value* raw, const Lanes& lanes);
+  llvm::Value* load_byte(llvm::Value* at, llvm::Value* live);
+  void store_byte(llvm::Value* value, llvm::Value* at, llvm::Value* live);
+  llvm::Value* lane_of(llvm::Value* vector, int lane);
+
   // emit_reductions.cpp: accumulators.
   enum class Combine { sum, product, maximum, minimum };
   struct Accumulator {

@@ -66,10 +66,11 @@ KernelRunner::KernelRunner(kernel::Kernel kernel)
   for (const kernel::Arg& arg : kernel_.args) {
     int64_t elements = 1;
     for (size_t d = 0; d < arg.strides.size(); ++d) {
-      if (d < outer) call_.push_back(arg.strides[d] * bytes_of(arg.dtype, 1));
+      if (d < outer) call_.push_back(arg.strides[d] * bytes_of(arg.dtype, 1));  // nibbles: in elements (emit_nibbles.cpp)
       if (arg.strides[d] != 0) elements *= kernel_.extents[d];
     }
     moved_bytes_ += bytes_of(arg.dtype, elements);
+    one_thread_ = one_thread_ || (arg.output && shares_bytes(arg));
   }
   for (const kernel::Node& node : kernel_.nodes) {
     if (node.kind != kernel::NodeKind::column_sum) continue;
@@ -150,7 +151,7 @@ void KernelRunner::run(std::span<void* const> pointers, void* scratch, int threa
   std::copy(call_.begin(), call_.end(), call);
   for (size_t a = 0; a < pointers.size(); ++a) call[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
   if (threads <= 0) threads = omp_get_max_threads();
-  if (moved_bytes_ < kSerialBytes) threads = 1;
+  if (moved_bytes_ < kSerialBytes || one_thread_) threads = 1;
   run(suits(pointers) ? code_ : plain_code(), call, scratch, threads);
 }
 

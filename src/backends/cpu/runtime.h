@@ -66,6 +66,7 @@ class KernelRunner {
   std::vector<Column> columns_;  // in the order of the column_sum nodes
   int64_t rows_ = 0, row_size_ = 0, moved_bytes_ = 0;
   bool wide_ = false;  // partial sums are f64
+  bool one_thread_ = false;  // rows of an output share bytes
 };
 
 }  // namespace lamina::cpu

@@ -26,6 +26,10 @@ int rows_per_tile(const kernel::Kernel& kernel) {
   return static_cast<int>(std::clamp<int64_t>(kTileBytes / row_bytes, 1, kMostRows));
 }
 
+bool has_nibbles(const kernel::Kernel& kernel) {
+  return std::any_of(kernel.args.begin(), kernel.args.end(), [](const kernel::Arg& arg) { return bits_of(arg.dtype) < 8; });
+}
+
 }  // namespace
 
 Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits) {
@@ -38,10 +42,15 @@ Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits) {
 bool can_split(const kernel::Kernel& kernel) {
   constexpr int64_t kShortestRow = 16384, kMostUnits = 32;
   const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
-  const bool shares_bytes = std::any_of(kernel.args.begin(), kernel.args.end(), [](const kernel::Arg& arg) { return bits_of(arg.dtype) < 8; });
   const int64_t units = kernel.has_column_sum() ? kernel.row_count() / kColumnBlockRows : kernel.row_count();
   const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
-  return one_run && reduces && !shares_bytes && kernel.row_size() >= kShortestRow && units <= kMostUnits;
+  return one_run && reduces && !has_nibbles(kernel) && kernel.row_size() >= kShortestRow && units <= kMostUnits;
+}
+
+bool shares_bytes(const kernel::Arg& arg) {
+  if (bits_of(arg.dtype) >= 8) return false;
+  const auto is_odd = [](int64_t stride) { return stride % 2 != 0; };
+  return arg.strides.back() != 1 || std::any_of(arg.strides.begin(), arg.strides.end() - 1, is_odd);
 }
 
 std::vector<int> streamed_args(const kernel::Kernel& kernel) {
@@ -66,6 +75,7 @@ bool rows_share_lines(const kernel::Kernel& kernel, const std::vector<int>& stre
 }
 
 bool wants_non_temporal(const kernel::Kernel& kernel) {
+  if (has_nibbles(kernel)) return false;
   int64_t bytes = 0;
   for (const int a : streamed_args(kernel)) {
     bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());

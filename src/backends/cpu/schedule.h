@@ -40,7 +40,12 @@ std::vector<int> streamed_args(const kernel::Kernel& kernel);
 // Whether every row of the streamed outputs begins a line of 64 bytes when the first one does.
 bool rows_share_lines(const kernel::Kernel& kernel, const std::vector<int>& streamed);
 
-// True when the streamed outputs do not fit the caches.
+// A four-bit arg of which two rows, or elements that do not follow each other, may lie in one byte. Loads and stores of it go half
+// by half, and one thread runs a kernel that writes such an arg.
+bool shares_bytes(const kernel::Arg& arg);
+
+// True when the streamed outputs do not fit the caches. Never with args of four bits: a walk that follows an output's lines begins
+// at any element, theirs at an even one.
 bool wants_non_temporal(const kernel::Kernel& kernel);
 
 }  // namespace lamina::cpu

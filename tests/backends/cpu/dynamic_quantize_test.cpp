@@ -20,7 +20,9 @@ struct Along {
   Dims scales;
 };
 
-std::vector<Along> ways() { return {{"per_tensor", 1, {1}}, {"per_channel", 0, {6}}, {"per_channel", 1, {5}}, {"per_channel", -1, {70}}}; }
+std::vector<Along> ways() {
+  return {{"per_tensor", 1, {1}}, {"per_channel", 0, {6}}, {"per_channel", 1, {5}}, {"per_channel", -1, {70}}};
+}
 
 const Dims kShape{6, 5, 70};
 
@@ -114,7 +116,8 @@ TEST(DynamicQuantizeKernels, ANormBetweenThemIsOneKernel) {
     SCOPED_TRACE(join(along.qtype, " along ", along.axis));
     const Attributes attributes{{"qtype", along.qtype}, {"axis", along.axis}};
     GraphBuilder g;
-    const auto x = g.op(OpKind::DynamicDequantize, {g.input(u8, {37, 200}), g.input(f32, along.scales), g.input(u8, along.scales)}, attributes, f32);
+    const auto x = g.op(OpKind::DynamicDequantize,
+                        {g.input(u8, {37, 200}), g.input(f32, along.scales), g.input(u8, along.scales)}, attributes, f32);
     const auto y = g.op(OpKind::LayerNorm, {x, g.input(f32, {200}), g.input(f32, {200})}, {{"keep_stats", false}});
     g.op(OpKind::DynamicQuantize, {y, g.input(f32, along.scales), g.input(s32, along.scales)}, attributes, s8);
     expect_one_kernel(expect_cpu_matches_reference(g.finish()));

@@ -150,6 +150,34 @@ TEST_P(VectorConvert, LoadsF64AsTheInterfaceDoes) {
   });
 }
 
+// Every f16 and every bf16 value to every type, by way of f32 as kernels do it.
+TEST_P(VectorConvert, TakesEverySixteenBitValue) {
+  const DataType to = GetParam();
+  const size_t size = size_of(to);
+  for (const DataType from : {DataType::f16, DataType::bf16}) {
+    std::vector<uint16_t> codes(65536);
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint16_t>(i);
+    const Emit emit = [from, to](auto& b, llvm::Value* raw, const auto& target) {
+      return emit_from_f32(b, to, emit_to_f32(b, from, raw, target), target);
+    };
+    for (const auto& level : runnable_levels()) {
+      VectorJit jit(level);
+      std::vector<uint8_t> bytes(codes.size() * size);
+      jit.compile(emit, stored(from), stored(to), 16)(codes.data(), bytes.data(), static_cast<int64_t>(codes.size()));
+      for (size_t i = 0; i < codes.size(); ++i) {
+        const double value = load_as_double(from, &codes[i], 0);
+        if (std::isnan(value) && is_floating(to)) {  // which NaN depends on sign and payload, which a double read back has not
+          ASSERT_TRUE(std::isnan(load_as_double(to, &bytes[i * size], 0))) << name_of(from) << " code " << i << " to " << name_of(to);
+          continue;
+        }
+        const auto expected = expected_bytes(to, value);
+        ASSERT_EQ(std::memcmp(&bytes[i * size], expected.data(), size), 0)
+            << name_of(from) << " code " << i << " to " << name_of(to) << " on " << level;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, VectorConvert, ::testing::ValuesIn(kTypes),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
