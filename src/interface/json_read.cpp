@@ -1,9 +1,10 @@
-// Reads the text of a dump: a listener of its tokens with a stack of frames, one per open bracket, so that nothing recurses, nothing is
+// Reads the text of a dump: a SAX handler with a stack of frames, one per open bracket, so that nothing recurses, nothing is
 // stored that a dump does not need, and every limit is checked before memory is taken.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "interface/json.h"
-#include "interface/json_scan.h"
+#include "interface/json_tokens.h"
 #include "interface/older_names.h"
 #include "interface/status.h"
 
@@ -36,25 +37,58 @@ bool is_bookkeeping(std::string_view attribute) {
 
 // ---- the handler
 
-class Reader final : public json::Listener {
+class Reader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Reader(const std::string& file, const DumpLimits& limits) : file_(file), limits_(limits) {}
+  // Thrown for text that is no JSON where `tells_place` is false: the text was shortened, its lines are not those of the file.
+  struct NoJson {};
 
-  GraphDump finish() {
+  Reader(std::string_view text, const std::string& file, const DumpLimits& limits, bool tells_place)
+      : text_(text), file_(file), limits_(limits), tells_place_(tells_place) {}
+
+  GraphDump run() {
+    const char* begin = text_.data();
+    nlohmann::json::sax_parse(begin, begin + text_.size(), this);
     if (!has_graph_) fail("key \"graph\" is missing");
     return std::move(dump_);
   }
 
-  void start_object() override { push(object_frame()); }
-  void start_array() override { push(array_frame()); }
-  void end() override { close(); }
-  void key(std::string_view name) override {
-    check_length(name);
-    frames_.back().key = name;
+  bool null() override { return scalar({}); }
+  bool boolean(bool value) override { return scalar(value); }
+  bool number_integer(int64_t value) override { return scalar(Number::of(value)); }
+  bool number_unsigned(uint64_t value) override { return scalar(Number::of(value)); }
+  bool number_float(double value, const std::string& text) override { return scalar(Number::of(value, text)); }
+  bool binary(binary_t&) override { fail("binary values are no JSON"); }
+
+  bool string(std::string& value) override {
+    check_length(value);
+    return scalar(std::move(value));
   }
-  void scalar(const Scalar& value) override {
-    if (const auto* text = std::get_if<std::string_view>(&value)) check_length(*text);
-    read(value);
+
+  bool key(std::string& name) override {
+    check_length(name);
+    frames_.back().key = std::move(name);
+    return true;
+  }
+
+  bool start_object(size_t) override {
+    push(object_frame());
+    return true;
+  }
+  bool start_array(size_t) override {
+    push(array_frame());
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    if (!tells_place_) throw NoJson();
+    // nlohmann puts "[json.exception...] parse error at line L, column C: " in front; the place is told in our own words.
+    std::string what = error.what();
+    const size_t column = what.find("column ");
+    const size_t colon = column == std::string::npos ? what.find("] ") : what.find(": ", column);
+    if (colon != std::string::npos) what.erase(0, colon + 2);
+    throw Error(Status::invalid_graph, join(file_, ": ", json::line_and_column(text_, position), ": ", what));
   }
 
  private:
@@ -67,7 +101,6 @@ class Reader final : public json::Listener {
     std::string type;
     bool has_value = false;
     bool is_list = false;
-    std::string text;  // what `scalar` shows, when it is a string
     Scalar scalar;
     std::vector<Number> list;
   };
@@ -87,7 +120,7 @@ class Reader final : public json::Listener {
     const std::string port = in_tensor_ ? join(side, ports().size() - 1, ": ") : "";
     fail(join(port, name, " is ", given, ", allowed is ", allowed));
   }
-  void check_length(std::string_view text) const {
+  void check_length(const std::string& text) const {
     if (text.size() > limits_.string_bytes)
       fail(join("a string has ", text.size(), " bytes, allowed is at most ", limits_.string_bytes));
   }
@@ -180,7 +213,7 @@ class Reader final : public json::Listener {
     return At::skip;
   }
 
-  void close() {
+  bool close() {
     const At at = current();
     if (at == At::op) close_op();
     if (at == At::attribute) close_attribute();
@@ -188,6 +221,7 @@ class Reader final : public json::Listener {
     if (at == At::constant) close_constant();
     frames_.pop_back();
     if (at == At::list) close_list();
+    return true;
   }
 
   // ---- ops
@@ -232,7 +266,7 @@ class Reader final : public json::Listener {
     if (type == "s64[]") return take_list(name, &Number::as_signed, "an array of integers of 64 bits");
     if (type == "f32[]") return take_list(name, &Number::as_single, "an array of numbers that f32 can hold");
     if (type == "string") {
-      if (std::holds_alternative<std::string_view>(attribute_.scalar) && !attribute_.is_list) return attribute_.text;
+      if (const auto* text = std::get_if<std::string>(&attribute_.scalar); text && !attribute_.is_list) return *text;
       fail_attribute(name, "a string");
     }
     fail(join("attribute ", name, " has type \"", type, "\", allowed is bool, s64, s64[], f32, f32[], string"));
@@ -373,7 +407,7 @@ class Reader final : public json::Listener {
 
   // ---- scalars
 
-  void read(const Scalar& value) {
+  bool scalar(Scalar value) {
     if (frames_.empty()) fail(join("the file holds ", show(value), ", allowed is one JSON object"));
     switch (current()) {
       case At::root:
@@ -405,6 +439,7 @@ class Reader final : public json::Listener {
       case At::skip:
         break;
     }
+    return true;
   }
 
   void root_scalar(const Scalar& value) {
@@ -435,13 +470,12 @@ class Reader final : public json::Listener {
     }
   }
 
-  void attribute_scalar(const Scalar& value) {
+  void attribute_scalar(Scalar& value) {
     if (current_key() == "type") attribute_.type = text_of(value);
     if (current_key() != "value") return;
     attribute_.has_value = true;
     attribute_.is_list = false;
-    attribute_.scalar = value;
-    if (const auto* text = std::get_if<std::string_view>(&value)) attribute_.scalar = std::string_view(attribute_.text = *text);
+    attribute_.scalar = std::move(value);
   }
 
   void tensor_scalar(const Scalar& value) {
@@ -472,8 +506,8 @@ class Reader final : public json::Listener {
     list_.push_back(*number);
   }
 
-  std::string_view text_of(const Scalar& value) const {
-    if (const auto* text = std::get_if<std::string_view>(&value)) return *text;
+  std::string text_of(const Scalar& value) const {
+    if (const auto* text = std::get_if<std::string>(&value)) return *text;
     fail_key(current_key(), show(value), "a string");
   }
   uint64_t id_of(const Scalar& value) const {
@@ -485,13 +519,13 @@ class Reader final : public json::Listener {
   bool flag(const Scalar& value) const {
     if (const auto* given = std::get_if<bool>(&value)) return *given;
     if (const auto number = number_of(value)) return number->real != 0;
-    const std::string_view text = text_of(value);
+    const std::string text = text_of(value);
     if (text != "true" && text != "false") fail_key(current_key(), show(value), "\"true\" or \"false\"");
     return text == "true";
   }
   template <typename T, size_t N>
   T word(const Scalar& value, const std::pair<const char*, T> (&words)[N]) const {
-    const std::string_view text = text_of(value);
+    const std::string text = text_of(value);
     for (const auto& [name, meaning] : words)
       if (text == name) return meaning;
     std::string allowed;
@@ -504,8 +538,10 @@ class Reader final : public json::Listener {
   static inline const std::vector<std::string_view> kRootKeys = {
       "version", "engine_kind", "fpmath_mode", "fpmath_mode_apply_to_int", "input_ports", "output_ports", "graph", "constants"};
 
+  std::string_view text_;
   const std::string& file_;
   const DumpLimits& limits_;
+  bool tells_place_;
   GraphDump dump_;
   std::vector<Frame> frames_;
   PendingAttribute attribute_;
@@ -523,13 +559,13 @@ GraphDump parse_graph_json(std::string_view text, const std::string& file_name, 
   if (text.size() > limits.file_bytes)
     throw Error(Status::invalid_graph,
                 join(file_name, ": the file has ", text.size(), " bytes, allowed is at most ", limits.file_bytes));
-  Reader reader(file_name, limits);
   try {
-    json::Scanner(text).run(reader);
-  } catch (const json::SyntaxError& error) {
-    throw Error(Status::invalid_graph, join(file_name, ": ", json::line_and_column(text, error.position), ": ", error.what));
+    json::Repair repair(text, true);
+    return Reader(repair.run(), file_name, limits, false).run();
+  } catch (const Reader::NoJson&) {
+    json::Repair repair(text);
+    return Reader(repair.run(), file_name, limits, true).run();
   }
-  return reader.finish();
 }
 
 }  // namespace lamina

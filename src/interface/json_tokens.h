@@ -1,4 +1,4 @@
-// The values of a dump's text: numbers keep what JSON's doubles would lose.
+// The tokens of a dump: text that JSON forbids but dumps contain is repaired, and numbers keep what JSON's doubles would lose.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,24 @@
 #include <variant>
 
 namespace lamina::json {
+
+// Puts bare infinities and NaNs in quotes and escapes control characters inside strings. Text that needs neither is not copied.
+// With `shortens`, runs of blanks between tokens become one: dumps are two thirds indentation, which costs the parser most.
+class Repair {
+ public:
+  explicit Repair(std::string_view text, bool shortens = false) : text_(text), shortens_(shortens) {}
+
+  // The repaired text; a view of the original or of this object.
+  std::string_view run();
+
+ private:
+  void replace(size_t at, size_t length, const std::string& with);
+
+  std::string_view text_;
+  bool shortens_;
+  std::string result_;
+  size_t copied_ = 0;
+};
 
 // A number of 64-bit range, signed or not, or a real one; as an f32 it was rounded once, from the text.
 struct Number {
@@ -18,9 +36,8 @@ struct Number {
 
   static Number of(int64_t value);
   static Number of(uint64_t value);
-  static Number infinity(bool negative);
-  static Number not_a_number();
-  static std::optional<Number> from_text(std::string_view text);  // nothing when f64 cannot hold it
+  static Number of(double value, const std::string& text);
+  static std::optional<Number> from_word(const std::string& word);  // the bare words that Repair has quoted
 
   // Nothing when the number is not of that kind.
   std::optional<uint64_t> as_unsigned() const;
@@ -28,15 +45,15 @@ struct Number {
   std::optional<float> as_single() const;
 };
 
-using Scalar = std::variant<std::monostate, bool, Number, std::string_view>;  // monostate: null
+using Scalar = std::variant<std::monostate, bool, Number, std::string>;  // monostate: null
 
 // As messages show it: strings in quotes, cut after 80 bytes.
 std::string show(const Scalar& scalar);
 
-// The number that a scalar is.
+// The number that a scalar is, bare words included.
 std::optional<Number> number_of(const Scalar& scalar);
 
-// Place of a byte of the text as "line L, column C".
+// Position of a byte as "line L, column C".
 std::string line_and_column(std::string_view text, size_t position);
 
 }  // namespace lamina::json
