@@ -183,11 +183,15 @@ std::vector<PlanItem> plan_for(const Options& options) {
   return plan;
 }
 
+// Whole or not at all: a run that is cut short leaves what it had after its last problem.
 void write_json(const Options& options, const Json& results) {
-  const Json file = {{"machine", describe_machine()}, {"seconds_per_case", options.seconds}, {"results", results}};
-  std::ofstream out(options.json);
-  out << file.dump(1) << '\n';
-  if (!out.flush()) throw std::runtime_error("cannot write " + options.json);
+  const Json content = {{"machine", describe_machine()}, {"seconds_per_case", options.seconds}, {"results", results}};
+  const std::string unfinished = options.json + ".new";
+  std::ofstream out(unfinished);
+  out << content.dump(1) << '\n';
+  if (!out.flush() || std::rename(unfinished.c_str(), options.json.c_str()) != 0) {
+    throw std::runtime_error("cannot write " + options.json);
+  }
 }
 
 // How many results are wrong (differ from oneDNN's, or were refused).
@@ -217,10 +221,10 @@ int run_all(const Options& options) {
       wrong += !result.refused.empty() || result.difference > tolerance(type_of_dst(which, item.problem));
       busy += result.others > kBusy;
     }
+    if (!options.json.empty()) write_json(options, results);
   }
   if (busy > 0)
     std::printf("\nwarning: the machine was busy with other programs during %d of %zu cases\n", busy, results.size());
-  if (!options.json.empty()) write_json(options, results);
   return wrong;
 }
 

@@ -220,6 +220,7 @@ def update(path, text):
 
 PICTURE_CASES = ["LayerNorm", "LayerNormBackward", "Add+LayerNorm", "Add+LayerNorm+GELU", "RMSNorm", "SoftMax"]
 SERIES = [("roof", "memory roof"), ("lamina", "lamina"), ("onednn", "oneDNN")]
+SHORTEST, LONGEST = 64, 65536  # the row lengths that are drawn
 PANEL_WIDTH, PANEL_HEIGHT, LEFT, TOP, GAP_X, GAP_Y = 380, 150, 60, 84, 70, 52
 STYLE = """
     .ground { fill: #ffffff } .text { fill: #24292f } .grid { stroke: #d0d7de } .roof { stroke: #6e7781; fill: #6e7781 }
@@ -228,42 +229,46 @@ STYLE = """
       .ground { fill: #0d1117 } .text { fill: #e6edf3 } .grid { stroke: #30363d } .roof { stroke: #8b949e; fill: #8b949e }
       .lamina { stroke: #58a6ff; fill: #58a6ff } .onednn { stroke: #f0883e; fill: #f0883e }
     }
-    .line { fill: none; stroke-width: 2 } .dashed { stroke-dasharray: 5 4 } .dot { stroke: none } .text { stroke: none }
+    .line { fill: none; stroke-width: 2 } .dashed { stroke-dasharray: 5 4 } .dot { stroke: none }
+    .odd { fill: none; stroke-width: 1.5 }
 """
 
 
 def nice_ceiling(value):
-    """The least of 1, 2, 5 times a power of ten that is not below `value`."""
+    """The least of 1, 2, 4, 6, 8 times a power of ten that is not below `value`."""
     power = 10 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 4, 5, 8, 10) if step * power >= value)
+    return next(step * power for step in (1, 2, 4, 6, 8, 10) if step * power >= value)
 
 
 def panel(x, y, title, rows):
     """One set of axes: N to the right, GB/s upwards."""
     rows = sorted(rows, key=lambda row: row.columns)
     top = nice_ceiling(max(row.gbs(name) for row in rows for name, _ in SERIES if row.time[name]))
-    low, high = math.log2(rows[0].columns), math.log2(rows[-1].columns)
+    low, high = math.log2(SHORTEST), math.log2(LONGEST)
+
+    def across(columns):
+        return f"{x + (math.log2(columns) - low) / (high - low) * PANEL_WIDTH:.1f}"
 
     def at(row, name):
-        across = (math.log2(row.columns) - low) / max(high - low, 1)
-        return f"{x + across * PANEL_WIDTH:.1f},{y + PANEL_HEIGHT * (1 - row.gbs(name) / top):.1f}"
+        return f"{across(row.columns)},{y + PANEL_HEIGHT * (1 - row.gbs(name) / top):.1f}"
 
     out = [f'<text class="text" x="{x}" y="{y - 10}" font-weight="bold">{title}</text>']
     for part in range(5):
         line_y = y + PANEL_HEIGHT * part / 4
         out.append(f'<line class="grid" x1="{x}" x2="{x + PANEL_WIDTH}" y1="{line_y}" y2="{line_y}"/>')
         out.append(f'<text class="text" x="{x - 8}" y="{line_y + 4}" text-anchor="end">{top * (4 - part) / 4:g}</text>')
-    for row in {row.columns: row for row in rows if row.columns & (row.columns - 1) == 0}.values():
-        tick_x = at(row, "roof").split(",")[0]
-        out.append(f'<text class="text" x="{tick_x}" y="{y + PANEL_HEIGHT + 18}" text-anchor="middle">{row.columns}</text>')
+    for columns in (4**power for power in range(3, 9)):
+        out.append(f'<text class="text" x="{across(columns)}" y="{y + PANEL_HEIGHT + 18}" text-anchor="middle">{columns}</text>')
     for name, _ in SERIES:
-        points = [at(row, name) for row in rows if row.time[name]]
+        points = [(at(row, name), row.columns % 16 == 0) for row in rows if row.time[name]]
         if not points:
             continue
         dashed = " dashed" if name == "roof" else ""
-        out.append(f'<polyline class="{name} line{dashed}" style="fill:none" points="{" ".join(points)}"/>')
-        if name != "roof":
-            out += [f'<circle class="{name} dot" cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="3"/>' for p in points]
+        line = " ".join(point for point, is_multiple in points if is_multiple)
+        out.append(f'<polyline class="{name} line{dashed}" points="{line}"/>')
+        for point, is_multiple in points if name != "roof" else []:
+            point_x, point_y = point.split(",")
+            out.append(f'<circle class="{name} {"dot" if is_multiple else "odd"}" cx="{point_x}" cy="{point_y}" r="3.5"/>')
     return out
 
 
@@ -286,6 +291,7 @@ def picture(rows, dtype, machine):
         label = f"oneDNN {machine['onednn']}" if name == "onednn" else label
         out.append(f'<text class="text" x="{legend_x + 38}" y="48">{label}</text>')
         legend_x += 160
+    out.append(f'<text class="text" x="{legend_x}" y="48">hollow: N % 16 != 0</text>')
     for down, case in enumerate(cases):
         for across, (tier, words) in enumerate(TIERS.items()):
             out += panel(LEFT + across * (PANEL_WIDTH + GAP_X), TOP + down * (PANEL_HEIGHT + GAP_Y), f"{case}, {words}",
@@ -294,8 +300,8 @@ def picture(rows, dtype, machine):
 
 
 def at_plot_sizes(rows):
-    """Powers of two and what lies between, without the single long row; one row a length."""
-    return list({row.columns: row for row in rows if row.columns <= 65536 and row.columns != 65521}.values())
+    """One row a length, without the single long row."""
+    return list({row.columns: row for row in rows if SHORTEST <= row.columns <= LONGEST}.values())
 
 
 def main():
