@@ -1,10 +1,14 @@
 // Walks over a row's elements: in chunks of the 64 virtual lanes where they reduce, along the lines of a streamed output where
-// they do not.
+// they do not; and what they prefetch.
 #include <algorithm>
 
 #include "backends/cpu/kernel_emitter.h"
 
 namespace lamina::cpu {
+
+using kernel::Node;
+using kernel::NodeIndex;
+using kernel::NodeKind;
 
 // The 64 lanes at `offset`, of which the first `live` exist.
 std::vector<Lanes> KernelEmitter::chunk_at(llvm::Value* offset, int live) const {
@@ -134,6 +138,52 @@ void KernelEmitter::walk_vectors(llvm::Value* begin, llvm::Value* end, const Bod
     }
     body({Lanes{width_, at, mask}});
   });
+}
+
+// The lines at the ends of a streamed row are shared with its neighbours and written through the caches. A store that waits for
+// its line holds up the streaming stores behind it.
+void KernelEmitter::prefetch_ends(const Row& row) {
+  if (streamed_.empty() || rows_share_lines(kernel_, streamed_)) return;
+  for (const int a : streamed_) {
+    llvm::Value* const begin = row.pointers[static_cast<size_t>(a)];
+    const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, kernel_.row_size());
+    for (const int64_t at : {int64_t{0}, bytes - 1}) {
+      llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), begin, i64(at));
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(1), b_.getInt32(3), b_.getInt32(1)});
+    }
+  }
+}
+
+// What a walk will read later. The last walk over a row computes a lot and loads nothing from memory; the next rows can be under
+// way meanwhile. A row too long for that is read from memory in every phase; the machine's own prefetching stops at each page.
+// A hint only: the address may lie anywhere when rows are not dense, or beyond the end.
+void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
+                             size_t count, int phase) {
+  constexpr int64_t kLine = 64, kFirstLevelRow = int64_t{32} << 10, kLongestRow = int64_t{512} << 10, kAhead = int64_t{8} << 10;
+  const bool last = phase + 1 == kernel_.phase_count() && phase > 0;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    const Node& n = kernel_.nodes[i];
+    if (n.kind != NodeKind::load) continue;
+    const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
+    const bool varies = std::any_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s != 0; });
+    const bool is_read = std::find(nodes.begin(), nodes.end(), static_cast<NodeIndex>(i)) != nodes.end();
+    const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
+    const bool is_long = schedule_.split || row_bytes > kLongestRow;
+    if (arg.strides.back() != 1 || bits_of(arg.dtype) < 8 || inner_rank() > 1 || !(is_long ? is_read : varies && last)) continue;
+    const int64_t ahead = is_long ? kAhead : row_bytes * schedule_.rows_per_tile;
+    const int level = is_long || row_bytes <= kFirstLevelRow ? 3 : 2;
+    // Lines of the chunk that begin among these vectors.
+    const int64_t vector_bytes = std::max<int64_t>(bytes_of(arg.dtype, width_), 1);
+    const int64_t begin = (static_cast<int64_t>(first) * vector_bytes + kLine - 1) / kLine * kLine;
+    const int64_t end = static_cast<int64_t>(first + count) * vector_bytes;
+    for (const Row* row : rows) {
+      llvm::Value* const here = b_.CreateGEP(b_.getInt8Ty(), row->segment[static_cast<size_t>(n.arg)], b_.CreateMul(chunk.front().offset, i64(bytes_of(arg.dtype, 1))));
+      for (int64_t at = begin; at < end; at += kLine) {
+        llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), here, i64(ahead + at));
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(0), b_.getInt32(static_cast<uint32_t>(level)), b_.getInt32(1)});
+      }
+    }
+  }
 }
 
 }  // namespace lamina::cpu
