@@ -19,6 +19,7 @@ struct Problem {
   size_t count() const { return static_cast<size_t>(rows * columns); }
   size_t bytes() const { return count() * bytes_of(type); }                      // of one big tensor
   Type small_type() const { return type == Type::f64 ? Type::f64 : Type::f32; }  // of gamma, beta, statistics, column sums
+  size_t column_bytes() const { return static_cast<size_t>(columns) * bytes_of(small_type()); }  // of gamma, beta, a column sum
 };
 std::string describe(const Problem& problem);  // "f32 4096x768"
 

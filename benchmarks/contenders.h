@@ -14,29 +14,32 @@ enum class Case { forward, forward_stats, backward, residual, residual_sum, chai
 struct CaseTraits {
   Case which;
   const char* name;
-  int reads, writes;   // of big tensors; what must move
-  bool to_s8 = false;  // dst is s8
+  int reads, writes;                        // of big tensors; what must move
+  int column_reads = 0, column_writes = 0;  // of tensors as long as a row; what must move
+  bool to_s8 = false;                       // dst is s8
 };
 
 // In the order of the enumerators.
 inline constexpr CaseTraits kCases[] = {
-    {Case::forward, "LayerNorm", 1, 1},               // dst = LayerNorm(src, gamma, beta)
-    {Case::forward_stats, "LayerNorm+stats", 1, 1},   // dst, mean, variance = ...
-    {Case::backward, "LayerNormBackward", 2, 1},      // diff_src, diff_gamma, diff_beta = ...(src, diff_dst, mean, ...)
-    {Case::residual, "Add+LayerNorm", 2, 1},          // dst = LayerNorm(src + other, gamma, beta)
-    {Case::residual_sum, "Add+LayerNorm+sum", 2, 2},  // sum = src + other, dst = LayerNorm(sum, gamma, beta)
-    {Case::chain, "Add+LayerNorm+GELU", 2, 1},        // dst = GELU(LayerNorm(src + other, gamma, beta))
-    {Case::quantized, "LayerNorm+GELU+Quantize", 1, 1, true},  // dst (s8) = Quantize(GELU(LayerNorm(src, gamma, beta)))
-    {Case::rms_norm, "RMSNorm", 1, 1},                         // dst = RMSNorm(src, gamma)
-    {Case::softmax, "SoftMax", 1, 1},                          // dst = SoftMax(src), along each row
+    {Case::forward, "LayerNorm", 1, 1, 2},               // dst = LayerNorm(src, gamma, beta)
+    {Case::forward_stats, "LayerNorm+stats", 1, 1, 2},   // dst, mean, variance = ...
+    {Case::backward, "LayerNormBackward", 2, 1, 1, 2},   // diff_src, diff_gamma, diff_beta = ...(src, diff_dst, mean, ...)
+    {Case::residual, "Add+LayerNorm", 2, 1, 2},          // dst = LayerNorm(src + other, gamma, beta)
+    {Case::residual_sum, "Add+LayerNorm+sum", 2, 2, 2},  // sum = src + other, dst = LayerNorm(sum, gamma, beta)
+    {Case::chain, "Add+LayerNorm+GELU", 2, 1, 2},        // dst = GELU(LayerNorm(src + other, gamma, beta))
+    {Case::quantized, "LayerNorm+GELU+Quantize", 1, 1, 2, 0, true},  // dst (s8) = Quantize(GELU(LayerNorm(src, gamma, beta)))
+    {Case::rms_norm, "RMSNorm", 1, 1, 1},                            // dst = RMSNorm(src, gamma)
+    {Case::softmax, "SoftMax", 1, 1},                                // dst = SoftMax(src), along each row
 };
 inline const CaseTraits& traits_of(Case which) { return kCases[static_cast<size_t>(which)]; }
 inline const char* name_of(Case which) { return traits_of(which).name; }
 inline Type type_of_dst(Case which, const Problem& problem) { return traits_of(which).to_s8 ? Type::s8 : problem.type; }
+// Of gamma, beta and column sums too, which one long row has as large as src; statistics, a value a row, do not count.
 inline size_t moved_bytes(Case which, const Problem& problem) {
   const CaseTraits& traits = traits_of(which);
   return problem.count() * (static_cast<size_t>(traits.reads) * bytes_of(problem.type) +
-                            static_cast<size_t>(traits.writes) * bytes_of(type_of_dst(which, problem)));
+                            static_cast<size_t>(traits.writes) * bytes_of(type_of_dst(which, problem))) +
+         static_cast<size_t>(traits.column_reads + traits.column_writes) * problem.column_bytes();
 }
 
 struct Contender {

@@ -4,8 +4,8 @@
 //                  [ROWSxCOLUMNS...]
 //
 // All contenders of a case take turns in one process; each figure is the median of its rounds. GB/s count what must move: each
-// big tensor once. Out of cache (128 MiB a tensor or more) everything is evicted before each run. --smoke runs each case once
-// on a few elements and fails where lamina and oneDNN differ: a test, not a measurement.
+// tensor once, but for statistics. Out of cache (128 MiB a tensor or more) everything is evicted before each run. --smoke runs
+// each case once on a few elements and fails where lamina and oneDNN differ: a test, not a measurement.
 #include <omp.h>
 
 #include <algorithm>

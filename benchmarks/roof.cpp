@@ -12,7 +12,8 @@ namespace bench {
 namespace {
 
 // What a thread moves: `lines` cache lines (16 words) of each output, from as many of each input (shrink: from four times as
-// many of a). Words, joined by xor, since the halves of f64 would be slow as floats where they happen to be subnormal.
+// many of a). Words, joined by xor, since the halves of f64 would be slow as floats where they happen to be subnormal. What a
+// move does not use is null.
 using Word = uint32_t;
 struct Share {
   const Word *a, *b;
@@ -43,6 +44,25 @@ LAMINA_FOR_THIS_CPU void shrink(const Share& s) {
   for (size_t line = 0; line < s.lines; ++line) {
     const Word* const from = s.a + line * 64;
     for (size_t i = 0; i < 16; ++i) s.out[line * 16 + i] = from[i] ^ from[i + 16] ^ from[i + 32] ^ from[i + 48];
+  }
+}
+
+// Reads alone, of a or of both.
+LAMINA_FOR_THIS_CPU void read(const Share& s) {
+  Word all = 0;
+  if (s.b != nullptr) {
+    for (size_t i = 0; i < s.lines * 16; ++i) all ^= s.a[i] ^ s.b[i];
+  } else if (s.a != nullptr) {
+    for (size_t i = 0; i < s.lines * 16; ++i) all ^= s.a[i];
+  }
+  asm volatile("" : : "r"(all));  // the reads are the purpose
+}
+
+// Writes alone.
+LAMINA_FOR_THIS_CPU void fill(const Share& s) {
+  for (Word* const to : {s.out, s.second_out}) {
+    if (to == nullptr) continue;
+    for (size_t i = 0; i < s.lines * 16; ++i) to[i] = 1;
   }
 }
 
@@ -84,6 +104,15 @@ LAMINA_AVX512 void shrink_streaming(const Share& s) {
   _mm_sfence();
 }
 
+LAMINA_AVX512 void fill_streaming(const Share& s) {
+  const __m512i ones = _mm512_set1_epi32(1);
+  for (Word* const to : {s.out, s.second_out}) {
+    if (to == nullptr) continue;
+    for (size_t i = 0; i < s.lines * 16; i += 16) stream(to + i, ones);
+  }
+  _mm_sfence();
+}
+
 // The same for machines without AVX-512: half lines.
 #define LAMINA_AVX __attribute__((target("avx")))
 
@@ -109,59 +138,88 @@ LAMINA_AVX void two_to_two_streaming_by_halves(const Share& s) {
   _mm_sfence();
 }
 
-// Each thread moves one contiguous share; less than four lines at the end are left out. Little work stays on the calling
-// thread, as a kernel's would.
-void run_on_threads(Move move, const Share& all, bool shrinks) {
+LAMINA_AVX void fill_streaming_by_halves(const Share& s) {
+  const __m256 ones = _mm256_set1_ps(1);
+  for (Word* const to : {s.out, s.second_out}) {
+    if (to == nullptr) continue;
+    for (size_t i = 0; i < s.lines * 16; i += 8) stream(to + i, ones);
+  }
+  _mm_sfence();
+}
+
+// The part of `all` that is this thread's; the lines of a are `in_words` words.
+Share part_of(const Share& all, size_t in_words) {
+  const auto threads = static_cast<size_t>(omp_get_num_threads());
+  const auto thread = static_cast<size_t>(omp_get_thread_num());
+  const size_t begin = all.lines * thread / threads, end = all.lines * (thread + 1) / threads;
+  const auto from = [&](auto* tensor, size_t words) { return tensor == nullptr ? nullptr : tensor + begin * words; };
+  return {from(all.a, in_words), from(all.b, in_words), from(all.out, 16), from(all.second_out, 16), end - begin};
+}
+
+// One way to do all of it.
+struct Way {
+  const char* name;
+  Move move;   // of the big tensors; gamma and beta are read after them
+  Move write;  // of the column sums
+};
+
+// Each thread moves one contiguous share of each tensor; less than four lines at the end are left out. Little work stays on
+// the calling thread, as a kernel's would.
+void run_on_threads(const Way& way, const Share& big, size_t in_words, const Share& columns) {
   constexpr size_t kLinesWorthAThread = 256;
-#pragma omp parallel if (all.lines >= 2 * kLinesWorthAThread)
+#pragma omp parallel if (big.lines >= 2 * kLinesWorthAThread)
   {
-    const auto threads = static_cast<size_t>(omp_get_num_threads());
-    const auto thread = static_cast<size_t>(omp_get_thread_num());
-    const size_t begin = all.lines * thread / threads, end = all.lines * (thread + 1) / threads;
-    const size_t in_offset = begin * (shrinks ? 64 : 16), out_offset = begin * 16;
-    move({all.a + in_offset, all.b + in_offset, all.out + out_offset, all.second_out + out_offset, end - begin});
+    way.move(part_of(big, in_words));
+    const Share part = part_of(columns, 16);
+    read(part);
+    way.write(part);
   }
 }
 
-struct NamedMove {
-  const char* name;
-  Move move;
-};
-
-std::vector<NamedMove> moves_for(Case which) {
+std::vector<Way> ways_for(Case which) {
   const CaseTraits& traits = traits_of(which);
   const bool whole_lines = __builtin_cpu_supports("avx512f"), halves = __builtin_cpu_supports("avx");
   if (traits.to_s8) {
-    std::vector<NamedMove> moves = {{"shrink", shrink}};
-    if (whole_lines) moves.push_back({"shrink, streaming", shrink_streaming});
-    return moves;
+    std::vector<Way> ways = {{"shrink", shrink, fill}};
+    if (whole_lines) ways.push_back({"shrink, streaming", shrink_streaming, fill_streaming});
+    return ways;
   }
-  const auto with_streaming = [&](std::vector<NamedMove> moves, const char* name, Move by_lines, Move by_halves) {
-    if (whole_lines || halves) moves.push_back({name, whole_lines ? by_lines : by_halves});
-    return moves;
+  const auto with_streaming = [&](std::vector<Way> ways, const char* name, Move by_lines, Move by_halves) {
+    if (whole_lines) {
+      ways.push_back({name, by_lines, fill_streaming});
+    } else if (halves) {
+      ways.push_back({name, by_halves, fill_streaming_by_halves});
+    }
+    return ways;
   };
   if (traits.writes == 2) {
-    return with_streaming({{"2 to 2", two_to_two}}, "2 to 2, streaming", two_to_two_streaming, two_to_two_streaming_by_halves);
+    return with_streaming({{"2 to 2", two_to_two, fill}}, "2 to 2, streaming", two_to_two_streaming,
+                          two_to_two_streaming_by_halves);
   }
   if (traits.reads == 2)
-    return with_streaming({{"triad", triad}}, "triad, streaming", triad_streaming, triad_streaming_by_halves);
-  return with_streaming({{"copy", copy}, {"memcpy", copy_by_library}}, "copy, streaming", copy_streaming,
+    return with_streaming({{"triad", triad, fill}}, "triad, streaming", triad_streaming, triad_streaming_by_halves);
+  return with_streaming({{"copy", copy, fill}, {"memcpy", copy_by_library, fill}}, "copy, streaming", copy_streaming,
                         copy_streaming_by_halves);
 }
 
 }  // namespace
 
 std::vector<Contender> roof_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs) {
-  const bool shrinks = traits_of(which).to_s8;
-  if (shrinks && problem.type != Type::f32) throw std::logic_error("the roof of a quantised case is made for f32");
+  const CaseTraits& traits = traits_of(which);
+  if (traits.to_s8 && problem.type != Type::f32) throw std::logic_error("the roof of a quantised case is made for f32");
+  const size_t in_words = traits.to_s8 ? 64 : 16;
   const size_t lines = problem.count() * bytes_of(type_of_dst(which, problem)) / 64;
   const auto words = [](const Buffer& buffer) { return static_cast<Word*>(buffer.data()); };
-  const Share all{words(inputs.src), words(inputs.other), words(outputs.big), words(outputs.sum), lines};
-  std::vector<Contender> ways;
-  for (const NamedMove& each : moves_for(which)) {
-    ways.push_back({each.name, [=] { run_on_threads(each.move, all, shrinks); }});
+  const auto words_if = [&](bool is_moved, const Buffer& buffer) { return is_moved ? words(buffer) : nullptr; };
+  const Share big{words(inputs.src), words(inputs.other), words(outputs.big), words(outputs.sum), lines};
+  const Share columns{words_if(traits.column_reads > 0, inputs.gamma), words_if(traits.column_reads > 1, inputs.beta),
+                      words_if(traits.column_writes > 0, outputs.first_small),
+                      words_if(traits.column_writes > 1, outputs.second_small), problem.column_bytes() / 64};
+  std::vector<Contender> contenders;
+  for (const Way& way : ways_for(which)) {
+    contenders.push_back({way.name, [=] { run_on_threads(way, big, in_words, columns); }});
   }
-  return ways;
+  return contenders;
 }
 
 }  // namespace bench
