@@ -106,7 +106,7 @@ std::vector<Group> all_groups() {
   const memory::dims rows{8, 1024, 1024}, images{8, 64, 64, 256}, many{8192, 4096};
   const memory::desc plain(rows, dt::f32, tag::tnc), gaps(rows, dt::f32, memory::dims{1024 * 1040, 1040, 1}),
       ntc(rows, dt::f32, tag::ntc);
-  std::vector<Group> groups(4);
+  std::vector<Group> groups(5);
   groups[0].cases.push_back(forward("forward, plain", plain, plain));
   groups[0].cases.push_back(forward("forward, in place", plain, plain, true));
   groups[0].cases.push_back(forward("forward, rows with gaps", gaps, gaps));
@@ -116,15 +116,20 @@ std::vector<Group> all_groups() {
   groups[1].cases.push_back(backward("backward, in place", plain, true));
   groups[1].cases.push_back(backward("backward, rows with gaps", gaps));
   groups[1].cases.push_back(backward("backward, ntc", ntc));
-  // Another dim in blocks: the normalised one is not contiguous.
-  groups[2].cases.push_back(forward("forward, nchw", {images, dt::f32, tag::nchw}, {images, dt::f32, tag::nchw}));
-  groups[2].cases.push_back(forward("forward, nChw16c", {images, dt::f32, tag::nChw16c}, {images, dt::f32, tag::nChw16c}));
-  groups[2].cases.push_back(forward("forward, nChw8c", {images, dt::f32, tag::nChw8c}, {images, dt::f32, tag::nChw8c}));
-  groups[2].cases.push_back(forward("forward, nchw to nChw16c", {images, dt::f32, tag::nchw}, {images, dt::f32, tag::nChw16c}));
-  groups[3].evict = true;
-  groups[3].cases.push_back(forward("forward, f32, N = 4096", {many, dt::f32, tag::nc}, {many, dt::f32, tag::nc}));
-  groups[3].cases.push_back(forward("forward, s8, N = 4096", {many, dt::s8, tag::nc}, {many, dt::s8, tag::nc}));
-  groups[3].cases.push_back(forward("forward, u8 to s8, N = 4096", {many, dt::u8, tag::nc}, {many, dt::s8, tag::nc}));
+  // Another dim in blocks, or channels last: the normalised one (w) is not contiguous.
+  const auto images_in = [&](tag format) { return memory::desc(images, dt::f32, format); };
+  groups[2].cases.push_back(forward("forward, nchw", images_in(tag::nchw), images_in(tag::nchw)));
+  groups[2].cases.push_back(forward("forward, nChw16c", images_in(tag::nChw16c), images_in(tag::nChw16c)));
+  groups[2].cases.push_back(forward("forward, nChw8c", images_in(tag::nChw8c), images_in(tag::nChw8c)));
+  groups[2].cases.push_back(forward("forward, nhwc", images_in(tag::nhwc), images_in(tag::nhwc)));
+  groups[2].cases.push_back(forward("forward, nchw to nChw16c", images_in(tag::nchw), images_in(tag::nChw16c)));
+  groups[3].cases.push_back(backward("backward, nchw", images_in(tag::nchw)));
+  groups[3].cases.push_back(backward("backward, nChw16c", images_in(tag::nChw16c)));
+  groups[3].cases.push_back(backward("backward, nChw8c", images_in(tag::nChw8c)));
+  groups[4].evict = true;
+  groups[4].cases.push_back(forward("forward, f32, N = 4096", {many, dt::f32, tag::nc}, {many, dt::f32, tag::nc}));
+  groups[4].cases.push_back(forward("forward, s8, N = 4096", {many, dt::s8, tag::nc}, {many, dt::s8, tag::nc}));
+  groups[4].cases.push_back(forward("forward, u8 to s8, N = 4096", {many, dt::u8, tag::nc}, {many, dt::s8, tag::nc}));
   return groups;
 }
 
