@@ -15,18 +15,33 @@ const CompiledPartition& compiled_of(const char* function_name, const_lamina_gra
   return *handle->compiled;
 }
 
+using Device = std::shared_ptr<const Backend>;  // null: the CPU
+
+std::string_view device_name(const Device& device) { return device == nullptr ? "cpu" : device->name(); }
+
+// Host memory is none to a device, and a device's none to the CPU. Several engines may be of one device.
+template <typename... Words>
+void require_device(const char* function_name, const Device& needed, const Device& given, const Words&... owner) {
+  if (given == needed || device_name(given) == device_name(needed)) return;
+  throw Error(Status::invalid_arguments, join(function_name, ": the partition was compiled for an engine on ",
+                                              device_name(needed), ", ", owner..., " is of one on ", device_name(given)));
+}
+
 // The tensors behind the handles. Inline memory for calls of ordinary size; larger ones use an array of the thread, which grows
 // once.
 class BoundTensors {
  public:
-  BoundTensors(const char* function_name, std::vector<BoundTensor>& large, size_t num,
+  BoundTensors(const char* function_name, const Device& device, std::vector<BoundTensor>& large, size_t num,
                const const_lamina_graph_tensor_t* tensors) {
     if (num > 0) LAMINA_REQUIRE(tensors);
     if (num > inline_.size() && large.size() < num) large.resize(num);
     BoundTensor* data = num > inline_.size() ? large.data() : inline_.data();
     for (size_t i = 0; i < num; ++i) {
       LAMINA_REQUIRE(tensors[i]);
-      data[i] = {&tensors[i]->tensor, tensors[i]->memory};
+      const LogicalTensor& tensor = tensors[i]->tensor;
+      if (tensor.property != PropertyType::host_scalar)
+        require_device(function_name, device, tensors[i]->device, "tensor ", tensor.id);
+      data[i] = {&tensor, tensors[i]->memory};
     }
     span_ = {data, num};
   }
@@ -53,7 +68,7 @@ lamina_status_t lamina_graph_compiled_partition_create(lamina_graph_compiled_par
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(compiled_partition);
     LAMINA_REQUIRE(partition);
-    *compiled_partition = new lamina_graph_compiled_partition{partition->partition.id, nullptr, {}};
+    *compiled_partition = new lamina_graph_compiled_partition{partition->partition.id, nullptr, {}, nullptr};
   });
 }
 
@@ -93,8 +108,10 @@ lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compi
     LAMINA_REQUIRE(compiled_partition);
     LAMINA_REQUIRE(stream);
     const CompiledPartition& compiled = compiled_of(function_name, compiled_partition);
-    const BoundTensors sources(function_name, large_inputs, num_inputs, inputs);
-    const BoundTensors destinations(function_name, large_outputs, num_outputs, outputs);
+    const Device& device = compiled_partition->device;
+    require_device(function_name, device, stream->device, "the stream");
+    const BoundTensors sources(function_name, device, large_inputs, num_inputs, inputs);
+    const BoundTensors destinations(function_name, device, large_outputs, num_outputs, outputs);
     lamina::ExecutionContext context;
     context.allocator = &stream->allocator;
     context.stream = stream->native;

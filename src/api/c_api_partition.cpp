@@ -163,6 +163,7 @@ lamina_status_t lamina_graph_partition_compile(const_lamina_graph_partition_t pa
     for (const auto& [input, output] : compiled->inplace_ports()) pairs.push_back({input, output});
     compiled_partition->inplace_pairs = std::move(pairs);
     compiled_partition->compiled = std::move(compiled);
+    compiled_partition->device = engine->device;
   });
 }
 

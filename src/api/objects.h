@@ -58,6 +58,7 @@ struct lamina_graph_compiled_partition {
   uint64_t partition_id = 0;
   std::unique_ptr<const lamina::api::CompiledPartition> compiled;  // null until compile filled it
   std::vector<lamina_graph_inplace_pair_t> inplace_pairs;
+  std::shared_ptr<const lamina::Backend> device;  // of the GPU engine that it was compiled for
 };
 
 struct lamina_graph_tensor {

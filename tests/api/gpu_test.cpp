@@ -108,5 +108,34 @@ TEST(GpuApi, NamesWhatIsMissingOrDoesNotFit) {
   EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("the engine runs on cpu, needed is cuda"));
 }
 
+// A ReLU with what it needs to run on one engine.
+struct ReluOn {
+  explicit ReluOn(engine::kind kind) : on(kind, 0), its_stream(on), src(f32(0, {3, 5}), on), dst(f32(1, {3, 5}), on) {
+    graph g(kind);
+    g.add_op(relu(f32(0, {3, 5}), f32(1, {3, 5})));
+    g.finalize();
+    compiled = g.get_partitions().at(0).compile({f32(0, {3, 5})}, {f32(1, {3, 5})}, on);
+  }
+  engine on;
+  stream its_stream;
+  tensor src, dst;
+  compiled_partition compiled;
+};
+
+TEST(GpuApi, APartitionRefusesAStreamOrTensorOfAnotherDevice) {
+  if (engine::get_count(engine::kind::gpu) == 0) GTEST_SKIP() << "no GPU engine on this machine";
+  const ReluOn cpu(engine::kind::cpu), gpu(engine::kind::gpu);
+  for (const auto& [own, other] : {std::pair(&cpu, &gpu), std::pair(&gpu, &cpu)}) {
+    const auto refuses = [&, own = own](const stream& s, const tensor& src, const tensor& dst, const char* what) {
+      EXPECT_THAT(failure_of([&] { own->compiled.execute(s, {src}, {dst}); }), FailsWith(lamina_invalid_arguments, what));
+    };
+    refuses(other->its_stream, own->src, own->dst, "the stream is of one on");
+    refuses(own->its_stream, other->src, own->dst, "tensor 0 is of one on");
+    refuses(own->its_stream, own->src, other->dst, "tensor 1 is of one on");
+    own->compiled.execute(own->its_stream, {own->src}, {own->dst});
+    stream(own->its_stream).wait();
+  }
+}
+
 }  // namespace
 }  // namespace api_test
