@@ -2,6 +2,7 @@
 // float has m mantissa bits and exponent bias B, float has 23 and 127; `code` is its bits without the sign.
 #include "backends/cpu/vector_convert.h"
 
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -51,30 +52,33 @@ Value* bf16_by_integers(const FloatLanes& l, Value* value) {
   return l.builder().CreateTrunc(bf16_code(l, l.bits(value), value), lanes_of(value, l.builder().getInt16Ty()));
 }
 
-Value* is_subnormal(Builder& b, Value* vector) {
-  constexpr int kSubnormal = 0x20;
-  return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {vector, b.getInt32(kSubnormal)});
+std::array<Value*, 2> halves_of(Builder& b, Value* vector) {
+  const int width = FloatLanes(b, vector->getType()).width() / 2;
+  llvm::SmallVector<int, 16> low(static_cast<size_t>(width)), high(low.size());
+  std::iota(low.begin(), low.end(), 0);
+  std::iota(high.begin(), high.end(), width);
+  return {b.CreateShuffleVector(vector, low), b.CreateShuffleVector(vector, high)};
 }
 
-// The machine's own rounding of 16 floats. It takes subnormals for zero, so a vector that holds one goes the long way.
+// The instructions below take subnormals for zero and keep a NaN's payload: a vector that holds one goes the long way.
+Value* is_no_bf16(Builder& b, Value* vector) {
+  constexpr int kQuietNan = 0x01, kSubnormal = 0x20, kSignallingNan = 0x80;
+  return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {vector, b.getInt32(kQuietNan | kSubnormal | kSignallingNan)});
+}
+
+// The machine's own rounding of 16 floats.
 Value* bf16_by_instruction(Builder& b, const FloatLanes& l, Value* value) {
   Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {value});
-  return l.with_rare(is_subnormal(b, value), b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())),
+  return l.where_any(is_no_bf16(b, value), b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())),
                      [&] { return bf16_by_integers(l, value); });
 }
 
 // 32 floats in the time of 16.
 Value* bf16_by_wide_instruction(Builder& b, const FloatLanes& l, Value* value) {
-  const auto half = [&](int first) {
-    llvm::SmallVector<int, 16> lanes(16);
-    std::iota(lanes.begin(), lanes.end(), first);
-    return b.CreateShuffleVector(value, lanes);
-  };
-  Value* const low = half(0);
-  Value* const high = half(16);
+  const auto [low, high] = halves_of(b, value);
   Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512, {}, {high, low});
-  Value* const subnormal = b.CreateOr(is_subnormal(b, low), is_subnormal(b, high));
-  return l.where_any(subnormal, b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())), [&] { return bf16_by_integers(l, value); });
+  Value* const is_rare = b.CreateOr(is_no_bf16(b, low), is_no_bf16(b, high));
+  return l.where_any(is_rare, b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())), [&] { return bf16_by_integers(l, value); });
 }
 
 // Any other small float. Normal results are rounded as integers; subnormal ones by adding the float whose last place is the

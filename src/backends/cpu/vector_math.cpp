@@ -59,7 +59,8 @@ TargetFeatures features_of(const llvm::TargetMachine& machine) {
   if (info == nullptr || !machine.getTargetTriple().isX86()) return {};
   return {.sse41 = info->checkFeatures("+sse4.1"),
           .f16c = info->checkFeatures("+f16c"),
-          .avx512 = info->checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw")};
+          .avx512 = info->checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw"),
+          .avx512_bf16 = info->checkFeatures("+avx512bf16")};
 }
 
 Value* emit_exp(Builder& b, Value* x, const TargetFeatures& target) {

@@ -6,6 +6,8 @@
 namespace lamina::cpu::testing {
 namespace {
 
+bool has_512_bits(const std::string& level) { return level == "x86-64-v4" || !level.starts_with("x86-64"); }
+
 template <typename T>
 T value_of(llvm::Expected<T> expected) {
   if (!expected) throw std::runtime_error(llvm::toString(expected.takeError()));
@@ -21,7 +23,7 @@ llvm::orc::JITTargetMachineBuilder machine_builder(const std::string& level) {
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(llvm::sys::getProcessTriple())};
   builder.setCPU(level);
-  if (level == "x86-64-v4") builder.getFeatures().AddFeature("-prefer-256-bit");
+  if (has_512_bits(level)) builder.getFeatures().AddFeature("-prefer-256-bit");
   return builder;
 }
 
@@ -85,7 +87,7 @@ llvm::orc::ThreadSafeModule VectorJit::build(const std::string& name, const Emit
       llvm::FunctionType::get(llvm::Type::getVoidTy(*context), {pointer, pointer, llvm::Type::getInt64Ty(*context)}, false);
   auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, *module);
   function->addFnAttr("target-cpu", level_);
-  if (level_ == "x86-64-v4") {
+  if (has_512_bits(level_)) {
     function->addFnAttr("prefer-vector-width", "512");
     function->addFnAttr("min-legal-vector-width", "512");
   }
@@ -105,14 +107,19 @@ ArrayFunction VectorJit::compile(const Emit& emit, const ElementType& src, const
   return value_of(jit_->lookup(name)).toPtr<ArrayFunction>();
 }
 
-int VectorJit::instruction_count(const Emit& emit, const ElementType& src, const ElementType& dst, int width) {
-  auto module = build("counted", emit, src, dst, width);
+std::string VectorJit::assembly(const Emit& emit, const ElementType& src, const ElementType& dst, int width) {
+  auto module = build("printed", emit, src, dst, width);
   llvm::SmallString<0> assembly;
   llvm::raw_svector_ostream stream(assembly);
   llvm::legacy::PassManager passes;
   machine_->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
   module.withModuleDo([&](llvm::Module& m) { passes.run(m); });
-  std::istringstream lines(assembly.str().str());
+  if (std::getenv("LAMINA_PRINT_ASSEMBLY") != nullptr) llvm::errs() << assembly;
+  return assembly.str().str();
+}
+
+int VectorJit::instruction_count(const Emit& emit, const ElementType& src, const ElementType& dst, int width) {
+  std::istringstream lines(assembly(emit, src, dst, width));
   int count = 0;
   bool inside = false;
   for (std::string line; std::getline(lines, line);) {
@@ -121,7 +128,6 @@ int VectorJit::instruction_count(const Emit& emit, const ElementType& src, const
     ++count;
     if (line.starts_with("\tj")) break;
   }
-  if (std::getenv("LAMINA_PRINT_ASSEMBLY") != nullptr) llvm::errs() << assembly;
   return count;
 }
 
@@ -131,6 +137,8 @@ std::vector<std::string> runnable_levels() {
   const auto has = [&](const char* feature) { return host.lookup(feature); };
   if (has("avx2") && has("fma") && has("f16c") && has("bmi2")) levels.emplace_back("x86-64-v3");
   if (has("avx512f") && has("avx512vl") && has("avx512dq") && has("avx512bw")) levels.emplace_back("x86-64-v4");
+  if (levels.back() == "x86-64-v4" && has("avx512bf16") && has("avx512vnni")) levels.emplace_back("cooperlake");
+  if (levels.back() == "cooperlake" && has("avx512fp16")) levels.emplace_back("sapphirerapids");
   return levels;
 }
 

@@ -18,7 +18,8 @@ using Emit = std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value*, const 
 // dst[0..count) = function(src[0..count)); count is a multiple of the width that it was compiled for.
 using ArrayFunction = void (*)(const void* src, void* dst, int64_t count);
 
-// A micro-architecture level: "x86-64" (SSE2, no FMA), "x86-64-v2", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512).
+// A micro-architecture level: "x86-64" (SSE2, no FMA), "x86-64-v2", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), or a processor:
+// "cooperlake" (AVX-512 that rounds to bf16), "sapphirerapids" (that, and computes in f16).
 class VectorJit {
  public:
   explicit VectorJit(const std::string& level);
@@ -26,6 +27,7 @@ class VectorJit {
 
   const std::string& level() const { return level_; }
   ArrayFunction compile(const Emit& emit, const ElementType& src, const ElementType& dst, int width);
+  std::string assembly(const Emit& emit, const ElementType& src, const ElementType& dst, int width);
   // Instructions of the loop that `compile` would make, loads, stores and loop control included.
   int instruction_count(const Emit& emit, const ElementType& src, const ElementType& dst, int width);
 

@@ -362,7 +362,8 @@ TEST(RoundHalfEven, IsExactWithTheSameBitsEverywhere) {
 
 // What GELU, SoftMax and their like cost beside memory: instructions of the whole loop, with load, store and loop control.
 TEST(VectorMathCost, StaysNearTheSpeedOfMemoryOnAvx512) {
-  if (runnable_levels().back() != "x86-64-v4") GTEST_SKIP() << "this machine has no AVX-512";
+  const auto levels = runnable_levels();
+  if (std::find(levels.begin(), levels.end(), "x86-64-v4") == levels.end()) GTEST_SKIP() << "this machine has no AVX-512";
   const std::map<std::string, int> bounds{{"exp", 19},        {"tanh", 27}, {"sigmoid", 32},
                                           {"log", 34},  {"erf", 54}};
   for (const Function& function : functions()) {
