@@ -231,10 +231,11 @@ llvm::Value* KernelEmitter::load_arg(llvm::Value* pointer, int arg, const Lanes&
   return to_compute(dtype, b_.CreateMaskedGather(type, addresses, align, mask, nothing));
 }
 
-// Two vectors of f32 become bf16 by one instruction that takes the time of one vector.
+// Two vectors of f32 become a whole line of 16-bit elements.
 bool KernelEmitter::stores_in_twos(int index) const {
   const kernel::Arg& arg = kernel_.args[static_cast<size_t>(index)];
-  return target_.avx512_bf16 && width_ == 16 && arg.dtype == DataType::bf16 && arg.strides.back() == 1;
+  const bool is_small = (arg.dtype == DataType::bf16 && target_.avx512_bf16) || (arg.dtype == DataType::f16 && target_.avx512);
+  return is_small && width_ == 16 && arg.strides.back() == 1;
 }
 
 llvm::Value* KernelEmitter::side_by_side(llvm::Value* a, llvm::Value* b) {

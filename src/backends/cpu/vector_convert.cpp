@@ -108,18 +108,37 @@ Value* small_code(const FloatLanes& l, const SmallFloat& format, Value* bits) {
   return b.CreateOr(sign, code);
 }
 
-// The conversion instruction keeps a NaN's payload: it is given the canonical one.
-Value* f16_by_instruction(const FloatLanes& l, Value* value) {
-  auto& b = l.builder();
-  Value* sign = b.CreateAnd(l.bits(value), l.int_constant(kFloatSign));
-  Value* nan = l.from_bits(b.CreateOr(sign, l.int_constant(kFloatInfinity | kFloatQuiet)));
-  value = l.select(l.is_nan(value), nan, value);
+// The conversion instruction as a function of integers, where there is one for vectors of this width. Vectors of half would lead
+// to the same one, but on machines that compute in half LLVM 19 knows no store of them past the caches.
+Value* f16_round(Builder& b, Value* value, const TargetFeatures& target) {
+  if (target.avx512 && is_vector_of_bits(value, 1024)) {
+    const auto [low, high] = halves_of(b, value);
+    llvm::SmallVector<int, 32> all(32);
+    std::iota(all.begin(), all.end(), 0);
+    return b.CreateShuffleVector(f16_round(b, low, target), f16_round(b, high, target), all);
+  }
+  Value* const nearest_even = b.getInt32(0);
+  if (target.avx512 && is_vector_of_bits(value, 512)) {
+    Value* const nothing = llvm::Constant::getNullValue(lanes_of(value, b.getInt16Ty()));
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {}, {value, nearest_even, nothing, b.getInt16(0xffff)});
+  }
+  if (is_vector_of_bits(value, 256)) return b.CreateIntrinsic(llvm::Intrinsic::x86_vcvtps2ph_256, {}, {value, nearest_even});
   return b.CreateBitCast(b.CreateFPTrunc(value, lanes_of(value, b.getHalfTy())), lanes_of(value, b.getInt16Ty()));
+}
+
+// The instruction makes a NaN quiet and keeps its payload. Quiet NaNs are the largest codes of their sign, signed for positive
+// ones and unsigned for negative ones: two minima take the payload away.
+Value* f16_by_instruction(Builder& b, Value* value, const TargetFeatures& target) {
+  Value* const code = f16_round(b, value, target);
+  const auto at_most = [&](llvm::Intrinsic::ID minimum, Value* x, uint32_t limit) {
+    return b.CreateBinaryIntrinsic(minimum, x, llvm::ConstantInt::get(x->getType(), limit));
+  };
+  return at_most(llvm::Intrinsic::umin, at_most(llvm::Intrinsic::smin, code, kF16.nan), 0x8000 | kF16.nan);
 }
 
 Value* small_from_float(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
   const FloatLanes l(b, value->getType());
-  if (type == DataType::f16 && target.f16c) return f16_by_instruction(l, value);
+  if (type == DataType::f16 && target.f16c) return f16_by_instruction(b, value, target);
   Value* bits = l.bits(value);
   switch (type) {
     case DataType::bf16:
