@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "interface/json.h"
+#include "interface/json_attribute.h"
 #include "interface/json_tokens.h"
+#include "interface/json_words.h"
 #include "interface/older_names.h"
 #include "interface/status.h"
 
@@ -15,20 +17,6 @@ using json::Number;
 using json::number_of;
 using json::Scalar;
 using json::show;
-
-constexpr std::pair<const char*, LayoutType> kLayouts[] = {
-    {"undef", LayoutType::undef}, {"any", LayoutType::any}, {"strided", LayoutType::strided}, {"opaque", LayoutType::opaque}};
-constexpr std::pair<const char*, PropertyType> kProperties[] = {{"undef", PropertyType::undef},
-                                                                {"variable", PropertyType::variable},
-                                                                {"constant", PropertyType::constant},
-                                                                {"host_scalar", PropertyType::host_scalar}};
-constexpr std::pair<const char*, EngineKind> kEngines[] = {
-    {"cpu", EngineKind::cpu}, {"gpu", EngineKind::gpu}, {"any", EngineKind::any}};
-constexpr std::pair<const char*, FpMathMode> kFpMathModes[] = {{"strict", FpMathMode::strict},
-                                                               {"bf16", FpMathMode::bf16},
-                                                               {"f16", FpMathMode::f16},
-                                                               {"any", FpMathMode::any},
-                                                               {"tf32", FpMathMode::tf32}};
 
 // Attributes that a writer adds for itself and no schema knows.
 bool is_bookkeeping(std::string_view attribute) {
@@ -97,13 +85,6 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     At at;
     std::string key = {};  // the member that is being read
   };
-  struct PendingAttribute {
-    std::string type;
-    bool has_value = false;
-    bool is_list = false;
-    Scalar scalar;
-    std::vector<Number> list;
-  };
 
   // ---- errors
 
@@ -119,6 +100,15 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     const char* side = in_tensor_ ? (reading_outputs_ ? "output " : "input ") : "";
     const std::string port = in_tensor_ ? join(side, ports().size() - 1, ": ") : "";
     fail(join(port, name, " is ", given, ", allowed is ", allowed));
+  }
+  // Puts the place in front of the errors of what knows none.
+  template <typename Work>
+  auto in_place(const Work& work) const {
+    try {
+      return work();
+    } catch (const Error& error) {
+      fail(error.what());
+    }
   }
   void check_length(const std::string& text) const {
     if (text.size() > limits_.string_bytes)
@@ -242,65 +232,14 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (!has_id_) fail("key \"id\" is missing");
     if (!has_kind_) fail("key \"kind\" is missing");
     DumpedOp& op = dump_.ops.back();
-    try {
-      rename_older_attributes(schema_of(op.kind), op.attributes);
-    } catch (const Error& error) {
-      fail(error.what());
-    }
+    in_place([&] { rename_older_attributes(schema_of(op.kind), op.attributes); });
     in_op_ = false;
   }
 
-  // Only scalars and lists of attributes, whatever the order of "type" and "value".
   void close_attribute() {
     const std::string& name = frames_[frames_.size() - 2].key;
     if (is_bookkeeping(name)) return;
-    if (!attribute_.has_value) fail(join("attribute ", name, " has no value"));
-    dump_.ops.back().attributes.insert_or_assign(name, to_attribute(name));
-  }
-
-  Attribute to_attribute(const std::string& name) const {
-    const std::string& type = attribute_.type;
-    if (type == "bool") return to_bool(name);
-    if (type == "s64") return take(name, number_of(attribute_.scalar), &Number::as_signed, "an integer of 64 bits");
-    if (type == "f32") return take(name, number_of(attribute_.scalar), &Number::as_single, "a number that f32 can hold");
-    if (type == "s64[]") return take_list(name, &Number::as_signed, "an array of integers of 64 bits");
-    if (type == "f32[]") return take_list(name, &Number::as_single, "an array of numbers that f32 can hold");
-    if (type == "string") {
-      if (const auto* text = std::get_if<std::string>(&attribute_.scalar); text && !attribute_.is_list) return *text;
-      fail_attribute(name, "a string");
-    }
-    fail(join("attribute ", name, " has type \"", type, "\", allowed is bool, s64, s64[], f32, f32[], string"));
-  }
-
-  Attribute to_bool(const std::string& name) const {
-    if (const auto* flag = std::get_if<bool>(&attribute_.scalar)) return *flag;
-    const auto number = number_of(attribute_.scalar);
-    const auto value = number ? number->as_signed() : std::nullopt;
-    if (!value || attribute_.is_list || *value < 0 || *value > 1) fail_attribute(name, "0 or 1");
-    return *value == 1;
-  }
-
-  template <typename T>
-  T take(const std::string& name, const std::optional<Number>& number, std::optional<T> (Number::*as)() const,
-         const char* allowed) const {
-    const std::optional<T> value = number && !attribute_.is_list ? ((*number).*as)() : std::nullopt;
-    if (!value) fail_attribute(name, allowed);
-    return *value;
-  }
-  template <typename T>
-  std::vector<T> take_list(const std::string& name, std::optional<T> (Number::*as)() const, const char* allowed) const {
-    if (!attribute_.is_list) fail_attribute(name, allowed);
-    std::vector<T> values;
-    values.reserve(attribute_.list.size());
-    for (const Number& number : attribute_.list) {
-      const std::optional<T> value = (number.*as)();
-      if (!value) fail(join("attribute ", name, " holds ", show(number), ", allowed is ", allowed));
-      values.push_back(*value);
-    }
-    return values;
-  }
-  [[noreturn]] void fail_attribute(const std::string& name, const char* allowed) const {
-    fail(join("attribute ", name, " is ", attribute_.is_list ? "an array" : show(attribute_.scalar), ", allowed is ", allowed));
+    dump_.ops.back().attributes.insert_or_assign(name, in_place([&] { return attribute_.finish(name); }));
   }
 
   // ---- tensors
@@ -326,16 +265,10 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (unknown_shape) tensor.shape.reset();
     const bool unknown_strides = std::find(tensor.strides.begin(), tensor.strides.end(), kUnknownDim) != tensor.strides.end();
     if (tensor.layout != LayoutType::strided || unknown_strides) tensor.strides.clear();
-    if (tensor.layout == LayoutType::strided && tensor.strides.empty() && tensor.has_full_shape()) repair_strides(tensor);
+    // A dump that lacks strides means dense ones: what oneDNN's own reader makes of it.
+    if (tensor.layout == LayoutType::strided && tensor.strides.empty() && tensor.has_full_shape())
+      tensor.strides = in_place([&] { return dense_strides(*tensor.shape); });
     in_tensor_ = false;
-  }
-  // A dump that lacks strides means dense ones: what oneDNN's own reader makes of it.
-  void repair_strides(LogicalTensor& tensor) const {
-    try {
-      tensor.strides = dense_strides(*tensor.shape);
-    } catch (const Error& error) {
-      fail(error.what());
-    }
   }
 
   // ---- constants
@@ -348,7 +281,8 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   }
   void close_constant() const {
     if (!has_constant_id_ || !has_constant_value_)
-      fail(join("an entry of \"constants\" lacks its ", has_constant_id_ ? "value" : "id", ", allowed is one with id and value"));
+      fail(join("an entry of \"constants\" lacks its ", has_constant_id_ ? "value" : "id",
+                ", allowed is one with id and value"));
   }
   void constant_scalar(const Scalar& value) {
     DumpedConstant& constant = dump_.constants.back();
@@ -375,8 +309,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
         (name == "input_ports" ? dump_.input_ports : dump_.output_ports) = ids(name);
         break;
       case At::attribute:
-        attribute_.has_value = attribute_.is_list = true;
-        attribute_.list = std::move(list_);
+        attribute_.set_value(std::move(list_));
         break;
       default:
         (name == "shape" ? ports().back().shape.emplace() : ports().back().strides) = dims(name);
@@ -445,8 +378,8 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   void root_scalar(const Scalar& value) {
     const std::string& name = current_key();
     if (name == "version") dump_.version = text_of(value);
-    if (name == "engine_kind") dump_.engine_kind = word(value, kEngines);
-    if (name == "fpmath_mode") dump_.fpmath_mode = word(value, kFpMathModes);
+    if (name == "engine_kind") dump_.engine_kind = word(value, json::kEngines);
+    if (name == "fpmath_mode") dump_.fpmath_mode = word(value, json::kFpMathModes);
     if (name == "fpmath_mode_apply_to_int") dump_.fpmath_apply_to_int = flag(value);
     for (const char* list : {"graph", "input_ports", "output_ports", "constants"})
       if (name == list) fail_key(name, show(value), "an array");
@@ -471,11 +404,8 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   void attribute_scalar(Scalar& value) {
-    if (current_key() == "type") attribute_.type = text_of(value);
-    if (current_key() != "value") return;
-    attribute_.has_value = true;
-    attribute_.is_list = false;
-    attribute_.scalar = std::move(value);
+    if (current_key() == "type") attribute_.set_type(text_of(value));
+    if (current_key() == "value") attribute_.set_value(std::move(value));
   }
 
   void tensor_scalar(const Scalar& value) {
@@ -490,9 +420,9 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
         fail_key(name, show(value), "f32, f64, f16, bf16, s32, s64, s8, u8, boolean, f8_e5m2, f8_e4m3, s4, u4 or undef");
       tensor.dtype = *dtype;
     } else if (name == "layout_type") {
-      tensor.layout = word(value, kLayouts);
+      tensor.layout = word(value, json::kLayouts);
     } else if (name == "property_type") {
-      tensor.property = word(value, kProperties);
+      tensor.property = word(value, json::kProperties);
     } else if (name == "shape" || name == "stride") {
       fail_key(name, show(value), "an array");
     }
@@ -524,12 +454,12 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     return text == "true";
   }
   template <typename T, size_t N>
-  T word(const Scalar& value, const std::pair<const char*, T> (&words)[N]) const {
+  T word(const Scalar& value, const T (&meanings)[N]) const {
     const std::string text = text_of(value);
-    for (const auto& [name, meaning] : words)
-      if (text == name) return meaning;
+    for (const T meaning : meanings)
+      if (text == json::word_of(meaning)) return meaning;
     std::string allowed;
-    for (const auto& [name, meaning] : words) allowed += join(allowed.empty() ? "" : ", ", name);
+    for (const T meaning : meanings) allowed += join(allowed.empty() ? "" : ", ", json::word_of(meaning));
     fail_key(current_key(), show(value), allowed);
   }
 
@@ -544,7 +474,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool tells_place_;
   GraphDump dump_;
   std::vector<Frame> frames_;
-  PendingAttribute attribute_;
+  json::PendingAttribute attribute_;
   std::vector<Number> list_;
   bool has_graph_ = false;
   bool in_op_ = false, has_id_ = false, has_kind_ = false;

@@ -5,6 +5,7 @@
 #include <concepts>
 
 #include "interface/json.h"
+#include "interface/json_words.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
 
@@ -89,8 +90,8 @@ class Writer {
   std::string run() {
     open('{');
     member("version", quoted(kWriterVersion));
-    member("engine_kind", quoted(engine_name()));
-    member("fpmath_mode", quoted(fpmath_name()));
+    member("engine_kind", quoted(json::word_of(graph_.engine_kind)));
+    member("fpmath_mode", quoted(json::word_of(graph_.fpmath_mode)));
     member("fpmath_mode_apply_to_int", quoted(graph_.fpmath_apply_to_int ? "true" : "false"));
     list("input_ports", input_ports());
     list("output_ports", output_ports());
@@ -104,33 +105,6 @@ class Writer {
   }
 
  private:
-  const char* engine_name() const {
-    switch (graph_.engine_kind) {
-      case EngineKind::any:
-        return "any";
-      case EngineKind::gpu:
-        return "gpu";
-      case EngineKind::cpu:
-        break;
-    }
-    return "cpu";
-  }
-  const char* fpmath_name() const {
-    switch (graph_.fpmath_mode) {
-      case FpMathMode::bf16:
-        return "bf16";
-      case FpMathMode::f16:
-        return "f16";
-      case FpMathMode::any:
-        return "any";
-      case FpMathMode::tf32:
-        return "tf32";
-      case FpMathMode::strict:
-        break;
-    }
-    return "strict";
-  }
-
   // An id that no op of the graph produces is listed once per port that reads it.
   std::vector<uint64_t> input_ports() const {
     std::vector<uint64_t> ids;
@@ -229,8 +203,8 @@ class Writer {
     member("dtype", quoted(tensor.dtype == DataType::undef ? "undef" : std::string(name_of(tensor.dtype))));
     list("shape", known ? *tensor.shape : Dims{kUnknownDim});
     list("stride", strides_known ? tensor.strides : Dims{kUnknownDim});
-    member("layout_type", quoted(name_of(tensor.layout)));
-    member("property_type", quoted(name_of(tensor.property)));
+    member("layout_type", quoted(json::word_of(tensor.layout)));
+    member("property_type", quoted(json::word_of(tensor.property)));
     close('}');
   }
 
