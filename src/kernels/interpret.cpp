@@ -16,7 +16,7 @@ namespace lamina::kernel {
 namespace {
 
 constexpr int kLanes = 64;
-constexpr int64_t kBlock = 4096;
+constexpr int64_t kBlock = 4096, kShiftElements = 16;
 constexpr int64_t kColumnBlockRows = 64;
 
 // A sum (product, maximum, minimum) over 64 lanes; what the type rounds to is rounded at every step.
@@ -73,13 +73,14 @@ struct RowState {
   std::vector<Scalar> values;          // per node
   std::vector<bool> known;             // per node: a row value that is set
   std::vector<double> mean_high, mean_low;  // per moments node
+  std::vector<bool> is_far;                 // per moments node: its second walk decides
 };
 
 struct Root {
   NodeIndex node;
-  std::vector<Accumulator> accumulators;  // moments: {shifted sum} in the first walk, {residual, squares} in the second
+  std::vector<Accumulator> accumulators;  // moments: {sum, squares} of the distances to the shift, in the second walk to the mean
   double shift = 0;
-  bool by_block = false;                  // moments of a row of several blocks: both walks over each, all three accumulators
+  bool by_block = false;                  // moments of a row of several blocks: both walks over each
   double mean = 0, deviations = 0;        // then: of the blocks so far, the mean and the sum of squared distances to it
 };
 
@@ -158,6 +159,7 @@ class Interpreter {
     row.values.resize(kernel_.nodes.size());
     row.known.assign(kernel_.nodes.size(), false);
     row.mean_high = row.mean_low = std::vector<double>(kernel_.nodes.size(), 0);
+    row.is_far.assign(kernel_.nodes.size(), false);
     for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
       compute_row_values(row, phase);
       run_phase(row, phase);
@@ -226,18 +228,29 @@ class Interpreter {
       root.node = static_cast<NodeIndex>(i);
       root.by_block = n.kind == NodeKind::moments && moments_by_block();
       if (n.kind == NodeKind::reduce) root.accumulators.emplace_back(n.reduction, n.type);
-      if (n.kind == NodeKind::moments) root.accumulators.assign(root.by_block ? 3 : second ? 2 : 1, Accumulator(Reduction::sum, n.type));
+      if (n.kind == NodeKind::moments) root.accumulators.assign(2, Accumulator(Reduction::sum, n.type));
       if (n.kind == NodeKind::moments && !second) root.shift = shift_of(row, n.operands[0]);
       roots.push_back(std::move(root));
     }
     return roots;
   }
 
-  // The first element, or 0 where that is not finite: an infinity would turn every difference into NaN.
+  // The average of the first elements, or 0 where that is not finite: an infinity would turn every difference into NaN.
   double shift_of(const RowState& row, NodeIndex operand) const {
     if (row_size_ == 0) return 0;
-    const double first = element_values(row, {operand}, 0)[static_cast<size_t>(operand)].real;
-    return first - first == 0 ? first : 0;
+    const Type type = node(operand).type;
+    const auto count = std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(kShiftElements, kernel_.extents.back())));
+    std::vector<double> some;
+    for (size_t i = 0; i < count; ++i) {
+      const double value = element_values(row, {operand}, static_cast<int64_t>(i))[static_cast<size_t>(operand)].real;
+      some.push_back(narrow(type, value / static_cast<double>(count)));
+    }
+    for (size_t half = count / 2; half > 0; half /= 2) {
+      for (size_t i = 0; i < half; ++i) some[i] = narrow(type, some[i] + some[i + half]);
+    }
+    const DataType precision = data_precision(kernel_, operand);
+    const double average = precision == DataType::undef ? some[0] : stored_as(precision, type, some[0]);
+    return average - average == 0 ? average : 0;
   }
 
   // Row values and, for what the `wanted` nodes need, the values of one element.
@@ -286,29 +299,53 @@ class Interpreter {
     }
   }
 
-  // Takes the second walk over a block of which the first is done, and joins its moments with those of the blocks before it, as
-  // Chan, Golub and LeVeque do.
-  void join_moments(RowState& row, Root& root, int64_t first, int64_t end) const {
-    const auto before = static_cast<double>(first), count = static_cast<double>(end - first), after = static_cast<double>(end);
-    split_mean(row, root, root.shift + root.accumulators[0].fold() / count);
-    const NodeIndex operand = node(root.node).operands[0];
-    for (int64_t i = first; i < end; ++i) {
-      const double value = element_values(row, {operand}, i)[static_cast<size_t>(operand)].real;
-      deviate(row, root, 1, static_cast<int>(i % kLanes), value);
-    }
-    const double residual = root.accumulators[1].fold() / count, squares = root.accumulators[2].fold();
-    const double deviations = squares - count * (residual * residual);
-    const double mean = mean_with_residual(row, root, residual);
-    const double step = mean - root.mean;
-    root.deviations += (deviations < 0 ? 0 : deviations) + step * step * (before * count / after);
-    root.mean = (root.mean * before + mean * count) / after;
+  static double stored_as(DataType dtype, Type type, double value) {
+    double memory = 0;
+    store_scalar(dtype, type, &memory, 0, {value, 0});
+    return load_scalar(dtype, &memory, 0).real;
   }
 
-  // Adds d and d^2 to two accumulators, d being the distance to the mean so far.
-  void deviate(const RowState& row, Root& root, size_t first, int lane, double value) const {
-    const double d = difference(node(root.node).type, value, row.mean_high[static_cast<size_t>(root.node)]);
-    root.accumulators[first].add(lane, d);
-    root.accumulators[first + 1].add_square(lane, d);
+  // What one walk tells of `count` elements: mean and squared deviations, and whether the shift was too far away for them.
+  struct OneWalk {
+    double mean, deviations;
+    bool is_far;
+  };
+  static OneWalk one_walk(const Root& root, double sum, double squares, double count) {
+    const double distance = sum / count, shifted = sum * distance, deviations = squares - shifted;
+    return {root.shift + distance, deviations, !(shifted <= deviations)};
+  }
+
+  // After the second walk: the mean, corrected, and the squared deviations from it.
+  OneWalk second_walk(const RowState& row, const Root& root, double sum, double squares, double count) const {
+    const double residual = sum / count, deviations = squares - sum * residual;
+    return {mean_with_residual(row, root, residual), deviations < 0 ? 0 : deviations, false};
+  }
+
+  // Joins a block's moments with those of the blocks before it, as Chan, Golub and LeVeque do.
+  void join_moments(RowState& row, Root& root, int64_t first, int64_t end) const {
+    const auto before = static_cast<double>(first), count = static_cast<double>(end - first), after = static_cast<double>(end);
+    const double sum = root.accumulators[0].fold();
+    OneWalk block = one_walk(root, sum, root.accumulators[1].fold(), count);
+    if (block.is_far) {
+      split_mean(row, root, block.mean);
+      const NodeIndex operand = node(root.node).operands[0];
+      for (int64_t i = first; i < end; ++i) {
+        const double value = element_values(row, {operand}, i)[static_cast<size_t>(operand)].real;
+        deviate(root, static_cast<int>(i % kLanes), value, row.mean_high[static_cast<size_t>(root.node)]);
+      }
+      const double residual_sum = root.accumulators[0].fold();
+      block = second_walk(row, root, residual_sum, root.accumulators[1].fold(), count);
+    }
+    const double step = block.mean - root.mean;
+    root.deviations += block.deviations + step * step * (before * count / after);
+    root.mean = (root.mean * before + block.mean * count) / after;
+  }
+
+  // Adds d and d^2, d being the distance to `middle`.
+  void deviate(Root& root, int lane, double value, double middle) const {
+    const double d = difference(node(root.node).type, value, middle);
+    root.accumulators[0].add(lane, d);
+    root.accumulators[1].add_square(lane, d);
   }
 
   static double narrow(Type type, double value) { return type == Type::f64 ? value : static_cast<double>(static_cast<float>(value)); }
@@ -334,8 +371,7 @@ class Interpreter {
     if (n.kind == NodeKind::store) return store(n.arg, row, position, n.type, value);
     if (n.kind == NodeKind::column_sum) return add_to_column(root.node, row.row, position, value.real);
     if (n.kind == NodeKind::reduce) root.accumulators[0].add(lane, value.real);
-    else if (loop_of(n) == phase) root.accumulators[0].add(lane, difference(n.type, value.real, root.shift));
-    else deviate(row, root, 0, lane, value.real);
+    else deviate(root, lane, value.real, loop_of(n) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)]);
   }
 
   void finish(RowState& row, const Root& root, int phase) const {
@@ -343,19 +379,20 @@ class Interpreter {
     const auto size = static_cast<double>(row_size_);
     if (n.kind == NodeKind::reduce) row.values[static_cast<size_t>(root.node)].real = narrow(n.type, root.accumulators[0].total());
     if (n.kind != NodeKind::moments) return;
-    if (root.by_block) {
-      split_mean(row, root, root.mean);
-      return set_moments(row, root, root.deviations / size);
-    }
-    const double average = root.accumulators[0].total() / size;
-    if (loop_of(n) == phase) return split_mean(row, root, root.shift + average);
-    const double variance = root.accumulators[1].total() / size - average * average;
-    split_mean(row, root, mean_with_residual(row, root, average));
-    set_moments(row, root, variance < 0 ? 0 : variance);
+    const auto at = static_cast<size_t>(root.node);
+    if (root.by_block) return set_moments(row, root, root.mean, root.deviations);
+    const double sum = root.accumulators[0].total(), squares = root.accumulators[1].total();
+    const bool is_first = loop_of(n) == phase;
+    if (!is_first && !row.is_far[at]) return;
+    const OneWalk found = is_first ? one_walk(root, sum, squares, size) : second_walk(row, root, sum, squares, size);
+    set_moments(row, root, found.mean, found.deviations);
+    row.is_far[at] = found.is_far;
   }
 
-  // What the nodes that read the moments see; the mean has been split.
-  void set_moments(RowState& row, const Root& root, double variance) const {
+  // What the nodes that read the moments see.
+  void set_moments(RowState& row, const Root& root, double mean, double deviations) const {
+    split_mean(row, root, mean);
+    const double variance = deviations / static_cast<double>(row_size_);
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const Node& reader = kernel_.nodes[i];
       if (reader.operands[0] != root.node) continue;

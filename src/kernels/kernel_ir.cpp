@@ -32,6 +32,31 @@ int64_t Kernel::row_size() const {
   return checked_product(Dims(extents.begin() + outer_rank, extents.end()), "the inner extents of a kernel");
 }
 
+std::vector<bool> element_nodes_of(const Kernel& kernel, NodeIndex root) {
+  std::vector<bool> needed(kernel.nodes.size(), false);
+  needed[static_cast<size_t>(root)] = kernel.nodes[static_cast<size_t>(root)].per_element;
+  for (auto i = static_cast<size_t>(root) + 1; i-- > 0;) {
+    const Node& n = kernel.nodes[i];
+    for (int k = 0; needed[i] && k < operand_count(n); ++k) {
+      const auto operand = static_cast<size_t>(n.operands[static_cast<size_t>(k)]);
+      if (kernel.nodes[operand].per_element) needed[operand] = true;
+    }
+  }
+  return needed;
+}
+
+DataType data_precision(const Kernel& kernel, NodeIndex root) {
+  const std::vector<bool> made_of = element_nodes_of(kernel, root);
+  DataType precision = DataType::undef;
+  for (size_t i = 0; i < made_of.size(); ++i) {
+    if (!made_of[i] || kernel.nodes[i].kind != NodeKind::load) continue;
+    const DataType dtype = kernel.args[static_cast<size_t>(kernel.nodes[i].arg)].dtype;
+    if (dtype != DataType::bf16 && dtype != DataType::f16) return DataType::undef;
+    if (precision != DataType::f16) precision = dtype;
+  }
+  return precision;
+}
+
 int operand_count(const Node& node) {
   int count = 0;
   while (count < 3 && node.operands[static_cast<size_t>(count)] >= 0) ++count;

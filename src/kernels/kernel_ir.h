@@ -87,6 +87,11 @@ struct Kernel {
 };
 
 int operand_count(const Node& node);
+// Per node: whether it varies along a row and `root` is made of it.
+std::vector<bool> element_nodes_of(const Kernel& kernel, NodeIndex root);
+// Of what varies along a row and `root` is made of: bf16 or f16 where all of it comes from tensors of that type, f16 where from
+// both; else undef.
+DataType data_precision(const Kernel& kernel, NodeIndex root);
 const char* name_of(MapOp op);
 const char* name_of(Type type);
 

@@ -100,6 +100,16 @@ void KernelEmitter::emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value*
   b_.SetInsertPoint(after);
 }
 
+void KernelEmitter::emit_if(llvm::Value* condition, const std::function<void()>& body) {
+  auto* const then = llvm::BasicBlock::Create(context_, "then", function_);
+  auto* const after = llvm::BasicBlock::Create(context_, "after", function_);
+  b_.CreateCondBr(condition, then, after);
+  b_.SetInsertPoint(then);
+  body();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
 // The position of `row` along each outer dim gives the address of the row in each arg.
 Row KernelEmitter::begin_row(llvm::Value* row, llvm::Value* place) {
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
@@ -146,13 +156,16 @@ void KernelEmitter::emit_tile(llvm::Value* first, llvm::Value* count, llvm::Valu
   const int last = kernel_.phase_count() - 1;
   row_state_.assign(3 * kernel_.nodes.size(), {});
   for (int phase = 0; phase < last; ++phase) {
+    const bool next_is_rare = phase + 1 < last && may_be_skipped(phase + 1);
     emit_rows(i64(0), count, 1, [&](llvm::Value* place) {
       Row row = begin_row(b_.CreateAdd(first, place), place);
       restore(row, place);
       if (phase == 0) prefetch_ends(row);
       emit_phase({&row}, phase);
+      if (next_is_rare) emit_second_walk(row, phase + 1);
       save(row, place);
     });
+    if (next_is_rare) ++phase;
   }
   const auto finish = [&](llvm::Value* place, int rows) {
     std::vector<Row> group;
@@ -315,7 +328,10 @@ llvm::Value* KernelEmitter::kept_address(const Row& row, NodeIndex index, const 
 void KernelEmitter::emit_phase(std::vector<Row*> rows, int phase) {
   for (Row* row : rows) emit_row_values(*row, phase);
   const NodeList roots = roots_of_phase(phase);
-  if (roots.empty()) return;
+  if (!roots.empty()) emit_walk(rows, roots, phase);
+}
+
+void KernelEmitter::emit_walk(const std::vector<Row*>& rows, const NodeList& roots, int phase) {
   begin_roots(*rows.front(), roots, phase);
   const NodeList nodes = nodes_for(roots, phase);
   choose_step(nodes, rows.size());
@@ -333,33 +349,71 @@ void KernelEmitter::emit_phase(std::vector<Row*> rows, int phase) {
   finish_roots(*rows.front(), phase);
 }
 
-// One block of the row: what each reduction comes to there. Mean and variance of a row of several blocks need a second walk,
-// which follows while the block is in the first-level cache.
+// Whether nothing but second walks for mean and variance runs in this phase.
+bool KernelEmitter::may_be_skipped(int phase) const {
+  const NodeList roots = roots_of_phase(phase);
+  return !roots.empty() && std::all_of(roots.begin(), roots.end(), [&](NodeIndex i) { return node(i).kind == NodeKind::moments && loop_of(i) < phase; });
+}
+
+// Only for a row that needs it.
+void KernelEmitter::emit_second_walk(Row& row, int phase) {
+  emit_row_values(row, phase);
+  const NodeList roots = roots_of_phase(phase);
+  llvm::Value* needed = b_.getFalse();
+  for (const NodeIndex root : roots) needed = b_.CreateOr(needed, any_row(row.values[static_cast<size_t>(root)]));
+  Row walked = row;
+  llvm::BasicBlock *const before = b_.GetInsertBlock(), *last = nullptr;
+  emit_if(needed, [&] {
+    emit_walk({&walked}, roots, phase);
+    last = b_.GetInsertBlock();
+  });
+  std::vector<llvm::Value*> found;
+  for_each_row_value(walked, [&](size_t, llvm::Value* value) { found.push_back(value); });
+  for_each_row_value(row, [&](size_t slot, llvm::Value*& value) {
+    if (value == found[slot]) return;
+    llvm::PHINode* const either = b_.CreatePHI(value->getType(), 2);
+    either->addIncoming(value, before);
+    either->addIncoming(found[slot], last);
+    value = either;
+  });
+  for (const NodeIndex root : roots) row.values[static_cast<size_t>(root)] = nullptr;
+}
+
+// One block of the row: what each reduction comes to there. Where mean and variance need a second walk, it follows while the block
+// is in the first-level cache.
 std::vector<KernelEmitter::BlockResult> KernelEmitter::emit_block(Row& row, int phase, const Body& body, llvm::Value* start,
                                                                   int64_t count) {
   walk_run(row, start, count, body);
   std::vector<BlockResult> results;
-  std::vector<RootState> again;
-  NodeList again_nodes;
+  std::vector<RootState*> moments;
   for (RootState& root : roots_) {
     if (root.accumulators.empty()) continue;
-    if (!root.by_block) {
-      results.push_back({&root, fold_all(root)});
-      continue;
-    }
-    begin_deviations(row, root, count);
-    again.push_back(root);
-    again_nodes.push_back(root.node);
+    if (root.by_block) moments.push_back(&root);
+    else results.push_back({&root, fold_all(root)});
   }
-  if (again.empty()) return results;
-  const NodeList nodes = nodes_for(again_nodes, phase + 1);
-  std::swap(roots_, again);
-  walk_run(row, start, count, [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase + 1, lanes); });
-  std::swap(roots_, again);
-  for (RootState& root : roots_) {
-    if (root.by_block) results.push_back({&root, finish_deviations(row, root, count)});
-  }
+  for (RootState* root : moments) results.push_back({root, block_moments(row, *root, phase, start, count)});
   return results;
+}
+
+KernelEmitter::Values KernelEmitter::block_moments(Row& row, RootState& root, int phase, llvm::Value* start, int64_t count) {
+  llvm::Value* const size = f64(static_cast<double>(count));
+  const OneWalk found = one_walk(root, fold_all(root), size);
+  llvm::AllocaInst* const mean = alloca_at_entry(row_type(kernel::Type::f64));
+  llvm::AllocaInst* const deviations = alloca_at_entry(row_type(kernel::Type::f64));
+  b_.CreateStore(found.mean, mean);
+  b_.CreateStore(found.deviations, deviations);
+  emit_if(any_row(found.is_far), [&] {
+    split_mean(row, root.node, found.mean);
+    const NodeList nodes = nodes_for({root.node}, phase + 1);
+    std::vector<RootState> this_one = {root};
+    std::swap(roots_, this_one);
+    walk_run(row, start, count, [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase + 1, lanes); });
+    std::swap(roots_, this_one);
+    const Values better = second_walk(row, root, fold_all(root), size);
+    b_.CreateStore(b_.CreateSelect(found.is_far, better[0], found.mean), mean);
+    b_.CreateStore(b_.CreateSelect(found.is_far, better[1], found.deviations), deviations);
+  });
+  return {b_.CreateLoad(mean->getAllocatedType(), mean), b_.CreateLoad(deviations->getAllocatedType(), deviations)};
 }
 
 // Many values in flight would spill: heavy bodies go vector by vector, light ones all vectors of a chunk side by side.

@@ -3,14 +3,17 @@
 // An accumulator has 64 virtual lanes in vectors of the machine's width. At the end of a block the lanes are folded: lane l
 // with l + 32, then l + 16, ... which is the same tree for every width; the block's result goes to a total in f64.
 //
-// Mean and variance take two walks. The first sums x - s, s being the first element, so that a large common offset costs no
-// accuracy. The second takes d = x - high around that mean rounded to f32, sums d^2, and sums d as well: the average of d is the
-// mean's error, which corrects the mean and the variance. Centring then takes (x - high) - low around the corrected mean split
-// into two floats. E[x^2] - E[x]^2 is never formed. A row of several blocks takes both walks over each block and joins means and
-// squared deviations in f64, as Chan, Golub and LeVeque do (Updating formulae and a pairwise algorithm for computing sample
-// variances, 1979), so that a long row is read from memory once.
+// Mean and variance of a row come from one walk if its first elements stand near its mean: s being their average, d = x - s, the
+// sums of d and d^2 give mean s + sum d / n and variance (sum d^2 - (sum d)^2 / n) / n, which loses no more than a bit while
+// (mean - s)^2 is at most the variance. Where it is more, a second walk takes d = x - high around that mean rounded to f32; the
+// average of this d is the mean's error and corrects both. That choice depends on the row's elements alone. Centring then takes
+// (x - high) - low around the mean split into two floats. E[x^2] - E[x]^2 is never formed. A row of several blocks goes block by
+// block, the second walk included, and joins means and squared deviations in f64, as Chan, Golub and LeVeque do (Updating formulae
+// and a pairwise algorithm for computing sample variances, 1979), so that a long row is read from memory once.
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <numeric>
 
 #include "backends/cpu/kernel_emitter.h"
 
@@ -73,17 +76,20 @@ llvm::Value* KernelEmitter::fold(const Accumulator& accumulator) {
     for (size_t i = 0; i < half; ++i) vectors[i] = combine(accumulator.combine, vectors[i], vectors[i + half]);
     vectors.resize(half);
   }
-  llvm::Value* folded = vectors[0];
-  for (int half = width_ / 2; half >= 1; half /= 2) {
-    std::vector<int> low, high;
-    for (int lane = 0; lane < half; ++lane) {
-      low.push_back(lane);
-      high.push_back(lane + half);
-    }
-    folded = combine(accumulator.combine, b_.CreateShuffleVector(folded, low), b_.CreateShuffleVector(folded, high));
-  }
   reset_lanes(accumulator);
-  return width_ > 1 ? b_.CreateExtractElement(folded, i64(0)) : folded;
+  return fold_lanes(accumulator.combine, vectors[0], width_);
+}
+
+// Lane 0 of the tree over the first `count` lanes: l joins l + count / 2, and so on.
+llvm::Value* KernelEmitter::fold_lanes(Combine how, llvm::Value* folded, int count) {
+  if (width_ == 1) return folded;
+  for (int half = count / 2; half >= 1; half /= 2) {
+    std::vector<int> low(static_cast<size_t>(half)), high(static_cast<size_t>(half));
+    std::iota(low.begin(), low.end(), 0);
+    std::iota(high.begin(), high.end(), half);
+    folded = combine(how, b_.CreateShuffleVector(folded, low), b_.CreateShuffleVector(folded, high));
+  }
+  return b_.CreateExtractElement(folded, i64(0));
 }
 
 KernelEmitter::Values KernelEmitter::fold_all(const RootState& root) {
@@ -93,7 +99,8 @@ KernelEmitter::Values KernelEmitter::fold_all(const RootState& root) {
 }
 
 llvm::Value* KernelEmitter::to_double(llvm::Value* value) {
-  return value->getType()->isDoubleTy() ? value : b_.CreateFPExt(value, b_.getDoubleTy());
+  llvm::Type* const type = row_type(Type::f64);
+  return value->getType() == type ? value : b_.CreateFPExt(value, type);
 }
 
 llvm::Value* KernelEmitter::total(const RootState& root, size_t i) {
@@ -111,23 +118,19 @@ llvm::Value* KernelEmitter::centered(Row& row, NodeIndex moments, llvm::Value* v
   return fma(difference, scale, b_.CreateFNeg(b_.CreateFMul(widen(low, width), scale)));
 }
 
-// The value of an element node at the row's first position.
-llvm::Value* KernelEmitter::first_element(Row& row, NodeIndex root) {
-  if (!node(root).per_element) return row.values[static_cast<size_t>(root)];
-  std::vector<bool> needed(kernel_.nodes.size(), false);
-  needed[static_cast<size_t>(root)] = true;
-  for (auto i = static_cast<size_t>(root) + 1; i-- > 0;) {
-    const Node& n = kernel_.nodes[i];
-    for (int k = 0; needed[i] && n.per_element && k < kernel::operand_count(n); ++k) {
-      needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
+// The values of an element node at some positions of the row.
+std::vector<llvm::Value*> KernelEmitter::elements(Row& row, NodeIndex root, const std::vector<Lanes>& positions) {
+  if (!node(root).per_element) return Values(positions.size(), widen(row.values[static_cast<size_t>(root)], width_));
+  const std::vector<bool> needed = kernel::element_nodes_of(kernel_, root);
+  Values values;
+  for (const Lanes& lanes : positions) {
+    ElementValues known(kernel_.nodes.size(), nullptr);
+    for (size_t i = 0; i <= static_cast<size_t>(root); ++i) {
+      if (needed[i]) known[i] = element_value(row, static_cast<NodeIndex>(i), lanes, known);
     }
+    values.push_back(known[static_cast<size_t>(root)]);
   }
-  ElementValues known(kernel_.nodes.size(), nullptr);
-  const Lanes first{1, i64(0), nullptr};
-  for (size_t i = 0; i <= static_cast<size_t>(root); ++i) {
-    if (needed[i] && kernel_.nodes[i].per_element) known[i] = element_value(row, static_cast<NodeIndex>(i), first, known);
-  }
-  return known[static_cast<size_t>(root)];
+  return values;
 }
 
 void KernelEmitter::begin_roots(Row& row, const NodeList& roots, int phase) {
@@ -143,39 +146,51 @@ KernelEmitter::RootState KernelEmitter::begin_root(Row& row, NodeIndex index, in
     const Combine how = all[static_cast<size_t>(n.reduction)];
     root.accumulators.push_back(make_accumulator(how, n.type));
     const bool adds = how == Combine::sum || how == Combine::product;
-    add_total(root, how, adds ? b_.getDoubleTy() : llvm_type(n.type, 1));
+    add_total(root, how, row_type(adds ? Type::f64 : n.type));
   } else if (n.kind == NodeKind::moments) {
     const bool first_walk = loop_of(index) == phase;
     root.by_block = first_walk && moments_by_block();
-    const int sums = root.by_block ? 3 : first_walk ? 1 : 2;
-    for (int i = 0; i < sums; ++i) root.accumulators.push_back(make_accumulator(Combine::sum, n.type));
-    for (int i = 0; i < std::min(sums, 2); ++i) add_total(root, Combine::sum, b_.getDoubleTy());
+    for (int i = 0; i < 2; ++i) {
+      root.accumulators.push_back(make_accumulator(Combine::sum, n.type));
+      add_total(root, Combine::sum, row_type(Type::f64));
+    }
     if (first_walk) begin_moments(row, root);
   }
   return root;
 }
 
-// An infinite or NaN first element would turn every difference into NaN; 0 does not. An empty row has no element at all.
+// The average of the row's first elements, as many as a power of two up to 16 of them. Being close to the mean matters, not being
+// exact; of equal elements it is exact. Rounded to the precision of 16-bit data it leaves differences, and sums of them, that are
+// exact or nearly so. An infinity or NaN would turn every difference into NaN; 0 does not.
 void KernelEmitter::begin_moments(Row& row, RootState& root) {
-  llvm::Value* const zero = llvm::Constant::getNullValue(llvm_type(node(root.node).type, 1));
+  llvm::Type* const type = row_type(node(root.node).type);
+  llvm::Value* const zero = llvm::Constant::getNullValue(type);
   root.shift = zero;
   if (kernel_.row_size() == 0) return;
-  llvm::Value* const first = first_element(row, node(root.node).operands[0]);
-  root.shift = b_.CreateSelect(b_.CreateFCmpOEQ(b_.CreateFSub(first, first), zero), first, zero);
+  const auto count = static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(kShiftElements, kernel_.extents.back()))));
+  Values some = elements(row, node(root.node).operands[0], chunk_at(i64(0), count));
+  for (llvm::Value*& value : some) value = b_.CreateFMul(value, llvm::ConstantFP::get(value->getType(), 1.0 / count));
+  while (some.size() > 1) {
+    const size_t half = some.size() / 2;
+    for (size_t i = 0; i < half; ++i) some[i] = b_.CreateFAdd(some[i], some[i + half]);
+    some.resize(half);
+  }
+  llvm::Value* average = rows_in_lanes() ? some[0] : fold_lanes(Combine::sum, some[0], std::min(count, width_));
+  const DataType coarse = kernel::data_precision(kernel_, node(root.node).operands[0]);
+  if (coarse != DataType::undef) average = round_trip(coarse, node(root.node).type, average);
+  root.shift = b_.CreateSelect(b_.CreateFCmpOEQ(b_.CreateFSub(average, average), zero), average, zero);
 }
 
 void KernelEmitter::accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand, const Lanes& lanes) {
   const Node& n = node(root.node);
   if (n.kind == NodeKind::reduce) {
     accumulate(root.accumulators[0], vector, operand, lanes);
-  } else if (loop_of(root.node) == phase) {
-    accumulate(root.accumulators[0], vector, b_.CreateFSub(operand, widen(root.shift, lanes.width)), lanes);
-  } else {
-    const size_t residual = root.by_block ? 1 : 0;
-    llvm::Value* const d = b_.CreateFSub(operand, widen(row.mean_high[static_cast<size_t>(root.node)], lanes.width));
-    accumulate(root.accumulators[residual], vector, d, lanes);
-    accumulate_product(root.accumulators[residual + 1], vector, d, lanes);
+    return;
   }
+  llvm::Value* const middle = loop_of(root.node) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)];
+  llvm::Value* const d = b_.CreateFSub(operand, widen(middle, lanes.width));
+  accumulate(root.accumulators[0], vector, d, lanes);
+  accumulate_product(root.accumulators[1], vector, d, lanes);
 }
 
 bool KernelEmitter::roots_reduce() const {
@@ -186,18 +201,19 @@ void KernelEmitter::flush_roots() {
   for (const RootState& root : roots_) combine_block(root, fold_all(root), nullptr, nullptr);
 }
 
-// Between the two walks over a block of `count` elements: the mean that the second one takes away.
-void KernelEmitter::begin_deviations(Row& row, RootState& root, int64_t count) {
-  llvm::Value* const average = b_.CreateFDiv(to_double(fold(root.accumulators[0])), f64(static_cast<double>(count)));
-  split_mean(row, root.node, b_.CreateFAdd(to_double(root.shift), average));
+// What one walk tells of `count` elements (f64) of which `sums` are the sums of x - s and its squares: mean and squared deviations,
+// and whether s was too far away for them.
+KernelEmitter::OneWalk KernelEmitter::one_walk(const RootState& root, const Values& sums, llvm::Value* count) {
+  llvm::Value* const distance = b_.CreateFDiv(to_double(sums[0]), count);
+  llvm::Value* const shifted = b_.CreateFMul(to_double(sums[0]), distance);
+  llvm::Value* const deviations = b_.CreateFSub(to_double(sums[1]), shifted);
+  return {b_.CreateFAdd(to_double(root.shift), distance), deviations, b_.CreateFCmpUGT(shifted, deviations)};
 }
 
-// The block's mean and the sum of its squared deviations from it, f64.
-KernelEmitter::Values KernelEmitter::finish_deviations(Row& row, RootState& root, int64_t count) {
-  llvm::Value* const size = f64(static_cast<double>(count));
-  llvm::Value* const residual = b_.CreateFDiv(to_double(fold(root.accumulators[1])), size);
-  llvm::Value* const squares = to_double(fold(root.accumulators[2]));
-  llvm::Value* const deviations = b_.CreateFSub(squares, b_.CreateFMul(size, b_.CreateFMul(residual, residual)));
+// After the second walk: the mean, corrected, and the squared deviations from it.
+KernelEmitter::Values KernelEmitter::second_walk(Row& row, const RootState& root, const Values& sums, llvm::Value* count) {
+  llvm::Value* const residual = b_.CreateFDiv(to_double(sums[0]), count);
+  llvm::Value* const deviations = b_.CreateFSub(to_double(sums[1]), b_.CreateFMul(to_double(sums[0]), residual));
   llvm::Value* const negative = b_.CreateFCmpOLT(deviations, f64(0));
   return {mean_with_residual(row, root.node, residual), b_.CreateSelect(negative, f64(0), deviations)};
 }
@@ -206,13 +222,14 @@ KernelEmitter::Values KernelEmitter::finish_deviations(Row& row, RootState& root
 void KernelEmitter::combine_block(const RootState& root, const Values& values, llvm::Value* before, llvm::Value* count) {
   if (!root.by_block) {
     for (size_t i = 0; i < values.size(); ++i) {
-      llvm::Value* const value = root.totals[i]->getAllocatedType()->isDoubleTy() ? to_double(values[i]) : values[i];
+      llvm::Value* const value = root.totals[i]->getAllocatedType() == row_type(Type::f64) ? to_double(values[i]) : values[i];
       b_.CreateStore(combine(root.accumulators[i].combine, total(root, i), value), root.totals[i]);
     }
     return;
   }
-  llvm::Value* const old_size = b_.CreateSIToFP(before, b_.getDoubleTy());
-  llvm::Value* const size = b_.CreateSIToFP(count, b_.getDoubleTy());
+  const auto as_row_value = [&](llvm::Value* n) { return widen(b_.CreateSIToFP(n, b_.getDoubleTy()), row_lanes_); };
+  llvm::Value* const old_size = as_row_value(before);
+  llvm::Value* const size = as_row_value(count);
   llvm::Value* const new_size = b_.CreateFAdd(old_size, size);
   llvm::Value* const mean = total(root, 0);
   llvm::Value* const step = b_.CreateFSub(values[0], mean);
@@ -229,42 +246,51 @@ void KernelEmitter::finish_roots(Row& row, int phase) {
     const Node& n = node(root.node);
     if (n.kind == NodeKind::reduce) finish_reduction(row, root);
     else if (root.by_block) finish_blocks(row, root);
-    else if (loop_of(root.node) == phase) finish_mean(row, root);
-    else finish_variance(row, root);
+    else if (loop_of(root.node) == phase) finish_first_walk(row, root);
+    else finish_second_walk(row, root);
   }
 }
 
 void KernelEmitter::finish_reduction(Row& row, const RootState& root) {
   llvm::Value* const result = total(root, 0);
-  llvm::Type* const type = llvm_type(node(root.node).type, 1);
+  llvm::Type* const type = row_type(node(root.node).type);
   row.values[static_cast<size_t>(root.node)] = result->getType() == type ? result : b_.CreateFPTrunc(result, type);
 }
 
-void KernelEmitter::finish_blocks(Row& row, const RootState& root) {
-  split_mean(row, root.node, total(root, 0));
-  set_moments(row, root.node, b_.CreateFDiv(total(root, 1), row_size()));
+void KernelEmitter::finish_blocks(Row& row, const RootState& root) { set_moments(row, root.node, total(root, 0), total(root, 1)); }
+
+// The moments' own row value says in which rows the second walk decides.
+void KernelEmitter::finish_first_walk(Row& row, const RootState& root) {
+  const OneWalk found = one_walk(root, {total(root, 0), total(root, 1)}, row_size());
+  set_moments(row, root.node, found.mean, found.deviations);
+  row.values[static_cast<size_t>(root.node)] = found.is_far;
 }
 
-void KernelEmitter::finish_mean(Row& row, const RootState& root) {
-  split_mean(row, root.node, b_.CreateFAdd(to_double(root.shift), b_.CreateFDiv(total(root, 0), row_size())));
+void KernelEmitter::finish_second_walk(Row& row, const RootState& root) {
+  const Values found = second_walk(row, root, {total(root, 0), total(root, 1)}, row_size());
+  const Row before = row;
+  set_moments(row, root.node, found[0], found[1]);
+  llvm::Value* const is_far = before.values[static_cast<size_t>(root.node)];
+  const auto choose = [&](const Values& old, Values& now) {
+    for (size_t i = 0; i < now.size(); ++i) {
+      if (now[i] != old[i]) now[i] = b_.CreateSelect(is_far, now[i], old[i]);
+    }
+  };
+  choose(before.values, row.values);
+  choose(before.mean_high, row.mean_high);
+  choose(before.mean_low, row.mean_low);
 }
 
-void KernelEmitter::finish_variance(Row& row, const RootState& root) {
-  llvm::Value* const residual = b_.CreateFDiv(total(root, 0), row_size());
-  llvm::Value* const squares = b_.CreateFDiv(total(root, 1), row_size());
-  llvm::Value* const variance = b_.CreateFSub(squares, b_.CreateFMul(residual, residual));
-  split_mean(row, root.node, mean_with_residual(row, root.node, residual));
-  set_moments(row, root.node, b_.CreateSelect(b_.CreateFCmpOLT(variance, f64(0)), f64(0), variance));
-}
-
-// What the nodes that read the moments see; the mean has been split.
-void KernelEmitter::set_moments(Row& row, NodeIndex moments, llvm::Value* variance) {
-  llvm::Type* const type = llvm_type(node(moments).type, 1);
+// What the nodes that read the moments see.
+void KernelEmitter::set_moments(Row& row, NodeIndex moments, llvm::Value* mean, llvm::Value* deviations) {
+  split_mean(row, moments, mean);
+  llvm::Type* const type = row_type(node(moments).type);
+  llvm::Value* const variance = b_.CreateFDiv(deviations, row_size());
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& reader = kernel_.nodes[i];
     if (reader.operands[0] != moments) continue;
     if (reader.kind == NodeKind::mean) row.values[i] = row.mean_high[static_cast<size_t>(moments)];
-    if (reader.kind == NodeKind::variance) row.values[i] = type->isDoubleTy() ? variance : b_.CreateFPTrunc(variance, type);
+    if (reader.kind == NodeKind::variance) row.values[i] = variance->getType() == type ? variance : b_.CreateFPTrunc(variance, type);
   }
 }
 
@@ -274,8 +300,8 @@ void KernelEmitter::split_mean(Row& row, NodeIndex moments, llvm::Value* mean) {
     high = mean;
     return;
   }
-  high = b_.CreateFPTrunc(mean, b_.getFloatTy());
-  row.mean_low[static_cast<size_t>(moments)] = b_.CreateFPTrunc(b_.CreateFSub(mean, to_double(high)), b_.getFloatTy());
+  high = b_.CreateFPTrunc(mean, row_type(Type::f32));
+  row.mean_low[static_cast<size_t>(moments)] = b_.CreateFPTrunc(b_.CreateFSub(mean, to_double(high)), row_type(Type::f32));
 }
 
 // The residual of an infinite mean is NaN; such a mean stays what it is.

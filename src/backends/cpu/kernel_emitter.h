@@ -27,6 +27,7 @@ struct Row {
   std::vector<llvm::Value*> mean_high, mean_low;  // per moments node: the mean as a sum of two floats (low null in f64)
 };
 
+inline constexpr int kShiftElements = 16;  // of a row, whose average its differences are taken from; part of the numerics
 inline constexpr uint64_t kKeptAlignment = 64;  // a chunk's vectors lie at multiples of their own size, at most this
 
 class KernelEmitter {
@@ -57,6 +58,9 @@ class KernelEmitter {
   void make_kept_buffers(int rows);
   int64_t kept_row_size() const;
   void emit_phase(std::vector<Row*> rows, int phase);
+  void emit_walk(const std::vector<Row*>& rows, const NodeList& roots, int phase);
+  bool may_be_skipped(int phase) const;
+  void emit_second_walk(Row& row, int phase);
   void emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes);
   void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
                        size_t first, size_t count);
@@ -74,6 +78,7 @@ class KernelEmitter {
   llvm::Value* kept_or_computed(Row& row, kernel::NodeIndex node, int phase, const Lanes& lanes, const ElementValues& known);
   int loop_of(kernel::NodeIndex root) const;     // the phase in whose loop a root runs
   void emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
+  void emit_if(llvm::Value* condition, const std::function<void()>& body);
   bool is_heavy(const NodeList& nodes) const;
   void choose_step(const NodeList& nodes, size_t rows);
 
@@ -137,8 +142,8 @@ class KernelEmitter {
     kernel::Type type;
     std::vector<llvm::AllocaInst*> lanes;  // one per vector of the 64 lanes
   };
-  // A reduction in flight. Moments take two walks over the row: {shifted sum}, then {residual, squares}; or, where the row has
-  // several blocks, both walks over each block: {shifted sum, residual, squares} then, the totals being mean and deviations.
+  // A reduction in flight. Of moments a walk gives {sum, squares} of the differences from a shift, or from a mean; where the row has
+  // several blocks, each block comes to {mean, deviations}, and so do the totals.
   using Values = std::vector<llvm::Value*>;
   struct RootState {
     kernel::NodeIndex node;
@@ -152,12 +157,16 @@ class KernelEmitter {
     RootState* root;
     Values values;
   };
+  struct OneWalk {  // f64; is_far: i1
+    llvm::Value *mean, *deviations, *is_far;
+  };
   Accumulator make_accumulator(Combine combine, kernel::Type type);
   void add_total(RootState& root, Combine combine, llvm::Type* type);
   void reset_lanes(const Accumulator& accumulator);
   void accumulate(const Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes);
   void accumulate_product(const Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes);  // += a * a
   llvm::Value* fold(const Accumulator& accumulator);  // the lanes' result; starts them anew
+  llvm::Value* fold_lanes(Combine how, llvm::Value* vector, int count);
   Values fold_all(const RootState& root);
   void begin_roots(Row& row, const NodeList& roots, int phase);
   RootState begin_root(Row& row, kernel::NodeIndex node, int phase);
@@ -170,25 +179,26 @@ class KernelEmitter {
   bool follows_lines() const { return streams() && !rows_share_lines(kernel_, streamed_); }
   void flush_roots();
   std::vector<BlockResult> emit_block(Row& row, int phase, const Body& body, llvm::Value* start, int64_t count);
-  void begin_deviations(Row& row, RootState& root, int64_t count);
-  Values finish_deviations(Row& row, RootState& root, int64_t count);
+  Values block_moments(Row& row, RootState& root, int phase, llvm::Value* start, int64_t count);
+  OneWalk one_walk(const RootState& root, const Values& sums, llvm::Value* count);
+  Values second_walk(Row& row, const RootState& root, const Values& sums, llvm::Value* count);
   void combine_block(const RootState& root, const Values& values, llvm::Value* before, llvm::Value* count);
   void finish_roots(Row& row, int phase);
   void finish_reduction(Row& row, const RootState& root);
   void finish_blocks(Row& row, const RootState& root);
-  void finish_mean(Row& row, const RootState& root);
-  void finish_variance(Row& row, const RootState& root);
-  void set_moments(Row& row, kernel::NodeIndex moments, llvm::Value* variance);
+  void finish_first_walk(Row& row, const RootState& root);
+  void finish_second_walk(Row& row, const RootState& root);
+  void set_moments(Row& row, kernel::NodeIndex moments, llvm::Value* mean, llvm::Value* deviations);
   void split_mean(Row& row, kernel::NodeIndex moments, llvm::Value* mean);
   llvm::Value* mean_with_residual(Row& row, kernel::NodeIndex moments, llvm::Value* residual);
   llvm::Value* total(const RootState& root, size_t i);
   llvm::Value* to_double(llvm::Value* value);
   llvm::Value* row_size() { return f64(static_cast<double>(kernel_.row_size())); }
-  llvm::Value* f64(double value) { return llvm::ConstantFP::get(b_.getDoubleTy(), value); }
+  llvm::Value* f64(double value) { return llvm::ConstantFP::get(row_type(kernel::Type::f64), value); }
   llvm::Value* combine(Combine how, llvm::Value* a, llvm::Value* b);
   llvm::Value* identity(Combine how, llvm::Type* type);
   llvm::Value* centered(Row& row, kernel::NodeIndex moments, llvm::Value* value, llvm::Value* scale = nullptr);
-  llvm::Value* first_element(Row& row, kernel::NodeIndex node);
+  Values elements(Row& row, kernel::NodeIndex node, const std::vector<Lanes>& positions);
 
   size_t inner_rank() const { return kernel_.extents.size() - static_cast<size_t>(kernel_.outer_rank); }
   // Rows of several blocks: a second walk over the whole row would come from beyond the first-level cache.
@@ -196,7 +206,9 @@ class KernelEmitter {
   const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
   llvm::Value* i64(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
   llvm::AllocaInst* alloca_at_entry(llvm::Type* type);
-  int lane_width() const { return width_; }
+  llvm::Type* row_type(kernel::Type type) const { return llvm_type(type, row_lanes_); }
+  llvm::Value* any_row(llvm::Value* flag) { return row_lanes_ == 1 ? flag : b_.CreateOrReduce(flag); }
+  bool rows_in_lanes() const { return row_lanes_ > 1; }
 
   const kernel::Kernel& kernel_;
   const Schedule& schedule_;
@@ -227,6 +239,7 @@ class KernelEmitter {
   std::vector<RootState> roots_;           // of the phase being emitted
   int step_ = kVirtualLanes;               // elements of one turn of the loop being emitted
   int width_ = 16;                         // lanes of a vector of the kernel's widest float type
+  int row_lanes_ = 1;                      // rows that go side by side, a lane each; 1: lanes are elements of one row
   bool wide_ = false;                      // f64 kernel
 };
 
