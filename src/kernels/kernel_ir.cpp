@@ -32,6 +32,13 @@ int64_t Kernel::row_size() const {
   return checked_product(Dims(extents.begin() + outer_rank, extents.end()), "the inner extents of a kernel");
 }
 
+// A row value in f64 (the threshold of a dropout) makes no vector of f64.
+bool Kernel::computes_in_f64() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& n) {
+    return n.type == Type::f64 && (n.per_element || n.kind == NodeKind::reduce || n.kind == NodeKind::moments);
+  });
+}
+
 std::vector<bool> element_nodes_of(const Kernel& kernel, NodeIndex root) {
   std::vector<bool> needed(kernel.nodes.size(), false);
   needed[static_cast<size_t>(root)] = kernel.nodes[static_cast<size_t>(root)].per_element;

@@ -81,6 +81,7 @@ struct Kernel {
   std::vector<Node> nodes;     // operands before users
   bool has_row_reduction() const;
   bool has_column_sum() const;
+  bool computes_in_f64() const;  // values per element, or what rows come to
   int phase_count() const;     // passes over a row
   int64_t row_count() const;   // product of the outer extents
   int64_t row_size() const;    // product of the inner extents

@@ -11,7 +11,7 @@ bool KernelEmitter::stores_whole_chunks(const Node& store, const std::vector<Lan
   constexpr size_t kVectors = 4;
   const kernel::Arg& arg = kernel_.args[static_cast<size_t>(store.arg)];
   const bool is_byte = arg.dtype == DataType::s8 || arg.dtype == DataType::u8;
-  return target_.avx512 && is_byte && store.type == kernel::Type::f32 && arg.strides.back() == 1 && chunk.size() == kVectors &&
+  return target_.avx512 && !rows_in_lanes() && is_byte && store.type == kernel::Type::f32 && arg.strides.back() == 1 && chunk.size() == kVectors &&
          chunk.front().width == kVirtualLanes / static_cast<int>(kVectors) && chunk.back().mask == nullptr;
 }
 

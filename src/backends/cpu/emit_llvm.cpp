@@ -17,17 +17,16 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const kernel::
                  const TargetFeatures& target) {
   KernelEmitter emitter(module, symbol, kernel, schedule, target);
   if (schedule.split) emitter.emit_split();
+  else if (schedule.transposed) emitter.emit_transposed();
   else emitter.emit();
 }
 
 KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
                              const TargetFeatures& target)
     : kernel_(kernel), schedule_(schedule), target_(target), context_(module.getContext()), module_(module), b_(context_) {
-  // A row value in f64 (the threshold of a dropout) makes no vector of f64.
-  wide_ = std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) {
-    return n.type == kernel::Type::f64 && (n.per_element || n.kind == NodeKind::reduce || n.kind == NodeKind::moments);
-  });
+  wide_ = kernel.computes_in_f64();
   width_ = std::min(kVirtualLanes, schedule.vector_bits / (wide_ ? 64 : 32));
+  if (schedule.transposed) row_lanes_ = width_;
   auto* const pointer = b_.getPtrTy();
   auto* const word = b_.getInt64Ty();
   auto* const type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, word, word, word, word, pointer}, false);
@@ -39,7 +38,6 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, co
   inner_begin_ = function_->getArg(3);
   inner_end_ = function_->getArg(4);
   partials_ = function_->getArg(5);
-  if (schedule.non_temporal) streamed_ = streamed_args(kernel);
   choose_stores();
   choose_kept_nodes();
   column_slot_.assign(kernel.nodes.size(), -1);
@@ -72,7 +70,7 @@ void KernelEmitter::emit() {
 
 // A buffer per kept node: a tile's rows, each rounded up to whole chunks of lanes.
 void KernelEmitter::make_kept_buffers(int rows) {
-  const int64_t size = kept_row_size() * rows + kVirtualLanes;  // a walk along lines may read a vector beyond the last element
+  const int64_t size = kept_row_size() * rows * row_lanes_ + kVirtualLanes;  // a walk along lines may read a vector beyond the last element
   kept_buffers_.assign(kernel_.nodes.size(), nullptr);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (kept_since_[i] < 0) continue;
@@ -138,7 +136,7 @@ Row KernelEmitter::begin_row(llvm::Value* row, llvm::Value* place) {
   state.kept.assign(kernel_.nodes.size(), nullptr);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (kept_buffers_[i] == nullptr) continue;
-    llvm::Value* const at = b_.CreateMul(place, i64(kept_row_size()));
+    llvm::Value* const at = b_.CreateMul(place, i64(kept_row_size() * row_lanes_));
     state.kept[i] = b_.CreateGEP(llvm_type(kernel_.nodes[i].type, 1), kept_buffers_[i], at);
   }
   state.index_base.assign(kernel_.nodes.size(), nullptr);
@@ -147,7 +145,11 @@ Row KernelEmitter::begin_row(llvm::Value* row, llvm::Value* place) {
     if (kernel_.nodes[i].kind != NodeKind::index) continue;
     llvm::Value* base = i64(0);
     for (size_t d = 0; d < outer; ++d) base = b_.CreateAdd(base, b_.CreateMul(position[d], i64(kernel_.nodes[i].coefficients[d])));
-    state.index_base[i] = base;
+    state.index_base[i] = widen(base, row_lanes_);
+    if (!rows_in_lanes()) continue;
+    auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(row_lanes_));
+    llvm::Value* const steps = b_.CreateMul(b_.CreateStepVector(words), widen(i64(kernel_.nodes[i].coefficients[outer - 1]), row_lanes_));
+    state.index_base[i] = b_.CreateAdd(state.index_base[i], steps);
   }
   return state;
 }
@@ -182,7 +184,7 @@ void KernelEmitter::emit_tile(llvm::Value* first, llvm::Value* count, llvm::Valu
   };
   // Column sums: two rows share a loop, so that the sums are loaded and stored half as often. Not where the lines of a streamed
   // output begin at other elements in one row than in the next.
-  const int together = kernel_.has_column_sum() && (streamed_.empty() || rows_share_lines(kernel_, streamed_)) ? std::min(2, schedule_.rows_per_tile) : 1;
+  const int together = kernel_.has_column_sum() && !schedule_.follows_lines ? std::min(2, schedule_.rows_per_tile) : 1;
   llvm::Value* const grouped = together == 1 ? count : b_.CreateAnd(count, i64(-together));
   emit_rows(i64(0), grouped, together, [&](llvm::Value* place) { finish(place, together); });
   if (together > 1) emit_rows(grouped, count, 1, [&](llvm::Value* place) { finish(place, 1); });
@@ -236,7 +238,7 @@ void KernelEmitter::choose_stores() {
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (kernel_.nodes[i].kind == NodeKind::store) store_loop_[i] = kernel_.nodes[i].phase;
   }
-  if (streamed_.empty()) return;
+  if (schedule_.streamed.empty()) return;
   const NodeList at_last = nodes_for(roots_of_phase(last), last);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (store_loop_[i] >= 0 && std::find(at_last.begin(), at_last.end(), kernel_.nodes[i].operands[0]) != at_last.end()) store_loop_[i] = last;
@@ -284,8 +286,8 @@ void KernelEmitter::choose_kept_nodes() {
       if (loops[at]++ == 0) first[at] = phase;
     }
   }
-  int64_t room = kKeptBytes / schedule_.rows_per_tile;
-  const int64_t bytes = kernel_.row_size() * (wide_ ? 8 : 4);
+  int64_t room = rows_in_lanes() ? kKeptBytesTransposed : kKeptBytes / schedule_.rows_per_tile;
+  const int64_t bytes = kernel_.row_size() * row_lanes_ * (wide_ ? 8 : 4);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
     if (loops[i] < 2 || (n.type != kernel::Type::f32 && n.type != kernel::Type::f64)) continue;
@@ -302,7 +304,8 @@ bool KernelEmitter::is_dear(const Node& n) const {
   if (n.kind != NodeKind::load) return false;
   const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
   const bool same_each_row = std::all_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s == 0; });
-  return !same_each_row && (bits_of(arg.dtype) < 32 || arg.strides.back() != 1);
+  const LaneStep step = lane_step(n.arg, arg.strides.back());
+  return !same_each_row && (bits_of(arg.dtype) < 32 || (rows_in_lanes() ? step == LaneStep::other : step != LaneStep::one));
 }
 
 // The kept node that is the only element value `index` reads and that nothing else reads: keeping `index` in its stead costs the
@@ -319,10 +322,6 @@ NodeIndex KernelEmitter::kept_operand_of_alone(NodeIndex index) const {
   }
   const auto reads = [&](const Node& other) { return std::find(other.operands.begin(), other.operands.end(), only) != other.operands.end(); };
   return only >= 0 && std::count_if(kernel_.nodes.begin(), kernel_.nodes.end(), reads) == 1 ? only : -1;
-}
-
-llvm::Value* KernelEmitter::kept_address(const Row& row, NodeIndex index, const Lanes& lanes) {
-  return b_.CreateGEP(llvm_type(node(index).type, 1), row.kept[static_cast<size_t>(index)], lanes.offset);
 }
 
 void KernelEmitter::emit_phase(std::vector<Row*> rows, int phase) {
@@ -429,6 +428,13 @@ bool KernelEmitter::is_heavy(const NodeList& nodes) const {
 // as fill a line of the narrowest output.
 void KernelEmitter::choose_step(const NodeList& nodes, size_t rows) {
   step_ = kVirtualLanes;
+  if (rows_in_lanes()) {
+    constexpr int kPositions = 4;
+    const auto crosswise = [&](NodeIndex i) { return is_crosswise(node(i)); };
+    const bool squares = std::any_of(nodes.begin(), nodes.end(), crosswise) || std::any_of(roots_.begin(), roots_.end(), [&](const RootState& root) { return crosswise(root.node); });
+    step_ = squares ? row_lanes_ : is_heavy(nodes) ? 1 : kPositions;
+    return;
+  }
   if (roots_reduce() || (rows == 1 && !is_heavy(nodes))) return;
   constexpr int kLineBits = 512;
   int narrowest = 64;
@@ -436,85 +442,6 @@ void KernelEmitter::choose_step(const NodeList& nodes, size_t rows) {
     if (arg.output && !arg.column) narrowest = std::min(narrowest, std::max(bits_of(arg.dtype), 8));
   }
   step_ = std::clamp(kLineBits / narrowest, width_, kVirtualLanes);
-}
-
-void KernelEmitter::emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes) {
-  const size_t group = rows.size() > 1 || is_heavy(nodes) ? 1 : lanes.size();
-  for (size_t first = 0; first < lanes.size(); first += group) {
-    emit_lane_group(rows, nodes, phase, lanes, first, std::min(group, lanes.size() - first));
-  }
-}
-
-llvm::Value* KernelEmitter::kept_or_computed(Row& row, NodeIndex index, int phase, const Lanes& lanes, const ElementValues& known) {
-  const int since = kept_since_[static_cast<size_t>(index)];
-  const uint64_t bytes = node(index).type == kernel::Type::f64 ? 8 : 4;
-  const auto align = llvm::Align(follows_lines() ? bytes : bytes * static_cast<uint64_t>(lanes.width));
-  if (since >= 0 && since < phase) {
-    return b_.CreateAlignedLoad(llvm_type(node(index).type, lanes.width), kept_address(row, index, lanes), align);
-  }
-  llvm::Value* const value = element_value(row, index, lanes, known);
-  if (since == phase) b_.CreateAlignedStore(value, kept_address(row, index, lanes), align);
-  return value;
-}
-
-void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
-                                    size_t first, size_t count) {
-  // values[row][vector][node]
-  std::vector<std::vector<ElementValues>> values(rows.size(), std::vector<ElementValues>(count));
-  for (size_t r = 0; r < rows.size(); ++r) {
-    for (auto& of_vector : values[r]) of_vector.assign(kernel_.nodes.size(), nullptr);
-    for (const NodeIndex i : nodes) {
-      for (size_t v = 0; v < count; ++v) {
-        values[r][v][static_cast<size_t>(i)] = kept_or_computed(*rows[r], i, phase, lanes[first + v], values[r][v]);
-      }
-    }
-  }
-  prefetch(rows, nodes, lanes, first, count, phase);
-  const auto operand_of = [&](NodeIndex root, size_t r, size_t v) {
-    const NodeIndex operand = node(root).operands[0];
-    llvm::Value* const known = values[r][v][static_cast<size_t>(operand)];
-    return known != nullptr ? known : widen(rows[r]->values[static_cast<size_t>(operand)], lanes[first + v].width);
-  };
-  for (RootState& root : roots_) {
-    const Node& n = node(root.node);
-    for (size_t v = 0; v < count; ++v) {
-      const Lanes& at = lanes[first + v];
-      if (n.kind == NodeKind::store && stores_whole_chunks(n, lanes)) {
-        root.chunk.resize(rows.size());
-        for (size_t r = 0; r < rows.size(); ++r) {
-          root.chunk[r].push_back(widen(operand_of(root.node, r, v), at.width));
-          if (root.chunk[r].size() < lanes.size()) continue;
-          store_chunk(rows[r]->segment[static_cast<size_t>(n.arg)], n.arg, root.chunk[r], lanes.front());
-          root.chunk[r].clear();
-        }
-      } else if (n.kind == NodeKind::store) {
-        const bool two = v + 1 < count && stores_in_twos(n.arg) && at.mask == nullptr && lanes[first + v + 1].mask == nullptr;
-        for (size_t r = 0; r < rows.size(); ++r) {
-          llvm::Value* value = operand_of(root.node, r, v);
-          if (two) value = side_by_side(value, operand_of(root.node, r, v + 1));
-          store_arg(rows[r]->segment[static_cast<size_t>(n.arg)], n.arg, value, n.type, two ? Lanes{2 * at.width, at.offset, nullptr} : at,
-                    kernel_.args[static_cast<size_t>(n.arg)].strides.back());
-        }
-        v += two ? 1 : 0;
-      } else if (n.kind == NodeKind::column_sum) {
-        llvm::Type* const scalar = operand_of(root.node, 0, v)->getType()->getScalarType();
-        llvm::Type* const type = at.width == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(at.width));
-        llvm::Value* position = b_.CreateAdd(at.offset, i64(column_slot_[static_cast<size_t>(root.node)] * column_pitch(kernel_)));
-        if (segment_index_ != nullptr) position = b_.CreateAdd(position, b_.CreateMul(segment_index_, i64(kernel_.extents.back())));
-        llvm::Value* const address = b_.CreateGEP(scalar, partials_, position);
-        const auto align = llvm::Align(scalar->getPrimitiveSizeInBits() / 8);
-        llvm::Value* const zero = llvm::Constant::getNullValue(type);
-        llvm::Value* sum = at.mask == nullptr ? static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, address, align))
-                                              : b_.CreateMaskedLoad(type, address, align, at.mask, zero);
-        sum = b_.CreateSelect(first_of_partials_, zero, sum);
-        for (size_t r = 0; r < rows.size(); ++r) sum = b_.CreateFAdd(sum, operand_of(root.node, r, v));
-        if (at.mask == nullptr) b_.CreateAlignedStore(sum, address, align);
-        else b_.CreateMaskedStore(sum, address, align, at.mask);
-      } else {
-        accumulate_root(*rows.front(), root, phase, first + v, operand_of(root.node, 0, v), at);
-      }
-    }
-  }
 }
 
 }  // namespace lamina::cpu

@@ -42,7 +42,8 @@ llvm::Value* KernelEmitter::identity(Combine how, llvm::Type* type) {
 
 KernelEmitter::Accumulator KernelEmitter::make_accumulator(Combine how, Type type) {
   Accumulator accumulator{how, type, {}};
-  for (int lane = 0; lane < kVirtualLanes; lane += width_) accumulator.lanes.push_back(alloca_at_entry(llvm_type(type, width_)));
+  if (rows_in_lanes()) accumulator.lanes.push_back(alloca_at_entry(llvm::ArrayType::get(row_type(type), kVirtualLanes)));
+  else for (int lane = 0; lane < kVirtualLanes; lane += width_) accumulator.lanes.push_back(alloca_at_entry(llvm_type(type, width_)));
   reset_lanes(accumulator);
   return accumulator;
 }
@@ -53,22 +54,29 @@ void KernelEmitter::add_total(RootState& root, Combine how, llvm::Type* type) {
 }
 
 void KernelEmitter::reset_lanes(const Accumulator& accumulator) {
+  if (rows_in_lanes()) return reset_lane_array(accumulator);
   for (llvm::AllocaInst* lane : accumulator.lanes) b_.CreateStore(identity(accumulator.combine, lane->getAllocatedType()), lane);
 }
 
+llvm::Value* KernelEmitter::accumulator_slot(const Accumulator& accumulator, size_t vector, const Lanes& lanes) {
+  if (!rows_in_lanes()) return accumulator.lanes[vector];
+  return lane_slot(accumulator, b_.CreateAnd(lanes.offset, i64(kVirtualLanes - 1)));
+}
+
 void KernelEmitter::accumulate(const Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes) {
-  llvm::AllocaInst* const slot = accumulator.lanes[vector];
-  if (lanes.mask != nullptr) value = b_.CreateSelect(lanes.mask, value, identity(accumulator.combine, value->getType()));
-  b_.CreateStore(combine(accumulator.combine, b_.CreateLoad(slot->getAllocatedType(), slot), value), slot);
+  llvm::Value* const slot = accumulator_slot(accumulator, vector, lanes);
+  if (has_dead_elements(lanes)) value = b_.CreateSelect(lanes.mask, value, identity(accumulator.combine, value->getType()));
+  b_.CreateStore(combine(accumulator.combine, b_.CreateLoad(value->getType(), slot), value), slot);
 }
 
 void KernelEmitter::accumulate_product(const Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes) {
-  llvm::AllocaInst* const slot = accumulator.lanes[vector];
-  if (lanes.mask != nullptr) a = b_.CreateSelect(lanes.mask, a, llvm::Constant::getNullValue(a->getType()));
-  b_.CreateStore(fma(a, a, b_.CreateLoad(slot->getAllocatedType(), slot)), slot);
+  llvm::Value* const slot = accumulator_slot(accumulator, vector, lanes);
+  if (has_dead_elements(lanes)) a = b_.CreateSelect(lanes.mask, a, llvm::Constant::getNullValue(a->getType()));
+  b_.CreateStore(fma(a, a, b_.CreateLoad(a->getType(), slot)), slot);
 }
 
 llvm::Value* KernelEmitter::fold(const Accumulator& accumulator) {
+  if (rows_in_lanes()) return fold_lane_array(accumulator);
   Values vectors;
   for (llvm::AllocaInst* lane : accumulator.lanes) vectors.push_back(b_.CreateLoad(lane->getAllocatedType(), lane));
   while (vectors.size() > 1) {
@@ -122,11 +130,17 @@ llvm::Value* KernelEmitter::centered(Row& row, NodeIndex moments, llvm::Value* v
 std::vector<llvm::Value*> KernelEmitter::elements(Row& row, NodeIndex root, const std::vector<Lanes>& positions) {
   if (!node(root).per_element) return Values(positions.size(), widen(row.values[static_cast<size_t>(root)], width_));
   const std::vector<bool> needed = kernel::element_nodes_of(kernel_, root);
+  NodeList nodes;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    if (needed[i]) nodes.push_back(static_cast<NodeIndex>(i));
+  }
+  std::vector<ElementValues> all = crosswise_loads(row, nodes, 0, positions);
   Values values;
-  for (const Lanes& lanes : positions) {
-    ElementValues known(kernel_.nodes.size(), nullptr);
+  for (size_t p = 0; p < positions.size(); ++p) {
+    const Lanes& lanes = positions[p];
+    ElementValues& known = all[p];
     for (size_t i = 0; i <= static_cast<size_t>(root); ++i) {
-      if (needed[i]) known[i] = element_value(row, static_cast<NodeIndex>(i), lanes, known);
+      if (needed[i] && known[i] == nullptr) known[i] = element_value(row, static_cast<NodeIndex>(i), lanes, known);
     }
     values.push_back(known[static_cast<size_t>(root)]);
   }
@@ -168,7 +182,7 @@ void KernelEmitter::begin_moments(Row& row, RootState& root) {
   root.shift = zero;
   if (kernel_.row_size() == 0) return;
   const auto count = static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(kShiftElements, kernel_.extents.back()))));
-  Values some = elements(row, node(root.node).operands[0], chunk_at(i64(0), count));
+  Values some = elements(row, node(root.node).operands[0], positions_from(i64(0), count));
   for (llvm::Value*& value : some) value = b_.CreateFMul(value, llvm::ConstantFP::get(value->getType(), 1.0 / count));
   while (some.size() > 1) {
     const size_t half = some.size() / 2;

@@ -77,10 +77,10 @@ void KernelEmitter::emit_row_values(Row& row, int phase) {
     const auto index = static_cast<NodeIndex>(i);
     const auto operand = [&](int k) { return row.values[static_cast<size_t>(n.operands[static_cast<size_t>(k)])]; };
     switch (n.kind) {
-      case NodeKind::load: row.values[i] = load_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, Lanes{}, 0); break;
+      case NodeKind::load: row.values[i] = load_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, row_lanes(), 0); break;
       case NodeKind::constant: {
-        llvm::Type* const type = llvm_type(n.type, 1);
-        row.values[i] = type->isFloatingPointTy() ? llvm::ConstantFP::get(type, n.value)
+        llvm::Type* const type = row_type(n.type);
+        row.values[i] = type->isFPOrFPVectorTy() ? llvm::ConstantFP::get(type, n.value)
                                                   : llvm::ConstantInt::getSigned(type, static_cast<int64_t>(n.value));
         break;
       }
@@ -94,7 +94,7 @@ void KernelEmitter::emit_row_values(Row& row, int phase) {
       }
       case NodeKind::store:
         if (!stores_row_values_) break;
-        store_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, operand(0), n.type, Lanes{}, 0);
+        store_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, operand(0), n.type, row_lanes(), 0);
         row.values[i] = operand(0);  // marks it as done
         break;
       default: break;  // reductions, and what is read from moments, are set when their loop is done
@@ -113,8 +113,8 @@ llvm::Value* KernelEmitter::element_value(Row& row, NodeIndex index, const Lanes
       return load_arg(row.segment[static_cast<size_t>(n.arg)], n.arg, lanes, kernel_.args[static_cast<size_t>(n.arg)].strides.back());
     case NodeKind::index: {
       const int64_t step = n.coefficients.back();
-      llvm::Value* const base = b_.CreateAdd(row.index_base[static_cast<size_t>(index)], b_.CreateMul(lanes.offset, i64(step)));
-      if (lanes.width == 1) return base;
+      llvm::Value* const base = b_.CreateAdd(row.index_base[static_cast<size_t>(index)], widen(b_.CreateMul(lanes.offset, i64(step)), row_lanes_));
+      if (lanes.width == 1 || rows_in_lanes()) return base;
       auto* const type = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
       return b_.CreateAdd(widen(base, lanes.width), b_.CreateMul(b_.CreateStepVector(type), widen(i64(step), lanes.width)));
     }
@@ -210,32 +210,46 @@ llvm::Value* KernelEmitter::round_trip(DataType dtype, Type type, llvm::Value* v
   return type == Type::f64 ? emit_to_f64(b_, dtype, stored, target_) : emit_to_f32(b_, dtype, stored, target_);
 }
 
+LaneStep KernelEmitter::lane_step(int arg, int64_t stride) const {
+  if (rows_in_lanes()) return schedule_.lane_steps[static_cast<size_t>(arg)];
+  return stride == 0 ? LaneStep::none : stride == 1 ? LaneStep::one : LaneStep::other;
+}
+
+llvm::Value* KernelEmitter::lane_addresses(llvm::Value* first, int arg, const Lanes& lanes, int64_t stride) {
+  auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
+  llvm::Value* const bytes = rows_in_lanes() ? bytes_to_next_row(arg) : i64(stride * bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1));
+  return b_.CreateGEP(b_.getInt8Ty(), first, b_.CreateMul(b_.CreateStepVector(words), widen(bytes, lanes.width)));
+}
+
 llvm::Value* KernelEmitter::load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride) {
   const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
   if (bits_of(dtype) < 8) return to_compute(dtype, load_nibbles(pointer, kernel_.args[static_cast<size_t>(arg)], lanes, stride));
   llvm::Type* const scalar = storage_type(context_, dtype);
   const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
-  if (lanes.width == 1 || stride == 0) {
-    llvm::Value* const at = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
-    return widen(to_compute(dtype, b_.CreateAlignedLoad(scalar, at, align)), lanes.width);
-  }
+  llvm::Value* const first = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
+  const LaneStep step = lane_step(arg, stride);
+  if (lanes.width == 1 || step == LaneStep::none) return widen(to_compute(dtype, b_.CreateAlignedLoad(scalar, first, align)), lanes.width);
+  if (step == LaneStep::one) return load_vector(first, arg, {lanes.width, nullptr, lanes.mask});
   llvm::Type* const type = with_width(scalar, lanes.width);
-  llvm::Value* const first = b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
-  if (stride == 1 && lanes.mask == nullptr) return to_compute(dtype, b_.CreateAlignedLoad(type, first, align));
-  llvm::Value* const nothing = llvm::Constant::getNullValue(type);
-  if (stride == 1) return to_compute(dtype, b_.CreateMaskedLoad(type, first, align, lanes.mask, nothing));
-  auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
-  llvm::Value* const steps = b_.CreateMul(b_.CreateStepVector(words), widen(i64(stride), lanes.width));
-  llvm::Value* const addresses = b_.CreateGEP(scalar, first, steps);
   llvm::Value* const mask = lanes.mask != nullptr ? lanes.mask : widen(b_.getTrue(), lanes.width);
-  return to_compute(dtype, b_.CreateMaskedGather(type, addresses, align, mask, nothing));
+  return to_compute(dtype, b_.CreateMaskedGather(type, lane_addresses(first, arg, lanes, stride), align, mask, llvm::Constant::getNullValue(type)));
+}
+
+llvm::Value* KernelEmitter::load_vector(llvm::Value* pointer, int arg, const Lanes& lanes) {
+  const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
+  llvm::Type* const scalar = storage_type(context_, dtype);
+  llvm::Type* const type = with_width(scalar, lanes.width);
+  const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
+  llvm::Value* const first = lanes.offset == nullptr ? pointer : b_.CreateGEP(scalar, pointer, lanes.offset);
+  if (lanes.mask == nullptr) return to_compute(dtype, b_.CreateAlignedLoad(type, first, align));
+  return to_compute(dtype, b_.CreateMaskedLoad(type, first, align, lanes.mask, llvm::Constant::getNullValue(type)));
 }
 
 // Two vectors of f32 become a whole line of 16-bit elements.
 bool KernelEmitter::stores_in_twos(int index) const {
   const kernel::Arg& arg = kernel_.args[static_cast<size_t>(index)];
   const bool is_small = (arg.dtype == DataType::bf16 && target_.avx512_bf16) || (arg.dtype == DataType::f16 && target_.avx512);
-  return is_small && width_ == 16 && arg.strides.back() == 1;
+  return is_small && width_ == 16 && !rows_in_lanes() && arg.strides.back() == 1;
 }
 
 llvm::Value* KernelEmitter::side_by_side(llvm::Value* a, llvm::Value* b) {
@@ -244,7 +258,7 @@ llvm::Value* KernelEmitter::side_by_side(llvm::Value* a, llvm::Value* b) {
   return b_.CreateShuffleVector(a, b, lanes);
 }
 
-bool KernelEmitter::streams(int arg) const { return streams() && std::find(streamed_.begin(), streamed_.end(), arg) != streamed_.end(); }
+bool KernelEmitter::streams(int arg) const { return streams() && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end(); }
 
 void KernelEmitter::mark_non_temporal(llvm::StoreInst* store) {
   auto* const one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
@@ -255,27 +269,32 @@ void KernelEmitter::store_arg(llvm::Value* pointer, int arg, llvm::Value* value,
   const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
   llvm::Type* const scalar = storage_type(context_, dtype);
   const auto bytes = static_cast<uint64_t>(bytes_of(dtype, 1));
+  if (bits_of(dtype) < 8)
+    return store_nibbles(pointer, kernel_.args[static_cast<size_t>(arg)], to_storage(dtype, type, widen(value, lanes.width)), lanes, stride);
+  llvm::Value* const first = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
+  const LaneStep step = lane_step(arg, stride);
+  if (lanes.width > 1 && step == LaneStep::one) return store_vector(first, arg, value, type, {lanes.width, nullptr, lanes.mask});
   llvm::Value* const raw = to_storage(dtype, type, widen(value, lanes.width));
-  if (bits_of(dtype) < 8) return store_nibbles(pointer, kernel_.args[static_cast<size_t>(arg)], raw, lanes, stride);
   if (lanes.width == 1) {
-    llvm::Value* const at = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
-    b_.CreateAlignedStore(raw, at, llvm::Align(bytes));
+    b_.CreateAlignedStore(raw, first, llvm::Align(bytes));
     return;
   }
-  llvm::Value* const first = b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
-  if (stride == 1 && lanes.mask == nullptr) {
-    const bool past_caches = streams(arg);
-    llvm::StoreInst* const store =
-        b_.CreateAlignedStore(raw, first, llvm::Align(past_caches ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
-    if (past_caches) mark_non_temporal(store);
-  } else if (stride == 1) {
+  llvm::Value* const mask = lanes.mask != nullptr ? lanes.mask : widen(b_.getTrue(), lanes.width);
+  b_.CreateMaskedScatter(raw, lane_addresses(first, arg, lanes, stride), llvm::Align(bytes), mask);
+}
+
+void KernelEmitter::store_vector(llvm::Value* pointer, int arg, llvm::Value* value, Type type, const Lanes& lanes) {
+  const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
+  const auto bytes = static_cast<uint64_t>(bytes_of(dtype, 1));
+  llvm::Value* const raw = to_storage(dtype, type, widen(value, lanes.width));
+  llvm::Value* const first = lanes.offset == nullptr ? pointer : b_.CreateGEP(storage_type(context_, dtype), pointer, lanes.offset);
+  if (lanes.mask != nullptr) {
     b_.CreateMaskedStore(raw, first, llvm::Align(bytes), lanes.mask);
-  } else {
-    auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
-    llvm::Value* const steps = b_.CreateMul(b_.CreateStepVector(words), widen(i64(stride), lanes.width));
-    llvm::Value* const mask = lanes.mask != nullptr ? lanes.mask : widen(b_.getTrue(), lanes.width);
-    b_.CreateMaskedScatter(raw, b_.CreateGEP(scalar, first, steps), llvm::Align(bytes), mask);
+    return;
   }
+  const bool past_caches = streams(arg);
+  llvm::StoreInst* const store = b_.CreateAlignedStore(raw, first, llvm::Align(past_caches ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
+  if (past_caches) mark_non_temporal(store);
 }
 
 }  // namespace lamina::cpu

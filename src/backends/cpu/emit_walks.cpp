@@ -29,7 +29,8 @@ std::vector<Lanes> KernelEmitter::chunk_at(llvm::Value* offset, int live) const 
 void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush) {
   segment_index_ = nullptr;
   if (!kernel_.has_row_reduction() && !kernel_.has_column_sum()) {
-    if (follows_lines()) walk_lines(*rows.front(), inner_begin_, inner_end_, body);
+    if (rows_in_lanes()) walk_position_range(inner_begin_, inner_end_, body);
+    else if (follows_lines()) walk_lines(*rows.front(), inner_begin_, inner_end_, body);
     else walk_range(inner_begin_, inner_end_, body);
     return;
   }
@@ -76,7 +77,7 @@ void KernelEmitter::walk_segments(const std::vector<Row*>& rows, size_t dim, con
       }
       for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
         if (outer_bases[r][n] == nullptr) continue;
-        rows[r]->index_base[n] = b_.CreateAdd(outer_bases[r][n], b_.CreateMul(i, i64(kernel_.nodes[n].coefficients[dim])));
+        rows[r]->index_base[n] = b_.CreateAdd(outer_bases[r][n], widen(b_.CreateMul(i, i64(kernel_.nodes[n].coefficients[dim])), row_lanes_));
       }
     }
     segment_index_ = outer_index == nullptr ? i : b_.CreateAdd(b_.CreateMul(outer_index, i64(kernel_.extents[dim])), i);
@@ -95,6 +96,7 @@ void KernelEmitter::walk_run(const Row& row, llvm::Value* begin, int64_t count, 
     walk_lines(row, begin, b_.CreateAdd(begin, i64(count)), body);
     return;
   }
+  if (rows_in_lanes()) return walk_positions(begin, count, body);
   const int64_t whole = count / step_ * step_;
   if (whole > 0) {
     emit_loop(begin, b_.CreateAdd(begin, i64(whole)), i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
@@ -114,7 +116,7 @@ void KernelEmitter::walk_range(llvm::Value* begin, llvm::Value* end, const Body&
 // vectors again. Reductions have no place here: it is not their lanes' order.
 void KernelEmitter::walk_lines(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body) {
   constexpr int64_t kLine = 64;
-  const auto leader = static_cast<size_t>(streamed_.front());
+  const auto leader = static_cast<size_t>(schedule_.streamed.front());
   const int64_t bytes = bytes_of(kernel_.args[leader].dtype, 1);
   llvm::Value* const address = b_.CreateAdd(b_.CreatePtrToInt(row.segment[leader], b_.getInt64Ty()), b_.CreateMul(begin, i64(bytes)));
   llvm::Value* const to_line = b_.CreateUDiv(b_.CreateAnd(b_.CreateNeg(address), i64(kLine - 1)), i64(bytes));
@@ -143,8 +145,8 @@ void KernelEmitter::walk_vectors(llvm::Value* begin, llvm::Value* end, const Bod
 // The lines at the ends of a streamed row are shared with its neighbours and written through the caches. A store that waits for
 // its line holds up the streaming stores behind it.
 void KernelEmitter::prefetch_ends(const Row& row) {
-  if (streamed_.empty() || rows_share_lines(kernel_, streamed_)) return;
-  for (const int a : streamed_) {
+  if (!schedule_.follows_lines) return;
+  for (const int a : schedule_.streamed) {
     llvm::Value* const begin = row.pointers[static_cast<size_t>(a)];
     const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, kernel_.row_size());
     for (const int64_t at : {int64_t{0}, bytes - 1}) {
@@ -160,6 +162,7 @@ void KernelEmitter::prefetch_ends(const Row& row) {
 void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
                              size_t count, int phase) {
   constexpr int64_t kLine = 64, kFirstLevelRow = int64_t{32} << 10, kLongestRow = int64_t{512} << 10, kAhead = int64_t{8} << 10;
+  if (rows_in_lanes()) return;
   const bool last = phase + 1 == kernel_.phase_count() && phase > 0;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];

@@ -108,8 +108,7 @@ class Jit {
 
   // All that the code depends on but the versions of what makes it and the machine, which are the same for the whole process.
   std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa) const {
-    return join(static_cast<int>(isa), "/", schedule.vector_bits, "/", schedule.rows_per_tile, "/", schedule.non_temporal, schedule.split, "\n",
-                kernel::print(kernel, false));
+    return join(static_cast<int>(isa), "/", describe(schedule), "\n", kernel::print(kernel, false));
   }
 
   std::string disk_key_of(const Target& target, const std::string& key) const {

@@ -36,10 +36,14 @@ class KernelEmitter {
                 const TargetFeatures& target);
   void emit();
   void emit_split();
+  void emit_transposed();
 
  private:
   using NodeList = std::vector<kernel::NodeIndex>;
   using ElementValues = std::vector<llvm::Value*>;  // per node
+  using Values = std::vector<llvm::Value*>;
+
+  struct RootState;
 
   // emit_llvm.cpp: the function, rows and phases.
   void emit_tile(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
@@ -61,9 +65,6 @@ class KernelEmitter {
   void emit_walk(const std::vector<Row*>& rows, const NodeList& roots, int phase);
   bool may_be_skipped(int phase) const;
   void emit_second_walk(Row& row, int phase);
-  void emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes);
-  void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
-                       size_t first, size_t count);
   void prefetch_ends(const Row& row);
   void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first, size_t count,
                 int phase);
@@ -73,14 +74,21 @@ class KernelEmitter {
   bool is_dear(const kernel::Node& n) const;
   kernel::NodeIndex kept_operand_of_alone(kernel::NodeIndex index) const;
   void choose_stores();
-  llvm::Value* kept_address(const Row& row, kernel::NodeIndex node, const Lanes& lanes);
   NodeList roots_of_phase(int phase) const;      // what the loop is run for: reductions, stores, column sums
-  llvm::Value* kept_or_computed(Row& row, kernel::NodeIndex node, int phase, const Lanes& lanes, const ElementValues& known);
   int loop_of(kernel::NodeIndex root) const;     // the phase in whose loop a root runs
   void emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
   void emit_if(llvm::Value* condition, const std::function<void()>& body);
   bool is_heavy(const NodeList& nodes) const;
   void choose_step(const NodeList& nodes, size_t rows);
+
+  // emit_body.cpp: what a walk does at some vectors.
+  void emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes);
+  void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
+                       const std::vector<ElementValues>& loaded, size_t first, size_t count);
+  void emit_root(const std::vector<Row*>& rows, RootState& root, int phase, const std::vector<Lanes>& lanes, size_t first,
+                 const std::vector<Values>& operands);
+  llvm::Value* kept_address(const Row& row, kernel::NodeIndex node, const Lanes& lanes);
+  llvm::Value* kept_or_computed(Row& row, kernel::NodeIndex node, int phase, const Lanes& lanes, const ElementValues& known);
 
   // emit_walks.cpp: over a row's elements.
   using Body = std::function<void(const std::vector<Lanes>&)>;
@@ -98,12 +106,31 @@ class KernelEmitter {
   Row begin_split_row();
   llvm::Value* block_slot(size_t result, llvm::Value* block);
 
+  // emit_transposed.cpp: a row per lane.
+  bool is_crosswise(int arg) const;  // elements of a row side by side, not those of neighbouring rows
+  bool is_crosswise(const kernel::Node& node) const;
+  llvm::Value* bytes_to_next_row(int arg);
+  std::vector<Lanes> positions_from(llvm::Value* offset, int count);
+  void walk_positions(llvm::Value* begin, int64_t count, const Body& body);
+  void walk_position_range(llvm::Value* begin, llvm::Value* end, const Body& body);
+  void transpose(Values& square);
+  llvm::Value* positions_mask(size_t count);
+  llvm::Value* has_row(int r);
+  llvm::Value* row_address(llvm::Value* first_row, int arg, int r);
+  std::vector<ElementValues> crosswise_loads(const Row& row, const NodeList& nodes, int phase, const std::vector<Lanes>& positions);
+
   // emit_values.cpp: a value per node.
   llvm::Value* element_value(Row& row, kernel::NodeIndex node, const Lanes& lanes, const ElementValues& known);
   void emit_row_values(Row& row, int phase);
   llvm::Value* map_value(const kernel::Node& node, std::vector<llvm::Value*> operands);
+  // At lanes.offset steps of `stride` from `pointer`; lanes follow each other at that stride too or, across rows, at the row's.
   llvm::Value* load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride);
   void store_arg(llvm::Value* pointer, int arg, llvm::Value* value, kernel::Type type, const Lanes& lanes, int64_t stride);
+  llvm::Value* load_vector(llvm::Value* pointer, int arg, const Lanes& lanes);  // neighbouring elements
+  void store_vector(llvm::Value* pointer, int arg, llvm::Value* value, kernel::Type type, const Lanes& lanes);
+  LaneStep lane_step(int arg, int64_t stride) const;
+  llvm::Value* lane_addresses(llvm::Value* first, int arg, const Lanes& lanes, int64_t stride);
+  Lanes row_lanes() const { return {row_lanes_, nullptr, row_mask_}; }  // for a value per row
   bool stores_in_twos(int arg) const;
   llvm::Value* side_by_side(llvm::Value* a, llvm::Value* b);
   void mark_non_temporal(llvm::StoreInst* store);
@@ -140,18 +167,17 @@ class KernelEmitter {
   struct Accumulator {
     Combine combine;
     kernel::Type type;
-    std::vector<llvm::AllocaInst*> lanes;  // one per vector of the 64 lanes
+    std::vector<llvm::AllocaInst*> lanes;  // one per vector of the 64 lanes; across rows one array of 64 vectors
   };
   // A reduction in flight. Of moments a walk gives {sum, squares} of the differences from a shift, or from a mean; where the row has
   // several blocks, each block comes to {mean, deviations}, and so do the totals.
-  using Values = std::vector<llvm::Value*>;
   struct RootState {
     kernel::NodeIndex node;
     std::vector<Accumulator> accumulators;  // none: a store or a column sum
     std::vector<llvm::AllocaInst*> totals;  // of the blocks so far; f64 for sums and products
     llvm::Value* shift = nullptr;
     bool by_block = false;
-    std::vector<Values> chunk;  // a store of whole chunks: per row, the vectors so far
+    std::vector<Values> chunk;  // a store of whole chunks or crosswise: per row, the vectors so far
   };
   struct BlockResult {
     RootState* root;
@@ -160,9 +186,23 @@ class KernelEmitter {
   struct OneWalk {  // f64; is_far: i1
     llvm::Value *mean, *deviations, *is_far;
   };
+  void finish_square(const Row& row, RootState& root, llvm::Value* first_position);
+  void add_rows_to_columns(kernel::NodeIndex root, const Values& rows, const Lanes& along);
+  struct ColumnSums {
+    llvm::Value *address, *so_far;
+  };
+  ColumnSums column_sums(kernel::NodeIndex root, llvm::Type* type, const Lanes& lanes);
+  void store_column_sums(const ColumnSums& sums, llvm::Value* sum, const Lanes& lanes);
+  int lanes_in_use() const;
+  llvm::Value* lane_slot(const Accumulator& accumulator, llvm::Value* lane);
+  void reset_lane_array(const Accumulator& accumulator);
+  llvm::Value* fold_lane_array(const Accumulator& accumulator);
+  void for_each_lane(int count, const std::function<void(llvm::Value*)>& body);
+  llvm::Value* accumulator_slot(const Accumulator& accumulator, size_t vector, const Lanes& lanes);
   Accumulator make_accumulator(Combine combine, kernel::Type type);
   void add_total(RootState& root, Combine combine, llvm::Type* type);
   void reset_lanes(const Accumulator& accumulator);
+  bool has_dead_elements(const Lanes& lanes) const { return lanes.mask != nullptr && !rows_in_lanes(); }
   void accumulate(const Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes);
   void accumulate_product(const Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes);  // += a * a
   llvm::Value* fold(const Accumulator& accumulator);  // the lanes' result; starts them anew
@@ -174,9 +214,9 @@ class KernelEmitter {
   void accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand, const Lanes& lanes);
   bool roots_reduce() const;
   // Whether this phase's stores go past the caches, and its walk therefore begins its chunks where the output's lines do.
-  bool streams() const { return schedule_.non_temporal && !roots_reduce(); }
+  bool streams() const { return !schedule_.streamed.empty() && !roots_reduce(); }
   bool streams(int arg) const;
-  bool follows_lines() const { return streams() && !rows_share_lines(kernel_, streamed_); }
+  bool follows_lines() const { return streams() && schedule_.follows_lines; }
   void flush_roots();
   std::vector<BlockResult> emit_block(Row& row, int phase, const Body& body, llvm::Value* start, int64_t count);
   Values block_moments(Row& row, RootState& root, int phase, llvm::Value* start, int64_t count);
@@ -225,7 +265,6 @@ class KernelEmitter {
   bool stores_row_values_ = true;
   llvm::Value* segment_index_ = nullptr;  // position of the current segment among the row's, null: 0
   llvm::Value* first_of_partials_ = nullptr;  // i1: the tile that starts a column block overwrites its partial sums
-  std::vector<int> streamed_;              // args; none unless non-temporal
   std::vector<int> store_loop_;            // per store of elements: the phase in whose loop it runs
   std::vector<int> kept_since_;            // per node: the phase whose loop puts it into the row buffer, -1: computed anew each time
   std::vector<llvm::AllocaInst*> kept_buffers_;  // per node: the values along each row of the tile
@@ -239,7 +278,9 @@ class KernelEmitter {
   std::vector<RootState> roots_;           // of the phase being emitted
   int step_ = kVirtualLanes;               // elements of one turn of the loop being emitted
   int width_ = 16;                         // lanes of a vector of the kernel's widest float type
-  int row_lanes_ = 1;                      // rows that go side by side, a lane each; 1: lanes are elements of one row
+  int row_lanes_ = 1;                      // rows that go abreast, a lane each; 1: lanes are elements of one row
+  llvm::Value* rows_abreast_ = nullptr;    // i64, how many of them there are, and
+  llvm::Value* row_mask_ = nullptr;        // <i1>; both null: all
   bool wide_ = false;                      // f64 kernel
 };
 

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kSerialBytes = 128 << 10;  // below that, waking threads costs more than they save
 constexpr size_t kInlineWords = 256;         // call descriptions up to this size need no memory of their own
+constexpr int64_t kRowsAbreast = 16;         // a vector has at most so many lanes, each a row of the transposed schedule
 constexpr int64_t kInnerUnit = kBlock;       // elements; a range is shared among threads in such units
 
 // Orders non-temporal stores before whatever the caller does next.
@@ -55,9 +56,10 @@ void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t
 }  // namespace
 
 KernelRunner::KernelRunner(kernel::Kernel kernel)
-    : kernel_(std::move(kernel)), splits_(can_split(kernel_)), streamed_(streamed_args(kernel_)) {
-  code_ = compile(wants_non_temporal(kernel_));
-  follows_lines_ = code_.non_temporal && !rows_share_lines(kernel_, streamed_);
+    : kernel_(with_rows_arranged(std::move(kernel), vector_bits(chosen_isa()))),
+      schedule_(choose_schedule(kernel_, vector_bits(chosen_isa()), true)),
+      splits_(!schedule_.transposed && can_split(kernel_)) {
+  code_ = compile(true);
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
@@ -79,11 +81,10 @@ KernelRunner::KernelRunner(kernel::Kernel kernel)
   }
 }
 
-KernelRunner::Code KernelRunner::compile(bool non_temporal) const {
+KernelRunner::Code KernelRunner::compile(bool past_caches) const {
   const Isa isa = chosen_isa();
-  Schedule schedule = choose_schedule(kernel_, vector_bits(isa));
-  schedule.non_temporal = non_temporal;
-  Code code{compile_kernel(kernel_, schedule, isa), {}, non_temporal};
+  Schedule schedule = past_caches ? schedule_ : choose_schedule(kernel_, vector_bits(isa), false);
+  Code code{compile_kernel(kernel_, schedule, isa), {}, !schedule.streamed.empty()};
   if (splits_) {
     schedule.rows_per_tile = 1;
     schedule.split = true;
@@ -129,10 +130,10 @@ bool KernelRunner::suits(std::span<void* const> pointers) const {
   constexpr uintptr_t kLine = 64;
   if (!code_.non_temporal) return true;
   uintptr_t first = 0;
-  for (const int a : streamed_) {
+  for (const int a : schedule_.streamed) {
     const auto bytes = static_cast<uintptr_t>(bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, 1));
     const auto address = reinterpret_cast<uintptr_t>(pointers[static_cast<size_t>(a)]);
-    if (a == streamed_.front() && follows_lines_) first = address / bytes;
+    if (a == schedule_.streamed.front() && schedule_.follows_lines) first = address / bytes;
     if (shares_an_input(static_cast<size_t>(a), pointers)) return false;
     if (address % bytes != 0 || (address / bytes - first) % (kLine / bytes) != 0) return false;
   }
@@ -203,6 +204,7 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
 void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const {
   if (rows_ == 0) return;
   const KernelFunction function = code.cached.function;
+  const int64_t unit = schedule_.transposed ? kRowsAbreast : 1, units_of_rows = (rows_ + unit - 1) / unit;
   const bool along_rows = !kernel_.has_row_reduction() && rows_ < threads * int64_t{4} && row_size_ > kInnerUnit;
   const auto work = [&](int64_t part, int64_t parts) {
     if (along_rows) {
@@ -211,7 +213,7 @@ void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch
       const int64_t end = std::min(units * (part + 1) / parts * kInnerUnit, row_size_);
       if (begin < end) function(call, 0, rows_, begin, end, scratch);
     } else {
-      const int64_t begin = rows_ * part / parts, end = rows_ * (part + 1) / parts;
+      const int64_t begin = units_of_rows * part / parts * unit, end = std::min(units_of_rows * (part + 1) / parts * unit, rows_);
       if (begin < end) function(call, begin, end, 0, row_size_, scratch);
     }
     if (code.non_temporal) drain_stores();

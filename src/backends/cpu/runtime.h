@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/jit.h"
+#include "backends/cpu/schedule.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
@@ -36,7 +37,7 @@ class KernelRunner {
     CompiledKernel cached, split;  // split: null where rows can not be split
     bool non_temporal = false;
   };
-  Code compile(bool non_temporal) const;
+  Code compile(bool past_caches) const;
   struct PlainCode {
     std::once_flag compiled;
     Code code;
@@ -57,10 +58,9 @@ class KernelRunner {
   size_t column_bytes() const;
 
   kernel::Kernel kernel_;
+  Schedule schedule_;         // of code_
   bool splits_;
-  std::vector<int> streamed_;
   Code code_;                 // streams where outputs are large
-  bool follows_lines_;        // code_ streams rows that begin anywhere in a line
   std::unique_ptr<PlainCode> plain_ = std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes
   std::vector<int64_t> call_;   // pointers (filled in by run), outer extents, outer strides in bytes
   std::vector<Column> columns_;  // in the order of the column_sum nodes

@@ -1,14 +1,83 @@
 #include "backends/cpu/schedule.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "interface/status.h"
 
 namespace lamina::cpu {
 
 namespace {
 
-constexpr int64_t kNonTemporalBytes = int64_t{4} << 20;
+using kernel::Arg;
+using kernel::Kernel;
+using kernel::Node;
+using kernel::NodeKind;
 
-bool is_contiguous(const kernel::Kernel& kernel, const kernel::Arg& arg) {
+constexpr int64_t kLine = 64, kNonTemporalBytes = int64_t{4} << 20;
+
+// Several short rows go through a phase before any goes through the next, which hides the latency of a reduction; measured: from
+// 4 KiB a row on one stream of memory is faster.
+int rows_per_tile(const Kernel& kernel) {
+  constexpr int64_t kTileBytes = int64_t{8} << 10, kMostRows = 4;
+  if (kernel.phase_count() == 1) return kernel.has_column_sum() ? 2 : 1;
+  const int64_t row_bytes = std::max<int64_t>(kernel.row_size() * 4, 1);
+  return static_cast<int>(std::clamp<int64_t>(kTileBytes / row_bytes, 1, kMostRows));
+}
+
+bool has_nibbles(const Kernel& kernel) {
+  return std::any_of(kernel.args.begin(), kernel.args.end(), [](const Arg& arg) { return bits_of(arg.dtype) < 8; });
+}
+
+int lane_count(const Kernel& kernel, int vector_bits) { return vector_bits / (kernel.computes_in_f64() ? 64 : 32); }
+
+// ---- what the two orders of lanes cost
+
+// Cycles, roughly, for a vector's worth of elements: of neighbouring ones, of a transposition in registers, of a gather or scatter.
+constexpr double kSideBySide = 2, kCrosswise = 8, kOneByOne = 20, kFold = 40;
+
+double access_cost(int64_t step, int64_t other_step) {
+  if (step == 0) return 0;
+  return step == 1 ? kSideBySide : other_step == 1 ? kCrosswise : kOneByOne;
+}
+
+// Of one row.
+double cost_along_rows(const Kernel& kernel) {
+  double cost = 0;
+  for (const Arg& arg : kernel.args) cost += access_cost(arg.strides.back(), arg.strides.back());
+  const auto folds = std::count_if(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) { return n.kind == NodeKind::reduce || n.kind == NodeKind::moments; });
+  const auto vectors = static_cast<double>((kernel.row_size() + 15) / 16);
+  return vectors * cost + kFold * static_cast<double>(folds);
+}
+
+double cost_across_rows(const Kernel& kernel, size_t lane_dim, int lanes) {
+  double cost = 0;
+  for (const Arg& arg : kernel.args) cost += arg.column ? kCrosswise : access_cost(arg.strides[lane_dim], arg.strides.back());
+  const int64_t rows = kernel.extents[lane_dim], groups = (rows + lanes - 1) / lanes;
+  const double filled = static_cast<double>(rows) / static_cast<double>(groups * lanes);
+  return static_cast<double>(kernel.row_size()) / 16 * cost / filled + kFold / 4;
+}
+
+bool suits_lanes(const Kernel& kernel, size_t dim) {
+  constexpr int64_t kFewest = 4;
+  const bool races = std::any_of(kernel.args.begin(), kernel.args.end(), [&](const Arg& arg) { return arg.output && !arg.column && arg.strides[dim] == 0; });
+  return kernel.extents[dim] >= kFewest && !races;
+}
+
+bool goes_across_rows(const Kernel& kernel, size_t dim, int vector_bits) {
+  return suits_lanes(kernel, dim) && cost_across_rows(kernel, dim, lane_count(kernel, vector_bits)) < 0.8 * cost_along_rows(kernel);
+}
+
+bool may_be_transposed(const Kernel& kernel) { return kernel.outer_rank > 0 && !has_nibbles(kernel) && kernel.row_count() * kernel.row_size() > 0; }
+
+void move_last(Dims& dims, size_t from, size_t to) {
+  const auto begin = dims.begin();
+  std::rotate(begin + static_cast<std::ptrdiff_t>(from), begin + static_cast<std::ptrdiff_t>(from) + 1, begin + static_cast<std::ptrdiff_t>(to) + 1);
+}
+
+// ---- streaming
+
+bool is_contiguous(const Kernel& kernel, const Arg& arg) {
   int64_t expected = 1;
   for (size_t d = kernel.extents.size(); d-- > static_cast<size_t>(kernel.outer_rank);) {
     if (arg.strides[d] != expected) return false;
@@ -17,50 +86,18 @@ bool is_contiguous(const kernel::Kernel& kernel, const kernel::Arg& arg) {
   return true;
 }
 
-// Several short rows go through a phase before any goes through the next, which hides the latency of a reduction; measured: from
-// 4 KiB a row on one stream of memory is faster.
-int rows_per_tile(const kernel::Kernel& kernel) {
-  constexpr int64_t kTileBytes = int64_t{8} << 10, kMostRows = 4;
-  if (kernel.phase_count() == 1) return kernel.has_column_sum() ? 2 : 1;
-  const int64_t row_bytes = std::max<int64_t>(kernel.row_size() * 4, 1);
-  return static_cast<int>(std::clamp<int64_t>(kTileBytes / row_bytes, 1, kMostRows));
-}
+bool fills_lines(const Arg& arg, size_t dim) { return bytes_of(arg.dtype, arg.strides[dim]) % kLine == 0; }
 
-bool has_nibbles(const kernel::Kernel& kernel) {
-  return std::any_of(kernel.args.begin(), kernel.args.end(), [](const kernel::Arg& arg) { return bits_of(arg.dtype) < 8; });
-}
-
-}  // namespace
-
-Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits) {
-  Schedule schedule;
-  schedule.vector_bits = vector_bits;
-  schedule.rows_per_tile = rows_per_tile(kernel);
-  return schedule;
-}
-
-bool can_split(const kernel::Kernel& kernel) {
-  constexpr int64_t kShortestRow = 16384, kMostUnits = 32;
-  const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
-  const int64_t units = kernel.has_column_sum() ? kernel.row_count() / kColumnBlockRows : kernel.row_count();
-  const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
-  return one_run && reduces && !has_nibbles(kernel) && kernel.row_size() >= kShortestRow && units <= kMostUnits;
-}
-
-bool shares_bytes(const kernel::Arg& arg) {
-  if (bits_of(arg.dtype) >= 8) return false;
-  const auto is_odd = [](int64_t stride) { return stride % 2 != 0; };
-  return arg.strides.back() != 1 || std::any_of(arg.strides.begin(), arg.strides.end() - 1, is_odd);
-}
-
-std::vector<int> streamed_args(const kernel::Kernel& kernel) {
+// The element outputs that can be written past the caches: contiguous along the inner dims, and with the outer strides of the
+// first one, so that where a row of the first is at a multiple of 64 bytes, so are they, if their tensors begin alike. The
+// first has the smallest elements.
+std::vector<int> streamed_along_rows(const Kernel& kernel) {
   std::vector<int> args;
   for (size_t a = 0; a < kernel.args.size(); ++a) {
-    const kernel::Arg& arg = kernel.args[a];
-    if (arg.output && !arg.column && arg.strides.back() == 1 && bits_of(arg.dtype) >= 8 && is_contiguous(kernel, arg))
-      args.push_back(static_cast<int>(a));
+    const Arg& arg = kernel.args[a];
+    if (arg.output && !arg.column && arg.strides.back() == 1 && is_contiguous(kernel, arg)) args.push_back(static_cast<int>(a));
   }
-  const auto arg_of = [&](int a) -> const kernel::Arg& { return kernel.args[static_cast<size_t>(a)]; };
+  const auto arg_of = [&](int a) -> const Arg& { return kernel.args[static_cast<size_t>(a)]; };
   std::stable_sort(args.begin(), args.end(), [&](int a, int b) { return bits_of(arg_of(a).dtype) < bits_of(arg_of(b).dtype); });
   std::erase_if(args, [&, first = args.empty() ? 0 : args.front()](int a) {
     return !std::equal(arg_of(a).strides.begin(), arg_of(a).strides.begin() + kernel.outer_rank, arg_of(first).strides.begin());
@@ -68,19 +105,100 @@ std::vector<int> streamed_args(const kernel::Kernel& kernel) {
   return args;
 }
 
-bool rows_share_lines(const kernel::Kernel& kernel, const std::vector<int>& streamed) {
-  constexpr int64_t kLine = 64;
-  const kernel::Arg& arg = kernel.args[static_cast<size_t>(streamed.front())];
-  return std::all_of(arg.strides.begin(), arg.strides.end() - 1, [&](int64_t stride) { return bytes_of(arg.dtype, stride) % kLine == 0; });
+// Each vector must begin where a vector's bytes do: those of neighbouring rows at one position, or, of a transposed store, those
+// of neighbouring positions of one row.
+std::vector<int> streamed_across_rows(const Kernel& kernel, int lanes) {
+  const size_t inner = kernel.extents.size() - 1, lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
+  std::vector<int> args;
+  for (size_t a = 0; a < kernel.args.size(); ++a) {
+    const Arg& arg = kernel.args[a];
+    if (!arg.output || arg.column) continue;
+    const bool across = arg.strides[lane_dim] == 1 && kernel.extents[lane_dim] % lanes == 0, along = arg.strides[inner] == 1;
+    bool lines = across || along;
+    for (size_t d = 0; d <= inner; ++d) lines = lines && (d == (across ? lane_dim : inner) || fills_lines(arg, d));
+    if (lines) args.push_back(static_cast<int>(a));
+  }
+  return args;
 }
 
-bool wants_non_temporal(const kernel::Kernel& kernel) {
-  if (has_nibbles(kernel)) return false;
-  int64_t bytes = 0;
-  for (const int a : streamed_args(kernel)) {
-    bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
+bool rows_share_lines(const Kernel& kernel, const std::vector<int>& streamed) {
+  const Arg& arg = kernel.args[static_cast<size_t>(streamed.front())];
+  for (size_t d = 0; d + 1 < arg.strides.size(); ++d) {
+    if (!fills_lines(arg, d)) return false;
   }
-  return bytes >= kNonTemporalBytes;
+  return true;
+}
+
+// Never with args of four bits: a walk that follows an output's lines begins at any element, theirs at an even one.
+std::vector<int> choose_streamed(const Kernel& kernel, const Schedule& schedule) {
+  if (has_nibbles(kernel)) return {};
+  std::vector<int> args = schedule.transposed ? streamed_across_rows(kernel, lane_count(kernel, schedule.vector_bits)) : streamed_along_rows(kernel);
+  int64_t bytes = 0;
+  for (const int a : args) bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
+  return bytes >= kNonTemporalBytes ? args : std::vector<int>{};
+}
+
+}  // namespace
+
+std::string describe(const Schedule& schedule) {
+  std::string text = join(schedule.vector_bits, " bits, tile ", schedule.rows_per_tile, schedule.split ? ", split" : "", ", streamed");
+  for (const int arg : schedule.streamed) text += join(" a", arg);
+  if (schedule.follows_lines) text += " along lines";
+  if (schedule.transposed) text += ", transposed";
+  for (const LaneStep step : schedule.lane_steps) text += step == LaneStep::none ? " 0" : step == LaneStep::one ? " 1" : " *";
+  return text;
+}
+
+kernel::Kernel with_rows_arranged(kernel::Kernel kernel, int vector_bits) {
+  if (!may_be_transposed(kernel) || kernel.has_column_sum()) return kernel;
+  const auto outer = static_cast<size_t>(kernel.outer_rank);
+  size_t best = outer;
+  for (size_t d = 0; d < outer; ++d) {
+    if (!goes_across_rows(kernel, d, vector_bits)) continue;
+    const int lanes = lane_count(kernel, vector_bits);
+    if (best == outer || cost_across_rows(kernel, d, lanes) <= cost_across_rows(kernel, best, lanes)) best = d;
+  }
+  if (best == outer) return kernel;
+  move_last(kernel.extents, best, outer - 1);
+  for (Arg& arg : kernel.args) move_last(arg.strides, best, outer - 1);
+  for (Node& node : kernel.nodes) {
+    if (node.kind == NodeKind::index) move_last(node.coefficients, best, outer - 1);
+  }
+  return kernel;
+}
+
+Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches) {
+  Schedule schedule;
+  schedule.vector_bits = vector_bits;
+  schedule.rows_per_tile = rows_per_tile(kernel);
+  const auto lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
+  if (may_be_transposed(kernel) && goes_across_rows(kernel, lane_dim, vector_bits)) {
+    schedule.transposed = true;
+    schedule.rows_per_tile = 1;
+    const bool half_fills = kernel.extents[lane_dim] % lane_count(kernel, vector_bits / 2) == 0 && kernel.extents[lane_dim] % lane_count(kernel, vector_bits) != 0;
+    if (half_fills && vector_bits > 256) schedule.vector_bits = vector_bits / 2;
+    for (const Arg& arg : kernel.args) {
+      const int64_t step = arg.strides[lane_dim];
+      schedule.lane_steps.push_back(step == 0 ? LaneStep::none : step == 1 ? LaneStep::one : LaneStep::other);
+    }
+  }
+  if (past_caches) schedule.streamed = choose_streamed(kernel, schedule);
+  schedule.follows_lines = !schedule.streamed.empty() && !schedule.transposed && !rows_share_lines(kernel, schedule.streamed);
+  return schedule;
+}
+
+bool can_split(const Kernel& kernel) {
+  constexpr int64_t kShortestRow = 16384, kMostUnits = 32;
+  const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
+  const int64_t units = kernel.has_column_sum() ? kernel.row_count() / kColumnBlockRows : kernel.row_count();
+  const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
+  return one_run && reduces && !has_nibbles(kernel) && kernel.row_size() >= kShortestRow && units <= kMostUnits;
+}
+
+bool shares_bytes(const Arg& arg) {
+  if (bits_of(arg.dtype) >= 8) return false;
+  const auto is_odd = [](int64_t stride) { return stride % 2 != 0; };
+  return arg.strides.back() != 1 || std::any_of(arg.strides.begin(), arg.strides.end() - 1, is_odd);
 }
 
 }  // namespace lamina::cpu

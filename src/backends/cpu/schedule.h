@@ -1,21 +1,33 @@
 // How the CPU runs a kernel: the choices that change no bit of a result.
 //
-// `cached`: each phase walks the row again, out of L1 or L2. `split`, for few long rows: a row's blocks are divided among threads,
-// phase by phase, and what the blocks come to is combined in their order, as one thread would.
+// `cached`: lanes are elements of a row; each phase walks the row again, out of L1 or L2. `split`, for few long rows: a row's blocks
+// are divided among threads, phase by phase, and what the blocks come to is combined in their order, as one thread would.
+// `transposed`: lanes are rows, so many at a time as a vector has lanes; for rows whose elements do not lie side by side while
+// those of neighbouring rows do (blocked and channels-last formats), and for rows too short to fill vectors or to pay for folding
+// one, which are transposed in registers.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
 
+// The distance between the elements that two neighbouring rows have at the same position.
+enum class LaneStep { none, one, other };
+
 struct Schedule {
-  int vector_bits = 512;      // width of a vector register
-  int rows_per_tile = 1;      // rows whose last phase shares one loop: column sums are loaded and stored once a tile
-  bool non_temporal = false;  // streamed_args are written past the caches
+  int vector_bits = 512;        // width of a vector register
+  int rows_per_tile = 1;        // rows whose last phase shares one loop: column sums are loaded and stored once a tile
+  std::vector<int> streamed;    // args that are written past the caches
+  bool follows_lines = false;   // their rows begin anywhere in a line of 64 bytes: the last walk aligns itself to the first of them
   bool split = false;
+  bool transposed = false;
+  std::vector<LaneStep> lane_steps;  // per arg, of the last outer dim; only for transposed
 };
+
+std::string describe(const Schedule& schedule);  // all of it: a part of code caches' keys
 
 // Rows that one partial sum of a column covers; part of the numerics, so it depends on nothing but the inner size.
 inline constexpr int64_t kColumnBlockRows = 64;
@@ -24,28 +36,21 @@ inline constexpr int64_t kColumnBlockRows = 64;
 inline int64_t column_pitch(int64_t row_size) { return (row_size + 63) / 64 * 64; }
 inline int64_t column_pitch(const kernel::Kernel& kernel) { return column_pitch(kernel.row_size()); }
 
-// Values that a tile's rows keep between phases, at most.
-inline constexpr int64_t kKeptBytes = int64_t{24} << 10;
+// Values that a tile's rows keep between phases, at most; the second for rows side by side, in the second-level cache.
+inline constexpr int64_t kKeptBytes = int64_t{24} << 10, kKeptBytesTransposed = int64_t{128} << 10;
 
-Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits);
+// Puts the outer dim along which rows should go side by side last, if that schedule suits one of them. Column sums are taken in the
+// order of rows, so where there are any the order stays.
+kernel::Kernel with_rows_arranged(kernel::Kernel kernel, int vector_bits);
+
+// `past_caches`: outputs that do not fit the caches are streamed.
+Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits, bool past_caches);
 
 // Whether rows of this kernel can be divided among threads, and few of them may want it.
 bool can_split(const kernel::Kernel& kernel);
 
-// The element outputs that can be written past the caches: contiguous along the inner dims, and with the outer strides of the
-// first one, so that where a row of the first is at a multiple of 64 bytes, so are they, if their tensors begin alike. The
-// first has the smallest elements.
-std::vector<int> streamed_args(const kernel::Kernel& kernel);
-
-// Whether every row of the streamed outputs begins a line of 64 bytes when the first one does.
-bool rows_share_lines(const kernel::Kernel& kernel, const std::vector<int>& streamed);
-
 // A four-bit arg of which two rows, or elements that do not follow each other, may lie in one byte. Loads and stores of it go half
 // by half, and one thread runs a kernel that writes such an arg.
 bool shares_bytes(const kernel::Arg& arg);
-
-// True when the streamed outputs do not fit the caches. Never with args of four bits: a walk that follows an output's lines begins
-// at any element, theirs at an even one.
-bool wants_non_temporal(const kernel::Kernel& kernel);
 
 }  // namespace lamina::cpu
