@@ -20,7 +20,8 @@ lamina_engine_t engine_on(std::shared_ptr<const Backend> device, Allocator alloc
 
 lamina_stream_t stream_on(const char* function_name, const_lamina_engine_t engine, std::string_view api, void* native) {
   if (engine->device == nullptr || engine->device->name() != api) {
-    throw Error(Status::invalid_arguments, join(function_name, ": the engine runs on ", engine->backend->name(), ", needed is ", api));
+    throw Error(Status::invalid_arguments,
+                join(function_name, ": the engine runs on ", engine->backend->name(), ", needed is ", api));
   }
   return new lamina_stream{engine->allocator, engine->device, native};
 }
@@ -30,6 +31,29 @@ void require_both(const char* function_name, Allocate allocate, Deallocate deall
   if (allocate == nullptr || deallocate == nullptr) {
     throw Error(Status::invalid_arguments, join(function_name, ": give both functions of the allocator"));
   }
+}
+
+// An allocator that has these functions of the caller's in its fields.
+template <typename Allocate, typename Deallocate>
+lamina_graph_allocator_t allocator_of(const char* function_name, Allocate lamina_graph_allocator::*allocate_field,
+                                      Allocate allocate, Deallocate lamina_graph_allocator::*deallocate_field,
+                                      Deallocate deallocate) {
+  require_both(function_name, allocate, deallocate);
+  auto created = std::make_unique<lamina_graph_allocator>();
+  (*created).*allocate_field = allocate;
+  (*created).*deallocate_field = deallocate;
+  return created.release();
+}
+
+// The caller's functions, for memory in one context. `last`: what the deallocation takes behind the context.
+template <typename Allocate, typename Deallocate, typename Device, typename Context, typename... Last>
+Allocator in_context(const char* function_name, Allocate allocate, Deallocate deallocate, Device device, Context context,
+                     Last... last) {
+  require_both(function_name, allocate, deallocate);
+  Allocator callbacks;
+  callbacks.device_allocate = [=](size_t size, size_t alignment) { return allocate(size, alignment, device, context); };
+  callbacks.device_deallocate = [=](void* memory) { deallocate(memory, device, context, last...); };
+  return callbacks;
 }
 
 }  // namespace
@@ -48,7 +72,8 @@ lamina_status_t lamina_ocl_interop_engine_create(lamina_engine_t* engine, cl_dev
   });
 }
 
-lamina_status_t lamina_ocl_interop_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine, cl_command_queue queue) {
+lamina_status_t lamina_ocl_interop_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine,
+                                                 cl_command_queue queue) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(stream);
     LAMINA_REQUIRE(engine);
@@ -57,33 +82,26 @@ lamina_status_t lamina_ocl_interop_stream_create(lamina_stream_t* stream, const_
   });
 }
 
-lamina_status_t lamina_graph_ocl_interop_allocator_create(lamina_graph_allocator_t* allocator, lamina_graph_ocl_allocate_f ocl_malloc,
+lamina_status_t lamina_graph_ocl_interop_allocator_create(lamina_graph_allocator_t* allocator,
+                                                          lamina_graph_ocl_allocate_f ocl_malloc,
                                                           lamina_graph_ocl_deallocate_f ocl_free) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(allocator);
-    require_both(function_name, ocl_malloc, ocl_free);
-    auto created = std::make_unique<lamina_graph_allocator>();
-    created->ocl_allocate = ocl_malloc;
-    created->ocl_deallocate = ocl_free;
-    *allocator = created.release();
+    *allocator = allocator_of(function_name, &lamina_graph_allocator::ocl_allocate, ocl_malloc,
+                              &lamina_graph_allocator::ocl_deallocate, ocl_free);
   });
 }
 
-lamina_status_t lamina_graph_ocl_interop_make_engine_with_allocator(lamina_engine_t* engine, cl_device_id device, cl_context context,
+lamina_status_t lamina_graph_ocl_interop_make_engine_with_allocator(lamina_engine_t* engine, cl_device_id device,
+                                                                    cl_context context,
                                                                     const_lamina_graph_allocator_t allocator) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(engine);
     LAMINA_REQUIRE(device);
     LAMINA_REQUIRE(context);
     LAMINA_REQUIRE(allocator);
-    require_both(function_name, allocator->ocl_allocate, allocator->ocl_deallocate);
-    lamina::Allocator callbacks;
-    callbacks.device_allocate = [allocate = allocator->ocl_allocate, device, context](size_t size, size_t alignment) {
-      return allocate(size, alignment, device, context);
-    };
-    callbacks.device_deallocate = [deallocate = allocator->ocl_deallocate, device, context](void* memory) {
-      deallocate(memory, device, context, nullptr);
-    };
+    lamina::Allocator callbacks =
+        in_context(function_name, allocator->ocl_allocate, allocator->ocl_deallocate, device, context, nullptr);
     *engine = engine_on(lamina::open_opencl_backend(device, context), std::move(callbacks));
   });
 }
@@ -105,31 +123,24 @@ lamina_status_t lamina_cuda_interop_stream_create(lamina_stream_t* stream, const
   });
 }
 
-lamina_status_t lamina_graph_cuda_interop_allocator_create(lamina_graph_allocator_t* allocator, lamina_graph_cuda_allocate_f cuda_malloc,
+lamina_status_t lamina_graph_cuda_interop_allocator_create(lamina_graph_allocator_t* allocator,
+                                                           lamina_graph_cuda_allocate_f cuda_malloc,
                                                            lamina_graph_cuda_deallocate_f cuda_free) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(allocator);
-    require_both(function_name, cuda_malloc, cuda_free);
-    auto created = std::make_unique<lamina_graph_allocator>();
-    created->cuda_allocate = cuda_malloc;
-    created->cuda_deallocate = cuda_free;
-    *allocator = created.release();
+    *allocator = allocator_of(function_name, &lamina_graph_allocator::cuda_allocate, cuda_malloc,
+                              &lamina_graph_allocator::cuda_deallocate, cuda_free);
   });
 }
 
-lamina_status_t lamina_graph_cuda_interop_make_engine_with_allocator(lamina_engine_t* engine, CUdevice device, CUcontext context,
+lamina_status_t lamina_graph_cuda_interop_make_engine_with_allocator(lamina_engine_t* engine, CUdevice device,
+                                                                     CUcontext context,
                                                                      const_lamina_graph_allocator_t allocator) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(engine);
     LAMINA_REQUIRE(allocator);
-    require_both(function_name, allocator->cuda_allocate, allocator->cuda_deallocate);
-    lamina::Allocator callbacks;
-    callbacks.device_allocate = [allocate = allocator->cuda_allocate, device, context](size_t size, size_t alignment) {
-      return allocate(size, alignment, device, context);
-    };
-    callbacks.device_deallocate = [deallocate = allocator->cuda_deallocate, device, context](void* memory) {
-      deallocate(memory, device, context);
-    };
+    lamina::Allocator callbacks =
+        in_context(function_name, allocator->cuda_allocate, allocator->cuda_deallocate, device, context);
     *engine = engine_on(lamina::open_cuda_backend(device, context), std::move(callbacks));
   });
 }

@@ -4,9 +4,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
+#include "interface/element.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -105,18 +105,6 @@ double decode(const SmallFloat& format, uint32_t code) {
   return sign * static_cast<double>(significand) * power;
 }
 
-template <typename T>
-T load(const void* data, int64_t index) {
-  T value;
-  std::memcpy(&value, static_cast<const char*>(data) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
-  return value;
-}
-
-template <typename T>
-void store(void* data, int64_t index, T value) {
-  std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
-}
-
 int64_t saturate(double value, int64_t low, int64_t high) {
   if (std::isnan(value)) return 0;
   const double rounded = round_half_even(value);
@@ -127,20 +115,20 @@ int64_t saturate(double value, int64_t low, int64_t high) {
 
 template <typename T>
 void store_integer(void* data, int64_t index, double value) {
-  store(data, index, static_cast<T>(saturate(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max())));
+  store_element(data, index, static_cast<T>(saturate(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max())));
 }
 
 // Two values a byte; the element of even index is the low half.
 int load_nibble(const void* data, int64_t index) {
-  const auto byte = load<uint8_t>(data, index / 2);
+  const auto byte = load_element<uint8_t>(data, index / 2);
   return (index % 2 == 0 ? byte : byte >> 4) & 0xf;
 }
 
 void store_nibble(void* data, int64_t index, int64_t value) {
-  const auto byte = load<uint8_t>(data, index / 2);
+  const auto byte = load_element<uint8_t>(data, index / 2);
   const auto half = static_cast<unsigned>(value & 0xf);
   const unsigned joined = index % 2 == 0 ? (byte & 0xf0U) | half : (byte & 0x0fU) | (half << 4);
-  store(data, index / 2, static_cast<uint8_t>(joined));
+  store_element(data, index / 2, static_cast<uint8_t>(joined));
 }
 
 }  // namespace
@@ -179,27 +167,27 @@ std::optional<DataType> data_type_from_name(std::string_view name) {
 double load_as_double(DataType type, const void* data, int64_t index) {
   switch (type) {
     case DataType::f64:
-      return load<double>(data, index);
+      return load_element<double>(data, index);
     case DataType::f32:
-      return static_cast<double>(load<float>(data, index));
+      return static_cast<double>(load_element<float>(data, index));
     case DataType::f16:
-      return decode(kF16, load<uint16_t>(data, index));
+      return decode(kF16, load_element<uint16_t>(data, index));
     case DataType::bf16:
-      return decode(kBf16, load<uint16_t>(data, index));
+      return decode(kBf16, load_element<uint16_t>(data, index));
     case DataType::f8_e5m2:
-      return decode(kF8E5M2, load<uint8_t>(data, index));
+      return decode(kF8E5M2, load_element<uint8_t>(data, index));
     case DataType::f8_e4m3:
-      return decode(kF8E4M3, load<uint8_t>(data, index));
+      return decode(kF8E4M3, load_element<uint8_t>(data, index));
     case DataType::s64:
-      return static_cast<double>(load<int64_t>(data, index));
+      return static_cast<double>(load_element<int64_t>(data, index));
     case DataType::s32:
-      return load<int32_t>(data, index);
+      return load_element<int32_t>(data, index);
     case DataType::s8:
-      return load<int8_t>(data, index);
+      return load_element<int8_t>(data, index);
     case DataType::u8:
-      return load<uint8_t>(data, index);
+      return load_element<uint8_t>(data, index);
     case DataType::boolean:
-      return load<uint8_t>(data, index) != 0 ? 1.0 : 0.0;
+      return load_element<uint8_t>(data, index) != 0 ? 1.0 : 0.0;
     case DataType::u4:
       return load_nibble(data, index);
     case DataType::s4:
@@ -213,17 +201,17 @@ double load_as_double(DataType type, const void* data, int64_t index) {
 void store_from_double(DataType type, void* data, int64_t index, double value) {
   switch (type) {
     case DataType::f64:
-      return store(data, index, value);
+      return store_element(data, index, value);
     case DataType::f32:
-      return store(data, index, static_cast<float>(value));
+      return store_element(data, index, static_cast<float>(value));
     case DataType::f16:
-      return store(data, index, static_cast<uint16_t>(encode(kF16, value)));
+      return store_element(data, index, static_cast<uint16_t>(encode(kF16, value)));
     case DataType::bf16:
-      return store(data, index, static_cast<uint16_t>(encode(kBf16, value)));
+      return store_element(data, index, static_cast<uint16_t>(encode(kBf16, value)));
     case DataType::f8_e5m2:
-      return store(data, index, static_cast<uint8_t>(encode(kF8E5M2, value)));
+      return store_element(data, index, static_cast<uint8_t>(encode(kF8E5M2, value)));
     case DataType::f8_e4m3:
-      return store(data, index, static_cast<uint8_t>(encode(kF8E4M3, value)));
+      return store_element(data, index, static_cast<uint8_t>(encode(kF8E4M3, value)));
     case DataType::s64:
       return store_integer<int64_t>(data, index, value);
     case DataType::s32:
@@ -233,7 +221,7 @@ void store_from_double(DataType type, void* data, int64_t index, double value) {
     case DataType::u8:
       return store_integer<uint8_t>(data, index, value);
     case DataType::boolean:
-      return store(data, index, static_cast<uint8_t>(value != 0 ? 1 : 0));
+      return store_element(data, index, static_cast<uint8_t>(value != 0 ? 1 : 0));
     case DataType::u4:
       return store_nibble(data, index, saturate(value, 0, 15));
     case DataType::s4:

@@ -1,8 +1,8 @@
 #include "kernels/interpret_values.h"
 
-#include <cstring>
 #include <limits>
 
+#include "interface/element.h"
 #include "interface/status.h"
 #include "kernels/builder.h"
 #include "kernels/dialect/host.h"
@@ -57,23 +57,11 @@ LAMINA_FUNCTIONS(float, f32)
 LAMINA_FUNCTIONS(double, f64)
 #undef LAMINA_FUNCTIONS
 
-template <typename T>
-T read(const void* data, int64_t index) {
-  T value;
-  std::memcpy(&value, static_cast<const char*>(data) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
-  return value;
-}
-
-template <typename T>
-void write(void* data, int64_t index, T value) {
-  std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
-}
-
 // Four bits, two elements a byte, the even one in the low half.
 void write_nibble(void* data, int64_t index, uint8_t value) {
   const int64_t shift = index % 2 * 4;
-  const int kept = read<uint8_t>(data, index / 2) & (0xf0 >> shift);
-  write(data, index / 2, static_cast<uint8_t>(kept | value << shift));
+  const int kept = load_element<uint8_t>(data, index / 2) & (0xf0 >> shift);
+  store_element(data, index / 2, static_cast<uint8_t>(kept | value << shift));
 }
 
 Scalar real_scalar(double value) { return {value, 0}; }
@@ -99,19 +87,19 @@ template <typename Real>
 void store_real(DataType dtype, void* data, int64_t index, Real value) {
   using F = Functions<Real>;
   switch (dtype) {
-    case DataType::f64: return write(data, index, static_cast<double>(value));
-    case DataType::f32: return write(data, index, static_cast<float>(value));
-    case DataType::bf16: return write(data, index, F::to_bf16(value));
-    case DataType::f16: return write(data, index, F::to_f16(value));
-    case DataType::f8_e5m2: return write(data, index, F::to_f8_e5m2(value));
-    case DataType::f8_e4m3: return write(data, index, F::to_f8_e4m3(value));
-    case DataType::s8: return write(data, index, F::to_s8(value));
-    case DataType::u8: return write(data, index, F::to_u8(value));
+    case DataType::f64: return store_element(data, index, static_cast<double>(value));
+    case DataType::f32: return store_element(data, index, static_cast<float>(value));
+    case DataType::bf16: return store_element(data, index, F::to_bf16(value));
+    case DataType::f16: return store_element(data, index, F::to_f16(value));
+    case DataType::f8_e5m2: return store_element(data, index, F::to_f8_e5m2(value));
+    case DataType::f8_e4m3: return store_element(data, index, F::to_f8_e4m3(value));
+    case DataType::s8: return store_element(data, index, F::to_s8(value));
+    case DataType::u8: return store_element(data, index, F::to_u8(value));
     case DataType::s4: return write_nibble(data, index, F::to_s4(value));
     case DataType::u4: return write_nibble(data, index, F::to_u4(value));
-    case DataType::s32: return write(data, index, static_cast<int32_t>(F::to_s32(value)));
-    case DataType::s64: return write(data, index, F::to_s64(value));
-    case DataType::boolean: return write(data, index, static_cast<uint8_t>(value != 0));
+    case DataType::s32: return store_element(data, index, static_cast<int32_t>(F::to_s32(value)));
+    case DataType::s64: return store_element(data, index, F::to_s64(value));
+    case DataType::boolean: return store_element(data, index, static_cast<uint8_t>(value != 0));
     default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter stores no ", lamina::name_of(dtype)));
   }
 }
@@ -208,19 +196,19 @@ Scalar map_integer(const Node& node, Type type, std::span<const Scalar> operands
 
 Scalar load_scalar(DataType dtype, const void* data, int64_t index) {
   switch (dtype) {
-    case DataType::f64: return real_scalar(read<double>(data, index));
-    case DataType::f32: return real_scalar(static_cast<double>(read<float>(data, index)));
-    case DataType::bf16: return real_scalar(static_cast<double>(lm_f32_from_bf16(read<uint16_t>(data, index))));
-    case DataType::f16: return real_scalar(static_cast<double>(lm_f32_from_f16(read<uint16_t>(data, index))));
-    case DataType::f8_e5m2: return real_scalar(static_cast<double>(lm_f32_from_f8_e5m2(read<uint8_t>(data, index))));
-    case DataType::f8_e4m3: return real_scalar(static_cast<double>(lm_f32_from_f8_e4m3(read<uint8_t>(data, index))));
-    case DataType::s8: return real_scalar(read<int8_t>(data, index));
-    case DataType::u8: return real_scalar(read<uint8_t>(data, index));
-    case DataType::s4: return real_scalar(static_cast<double>(lm_f32_from_s4(read<uint8_t>(data, index / 2), index)));
-    case DataType::u4: return real_scalar(static_cast<double>(lm_f32_from_u4(read<uint8_t>(data, index / 2), index)));
-    case DataType::s32: return integer_scalar(read<int32_t>(data, index));
-    case DataType::s64: return integer_scalar(read<int64_t>(data, index));
-    case DataType::boolean: return integer_scalar(read<uint8_t>(data, index) != 0);
+    case DataType::f64: return real_scalar(load_element<double>(data, index));
+    case DataType::f32: return real_scalar(static_cast<double>(load_element<float>(data, index)));
+    case DataType::bf16: return real_scalar(static_cast<double>(lm_f32_from_bf16(load_element<uint16_t>(data, index))));
+    case DataType::f16: return real_scalar(static_cast<double>(lm_f32_from_f16(load_element<uint16_t>(data, index))));
+    case DataType::f8_e5m2: return real_scalar(static_cast<double>(lm_f32_from_f8_e5m2(load_element<uint8_t>(data, index))));
+    case DataType::f8_e4m3: return real_scalar(static_cast<double>(lm_f32_from_f8_e4m3(load_element<uint8_t>(data, index))));
+    case DataType::s8: return real_scalar(load_element<int8_t>(data, index));
+    case DataType::u8: return real_scalar(load_element<uint8_t>(data, index));
+    case DataType::s4: return real_scalar(static_cast<double>(lm_f32_from_s4(load_element<uint8_t>(data, index / 2), index)));
+    case DataType::u4: return real_scalar(static_cast<double>(lm_f32_from_u4(load_element<uint8_t>(data, index / 2), index)));
+    case DataType::s32: return integer_scalar(load_element<int32_t>(data, index));
+    case DataType::s64: return integer_scalar(load_element<int64_t>(data, index));
+    case DataType::boolean: return integer_scalar(load_element<uint8_t>(data, index) != 0);
     default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter loads no ", lamina::name_of(dtype)));
   }
 }
@@ -229,9 +217,9 @@ void store_scalar(DataType dtype, Type type, void* data, int64_t index, Scalar v
   switch (type) {
     case Type::f32: return store_real(dtype, data, index, static_cast<float>(value.real));
     case Type::f64: return store_real(dtype, data, index, value.real);
-    case Type::s32: return write(data, index, static_cast<int32_t>(value.integer));
-    case Type::s64: return write(data, index, value.integer);
-    case Type::boolean: return write(data, index, static_cast<uint8_t>(value.integer));
+    case Type::s32: return store_element(data, index, static_cast<int32_t>(value.integer));
+    case Type::s64: return store_element(data, index, value.integer);
+    case Type::boolean: return store_element(data, index, static_cast<uint8_t>(value.integer));
   }
 }
 

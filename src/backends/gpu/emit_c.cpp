@@ -193,16 +193,19 @@ void SourceEmitter::emit_threads() {
   else out_.line("const int t = thread % ", team, ", team = thread / ", team, ";");
 }
 
+// Positions of `row` along the outer dims, in `type`, which `cast` makes of an extent.
+void SourceEmitter::emit_outer_positions(const std::string& type, const std::string& cast) {
+  std::string rest = "row";
+  for (size_t d = outer_; d-- > 1;) {
+    out_.line("const ", type, " x", d, " = ", rest, " % ", cast, "e", d, ", y", d, " = ", rest, " / ", cast, "e", d, ";");
+    rest = join("y", d);
+  }
+  out_.line("const ", type, " x0 = ", rest, ";");
+}
+
 // Positions along the outer dims, and the args there.
 void SourceEmitter::emit_row_place() {
-  if (outer_ > 0) {
-    std::string rest = "row";
-    for (size_t d = outer_; d-- > 1;) {
-      out_.line("const lm_s64 x", d, " = ", rest, " % e", d, ", y", d, " = ", rest, " / e", d, ";");
-      rest = join("y", d);
-    }
-    out_.line("const lm_s64 x0 = ", rest, ";");
-  }
+  if (outer_ > 0) emit_outer_positions("lm_s64", "");
   emit_row_pointers();
 }
 
@@ -251,12 +254,7 @@ void SourceEmitter::emit_flat() {
   } else {
     out_.line("const lm_ix row = chunk / chunks;");
     out_.line("const lm_ix at = (chunk - row * chunks) * ", vector, ";");
-    std::string rest = "row";
-    for (size_t d = outer_; d-- > 1;) {
-      out_.line("const lm_ix x", d, " = ", rest, " % (lm_ix)e", d, ", y", d, " = ", rest, " / (lm_ix)e", d, ";");
-      rest = join("y", d);
-    }
-    out_.line("const lm_ix x0 = ", rest, ";");
+    emit_outer_positions("lm_ix", "(lm_ix)");
   }
   emit_row_pointers();
   out_.line("const int k = 0;");

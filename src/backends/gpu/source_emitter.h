@@ -47,6 +47,7 @@ class SourceEmitter {
   void emit_signature(const std::string& symbol, int group_size, bool columns_only);
   void emit_threads();
   void emit_row_place();
+  void emit_outer_positions(const std::string& type, const std::string& cast);
   void emit_row_pointers();
   void begin_row();
   void emit_row();

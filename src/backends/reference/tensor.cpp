@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "interface/element.h"
 #include "interface/status.h"
 
 namespace lamina::reference {
@@ -9,13 +10,6 @@ namespace {
 
 Dims strides_of(const LogicalTensor& description) {
   return description.has_strides() ? description.strides : dense_strides(*description.shape);
-}
-
-template <typename T>
-T element(const void* memory, int64_t offset) {
-  T value;
-  std::memcpy(&value, static_cast<const char*>(memory) + offset * static_cast<int64_t>(sizeof(T)), sizeof(T));
-  return value;
 }
 
 // What each bit pattern of a type of 8 or 16 bits stands for.
@@ -37,13 +31,14 @@ void load_all(Tensor& tensor, const Dims& strides, const Read& read) {
 
 void load_values(Tensor& tensor, const Dims& strides, const void* memory) {
   if (tensor.dtype == DataType::f32)
-    return load_all(tensor, strides, [=](int64_t at) { return static_cast<double>(element<float>(memory, at)); });
-  if (tensor.dtype == DataType::f64) return load_all(tensor, strides, [=](int64_t at) { return element<double>(memory, at); });
+    return load_all(tensor, strides, [=](int64_t at) { return static_cast<double>(load_element<float>(memory, at)); });
+  if (tensor.dtype == DataType::f64)
+    return load_all(tensor, strides, [=](int64_t at) { return load_element<double>(memory, at); });
   if (bits_of(tensor.dtype) == 8 || bits_of(tensor.dtype) == 16) {
     const std::vector<double> values = decoded_patterns(tensor.dtype);
     if (bits_of(tensor.dtype) == 8)
-      return load_all(tensor, strides, [&](int64_t at) { return values[element<uint8_t>(memory, at)]; });
-    return load_all(tensor, strides, [&](int64_t at) { return values[element<uint16_t>(memory, at)]; });
+      return load_all(tensor, strides, [&](int64_t at) { return values[load_element<uint8_t>(memory, at)]; });
+    return load_all(tensor, strides, [&](int64_t at) { return values[load_element<uint16_t>(memory, at)]; });
   }
   load_all(tensor, strides, [&](int64_t at) { return load_as_double(tensor.dtype, memory, at); });
 }
@@ -64,7 +59,7 @@ Tensor load(const LogicalTensor& description, const void* memory) {
   load_values(tensor, strides, memory);
   if (tensor.dtype != DataType::s64) return tensor;
   for_each_offset<1>(tensor.shape, {strides},
-                     [&](const auto& at) { tensor.integers.push_back(element<int64_t>(memory, at[0])); });
+                     [&](const auto& at) { tensor.integers.push_back(load_element<int64_t>(memory, at[0])); });
   return tensor;
 }
 
