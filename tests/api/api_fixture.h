@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/lamina.hpp"
+#include "support/failure.h"
 
 namespace api_test {
 
@@ -49,24 +50,8 @@ inline compiled_partition compiled_relu(const logical_tensor& src, const logical
   return only_partition_of({relu(src, dst)}).compile({src}, {dst}, cpu);
 }
 
-// The status and sentence of the error that `body` throws; fails the test when it throws none.
-struct Failure {
-  lamina_status_t status = lamina_success;
-  std::string sentence;
-};
-inline Failure failure_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const error& thrown) {
-    return {thrown.status, thrown.what()};
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return {};
-}
-
-MATCHER_P2(FailsWith, status, words, "") {
-  *result_listener << "status " << arg.status << ": " << arg.sentence;
-  return arg.status == status && arg.sentence.find(words) != std::string::npos;
-}
+using Failure = lamina::testing::Failure<lamina_status_t>;
+using lamina::testing::FailsWith;
+inline Failure failure_of(const std::function<void()>& body) { return lamina::testing::failure_by<error>(body); }
 
 }  // namespace api_test

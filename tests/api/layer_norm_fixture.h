@@ -9,12 +9,7 @@ namespace api_test {
 using lamina::DataType;
 using lamina::Dims;
 using lamina::layer_norm;
-using lamina::testing::expect_close;
-using lamina::testing::expect_same;
-using lamina::testing::LayerNormNumbers;
-using lamina::testing::RandomTensor;
-using lamina::testing::TypedTensor;
-using lamina::testing::Values;
+using namespace lamina::testing;
 using arg = layer_norm::arg;
 
 inline constexpr uint32_t kStats = lamina_layer_norm_use_stats, kScale = lamina_layer_norm_use_scale,

@@ -1,22 +1,14 @@
 // Whole files: the examples, and the dumps of oneDNN where they are beside the project.
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "interface/op_schema.h"
 #include "json_fixture.h"
+#include "support/files.h"
 
 namespace lamina {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<fs::path> dumps_below(const fs::path& folder) {
-  std::vector<fs::path> files;
-  if (!fs::exists(folder)) return files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  return files;
-}
 
 void expect_round_trip(const fs::path& file) {
   const std::string name = file.string();
@@ -32,7 +24,7 @@ void expect_round_trip(const fs::path& file) {
 }
 
 TEST(GraphDumps, ExamplesAreWhatTheWriterWrites) {
-  const auto files = dumps_below(fs::path(LAMINA_SOURCE_DIR) / "examples" / "graphs");
+  const auto files = testing::dumps_below(testing::kTree / "examples" / "graphs");
   EXPECT_FALSE(files.empty());
   for (const fs::path& file : files) {
     const std::string text = read_dump_file(file.string());
@@ -62,7 +54,7 @@ void forget_defaults(nlohmann::json& written, const nlohmann::json& given) {
 }
 
 TEST(GraphDumps, OneDnnDumpsAreWrittenAsTheyWereButForTheDocumentedNormalisation) {
-  const auto files = dumps_below(fs::path(LAMINA_SOURCE_DIR).parent_path() / "shared" / "graphs" / "onednn");
+  const auto files = testing::dumps_below(testing::kOneDnnDumps);
   if (files.empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
   for (const fs::path& file : files) {
     const std::string text = read_dump_file(file.string());
@@ -76,7 +68,7 @@ TEST(GraphDumps, OneDnnDumpsAreWrittenAsTheyWereButForTheDocumentedNormalisation
 }
 
 TEST(GraphDumps, OneDnnDumpsSurviveARoundTrip) {
-  const auto files = dumps_below(fs::path(LAMINA_SOURCE_DIR).parent_path() / "shared" / "graphs" / "onednn");
+  const auto files = testing::dumps_below(testing::kOneDnnDumps);
   if (files.empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
   for (const fs::path& file : files) expect_round_trip(file);
 }

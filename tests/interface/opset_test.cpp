@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include <string>
 
 #include "interface/op_schema.h"
+#include "support/files.h"
 #include "support/valid_op.h"
 
 namespace lamina::testing {
@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::filesystem::path kTable = std::filesystem::path(LAMINA_SOURCE_DIR) / ".." / "shared" / "spec" / "opset.json";
+const std::filesystem::path kTable = kShared / "spec" / "opset.json";
 
 // Attributes and ports that the op set does not have.
 const std::map<std::string, std::set<std::string>> kOwnAttributes{

@@ -2,30 +2,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "interface/json.h"
 #include "interface/status.h"
 #include "lamina/load.h"
 #include "lamina/replay.h"
+#include "support/files.h"
 
 namespace lamina::driver {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::dumps_below;
+using testing::kOneDnnDumps;
 
 // Larger graphs are left to the machine that has the time.
 constexpr int64_t kMaxElements = 4'000'000;
-
-std::vector<std::string> corpus() {
-  std::vector<std::string> files;
-  const fs::path folder = fs::path(LAMINA_SOURCE_DIR).parent_path() / "shared" / "graphs" / "onednn";
-  if (!fs::exists(folder)) return files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 int64_t element_count(const Graph& graph) {
   int64_t count = 0;
@@ -43,11 +35,11 @@ bool runs_on(const Backend& backend, const Graph& graph) {
 // is told with a reason.
 void replay_corpus(const Backend& backend, const char* engine, int64_t max_elements) {
   int replayed = 0, large = 0, unsupported = 0;
-  for (const std::string& file : corpus()) {
+  for (const fs::path& file : dumps_below(kOneDnnDumps)) {
     SCOPED_TRACE(file);
     Graph graph;
     try {
-      graph = load_graph(file, {});
+      graph = load_graph(file.string(), {});
     } catch (const Error& error) {
       GTEST_LOG_(INFO) << "refused: " << error.what();
       continue;
@@ -58,7 +50,7 @@ void replay_corpus(const Backend& backend, const char* engine, int64_t max_eleme
       ++large;
     } else {
       ReplayOptions options;
-      options.files = {file};
+      options.files = {file.string()};
       options.engine = engine;
       options.check = true;
       EXPECT_EQ(replay(options), 0);
@@ -71,12 +63,12 @@ void replay_corpus(const Backend& backend, const char* engine, int64_t max_eleme
 }
 
 TEST(Corpus, EveryDumpThatTheCpuRunsIsRight) {
-  if (corpus().empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
+  if (!fs::exists(kOneDnnDumps)) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
   replay_corpus(cpu_backend(), "cpu", kMaxElements);
 }
 
 TEST(Corpus, EveryDumpThatAGpuRunsIsRight) {
-  if (corpus().empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
+  if (!fs::exists(kOneDnnDumps)) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
   try {
     replay_corpus(backend_for("gpu", ""), "gpu", kMaxElements);
   } catch (const Error& error) {

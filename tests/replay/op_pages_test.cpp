@@ -4,25 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
+
+#include "support/files.h"
 
 namespace lamina::driver {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using testing::text_of;
 
-const fs::path kFolder = fs::path(LAMINA_SOURCE_DIR) / "docs" / "ops";
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+const fs::path kFolder = testing::kTree / "docs" / "ops";
 
 TEST(OpPages, InTheTreeAreWhatTheSchemasGive) {
   for (const auto& [name, text] : op_pages())

@@ -5,31 +5,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 
 #include "interface/json.h"
 #include "lamina/fill.h"
 #include "lamina/load.h"
+#include "support/files.h"
 
 namespace lamina::driver {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::dumps_below;
+using testing::kOneDnnDumps;
 
-std::vector<std::string> corpus() {
-  std::vector<std::string> files;
-  const fs::path folder = fs::path(LAMINA_SOURCE_DIR).parent_path() / "shared" / "graphs" / "onednn";
-  if (!fs::exists(folder)) return files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-std::string name_in_corpus(const std::string& file) {
-  return fs::relative(file, fs::path(LAMINA_SOURCE_DIR).parent_path() / "shared" / "graphs" / "onednn").string();
-}
+std::string name_in_corpus(const fs::path& file) { return fs::relative(file, kOneDnnDumps).string(); }
 
 // ---- reading and writing
 
@@ -46,9 +36,9 @@ void expect_same_tensors(const std::vector<LogicalTensor>& given, const std::vec
 
 // Written back, a file has every default spelled out and says today's name of an older kind; nothing else changes.
 TEST(ReferenceCorpus, EveryDumpIsWrittenAsItWasRead) {
-  const std::vector<std::string> files = corpus();
+  const std::vector<fs::path> files = dumps_below(kOneDnnDumps);
   if (files.empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
-  for (const std::string& file : files) {
+  for (const fs::path& file : files) {
     SCOPED_TRACE(name_in_corpus(file));
     const GraphDump given = parse_graph_json(read_dump_file(file), file);
     const Graph graph = build_graph(given, file);
@@ -136,9 +126,9 @@ TEST(ReferenceCorpus, EveryDumpRunsToFiniteResults) {
   // The largest dumps free and ask for half a gigabyte at a time: memory that is kept needs no new pages.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-  const std::vector<std::string> files = corpus();
+  const std::vector<fs::path> files = dumps_below(kOneDnnDumps);
   if (files.empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
-  for (const std::string& file : files) {
+  for (const fs::path& file : files) {
     SCOPED_TRACE(name_in_corpus(file));
     CorpusRun(file).expect_finite_outputs();
   }

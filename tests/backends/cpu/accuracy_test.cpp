@@ -92,9 +92,8 @@ std::vector<Buffer> run(const Graph& graph, const std::vector<const Buffer*>& in
   const Subgraph subgraph = extract_subgraph(partitions[0], ports.inputs, ports.outputs);
   std::vector<const void*> in;
   std::vector<void*> out;
-  std::vector<Buffer> results;
+  std::vector<Buffer> results = outputs_for(ports);
   for (const LogicalTensor& tensor : ports.inputs) in.push_back(inputs.at(tensor.id)->data());  // ids count the inputs
-  for (const LogicalTensor& tensor : ports.outputs) results.push_back(buffer_for(tensor));
   for (Buffer& result : results) out.push_back(result.data());
   ExecutionContext context;
   context.threads = 3;  // the few long rows are shared by threads

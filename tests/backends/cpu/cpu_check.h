@@ -101,6 +101,47 @@ inline PortTensors port_tensors(const Partition& partition) {
   return ports;
 }
 
+// What a partition reads, in port order.
+struct PortData {
+  std::vector<const Buffer*> buffers;
+  std::vector<const void*> pointers;
+};
+
+// Tensors that `buffers` lacks are filled for their ports.
+inline PortData inputs_of(const Partition& partition, const PortTensors& ports, std::map<uint64_t, Buffer>& buffers,
+                          std::mt19937& random) {
+  PortData data;
+  for (size_t i = 0; i < ports.inputs.size(); ++i) {
+    const LogicalTensor& tensor = ports.inputs[i];
+    const auto [place, is_new] = buffers.try_emplace(tensor.id);
+    if (is_new) {
+      place->second = buffer_for(tensor);
+      fill(place->second, tensor, port_name_of(*partition.graph, partition.inputs[i]), random);
+    }
+    data.buffers.push_back(&place->second);
+    data.pointers.push_back(place->second.data());
+  }
+  return data;
+}
+
+inline std::vector<Buffer> outputs_for(const PortTensors& ports) {
+  std::vector<Buffer> buffers;
+  for (const LogicalTensor& tensor : ports.outputs) buffers.push_back(buffer_for(tensor));
+  return buffers;
+}
+
+// Compiles and executes on a backend whose tensors lie in host memory.
+inline ExecutableInfo run_on_host(const Backend& backend, const Subgraph& subgraph, const PortData& inputs,
+                                  std::vector<Buffer>& outputs) {
+  std::vector<void*> pointers;
+  for (Buffer& buffer : outputs) pointers.push_back(buffer.data());
+  const auto executable = backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
+  executable->execute({}, inputs.pointers, pointers);
+  return executable->info();
+}
+
+inline bool same_value(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
 // A partition as the CPU has run it; every tensor in host memory.
 struct CpuRun {
   const Subgraph& subgraph;
@@ -125,37 +166,19 @@ inline RunResult expect_cpu_matches_reference(const Graph& graph, double factor 
     EXPECT_TRUE(partition.supported) << partition.unsupported_reason;
     if (!partition.supported) continue;
     const PortTensors ports = port_tensors(partition);
-    const std::vector<LogicalTensor>&ins = ports.inputs, &outs = ports.outputs;
-    const Subgraph subgraph = extract_subgraph(partition, ins, outs);
-    std::vector<const void*> in_pointers;
-    std::vector<const Buffer*> inputs;
-    for (size_t i = 0; i < ins.size(); ++i) {
-      if (!result.buffers.contains(ins[i].id)) {
-        Buffer data = buffer_for(ins[i]);
-        fill(data, ins[i], port_name_of(*partition.graph, partition.inputs[i]), random);
-        result.buffers[ins[i].id] = std::move(data);
-      }
-      inputs.push_back(&result.buffers[ins[i].id]);
-      in_pointers.push_back(inputs.back()->data());
-    }
-    const auto run = [&](const Backend& backend, std::vector<Buffer>& data) {
-      std::vector<void*> pointers;
-      for (const LogicalTensor& tensor : outs) data.push_back(buffer_for(tensor));
-      for (Buffer& buffer : data) pointers.push_back(buffer.data());
-      const auto executable = backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
-      executable->execute({}, in_pointers, pointers);
-      return executable->info().kernel_texts;
-    };
-    std::vector<Buffer> actual, expected;
-    const std::vector<std::string> texts = run(cpu_backend(), actual);
-    run(reference_backend(), expected);
+    const std::vector<LogicalTensor>& outs = ports.outputs;
+    const Subgraph subgraph = extract_subgraph(partition, ports.inputs, outs);
+    const PortData inputs = inputs_of(partition, ports, result.buffers, random);
+    std::vector<Buffer> actual = outputs_for(ports), expected = outputs_for(ports);
+    const std::vector<std::string> texts = run_on_host(cpu_backend(), subgraph, inputs, actual).kernel_texts;
+    run_on_host(reference_backend(), subgraph, inputs, expected);
     result.kernels_per_partition.push_back(texts.size());
-    compare_with_cpu({subgraph, ports, inputs, actual, factor});
+    compare_with_cpu({subgraph, ports, inputs.buffers, actual, factor});
     for (size_t o = 0; o < outs.size(); ++o) {
       const std::vector<double> got = elements(outs[o], actual[o]), want = elements(outs[o], expected[o]);
       for (size_t i = 0; i < got.size(); ++i) {
-        const bool same = got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]));
-        if (same || std::abs(got[i] - want[i]) <= allowed_error(outs[o].dtype, want[i], factor)) continue;
+        const double allowed = allowed_error(outs[o].dtype, want[i], factor);
+        if (same_value(got[i], want[i]) || std::abs(got[i] - want[i]) <= allowed) continue;
         ADD_FAILURE() << "tensor " << outs[o].id << " (" << describe(outs[o]) << ") element " << i << ": cpu " << got[i]
                       << ", reference " << want[i] << "\n" << (texts.empty() ? "" : texts[0]);
         break;

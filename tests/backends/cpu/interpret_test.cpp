@@ -21,23 +21,10 @@ void expect_same_bits(const Graph& graph, const std::map<uint64_t, Buffer>& give
     ASSERT_TRUE(partition.supported) << partition.unsupported_reason;
     const PortTensors ports = port_tensors(partition);
     const Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
-    std::vector<const void*> in;
-    std::vector<const Buffer*> inputs;
-    for (size_t i = 0; i < ports.inputs.size(); ++i) {
-      const LogicalTensor& tensor = ports.inputs[i];
-      if (!buffers.contains(tensor.id)) {
-        buffers[tensor.id] = buffer_for(tensor);
-        fill(buffers[tensor.id], tensor, port_name_of(*partition.graph, partition.inputs[i]), random);
-      }
-      inputs.push_back(&buffers[tensor.id]);
-      in.push_back(inputs.back()->data());
-    }
-    std::vector<Buffer> outputs;
-    std::vector<void*> out;
-    for (const LogicalTensor& tensor : ports.outputs) outputs.push_back(buffer_for(tensor));
-    for (Buffer& buffer : outputs) out.push_back(buffer.data());
-    cpu_backend().compile(subgraph.graph, subgraph.inputs, subgraph.outputs)->execute({}, in, out);
-    compare_with_cpu({subgraph, ports, inputs, outputs, 0, std::numeric_limits<int64_t>::max()});
+    const PortData inputs = inputs_of(partition, ports, buffers, random);
+    std::vector<Buffer> outputs = outputs_for(ports);
+    run_on_host(cpu_backend(), subgraph, inputs, outputs);
+    compare_with_cpu({subgraph, ports, inputs.buffers, outputs, 0, std::numeric_limits<int64_t>::max()});
     for (size_t o = 0; o < outputs.size(); ++o) buffers[ports.outputs[o].id] = std::move(outputs[o]);
   }
 }

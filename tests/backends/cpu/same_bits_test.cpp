@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "backends/cpu/bits.h"
+#include "support/files.h"
 
 namespace lamina::testing {
 namespace {
@@ -126,10 +127,7 @@ TEST(GoldenBits, AreThoseOfTheLastVersion) {
     std::ofstream(path, std::ios::trunc) << actual;
     GTEST_SKIP() << path << " is renewed";
   }
-  std::ifstream file(path);
-  std::ostringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(actual, golden.str());
+  EXPECT_EQ(actual, text_of(path));
 }
 
 }  // namespace

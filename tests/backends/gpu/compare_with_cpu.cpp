@@ -8,8 +8,7 @@ namespace lamina::testing {
 
 void compare_with_cpu(const CpuRun& run) {
   LAMINA_OPENCL_OR_SKIP(gpu);
-  std::vector<Buffer> outputs;
-  for (const LogicalTensor& tensor : run.ports.outputs) outputs.push_back(buffer_for(tensor));
+  std::vector<Buffer> outputs = outputs_for(run.ports);
   const ExecutableInfo info = run_on_gpu(*gpu, run.subgraph, run.ports.inputs, run.inputs, outputs);
   const kernel::Plan plan = kernel::make_plan(run.subgraph.graph, run.subgraph.inputs, run.subgraph.outputs, 256);
   size_t kernels = 0;

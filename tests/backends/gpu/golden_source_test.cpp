@@ -3,23 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "backends/gpu/gpu_kernels.h"
+#include "support/files.h"
 
 namespace lamina::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read(const fs::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 void expect_golden(const std::string& name, const Graph& graph, const gpu::DeviceLimits& limits = {}) {
   const kernel::Kernel kernel = first_kernel_of(graph);
@@ -27,9 +19,9 @@ void expect_golden(const std::string& name, const Graph& graph, const gpu::Devic
   const gpu::KernelSource cuda = gpu::emit_kernel(kernel, schedule, limits, gpu::Language::cuda, true, true);
   const gpu::KernelSource opencl = gpu::emit_kernel(kernel, schedule, limits, gpu::Language::opencl, true, true);
   EXPECT_EQ(cuda.body, opencl.body);
-  const fs::path path = fs::path(LAMINA_SOURCE_DIR) / "tests" / "backends" / "gpu" / "golden" / (name + ".txt");
+  const fs::path path = kTree / "tests" / "backends" / "gpu" / "golden" / (name + ".txt");
   if (std::getenv("LAMINA_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << cuda.body;
-  EXPECT_EQ(cuda.body, read(path)) << name;
+  EXPECT_EQ(cuda.body, text_of(path)) << name;
 }
 
 TEST(GoldenSource, BlockOfANorm) { expect_golden("layer_norm_f32_1024", norm_graph(DataType::f32, 64, 1024)); }

@@ -72,8 +72,6 @@ inline ExecutableInfo run_on_gpu(const Backend& backend, const Subgraph& subgrap
   return executable->info();
 }
 
-inline bool same_value(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-
 struct GpuResult {
   std::vector<ExecutableInfo> partitions;
   std::map<uint64_t, Buffer> buffers;  // of every tensor, by id
@@ -93,32 +91,11 @@ inline GpuResult expect_gpu_is_right(const Backend& gpu, const Graph& graph, dou
     });
     const PortTensors ports = port_tensors(partition);
     const Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
-    std::vector<const Buffer*> inputs;
-    std::vector<const void*> pointers;
-    for (size_t i = 0; i < ports.inputs.size(); ++i) {
-      const LogicalTensor& tensor = ports.inputs[i];
-      if (!result.buffers.contains(tensor.id)) {
-        Buffer data = buffer_for(tensor);
-        fill(data, tensor, port_name_of(*partition.graph, partition.inputs[i]), random);
-        result.buffers[tensor.id] = std::move(data);
-      }
-      inputs.push_back(&result.buffers[tensor.id]);
-      pointers.push_back(inputs.back()->data());
-    }
-    const auto fresh = [&] {
-      std::vector<Buffer> buffers;
-      for (const LogicalTensor& tensor : ports.outputs) buffers.push_back(buffer_for(tensor));
-      return buffers;
-    };
-    std::vector<Buffer> actual = fresh(), cpu = fresh(), expected = fresh();
-    result.partitions.push_back(run_on_gpu(gpu, subgraph, ports.inputs, inputs, actual));
-    const auto run_on_host = [&](const Backend& backend, std::vector<Buffer>& buffers) {
-      std::vector<void*> out;
-      for (Buffer& buffer : buffers) out.push_back(buffer.data());
-      backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs)->execute({}, pointers, out);
-    };
-    if (on_cpu_too) run_on_host(cpu_backend(), cpu);
-    run_on_host(reference_backend(), expected);
+    const PortData inputs = inputs_of(partition, ports, result.buffers, random);
+    std::vector<Buffer> actual = outputs_for(ports), cpu = outputs_for(ports), expected = outputs_for(ports);
+    result.partitions.push_back(run_on_gpu(gpu, subgraph, ports.inputs, inputs.buffers, actual));
+    if (on_cpu_too) run_on_host(cpu_backend(), subgraph, inputs, cpu);
+    run_on_host(reference_backend(), subgraph, inputs, expected);
     bool reduces = false;
     for (const kernel::PlanStep& step : kernel::make_plan(subgraph.graph, subgraph.inputs, subgraph.outputs, 64).steps) {
       reduces = reduces || step.kernel.has_row_reduction() || step.kernel.has_column_sum();

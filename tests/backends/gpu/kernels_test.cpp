@@ -338,25 +338,11 @@ TEST(GpuNumbers, StatisticsAreWithinTwoUlpOfTheCpus) {
     const PortTensors ports = port_tensors(partition);
     const Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
     std::mt19937 random(5);
-    std::vector<Buffer> data, on_gpu, on_cpu;
-    std::vector<const Buffer*> inputs;
-    std::vector<const void*> in;
-    std::vector<void*> out;
-    for (const LogicalTensor& tensor : ports.inputs) {
-      data.push_back(buffer_for(tensor));
-      fill(data.back(), tensor, "", random);
-    }
-    for (const Buffer& buffer : data) {
-      inputs.push_back(&buffer);
-      in.push_back(buffer.data());
-    }
-    for (const LogicalTensor& tensor : ports.outputs) {
-      on_gpu.push_back(buffer_for(tensor));
-      on_cpu.push_back(buffer_for(tensor));
-    }
-    for (Buffer& buffer : on_cpu) out.push_back(buffer.data());
-    run_on_gpu(*gpu, subgraph, ports.inputs, inputs, on_gpu);
-    cpu_backend().compile(subgraph.graph, subgraph.inputs, subgraph.outputs)->execute({}, in, out);
+    std::map<uint64_t, Buffer> data;
+    const PortData inputs = inputs_of(partition, ports, data, random);
+    std::vector<Buffer> on_gpu = outputs_for(ports), on_cpu = outputs_for(ports);
+    run_on_gpu(*gpu, subgraph, ports.inputs, inputs.buffers, on_gpu);
+    run_on_host(cpu_backend(), subgraph, inputs, on_cpu);
     for (size_t o = 0; o < ports.outputs.size(); ++o) {
       const auto got = elements(ports.outputs[o], on_gpu[o]), want = elements(ports.outputs[o], on_cpu[o]);
       for (size_t i = 0; i < got.size(); ++i) {

@@ -10,19 +10,15 @@
 
 #include "backends/reference/run.h"
 #include "interface/op_schema.h"
+#include "support/files.h"
 
 namespace lamina::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kTests = fs::path(LAMINA_SOURCE_DIR) / "tests";
-const fs::path kOpset = fs::path(LAMINA_SOURCE_DIR) / ".." / "shared" / "spec" / "opset.json";
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
+const fs::path kTests = kTree / "tests";
+const fs::path kOpset = kShared / "spec" / "opset.json";
 
 // Every word that the sources of a folder, if they hold `with`, put behind `OpKind` and two colons.
 std::set<std::string> kinds_named_in(const fs::path& folder, const std::string& with = "") {

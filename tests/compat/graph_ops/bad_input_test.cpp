@@ -1,22 +1,14 @@
 // Bad input to the three forms that are ops of a graph: a status, and a sentence that names the op and the port.
 #include "graph_op_case.h"
+#include "support/failure.h"
 
 namespace graph_op_test {
 namespace {
 
-struct Failure {
-  lamina_status_t status = lamina_success;
-  std::string sentence;
-};
-Failure failure_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const lamina::error& error) {
-    EXPECT_STREQ(lamina_last_error(), error.what());
-    return {error.status, error.what()};
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+Failure<lamina_status_t> failure_of(const std::function<void()>& body) {
+  const auto failure = failure_by<lamina::error>(body);
+  EXPECT_EQ(lamina_last_error(), failure.sentence);
+  return failure;
 }
 MATCHER_P3(FailsWith, status, subject, words, "") {
   *result_listener << "status " << arg.status << ": " << arg.sentence;

@@ -17,12 +17,7 @@ using lamina::engine;
 using lamina::stream;
 using lamina::graph::logical_tensor;
 using lamina::graph::op;
-using lamina::testing::expect_close;
-using lamina::testing::expect_same;
-using lamina::testing::LayerNormNumbers;
-using lamina::testing::RandomTensor;
-using lamina::testing::TypedTensor;
-using lamina::testing::Values;
+using namespace lamina::testing;
 
 inline const logical_tensor kAbsent;  // the empty logical tensor: a port that is left out
 

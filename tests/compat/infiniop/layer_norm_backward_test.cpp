@@ -14,12 +14,7 @@ namespace {
 
 using lamina::DataType;
 using lamina::Dims;
-using lamina::testing::expect_close;
-using lamina::testing::expect_same;
-using lamina::testing::LayerNormNumbers;
-using lamina::testing::RandomTensor;
-using lamina::testing::TypedTensor;
-using lamina::testing::Values;
+using namespace lamina::testing;
 using ::testing::HasSubstr;
 
 infiniDtype_t to_infini(DataType type) {

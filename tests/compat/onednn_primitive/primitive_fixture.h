@@ -10,6 +10,7 @@
 
 #include "dnnl.hpp"
 #include "graph/lamina.h"
+#include "support/failure.h"
 #include "support/layer_norm_case.h"
 
 namespace primitive_test {
@@ -21,9 +22,7 @@ using dnnl::memory;
 using dnnl::normalization_flags;
 using dnnl::prop_kind;
 using dnnl::stream;
-using lamina::testing::LayerNormNumbers;
-using lamina::testing::RandomTensor;
-using lamina::testing::Values;
+using namespace lamina::testing;
 using dt = memory::data_type;
 using tag = memory::format_tag;
 
@@ -194,26 +193,19 @@ struct Case {
   }
 };
 
-struct Failure {
-  dnnl_status_t status = dnnl_success;
-  std::string sentence;
-};
+using Failure = lamina::testing::Failure<dnnl_status_t>;
+
 // What `body` throws, checked to be lamina's last sentence.
 inline Failure failure_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const dnnl::error& error) {
-    EXPECT_STREQ(error.message, error.what());
-    EXPECT_STREQ(lamina_last_error(), error.what());
-    return {error.status, error.what()};
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
-
-MATCHER_P2(FailsWith, status, words, "") {
-  *result_listener << "status " << arg.status << ": " << arg.sentence;
-  return arg.status == status && arg.sentence.find(words) != std::string::npos;
+  return failure_by<dnnl::error>([&] {
+    try {
+      body();
+    } catch (const dnnl::error& error) {
+      EXPECT_STREQ(error.message, error.what());
+      EXPECT_STREQ(lamina_last_error(), error.what());
+      throw;
+    }
+  });
 }
 
 }  // namespace primitive_test
