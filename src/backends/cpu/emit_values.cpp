@@ -127,6 +127,15 @@ llvm::Value* KernelEmitter::element_value(Row& row, NodeIndex index, const Lanes
   }
 }
 
+// x - max(x), as a softmax has it: at most 0, or NaN.
+static bool is_below_its_maximum(const kernel::Kernel& kernel, NodeIndex index) {
+  const Node& difference = kernel.nodes[static_cast<size_t>(index)];
+  if (difference.kind != NodeKind::map || difference.op != MapOp::subtract) return false;
+  const Node& maximum = kernel.nodes[static_cast<size_t>(difference.operands[1])];
+  return maximum.kind == NodeKind::reduce && maximum.reduction == kernel::Reduction::maximum &&
+         maximum.operands[0] == difference.operands[0];
+}
+
 llvm::Value* KernelEmitter::map_value(const Node& n, std::vector<llvm::Value*> operands) {
   llvm::Value* const a = operands[0];
   llvm::Value* const b = operands.size() > 1 ? operands[1] : nullptr;
@@ -141,7 +150,7 @@ llvm::Value* KernelEmitter::map_value(const Node& n, std::vector<llvm::Value*> o
     case MapOp::negate: return integer ? b_.CreateNeg(a) : b_.CreateFNeg(a);
     case MapOp::absolute: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a);
     case MapOp::square_root: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a);
-    case MapOp::exp: return emit_exp(b_, a, target_);
+    case MapOp::exp: return is_below_its_maximum(kernel_, n.operands[0]) ? emit_exp_of_at_most_zero(b_, a, target_) : emit_exp(b_, a, target_);
     case MapOp::expm1: return emit_expm1(b_, a, target_);
     case MapOp::log: return emit_log(b_, a);
     case MapOp::log1p: return emit_log1p(b_, a);

@@ -18,9 +18,7 @@ double exp_low(const FloatLanes& l) { return l.pick(-104, -746); }
 double exp_high(const FloatLanes& l) { return l.pick(89, 710); }
 
 Value* exp_of_negative_abs(const FloatLanes& l, Value* x, const TargetFeatures& target) {
-  Value* y = l.at_least(l.neg(l.abs(x)), exp_low(l));
-  const ExpReduction e = reduce_exp(l, y, nullptr, 2 * l.bias());
-  return scale_by_power(l, exp_polynomial(l, e.r), e, target);
+  return emit_exp_of_at_most_zero(l.builder(), l.neg(l.abs(x)), target);
 }
 
 // exp(-a^2 / 2), the square in two parts: a relative error of a^2 would grow by a^2 / 2.
@@ -65,7 +63,12 @@ TargetFeatures features_of(const llvm::TargetMachine& machine) {
 
 Value* emit_exp(Builder& b, Value* x, const TargetFeatures& target) {
   const FloatLanes l(b, x->getType());
-  const ExpReduction e = reduce_exp(l, l.at_most(l.at_least(x, exp_low(l)), exp_high(l)), nullptr, 2 * l.bias());
+  return emit_exp_of_at_most_zero(b, l.at_most(x, exp_high(l)), target);
+}
+
+Value* emit_exp_of_at_most_zero(Builder& b, Value* x, const TargetFeatures& target) {
+  const FloatLanes l(b, x->getType());
+  const ExpReduction e = reduce_exp(l, l.at_least(x, exp_low(l)), nullptr, 2 * l.bias());
   return scale_by_power(l, exp_polynomial(l, e.r), e, target);
 }
 

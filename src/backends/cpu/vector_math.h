@@ -24,6 +24,8 @@ struct TargetFeatures {
 TargetFeatures features_of(const llvm::TargetMachine& machine);
 
 llvm::Value* emit_exp(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
+// The same bits for an x that is known to be at most 0, or NaN.
+llvm::Value* emit_exp_of_at_most_zero(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
 llvm::Value* emit_expm1(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
 llvm::Value* emit_log(llvm::IRBuilder<>& b, llvm::Value* x);
 llvm::Value* emit_log1p(llvm::IRBuilder<>& b, llvm::Value* x);

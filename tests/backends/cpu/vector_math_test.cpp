@@ -295,6 +295,22 @@ void expect_values(const Emit& emit, const std::vector<std::pair<double, double>
   }
 }
 
+template <typename T>
+void expect_same_exp_without_upper_clamp() {
+  std::vector<T> values = sample(T{});
+  std::erase_if(values, [](T value) { return value > 0; });
+  values.push_back(std::numeric_limits<T>::quiet_NaN());
+  for (const auto& level : runnable_levels()) {
+    const std::vector<T> whole = run(level, with_target<emit_exp>(), values), part = run(level, with_target<emit_exp_of_at_most_zero>(), values);
+    EXPECT_EQ(std::memcmp(whole.data(), part.data(), whole.size() * sizeof(T)), 0);
+  }
+}
+
+TEST(VectorMathEdges, ExpOfAtMostZeroGivesTheBitsOfExp) {
+  expect_same_exp_without_upper_clamp<float>();
+  expect_same_exp_without_upper_clamp<double>();
+}
+
 TEST(VectorMathEdges, ReachTheirLimits) {
   expect_values(with_target<emit_exp>(), {{kInf, kInf}, {-kInf, 0}, {0, 1}, {-0.0, 1}, {1000, kInf}, {-1000, 0}, {kNan, kNan}});
   expect_values(with_target<emit_expm1>(), {{kInf, kInf}, {-kInf, -1}, {0, 0}, {-0.0, -0.0}, {-1000, -1}, {kNan, kNan}});
