@@ -15,7 +15,7 @@ llvm::Value* KernelEmitter::kept_address(const Row& row, NodeIndex index, const 
 }
 
 void KernelEmitter::emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes) {
-  const bool one_by_one = rows.size() > 1 || is_heavy(nodes) || (rows_in_lanes() && static_cast<int>(lanes.size()) >= row_lanes_);
+  const bool one_by_one = rows.size() > 1 || is_heavy(nodes) || (rows_in_lanes() && step_ == row_lanes_);
   const size_t group = one_by_one ? 1 : lanes.size();
   const auto loaded = rows_in_lanes() ? crosswise_loads(*rows.front(), nodes, phase, lanes) : std::vector<ElementValues>();
   for (size_t first = 0; first < lanes.size(); first += group) {

@@ -41,8 +41,9 @@ llvm::Value* KernelEmitter::identity(Combine how, llvm::Type* type) {
 }
 
 KernelEmitter::Accumulator KernelEmitter::make_accumulator(Combine how, Type type) {
-  Accumulator accumulator{how, type, {}};
-  if (rows_in_lanes()) accumulator.lanes.push_back(alloca_at_entry(llvm::ArrayType::get(row_type(type), kVirtualLanes)));
+  constexpr int kApart = 4;  // two arrays whose distance is a multiple of 4 KiB hold up each other's loads
+  Accumulator accumulator{how, type, {}, {}};
+  if (rows_in_lanes()) accumulator.lanes.push_back(alloca_at_entry(llvm::ArrayType::get(row_type(type), kVirtualLanes + kApart)));
   else for (int lane = 0; lane < kVirtualLanes; lane += width_) accumulator.lanes.push_back(alloca_at_entry(llvm_type(type, width_)));
   reset_lanes(accumulator);
   return accumulator;
@@ -58,21 +59,25 @@ void KernelEmitter::reset_lanes(const Accumulator& accumulator) {
   for (llvm::AllocaInst* lane : accumulator.lanes) b_.CreateStore(identity(accumulator.combine, lane->getAllocatedType()), lane);
 }
 
-llvm::Value* KernelEmitter::accumulator_slot(const Accumulator& accumulator, size_t vector, const Lanes& lanes) {
-  if (!rows_in_lanes()) return accumulator.lanes[vector];
-  return lane_slot(accumulator, b_.CreateAnd(lanes.offset, i64(kVirtualLanes - 1)));
+void KernelEmitter::update(Accumulator& accumulator, size_t vector, llvm::Type* type, const Lanes& lanes,
+                           const std::function<llvm::Value*(llvm::Value*)>& next) {
+  if (!accumulator.held.empty()) {
+    llvm::Value*& value = accumulator.held[vector % accumulator.held.size()].value;
+    value = next(value);
+    return;
+  }
+  llvm::Value* const slot = rows_in_lanes() ? lane_slot(accumulator, b_.CreateAnd(lanes.offset, i64(kVirtualLanes - 1))) : accumulator.lanes[vector];
+  b_.CreateStore(next(b_.CreateLoad(type, slot)), slot);
 }
 
-void KernelEmitter::accumulate(const Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes) {
-  llvm::Value* const slot = accumulator_slot(accumulator, vector, lanes);
+void KernelEmitter::accumulate(Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes) {
   if (has_dead_elements(lanes)) value = b_.CreateSelect(lanes.mask, value, identity(accumulator.combine, value->getType()));
-  b_.CreateStore(combine(accumulator.combine, b_.CreateLoad(value->getType(), slot), value), slot);
+  update(accumulator, vector, value->getType(), lanes, [&](llvm::Value* sum) { return combine(accumulator.combine, sum, value); });
 }
 
-void KernelEmitter::accumulate_product(const Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes) {
-  llvm::Value* const slot = accumulator_slot(accumulator, vector, lanes);
+void KernelEmitter::accumulate_product(Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes) {
   if (has_dead_elements(lanes)) a = b_.CreateSelect(lanes.mask, a, llvm::Constant::getNullValue(a->getType()));
-  b_.CreateStore(fma(a, a, b_.CreateLoad(a->getType(), slot)), slot);
+  update(accumulator, vector, a->getType(), lanes, [&](llvm::Value* sum) { return fma(a, a, sum); });
 }
 
 llvm::Value* KernelEmitter::fold(const Accumulator& accumulator) {

@@ -75,11 +75,33 @@ std::vector<Lanes> KernelEmitter::positions_from(llvm::Value* offset, int count)
   return positions;
 }
 
-// `count` positions from `begin`: as many a turn as the body takes, then the rest of them.
+// `count` positions from `begin`: as many a turn as the body takes, then the rest of them. Where sums are taken, a turn goes through
+// several chunks of 64 at the same few virtual lanes, which stay in registers meanwhile.
 void KernelEmitter::walk_positions(llvm::Value* begin, int64_t count, const Body& body) {
+  constexpr int64_t kDeepest = 4;
+  if (roots_reduce() && step_ < row_lanes_) {
+    const int64_t chunks = count / kVirtualLanes, deep = std::min(chunks, kDeepest) * kVirtualLanes;
+    const int64_t turns = deep == 0 ? 0 : count / deep, after_turns = turns * deep, rest = count - after_turns;
+    if (turns > 0) emit_loop(begin, b_.CreateAdd(begin, i64(after_turns)), i64(deep), [&](llvm::Value* at) { walk_chunks(at, deep / kVirtualLanes, body); });
+    if (rest >= kVirtualLanes) walk_chunks(b_.CreateAdd(begin, i64(after_turns)), rest / kVirtualLanes, body);
+    begin = b_.CreateAdd(begin, i64(count - count % kVirtualLanes));
+    count %= kVirtualLanes;
+  }
   const int64_t whole = count / step_ * step_;
   if (whole > 0) emit_loop(begin, b_.CreateAdd(begin, i64(whole)), i64(step_), [&](llvm::Value* at) { body(positions_from(at, step_)); });
   if (count > whole) body(positions_from(b_.CreateAdd(begin, i64(whole)), static_cast<int>(count - whole)));
+}
+
+void KernelEmitter::walk_chunks(llvm::Value* begin, int64_t chunks, const Body& body) {
+  emit_loop(begin, b_.CreateAdd(begin, i64(kVirtualLanes)), i64(step_), [&](llvm::Value* at) {
+    std::vector<Lanes> positions;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      for (const Lanes& lanes : positions_from(b_.CreateAdd(at, i64(chunk * kVirtualLanes)), step_)) positions.push_back(lanes);
+    }
+    hold_lanes(at);
+    body(positions);
+    release_lanes();
+  });
 }
 
 // A range known at run time only.
@@ -183,6 +205,27 @@ int KernelEmitter::lanes_in_use() const {
 
 llvm::Value* KernelEmitter::lane_slot(const Accumulator& accumulator, llvm::Value* lane) {
   return b_.CreateGEP(row_type(accumulator.type), accumulator.lanes[0], lane);
+}
+
+// Until release_lanes(), virtual lanes `first` and after of the accumulators are values.
+void KernelEmitter::hold_lanes(llvm::Value* first) {
+  for (RootState& root : roots_) {
+    for (Accumulator& accumulator : root.accumulators) {
+      for (int i = 0; i < step_; ++i) {
+        llvm::Value* const slot = lane_slot(accumulator, b_.CreateAnd(b_.CreateAdd(first, i64(i)), i64(kVirtualLanes - 1)));
+        accumulator.held.push_back({slot, b_.CreateLoad(row_type(accumulator.type), slot)});
+      }
+    }
+  }
+}
+
+void KernelEmitter::release_lanes() {
+  for (RootState& root : roots_) {
+    for (Accumulator& accumulator : root.accumulators) {
+      for (const auto& [slot, value] : accumulator.held) b_.CreateStore(value, slot);
+      accumulator.held.clear();
+    }
+  }
 }
 
 void KernelEmitter::reset_lane_array(const Accumulator& accumulator) {

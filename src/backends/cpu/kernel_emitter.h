@@ -112,6 +112,7 @@ class KernelEmitter {
   llvm::Value* bytes_to_next_row(int arg);
   std::vector<Lanes> positions_from(llvm::Value* offset, int count);
   void walk_positions(llvm::Value* begin, int64_t count, const Body& body);
+  void walk_chunks(llvm::Value* begin, int64_t chunks, const Body& body);
   void walk_position_range(llvm::Value* begin, llvm::Value* end, const Body& body);
   void transpose(Values& square);
   llvm::Value* positions_mask(size_t count);
@@ -168,6 +169,10 @@ class KernelEmitter {
     Combine combine;
     kernel::Type type;
     std::vector<llvm::AllocaInst*> lanes;  // one per vector of the 64 lanes; across rows one array of 64 vectors
+    struct Held {
+      llvm::Value *slot, *value;
+    };
+    std::vector<Held> held;                // across rows: what some of the lanes are now, while they are not in their slots
   };
   // A reduction in flight. Of moments a walk gives {sum, squares} of the differences from a shift, or from a mean; where the row has
   // several blocks, each block comes to {mean, deviations}, and so do the totals.
@@ -198,13 +203,16 @@ class KernelEmitter {
   void reset_lane_array(const Accumulator& accumulator);
   llvm::Value* fold_lane_array(const Accumulator& accumulator);
   void for_each_lane(int count, const std::function<void(llvm::Value*)>& body);
-  llvm::Value* accumulator_slot(const Accumulator& accumulator, size_t vector, const Lanes& lanes);
+  void hold_lanes(llvm::Value* first);
+  void release_lanes();
+  // Replaces the lanes at `vector` (of the chunk) by `next` of them.
+  void update(Accumulator& accumulator, size_t vector, llvm::Type* type, const Lanes& lanes, const std::function<llvm::Value*(llvm::Value*)>& next);
   Accumulator make_accumulator(Combine combine, kernel::Type type);
   void add_total(RootState& root, Combine combine, llvm::Type* type);
   void reset_lanes(const Accumulator& accumulator);
   bool has_dead_elements(const Lanes& lanes) const { return lanes.mask != nullptr && !rows_in_lanes(); }
-  void accumulate(const Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes);
-  void accumulate_product(const Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes);  // += a * a
+  void accumulate(Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes);
+  void accumulate_product(Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes);  // += a * a
   llvm::Value* fold(const Accumulator& accumulator);  // the lanes' result; starts them anew
   llvm::Value* fold_lanes(Combine how, llvm::Value* vector, int count);
   Values fold_all(const RootState& root);

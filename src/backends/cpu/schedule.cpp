@@ -33,29 +33,38 @@ int lane_count(const Kernel& kernel, int vector_bits) { return vector_bits / (ke
 
 // ---- what the two orders of lanes cost
 
-// Cycles, roughly, for a vector's worth of elements: of neighbouring ones, of a transposition in registers, of a gather or scatter.
-constexpr double kSideBySide = 2, kCrosswise = 8, kOneByOne = 20, kFold = 40;
+// Cycles, roughly, as measured with rows of 5 to 128 elements. For a vector's worth of elements: of neighbouring ones, of a
+// transposition in registers, of a gather or scatter; of a transposition for a column sum.
+constexpr double kSideBySide = 2, kCrosswise = 12, kOneByOne = 20, kColumn = 10;
+// For a row whose lanes are folded, of moments and of other reductions; for one that ends within a vector; for a lane of a group.
+constexpr double kMoments = 45, kReduction = 8, kTail = 20, kLane = 10;
 
-double access_cost(int64_t step, int64_t other_step) {
-  if (step == 0) return 0;
-  return step == 1 ? kSideBySide : other_step == 1 ? kCrosswise : kOneByOne;
+double access_cost(int64_t step, int64_t other_step) { return step == 1 ? kSideBySide : other_step == 1 ? kCrosswise : kOneByOne; }
+
+// A value per row costs nothing beside the row.
+bool varies_along_row(const Kernel& kernel, const Arg& arg) {
+  return std::any_of(arg.strides.begin() + kernel.outer_rank, arg.strides.end(), [](int64_t step) { return step != 0; });
 }
 
 // Of one row.
 double cost_along_rows(const Kernel& kernel) {
   double cost = 0;
-  for (const Arg& arg : kernel.args) cost += access_cost(arg.strides.back(), arg.strides.back());
-  const auto folds = std::count_if(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) { return n.kind == NodeKind::reduce || n.kind == NodeKind::moments; });
+  for (const Arg& arg : kernel.args) cost += varies_along_row(kernel, arg) ? access_cost(arg.strides.back(), arg.strides.back()) : 0;
   const auto vectors = static_cast<double>((kernel.row_size() + 15) / 16);
-  return vectors * cost + kFold * static_cast<double>(folds);
+  cost = vectors * cost + (kernel.row_size() % 16 == 0 ? 0 : kTail);
+  for (const Node& n : kernel.nodes) cost += n.kind == NodeKind::moments ? kMoments : n.kind == NodeKind::reduce ? kReduction : 0;
+  return cost;
 }
 
 double cost_across_rows(const Kernel& kernel, size_t lane_dim, int lanes) {
   double cost = 0;
-  for (const Arg& arg : kernel.args) cost += arg.column ? kCrosswise : access_cost(arg.strides[lane_dim], arg.strides.back());
+  for (const Arg& arg : kernel.args) {
+    if (arg.column) cost += kColumn;
+    else if (arg.strides[lane_dim] != 0 && varies_along_row(kernel, arg)) cost += access_cost(arg.strides[lane_dim], arg.strides.back());
+  }
   const int64_t rows = kernel.extents[lane_dim], groups = (rows + lanes - 1) / lanes;
   const double filled = static_cast<double>(rows) / static_cast<double>(groups * lanes);
-  return static_cast<double>(kernel.row_size()) / 16 * cost / filled + kFold / 4;
+  return static_cast<double>(kernel.row_size()) / 16 * cost / filled + (kernel.has_row_reduction() ? kLane : 0);
 }
 
 bool suits_lanes(const Kernel& kernel, size_t dim) {
@@ -105,17 +114,21 @@ std::vector<int> streamed_along_rows(const Kernel& kernel) {
   return args;
 }
 
-// Each vector must begin where a vector's bytes do: those of neighbouring rows at one position, or, of a transposed store, those
-// of neighbouring positions of one row.
+// Whole lines at a time, or what follows each other in one: neighbouring rows at one position, or, where a square is transposed,
+// neighbouring positions of one row.
 std::vector<int> streamed_across_rows(const Kernel& kernel, int lanes) {
   const size_t inner = kernel.extents.size() - 1, lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
   std::vector<int> args;
   for (size_t a = 0; a < kernel.args.size(); ++a) {
     const Arg& arg = kernel.args[a];
     if (!arg.output || arg.column) continue;
-    const bool across = arg.strides[lane_dim] == 1 && kernel.extents[lane_dim] % lanes == 0, along = arg.strides[inner] == 1;
-    bool lines = across || along;
-    for (size_t d = 0; d <= inner; ++d) lines = lines && (d == (across ? lane_dim : inner) || fills_lines(arg, d));
+    const bool fills_line = bytes_of(arg.dtype, lanes) % kLine == 0;
+    const bool across = arg.strides[lane_dim] == 1 && kernel.extents[lane_dim] % lanes == 0 && (fills_line || arg.strides[inner] == lanes);
+    bool lines = across || (arg.strides[inner] == 1 && fills_line);
+    for (size_t d = 0; d <= inner; ++d) {
+      const bool within_line = d == (across ? lane_dim : inner) || (across && d == inner && !fills_line);
+      lines = lines && (within_line || fills_lines(arg, d));
+    }
     if (lines) args.push_back(static_cast<int>(a));
   }
   return args;

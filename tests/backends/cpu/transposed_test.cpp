@@ -1,0 +1,213 @@
+// The transposed schedule, rows in lanes: its results have the bits of the interpreter, as those of every other schedule do, for
+// every way in which an arg may lie, groups of rows that are not full, and every instruction set.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "backends/cpu/jit.h"
+#include "backends/cpu/runtime.h"
+#include "kernels/builder.h"
+#include "kernels/dims.h"
+#include "kernels/interpret.h"
+
+namespace lamina::testing {
+namespace {
+
+using kernel::Builder;
+using kernel::Kernel;
+using kernel::Reduction;
+using kernel::Value;
+
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
+
+// Where the elements of [groups, channels | size] lie.
+enum class Layout { blocked, plain, apart };
+
+struct Case {
+  const char* name;
+  int64_t groups, channels, size;
+  Layout src, dst;
+  DataType dtype = f32;
+};
+
+Dims strides_of(Layout layout, const Case& c) {
+  switch (layout) {
+    case Layout::blocked: return {c.channels * c.size, 1, c.channels};
+    case Layout::plain: return {c.channels * c.size, c.size, 1};
+    case Layout::apart: return {c.channels * c.size * 6, 2, c.channels * 2 + 2};
+  }
+  return {};
+}
+
+int64_t span(const Kernel& kernel, const kernel::Arg& arg) {
+  int64_t last = 0;
+  for (size_t d = 0; d < arg.strides.size(); ++d) last += (kernel.extents[d] - 1) * arg.strides[d];
+  return last + 1;
+}
+
+class KernelOfCase {
+ public:
+  explicit KernelOfCase(const Case& c) : c_(c), builder_("transposed", {c.groups, c.channels, c.size}, 2) {}
+
+  Value in(const char* name, Dims strides) { return builder_.load(arg(name, std::move(strides), false)); }
+  Value src(const char* name) { return in(name, strides_of(c_.src, c_)); }
+  Value weight(const char* name) { return in(name, {0, 0, 1}); }
+  Value per_row(const char* name) { return in(name, {c_.channels, 1, 0}); }
+  void out(Value value, const char* name) { builder_.store(value, arg(name, strides_of(c_.dst, c_), true)); }
+  void row_out(Value value, const char* name) { builder_.store(value, arg(name, {c_.channels, 1, 0}, true, row_type())); }
+  void column(Value value, const char* name) {
+    builder_.column_sum(value, builder_.add_arg({.name = name, .dtype = row_type(), .output = true, .column = true, .strides = {0, 0, 1}, .table = {}}));
+  }
+  Builder& builder() { return builder_; }
+  Kernel finish() {
+    Kernel kernel = builder_.finish();
+    kernel::simplify_dims(kernel);
+    return kernel;
+  }
+
+ private:
+  DataType row_type() const { return c_.dtype == f64 ? f64 : f32; }
+  int arg(const char* name, Dims strides, bool output) { return arg(name, std::move(strides), output, c_.dtype); }
+  int arg(const char* name, Dims strides, bool output, DataType dtype) {
+    return builder_.add_arg({.name = name, .dtype = dtype, .output = output, .strides = std::move(strides), .table = {}});
+  }
+
+  Case c_;
+  Builder builder_;
+};
+
+Kernel layer_norm(const Case& c) {
+  KernelOfCase k(c);
+  const Value x = k.src("src");
+  const auto moments = k.builder().moments(x);
+  const Value rstd = 1.0 / sqrt(moments.variance + 1e-5);
+  k.out(fma(k.builder().center(x, moments, rstd), k.weight("gamma"), k.weight("beta")), "dst");
+  k.row_out(moments.mean, "mean");
+  k.row_out(moments.variance, "variance");
+  return k.finish();
+}
+
+Kernel layer_norm_backward(const Case& c) {
+  KernelOfCase k(c);
+  const Value centered = k.src("src") - k.per_row("mean"), dy = k.src("diff_dst"), weighted = dy * k.weight("gamma");
+  const Value sum = k.builder().reduce(Reduction::sum, weighted), product = k.builder().reduce(Reduction::sum, weighted * centered);
+  k.out(weighted - sum - centered * product, "diff_src");
+  k.column(dy * centered, "diff_gamma");
+  k.column(dy, "diff_beta");
+  return k.finish();
+}
+
+Kernel softmax(const Case& c) {
+  KernelOfCase k(c);
+  const Value x = k.src("src");
+  const Value shifted = x - k.builder().reduce(Reduction::maximum, x);
+  const Value power = k.builder().map(kernel::MapOp::exp, shifted);
+  k.out(power / k.builder().reduce(Reduction::sum, power), "dst");
+  return k.finish();
+}
+
+Kernel copy(const Case& c) {
+  KernelOfCase k(c);
+  k.out(k.src("src") * 2.0, "dst");
+  return k.finish();
+}
+
+using Memory = std::vector<std::vector<std::byte>>;
+
+// Values of every kind of row: ordinary ones, one far from its first elements, one of equal elements, one with a NaN.
+Memory memory_for(const Kernel& kernel) {
+  std::mt19937 random(11);
+  std::normal_distribution<double> gauss;
+  Memory memory;
+  for (const kernel::Arg& arg : kernel.args) {
+    const int64_t elements = span(kernel, arg);
+    memory.emplace_back(static_cast<size_t>(elements) * 8 + 64);
+    for (int64_t i = 0; i < elements; ++i) {
+      const double value = i % 97 == 13 ? 40 + gauss(random) : i % 1009 == 500 ? NAN : gauss(random);
+      store_from_double(arg.dtype, memory.back().data(), i, value);
+    }
+  }
+  return memory;
+}
+
+std::vector<double> values(const Kernel& kernel, size_t arg, const std::vector<std::byte>& data) {
+  std::vector<double> all;
+  for (int64_t i = 0; i < span(kernel, kernel.args[arg]); ++i) all.push_back(load_as_double(kernel.args[arg].dtype, data.data(), i));
+  return all;
+}
+
+void expect_interpreter_bits(const Kernel& kernel, int threads) {
+  Memory expected = memory_for(kernel), actual = expected;
+  std::vector<kernel::InterpretedArg> args;
+  for (size_t a = 0; a < kernel.args.size(); ++a) args.push_back({expected[a].data(), span(kernel, kernel.args[a])});
+  kernel::interpret(kernel, args);
+  const cpu::KernelRunner runner(kernel);
+  std::vector<void*> pointers;
+  for (auto& buffer : actual) pointers.push_back(buffer.data());
+  std::vector<std::byte> scratch(runner.scratch_bytes() + 64);
+  void* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+  runner.run(pointers, aligned, threads);
+  for (size_t a = 0; a < kernel.args.size(); ++a) {
+    const auto want = values(kernel, a, expected[a]), got = values(kernel, a, actual[a]);
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i] && std::signbit(got[i]) == std::signbit(want[i]))
+          << kernel.args[a].name << "[" << i << "]: " << got[i] << ", interpreter " << want[i] << "\n" << kernel::print(kernel);
+    }
+  }
+}
+
+class Transposed : public ::testing::TestWithParam<Case> {
+ protected:
+  void TearDown() override { unsetenv("LAMINA_MAX_ISA"); }
+
+  static bool is_transposed(const Kernel& kernel) {
+    const int bits = cpu::vector_bits(cpu::chosen_isa());
+    return cpu::choose_schedule(cpu::with_rows_arranged(kernel, bits), bits, true).transposed;
+  }
+
+  static void expect_bits_everywhere(Kernel (*make)(const Case&)) {
+    for (const char* isa : {"avx512", "avx2", "generic"}) {
+      setenv("LAMINA_MAX_ISA", isa, 1);
+      const Kernel kernel = make(GetParam());
+      SCOPED_TRACE(isa);
+      for (const int threads : {1, 3}) expect_interpreter_bits(kernel, threads);
+    }
+  }
+};
+
+TEST_P(Transposed, LayerNorm) { expect_bits_everywhere(layer_norm); }
+TEST_P(Transposed, LayerNormBackward) { expect_bits_everywhere(layer_norm_backward); }
+TEST_P(Transposed, SoftMax) { expect_bits_everywhere(softmax); }
+TEST_P(Transposed, Copy) { expect_bits_everywhere(copy); }
+
+TEST_P(Transposed, IsTheScheduleChosen) {
+  EXPECT_TRUE(is_transposed(layer_norm(GetParam())));
+  EXPECT_EQ(is_transposed(copy(GetParam())), GetParam().src != GetParam().dst);  // else one loop over all elements
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, Transposed,
+    ::testing::Values(Case{"blocks_of_16", 7, 16, 300, Layout::blocked, Layout::blocked}, Case{"blocks_of_8", 9, 8, 130, Layout::blocked, Layout::blocked},
+                      Case{"blocks_of_12", 5, 12, 67, Layout::blocked, Layout::blocked}, Case{"channels_last", 3, 50, 70, Layout::blocked, Layout::blocked},
+                      Case{"plain_to_blocks", 5, 16, 77, Layout::plain, Layout::blocked}, Case{"blocks_to_plain", 5, 16, 77, Layout::blocked, Layout::plain},
+                      Case{"rows_of_16", 9, 30, 16, Layout::plain, Layout::plain}, Case{"rows_of_5", 9, 30, 5, Layout::plain, Layout::plain},
+                      Case{"several_blocks", 1, 16, 9000, Layout::blocked, Layout::blocked}, Case{"large", 40, 32, 1024, Layout::blocked, Layout::blocked},
+                      Case{"bf16", 7, 16, 130, Layout::blocked, Layout::blocked, bf16}, Case{"f16_to_blocks", 4, 16, 70, Layout::plain, Layout::blocked, f16},
+                      Case{"f64", 7, 16, 130, Layout::blocked, Layout::blocked, f64}, Case{"f64_short", 40, 4, 12, Layout::plain, Layout::plain, f64}),
+    [](const auto& test) { return test.param.name; });
+
+// Nothing is side by side: elements are fetched one by one whichever way lanes go, so they stay along the row.
+TEST(TransposedTwin, NotWhereRowsLieApartToo) {
+  const Case c{"apart", 4, 16, 64, Layout::apart, Layout::apart};
+  const Kernel kernel = copy(c);
+  EXPECT_FALSE(cpu::choose_schedule(cpu::with_rows_arranged(kernel, 512), 512, true).transposed);
+  expect_interpreter_bits(kernel, 1);
+}
+
+TEST(TransposedTwin, NotForLongContiguousRows) {
+  EXPECT_FALSE(cpu::choose_schedule(layer_norm({"long", 4, 64, 1024, Layout::plain, Layout::plain}), 512, true).transposed);
+}
+
+}  // namespace
+}  // namespace lamina::testing
