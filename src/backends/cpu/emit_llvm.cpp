@@ -415,14 +415,15 @@ KernelEmitter::Values KernelEmitter::block_moments(Row& row, RootState& root, in
   return {b_.CreateLoad(mean->getAllocatedType(), mean), b_.CreateLoad(deviations->getAllocatedType(), deviations)};
 }
 
-// Many values in flight would spill: heavy bodies go vector by vector, light ones all vectors of a chunk side by side.
-bool KernelEmitter::is_heavy(const NodeList& nodes) const {
-  const auto is_function = [&](NodeIndex i) {
+bool KernelEmitter::has_function(const NodeList& nodes) const {
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex i) {
     const Node& n = node(i);
     return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power;
-  };
-  return nodes.size() > 12 || std::any_of(nodes.begin(), nodes.end(), is_function);
+  });
 }
+
+// Many values in flight would spill: heavy bodies go vector by vector, light ones all vectors of a chunk side by side.
+bool KernelEmitter::is_heavy(const NodeList& nodes) const { return nodes.size() > 12 || has_function(nodes); }
 
 // A walk that sums nothing may take fewer vectors a turn, which makes less code of what goes vector by vector anyway: as many
 // as fill a line of the narrowest output.

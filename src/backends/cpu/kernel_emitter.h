@@ -66,6 +66,7 @@ class KernelEmitter {
   bool may_be_skipped(int phase) const;
   void emit_second_walk(Row& row, int phase);
   void prefetch_ends(const Row& row);
+  int64_t bytes_ahead(int64_t element_bytes, int phase, int64_t& before) const;
   void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first, size_t count,
                 int phase);
   // Element nodes that a phase's loop computes for `roots` or takes from the row buffer, in order.
@@ -79,6 +80,7 @@ class KernelEmitter {
   void emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
   void emit_if(llvm::Value* condition, const std::function<void()>& body);
   bool is_heavy(const NodeList& nodes) const;
+  bool has_function(const NodeList& nodes) const;
   void choose_step(const NodeList& nodes, size_t rows);
 
   // emit_body.cpp: what a walk does at some vectors.
