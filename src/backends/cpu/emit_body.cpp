@@ -16,7 +16,10 @@ llvm::Value* KernelEmitter::kept_address(const Row& row, NodeIndex index, const 
 
 void KernelEmitter::emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes) {
   const bool one_by_one = rows.size() > 1 || is_heavy(nodes) || (rows_in_lanes() && step_ == row_lanes_);
-  const size_t group = one_by_one ? 1 : lanes.size();
+  // Two vectors that leave as one line stay together.
+  const auto in_twos = [&](const RootState& root) { return node(root.node).kind == NodeKind::store && stores_in_twos(node(root.node).arg); };
+  const size_t fewest = !rows_in_lanes() && std::any_of(roots_.begin(), roots_.end(), in_twos) ? 2 : 1;
+  const size_t group = one_by_one ? fewest : lanes.size();
   const auto loaded = rows_in_lanes() ? crosswise_loads(*rows.front(), nodes, phase, lanes) : std::vector<ElementValues>();
   for (size_t first = 0; first < lanes.size(); first += group) {
     emit_lane_group(rows, nodes, phase, lanes, loaded, first, std::min(group, lanes.size() - first));
