@@ -184,7 +184,7 @@ void KernelEmitter::emit_tile(llvm::Value* first, llvm::Value* count, llvm::Valu
   };
   // Column sums: two rows share a loop, so that the sums are loaded and stored half as often. Not where the lines of a streamed
   // output begin at other elements in one row than in the next.
-  const int together = kernel_.has_column_sum() && !schedule_.follows_lines ? std::min(2, schedule_.rows_per_tile) : 1;
+  const int together = kernel_.has_column_sum() && !schedule_.follows_lines && !rows_in_lanes() ? std::min(2, schedule_.rows_per_tile) : 1;
   llvm::Value* const grouped = together == 1 ? count : b_.CreateAnd(count, i64(-together));
   emit_rows(i64(0), grouped, together, [&](llvm::Value* place) { finish(place, together); });
   if (together > 1) emit_rows(grouped, count, 1, [&](llvm::Value* place) { finish(place, 1); });
@@ -192,7 +192,7 @@ void KernelEmitter::emit_tile(llvm::Value* first, llvm::Value* count, llvm::Valu
 
 // A loop over rows of the tile; none where a tile is one row.
 void KernelEmitter::emit_rows(llvm::Value* from, llvm::Value* to, int step, const std::function<void(llvm::Value*)>& body) {
-  if (schedule_.rows_per_tile == 1) body(from);
+  if (schedule_.rows_per_tile == 1 || rows_in_lanes()) body(from);
   else emit_loop(from, to, i64(step), body);
 }
 

@@ -22,7 +22,7 @@ void KernelEmitter::emit_transposed() {
   b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
   llvm::Value* const begin = function_->getArg(1);
   llvm::Value* const end = function_->getArg(2);
-  make_kept_buffers(1);
+  make_kept_buffers(overlaps_groups() ? schedule_.rows_per_tile : 1);
   const size_t lane_dim = static_cast<size_t>(kernel_.outer_rank) - 1;
   llvm::Value* const extent = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, kernel_.args.size() + lane_dim));
   llvm::AllocaInst* const next = alloca_at_entry(b_.getInt64Ty());
@@ -38,8 +38,16 @@ void KernelEmitter::emit_transposed() {
   const auto least = [&](llvm::Value* x, llvm::Value* y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); };
   llvm::Value* const left = least(b_.CreateSub(extent, b_.CreateURem(first, extent)), b_.CreateSub(end, first));
   llvm::Value* const count = least(left, i64(row_lanes_));
+  // All groups are full if the dim is a multiple of them, and the first row stands at one.
+  llvm::Value* const misfit = b_.CreateOr(b_.CreateURem(extent, i64(row_lanes_)), b_.CreateURem(first, i64(row_lanes_)));
+  llvm::Value* const in_full_groups = b_.CreateSelect(b_.CreateICmpEQ(misfit, i64(0)), b_.CreateSub(end, first), left);
   llvm::Value* const is_full = b_.CreateICmpEQ(count, i64(row_lanes_));
-  emit_if(is_full, [&] { emit_tile(first, i64(1), begin); });
+  llvm::AllocaInst* const done = alloca_at_entry(b_.getInt64Ty());
+  b_.CreateStore(count, done);
+  emit_if(is_full, [&] {
+    if (overlaps_groups()) b_.CreateStore(emit_overlapping_groups(first, b_.CreateUDiv(in_full_groups, i64(row_lanes_)), begin), done);
+    else emit_tile(first, i64(1), begin);
+  });
   emit_if(b_.CreateNot(is_full), [&] {
     auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(row_lanes_));
     rows_abreast_ = count;
@@ -47,10 +55,70 @@ void KernelEmitter::emit_transposed() {
     emit_tile(first, i64(1), begin);
     rows_abreast_ = row_mask_ = nullptr;
   });
-  b_.CreateStore(b_.CreateAdd(first, count), next);
+  b_.CreateStore(b_.CreateAdd(first, b_.CreateLoad(b_.getInt64Ty(), done)), next);
   b_.CreateBr(head);
   b_.SetInsertPoint(after);
   b_.CreateRetVoid();
+}
+
+// A group's rows are too many for what one walk leaves to do to overlap with the next walk by itself: the last walk over a group and
+// the first over the next one, which waits for memory, share a loop. For kernels of two walks whose sums fit one block; measured:
+// not where loads or stores are transposed, which needs the registers.
+bool KernelEmitter::overlaps_groups() const {
+  const int last = kernel_.phase_count() - 1;
+  const bool two_walks = last == 1 || (last == 2 && may_be_skipped(1));
+  const bool one_block = inner_rank() == 1 && kernel_.row_size() >= kVirtualLanes && kernel_.row_size() <= kBlock;
+  const bool has_squares = std::any_of(kernel_.nodes.begin(), kernel_.nodes.end(), [&](const Node& n) { return n.kind != NodeKind::column_sum && is_crosswise(n); });
+  if (!two_walks || !one_block || has_squares) return false;
+  return !is_heavy(nodes_for(roots_of_phase(0), 0)) && !is_heavy(nodes_for(roots_of_phase(last), last));
+}
+
+// `count` full groups from row `first` on; the number of rows. What is known of a group's rows waits in one of two places.
+llvm::Value* KernelEmitter::emit_overlapping_groups(llvm::Value* first, llvm::Value* count, llvm::Value* begin) {
+  const int last = kernel_.phase_count() - 1;
+  row_state_.assign(3 * kernel_.nodes.size(), {});
+  Row head = begin_row(first, i64(0));
+  emit_phase({&head}, 0);
+  save(head, i64(0));
+  emit_loop(i64(0), count, i64(1), [&](llvm::Value* group) {
+    llvm::Value* const row = b_.CreateAdd(first, b_.CreateMul(group, i64(row_lanes_)));
+    llvm::Value* const place = b_.CreateAnd(group, i64(1));
+    Row now = begin_row(row, place);
+    restore(now, place);
+    if (last == 2) emit_second_walk(now, 1);
+    emit_row_values(now, last);
+    first_of_partials_ = b_.CreateICmpEQ(row, begin);
+    llvm::Value* const is_last = b_.CreateICmpEQ(b_.CreateAdd(group, i64(1)), count);
+    emit_if(is_last, [&] { emit_walk({&now}, roots_of_phase(last), last); });
+    emit_if(b_.CreateNot(is_last), [&] {
+      llvm::Value* const next_place = b_.CreateXor(place, i64(1));
+      Row next = begin_row(b_.CreateAdd(row, i64(row_lanes_)), next_place);
+      emit_both_walks(now, last, next);
+      save(next, next_place);
+    });
+  });
+  return b_.CreateMul(count, i64(row_lanes_));
+}
+
+// The last walk over `now` and the first over `next`, position by position.
+void KernelEmitter::emit_both_walks(Row& now, int last, Row& next) {
+  emit_row_values(next, 0);
+  const NodeList now_nodes = nodes_for(roots_of_phase(last), last), next_nodes = nodes_for(roots_of_phase(0), 0);
+  begin_roots(now, roots_of_phase(last), last);
+  choose_step(now_nodes, 1);
+  const int now_step = step_;
+  std::vector<RootState> other_roots = std::move(roots_);
+  begin_roots(next, roots_of_phase(0), 0);
+  choose_step(next_nodes, 1);
+  step_ = std::max(step_, now_step);
+  walk_positions(i64(0), kernel_.row_size(), [&](const std::vector<Lanes>& lanes) {
+    emit_body({&next}, next_nodes, 0, lanes);
+    std::swap(roots_, other_roots);
+    emit_body({&now}, now_nodes, last, lanes);
+    std::swap(roots_, other_roots);
+  });
+  for (RootState& root : roots_) combine_block(root, fold_all(root), nullptr, nullptr);
+  finish_roots(next, 0);
 }
 
 bool KernelEmitter::is_crosswise(int arg) const {
@@ -87,6 +155,10 @@ void KernelEmitter::walk_positions(llvm::Value* begin, int64_t count, const Body
     begin = b_.CreateAdd(begin, i64(count - count % kVirtualLanes));
     count %= kVirtualLanes;
   }
+  walk_in_order(begin, count, body);
+}
+
+void KernelEmitter::walk_in_order(llvm::Value* begin, int64_t count, const Body& body) {
   const int64_t whole = count / step_ * step_;
   if (whole > 0) emit_loop(begin, b_.CreateAdd(begin, i64(whole)), i64(step_), [&](llvm::Value* at) { body(positions_from(at, step_)); });
   if (count > whole) body(positions_from(b_.CreateAdd(begin, i64(whole)), static_cast<int>(count - whole)));

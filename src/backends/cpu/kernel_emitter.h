@@ -114,6 +114,10 @@ class KernelEmitter {
   llvm::Value* bytes_to_next_row(int arg);
   std::vector<Lanes> positions_from(llvm::Value* offset, int count);
   void walk_positions(llvm::Value* begin, int64_t count, const Body& body);
+  bool overlaps_groups() const;
+  llvm::Value* emit_overlapping_groups(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
+  void emit_both_walks(Row& now, int last, Row& next);
+  void walk_in_order(llvm::Value* begin, int64_t count, const Body& body);
   void walk_chunks(llvm::Value* begin, int64_t chunks, const Body& body);
   void walk_position_range(llvm::Value* begin, llvm::Value* end, const Body& body);
   void transpose(Values& square);

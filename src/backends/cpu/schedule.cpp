@@ -187,7 +187,7 @@ Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches
   const auto lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
   if (may_be_transposed(kernel) && goes_across_rows(kernel, lane_dim, vector_bits)) {
     schedule.transposed = true;
-    schedule.rows_per_tile = 1;
+    schedule.rows_per_tile = 2;  // groups under way at once, where their walks can overlap
     const bool half_fills = kernel.extents[lane_dim] % lane_count(kernel, vector_bits / 2) == 0 && kernel.extents[lane_dim] % lane_count(kernel, vector_bits) != 0;
     if (half_fills && vector_bits > 256) schedule.vector_bits = vector_bits / 2;
     for (const Arg& arg : kernel.args) {
