@@ -162,11 +162,12 @@ void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, int
   else run_column_blocks(code, call, scratch, threads);
 }
 
-// Where whole rows (or blocks of rows) would leave threads idle.
+// Where whole rows (or blocks of rows) would leave threads idle for more than a tenth of the time.
 bool KernelRunner::wants_split(int threads) const {
   if (!splits_ || threads == 1 || rows_ == 0) return false;
-  const int64_t units = columns_.empty() ? rows_ : column_blocks();
-  return units < 4 * threads && units % threads != 0;
+  const int64_t unit = columns_.empty() ? 1 : kColumnBlockRows, units = (rows_ + unit - 1) / unit;
+  const int64_t busiest = (units + threads - 1) / threads * unit;
+  return rows_ * 10 < busiest * threads * 9;
 }
 
 // Block of rows after block of rows, phase after phase: every thread walks its part of each row, then each row is combined.
