@@ -83,9 +83,9 @@ typedef struct {
 /* `desc` for this pass: scale and shift, the last axis, epsilon 1e-5; backward with given statistics. No tensors. */
 LAMINA_API lamina_status_t lamina_layer_norm_desc_init(lamina_layer_norm_desc_t* desc, lamina_layer_norm_pass_t pass);
 
-/* Builds and compiles for the CPU, where all memory is the host's. Errors: lamina_invalid_arguments for flags, outputs and tensors that do not go together,
- * lamina_invalid_shape and lamina_invalid_data_type for tensors that do not fit, lamina_unimplemented with the reason,
- * as for an engine of another device. */
+/* Builds and compiles for the CPU, where all memory is the host's. Errors: lamina_invalid_arguments for flags, outputs and
+ * tensors that do not go together, lamina_invalid_shape and lamina_invalid_data_type for tensors that do not fit,
+ * lamina_unimplemented with the reason, as for an engine of another device. */
 LAMINA_API lamina_status_t lamina_layer_norm_create(lamina_layer_norm_t* layer_norm, const lamina_layer_norm_desc_t* desc,
                                                     const_lamina_engine_t engine);
 /* Accepts null. Errors: lamina_invalid_arguments for one that was destroyed before. */
@@ -103,7 +103,8 @@ LAMINA_API lamina_status_t lamina_layer_norm_may_share(const_lamina_layer_norm_t
 /* `memory` has lamina_layer_norm_arg_count entries; those of arguments that are not used are ignored, inputs are only read.
  * `workspace` may have any alignment; null stands for memory that lamina keeps for itself, whatever its size. Allocates
  * nothing when a workspace is given. Errors: lamina_invalid_arguments for null memory of a tensor that has elements, a
- * stream of another device, a workspace that is too small, an output in the memory of an input that it may not share, an object that was destroyed. */
+ * stream of another device, a workspace that is too small, an output in the memory of an input that it may not share, an
+ * object that was destroyed. */
 LAMINA_API lamina_status_t lamina_layer_norm_execute(const_lamina_layer_norm_t layer_norm, lamina_stream_t stream,
                                                      void* const* memory, void* workspace, size_t workspace_size);
 

@@ -10,6 +10,10 @@ namespace {
 
 }  // namespace
 
+bool is_bookkeeping(std::string_view attribute) {
+  return attribute == "partition_id" || attribute == "backend" || attribute == "op_depth" || attribute == "matched";
+}
+
 void PendingAttribute::set_value(Scalar value) {
   has_value_ = true;
   is_list_ = false;

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interface/json_tokens.h"
 #include "interface/op.h"
 
 namespace lamina::json {
+
+// Attributes that a writer adds for itself and no schema knows.
+bool is_bookkeeping(std::string_view attribute);
 
 class PendingAttribute {
  public:

@@ -13,15 +13,11 @@
 namespace lamina {
 namespace {
 
+using json::is_bookkeeping;
 using json::Number;
 using json::number_of;
 using json::Scalar;
 using json::show;
-
-// Attributes that a writer adds for itself and no schema knows.
-bool is_bookkeeping(std::string_view attribute) {
-  return attribute == "partition_id" || attribute == "backend" || attribute == "op_depth" || attribute == "matched";
-}
 
 // ---- the handler
 

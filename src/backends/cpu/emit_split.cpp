@@ -90,7 +90,7 @@ void KernelEmitter::emit_split_walk(int phase) {
   llvm::Value* const has_rest = b_.CreateICmpSGT(inner_end_, i64(full));
   emit_loop(inner_begin_, b_.CreateSelect(has_rest, i64(full), inner_end_), i64(kBlock),
             [&](llvm::Value* start) { block(start, kBlock); });
-  emit_loop(i64(0), b_.CreateZExt(has_rest, b_.getInt64Ty()), i64(1), [&](llvm::Value*) { block(i64(full), size - full); });
+  emit_if(has_rest, [&] { block(i64(full), size - full); });
 }
 
 void KernelEmitter::emit_split_finish(int phase) {

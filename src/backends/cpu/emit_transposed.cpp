@@ -5,10 +5,8 @@
 // positions as there are rows is transposed in registers. Column sums, which add row after row, are taken from such squares too.
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "backends/cpu/kernel_emitter.h"
-#include "backends/cpu/vector_convert.h"
 
 namespace lamina::cpu {
 

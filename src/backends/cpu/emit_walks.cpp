@@ -45,7 +45,7 @@ void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, 
       b_.CreateStore(count, done);
       if (!flush) return;
       llvm::Value* const full = b_.CreateICmpEQ(b_.CreateURem(count, i64(segments_per_block)), i64(0));
-      emit_loop(i64(0), b_.CreateZExt(full, b_.getInt64Ty()), i64(1), [&](llvm::Value*) { flush(); });
+      emit_if(full, flush);
     });
     for (Row* row : rows) row->segment = row->pointers;
     segment_index_ = nullptr;
