@@ -24,6 +24,7 @@ void KernelEmitter::emit_body(const std::vector<Row*>& rows, const NodeList& nod
   for (size_t first = 0; first < lanes.size(); first += group) {
     emit_lane_group(rows, nodes, phase, lanes, loaded, first, std::min(group, lanes.size() - first));
   }
+  if (rows_in_lanes()) prefetch_group(lanes, phase);
 }
 
 llvm::Value* KernelEmitter::kept_or_computed(Row& row, NodeIndex index, int phase, const Lanes& lanes, const ElementValues& known) {
@@ -52,7 +53,7 @@ void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeLis
       }
     }
   }
-  prefetch(rows, nodes, lanes, first, count, phase);
+  if (!rows_in_lanes()) prefetch(rows, nodes, lanes, first, count, phase);
   for (RootState& root : roots_) {
     const auto operand = static_cast<size_t>(node(root.node).operands[0]);
     std::vector<Values> operands(rows.size());

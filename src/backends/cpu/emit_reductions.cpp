@@ -42,7 +42,7 @@ llvm::Value* KernelEmitter::identity(Combine how, llvm::Type* type) {
 
 KernelEmitter::Accumulator KernelEmitter::make_accumulator(Combine how, Type type) {
   constexpr int kApart = 4;  // two arrays whose distance is a multiple of 4 KiB hold up each other's loads
-  Accumulator accumulator{how, type, {}, {}};
+  Accumulator accumulator{how, type, {}, {}, 0};
   if (rows_in_lanes()) accumulator.lanes.push_back(alloca_at_entry(llvm::ArrayType::get(row_type(type), kVirtualLanes + kApart)));
   else for (int lane = 0; lane < kVirtualLanes; lane += width_) accumulator.lanes.push_back(alloca_at_entry(llvm_type(type, width_)));
   reset_lanes(accumulator);
@@ -54,16 +54,16 @@ void KernelEmitter::add_total(RootState& root, Combine how, llvm::Type* type) {
   b_.CreateStore(identity(how, type), root.totals.back());
 }
 
-void KernelEmitter::reset_lanes(const Accumulator& accumulator) {
-  if (rows_in_lanes()) return reset_lane_array(accumulator);
+void KernelEmitter::reset_lanes(Accumulator& accumulator) {
+  if (rows_in_lanes()) return inner_rank() > 1 ? reset_lane_array(accumulator) : void();
   for (llvm::AllocaInst* lane : accumulator.lanes) b_.CreateStore(identity(accumulator.combine, lane->getAllocatedType()), lane);
 }
 
 void KernelEmitter::update(Accumulator& accumulator, size_t vector, llvm::Type* type, const Lanes& lanes,
                            const std::function<llvm::Value*(llvm::Value*)>& next) {
   if (!accumulator.held.empty()) {
-    llvm::Value*& value = accumulator.held[vector % accumulator.held.size()].value;
-    value = next(value);
+    llvm::AllocaInst* const lane = accumulator.held[(first_held_ + vector) % accumulator.held.size()];
+    b_.CreateStore(next(b_.CreateLoad(type, lane)), lane);
     return;
   }
   llvm::Value* const slot = rows_in_lanes() ? lane_slot(accumulator, b_.CreateAnd(lanes.offset, i64(kVirtualLanes - 1))) : accumulator.lanes[vector];
@@ -80,7 +80,7 @@ void KernelEmitter::accumulate_product(Accumulator& accumulator, size_t vector, 
   update(accumulator, vector, a->getType(), lanes, [&](llvm::Value* sum) { return fma(a, a, sum); });
 }
 
-llvm::Value* KernelEmitter::fold(const Accumulator& accumulator) {
+llvm::Value* KernelEmitter::fold(Accumulator& accumulator) {
   if (rows_in_lanes()) return fold_lane_array(accumulator);
   Values vectors;
   for (llvm::AllocaInst* lane : accumulator.lanes) vectors.push_back(b_.CreateLoad(lane->getAllocatedType(), lane));
@@ -105,9 +105,9 @@ llvm::Value* KernelEmitter::fold_lanes(Combine how, llvm::Value* folded, int cou
   return b_.CreateExtractElement(folded, i64(0));
 }
 
-KernelEmitter::Values KernelEmitter::fold_all(const RootState& root) {
+KernelEmitter::Values KernelEmitter::fold_all(RootState& root) {
   Values values;
-  for (const Accumulator& accumulator : root.accumulators) values.push_back(fold(accumulator));
+  for (Accumulator& accumulator : root.accumulators) values.push_back(fold(accumulator));
   return values;
 }
 
@@ -217,7 +217,7 @@ bool KernelEmitter::roots_reduce() const {
 }
 
 void KernelEmitter::flush_roots() {
-  for (const RootState& root : roots_) combine_block(root, fold_all(root), nullptr, nullptr);
+  for (RootState& root : roots_) combine_block(root, fold_all(root), nullptr, nullptr);
 }
 
 // What one walk tells of `count` elements (f64) of which `sums` are the sums of x - s and its squares: mean and squared deviations,

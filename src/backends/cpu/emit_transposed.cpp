@@ -20,7 +20,7 @@ void KernelEmitter::emit_transposed() {
   b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
   llvm::Value* const begin = function_->getArg(1);
   llvm::Value* const end = function_->getArg(2);
-  make_kept_buffers(overlaps_groups() ? schedule_.rows_per_tile : 1);
+  make_kept_buffers(1);
   const size_t lane_dim = static_cast<size_t>(kernel_.outer_rank) - 1;
   llvm::Value* const extent = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, kernel_.args.size() + lane_dim));
   llvm::AllocaInst* const next = alloca_at_entry(b_.getInt64Ty());
@@ -36,15 +36,11 @@ void KernelEmitter::emit_transposed() {
   const auto least = [&](llvm::Value* x, llvm::Value* y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); };
   llvm::Value* const left = least(b_.CreateSub(extent, b_.CreateURem(first, extent)), b_.CreateSub(end, first));
   llvm::Value* const count = least(left, i64(row_lanes_));
-  // All groups are full if the dim is a multiple of them, and the first row stands at one.
-  llvm::Value* const misfit = b_.CreateOr(b_.CreateURem(extent, i64(row_lanes_)), b_.CreateURem(first, i64(row_lanes_)));
-  llvm::Value* const in_full_groups = b_.CreateSelect(b_.CreateICmpEQ(misfit, i64(0)), b_.CreateSub(end, first), left);
   llvm::Value* const is_full = b_.CreateICmpEQ(count, i64(row_lanes_));
-  llvm::AllocaInst* const done = alloca_at_entry(b_.getInt64Ty());
-  b_.CreateStore(count, done);
   emit_if(is_full, [&] {
-    if (overlaps_groups()) b_.CreateStore(emit_overlapping_groups(first, b_.CreateUDiv(in_full_groups, i64(row_lanes_)), begin), done);
-    else emit_tile(first, i64(1), begin);
+    next_group_ = begin_row(b_.CreateAdd(first, i64(row_lanes_)), i64(0)).pointers;
+    emit_tile(first, i64(1), begin);
+    next_group_.clear();
   });
   emit_if(b_.CreateNot(is_full), [&] {
     auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(row_lanes_));
@@ -53,70 +49,10 @@ void KernelEmitter::emit_transposed() {
     emit_tile(first, i64(1), begin);
     rows_abreast_ = row_mask_ = nullptr;
   });
-  b_.CreateStore(b_.CreateAdd(first, b_.CreateLoad(b_.getInt64Ty(), done)), next);
+  b_.CreateStore(b_.CreateAdd(first, count), next);
   b_.CreateBr(head);
   b_.SetInsertPoint(after);
   b_.CreateRetVoid();
-}
-
-// A group's rows are too many for what one walk leaves to do to overlap with the next walk by itself: the last walk over a group and
-// the first over the next one, which waits for memory, share a loop. For kernels of two walks whose sums fit one block; measured:
-// not where loads or stores are transposed, which needs the registers.
-bool KernelEmitter::overlaps_groups() const {
-  const int last = kernel_.phase_count() - 1;
-  const bool two_walks = last == 1 || (last == 2 && may_be_skipped(1));
-  const bool one_block = inner_rank() == 1 && kernel_.row_size() >= kVirtualLanes && kernel_.row_size() <= kBlock;
-  const bool has_squares = std::any_of(kernel_.nodes.begin(), kernel_.nodes.end(), [&](const Node& n) { return n.kind != NodeKind::column_sum && is_crosswise(n); });
-  if (!two_walks || !one_block || has_squares) return false;
-  return !is_heavy(nodes_for(roots_of_phase(0), 0)) && !is_heavy(nodes_for(roots_of_phase(last), last));
-}
-
-// `count` full groups from row `first` on; the number of rows. What is known of a group's rows waits in one of two places.
-llvm::Value* KernelEmitter::emit_overlapping_groups(llvm::Value* first, llvm::Value* count, llvm::Value* begin) {
-  const int last = kernel_.phase_count() - 1;
-  row_state_.assign(3 * kernel_.nodes.size(), {});
-  Row head = begin_row(first, i64(0));
-  emit_phase({&head}, 0);
-  save(head, i64(0));
-  emit_loop(i64(0), count, i64(1), [&](llvm::Value* group) {
-    llvm::Value* const row = b_.CreateAdd(first, b_.CreateMul(group, i64(row_lanes_)));
-    llvm::Value* const place = b_.CreateAnd(group, i64(1));
-    Row now = begin_row(row, place);
-    restore(now, place);
-    if (last == 2) emit_second_walk(now, 1);
-    emit_row_values(now, last);
-    first_of_partials_ = b_.CreateICmpEQ(row, begin);
-    llvm::Value* const is_last = b_.CreateICmpEQ(b_.CreateAdd(group, i64(1)), count);
-    emit_if(is_last, [&] { emit_walk({&now}, roots_of_phase(last), last); });
-    emit_if(b_.CreateNot(is_last), [&] {
-      llvm::Value* const next_place = b_.CreateXor(place, i64(1));
-      Row next = begin_row(b_.CreateAdd(row, i64(row_lanes_)), next_place);
-      emit_both_walks(now, last, next);
-      save(next, next_place);
-    });
-  });
-  return b_.CreateMul(count, i64(row_lanes_));
-}
-
-// The last walk over `now` and the first over `next`, position by position.
-void KernelEmitter::emit_both_walks(Row& now, int last, Row& next) {
-  emit_row_values(next, 0);
-  const NodeList now_nodes = nodes_for(roots_of_phase(last), last), next_nodes = nodes_for(roots_of_phase(0), 0);
-  begin_roots(now, roots_of_phase(last), last);
-  choose_step(now_nodes, 1);
-  const int now_step = step_;
-  std::vector<RootState> other_roots = std::move(roots_);
-  begin_roots(next, roots_of_phase(0), 0);
-  choose_step(next_nodes, 1);
-  step_ = std::max(step_, now_step);
-  walk_positions(i64(0), kernel_.row_size(), [&](const std::vector<Lanes>& lanes) {
-    emit_body({&next}, next_nodes, 0, lanes);
-    std::swap(roots_, other_roots);
-    emit_body({&now}, now_nodes, last, lanes);
-    std::swap(roots_, other_roots);
-  });
-  for (RootState& root : roots_) combine_block(root, fold_all(root), nullptr, nullptr);
-  finish_roots(next, 0);
 }
 
 bool KernelEmitter::is_crosswise(int arg) const {
@@ -141,17 +77,12 @@ std::vector<Lanes> KernelEmitter::positions_from(llvm::Value* offset, int count)
   return positions;
 }
 
-// `count` positions from `begin`: as many a turn as the body takes, then the rest of them. Where sums are taken, a turn goes through
-// several chunks of 64 at the same few virtual lanes, which stay in registers meanwhile.
+// `count` positions from `begin`. Lanes in memory start anew here; not where several segments fill them.
 void KernelEmitter::walk_positions(llvm::Value* begin, int64_t count, const Body& body) {
-  constexpr int64_t kDeepest = 4;
-  if (roots_reduce() && step_ < row_lanes_) {
-    const int64_t chunks = count / kVirtualLanes, deep = std::min(chunks, kDeepest) * kVirtualLanes;
-    const int64_t turns = deep == 0 ? 0 : count / deep, after_turns = turns * deep, rest = count - after_turns;
-    if (turns > 0) emit_loop(begin, b_.CreateAdd(begin, i64(after_turns)), i64(deep), [&](llvm::Value* at) { walk_chunks(at, deep / kVirtualLanes, body); });
-    if (rest >= kVirtualLanes) walk_chunks(b_.CreateAdd(begin, i64(after_turns)), rest / kVirtualLanes, body);
-    begin = b_.CreateAdd(begin, i64(count - count % kVirtualLanes));
-    count %= kVirtualLanes;
+  if (!roots_reduce() || inner_rank() > 1) return walk_in_order(begin, count, body);
+  if (step_ < row_lanes_ && count >= kVirtualLanes) return walk_lanes(begin, count, body);
+  for (RootState& root : roots_) {
+    for (Accumulator& accumulator : root.accumulators) reset_lane_array(accumulator);
   }
   walk_in_order(begin, count, body);
 }
@@ -162,16 +93,54 @@ void KernelEmitter::walk_in_order(llvm::Value* begin, int64_t count, const Body&
   if (count > whole) body(positions_from(b_.CreateAdd(begin, i64(whole)), static_cast<int>(count - whole)));
 }
 
-void KernelEmitter::walk_chunks(llvm::Value* begin, int64_t chunks, const Body& body) {
-  emit_loop(begin, b_.CreateAdd(begin, i64(kVirtualLanes)), i64(step_), [&](llvm::Value* at) {
-    std::vector<Lanes> positions;
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      for (const Lanes& lanes : positions_from(b_.CreateAdd(at, i64(chunk * kVirtualLanes)), step_)) positions.push_back(lanes);
+// Lane after lane, each from the block's begin to its end in a register. Lanes that the fold would join first, 32 apart, go together
+// and are joined at once: half of the lanes never exist in memory.
+void KernelEmitter::walk_lanes(llvm::Value* begin, int64_t count, const Body& body) {
+  step_ = std::max(1, step_ / 2);
+  for (RootState& root : roots_) {
+    for (Accumulator& accumulator : root.accumulators) hold_lanes(accumulator);
+  }
+  emit_loop(i64(0), i64(kVirtualLanes / 2), i64(step_), [&](llvm::Value* lane) {
+    for (RootState& root : roots_) {
+      for (Accumulator& accumulator : root.accumulators) start_held(accumulator);
     }
-    hold_lanes(at);
-    body(positions);
-    release_lanes();
+    walk_chunks(b_.CreateAdd(begin, lane), count / kVirtualLanes, body);
+    walk_odd_chunk(b_.CreateAdd(begin, i64(count - count % kVirtualLanes)), lane, count % kVirtualLanes, body);
+    for (RootState& root : roots_) {
+      for (Accumulator& accumulator : root.accumulators) join_held(accumulator, lane);
+    }
   });
+  for (RootState& root : roots_) {
+    for (Accumulator& accumulator : root.accumulators) accumulator.held.clear();
+  }
+}
+
+// The held lanes in `chunks` chunks, the first lane of them at `at`; a few chunks a turn.
+void KernelEmitter::walk_chunks(llvm::Value* at, int64_t chunks, const Body& body) {
+  const bool is_light = step_ > 1 || schedule_.vectors_abreast > 1;
+  const int64_t most = is_light ? 4 : 2, turns = chunks / most;
+  const auto turn = [&](llvm::Value* first, int64_t deep) {
+    std::vector<Lanes> positions;
+    for (int64_t offset = 0; offset < deep * kVirtualLanes; offset += kVirtualLanes / 2) {
+      for (const Lanes& lanes : positions_from(b_.CreateAdd(first, i64(offset)), step_)) positions.push_back(lanes);
+    }
+    body(positions);
+  };
+  const int64_t whole = turns * most * kVirtualLanes;
+  if (turns == 1) turn(at, most);
+  else if (turns > 1) emit_loop(at, b_.CreateAdd(at, i64(whole)), i64(most * kVirtualLanes), [&](llvm::Value* first) { turn(first, most); });
+  if (chunks % most != 0) turn(b_.CreateAdd(at, i64(whole)), chunks % most);
+}
+
+// The last chunk, which has `live` of the lanes only.
+void KernelEmitter::walk_odd_chunk(llvm::Value* begin, llvm::Value* lane, int64_t live, const Body& body) {
+  if (live == 0) return;
+  for (int i = 0; i < 2 * step_; ++i) {
+    llvm::Value* const at = b_.CreateAdd(lane, i64(i < step_ ? i : kVirtualLanes / 2 + i - step_));
+    first_held_ = static_cast<size_t>(i);
+    emit_if(b_.CreateICmpSLT(at, i64(live)), [&] { body(positions_from(b_.CreateAdd(begin, at), 1)); });
+  }
+  first_held_ = 0;
 }
 
 // A range known at run time only.
@@ -277,36 +246,32 @@ llvm::Value* KernelEmitter::lane_slot(const Accumulator& accumulator, llvm::Valu
   return b_.CreateGEP(row_type(accumulator.type), accumulator.lanes[0], lane);
 }
 
-// Until release_lanes(), virtual lanes `first` and after of the accumulators are values.
-void KernelEmitter::hold_lanes(llvm::Value* first) {
-  for (RootState& root : roots_) {
-    for (Accumulator& accumulator : root.accumulators) {
-      for (int i = 0; i < step_; ++i) {
-        llvm::Value* const slot = lane_slot(accumulator, b_.CreateAnd(b_.CreateAdd(first, i64(i)), i64(kVirtualLanes - 1)));
-        accumulator.held.push_back({slot, b_.CreateLoad(row_type(accumulator.type), slot)});
-      }
-    }
-  }
+void KernelEmitter::hold_lanes(Accumulator& accumulator) {
+  for (int i = 0; i < 2 * step_; ++i) accumulator.held.push_back(alloca_at_entry(row_type(accumulator.type)));
 }
 
-void KernelEmitter::release_lanes() {
-  for (RootState& root : roots_) {
-    for (Accumulator& accumulator : root.accumulators) {
-      for (const auto& [slot, value] : accumulator.held) b_.CreateStore(value, slot);
-      accumulator.held.clear();
-    }
-  }
+void KernelEmitter::start_held(const Accumulator& accumulator) {
+  for (llvm::AllocaInst* const lane : accumulator.held) b_.CreateStore(identity(accumulator.combine, lane->getAllocatedType()), lane);
 }
 
-void KernelEmitter::reset_lane_array(const Accumulator& accumulator) {
+void KernelEmitter::join_held(Accumulator& accumulator, llvm::Value* first) {
+  const auto lane = [&](int i) { return b_.CreateLoad(row_type(accumulator.type), accumulator.held[static_cast<size_t>(i)]); };
+  for (int i = 0; i < step_; ++i) {
+    b_.CreateStore(combine(accumulator.combine, lane(i), lane(step_ + i)), lane_slot(accumulator, b_.CreateAdd(first, i64(i))));
+  }
+  accumulator.in_memory = kVirtualLanes / 2;
+}
+
+void KernelEmitter::reset_lane_array(Accumulator& accumulator) {
   llvm::Value* const value = identity(accumulator.combine, row_type(accumulator.type));
-  for_each_lane(lanes_in_use(), [&](llvm::Value* lane) { b_.CreateStore(value, lane_slot(accumulator, lane)); });
+  accumulator.in_memory = lanes_in_use();
+  for_each_lane(accumulator.in_memory, [&](llvm::Value* lane) { b_.CreateStore(value, lane_slot(accumulator, lane)); });
 }
 
 // Lanes beyond a short row's end hold the identity; the levels of the tree that would only add them are left out.
-llvm::Value* KernelEmitter::fold_lane_array(const Accumulator& accumulator) {
+llvm::Value* KernelEmitter::fold_lane_array(Accumulator& accumulator) {
   llvm::Type* const type = row_type(accumulator.type);
-  for (int half = lanes_in_use() / 2; half >= 1; half /= 2) {
+  for (int half = accumulator.in_memory / 2; half >= 1; half /= 2) {
     for_each_lane(half, [&](llvm::Value* lane) {
       llvm::Value* const low = lane_slot(accumulator, lane);
       llvm::Value* const high = lane_slot(accumulator, b_.CreateAdd(lane, i64(half)));
@@ -314,7 +279,7 @@ llvm::Value* KernelEmitter::fold_lane_array(const Accumulator& accumulator) {
     });
   }
   llvm::Value* const folded = b_.CreateLoad(type, accumulator.lanes[0]);
-  reset_lane_array(accumulator);
+  if (inner_rank() > 1) reset_lane_array(accumulator);
   return folded;
 }
 

@@ -1,5 +1,5 @@
 // Walks over a row's elements: in chunks of the 64 virtual lanes where they reduce, along the lines of a streamed output where
-// they do not; and what they prefetch.
+// they do not.
 #include <algorithm>
 
 #include "backends/cpu/kernel_emitter.h"
@@ -140,76 +140,6 @@ void KernelEmitter::walk_vectors(llvm::Value* begin, llvm::Value* end, const Bod
     }
     body({Lanes{width_, at, mask}});
   });
-}
-
-// The lines at the ends of a streamed row are shared with its neighbours and written through the caches. A store that waits for
-// its line holds up the streaming stores behind it.
-void KernelEmitter::prefetch_ends(const Row& row) {
-  if (!schedule_.follows_lines) return;
-  for (const int a : schedule_.streamed) {
-    llvm::Value* const begin = row.pointers[static_cast<size_t>(a)];
-    const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, kernel_.row_size());
-    for (const int64_t at : {int64_t{0}, bytes - 1}) {
-      llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), begin, i64(at));
-      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(1), b_.getInt32(3), b_.getInt32(1)});
-    }
-  }
-}
-
-// Bytes of a row to come that `phase` asks for with each element it walks; `before`: what the walks before it do. All walks over
-// a row share them, in the row's order, so that memory never rests: the earlier ones ask for a quarter each, but for a byte at
-// least, and the last, which also writes, for what is left. Where a transcendental function makes a walk long the last has time
-// for all.
-int64_t KernelEmitter::bytes_ahead(int64_t element_bytes, int phase, int64_t& before) const {
-  std::vector<int> walks;
-  bool computes_function = false;
-  for (int p = 0; p < kernel_.phase_count(); ++p) {
-    if (roots_of_phase(p).empty() || may_be_skipped(p)) continue;
-    walks.push_back(p);
-    computes_function = computes_function || has_function(nodes_for(roots_of_phase(p), p));
-  }
-  int64_t left = walks.size() > 1 ? element_bytes : 0;
-  for (const int p : walks) {
-    const int64_t share = p == walks.back() ? left : computes_function ? 0 : std::min(left, std::max<int64_t>(element_bytes / 4, 1));
-    before = element_bytes - left;
-    if (p == phase) return share;
-    left -= share;
-  }
-  return 0;
-}
-
-// What a walk will read later. The next rows can be under way while the phases of these are computed. A row too long for that is
-// read from memory in every phase; the machine's own prefetching stops at each page. A hint only: the address may lie anywhere
-// when rows are not dense, or beyond the end.
-void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
-                             size_t count, int phase) {
-  constexpr int64_t kLine = 64, kFirstLevelRow = int64_t{32} << 10, kLongestRow = int64_t{512} << 10, kAhead = int64_t{8} << 10;
-  if (rows_in_lanes()) return;  // a group of rows is too much for the first-level cache beside the next one; measured: no gain
-  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    const Node& n = kernel_.nodes[i];
-    if (n.kind != NodeKind::load) continue;
-    const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
-    const bool varies = std::any_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s != 0; });
-    const bool is_read = std::find(nodes.begin(), nodes.end(), static_cast<NodeIndex>(i)) != nodes.end();
-    const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
-    const bool is_long = schedule_.split || row_bytes > kLongestRow;
-    if (arg.strides.back() != 1 || bits_of(arg.dtype) < 8 || inner_rank() > 1 || !(is_long ? is_read : varies)) continue;
-    const int64_t element_bytes = bytes_of(arg.dtype, 1);
-    int64_t before = 0;
-    const int64_t pace = is_long ? element_bytes : bytes_ahead(element_bytes, phase, before);
-    const int64_t ahead = is_long ? kAhead : row_bytes * schedule_.rows_per_tile + before * kernel_.row_size() / kLine * kLine;
-    const int level = is_long || row_bytes <= kFirstLevelRow ? 3 : 2;
-    // Lines that begin among these vectors' part.
-    const int64_t begin = (static_cast<int64_t>(first) * width_ * pace + kLine - 1) / kLine * kLine;
-    const int64_t end = static_cast<int64_t>(first + count) * width_ * pace;
-    for (const Row* row : rows) {
-      llvm::Value* const here = b_.CreateGEP(b_.getInt8Ty(), row->segment[static_cast<size_t>(n.arg)], b_.CreateMul(chunk.front().offset, i64(pace)));
-      for (int64_t at = begin; at < end; at += kLine) {
-        llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), here, i64(ahead + at));
-        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(0), b_.getInt32(static_cast<uint32_t>(level)), b_.getInt32(1)});
-      }
-    }
-  }
 }
 
 }  // namespace lamina::cpu

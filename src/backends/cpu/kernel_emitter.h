@@ -65,10 +65,6 @@ class KernelEmitter {
   void emit_walk(const std::vector<Row*>& rows, const NodeList& roots, int phase);
   bool may_be_skipped(int phase) const;
   void emit_second_walk(Row& row, int phase);
-  void prefetch_ends(const Row& row);
-  int64_t bytes_ahead(int64_t element_bytes, int phase, int64_t& before) const;
-  void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first, size_t count,
-                int phase);
   // Element nodes that a phase's loop computes for `roots` or takes from the row buffer, in order.
   NodeList nodes_for(const NodeList& roots, int phase) const;
   void choose_kept_nodes();
@@ -102,6 +98,18 @@ class KernelEmitter {
   void walk_vectors(llvm::Value* begin, llvm::Value* end, const Body& body);
   std::vector<Lanes> chunk_at(llvm::Value* offset, int live) const;
 
+  // emit_prefetch.cpp: what is asked for early.
+  void hint(llvm::Value* address, int level, bool writes = false);
+  bool varies_by_row(const kernel::Arg& arg) const;
+  std::vector<int> usual_walks() const;
+  void prefetch_ends(const Row& row);
+  int64_t bytes_ahead(int64_t element_bytes, int phase, int64_t& before) const;
+  void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first, size_t count,
+                int phase);
+  void prefetch_group(const std::vector<Lanes>& positions, int phase);
+  void prefetch_rows(int arg, const std::vector<Lanes>& positions, int64_t from, int64_t to);
+  void prefetch_positions(int arg, const std::vector<Lanes>& positions, int64_t share, int64_t shares);
+
   // emit_split.cpp: one step of a row that several threads share.
   void emit_split_walk(int phase);
   void emit_split_finish(int phase);
@@ -114,11 +122,10 @@ class KernelEmitter {
   llvm::Value* bytes_to_next_row(int arg);
   std::vector<Lanes> positions_from(llvm::Value* offset, int count);
   void walk_positions(llvm::Value* begin, int64_t count, const Body& body);
-  bool overlaps_groups() const;
-  llvm::Value* emit_overlapping_groups(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
-  void emit_both_walks(Row& now, int last, Row& next);
   void walk_in_order(llvm::Value* begin, int64_t count, const Body& body);
-  void walk_chunks(llvm::Value* begin, int64_t chunks, const Body& body);
+  void walk_lanes(llvm::Value* begin, int64_t count, const Body& body);
+  void walk_chunks(llvm::Value* at, int64_t chunks, const Body& body);
+  void walk_odd_chunk(llvm::Value* begin, llvm::Value* lane, int64_t live, const Body& body);
   void walk_position_range(llvm::Value* begin, llvm::Value* end, const Body& body);
   void transpose(Values& square);
   llvm::Value* positions_mask(size_t count);
@@ -175,10 +182,8 @@ class KernelEmitter {
     Combine combine;
     kernel::Type type;
     std::vector<llvm::AllocaInst*> lanes;  // one per vector of the 64 lanes; across rows one array of 64 vectors
-    struct Held {
-      llvm::Value *slot, *value;
-    };
-    std::vector<Held> held;                // across rows: what some of the lanes are now, while they are not in their slots
+    std::vector<llvm::AllocaInst*> held;   // across rows: the few lanes that are gone through now
+    int in_memory = 0;                     // across rows: the first lanes of the array, to which all are joined
   };
   // A reduction in flight. Of moments a walk gives {sum, squares} of the differences from a shift, or from a mean; where the row has
   // several blocks, each block comes to {mean, deviations}, and so do the totals.
@@ -206,22 +211,23 @@ class KernelEmitter {
   void store_column_sums(const ColumnSums& sums, llvm::Value* sum, const Lanes& lanes);
   int lanes_in_use() const;
   llvm::Value* lane_slot(const Accumulator& accumulator, llvm::Value* lane);
-  void reset_lane_array(const Accumulator& accumulator);
-  llvm::Value* fold_lane_array(const Accumulator& accumulator);
+  void reset_lane_array(Accumulator& accumulator);
+  llvm::Value* fold_lane_array(Accumulator& accumulator);
   void for_each_lane(int count, const std::function<void(llvm::Value*)>& body);
-  void hold_lanes(llvm::Value* first);
-  void release_lanes();
+  void hold_lanes(Accumulator& accumulator);
+  void start_held(const Accumulator& accumulator);
+  void join_held(Accumulator& accumulator, llvm::Value* first);
   // Replaces the lanes at `vector` (of the chunk) by `next` of them.
   void update(Accumulator& accumulator, size_t vector, llvm::Type* type, const Lanes& lanes, const std::function<llvm::Value*(llvm::Value*)>& next);
   Accumulator make_accumulator(Combine combine, kernel::Type type);
   void add_total(RootState& root, Combine combine, llvm::Type* type);
-  void reset_lanes(const Accumulator& accumulator);
+  void reset_lanes(Accumulator& accumulator);
   bool has_dead_elements(const Lanes& lanes) const { return lanes.mask != nullptr && !rows_in_lanes(); }
   void accumulate(Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes);
   void accumulate_product(Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes);  // += a * a
-  llvm::Value* fold(const Accumulator& accumulator);  // the lanes' result; starts them anew
+  llvm::Value* fold(Accumulator& accumulator);  // the lanes' result; starts them anew
   llvm::Value* fold_lanes(Combine how, llvm::Value* vector, int count);
-  Values fold_all(const RootState& root);
+  Values fold_all(RootState& root);
   void begin_roots(Row& row, const NodeList& roots, int phase);
   RootState begin_root(Row& row, kernel::NodeIndex node, int phase);
   void begin_moments(Row& row, RootState& root);
@@ -295,6 +301,8 @@ class KernelEmitter {
   int row_lanes_ = 1;                      // rows that go abreast, a lane each; 1: lanes are elements of one row
   llvm::Value* rows_abreast_ = nullptr;    // i64, how many of them there are, and
   llvm::Value* row_mask_ = nullptr;        // <i1>; both null: all
+  size_t first_held_ = 0;                  // of the held lanes, that of the first position at hand
+  std::vector<llvm::Value*> next_group_;   // where it begins in each arg; empty: not known
   bool wide_ = false;                      // f64 kernel
 };
 

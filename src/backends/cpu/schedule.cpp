@@ -77,6 +77,23 @@ bool goes_across_rows(const Kernel& kernel, size_t dim, int vector_bits) {
   return suits_lanes(kernel, dim) && cost_across_rows(kernel, dim, lane_count(kernel, vector_bits)) < 0.8 * cost_along_rows(kernel);
 }
 
+// Where the positions of a row lie apart, several vectors of rows make runs of several lines of memory. Not with squares or gathers,
+// which are made for one vector.
+int vectors_abreast(const Kernel& kernel, int lanes) {
+  const size_t lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
+  bool positions_lie_apart = false;
+  for (const Arg& arg : kernel.args) {
+    if (arg.column) return 1;
+    if (!varies_along_row(kernel, arg) || arg.strides[lane_dim] == 0) continue;
+    if (arg.strides[lane_dim] != 1) return 1;
+    positions_lie_apart = positions_lie_apart || arg.strides.back() > lanes;
+  }
+  for (const int count : {4, 2}) {
+    if (positions_lie_apart && kernel.extents[lane_dim] % (lanes * count) == 0) return count;
+  }
+  return 1;
+}
+
 bool may_be_transposed(const Kernel& kernel) { return kernel.outer_rank > 0 && !has_nibbles(kernel) && kernel.row_count() * kernel.row_size() > 0; }
 
 void move_last(Dims& dims, size_t from, size_t to) {
@@ -145,7 +162,7 @@ bool rows_share_lines(const Kernel& kernel, const std::vector<int>& streamed) {
 // Never with args of four bits: a walk that follows an output's lines begins at any element, theirs at an even one.
 std::vector<int> choose_streamed(const Kernel& kernel, const Schedule& schedule) {
   if (has_nibbles(kernel)) return {};
-  std::vector<int> args = schedule.transposed ? streamed_across_rows(kernel, lane_count(kernel, schedule.vector_bits)) : streamed_along_rows(kernel);
+  std::vector<int> args = schedule.transposed ? streamed_across_rows(kernel, lane_count(kernel, schedule.vector_bits) * schedule.vectors_abreast) : streamed_along_rows(kernel);
   int64_t bytes = 0;
   for (const int a : args) bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
   return bytes >= kNonTemporalBytes ? args : std::vector<int>{};
@@ -157,7 +174,7 @@ std::string describe(const Schedule& schedule) {
   std::string text = join(schedule.vector_bits, " bits, tile ", schedule.rows_per_tile, schedule.split ? ", split" : "", ", streamed");
   for (const int arg : schedule.streamed) text += join(" a", arg);
   if (schedule.follows_lines) text += " along lines";
-  if (schedule.transposed) text += ", transposed";
+  if (schedule.transposed) text += join(", transposed by ", schedule.vectors_abreast);
   for (const LaneStep step : schedule.lane_steps) text += step == LaneStep::none ? " 0" : step == LaneStep::one ? " 1" : " *";
   return text;
 }
@@ -187,9 +204,10 @@ Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches
   const auto lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
   if (may_be_transposed(kernel) && goes_across_rows(kernel, lane_dim, vector_bits)) {
     schedule.transposed = true;
-    schedule.rows_per_tile = 2;  // groups under way at once, where their walks can overlap
+    schedule.rows_per_tile = 1;
     const bool half_fills = kernel.extents[lane_dim] % lane_count(kernel, vector_bits / 2) == 0 && kernel.extents[lane_dim] % lane_count(kernel, vector_bits) != 0;
     if (half_fills && vector_bits > 256) schedule.vector_bits = vector_bits / 2;
+    schedule.vectors_abreast = vectors_abreast(kernel, lane_count(kernel, schedule.vector_bits));
     for (const Arg& arg : kernel.args) {
       const int64_t step = arg.strides[lane_dim];
       schedule.lane_steps.push_back(step == 0 ? LaneStep::none : step == 1 ? LaneStep::one : LaneStep::other);

@@ -2,7 +2,7 @@
 //
 // `cached`: lanes are elements of a row; each phase walks the row again, out of L1 or L2. `split`, for few long rows: a row's blocks
 // are divided among threads, phase by phase, and what the blocks come to is combined in their order, as one thread would.
-// `transposed`: lanes are rows, so many at a time as a vector has lanes; for rows whose elements do not lie side by side while
+// `transposed`: lanes are rows, so many at a time as a vector has lanes, or a few vectors; for rows whose elements do not lie side by side while
 // those of neighbouring rows do (blocked and channels-last formats), and for rows too short to fill vectors or to pay for folding
 // one, which are transposed in registers.
 #pragma once
@@ -24,6 +24,7 @@ struct Schedule {
   bool follows_lines = false;   // their rows begin anywhere in a line of 64 bytes: the last walk aligns itself to the first of them
   bool split = false;
   bool transposed = false;
+  int vectors_abreast = 1;      // of rows, only for transposed
   std::vector<LaneStep> lane_steps;  // per arg, of the last outer dim; only for transposed
 };
 

@@ -190,12 +190,26 @@ INSTANTIATE_TEST_SUITE_P(
     Layouts, Transposed,
     ::testing::Values(Case{"blocks_of_16", 7, 16, 300, Layout::blocked, Layout::blocked}, Case{"blocks_of_8", 9, 8, 130, Layout::blocked, Layout::blocked},
                       Case{"blocks_of_12", 5, 12, 67, Layout::blocked, Layout::blocked}, Case{"channels_last", 3, 50, 70, Layout::blocked, Layout::blocked},
+                      Case{"channels_last_by_4", 3, 64, 300, Layout::blocked, Layout::blocked}, Case{"channels_last_by_2", 3, 96, 128, Layout::blocked, Layout::blocked},
+                      Case{"channels_last_bf16", 3, 64, 95, Layout::blocked, Layout::blocked, bf16}, Case{"channels_last_f64", 2, 32, 257, Layout::blocked, Layout::blocked, f64},
+                      Case{"channels_last_long", 1, 64, 5000, Layout::blocked, Layout::blocked},
                       Case{"plain_to_blocks", 5, 16, 77, Layout::plain, Layout::blocked}, Case{"blocks_to_plain", 5, 16, 77, Layout::blocked, Layout::plain},
                       Case{"rows_of_16", 9, 30, 16, Layout::plain, Layout::plain}, Case{"rows_of_5", 9, 30, 5, Layout::plain, Layout::plain},
                       Case{"several_blocks", 1, 16, 9000, Layout::blocked, Layout::blocked}, Case{"large", 40, 32, 1024, Layout::blocked, Layout::blocked},
                       Case{"bf16", 7, 16, 130, Layout::blocked, Layout::blocked, bf16}, Case{"f16_to_blocks", 4, 16, 70, Layout::plain, Layout::blocked, f16},
                       Case{"f64", 7, 16, 130, Layout::blocked, Layout::blocked, f64}, Case{"f64_short", 40, 4, 12, Layout::plain, Layout::plain, f64}),
     [](const auto& test) { return test.param.name; });
+
+// Positions that lie apart are taken in runs of several vectors, if that leaves no rows over and no column is summed.
+TEST(TransposedTwin, SeveralVectorsOfChannelsLast) {
+  const auto vectors = [](const Kernel& kernel) { return cpu::choose_schedule(cpu::with_rows_arranged(kernel, 512), 512, true).vectors_abreast; };
+  const auto channels = [](int64_t count) { return Case{"channels", 3, count, 128, Layout::blocked, Layout::blocked}; };
+  EXPECT_EQ(vectors(layer_norm(channels(64))), 4);
+  EXPECT_EQ(vectors(layer_norm(channels(96))), 2);
+  EXPECT_EQ(vectors(layer_norm(channels(80))), 1);
+  EXPECT_EQ(vectors(layer_norm(channels(16))), 1);
+  EXPECT_EQ(vectors(layer_norm_backward(channels(64))), 1);
+}
 
 // Nothing is side by side: elements are fetched one by one whichever way lanes go, so they stay along the row.
 TEST(TransposedTwin, NotWhereRowsLieApartToo) {
