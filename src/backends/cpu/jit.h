@@ -1,10 +1,11 @@
-// From a kernel to machine code: one ORC JIT per process, one cache of code by structure, and one on disk for those who ask for it
+// From a kernel to machine code: one JIT per process, with a cache of code by structure, and one on disk for those who ask for it
 // (code_cache.h).
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "backends/cpu/isa.h"
 #include "backends/cpu/schedule.h"
 #include "kernels/kernel_ir.h"
 
@@ -12,11 +13,6 @@ namespace lamina::cpu {
 
 // void NAME(call, row_begin, row_end, inner_begin, inner_end, partials); see emit_llvm.h.
 using KernelFunction = void (*)(const int64_t*, int64_t, int64_t, int64_t, int64_t, void*);
-
-// Instruction sets that code is made for. LAMINA_MAX_ISA=generic|avx2|avx512 caps what the machine offers.
-enum class Isa { generic, avx2, avx512 };
-Isa chosen_isa();  // throws Error(invalid_arguments) for a LAMINA_MAX_ISA that is none of these
-int vector_bits(Isa isa);
 
 struct CompiledKernel {
   KernelFunction function = nullptr;

@@ -262,9 +262,14 @@ TEST_F(CodeCacheTest, AnEntryWithoutCodeForItsKernelIsAMiss) {
   EXPECT_THAT(key, HasSubstr("LLVM 19"));
   EXPECT_THAT(key, HasSubstr("kernel add_layer_norm_f32"));
   ASSERT_EQ(file, entry(key));
-  CodeCache(folder_).keep(key, "no object file at all");  // with a digest that is right
-  expect_compile(folder_, "fresh");
-  expect_compile(folder_, "stored");  // it was written anew
+  const std::string object = whole.substr(56 + key_bytes);
+  std::string renamed = object;
+  renamed.replace(renamed.find("lamina_add_layer_norm"), 6, "animal");
+  for (const std::string& other : {std::string("no object file at all"), object.substr(0, object.size() / 2), renamed}) {
+    CodeCache(folder_).keep(key, other);  // with a digest that is right
+    expect_compile(folder_, "fresh");
+    expect_compile(folder_, "stored");  // it was written anew
+  }
 }
 
 TEST_F(CodeCacheTest, AFolderThatCannotBeUsedCostsNothingButTheCache) {
