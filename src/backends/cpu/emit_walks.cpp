@@ -112,7 +112,7 @@ void KernelEmitter::walk_range(llvm::Value* begin, llvm::Value* end, const Body&
   walk_vectors(rest, end, body);
 }
 
-// A range whose chunks begin where a line of the streamed outputs does: vectors with a computed mask up to there, chunks, and
+// A range whose chunks begin where a line of the streamed outputs does: vectors with a computed mask up to there, chunks, lines, and
 // vectors again. Reductions have no place here: it is not their lanes' order.
 void KernelEmitter::walk_lines(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body) {
   constexpr int64_t kLine = 64;
@@ -121,12 +121,16 @@ void KernelEmitter::walk_lines(const Row& row, llvm::Value* begin, llvm::Value* 
   llvm::Value* const address = b_.CreateAdd(b_.CreatePtrToInt(row.segment[leader], b_.getInt64Ty()), b_.CreateMul(begin, i64(bytes)));
   llvm::Value* const to_line = b_.CreateUDiv(b_.CreateAnd(b_.CreateNeg(address), i64(kLine - 1)), i64(bytes));
   llvm::Value* const line = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(begin, to_line), end);
-  llvm::Value* const rest = b_.CreateAdd(line, b_.CreateAnd(b_.CreateSub(end, line), i64(-step_)));
+  const int per_line = std::clamp(static_cast<int>(kLine / bytes), width_, step_);
+  const auto after_whole = [&](int64_t size) { return b_.CreateAdd(line, b_.CreateAnd(b_.CreateSub(end, line), i64(-size))); };
+  llvm::Value *const chunks_end = after_whole(step_), *const lines_end = after_whole(per_line);
   // Both ends share the code of the masked vectors.
   emit_loop(i64(0), i64(2), i64(1), [&](llvm::Value* part) {
     llvm::Value* const is_head = b_.CreateICmpEQ(part, i64(0));
-    walk_vectors(b_.CreateSelect(is_head, begin, rest), b_.CreateSelect(is_head, line, end), body);
-    emit_loop(b_.CreateSelect(is_head, line, rest), rest, i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
+    walk_vectors(b_.CreateSelect(is_head, begin, lines_end), b_.CreateSelect(is_head, line, end), body);
+    emit_loop(b_.CreateSelect(is_head, line, chunks_end), chunks_end, i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
+    if (per_line == step_) return;
+    emit_loop(b_.CreateSelect(is_head, chunks_end, lines_end), lines_end, i64(per_line), [&](llvm::Value* at) { body(chunk_at(at, per_line)); });
   });
 }
 
@@ -134,9 +138,9 @@ void KernelEmitter::walk_vectors(llvm::Value* begin, llvm::Value* end, const Bod
   emit_loop(begin, end, i64(width_), [&](llvm::Value* at) {
     llvm::Value* mask = nullptr;
     if (width_ > 1) {
-      auto* const vector = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(width_));
-      llvm::Value* const left = b_.CreateVectorSplat(static_cast<unsigned>(width_), b_.CreateSub(end, at));
-      mask = b_.CreateICmpSLT(b_.CreateStepVector(vector), left);
+      auto* const vector = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(width_));
+      llvm::Value* const left = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(end, at), i64(width_));
+      mask = b_.CreateICmpSLT(b_.CreateStepVector(vector), b_.CreateVectorSplat(static_cast<unsigned>(width_), b_.CreateTrunc(left, b_.getInt32Ty())));
     }
     body({Lanes{width_, at, mask}});
   });
