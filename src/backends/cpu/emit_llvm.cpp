@@ -26,7 +26,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, co
     : kernel_(kernel), schedule_(schedule), target_(target), context_(module.getContext()), module_(module), b_(context_) {
   wide_ = kernel.computes_in_f64();
   width_ = std::min(kVirtualLanes, schedule.vector_bits / (wide_ ? 64 : 32));
-  if (schedule.transposed) row_lanes_ = width_ * schedule.vectors_abreast;
+  if (schedule.transposed) row_lanes_ = schedule.rows_abreast;
   auto* const pointer = b_.getPtrTy();
   auto* const word = b_.getInt64Ty();
   auto* const type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, word, word, word, word, pointer}, false);
@@ -433,7 +433,7 @@ void KernelEmitter::choose_step(const NodeList& nodes, size_t rows) {
     constexpr int kPositions = 4;
     const auto crosswise = [&](NodeIndex i) { return is_crosswise(node(i)); };
     const bool squares = std::any_of(nodes.begin(), nodes.end(), crosswise) || std::any_of(roots_.begin(), roots_.end(), [&](const RootState& root) { return crosswise(root.node); });
-    step_ = squares ? row_lanes_ : is_heavy(nodes) ? 1 : kPositions / schedule_.vectors_abreast;
+    step_ = squares ? row_lanes_ : is_heavy(nodes) ? 1 : kPositions * width_ / row_lanes_;
     return;
   }
   if (roots_reduce() || (rows == 1 && !is_heavy(nodes))) return;

@@ -14,8 +14,8 @@ using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
-// Rows that follow each other along the last outer dim. Fewer than a vector has lanes (at that dim's end, or at the end of the
-// rows) are code of their own, with masks.
+// Rows that follow each other along the last outer dim. Fewer than a group has (at that dim's end, or at the end of the rows) are
+// code of their own, with masks.
 void KernelEmitter::emit_transposed() {
   b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
   llvm::Value* const begin = function_->getArg(1);
@@ -37,18 +37,24 @@ void KernelEmitter::emit_transposed() {
   llvm::Value* const left = least(b_.CreateSub(extent, b_.CreateURem(first, extent)), b_.CreateSub(end, first));
   llvm::Value* const count = least(left, i64(row_lanes_));
   llvm::Value* const is_full = b_.CreateICmpEQ(count, i64(row_lanes_));
-  emit_if(is_full, [&] {
+  const auto full_group = [&] {
     next_group_ = begin_row(b_.CreateAdd(first, i64(row_lanes_)), i64(0)).pointers;
     emit_tile(first, i64(1), begin);
     next_group_.clear();
-  });
-  emit_if(b_.CreateNot(is_full), [&] {
+  };
+  const auto part_of_group = [&] {
     auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(row_lanes_));
     rows_abreast_ = count;
     row_mask_ = b_.CreateICmpSLT(b_.CreateStepVector(words), widen(count, row_lanes_));
     emit_tile(first, i64(1), begin);
     rows_abreast_ = row_mask_ = nullptr;
-  });
+  };
+  if (schedule_.whole_groups) {
+    full_group();
+  } else {
+    emit_if(is_full, full_group);
+    emit_if(b_.CreateNot(is_full), part_of_group);
+  }
   b_.CreateStore(b_.CreateAdd(first, count), next);
   b_.CreateBr(head);
   b_.SetInsertPoint(after);
@@ -117,7 +123,7 @@ void KernelEmitter::walk_lanes(llvm::Value* begin, int64_t count, const Body& bo
 
 // The held lanes in `chunks` chunks, the first lane of them at `at`; a few chunks a turn.
 void KernelEmitter::walk_chunks(llvm::Value* at, int64_t chunks, const Body& body) {
-  const bool is_light = step_ > 1 || schedule_.vectors_abreast > 1;
+  const bool is_light = step_ > 1 || row_lanes_ > width_;
   const int64_t most = is_light ? 4 : 2, turns = chunks / most;
   const auto turn = [&](llvm::Value* first, int64_t deep) {
     std::vector<Lanes> positions;

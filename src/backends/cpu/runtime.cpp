@@ -16,7 +16,6 @@ namespace {
 
 constexpr int64_t kSerialBytes = 128 << 10;  // below that, waking threads costs more than they save
 constexpr size_t kInlineWords = 256;         // call descriptions up to this size need no memory of their own
-constexpr int64_t kRowsAbreast = 16;         // a vector has at most so many lanes, each a row of the transposed schedule
 constexpr int64_t kInnerUnit = kBlock;       // elements; a range is shared among threads in such units
 
 // Orders non-temporal stores before whatever the caller does next.
@@ -205,7 +204,7 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
 void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const {
   if (rows_ == 0) return;
   const KernelFunction function = code.cached.function;
-  const int64_t unit = schedule_.transposed ? kRowsAbreast : 1, units_of_rows = (rows_ + unit - 1) / unit;
+  const int64_t unit = schedule_.rows_abreast, units_of_rows = (rows_ + unit - 1) / unit;
   const bool along_rows = !kernel_.has_row_reduction() && rows_ < threads * int64_t{4} && row_size_ > kInnerUnit;
   const auto work = [&](int64_t part, int64_t parts) {
     if (along_rows) {

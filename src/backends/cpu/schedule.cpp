@@ -162,7 +162,7 @@ bool rows_share_lines(const Kernel& kernel, const std::vector<int>& streamed) {
 // Never with args of four bits: a walk that follows an output's lines begins at any element, theirs at an even one.
 std::vector<int> choose_streamed(const Kernel& kernel, const Schedule& schedule) {
   if (has_nibbles(kernel)) return {};
-  std::vector<int> args = schedule.transposed ? streamed_across_rows(kernel, lane_count(kernel, schedule.vector_bits) * schedule.vectors_abreast) : streamed_along_rows(kernel);
+  std::vector<int> args = schedule.transposed ? streamed_across_rows(kernel, schedule.rows_abreast) : streamed_along_rows(kernel);
   int64_t bytes = 0;
   for (const int a : args) bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
   return bytes >= kNonTemporalBytes ? args : std::vector<int>{};
@@ -174,7 +174,7 @@ std::string describe(const Schedule& schedule) {
   std::string text = join(schedule.vector_bits, " bits, tile ", schedule.rows_per_tile, schedule.split ? ", split" : "", ", streamed");
   for (const int arg : schedule.streamed) text += join(" a", arg);
   if (schedule.follows_lines) text += " along lines";
-  if (schedule.transposed) text += join(", transposed by ", schedule.vectors_abreast);
+  if (schedule.transposed) text += join(", transposed by ", schedule.rows_abreast, schedule.whole_groups ? ", whole" : "");
   for (const LaneStep step : schedule.lane_steps) text += step == LaneStep::none ? " 0" : step == LaneStep::one ? " 1" : " *";
   return text;
 }
@@ -207,7 +207,9 @@ Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches
     schedule.rows_per_tile = 1;
     const bool half_fills = kernel.extents[lane_dim] % lane_count(kernel, vector_bits / 2) == 0 && kernel.extents[lane_dim] % lane_count(kernel, vector_bits) != 0;
     if (half_fills && vector_bits > 256) schedule.vector_bits = vector_bits / 2;
-    schedule.vectors_abreast = vectors_abreast(kernel, lane_count(kernel, schedule.vector_bits));
+    const int lanes = lane_count(kernel, schedule.vector_bits);
+    schedule.rows_abreast = lanes * vectors_abreast(kernel, lanes);
+    schedule.whole_groups = kernel.extents[lane_dim] % schedule.rows_abreast == 0;
     for (const Arg& arg : kernel.args) {
       const int64_t step = arg.strides[lane_dim];
       schedule.lane_steps.push_back(step == 0 ? LaneStep::none : step == 1 ? LaneStep::one : LaneStep::other);

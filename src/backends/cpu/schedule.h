@@ -24,7 +24,8 @@ struct Schedule {
   bool follows_lines = false;   // their rows begin anywhere in a line of 64 bytes: the last walk aligns itself to the first of them
   bool split = false;
   bool transposed = false;
-  int vectors_abreast = 1;      // of rows, only for transposed
+  int rows_abreast = 1;         // only for transposed: rows of a group, a lane each
+  bool whole_groups = false;    // no thread's rows ever end within one
   std::vector<LaneStep> lane_steps;  // per arg, of the last outer dim; only for transposed
 };
 

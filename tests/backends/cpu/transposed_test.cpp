@@ -202,13 +202,13 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Positions that lie apart are taken in runs of several vectors, if that leaves no rows over and no column is summed.
 TEST(TransposedTwin, SeveralVectorsOfChannelsLast) {
-  const auto vectors = [](const Kernel& kernel) { return cpu::choose_schedule(cpu::with_rows_arranged(kernel, 512), 512, true).vectors_abreast; };
+  const auto rows = [](const Kernel& kernel) { return cpu::choose_schedule(cpu::with_rows_arranged(kernel, 512), 512, true).rows_abreast; };
   const auto channels = [](int64_t count) { return Case{"channels", 3, count, 128, Layout::blocked, Layout::blocked}; };
-  EXPECT_EQ(vectors(layer_norm(channels(64))), 4);
-  EXPECT_EQ(vectors(layer_norm(channels(96))), 2);
-  EXPECT_EQ(vectors(layer_norm(channels(80))), 1);
-  EXPECT_EQ(vectors(layer_norm(channels(16))), 1);
-  EXPECT_EQ(vectors(layer_norm_backward(channels(64))), 1);
+  EXPECT_EQ(rows(layer_norm(channels(64))), 64);
+  EXPECT_EQ(rows(layer_norm(channels(96))), 32);
+  EXPECT_EQ(rows(layer_norm(channels(80))), 16);
+  EXPECT_EQ(rows(layer_norm(channels(16))), 16);
+  EXPECT_EQ(rows(layer_norm_backward(channels(64))), 16);
 }
 
 // Nothing is side by side: elements are fetched one by one whichever way lanes go, so they stay along the row.
