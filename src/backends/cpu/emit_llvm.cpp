@@ -61,9 +61,12 @@ void KernelEmitter::emit() {
   llvm::Value* const end = function_->getArg(2);
   const int tile = schedule_.rows_per_tile;
   make_kept_buffers(tile);
+  if (has_batches()) begin_batches();
   emit_loop(begin, end, i64(tile), [&](llvm::Value* first) {
     llvm::Value* const left = b_.CreateSub(end, first);
-    emit_tile(first, tile == 1 ? i64(1) : b_.CreateSelect(b_.CreateICmpSLT(left, i64(tile)), left, i64(tile)), begin);
+    llvm::Value* const count = tile == 1 ? i64(1) : b_.CreateSelect(b_.CreateICmpSLT(left, i64(tile)), left, i64(tile));
+    if (has_batches()) emit_batched_tile({first, count}, begin);
+    else emit_tile(first, count, begin);
   });
   b_.CreateRetVoid();
 }
@@ -108,47 +111,58 @@ void KernelEmitter::emit_if(llvm::Value* condition, const std::function<void()>&
   b_.SetInsertPoint(after);
 }
 
-// The position of `row` along each outer dim gives the address of the row in each arg.
-Row KernelEmitter::begin_row(llvm::Value* row, llvm::Value* place) {
+// Along each outer dim.
+KernelEmitter::Values KernelEmitter::row_position(llvm::Value* row) {
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
-  const size_t args = kernel_.args.size();
-  const auto word = [&](size_t i) { return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, i)); };
-  std::vector<llvm::Value*> position(outer, row);
+  Values position(outer, row);
   llvm::Value* rest = row;
   for (size_t d = outer; d-- > 1;) {
-    llvm::Value* const extent = word(args + d);
+    llvm::Value* const extent = call_word(kernel_.args.size() + d);
     position[d] = b_.CreateURem(rest, extent);
     rest = b_.CreateUDiv(rest, extent);
   }
   if (outer > 0) position[0] = rest;
-  Row state;
-  for (size_t a = 0; a < args; ++a) {
-    llvm::Value* pointer = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, a));
-    if (bits_of(kernel_.args[a].dtype) < 8) pointer = nibble_address(pointer);
-    for (size_t d = 0; d < outer; ++d) {
-      if (kernel_.args[a].strides[d] == 0) continue;
-      pointer = b_.CreateGEP(b_.getInt8Ty(), pointer, b_.CreateMul(position[d], word(args + outer + a * outer + d)));
-    }
-    state.pointers.push_back(pointer);
+  return position;
+}
+
+llvm::Value* KernelEmitter::row_pointer(int arg, const Values& position) {
+  const auto outer = static_cast<size_t>(kernel_.outer_rank), a = static_cast<size_t>(arg);
+  llvm::Value* pointer = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, a));
+  if (bits_of(kernel_.args[a].dtype) < 8) pointer = nibble_address(pointer);
+  for (size_t d = 0; d < outer; ++d) {
+    if (kernel_.args[a].strides[d] == 0) continue;
+    llvm::Value* const bytes = call_word(kernel_.args.size() + outer + a * outer + d);
+    pointer = b_.CreateGEP(b_.getInt8Ty(), pointer, b_.CreateMul(position[d], bytes));
   }
+  return pointer;
+}
+
+// The outer dims' part of an index.
+llvm::Value* KernelEmitter::row_index(const Node& index, const Values& position) {
+  llvm::Value* base = i64(0);
+  for (size_t d = 0; d < position.size(); ++d) base = b_.CreateAdd(base, b_.CreateMul(position[d], i64(index.coefficients[d])));
+  return base;
+}
+
+Row KernelEmitter::begin_row(llvm::Value* row, llvm::Value* place) {
+  const size_t nodes = kernel_.nodes.size();
+  const Values position = row_position(row);
+  Row state;
+  for (size_t a = 0; a < kernel_.args.size(); ++a) state.pointers.push_back(row_pointer(static_cast<int>(a), position));
   state.segment = state.pointers;
-  state.values.assign(kernel_.nodes.size(), nullptr);
-  state.kept.assign(kernel_.nodes.size(), nullptr);
-  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+  state.values.assign(nodes, nullptr);
+  state.kept = state.index_base = state.mean_high = state.mean_low = state.shifts = state.values;
+  for (size_t i = 0; i < nodes; ++i) {
     if (kept_buffers_[i] == nullptr) continue;
     llvm::Value* const at = b_.CreateMul(place, i64(kept_row_size() * row_lanes_));
     state.kept[i] = b_.CreateGEP(llvm_type(kernel_.nodes[i].type, 1), kept_buffers_[i], at);
   }
-  state.index_base.assign(kernel_.nodes.size(), nullptr);
-  state.mean_high = state.mean_low = state.values;
-  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+  for (size_t i = 0; i < nodes; ++i) {
     if (kernel_.nodes[i].kind != NodeKind::index) continue;
-    llvm::Value* base = i64(0);
-    for (size_t d = 0; d < outer; ++d) base = b_.CreateAdd(base, b_.CreateMul(position[d], i64(kernel_.nodes[i].coefficients[d])));
-    state.index_base[i] = widen(base, row_lanes_);
+    state.index_base[i] = widen(row_index(kernel_.nodes[i], position), row_lanes_);
     if (!rows_in_lanes()) continue;
     auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(row_lanes_));
-    llvm::Value* const steps = b_.CreateMul(b_.CreateStepVector(words), widen(i64(kernel_.nodes[i].coefficients[outer - 1]), row_lanes_));
+    llvm::Value* const steps = b_.CreateMul(b_.CreateStepVector(words), widen(i64(kernel_.nodes[i].coefficients[position.size() - 1]), row_lanes_));
     state.index_base[i] = b_.CreateAdd(state.index_base[i], steps);
   }
   return state;
@@ -169,6 +183,11 @@ void KernelEmitter::emit_tile(llvm::Value* first, llvm::Value* count, llvm::Valu
     });
     if (next_is_rare) ++phase;
   }
+  emit_last_phase(first, count, begin);
+}
+
+void KernelEmitter::emit_last_phase(llvm::Value* first, llvm::Value* count, llvm::Value* begin) {
+  const int last = kernel_.phase_count() - 1;
   const auto finish = [&](llvm::Value* place, int rows) {
     std::vector<Row> group;
     for (int r = 0; r < rows; ++r) {
@@ -356,6 +375,10 @@ bool KernelEmitter::may_be_skipped(int phase) const {
 
 // Only for a row that needs it.
 void KernelEmitter::emit_second_walk(Row& row, int phase) {
+  emit_second_walk(row, phase, [&](Row& walked) { emit_walk({&walked}, roots_of_phase(phase), phase); });
+}
+
+void KernelEmitter::emit_second_walk(Row& row, int phase, const std::function<void(Row&)>& walk) {
   emit_row_values(row, phase);
   const NodeList roots = roots_of_phase(phase);
   llvm::Value* needed = b_.getFalse();
@@ -363,7 +386,7 @@ void KernelEmitter::emit_second_walk(Row& row, int phase) {
   Row walked = row;
   llvm::BasicBlock *const before = b_.GetInsertBlock(), *last = nullptr;
   emit_if(needed, [&] {
-    emit_walk({&walked}, roots, phase);
+    walk(walked);
     last = b_.GetInsertBlock();
   });
   std::vector<llvm::Value*> found;

@@ -49,9 +49,14 @@ KernelEmitter::Accumulator KernelEmitter::make_accumulator(Combine how, Type typ
   return accumulator;
 }
 
-void KernelEmitter::add_total(RootState& root, Combine how, llvm::Type* type) {
-  root.totals.push_back(alloca_at_entry(type));
-  b_.CreateStore(identity(how, type), root.totals.back());
+void KernelEmitter::add_totals(RootState& root) {
+  root.totals.clear();
+  for (const Accumulator& accumulator : root.accumulators) {
+    const bool adds = accumulator.combine == Combine::sum || accumulator.combine == Combine::product;
+    llvm::Type* const type = row_type(adds ? Type::f64 : accumulator.type);
+    root.totals.push_back(alloca_at_entry(type));
+    b_.CreateStore(identity(accumulator.combine, type), root.totals.back());
+  }
 }
 
 void KernelEmitter::reset_lanes(Accumulator& accumulator) {
@@ -81,7 +86,10 @@ void KernelEmitter::accumulate_product(Accumulator& accumulator, size_t vector, 
 }
 
 llvm::Value* KernelEmitter::fold(Accumulator& accumulator) {
-  if (rows_in_lanes()) return fold_lane_array(accumulator);
+  return rows_in_lanes() ? fold_lane_array(accumulator) : fold_lanes(accumulator.combine, fold_vectors(accumulator), width_);
+}
+
+llvm::Value* KernelEmitter::fold_vectors(Accumulator& accumulator) {
   Values vectors;
   for (llvm::AllocaInst* lane : accumulator.lanes) vectors.push_back(b_.CreateLoad(lane->getAllocatedType(), lane));
   while (vectors.size() > 1) {
@@ -90,7 +98,7 @@ llvm::Value* KernelEmitter::fold(Accumulator& accumulator) {
     vectors.resize(half);
   }
   reset_lanes(accumulator);
-  return fold_lanes(accumulator.combine, vectors[0], width_);
+  return vectors[0];
 }
 
 // Lane 0 of the tree over the first `count` lanes: l joins l + count / 2, and so on.
@@ -157,22 +165,22 @@ void KernelEmitter::begin_roots(Row& row, const NodeList& roots, int phase) {
   for (const NodeIndex root : roots) roots_.push_back(begin_root(row, root, phase));
 }
 
+KernelEmitter::Combine KernelEmitter::combine_of(kernel::Reduction reduction) {
+  static constexpr Combine all[] = {Combine::sum, Combine::maximum, Combine::minimum, Combine::product};
+  return all[static_cast<size_t>(reduction)];
+}
+
 KernelEmitter::RootState KernelEmitter::begin_root(Row& row, NodeIndex index, int phase) {
   const Node& n = node(index);
   RootState root{index, {}, {}, nullptr, false, {}};
   if (n.kind == NodeKind::reduce) {
-    static constexpr Combine all[] = {Combine::sum, Combine::maximum, Combine::minimum, Combine::product};
-    const Combine how = all[static_cast<size_t>(n.reduction)];
-    root.accumulators.push_back(make_accumulator(how, n.type));
-    const bool adds = how == Combine::sum || how == Combine::product;
-    add_total(root, how, row_type(adds ? Type::f64 : n.type));
+    root.accumulators.push_back(make_accumulator(combine_of(n.reduction), n.type));
+    add_totals(root);
   } else if (n.kind == NodeKind::moments) {
     const bool first_walk = loop_of(index) == phase;
     root.by_block = first_walk && moments_by_block();
-    for (int i = 0; i < 2; ++i) {
-      root.accumulators.push_back(make_accumulator(Combine::sum, n.type));
-      add_total(root, Combine::sum, row_type(Type::f64));
-    }
+    for (int i = 0; i < 2; ++i) root.accumulators.push_back(make_accumulator(Combine::sum, n.type));
+    add_totals(root);
     if (first_walk) begin_moments(row, root);
   }
   return root;
@@ -182,22 +190,35 @@ KernelEmitter::RootState KernelEmitter::begin_root(Row& row, NodeIndex index, in
 // exact; of equal elements it is exact. Rounded to the precision of 16-bit data it leaves differences, and sums of them, that are
 // exact or nearly so. An infinity or NaN would turn every difference into NaN; 0 does not.
 void KernelEmitter::begin_moments(Row& row, RootState& root) {
-  llvm::Type* const type = row_type(node(root.node).type);
-  llvm::Value* const zero = llvm::Constant::getNullValue(type);
-  root.shift = zero;
-  if (kernel_.row_size() == 0) return;
-  const auto count = static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(kShiftElements, kernel_.extents.back()))));
-  Values some = elements(row, node(root.node).operands[0], positions_from(i64(0), count));
+  root.shift = row.shifts[static_cast<size_t>(root.node)];
+  if (root.shift != nullptr) return;
+  llvm::Value* const parts = add_shift_elements(row, root.node);
+  root.shift = shift_from(root.node, rows_in_lanes() ? parts : fold_lanes(Combine::sum, parts, std::min(shift_elements(), width_)));
+}
+
+int KernelEmitter::shift_elements() const {
+  return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(kShiftElements, kernel_.extents.back()))));
+}
+
+// As far as one vector.
+llvm::Value* KernelEmitter::add_shift_elements(Row& row, NodeIndex moments) {
+  const int count = shift_elements();
+  if (kernel_.row_size() == 0) return llvm::Constant::getNullValue(llvm_type(node(moments).type, width_));
+  Values some = elements(row, node(moments).operands[0], positions_from(i64(0), count));
   for (llvm::Value*& value : some) value = b_.CreateFMul(value, llvm::ConstantFP::get(value->getType(), 1.0 / count));
   while (some.size() > 1) {
     const size_t half = some.size() / 2;
     for (size_t i = 0; i < half; ++i) some[i] = b_.CreateFAdd(some[i], some[i + half]);
     some.resize(half);
   }
-  llvm::Value* average = rows_in_lanes() ? some[0] : fold_lanes(Combine::sum, some[0], std::min(count, width_));
-  const DataType coarse = kernel::data_precision(kernel_, node(root.node).operands[0]);
-  if (coarse != DataType::undef) average = round_trip(coarse, node(root.node).type, average);
-  root.shift = b_.CreateSelect(b_.CreateFCmpOEQ(b_.CreateFSub(average, average), zero), average, zero);
+  return some[0];
+}
+
+llvm::Value* KernelEmitter::shift_from(NodeIndex moments, llvm::Value* average) {
+  const DataType coarse = kernel::data_precision(kernel_, node(moments).operands[0]);
+  if (coarse != DataType::undef) average = round_trip(coarse, node(moments).type, average);
+  llvm::Value* const zero = llvm::Constant::getNullValue(average->getType());
+  return b_.CreateSelect(b_.CreateFCmpOEQ(b_.CreateFSub(average, average), zero), average, zero);
 }
 
 void KernelEmitter::accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand, const Lanes& lanes) {

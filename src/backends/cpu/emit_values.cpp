@@ -73,8 +73,8 @@ llvm::Value* KernelEmitter::minimum(llvm::Value* a, llvm::Value* b) {
 void KernelEmitter::emit_row_values(Row& row, int phase) {
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
-    if (n.per_element || n.phase > phase || row.values[i] != nullptr) continue;
     const auto index = static_cast<NodeIndex>(i);
+    if (n.per_element || n.phase > phase || row.values[i] != nullptr || !is_computed_here(index)) continue;
     const auto operand = [&](int k) { return row.values[static_cast<size_t>(n.operands[static_cast<size_t>(k)])]; };
     switch (n.kind) {
       case NodeKind::load: row.values[i] = load_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, row_lanes(), 0); break;
@@ -262,7 +262,7 @@ bool KernelEmitter::stores_in_twos(int index) const {
 }
 
 llvm::Value* KernelEmitter::side_by_side(llvm::Value* a, llvm::Value* b) {
-  std::vector<int> lanes(2 * static_cast<size_t>(width_));
+  std::vector<int> lanes(2 * llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements());
   std::iota(lanes.begin(), lanes.end(), 0);
   return b_.CreateShuffleVector(a, b, lanes);
 }

@@ -25,6 +25,7 @@ struct Row {
   std::vector<llvm::Value*> kept;            // per node: its values along the row, where they are kept between phases
   std::vector<llvm::Value*> values;          // per node; null where not per row or not known yet
   std::vector<llvm::Value*> mean_high, mean_low;  // per moments node: the mean as a sum of two floats (low null in f64)
+  std::vector<llvm::Value*> shifts;          // per moments node: what its differences are taken from, if known before the walk
 };
 
 inline constexpr int kShiftElements = 16;  // of a row, whose average its differences are taken from; part of the numerics
@@ -47,7 +48,11 @@ class KernelEmitter {
 
   // emit_llvm.cpp: the function, rows and phases.
   void emit_tile(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
+  void emit_last_phase(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
   void emit_rows(llvm::Value* from, llvm::Value* to, int step, const std::function<void(llvm::Value*)>& body);
+  Values row_position(llvm::Value* row);
+  llvm::Value* row_pointer(int arg, const Values& position);
+  llvm::Value* row_index(const kernel::Node& node, const Values& position);
   Row begin_row(llvm::Value* row, llvm::Value* place);
   llvm::Value* row_slot(size_t slot, llvm::Type* type, llvm::Value* place);
   void save(const Row& row, llvm::Value* place);
@@ -65,6 +70,7 @@ class KernelEmitter {
   void emit_walk(const std::vector<Row*>& rows, const NodeList& roots, int phase);
   bool may_be_skipped(int phase) const;
   void emit_second_walk(Row& row, int phase);
+  void emit_second_walk(Row& row, int phase, const std::function<void(Row&)>& walk);
   // Element nodes that a phase's loop computes for `roots` or takes from the row buffer, in order.
   NodeList nodes_for(const NodeList& roots, int phase) const;
   void choose_kept_nodes();
@@ -178,6 +184,7 @@ class KernelEmitter {
 
   // emit_reductions.cpp: accumulators.
   enum class Combine { sum, product, maximum, minimum };
+  static Combine combine_of(kernel::Reduction reduction);
   struct Accumulator {
     Combine combine;
     kernel::Type type;
@@ -220,17 +227,21 @@ class KernelEmitter {
   // Replaces the lanes at `vector` (of the chunk) by `next` of them.
   void update(Accumulator& accumulator, size_t vector, llvm::Type* type, const Lanes& lanes, const std::function<llvm::Value*(llvm::Value*)>& next);
   Accumulator make_accumulator(Combine combine, kernel::Type type);
-  void add_total(RootState& root, Combine combine, llvm::Type* type);
+  void add_totals(RootState& root);
   void reset_lanes(Accumulator& accumulator);
   bool has_dead_elements(const Lanes& lanes) const { return lanes.mask != nullptr && !rows_in_lanes(); }
   void accumulate(Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes);
   void accumulate_product(Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes);  // += a * a
   llvm::Value* fold(Accumulator& accumulator);  // the lanes' result; starts them anew
+  llvm::Value* fold_vectors(Accumulator& accumulator);  // as far as one vector
   llvm::Value* fold_lanes(Combine how, llvm::Value* vector, int count);
   Values fold_all(RootState& root);
   void begin_roots(Row& row, const NodeList& roots, int phase);
   RootState begin_root(Row& row, kernel::NodeIndex node, int phase);
   void begin_moments(Row& row, RootState& root);
+  int shift_elements() const;
+  llvm::Value* add_shift_elements(Row& row, kernel::NodeIndex moments);
+  llvm::Value* shift_from(kernel::NodeIndex moments, llvm::Value* average);
   void accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand, const Lanes& lanes);
   bool roots_reduce() const;
   // Whether this phase's stores go past the caches, and its walk therefore begins its chunks where the output's lines do.
@@ -260,15 +271,44 @@ class KernelEmitter {
   llvm::Value* centered(Row& row, kernel::NodeIndex moments, llvm::Value* value, llvm::Value* scale = nullptr);
   Values elements(Row& row, kernel::NodeIndex node, const std::vector<Lanes>& positions);
 
+  // emit_batch.cpp: what is known once per row, for all rows of a tile at once.
+  struct Tile {
+    llvm::Value *first, *count;  // rows
+  };
+  bool has_batches() const { return schedule_.rows_per_tile > 1 && batches_rows(kernel_); }
+  void begin_batches();
+  void emit_batched_tile(const Tile& tile, llvm::Value* begin);
+  Row begin_batch(const Tile& tile);
+  void emit_batch_values(Row& batch, int phase);
+  void emit_batch_shifts(Row& batch, const Tile& tile, int phase);
+  void emit_batch_walk(Row& batch, const Tile& tile, int phase);
+  void emit_far_rows(Row& batch, const Tile& tile, int phase);
+  Row row_of_batch(const Tile& tile, llvm::Value* place);
+  void save_batch(size_t slot, llvm::Value* value);
+  struct RowSums {
+    Combine how;
+    kernel::Type type;
+    int64_t begin;  // bytes from row_sums_: a vector of each row
+  };
+  std::vector<RowSums> places_of(const NodeList& roots) const;
+  int64_t end_of(const std::vector<RowSums>& places) const;
+  llvm::Value* row_sum_slot(const RowSums& sums, llvm::Value* place);
+  llvm::Value* fold_rows(const RowSums& sums, int lanes);
+  void finish_batch(Row& batch, const std::vector<RowSums>& places, int phase);
+  llvm::Value* join(Values parts);
+  bool is_computed_here(kernel::NodeIndex node) const;
+  void in_batch(const std::function<void()>& emission);
+
   size_t inner_rank() const { return kernel_.extents.size() - static_cast<size_t>(kernel_.outer_rank); }
   // Rows of several blocks: a second walk over the whole row would come from beyond the first-level cache.
   bool moments_by_block() const { return inner_rank() == 1 && kernel_.row_size() > kBlock; }
   const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
+  llvm::Value* call_word(size_t i) { return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, i)); }
   llvm::Value* i64(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
   llvm::AllocaInst* alloca_at_entry(llvm::Type* type);
   llvm::Type* row_type(kernel::Type type) const { return llvm_type(type, row_lanes_); }
   llvm::Value* any_row(llvm::Value* flag) { return row_lanes_ == 1 ? flag : b_.CreateOrReduce(flag); }
-  bool rows_in_lanes() const { return row_lanes_ > 1; }
+  bool rows_in_lanes() const { return schedule_.transposed; }
 
   const kernel::Kernel& kernel_;
   const Schedule& schedule_;
@@ -294,11 +334,18 @@ class KernelEmitter {
     llvm::Value* restored = nullptr;      // as last read
   };
   std::vector<RowState> row_state_;  // in the order of for_each_row_value
+  struct BatchNode {
+    bool read_by_rows = false, read_by_batch = false;
+    llvm::AllocaInst* shifts = nullptr;  // of moments: a value of each row
+  };
+  std::vector<BatchNode> batch_nodes_;     // per node; empty where each row has its values computed by itself
+  llvm::AllocaInst* row_sums_ = nullptr;   // what the rows of a batch leave of a walk
+  Values saved_;                           // in the order of for_each_row_value: what its slot holds of the batch
   std::vector<int> column_slot_;           // per node: position among the column sums
   std::vector<RootState> roots_;           // of the phase being emitted
   int step_ = kVirtualLanes;               // elements of one turn of the loop being emitted
   int width_ = 16;                         // lanes of a vector of the kernel's widest float type
-  int row_lanes_ = 1;                      // rows that go abreast, a lane each; 1: lanes are elements of one row
+  int row_lanes_ = 1;                      // of a value per row: rows that go abreast or, just then, rows of a batch
   llvm::Value* rows_abreast_ = nullptr;    // i64, how many of them there are, and
   llvm::Value* row_mask_ = nullptr;        // <i1>; both null: all
   size_t first_held_ = 0;                  // of the held lanes, that of the first position at hand

@@ -1,6 +1,7 @@
 #include "backends/cpu/schedule.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "interface/status.h"
@@ -17,11 +18,13 @@ using kernel::NodeKind;
 constexpr int64_t kLine = 64, kNonTemporalBytes = int64_t{4} << 20;
 
 // Several short rows go through a phase before any goes through the next, which hides the latency of a reduction; measured: from
-// 4 KiB a row on one stream of memory is faster. With column sums two rows at least, whose sums are then fetched once.
+// 4 KiB a row on one stream of memory is faster. More of them, and a power of two, where they are lanes of a vector. With column sums
+// two rows at least, whose sums are then fetched once.
 int rows_per_tile(const Kernel& kernel) {
-  constexpr int64_t kTileBytes = int64_t{8} << 10, kMostRows = 4;
+  constexpr int64_t kTileBytes = int64_t{8} << 10, kMostRows = 4, kMostRowsOfBatch = 8;
   if (kernel.phase_count() == 1) return kernel.has_column_sum() ? 2 : 1;
   const int64_t row_bytes = std::max<int64_t>(kernel.row_size() * 4, 1);
+  if (batches_rows(kernel)) return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(kTileBytes / row_bytes, 4, kMostRowsOfBatch))));
   return static_cast<int>(std::clamp<int64_t>(kTileBytes / row_bytes, kernel.has_column_sum() ? 2 : 1, kMostRows));
 }
 
@@ -218,6 +221,13 @@ Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches
   if (past_caches) schedule.streamed = choose_streamed(kernel, schedule);
   schedule.follows_lines = !schedule.streamed.empty() && !schedule.transposed && !rows_share_lines(kernel, schedule.streamed);
   return schedule;
+}
+
+bool batches_rows(const Kernel& kernel) {
+  constexpr int64_t kLongestRow = 512;
+  const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
+  const auto is_moments = [](const Node& n) { return n.kind == NodeKind::moments; };
+  return one_run && kernel.row_size() <= kLongestRow && std::any_of(kernel.nodes.begin(), kernel.nodes.end(), is_moments);
 }
 
 bool can_split(const Kernel& kernel) {

@@ -48,6 +48,10 @@ kernel::Kernel with_rows_arranged(kernel::Kernel kernel, int vector_bits);
 // `past_caches`: outputs that do not fit the caches are streamed.
 Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits, bool past_caches);
 
+// Whether what is known once per row is computed for all rows of a tile together, a lane each: mean and variance are much to compute
+// beside a short row, other reductions are not.
+bool batches_rows(const kernel::Kernel& kernel);
+
 // Whether rows of this kernel can be divided among threads, and few of them may want it.
 bool can_split(const kernel::Kernel& kernel);
 

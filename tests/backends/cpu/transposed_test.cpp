@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <random>
 
+#include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/jit.h"
-#include "backends/cpu/runtime.h"
 #include "kernels/builder.h"
 #include "kernels/dims.h"
-#include "kernels/interpret.h"
 
 namespace lamina::testing {
 namespace {
@@ -38,12 +36,6 @@ Dims strides_of(Layout layout, const Case& c) {
     case Layout::apart: return {c.channels * c.size * 6, 2, c.channels * 2 + 2};
   }
   return {};
-}
-
-int64_t span(const Kernel& kernel, const kernel::Arg& arg) {
-  int64_t last = 0;
-  for (size_t d = 0; d < arg.strides.size(); ++d) last += (kernel.extents[d] - 1) * arg.strides[d];
-  return last + 1;
 }
 
 class KernelOfCase {
@@ -111,50 +103,6 @@ Kernel copy(const Case& c) {
   KernelOfCase k(c);
   k.out(k.src("src") * 2.0, "dst");
   return k.finish();
-}
-
-using Memory = std::vector<std::vector<std::byte>>;
-
-// Values of every kind of row: ordinary ones, one far from its first elements, one of equal elements, one with a NaN.
-Memory memory_for(const Kernel& kernel) {
-  std::mt19937 random(11);
-  std::normal_distribution<double> gauss;
-  Memory memory;
-  for (const kernel::Arg& arg : kernel.args) {
-    const int64_t elements = span(kernel, arg);
-    memory.emplace_back(static_cast<size_t>(elements) * 8 + 64);
-    for (int64_t i = 0; i < elements; ++i) {
-      const double value = i % 97 == 13 ? 40 + gauss(random) : i % 1009 == 500 ? NAN : gauss(random);
-      store_from_double(arg.dtype, memory.back().data(), i, value);
-    }
-  }
-  return memory;
-}
-
-std::vector<double> values(const Kernel& kernel, size_t arg, const std::vector<std::byte>& data) {
-  std::vector<double> all;
-  for (int64_t i = 0; i < span(kernel, kernel.args[arg]); ++i) all.push_back(load_as_double(kernel.args[arg].dtype, data.data(), i));
-  return all;
-}
-
-void expect_interpreter_bits(const Kernel& kernel, int threads) {
-  Memory expected = memory_for(kernel), actual = expected;
-  std::vector<kernel::InterpretedArg> args;
-  for (size_t a = 0; a < kernel.args.size(); ++a) args.push_back({expected[a].data(), span(kernel, kernel.args[a])});
-  kernel::interpret(kernel, args);
-  const cpu::KernelRunner runner(kernel);
-  std::vector<void*> pointers;
-  for (auto& buffer : actual) pointers.push_back(buffer.data());
-  std::vector<std::byte> scratch(runner.scratch_bytes() + 64);
-  void* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-  runner.run(pointers, aligned, threads);
-  for (size_t a = 0; a < kernel.args.size(); ++a) {
-    const auto want = values(kernel, a, expected[a]), got = values(kernel, a, actual[a]);
-    for (size_t i = 0; i < want.size(); ++i) {
-      ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i] && std::signbit(got[i]) == std::signbit(want[i]))
-          << kernel.args[a].name << "[" << i << "]: " << got[i] << ", interpreter " << want[i] << "\n" << kernel::print(kernel);
-    }
-  }
 }
 
 class Transposed : public ::testing::TestWithParam<Case> {

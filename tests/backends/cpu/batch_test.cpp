@@ -1,0 +1,174 @@
+// Short rows whose values per row are computed for a tile of them at once: the interpreter's bits for every number of rows in the
+// last tile, every place of a row that needs a second walk, every kind of value per row and every instruction set.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "backends/cpu/interpreter_bits.h"
+#include "backends/cpu/jit.h"
+#include "kernels/builder.h"
+#include "kernels/dims.h"
+
+namespace lamina::testing {
+namespace {
+
+using kernel::Builder;
+using kernel::Kernel;
+using kernel::MapOp;
+using kernel::Reduction;
+using kernel::Type;
+using kernel::Value;
+
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
+
+// [rows | size], or [rows, 3 | size] with a gap after each three rows.
+struct Shape {
+  int64_t rows, size;
+  DataType dtype = f32;
+  bool in_threes = false;
+};
+
+class Rows {
+ public:
+  Rows(const char* name, const Shape& shape) : s_(shape), builder_(name, extents(), shape.in_threes ? 2 : 1) {}
+
+  Value src(const char* name) { return builder_.load(arg(name, element_strides(), s_.dtype, false)); }
+  Value weight(const char* name) { return builder_.load(arg(name, s_.in_threes ? Dims{0, 0, 1} : Dims{0, 1}, row_type(), false)); }
+  Value per_row(const char* name) { return builder_.load(arg(name, row_strides(), row_type(), false)); }
+  void out(Value value, const char* name) { builder_.store(value, arg(name, element_strides(), s_.dtype, true)); }
+  void row_out(Value value, const char* name, DataType dtype) { builder_.store(value, arg(name, row_strides(), dtype, true)); }
+  void row_out(Value value, const char* name) { row_out(value, name, row_type()); }
+  void column(Value value, const char* name) {
+    builder_.column_sum(value, builder_.add_arg({.name = name, .dtype = row_type(), .output = true, .column = true, .strides = s_.in_threes ? Dims{0, 0, 1} : Dims{0, 1}, .table = {}}));
+  }
+  Value row_number() { return builder_.cast(builder_.index(s_.in_threes ? Dims{3, 1, 0} : Dims{1, 0}), s_.dtype == f64 ? Type::f64 : Type::f32); }
+  Builder& builder() { return builder_; }
+  Kernel finish() {
+    Kernel kernel = builder_.finish();
+    kernel::simplify_dims(kernel);
+    return kernel;
+  }
+
+ private:
+  Dims extents() const { return s_.in_threes ? Dims{s_.rows, 3, s_.size} : Dims{s_.rows, s_.size}; }
+  Dims element_strides() const { return s_.in_threes ? Dims{3 * s_.size + 5, s_.size, 1} : Dims{s_.size, 1}; }
+  Dims row_strides() const { return s_.in_threes ? Dims{4, 1, 0} : Dims{1, 0}; }
+  DataType row_type() const { return s_.dtype == f64 ? f64 : f32; }
+  int arg(const char* name, Dims strides, DataType dtype, bool output) {
+    return builder_.add_arg({.name = name, .dtype = dtype, .output = output, .strides = std::move(strides), .table = {}});
+  }
+
+  Shape s_;
+  Builder builder_;
+};
+
+Kernel layer_norm(const Shape& shape) {
+  Rows k("layer_norm", shape);
+  const Value x = k.src("src");
+  const auto moments = k.builder().moments(x);
+  const Value rstd = 1.0 / sqrt(moments.variance + 1e-5);
+  k.out(fma(k.builder().center(x, moments, rstd), k.weight("gamma"), k.weight("beta")), "dst");
+  k.row_out(moments.mean, "mean");
+  k.row_out(moments.variance, "variance");
+  return k.finish();
+}
+
+// Values per row of every kind: read by elements, by other values per row, by both; the row's number; a boolean; a constant.
+Kernel many_row_values(const Shape& shape) {
+  Rows k("many_row_values", shape);
+  const Value scale = k.per_row("scale"), x = k.src("src") * scale;
+  const auto moments = k.builder().moments(x);
+  const Value rstd = 1.0 / sqrt(moments.variance + max(abs(k.per_row("epsilon")), 1e-5)), is_small = less(moments.variance, 1.2);
+  const Value y = k.builder().center(x, moments, rstd) + abs(scale) * 0.5;
+  k.out(k.builder().select(is_small, y, y * k.row_number()), "dst");
+  k.row_out(rstd * k.row_number(), "product");
+  k.row_out(k.builder().select(is_small, rstd, scale), "choice");
+  k.row_out(is_small, "is_small", DataType::boolean);
+  k.row_out(scale, "copy");
+  return k.finish();
+}
+
+// Two moments and two reductions of which one needs the other, so that the second walk is no walk by itself.
+Kernel many_reductions(const Shape& shape) {
+  Rows k("many_reductions", shape);
+  const Value x = k.src("a"), y = k.src("b"), largest = k.builder().reduce(Reduction::maximum, x);
+  const auto of_x = k.builder().moments(x), of_y = k.builder().moments(y);
+  const Value product = k.builder().reduce(Reduction::product, abs(y) * 0.5 + 0.7), sum = k.builder().reduce(Reduction::sum, exp(x - largest));
+  k.out(k.builder().center(x, of_x) * product + k.builder().center(y, of_y, of_x.variance) / sum, "dst");
+  k.row_out(largest, "largest");
+  k.row_out(of_y.variance, "variance");
+  return k.finish();
+}
+
+Kernel backward(const Shape& shape) {
+  Rows k("backward", shape);
+  const Value x = k.src("src"), dy = k.src("diff_dst"), weighted = dy * k.weight("gamma");
+  const auto moments = k.builder().moments(x);
+  const Value normal = k.builder().center(x, moments, 1.0 / sqrt(moments.variance + 1e-5));
+  const Value sum = k.builder().reduce(Reduction::sum, weighted), product = k.builder().reduce(Reduction::sum, weighted * normal);
+  k.out(weighted - sum - normal * product, "diff_src");
+  k.column(dy * normal, "diff_gamma");
+  k.column(dy, "diff_beta");
+  return k.finish();
+}
+
+bool is_batched(const Kernel& kernel) {
+  const cpu::Schedule schedule = cpu::choose_schedule(kernel, cpu::vector_bits(cpu::chosen_isa()), true);
+  return cpu::batches_rows(kernel) && schedule.rows_per_tile >= 4 && !schedule.transposed;
+}
+
+class BatchedRows : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { setenv("LAMINA_MAX_ISA", GetParam(), 1); }
+  void TearDown() override { unsetenv("LAMINA_MAX_ISA"); }
+
+  static void expect_bits(Kernel (*make)(const Shape&)) {
+    for (const DataType dtype : {f32, bf16, f16, f64}) {
+      for (const int64_t size : {96, 461}) {
+        for (const int64_t rows : {1, 2, 7, 8, 9, 19}) {
+          const Kernel kernel = make({rows, size, dtype});
+          ASSERT_TRUE(is_batched(kernel)) << rows << " x " << size;
+          expect_interpreter_bits(kernel, 1);
+        }
+      }
+      for (const int64_t rows : {1, 3, 130}) expect_interpreter_bits(make({rows, 77, dtype, true}), 3);
+    }
+  }
+};
+
+TEST_P(BatchedRows, LayerNorm) { expect_bits(layer_norm); }
+TEST_P(BatchedRows, ValuesPerRowOfEveryKind) { expect_bits(many_row_values); }
+TEST_P(BatchedRows, SeveralReductions) { expect_bits(many_reductions); }
+TEST_P(BatchedRows, BackwardThatTakesItsOwnStatistics) { expect_bits(backward); }
+
+// One row stands far from its first elements, at each place of a tile, in a full tile and in the last one.
+TEST_P(BatchedRows, SecondWalkOfOneRow) {
+  constexpr int64_t kRows = 13, kSize = 128, kFirst = 16;
+  for (Kernel (*const make)(const Shape&) : {layer_norm, many_row_values, many_reductions, backward}) {
+    const Kernel kernel = make({kRows, kSize});
+    const auto is_src = [](const kernel::Arg& arg) { return arg.strides == Dims{kSize, 1}; };
+    const auto element_arg = static_cast<size_t>(std::find_if(kernel.args.begin(), kernel.args.end(), is_src) - kernel.args.begin());
+    for (int64_t far = 0; far < kRows; ++far) {
+      Memory memory = memory_for(kernel);
+      for (int64_t i = 0; i < kRows * kSize; ++i) {
+        const double value = i / kSize == far && i % kSize < kFirst ? 1000 : std::sin(static_cast<double>(i * i % 1013));
+        store_from_double(f32, memory[element_arg].data(), i, value);
+      }
+      expect_interpreter_bits(kernel, 1, std::move(memory));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, BatchedRows, ::testing::Values("avx512", "avx2", "generic"), [](const auto& test) { return test.param; });
+
+TEST(BatchedRowsTwin, NotLongOnesNorReductionsAlone) {
+  EXPECT_FALSE(cpu::batches_rows(layer_norm({8, 600})));
+  Rows k("reduction", {8, 96});
+  const Value x = k.src("src");
+  k.out(x / k.builder().reduce(Reduction::sum, x * x), "dst");
+  EXPECT_FALSE(cpu::batches_rows(k.finish()));
+}
+
+}  // namespace
+}  // namespace lamina::testing
