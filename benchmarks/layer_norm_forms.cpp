@@ -1,11 +1,12 @@
 // Layer normalisation in place, in strided and blocked formats, and of int8 data, each beside its plain case with the same
 // traffic; through the primitive front end, as its callers have it.
 //
-//   layer_norm_forms [--threads N] [--seconds S] [--only TEXT] [--evict]
+//   layer_norm_forms [--threads N] [--seconds S] [--only TEXT]
 //
-// The cases of a group take turns, round after round, so that what disturbs the machine disturbs all of them. Each figure is
-// the median of its rounds; the ratio is the time of the group's first case over that of the case (above 1: faster). --only
-// takes the cases whose name has TEXT in it; --evict fetches all data from memory in each run, as the int8 group always does.
+// The cases of a group take turns, round after round, so that what disturbs the machine disturbs all of them; first with their data
+// wherever the caches kept them, then with all of it fetched from memory in each run. Each figure is the median of its rounds; the
+// ratio is the time of the group's first case over that of the case (above 1: faster). --only takes the cases whose name has TEXT
+// in it.
 #include <omp.h>
 
 #include <cstdio>
@@ -14,8 +15,8 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "contenders.h"
@@ -36,10 +37,7 @@ struct Case {
   double bytes;  // of the big tensors
 };
 
-struct Group {
-  std::vector<Case> cases;
-  bool evict = false;
-};
+using Group = std::vector<Case>;
 
 const engine& cpu() {
   static const engine an_engine(engine::kind::cpu, 0);
@@ -62,13 +60,13 @@ memory filled(const memory::desc& desc) {
   return m;
 }
 
-// Of what has the same place in its case and the same size all cases share one: none finds more of its data in the caches.
+// All cases have what has the same place in them in the same memory: none finds more of its data in the caches than another.
 memory big_tensor(const memory::desc& desc, int place) {
-  static std::map<std::tuple<int, std::size_t, bool>, memory> tensors;
-  const auto key = std::tuple(place, desc.get_size(), is_integer(desc));
-  const auto found = tensors.find(key);
-  if (found == tensors.end()) return tensors.emplace(key, filled(desc)).first->second;
-  return memory(desc, cpu(), found->second.get_data_handle());
+  constexpr memory::dim kMostElements = memory::dim{1} << 25;
+  static std::map<std::pair<int, bool>, memory> tensors;
+  const auto key = std::pair(place, is_integer(desc));
+  if (!tensors.contains(key)) tensors.emplace(key, filled(memory::desc({kMostElements}, is_integer(desc) ? dt::s8 : dt::f32, tag::x)));
+  return memory(desc, cpu(), tensors.at(key).get_data_handle());
 }
 
 double bytes_of(const memory::desc& desc) {
@@ -118,49 +116,62 @@ std::vector<Group> all_groups() {
   const memory::desc plain(rows, dt::f32, tag::tnc), gaps(rows, dt::f32, memory::dims{1024 * 1040, 1040, 1}),
       ntc(rows, dt::f32, tag::ntc);
   std::vector<Group> groups(5);
-  groups[0].cases.push_back(forward("forward, plain", plain, plain));
-  groups[0].cases.push_back(forward("forward, in place", plain, plain, true));
-  groups[0].cases.push_back(forward("forward, rows with gaps", gaps, gaps));
-  groups[0].cases.push_back(forward("forward, ntc", ntc, ntc));
-  groups[0].cases.push_back(forward("forward, tnc to ntc", plain, ntc));
-  groups[1].cases.push_back(backward("backward, plain", plain));
-  groups[1].cases.push_back(backward("backward, in place", plain, true));
-  groups[1].cases.push_back(backward("backward, rows with gaps", gaps));
-  groups[1].cases.push_back(backward("backward, ntc", ntc));
+  groups[0].push_back(forward("forward, plain", plain, plain));
+  groups[0].push_back(forward("forward, in place", plain, plain, true));
+  groups[0].push_back(forward("forward, rows with gaps", gaps, gaps));
+  groups[0].push_back(forward("forward, ntc", ntc, ntc));
+  groups[0].push_back(forward("forward, tnc to ntc", plain, ntc));
+  groups[1].push_back(backward("backward, plain", plain));
+  groups[1].push_back(backward("backward, in place", plain, true));
+  groups[1].push_back(backward("backward, rows with gaps", gaps));
+  groups[1].push_back(backward("backward, ntc", ntc));
   // Another dim in blocks, or channels last: the normalised one (w) is not contiguous.
   const auto images_in = [&](tag format) { return memory::desc(images, dt::f32, format); };
-  groups[2].cases.push_back(forward("forward, nchw", images_in(tag::nchw), images_in(tag::nchw)));
-  groups[2].cases.push_back(forward("forward, nChw16c", images_in(tag::nChw16c), images_in(tag::nChw16c)));
-  groups[2].cases.push_back(forward("forward, nChw8c", images_in(tag::nChw8c), images_in(tag::nChw8c)));
-  groups[2].cases.push_back(forward("forward, nhwc", images_in(tag::nhwc), images_in(tag::nhwc)));
-  groups[2].cases.push_back(forward("forward, nchw to nChw16c", images_in(tag::nchw), images_in(tag::nChw16c)));
-  groups[3].cases.push_back(backward("backward, nchw", images_in(tag::nchw)));
-  groups[3].cases.push_back(backward("backward, nChw16c", images_in(tag::nChw16c)));
-  groups[3].cases.push_back(backward("backward, nChw8c", images_in(tag::nChw8c)));
-  groups[4].evict = true;
-  groups[4].cases.push_back(forward("forward, f32, N = 4096", {many, dt::f32, tag::nc}, {many, dt::f32, tag::nc}));
-  groups[4].cases.push_back(forward("forward, s8, N = 4096", {many, dt::s8, tag::nc}, {many, dt::s8, tag::nc}));
-  groups[4].cases.push_back(forward("forward, u8 to s8, N = 4096", {many, dt::u8, tag::nc}, {many, dt::s8, tag::nc}));
+  groups[2].push_back(forward("forward, nchw", images_in(tag::nchw), images_in(tag::nchw)));
+  groups[2].push_back(forward("forward, nChw16c", images_in(tag::nChw16c), images_in(tag::nChw16c)));
+  groups[2].push_back(forward("forward, nChw8c", images_in(tag::nChw8c), images_in(tag::nChw8c)));
+  groups[2].push_back(forward("forward, nhwc", images_in(tag::nhwc), images_in(tag::nhwc)));
+  groups[2].push_back(forward("forward, nchw to nChw16c", images_in(tag::nchw), images_in(tag::nChw16c)));
+  groups[3].push_back(backward("backward, nchw", images_in(tag::nchw)));
+  groups[3].push_back(backward("backward, nChw16c", images_in(tag::nChw16c)));
+  groups[3].push_back(backward("backward, nChw8c", images_in(tag::nChw8c)));
+  groups[4].push_back(forward("forward, f32, N = 4096", {many, dt::f32, tag::nc}, {many, dt::f32, tag::nc}));
+  groups[4].push_back(forward("forward, s8, N = 4096", {many, dt::s8, tag::nc}, {many, dt::s8, tag::nc}));
+  groups[4].push_back(forward("forward, u8 to s8, N = 4096", {many, dt::u8, tag::nc}, {many, dt::s8, tag::nc}));
   return groups;
 }
 
-// Measured again while other programs had the machine: `attempts` times at most.
-void measure_group(const std::vector<Case>& cases, double seconds, bench::Evictor* evictor) {
+struct Figures {
+  std::vector<bench::Timing> timings;
+  double others = 1;  // how much of the machine other programs had
+};
+
+// Measured again while other programs had the machine: as often as `how` says, at most.
+Figures measure_group(const Group& cases, const bench::Measurement& how) {
   std::vector<std::vector<bench::Contender>> contenders;
   for (const Case& each : cases) contenders.push_back({{each.name, each.run}});
-  const bench::Measurement how{.seconds = seconds, .evictor = evictor};
-  std::vector<bench::Timing> timings;
-  double others = 1;
-  for (int attempt = 0; attempt < how.attempts && others > kDisturbed; ++attempt) {
+  Figures figures;
+  for (int attempt = 0; attempt < how.attempts && figures.others > kDisturbed; ++attempt) {
     const bench::BusyWatch watch;
-    timings = bench::measure(contenders, how);
-    others = watch.others();
+    figures.timings = bench::measure(contenders, how);
+    figures.others = watch.others();
   }
+  return figures;
+}
+
+void report_group(const Group& cases, double seconds, bench::Evictor& evictor) {
+  const Figures tiers[] = {measure_group(cases, {.seconds = seconds}), measure_group(cases, {.seconds = seconds, .evictor = &evictor})};
   for (size_t i = 0; i < cases.size(); ++i) {
-    std::printf("%-36s %10.1f us %8.1f GB/s %8.2fx\n", cases[i].name.c_str(), timings[i].seconds * 1e6,
-                cases[i].bytes / timings[i].seconds * 1e-9, timings[0].seconds / timings[i].seconds);
+    std::printf("%-30s", cases[i].name.c_str());
+    for (const Figures& tier : tiers) {
+      const double time = tier.timings[i].seconds;
+      std::printf(" %9.1f us %6.1f GB/s %5.2fx", time * 1e6, cases[i].bytes / time * 1e-9, tier.timings[0].seconds / time);
+    }
+    std::printf("\n");
   }
-  if (others > kDisturbed) std::printf("other programs had %.0f %% of the machine: not to be trusted\n", 100 * others);
+  for (const Figures& tier : tiers) {
+    if (tier.others > kDisturbed) std::printf("other programs had %.0f %% of the machine: not to be trusted\n", 100 * tier.others);
+  }
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -169,16 +180,14 @@ struct Options {
   int threads = 2;
   double seconds = 2;
   std::string only;
-  bool evict = false, valid = true;
+  bool valid = true;
 };
 
 Options parse(int count, char** arguments) {
   Options options;
   for (int i = 1; i < count; ++i) {
     const std::string name = arguments[i];
-    if (name == "--evict") {
-      options.evict = true;
-    } else if (i + 1 == count) {
+    if (i + 1 == count) {
       options.valid = false;
     } else if (name == "--threads") {
       options.threads = std::atoi(arguments[++i]);
@@ -199,17 +208,17 @@ Options parse(int count, char** arguments) {
 int main(int count, char** arguments) {
   const Options options = parse(count, arguments);
   if (!options.valid) {
-    std::fprintf(stderr, "usage: layer_norm_forms [--threads N] [--seconds S] [--only TEXT] [--evict]\n");
+    std::fprintf(stderr, "usage: layer_norm_forms [--threads N] [--seconds S] [--only TEXT]\n");
     return 2;
   }
   try {
     omp_set_num_threads(options.threads);
-    std::printf("%d threads, %.1f s a case; ratio: time of the group's first case / time of the case\n\n", options.threads,
-                options.seconds);
+    std::printf("%d threads, %.1f s a case; ratio: time of the group's first case / time of the case\n\n%-30s %-32s %s\n", options.threads,
+                options.seconds, "", "  as the caches have it", "  fetched from memory");
     bench::Evictor evictor;
     for (Group& group : all_groups()) {
-      std::erase_if(group.cases, [&](const Case& each) { return each.name.find(options.only) == std::string::npos; });
-      if (!group.cases.empty()) measure_group(group.cases, options.seconds, group.evict || options.evict ? &evictor : nullptr);
+      std::erase_if(group, [&](const Case& each) { return each.name.find(options.only) == std::string::npos; });
+      if (!group.empty()) report_group(group, options.seconds, evictor);
     }
     return 0;
   } catch (const std::exception& error) {

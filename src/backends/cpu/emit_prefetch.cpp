@@ -97,6 +97,12 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
   }
 }
 
+// Of so many walks over a row the earlier ones ask for a quarter each, the last for what is left, as along rows.
+KernelEmitter::Share KernelEmitter::share_of(int64_t walk, int64_t walks) {
+  const int64_t whole = std::max<int64_t>(walks, 4);
+  return {walk, walk + 1 == walks ? whole : walk + 1, whole};
+}
+
 // The same across rows: each walk over a group asks for its share of the next group, which waits in the second-level cache, since
 // the first has room for one. A share of what lies in one piece is a part of it; of pieces that lie apart, a part of each.
 void KernelEmitter::prefetch_group(const std::vector<Lanes>& positions, int phase) {
@@ -104,44 +110,44 @@ void KernelEmitter::prefetch_group(const std::vector<Lanes>& positions, int phas
   const std::vector<int> walks = usual_walks();
   const auto found = std::find(walks.begin(), walks.end(), phase);
   if (next_group_.empty() || inner_rank() > 1 || walks.size() < 2 || found == walks.end()) return;
-  const auto shares = static_cast<int64_t>(walks.size()), share = found - walks.begin();
+  const Share share = share_of(static_cast<int64_t>(found - walks.begin()), static_cast<int64_t>(walks.size()));
   std::vector<bool> done(kernel_.args.size(), false);
   for (const Node& n : kernel_.nodes) {
     if (n.kind != NodeKind::load || !n.per_element || done[static_cast<size_t>(n.arg)]) continue;
     done[static_cast<size_t>(n.arg)] = true;
     const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
     if (!varies_by_row(arg) || arg.strides.back() == 0 || bytes_of(arg.dtype, kernel_.row_size() * row_lanes_) > kLargestGroup) continue;
-    if (is_crosswise(n.arg)) prefetch_rows(n.arg, positions, row_lanes_ * share / shares, row_lanes_ * (share + 1) / shares);
-    else if (schedule_.lane_steps[static_cast<size_t>(n.arg)] == LaneStep::one) prefetch_positions(n.arg, positions, share, shares);
+    if (is_crosswise(n.arg)) prefetch_rows(n.arg, positions, share.of(row_lanes_));
+    else if (schedule_.lane_steps[static_cast<size_t>(n.arg)] == LaneStep::one) prefetch_positions(n.arg, positions, share);
   }
 }
 
-// Rows `from` to `to` of the next group, of an arg whose elements lie side by side along a row.
-void KernelEmitter::prefetch_rows(int arg, const std::vector<Lanes>& positions, int64_t from, int64_t to) {
+// Some rows of the next group, of an arg whose elements lie side by side along a row.
+void KernelEmitter::prefetch_rows(int arg, const std::vector<Lanes>& positions, const Range& rows) {
   llvm::Value* const along = b_.CreateMul(positions.front().offset, i64(bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1)));
-  for (int64_t r = from; r < to; ++r) {
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
     hint(b_.CreateGEP(b_.getInt8Ty(), row_address(next_group_[static_cast<size_t>(arg)], arg, static_cast<int>(r)), along), kSecondLevel);
   }
 }
 
-void KernelEmitter::prefetch_positions(int arg, const std::vector<Lanes>& positions, int64_t share, int64_t shares) {
+void KernelEmitter::prefetch_positions(int arg, const std::vector<Lanes>& positions, const Share& share) {
   const kernel::Arg& a = kernel_.args[static_cast<size_t>(arg)];
   llvm::Value* const group = next_group_[static_cast<size_t>(arg)];
   const int64_t bytes = bytes_of(a.dtype, row_lanes_), pitch = bytes_of(a.dtype, a.strides.back());
-  const auto lines = [&](llvm::Value* first, int64_t from, int64_t to) {
-    for (int64_t at = from; at < to; at += kLine) hint(b_.CreateGEP(b_.getInt8Ty(), first, i64(at)), kSecondLevel);
+  const auto lines = [&](llvm::Value* first, const Range& bytes_from) {
+    for (int64_t at = bytes_from.begin; at < bytes_from.end; at += kLine) hint(b_.CreateGEP(b_.getInt8Ty(), first, i64(at)), kSecondLevel);
   };
   if (pitch != bytes) {
-    const int64_t count = (bytes + kLine - 1) / kLine, from = count * share / shares * kLine, to = count * (share + 1) / shares * kLine;
-    for (const Lanes& at : positions) lines(b_.CreateGEP(b_.getInt8Ty(), group, b_.CreateMul(at.offset, i64(pitch))), from, to);
+    const Range part = share.of((bytes + kLine - 1) / kLine);
+    for (const Lanes& at : positions) lines(b_.CreateGEP(b_.getInt8Ty(), group, b_.CreateMul(at.offset, i64(pitch))), {part.begin * kLine, part.end * kLine});
     return;
   }
-  const int64_t begin = kernel_.row_size() * bytes * share / shares / kLine * kLine;
+  const int64_t begin = share.of(kernel_.row_size() * bytes).begin / kLine * kLine;
   const auto run = static_cast<size_t>(step_);  // positions that follow each other
   for (size_t first = 0; first < positions.size(); first += run) {
     const auto count = static_cast<int64_t>(std::min(run, positions.size() - first));
-    llvm::Value* const offset = b_.CreateUDiv(b_.CreateMul(positions[first].offset, i64(bytes)), i64(shares));
-    lines(b_.CreateGEP(b_.getInt8Ty(), group, b_.CreateAdd(offset, i64(begin))), 0, count * bytes / shares);
+    llvm::Value* const offset = b_.CreateUDiv(b_.CreateMul(positions[first].offset, i64(bytes * (share.end - share.begin))), i64(share.whole));
+    lines(b_.CreateGEP(b_.getInt8Ty(), group, b_.CreateAdd(offset, i64(begin))), {0, count * bytes * (share.end - share.begin) / share.whole});
   }
 }
 

@@ -113,8 +113,16 @@ class KernelEmitter {
   void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first, size_t count,
                 int phase);
   void prefetch_group(const std::vector<Lanes>& positions, int phase);
-  void prefetch_rows(int arg, const std::vector<Lanes>& positions, int64_t from, int64_t to);
-  void prefetch_positions(int arg, const std::vector<Lanes>& positions, int64_t share, int64_t shares);
+  struct Range {
+    int64_t begin, end;
+  };
+  struct Share {  // from begin / whole to end / whole of something
+    int64_t begin, end, whole;
+    Range of(int64_t size) const { return {size * begin / whole, size * end / whole}; }
+  };
+  static Share share_of(int64_t walk, int64_t walks);
+  void prefetch_rows(int arg, const std::vector<Lanes>& positions, const Range& rows);
+  void prefetch_positions(int arg, const std::vector<Lanes>& positions, const Share& share);
 
   // emit_split.cpp: one step of a row that several threads share.
   void emit_split_walk(int phase);

@@ -40,7 +40,7 @@ int lane_count(const Kernel& kernel, int vector_bits) { return vector_bits / (ke
 // transposition in registers, of a gather or scatter; of a transposition for a column sum.
 constexpr double kSideBySide = 2, kCrosswise = 12, kOneByOne = 20, kColumn = 10;
 // For a row whose lanes are folded, of moments and of other reductions; for one that ends within a vector; for a lane of a group.
-constexpr double kMoments = 45, kReduction = 8, kTail = 20, kLane = 10;
+constexpr double kMoments = 40, kReduction = 8, kTail = 15, kLane = 10;
 
 double access_cost(int64_t step, int64_t other_step) { return step == 1 ? kSideBySide : other_step == 1 ? kCrosswise : kOneByOne; }
 
