@@ -108,4 +108,25 @@ void simplify_dims(Kernel& kernel) {
   recompute_levels(kernel);
 }
 
+void store_sums_of_one_row(Kernel& kernel) {
+  if (kernel.row_count() != 1) return;
+  const auto append = [&](Node node) {
+    const Node& value = kernel.nodes[static_cast<size_t>(node.operands[0])];
+    node.type = value.type;
+    node.per_element = value.per_element;
+    node.phase = value.phase;
+    kernel.nodes.push_back(std::move(node));
+    return static_cast<NodeIndex>(kernel.nodes.size()) - 1;
+  };
+  const size_t count = kernel.nodes.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (kernel.nodes[i].kind != NodeKind::column_sum) continue;
+    const Node sum = kernel.nodes[i];
+    kernel.nodes[i] = {.kind = NodeKind::constant, .type = sum.type, .coefficients = {}};
+    const NodeIndex value = append({.kind = NodeKind::map, .op = MapOp::add, .operands = {sum.operands[0], static_cast<NodeIndex>(i), -1}, .coefficients = {}});
+    append({.kind = NodeKind::store, .operands = {value, -1, -1}, .arg = sum.arg, .coefficients = {}});
+    kernel.args[static_cast<size_t>(sum.arg)].column = false;
+  }
+}
+
 }  // namespace lamina::kernel

@@ -103,6 +103,7 @@ class GroupLowering {
     }
     LoweredKernel lowered{builder_.finish(), std::move(args_), {}};
     lowered.args.resize(lowered.kernel.args.size(), kNoValue);
+    store_sums_of_one_row(lowered.kernel);
     simplify_dims(lowered.kernel);
     verify(lowered.kernel);
     return lowered;

@@ -1,13 +1,16 @@
-// simplify_dims keeps values and makes the loop nest as flat as memory allows.
+// Rewrites of a loop nest keep values: simplify_dims makes it as flat as memory allows, store_sums_of_one_row needs no sums.
 #include "kernels/dims.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <vector>
+
 #include "kernels/builder.h"
+#include "kernels/interpret.h"
 
 namespace lamina::kernel {
 namespace {
-
 
 // dst = a + b, elementwise over `extents`.
 Kernel add(Dims extents, Dims a, Dims b, Dims dst) {
@@ -62,6 +65,39 @@ TEST(SimplifyDims, OuterAndInnerDimsOfAReductionNeverMerge) {
   simplify_dims(kernel);
   EXPECT_EQ(kernel.extents, Dims({2, 12}));
   EXPECT_EQ(kernel.outer_rank, 1);
+}
+
+// sums = the column sums of x + x
+Kernel column_sums(int64_t rows, int64_t columns) {
+  Builder k("sums", {rows, columns}, 1);
+  const int x = k.add_arg({.name = "x", .strides = {columns, 1}, .table = {}});
+  const int sums = k.add_arg({.name = "sums", .output = true, .strides = {0, 1}, .table = {}});
+  const Value value = k.load(x);
+  k.column_sum(value + value, sums);
+  return k.finish();
+}
+
+TEST(StoreSumsOfOneRow, KeepsTheirBits) {
+  std::vector<float> x = {1.5F, -0.0F, 0.0F, INFINITY, -3e38F}, sums(5), stored(5);
+  Kernel kernel = column_sums(1, 5);
+  const std::vector<InterpretedArg> to_sums = {{x.data(), 5}, {sums.data(), 5}}, to_stored = {{x.data(), 5}, {stored.data(), 5}};
+  interpret(kernel, to_sums);
+  store_sums_of_one_row(kernel);
+  EXPECT_FALSE(kernel.has_column_sum());
+  EXPECT_FALSE(kernel.args[1].column);
+  verify(kernel);
+  interpret(kernel, to_stored);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(stored[i], sums[i]) << i;
+    EXPECT_EQ(std::signbit(stored[i]), std::signbit(sums[i])) << i;
+  }
+  EXPECT_FALSE(std::signbit(stored[1])) << "a sum that begins with 0 is never -0";
+}
+
+TEST(StoreSumsOfOneRow, LeavesSeveralRowsAlone) {
+  Kernel kernel = column_sums(2, 5);
+  store_sums_of_one_row(kernel);
+  EXPECT_TRUE(kernel.has_column_sum());
 }
 
 }  // namespace

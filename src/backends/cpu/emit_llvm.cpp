@@ -148,6 +148,7 @@ Row KernelEmitter::begin_row(llvm::Value* row, llvm::Value* place) {
   const size_t nodes = kernel_.nodes.size();
   const Values position = row_position(row);
   Row state;
+  state.place = place;
   for (size_t a = 0; a < kernel_.args.size(); ++a) state.pointers.push_back(row_pointer(static_cast<int>(a), position));
   state.segment = state.pointers;
   state.values.assign(nodes, nullptr);
@@ -205,8 +206,22 @@ void KernelEmitter::emit_last_phase(llvm::Value* first, llvm::Value* count, llvm
   // output begin at other elements in one row than in the next.
   const int together = kernel_.has_column_sum() && !schedule_.follows_lines && !rows_in_lanes() ? std::min(2, schedule_.rows_per_tile) : 1;
   llvm::Value* const grouped = together == 1 ? count : b_.CreateAnd(count, i64(-together));
-  emit_rows(i64(0), grouped, together, [&](llvm::Value* place) { finish(place, together); });
-  if (together > 1) emit_rows(grouped, count, 1, [&](llvm::Value* place) { finish(place, 1); });
+  const auto all_rows = [&] {
+    emit_rows(i64(0), grouped, together, [&](llvm::Value* place) { finish(place, together); });
+    if (together > 1) emit_rows(grouped, count, 1, [&](llvm::Value* place) { finish(place, 1); });
+  };
+  if (schedule_.strip == 0) return all_rows();
+  emit_rows(i64(0), count, 1, [&](llvm::Value* place) {
+    Row row = begin_row(b_.CreateAdd(first, place), place);
+    restore(row, place);
+    emit_row_values(row, last);
+    save(row, place);
+  });
+  emit_loop(i64(0), i64(kernel_.row_size()), i64(schedule_.strip), [&](llvm::Value* strip) {
+    strip_ = strip;
+    all_rows();
+  });
+  strip_ = nullptr;
 }
 
 // A loop over rows of the tile; none where a tile is one row.
@@ -319,7 +334,7 @@ void KernelEmitter::choose_kept_nodes() {
 }
 
 bool KernelEmitter::is_dear(const Node& n) const {
-  if (n.kind == NodeKind::map) return n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power;
+  if (n.kind == NodeKind::map) return computes_function(n);
   if (n.kind != NodeKind::load) return false;
   const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
   const bool same_each_row = std::all_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s == 0; });
@@ -439,10 +454,7 @@ KernelEmitter::Values KernelEmitter::block_moments(Row& row, RootState& root, in
 }
 
 bool KernelEmitter::has_function(const NodeList& nodes) const {
-  return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex i) {
-    const Node& n = node(i);
-    return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power;
-  });
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex i) { return computes_function(node(i)); });
 }
 
 // Many values in flight would spill: heavy bodies go vector by vector, light ones all vectors of a chunk side by side.

@@ -69,7 +69,7 @@ int64_t KernelEmitter::bytes_ahead(int64_t element_bytes, int phase, int64_t& be
 // when rows are not dense, or beyond the end.
 void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
                              size_t count, int phase) {
-  constexpr int64_t kFirstLevelRow = int64_t{32} << 10, kLongestRow = int64_t{512} << 10, kAhead = int64_t{8} << 10;
+  constexpr int64_t kLongestRow = int64_t{512} << 10, kAhead = int64_t{8} << 10;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
     if (n.kind != NodeKind::load) continue;
@@ -83,7 +83,7 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
     int64_t before = 0;
     const int64_t pace = is_long ? element_bytes : bytes_ahead(element_bytes, phase, before);
     const int64_t ahead = is_long ? kAhead : row_bytes * schedule_.rows_per_tile + before * kernel_.row_size() / kLine * kLine;
-    const int level = is_long || row_bytes <= kFirstLevelRow ? kFirstLevel : kSecondLevel;
+    const int level = is_long || schedule_.fits_first_cache ? kFirstLevel : kSecondLevel;
     // Lines that begin among these vectors' part.
     const int64_t begin = (static_cast<int64_t>(first) * width_ * pace + kLine - 1) / kLine * kLine;
     const int64_t end = static_cast<int64_t>(first + count) * width_ * pace;

@@ -5,6 +5,7 @@
 // positions as there are rows is transposed in registers. Column sums, which add row after row, are taken from such squares too.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "backends/cpu/kernel_emitter.h"
 
@@ -102,7 +103,7 @@ void KernelEmitter::walk_in_order(llvm::Value* begin, int64_t count, const Body&
 // Lane after lane, each from the block's begin to its end in a register. Lanes that the fold would join first, 32 apart, go together
 // and are joined at once: half of the lanes never exist in memory.
 void KernelEmitter::walk_lanes(llvm::Value* begin, int64_t count, const Body& body) {
-  step_ = std::max(1, step_ / 2);
+  const int usual_step = std::exchange(step_, std::max(1, step_ / 2));
   for (RootState& root : roots_) {
     for (Accumulator& accumulator : root.accumulators) hold_lanes(accumulator);
   }
@@ -119,6 +120,7 @@ void KernelEmitter::walk_lanes(llvm::Value* begin, int64_t count, const Body& bo
   for (RootState& root : roots_) {
     for (Accumulator& accumulator : root.accumulators) accumulator.held.clear();
   }
+  step_ = usual_step;
 }
 
 // The held lanes in `chunks` chunks, the first lane of them at `at`; a few chunks a turn.

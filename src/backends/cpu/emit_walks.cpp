@@ -10,6 +10,12 @@ using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
+namespace {
+
+constexpr int64_t kLine = 64;
+
+}  // namespace
+
 // The 64 lanes at `offset`, of which the first `live` exist.
 std::vector<Lanes> KernelEmitter::chunk_at(llvm::Value* offset, int live) const {
   std::vector<Lanes> lanes;
@@ -52,7 +58,30 @@ void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, 
     if (flush) flush();
     return;
   }
-  walk_run(*rows.front(), i64(0), kernel_.row_size(), body);
+  if (strip_ != nullptr) walk_strip(*rows.front(), body);
+  else walk_run(*rows.front(), i64(0), kernel_.row_size(), body);
+}
+
+// A strip of columns of one row. Where walks follow the lines of an output, which begin at other elements in each row, so does a
+// strip, and each row's lies a line further to the left than the row's before it: a column's rows keep their order.
+void KernelEmitter::walk_strip(const Row& row, const Body& body) {
+  const auto smin = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); };
+  llvm::Value* const size = i64(kernel_.row_size());
+  llvm::Value* const next = b_.CreateAdd(strip_, i64(schedule_.strip));
+  if (!follows_lines()) return walk_range(strip_, smin(next, size), body);
+  const int64_t line = kLine / bytes_of(kernel_.args[static_cast<size_t>(schedule_.streamed.front())].dtype, 1);
+  llvm::Value* const shift = b_.CreateSub(to_line(row, i64(0)), b_.CreateMul(row.place, i64(line)));
+  llvm::Value* const begin = b_.CreateSelect(b_.CreateICmpEQ(strip_, i64(0)), i64(0), smin(b_.CreateAdd(strip_, shift), size));
+  llvm::Value* const end = b_.CreateSelect(b_.CreateICmpSGE(next, size), size, smin(b_.CreateAdd(next, shift), size));
+  walk_lines(row, begin, end, body);
+}
+
+// Elements from `begin` to where a line of the first streamed output begins.
+llvm::Value* KernelEmitter::to_line(const Row& row, llvm::Value* begin) {
+  const auto leader = static_cast<size_t>(schedule_.streamed.front());
+  const int64_t bytes = bytes_of(kernel_.args[leader].dtype, 1);
+  llvm::Value* const address = b_.CreateAdd(b_.CreatePtrToInt(row.segment[leader], b_.getInt64Ty()), b_.CreateMul(begin, i64(bytes)));
+  return b_.CreateUDiv(b_.CreateAnd(b_.CreateNeg(address), i64(kLine - 1)), i64(bytes));
 }
 
 // Loops over the inner dims from `dim` on; the innermost one is a run.
@@ -115,12 +144,8 @@ void KernelEmitter::walk_range(llvm::Value* begin, llvm::Value* end, const Body&
 // A range whose chunks begin where a line of the streamed outputs does: vectors with a computed mask up to there, chunks, lines, and
 // vectors again. Reductions have no place here: it is not their lanes' order.
 void KernelEmitter::walk_lines(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body) {
-  constexpr int64_t kLine = 64;
-  const auto leader = static_cast<size_t>(schedule_.streamed.front());
-  const int64_t bytes = bytes_of(kernel_.args[leader].dtype, 1);
-  llvm::Value* const address = b_.CreateAdd(b_.CreatePtrToInt(row.segment[leader], b_.getInt64Ty()), b_.CreateMul(begin, i64(bytes)));
-  llvm::Value* const to_line = b_.CreateUDiv(b_.CreateAnd(b_.CreateNeg(address), i64(kLine - 1)), i64(bytes));
-  llvm::Value* const line = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(begin, to_line), end);
+  const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(schedule_.streamed.front())].dtype, 1);
+  llvm::Value* const line = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(begin, to_line(row, begin)), end);
   const int per_line = std::clamp(static_cast<int>(kLine / bytes), width_, step_);
   const auto after_whole = [&](int64_t size) { return b_.CreateAdd(line, b_.CreateAnd(b_.CreateSub(end, line), i64(-size))); };
   llvm::Value *const chunks_end = after_whole(step_), *const lines_end = after_whole(per_line);

@@ -19,6 +19,7 @@ struct Lanes {
 
 // A row in flight: where its tensors are, and the values known once per row.
 struct Row {
+  llvm::Value* place = nullptr;              // among the rows of its tile
   std::vector<llvm::Value*> pointers;        // per arg, at the row's first element
   std::vector<llvm::Value*> segment;         // per arg, at the current run of the innermost dim
   std::vector<llvm::Value*> index_base;      // per node of kind index: the part of outer dims (and of the current segment)
@@ -99,6 +100,8 @@ class KernelEmitter {
   void walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush);
   void walk_segments(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment);
   void walk_run(const Row& row, llvm::Value* begin, int64_t count, const Body& body);
+  void walk_strip(const Row& row, const Body& body);
+  llvm::Value* to_line(const Row& row, llvm::Value* begin);
   void walk_range(llvm::Value* begin, llvm::Value* end, const Body& body);
   void walk_lines(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body);
   void walk_vectors(llvm::Value* begin, llvm::Value* end, const Body& body);
@@ -331,6 +334,7 @@ class KernelEmitter {
   llvm::Value* partials_ = nullptr;
   llvm::Value* split_state_ = nullptr;     // the row's own memory under the split schedule
   bool stores_row_values_ = true;
+  llvm::Value* strip_ = nullptr;           // where the strip of columns at hand begins; null: whole rows
   llvm::Value* segment_index_ = nullptr;  // position of the current segment among the row's, null: 0
   llvm::Value* first_of_partials_ = nullptr;  // i1: the tile that starts a column block overwrites its partial sums
   std::vector<int> store_loop_;            // per store of elements: the phase in whose loop it runs

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 
 #include "backends/cpu/split_call.h"
@@ -52,6 +51,10 @@ void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t
   }
 }
 
+bool stores_row_values(const kernel::Kernel& kernel) {
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const kernel::Node& n) { return n.kind == kernel::NodeKind::store && !n.per_element; });
+}
+
 }  // namespace
 
 KernelRunner::KernelRunner(kernel::Kernel kernel)
@@ -86,6 +89,7 @@ KernelRunner::Code KernelRunner::compile(bool past_caches) const {
   Code code{compile_kernel(kernel_, schedule, isa), {}, !schedule.streamed.empty()};
   if (splits_) {
     schedule.rows_per_tile = 1;
+    schedule.strip = 0;
     schedule.split = true;
     code.split = compile_kernel(kernel_, schedule, isa);
   }
@@ -111,8 +115,7 @@ size_t KernelRunner::column_bytes() const {
 
 size_t KernelRunner::scratch_bytes() const {
   if (!splits_) return column_bytes();
-  const int64_t rows_at_once = columns_.empty() ? rows_ : std::min(rows_, kColumnBlockRows);
-  return column_bytes() + static_cast<size_t>(rows_at_once * split_state_bytes(kernel_));
+  return column_bytes() + static_cast<size_t>(std::min(rows_, kColumnBlockRows) * split_state_bytes(kernel_));
 }
 
 // In place: the lines that the output replaces have just been read, and streaming would throw them out first.
@@ -169,11 +172,17 @@ bool KernelRunner::wants_split(int threads) const {
   return rows_ * 10 < busiest * threads * 9;
 }
 
-// Block of rows after block of rows, phase after phase: every thread walks its part of each row, then each row is combined.
+// Rows that go through a phase together before the next one: as many as leave half of the second-level cache to what threads write.
+int64_t KernelRunner::rows_at_once(int threads) const {
+  const int64_t fitting = machine_caches().second / 2 * threads / std::max<int64_t>(read_bytes_of_row(kernel_), 1);
+  return std::clamp<int64_t>(fitting, 1, kColumnBlockRows);
+}
+
+// Rows after rows, phase after phase: every thread walks its part of each row, then each row is combined.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, int threads) const {
   const KernelFunction function = code.split.function;
-  const int64_t steps = 2 * kernel_.phase_count(), state_bytes = split_state_bytes(kernel_);
-  const int64_t group = columns_.empty() ? rows_ : kColumnBlockRows;
+  const int64_t steps = 2 * kernel_.phase_count() - (stores_row_values(kernel_) ? 0 : 1), state_bytes = split_state_bytes(kernel_);
+  const int64_t group = rows_at_once(threads);
   const int64_t inner_blocks = (row_size_ + kInnerUnit - 1) / kInnerUnit;
   char* const sums = static_cast<char*>(scratch);
   char* const states = sums + column_bytes();
@@ -181,13 +190,13 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
   {
     const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
     const int64_t begin = inner_blocks * part / parts * kInnerUnit, end = std::min(inner_blocks * (part + 1) / parts * kInnerUnit, row_size_);
-    for (int64_t first = 0; first < rows_; first += group) {
-      const int64_t rows = std::min(group, rows_ - first);
+    for (int64_t first = 0, rows = 0; first < rows_; first += rows) {
+      rows = std::min({group, rows_ - first, kColumnBlockRows - first % kColumnBlockRows});
       SplitCall split{0, 0, sums + static_cast<size_t>(first / kColumnBlockRows) * partial_bytes(), nullptr};
       for (; split.step < steps; ++split.step) {
         const bool walks = split.step % 2 == 0;
         for (int64_t r = walks ? 0 : part; r < rows; r += walks ? 1 : parts) {
-          split.is_first_row = r == 0;
+          split.is_first_row = (first + r) % kColumnBlockRows == 0;
           split.row_state = states + r * state_bytes;
           if (!walks || begin < end) function(call, first + r, first + r + 1, begin, end, &split);
         }

@@ -48,6 +48,7 @@ class KernelRunner {
   void run(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const;
   bool wants_split(int threads) const;
+  int64_t rows_at_once(int threads) const;
   void run_split(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void run_column_blocks(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const;

@@ -32,7 +32,53 @@ bool has_nibbles(const Kernel& kernel) {
   return std::any_of(kernel.args.begin(), kernel.args.end(), [](const Arg& arg) { return bits_of(arg.dtype) < 8; });
 }
 
+// A value per row costs nothing beside the row.
+bool varies_along_row(const Kernel& kernel, const Arg& arg) {
+  return std::any_of(arg.strides.begin() + kernel.outer_rank, arg.strides.end(), [](int64_t step) { return step != 0; });
+}
+
 int lane_count(const Kernel& kernel, int vector_bits) { return vector_bits / (kernel.computes_in_f64() ? 64 : 32); }
+
+// ---- tiles and strips
+
+// Bytes that the rows of a tile have to themselves, of one row, and that all rows have in common.
+struct Footprint {
+  int64_t read = 0, kept = 0, shared = 0;
+};
+
+Footprint footprint(const Kernel& kernel) {
+  const int64_t size = kernel.row_size(), compute_bytes = kernel.computes_in_f64() ? 8 : 4;
+  Footprint bytes;
+  for (const Arg& arg : kernel.args) {
+    const bool by_row = std::any_of(arg.strides.begin(), arg.strides.begin() + kernel.outer_rank, [](int64_t step) { return step != 0; });
+    if (arg.column) bytes.shared += size * compute_bytes;
+    else if (arg.output || !varies_along_row(kernel, arg)) continue;
+    else if (!by_row) bytes.shared += bytes_of(arg.dtype, size);
+    else bytes.read += bytes_of(arg.dtype, size);
+    if (by_row && !arg.output && bits_of(arg.dtype) < 32) bytes.kept += size * compute_bytes;
+  }
+  return bytes;
+}
+
+// A value along the row that is dear to compute is kept for the walks after its first, in the first-level cache, where a few long
+// rows have no room.
+bool computes_functions_early(const Kernel& kernel) {
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
+    return n.per_element && computes_function(n) && n.phase + 1 < kernel.phase_count();
+  });
+}
+
+// What rows have in common (gamma, beta, column sums) stays in the first-level cache for all rows of a tile if they take the last
+// phase in strips of columns; the tile itself waits in the second-level cache, the next one beside it. Measured to be worth
+// its turns with column sums, and where each row's walk would begin at another element.
+void choose_strips(Schedule& schedule, const Kernel& kernel, const Footprint& bytes, const Caches& caches) {
+  constexpr int64_t kStrip = 1024, kMostRows = 4;
+  const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
+  const bool shares = kernel.has_column_sum() || (schedule.follows_lines && bytes.shared > 0);
+  if (!one_run || !shares || kernel.row_size() <= 2 * kStrip || computes_functions_early(kernel)) return;
+  schedule.rows_per_tile = static_cast<int>(std::clamp<int64_t>(caches.second / 4 / std::max<int64_t>(bytes.read, 1), 1, kMostRows));
+  if (schedule.rows_per_tile > 1) schedule.strip = kStrip;
+}
 
 // ---- what the two orders of lanes cost
 
@@ -43,11 +89,6 @@ constexpr double kSideBySide = 2, kCrosswise = 12, kOneByOne = 20, kColumn = 10;
 constexpr double kMoments = 40, kReduction = 8, kTail = 15, kLane = 10;
 
 double access_cost(int64_t step, int64_t other_step) { return step == 1 ? kSideBySide : other_step == 1 ? kCrosswise : kOneByOne; }
-
-// A value per row costs nothing beside the row.
-bool varies_along_row(const Kernel& kernel, const Arg& arg) {
-  return std::any_of(arg.strides.begin() + kernel.outer_rank, arg.strides.end(), [](int64_t step) { return step != 0; });
-}
 
 // Of one row.
 double cost_along_rows(const Kernel& kernel) {
@@ -175,12 +216,16 @@ std::vector<int> choose_streamed(const Kernel& kernel, const Schedule& schedule)
 
 std::string describe(const Schedule& schedule) {
   std::string text = join(schedule.vector_bits, " bits, tile ", schedule.rows_per_tile, schedule.split ? ", split" : "", ", streamed");
+  if (schedule.strip > 0) text += join(", strips of ", schedule.strip);
+  if (!schedule.fits_first_cache) text += ", from second cache";
   for (const int arg : schedule.streamed) text += join(" a", arg);
   if (schedule.follows_lines) text += " along lines";
   if (schedule.transposed) text += join(", transposed by ", schedule.rows_abreast, schedule.whole_groups ? ", whole" : "");
   for (const LaneStep step : schedule.lane_steps) text += step == LaneStep::none ? " 0" : step == LaneStep::one ? " 1" : " *";
   return text;
 }
+
+bool computes_function(const Node& n) { return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power; }
 
 kernel::Kernel with_rows_arranged(kernel::Kernel kernel, int vector_bits) {
   if (!may_be_transposed(kernel) || kernel.has_column_sum()) return kernel;
@@ -200,7 +245,7 @@ kernel::Kernel with_rows_arranged(kernel::Kernel kernel, int vector_bits) {
   return kernel;
 }
 
-Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches) {
+Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches, const Caches& caches) {
   Schedule schedule;
   schedule.vector_bits = vector_bits;
   schedule.rows_per_tile = rows_per_tile(kernel);
@@ -220,6 +265,9 @@ Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches
   }
   if (past_caches) schedule.streamed = choose_streamed(kernel, schedule);
   schedule.follows_lines = !schedule.streamed.empty() && !schedule.transposed && !rows_share_lines(kernel, schedule.streamed);
+  const Footprint bytes = footprint(kernel);
+  if (!schedule.transposed) choose_strips(schedule, kernel, bytes, caches);
+  schedule.fits_first_cache = schedule.rows_per_tile * (2 * bytes.read + bytes.kept) + bytes.shared <= caches.first;
   return schedule;
 }
 
@@ -229,6 +277,8 @@ bool batches_rows(const Kernel& kernel) {
   const auto is_moments = [](const Node& n) { return n.kind == NodeKind::moments; };
   return one_run && kernel.row_size() <= kLongestRow && std::any_of(kernel.nodes.begin(), kernel.nodes.end(), is_moments);
 }
+
+int64_t read_bytes_of_row(const Kernel& kernel) { return footprint(kernel).read; }
 
 bool can_split(const Kernel& kernel) {
   constexpr int64_t kShortestRow = 16384, kMostUnits = 32;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/caches.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
@@ -19,9 +20,11 @@ enum class LaneStep { none, one, other };
 
 struct Schedule {
   int vector_bits = 512;        // width of a vector register
-  int rows_per_tile = 1;        // rows whose last phase shares one loop: column sums are loaded and stored once a tile
+  int rows_per_tile = 1;        // rows that go through a phase before any of them goes through the next
   std::vector<int> streamed;    // args that are written past the caches
   bool follows_lines = false;   // their rows begin anywhere in a line of 64 bytes: the last walk aligns itself to the first of them
+  int64_t strip = 0;            // columns that all rows of a tile go through in the last phase before any goes on; 0: all of them
+  bool fits_first_cache = true;  // a tile and the next one beside it
   bool split = false;
   bool transposed = false;
   int rows_abreast = 1;         // only for transposed: rows of a group, a lane each
@@ -41,16 +44,22 @@ inline int64_t column_pitch(const kernel::Kernel& kernel) { return column_pitch(
 // Values that a tile's rows keep between phases, at most; the second for rows side by side, in the second-level cache.
 inline constexpr int64_t kKeptBytes = int64_t{24} << 10, kKeptBytesTransposed = int64_t{128} << 10;
 
+// A transcendental function, dear to compute.
+bool computes_function(const kernel::Node& node);
+
 // Puts the outer dim along which rows should go side by side last, if that schedule suits one of them. Column sums are taken in the
 // order of rows, so where there are any the order stays.
 kernel::Kernel with_rows_arranged(kernel::Kernel kernel, int vector_bits);
 
 // `past_caches`: outputs that do not fit the caches are streamed.
-Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits, bool past_caches);
+Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits, bool past_caches, const Caches& caches = machine_caches());
 
 // Whether what is known once per row is computed for all rows of a tile together, a lane each: mean and variance are much to compute
 // beside a short row, other reductions are not.
 bool batches_rows(const kernel::Kernel& kernel);
+
+// Bytes of a row that are its own, not what all rows share.
+int64_t read_bytes_of_row(const kernel::Kernel& kernel);
 
 // Whether rows of this kernel can be divided among threads, and few of them may want it.
 bool can_split(const kernel::Kernel& kernel);

@@ -7,72 +7,16 @@
 
 #include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/jit.h"
-#include "kernels/builder.h"
-#include "kernels/dims.h"
+#include "backends/cpu/kernels_of_rows.h"
 
 namespace lamina::testing {
 namespace {
 
-using kernel::Builder;
 using kernel::Kernel;
-using kernel::MapOp;
 using kernel::Reduction;
-using kernel::Type;
 using kernel::Value;
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
-
-// [rows | size], or [rows, 3 | size] with a gap after each three rows.
-struct Shape {
-  int64_t rows, size;
-  DataType dtype = f32;
-  bool in_threes = false;
-};
-
-class Rows {
- public:
-  Rows(const char* name, const Shape& shape) : s_(shape), builder_(name, extents(), shape.in_threes ? 2 : 1) {}
-
-  Value src(const char* name) { return builder_.load(arg(name, element_strides(), s_.dtype, false)); }
-  Value weight(const char* name) { return builder_.load(arg(name, s_.in_threes ? Dims{0, 0, 1} : Dims{0, 1}, row_type(), false)); }
-  Value per_row(const char* name) { return builder_.load(arg(name, row_strides(), row_type(), false)); }
-  void out(Value value, const char* name) { builder_.store(value, arg(name, element_strides(), s_.dtype, true)); }
-  void row_out(Value value, const char* name, DataType dtype) { builder_.store(value, arg(name, row_strides(), dtype, true)); }
-  void row_out(Value value, const char* name) { row_out(value, name, row_type()); }
-  void column(Value value, const char* name) {
-    builder_.column_sum(value, builder_.add_arg({.name = name, .dtype = row_type(), .output = true, .column = true, .strides = s_.in_threes ? Dims{0, 0, 1} : Dims{0, 1}, .table = {}}));
-  }
-  Value row_number() { return builder_.cast(builder_.index(s_.in_threes ? Dims{3, 1, 0} : Dims{1, 0}), s_.dtype == f64 ? Type::f64 : Type::f32); }
-  Builder& builder() { return builder_; }
-  Kernel finish() {
-    Kernel kernel = builder_.finish();
-    kernel::simplify_dims(kernel);
-    return kernel;
-  }
-
- private:
-  Dims extents() const { return s_.in_threes ? Dims{s_.rows, 3, s_.size} : Dims{s_.rows, s_.size}; }
-  Dims element_strides() const { return s_.in_threes ? Dims{3 * s_.size + 5, s_.size, 1} : Dims{s_.size, 1}; }
-  Dims row_strides() const { return s_.in_threes ? Dims{4, 1, 0} : Dims{1, 0}; }
-  DataType row_type() const { return s_.dtype == f64 ? f64 : f32; }
-  int arg(const char* name, Dims strides, DataType dtype, bool output) {
-    return builder_.add_arg({.name = name, .dtype = dtype, .output = output, .strides = std::move(strides), .table = {}});
-  }
-
-  Shape s_;
-  Builder builder_;
-};
-
-Kernel layer_norm(const Shape& shape) {
-  Rows k("layer_norm", shape);
-  const Value x = k.src("src");
-  const auto moments = k.builder().moments(x);
-  const Value rstd = 1.0 / sqrt(moments.variance + 1e-5);
-  k.out(fma(k.builder().center(x, moments, rstd), k.weight("gamma"), k.weight("beta")), "dst");
-  k.row_out(moments.mean, "mean");
-  k.row_out(moments.variance, "variance");
-  return k.finish();
-}
 
 // Values per row of every kind: read by elements, by other values per row, by both; the row's number; a boolean; a constant.
 Kernel many_row_values(const Shape& shape) {
@@ -98,18 +42,6 @@ Kernel many_reductions(const Shape& shape) {
   k.out(k.builder().center(x, of_x) * product + k.builder().center(y, of_y, of_x.variance) / sum, "dst");
   k.row_out(largest, "largest");
   k.row_out(of_y.variance, "variance");
-  return k.finish();
-}
-
-Kernel backward(const Shape& shape) {
-  Rows k("backward", shape);
-  const Value x = k.src("src"), dy = k.src("diff_dst"), weighted = dy * k.weight("gamma");
-  const auto moments = k.builder().moments(x);
-  const Value normal = k.builder().center(x, moments, 1.0 / sqrt(moments.variance + 1e-5));
-  const Value sum = k.builder().reduce(Reduction::sum, weighted), product = k.builder().reduce(Reduction::sum, weighted * normal);
-  k.out(weighted - sum - normal * product, "diff_src");
-  k.column(dy * normal, "diff_gamma");
-  k.column(dy, "diff_beta");
   return k.finish();
 }
 

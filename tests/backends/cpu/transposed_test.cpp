@@ -6,8 +6,7 @@
 
 #include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/jit.h"
-#include "kernels/builder.h"
-#include "kernels/dims.h"
+#include "backends/cpu/kernels_of_rows.h"
 
 namespace lamina::testing {
 namespace {
@@ -69,16 +68,7 @@ class KernelOfCase {
   Builder builder_;
 };
 
-Kernel layer_norm(const Case& c) {
-  KernelOfCase k(c);
-  const Value x = k.src("src");
-  const auto moments = k.builder().moments(x);
-  const Value rstd = 1.0 / sqrt(moments.variance + 1e-5);
-  k.out(fma(k.builder().center(x, moments, rstd), k.weight("gamma"), k.weight("beta")), "dst");
-  k.row_out(moments.mean, "mean");
-  k.row_out(moments.variance, "variance");
-  return k.finish();
-}
+Kernel layer_norm(const Case& c) { return layer_norm_of(KernelOfCase(c)); }
 
 Kernel layer_norm_backward(const Case& c) {
   KernelOfCase k(c);

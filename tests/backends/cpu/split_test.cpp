@@ -1,0 +1,44 @@
+// Few long rows, whose blocks threads share: the interpreter's bits, for rows that go through the phases in one group or in several,
+// groups that end with a block of column sums, and every instruction set.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "backends/cpu/interpreter_bits.h"
+#include "backends/cpu/jit.h"
+#include "backends/cpu/kernels_of_rows.h"
+
+namespace lamina::testing {
+namespace {
+
+using kernel::Kernel;
+
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16;
+
+class SplitRows : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { setenv("LAMINA_MAX_ISA", GetParam(), 1); }
+  void TearDown() override { unsetenv("LAMINA_MAX_ISA"); }
+
+  static void expect_bits(const Kernel& kernel, int threads) {
+    ASSERT_TRUE(cpu::can_split(kernel));
+    expect_interpreter_bits(kernel, threads);
+  }
+};
+
+TEST_P(SplitRows, LayerNorm) {
+  for (const DataType dtype : {f32, bf16}) {
+    for (const Shape& shape : {Shape{1, 16384}, Shape{1, 100003}, Shape{5, 20000}, Shape{2, 400000}}) expect_bits(layer_norm({shape.rows, shape.size, dtype}), 3);
+  }
+}
+
+TEST_P(SplitRows, Backward) {
+  for (const DataType dtype : {f32, bf16}) {
+    for (const Shape& shape : {Shape{1, 100003}, Shape{5, 20000}, Shape{3, 400000}, Shape{70, 16390}}) expect_bits(backward({shape.rows, shape.size, dtype}), 3);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, SplitRows, ::testing::Values("avx512", "avx2", "generic"), [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace lamina::testing
