@@ -80,6 +80,8 @@ void KernelEmitter::emit_root(const std::vector<Row*>& rows, RootState& root, in
     if (crosswise) {
       root.chunk[0].push_back(widen(operands[0][v], at.width));
       if (ends_chunk || root.chunk[0].size() == static_cast<size_t>(row_lanes_)) finish_square(*rows.front(), root, lanes[first + v + 1 - root.chunk[0].size()].offset);
+    } else if (is_realigned(n)) {
+      append_to_stream(*rows.front(), n.arg, operands[0][v], at, begins_row_ && first + v == 0);
     } else if (whole_chunks) {
       for (size_t r = 0; r < rows.size(); ++r) {
         root.chunk[r].push_back(widen(operands[r][v], at.width));

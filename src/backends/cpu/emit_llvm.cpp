@@ -68,6 +68,7 @@ void KernelEmitter::emit() {
     if (has_batches()) emit_batched_tile({first, count}, begin);
     else emit_tile(first, count, begin);
   });
+  end_streams();
   b_.CreateRetVoid();
 }
 
@@ -148,6 +149,7 @@ Row KernelEmitter::begin_row(llvm::Value* row, llvm::Value* place) {
   const size_t nodes = kernel_.nodes.size();
   const Values position = row_position(row);
   Row state;
+  state.number = row;
   state.place = place;
   for (size_t a = 0; a < kernel_.args.size(); ++a) state.pointers.push_back(row_pointer(static_cast<int>(a), position));
   state.segment = state.pointers;

@@ -58,7 +58,8 @@ void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, 
     if (flush) flush();
     return;
   }
-  if (strip_ != nullptr) walk_strip(*rows.front(), body);
+  if (schedule_.realigns && streams()) walk_realigned(body);
+  else if (strip_ != nullptr) walk_strip(*rows.front(), body);
   else walk_run(*rows.front(), i64(0), kernel_.row_size(), body);
 }
 

@@ -19,7 +19,7 @@ struct Lanes {
 
 // A row in flight: where its tensors are, and the values known once per row.
 struct Row {
-  llvm::Value* place = nullptr;              // among the rows of its tile
+  llvm::Value *number = nullptr, *place = nullptr;  // of all rows; among those of its tile
   std::vector<llvm::Value*> pointers;        // per arg, at the row's first element
   std::vector<llvm::Value*> segment;         // per arg, at the current run of the innermost dim
   std::vector<llvm::Value*> index_base;      // per node of kind index: the part of outer dims (and of the current segment)
@@ -106,6 +106,17 @@ class KernelEmitter {
   void walk_lines(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body);
   void walk_vectors(llvm::Value* begin, llvm::Value* end, const Body& body);
   std::vector<Lanes> chunk_at(llvm::Value* offset, int live) const;
+
+  // emit_realigned.cpp: rows that leave as one stream of whole lines.
+  bool is_realigned(const kernel::Node& node) const;
+  llvm::AllocaInst* stream_end(int arg);
+  llvm::Value* fill_at(int arg, llvm::Value* pointer);
+  llvm::Value* lanes_below(llvm::Value* count);
+  llvm::Value* join_at(llvm::Value* fill, llvm::Value* before, llvm::Value* next);
+  void store_unit(llvm::Value* address, int arg, llvm::Value* unit, llvm::Value* mask);
+  void append_to_stream(const Row& row, int arg, llvm::Value* value, const Lanes& at, bool begins_row);
+  void end_streams();
+  void walk_realigned(const Body& body);
 
   // emit_prefetch.cpp: what is asked for early.
   void hint(llvm::Value* address, int level, bool writes = false);
@@ -360,6 +371,8 @@ class KernelEmitter {
   int row_lanes_ = 1;                      // of a value per row: rows that go abreast or, just then, rows of a batch
   llvm::Value* rows_abreast_ = nullptr;    // i64, how many of them there are, and
   llvm::Value* row_mask_ = nullptr;        // <i1>; both null: all
+  std::vector<llvm::AllocaInst*> stream_ends_;  // per arg that is realigned: its last 16 elements so far
+  bool begins_row_ = false;                // of the chunk being emitted
   size_t first_held_ = 0;                  // of the held lanes, that of the first position at hand
   std::vector<llvm::Value*> next_group_;   // where it begins in each arg; empty: not known
   bool wide_ = false;                      // f64 kernel

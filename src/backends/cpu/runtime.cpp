@@ -90,6 +90,8 @@ KernelRunner::Code KernelRunner::compile(bool past_caches) const {
   if (splits_) {
     schedule.rows_per_tile = 1;
     schedule.strip = 0;
+    schedule.follows_lines = schedule.follows_lines || schedule.realigns;
+    schedule.realigns = false;
     schedule.split = true;
     code.split = compile_kernel(kernel_, schedule, isa);
   }
@@ -135,7 +137,7 @@ bool KernelRunner::suits(std::span<void* const> pointers) const {
   for (const int a : schedule_.streamed) {
     const auto bytes = static_cast<uintptr_t>(bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, 1));
     const auto address = reinterpret_cast<uintptr_t>(pointers[static_cast<size_t>(a)]);
-    if (a == schedule_.streamed.front() && schedule_.follows_lines) first = address / bytes;
+    if (a == schedule_.streamed.front() && (schedule_.follows_lines || schedule_.realigns)) first = address / bytes;
     if (shares_an_input(static_cast<size_t>(a), pointers)) return false;
     if (address % bytes != 0 || (address / bytes - first) % (kLine / bytes) != 0) return false;
   }

@@ -203,6 +203,21 @@ bool rows_share_lines(const Kernel& kernel, const std::vector<int>& streamed) {
   return true;
 }
 
+// Rows that end where the next one begins, of f32: 16-bit elements, of which a vector fills half a line, gain nothing. Column sums are
+// worth more in rows side by side.
+bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule) {
+  constexpr int64_t kShortestRow = 64;
+  const bool has_one_outer_dim = kernel.outer_rank == 1 && kernel.extents.size() == 2;
+  const bool has_lanes = schedule.vector_bits == 512 && !kernel.computes_in_f64();
+  if (!has_one_outer_dim || !has_lanes || !kernel.has_row_reduction() || kernel.has_column_sum() || kernel.row_size() < kShortestRow) return false;
+  const auto is_other_type = [&](const Node& n) { return n.kind == NodeKind::store && n.per_element && n.type != kernel::Type::f32; };
+  if (std::any_of(kernel.nodes.begin(), kernel.nodes.end(), is_other_type)) return false;
+  return std::all_of(schedule.streamed.begin(), schedule.streamed.end(), [&](int a) {
+    const Arg& arg = kernel.args[static_cast<size_t>(a)];
+    return arg.dtype == DataType::f32 && arg.strides.front() == kernel.row_size();
+  });
+}
+
 // Never with args of four bits: a walk that follows an output's lines begins at any element, theirs at an even one.
 std::vector<int> choose_streamed(const Kernel& kernel, const Schedule& schedule) {
   if (has_nibbles(kernel)) return {};
@@ -220,6 +235,7 @@ std::string describe(const Schedule& schedule) {
   if (!schedule.fits_first_cache) text += ", from second cache";
   for (const int arg : schedule.streamed) text += join(" a", arg);
   if (schedule.follows_lines) text += " along lines";
+  if (schedule.realigns) text += " realigned";
   if (schedule.transposed) text += join(", transposed by ", schedule.rows_abreast, schedule.whole_groups ? ", whole" : "");
   for (const LaneStep step : schedule.lane_steps) text += step == LaneStep::none ? " 0" : step == LaneStep::one ? " 1" : " *";
   return text;
@@ -265,6 +281,10 @@ Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches
   }
   if (past_caches) schedule.streamed = choose_streamed(kernel, schedule);
   schedule.follows_lines = !schedule.streamed.empty() && !schedule.transposed && !rows_share_lines(kernel, schedule.streamed);
+  if (schedule.follows_lines && leaves_as_stream(kernel, schedule)) {
+    schedule.follows_lines = false;
+    schedule.realigns = true;
+  }
   const Footprint bytes = footprint(kernel);
   if (!schedule.transposed) choose_strips(schedule, kernel, bytes, caches);
   schedule.fits_first_cache = schedule.rows_per_tile * (2 * bytes.read + bytes.kept) + bytes.shared <= caches.first;

@@ -23,6 +23,7 @@ struct Schedule {
   int rows_per_tile = 1;        // rows that go through a phase before any of them goes through the next
   std::vector<int> streamed;    // args that are written past the caches
   bool follows_lines = false;   // their rows begin anywhere in a line of 64 bytes: the last walk aligns itself to the first of them
+  bool realigns = false;        // the same, but the rows follow each other without a gap: whole lines are put together in registers
   int64_t strip = 0;            // columns that all rows of a tile go through in the last phase before any goes on; 0: all of them
   bool fits_first_cache = true;  // a tile and the next one beside it
   bool split = false;

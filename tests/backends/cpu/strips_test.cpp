@@ -41,8 +41,9 @@ TEST_P(Strips, RowsThatBeginAnywhereInALine) {
   for (const DataType dtype : {f32, bf16}) {
     for (Kernel (*const make)(const Shape&) : {layer_norm, backward}) {
       const Kernel kernel = make({dtype == f32 ? 258 : 514, 4093, dtype});
-      ASSERT_TRUE(schedule_of(kernel).follows_lines);
-      ASSERT_GT(schedule_of(kernel).strip, 0);
+      const bool is_stream = dtype == f32 && make != backward;  // realigned_test.cpp
+      ASSERT_NE(schedule_of(kernel).follows_lines, is_stream);
+      ASSERT_NE(schedule_of(kernel).strip > 0, is_stream);
       expect_interpreter_bits(kernel, 3);
       expect_interpreter_bits(make({dtype == f32 ? 90 : 179, 4093, dtype, true}), 1);
     }

@@ -1,0 +1,101 @@
+// Rows that leave as one stream of whole lines: the interpreter's bits wherever the first row begins in a line and wherever threads meet,
+// and not a byte around the outputs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/interpreter_bits.h"
+#include "backends/cpu/jit.h"
+#include "backends/cpu/kernels_of_rows.h"
+
+namespace lamina::testing {
+namespace {
+
+using kernel::Kernel;
+using kernel::Value;
+
+constexpr std::byte kGuard{0x5A};
+constexpr size_t kGuards = 128;  // bytes on each side
+
+// A buffer whose first element stands `offset` elements of f32 behind a line's begin, guards around it.
+class Guarded {
+ public:
+  Guarded(const std::vector<std::byte>& content, size_t bytes, size_t offset) : bytes_(bytes), memory_(bytes + 2 * kGuards + 128, kGuard) {
+    const auto address = reinterpret_cast<uintptr_t>(memory_.data());
+    begin_ = memory_.data() + (64 - address % 64) % 64 + kGuards + offset * sizeof(float);
+    std::memcpy(begin_, content.data(), bytes);
+  }
+  std::byte* data() { return begin_; }
+  bool guards_stand() const {
+    const auto stands = [](const std::byte* from) { return std::all_of(from, from + kGuards, [](std::byte b) { return b == kGuard; }); };
+    return stands(begin_ - kGuards) && stands(begin_ + bytes_);
+  }
+
+ private:
+  size_t bytes_;
+  std::vector<std::byte> memory_;
+  std::byte* begin_;
+};
+
+void expect_bits_at_every_offset(const Kernel& kernel) {
+  const bool has_lanes = cpu::chosen_isa() == cpu::Isa::avx512;
+  EXPECT_EQ(cpu::choose_schedule(kernel, cpu::vector_bits(cpu::chosen_isa()), true).realigns, has_lanes);
+  const Memory initial = memory_for(kernel);
+  Memory expected = initial;
+  std::vector<kernel::InterpretedArg> args;
+  for (size_t a = 0; a < kernel.args.size(); ++a) args.push_back({expected[a].data(), span(kernel, kernel.args[a])});
+  kernel::interpret(kernel, args);
+  const cpu::KernelRunner runner(kernel);
+  std::vector<std::byte> scratch(runner.scratch_bytes() + 64);
+  for (size_t offset = 0; offset < 16; offset += 3) {
+    for (const int threads : {1, 3}) {
+      std::vector<Guarded> buffers;
+      for (size_t a = 0; a < kernel.args.size(); ++a) buffers.emplace_back(initial[a], static_cast<size_t>(span(kernel, kernel.args[a])) * sizeof(float), offset);
+      std::vector<void*> pointers;
+      for (Guarded& buffer : buffers) pointers.push_back(buffer.data());
+      runner.run(pointers, scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64, threads);
+      for (size_t a = 0; a < kernel.args.size(); ++a) {
+        EXPECT_TRUE(buffers[a].guards_stand()) << kernel.args[a].name;
+        const auto* const want = reinterpret_cast<const float*>(expected[a].data());
+        const auto* const got = reinterpret_cast<const float*>(buffers[a].data());
+        for (int64_t i = 0; i < span(kernel, kernel.args[a]); ++i) {
+          ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : std::memcmp(&want[i], &got[i], sizeof(float)) == 0)
+              << kernel.args[a].name << "[" << i << "]: " << got[i] << ", interpreter " << want[i] << ", offset " << offset << ", threads " << threads;
+        }
+      }
+    }
+  }
+}
+
+// The sum leaves too.
+Kernel add_layer_norm(const Shape& shape) {
+  Rows k("add_layer_norm", shape);
+  const Value sum = k.src("a") + k.src("b");
+  const auto moments = k.builder().moments(sum);
+  k.out(k.builder().center(sum, moments, 1.0 / sqrt(moments.variance + 1e-5)) * k.weight("gamma"), "dst");
+  k.out(sum, "sum");
+  return k.finish();
+}
+
+constexpr int64_t kElements = int64_t{1} << 20;  // 4 MiB of f32, from where outputs are streamed
+
+TEST(RealignedRows, LayerNorm) {
+  for (const int64_t size : {65, 257, 1003, 4093}) expect_bits_at_every_offset(layer_norm({kElements / size + 3, size}));
+}
+
+TEST(RealignedRows, TwoOutputs) {
+  for (const int64_t size : {100, 2063}) expect_bits_at_every_offset(add_layer_norm({kElements / size + 3, size}));
+}
+
+TEST(RealignedRows, NotWhereRowsLieApartOrFillLines) {
+  const auto realigns = [](const Kernel& kernel) { return cpu::choose_schedule(kernel, 512, true).realigns; };
+  EXPECT_TRUE(realigns(layer_norm({8192, 257})));
+  EXPECT_FALSE(realigns(layer_norm({8192, 256})));
+  EXPECT_FALSE(realigns(layer_norm({8192, 257, DataType::f32, true}))) << "a gap after each three rows";
+  EXPECT_FALSE(realigns(layer_norm({8192, 257, DataType::f64})));
+  EXPECT_FALSE(realigns(backward({8192, 257}))) << "column sums";
+}
+
+}  // namespace
+}  // namespace lamina::testing
