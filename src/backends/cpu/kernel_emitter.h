@@ -113,7 +113,9 @@ class KernelEmitter {
   llvm::Value* fill_at(int arg, llvm::Value* pointer);
   llvm::Value* lanes_below(llvm::Value* count);
   llvm::Value* join_at(llvm::Value* fill, llvm::Value* before, llvm::Value* next);
-  void store_unit(llvm::Value* address, int arg, llvm::Value* unit, llvm::Value* mask);
+  void store_line(llvm::Value* address, int arg, llvm::Value* line, llvm::Value* mask);
+  llvm::Value* lane_numbers(llvm::Value* first, int64_t step = 1);
+  kernel::Type lane_type() const { return wide_ ? kernel::Type::f64 : kernel::Type::f32; }
   void append_to_stream(const Row& row, int arg, llvm::Value* value, const Lanes& at, bool begins_row);
   void end_streams();
   void walk_realigned(const Body& body);
@@ -371,7 +373,7 @@ class KernelEmitter {
   int row_lanes_ = 1;                      // of a value per row: rows that go abreast or, just then, rows of a batch
   llvm::Value* rows_abreast_ = nullptr;    // i64, how many of them there are, and
   llvm::Value* row_mask_ = nullptr;        // <i1>; both null: all
-  std::vector<llvm::AllocaInst*> stream_ends_;  // per arg that is realigned: its last 16 elements so far
+  std::vector<llvm::AllocaInst*> stream_ends_;  // per arg that is realigned: its last vector so far
   bool begins_row_ = false;                // of the chunk being emitted
   size_t first_held_ = 0;                  // of the held lanes, that of the first position at hand
   std::vector<llvm::Value*> next_group_;   // where it begins in each arg; empty: not known

@@ -203,18 +203,17 @@ bool rows_share_lines(const Kernel& kernel, const std::vector<int>& streamed) {
   return true;
 }
 
-// Rows that end where the next one begins, of f32: 16-bit elements, of which a vector fills half a line, gain nothing. Column sums are
-// worth more in rows side by side.
+// Rows that end where the next one begins, of the type that is computed in: 16-bit elements, of which a vector fills half a line,
+// gain nothing. Column sums are worth more in rows side by side.
 bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule) {
   constexpr int64_t kShortestRow = 64;
-  const bool has_one_outer_dim = kernel.outer_rank == 1 && kernel.extents.size() == 2;
-  const bool has_lanes = schedule.vector_bits == 512 && !kernel.computes_in_f64();
-  if (!has_one_outer_dim || !has_lanes || !kernel.has_row_reduction() || kernel.has_column_sum() || kernel.row_size() < kShortestRow) return false;
-  const auto is_other_type = [&](const Node& n) { return n.kind == NodeKind::store && n.per_element && n.type != kernel::Type::f32; };
-  if (std::any_of(kernel.nodes.begin(), kernel.nodes.end(), is_other_type)) return false;
-  return std::all_of(schedule.streamed.begin(), schedule.streamed.end(), [&](int a) {
+  const bool has_one_outer_dim = kernel.outer_rank == 1 && kernel.extents.size() == 2, wide = kernel.computes_in_f64();
+  if (!has_one_outer_dim || schedule.vector_bits != 512 || !kernel.has_row_reduction() || kernel.has_column_sum() || kernel.row_size() < kShortestRow) return false;
+  const kernel::Type type = wide ? kernel::Type::f64 : kernel::Type::f32;
+  const auto has_type = [&](const Node& n) { return n.kind != NodeKind::store || !n.per_element || n.type == type; };
+  return std::all_of(kernel.nodes.begin(), kernel.nodes.end(), has_type) && std::all_of(schedule.streamed.begin(), schedule.streamed.end(), [&](int a) {
     const Arg& arg = kernel.args[static_cast<size_t>(a)];
-    return arg.dtype == DataType::f32 && arg.strides.front() == kernel.row_size();
+    return arg.dtype == (wide ? DataType::f64 : DataType::f32) && arg.strides.front() == kernel.row_size();
   });
 }
 

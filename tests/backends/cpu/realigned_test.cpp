@@ -18,12 +18,12 @@ using kernel::Value;
 constexpr std::byte kGuard{0x5A};
 constexpr size_t kGuards = 128;  // bytes on each side
 
-// A buffer whose first element stands `offset` elements of f32 behind a line's begin, guards around it.
+// A buffer that begins `offset` bytes behind a line's begin, guards around it.
 class Guarded {
  public:
-  Guarded(const std::vector<std::byte>& content, size_t bytes, size_t offset) : bytes_(bytes), memory_(bytes + 2 * kGuards + 128, kGuard) {
+  Guarded(const std::vector<std::byte>& content, size_t bytes, size_t offset) : bytes_(bytes), memory_(bytes + 2 * kGuards + 256, kGuard) {
     const auto address = reinterpret_cast<uintptr_t>(memory_.data());
-    begin_ = memory_.data() + (64 - address % 64) % 64 + kGuards + offset * sizeof(float);
+    begin_ = memory_.data() + (64 - address % 64) % 64 + kGuards + offset;
     std::memcpy(begin_, content.data(), bytes);
   }
   std::byte* data() { return begin_; }
@@ -38,6 +38,7 @@ class Guarded {
   std::byte* begin_;
 };
 
+template <typename T>
 void expect_bits_at_every_offset(const Kernel& kernel) {
   const bool has_lanes = cpu::chosen_isa() == cpu::Isa::avx512;
   EXPECT_EQ(cpu::choose_schedule(kernel, cpu::vector_bits(cpu::chosen_isa()), true).realigns, has_lanes);
@@ -51,16 +52,16 @@ void expect_bits_at_every_offset(const Kernel& kernel) {
   for (size_t offset = 0; offset < 16; offset += 3) {
     for (const int threads : {1, 3}) {
       std::vector<Guarded> buffers;
-      for (size_t a = 0; a < kernel.args.size(); ++a) buffers.emplace_back(initial[a], static_cast<size_t>(span(kernel, kernel.args[a])) * sizeof(float), offset);
+      for (size_t a = 0; a < kernel.args.size(); ++a) buffers.emplace_back(initial[a], static_cast<size_t>(span(kernel, kernel.args[a])) * sizeof(T), offset * sizeof(T));
       std::vector<void*> pointers;
       for (Guarded& buffer : buffers) pointers.push_back(buffer.data());
       runner.run(pointers, scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64, threads);
       for (size_t a = 0; a < kernel.args.size(); ++a) {
         EXPECT_TRUE(buffers[a].guards_stand()) << kernel.args[a].name;
-        const auto* const want = reinterpret_cast<const float*>(expected[a].data());
-        const auto* const got = reinterpret_cast<const float*>(buffers[a].data());
+        const auto* const want = reinterpret_cast<const T*>(expected[a].data());
+        const auto* const got = reinterpret_cast<const T*>(buffers[a].data());
         for (int64_t i = 0; i < span(kernel, kernel.args[a]); ++i) {
-          ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : std::memcmp(&want[i], &got[i], sizeof(float)) == 0)
+          ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : std::memcmp(&want[i], &got[i], sizeof(T)) == 0)
               << kernel.args[a].name << "[" << i << "]: " << got[i] << ", interpreter " << want[i] << ", offset " << offset << ", threads " << threads;
         }
       }
@@ -81,11 +82,12 @@ Kernel add_layer_norm(const Shape& shape) {
 constexpr int64_t kElements = int64_t{1} << 20;  // 4 MiB of f32, from where outputs are streamed
 
 TEST(RealignedRows, LayerNorm) {
-  for (const int64_t size : {65, 257, 1003, 4093}) expect_bits_at_every_offset(layer_norm({kElements / size + 3, size}));
+  for (const int64_t size : {65, 257, 1003, 4093}) expect_bits_at_every_offset<float>(layer_norm({kElements / size + 3, size}));
+  for (const int64_t size : {99, 2061}) expect_bits_at_every_offset<double>(layer_norm({kElements / 2 / size + 3, size, DataType::f64}));
 }
 
 TEST(RealignedRows, TwoOutputs) {
-  for (const int64_t size : {100, 2063}) expect_bits_at_every_offset(add_layer_norm({kElements / size + 3, size}));
+  for (const int64_t size : {100, 2063}) expect_bits_at_every_offset<float>(add_layer_norm({kElements / size + 3, size}));
 }
 
 TEST(RealignedRows, NotWhereRowsLieApartOrFillLines) {
@@ -93,7 +95,7 @@ TEST(RealignedRows, NotWhereRowsLieApartOrFillLines) {
   EXPECT_TRUE(realigns(layer_norm({8192, 257})));
   EXPECT_FALSE(realigns(layer_norm({8192, 256})));
   EXPECT_FALSE(realigns(layer_norm({8192, 257, DataType::f32, true}))) << "a gap after each three rows";
-  EXPECT_FALSE(realigns(layer_norm({8192, 257, DataType::f64})));
+  EXPECT_FALSE(realigns(layer_norm({16384, 257, DataType::bf16})));
   EXPECT_FALSE(realigns(backward({8192, 257}))) << "column sums";
 }
 
