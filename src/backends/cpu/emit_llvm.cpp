@@ -212,11 +212,16 @@ void KernelEmitter::emit_last_phase(llvm::Value* first, llvm::Value* count, llvm
     emit_rows(i64(0), grouped, together, [&](llvm::Value* place) { finish(place, together); });
     if (together > 1) emit_rows(grouped, count, 1, [&](llvm::Value* place) { finish(place, 1); });
   };
-  if (schedule_.strip == 0) return all_rows();
+  if (schedule_.strip == 0) all_rows();
+  else emit_strips(first, count, all_rows);
+}
+
+// What is known once per row is computed once, not in each strip.
+void KernelEmitter::emit_strips(llvm::Value* first, llvm::Value* count, const std::function<void()>& all_rows) {
   emit_rows(i64(0), count, 1, [&](llvm::Value* place) {
     Row row = begin_row(b_.CreateAdd(first, place), place);
     restore(row, place);
-    emit_row_values(row, last);
+    emit_row_values(row, kernel_.phase_count() - 1);
     save(row, place);
   });
   emit_loop(i64(0), i64(kernel_.row_size()), i64(schedule_.strip), [&](llvm::Value* strip) {

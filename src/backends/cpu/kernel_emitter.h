@@ -1,5 +1,6 @@
 // The working state of kernel emission, shared by emit_llvm (rows, phases), emit_walks (loops over elements), emit_values (a value
-// per node), emit_byte_stores and emit_reductions (accumulators). Not part of the room's interface.
+// per node), emit_realigned and emit_byte_stores (what leaves as lines) and emit_reductions (accumulators). Not part of the room's
+// interface.
 #pragma once
 
 #include <functional>
@@ -50,6 +51,7 @@ class KernelEmitter {
   // emit_llvm.cpp: the function, rows and phases.
   void emit_tile(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
   void emit_last_phase(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
+  void emit_strips(llvm::Value* first, llvm::Value* count, const std::function<void()>& all_rows);
   void emit_rows(llvm::Value* from, llvm::Value* to, int step, const std::function<void(llvm::Value*)>& body);
   Values row_position(llvm::Value* row);
   llvm::Value* row_pointer(int arg, const Values& position);
