@@ -9,7 +9,7 @@ namespace lamina::kernel {
 // arg walks as one. A kernel without reductions ends with one inner dim, the innermost; every kernel has at least one.
 void simplify_dims(Kernel& kernel);
 
-// Column sums over a single row are stores: no partial sums, no second pass over them. Adding 0 keeps the sign that a sum has.
+// Column sums over a single row are stores: no partial sums, no second pass over them. 0 is added to them, since no sum is -0.
 void store_sums_of_one_row(Kernel& kernel);
 
 }  // namespace lamina::kernel

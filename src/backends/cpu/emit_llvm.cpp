@@ -344,9 +344,8 @@ bool KernelEmitter::is_dear(const Node& n) const {
   if (n.kind == NodeKind::map) return computes_function(n);
   if (n.kind != NodeKind::load) return false;
   const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
-  const bool same_each_row = std::all_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s == 0; });
   const LaneStep step = lane_step(n.arg, arg.strides.back());
-  return !same_each_row && (bits_of(arg.dtype) < 32 || (rows_in_lanes() ? step == LaneStep::other : step != LaneStep::one));
+  return varies_by_row(kernel_, arg) && (bits_of(arg.dtype) < 32 || (rows_in_lanes() ? step == LaneStep::other : step != LaneStep::one));
 }
 
 // The kept node that is the only element value `index` reads and that nothing else reads: keeping `index` in its stead costs the

@@ -20,10 +20,6 @@ void KernelEmitter::hint(llvm::Value* address, int level, bool writes) {
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()}, {address, b_.getInt32(writes), b_.getInt32(static_cast<uint32_t>(level)), b_.getInt32(1)});
 }
 
-bool KernelEmitter::varies_by_row(const kernel::Arg& arg) const {
-  return std::any_of(arg.strides.begin(), arg.strides.begin() + kernel_.outer_rank, [](int64_t s) { return s != 0; });
-}
-
 // The walks that every row goes through.
 std::vector<int> KernelEmitter::usual_walks() const {
   std::vector<int> walks;
@@ -74,7 +70,7 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
     const Node& n = kernel_.nodes[i];
     if (n.kind != NodeKind::load) continue;
     const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
-    const bool varies = varies_by_row(arg);
+    const bool varies = varies_by_row(kernel_, arg);
     const bool is_read = std::find(nodes.begin(), nodes.end(), static_cast<NodeIndex>(i)) != nodes.end();
     const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
     const bool is_long = schedule_.split || row_bytes > kLongestRow;
@@ -116,7 +112,7 @@ void KernelEmitter::prefetch_group(const std::vector<Lanes>& positions, int phas
     if (n.kind != NodeKind::load || !n.per_element || done[static_cast<size_t>(n.arg)]) continue;
     done[static_cast<size_t>(n.arg)] = true;
     const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
-    if (!varies_by_row(arg) || arg.strides.back() == 0 || bytes_of(arg.dtype, kernel_.row_size() * row_lanes_) > kLargestGroup) continue;
+    if (!varies_by_row(kernel_, arg) || arg.strides.back() == 0 || bytes_of(arg.dtype, kernel_.row_size() * row_lanes_) > kLargestGroup) continue;
     if (is_crosswise(n.arg)) prefetch_rows(n.arg, positions, share.of(row_lanes_));
     else if (schedule_.lane_steps[static_cast<size_t>(n.arg)] == LaneStep::one) prefetch_positions(n.arg, positions, share);
   }

@@ -124,7 +124,6 @@ class KernelEmitter {
 
   // emit_prefetch.cpp: what is asked for early.
   void hint(llvm::Value* address, int level, bool writes = false);
-  bool varies_by_row(const kernel::Arg& arg) const;
   std::vector<int> usual_walks() const;
   void prefetch_ends(const Row& row);
   int64_t bytes_ahead(int64_t element_bytes, int phase, int64_t& before) const;

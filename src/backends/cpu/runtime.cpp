@@ -64,6 +64,8 @@ KernelRunner::KernelRunner(kernel::Kernel kernel)
   code_ = compile(true);
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
+  read_bytes_of_row_ = read_bytes_of_row(kernel_);
+  split_steps_ = 2 * kernel_.phase_count() - (stores_row_values(kernel_) ? 0 : 1);
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   call_.assign(kernel_.args.size(), 0);
   for (size_t d = 0; d < outer; ++d) call_.push_back(kernel_.extents[d]);
@@ -176,14 +178,14 @@ bool KernelRunner::wants_split(int threads) const {
 
 // Rows that go through a phase together before the next one: as many as leave half of the second-level cache to what threads write.
 int64_t KernelRunner::rows_at_once(int threads) const {
-  const int64_t fitting = machine_caches().second / 2 * threads / std::max<int64_t>(read_bytes_of_row(kernel_), 1);
+  const int64_t fitting = machine_caches().second / 2 * threads / std::max<int64_t>(read_bytes_of_row_, 1);
   return std::clamp<int64_t>(fitting, 1, kColumnBlockRows);
 }
 
 // Rows after rows, phase after phase: every thread walks its part of each row, then each row is combined.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, int threads) const {
   const KernelFunction function = code.split.function;
-  const int64_t steps = 2 * kernel_.phase_count() - (stores_row_values(kernel_) ? 0 : 1), state_bytes = split_state_bytes(kernel_);
+  const int64_t state_bytes = split_state_bytes(kernel_);
   const int64_t group = rows_at_once(threads);
   const int64_t inner_blocks = (row_size_ + kInnerUnit - 1) / kInnerUnit;
   char* const sums = static_cast<char*>(scratch);
@@ -195,7 +197,7 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
     for (int64_t first = 0, rows = 0; first < rows_; first += rows) {
       rows = std::min({group, rows_ - first, kColumnBlockRows - first % kColumnBlockRows});
       SplitCall split{0, 0, sums + static_cast<size_t>(first / kColumnBlockRows) * partial_bytes(), nullptr};
-      for (; split.step < steps; ++split.step) {
+      for (; split.step < split_steps_; ++split.step) {
         const bool walks = split.step % 2 == 0;
         for (int64_t r = walks ? 0 : part; r < rows; r += walks ? 1 : parts) {
           split.is_first_row = (first + r) % kColumnBlockRows == 0;

@@ -66,6 +66,7 @@ class KernelRunner {
   std::vector<int64_t> call_;   // pointers (filled in by run), outer extents, outer strides in bytes
   std::vector<Column> columns_;  // in the order of the column_sum nodes
   int64_t rows_ = 0, row_size_ = 0, moved_bytes_ = 0;
+  int64_t read_bytes_of_row_ = 0, split_steps_ = 0;
   bool wide_ = false;  // partial sums are f64
   bool one_thread_ = false;  // rows of an output share bytes
 };

@@ -50,7 +50,7 @@ Footprint footprint(const Kernel& kernel) {
   const int64_t size = kernel.row_size(), compute_bytes = kernel.computes_in_f64() ? 8 : 4;
   Footprint bytes;
   for (const Arg& arg : kernel.args) {
-    const bool by_row = std::any_of(arg.strides.begin(), arg.strides.begin() + kernel.outer_rank, [](int64_t step) { return step != 0; });
+    const bool by_row = varies_by_row(kernel, arg);
     if (arg.column) bytes.shared += size * compute_bytes;
     else if (arg.output || !varies_along_row(kernel, arg)) continue;
     else if (!by_row) bytes.shared += bytes_of(arg.dtype, size);
@@ -238,6 +238,10 @@ std::string describe(const Schedule& schedule) {
   if (schedule.transposed) text += join(", transposed by ", schedule.rows_abreast, schedule.whole_groups ? ", whole" : "");
   for (const LaneStep step : schedule.lane_steps) text += step == LaneStep::none ? " 0" : step == LaneStep::one ? " 1" : " *";
   return text;
+}
+
+bool varies_by_row(const Kernel& kernel, const Arg& arg) {
+  return std::any_of(arg.strides.begin(), arg.strides.begin() + kernel.outer_rank, [](int64_t step) { return step != 0; });
 }
 
 bool computes_function(const Node& n) { return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power; }

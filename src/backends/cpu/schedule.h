@@ -45,6 +45,9 @@ inline int64_t column_pitch(const kernel::Kernel& kernel) { return column_pitch(
 // Values that a tile's rows keep between phases, at most; the second for rows side by side, in the second-level cache.
 inline constexpr int64_t kKeptBytes = int64_t{24} << 10, kKeptBytesTransposed = int64_t{128} << 10;
 
+// Whether rows have values of their own in `arg`.
+bool varies_by_row(const kernel::Kernel& kernel, const kernel::Arg& arg);
+
 // A transcendental function, dear to compute.
 bool computes_function(const kernel::Node& node);
 
