@@ -218,13 +218,13 @@ void KernelEmitter::emit_last_phase(llvm::Value* first, llvm::Value* count, llvm
 
 // What is known once per row is computed once, not in each strip.
 void KernelEmitter::emit_strips(llvm::Value* first, llvm::Value* count, const std::function<void()>& all_rows) {
-  emit_rows(i64(0), count, 1, [&](llvm::Value* place) {
+  if (!schedule_.split) emit_rows(i64(0), count, 1, [&](llvm::Value* place) {
     Row row = begin_row(b_.CreateAdd(first, place), place);
     restore(row, place);
     emit_row_values(row, kernel_.phase_count() - 1);
     save(row, place);
   });
-  emit_loop(i64(0), i64(kernel_.row_size()), i64(schedule_.strip), [&](llvm::Value* strip) {
+  emit_loop(walk_begin(), walk_end(), i64(schedule_.strip), [&](llvm::Value* strip) {
     strip_ = strip;
     all_rows();
   });
@@ -239,7 +239,7 @@ void KernelEmitter::emit_rows(llvm::Value* from, llvm::Value* to, int step, cons
 
 // What is known once per row waits in memory while other rows, or other threads, go through the phase.
 llvm::Value* KernelEmitter::row_slot(size_t slot, llvm::Type* type, llvm::Value* place) {
-  if (schedule_.split) return b_.CreateConstGEP1_64(b_.getInt64Ty(), split_state_, slot);
+  if (schedule_.split) return split_slot(place, i64(static_cast<int64_t>(slot)));
   RowState& state = row_state_[slot];
   if (state.of_rows == nullptr)
     state.of_rows = alloca_at_entry(llvm::ArrayType::get(type, static_cast<uint64_t>(schedule_.rows_per_tile)));
@@ -345,7 +345,8 @@ bool KernelEmitter::is_dear(const Node& n) const {
   if (n.kind != NodeKind::load) return false;
   const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
   const LaneStep step = lane_step(n.arg, arg.strides.back());
-  return varies_by_row(kernel_, arg) && (bits_of(arg.dtype) < 32 || (rows_in_lanes() ? step == LaneStep::other : step != LaneStep::one));
+  const bool converts = bits_of(arg.dtype) < 32 && (schedule_.keeps_conversions || rows_in_lanes());
+  return varies_by_row(kernel_, arg) && (converts || (rows_in_lanes() ? step == LaneStep::other : step != LaneStep::one));
 }
 
 // The kept node that is the only element value `index` reads and that nothing else reads: keeping `index` in its stead costs the

@@ -60,6 +60,15 @@ int64_t KernelEmitter::bytes_ahead(int64_t element_bytes, int phase, int64_t& be
   return 0;
 }
 
+// Bytes from a row to where its walk begins to ask for the one that comes next, of which `before` bytes an element were asked for by
+// the walks before. A thread's part of a split row begins `behind` bytes an element further on.
+llvm::Value* KernelEmitter::rows_ahead(int64_t row_bytes, int64_t behind, int64_t before) {
+  if (!schedule_.split) return i64(row_bytes * schedule_.rows_per_tile + before * kernel_.row_size() / kLine * kLine);
+  llvm::Value* const part = b_.CreateMul(b_.CreateSub(inner_end_, inner_begin_), i64(before));
+  llvm::Value* const begin = b_.CreateAdd(b_.CreateMul(inner_begin_, i64(behind)), b_.CreateAnd(part, i64(-kLine)));
+  return b_.CreateAdd(b_.CreateMul(rows_ahead_, i64(row_bytes)), begin);
+}
+
 // What a walk will read later. The next rows can be under way while the phases of these are computed. A row too long for that is
 // read from memory in every phase; the machine's own prefetching stops at each page. A hint only: the address may lie anywhere
 // when rows are not dense, or beyond the end.
@@ -73,12 +82,12 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
     const bool varies = varies_by_row(kernel_, arg);
     const bool is_read = std::find(nodes.begin(), nodes.end(), static_cast<NodeIndex>(i)) != nodes.end();
     const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
-    const bool is_long = schedule_.split || row_bytes > kLongestRow;
+    const bool is_long = row_bytes > kLongestRow;
     if (arg.strides.back() != 1 || bits_of(arg.dtype) < 8 || inner_rank() > 1 || !(is_long ? is_read : varies)) continue;
     const int64_t element_bytes = bytes_of(arg.dtype, 1);
     int64_t before = 0;
     const int64_t pace = is_long ? element_bytes : bytes_ahead(element_bytes, phase, before);
-    const int64_t ahead = is_long ? kAhead : row_bytes * schedule_.rows_per_tile + before * kernel_.row_size() / kLine * kLine;
+    llvm::Value* const ahead = is_long ? i64(kAhead) : rows_ahead(row_bytes, element_bytes - pace, before);
     const int level = is_long || schedule_.fits_first_cache ? kFirstLevel : kSecondLevel;
     // Lines that begin among these vectors' part.
     const int64_t begin = (static_cast<int64_t>(first) * width_ * pace + kLine - 1) / kLine * kLine;
@@ -86,8 +95,7 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
     for (const Row* row : rows) {
       llvm::Value* const here = b_.CreateGEP(b_.getInt8Ty(), row->segment[static_cast<size_t>(n.arg)], b_.CreateMul(chunk.front().offset, i64(pace)));
       for (int64_t at = begin; at < end; at += kLine) {
-        llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), here, i64(ahead + at));
-        hint(address, level);
+        hint(b_.CreateGEP(b_.getInt8Ty(), here, b_.CreateAdd(ahead, i64(at))), level);
       }
     }
   }

@@ -233,6 +233,11 @@ void KernelEmitter::accumulate_root(Row& row, RootState& root, int phase, size_t
   accumulate_product(root.accumulators[1], vector, d, lanes);
 }
 
+// Whether any of them sums along the row.
+bool KernelEmitter::has_reductions(const NodeList& roots) const {
+  return std::any_of(roots.begin(), roots.end(), [&](NodeIndex i) { return node(i).kind == NodeKind::reduce || node(i).kind == NodeKind::moments; });
+}
+
 bool KernelEmitter::roots_reduce() const {
   return std::any_of(roots_.begin(), roots_.end(), [](const RootState& root) { return !root.accumulators.empty(); });
 }

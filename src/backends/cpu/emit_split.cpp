@@ -33,9 +33,10 @@ void KernelEmitter::emit_split() {
     return b_.CreateLoad(type, b_.CreateConstGEP1_64(b_.getInt64Ty(), split, static_cast<uint64_t>(i)));
   };
   llvm::Value* const step = field(b_.getInt64Ty(), 0);
-  first_of_partials_ = b_.CreateICmpNE(field(b_.getInt64Ty(), 1), i64(0));
-  partials_ = field(b_.getPtrTy(), 2);
-  split_state_ = field(b_.getPtrTy(), 3);
+  llvm::Value* const block_begin = field(b_.getInt64Ty(), 1);
+  rows_ahead_ = field(b_.getInt64Ty(), 2);
+  partials_ = field(b_.getPtrTy(), 3);
+  split_states_ = field(b_.getPtrTy(), 4);
   make_kept_buffers(1);
   row_state_.assign(row_value_count(kernel_), {});
   auto* const done = llvm::BasicBlock::Create(context_, "done", function_);
@@ -45,35 +46,40 @@ void KernelEmitter::emit_split() {
     auto* const block = llvm::BasicBlock::Create(context_, s % 2 == 0 ? "walk" : "finish", function_);
     choice->addCase(b_.getInt64(static_cast<uint64_t>(s)), block);
     b_.SetInsertPoint(block);
-    if (s % 2 == 0)
-      emit_split_walk(s / 2);
-    else
-      emit_split_finish(s / 2);
+    stores_row_values_ = s + 1 == 2 * phases;  // in the last finish alone: every thread walks
+    if (s % 2 != 0) for_each_split_row([&](Row& row) { emit_split_finish(row, s / 2); });
+    else if (has_reductions(roots_of_phase(s / 2))) for_each_split_row([&](Row& row) { emit_split_walk(row, s / 2); });
+    else if (s / 2 + 1 == phases) emit_split_last_walk(block_begin);
     b_.CreateBr(done);
   }
   b_.SetInsertPoint(done);
   b_.CreateRetVoid();
 }
 
-Row KernelEmitter::begin_split_row() {
-  Row row = begin_row(function_->getArg(1), i64(0));
-  restore(row, i64(0));
-  return row;
+// Of all rows of the group, with what is known of each.
+void KernelEmitter::for_each_split_row(const std::function<void(Row&)>& body) {
+  llvm::Value* const first = function_->getArg(1);
+  emit_loop(i64(0), b_.CreateSub(function_->getArg(2), first), i64(1), [&](llvm::Value* place) {
+    Row row = begin_row(b_.CreateAdd(first, place), place);
+    restore(row, place);
+    body(row);
+  });
+}
+
+// A word of the state of the row at `place`.
+llvm::Value* KernelEmitter::split_slot(llvm::Value* place, llvm::Value* word) {
+  return b_.CreateGEP(b_.getInt64Ty(), split_states_, b_.CreateAdd(b_.CreateMul(place, i64(split_state_bytes(kernel_) / 8)), word));
 }
 
 // Where result number `result` of the phase stands for block `block` (i64).
-llvm::Value* KernelEmitter::block_slot(size_t result, llvm::Value* block) {
+llvm::Value* KernelEmitter::block_slot(const Row& row, size_t result, llvm::Value* block) {
   const auto words = static_cast<int64_t>(row_value_count(kernel_)) + static_cast<int64_t>(result) * block_count(kernel_);
-  return b_.CreateGEP(b_.getInt64Ty(), split_state_, b_.CreateAdd(i64(words), block));
+  return split_slot(row.place, b_.CreateAdd(i64(words), block));
 }
 
-// Row values go to memory in the last finish alone: every thread walks.
-void KernelEmitter::emit_split_walk(int phase) {
-  stores_row_values_ = false;
-  Row row = begin_split_row();
+void KernelEmitter::emit_split_walk(Row& row, int phase) {
   emit_row_values(row, phase);
   const NodeList roots = roots_of_phase(phase);
-  if (roots.empty()) return;
   begin_roots(row, roots, phase);
   const NodeList nodes = nodes_for(roots, phase);
   choose_step(nodes, 1);
@@ -83,7 +89,7 @@ void KernelEmitter::emit_split_walk(int phase) {
     std::sort(results.begin(), results.end(), [](const BlockResult& a, const BlockResult& b) { return a.root < b.root; });  // as they are read
     size_t result = 0;
     for (const BlockResult& of_root : results) {
-      for (llvm::Value* value : of_root.values) b_.CreateStore(value, block_slot(result++, b_.CreateUDiv(start, i64(kBlock))));
+      for (llvm::Value* value : of_root.values) b_.CreateStore(value, block_slot(row, result++, b_.CreateUDiv(start, i64(kBlock))));
     }
   };
   const int64_t size = kernel_.row_size(), full = (size - 1) / kBlock * kBlock;
@@ -93,9 +99,20 @@ void KernelEmitter::emit_split_walk(int phase) {
   emit_if(has_rest, [&] { block(i64(full), size - full); });
 }
 
-void KernelEmitter::emit_split_finish(int phase) {
-  stores_row_values_ = phase + 1 == kernel_.phase_count();
-  Row row = begin_split_row();
+// Tile after tile, as one thread alone would, but for the columns that are not this thread's.
+void KernelEmitter::emit_split_last_walk(llvm::Value* block_begin) {
+  llvm::Value *const first = function_->getArg(1), *const states = split_states_, *const tile = i64(schedule_.rows_per_tile);
+  llvm::Value* const rows = b_.CreateSub(function_->getArg(2), first);
+  emit_loop(i64(0), rows, tile, [&](llvm::Value* at) {
+    split_states_ = split_slot(at, i64(0));
+    llvm::Value* const count = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(rows, at), tile);
+    emit_last_phase(b_.CreateAdd(first, at), count, block_begin);
+  });
+  split_states_ = states;
+}
+
+// Also what the next walk needs once per row.
+void KernelEmitter::emit_split_finish(Row& row, int phase) {
   emit_row_values(row, phase);
   const NodeList roots = roots_of_phase(phase);
   begin_roots(row, roots, phase);
@@ -110,14 +127,15 @@ void KernelEmitter::emit_split_finish(int phase) {
         Values values;
         for (size_t i = 0; i < root.totals.size(); ++i) {
           llvm::Type* const type = root.by_block ? b_.getDoubleTy() : llvm_type(root.accumulators[i].type, 1);
-          values.push_back(b_.CreateLoad(type, block_slot(result++, block)));
+          values.push_back(b_.CreateLoad(type, block_slot(row, result++, block)));
         }
         if (!values.empty()) combine_block(root, values, before, count);
       }
     });
     finish_roots(row, phase);
   }
-  save(row, i64(0));
+  if (phase + 1 < kernel_.phase_count()) emit_row_values(row, phase + 1);
+  save(row, row.place);
 }
 
 }  // namespace lamina::cpu

@@ -60,6 +60,8 @@ void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, 
   }
   if (schedule_.realigns && streams()) walk_realigned(body);
   else if (strip_ != nullptr) walk_strip(*rows.front(), body);
+  else if (schedule_.split && follows_lines()) walk_lines(*rows.front(), inner_begin_, inner_end_, body);
+  else if (schedule_.split) walk_range(inner_begin_, inner_end_, body);
   else walk_run(*rows.front(), i64(0), kernel_.row_size(), body);
 }
 
@@ -67,13 +69,13 @@ void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, 
 // strip, and each row's lies a line further to the left than the row's before it: a column's rows keep their order.
 void KernelEmitter::walk_strip(const Row& row, const Body& body) {
   const auto smin = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); };
-  llvm::Value* const size = i64(kernel_.row_size());
+  llvm::Value *const first = walk_begin(), *const past = walk_end();
   llvm::Value* const next = b_.CreateAdd(strip_, i64(schedule_.strip));
-  if (!follows_lines()) return walk_range(strip_, smin(next, size), body);
+  if (!follows_lines()) return walk_range(strip_, smin(next, past), body);
   const int64_t line = kLine / bytes_of(kernel_.args[static_cast<size_t>(schedule_.streamed.front())].dtype, 1);
   llvm::Value* const shift = b_.CreateSub(to_line(row, i64(0)), b_.CreateMul(row.place, i64(line)));
-  llvm::Value* const begin = b_.CreateSelect(b_.CreateICmpEQ(strip_, i64(0)), i64(0), smin(b_.CreateAdd(strip_, shift), size));
-  llvm::Value* const end = b_.CreateSelect(b_.CreateICmpSGE(next, size), size, smin(b_.CreateAdd(next, shift), size));
+  llvm::Value* const begin = b_.CreateSelect(b_.CreateICmpEQ(strip_, first), first, smin(b_.CreateAdd(strip_, shift), past));
+  llvm::Value* const end = b_.CreateSelect(b_.CreateICmpSGE(next, past), past, smin(b_.CreateAdd(next, shift), past));
   walk_lines(row, begin, end, body);
 }
 

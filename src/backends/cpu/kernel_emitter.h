@@ -102,6 +102,8 @@ class KernelEmitter {
   void walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush);
   void walk_segments(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment);
   void walk_run(const Row& row, llvm::Value* begin, int64_t count, const Body& body);
+  llvm::Value* walk_begin() { return schedule_.split ? inner_begin_ : i64(0); }
+  llvm::Value* walk_end() { return schedule_.split ? inner_end_ : i64(kernel_.row_size()); }
   void walk_strip(const Row& row, const Body& body);
   llvm::Value* to_line(const Row& row, llvm::Value* begin);
   void walk_range(llvm::Value* begin, llvm::Value* end, const Body& body);
@@ -129,6 +131,7 @@ class KernelEmitter {
   int64_t bytes_ahead(int64_t element_bytes, int phase, int64_t& before) const;
   void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first, size_t count,
                 int phase);
+  llvm::Value* rows_ahead(int64_t row_bytes, int64_t behind, int64_t before);
   void prefetch_group(const std::vector<Lanes>& positions, int phase);
   struct Range {
     int64_t begin, end;
@@ -141,11 +144,13 @@ class KernelEmitter {
   void prefetch_rows(int arg, const std::vector<Lanes>& positions, const Range& rows);
   void prefetch_positions(int arg, const std::vector<Lanes>& positions, const Share& share);
 
-  // emit_split.cpp: one step of a row that several threads share.
-  void emit_split_walk(int phase);
-  void emit_split_finish(int phase);
-  Row begin_split_row();
-  llvm::Value* block_slot(size_t result, llvm::Value* block);
+  // emit_split.cpp: one step of rows that several threads share.
+  void for_each_split_row(const std::function<void(Row&)>& body);
+  void emit_split_walk(Row& row, int phase);
+  void emit_split_last_walk(llvm::Value* block_begin);
+  void emit_split_finish(Row& row, int phase);
+  llvm::Value* split_slot(llvm::Value* place, llvm::Value* word);
+  llvm::Value* block_slot(const Row& row, size_t result, llvm::Value* block);
 
   // emit_transposed.cpp: a row per lane.
   bool is_crosswise(int arg) const;  // elements of a row side by side, not those of neighbouring rows
@@ -269,6 +274,7 @@ class KernelEmitter {
   llvm::Value* shift_from(kernel::NodeIndex moments, llvm::Value* average);
   void accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand, const Lanes& lanes);
   bool roots_reduce() const;
+  bool has_reductions(const NodeList& roots) const;
   // Whether this phase's stores go past the caches, and its walk therefore begins its chunks where the output's lines do.
   bool streams() const { return !schedule_.streamed.empty() && !roots_reduce(); }
   bool streams(int arg) const;
@@ -346,7 +352,8 @@ class KernelEmitter {
   llvm::Value* inner_begin_ = nullptr;
   llvm::Value* inner_end_ = nullptr;
   llvm::Value* partials_ = nullptr;
-  llvm::Value* split_state_ = nullptr;     // the row's own memory under the split schedule
+  llvm::Value* split_states_ = nullptr;    // under the split schedule, the rows' own memory
+  llvm::Value* rows_ahead_ = nullptr;      // and how far away the rows are that come next
   bool stores_row_values_ = true;
   llvm::Value* strip_ = nullptr;           // where the strip of columns at hand begins; null: whole rows
   llvm::Value* segment_index_ = nullptr;  // position of the current segment among the row's, null: 0

@@ -60,11 +60,11 @@ bool stores_row_values(const kernel::Kernel& kernel) {
 KernelRunner::KernelRunner(kernel::Kernel kernel)
     : kernel_(with_rows_arranged(std::move(kernel), vector_bits(chosen_isa()))),
       schedule_(choose_schedule(kernel_, vector_bits(chosen_isa()), true)),
-      splits_(!schedule_.transposed && can_split(kernel_)) {
+      splits_(!schedule_.transposed && can_split(kernel_)),
+      overflows_cache_(overflows_cache(kernel_)) {
   code_ = compile(true);
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
-  read_bytes_of_row_ = read_bytes_of_row(kernel_);
   split_steps_ = 2 * kernel_.phase_count() - (stores_row_values(kernel_) ? 0 : 1);
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   call_.assign(kernel_.args.size(), 0);
@@ -90,12 +90,7 @@ KernelRunner::Code KernelRunner::compile(bool past_caches) const {
   Schedule schedule = past_caches ? schedule_ : choose_schedule(kernel_, vector_bits(isa), false);
   Code code{compile_kernel(kernel_, schedule, isa), {}, !schedule.streamed.empty()};
   if (splits_) {
-    schedule.rows_per_tile = 1;
-    schedule.strip = 0;
-    schedule.follows_lines = schedule.follows_lines || schedule.realigns;
-    schedule.realigns = false;
-    schedule.split = true;
-    code.split = compile_kernel(kernel_, schedule, isa);
+    code.split = compile_kernel(kernel_, split_schedule(std::move(schedule), kernel_), isa);
   }
   return code;
 }
@@ -168,25 +163,24 @@ void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, int
   else run_column_blocks(code, call, scratch, threads);
 }
 
-// Where whole rows (or blocks of rows) would leave threads idle for more than a tenth of the time.
+// Where rows overflow the cache, or whole rows (or blocks of rows) would leave threads idle for more than a tenth of the time.
 bool KernelRunner::wants_split(int threads) const {
   if (!splits_ || threads == 1 || rows_ == 0) return false;
+  if (overflows_cache_) return true;
   const int64_t unit = columns_.empty() ? 1 : kColumnBlockRows, units = (rows_ + unit - 1) / unit;
-  const int64_t busiest = (units + threads - 1) / threads * unit;
+  int64_t busiest = 0;
+  for (int64_t part = 0; part < threads; ++part) {
+    const int64_t begin = units * part / threads * unit, end = std::min(units * (part + 1) / threads * unit, rows_);
+    busiest = std::max(busiest, end - begin);
+  }
   return rows_ * 10 < busiest * threads * 9;
-}
-
-// Rows that go through a phase together before the next one: as many as leave half of the second-level cache to what threads write.
-int64_t KernelRunner::rows_at_once(int threads) const {
-  const int64_t fitting = machine_caches().second / 2 * threads / std::max<int64_t>(read_bytes_of_row_, 1);
-  return std::clamp<int64_t>(fitting, 1, kColumnBlockRows);
 }
 
 // Rows after rows, phase after phase: every thread walks its part of each row, then each row is combined.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, int threads) const {
   const KernelFunction function = code.split.function;
   const int64_t state_bytes = split_state_bytes(kernel_);
-  const int64_t group = rows_at_once(threads);
+  const int64_t group = rows_of_group(kernel_, threads);
   const int64_t inner_blocks = (row_size_ + kInnerUnit - 1) / kInnerUnit;
   char* const sums = static_cast<char*>(scratch);
   char* const states = sums + column_bytes();
@@ -196,14 +190,15 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
     const int64_t begin = inner_blocks * part / parts * kInnerUnit, end = std::min(inner_blocks * (part + 1) / parts * kInnerUnit, row_size_);
     for (int64_t first = 0, rows = 0; first < rows_; first += rows) {
       rows = std::min({group, rows_ - first, kColumnBlockRows - first % kColumnBlockRows});
-      SplitCall split{0, 0, sums + static_cast<size_t>(first / kColumnBlockRows) * partial_bytes(), nullptr};
-      for (; split.step < split_steps_; ++split.step) {
-        const bool walks = split.step % 2 == 0;
-        for (int64_t r = walks ? 0 : part; r < rows; r += walks ? 1 : parts) {
-          split.is_first_row = (first + r) % kColumnBlockRows == 0;
-          split.row_state = states + r * state_bytes;
-          if (!walks || begin < end) function(call, first + r, first + r + 1, begin, end, &split);
-        }
+      const int64_t block = first / kColumnBlockRows, my_begin = rows * part / parts, my_end = rows * (part + 1) / parts;
+      char* const block_sums = sums + static_cast<size_t>(block) * partial_bytes();
+      SplitCall walk{0, block * kColumnBlockRows, rows, block_sums, states};
+      SplitCall finish{0, block * kColumnBlockRows, rows, block_sums, states + my_begin * state_bytes};
+      for (int64_t step = 0; step < split_steps_; ++step) {
+        const bool walks = step % 2 == 0;
+        (walks ? walk : finish).step = step;
+        if (!walks) function(call, first + my_begin, first + my_end, begin, end, &finish);
+        else if (begin < end) function(call, first, first + rows, begin, end, &walk);
         if (code.non_temporal && walks) drain_stores();
 #pragma omp barrier
       }

@@ -48,7 +48,6 @@ class KernelRunner {
   void run(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const;
   bool wants_split(int threads) const;
-  int64_t rows_at_once(int threads) const;
   void run_split(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void run_column_blocks(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const;
@@ -60,13 +59,13 @@ class KernelRunner {
 
   kernel::Kernel kernel_;
   Schedule schedule_;         // of code_
-  bool splits_;
+  bool splits_, overflows_cache_;
   Code code_;                 // streams where outputs are large
   std::unique_ptr<PlainCode> plain_ = std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes
   std::vector<int64_t> call_;   // pointers (filled in by run), outer extents, outer strides in bytes
   std::vector<Column> columns_;  // in the order of the column_sum nodes
   int64_t rows_ = 0, row_size_ = 0, moved_bytes_ = 0;
-  int64_t read_bytes_of_row_ = 0, split_steps_ = 0;
+  int64_t split_steps_ = 0;
   bool wide_ = false;  // partial sums are f64
   bool one_thread_ = false;  // rows of an output share bytes
 };

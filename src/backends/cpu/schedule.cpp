@@ -18,14 +18,15 @@ using kernel::NodeKind;
 constexpr int64_t kLine = 64, kNonTemporalBytes = int64_t{4} << 20;
 
 // Several short rows go through a phase before any goes through the next, which hides the latency of a reduction; measured: from
-// 4 KiB a row on one stream of memory is faster. More of them, and a power of two, where they are lanes of a vector. With column sums
-// two rows at least, whose sums are then fetched once.
+// 4 KiB a row on one stream of memory is faster, though with column sums two rows would fetch and store these half as often. More of
+// them, and a power of two, where they are lanes of a vector.
 int rows_per_tile(const Kernel& kernel) {
-  constexpr int64_t kTileBytes = int64_t{8} << 10, kMostRows = 4, kMostRowsOfBatch = 8;
+  constexpr int64_t kTileBytes = int64_t{8} << 10, kLongRowWithSums = 3584, kMostRows = 4, kMostRowsOfBatch = 8;
   if (kernel.phase_count() == 1) return kernel.has_column_sum() ? 2 : 1;
   const int64_t row_bytes = std::max<int64_t>(kernel.row_size() * 4, 1);
   if (batches_rows(kernel)) return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(kTileBytes / row_bytes, 4, kMostRowsOfBatch))));
-  return static_cast<int>(std::clamp<int64_t>(kTileBytes / row_bytes, kernel.has_column_sum() ? 2 : 1, kMostRows));
+  if (kernel.has_column_sum() && row_bytes > kLongRowWithSums) return 1;
+  return static_cast<int>(std::clamp<int64_t>(kTileBytes / row_bytes, 1, kMostRows));
 }
 
 bool has_nibbles(const Kernel& kernel) {
@@ -68,15 +69,22 @@ bool computes_functions_early(const Kernel& kernel) {
   });
 }
 
+constexpr int kStrip = 1024, kMostRowsOfStrip = 4;
+
 // What rows have in common (gamma, beta, column sums) stays in the first-level cache for all rows of a tile if they take the last
 // phase in strips of columns; the tile itself waits in the second-level cache, the next one beside it. Measured to be worth
 // its turns with column sums, and where each row's walk would begin at another element.
-void choose_strips(Schedule& schedule, const Kernel& kernel, const Footprint& bytes, const Caches& caches) {
-  constexpr int64_t kStrip = 1024, kMostRows = 4;
+
+bool wants_strips(const Schedule& schedule, const Kernel& kernel, const Footprint& bytes) {
   const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
   const bool shares = kernel.has_column_sum() || (schedule.follows_lines && bytes.shared > 0);
-  if (!one_run || !shares || kernel.row_size() <= 2 * kStrip || computes_functions_early(kernel)) return;
-  schedule.rows_per_tile = static_cast<int>(std::clamp<int64_t>(caches.second / 4 / std::max<int64_t>(bytes.read, 1), 1, kMostRows));
+  return one_run && shares && kernel.row_size() > 2 * kStrip && !computes_functions_early(kernel);
+}
+
+void choose_strips(Schedule& schedule, const Kernel& kernel, const Footprint& bytes, const Caches& caches) {
+  if (!wants_strips(schedule, kernel, bytes)) return;
+  constexpr int64_t kShare = 8;  // of the second-level cache, for a tile
+  schedule.rows_per_tile = static_cast<int>(std::clamp<int64_t>(caches.second / kShare / std::max<int64_t>(bytes.read, 1), 1, kMostRowsOfStrip));
   if (schedule.rows_per_tile > 1) schedule.strip = kStrip;
 }
 
@@ -232,6 +240,7 @@ std::string describe(const Schedule& schedule) {
   std::string text = join(schedule.vector_bits, " bits, tile ", schedule.rows_per_tile, schedule.split ? ", split" : "", ", streamed");
   if (schedule.strip > 0) text += join(", strips of ", schedule.strip);
   if (!schedule.fits_first_cache) text += ", from second cache";
+  if (!schedule.keeps_conversions) text += ", converts again";
   for (const int arg : schedule.streamed) text += join(" a", arg);
   if (schedule.follows_lines) text += " along lines";
   if (schedule.realigns) text += " realigned";
@@ -289,8 +298,14 @@ Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches
     schedule.realigns = true;
   }
   const Footprint bytes = footprint(kernel);
-  if (!schedule.transposed) choose_strips(schedule, kernel, bytes, caches);
-  schedule.fits_first_cache = schedule.rows_per_tile * (2 * bytes.read + bytes.kept) + bytes.shared <= caches.first;
+  if (!schedule.transposed) {
+    // Rows whose walks begin at different elements take no loop together; short rows of 16 bits gain by a tile all the same.
+    if (schedule.follows_lines && kernel.has_column_sum() && kernel.has_row_reduction() && bytes.kept == 0) schedule.rows_per_tile = 1;
+    choose_strips(schedule, kernel, bytes, caches);
+  }
+  const int64_t of_tile = schedule.rows_per_tile * (bytes.read + bytes.kept) + bytes.shared;
+  schedule.keeps_conversions = of_tile <= caches.first;
+  schedule.fits_first_cache = of_tile + schedule.rows_per_tile * bytes.read <= caches.first / 5 * 4;
   return schedule;
 }
 
@@ -301,14 +316,37 @@ bool batches_rows(const Kernel& kernel) {
   return one_run && kernel.row_size() <= kLongestRow && std::any_of(kernel.nodes.begin(), kernel.nodes.end(), is_moments);
 }
 
-int64_t read_bytes_of_row(const Kernel& kernel) { return footprint(kernel).read; }
+Schedule split_schedule(Schedule schedule, const Kernel& kernel) {
+  schedule.split = true;
+  schedule.follows_lines = schedule.follows_lines || schedule.realigns;
+  schedule.realigns = schedule.fits_first_cache = false;
+  const bool in_strips = wants_strips(schedule, kernel, footprint(kernel));
+  schedule.rows_per_tile = in_strips ? kMostRowsOfStrip : 1;
+  schedule.strip = in_strips ? kStrip : 0;
+  return schedule;
+}
 
-bool can_split(const Kernel& kernel) {
+// So many that each thread has some work between two barriers, if they fit the second-level caches of all threads, the rows to come
+// beside them, with a quarter to spare. Measured: more of them gain nothing.
+int64_t rows_of_group(const Kernel& kernel, int threads, const Caches& caches) {
+  constexpr int64_t kElementsOfThread = int64_t{64} << 10;
+  const Footprint bytes = footprint(kernel);
+  const int64_t room = caches.second / 4 * 3 * threads - bytes.shared;
+  const int64_t fitting = room / (2 * std::max<int64_t>(bytes.read, 1));
+  return std::clamp<int64_t>(std::min(fitting, kElementsOfThread * threads / kernel.row_size()), 1, kColumnBlockRows);
+}
+
+bool overflows_cache(const Kernel& kernel, const Caches& caches) {
+  const Footprint bytes = footprint(kernel);
+  return 2 * bytes.read + bytes.shared > caches.second / 5 * 3;
+}
+
+bool can_split(const Kernel& kernel, const Caches& caches) {
   constexpr int64_t kShortestRow = 16384, kMostUnits = 32;
   const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
   const int64_t units = kernel.has_column_sum() ? kernel.row_count() / kColumnBlockRows : kernel.row_count();
   const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
-  return one_run && reduces && !has_nibbles(kernel) && kernel.row_size() >= kShortestRow && units <= kMostUnits;
+  return one_run && reduces && !has_nibbles(kernel) && kernel.row_size() >= kShortestRow && (units <= kMostUnits || overflows_cache(kernel, caches));
 }
 
 bool shares_bytes(const Arg& arg) {

@@ -26,6 +26,7 @@ struct Schedule {
   bool realigns = false;        // the same, but the rows follow each other without a gap: whole lines are put together in registers
   int64_t strip = 0;            // columns that all rows of a tile go through in the last phase before any goes on; 0: all of them
   bool fits_first_cache = true;  // a tile and the next one beside it
+  bool keeps_conversions = true;  // elements of 16 bits and fewer are converted once and kept, not in each walk: the first cache has room
   bool split = false;
   bool transposed = false;
   int rows_abreast = 1;         // only for transposed: rows of a group, a lane each
@@ -62,11 +63,17 @@ Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits, bool pas
 // beside a short row, other reductions are not.
 bool batches_rows(const kernel::Kernel& kernel);
 
-// Bytes of a row that are its own, not what all rows share.
-int64_t read_bytes_of_row(const kernel::Kernel& kernel);
+// The same for few long rows whose columns are divided among threads.
+Schedule split_schedule(Schedule schedule, const kernel::Kernel& kernel);
 
-// Whether rows of this kernel can be divided among threads, and few of them may want it.
-bool can_split(const kernel::Kernel& kernel);
+// Rows that then go through the phases together.
+int64_t rows_of_group(const kernel::Kernel& kernel, int threads, const Caches& caches = machine_caches());
+
+// Whether rows of this kernel can be divided among threads, and may gain by it: few of them, or such as overflow the cache.
+bool can_split(const kernel::Kernel& kernel, const Caches& caches = machine_caches());
+
+// A row, the next one and what rows share leave too little of the second-level cache: half a row does better.
+bool overflows_cache(const kernel::Kernel& kernel, const Caches& caches = machine_caches());
 
 // A four-bit arg of which two rows, or elements that do not follow each other, may lie in one byte. Loads and stores of it go half
 // by half, and one thread runs a kernel that writes such an arg.

@@ -13,7 +13,7 @@ namespace {
 
 using kernel::Kernel;
 
-constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16;
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f64 = DataType::f64;
 
 class SplitRows : public ::testing::TestWithParam<const char*> {
  protected:
@@ -36,6 +36,21 @@ TEST_P(SplitRows, Backward) {
   for (const DataType dtype : {f32, bf16}) {
     for (const Shape& shape : {Shape{1, 100003}, Shape{5, 20000}, Shape{3, 400000}, Shape{70, 16390}}) expect_bits(backward({shape.rows, shape.size, dtype}), 3);
   }
+}
+
+// Strips for four rows of a tile, tiles that are not full, a second block of column sums; whole lines, and rows that share lines.
+TEST_P(SplitRows, InStrips) {
+  for (const Shape& shape : {Shape{70, 20480}, Shape{67, 20481}}) {
+    for (const int threads : {2, 5}) expect_bits(backward(shape), threads);
+  }
+}
+
+// Whole blocks for each thread, but rows of which no two fit a usual second-level cache.
+TEST_P(SplitRows, OverflowTheCache) {
+  const Kernel kernel = backward({128, 32768, f64});
+  EXPECT_TRUE(cpu::overflows_cache(kernel, {.first = 48 << 10, .second = 2 << 20}));
+  EXPECT_FALSE(cpu::overflows_cache(kernel, {.first = 48 << 10, .second = 4 << 20}));
+  expect_bits(kernel, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, SplitRows, ::testing::Values("avx512", "avx2", "generic"), [](const auto& test) { return test.param; });

@@ -68,7 +68,21 @@ TEST(StripsTwin, TheNextTileWaitsWhereThereIsRoom) {
   EXPECT_TRUE(schedule_of(layer_norm({1024, 1024})).fits_first_cache);
   EXPECT_FALSE(schedule_of(layer_norm({1024, 4096})).fits_first_cache);
   EXPECT_FALSE(schedule_of(layer_norm({1024, 4096, bf16})).fits_first_cache);
-  EXPECT_TRUE(schedule_of(layer_norm({1024, 4096}), {int64_t{64} << 10, int64_t{2} << 20}).fits_first_cache);
+  EXPECT_TRUE(schedule_of(layer_norm({1024, 4096}), {int64_t{96} << 10, int64_t{2} << 20}).fits_first_cache);
+}
+
+TEST(StripsTwin, ConversionsAreKeptWhereTheFirstCacheHasRoom) {
+  EXPECT_TRUE(schedule_of(layer_norm({1024, 2048, bf16})).keeps_conversions);
+  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096, bf16})).keeps_conversions);
+  EXPECT_TRUE(schedule_of(layer_norm({1024, 4096, bf16}), {int64_t{64} << 10, int64_t{2} << 20}).keeps_conversions);
+}
+
+TEST(StripsTwin, ColumnSumsOfShortRowsAreTakenInPairs) {
+  EXPECT_GE(schedule_of(backward({16384, 256})).rows_per_tile, 2);
+  EXPECT_EQ(schedule_of(backward({16384, 1024})).rows_per_tile, 1) << "one row streams better than two";
+  EXPECT_EQ(schedule_of(backward({16384, 257})).rows_per_tile, 1) << "each row's walk begins at another element";
+  EXPECT_GE(schedule_of(backward({32768, 257, bf16})).rows_per_tile, 2);
+  EXPECT_EQ(schedule_of(backward({1024, 16384})).rows_per_tile, 2) << "an eighth of the second-level cache";
 }
 
 }  // namespace
