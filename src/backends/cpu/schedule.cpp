@@ -78,7 +78,7 @@ constexpr int kStrip = 1024, kMostRowsOfStrip = 4;
 bool wants_strips(const Schedule& schedule, const Kernel& kernel, const Footprint& bytes) {
   const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
   const bool shares = kernel.has_column_sum() || (schedule.follows_lines && bytes.shared > 0);
-  return one_run && shares && kernel.row_size() > 2 * kStrip && !computes_functions_early(kernel);
+  return one_run && shares && kernel.row_size() * (kernel.computes_in_f64() ? 2 : 1) > 2 * kStrip && !computes_functions_early(kernel);
 }
 
 void choose_strips(Schedule& schedule, const Kernel& kernel, const Footprint& bytes, const Caches& caches) {

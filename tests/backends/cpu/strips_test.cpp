@@ -54,6 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Isas, Strips, ::testing::Values("avx512", "avx2", "gene
 
 TEST(StripsTwin, NotWhereTheyWouldNotPay) {
   EXPECT_EQ(schedule_of(backward({64, 2048})).strip, 0) << "all fits the first-level cache";
+  EXPECT_GT(schedule_of(backward({64, 2048, f64})).strip, 0);
   EXPECT_EQ(schedule_of(layer_norm({1024, 4096})).strip, 0) << "rows begin with a line";
   EXPECT_EQ(schedule_of(backward({64, 65536})).strip, 0) << "two rows do not fit the second-level cache";
   EXPECT_EQ(schedule_of(backward({64, 65536})).rows_per_tile, 1);
