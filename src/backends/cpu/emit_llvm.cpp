@@ -218,12 +218,13 @@ void KernelEmitter::emit_last_phase(llvm::Value* first, llvm::Value* count, llvm
 
 // What is known once per row is computed once, not in each strip.
 void KernelEmitter::emit_strips(llvm::Value* first, llvm::Value* count, const std::function<void()>& all_rows) {
-  if (!schedule_.split) emit_rows(i64(0), count, 1, [&](llvm::Value* place) {
+  const auto compute_row_values = [&](llvm::Value* place) {
     Row row = begin_row(b_.CreateAdd(first, place), place);
     restore(row, place);
     emit_row_values(row, kernel_.phase_count() - 1);
     save(row, place);
-  });
+  };
+  if (!schedule_.split) emit_rows(i64(0), count, 1, compute_row_values);  // of a split row they were with its last sum
   emit_loop(walk_begin(), walk_end(), i64(schedule_.strip), [&](llvm::Value* strip) {
     strip_ = strip;
     all_rows();

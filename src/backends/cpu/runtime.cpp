@@ -89,9 +89,7 @@ KernelRunner::Code KernelRunner::compile(bool past_caches) const {
   const Isa isa = chosen_isa();
   Schedule schedule = past_caches ? schedule_ : choose_schedule(kernel_, vector_bits(isa), false);
   Code code{compile_kernel(kernel_, schedule, isa), {}, !schedule.streamed.empty()};
-  if (splits_) {
-    code.split = compile_kernel(kernel_, split_schedule(std::move(schedule), kernel_), isa);
-  }
+  if (splits_) code.split = compile_kernel(kernel_, split_schedule(std::move(schedule), kernel_), isa);
   return code;
 }
 
@@ -163,20 +161,22 @@ void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, int
   else run_column_blocks(code, call, scratch, threads);
 }
 
-// Where rows overflow the cache, or whole rows (or blocks of rows) would leave threads idle for more than a tenth of the time.
+// Where whole rows (or blocks of rows) would leave threads idle for a tenth of the time more than parts of rows do; where rows
+// overflow the cache, for as long.
 bool KernelRunner::wants_split(int threads) const {
   if (!splits_ || threads == 1 || rows_ == 0) return false;
-  if (overflows_cache_) return true;
   const int64_t unit = columns_.empty() ? 1 : kColumnBlockRows, units = (rows_ + unit - 1) / unit;
   int64_t busiest = 0;
   for (int64_t part = 0; part < threads; ++part) {
     const int64_t begin = units * part / threads * unit, end = std::min(units * (part + 1) / threads * unit, rows_);
     busiest = std::max(busiest, end - begin);
   }
-  return rows_ * 10 < busiest * threads * 9;
+  const int64_t parts = (row_size_ + kInnerUnit - 1) / kInnerUnit, busiest_parts = (parts + threads - 1) / threads;
+  const double by_rows = static_cast<double>(busiest) / static_cast<double>(rows_), by_parts = static_cast<double>(busiest_parts) / static_cast<double>(parts);
+  return by_parts <= (overflows_cache_ ? 1 : 0.9) * by_rows;
 }
 
-// Rows after rows, phase after phase: every thread walks its part of each row, then each row is combined.
+// Group of rows after group, phase after phase: every thread walks its part of each row, then each row is combined.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, int threads) const {
   const KernelFunction function = code.split.function;
   const int64_t state_bytes = split_state_bytes(kernel_);

@@ -1,7 +1,8 @@
 // How the CPU runs a kernel: the choices that change no bit of a result.
 //
-// `cached`: lanes are elements of a row; each phase walks the row again, out of L1 or L2. `split`, for few long rows: a row's blocks
-// are divided among threads, phase by phase, and what the blocks come to is combined in their order, as one thread would.
+// `cached`: lanes are elements of a row; each phase walks the row again, out of L1 or L2. `split`, for few long rows
+// and for rows that overflow the second-level cache: a row's blocks are divided among threads, phase by phase, and what the blocks
+// come to is combined in their order, as one thread would.
 // `transposed`: lanes are rows, so many at a time as a vector has lanes, or a few vectors; for rows whose elements do not lie side by side while
 // those of neighbouring rows do (blocked and channels-last formats), and for rows too short to fill vectors or to pay for folding
 // one, which are transposed in registers.
@@ -63,7 +64,7 @@ Schedule choose_schedule(const kernel::Kernel& kernel, int vector_bits, bool pas
 // beside a short row, other reductions are not.
 bool batches_rows(const kernel::Kernel& kernel);
 
-// The same for few long rows whose columns are divided among threads.
+// The same for rows whose columns are divided among threads.
 Schedule split_schedule(Schedule schedule, const kernel::Kernel& kernel);
 
 // Rows that then go through the phases together.
