@@ -48,7 +48,12 @@ void KernelEmitter::emit_split() {
     b_.SetInsertPoint(block);
     stores_row_values_ = s + 1 == 2 * phases;  // in the last finish alone: every thread walks
     if (s % 2 != 0) for_each_split_row([&](Row& row) { emit_split_finish(row, s / 2); });
-    else if (has_reductions(roots_of_phase(s / 2))) for_each_split_row([&](Row& row) { emit_split_walk(row, s / 2); });
+    else if (has_reductions(roots_of_phase(s / 2))) {
+      for_each_split_row([&](Row& row) {
+        first_of_partials_ = b_.CreateICmpEQ(row.number, block_begin);
+        emit_split_walk(row, s / 2);
+      });
+    }
     else if (s / 2 + 1 == phases) emit_split_last_walk(block_begin);
     b_.CreateBr(done);
   }
