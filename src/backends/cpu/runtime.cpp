@@ -61,7 +61,7 @@ KernelRunner::KernelRunner(kernel::Kernel kernel)
     : kernel_(with_rows_arranged(std::move(kernel), vector_bits(chosen_isa()))),
       schedule_(choose_schedule(kernel_, vector_bits(chosen_isa()), true)),
       splits_(!schedule_.transposed && can_split(kernel_)),
-      overflows_cache_(overflows_cache(kernel_)) {
+      footprint_(footprint(kernel_)) {
   code_ = compile(true);
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
@@ -173,14 +173,14 @@ bool KernelRunner::wants_split(int threads) const {
   }
   const int64_t parts = (row_size_ + kInnerUnit - 1) / kInnerUnit, busiest_parts = (parts + threads - 1) / threads;
   const double by_rows = static_cast<double>(busiest) / static_cast<double>(rows_), by_parts = static_cast<double>(busiest_parts) / static_cast<double>(parts);
-  return by_parts <= (overflows_cache_ ? 1 : 0.9) * by_rows;
+  return by_parts <= (overflows_cache(footprint_) ? 1 : 0.9) * by_rows;
 }
 
 // Group of rows after group, phase after phase: every thread walks its part of each row, then each row is combined.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, int threads) const {
   const KernelFunction function = code.split.function;
   const int64_t state_bytes = split_state_bytes(kernel_);
-  const int64_t group = rows_of_group(kernel_, threads);
+  const int64_t group = rows_of_group(footprint_, row_size_, threads);
   const int64_t inner_blocks = (row_size_ + kInnerUnit - 1) / kInnerUnit;
   char* const sums = static_cast<char*>(scratch);
   char* const states = sums + column_bytes();

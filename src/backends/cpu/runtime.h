@@ -59,7 +59,8 @@ class KernelRunner {
 
   kernel::Kernel kernel_;
   Schedule schedule_;         // of code_
-  bool splits_, overflows_cache_;
+  bool splits_;
+  Footprint footprint_;
   Code code_;                 // streams where outputs are large
   std::unique_ptr<PlainCode> plain_ = std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes
   std::vector<int64_t> call_;   // pointers (filled in by run), outer extents, outer strides in bytes

@@ -42,25 +42,6 @@ int lane_count(const Kernel& kernel, int vector_bits) { return vector_bits / (ke
 
 // ---- tiles and strips
 
-// Bytes that the rows of a tile have to themselves, of one row, and that all rows have in common.
-struct Footprint {
-  int64_t read = 0, kept = 0, shared = 0;
-};
-
-Footprint footprint(const Kernel& kernel) {
-  const int64_t size = kernel.row_size(), compute_bytes = kernel.computes_in_f64() ? 8 : 4;
-  Footprint bytes;
-  for (const Arg& arg : kernel.args) {
-    const bool by_row = varies_by_row(kernel, arg);
-    if (arg.column) bytes.shared += size * compute_bytes;
-    else if (arg.output || !varies_along_row(kernel, arg)) continue;
-    else if (!by_row) bytes.shared += bytes_of(arg.dtype, size);
-    else bytes.read += bytes_of(arg.dtype, size);
-    if (by_row && !arg.output && bits_of(arg.dtype) < 32) bytes.kept += size * compute_bytes;
-  }
-  return bytes;
-}
-
 // A value along the row that is dear to compute is kept for the walks after its first, in the first-level cache, where a few long
 // rows have no room.
 bool computes_functions_early(const Kernel& kernel) {
@@ -253,6 +234,20 @@ bool varies_by_row(const Kernel& kernel, const Arg& arg) {
   return std::any_of(arg.strides.begin(), arg.strides.begin() + kernel.outer_rank, [](int64_t step) { return step != 0; });
 }
 
+Footprint footprint(const Kernel& kernel) {
+  const int64_t size = kernel.row_size(), compute_bytes = kernel.computes_in_f64() ? 8 : 4;
+  Footprint bytes;
+  for (const Arg& arg : kernel.args) {
+    const bool by_row = varies_by_row(kernel, arg);
+    if (arg.column) bytes.shared += size * compute_bytes;
+    else if (arg.output || !varies_along_row(kernel, arg)) continue;
+    else if (!by_row) bytes.shared += bytes_of(arg.dtype, size);
+    else bytes.read += bytes_of(arg.dtype, size);
+    if (by_row && !arg.output && bits_of(arg.dtype) < 32) bytes.kept += size * compute_bytes;
+  }
+  return bytes;
+}
+
 bool computes_function(const Node& n) { return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power; }
 
 kernel::Kernel with_rows_arranged(kernel::Kernel kernel, int vector_bits) {
@@ -328,17 +323,15 @@ Schedule split_schedule(Schedule schedule, const Kernel& kernel) {
 
 // So many that each thread has some work between two barriers, if they fit the second-level caches of all threads, the rows to come
 // beside them, with a quarter to spare. Measured: more of them gain nothing.
-int64_t rows_of_group(const Kernel& kernel, int threads, const Caches& caches) {
+int64_t rows_of_group(const Footprint& bytes, int64_t row_size, int threads, const Caches& caches) {
   constexpr int64_t kElementsOfThread = int64_t{64} << 10;
-  const Footprint bytes = footprint(kernel);
   const int64_t room = caches.second / 4 * 3 * threads - bytes.shared;
   const int64_t fitting = room / (2 * std::max<int64_t>(bytes.read, 1));
-  return std::clamp<int64_t>(std::min(fitting, kElementsOfThread * threads / kernel.row_size()), 1, kColumnBlockRows);
+  return std::clamp<int64_t>(std::min(fitting, kElementsOfThread * threads / row_size), 1, kColumnBlockRows);
 }
 
-bool overflows_cache(const Kernel& kernel, const Caches& caches) {
-  const Footprint bytes = footprint(kernel);
-  return 2 * bytes.read + bytes.shared > caches.second / 5 * 3;
+bool overflows_cache(const Footprint& bytes, const Caches& caches) {
+  return bytes.shared > bytes.read && 2 * bytes.read + bytes.shared > caches.second / 5 * 3;
 }
 
 bool can_split(const Kernel& kernel, const Caches& caches) {
@@ -346,7 +339,7 @@ bool can_split(const Kernel& kernel, const Caches& caches) {
   const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
   const int64_t units = kernel.has_column_sum() ? kernel.row_count() / kColumnBlockRows : kernel.row_count();
   const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
-  return one_run && reduces && !has_nibbles(kernel) && kernel.row_size() >= kShortestRow && (units <= kMostUnits || overflows_cache(kernel, caches));
+  return one_run && reduces && !has_nibbles(kernel) && kernel.row_size() >= kShortestRow && (units <= kMostUnits || overflows_cache(footprint(kernel), caches));
 }
 
 bool shares_bytes(const Arg& arg) {

@@ -50,6 +50,12 @@ inline constexpr int64_t kKeptBytes = int64_t{24} << 10, kKeptBytesTransposed = 
 // Whether rows have values of their own in `arg`.
 bool varies_by_row(const kernel::Kernel& kernel, const kernel::Arg& arg);
 
+// Bytes that a row reads alone, its 16-bit elements once converted, and what all rows have in common.
+struct Footprint {
+  int64_t read = 0, kept = 0, shared = 0;
+};
+Footprint footprint(const kernel::Kernel& kernel);
+
 // A transcendental function, dear to compute.
 bool computes_function(const kernel::Node& node);
 
@@ -68,13 +74,14 @@ bool batches_rows(const kernel::Kernel& kernel);
 Schedule split_schedule(Schedule schedule, const kernel::Kernel& kernel);
 
 // Rows that then go through the phases together.
-int64_t rows_of_group(const kernel::Kernel& kernel, int threads, const Caches& caches = machine_caches());
+int64_t rows_of_group(const Footprint& bytes, int64_t row_size, int threads, const Caches& caches = machine_caches());
 
 // Whether rows of this kernel can be divided among threads, and may gain by it: few of them, or such as overflow the cache.
 bool can_split(const kernel::Kernel& kernel, const Caches& caches = machine_caches());
 
-// A row, the next one and what rows share leave too little of the second-level cache: half a row does better.
-bool overflows_cache(const kernel::Kernel& kernel, const Caches& caches = machine_caches());
+// A row, the next one and what rows share, which is most of it, leave too little of the second-level cache: half a row, with half of
+// what is shared, does better.
+bool overflows_cache(const Footprint& bytes, const Caches& caches = machine_caches());
 
 // A four-bit arg of which two rows, or elements that do not follow each other, may lie in one byte. Loads and stores of it go half
 // by half, and one thread runs a kernel that writes such an arg.

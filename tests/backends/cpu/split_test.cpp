@@ -48,9 +48,17 @@ TEST_P(SplitRows, InStrips) {
 // Whole blocks for each thread, but rows of which no two fit a usual second-level cache.
 TEST_P(SplitRows, OverflowTheCache) {
   const Kernel kernel = backward({128, 32768, f64});
-  EXPECT_TRUE(cpu::overflows_cache(kernel, {.first = 48 << 10, .second = 2 << 20}));
-  EXPECT_FALSE(cpu::overflows_cache(kernel, {.first = 48 << 10, .second = 4 << 20}));
+  EXPECT_TRUE(cpu::overflows_cache(cpu::footprint(kernel), {.first = 48 << 10, .second = 2 << 20}));
+  EXPECT_FALSE(cpu::overflows_cache(cpu::footprint(kernel), {.first = 48 << 10, .second = 4 << 20}));
   expect_bits(kernel, 2);
+}
+
+TEST(SplitRowsOrNot, RowsThatShareLittleStayWhole) {
+  Rows k("add_layer_norm", {512, 65536});
+  const kernel::Value sum = k.src("a") + k.src("b");
+  const auto moments = k.builder().moments(sum);
+  k.out(k.builder().center(sum, moments, 1.0 / sqrt(moments.variance + 1e-5)) * k.weight("gamma"), "dst");
+  EXPECT_FALSE(cpu::overflows_cache(cpu::footprint(k.finish()), {.first = 48 << 10, .second = 2 << 20}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, SplitRows, ::testing::Values("avx512", "avx2", "generic"), [](const auto& test) { return test.param; });
