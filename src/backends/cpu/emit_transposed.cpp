@@ -276,15 +276,25 @@ void KernelEmitter::reset_lane_array(Accumulator& accumulator) {
   for_each_lane(accumulator.in_memory, [&](llvm::Value* lane) { b_.CreateStore(value, lane_slot(accumulator, lane)); });
 }
 
-// Lanes beyond a short row's end hold the identity; the levels of the tree that would only add them are left out.
+// Lanes beyond a short row's end hold the identity; the levels of the tree that would only add them are left out. The upper levels
+// share their code.
 llvm::Value* KernelEmitter::fold_lane_array(Accumulator& accumulator) {
   llvm::Type* const type = row_type(accumulator.type);
-  for (int half = accumulator.in_memory / 2; half >= 1; half /= 2) {
-    for_each_lane(half, [&](llvm::Value* lane) {
-      llvm::Value* const low = lane_slot(accumulator, lane);
-      llvm::Value* const high = lane_slot(accumulator, b_.CreateAdd(lane, i64(half)));
-      b_.CreateStore(combine(accumulator.combine, b_.CreateLoad(type, low), b_.CreateLoad(type, high)), low);
+  const auto join = [&](llvm::Value* lane, llvm::Value* half) {
+    llvm::Value* const low = lane_slot(accumulator, lane);
+    llvm::Value* const high = lane_slot(accumulator, b_.CreateAdd(lane, half));
+    b_.CreateStore(combine(accumulator.combine, b_.CreateLoad(type, low), b_.CreateLoad(type, high)), low);
+  };
+  constexpr int kLanesOfTurn = 4;
+  const int levels = std::bit_width(static_cast<unsigned>(accumulator.in_memory / kLanesOfTurn)) - 1;
+  emit_loop(i64(0), i64(levels), i64(1), [&](llvm::Value* level) {
+    llvm::Value* const half = b_.CreateLShr(i64(accumulator.in_memory / 2), level);
+    emit_loop(i64(0), half, i64(kLanesOfTurn), [&](llvm::Value* lane) {
+      for (int i = 0; i < kLanesOfTurn; ++i) join(b_.CreateAdd(lane, i64(i)), half);
     });
+  });
+  for (int half = std::min(accumulator.in_memory, kLanesOfTurn) / 2; half >= 1; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) join(i64(lane), i64(half));
   }
   llvm::Value* const folded = b_.CreateLoad(type, accumulator.lanes[0]);
   if (inner_rank() > 1) reset_lane_array(accumulator);

@@ -42,28 +42,35 @@ int lane_count(const Kernel& kernel, int vector_bits) { return vector_bits / (ke
 
 // ---- tiles and strips
 
-// A value along the row that is dear to compute is kept for the walks after its first, in the first-level cache, where a few long
-// rows have no room.
-bool computes_functions_early(const Kernel& kernel) {
-  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
-    return n.per_element && computes_function(n) && n.phase + 1 < kernel.phase_count();
-  });
+bool computes_functions(const Kernel& kernel, int phases) {
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) { return n.per_element && computes_function(n) && n.phase < phases; });
 }
 
 constexpr int kStrip = 1024, kMostRowsOfStrip = 4;
 
 // What rows have in common (gamma, beta, column sums) stays in the first-level cache for all rows of a tile if they take the last
-// phase in strips of columns; the tile itself waits in the second-level cache, the next one beside it. Measured to be worth
-// its turns with column sums, and where each row's walk would begin at another element.
-
-bool wants_strips(const Schedule& schedule, const Kernel& kernel, const Footprint& bytes) {
+// phase in strips of columns; the tile itself waits in the second-level cache, the next one beside it. A value along the row that is
+// dear to compute is kept for that phase in the first-level cache, where a few long rows have no room.
+bool can_take_strips(const Kernel& kernel) {
   const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
-  const bool shares = kernel.has_column_sum() || (schedule.follows_lines && bytes.shared > 0);
-  return one_run && shares && kernel.row_size() * (kernel.computes_in_f64() ? 2 : 1) > 2 * kStrip && !computes_functions_early(kernel);
+  return one_run && kernel.row_size() * (kernel.computes_in_f64() ? 2 : 1) > 2 * kStrip && !computes_functions(kernel, kernel.phase_count() - 1);
+}
+
+// Strips are measured to be worth their turns with column sums and where each row's walk would begin at another element,
+bool sums_or_follows_lines(const Schedule& schedule, const Kernel& kernel, const Footprint& bytes) {
+  return kernel.has_column_sum() || (schedule.follows_lines && bytes.shared > 0);
+}
+
+// and where what rows share overflows the first-level cache and is most of what a row's walk reads. (A stream of lines goes on from row
+// to row.)
+bool reads_shared_mostly(const Schedule& schedule, const Kernel& kernel, const Footprint& bytes, const Caches& caches) {
+  const bool overflows = bytes.shared >= std::max(2 * bytes.read, caches.first);
+  return overflows && !schedule.realigns && !computes_functions(kernel, kernel.phase_count());
 }
 
 void choose_strips(Schedule& schedule, const Kernel& kernel, const Footprint& bytes, const Caches& caches) {
-  if (!wants_strips(schedule, kernel, bytes)) return;
+  if (!can_take_strips(kernel)) return;
+  if (!sums_or_follows_lines(schedule, kernel, bytes) && !reads_shared_mostly(schedule, kernel, bytes, caches)) return;
   constexpr int64_t kShare = 8;  // of the second-level cache, for a tile
   schedule.rows_per_tile = static_cast<int>(std::clamp<int64_t>(caches.second / kShare / std::max<int64_t>(bytes.read, 1), 1, kMostRowsOfStrip));
   if (schedule.rows_per_tile > 1) schedule.strip = kStrip;
@@ -315,7 +322,7 @@ Schedule split_schedule(Schedule schedule, const Kernel& kernel) {
   schedule.split = true;
   schedule.follows_lines = schedule.follows_lines || schedule.realigns;
   schedule.realigns = schedule.fits_first_cache = false;
-  const bool in_strips = wants_strips(schedule, kernel, footprint(kernel));
+  const bool in_strips = can_take_strips(kernel) && sums_or_follows_lines(schedule, kernel, footprint(kernel));
   schedule.rows_per_tile = in_strips ? kMostRowsOfStrip : 1;
   schedule.strip = in_strips ? kStrip : 0;
   return schedule;

@@ -50,12 +50,23 @@ TEST_P(Strips, RowsThatBeginAnywhereInALine) {
   }
 }
 
+// gamma and beta of more than the first-level cache, and shorter rows that would not gain by strips.
+TEST_P(Strips, SharedRowsOverflowTheFirstCache) {
+  for (const DataType dtype : {f32, bf16, f64}) {
+    for (const Shape& shape : {Shape{1, 8192}, Shape{6, 6160}, Shape{131, 6144}}) {
+      const Kernel kernel = layer_norm({shape.rows, shape.size, dtype});
+      ASSERT_GT(schedule_of(kernel).strip, 0) << shape.rows << " x " << shape.size;
+      for (const int threads : {1, 3}) expect_interpreter_bits(kernel, threads);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, Strips, ::testing::Values("avx512", "avx2", "generic"), [](const auto& test) { return test.param; });
 
 TEST(StripsTwin, NotWhereTheyWouldNotPay) {
   EXPECT_EQ(schedule_of(backward({64, 2048})).strip, 0) << "all fits the first-level cache";
   EXPECT_GT(schedule_of(backward({64, 2048, f64})).strip, 0);
-  EXPECT_EQ(schedule_of(layer_norm({1024, 4096})).strip, 0) << "rows begin with a line";
+  EXPECT_EQ(schedule_of(layer_norm({1024, 4096})).strip, 0) << "rows begin with a line, gamma and beta fit the first-level cache";
   EXPECT_EQ(schedule_of(backward({64, 65536})).strip, 0) << "two rows do not fit the second-level cache";
   EXPECT_EQ(schedule_of(backward({64, 65536})).rows_per_tile, 1);
   EXPECT_GT(schedule_of(backward({64, 65536}), {int64_t{48} << 10, int64_t{8} << 20}).strip, 0);
