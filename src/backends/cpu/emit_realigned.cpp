@@ -5,6 +5,7 @@
 //
 // Of a row's vectors v(0), v(1), ... the k-th line has the last `fill` elements of v(k - 1) and the first of v(k), `fill` being the
 // elements of the first line that belong to the row before.
+#include <algorithm>
 #include <numeric>
 
 #include "backends/cpu/kernel_emitter.h"
@@ -92,9 +93,9 @@ void KernelEmitter::end_streams() {
 
 // The first chunk by itself.
 void KernelEmitter::walk_realigned(const Body& body) {
-  const int64_t size = kernel_.row_size(), whole = size / step_ * step_;
+  const int64_t size = kernel_.row_size(), whole = std::max<int64_t>(size / step_, 1) * step_;
   begins_row_ = true;
-  body(chunk_at(i64(0), step_));
+  body(chunk_at(i64(0), static_cast<int>(std::min<int64_t>(size, step_))));
   begins_row_ = false;
   emit_loop(i64(step_), i64(whole), i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
   if (size > whole) body(chunk_at(i64(whole), static_cast<int>(size - whole)));

@@ -79,32 +79,37 @@ void choose_strips(Schedule& schedule, const Kernel& kernel, const Footprint& by
 // ---- what the two orders of lanes cost
 
 // Cycles, roughly, as measured with rows of 5 to 128 elements. For a vector's worth of elements: of neighbouring ones, of a
-// transposition in registers, of a gather or scatter; of a transposition for a column sum.
-constexpr double kSideBySide = 2, kCrosswise = 12, kOneByOne = 20, kColumn = 10;
-// For a row whose lanes are folded, of moments and of other reductions; for one that ends within a vector; for a lane of a group.
-constexpr double kMoments = 40, kReduction = 8, kTail = 15, kLane = 10;
+// transposition in registers, of a gather or scatter; of a transposition for a column sum. Then for a row: for each square of which
+// it has columns, be they few or many; for lanes that are folded, of moments and of other reductions.
+constexpr double kSideBySide = 2, kCrosswise = 12, kOneByOne = 24, kColumn = 5, kSquare = 6, kMoments = 37, kReduction = 20;
 
-double access_cost(int64_t step, int64_t other_step) { return step == 1 ? kSideBySide : other_step == 1 ? kCrosswise : kOneByOne; }
+bool is_crosswise(int64_t step, int64_t other_step) { return step != 1 && other_step == 1; }
+
+double access_cost(int64_t step, int64_t other_step) { return step == 1 ? kSideBySide : is_crosswise(step, other_step) ? kCrosswise : kOneByOne; }
+
+double vectors_of_row(const Kernel& kernel) { return static_cast<double>((kernel.row_size() + 15) / 16); }
 
 // Of one row.
 double cost_along_rows(const Kernel& kernel) {
   double cost = 0;
   for (const Arg& arg : kernel.args) cost += varies_along_row(kernel, arg) ? access_cost(arg.strides.back(), arg.strides.back()) : 0;
-  const auto vectors = static_cast<double>((kernel.row_size() + 15) / 16);
-  cost = vectors * cost + (kernel.row_size() % 16 == 0 ? 0 : kTail);
+  cost *= vectors_of_row(kernel);
   for (const Node& n : kernel.nodes) cost += n.kind == NodeKind::moments ? kMoments : n.kind == NodeKind::reduce ? kReduction : 0;
   return cost;
 }
 
 double cost_across_rows(const Kernel& kernel, size_t lane_dim, int lanes) {
-  double cost = 0;
+  double of_vector = 0, of_square = 0;
   for (const Arg& arg : kernel.args) {
-    if (arg.column) cost += kColumn;
-    else if (arg.strides[lane_dim] != 0 && varies_along_row(kernel, arg)) cost += access_cost(arg.strides[lane_dim], arg.strides.back());
+    const int64_t step = arg.strides[lane_dim];
+    if (arg.column) of_vector += kColumn;
+    if (arg.column || step == 0 || !varies_along_row(kernel, arg)) continue;
+    of_vector += access_cost(step, arg.strides.back());
+    if (is_crosswise(step, arg.strides.back())) of_square += kSquare;
   }
   const int64_t rows = kernel.extents[lane_dim], groups = (rows + lanes - 1) / lanes;
   const double filled = static_cast<double>(rows) / static_cast<double>(groups * lanes);
-  return static_cast<double>(kernel.row_size()) / 16 * cost / filled + (kernel.has_row_reduction() ? kLane : 0);
+  return (static_cast<double>(kernel.row_size()) / 16 * of_vector + vectors_of_row(kernel) * of_square) / filled;
 }
 
 bool suits_lanes(const Kernel& kernel, size_t dim) {
@@ -114,7 +119,7 @@ bool suits_lanes(const Kernel& kernel, size_t dim) {
 }
 
 bool goes_across_rows(const Kernel& kernel, size_t dim, int vector_bits) {
-  return suits_lanes(kernel, dim) && cost_across_rows(kernel, dim, lane_count(kernel, vector_bits)) < 0.8 * cost_along_rows(kernel);
+  return suits_lanes(kernel, dim) && cost_across_rows(kernel, dim, lane_count(kernel, vector_bits)) < cost_along_rows(kernel);
 }
 
 // Where the positions of a row lie apart, several vectors of rows make runs of several lines of memory. Not with squares or gathers,
@@ -202,15 +207,21 @@ bool rows_share_lines(const Kernel& kernel, const std::vector<int>& streamed) {
 // Rows that end where the next one begins, of the type that is computed in: 16-bit elements, of which a vector fills half a line,
 // gain nothing. Column sums are worth more in rows side by side.
 bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule) {
-  constexpr int64_t kShortestRow = 64;
   const bool has_one_outer_dim = kernel.outer_rank == 1 && kernel.extents.size() == 2, wide = kernel.computes_in_f64();
-  if (!has_one_outer_dim || schedule.vector_bits != 512 || !kernel.has_row_reduction() || kernel.has_column_sum() || kernel.row_size() < kShortestRow) return false;
+  const bool fits_vector = kernel.row_size() <= lane_count(kernel, schedule.vector_bits);
+  if (!has_one_outer_dim || schedule.vector_bits != 512 || !kernel.has_row_reduction() || kernel.has_column_sum() || fits_vector) return false;
   const kernel::Type type = wide ? kernel::Type::f64 : kernel::Type::f32;
   const auto has_type = [&](const Node& n) { return n.kind != NodeKind::store || !n.per_element || n.type == type; };
   return std::all_of(kernel.nodes.begin(), kernel.nodes.end(), has_type) && std::all_of(schedule.streamed.begin(), schedule.streamed.end(), [&](int a) {
     const Arg& arg = kernel.args[static_cast<size_t>(a)];
     return arg.dtype == (wide ? DataType::f64 : DataType::f32) && arg.strides.front() == kernel.row_size();
   });
+}
+
+// Too few, or none, to gain what the masked ends of a walk along lines cost.
+bool has_few_lines(const Kernel& kernel, const std::vector<int>& streamed) {
+  constexpr int64_t kFewestLines = 4;
+  return bytes_of(kernel.args[static_cast<size_t>(streamed.front())].dtype, kernel.row_size()) < kFewestLines * kLine;
 }
 
 // Never with args of four bits: a walk that follows an output's lines begins at any element, theirs at an even one.
@@ -298,6 +309,10 @@ Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches
   if (schedule.follows_lines && leaves_as_stream(kernel, schedule)) {
     schedule.follows_lines = false;
     schedule.realigns = true;
+  }
+  if (schedule.follows_lines && has_few_lines(kernel, schedule.streamed)) {
+    schedule.follows_lines = false;
+    schedule.streamed.clear();
   }
   const Footprint bytes = footprint(kernel);
   if (!schedule.transposed) {

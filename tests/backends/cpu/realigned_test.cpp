@@ -86,8 +86,14 @@ TEST(RealignedRows, LayerNorm) {
   for (const int64_t size : {99, 2061}) expect_bits_at_every_offset<double>(layer_norm({kElements / 2 / size + 3, size, DataType::f64}));
 }
 
+// Rows of two to four vectors, which are one chunk.
+TEST(RealignedRows, ShortRows) {
+  for (const int64_t size : {23, 31, 33, 47, 63}) expect_bits_at_every_offset<float>(layer_norm({kElements / size + 3, size}));
+  expect_bits_at_every_offset<double>(layer_norm({kElements / 2 / 31 + 3, 31, DataType::f64}));
+}
+
 TEST(RealignedRows, TwoOutputs) {
-  for (const int64_t size : {100, 2063}) expect_bits_at_every_offset<float>(add_layer_norm({kElements / size + 3, size}));
+  for (const int64_t size : {29, 100, 2063}) expect_bits_at_every_offset<float>(add_layer_norm({kElements / size + 3, size}));
 }
 
 TEST(RealignedRows, NotWhereRowsLieApartOrFillLines) {
@@ -97,6 +103,17 @@ TEST(RealignedRows, NotWhereRowsLieApartOrFillLines) {
   EXPECT_FALSE(realigns(layer_norm({8192, 257, DataType::f32, true}))) << "a gap after each three rows";
   EXPECT_FALSE(realigns(layer_norm({16384, 257, DataType::bf16})));
   EXPECT_FALSE(realigns(backward({8192, 257}))) << "column sums";
+  EXPECT_FALSE(realigns(layer_norm({262144, 15}))) << "less than a vector";
+}
+
+// 256 bytes, from where whole lines are worth the walk's masked ends.
+TEST(RowsOfFewLines, AreNotStreamed) {
+  const auto streams = [](const Kernel& kernel) { return !cpu::choose_schedule(kernel, 512, true).streamed.empty(); };
+  EXPECT_FALSE(streams(layer_norm({131072, 127, DataType::bf16})));
+  EXPECT_TRUE(streams(layer_norm({131072, 129, DataType::bf16})));
+  EXPECT_TRUE(streams(layer_norm({131072, 64, DataType::bf16}))) << "whole lines";
+  EXPECT_FALSE(streams(backward({131072, 63})));
+  EXPECT_TRUE(streams(backward({131072, 65})));
 }
 
 }  // namespace
