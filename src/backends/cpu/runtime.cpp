@@ -51,6 +51,15 @@ void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t
   }
 }
 
+// What the thread with most of `units` has of `total`; the last unit may not be full.
+double share_of_busiest(int64_t units, int64_t threads, int64_t unit, int64_t total) {
+  int64_t busiest = 0;
+  for (int64_t part = 0; part < threads; ++part) {
+    busiest = std::max(busiest, std::min(units * (part + 1) / threads * unit, total) - units * part / threads * unit);
+  }
+  return static_cast<double>(busiest) / static_cast<double>(total);
+}
+
 bool stores_row_values(const kernel::Kernel& kernel) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const kernel::Node& n) { return n.kind == kernel::NodeKind::store && !n.per_element; });
 }
@@ -61,8 +70,8 @@ KernelRunner::KernelRunner(kernel::Kernel kernel)
     : kernel_(with_rows_arranged(std::move(kernel), vector_bits(chosen_isa()))),
       schedule_(choose_schedule(kernel_, vector_bits(chosen_isa()), true)),
       splits_(!schedule_.transposed && can_split(kernel_)),
+      reduces_whole_rows_(reduces_whole_rows(kernel_)),
       footprint_(footprint(kernel_)) {
-  code_ = compile(true);
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
   split_steps_ = 2 * kernel_.phase_count() - (stores_row_values(kernel_) ? 0 : 1);
@@ -83,14 +92,22 @@ KernelRunner::KernelRunner(kernel::Kernel kernel)
     columns_.push_back({node.arg, kernel_.args[static_cast<size_t>(node.arg)].dtype});
     wide_ = node.type == kernel::Type::f64;
   }
+  code_ = compile(true);
+  if (wants_split(omp_get_max_threads())) split_function(code_);
 }
 
 KernelRunner::Code KernelRunner::compile(bool past_caches) const {
   const Isa isa = chosen_isa();
   Schedule schedule = past_caches ? schedule_ : choose_schedule(kernel_, vector_bits(isa), false);
-  Code code{compile_kernel(kernel_, schedule, isa), {}, !schedule.streamed.empty()};
-  if (splits_) code.split = compile_kernel(kernel_, split_schedule(std::move(schedule), kernel_), isa);
+  Code code{compile_kernel(kernel_, schedule, isa), std::move(schedule), false, std::make_unique<SplitCode>()};
+  code.non_temporal = !code.schedule.streamed.empty();
   return code;
+}
+
+// Only some numbers of threads want it.
+KernelFunction KernelRunner::split_function(const Code& code) const {
+  std::call_once(code.split->compiled, [&] { code.split->kernel = compile_kernel(kernel_, split_schedule(code.schedule, kernel_), chosen_isa()); });
+  return code.split->kernel.function;
 }
 
 const KernelRunner::Code& KernelRunner::plain_code() const {
@@ -162,44 +179,45 @@ void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, int
 }
 
 // Where whole rows (or blocks of rows) would leave threads idle for a tenth of the time more than parts of rows do; where rows
-// overflow the cache, for as long.
+// overflow the cache, for as long; where threads would reduce rows for each other, for two thirds more.
 bool KernelRunner::wants_split(int threads) const {
   if (!splits_ || threads == 1 || rows_ == 0) return false;
   const int64_t unit = columns_.empty() ? 1 : kColumnBlockRows, units = (rows_ + unit - 1) / unit;
-  int64_t busiest = 0;
-  for (int64_t part = 0; part < threads; ++part) {
-    const int64_t begin = units * part / threads * unit, end = std::min(units * (part + 1) / threads * unit, rows_);
-    busiest = std::max(busiest, end - begin);
-  }
-  const int64_t parts = (row_size_ + kInnerUnit - 1) / kInnerUnit, busiest_parts = (parts + threads - 1) / threads;
-  const double by_rows = static_cast<double>(busiest) / static_cast<double>(rows_), by_parts = static_cast<double>(busiest_parts) / static_cast<double>(parts);
-  return by_parts <= (overflows_cache(footprint_) ? 1 : 0.9) * by_rows;
+  const double by_rows = share_of_busiest(units, threads, unit, rows_);
+  double by_parts = share_of_busiest((row_size_ + inner_unit() - 1) / inner_unit(), threads, inner_unit(), row_size_);
+  if (reduces_whole_rows_) by_parts = std::max(by_parts, share_of_busiest(std::min(rows_, kColumnBlockRows), threads, 1, std::min(rows_, kColumnBlockRows)));
+  return by_parts <= (reduces_whole_rows_ ? 0.6 : overflows_cache(footprint_) ? 1 : 0.9) * by_rows;
 }
 
-// Group of rows after group, phase after phase: every thread walks its part of each row, then each row is combined.
+// Elements in whose multiples a row is divided: sums are taken in blocks.
+int64_t KernelRunner::inner_unit() const { return reduces_whole_rows_ ? int64_t{64} : kInnerUnit; }
+
+// Group of rows after group, phase after phase: every thread walks its part of each row, then each row is combined. Where rows are
+// reduced whole, a thread walks rows of its own up to the last phase.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, int threads) const {
-  const KernelFunction function = code.split.function;
+  const KernelFunction function = split_function(code);
   const int64_t state_bytes = split_state_bytes(kernel_);
   const int64_t group = rows_of_group(footprint_, row_size_, threads);
-  const int64_t inner_blocks = (row_size_ + kInnerUnit - 1) / kInnerUnit;
+  const int64_t inner_units = (row_size_ + inner_unit() - 1) / inner_unit();
   char* const sums = static_cast<char*>(scratch);
   char* const states = sums + column_bytes();
 #pragma omp parallel num_threads(threads)
   {
     const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    const int64_t begin = inner_blocks * part / parts * kInnerUnit, end = std::min(inner_blocks * (part + 1) / parts * kInnerUnit, row_size_);
+    const int64_t begin = inner_units * part / parts * inner_unit(), end = std::min(inner_units * (part + 1) / parts * inner_unit(), row_size_);
     for (int64_t first = 0, rows = 0; first < rows_; first += rows) {
       rows = std::min({group, rows_ - first, kColumnBlockRows - first % kColumnBlockRows});
       const int64_t block = first / kColumnBlockRows, my_begin = rows * part / parts, my_end = rows * (part + 1) / parts;
       char* const block_sums = sums + static_cast<size_t>(block) * partial_bytes();
-      SplitCall walk{0, block * kColumnBlockRows, rows, block_sums, states};
-      SplitCall finish{0, block * kColumnBlockRows, rows, block_sums, states + my_begin * state_bytes};
+      char* const my_states = states + my_begin * state_bytes;
       for (int64_t step = 0; step < split_steps_; ++step) {
-        const bool walks = step % 2 == 0;
-        (walks ? walk : finish).step = step;
-        if (!walks) function(call, first + my_begin, first + my_end, begin, end, &finish);
-        else if (begin < end) function(call, first, first + rows, begin, end, &walk);
+        const bool walks = step % 2 == 0, of_my_rows = !walks || (reduces_whole_rows_ && step + 2 < 2 * kernel_.phase_count());
+        SplitCall split{step, block * kColumnBlockRows, rows, block_sums, of_my_rows ? my_states : states};
+        if (!of_my_rows && begin < end) function(call, first, first + rows, begin, end, &split);
+        else if (of_my_rows && walks) function(call, first + my_begin, first + my_end, 0, row_size_, &split);
+        else if (of_my_rows) function(call, first + my_begin, first + my_end, begin, end, &split);
         if (code.non_temporal && walks) drain_stores();
+        if (walks && of_my_rows) continue;
 #pragma omp barrier
       }
     }

@@ -33,11 +33,18 @@ class KernelRunner {
     int arg;
     DataType dtype;
   };
+  struct SplitCode {
+    std::once_flag compiled;
+    CompiledKernel kernel;
+  };
   struct Code {
-    CompiledKernel cached, split;  // split: null where rows can not be split
+    CompiledKernel cached;
+    Schedule schedule;
     bool non_temporal = false;
+    std::unique_ptr<SplitCode> split;
   };
   Code compile(bool past_caches) const;
+  KernelFunction split_function(const Code& code) const;
   struct PlainCode {
     std::once_flag compiled;
     Code code;
@@ -48,6 +55,7 @@ class KernelRunner {
   void run(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const;
   bool wants_split(int threads) const;
+  int64_t inner_unit() const;
   void run_split(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void run_column_blocks(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const;
@@ -59,7 +67,7 @@ class KernelRunner {
 
   kernel::Kernel kernel_;
   Schedule schedule_;         // of code_
-  bool splits_;
+  bool splits_, reduces_whole_rows_;
   Footprint footprint_;
   Code code_;                 // streams where outputs are large
   std::unique_ptr<PlainCode> plain_ = std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes

@@ -46,6 +46,7 @@ bool computes_functions(const Kernel& kernel, int phases) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) { return n.per_element && computes_function(n) && n.phase < phases; });
 }
 
+constexpr int64_t kShortestSplitRow = 16384;  // a thread's part of it is worth a wait for the others after each walk
 constexpr int kStrip = 1024, kMostRowsOfStrip = 4;
 
 // What rows have in common (gamma, beta, column sums) stays in the first-level cache for all rows of a tile if they take the last
@@ -356,12 +357,21 @@ bool overflows_cache(const Footprint& bytes, const Caches& caches) {
   return bytes.shared > bytes.read && 2 * bytes.read + bytes.shared > caches.second / 5 * 3;
 }
 
+bool reduces_whole_rows(const Kernel& kernel) {
+  const auto is_known_late = [last = kernel.phase_count() - 1](const Node& n) {
+    return (n.kind == NodeKind::reduce || n.kind == NodeKind::moments) && n.phase > last;
+  };
+  return kernel.row_size() < kShortestSplitRow && kernel.has_column_sum() && std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_known_late);
+}
+
 bool can_split(const Kernel& kernel, const Caches& caches) {
-  constexpr int64_t kShortestRow = 16384, kMostUnits = 32;
+  constexpr int64_t kShortestRow = 2048, kMostUnits = 32;
   const bool one_run = kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1;
   const int64_t units = kernel.has_column_sum() ? kernel.row_count() / kColumnBlockRows : kernel.row_count();
   const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
-  return one_run && reduces && !has_nibbles(kernel) && kernel.row_size() >= kShortestRow && (units <= kMostUnits || overflows_cache(footprint(kernel), caches));
+  if (!one_run || !reduces || has_nibbles(kernel)) return false;
+  if (kernel.row_size() < kShortestSplitRow) return units <= kMostUnits && kernel.row_size() >= kShortestRow && reduces_whole_rows(kernel);
+  return units <= kMostUnits || overflows_cache(footprint(kernel), caches);
 }
 
 bool shares_bytes(const Arg& arg) {

@@ -79,6 +79,10 @@ int64_t rows_of_group(const Footprint& bytes, int64_t row_size, int threads, con
 // Whether rows of this kernel can be divided among threads, and may gain by it: few of them, or such as overflow the cache.
 bool can_split(const kernel::Kernel& kernel, const Caches& caches = machine_caches());
 
+// Of those the ones too short for threads to reduce parts of them: each thread reduces rows of its own, and the last phase alone, which
+// sums columns, is divided by columns. A few blocks of rows would else be all that many threads share.
+bool reduces_whole_rows(const kernel::Kernel& kernel);
+
 // A row, the next one and what rows share, which is most of it, leave too little of the second-level cache: half a row, with half of
 // what is shared, does better.
 bool overflows_cache(const Footprint& bytes, const Caches& caches = machine_caches());

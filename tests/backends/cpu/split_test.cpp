@@ -45,6 +45,19 @@ TEST_P(SplitRows, InStrips) {
   }
 }
 
+// Rows too short for threads to share a reduction: one block of rows, and more; columns that do not divide by the threads.
+TEST_P(SplitRows, ReducedWhole) {
+  for (const DataType dtype : {f32, bf16, f64}) {
+    for (const Shape& shape : {Shape{64, 2048, dtype}, Shape{3, 2500, dtype}, Shape{61, 4097, dtype}, Shape{150, 2113, dtype}}) {
+      const Kernel kernel = backward(shape);
+      EXPECT_TRUE(cpu::reduces_whole_rows(kernel));
+      for (const int threads : {2, 5, 8}) expect_bits(kernel, threads);
+    }
+  }
+  EXPECT_FALSE(cpu::reduces_whole_rows(backward({64, 16384}))) << "parts of its sums are enough work for a thread";
+  EXPECT_FALSE(cpu::reduces_whole_rows(layer_norm({1, 4096}))) << "no sums of columns";
+}
+
 // Whole blocks for each thread, but rows of which no two fit a usual second-level cache.
 TEST_P(SplitRows, OverflowTheCache) {
   const Kernel kernel = backward({128, 32768, f64});
