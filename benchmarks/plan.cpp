@@ -71,8 +71,8 @@ std::vector<PlanItem> full_plan(const std::vector<Type>& types) {
     }
     for (const int64_t bytes : {kInCache, kOutOfCache}) {
       for (const int64_t columns : {64, 256, 768, 1024, 4096, 16384, 65536}) add(filling(bytes, columns, type));
-      // Primes, and what no vector length divides, next to a multiple of 16 from the list above.
-      for (const int64_t columns : {257, 769, 1000, 1021, 4093, 65521}) add(filling(bytes, columns, type));
+      // Primes, and what no vector length divides, but for 31 next to a multiple of 16 from the list above.
+      for (const int64_t columns : {31, 257, 769, 1000, 1021, 4093, 65521}) add(filling(bytes, columns, type));
     }
     add({262144, 64, type});
     add({1, int64_t{1} << 25, type});

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kSerialBytes = 128 << 10;  // below that, waking threads costs more than they save
 constexpr size_t kInlineWords = 256;         // call descriptions up to this size need no memory of their own
+constexpr int64_t kColumnUnit = 64;          // elements of partial sums; whole lines of them
 constexpr int64_t kInnerUnit = kBlock;       // elements; a range is shared among threads in such units
 
 // Orders non-temporal stores before whatever the caller does next.
@@ -184,13 +185,14 @@ bool KernelRunner::wants_split(int threads) const {
   if (!splits_ || threads == 1 || rows_ == 0) return false;
   const int64_t unit = columns_.empty() ? 1 : kColumnBlockRows, units = (rows_ + unit - 1) / unit;
   const double by_rows = share_of_busiest(units, threads, unit, rows_);
-  double by_parts = share_of_busiest((row_size_ + inner_unit() - 1) / inner_unit(), threads, inner_unit(), row_size_);
-  if (reduces_whole_rows_) by_parts = std::max(by_parts, share_of_busiest(std::min(rows_, kColumnBlockRows), threads, 1, std::min(rows_, kColumnBlockRows)));
-  return by_parts <= (reduces_whole_rows_ ? 0.6 : overflows_cache(footprint_) ? 1 : 0.9) * by_rows;
+  const double by_parts = share_of_busiest((row_size_ + inner_unit() - 1) / inner_unit(), threads, inner_unit(), row_size_);
+  if (!reduces_whole_rows_) return by_parts <= (overflows_cache(footprint_) ? 1 : 0.9) * by_rows;
+  const int64_t together = std::min(rows_, kColumnBlockRows);
+  return std::max(by_parts, share_of_busiest(together, threads, 1, together)) <= 0.6 * by_rows;
 }
 
-// Elements in whose multiples a row is divided: sums are taken in blocks.
-int64_t KernelRunner::inner_unit() const { return reduces_whole_rows_ ? int64_t{64} : kInnerUnit; }
+// A row is divided in multiples of this; a part of it that is reduced, in whole blocks.
+int64_t KernelRunner::inner_unit() const { return reduces_whole_rows_ ? kColumnUnit : kInnerUnit; }
 
 // Group of rows after group, phase after phase: every thread walks its part of each row, then each row is combined. Where rows are
 // reduced whole, a thread walks rows of its own up to the last phase.
@@ -221,8 +223,8 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
 #pragma omp barrier
       }
     }
-    const int64_t columns = (row_size_ + 63) / 64;
-    if (!columns_.empty()) combine_partials(sums, call, columns * part / parts * 64, std::min(columns * (part + 1) / parts * 64, row_size_));
+    const int64_t units = (row_size_ + kColumnUnit - 1) / kColumnUnit;
+    if (!columns_.empty()) combine_partials(sums, call, units * part / parts * kColumnUnit, std::min(units * (part + 1) / parts * kColumnUnit, row_size_));
   }
 }
 
@@ -255,13 +257,13 @@ void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch
 // Blocks of a fixed number of rows each fill their own partial sums; then runs of columns are combined over the blocks.
 void KernelRunner::run_column_blocks(const Code& code, const int64_t* call, void* scratch, int threads) const {
   const int64_t blocks = column_blocks();
-  const int64_t column_units = (row_size_ + 63) / 64;
+  const int64_t column_units = (row_size_ + kColumnUnit - 1) / kColumnUnit;
   const auto fill = [&](int64_t b) {
     char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * partial_bytes();
     code.cached.function(call, b * kColumnBlockRows, std::min((b + 1) * kColumnBlockRows, rows_), 0, row_size_, partials);
   };
   const auto combine = [&](int64_t begin_unit, int64_t end_unit) {
-    combine_partials(scratch, call, begin_unit * 64, std::min(end_unit * 64, row_size_));
+    combine_partials(scratch, call, begin_unit * kColumnUnit, std::min(end_unit * kColumnUnit, row_size_));
   };
   if (threads == 1) {
     for (int64_t b = 0; b < blocks; ++b) fill(b);
