@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "backends/cpu/kernel_memory.h"
+
 namespace lamina::cpu {
 
 namespace {
@@ -24,7 +26,7 @@ llvm::Expected<void*> ObjectLinker::link(llvm::MemoryBufferRef buffer, const std
   if (!object) return object.takeError();
   if (!(*object)->isELF() || (*object)->getArch() != llvm::Triple::x86_64)
     return fault_of("it is not an ELF object for x86-64");
-  auto memory = std::make_unique<llvm::SectionMemoryManager>();
+  auto memory = std::make_unique<KernelMemory>();
   ProcessSymbols process;
   llvm::RuntimeDyld loader(*memory, process);
   const auto loaded = loader.loadObject(**object);
