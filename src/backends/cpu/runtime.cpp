@@ -69,8 +69,8 @@ bool stores_row_values(const kernel::Kernel& kernel) {
 
 KernelRunner::KernelRunner(kernel::Kernel kernel)
     : kernel_(with_rows_arranged(std::move(kernel), vector_bits(chosen_isa()))),
-      schedule_(choose_schedule(kernel_, vector_bits(chosen_isa()), true)),
-      splits_(!schedule_.transposed && can_split(kernel_)),
+      code_(compile(true)),
+      splits_(!code_.schedule.transposed && can_split(kernel_)),
       reduces_whole_rows_(reduces_whole_rows(kernel_)),
       footprint_(footprint(kernel_)) {
   rows_ = kernel_.row_count();
@@ -93,21 +93,20 @@ KernelRunner::KernelRunner(kernel::Kernel kernel)
     columns_.push_back({node.arg, kernel_.args[static_cast<size_t>(node.arg)].dtype});
     wide_ = node.type == kernel::Type::f64;
   }
-  code_ = compile(true);
   if (wants_split(omp_get_max_threads())) split_function(code_);
 }
 
 KernelRunner::Code KernelRunner::compile(bool past_caches) const {
   const Isa isa = chosen_isa();
-  Schedule schedule = past_caches ? schedule_ : choose_schedule(kernel_, vector_bits(isa), false);
-  Code code{compile_kernel(kernel_, schedule, isa), std::move(schedule), false, std::make_unique<SplitCode>()};
-  code.non_temporal = !code.schedule.streamed.empty();
-  return code;
+  Schedule schedule = choose_schedule(kernel_, vector_bits(isa), past_caches);
+  CompiledKernel cached = compile_kernel(kernel_, schedule, isa);
+  const bool non_temporal = !schedule.streamed.empty();
+  return {isa, std::move(schedule), std::move(cached), non_temporal, std::make_unique<SplitCode>()};
 }
 
 // Only some numbers of threads want it.
 KernelFunction KernelRunner::split_function(const Code& code) const {
-  std::call_once(code.split->compiled, [&] { code.split->kernel = compile_kernel(kernel_, split_schedule(code.schedule, kernel_), chosen_isa()); });
+  std::call_once(code.split->compiled, [&] { code.split->kernel = compile_kernel(kernel_, split_schedule(code.schedule, kernel_), code.isa); });
   return code.split->kernel.function;
 }
 
@@ -147,10 +146,10 @@ bool KernelRunner::suits(std::span<void* const> pointers) const {
   constexpr uintptr_t kLine = 64;
   if (!code_.non_temporal) return true;
   uintptr_t first = 0;
-  for (const int a : schedule_.streamed) {
+  for (const int a : code_.schedule.streamed) {
     const auto bytes = static_cast<uintptr_t>(bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, 1));
     const auto address = reinterpret_cast<uintptr_t>(pointers[static_cast<size_t>(a)]);
-    if (a == schedule_.streamed.front() && (schedule_.follows_lines || schedule_.realigns)) first = address / bytes;
+    if (a == code_.schedule.streamed.front() && (code_.schedule.follows_lines || code_.schedule.realigns)) first = address / bytes;
     if (shares_an_input(static_cast<size_t>(a), pointers)) return false;
     if (address % bytes != 0 || (address / bytes - first) % (kLine / bytes) != 0) return false;
   }
@@ -232,7 +231,7 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
 void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const {
   if (rows_ == 0) return;
   const KernelFunction function = code.cached.function;
-  const int64_t unit = schedule_.rows_abreast, units_of_rows = (rows_ + unit - 1) / unit;
+  const int64_t unit = code_.schedule.rows_abreast, units_of_rows = (rows_ + unit - 1) / unit;
   const bool along_rows = !kernel_.has_row_reduction() && rows_ < threads * int64_t{4} && row_size_ > kInnerUnit;
   const auto work = [&](int64_t part, int64_t parts) {
     if (along_rows) {

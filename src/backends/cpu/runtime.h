@@ -38,8 +38,9 @@ class KernelRunner {
     CompiledKernel kernel;
   };
   struct Code {
-    CompiledKernel cached;
+    Isa isa = Isa::generic;
     Schedule schedule;
+    CompiledKernel cached;
     bool non_temporal = false;
     std::unique_ptr<SplitCode> split;
   };
@@ -66,10 +67,9 @@ class KernelRunner {
   size_t column_bytes() const;
 
   kernel::Kernel kernel_;
-  Schedule schedule_;         // of code_
+  Code code_;                 // streams where outputs are large
   bool splits_, reduces_whole_rows_;
   Footprint footprint_;
-  Code code_;                 // streams where outputs are large
   std::unique_ptr<PlainCode> plain_ = std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes
   std::vector<int64_t> call_;   // pointers (filled in by run), outer extents, outer strides in bytes
   std::vector<Column> columns_;  // in the order of the column_sum nodes
