@@ -43,30 +43,35 @@ void KernelEmitter::prefetch_ends(const Row& row) {
   }
 }
 
-// Bytes of a row to come that `phase` asks for with each element it walks; `before`: what the walks before it do. All walks over
-// a row share them, in the row's order, so that memory never rests: the earlier ones ask for a quarter each, but for a byte at
-// least, and the last, which also writes, for what is left. Where a transcendental function makes a walk long the last has time
-// for all.
-int64_t KernelEmitter::bytes_ahead(int64_t element_bytes, int phase, int64_t& before) const {
+// What the walk of `phase` asks for of a row to come, `element_bytes` wide. All walks over a row share it, in the row's order, so that
+// memory never rests: the earlier ones ask for a quarter each, but for a byte an element at least, and the last, which also writes,
+// for what is left. Of a large tile the first walk's part would be pushed out before its turn: there the last walk asks for the
+// first half of the next rows, and the first walk for the second half of its own. Where a transcendental function makes a walk long
+// the last has time for all.
+KernelEmitter::Ahead KernelEmitter::ahead_of(int64_t element_bytes, int phase) const {
   const std::vector<int> walks = usual_walks();
-  const bool computes_function = std::any_of(walks.begin(), walks.end(), [&](int p) { return has_function(nodes_for(roots_of_phase(p), p)); });
-  int64_t left = walks.size() > 1 ? element_bytes : 0;
-  for (const int p : walks) {
-    const int64_t share = p == walks.back() ? left : computes_function ? 0 : std::min(left, std::max<int64_t>(element_bytes / 4, 1));
-    before = element_bytes - left;
-    if (p == phase) return share;
-    left -= share;
+  const auto found = std::find(walks.begin(), walks.end(), phase);
+  if (walks.size() < 2 || found == walks.end()) return {};
+  const bool is_last = phase == walks.back();
+  if (std::any_of(walks.begin(), walks.end(), [&](int p) { return has_function(nodes_for(roots_of_phase(p), p)); })) {
+    return {.pace = is_last ? element_bytes : 0};
   }
-  return 0;
+  if (schedule_.asks_late) {
+    const int64_t half = element_bytes / 2, first_half = element_bytes - half;
+    if (is_last) return {.pace = first_half};
+    return found == walks.begin() ? Ahead{half, first_half, true} : Ahead{};
+  }
+  const int64_t share = std::max<int64_t>(element_bytes / 4, 1), before = std::min((found - walks.begin()) * share, element_bytes);
+  return {.pace = is_last ? element_bytes - before : std::min(share, element_bytes - before), .before = before};
 }
 
-// Bytes from a row to where its walk begins to ask for the one that comes next, of which `before` bytes an element were asked for by
-// the walks before. A thread's part of a split row begins `behind` bytes an element further on.
-llvm::Value* KernelEmitter::rows_ahead(int64_t row_bytes, int64_t behind, int64_t before) {
-  if (!schedule_.split) return i64(row_bytes * schedule_.rows_per_tile + before * kernel_.row_size() / kLine * kLine);
-  llvm::Value* const part = b_.CreateMul(b_.CreateSub(inner_end_, inner_begin_), i64(before));
-  llvm::Value* const begin = b_.CreateAdd(b_.CreateMul(inner_begin_, i64(behind)), b_.CreateAnd(part, i64(-kLine)));
-  return b_.CreateAdd(b_.CreateMul(rows_ahead_, i64(row_bytes)), begin);
+// Bytes from a row to what its walk asks for first, less `pace` bytes for each element before the walk's own. A thread's part of a split
+// row begins further on.
+llvm::Value* KernelEmitter::bytes_ahead(int64_t row_bytes, int64_t element_bytes, const Ahead& asked) {
+  if (!schedule_.split) return i64((asked.of_own_row ? 0 : row_bytes * schedule_.rows_per_tile) + asked.before * kernel_.row_size() / kLine * kLine);
+  llvm::Value* const part = b_.CreateMul(b_.CreateSub(inner_end_, inner_begin_), i64(asked.before));
+  llvm::Value* const begin = b_.CreateAdd(b_.CreateMul(inner_begin_, i64(element_bytes - asked.pace)), b_.CreateAnd(part, i64(-kLine)));
+  return asked.of_own_row ? begin : b_.CreateAdd(b_.CreateMul(rows_ahead_, i64(row_bytes)), begin);
 }
 
 // What a walk will read later. The next rows can be under way while the phases of these are computed. A row too long for that is
@@ -85,10 +90,10 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
     const bool is_long = row_bytes > kLongestRow;
     if (arg.strides.back() != 1 || bits_of(arg.dtype) < 8 || inner_rank() > 1 || !(is_long ? is_read : varies)) continue;
     const int64_t element_bytes = bytes_of(arg.dtype, 1);
-    int64_t before = 0;
-    const int64_t pace = is_long ? element_bytes : bytes_ahead(element_bytes, phase, before);
-    llvm::Value* const ahead = is_long ? i64(kAhead) : rows_ahead(row_bytes, element_bytes - pace, before);
-    const int level = is_long || schedule_.fits_first_cache ? kFirstLevel : kSecondLevel;
+    const Ahead asked = ahead_of(element_bytes, phase);
+    const int64_t pace = is_long ? element_bytes : asked.pace;
+    llvm::Value* const ahead = is_long ? i64(kAhead) : bytes_ahead(row_bytes, element_bytes, asked);
+    const int level = is_long || schedule_.asks_first_cache ? kFirstLevel : kSecondLevel;
     // Lines that begin among these vectors' part.
     const int64_t begin = (static_cast<int64_t>(first) * width_ * pace + kLine - 1) / kLine * kLine;
     const int64_t end = static_cast<int64_t>(first + count) * width_ * pace;

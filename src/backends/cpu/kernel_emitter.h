@@ -128,10 +128,15 @@ class KernelEmitter {
   void hint(llvm::Value* address, int level, bool writes = false);
   std::vector<int> usual_walks() const;
   void prefetch_ends(const Row& row);
-  int64_t bytes_ahead(int64_t element_bytes, int phase, int64_t& before) const;
+  struct Ahead {             // what a walk asks for, in bytes of each element
+    int64_t pace = 0;        // so many of them,
+    int64_t before = 0;      // after those that other walks ask for,
+    bool of_own_row = false;  // of the row itself or of the one that comes next
+  };
+  Ahead ahead_of(int64_t element_bytes, int phase) const;
   void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first, size_t count,
                 int phase);
-  llvm::Value* rows_ahead(int64_t row_bytes, int64_t behind, int64_t before);
+  llvm::Value* bytes_ahead(int64_t row_bytes, int64_t element_bytes, const Ahead& asked);
   void prefetch_group(const std::vector<Lanes>& positions, int phase);
   struct Range {
     int64_t begin, end;

@@ -77,6 +77,20 @@ void choose_strips(Schedule& schedule, const Kernel& kernel, const Footprint& by
   if (schedule.rows_per_tile > 1) schedule.strip = kStrip;
 }
 
+// ---- where the rows to come wait
+
+// What was asked for a tile ahead waits in the second-level cache until its turn, but lines that were asked for and not yet read are the
+// first to be pushed out. Measured: so much of that cache is safe.
+bool overflows_wait(int64_t tile_bytes, const Caches& caches) { return tile_bytes >= caches.second / 16; }
+
+// Lines of several inputs are fetched as fast into the first-level cache, from where they go on to the second as lines that were read.
+// With a single input, half of the traffic is stores, which contend for the first-level cache's buffers.
+bool reads_several_streams(const Kernel& kernel) {
+  return std::count_if(kernel.args.begin(), kernel.args.end(), [&](const Arg& arg) {
+    return !arg.output && varies_by_row(kernel, arg) && varies_along_row(kernel, arg);
+  }) > 1;
+}
+
 // ---- what the two orders of lanes cost
 
 // Cycles, roughly, as measured with rows of 5 to 128 elements. For a vector's worth of elements: of neighbouring ones, of a
@@ -239,7 +253,8 @@ std::vector<int> choose_streamed(const Kernel& kernel, const Schedule& schedule)
 std::string describe(const Schedule& schedule) {
   std::string text = join(schedule.vector_bits, " bits, tile ", schedule.rows_per_tile, schedule.split ? ", split" : "", ", streamed");
   if (schedule.strip > 0) text += join(", strips of ", schedule.strip);
-  if (!schedule.fits_first_cache) text += ", from second cache";
+  if (!schedule.asks_first_cache) text += ", from second cache";
+  if (schedule.asks_late) text += ", asks late";
   if (!schedule.keeps_conversions) text += ", converts again";
   for (const int arg : schedule.streamed) text += join(" a", arg);
   if (schedule.follows_lines) text += " along lines";
@@ -323,7 +338,9 @@ Schedule choose_schedule(const Kernel& kernel, int vector_bits, bool past_caches
   }
   const int64_t of_tile = schedule.rows_per_tile * (bytes.read + bytes.kept) + bytes.shared;
   schedule.keeps_conversions = of_tile <= caches.first;
-  schedule.fits_first_cache = of_tile + schedule.rows_per_tile * bytes.read <= caches.first / 5 * 4;
+  const bool fits_first = of_tile + schedule.rows_per_tile * bytes.read <= caches.first / 5 * 4;
+  schedule.asks_late = !schedule.transposed && overflows_wait(schedule.rows_per_tile * bytes.read, caches);
+  schedule.asks_first_cache = fits_first || (schedule.asks_late && reads_several_streams(kernel));
   return schedule;
 }
 
@@ -337,7 +354,9 @@ bool batches_rows(const Kernel& kernel) {
 Schedule split_schedule(Schedule schedule, const Kernel& kernel) {
   schedule.split = true;
   schedule.follows_lines = schedule.follows_lines || schedule.realigns;
-  schedule.realigns = schedule.fits_first_cache = false;
+  schedule.realigns = false;
+  schedule.asks_late = true;  // a group of rows is more than a tile
+  schedule.asks_first_cache = reads_several_streams(kernel);
   const bool in_strips = can_take_strips(kernel) && sums_or_follows_lines(schedule, kernel, footprint(kernel));
   schedule.rows_per_tile = in_strips ? kMostRowsOfStrip : 1;
   schedule.strip = in_strips ? kStrip : 0;

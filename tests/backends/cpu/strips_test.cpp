@@ -77,10 +77,19 @@ TEST(StripsTwin, NotWhereTheyWouldNotPay) {
 }
 
 TEST(StripsTwin, TheNextTileWaitsWhereThereIsRoom) {
-  EXPECT_TRUE(schedule_of(layer_norm({1024, 1024})).fits_first_cache);
-  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096})).fits_first_cache);
-  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096, bf16})).fits_first_cache);
-  EXPECT_TRUE(schedule_of(layer_norm({1024, 4096}), {int64_t{96} << 10, int64_t{2} << 20}).fits_first_cache);
+  EXPECT_TRUE(schedule_of(layer_norm({1024, 1024})).asks_first_cache);
+  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096})).asks_first_cache);
+  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096, bf16})).asks_first_cache);
+  EXPECT_TRUE(schedule_of(layer_norm({1024, 4096}), {int64_t{96} << 10, int64_t{2} << 20}).asks_first_cache);
+}
+
+TEST(StripsTwin, RowsAreAskedForLateWhereATileFillsMuchOfTheSecondCache) {
+  EXPECT_FALSE(schedule_of(layer_norm({1024, 16384})).asks_late);
+  EXPECT_TRUE(schedule_of(layer_norm({1024, 32768})).asks_late);
+  EXPECT_FALSE(schedule_of(layer_norm({1024, 32768})).asks_first_cache) << "one input";
+  EXPECT_TRUE(schedule_of(backward({1024, 16384})).asks_late);
+  EXPECT_TRUE(schedule_of(backward({1024, 16384})).asks_first_cache) << "two inputs";
+  EXPECT_FALSE(schedule_of(backward({1024, 16384}), {int64_t{48} << 10, int64_t{16} << 20}).asks_late);
 }
 
 TEST(StripsTwin, ConversionsAreKeptWhereTheFirstCacheHasRoom) {
