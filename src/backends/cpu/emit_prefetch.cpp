@@ -45,7 +45,7 @@ void KernelEmitter::prefetch_ends(const Row& row) {
 
 // What the walk of `phase` asks for of a row to come, `element_bytes` wide. All walks over a row share it, in the row's order, so that
 // memory never rests: the earlier ones ask for a quarter each, but for a byte an element at least, and the last, which also writes,
-// for what is left. Of a large tile the first walk's part would be pushed out before its turn: there the last walk asks for the
+// for what is left. For a large tile that is too far ahead: there the last walk asks for the
 // first half of the next rows, and the first walk for the second half of its own. Where a transcendental function makes a walk long
 // the last has time for all.
 KernelEmitter::Ahead KernelEmitter::ahead_of(int64_t element_bytes, int phase) const {

@@ -79,12 +79,11 @@ void choose_strips(Schedule& schedule, const Kernel& kernel, const Footprint& by
 
 // ---- where the rows to come wait
 
-// What was asked for a tile ahead waits in the second-level cache until its turn, but lines that were asked for and not yet read are the
-// first to be pushed out. Measured: so much of that cache is safe.
+// What was asked for a tile ahead waits in the second-level cache until its turn. Measured: from so large a tile on asking nearer pays
+// (docs/decisions/0007).
 bool overflows_wait(int64_t tile_bytes, const Caches& caches) { return tile_bytes >= caches.second / 16; }
 
-// Lines of several inputs are fetched as fast into the first-level cache, from where they go on to the second as lines that were read.
-// With a single input, half of the traffic is stores, which contend for the first-level cache's buffers.
+// Measured: of large tiles, several inputs gain by being fetched into the first-level cache, a single one mostly loses.
 bool reads_several_streams(const Kernel& kernel) {
   return std::count_if(kernel.args.begin(), kernel.args.end(), [&](const Arg& arg) {
     return !arg.output && varies_by_row(kernel, arg) && varies_along_row(kernel, arg);

@@ -27,7 +27,7 @@ struct Schedule {
   bool realigns = false;        // the same, but the rows follow each other without a gap: whole lines are put together in registers
   int64_t strip = 0;            // columns that all rows of a tile go through in the last phase before any goes on; 0: all of them
   bool asks_first_cache = true;  // the rows to come are fetched into the first-level cache, else into the second
-  bool asks_late = false;        // not for a whole tile to come, which would be pushed out again before its turn
+  bool asks_late = false;        // not for a whole tile to come: it is too much
   bool keeps_conversions = true;  // elements of 16 bits and fewer are converted once and kept, not in each walk: the first cache has room
   bool split = false;
   bool transposed = false;
