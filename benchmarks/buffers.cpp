@@ -28,37 +28,22 @@ uint16_t to_bf16(float value) {
 
 double get(Type type, const void* data, size_t index) {
   switch (type) {
-    case Type::f32:
-      return static_cast<const float*>(data)[index];
-    case Type::bf16:
-      return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(data)[index]) << 16);
-    case Type::f16:
-      return static_cast<double>(static_cast<const _Float16*>(data)[index]);
-    case Type::f64:
-      return static_cast<const double*>(data)[index];
-    case Type::s8:
-      return static_cast<const int8_t*>(data)[index];
+    case Type::f32: return static_cast<const float*>(data)[index];
+    case Type::bf16: return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(data)[index]) << 16);
+    case Type::f16: return static_cast<double>(static_cast<const _Float16*>(data)[index]);
+    case Type::f64: return static_cast<const double*>(data)[index];
+    case Type::s8: return static_cast<const int8_t*>(data)[index];
   }
   return 0;
 }
 
 void put(Type type, void* data, size_t index, double value) {
   switch (type) {
-    case Type::f32:
-      static_cast<float*>(data)[index] = static_cast<float>(value);
-      return;
-    case Type::bf16:
-      static_cast<uint16_t*>(data)[index] = to_bf16(static_cast<float>(value));
-      return;
-    case Type::f16:
-      static_cast<_Float16*>(data)[index] = static_cast<_Float16>(value);
-      return;
-    case Type::f64:
-      static_cast<double*>(data)[index] = value;
-      return;
-    case Type::s8:
-      static_cast<int8_t*>(data)[index] = static_cast<int8_t>(value);
-      return;
+    case Type::f32: static_cast<float*>(data)[index] = static_cast<float>(value); return;
+    case Type::bf16: static_cast<uint16_t*>(data)[index] = to_bf16(static_cast<float>(value)); return;
+    case Type::f16: static_cast<_Float16*>(data)[index] = static_cast<_Float16>(value); return;
+    case Type::f64: static_cast<double*>(data)[index] = value; return;
+    case Type::s8: static_cast<int8_t*>(data)[index] = static_cast<int8_t>(value); return;
   }
 }
 
@@ -107,31 +92,22 @@ double largest(Type type, const Buffer& a, const Buffer& b, size_t count, const 
 
 size_t bytes_of(Type type) {
   switch (type) {
-    case Type::f64:
-      return 8;
-    case Type::f32:
-      return 4;
+    case Type::f64: return 8;
+    case Type::f32: return 4;
     case Type::bf16:
-    case Type::f16:
-      return 2;
-    case Type::s8:
-      return 1;
+    case Type::f16: return 2;
+    case Type::s8: return 1;
   }
   return 0;
 }
 
 const char* name_of(Type type) {
   switch (type) {
-    case Type::f32:
-      return "f32";
-    case Type::bf16:
-      return "bf16";
-    case Type::f16:
-      return "f16";
-    case Type::f64:
-      return "f64";
-    case Type::s8:
-      return "s8";
+    case Type::f32: return "f32";
+    case Type::bf16: return "bf16";
+    case Type::f16: return "f16";
+    case Type::f64: return "f64";
+    case Type::s8: return "s8";
   }
   return "?";
 }

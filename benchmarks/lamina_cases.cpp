@@ -28,16 +28,11 @@ enum Id : size_t {
 
 logical_tensor::data_type lamina_type(Type type) {
   switch (type) {
-    case Type::f32:
-      return logical_tensor::data_type::f32;
-    case Type::bf16:
-      return logical_tensor::data_type::bf16;
-    case Type::f16:
-      return logical_tensor::data_type::f16;
-    case Type::f64:
-      return logical_tensor::data_type::f64;
-    case Type::s8:
-      return logical_tensor::data_type::s8;
+    case Type::f32: return logical_tensor::data_type::f32;
+    case Type::bf16: return logical_tensor::data_type::bf16;
+    case Type::f16: return logical_tensor::data_type::f16;
+    case Type::f64: return logical_tensor::data_type::f64;
+    case Type::s8: return logical_tensor::data_type::s8;
   }
   throw std::logic_error("unknown type");
 }
@@ -85,20 +80,13 @@ op quantize(const Tensors& t) {
 
 std::vector<op> ops_of(Case which, const Tensors& t) {
   switch (which) {
-    case Case::forward:
-      return {layer_norm(t, src, dst)};
-    case Case::forward_stats:
-      return {layer_norm(t, src, dst, true)};
-    case Case::backward:
-      return {backward(t)};
-    case Case::residual:
-      return {add(t), layer_norm(t, sum, dst)};
-    case Case::residual_sum:
-      return {add(t), layer_norm(t, sum, dst), op(4, op::kind::End, {t.big(sum)}, {}, "end")};
-    case Case::chain:
-      return {add(t), layer_norm(t, sum, normed), gelu(t, dst)};
-    case Case::quantized:
-      return {layer_norm(t, src, normed), gelu(t, activated), quantize(t)};
+    case Case::forward: return {layer_norm(t, src, dst)};
+    case Case::forward_stats: return {layer_norm(t, src, dst, true)};
+    case Case::backward: return {backward(t)};
+    case Case::residual: return {add(t), layer_norm(t, sum, dst)};
+    case Case::residual_sum: return {add(t), layer_norm(t, sum, dst), op(4, op::kind::End, {t.big(sum)}, {}, "end")};
+    case Case::chain: return {add(t), layer_norm(t, sum, normed), gelu(t, dst)};
+    case Case::quantized: return {layer_norm(t, src, normed), gelu(t, activated), quantize(t)};
     case Case::rms_norm:
       return {op(1, op::kind::RMSNorm, {t.big(src), t.per_column(gamma)}, {t.big(dst)}, "norm")
                   .set_attr(op::attr::epsilon, t.epsilon)};
@@ -111,31 +99,19 @@ std::vector<op> ops_of(Case which, const Tensors& t) {
 // Null for what lies between partitions. Statistics are outputs of the forward and inputs of the backward pass.
 void* memory_of(size_t id, bool is_output, const Inputs& in, const Outputs& out) {
   switch (id) {
-    case src:
-      return in.src.data();
-    case other:
-      return in.other.data();
-    case gamma:
-      return in.gamma.data();
-    case beta:
-      return in.beta.data();
-    case diff_dst:
-      return in.diff_dst.data();
-    case mean:
-      return is_output ? out.first_small.data() : in.mean.data();
-    case variance:
-      return is_output ? out.second_small.data() : in.variance.data();
-    case sum:
-      return out.sum.data();
+    case src: return in.src.data();
+    case other: return in.other.data();
+    case gamma: return in.gamma.data();
+    case beta: return in.beta.data();
+    case diff_dst: return in.diff_dst.data();
+    case mean: return is_output ? out.first_small.data() : in.mean.data();
+    case variance: return is_output ? out.second_small.data() : in.variance.data();
+    case sum: return out.sum.data();
     case dst:
-    case diff_src:
-      return out.big.data();
-    case diff_gamma:
-      return out.first_small.data();
-    case diff_beta:
-      return out.second_small.data();
-    default:
-      return nullptr;
+    case diff_src: return out.big.data();
+    case diff_gamma: return out.first_small.data();
+    case diff_beta: return out.second_small.data();
+    default: return nullptr;
   }
 }
 

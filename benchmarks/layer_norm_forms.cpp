@@ -3,10 +3,10 @@
 //
 //   layer_norm_forms [--threads N] [--seconds S] [--only TEXT]
 //
-// The cases of a group take turns, round after round, so that what disturbs the machine disturbs all of them; first with their data
-// wherever the caches kept them, then with all of it fetched from memory in each run. Each figure is the median of its rounds; the
-// ratio is the time of the group's first case over that of the case (above 1: faster). --only takes the cases whose name has TEXT
-// in it.
+// The cases of a group take turns, round after round, so that what disturbs the machine disturbs all of them; first with their
+// data wherever the caches kept them, then with all of it fetched from memory in each run. Each figure is the median of its
+// rounds; the ratio is the time of the group's first case over that of the case (above 1: faster). --only takes the cases whose
+// name has TEXT in it.
 #include <omp.h>
 
 #include <cstdio>
@@ -65,7 +65,8 @@ memory big_tensor(const memory::desc& desc, int place) {
   constexpr memory::dim kMostElements = memory::dim{1} << 25;
   static std::map<std::pair<int, bool>, memory> tensors;
   const auto key = std::pair(place, is_integer(desc));
-  if (!tensors.contains(key)) tensors.emplace(key, filled(memory::desc({kMostElements}, is_integer(desc) ? dt::s8 : dt::f32, tag::x)));
+  if (!tensors.contains(key))
+    tensors.emplace(key, filled(memory::desc({kMostElements}, is_integer(desc) ? dt::s8 : dt::f32, tag::x)));
   return memory(desc, cpu(), tensors.at(key).get_data_handle());
 }
 
@@ -160,7 +161,8 @@ Figures measure_group(const Group& cases, const bench::Measurement& how) {
 }
 
 void report_group(const Group& cases, double seconds, bench::Evictor& evictor) {
-  const Figures tiers[] = {measure_group(cases, {.seconds = seconds}), measure_group(cases, {.seconds = seconds, .evictor = &evictor})};
+  const Figures tiers[] = {measure_group(cases, {.seconds = seconds}),
+                           measure_group(cases, {.seconds = seconds, .evictor = &evictor})};
   for (size_t i = 0; i < cases.size(); ++i) {
     std::printf("%-30s", cases[i].name.c_str());
     for (const Figures& tier : tiers) {
@@ -170,7 +172,8 @@ void report_group(const Group& cases, double seconds, bench::Evictor& evictor) {
     std::printf("\n");
   }
   for (const Figures& tier : tiers) {
-    if (tier.others > kDisturbed) std::printf("other programs had %.0f %% of the machine: not to be trusted\n", 100 * tier.others);
+    if (tier.others > kDisturbed)
+      std::printf("other programs had %.0f %% of the machine: not to be trusted\n", 100 * tier.others);
   }
   std::printf("\n");
   std::fflush(stdout);
@@ -213,8 +216,8 @@ int main(int count, char** arguments) {
   }
   try {
     omp_set_num_threads(options.threads);
-    std::printf("%d threads, %.1f s a case; ratio: time of the group's first case / time of the case\n\n%-30s %-32s %s\n", options.threads,
-                options.seconds, "", "  as the caches have it", "  fetched from memory");
+    std::printf("%d threads, %.1f s a case; ratio: time of the group's first case / time of the case\n\n%-30s %-32s %s\n",
+                options.threads, options.seconds, "", "  as the caches have it", "  fetched from memory");
     bench::Evictor evictor;
     for (Group& group : all_groups()) {
       std::erase_if(group, [&](const Case& each) { return each.name.find(options.only) == std::string::npos; });

@@ -53,14 +53,10 @@ constexpr double kBusy = 0.03;  // others() above this: not to be trusted
 // rounds what passes between its primitives to it).
 double tolerance(Type type) {
   switch (type) {
-    case Type::bf16:
-      return 4.0 / 128;
-    case Type::f16:
-      return 4.0 / 1024;
-    case Type::s8:
-      return 1.0;
-    default:
-      return 1e-4;
+    case Type::bf16: return 4.0 / 128;
+    case Type::f16: return 4.0 / 1024;
+    case Type::s8: return 1.0;
+    default: return 1e-4;
   }
 }
 

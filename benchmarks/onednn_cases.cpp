@@ -20,14 +20,10 @@ struct Call {
 
 memory::data_type onednn_type(Type type) {
   switch (type) {
-    case Type::bf16:
-      return memory::data_type::bf16;
-    case Type::f16:
-      return memory::data_type::f16;
-    case Type::s8:
-      return memory::data_type::s8;
-    default:
-      return memory::data_type::f32;
+    case Type::bf16: return memory::data_type::bf16;
+    case Type::f16: return memory::data_type::f16;
+    case Type::s8: return memory::data_type::s8;
+    default: return memory::data_type::f32;
   }
 }
 
@@ -134,22 +130,15 @@ dnnl::primitive_attr gelu_as_post_op() {
 
 std::vector<Call> primitives_of(Case which, const Setting& s) {
   switch (which) {
-    case Case::forward:
-      return {norm(s, s.in.src, s.out.big)};
-    case Case::forward_stats:
-      return {norm_with_stats(s)};
-    case Case::backward:
-      return {norm_backward(s)};
-    case Case::residual:
-      return {add(s, s.out.big), norm(s, s.out.big, s.out.big)};
-    case Case::residual_sum:
-      return {add(s, s.out.sum), norm(s, s.out.sum, s.out.big)};
-    case Case::chain:
-      return {add(s, s.out.big), norm(s, s.out.big, s.out.big), gelu_in_place(s, s.out.big)};
+    case Case::forward: return {norm(s, s.in.src, s.out.big)};
+    case Case::forward_stats: return {norm_with_stats(s)};
+    case Case::backward: return {norm_backward(s)};
+    case Case::residual: return {add(s, s.out.big), norm(s, s.out.big, s.out.big)};
+    case Case::residual_sum: return {add(s, s.out.sum), norm(s, s.out.sum, s.out.big)};
+    case Case::chain: return {add(s, s.out.big), norm(s, s.out.big, s.out.big), gelu_in_place(s, s.out.big)};
     case Case::quantized:  // `sum` serves as the intermediate
       return {norm(s, s.in.src, s.out.sum), gelu_in_place(s, s.out.sum), quantize(s, s.out.sum)};
-    case Case::softmax:
-      return {softmax(s)};
+    case Case::softmax: return {softmax(s)};
     case Case::rms_norm:  // oneDNN 3.2 has none
       return {};
   }
@@ -186,18 +175,15 @@ std::vector<GraphOp> graph_ops_of(Case which, const Problem& problem) {
   const GraphOp add_op(0, Kind::Add, {big(kSrc), big(kOther)}, {big(kSum)}, "add");
   const auto gelu_op = [&](size_t to) { return GraphOp(2, Kind::GELU, {big(kNormed)}, {big(to)}, "gelu"); };
   switch (which) {
-    case Case::residual:
-      return {add_op, norm_op(kSum, kDst)};
-    case Case::chain:
-      return {add_op, norm_op(kSum, kNormed), gelu_op(kDst)};
+    case Case::residual: return {add_op, norm_op(kSum, kDst)};
+    case Case::chain: return {add_op, norm_op(kSum, kNormed), gelu_op(kDst)};
     case Case::quantized: {
       GraphOp op(3, Kind::Quantize, {big(kActivated)}, {{kDst, GraphTensor::data_type::s8, shape, strided}}, "quantize");
       op.set_attr<std::vector<float>>(GraphOp::attr::scales, {kQuantizeScale})
           .set_attr<std::vector<int64_t>>(GraphOp::attr::zps, {0});
       return {norm_op(kSrc, kNormed), gelu_op(kActivated), op};
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 

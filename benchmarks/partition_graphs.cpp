@@ -65,14 +65,9 @@ std::string chain(size_t count) {
   LogicalTensor x = g.tensor(kShape);
   while (g.size() < count) {
     switch (g.size() % 3) {
-      case 0:
-        x = g.op(OpKind::Add, {x, g.tensor(kShape)}, kShape);
-        break;
-      case 1:
-        x = g.op(OpKind::Multiply, {x, g.tensor({256})}, kShape);
-        break;
-      default:
-        x = g.op(OpKind::ReLU, {x}, kShape);
+      case 0: x = g.op(OpKind::Add, {x, g.tensor(kShape)}, kShape); break;
+      case 1: x = g.op(OpKind::Multiply, {x, g.tensor({256})}, kShape); break;
+      default: x = g.op(OpKind::ReLU, {x}, kShape);
     }
   }
   return g.json();

@@ -17,14 +17,10 @@ Problem filling(int64_t bytes, int64_t columns, Type type) {
 
 const char* name_of(Tier tier) {
   switch (tier) {
-    case Tier::tiny:
-      return "tiny";
-    case Tier::cache:
-      return "cache";
-    case Tier::between:
-      return "between";
-    case Tier::memory:
-      return "memory";
+    case Tier::tiny: return "tiny";
+    case Tier::cache: return "cache";
+    case Tier::between: return "between";
+    case Tier::memory: return "memory";
   }
   return "?";
 }

@@ -43,7 +43,8 @@ double median(std::vector<double> times) {
 // Runs with cold caches: a block larger than any of them is copied before each.
 class Bench {
  public:
-  Bench(gpu::Device& device, bool smoke) : device_(device), memory_(device), smoke_(smoke), flush_bytes_(smoke ? 1 << 12 : 256 << 20) {
+  Bench(gpu::Device& device, bool smoke)
+      : device_(device), memory_(device), smoke_(smoke), flush_bytes_(smoke ? 1 << 12 : 256 << 20) {
     from_ = memory_.take(flush_bytes_);
     to_ = memory_.take(flush_bytes_);
   }
@@ -76,7 +77,8 @@ Graph graph_of(const std::string& name, DataType dtype, int64_t rows, int64_t si
   const auto x = g.input(dtype, {rows, size});
   if (name == "backward") {
     const auto dy = g.input(dtype, {rows, size});
-    g.multi(OpKind::LayerNormBackward, {x, dy, g.input(f32, {rows}), g.input(f32, {rows}), g.input(f32, {size})}, {}, {dtype, f32, f32});
+    g.multi(OpKind::LayerNormBackward, {x, dy, g.input(f32, {rows}), g.input(f32, {rows}), g.input(f32, {size})}, {},
+            {dtype, f32, f32});
     return g.finish();
   }
   const auto src = name == "forward" ? x : g.op(OpKind::Add, {x, g.input(dtype, {rows, size})});
@@ -85,7 +87,8 @@ Graph graph_of(const std::string& name, DataType dtype, int64_t rows, int64_t si
   return g.finish();
 }
 
-void run_row(gpu::Device& device, const Backend& backend, Bench& bench, double roof, const std::string& name, DataType dtype, int64_t rows, int64_t size) {
+void run_row(gpu::Device& device, const Backend& backend, Bench& bench, double roof, const std::string& name, DataType dtype,
+             int64_t rows, int64_t size) {
   const Graph graph = graph_of(name, dtype, rows, size);
   const Partition partition = partition_graph(graph, PartitionPolicy::fusion, GpuCapabilities{}).at(0);
   Memory memory(device);
@@ -111,8 +114,9 @@ void run_row(gpu::Device& device, const Backend& backend, Bench& bench, double r
   executable->execute({}, inputs, outputs);
   const double milliseconds = bench.time([&] { executable->execute({}, inputs, outputs); });
   const double rate = static_cast<double>(executable->info().required_bytes) / (milliseconds * 1e6);
-  std::printf("%-9s %-5s %7lld x %-6lld %9.1f us %8.1f GB/s %5.1f %% of the copy roof  (%s)\n", name.c_str(), std::string(name_of(dtype)).c_str(),
-              static_cast<long long>(rows), static_cast<long long>(size), milliseconds * 1e3, rate, 100 * rate / roof, executable->info().schedules.at(0).c_str());
+  std::printf("%-9s %-5s %7lld x %-6lld %9.1f us %8.1f GB/s %5.1f %% of the copy roof  (%s)\n", name.c_str(),
+              std::string(name_of(dtype)).c_str(), static_cast<long long>(rows), static_cast<long long>(size),
+              milliseconds * 1e3, rate, 100 * rate / roof, executable->info().schedules.at(0).c_str());
 }
 
 int run(const std::string& name, bool smoke) {
@@ -125,12 +129,14 @@ int run(const std::string& name, bool smoke) {
     std::printf("no such GPU, nothing is measured. CUDA: %s; OpenCL: %s\n", cuda.why_none.c_str(), opencl.why_none.c_str());
     return 0;
   }
-  const std::shared_ptr<gpu::Device> device = use_cuda ? gpu::cuda::open_device(static_cast<int>(index)) : gpu::opencl::open_device(opencl.devices[index]);
+  const std::shared_ptr<gpu::Device> device =
+      use_cuda ? gpu::cuda::open_device(static_cast<int>(index)) : gpu::opencl::open_device(opencl.devices[index]);
   const auto backend = gpu::make_backend(device);
   Bench bench(*device, smoke);
   const double roof = bench.copy_roof();
   std::printf("%s (%s): copy roof %.1f GB/s\n", device->name().c_str(), std::string(device->api()).c_str(), roof);
-  const std::vector<Dims> full = {{16384, 1024}, {16384, 4096}, {8192, 8192}, {1024, 65536}, {262144, 256}}, small = {{40, 64}, {3, 2000}};
+  const std::vector<Dims> full = {{16384, 1024}, {16384, 4096}, {8192, 8192}, {1024, 65536}, {262144, 256}},
+                          small = {{40, 64}, {3, 2000}};
   for (const DataType dtype : {DataType::f32, DataType::bf16}) {
     for (const char* kind : {"forward", "backward", "add+norm"}) {
       for (const Dims& shape : smoke ? small : full) run_row(*device, *backend, bench, roof, kind, dtype, shape[0], shape[1]);
@@ -146,8 +152,10 @@ int main(int argc, char** argv) {
   std::string device;
   bool smoke = false;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--smoke") == 0) smoke = true;
-    else device = argv[i];
+    if (std::strcmp(argv[i], "--smoke") == 0)
+      smoke = true;
+    else
+      device = argv[i];
   }
   try {
     return lamina::run(device, smoke);

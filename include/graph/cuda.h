@@ -1,5 +1,5 @@
-/* lamina with the caller's CUDA objects. Tensors of an engine made here hold device pointers as their data handle (host scalars a
- * host pointer). The driver and NVRTC are opened at run time: linking lamina needs no CUDA. */
+/* lamina with the caller's CUDA objects. Tensors of an engine made here hold device pointers as their data handle (host scalars
+ * a host pointer). The driver and NVRTC are opened at run time: linking lamina needs no CUDA. */
 #ifndef LAMINA_GRAPH_CUDA_H
 #define LAMINA_GRAPH_CUDA_H
 

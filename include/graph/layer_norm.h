@@ -5,7 +5,8 @@
  *
  * A descriptor builds a graph of ops, compiles it once for the shapes and strides given, and runs it as often as wanted: what
  * it computes is what the graph interface (graph/lamina.h) computes, bit for bit. It is immutable once made: many threads may
- * execute one at once, each with its own outputs and workspace. Statuses and lamina_last_error() are those of graph/lamina.h. */
+ * execute one at once, each with its own outputs and workspace. Statuses and lamina_last_error() are those of graph/lamina.h.
+ */
 #ifndef LAMINA_LAYER_NORM_H
 #define LAMINA_LAYER_NORM_H
 
@@ -21,10 +22,10 @@ typedef const struct lamina_layer_norm* const_lamina_layer_norm_t;
 typedef enum { lamina_layer_norm_forward = 0, lamina_layer_norm_backward = 1 } lamina_layer_norm_pass_t;
 
 typedef enum {
-  lamina_layer_norm_use_stats = 0x1,  /* mean and variance are inputs; else they are computed from src */
+  lamina_layer_norm_use_stats = 0x1, /* mean and variance are inputs; else they are computed from src */
   lamina_layer_norm_use_scale = 0x2,
   lamina_layer_norm_use_shift = 0x4,
-  lamina_layer_norm_src_is_normalized = 0x8, /* backward: src is (x - mean) / std already, and no mean is given */
+  lamina_layer_norm_src_is_normalized = 0x8,  /* backward: src is (x - mean) / std already, and no mean is given */
   lamina_layer_norm_stats_are_constant = 0x10 /* backward: diff_src = rstd * scale * diff_dst, for statistics that do not
                                                  depend on src */
 } lamina_layer_norm_flags_t;

@@ -1,5 +1,5 @@
-/* lamina with the caller's OpenCL objects. Tensors of an engine made here hold a cl_mem as their data handle (host scalars a host
- * pointer). The ICD loader is opened at run time: linking lamina needs no OpenCL. */
+/* lamina with the caller's OpenCL objects. Tensors of an engine made here hold a cl_mem as their data handle (host scalars a
+ * host pointer). The ICD loader is opened at run time: linking lamina needs no OpenCL. */
 #ifndef LAMINA_GRAPH_OPENCL_H
 #define LAMINA_GRAPH_OPENCL_H
 

@@ -35,8 +35,8 @@ void require_both(const char* function_name, Allocate allocate, Deallocate deall
 
 // An allocator that has these functions of the caller's in its fields.
 template <typename Allocate, typename Deallocate>
-lamina_graph_allocator_t allocator_of(const char* function_name, Allocate lamina_graph_allocator::*allocate_field,
-                                      Allocate allocate, Deallocate lamina_graph_allocator::*deallocate_field,
+lamina_graph_allocator_t allocator_of(const char* function_name, Allocate lamina_graph_allocator::* allocate_field,
+                                      Allocate allocate, Deallocate lamina_graph_allocator::* deallocate_field,
                                       Deallocate deallocate) {
   require_both(function_name, allocate, deallocate);
   auto created = std::make_unique<lamina_graph_allocator>();

@@ -161,8 +161,9 @@ lamina_status_t lamina_layer_norm_create(lamina_layer_norm_t* layer_norm, const 
     LAMINA_REQUIRE(desc);
     LAMINA_REQUIRE(engine);
     if (engine->kind == lamina::EngineKind::gpu)
-      throw lamina::Error(lamina::Status::unimplemented,
-                          "layer norm: the engine is a GPU's, allowed is the CPU's; on a GPU the ops of the graph interface run");
+      throw lamina::Error(
+          lamina::Status::unimplemented,
+          "layer norm: the engine is a GPU's, allowed is the CPU's; on a GPU the ops of the graph interface run");
     *layer_norm = Shells::instance().put(std::make_unique<const LayerNorm>(*desc, *engine->backend));
   });
 }

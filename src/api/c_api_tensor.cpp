@@ -27,7 +27,7 @@ std::shared_ptr<void> allocate(const Allocator& allocator, size_t size) {
     return {memory, allocator.deallocate};
   }
   constexpr std::align_val_t alignment{kAlignment};
-  return {::operator new(size, alignment), [](void* memory) { ::operator delete (memory, std::align_val_t{kAlignment}); }};
+  return {::operator new(size, alignment), [](void* memory) { ::operator delete(memory, std::align_val_t{kAlignment}); }};
 }
 
 std::shared_ptr<void> allocate_on(const std::shared_ptr<const Backend>& device, const Allocator& allocator, size_t size) {
@@ -44,7 +44,8 @@ void set_memory(lamina_graph_tensor& tensor, void* handle) {
     const auto size = static_cast<size_t>(tensor.tensor.byte_size());
     const bool on_device = tensor.device != nullptr && tensor.tensor.property != PropertyType::host_scalar;
     tensor.owned = nullptr;
-    if (size > 0) tensor.owned = on_device ? allocate_on(tensor.device, tensor.allocator, size) : allocate(tensor.allocator, size);
+    if (size > 0)
+      tensor.owned = on_device ? allocate_on(tensor.device, tensor.allocator, size) : allocate(tensor.allocator, size);
     tensor.memory = tensor.owned.get();
     return;
   }

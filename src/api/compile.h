@@ -58,7 +58,7 @@ class CompiledPartition {
   std::vector<LogicalTensor> inputs_, outputs_;  // in port order, every shape and stride known
   std::shared_ptr<const Executable> executable_;
   double compile_ms_ = 0;
-  bool from_cache_ = false;  // the executable, or all its code
+  bool from_cache_ = false;        // the executable, or all its code
   bool computes_nothing_ = false;  // every output is without elements
 };
 

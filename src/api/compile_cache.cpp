@@ -63,7 +63,8 @@ class KeyWriter {
   void add_given(std::span<const LogicalTensor> tensors, const std::vector<ValueIndex>& ports) {
     add(tensors.size());
     for (const LogicalTensor& tensor : tensors) {
-      const auto port = std::find_if(ports.begin(), ports.end(), [&](ValueIndex value) { return graph_.tensor(value).id == tensor.id; });
+      const auto port =
+          std::find_if(ports.begin(), ports.end(), [&](ValueIndex value) { return graph_.tensor(value).id == tensor.id; });
       add(static_cast<size_t>(port - ports.begin()));
       add(tensor);
     }
@@ -77,8 +78,8 @@ class KeyWriter {
 
 }  // namespace
 
-void write_compile_key(std::string& key, const Backend& backend, const Partition& partition, std::span<const LogicalTensor> inputs,
-                       std::span<const LogicalTensor> outputs) {
+void write_compile_key(std::string& key, const Backend& backend, const Partition& partition,
+                       std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs) {
   const Graph& graph = *partition.graph;
   KeyWriter writer(key, graph);
   writer.add(backend.name());

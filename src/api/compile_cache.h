@@ -24,8 +24,8 @@ struct SharedExecutable {
 };
 
 // Written into `key`, whose memory is used again.
-void write_compile_key(std::string& key, const Backend& backend, const Partition& partition, std::span<const LogicalTensor> inputs,
-                       std::span<const LogicalTensor> outputs);
+void write_compile_key(std::string& key, const Backend& backend, const Partition& partition,
+                       std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs);
 
 // Thread-safe. Holds the executables that were used last.
 class CompileCache {

@@ -100,11 +100,9 @@ PartitionPolicy checked(lamina_graph_partition_policy_t policy) {
 AttributeKind checked(lamina_graph_op_attr_t attribute) {
   switch (static_cast<int>(attribute)) {
 #define LAMINA_ATTRIBUTE(name, value) \
-  case value:                         \
-    return {#name, attribute_type_of(value)};
+  case value: return {#name, attribute_type_of(value)};
 #include "graph/attribute_kinds.def"
-    default:
-      fail_enumerator("op attribute", static_cast<int>(attribute), "the enumerators of lamina_graph_op_attr_t");
+    default: fail_enumerator("op attribute", static_cast<int>(attribute), "the enumerators of lamina_graph_op_attr_t");
   }
 }
 

@@ -75,32 +75,21 @@ Use use_of(const LayerNormProblem& problem, Arg arg, bool given) {
   const auto input_if = [](bool used) { return used ? Use::input : Use::none; };
   const auto output_if = [](bool used) { return used ? Use::output : Use::none; };
   switch (arg) {
-    case lamina_layer_norm_src:
-      return Use::input;
-    case lamina_layer_norm_dst:
-      return output_if(forward);
-    case lamina_layer_norm_diff_dst:
-      return input_if(!forward);
-    case lamina_layer_norm_diff_src:
-      return output_if(problem.wants(lamina_layer_norm_output_diff_src));
+    case lamina_layer_norm_src: return Use::input;
+    case lamina_layer_norm_dst: return output_if(forward);
+    case lamina_layer_norm_diff_dst: return input_if(!forward);
+    case lamina_layer_norm_diff_src: return output_if(problem.wants(lamina_layer_norm_output_diff_src));
     case lamina_layer_norm_mean:
       if (given_stats) return input_if(!problem.has(lamina_layer_norm_src_is_normalized));
       return output_if(problem.wants(lamina_layer_norm_output_stats));
-    case lamina_layer_norm_variance:
-      return given_stats ? Use::input : output_if(problem.wants(lamina_layer_norm_output_stats));
-    case lamina_layer_norm_scale:
-      return input_if(problem.has(lamina_layer_norm_use_scale));
-    case lamina_layer_norm_shift:
-      return input_if(forward && problem.has(lamina_layer_norm_use_shift));
-    case lamina_layer_norm_diff_scale:
-      return output_if(problem.wants(lamina_layer_norm_output_diff_scale));
-    case lamina_layer_norm_diff_shift:
-      return output_if(problem.wants(lamina_layer_norm_output_diff_shift));
+    case lamina_layer_norm_variance: return given_stats ? Use::input : output_if(problem.wants(lamina_layer_norm_output_stats));
+    case lamina_layer_norm_scale: return input_if(problem.has(lamina_layer_norm_use_scale));
+    case lamina_layer_norm_shift: return input_if(forward && problem.has(lamina_layer_norm_use_shift));
+    case lamina_layer_norm_diff_scale: return output_if(problem.wants(lamina_layer_norm_output_diff_scale));
+    case lamina_layer_norm_diff_shift: return output_if(problem.wants(lamina_layer_norm_output_diff_shift));
     case lamina_layer_norm_src_scale:
-    case lamina_layer_norm_dst_scale:
-      return input_if(forward && given);
-    default:
-      return Use::none;
+    case lamina_layer_norm_dst_scale: return input_if(forward && given);
+    default: return Use::none;
   }
 }
 
@@ -232,17 +221,13 @@ class TensorSettler {
       case lamina_layer_norm_variance:
         drop_trailing_ones(tensor, leading_.size());
         return require_shape(arg, tensor, leading_, "the axes of src before begin_norm_axis");
-      case lamina_layer_norm_src_scale:
-        return fit_scale(arg, tensor, lamina_layer_norm_src);
-      case lamina_layer_norm_dst_scale:
-        return fit_scale(arg, tensor, lamina_layer_norm_dst);
+      case lamina_layer_norm_src_scale: return fit_scale(arg, tensor, lamina_layer_norm_src);
+      case lamina_layer_norm_dst_scale: return fit_scale(arg, tensor, lamina_layer_norm_dst);
       case lamina_layer_norm_dst:
       case lamina_layer_norm_diff_dst:
       case lamina_layer_norm_diff_src:
         return require_shape(arg, tensor, *problem_[lamina_layer_norm_src]->shape, "the shape of src");
-      default:
-        unfold(tensor, normalized_);
-        return require_shape(arg, tensor, normalized_, "the normalised axes of src");
+      default: unfold(tensor, normalized_); return require_shape(arg, tensor, normalized_, "the normalised axes of src");
     }
   }
 

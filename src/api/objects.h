@@ -63,7 +63,7 @@ struct lamina_graph_compiled_partition {
 
 struct lamina_graph_tensor {
   lamina::LogicalTensor tensor;
-  lamina::Allocator allocator;  // the engine's
+  lamina::Allocator allocator;                    // the engine's
   std::shared_ptr<const lamina::Backend> device;  // of a GPU engine
   void* memory = nullptr;
   std::shared_ptr<void> owned;  // memory that lamina allocated; empty when it is the caller's

@@ -31,9 +31,10 @@ std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy 
   if (!graph.is_finalized()) {
     throw Error(Status::invalid_graph, "the graph is not finalized: call finalize before asking for partitions");
   }
-  std::vector<Partition> partitions = graph.engine_kind == EngineKind::gpu
-                                          ? partition_graph(graph, policy, GpuCapabilities(), pass_observer(graph_id))
-                                          : partition_graph(graph, policy, BackendCapabilities(cpu_backend()), pass_observer(graph_id));
+  std::vector<Partition> partitions =
+      graph.engine_kind == EngineKind::gpu
+          ? partition_graph(graph, policy, GpuCapabilities(), pass_observer(graph_id))
+          : partition_graph(graph, policy, BackendCapabilities(cpu_backend()), pass_observer(graph_id));
   for (Partition& partition : partitions) partition.id = next_id();
   return partitions;
 }

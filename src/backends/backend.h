@@ -26,23 +26,23 @@ struct Allocator {
 
 struct ExecutionContext {
   const Allocator* allocator = nullptr;
-  void* stream = nullptr;  // device stream or queue; null on the CPU
+  void* stream = nullptr;     // device stream or queue; null on the CPU
   void* workspace = nullptr;  // ExecutableInfo::workspace_bytes, 64-byte aligned; null: the executable takes memory of its own
-  int threads = 0;         // 0: the OpenMP default
+  int threads = 0;            // 0: the OpenMP default
 };
 
 // What an executable says about itself; printed by the driver's --report, LAMINA_VERBOSE and explain.
 struct ExecutableInfo {
-  std::string backend;                    // "cpu", "reference", "cuda", "opencl"
-  std::vector<std::string> kernels;       // symbol names, in order
-  std::vector<std::string> kernel_texts;  // the kernel IR of each, readable
-  std::vector<std::string> schedules;     // how each kernel runs, where a backend has several ways
+  std::string backend;                                       // "cpu", "reference", "cuda", "opencl"
+  std::vector<std::string> kernels;                          // symbol names, in order
+  std::vector<std::string> kernel_texts;                     // the kernel IR of each, readable
+  std::vector<std::string> schedules;                        // how each kernel runs, where a backend has several ways
   std::vector<std::pair<std::string, std::string>> sources;  // file name and text of each generated program
-  int64_t required_bytes = 0;             // bytes of the partition's inputs and outputs, each once
-  int64_t moved_bytes = 0;                // bytes that the kernels read and write in main memory
-  size_t workspace_bytes = 0;             // memory between and inside kernels
+  int64_t required_bytes = 0;                                // bytes of the partition's inputs and outputs, each once
+  int64_t moved_bytes = 0;                                   // bytes that the kernels read and write in main memory
+  size_t workspace_bytes = 0;                                // memory between and inside kernels
   double compile_ms = 0;
-  bool from_cache = false;                // every kernel was found in the code cache
+  bool from_cache = false;  // every kernel was found in the code cache
 };
 
 // Immutable; execute may be called from many threads at once.
@@ -64,7 +64,8 @@ class Executable {
   }
 };
 
-// Memory of a backend whose executables take no host pointers. Handles are device pointers (CUDA) or cl_mem (OpenCL); copies block.
+// Memory of a backend whose executables take no host pointers. Handles are device pointers (CUDA) or cl_mem (OpenCL); copies
+// block.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
@@ -94,8 +95,8 @@ class Backend {
 const Backend& reference_backend();
 const Backend& cpu_backend();
 
-// A GPU: "cuda", "opencl", either with a number behind a colon, or "" for the first there is, CUDA before OpenCL; or by its number
-// among all, CUDA's first. Throws Error(unimplemented) that says what was looked for when there is none.
+// A GPU: "cuda", "opencl", either with a number behind a colon, or "" for the first there is, CUDA before OpenCL; or by its
+// number among all, CUDA's first. Throws Error(unimplemented) that says what was looked for when there is none.
 std::shared_ptr<const Backend> open_gpu_backend(const std::string& device);
 std::shared_ptr<const Backend> open_gpu_backend(size_t index);
 size_t gpu_device_count();

@@ -149,10 +149,8 @@ bool is_floating(DataType type) {
     case DataType::bf16:
     case DataType::f16:
     case DataType::f8_e5m2:
-    case DataType::f8_e4m3:
-      return true;
-    default:
-      return false;
+    case DataType::f8_e4m3: return true;
+    default: return false;
   }
 }
 
@@ -166,68 +164,40 @@ std::optional<DataType> data_type_from_name(std::string_view name) {
 
 double load_as_double(DataType type, const void* data, int64_t index) {
   switch (type) {
-    case DataType::f64:
-      return load_element<double>(data, index);
-    case DataType::f32:
-      return static_cast<double>(load_element<float>(data, index));
-    case DataType::f16:
-      return decode(kF16, load_element<uint16_t>(data, index));
-    case DataType::bf16:
-      return decode(kBf16, load_element<uint16_t>(data, index));
-    case DataType::f8_e5m2:
-      return decode(kF8E5M2, load_element<uint8_t>(data, index));
-    case DataType::f8_e4m3:
-      return decode(kF8E4M3, load_element<uint8_t>(data, index));
-    case DataType::s64:
-      return static_cast<double>(load_element<int64_t>(data, index));
-    case DataType::s32:
-      return load_element<int32_t>(data, index);
-    case DataType::s8:
-      return load_element<int8_t>(data, index);
-    case DataType::u8:
-      return load_element<uint8_t>(data, index);
-    case DataType::boolean:
-      return load_element<uint8_t>(data, index) != 0 ? 1.0 : 0.0;
-    case DataType::u4:
-      return load_nibble(data, index);
-    case DataType::s4:
-      return load_nibble(data, index) - ((load_nibble(data, index) & 8) != 0 ? 16 : 0);
-    case DataType::undef:
-      break;
+    case DataType::f64: return load_element<double>(data, index);
+    case DataType::f32: return static_cast<double>(load_element<float>(data, index));
+    case DataType::f16: return decode(kF16, load_element<uint16_t>(data, index));
+    case DataType::bf16: return decode(kBf16, load_element<uint16_t>(data, index));
+    case DataType::f8_e5m2: return decode(kF8E5M2, load_element<uint8_t>(data, index));
+    case DataType::f8_e4m3: return decode(kF8E4M3, load_element<uint8_t>(data, index));
+    case DataType::s64: return static_cast<double>(load_element<int64_t>(data, index));
+    case DataType::s32: return load_element<int32_t>(data, index);
+    case DataType::s8: return load_element<int8_t>(data, index);
+    case DataType::u8: return load_element<uint8_t>(data, index);
+    case DataType::boolean: return load_element<uint8_t>(data, index) != 0 ? 1.0 : 0.0;
+    case DataType::u4: return load_nibble(data, index);
+    case DataType::s4: return load_nibble(data, index) - ((load_nibble(data, index) & 8) != 0 ? 16 : 0);
+    case DataType::undef: break;
   }
   throw Error(Status::invalid_data_type, join("elements of type ", name_of(type), " cannot be read"));
 }
 
 void store_from_double(DataType type, void* data, int64_t index, double value) {
   switch (type) {
-    case DataType::f64:
-      return store_element(data, index, value);
-    case DataType::f32:
-      return store_element(data, index, static_cast<float>(value));
-    case DataType::f16:
-      return store_element(data, index, static_cast<uint16_t>(encode(kF16, value)));
-    case DataType::bf16:
-      return store_element(data, index, static_cast<uint16_t>(encode(kBf16, value)));
-    case DataType::f8_e5m2:
-      return store_element(data, index, static_cast<uint8_t>(encode(kF8E5M2, value)));
-    case DataType::f8_e4m3:
-      return store_element(data, index, static_cast<uint8_t>(encode(kF8E4M3, value)));
-    case DataType::s64:
-      return store_integer<int64_t>(data, index, value);
-    case DataType::s32:
-      return store_integer<int32_t>(data, index, value);
-    case DataType::s8:
-      return store_integer<int8_t>(data, index, value);
-    case DataType::u8:
-      return store_integer<uint8_t>(data, index, value);
-    case DataType::boolean:
-      return store_element(data, index, static_cast<uint8_t>(value != 0 ? 1 : 0));
-    case DataType::u4:
-      return store_nibble(data, index, saturate(value, 0, 15));
-    case DataType::s4:
-      return store_nibble(data, index, saturate(value, -8, 7));
-    case DataType::undef:
-      break;
+    case DataType::f64: return store_element(data, index, value);
+    case DataType::f32: return store_element(data, index, static_cast<float>(value));
+    case DataType::f16: return store_element(data, index, static_cast<uint16_t>(encode(kF16, value)));
+    case DataType::bf16: return store_element(data, index, static_cast<uint16_t>(encode(kBf16, value)));
+    case DataType::f8_e5m2: return store_element(data, index, static_cast<uint8_t>(encode(kF8E5M2, value)));
+    case DataType::f8_e4m3: return store_element(data, index, static_cast<uint8_t>(encode(kF8E4M3, value)));
+    case DataType::s64: return store_integer<int64_t>(data, index, value);
+    case DataType::s32: return store_integer<int32_t>(data, index, value);
+    case DataType::s8: return store_integer<int8_t>(data, index, value);
+    case DataType::u8: return store_integer<uint8_t>(data, index, value);
+    case DataType::boolean: return store_element(data, index, static_cast<uint8_t>(value != 0 ? 1 : 0));
+    case DataType::u4: return store_nibble(data, index, saturate(value, 0, 15));
+    case DataType::s4: return store_nibble(data, index, saturate(value, -8, 7));
+    case DataType::undef: break;
   }
   throw Error(Status::invalid_data_type, join("elements of type ", name_of(type), " cannot be written"));
 }

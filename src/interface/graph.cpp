@@ -322,7 +322,8 @@ void Graph::connect(Op& op, int position, std::span<const LogicalTensor> inputs,
       throw Error(Status::invalid_graph, join(where, ": tensor ", outputs[i].id, " is already produced by ", other));
     }
     if (value.constant)
-      throw Error(Status::invalid_graph, join(where, ": tensor ", outputs[i].id, " is a constant with a known value, allowed is "
+      throw Error(Status::invalid_graph, join(where, ": tensor ", outputs[i].id,
+                                              " is a constant with a known value, allowed is "
                                               "a tensor that is none"));
     value.producer = {position, static_cast<int>(i)};
   }
@@ -340,7 +341,8 @@ void Graph::set_constant(uint64_t tensor_id, double value) {
                                             ", allowed is a tensor that no op makes"));
   if (tensor.property == PropertyType::variable)
     throw Error(Status::invalid_graph, where + " has property variable, allowed is constant, host_scalar or undef");
-  if (tensor.dtype == DataType::undef) throw Error(Status::invalid_data_type, where + " has type undef, allowed is a known type");
+  if (tensor.dtype == DataType::undef)
+    throw Error(Status::invalid_data_type, where + " has type undef, allowed is a known type");
   const double rounded = round_to(tensor.dtype, value);
   const bool same = known.constant == rounded || (known.constant && std::isnan(*known.constant) && std::isnan(rounded));
   if (known.constant && !same)

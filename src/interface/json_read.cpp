@@ -129,29 +129,19 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   At object_frame() {
     if (frames_.empty()) return At::root;
     switch (current()) {
-      case At::ops:
-        return At::op;
+      case At::ops: return At::op;
       case At::op:
         if (current_key() == "attrs") return At::attributes;
         return refuse_known_key("an object", {"id", "name", "kind", "inputs", "outputs"});
-      case At::attributes:
-        return At::attribute;
-      case At::ports:
-        return At::tensor;
-      case At::attribute:
-        return refuse_known_key("an object", {"type", "value"});
-      case At::tensor:
-        return refuse_known_key("an object", kTensorKeys);
-      case At::root:
-        return refuse_known_key("an object", kRootKeys);
-      case At::constants:
-        return At::constant;
-      case At::constant:
-        return refuse_known_key("an object", {"id", "value"});
-      case At::list:
-        fail_key(list_name(), "an object inside an array", "an array of numbers");
-      case At::skip:
-        break;
+      case At::attributes: return At::attribute;
+      case At::ports: return At::tensor;
+      case At::attribute: return refuse_known_key("an object", {"type", "value"});
+      case At::tensor: return refuse_known_key("an object", kTensorKeys);
+      case At::root: return refuse_known_key("an object", kRootKeys);
+      case At::constants: return At::constant;
+      case At::constant: return refuse_known_key("an object", {"id", "value"});
+      case At::list: fail_key(list_name(), "an object inside an array", "an array of numbers");
+      case At::skip: break;
     }
     return At::skip;
   }
@@ -174,20 +164,13 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       case At::tensor:
         if (name == "shape" || name == "stride") return At::list;
         return refuse_known_key("an array", kTensorKeys);
-      case At::attributes:
-        fail_key(name, "an array", "an object with type and value");
-      case At::ops:
-        fail("\"graph\" holds an array, allowed is op objects");
-      case At::ports:
-        fail("a port is an array, allowed is a tensor object");
-      case At::constants:
-        fail("\"constants\" holds an array, allowed is objects with id and value");
-      case At::constant:
-        return refuse_known_key("an array", {"id", "value"});
-      case At::list:
-        fail_key(list_name(), "an array inside an array", "an array of numbers");
-      case At::skip:
-        break;
+      case At::attributes: fail_key(name, "an array", "an object with type and value");
+      case At::ops: fail("\"graph\" holds an array, allowed is op objects");
+      case At::ports: fail("a port is an array, allowed is a tensor object");
+      case At::constants: fail("\"constants\" holds an array, allowed is objects with id and value");
+      case At::constant: return refuse_known_key("an array", {"id", "value"});
+      case At::list: fail_key(list_name(), "an array inside an array", "an array of numbers");
+      case At::skip: break;
     }
     return At::skip;
   }
@@ -301,15 +284,9 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   void close_list() {
     const std::string name = current_key();
     switch (current()) {
-      case At::root:
-        (name == "input_ports" ? dump_.input_ports : dump_.output_ports) = ids(name);
-        break;
-      case At::attribute:
-        attribute_.set_value(std::move(list_));
-        break;
-      default:
-        (name == "shape" ? ports().back().shape.emplace() : ports().back().strides) = dims(name);
-        break;
+      case At::root: (name == "input_ports" ? dump_.input_ports : dump_.output_ports) = ids(name); break;
+      case At::attribute: attribute_.set_value(std::move(list_)); break;
+      default: (name == "shape" ? ports().back().shape.emplace() : ports().back().strides) = dims(name); break;
     }
     list_ = {};
   }
@@ -339,34 +316,17 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool scalar(Scalar value) {
     if (frames_.empty()) fail(join("the file holds ", show(value), ", allowed is one JSON object"));
     switch (current()) {
-      case At::root:
-        root_scalar(value);
-        break;
-      case At::ops:
-        fail(join("\"graph\" holds ", show(value), ", allowed is op objects"));
-      case At::op:
-        op_scalar(value);
-        break;
-      case At::attributes:
-        fail_key(join("attribute ", current_key()), show(value), "an object with type and value");
-      case At::attribute:
-        attribute_scalar(value);
-        break;
-      case At::ports:
-        fail(join("a port is ", show(value), ", allowed is a tensor object"));
-      case At::tensor:
-        tensor_scalar(value);
-        break;
-      case At::list:
-        list_scalar(value);
-        break;
-      case At::constants:
-        fail(join("\"constants\" holds ", show(value), ", allowed is objects with id and value"));
-      case At::constant:
-        constant_scalar(value);
-        break;
-      case At::skip:
-        break;
+      case At::root: root_scalar(value); break;
+      case At::ops: fail(join("\"graph\" holds ", show(value), ", allowed is op objects"));
+      case At::op: op_scalar(value); break;
+      case At::attributes: fail_key(join("attribute ", current_key()), show(value), "an object with type and value");
+      case At::attribute: attribute_scalar(value); break;
+      case At::ports: fail(join("a port is ", show(value), ", allowed is a tensor object"));
+      case At::tensor: tensor_scalar(value); break;
+      case At::list: list_scalar(value); break;
+      case At::constants: fail(join("\"constants\" holds ", show(value), ", allowed is objects with id and value"));
+      case At::constant: constant_scalar(value); break;
+      case At::skip: break;
     }
     return true;
   }

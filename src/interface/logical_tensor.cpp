@@ -90,28 +90,20 @@ std::string describe(const LogicalTensor& tensor) {
 
 const char* name_of(LayoutType layout) {
   switch (layout) {
-    case LayoutType::undef:
-      return "undef";
-    case LayoutType::any:
-      return "any";
-    case LayoutType::strided:
-      return "strided";
-    case LayoutType::opaque:
-      return "opaque";
+    case LayoutType::undef: return "undef";
+    case LayoutType::any: return "any";
+    case LayoutType::strided: return "strided";
+    case LayoutType::opaque: return "opaque";
   }
   return "unknown";
 }
 
 const char* name_of(PropertyType property) {
   switch (property) {
-    case PropertyType::undef:
-      return "undef";
-    case PropertyType::variable:
-      return "variable";
-    case PropertyType::constant:
-      return "constant";
-    case PropertyType::host_scalar:
-      return "host_scalar";
+    case PropertyType::undef: return "undef";
+    case PropertyType::variable: return "variable";
+    case PropertyType::constant: return "constant";
+    case PropertyType::host_scalar: return "host_scalar";
   }
   return "unknown";
 }

@@ -42,9 +42,11 @@ std::optional<OpKind> kind_of_older_name(std::string_view name) {
 void rename_older_attributes(const OpSchema& schema, Attributes& attributes) {
   for (const auto& [older, today] : kOlderAttributes) {
     const auto given = attributes.find(std::string(older));
-    if (given == attributes.end() || schema.find_attribute(older) != nullptr || schema.find_attribute(today) == nullptr) continue;
+    if (given == attributes.end() || schema.find_attribute(older) != nullptr || schema.find_attribute(today) == nullptr)
+      continue;
     if (!attributes.emplace(today, given->second).second) {
-      throw Error(Status::invalid_graph, join("attribute ", older, " is given, and also ", today, ", its name today; allowed is one of them"));
+      throw Error(Status::invalid_graph,
+                  join("attribute ", older, " is given, and also ", today, ", its name today; allowed is one of them"));
     }
     attributes.erase(given);
   }

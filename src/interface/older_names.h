@@ -1,6 +1,6 @@
 // What earlier versions of the op set called today's ops and attributes. Only renamings: what also had other ports or another
-// meaning is not here (LayerNormBackprop is an op of its own, BatchNormTrainingBackprop had its inputs in another order, and Erf,
-// Index, Negative, Sign and their like have no successor).
+// meaning is not here (LayerNormBackprop is an op of its own, BatchNormTrainingBackprop had its inputs in another order, and
+// Erf, Index, Negative, Sign and their like have no successor).
 #pragma once
 
 #include <optional>

@@ -32,8 +32,7 @@ std::string text_of(const std::vector<T>& values) {
 std::string_view name_of(OpKind kind) {
   switch (kind) {
 #define LAMINA_OP(kind, value) \
-  case OpKind::kind:           \
-    return #kind;
+  case OpKind::kind: return #kind;
 #include "graph/op_kinds.def"
   }
   throw Error(Status::invalid_graph_op, join("op kind ", static_cast<int>(kind), " is not known"));
@@ -59,18 +58,12 @@ std::optional<OpKind> op_kind_from_name(std::string_view name) {
 
 std::string_view name_of(AttributeType type) {
   switch (type) {
-    case AttributeType::boolean:
-      return "bool";
-    case AttributeType::s64:
-      return "s64";
-    case AttributeType::s64_list:
-      return "s64[]";
-    case AttributeType::f32:
-      return "f32";
-    case AttributeType::f32_list:
-      return "f32[]";
-    case AttributeType::string:
-      return "string";
+    case AttributeType::boolean: return "bool";
+    case AttributeType::s64: return "s64";
+    case AttributeType::s64_list: return "s64[]";
+    case AttributeType::f32: return "f32";
+    case AttributeType::f32_list: return "f32[]";
+    case AttributeType::string: return "string";
   }
   return "unknown";
 }

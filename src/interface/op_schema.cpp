@@ -203,18 +203,12 @@ std::vector<const LogicalTensor*> tensors_of(const Graph& graph, const std::vect
 
 std::string_view name_of(OpClass op_class) {
   switch (op_class) {
-    case OpClass::elementwise:
-      return "elementwise";
-    case OpClass::inner_reduction:
-      return "inner_reduction";
-    case OpClass::layout:
-      return "layout";
-    case OpClass::library:
-      return "library";
-    case OpClass::marker:
-      return "marker";
-    case OpClass::opaque:
-      return "opaque";
+    case OpClass::elementwise: return "elementwise";
+    case OpClass::inner_reduction: return "inner_reduction";
+    case OpClass::layout: return "layout";
+    case OpClass::library: return "library";
+    case OpClass::marker: return "marker";
+    case OpClass::opaque: return "opaque";
   }
   return "unknown";
 }

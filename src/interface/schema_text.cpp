@@ -11,18 +11,12 @@ namespace {
 // A value that a check with anything to say refuses: its refusal names what is allowed.
 Attribute worst_value(AttributeType type) {
   switch (type) {
-    case AttributeType::f32:
-      return std::numeric_limits<float>::quiet_NaN();
-    case AttributeType::f32_list:
-      return std::vector<float>{std::numeric_limits<float>::quiet_NaN()};
-    case AttributeType::s64:
-      return std::numeric_limits<int64_t>::min();
-    case AttributeType::s64_list:
-      return std::vector<int64_t>{std::numeric_limits<int64_t>::min()};
-    case AttributeType::boolean:
-      return false;
-    case AttributeType::string:
-      break;
+    case AttributeType::f32: return std::numeric_limits<float>::quiet_NaN();
+    case AttributeType::f32_list: return std::vector<float>{std::numeric_limits<float>::quiet_NaN()};
+    case AttributeType::s64: return std::numeric_limits<int64_t>::min();
+    case AttributeType::s64_list: return std::vector<int64_t>{std::numeric_limits<int64_t>::min()};
+    case AttributeType::boolean: return false;
+    case AttributeType::string: break;
   }
   return std::string{};
 }

@@ -69,7 +69,12 @@ Value Builder::map(MapOp op, Value a, Value b, Value c, double value) {
   Type type = op == MapOp::select ? b.type() : a.type();
   if (op >= MapOp::equal && op <= MapOp::logical_not) type = Type::boolean;
   if (op == MapOp::philox_word) type = Type::s64;
-  return append({.kind = NodeKind::map, .type = type, .op = op, .operands = {a.node, b.node, c.node}, .value = value, .coefficients = {}});
+  return append({.kind = NodeKind::map,
+                 .type = type,
+                 .op = op,
+                 .operands = {a.node, b.node, c.node},
+                 .value = value,
+                 .coefficients = {}});
 }
 
 Value Builder::cast(Value a, Type type) {
@@ -78,34 +83,47 @@ Value Builder::cast(Value a, Type type) {
 }
 
 Value Builder::round_to(Value a, DataType dtype) {
-  return append(
-      {.kind = NodeKind::map, .type = a.type(), .op = MapOp::round_to, .operands = {a.node, -1, -1}, .dtype = dtype, .coefficients = {}});
+  return append({.kind = NodeKind::map,
+                 .type = a.type(),
+                 .op = MapOp::round_to,
+                 .operands = {a.node, -1, -1},
+                 .dtype = dtype,
+                 .coefficients = {}});
 }
 
 Value Builder::select(Value condition, Value then, Value otherwise) { return map(MapOp::select, condition, then, otherwise); }
 
 Value Builder::reduce(Reduction reduction, Value a) {
-  return append({.kind = NodeKind::reduce, .type = a.type(), .reduction = reduction, .operands = {a.node, -1, -1}, .coefficients = {}});
+  return append(
+      {.kind = NodeKind::reduce, .type = a.type(), .reduction = reduction, .operands = {a.node, -1, -1}, .coefficients = {}});
 }
 
 Builder::Moments Builder::moments(Value a) {
   const Type type = a.type();
   const Value both = append({.kind = NodeKind::moments, .type = type, .operands = {a.node, -1, -1}, .coefficients = {}});
   const Value mean = append({.kind = NodeKind::mean, .type = type, .operands = {both.node, -1, -1}, .coefficients = {}});
-  const Value variance = append({.kind = NodeKind::variance, .type = type, .operands = {both.node, -1, -1}, .coefficients = {}});
+  const Value variance =
+      append({.kind = NodeKind::variance, .type = type, .operands = {both.node, -1, -1}, .coefficients = {}});
   return {both, mean, variance};
 }
 
 Value Builder::center(Value a, const Moments& moments, Value scale) {
-  return append({.kind = NodeKind::center, .type = a.type(), .operands = {a.node, moments.moments.node, scale.node}, .coefficients = {}});
+  return append(
+      {.kind = NodeKind::center, .type = a.type(), .operands = {a.node, moments.moments.node, scale.node}, .coefficients = {}});
 }
 
 // Storing rounds as round_to does: what was rounded for this type alone is stored as it was before.
 void Builder::store(Value a, int arg) {
   const Node& rounded = node(a);
-  const bool twice = rounded.kind == NodeKind::map && rounded.op == MapOp::round_to && rounded.dtype == kernel_.args[static_cast<size_t>(arg)].dtype;
+  const bool twice = rounded.kind == NodeKind::map && rounded.op == MapOp::round_to &&
+                     rounded.dtype == kernel_.args[static_cast<size_t>(arg)].dtype;
   if (twice) a.node = rounded.operands[0];
-  append({.kind = NodeKind::store, .type = a.type(), .operands = {a.node, -1, -1}, .arg = arg, .coefficients = {}, .per_element = varies_inside(arg)});
+  append({.kind = NodeKind::store,
+          .type = a.type(),
+          .operands = {a.node, -1, -1},
+          .arg = arg,
+          .coefficients = {},
+          .per_element = varies_inside(arg)});
 }
 
 void Builder::column_sum(Value a, int arg) {
@@ -119,7 +137,8 @@ Kernel Builder::finish() {
   for (size_t i = kernel_.nodes.size(); i-- > 0;) {
     const Node& node = kernel_.nodes[i];
     if (node.kind == NodeKind::store || node.kind == NodeKind::column_sum) used[i] = true;
-    for (int k = 0; used[i] && k < operand_count(node); ++k) used[static_cast<size_t>(node.operands[static_cast<size_t>(k)])] = true;
+    for (int k = 0; used[i] && k < operand_count(node); ++k)
+      used[static_cast<size_t>(node.operands[static_cast<size_t>(k)])] = true;
   }
   std::vector<NodeIndex> renumbered(kernel_.nodes.size(), -1);
   std::vector<Node> kept;

@@ -10,7 +10,8 @@ namespace lamina::kernel {
 
 class Builder;
 
-// A node in the making; arithmetic on it appends nodes. Mixed f32 and f64 operands are an error, constants take the other's type.
+// A node in the making; arithmetic on it appends nodes. Mixed f32 and f64 operands are an error, constants take the other's
+// type.
 struct Value {
   Builder* builder = nullptr;
   NodeIndex node = -1;
@@ -23,7 +24,7 @@ class Builder {
   Builder(std::string name, Dims extents, int outer_rank);
 
   int add_arg(Arg arg);
-  Value load(int arg);               // converted to the arg's compute type
+  Value load(int arg);  // converted to the arg's compute type
   Value constant(double value, Type type);
   Value index(Dims coefficients);
   Value map(MapOp op, Value a, Value b = {}, Value c = {}, double value = 0);

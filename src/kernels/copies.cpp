@@ -19,7 +19,8 @@ struct Side {
 };
 
 // dst[i] = src[i] over `shape`.
-LoweredKernel copy(const Graph& graph, const std::string& name, const Dims& shape, DataType dtype, const Side& src, const Side& dst) {
+LoweredKernel copy(const Graph& graph, const std::string& name, const Dims& shape, DataType dtype, const Side& src,
+                   const Side& dst) {
   Dims extents = shape;
   extents.push_back(1);
   const auto arg = [&](const Side& side, bool output) {

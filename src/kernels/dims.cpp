@@ -83,9 +83,12 @@ void recompute_levels(Kernel& kernel) {
     return std::any_of(list.begin() + kernel.outer_rank, list.end(), [](int64_t s) { return s != 0; });
   };
   for (Node& node : kernel.nodes) {
-    if (node.kind == NodeKind::load) node.per_element = varies_inside(kernel.args[static_cast<size_t>(node.arg)].strides);
-    else if (node.kind == NodeKind::index) node.per_element = varies_inside(node.coefficients);
-    else if (node.kind == NodeKind::reduce || node.kind == NodeKind::moments || node.kind == NodeKind::constant) node.per_element = false;
+    if (node.kind == NodeKind::load)
+      node.per_element = varies_inside(kernel.args[static_cast<size_t>(node.arg)].strides);
+    else if (node.kind == NodeKind::index)
+      node.per_element = varies_inside(node.coefficients);
+    else if (node.kind == NodeKind::reduce || node.kind == NodeKind::moments || node.kind == NodeKind::constant)
+      node.per_element = false;
     else {
       node.per_element = node.kind == NodeKind::store && varies_inside(kernel.args[static_cast<size_t>(node.arg)].strides);
       for (int k = 0; k < operand_count(node); ++k) {
@@ -123,7 +126,10 @@ void store_sums_of_one_row(Kernel& kernel) {
     if (kernel.nodes[i].kind != NodeKind::column_sum) continue;
     const Node sum = kernel.nodes[i];
     kernel.nodes[i] = {.kind = NodeKind::constant, .type = sum.type, .coefficients = {}};
-    const NodeIndex value = append({.kind = NodeKind::map, .op = MapOp::add, .operands = {sum.operands[0], static_cast<NodeIndex>(i), -1}, .coefficients = {}});
+    const NodeIndex value = append({.kind = NodeKind::map,
+                                    .op = MapOp::add,
+                                    .operands = {sum.operands[0], static_cast<NodeIndex>(i), -1},
+                                    .coefficients = {}});
     append({.kind = NodeKind::store, .operands = {value, -1, -1}, .arg = sum.arg, .coefficients = {}});
     kernel.args[static_cast<size_t>(sum.arg)].column = false;
   }

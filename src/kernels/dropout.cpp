@@ -1,5 +1,5 @@
-// Dropout with a counter-based generator: an element is kept where its 32-bit word, philox(element index, seed, offset), exceeds
-// floor((2^32 - 1) * p), and multiplied by 1 / (1 - p).
+// Dropout with a counter-based generator: an element is kept where its 32-bit word, philox(element index, seed, offset),
+// exceeds floor((2^32 - 1) * p), and multiplied by 1 / (1 - p).
 #include "kernels/op_lowering.h"
 
 namespace lamina::kernel {

@@ -57,9 +57,7 @@ std::vector<Lowering> elementwise_lowerings() {
       {OpKind::Exp, [](O& op) { op.out(0, exp(op.in(0))); }},
       {OpKind::GELU, gelu},
       {OpKind::HardSigmoid,
-       [](O& op) {
-         op.out(0, min(max(op.in(0) * op.f32_attribute("alpha") + op.f32_attribute("beta"), 0.0), 1.0));
-       }},
+       [](O& op) { op.out(0, min(max(op.in(0) * op.f32_attribute("alpha") + op.f32_attribute("beta"), 0.0), 1.0)); }},
       {OpKind::HardSwish,
        [](O& op) {
          const Value x = op.in(0);

@@ -27,8 +27,9 @@ class Accumulator {
   void add(int lane, double value) { lane_at(lane) = combine(lane_at(lane), value); }
   void add_square(int lane, double value) {
     double& slot = lane_at(lane);
-    slot = wide_ ? std::fma(value, value, slot)
-                 : static_cast<double>(std::fma(static_cast<float>(value), static_cast<float>(value), static_cast<float>(slot)));
+    slot = wide_
+               ? std::fma(value, value, slot)
+               : static_cast<double>(std::fma(static_cast<float>(value), static_cast<float>(value), static_cast<float>(slot)));
   }
   // What the lanes come to; they start anew.
   double fold() {
@@ -70,24 +71,29 @@ class Accumulator {
 
 struct RowState {
   int64_t row = 0;
-  std::vector<Scalar> values;          // per node
-  std::vector<bool> known;             // per node: a row value that is set
+  std::vector<Scalar> values;               // per node
+  std::vector<bool> known;                  // per node: a row value that is set
   std::vector<double> mean_high, mean_low;  // per moments node
   std::vector<bool> is_far;                 // per moments node: its second walk decides
 };
 
 struct Root {
   NodeIndex node;
-  std::vector<Accumulator> accumulators;  // moments: {sum, squares} of the distances to the shift, in the second walk to the mean
+  std::vector<Accumulator>
+      accumulators;  // moments: {sum, squares} of the distances to the shift, in the second walk to the mean
   double shift = 0;
-  bool by_block = false;                  // moments of a row of several blocks: both walks over each
-  double mean = 0, deviations = 0;        // then: of the blocks so far, the mean and the sum of squared distances to it
+  bool by_block = false;            // moments of a row of several blocks: both walks over each
+  double mean = 0, deviations = 0;  // then: of the blocks so far, the mean and the sum of squared distances to it
 };
 
 class Interpreter {
  public:
   Interpreter(const Kernel& kernel, std::span<const InterpretedArg> args)
-      : kernel_(kernel), args_(args), row_size_(kernel.row_size()), outer_(static_cast<size_t>(kernel.outer_rank)), writers_(args.size()) {
+      : kernel_(kernel),
+        args_(args),
+        row_size_(kernel.row_size()),
+        outer_(static_cast<size_t>(kernel.outer_rank)),
+        writers_(args.size()) {
     LAMINA_CHECK(args.size() == kernel.args.size(), "one piece of memory per arg");
     for (size_t i = 0; i < kernel.nodes.size(); ++i) {
       if (kernel.nodes[i].kind == NodeKind::column_sum) columns_[static_cast<NodeIndex>(i)] = {};
@@ -120,7 +126,8 @@ class Interpreter {
   }
 
   [[noreturn]] void fail(int a, const RowState& row, int64_t position, const std::string& what) const {
-    throw Error(Status::runtime_error, join("kernel ", kernel_.name, ": ", arg(a).name, " at row ", row.row, ", element ", position, ": ", what));
+    throw Error(Status::runtime_error,
+                join("kernel ", kernel_.name, ": ", arg(a).name, " at row ", row.row, ", element ", position, ": ", what));
   }
 
   void check_inside(int a, const RowState& row, int64_t position, int64_t offset, int64_t elements) const {
@@ -145,7 +152,8 @@ class Interpreter {
     int64_t& writer = writers[static_cast<size_t>(offset)];
     if (writer >= 0) {
       const int64_t size = std::max<int64_t>(row_size_, 1);
-      fail(a, row, position, join("a race: offset ", offset, " was written by row ", writer / size, ", element ", writer % size));
+      fail(a, row, position,
+           join("a race: offset ", offset, " was written by row ", writer / size, ", element ", writer % size));
     }
     writer = row.row * std::max<int64_t>(row_size_, 1) + position;
     store_scalar(arg(a).dtype, type, memory.data, offset, value);
@@ -172,13 +180,15 @@ class Interpreter {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const Node& n = kernel_.nodes[i];
       if (n.per_element || n.phase > phase || row.known[i]) continue;
-      if (n.kind == NodeKind::reduce || n.kind == NodeKind::moments || n.kind == NodeKind::mean || n.kind == NodeKind::variance ||
-          n.kind == NodeKind::column_sum) {
+      if (n.kind == NodeKind::reduce || n.kind == NodeKind::moments || n.kind == NodeKind::mean ||
+          n.kind == NodeKind::variance || n.kind == NodeKind::column_sum) {
         continue;
       }
       row.known[i] = true;
-      if (n.kind == NodeKind::store) store(n.arg, row, 0, n.type, row.values[static_cast<size_t>(n.operands[0])]);
-      else row.values[i] = value_of(row, static_cast<NodeIndex>(i), 0, row.values);
+      if (n.kind == NodeKind::store)
+        store(n.arg, row, 0, n.type, row.values[static_cast<size_t>(n.operands[0])]);
+      else
+        row.values[i] = value_of(row, static_cast<NodeIndex>(i), 0, row.values);
     }
   }
 
@@ -189,7 +199,10 @@ class Interpreter {
       case NodeKind::load: return load(n.arg, row, position);
       case NodeKind::constant: return constant_scalar(n);
       case NodeKind::index: return {0, place(row, position, n.coefficients)};
-      case NodeKind::center: return {centered(row, n, operand(0).real, n.operands[2] < 0 ? nullptr : &values[static_cast<size_t>(n.operands[2])].real), 0};
+      case NodeKind::center:
+        return {
+            centered(row, n, operand(0).real, n.operands[2] < 0 ? nullptr : &values[static_cast<size_t>(n.operands[2])].real),
+            0};
       default: {
         std::array<Scalar, 3> operands;
         const int count = operand_count(n);
@@ -201,7 +214,8 @@ class Interpreter {
 
   // (x - high) - low, or (x - high) * scale - low * scale rounded once at the end.
   double centered(const RowState& row, const Node& n, double x, const double* scale) const {
-    const double high = row.mean_high[static_cast<size_t>(n.operands[1])], low = row.mean_low[static_cast<size_t>(n.operands[1])];
+    const double high = row.mean_high[static_cast<size_t>(n.operands[1])],
+                 low = row.mean_low[static_cast<size_t>(n.operands[1])];
     if (n.type == Type::f64) return scale == nullptr ? x - high : (x - high) * *scale;
     const float difference = static_cast<float>(x) - static_cast<float>(high);
     if (scale == nullptr) return static_cast<double>(difference - static_cast<float>(low));
@@ -259,7 +273,8 @@ class Interpreter {
     for (const NodeIndex i : wanted) needed[static_cast<size_t>(i)] = true;
     for (size_t i = kernel_.nodes.size(); i-- > 0;) {
       const Node& n = kernel_.nodes[i];
-      for (int k = 0; needed[i] && n.per_element && k < operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
+      for (int k = 0; needed[i] && n.per_element && k < operand_count(n); ++k)
+        needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
     }
     std::vector<Scalar> values = row.values;
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
@@ -275,13 +290,16 @@ class Interpreter {
     for (const Root& root : roots) wanted.push_back(node(root.node).operands[0]);
     const auto end_block = [&](int64_t first, int64_t end) {
       for (Root& root : roots) {
-        if (root.by_block) join_moments(row, root, first, end);
-        else for (Accumulator& accumulator : root.accumulators) accumulator.flush();
+        if (root.by_block)
+          join_moments(row, root, first, end);
+        else
+          for (Accumulator& accumulator : root.accumulators) accumulator.flush();
       }
     };
     walk(end_block, [&](int64_t position, int lane) {
       const std::vector<Scalar> values = element_values(row, wanted, position);
-      for (Root& root : roots) visit(row, root, phase, position, lane, values[static_cast<size_t>(node(root.node).operands[0])]);
+      for (Root& root : roots)
+        visit(row, root, phase, position, lane, values[static_cast<size_t>(node(root.node).operands[0])]);
     });
     for (const Root& root : roots) finish(row, root, phase);
   }
@@ -348,7 +366,9 @@ class Interpreter {
     root.accumulators[1].add_square(lane, d);
   }
 
-  static double narrow(Type type, double value) { return type == Type::f64 ? value : static_cast<double>(static_cast<float>(value)); }
+  static double narrow(Type type, double value) {
+    return type == Type::f64 ? value : static_cast<double>(static_cast<float>(value));
+  }
   static double difference(Type type, double a, double b) {
     return type == Type::f64 ? a - b : static_cast<double>(static_cast<float>(a) - static_cast<float>(b));
   }
@@ -370,14 +390,17 @@ class Interpreter {
     const Node& n = node(root.node);
     if (n.kind == NodeKind::store) return store(n.arg, row, position, n.type, value);
     if (n.kind == NodeKind::column_sum) return add_to_column(root.node, row.row, position, value.real);
-    if (n.kind == NodeKind::reduce) root.accumulators[0].add(lane, value.real);
-    else deviate(root, lane, value.real, loop_of(n) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)]);
+    if (n.kind == NodeKind::reduce)
+      root.accumulators[0].add(lane, value.real);
+    else
+      deviate(root, lane, value.real, loop_of(n) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)]);
   }
 
   void finish(RowState& row, const Root& root, int phase) const {
     const Node& n = node(root.node);
     const auto size = static_cast<double>(row_size_);
-    if (n.kind == NodeKind::reduce) row.values[static_cast<size_t>(root.node)].real = narrow(n.type, root.accumulators[0].total());
+    if (n.kind == NodeKind::reduce)
+      row.values[static_cast<size_t>(root.node)].real = narrow(n.type, root.accumulators[0].total());
     if (n.kind != NodeKind::moments) return;
     const auto at = static_cast<size_t>(root.node);
     if (root.by_block) return set_moments(row, root, root.mean, root.deviations);
@@ -410,7 +433,8 @@ class Interpreter {
     const auto block = static_cast<size_t>(row / kColumnBlockRows);
     if (block >= blocks.size()) blocks.resize(block + 1, std::vector<double>(static_cast<size_t>(row_size_), 0));
     double& sum = blocks[block][static_cast<size_t>(position)];
-    sum = node(index).type == Type::f64 ? sum + value : static_cast<double>(static_cast<float>(sum) + static_cast<float>(value));
+    sum =
+        node(index).type == Type::f64 ? sum + value : static_cast<double>(static_cast<float>(sum) + static_cast<float>(value));
   }
 
   // Block i joins its sibling; what is left without one joins from the right.
@@ -434,7 +458,8 @@ class Interpreter {
   std::span<const InterpretedArg> args_;
   int64_t row_size_;
   size_t outer_;
-  std::vector<std::vector<int64_t>> writers_;  // per arg, per element: who wrote it, row * row size + position; empty: nobody yet
+  std::vector<std::vector<int64_t>>
+      writers_;  // per arg, per element: who wrote it, row * row size + position; empty: nobody yet
   std::map<NodeIndex, Blocks> columns_;
 };
 

@@ -2,9 +2,9 @@
 // its means.
 //
 // Results are those of the CPU backend, bit for bit (NaN payloads apart): sums inside a row over 64 lanes in blocks of 4096
-// combined in f64; mean and variance in two walks, over each block of a row of several, whose moments are then joined; column sums
-// in blocks of 64 rows and a binary tree; the elementary functions of kernels/dialect. A backend with another order of summation
-// is compared within a tolerance where the kernel reduces, and bitwise where it does not.
+// combined in f64; mean and variance in two walks, over each block of a row of several, whose moments are then joined; column
+// sums in blocks of 64 rows and a binary tree; the elementary functions of kernels/dialect. A backend with another order of
+// summation is compared within a tolerance where the kernel reduces, and bitwise where it does not.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct InterpretedArg {
   int64_t elements = 0;
 };
 
-// Throws Error(runtime_error) that names the kernel, the arg and the place when an access lies outside its arg's memory, or when
-// an element is written from two places of the grid.
+// Throws Error(runtime_error) that names the kernel, the arg and the place when an access lies outside its arg's memory, or
+// when an element is written from two places of the grid.
 void interpret(const Kernel& kernel, std::span<const InterpretedArg> args);
 
 }  // namespace lamina::kernel

@@ -18,40 +18,40 @@ using namespace dialect;
 template <typename Real>
 struct Functions;
 
-#define LAMINA_FUNCTIONS(Real, suffix)                                                                           \
-  template <>                                                                                                    \
-  struct Functions<Real> {                                                                                       \
-    static Real maximum(Real a, Real b) { return lm_maximum_##suffix(a, b); }                                    \
-    static Real minimum(Real a, Real b) { return lm_minimum_##suffix(a, b); }                                    \
-    static Real pow_half(Real x) { return lm_pow_half_##suffix(x); }                                             \
-    static int64_t to_s32(Real x) { return lm_s32_from_##suffix(x); }                                            \
-    static int64_t to_s64(Real x) { return lm_s64_from_##suffix(x); }                                            \
-    static int8_t to_s8(Real x) { return lm_s8_from_##suffix(x); }                                               \
-    static uint8_t to_u8(Real x) { return lm_u8_from_##suffix(x); }                                              \
-    static uint8_t to_s4(Real x) { return lm_s4_from_##suffix(x); }                                              \
-    static uint8_t to_u4(Real x) { return lm_u4_from_##suffix(x); }                                              \
-    static uint16_t to_bf16(Real x) { return lm_bf16_from_##suffix(x); }                                         \
-    static uint16_t to_f16(Real x) { return lm_f16_from_##suffix(x); }                                           \
-    static uint8_t to_f8_e5m2(Real x) { return lm_f8_e5m2_from_##suffix(x); }                                    \
-    static uint8_t to_f8_e4m3(Real x) { return lm_f8_e4m3_from_##suffix(x); }                                    \
-    static Real unary(MapOp op, Real x) {                                                                        \
-      switch (op) {                                                                                              \
-        case MapOp::negate: return lm_negate_##suffix(x);                                                        \
-        case MapOp::absolute: return lm_abs_##suffix(x);                                                         \
-        case MapOp::square_root: return lm_sqrt_##suffix(x);                                                     \
-        case MapOp::exp: return lm_exp_##suffix(x);                                                              \
-        case MapOp::expm1: return lm_expm1_##suffix(x);                                                          \
-        case MapOp::log: return lm_log_##suffix(x);                                                              \
-        case MapOp::log1p: return lm_log1p_##suffix(x);                                                          \
-        case MapOp::tanh: return lm_tanh_##suffix(x);                                                            \
-        case MapOp::erf: return lm_erf_##suffix(x);                                                              \
-        case MapOp::normal_cdf: return lm_normal_cdf_##suffix(x);                                                \
-        case MapOp::sigmoid: return lm_sigmoid_##suffix(x);                                                      \
-        case MapOp::round_half_even: return lm_round_half_even_##suffix(x);                                      \
-        case MapOp::floor: return lm_floor_##suffix(x);                                                          \
-        default: throw Error(Status::runtime_error, join("bug in lamina: ", name_of(op), " is no unary map"));   \
-      }                                                                                                          \
-    }                                                                                                            \
+#define LAMINA_FUNCTIONS(Real, suffix)                                                                         \
+  template <>                                                                                                  \
+  struct Functions<Real> {                                                                                     \
+    static Real maximum(Real a, Real b) { return lm_maximum_##suffix(a, b); }                                  \
+    static Real minimum(Real a, Real b) { return lm_minimum_##suffix(a, b); }                                  \
+    static Real pow_half(Real x) { return lm_pow_half_##suffix(x); }                                           \
+    static int64_t to_s32(Real x) { return lm_s32_from_##suffix(x); }                                          \
+    static int64_t to_s64(Real x) { return lm_s64_from_##suffix(x); }                                          \
+    static int8_t to_s8(Real x) { return lm_s8_from_##suffix(x); }                                             \
+    static uint8_t to_u8(Real x) { return lm_u8_from_##suffix(x); }                                            \
+    static uint8_t to_s4(Real x) { return lm_s4_from_##suffix(x); }                                            \
+    static uint8_t to_u4(Real x) { return lm_u4_from_##suffix(x); }                                            \
+    static uint16_t to_bf16(Real x) { return lm_bf16_from_##suffix(x); }                                       \
+    static uint16_t to_f16(Real x) { return lm_f16_from_##suffix(x); }                                         \
+    static uint8_t to_f8_e5m2(Real x) { return lm_f8_e5m2_from_##suffix(x); }                                  \
+    static uint8_t to_f8_e4m3(Real x) { return lm_f8_e4m3_from_##suffix(x); }                                  \
+    static Real unary(MapOp op, Real x) {                                                                      \
+      switch (op) {                                                                                            \
+        case MapOp::negate: return lm_negate_##suffix(x);                                                      \
+        case MapOp::absolute: return lm_abs_##suffix(x);                                                       \
+        case MapOp::square_root: return lm_sqrt_##suffix(x);                                                   \
+        case MapOp::exp: return lm_exp_##suffix(x);                                                            \
+        case MapOp::expm1: return lm_expm1_##suffix(x);                                                        \
+        case MapOp::log: return lm_log_##suffix(x);                                                            \
+        case MapOp::log1p: return lm_log1p_##suffix(x);                                                        \
+        case MapOp::tanh: return lm_tanh_##suffix(x);                                                          \
+        case MapOp::erf: return lm_erf_##suffix(x);                                                            \
+        case MapOp::normal_cdf: return lm_normal_cdf_##suffix(x);                                              \
+        case MapOp::sigmoid: return lm_sigmoid_##suffix(x);                                                    \
+        case MapOp::round_half_even: return lm_round_half_even_##suffix(x);                                    \
+        case MapOp::floor: return lm_floor_##suffix(x);                                                        \
+        default: throw Error(Status::runtime_error, join("bug in lamina: ", name_of(op), " is no unary map")); \
+      }                                                                                                        \
+    }                                                                                                          \
   };
 LAMINA_FUNCTIONS(float, f32)
 LAMINA_FUNCTIONS(double, f64)
@@ -116,14 +116,20 @@ Real round_trip(DataType dtype, Real value) {
 Scalar cast_scalar(Scalar value, Type from, Type to) {
   const bool from_real = from == Type::f32 || from == Type::f64;
   switch (to) {
-    case Type::f32: return real_scalar(from_real ? static_cast<double>(static_cast<float>(value.real)) : static_cast<double>(static_cast<float>(value.integer)));
+    case Type::f32:
+      return real_scalar(from_real ? static_cast<double>(static_cast<float>(value.real))
+                                   : static_cast<double>(static_cast<float>(value.integer)));
     case Type::f64: return real_scalar(from_real ? value.real : static_cast<double>(value.integer));
     case Type::boolean: return integer_scalar(from_real ? value.real != 0 : value.integer != 0);
     case Type::s32:
-      if (from_real) return integer_scalar(from == Type::f32 ? lm_s32_from_f32(static_cast<float>(value.real)) : lm_s32_from_f64(value.real));
+      if (from_real)
+        return integer_scalar(from == Type::f32 ? lm_s32_from_f32(static_cast<float>(value.real))
+                                                : lm_s32_from_f64(value.real));
       return integer_scalar(static_cast<int32_t>(value.integer));
     case Type::s64:
-      if (from_real) return integer_scalar(from == Type::f32 ? lm_s64_from_f32(static_cast<float>(value.real)) : lm_s64_from_f64(value.real));
+      if (from_real)
+        return integer_scalar(from == Type::f32 ? lm_s64_from_f32(static_cast<float>(value.real))
+                                                : lm_s64_from_f64(value.real));
       return value;
   }
   return {};

@@ -14,8 +14,8 @@ struct Scalar {
   int64_t integer = 0;
 };
 
-Scalar load_scalar(DataType dtype, const void* data, int64_t index);                       // in the dtype's compute type
-void store_scalar(DataType dtype, Type type, void* data, int64_t index, Scalar value);     // `type` is the value's
+Scalar load_scalar(DataType dtype, const void* data, int64_t index);                    // in the dtype's compute type
+void store_scalar(DataType dtype, Type type, void* data, int64_t index, Scalar value);  // `type` is the value's
 Scalar constant_scalar(const Node& node);
 Scalar map_scalar(const Node& node, Type operand_type, std::span<const Scalar> operands);  // operand_type: of operand 0
 

@@ -71,12 +71,12 @@ int operand_count(const Node& node) {
 }
 
 const char* name_of(MapOp op) {
-  static constexpr const char* names[] = {"add",       "subtract", "multiply",      "divide",          "maximum",      "minimum",
-                                          "negate",    "absolute", "square_root",   "exp",             "expm1",        "log",
-                                          "log1p",     "tanh",     "erf",           "normal_cdf",      "sigmoid",      "round_half_even", "floor",
-                                          "power",     "fma",      "equal",         "less",            "less_equal",   "greater",
-                                          "greater_equal", "logical_and", "logical_not", "select",     "cast",         "round_to",
-                                          "philox_word"};
+  static constexpr const char* names[] = {
+      "add",      "subtract",    "multiply",   "divide",          "maximum",       "minimum",     "negate",
+      "absolute", "square_root", "exp",        "expm1",           "log",           "log1p",       "tanh",
+      "erf",      "normal_cdf",  "sigmoid",    "round_half_even", "floor",         "power",       "fma",
+      "equal",    "less",        "less_equal", "greater",         "greater_equal", "logical_and", "logical_not",
+      "select",   "cast",        "round_to",   "philox_word"};
   return names[static_cast<size_t>(op)];
 }
 
@@ -91,16 +91,13 @@ int expected_operands(const Node& node) {
   switch (node.kind) {
     case NodeKind::load:
     case NodeKind::constant:
-    case NodeKind::index:
-      return 0;
-    case NodeKind::center:
-      return 2;
+    case NodeKind::index: return 0;
+    case NodeKind::center: return 2;
     case NodeKind::map:
       switch (node.op) {
         case MapOp::fma:
         case MapOp::select:
-        case MapOp::philox_word:
-          return 3;
+        case MapOp::philox_word: return 3;
         case MapOp::negate:
         case MapOp::absolute:
         case MapOp::square_root:
@@ -117,13 +114,10 @@ int expected_operands(const Node& node) {
         case MapOp::power:
         case MapOp::logical_not:
         case MapOp::cast:
-        case MapOp::round_to:
-          return 1;
-        default:
-          return 2;
+        case MapOp::round_to: return 1;
+        default: return 2;
       }
-    default:
-      return 1;
+    default: return 1;
   }
 }
 
@@ -138,11 +132,13 @@ std::string fault_of(const Kernel& kernel, size_t i) {
     const Node& used = kernel.nodes[static_cast<size_t>(operand)];
     if (used.kind == NodeKind::store || used.kind == NodeKind::column_sum) return "uses a node without a value";
     if (used.phase > node.phase) return "runs before its operand is known";
-    const bool reads_moments = node.kind == NodeKind::mean || node.kind == NodeKind::variance || (node.kind == NodeKind::center && k == 1);
+    const bool reads_moments =
+        node.kind == NodeKind::mean || node.kind == NodeKind::variance || (node.kind == NodeKind::center && k == 1);
     if ((used.kind == NodeKind::moments) != reads_moments) return "reads moments as a value, or a value as moments";
   }
   const bool needs_arg = node.kind == NodeKind::load || node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
-  if (needs_arg && (node.arg < 0 || node.arg >= static_cast<int>(kernel.args.size()))) return "names an arg that does not exist";
+  if (needs_arg && (node.arg < 0 || node.arg >= static_cast<int>(kernel.args.size())))
+    return "names an arg that does not exist";
   if (needs_arg && kernel.args[static_cast<size_t>(node.arg)].output != (node.kind != NodeKind::load)) {
     return "reads an output or writes an input";
   }

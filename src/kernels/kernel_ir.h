@@ -28,22 +28,45 @@ enum class NodeKind {
   moments,    // mean and biased variance of operand 0 over the inner dims; read through the three nodes below
   mean,       // operand 0: moments
   variance,   // operand 0: moments
-  center,     // operand 0 minus the mean of operand 1 (moments), with the mean's rounding error taken out; times operand 2, if given
+  center,     // operand 0 minus the mean of operand 1 (moments), with the mean's rounding error taken out; times operand 2, if
+              // given
   store,      // operand 0 to arg `arg`
   column_sum  // sum of operand 0 over all rows, to arg `arg`: a value per inner position
 };
 
 enum class MapOp {
-  add, subtract, multiply, divide, maximum, minimum,   // maximum and minimum propagate NaN
-  negate, absolute, square_root, exp, expm1, log, log1p, tanh, erf, normal_cdf, sigmoid, round_half_even, floor,
-  power,          // operand 0 to the power `value`
-  fma,            // operand 0 * operand 1 + operand 2, rounded once
-  equal, less, less_equal, greater, greater_equal,      // boolean
-  logical_and, logical_not,
-  select,         // operand 0 ? operand 1 : operand 2
-  cast,           // to `type`, rounding half to even, saturating
-  round_to,       // operand 0 as it would read back after being stored as `dtype`
-  philox_word     // 32-bit word of Philox4x32-10, type s64: operands index, seed, offset (s64)
+  add,
+  subtract,
+  multiply,
+  divide,
+  maximum,
+  minimum,  // maximum and minimum propagate NaN
+  negate,
+  absolute,
+  square_root,
+  exp,
+  expm1,
+  log,
+  log1p,
+  tanh,
+  erf,
+  normal_cdf,
+  sigmoid,
+  round_half_even,
+  floor,
+  power,  // operand 0 to the power `value`
+  fma,    // operand 0 * operand 1 + operand 2, rounded once
+  equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,  // boolean
+  logical_and,
+  logical_not,
+  select,      // operand 0 ? operand 1 : operand 2
+  cast,        // to `type`, rounding half to even, saturating
+  round_to,    // operand 0 as it would read back after being stored as `dtype`
+  philox_word  // 32-bit word of Philox4x32-10, type s64: operands index, seed, offset (s64)
 };
 
 enum class Reduction { sum, maximum, minimum, product };
@@ -56,11 +79,11 @@ struct Node {
   MapOp op = MapOp::add;
   Reduction reduction = Reduction::sum;
   std::array<NodeIndex, 3> operands = {-1, -1, -1};
-  double value = 0;                        // constant, power
-  DataType dtype = DataType::undef;        // round_to
-  int arg = -1;                            // load, store, column_sum
-  Dims coefficients;                       // index: one per dim
-  bool per_element = false;                // else a value per row
+  double value = 0;                  // constant, power
+  DataType dtype = DataType::undef;  // round_to
+  int arg = -1;                      // load, store, column_sum
+  Dims coefficients;                 // index: one per dim
+  bool per_element = false;          // else a value per row
   int phase = 0;
 };
 
@@ -68,23 +91,23 @@ struct Arg {
   std::string name;  // of the tensor: "t42", or of a table: "scales7"
   DataType dtype = DataType::f32;
   bool output = false;
-  bool column = false;              // written by column_sum: strides of outer dims are 0
-  Dims strides;                     // in elements, per dim; 0 where the tensor does not vary
-  std::vector<float> table;         // data of a constant that the kernel itself carries; else empty
+  bool column = false;       // written by column_sum: strides of outer dims are 0
+  Dims strides;              // in elements, per dim; 0 where the tensor does not vary
+  std::vector<float> table;  // data of a constant that the kernel itself carries; else empty
 };
 
 struct Kernel {
-  std::string name;            // readable: add_layer_norm_gelu_f32
-  Dims extents;                // outer dims, then inner dims
-  int outer_rank = 0;          // how many dims are outer; extents.size() - outer_rank >= 1 are inner
+  std::string name;    // readable: add_layer_norm_gelu_f32
+  Dims extents;        // outer dims, then inner dims
+  int outer_rank = 0;  // how many dims are outer; extents.size() - outer_rank >= 1 are inner
   std::vector<Arg> args;
-  std::vector<Node> nodes;     // operands before users
+  std::vector<Node> nodes;  // operands before users
   bool has_row_reduction() const;
   bool has_column_sum() const;
   bool computes_in_f64() const;  // values per element, or what rows come to
-  int phase_count() const;     // passes over a row
-  int64_t row_count() const;   // product of the outer extents
-  int64_t row_size() const;    // product of the inner extents
+  int phase_count() const;       // passes over a row
+  int64_t row_count() const;     // product of the outer extents
+  int64_t row_size() const;      // product of the inner extents
 };
 
 int operand_count(const Node& node);

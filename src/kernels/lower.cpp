@@ -37,7 +37,8 @@ std::string snake_case(std::string_view name) {
     if (starts_word) text += '_';
     text += is_upper(i) ? static_cast<char>(name[i] - 'A' + 'a') : name[i];
   }
-  for (const auto& [spelt, meant] : {std::pair<std::string, std::string>{"p_re_lu", "prelu"}, {"re_lu", "relu"}, {"soft_max", "softmax"}}) {
+  for (const auto& [spelt, meant] :
+       {std::pair<std::string, std::string>{"p_re_lu", "prelu"}, {"re_lu", "relu"}, {"soft_max", "softmax"}}) {
     if (const size_t at = text.find(spelt); at != std::string::npos) text.replace(at, spelt.size(), meant);
   }
   return text;
@@ -158,16 +159,22 @@ class GroupLowering {
 
   int add_value_arg(ValueIndex value, const DimMap& map, bool output) {
     const LogicalTensor& tensor = graph_.tensor(value);
-    const int arg = builder_.add_arg({.name = join("t", tensor.id), .dtype = tensor.dtype, .output = output,
-                                      .strides = iteration_strides(map, tensor.strides), .table = {}});
+    const int arg = builder_.add_arg({.name = join("t", tensor.id),
+                                      .dtype = tensor.dtype,
+                                      .output = output,
+                                      .strides = iteration_strides(map, tensor.strides),
+                                      .table = {}});
     remember_arg(arg, value);
     return arg;
   }
 
   // A value per row of the group, in memory of its own.
   int add_carried_arg(int slot, DataType dtype, bool output) {
-    const int arg = builder_.add_arg({.name = join("carried", slot), .dtype = dtype, .output = output,
-                                      .strides = in_nest_order(row_value_strides_), .table = {}});
+    const int arg = builder_.add_arg({.name = join("carried", slot),
+                                      .dtype = dtype,
+                                      .output = output,
+                                      .strides = in_nest_order(row_value_strides_),
+                                      .table = {}});
     remember_arg(arg, kTemporary - slot);
     return arg;
   }
@@ -196,7 +203,9 @@ class GroupLowering {
 
   OpLowering::Wiring wiring(int position, const Op& op) {
     OpLowering::Wiring wiring;
-    wiring.read = [this, position, &op](int port) { return read(op.inputs[static_cast<size_t>(port)], group_.input_maps.at({position, port})); };
+    wiring.read = [this, position, &op](int port) {
+      return read(op.inputs[static_cast<size_t>(port)], group_.input_maps.at({position, port}));
+    };
     wiring.write = [this, position, &op](int port, Value value) {
       made_[op.outputs[static_cast<size_t>(port)]] = {value, group_.output_maps.at({position, port})};
     };
@@ -204,9 +213,12 @@ class GroupLowering {
       const ValueIndex result = op.outputs[static_cast<size_t>(port)];
       const DimMap& map = group_.output_maps.at({position, port});
       const bool sums_nothing = !iteration_view(graph_, op).column_outputs[static_cast<size_t>(port)];
-      if (sums_nothing) made_[result] = {value, map};
-      else if (sums_ != nullptr && sums_->by_rows) made_[result] = {builder_.reduce(Reduction::sum, value), map};
-      else builder_.column_sum(value, add_value_arg(result, map, true));
+      if (sums_nothing)
+        made_[result] = {value, map};
+      else if (sums_ != nullptr && sums_->by_rows)
+        made_[result] = {builder_.reduce(Reduction::sum, value), map};
+      else
+        builder_.column_sum(value, add_value_arg(result, map, true));
     };
     wiring.is_needed = [this, position, &op](int port) {
       const bool here = is_left_to_sums(position, port) == (sums_ != nullptr);
@@ -259,7 +271,8 @@ class GroupLowering {
   const Sums* sums_;
   Dims row_value_strides_;
   std::vector<size_t> order_;
-  size_t builder_extents_ = std::max<size_t>(order_.size() + (std::count(group_.inner.begin(), group_.inner.end(), true) == 0), 1);
+  size_t builder_extents_ =
+      std::max<size_t>(order_.size() + (std::count(group_.inner.begin(), group_.inner.end(), true) == 0), 1);
   Builder builder_;
   std::vector<ValueIndex> args_;
   std::map<ValueIndex, Made> made_;

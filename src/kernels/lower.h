@@ -1,5 +1,6 @@
 // In:    a fusion group of a graph whose shapes, strides and dtypes are all known.
-// Out:   one kernel, and the graph value behind each of its args. More than one: a reshape between two strided tensors; sums over
+// Out:   one kernel, and the graph value behind each of its args. More than one: a reshape between two strided tensors; sums
+// over
 //        other dims than the nest's outer ones (lower_group), which walk the tensors once more.
 // Keeps: values; only what somebody outside the group needs is stored.
 #pragma once

@@ -1,5 +1,5 @@
-// LayerNormBackward and GroupNormBackward. With r = 1 / sqrt(variance + epsilon), c = src - mean, g = diff_dst * gamma, sums over
-// the row of N:
+// LayerNormBackward and GroupNormBackward. With r = 1 / sqrt(variance + epsilon), c = src - mean, g = diff_dst * gamma, sums
+// over the row of N:
 //   diff_src   = r * (g - sum(g) / N - c * r^2 * sum(g * c) / N)
 //   diff_gamma = sum of diff_dst * c * r over all that shares an entry of gamma
 //   diff_beta  = sum of diff_dst, the same
@@ -50,8 +50,8 @@ void write_gradients(OpLowering& op, const RowStatistics& row) {
 
 void layer_norm_backward(OpLowering& op) { write_gradients(op, row_statistics(op)); }
 
-// The sums per channel walk the tensors once more, with other rows: statistics that are computed here are carried over. The mean
-// goes as a float and the rest that the float lost.
+// The sums per channel walk the tensors once more, with other rows: statistics that are computed here are carried over. The
+// mean goes as a float and the rest that the float lost.
 RowStatistics group_statistics(OpLowering& op) {
   const Value src = op.in("src");
   const double epsilon = op.f32_attribute("epsilon");

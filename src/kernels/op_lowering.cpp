@@ -44,7 +44,10 @@ Value OpLowering::table(const std::string& name, const std::vector<float>& entri
   const DimMap map = wiring_.input_map(0);
   const int wrapped = wrap_axis(axis, static_cast<int>(map.size()));
   const DimMap along = {map[static_cast<size_t>(wrapped)]};
-  Arg arg{.name = join(name, "_", op_.id), .dtype = DataType::f32, .strides = wiring_.iteration_strides(along, {1}), .table = entries};
+  Arg arg{.name = join(name, "_", op_.id),
+          .dtype = DataType::f32,
+          .strides = wiring_.iteration_strides(along, {1}),
+          .table = entries};
   return k.cast(k.load(k.add_arg(std::move(arg))), wiring_.float_type);
 }
 

@@ -44,9 +44,9 @@ class OpLowering {
   void out(std::string_view output_port, Value value);
   bool wants(std::string_view output_port) const;
 
-  // Sets an output that sums over every dim that it does not have. Where these are not the outer dims of the loop nest, the op is
-  // lowered twice: the second time into a kernel of its own (`sums_only`) that computes these outputs alone and may read what the
-  // first one carried over, a value per row in each slot.
+  // Sets an output that sums over every dim that it does not have. Where these are not the outer dims of the loop nest, the op
+  // is lowered twice: the second time into a kernel of its own (`sums_only`) that computes these outputs alone and may read
+  // what the first one carried over, a value per row in each slot.
   void out_column(std::string_view output_port, Value value);
   bool sums_only() const { return wiring_.sums_only; }
   void carry(int slot, Value row_value) { wiring_.carry(slot, row_value); }
@@ -59,7 +59,9 @@ class OpLowering {
   Value linear_index();
 
   template <typename T>
-  const T& attribute(std::string_view name) const { return op_.attribute<T>(name); }
+  const T& attribute(std::string_view name) const {
+    return op_.attribute<T>(name);
+  }
   bool has_attribute(std::string_view name) const { return op_.has_attribute(name); }
   double f32_attribute(std::string_view name) const { return static_cast<double>(op_.attribute<float>(name)); }
   const LogicalTensor& input_tensor(int port) const { return graph_.tensor(op_.inputs[static_cast<size_t>(port)]); }
@@ -69,7 +71,7 @@ class OpLowering {
   const Op& op() const { return op_; }
 
  private:
-  int port_of_input(std::string_view name) const;   // -1 when left out
+  int port_of_input(std::string_view name) const;  // -1 when left out
   int port_of_output(std::string_view name) const;
 
   const Graph& graph_;

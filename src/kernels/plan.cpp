@@ -15,7 +15,8 @@ namespace lamina::kernel {
 namespace {
 
 bool only_markers(const Graph& graph, const FusionGroup& group) {
-  return std::all_of(group.ops.begin(), group.ops.end(), [&](int i) { return graph.ops()[static_cast<size_t>(i)].kind == OpKind::End; });
+  return std::all_of(group.ops.begin(), group.ops.end(),
+                     [&](int i) { return graph.ops()[static_cast<size_t>(i)].kind == OpKind::End; });
 }
 
 // A value made in one group and read in another must be in memory.
@@ -37,7 +38,8 @@ void mark_values_between(const Graph& graph, const std::vector<FusionGroup>& gro
 void refuse_passed_through(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs) {
   for (const ValueIndex output : outputs) {
     if (std::find(inputs.begin(), inputs.end(), output) == inputs.end()) continue;
-    throw Error(Status::invalid_graph, join("tensor ", graph.tensor(output).id, " is an input and an output of the same partition"));
+    throw Error(Status::invalid_graph,
+                join("tensor ", graph.tensor(output).id, " is an input and an output of the same partition"));
   }
 }
 
@@ -182,7 +184,8 @@ int64_t moved_bytes(const Kernel& kernel) {
 std::string why_no_kernel(const Graph& graph, const Op& op, const KernelBackend& backend) {
   if (op.kind == OpKind::Wildcard) return join("the ", backend.name, " backend cannot run an op that lamina does not know");
   if (!has_lowering(op.kind)) {
-    return join("the ", backend.name, " backend has no kernel for ", lamina::name_of(op.kind), " yet; the reference engine may have");
+    return join("the ", backend.name, " backend has no kernel for ", lamina::name_of(op.kind),
+                " yet; the reference engine may have");
   }
   if (const std::string why = iteration_view(graph, op).why_not; op.kind != OpKind::End && !why.empty()) {
     return join("the ", backend.name, " backend cannot make a loop nest of it: ", why);
@@ -194,7 +197,8 @@ std::string why_no_kernel(const Graph& graph, const Op& op, const KernelBackend&
       const DataType dtype = graph.tensor(value).dtype;
       const bool has_four_bits = ports == &op.inputs ? backend.reads_four_bits : backend.writes_four_bits;
       if (dtype == DataType::undef ? op.kind == OpKind::End : bits_of(dtype) >= 8 || has_four_bits) continue;
-      return join("the ", backend.name, " backend does not run tensors of type ", lamina::name_of(dtype), " (tensor ", graph.tensor(value).id, ")");
+      return join("the ", backend.name, " backend does not run tensors of type ", lamina::name_of(dtype), " (tensor ",
+                  graph.tensor(value).id, ")");
     }
   }
   return "";

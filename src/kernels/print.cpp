@@ -46,7 +46,8 @@ void print_node(std::ostream& out, const Kernel& kernel, size_t i, bool with_out
     separator = ", ";
   }
   if (node.arg >= 0) out << separator << arg_name(kernel, static_cast<size_t>(node.arg), with_outer);
-  if (node.kind == NodeKind::constant || (node.kind == NodeKind::map && node.op == MapOp::power)) out << separator << node.value;
+  if (node.kind == NodeKind::constant || (node.kind == NodeKind::map && node.op == MapOp::power))
+    out << separator << node.value;
   if (node.kind == NodeKind::index) out << separator << describe(node.coefficients);
   if (node.dtype != DataType::undef) out << separator << lamina::name_of(node.dtype);
   if (!writes) out << " : " << name_of(node.type) << (node.per_element ? "" : " row");
@@ -63,8 +64,10 @@ std::string print(const Kernel& kernel, bool with_outer) {
     out << "[";
     for (size_t d = 0; d < dims.size(); ++d) {
       out << (d == 0 ? "" : d == outer ? " | " : ", ");
-      if (is_hidden(d)) out << (packs_by_two && dims[d] % 2 != 0 ? "odd" : "*");
-      else out << dims[d];
+      if (is_hidden(d))
+        out << (packs_by_two && dims[d] % 2 != 0 ? "odd" : "*");
+      else
+        out << dims[d];
     }
     out << "]";
   };
@@ -75,8 +78,11 @@ std::string print(const Kernel& kernel, bool with_outer) {
   out << "\n";
   for (size_t a = 0; a < kernel.args.size(); ++a) {
     const Arg& arg = kernel.args[a];
-    out << "  " << (arg.column ? "column" : arg.output ? "out" : "in") << " " << arg_name(kernel, a, with_outer) << " : " << lamina::name_of(arg.dtype)
-        << " strides ";
+    out << "  "
+        << (arg.column   ? "column"
+            : arg.output ? "out"
+                         : "in")
+        << " " << arg_name(kernel, a, with_outer) << " : " << lamina::name_of(arg.dtype) << " strides ";
     // A stride of 0 is structure: code for a broadcast arg never steps. Of four-bit elements an odd stride is, too.
     print_dims(arg.strides, [&](size_t d) { return !with_outer && d < outer && arg.strides[d] != 0; }, bits_of(arg.dtype) < 8);
     if (!arg.table.empty()) out << " table of " << arg.table.size();

@@ -39,11 +39,11 @@ Parameters quantization_parameters(OpLowering& op) {
   return {op.in("scales"), op.has("zps") ? op.in("zps") : Value{}};
 }
 
-// x / divisor for a divisor that holds for the whole row: its inverse is taken once, as the sum of two floats. The result is the
-// rounded quotient unless that lies within 2^-22 units of the middle between two floats (Brisebarre, Muller and Raina,
+// x / divisor for a divisor that holds for the whole row: its inverse is taken once, as the sum of two floats. The result is
+// the rounded quotient unless that lies within 2^-22 units of the middle between two floats (Brisebarre, Muller and Raina,
 // Accelerating correctly rounded floating-point division when the divisor is known in advance, 2004); a unit more for divisors
-// beyond 2^100. Both parts have one sign, and neither is 0 or infinite, so that an infinite x stays infinite and 0 stays 0; the second
-// is subnormal, which makes every product slow, only for divisors beyond 2^66.
+// beyond 2^100. Both parts have one sign, and neither is 0 or infinite, so that an infinite x stays infinite and 0 stays 0; the
+// second is subnormal, which makes every product slow, only for divisors beyond 2^66.
 Value divide_by_row_value(Value x, Value divisor) {
   Builder& k = *x.builder;
   const bool wide = divisor.type() == Type::f64;

@@ -86,16 +86,12 @@ bool changes_nothing(const Graph& graph, const Op& op) {
   const LogicalTensor& dst = graph.tensor(op.outputs[0]);
   if (src.dtype != dst.dtype) return false;
   switch (op.kind) {
-    case OpKind::TypeCast:
-      return true;
-    case OpKind::StaticReshape:
-      return same_known_shape(src, dst);
+    case OpKind::TypeCast: return true;
+    case OpKind::StaticReshape: return same_known_shape(src, dst);
     case OpKind::StaticTranspose:  // without a known rank an empty order says nothing
       return !op.attribute<std::vector<int64_t>>("order").empty() && is_identity(op.attribute<std::vector<int64_t>>("order"));
-    case OpKind::Reorder:
-      return !dst.has_strides() || (src.has_strides() && src.strides == dst.strides);
-    default:
-      return false;
+    case OpKind::Reorder: return !dst.has_strides() || (src.has_strides() && src.strides == dst.strides);
+    default: return false;
   }
 }
 
@@ -147,24 +143,17 @@ bool move_group_scales(const Graph& graph, Op& op) {
 // Today's spelling of the op; false when it has it already.
 bool rewrite(const Graph& graph, Op& op) {
   switch (op.kind) {
-    case OpKind::LayerNormBackprop:
-      rewrite_layer_norm_backprop(graph, op);
-      return true;
-    case OpKind::LayerNormGrad:
-      rewrite_layer_norm_grad(graph, op);
-      return true;
-    case OpKind::StaticTranspose:
-      return spell_out_order(graph, op);
+    case OpKind::LayerNormBackprop: rewrite_layer_norm_backprop(graph, op); return true;
+    case OpKind::LayerNormGrad: rewrite_layer_norm_grad(graph, op); return true;
+    case OpKind::StaticTranspose: return spell_out_order(graph, op);
     case OpKind::ReduceL1:
     case OpKind::ReduceL2:
     case OpKind::ReduceMax:
     case OpKind::ReduceMean:
     case OpKind::ReduceMin:
     case OpKind::ReduceProd:
-    case OpKind::ReduceSum:
-      return take_axes_from_input(graph, op);
-    default:
-      return move_group_scales(graph, op);
+    case OpKind::ReduceSum: return take_axes_from_input(graph, op);
+    default: return move_group_scales(graph, op);
   }
 }
 

@@ -2,8 +2,8 @@
 //
 // In:    a finalized graph.
 // Out:   the same values at the graph's inputs and outputs; no LayerNormBackprop, no LayerNormGrad; scales that a grouped
-//        ConvTranspose has per group stand along the axis of its input channels; axes and orders of axes are attributes wherever
-//        they are known.
+//        ConvTranspose has per group stand along the axis of its input channels; axes and orders of axes are attributes
+//        wherever they are known.
 // Keeps: every tensor id that a user can ask for. An op that changes nothing but makes a graph output stays: somebody has to
 //        write that tensor. The ids of ops that go stay with the first op that reads their value (Op::origins).
 #pragma once

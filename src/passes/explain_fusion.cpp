@@ -77,26 +77,20 @@ class Explainer {
   std::string own_text(const Decision& decision) const {
     const int op = decision.other_op;
     switch (decision.code) {
-      case ReasonCode::anchor:
-        return "the group was grown from " + name(op) + ", its loop nest runs over " + nest(op);
+      case ReasonCode::anchor: return "the group was grown from " + name(op) + ", its loop nest runs over " + nest(op);
       case ReasonCode::fused_producer:
         return "fused with " + name(decision.group_op) + ": makes its input " + value_text(decision.value);
       case ReasonCode::fused_consumer:
         return "fused with " + name(decision.group_op) + ": reads its output " + value_text(decision.value);
       case ReasonCode::fused_sibling:
         return "fused with " + name(decision.group_op) + ": both read " + value_text(decision.value);
-      case ReasonCode::fused_marker:
-        return "End stays with " + name(decision.group_op) + ", which makes its value";
-      case ReasonCode::alone_library_op:
-        return name(op) + " runs as a step of a primitive library, nothing is fused with it";
-      case ReasonCode::alone_policy_debug:
-        return name(op) + " is alone because policy debug gives every op its own partition";
-      case ReasonCode::alone_layout:
-        return name(op) + " is a copy: its shapes have no common dims to loop over";
+      case ReasonCode::fused_marker: return "End stays with " + name(decision.group_op) + ", which makes its value";
+      case ReasonCode::alone_library_op: return name(op) + " runs as a step of a primitive library, nothing is fused with it";
+      case ReasonCode::alone_policy_debug: return name(op) + " is alone because policy debug gives every op its own partition";
+      case ReasonCode::alone_layout: return name(op) + " is a copy: its shapes have no common dims to loop over";
       case ReasonCode::alone_mixed_f64:
         return name(op) + " mixes f64 with other floating-point types, a loop nest computes in one";
-      default:
-        return name(op) + " is alone: " + state_.views[at(op)].why_not;
+      default: return name(op) + " is alone: " + state_.views[at(op)].why_not;
     }
   }
 
@@ -107,8 +101,7 @@ class Explainer {
         return shared + " does not tie its dims to the loop nest over " + nest(decision.group_op);
       case ReasonCode::alone_inner_axes_differ:
         return "it normalises or reduces other axes of " + shared + " than the loop nest over " + nest(decision.group_op);
-      case ReasonCode::alone_would_cycle:
-        return "an op outside lies on another path between the two than " + shared;
+      case ReasonCode::alone_would_cycle: return "an op outside lies on another path between the two than " + shared;
       case ReasonCode::alone_search_limit:
         return join("more than ", ContractedGraph::kSearchLimit, " ops lie between the two ends of ", shared);
       case ReasonCode::alone_partial_output:
@@ -124,12 +117,9 @@ class Explainer {
         return shared + " is a sum over all rows, complete only when the loop nest has ended";
       case ReasonCode::alone_mixed_f64:
         return "with " + shared + " f64 would meet another floating-point type in one loop nest";
-      case ReasonCode::alone_unsupported:
-        return "the backend does not run " + name(decision.other_op);
-      case ReasonCode::alone_library_op:
-        return name(decision.other_op) + " runs as a step of a primitive library";
-      default:
-        return name(decision.other_op) + " has no loop nest, " + state_.views[at(decision.other_op)].why_not;
+      case ReasonCode::alone_unsupported: return "the backend does not run " + name(decision.other_op);
+      case ReasonCode::alone_library_op: return name(decision.other_op) + " runs as a step of a primitive library";
+      default: return name(decision.other_op) + " has no loop nest, " + state_.views[at(decision.other_op)].why_not;
     }
   }
 

@@ -205,12 +205,9 @@ std::optional<ReasonCode> GroupGrower::obstacle_in_group_dims(Attempt& attempt, 
   const bool again = is_made_again(attempt);
   if (again && made_again_ >= kMaxMadeAgain) return ReasonCode::alone_recompute_limit;
   switch (state_.contracted.merge(group_op, attempt.op)) {
-    case ContractedGraph::Verdict::would_cycle:
-      return ReasonCode::alone_would_cycle;
-    case ContractedGraph::Verdict::too_far:
-      return ReasonCode::alone_search_limit;
-    case ContractedGraph::Verdict::merged:
-      break;
+    case ContractedGraph::Verdict::would_cycle: return ReasonCode::alone_would_cycle;
+    case ContractedGraph::Verdict::too_far: return ReasonCode::alone_search_limit;
+    case ContractedGraph::Verdict::merged: break;
   }
   if (again) ++made_again_;
   return std::nullopt;

@@ -34,10 +34,8 @@ bool is_commutative(OpKind kind) {
     case OpKind::Multiply:
     case OpKind::Maximum:
     case OpKind::Minimum:
-    case OpKind::SquaredDifference:
-      return true;
-    default:
-      return false;
+    case OpKind::SquaredDifference: return true;
+    default: return false;
   }
 }
 
@@ -125,20 +123,15 @@ class Search {
     if (++steps_ > kMaxSteps) return false;
     if (value == kNoValue) return match_absent(node, next);
     switch (node.form) {
-      case Form::absent:
-        return false;
-      case Form::value:
-        return match_value(node, value, next);
-      case Form::number:
-        return match_number(node, value, next);
+      case Form::absent: return false;
+      case Form::value: return match_value(node, value, next);
+      case Form::number: return match_number(node, value, next);
       case Form::either:
         return std::any_of(node.children.begin(), node.children.end(), [&](const Term& child) {
           return may_lead_to(child.node(), value) && match_term(child.node(), value, next);
         });
-      case Form::many:
-        return match_many(node, value, next);
-      default:
-        return match_made(node, value, next);
+      case Form::many: return match_many(node, value, next);
+      default: return match_made(node, value, next);
     }
   }
 

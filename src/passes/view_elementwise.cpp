@@ -44,9 +44,8 @@ void ViewBuilder::slope() {
   view_.column_outputs[1] = true;
   // Along the last axis the sums are columns of the one loop nest; along any other they take a walk of their own.
   const int last = static_cast<int>(src.size()) - 1;
-  const bool along_last = std::any_of(slope_map.begin(), slope_map.end(), [&](const AxisRun& run) {
-    return run == AxisRun{last, 1};
-  });
+  const bool along_last =
+      std::any_of(slope_map.begin(), slope_map.end(), [&](const AxisRun& run) { return run == AxisRun{last, 1}; });
   for (const AxisRun& run : slope_map)
     if (along_last && run.count > 0) view_.inner[static_cast<size_t>(run.first)] = true;
 }

@@ -55,13 +55,8 @@ void ViewBuilder::group_rows() {
   DimMap full;
   for (size_t i = 0; i < src.size(); ++i) full.push_back({static_cast<int>(i <= axis ? i : i + 1), i == axis ? 2 : 1});
   const int channel = static_cast<int>(axis);
-  set_norm_ports([&full](const Dims&) { return full; },
-                 [channel](const Dims&) {
-                   return DimMap{{0, 1}, {channel, 1}};
-                 },
-                 [this, channel](const Dims& dims) {
-                   return channel_map(dims, {channel, 2});
-                 });
+  set_norm_ports([&full](const Dims&) { return full; }, [channel](const Dims&) { return DimMap{{0, 1}, {channel, 1}}; },
+                 [this, channel](const Dims& dims) { return channel_map(dims, {channel, 2}); });
 }
 
 void ViewBuilder::channel_rows() {

@@ -15,8 +15,8 @@
 
 #define OK(call) CHECK((call) == lamina_success)
 
-static int execute_relu(const_lamina_graph_partition_t partition, const lamina_graph_logical_tensor_t *src,
-                        const lamina_graph_logical_tensor_t *dst) {
+static int execute_relu(const_lamina_graph_partition_t partition, const lamina_graph_logical_tensor_t* src,
+                        const lamina_graph_logical_tensor_t* dst) {
   lamina_engine_t engine;
   lamina_stream_t stream;
   lamina_graph_compiled_partition_t compiled;
@@ -54,7 +54,7 @@ static int execute_layer_norm(void) {
   lamina_graph_logical_tensor_t src;
   const lamina_dims_t dims = {1, 2};
   float x[2] = {-3, 3}, y[2] = {9, 9};
-  void *memory[lamina_layer_norm_arg_count] = {[lamina_layer_norm_src] = x, [lamina_layer_norm_dst] = y};
+  void* memory[lamina_layer_norm_arg_count] = {[lamina_layer_norm_src] = x, [lamina_layer_norm_dst] = y};
 
   OK(lamina_engine_create(&engine, lamina_cpu, 0));
   OK(lamina_stream_create(&stream, engine));

@@ -171,21 +171,13 @@ TEST_F(Execute, RefusesLogicalTensorsThatDoNotFitAtCompile) {
               FailsWith(lamina_invalid_arguments, "no logical tensor for input port 0"));
   EXPECT_THAT(failure_of([&] { p.compile({src}, {}, cpu_); }),
               FailsWith(lamina_invalid_arguments, "no logical tensor for output port 1"));
-  EXPECT_THAT(failure_of([&] {
-                p.compile({src}, {dst, f32(8, {2, 3})}, cpu_);
-              }),
+  EXPECT_THAT(failure_of([&] { p.compile({src}, {dst, f32(8, {2, 3})}, cpu_); }),
               FailsWith(lamina_invalid_arguments, "tensor 8 is no output port"));
-  EXPECT_THAT(failure_of([&] {
-                p.compile({f32(0, {2, 4})}, {dst}, cpu_);
-              }),
+  EXPECT_THAT(failure_of([&] { p.compile({f32(0, {2, 4})}, {dst}, cpu_); }),
               FailsWith(lamina_invalid_shape, "input 0 is f32[2, 4], the graph says f32[2, 3]"));
-  EXPECT_THAT(failure_of([&] {
-                p.compile({{0, data_type::bf16, {2, 3}, layout_type::strided}}, {dst}, cpu_);
-              }),
+  EXPECT_THAT(failure_of([&] { p.compile({{0, data_type::bf16, {2, 3}, layout_type::strided}}, {dst}, cpu_); }),
               FailsWith(lamina_invalid_data_type, "input 0 has type bf16, the graph says f32"));
-  EXPECT_THAT(failure_of([&] {
-                p.compile({{0, data_type::f32, dims{2, 3}, size_t{5}}}, {dst}, cpu_);
-              }),
+  EXPECT_THAT(failure_of([&] { p.compile({{0, data_type::f32, dims{2, 3}, size_t{5}}}, {dst}, cpu_); }),
               FailsWith(lamina_invalid_arguments, "layout opaque"));
 }
 
@@ -355,9 +347,7 @@ TEST_F(Execute, ANormWrittenOutRunsAsOneOp) {
   EXPECT_EQ(partitions[0].get_input_ports()[0].get_id(), 0u);
   auto x = ramp(37 * 83);
   std::vector<float> y(x.size()), eps{1e-5f};
-  partitions[0]
-      .compile({src, epsilon}, {dst}, cpu_)
-      .execute(stream_, {bind(src, x), bind(epsilon, eps)}, {bind(dst, y)});
+  partitions[0].compile({src, epsilon}, {dst}, cpu_).execute(stream_, {bind(src, x), bind(epsilon, eps)}, {bind(dst, y)});
   EXPECT_THAT(y, ::testing::Pointwise(::testing::FloatNear(1e-6f), normalized_rows(x, 83)));
 }
 

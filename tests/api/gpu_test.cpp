@@ -53,18 +53,21 @@ TEST(GpuApi, ANormRunsOnTheCallersContextQueueAndMemory) {
   cl_context const context = cl.find<cl_context (*)(void*, unsigned, cl_device_id*, void*, void*, int*)>("clCreateContext")(
       nullptr, 1, const_cast<cl_device_id*>(&device), nullptr, nullptr, &status);
   ASSERT_EQ(status, 0);
-  cl_command_queue const queue =
-      cl.find<cl_command_queue (*)(cl_context, cl_device_id, uint64_t, int*)>("clCreateCommandQueue")(context, device, 0, &status);
+  cl_command_queue const queue = cl.find<cl_command_queue (*)(cl_context, cl_device_id, uint64_t, int*)>(
+      "clCreateCommandQueue")(context, device, 0, &status);
   ASSERT_EQ(status, 0);
-  const auto write = cl.find<int (*)(cl_command_queue, void*, unsigned, size_t, size_t, const void*, unsigned, void*, void*)>("clEnqueueWriteBuffer");
-  const auto read = cl.find<int (*)(cl_command_queue, void*, unsigned, size_t, size_t, void*, unsigned, void*, void*)>("clEnqueueReadBuffer");
+  const auto write = cl.find<int (*)(cl_command_queue, void*, unsigned, size_t, size_t, const void*, unsigned, void*, void*)>(
+      "clEnqueueWriteBuffer");
+  const auto read =
+      cl.find<int (*)(cl_command_queue, void*, unsigned, size_t, size_t, void*, unsigned, void*, void*)>("clEnqueueReadBuffer");
 
   allocations = releases = 0;
   {
     lamina_graph_allocator_t allocator = nullptr;
     ASSERT_EQ(lamina_graph_ocl_interop_allocator_create(&allocator, counted_allocate, counted_release), lamina_success);
     lamina_engine_t raw_engine = nullptr;
-    ASSERT_EQ(lamina_graph_ocl_interop_make_engine_with_allocator(&raw_engine, device, context, allocator), lamina_success) << lamina_last_error();
+    ASSERT_EQ(lamina_graph_ocl_interop_make_engine_with_allocator(&raw_engine, device, context, allocator), lamina_success)
+        << lamina_last_error();
     lamina_graph_allocator_destroy(allocator);
     const engine gpu(raw_engine);
     EXPECT_EQ(gpu.get_kind(), engine::kind::gpu);
@@ -83,7 +86,8 @@ TEST(GpuApi, ANormRunsOnTheCallersContextQueueAndMemory) {
     for (size_t i = 0; i < 15; ++i) host[i] = static_cast<float>(i) - 7;
     ASSERT_EQ(write(queue, src.get_data_handle(), 1, 0, 60, host.data(), 0, nullptr, nullptr), 0);
     const const_lamina_graph_tensor_t in = src.get(), out = dst.get();
-    ASSERT_EQ(lamina_graph_compiled_partition_execute(compiled.get(), raw_stream, 1, &in, 1, &out), lamina_success) << lamina_last_error();
+    ASSERT_EQ(lamina_graph_compiled_partition_execute(compiled.get(), raw_stream, 1, &in, 1, &out), lamina_success)
+        << lamina_last_error();
     ASSERT_EQ(lamina_stream_wait(raw_stream), lamina_success);
     ASSERT_EQ(read(queue, dst.get_data_handle(), 1, 0, 60, result.data(), 0, nullptr, nullptr), 0);
     for (size_t i = 0; i < 15; ++i) EXPECT_EQ(result[i], std::max(host[i], 0.0F));
@@ -104,7 +108,8 @@ TEST(GpuApi, NamesWhatIsMissingOrDoesNotFit) {
   const engine cpu(engine::kind::cpu, 0);
   lamina_stream_t stream = nullptr;
   int nothing = 0;
-  EXPECT_EQ(lamina_cuda_interop_stream_create(&stream, cpu.get(), reinterpret_cast<CUstream>(&nothing)), lamina_invalid_arguments);
+  EXPECT_EQ(lamina_cuda_interop_stream_create(&stream, cpu.get(), reinterpret_cast<CUstream>(&nothing)),
+            lamina_invalid_arguments);
   EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("the engine runs on cpu, needed is cuda"));
 }
 

@@ -31,9 +31,7 @@ TEST(Op, RefusesAttributesOfAnotherType) {
               FailsWith(lamina_invalid_arguments, "LayerNorm \"ln0\": attribute epsilon is given as s64, allowed is f32"));
   EXPECT_THAT(failure_of([&] { o.set_attr(op::attr::use_affine, std::string("yes")); }),
               FailsWith(lamina_invalid_arguments, "use_affine is given as string, allowed is bool"));
-  EXPECT_THAT(failure_of([&] {
-                o.set_attr(op::attr::begin_norm_axis, std::vector<int64_t>{1, 2});
-              }),
+  EXPECT_THAT(failure_of([&] { o.set_attr(op::attr::begin_norm_axis, std::vector<int64_t>{1, 2}); }),
               FailsWith(lamina_invalid_arguments, "begin_norm_axis is given as 2 values of s64[], allowed is s64"));
   EXPECT_THAT(failure_of([&] { o.set_attr(static_cast<op::attr>(31), 1.0f); }),
               FailsWith(lamina_invalid_arguments, "op attribute is 31, which does not exist"));

@@ -41,9 +41,7 @@ TEST(LayerNormDescriptor, BadDescriptorsGetASentence) {
               FailsWith(lamina_invalid_arguments, "argument dst has no tensor"));
   EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::mean] = f32(0, {4}); }),
               FailsWith(lamina_invalid_arguments, "argument mean is given"));
-  EXPECT_THAT(create_failure([](D& d) {
-                d.tensors[arg::dst] = f32(0, {4, 9});
-              }),
+  EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::dst] = f32(0, {4, 9}); }),
               FailsWith(lamina_invalid_shape, "argument dst has shape [4, 9], allowed is [4, 8]"));
   EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::scale] = f32(0, {9}); }),
               FailsWith(lamina_invalid_shape, "argument scale has shape [9], allowed is [8]"));
@@ -51,16 +49,13 @@ TEST(LayerNormDescriptor, BadDescriptorsGetASentence) {
               FailsWith(lamina_invalid_shape, "src is a scalar"));
   EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::src] = logical_tensor(0, data_type::f32, 2, layout_type::strided); }),
               FailsWith(lamina_invalid_shape, "a known shape is needed"));
-  EXPECT_THAT(create_failure([](D& d) {
-                d.tensors[arg::dst] = logical_tensor(0, data_type::s32, dims{4, 8}, layout_type::strided);
-              }),
-              FailsWith(lamina_invalid_data_type, "argument dst has type s32, allowed is f32, bf16, f16, f64, s8, u8"));
+  EXPECT_THAT(
+      create_failure([](D& d) { d.tensors[arg::dst] = logical_tensor(0, data_type::s32, dims{4, 8}, layout_type::strided); }),
+      FailsWith(lamina_invalid_data_type, "argument dst has type s32, allowed is f32, bf16, f16, f64, s8, u8"));
   EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::src_scale] = f32(0, {1}); }),
               FailsWith(lamina_unimplemented, "src has type f32"));
   EXPECT_THAT(create_failure(
-                  [](D& d) {
-                    d.tensors[arg::diff_src] = logical_tensor(0, data_type::s8, dims{4, 8}, layout_type::strided);
-                  },
+                  [](D& d) { d.tensors[arg::diff_src] = logical_tensor(0, data_type::s8, dims{4, 8}, layout_type::strided); },
                   backward),
               FailsWith(lamina_invalid_data_type, "argument diff_src has type s8"));
   EXPECT_THAT(create_failure([](D& d) { d.tensors[arg::variance] = f32(0, {5}); }, backward),

@@ -79,13 +79,9 @@ TEST(LogicalTensor, IsEqualComparesEveryPart) {
 TEST(LogicalTensor, RefusesWhatNoTensorIs) {
   EXPECT_THAT(failure_of([] { f32(5, {2, -3}); }), FailsWith(lamina_invalid_arguments, "logical tensor 5: dim 1 is -3"));
   EXPECT_THAT(failure_of([] { f32(5, dims(13, 1)); }), FailsWith(lamina_invalid_arguments, "ndims is 13, allowed is -1"));
-  EXPECT_THAT(failure_of([] {
-                logical_tensor(5, data_type::f32, {2, 3}, dims{-3, 1});
-              }),
+  EXPECT_THAT(failure_of([] { logical_tensor(5, data_type::f32, {2, 3}, dims{-3, 1}); }),
               FailsWith(lamina_invalid_arguments, "stride 0 is -3"));
-  EXPECT_THAT(failure_of([] {
-                logical_tensor(5, data_type::f32, {2, 3}, dims{1});
-              }),
+  EXPECT_THAT(failure_of([] { logical_tensor(5, data_type::f32, {2, 3}, dims{1}); }),
               FailsWith(lamina_invalid_arguments, "one stride per dim"));
   EXPECT_THAT(failure_of([] { logical_tensor(5, static_cast<data_type>(14), {2}, layout_type::any); }),
               FailsWith(lamina_invalid_arguments, "data type is 14, which does not exist"));

@@ -30,7 +30,8 @@ class Backward {
         dx_(f32(5, {rows_, size_})),
         dgamma_(f32(6, {size_})),
         dbeta_(f32(7, {size_})),
-        compiled_(only_partition_of({op(0, op::kind::LayerNormBackward, {x_, dy_, mean_, variance_, gamma_}, {dx_, dgamma_, dbeta_}, "ln")})
+        compiled_(only_partition_of(
+                      {op(0, op::kind::LayerNormBackward, {x_, dy_, mean_, variance_, gamma_}, {dx_, dgamma_, dbeta_}, "ln")})
                       .compile({x_, dy_, mean_, variance_, gamma_}, {dx_, dgamma_, dbeta_}, cpu_)),
         x(static_cast<size_t>(rows_ * size_)),
         dy(x.size()),
@@ -45,7 +46,12 @@ class Backward {
 
   Gradients run() {
     Gradients g{std::vector<float>(x.size()), std::vector<float>(gamma.size()), std::vector<float>(gamma.size())};
-    compiled_.execute(stream_, {{x_, cpu_, x.data()}, {dy_, cpu_, dy.data()}, {mean_, cpu_, mean.data()}, {variance_, cpu_, variance.data()}, {gamma_, cpu_, gamma.data()}},
+    compiled_.execute(stream_,
+                      {{x_, cpu_, x.data()},
+                       {dy_, cpu_, dy.data()},
+                       {mean_, cpu_, mean.data()},
+                       {variance_, cpu_, variance.data()},
+                       {gamma_, cpu_, gamma.data()}},
                       {{dx_, cpu_, g.src.data()}, {dgamma_, cpu_, g.gamma.data()}, {dbeta_, cpu_, g.beta.data()}});
     return g;
   }
@@ -112,17 +118,22 @@ Failure failure_of_adding(const op& bad) {
 }
 
 TEST(PeerFaults, BackwardOfFourInputsWithDefaultUseAffineIsRefused) {
-  const op bad(0, op::kind::LayerNormBackward, {f32(0, {2, 8}), f32(1, {2, 8}), f32(2, {2}), f32(3, {2})}, {f32(5, {2, 8})}, "ln");
+  const op bad(0, op::kind::LayerNormBackward, {f32(0, {2, 8}), f32(1, {2, 8}), f32(2, {2}), f32(3, {2})}, {f32(5, {2, 8})},
+               "ln");
   EXPECT_THAT(failure_of_adding(bad), FailsWith(lamina_invalid_graph_op, "input gamma (port 4) is missing"));
 }
 
 TEST(PeerFaults, AnAffineNormWithoutGammaIsRefused) {
-  const op bad = op(0, op::kind::LayerNorm, {f32(0, {2, 8})}, {f32(1, {2, 8})}, "ln").set_attr(op::attr::use_affine, true).set_attr(op::attr::keep_stats, false);
+  const op bad = op(0, op::kind::LayerNorm, {f32(0, {2, 8})}, {f32(1, {2, 8})}, "ln")
+                     .set_attr(op::attr::use_affine, true)
+                     .set_attr(op::attr::keep_stats, false);
   EXPECT_THAT(failure_of_adding(bad), FailsWith(lamina_invalid_graph_op, "input gamma (port 1) is missing"));
 }
 
 op plain_norm() {
-  return op(0, op::kind::LayerNorm, {f32(0, {2, 8})}, {f32(1, {2, 8})}, "ln").set_attr(op::attr::use_affine, false).set_attr(op::attr::keep_stats, false);
+  return op(0, op::kind::LayerNorm, {f32(0, {2, 8})}, {f32(1, {2, 8})}, "ln")
+      .set_attr(op::attr::use_affine, false)
+      .set_attr(op::attr::keep_stats, false);
 }
 
 TEST(PeerFaults, ANegativeEpsilonIsRefused) {
@@ -138,8 +149,11 @@ TEST(PeerFaults, AnAxisOutOfRangeIsRefused) {
 TEST(PeerFaults, Bf16RunsWithTheInstructionsCappedToAvx2) {
   setenv("LAMINA_MAX_ISA", "avx2", 1);
   const engine cpu(engine::kind::cpu, 0);
-  const logical_tensor src(0, data_type::bf16, dims{1, 4}, layout_type::strided), dst(1, data_type::bf16, dims{1, 4}, layout_type::strided);
-  const op norm = op(0, op::kind::LayerNorm, {src}, {dst}, "ln").set_attr(op::attr::use_affine, false).set_attr(op::attr::keep_stats, false);
+  const logical_tensor src(0, data_type::bf16, dims{1, 4}, layout_type::strided),
+      dst(1, data_type::bf16, dims{1, 4}, layout_type::strided);
+  const op norm = op(0, op::kind::LayerNorm, {src}, {dst}, "ln")
+                      .set_attr(op::attr::use_affine, false)
+                      .set_attr(op::attr::keep_stats, false);
   uint16_t x[] = {0x3f80, 0xbf80, 0x3f80, 0xbf80}, y[4] = {};  // 1, -1, 1, -1
   only_partition_of({norm}).compile({src}, {dst}, cpu).execute(stream(cpu), {{src, cpu, x}}, {{dst, cpu, y}});
   unsetenv("LAMINA_MAX_ISA");

@@ -24,10 +24,13 @@ using api::CompiledPartition;
 constexpr DataType f32 = DataType::f32;
 
 struct CpuCapabilities : Capabilities {
-  std::string why_unsupported(const Graph& graph, const Op& op) const override { return cpu_backend().why_unsupported(graph, op); }
+  std::string why_unsupported(const Graph& graph, const Op& op) const override {
+    return cpu_backend().why_unsupported(graph, op);
+  }
 };
 
-std::unique_ptr<const CompiledPartition> compile(const Graph& graph, const std::function<void(std::vector<LogicalTensor>&)>& change = {}) {
+std::unique_ptr<const CompiledPartition> compile(const Graph& graph,
+                                                 const std::function<void(std::vector<LogicalTensor>&)>& change = {}) {
   const auto partitions = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{});
   const Partition& partition = partitions.at(0);
   std::vector<LogicalTensor> inputs, outputs;
@@ -74,7 +77,9 @@ TEST_F(CompileCacheTest, EqualLayersShareAnExecutableAndKeepTheirPorts) {
 
 TEST_F(CompileCacheTest, WhateverChangesTheResultIsAnotherEntry) {
   const auto base = compile(subtract_and_norm());
-  const auto expect_other = [&](const CompiledPartition& other, const char* what) { EXPECT_NE(&other.info(), &base->info()) << what; };
+  const auto expect_other = [&](const CompiledPartition& other, const char* what) {
+    EXPECT_NE(&other.info(), &base->info()) << what;
+  };
   expect_other(*compile(subtract_and_norm(0, 1e-6f)), "an attribute");
   expect_other(*compile(subtract_and_norm(0, 1e-5f, {4, 25})), "the row size");
   expect_other(*compile(subtract_and_norm(0, 1e-5f, {5, 24})), "the row count");
@@ -132,7 +137,9 @@ TEST_F(CompileCacheTest, ScratchMemoryGoesBackWithTheCompiledPartition) {
   const auto x = g.input(f32, shape), dy = g.input(f32, shape), mean = g.input(f32, {70}), variance = g.input(f32, {70});
   g.multi(OpKind::LayerNormBackward, {x, dy, mean, variance, g.input(f32, {24})}, {}, {f32, f32, f32});
   const Graph graph = g.finish();
-  const Allocator counting = {.allocate = [](size_t size, size_t alignment) -> void* { return ++blocks_out, std::aligned_alloc(alignment, (size + 63) / 64 * 64); },
+  const Allocator counting = {.allocate = [](size_t size, size_t alignment) -> void* {
+                                return ++blocks_out, std::aligned_alloc(alignment, (size + 63) / 64 * 64);
+                              },
                               .deallocate = [](void* memory) { --blocks_out, std::free(memory); }};
   std::vector<std::vector<float>> memory(8, std::vector<float>(70 * 24, 1.0f));
   {

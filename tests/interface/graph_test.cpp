@@ -180,22 +180,16 @@ TEST(Graph, PortsOfATensorAgreeAndTheMorePreciseWins) {
 TEST(Graph, GraphInputsThatDisagreeAreRefused) {
   TestGraph g;
   g.unary(OpKind::Exp, tensor(1, Dims{2, 3}), tensor(2), "a");
-  EXPECT_EQ(error_of([&] {
-              g.unary(OpKind::Exp, tensor(1, Dims{2, 4}), tensor(3), "b");
-            }),
+  EXPECT_EQ(error_of([&] { g.unary(OpKind::Exp, tensor(1, Dims{2, 4}), tensor(3), "b"); }),
             "Exp \"b\": input 0: tensor 1 has shape [2, 4], allowed is [2, 3] as another port gives it");
-  EXPECT_THAT(error_of([&] {
-                g.unary(OpKind::Exp, tensor(1, Dims{2, 3}, DataType::bf16), tensor(3), "b");
-              }),
+  EXPECT_THAT(error_of([&] { g.unary(OpKind::Exp, tensor(1, Dims{2, 3}, DataType::bf16), tensor(3), "b"); }),
               HasSubstr("type bf16, allowed is f32"));
 }
 
 TEST(Graph, StridesOfGraphInputsAgree) {
   TestGraph g;
   g.unary(OpKind::Exp, strided(1, {2, 3}, {3, 1}), tensor(2), "a");
-  EXPECT_THAT(error_of([&] {
-                g.unary(OpKind::Exp, strided(1, {2, 3}, {1, 2}), tensor(3), "b");
-              }),
+  EXPECT_THAT(error_of([&] { g.unary(OpKind::Exp, strided(1, {2, 3}, {1, 2}), tensor(3), "b"); }),
               HasSubstr("strides [1, 2], allowed is [3, 1]"));
 }
 
@@ -382,8 +376,7 @@ TEST(GraphConstants, HaveOneValueForGood) {
             "Abs \"abs\": output 0: tensor 1 is a constant with a known value, allowed is a tensor that is none");
   EXPECT_EQ(t.graph.value(*t.graph.find_value(1)).producer.op, -1);
   t.graph.finalize();
-  EXPECT_EQ(error_of([&] { t.graph.set_constant(1, 2); }),
-            "constant tensor 1: the graph is finalized, no value can be given");
+  EXPECT_EQ(error_of([&] { t.graph.set_constant(1, 2); }), "constant tensor 1: the graph is finalized, no value can be given");
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 std::string with_constants(const std::string& constants, const std::string& property = "constant") {
   const std::string scalar = R"("dtype": "f32", "shape": [], "stride": [], "layout_type": "strided", "property_type": ")";
   return join(R"({"graph": [{"id": 7, "name": "it", "kind": "Add", "attrs": {}, "inputs": [)", tensor_json(0), ", ",
-              tensor_json(2, scalar + property + '"'), "], \"outputs\": [", tensor_json(1), "]}], \"constants\": ", constants, "}");
+              tensor_json(2, scalar + property + '"'), "], \"outputs\": [", tensor_json(1), "]}], \"constants\": ", constants,
+              "}");
 }
 
 TEST(DumpedConstants, BecomeKnownValuesAndAreWrittenLast) {
@@ -152,9 +153,9 @@ std::string older_convolution(const std::string& kind, const std::string& more) 
   return join(R"({"id": 7, "name": "it", "kind": ")", kind, R"(", "attrs": {"strides": {"type": "s64[]", "value": [1, 1]},
       "pads_begin": {"type": "s64[]", "value": [0, 0]}, "pads_end": {"type": "s64[]", "value": [0, 0]},
       "dilations": {"type": "s64[]", "value": [1, 1]}, "data_format": {"type": "string", "value": "NCX"},
-      "filter_format": {"type": "string", "value": "OIX"})", more, R"(}, "inputs": [)",
-              tensor(0, kind == "Convolution" ? "[1, 3, 5, 5]" : "[1, 4, 4, 4]"), ", ", tensor(1, "[4, 3, 2, 2]"), R"(], "outputs": [)",
-              tensor_json(2, R"("dtype": "f32")"), "]}");
+      "filter_format": {"type": "string", "value": "OIX"})",
+              more, R"(}, "inputs": [)", tensor(0, kind == "Convolution" ? "[1, 3, 5, 5]" : "[1, 4, 4, 4]"), ", ",
+              tensor(1, "[4, 3, 2, 2]"), R"(], "outputs": [)", tensor_json(2, R"("dtype": "f32")"), "]}");
 }
 
 TEST(ReadGraphJson, ReadsOlderAttributesByTheirOldNames) {
@@ -169,10 +170,12 @@ TEST(ReadGraphJson, ReadsOlderAttributesByTheirOldNames) {
 
 TEST(ReadGraphJson, RefusesAnAttributeUnderBothItsNames) {
   EXPECT_EQ(error_of(file_json(older_convolution("Convolution", R"(, "weights_format": {"type": "string", "value": "OIX"})"))),
-            "graph.json: op 7 (Convolution \"it\"): attribute filter_format is given, and also weights_format, its name today; allowed is "
+            "graph.json: op 7 (Convolution \"it\"): attribute filter_format is given, and also weights_format, its name today; "
+            "allowed is "
             "one of them");
   // Of an op that knows neither name it is unknown, as any other.
-  EXPECT_THAT(error_of(file_json(op_json("Abs", R"("filter_format": {"type": "string", "value": "OIX"})"))), HasSubstr("filter_format"));
+  EXPECT_THAT(error_of(file_json(op_json("Abs", R"("filter_format": {"type": "string", "value": "OIX"})"))),
+              HasSubstr("filter_format"));
 }
 
 TEST(ReadGraphJson, RepairsMissingStridesAndDropsUnusableOnes) {

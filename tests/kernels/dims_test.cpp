@@ -80,7 +80,8 @@ Kernel column_sums(int64_t rows, int64_t columns) {
 TEST(StoreSumsOfOneRow, KeepsTheirBits) {
   std::vector<float> x = {1.5F, -0.0F, 0.0F, INFINITY, -3e38F}, sums(5), stored(5);
   Kernel kernel = column_sums(1, 5);
-  const std::vector<InterpretedArg> to_sums = {{x.data(), 5}, {sums.data(), 5}}, to_stored = {{x.data(), 5}, {stored.data(), 5}};
+  const std::vector<InterpretedArg> to_sums = {{x.data(), 5}, {sums.data(), 5}},
+                                    to_stored = {{x.data(), 5}, {stored.data(), 5}};
   interpret(kernel, to_sums);
   store_sums_of_one_row(kernel);
   EXPECT_FALSE(kernel.has_column_sum());

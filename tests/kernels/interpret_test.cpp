@@ -48,17 +48,17 @@ TEST(Interpret, ComputesEveryElement) {
 
 TEST(Interpret, TellsReadsAndWritesOutsideTheMemory) {
   EXPECT_EQ(fault_of(squares({8, 1}), 32, 32), "");
-  EXPECT_THAT(fault_of(squares({8, 1}), 31, 32), HasSubstr("kernel squares: x at row 3, element 7: offset 31 lies outside its 31 elements"));
+  EXPECT_THAT(fault_of(squares({8, 1}), 31, 32),
+              HasSubstr("kernel squares: x at row 3, element 7: offset 31 lies outside its 31 elements"));
   EXPECT_THAT(fault_of(squares({9, 1}), 32, 32), HasSubstr("dst at row 3, element 5: offset 32 lies outside"));
 }
 
 TEST(Interpret, TellsElementsThatTwoRowsWrite) {
-  EXPECT_THAT(fault_of(squares({4, 1}), 32, 32), HasSubstr("dst at row 1, element 0: a race: offset 4 was written by row 0, element 4"));
+  EXPECT_THAT(fault_of(squares({4, 1}), 32, 32),
+              HasSubstr("dst at row 1, element 0: a race: offset 4 was written by row 0, element 4"));
 }
 
-TEST(Interpret, TellsElementsThatOneRowWritesTwice) {
-  EXPECT_THAT(fault_of(squares({0, 1}), 32, 32), HasSubstr("a race"));
-}
+TEST(Interpret, TellsElementsThatOneRowWritesTwice) { EXPECT_THAT(fault_of(squares({0, 1}), 32, 32), HasSubstr("a race")); }
 
 TEST(Interpret, ReadsTablesInsideTheirEnds) {
   const auto kernel_with_table = [](size_t entries) {
@@ -122,7 +122,8 @@ TEST_P(DialectConversions, AreTheInterfaces) {
     const double tie = value + (above - value) / 2;
     for (const double near : {tie, std::nextafter(tie, value), std::nextafter(tie, above)}) expect_same_code(near);
   }
-  for (const double far : {1e30, -1e30, 1e-30, 65520.0, 464.0, 465.0, 57344.0, 61440.0, static_cast<double>(INFINITY)}) expect_same_code(far);
+  for (const double far : {1e30, -1e30, 1e-30, 65520.0, 464.0, 465.0, 57344.0, 61440.0, static_cast<double>(INFINITY)})
+    expect_same_code(far);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, DialectConversions,
@@ -148,8 +149,30 @@ TEST(DialectConversions, IntegersSaturateAndRoundHalfToEven) {
     store_from_double(DataType::s64, &stored, 0, value);
     EXPECT_EQ(dialect::lm_s64_from_f64(value), stored) << value;
   };
-  for (const double value : {0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 6.5, 7.5, -8.5, 14.5, 15.5, 127.5, 128.0, -128.5, -129.0, 255.5, 256.0, 1e10, -1e10, 1e20, -1e20,
-                             static_cast<double>(INFINITY), static_cast<double>(-INFINITY), std::nan("")}) {
+  for (const double value : {0.0,
+                             0.5,
+                             1.5,
+                             2.5,
+                             -0.5,
+                             -1.5,
+                             6.5,
+                             7.5,
+                             -8.5,
+                             14.5,
+                             15.5,
+                             127.5,
+                             128.0,
+                             -128.5,
+                             -129.0,
+                             255.5,
+                             256.0,
+                             1e10,
+                             -1e10,
+                             1e20,
+                             -1e20,
+                             static_cast<double>(INFINITY),
+                             static_cast<double>(-INFINITY),
+                             std::nan("")}) {
     expect_same(value);
   }
 }

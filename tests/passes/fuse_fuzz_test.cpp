@@ -27,15 +27,9 @@ class RandomGraph {
     const uint64_t x = some_value();
     uint64_t y = kNoTensor;
     switch (pick(9)) {
-      case 0:
-        y = layer_norm(g_, x, 8);
-        break;
-      case 1:
-        y = g_.op(OpKind::MatMul, {x, g_.input(f32, {8, 8})});
-        break;
-      case 2:
-        y = g_.op(OpKind::SoftMax, {x}, {{"axis", static_cast<int64_t>(pick(3))}});
-        break;
+      case 0: y = layer_norm(g_, x, 8); break;
+      case 1: y = g_.op(OpKind::MatMul, {x, g_.input(f32, {8, 8})}); break;
+      case 2: y = g_.op(OpKind::SoftMax, {x}, {{"axis", static_cast<int64_t>(pick(3))}}); break;
       case 3: {
         const Attributes attributes{{"axes", std::vector<int64_t>{pick(3)}}, {"keep_dims", true}};
         const auto reduced = g_.op(OpKind::ReduceSum, {x}, attributes);
@@ -52,12 +46,8 @@ class RandomGraph {
         y = g_.op(OpKind::StaticReshape, {flat}, {{"shape", std::vector<int64_t>{4, 6, 8}}, {"special_zero", false}});
         break;
       }
-      case 6:
-        y = g_.op(OpKind::Abs, {x});
-        break;
-      default:
-        y = g_.op(OpKind::Add, {x, some_value()});
-        break;
+      case 6: y = g_.op(OpKind::Abs, {x}); break;
+      default: y = g_.op(OpKind::Add, {x, some_value()}); break;
     }
     values_.push_back(y);
     if (pick(8) == 0) g_.output(y);

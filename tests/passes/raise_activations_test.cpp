@@ -172,10 +172,7 @@ const std::vector<Case> kNoSwishes{
     {"sigmoid_of_a_sum", [](Writer& w) { w.x() * sigmoid(w.x() + 1.0); }},
     {"two_plus_exp", [](Writer& w) { w.x() / (2.0 + exp(-w.x())); }},
     {"exp_without_sign", [](Writer& w) { w.x() / (1.0 + exp(w.x() + 1.0)); }},
-    {"slope_not_known",
-     [](Writer& w) {
-       w.x() * sigmoid(w.x() * V{&w, w.g.constant(f32, {})});
-     }},
+    {"slope_not_known", [](Writer& w) { w.x() * sigmoid(w.x() * V{&w, w.g.constant(f32, {})}); }},
     {"slope_per_column", [](Writer& w) { w.x() * sigmoid(w.x() * w.input({8})); }},
     {"tanh_without_half", [](Writer& w) { w.x() * (1.0 + tanh(w.x() * 0.5)); }},
     {"tanh_minus_one", [](Writer& w) { w.x() * (0.5 * (tanh(w.x() * 0.5) - 1.0)); }},

@@ -189,10 +189,7 @@ const std::vector<Formula> kFormulas{
        const V r = rstd(w);
        w.x() * r - mean(w.x()) * r;
      }},
-    {"bias_add",
-     [](Writer& w) {
-       w.op(OpKind::BiasAdd, {(w.x() - mean(w.x())) / deviation(w) * w.gamma(), w.beta()});
-     }},
+    {"bias_add", [](Writer& w) { w.op(OpKind::BiasAdd, {(w.x() - mean(w.x())) / deviation(w) * w.gamma(), w.beta()}); }},
     {"epsilon_per_row",
      [](Writer& w) {
        (w.x() - mean(w.x())) / sqrt(mean(square(w.x() - mean(w.x()))) + w.number(kEpsilon, {w.shape()[0], 1}));

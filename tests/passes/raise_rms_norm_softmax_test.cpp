@@ -100,10 +100,7 @@ const std::vector<Case> kNoRmsNorms{
        w.g.output(rms.id);
      }},
     {"rms_over_x", [](Writer& w) { sqrt(mean_square(w) + kEpsilon) / w.x(); }},
-    {"epsilon_not_known",
-     [](Writer& w) {
-       w.x() / sqrt(mean_square(w) + V{&w, w.g.scalar(f32)});
-     }},
+    {"epsilon_not_known", [](Writer& w) { w.x() / sqrt(mean_square(w) + V{&w, w.g.scalar(f32)}); }},
 };
 class RaiseRmsNormTwin : public ::testing::TestWithParam<Case> {};
 TEST_P(RaiseRmsNormTwin, StaysAsItIs) {

@@ -31,8 +31,8 @@ bool runs_on(const Backend& backend, const Graph& graph) {
   return std::all_of(partitions.begin(), partitions.end(), [](const Partition& partition) { return partition.supported; });
 }
 
-// Replays and checks every dump that `backend` runs and that is small enough; the others are counted. An op that it does not run
-// is told with a reason.
+// Replays and checks every dump that `backend` runs and that is small enough; the others are counted. An op that it does not
+// run is told with a reason.
 void replay_corpus(const Backend& backend, const char* engine, int64_t max_elements) {
   int replayed = 0, large = 0, unsupported = 0;
   for (const fs::path& file : dumps_below(kOneDnnDumps)) {

@@ -169,7 +169,8 @@ TEST(Replay, AnEngineThatIsNotThereIsBadUsage) {
   const std::string file = w.write("ln.json", layer_norm_text());
   const Outcome far = w.run("replay --engine gpu --device opencl:1000 " + file);
   EXPECT_EQ(far.code, 2) << far.err;
-  EXPECT_THAT(far.err, ::testing::AnyOf(HasSubstr("--engine gpu: no GPU can be used: OpenCL: "), HasSubstr("\"opencl:1000\": there are")));
+  EXPECT_THAT(far.err, ::testing::AnyOf(HasSubstr("--engine gpu: no GPU can be used: OpenCL: "),
+                                        HasSubstr("\"opencl:1000\": there are")));
   const Outcome strange = w.run("replay --engine gpu --device metal " + file);
   EXPECT_EQ(strange.code, 2);
   EXPECT_THAT(strange.err, HasSubstr("device \"metal\": allowed is cuda, opencl, or one of them with a number, as in cuda:1"));

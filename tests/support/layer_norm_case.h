@@ -127,16 +127,11 @@ struct LayerNormNumbers {
 // Largest error of one value: of rounding to the type, of a sum in f32 (or f64), relative above 1.
 inline double tolerance_of(DataType type) {
   switch (type) {
-    case DataType::f64:
-      return 1e-12;
-    case DataType::f32:
-      return 4e-6;
-    case DataType::f16:
-      return 1.5e-3;
-    case DataType::bf16:
-      return 1e-2;
-    default:
-      return 1;  // integers: half way between two, either
+    case DataType::f64: return 1e-12;
+    case DataType::f32: return 4e-6;
+    case DataType::f16: return 1.5e-3;
+    case DataType::bf16: return 1e-2;
+    default: return 1;  // integers: half way between two, either
   }
 }
 

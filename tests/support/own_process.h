@@ -25,7 +25,8 @@ inline void expect_passes_in_own_process(const std::string& test, const std::map
   ASSERT_GT(length, 0);
   std::string command = "env";
   for (const auto& [name, value] : environment) command += " " + quoted(name + "=" + value);
-  command += " " + quoted(std::string(path, static_cast<size_t>(length))) + " --gtest_also_run_disabled_tests --gtest_filter=" + quoted(test) + " 2>&1";
+  command += " " + quoted(std::string(path, static_cast<size_t>(length))) +
+             " --gtest_also_run_disabled_tests --gtest_filter=" + quoted(test) + " 2>&1";
   FILE* const output = popen(command.c_str(), "r");
   ASSERT_NE(output, nullptr);
   std::string text;

@@ -12,18 +12,12 @@ namespace lamina::testing {
 inline Attribute legal_value(const AttributeSpec& spec) {
   if (spec.default_value) return *spec.default_value;
   switch (spec.type) {
-    case AttributeType::boolean:
-      return true;
-    case AttributeType::s64:
-      return int64_t{1};
-    case AttributeType::s64_list:
-      return std::vector<int64_t>{1, 1};
-    case AttributeType::f32:
-      return 0.5F;
-    case AttributeType::f32_list:
-      return std::vector<float>{1.0F};
-    case AttributeType::string:
-      return spec.allowed.empty() ? std::string("x") : spec.allowed.front();
+    case AttributeType::boolean: return true;
+    case AttributeType::s64: return int64_t{1};
+    case AttributeType::s64_list: return std::vector<int64_t>{1, 1};
+    case AttributeType::f32: return 0.5F;
+    case AttributeType::f32_list: return std::vector<float>{1.0F};
+    case AttributeType::string: return spec.allowed.empty() ? std::string("x") : spec.allowed.front();
   }
   return true;
 }

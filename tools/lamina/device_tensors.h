@@ -21,7 +21,7 @@ class DeviceTensors {
 
   const std::vector<const void*>& inputs() const { return inputs_; }
   const std::vector<void*>& outputs() const { return outputs_; }
-  void wait() const;         // until the device has done what it was given
+  void wait() const;          // until the device has done what it was given
   void copy_outputs() const;  // to the buffers
 
  private:

@@ -134,14 +134,10 @@ void fill_statistic(Buffer& buffer, const FillRule& rule, const Buffer& source) 
     const auto i = static_cast<size_t>(index);
     if (i >= statistics.mean.size()) return 0.0;
     switch (rule.kind) {
-      case Kind::mean:
-        return statistics.mean[i];
-      case Kind::rstd:
-        return 1 / std::sqrt(statistics.variance[i] + epsilon);
-      case Kind::deviation:
-        return std::sqrt(statistics.variance[i] + epsilon);
-      default:
-        return statistics.variance[i];
+      case Kind::mean: return statistics.mean[i];
+      case Kind::rstd: return 1 / std::sqrt(statistics.variance[i] + epsilon);
+      case Kind::deviation: return std::sqrt(statistics.variance[i] + epsilon);
+      default: return statistics.variance[i];
     }
   });
 }
@@ -166,10 +162,8 @@ void fill_softmax(Buffer& buffer, const FillRule& rule, const Random& random) {
 
 void fill(Buffer& buffer, const FillRule& rule, const Random& random, const Buffer* source) {
   switch (rule.kind) {
-    case Kind::uniform:
-      return fill_uniform(buffer, rule, random);
-    case Kind::off_zero:
-      return fill_off_zero(buffer, rule, random);
+    case Kind::uniform: return fill_uniform(buffer, rule, random);
+    case Kind::off_zero: return fill_off_zero(buffer, rule, random);
     case Kind::rectified:
       return store_all(buffer, [&](int64_t i) { return std::max(0.0, rule.low + (rule.high - rule.low) * random.at(i)); });
     case Kind::clamped: {
@@ -179,18 +173,14 @@ void fill(Buffer& buffer, const FillRule& rule, const Random& random, const Buff
         return std::min(std::max(value, rule.low), rule.high);
       });
     }
-    case Kind::constant:
-      return store_all(buffer, [&](int64_t) { return rule.low; });
-    case Kind::causal_mask:
-      return fill_causal_mask(buffer);
+    case Kind::constant: return store_all(buffer, [&](int64_t) { return rule.low; });
+    case Kind::causal_mask: return fill_causal_mask(buffer);
     case Kind::mean:
     case Kind::variance:
     case Kind::rstd:
-    case Kind::deviation:
-      return fill_statistic(buffer, rule, *source);
+    case Kind::deviation: return fill_statistic(buffer, rule, *source);
     case Kind::softmax:
-    case Kind::log_softmax:
-      return fill_softmax(buffer, rule, random);
+    case Kind::log_softmax: return fill_softmax(buffer, rule, random);
   }
 }
 

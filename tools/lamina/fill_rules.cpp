@@ -87,20 +87,13 @@ FillRule given_variance(const Reader& reader) {
 
 std::pair<double, double> integer_range(DataType type) {
   switch (type) {
-    case DataType::s8:
-      return {-128, 127};
-    case DataType::u8:
-      return {0, 255};
-    case DataType::s4:
-      return {-8, 7};
-    case DataType::u4:
-      return {0, 15};
-    case DataType::boolean:
-      return {0, 1};
-    case DataType::s64:
-      return {0, 1000};
-    default:
-      return {-100, 100};
+    case DataType::s8: return {-128, 127};
+    case DataType::u8: return {0, 255};
+    case DataType::s4: return {-8, 7};
+    case DataType::u4: return {0, 15};
+    case DataType::boolean: return {0, 1};
+    case DataType::s64: return {0, 1000};
+    default: return {-100, 100};
   }
 }
 
@@ -120,14 +113,10 @@ FillRule quantize_src(const Reader& reader) {
 
 FillRule zero_points(const Reader& reader) {
   switch (reader.tensor.dtype) {
-    case DataType::u8:
-      return needs(100, 150);
-    case DataType::u4:
-      return needs(4, 11);
-    case DataType::s4:
-      return needs(-3, 3);
-    default:
-      return needs(-8, 8);
+    case DataType::u8: return needs(100, 150);
+    case DataType::u4: return needs(4, 11);
+    case DataType::s4: return needs(-3, 3);
+    default: return needs(-8, 8);
   }
 }
 

@@ -35,7 +35,8 @@ Overrides split(const Overrides& given) {
 void add_engine(CLI::App& command, std::string& engine, std::string& device, std::string& policy) {
   command.add_option("--engine", engine, "cpu, gpu or reference; by default what the file says")
       ->check(CLI::IsMember({"cpu", "gpu", "reference"}));
-  command.add_option("--device", device, "which GPU: cuda, opencl, or one of them with a number, as in cuda:1; by default the first");
+  command.add_option("--device", device,
+                     "which GPU: cuda, opencl, or one of them with a number, as in cuda:1; by default the first");
   command.add_option("--policy", policy, "fusion, or debug: one op a partition")->check(CLI::IsMember({"fusion", "debug"}));
 }
 

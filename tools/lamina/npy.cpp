@@ -19,29 +19,20 @@ struct NpyType {
 
 NpyType npy_type(DataType type) {
   switch (type) {
-    case DataType::f32:
-      return {"<f4", 4};
-    case DataType::f64:
-      return {"<f8", 8};
-    case DataType::f16:
-      return {"<f2", 2};
-    case DataType::bf16:
-      return {"<u2", 2};
-    case DataType::s32:
-      return {"<i4", 4};
-    case DataType::s64:
-      return {"<i8", 8};
+    case DataType::f32: return {"<f4", 4};
+    case DataType::f64: return {"<f8", 8};
+    case DataType::f16: return {"<f2", 2};
+    case DataType::bf16: return {"<u2", 2};
+    case DataType::s32: return {"<i4", 4};
+    case DataType::s64: return {"<i8", 8};
     case DataType::s8:
-    case DataType::s4:
-      return {"|i1", 1};
+    case DataType::s4: return {"|i1", 1};
     case DataType::u8:
     case DataType::u4:
     case DataType::boolean:
     case DataType::f8_e4m3:
-    case DataType::f8_e5m2:
-      return {"|u1", 1};
-    case DataType::undef:
-      break;
+    case DataType::f8_e5m2: return {"|u1", 1};
+    case DataType::undef: break;
   }
   throw Error(Status::invalid_data_type, "a tensor of type undef has no .npy form");
 }

@@ -81,8 +81,7 @@ std::string types(const OpSchema& schema) {
 std::string engines(const OpSchema& schema) {
   const bool generated = kernel::has_lowering(schema.kind);
   switch (schema.op_class) {
-    case OpClass::marker:
-      return "It computes nothing and runs nowhere: it marks a value that leaves the graph.";
+    case OpClass::marker: return "It computes nothing and runs nowhere: it marks a value that leaves the graph.";
     case OpClass::opaque:
       return "No engine runs it; it keeps the place of an op that lamina does not know, and partitions lie around it.";
     case OpClass::library:
@@ -92,8 +91,7 @@ std::string engines(const OpSchema& schema) {
       if (schema.nest == LoopNest::by_class)
         return "The passes rewrite it before it runs, see what it computes; then `cpu` generates a kernel for it.";
       break;
-    default:
-      break;
+    default: break;
   }
   if (!generated) return "`reference` only: plain loops in double precision.";
   const std::string cpu = "`cpu` generates a kernel for it";

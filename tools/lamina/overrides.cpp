@@ -128,12 +128,9 @@ Attribute parse_attribute(const std::string& given, AttributeType type, const st
     case AttributeType::f32:
       if (const auto value = number<float>(text)) return *value;
       fail("--set-attr", given, join("\"", text, "\" is no number"));
-    case AttributeType::s64_list:
-      return parse_list<int64_t>(given, text, "integer");
-    case AttributeType::f32_list:
-      return parse_list<float>(given, text, "number");
-    case AttributeType::string:
-      break;
+    case AttributeType::s64_list: return parse_list<int64_t>(given, text, "integer");
+    case AttributeType::f32_list: return parse_list<float>(given, text, "number");
+    case AttributeType::string: break;
   }
   return text;
 }

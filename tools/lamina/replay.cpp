@@ -105,7 +105,8 @@ class FileReplay {
  private:
   // Without --engine a file for a GPU runs on one if there is one.
   const Backend& choose_backend() const {
-    if (!options_.engine.empty() || file_.graph.engine_kind != EngineKind::gpu) return backend_for(options_.engine, options_.device);
+    if (!options_.engine.empty() || file_.graph.engine_kind != EngineKind::gpu)
+      return backend_for(options_.engine, options_.device);
     try {
       return backend_for("gpu", options_.device);
     } catch (const Error& error) {

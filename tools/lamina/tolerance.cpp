@@ -105,36 +105,24 @@ double op_error(const Graph& graph, const Op& op) {
 // Half a unit in the last place of a dtype, relative to the value.
 double half_ulp(DataType type) {
   switch (type) {
-    case DataType::f64:
-      return 0x1p-53;
-    case DataType::f32:
-      return 0x1p-24;
-    case DataType::f16:
-      return 0x1p-11;
-    case DataType::bf16:
-      return 0x1p-8;
-    case DataType::f8_e4m3:
-      return 0x1p-4;
-    case DataType::f8_e5m2:
-      return 0x1p-3;
-    default:
-      return 0;
+    case DataType::f64: return 0x1p-53;
+    case DataType::f32: return 0x1p-24;
+    case DataType::f16: return 0x1p-11;
+    case DataType::bf16: return 0x1p-8;
+    case DataType::f8_e4m3: return 0x1p-4;
+    case DataType::f8_e5m2: return 0x1p-3;
+    default: return 0;
   }
 }
 
 double smallest_step(DataType type) {
   switch (type) {
     case DataType::f32:
-    case DataType::bf16:
-      return 0x1p-126;  // subnormals may be flushed
-    case DataType::f16:
-      return 0x1p-25;
-    case DataType::f8_e4m3:
-      return 0x1p-10;
-    case DataType::f8_e5m2:
-      return 0x1p-17;
-    default:
-      return 0;
+    case DataType::bf16: return 0x1p-126;  // subnormals may be flushed
+    case DataType::f16: return 0x1p-25;
+    case DataType::f8_e4m3: return 0x1p-10;
+    case DataType::f8_e5m2: return 0x1p-17;
+    default: return 0;
   }
 }
 

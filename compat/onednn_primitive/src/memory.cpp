@@ -17,15 +17,11 @@ void fail(dnnl_status_t status, const std::string& sentence) {
 
 void fail_as(const lamina::error& error) {
   switch (error.status) {
-    case lamina_out_of_memory:
-      fail(dnnl_out_of_memory, error.what());
+    case lamina_out_of_memory: fail(dnnl_out_of_memory, error.what());
     case lamina_invalid_data_type:
-    case lamina_unimplemented:
-      fail(dnnl_unimplemented, error.what());
-    case lamina_runtime_error:
-      fail(dnnl_runtime_error, error.what());
-    default:
-      fail(dnnl_invalid_arguments, error.what());
+    case lamina_unimplemented: fail(dnnl_unimplemented, error.what());
+    case lamina_runtime_error: fail(dnnl_runtime_error, error.what());
+    default: fail(dnnl_invalid_arguments, error.what());
   }
 }
 
@@ -83,7 +79,7 @@ void memory::set_data_handle(void* handle) const {
     constexpr std::align_val_t kAlignment{64};
     const std::size_t size = object_->desc.get_size();
     if (size > 0)
-      object_->owned = {::operator new(size, kAlignment), [](void* p) { ::operator delete (p, std::align_val_t{64}); }};
+      object_->owned = {::operator new(size, kAlignment), [](void* p) { ::operator delete(p, std::align_val_t{64}); }};
     handle = object_->owned.get();
   }
   object_->handle = handle;

@@ -10,12 +10,10 @@ namespace {
 
 const char* spelling_of(memory::format_tag tag) {
   switch (tag) {
-#define DNNL_FORMAT_TAG(name)    \
-  case memory::format_tag::name: \
-    return #name;
+#define DNNL_FORMAT_TAG(name) \
+  case memory::format_tag::name: return #name;
 #include "oneapi/dnnl/format_tags.def"
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 
@@ -71,18 +69,13 @@ void check_strides(const memory::dims& dims, const memory::dims& strides) {
 std::size_t memory::data_type_size(data_type adata_type) {
   switch (adata_type) {
     case data_type::f16:
-    case data_type::bf16:
-      return 2;
+    case data_type::bf16: return 2;
     case data_type::f32:
-    case data_type::s32:
-      return 4;
+    case data_type::s32: return 4;
     case data_type::s8:
-    case data_type::u8:
-      return 1;
-    case data_type::f64:
-      return 8;
-    default:
-      return 0;
+    case data_type::u8: return 1;
+    case data_type::f64: return 8;
+    default: return 0;
   }
 }
 

@@ -41,7 +41,8 @@ class ScratchPool {
       }
     }
     void* const memory = theirs ? allocator->allocate(bytes, kAlignment) : ::operator new(bytes, std::align_val_t{kAlignment});
-    if (memory == nullptr) throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of scratch memory"));
+    if (memory == nullptr)
+      throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of scratch memory"));
     return {memory, release};
   }
   void release_idle() {
@@ -79,7 +80,8 @@ class CpuExecutable final : public Executable {
     info_.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
 
-  void execute(const ExecutionContext& context, std::span<const void* const> inputs, std::span<void* const> outputs) const override {
+  void execute(const ExecutionContext& context, std::span<const void* const> inputs,
+               std::span<void* const> outputs) const override {
     ScratchPool::Block scratch{nullptr, nullptr};
     const bool own = scratch_bytes_ > 0 && context.workspace == nullptr;
     if (own) scratch = pool_.take(scratch_bytes_, context.allocator);
@@ -106,8 +108,8 @@ class CpuExecutable final : public Executable {
     partial_bytes_ = std::max(partial_bytes_, aligned(runner.scratch_bytes()));
   }
 
-  void run_step(size_t index, const ExecutionContext& context, std::span<const void* const> inputs, std::span<void* const> outputs,
-                char* arena) const {
+  void run_step(size_t index, const ExecutionContext& context, std::span<const void* const> inputs,
+                std::span<void* const> outputs, char* arena) const {
     const kernel::PlanStep& step = plan_.steps[index];
     std::array<void*, kInlineArgs> inline_pointers;
     thread_local std::vector<void*> long_pointers;

@@ -61,7 +61,9 @@ std::array<uint8_t, 32> digest_of(std::string_view first, std::string_view secon
   return hash.final();
 }
 
-bool is_ours_alone(const struct stat& status) { return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0; }
+bool is_ours_alone(const struct stat& status) {
+  return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
 
 bool read_whole(int file, std::string& data) {
   for (size_t done = 0; done < data.size();) {
@@ -117,7 +119,8 @@ std::string hex(const std::array<uint8_t, 32>& digest) {
 std::string fault_of_folder(int folder) {
   struct stat status;
   if (fstat(folder, &status) != 0) return std::strerror(errno);
-  if (status.st_uid != geteuid()) return join("it belongs to user ", status.st_uid, ", allowed is the user of this process, ", geteuid());
+  if (status.st_uid != geteuid())
+    return join("it belongs to user ", status.st_uid, ", allowed is the user of this process, ", geteuid());
   if (!is_ours_alone(status)) return "others may write in it, allowed is a folder that only its owner can write in";
   return "";
 }
@@ -146,8 +149,10 @@ std::vector<StoredEntry> entries_in(int folder) {
     const bool temporary = name.starts_with(kTemporaryPrefix);
     struct stat status;
     if ((!temporary && !name.ends_with(kSuffix)) || fstatat(folder, item->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (!temporary) entries.push_back({item->d_name, status.st_size, status.st_mtim});
-    else if (status.st_mtim.tv_sec + kAbandonedSeconds < std::time(nullptr)) unlinkat(folder, item->d_name, 0);
+    if (!temporary)
+      entries.push_back({item->d_name, status.st_size, status.st_mtim});
+    else if (status.st_mtim.tv_sec + kAbandonedSeconds < std::time(nullptr))
+      unlinkat(folder, item->d_name, 0);
   }
   closedir(listing);
   return entries;
@@ -157,7 +162,9 @@ std::vector<StoredEntry> entries_in(int folder) {
 
 std::string sha256_hex(std::string_view text) { return hex(digest_of(text, "")); }
 
-std::string code_generator_version() { return join("lamina " LAMINA_VERSION ", emitter " LAMINA_EMITTER_HASH ", LLVM " LLVM_VERSION_STRING); }
+std::string code_generator_version() {
+  return join("lamina " LAMINA_VERSION ", emitter " LAMINA_EMITTER_HASH ", LLVM " LLVM_VERSION_STRING);
+}
 
 CodeCache::CodeCache(const std::string& folder, int64_t max_bytes) : max_bytes_(max_bytes) {
   if (!folder.starts_with('/')) {
@@ -216,11 +223,13 @@ void CodeCache::keep(std::string_view key, std::string_view object) const {
   const std::string temporary = join(kTemporaryPrefix, getpid(), "-", number, "-", std::random_device{}());
   bool complete = false;
   {
-    const File file(openat(folder_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    const File file(
+        openat(folder_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
     if (!file.is_open()) return;
     complete = write_whole(file.get(), entry);
   }
-  if (!complete || renameat(folder_, temporary.c_str(), folder_, file_name(key).c_str()) != 0) unlinkat(folder_, temporary.c_str(), 0);
+  if (!complete || renameat(folder_, temporary.c_str(), folder_, file_name(key).c_str()) != 0)
+    unlinkat(folder_, temporary.c_str(), 0);
   if (number % kWritesBetweenShrinks == 0) shrink(max_bytes_);
 }
 

@@ -1,9 +1,10 @@
 // Machine code on disk, shared by processes and kept between runs. Opt-in: LAMINA_CACHE_DIR names the folder.
 //
-// An entry is one file, named by the SHA-256 of its key, that holds the key, the object file, and the SHA-256 of both. The key says
-// all that the code depends on, so an entry of another lamina, LLVM, machine or kernel is another file. Entries are written under
-// a temporary name and renamed: a reader sees a whole entry or none, whatever other processes do. Whatever is wrong with an entry
-// makes it a miss; whatever goes wrong while one is written leaves the folder without it. Neither is an error.
+// An entry is one file, named by the SHA-256 of its key, that holds the key, the object file, and the SHA-256 of both. The key
+// says all that the code depends on, so an entry of another lamina, LLVM, machine or kernel is another file. Entries are
+// written under a temporary name and renamed: a reader sees a whole entry or none, whatever other processes do. Whatever is
+// wrong with an entry makes it a miss; whatever goes wrong while one is written leaves the folder without it. Neither is an
+// error.
 //
 // Entries are code that will run, so only this user may have written them: the folder and every entry must belong to the user
 // and be writable by nobody else.
@@ -32,7 +33,8 @@ class CodeCache {
 
   const std::string& why_off() const { return why_off_; }  // "" when in use
   std::optional<std::string> find(std::string_view key) const;
-  // Once in a while removes the entries that were used longest ago, so that the folder stays within max_bytes and a few entries.
+  // Once in a while removes the entries that were used longest ago, so that the folder stays within max_bytes and a few
+  // entries.
   void keep(std::string_view key, std::string_view object) const;
   void shrink(int64_t max_bytes) const;
 

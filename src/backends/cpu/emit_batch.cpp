@@ -1,12 +1,13 @@
 // Short rows: what is known once per row is computed for all rows of a tile at once, a lane each.
 //
-// Each row of the tile walks by itself and leaves of every accumulator one vector. The tree over the lanes then goes on with the
-// vectors of all rows: a level joins two of them to one that holds the halves of both, so that it takes as many operations as for
-// half of the rows. What comes out is a vector with a lane per row, and so is every value made of it. A row loads its lane before
-// its next walk. Each lane sees the operations that a row by itself would, in the same order: the bits are the same.
+// Each row of the tile walks by itself and leaves of every accumulator one vector. The tree over the lanes then goes on with
+// the vectors of all rows: a level joins two of them to one that holds the halves of both, so that it takes as many operations
+// as for half of the rows. What comes out is a vector with a lane per row, and so is every value made of it. A row loads its
+// lane before its next walk. Each lane sees the operations that a row by itself would, in the same order: the bits are the
+// same.
 //
-// Loads of a value per row are gathered for what the batch makes of them; stores are the rows' own. Where the tile has fewer rows,
-// the lanes that are left hold what some row before left there, and nobody reads them.
+// Loads of a value per row are gathered for what the batch makes of them; stores are the rows' own. Where the tile has fewer
+// rows, the lanes that are left hold what some row before left there, and nobody reads them.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -24,8 +25,8 @@ namespace {
 bool is_reduction(const Node& n) { return n.kind == NodeKind::reduce || n.kind == NodeKind::moments; }
 bool is_read(const Node& n) { return n.kind == NodeKind::load || n.kind == NodeKind::index; }
 
-// Two vectors of `rows` rows each become one, of which each half of a register's lanes, or of all, comes from one of them: the rows
-// of the first (0 and up) and of the second (`rows` and up) in the order they have then.
+// Two vectors of `rows` rows each become one, of which each half of a register's lanes, or of all, comes from one of them: the
+// rows of the first (0 and up) and of the second (`rows` and up) in the order they have then.
 std::vector<int> joined_rows(int rows, int per_group) {
   std::vector<int> order;
   for (int group = 0; group < rows; group += per_group) {
@@ -155,12 +156,14 @@ Row KernelEmitter::begin_batch(const Tile& tile) {
     const Node& n = kernel_.nodes[i];
     if (!batch_nodes_[i].read_by_batch || n.per_element || !is_read(n)) continue;
     for (int r = static_cast<int>(positions.size()); r < schedule_.rows_per_tile; ++r) {
-      positions.push_back(row_position(b_.CreateAdd(tile.first, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, i64(r), last))));
+      positions.push_back(
+          row_position(b_.CreateAdd(tile.first, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, i64(r), last))));
     }
     llvm::Value*& all = batch.values[i];
     all = llvm::PoisonValue::get(llvm_type(n.type, schedule_.rows_per_tile));
     for (size_t r = 0; r < positions.size(); ++r) {
-      llvm::Value* const one = n.kind == NodeKind::load ? load_arg(row_pointer(n.arg, positions[r]), n.arg, {}, 0) : row_index(n, positions[r]);
+      llvm::Value* const one =
+          n.kind == NodeKind::load ? load_arg(row_pointer(n.arg, positions[r]), n.arg, {}, 0) : row_index(n, positions[r]);
       all = b_.CreateInsertElement(all, one, i64(static_cast<int64_t>(r)));
     }
   }
@@ -173,7 +176,9 @@ void KernelEmitter::emit_batch_values(Row& batch, int phase) {
   for_each_row_value(batch, [&](size_t slot, llvm::Value* value) {
     const size_t i = slot % kernel_.nodes.size();
     const Node& n = kernel_.nodes[i];
-    if (value == nullptr || value == saved_[slot] || is_read(n) || n.kind == NodeKind::constant || !batch_nodes_[i].read_by_rows) return;
+    if (value == nullptr || value == saved_[slot] || is_read(n) || n.kind == NodeKind::constant ||
+        !batch_nodes_[i].read_by_rows)
+      return;
     saved_[slot] = value;
     save_batch(slot, value);
   });
@@ -196,7 +201,9 @@ void KernelEmitter::emit_far_rows(Row& batch, const Tile& tile, int phase) {
   for (const NodeIndex root : roots) {
     for (size_t i = 0; i < changes.size(); ++i) {
       const Node& n = kernel_.nodes[i];
-      if (static_cast<NodeIndex>(i) == root || ((n.kind == NodeKind::mean || n.kind == NodeKind::variance) && n.operands[0] == root)) changes[i] = true;
+      if (static_cast<NodeIndex>(i) == root ||
+          ((n.kind == NodeKind::mean || n.kind == NodeKind::variance) && n.operands[0] == root))
+        changes[i] = true;
     }
   }
   const auto for_each_change = [&](Row& row, const auto& visit) {
@@ -213,12 +220,14 @@ void KernelEmitter::emit_far_rows(Row& batch, const Tile& tile, int phase) {
     for (const NodeIndex root : roots) is_far = b_.CreateOr(is_far, row.values[static_cast<size_t>(root)]);
     emit_if(is_far, [&] {
       emit_walk({&row}, roots, phase);
-      for_each_change(row, [&](size_t slot, llvm::Value* value) { b_.CreateStore(value, row_slot(slot, value->getType(), place)); });
+      for_each_change(row,
+                      [&](size_t slot, llvm::Value* value) { b_.CreateStore(value, row_slot(slot, value->getType(), place)); });
     });
   });
   row_lanes_ = lanes_before;
   for_each_change(batch, [&](size_t slot, llvm::Value*& value) {
-    if (!row_state_[slot].type->isIntegerTy(1)) value = b_.CreateAlignedLoad(value->getType(), row_slot(slot, row_state_[slot].type, i64(0)), llvm::Align(1));
+    if (!row_state_[slot].type->isIntegerTy(1))
+      value = b_.CreateAlignedLoad(value->getType(), row_slot(slot, row_state_[slot].type, i64(0)), llvm::Align(1));
   });
 }
 
@@ -243,7 +252,8 @@ void KernelEmitter::emit_batch_shifts(Row& batch, const Tile& tile, int phase) {
   emit_rows(i64(0), tile.count, 1, [&](llvm::Value* place) {
     Row row = row_of_batch(tile, place);
     emit_row_values(row, phase);
-    for (size_t m = 0; m < moments.size(); ++m) b_.CreateStore(add_shift_elements(row, moments[m]), row_sum_slot(places[m], place));
+    for (size_t m = 0; m < moments.size(); ++m)
+      b_.CreateStore(add_shift_elements(row, moments[m]), row_sum_slot(places[m], place));
   });
   for (size_t m = 0; m < moments.size(); ++m) {
     const auto i = static_cast<size_t>(moments[m]);
@@ -265,7 +275,8 @@ void KernelEmitter::emit_batch_walk(Row& batch, const Tile& tile, int phase) {
     walk_run(row, i64(0), kernel_.row_size(), [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase, lanes); });
     size_t next = 0;
     for (RootState& root : roots_) {
-      for (Accumulator& accumulator : root.accumulators) b_.CreateStore(fold_vectors(accumulator), row_sum_slot(places[next++], place));
+      for (Accumulator& accumulator : root.accumulators)
+        b_.CreateStore(fold_vectors(accumulator), row_sum_slot(places[next++], place));
     }
   });
   in_batch([&] { finish_batch(batch, places, phase); });
@@ -291,7 +302,8 @@ llvm::Value* KernelEmitter::fold_rows(const RowSums& sums, int lanes) {
   Values vectors(static_cast<size_t>(rows));
   const std::vector<int> order = order_of_rows(rows, lanes, lanes_of_register);
   for (int lane = 0; lane < rows; ++lane) {
-    vectors[static_cast<size_t>(order[static_cast<size_t>(lane)])] = b_.CreateLoad(llvm_type(sums.type, lanes), row_sum_slot(sums, i64(lane)));
+    vectors[static_cast<size_t>(order[static_cast<size_t>(lane)])] =
+        b_.CreateLoad(llvm_type(sums.type, lanes), row_sum_slot(sums, i64(lane)));
   }
   for (int of_row = lanes, rows_of_vector = 1; of_row > 1; of_row /= 2) {
     const bool joins = vectors.size() > 1;
@@ -319,7 +331,8 @@ llvm::Value* KernelEmitter::fold_rows(const RowSums& sums, int lanes) {
 // One vector of all their lanes.
 llvm::Value* KernelEmitter::join(Values parts) {
   if (!parts[0]->getType()->isVectorTy()) {
-    llvm::Value* all = llvm::PoisonValue::get(llvm::FixedVectorType::get(parts[0]->getType(), static_cast<unsigned>(parts.size())));
+    llvm::Value* all =
+        llvm::PoisonValue::get(llvm::FixedVectorType::get(parts[0]->getType(), static_cast<unsigned>(parts.size())));
     for (size_t i = 0; i < parts.size(); ++i) all = b_.CreateInsertElement(all, parts[i], i64(static_cast<int64_t>(i)));
     return all;
   }

@@ -16,13 +16,16 @@ using kernel::NodeKind;
 void emit_kernel(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
                  const TargetFeatures& target) {
   KernelEmitter emitter(module, symbol, kernel, schedule, target);
-  if (schedule.split) emitter.emit_split();
-  else if (schedule.transposed) emitter.emit_transposed();
-  else emitter.emit();
+  if (schedule.split)
+    emitter.emit_split();
+  else if (schedule.transposed)
+    emitter.emit_transposed();
+  else
+    emitter.emit();
 }
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
-                             const TargetFeatures& target)
+KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel,
+                             const Schedule& schedule, const TargetFeatures& target)
     : kernel_(kernel), schedule_(schedule), target_(target), context_(module.getContext()), module_(module), b_(context_) {
   wide_ = kernel.computes_in_f64();
   width_ = std::min(kVirtualLanes, schedule.vector_bits / (wide_ ? 64 : 32));
@@ -54,7 +57,8 @@ llvm::AllocaInst* KernelEmitter::alloca_at_entry(llvm::Type* type) {
 }
 
 // Tile after tile. The rows of a tile go through each phase before any of them goes through the next one, so that the chain of
-// dependent operations at the end of a reduction (folding the lanes, dividing, a square root) overlaps with the next row's work.
+// dependent operations at the end of a reduction (folding the lanes, dividing, a square root) overlaps with the next row's
+// work.
 void KernelEmitter::emit() {
   b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
   llvm::Value* const begin = function_->getArg(1);
@@ -65,8 +69,10 @@ void KernelEmitter::emit() {
   emit_loop(begin, end, i64(tile), [&](llvm::Value* first) {
     llvm::Value* const left = b_.CreateSub(end, first);
     llvm::Value* const count = tile == 1 ? i64(1) : b_.CreateSelect(b_.CreateICmpSLT(left, i64(tile)), left, i64(tile));
-    if (has_batches()) emit_batched_tile({first, count}, begin);
-    else emit_tile(first, count, begin);
+    if (has_batches())
+      emit_batched_tile({first, count}, begin);
+    else
+      emit_tile(first, count, begin);
   });
   end_streams();
   b_.CreateRetVoid();
@@ -74,7 +80,8 @@ void KernelEmitter::emit() {
 
 // A buffer per kept node: a tile's rows, each rounded up to whole chunks of lanes.
 void KernelEmitter::make_kept_buffers(int rows) {
-  const int64_t size = kept_row_size() * rows * row_lanes_ + kVirtualLanes;  // a walk along lines may read a vector beyond the last element
+  const int64_t size =
+      kept_row_size() * rows * row_lanes_ + kVirtualLanes;  // a walk along lines may read a vector beyond the last element
   kept_buffers_.assign(kernel_.nodes.size(), nullptr);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (kept_since_[i] < 0) continue;
@@ -83,7 +90,9 @@ void KernelEmitter::make_kept_buffers(int rows) {
   }
 }
 
-int64_t KernelEmitter::kept_row_size() const { return (kernel_.row_size() + kVirtualLanes - 1) / kVirtualLanes * kVirtualLanes; }
+int64_t KernelEmitter::kept_row_size() const {
+  return (kernel_.row_size() + kVirtualLanes - 1) / kVirtualLanes * kVirtualLanes;
+}
 
 // for (i = begin; i < end; i += step) body(i)
 void KernelEmitter::emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step,
@@ -165,7 +174,8 @@ Row KernelEmitter::begin_row(llvm::Value* row, llvm::Value* place) {
     state.index_base[i] = widen(row_index(kernel_.nodes[i], position), row_lanes_);
     if (!rows_in_lanes()) continue;
     auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(row_lanes_));
-    llvm::Value* const steps = b_.CreateMul(b_.CreateStepVector(words), widen(i64(kernel_.nodes[i].coefficients[position.size() - 1]), row_lanes_));
+    llvm::Value* const steps =
+        b_.CreateMul(b_.CreateStepVector(words), widen(i64(kernel_.nodes[i].coefficients[position.size() - 1]), row_lanes_));
     state.index_base[i] = b_.CreateAdd(state.index_base[i], steps);
   }
   return state;
@@ -206,14 +216,17 @@ void KernelEmitter::emit_last_phase(llvm::Value* first, llvm::Value* count, llvm
   };
   // Column sums: two rows share a loop, so that the sums are loaded and stored half as often. Not where the lines of a streamed
   // output begin at other elements in one row than in the next.
-  const int together = kernel_.has_column_sum() && !schedule_.follows_lines && !rows_in_lanes() ? std::min(2, schedule_.rows_per_tile) : 1;
+  const int together =
+      kernel_.has_column_sum() && !schedule_.follows_lines && !rows_in_lanes() ? std::min(2, schedule_.rows_per_tile) : 1;
   llvm::Value* const grouped = together == 1 ? count : b_.CreateAnd(count, i64(-together));
   const auto all_rows = [&] {
     emit_rows(i64(0), grouped, together, [&](llvm::Value* place) { finish(place, together); });
     if (together > 1) emit_rows(grouped, count, 1, [&](llvm::Value* place) { finish(place, 1); });
   };
-  if (schedule_.strip == 0) all_rows();
-  else emit_strips(first, count, all_rows);
+  if (schedule_.strip == 0)
+    all_rows();
+  else
+    emit_strips(first, count, all_rows);
 }
 
 // What is known once per row is computed once, not in each strip.
@@ -234,8 +247,10 @@ void KernelEmitter::emit_strips(llvm::Value* first, llvm::Value* count, const st
 
 // A loop over rows of the tile; none where a tile is one row.
 void KernelEmitter::emit_rows(llvm::Value* from, llvm::Value* to, int step, const std::function<void(llvm::Value*)>& body) {
-  if (schedule_.rows_per_tile == 1 || rows_in_lanes()) body(from);
-  else emit_loop(from, to, i64(step), body);
+  if (schedule_.rows_per_tile == 1 || rows_in_lanes())
+    body(from);
+  else
+    emit_loop(from, to, i64(step), body);
 }
 
 // What is known once per row waits in memory while other rows, or other threads, go through the phase.
@@ -283,7 +298,8 @@ void KernelEmitter::choose_stores() {
   if (schedule_.streamed.empty()) return;
   const NodeList at_last = nodes_for(roots_of_phase(last), last);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    if (store_loop_[i] >= 0 && std::find(at_last.begin(), at_last.end(), kernel_.nodes[i].operands[0]) != at_last.end()) store_loop_[i] = last;
+    if (store_loop_[i] >= 0 && std::find(at_last.begin(), at_last.end(), kernel_.nodes[i].operands[0]) != at_last.end())
+      store_loop_[i] = last;
   }
 }
 
@@ -316,8 +332,8 @@ KernelEmitter::NodeList KernelEmitter::nodes_for(const NodeList& roots, int phas
   return list;
 }
 
-// What is dear to compute (a conversion, a strided access, a transcendental function) and needed in several walks over the row is
-// kept as f32 (f64) in a buffer that stays in the first-level cache.
+// What is dear to compute (a conversion, a strided access, a transcendental function) and needed in several walks over the row
+// is kept as f32 (f64) in a buffer that stays in the first-level cache.
 void KernelEmitter::choose_kept_nodes() {
   kept_since_.assign(kernel_.nodes.size(), -1);
   if (inner_rank() > 1 || schedule_.split) return;
@@ -336,8 +352,10 @@ void KernelEmitter::choose_kept_nodes() {
     const NodeIndex replaced = kept_operand_of_alone(static_cast<NodeIndex>(i));
     if (replaced < 0 && (bytes > room || !is_dear(n))) continue;
     kept_since_[i] = first[i];
-    if (replaced < 0) room -= bytes;
-    else kept_since_[static_cast<size_t>(replaced)] = -1;
+    if (replaced < 0)
+      room -= bytes;
+    else
+      kept_since_[static_cast<size_t>(replaced)] = -1;
   }
 }
 
@@ -350,8 +368,8 @@ bool KernelEmitter::is_dear(const Node& n) const {
   return varies_by_row(kernel_, arg) && (converts || (rows_in_lanes() ? step == LaneStep::other : step != LaneStep::one));
 }
 
-// The kept node that is the only element value `index` reads and that nothing else reads: keeping `index` in its stead costs the
-// same and spares a step. -1: none.
+// The kept node that is the only element value `index` reads and that nothing else reads: keeping `index` in its stead costs
+// the same and spares a step. -1: none.
 NodeIndex KernelEmitter::kept_operand_of_alone(NodeIndex index) const {
   const Node& n = node(index);
   if (n.kind != NodeKind::map) return -1;
@@ -362,7 +380,9 @@ NodeIndex KernelEmitter::kept_operand_of_alone(NodeIndex index) const {
     if (only >= 0 || kept_since_[static_cast<size_t>(operand)] < 0) return -1;
     only = operand;
   }
-  const auto reads = [&](const Node& other) { return std::find(other.operands.begin(), other.operands.end(), only) != other.operands.end(); };
+  const auto reads = [&](const Node& other) {
+    return std::find(other.operands.begin(), other.operands.end(), only) != other.operands.end();
+  };
   return only >= 0 && std::count_if(kernel_.nodes.begin(), kernel_.nodes.end(), reads) == 1 ? only : -1;
 }
 
@@ -382,7 +402,8 @@ void KernelEmitter::emit_walk(const std::vector<Row*>& rows, const NodeList& roo
   } else {
     const int64_t size = kernel_.row_size(), full = size > kBlock ? (size - 1) / kBlock * kBlock : 0;
     const auto block = [&](llvm::Value* start, int64_t count) {
-      for (const auto& [root, values] : emit_block(*rows.front(), phase, body, start, count)) combine_block(*root, values, start, i64(count));
+      for (const auto& [root, values] : emit_block(*rows.front(), phase, body, start, count))
+        combine_block(*root, values, start, i64(count));
     };
     if (full > 0) emit_loop(i64(0), i64(full), i64(kBlock), [&](llvm::Value* start) { block(start, kBlock); });
     block(i64(full), size - full);
@@ -393,7 +414,8 @@ void KernelEmitter::emit_walk(const std::vector<Row*>& rows, const NodeList& roo
 // Whether nothing but second walks for mean and variance runs in this phase.
 bool KernelEmitter::may_be_skipped(int phase) const {
   const NodeList roots = roots_of_phase(phase);
-  return !roots.empty() && std::all_of(roots.begin(), roots.end(), [&](NodeIndex i) { return node(i).kind == NodeKind::moments && loop_of(i) < phase; });
+  return !roots.empty() && std::all_of(roots.begin(), roots.end(),
+                                       [&](NodeIndex i) { return node(i).kind == NodeKind::moments && loop_of(i) < phase; });
 }
 
 // Only for a row that needs it.
@@ -424,8 +446,8 @@ void KernelEmitter::emit_second_walk(Row& row, int phase, const std::function<vo
   for (const NodeIndex root : roots) row.values[static_cast<size_t>(root)] = nullptr;
 }
 
-// One block of the row: what each reduction comes to there. Where mean and variance need a second walk, it follows while the block
-// is in the first-level cache.
+// One block of the row: what each reduction comes to there. Where mean and variance need a second walk, it follows while the
+// block is in the first-level cache.
 std::vector<KernelEmitter::BlockResult> KernelEmitter::emit_block(Row& row, int phase, const Body& body, llvm::Value* start,
                                                                   int64_t count) {
   walk_run(row, start, count, body);
@@ -433,8 +455,10 @@ std::vector<KernelEmitter::BlockResult> KernelEmitter::emit_block(Row& row, int 
   std::vector<RootState*> moments;
   for (RootState& root : roots_) {
     if (root.accumulators.empty()) continue;
-    if (root.by_block) moments.push_back(&root);
-    else results.push_back({&root, fold_all(root)});
+    if (root.by_block)
+      moments.push_back(&root);
+    else
+      results.push_back({&root, fold_all(root)});
   }
   for (RootState* root : moments) results.push_back({root, block_moments(row, *root, phase, start, count)});
   return results;
@@ -475,7 +499,8 @@ void KernelEmitter::choose_step(const NodeList& nodes, size_t rows) {
   if (rows_in_lanes()) {
     constexpr int kPositions = 4;
     const auto crosswise = [&](NodeIndex i) { return is_crosswise(node(i)); };
-    const bool squares = std::any_of(nodes.begin(), nodes.end(), crosswise) || std::any_of(roots_.begin(), roots_.end(), [&](const RootState& root) { return crosswise(root.node); });
+    const bool squares = std::any_of(nodes.begin(), nodes.end(), crosswise) ||
+                         std::any_of(roots_.begin(), roots_.end(), [&](const RootState& root) { return crosswise(root.node); });
     step_ = squares ? row_lanes_ : is_heavy(nodes) ? 1 : kPositions * width_ / row_lanes_;
     return;
   }

@@ -7,9 +7,9 @@
 // Sums inside a row run over 64 virtual lanes: element i of a block of 4096 belongs to lane i mod 64, whatever the vector
 // width; lanes are combined in a fixed tree, blocks in f64. The vector width is the machine's and changes no bit of a result.
 //
-// Under the split schedule the function does one step of its rows; `partials` points to a SplitCall. Step 2p walks the blocks of
-// inner range [inner_begin, inner_end) of each row in phase p (a range starts at a multiple of kBlock and ends at one or at the
-// row's end), step 2p + 1 combines what they came to, once per row, when all of them are done.
+// Under the split schedule the function does one step of its rows; `partials` points to a SplitCall. Step 2p walks the blocks
+// of inner range [inner_begin, inner_end) of each row in phase p (a range starts at a multiple of kBlock and ends at one or at
+// the row's end), step 2p + 1 combines what they came to, once per row, when all of them are done.
 #pragma once
 
 #include <string>

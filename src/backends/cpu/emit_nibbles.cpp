@@ -65,7 +65,8 @@ llvm::Value* KernelEmitter::load_nibbles(llvm::Value* address, const kernel::Arg
   llvm::Value* result = llvm::Constant::getNullValue(llvm::FixedVectorType::get(byte, static_cast<unsigned>(lanes.width)));
   for (int lane = 0; lane < lanes.width; ++lane) {
     const Nibble at = nibble_at(address, b_.CreateMul(b_.CreateAdd(lanes.offset, i64(lane)), i64(stride)));
-    llvm::Value* const value = b_.CreateLShr(load_byte(at.byte, lanes.mask == nullptr ? nullptr : lane_of(lanes.mask, lane)), at.shift);
+    llvm::Value* const value =
+        b_.CreateLShr(load_byte(at.byte, lanes.mask == nullptr ? nullptr : lane_of(lanes.mask, lane)), at.shift);
     result = b_.CreateInsertElement(result, value, i64(lane));
   }
   return result;
@@ -75,17 +76,21 @@ llvm::Value* KernelEmitter::load_nibbles(llvm::Value* address, const kernel::Arg
 llvm::Value* KernelEmitter::load_byte(llvm::Value* at, llvm::Value* live) {
   if (live == nullptr) return b_.CreateAlignedLoad(b_.getInt8Ty(), at, llvm::Align(1));
   auto* const one = llvm::FixedVectorType::get(b_.getInt8Ty(), 1);
-  llvm::Value* const loaded = b_.CreateMaskedLoad(one, at, llvm::Align(1), b_.CreateVectorSplat(1, live), llvm::Constant::getNullValue(one));
+  llvm::Value* const loaded =
+      b_.CreateMaskedLoad(one, at, llvm::Align(1), b_.CreateVectorSplat(1, live), llvm::Constant::getNullValue(one));
   return b_.CreateExtractElement(loaded, i64(0));
 }
 
 void KernelEmitter::store_byte(llvm::Value* value, llvm::Value* at, llvm::Value* live) {
-  if (live == nullptr) b_.CreateAlignedStore(value, at, llvm::Align(1));
-  else b_.CreateMaskedStore(b_.CreateVectorSplat(1, value), at, llvm::Align(1), b_.CreateVectorSplat(1, live));
+  if (live == nullptr)
+    b_.CreateAlignedStore(value, at, llvm::Align(1));
+  else
+    b_.CreateMaskedStore(b_.CreateVectorSplat(1, value), at, llvm::Align(1), b_.CreateVectorSplat(1, live));
 }
 
 // `raw`: one nibble a lane, in the low half of an i8, the high half 0.
-void KernelEmitter::store_nibbles(llvm::Value* address, const kernel::Arg& arg, llvm::Value* raw, const Lanes& lanes, int64_t stride) {
+void KernelEmitter::store_nibbles(llvm::Value* address, const kernel::Arg& arg, llvm::Value* raw, const Lanes& lanes,
+                                  int64_t stride) {
   if (is_packed(arg, lanes)) return store_packed(nibble_at(address, lanes.offset).byte, raw, lanes);
   for (int lane = 0; lane < lanes.width; ++lane) {
     llvm::Value* const element = stride == 0 ? i64(0) : b_.CreateMul(b_.CreateAdd(lanes.offset, i64(lane)), i64(stride));
@@ -107,7 +112,8 @@ void KernelEmitter::store_packed(llvm::Value* to, llvm::Value* raw, const Lanes&
   }
   llvm::Value* const low_live = b_.CreateShuffleVector(lanes.mask, low_lanes);
   llvm::Value* const high_live = b_.CreateShuffleVector(lanes.mask, high_lanes);
-  llvm::Value* const before = b_.CreateMaskedLoad(low->getType(), to, llvm::Align(1), low_live, llvm::Constant::getNullValue(low->getType()));
+  llvm::Value* const before =
+      b_.CreateMaskedLoad(low->getType(), to, llvm::Align(1), low_live, llvm::Constant::getNullValue(low->getType()));
   llvm::Value* const kept = b_.CreateAnd(before, llvm::ConstantInt::get(low->getType(), 0xf0));
   b_.CreateMaskedStore(b_.CreateOr(low, b_.CreateSelect(high_live, high, kept)), to, llvm::Align(1), low_live);
 }

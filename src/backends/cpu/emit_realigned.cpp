@@ -1,10 +1,10 @@
-// Rows that follow each other without a gap, but do not fill whole lines of 64 bytes, leave as one stream: a line is put together
-// from the ends of two neighbouring vectors by a permutation, the first of a row from the end of the row before it. The walk itself
-// begins with the row and takes the same turns in each. Only a thread's first and last line, of which others write a part, are
-// written through the caches.
+// Rows that follow each other without a gap, but do not fill whole lines of 64 bytes, leave as one stream: a line is put
+// together from the ends of two neighbouring vectors by a permutation, the first of a row from the end of the row before it.
+// The walk itself begins with the row and takes the same turns in each. Only a thread's first and last line, of which others
+// write a part, are written through the caches.
 //
-// Of a row's vectors v(0), v(1), ... the k-th line has the last `fill` elements of v(k - 1) and the first of v(k), `fill` being the
-// elements of the first line that belong to the row before.
+// Of a row's vectors v(0), v(1), ... the k-th line has the last `fill` elements of v(k - 1) and the first of v(k), `fill` being
+// the elements of the first line that belong to the row before.
 #include <algorithm>
 #include <numeric>
 
@@ -15,7 +15,9 @@ namespace lamina::cpu {
 using kernel::Node;
 using kernel::NodeKind;
 
-bool KernelEmitter::is_realigned(const Node& n) const { return n.kind == NodeKind::store && schedule_.realigns && streams(n.arg); }
+bool KernelEmitter::is_realigned(const Node& n) const {
+  return n.kind == NodeKind::store && schedule_.realigns && streams(n.arg);
+}
 
 llvm::AllocaInst* KernelEmitter::stream_end(int arg) {
   if (stream_ends_.empty()) stream_ends_.assign(kernel_.args.size(), nullptr);
@@ -37,7 +39,9 @@ llvm::Value* KernelEmitter::lane_numbers(llvm::Value* first, int64_t step) {
   return step == 0 ? all : b_.CreateAdd(b_.CreateStepVector(all->getType()), all);
 }
 
-llvm::Value* KernelEmitter::lanes_below(llvm::Value* count) { return b_.CreateICmpSLT(lane_numbers(i64(0)), lane_numbers(count, 0)); }
+llvm::Value* KernelEmitter::lanes_below(llvm::Value* count) {
+  return b_.CreateICmpSLT(lane_numbers(i64(0)), lane_numbers(count, 0));
+}
 
 // The last `fill` elements of `before`, then the first of `next`.
 llvm::Value* KernelEmitter::join_at(llvm::Value* fill, llvm::Value* before, llvm::Value* next) {
@@ -58,7 +62,8 @@ void KernelEmitter::append_to_stream(const Row& row, int arg, llvm::Value* value
   llvm::Value* const before = b_.CreateLoad(end->getAllocatedType(), end);
   value = widen(value, width_);
   llvm::Value* const line = join_at(fill, before, value);
-  llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), pointer, b_.CreateMul(b_.CreateSub(at.offset, fill), i64(bytes_of(a.dtype, 1))));
+  llvm::Value* const address =
+      b_.CreateGEP(b_.getInt8Ty(), pointer, b_.CreateMul(b_.CreateSub(at.offset, fill), i64(bytes_of(a.dtype, 1))));
   if (at.mask != nullptr) {
     const int live = static_cast<int>(kernel_.row_size() % width_);
     emit_if(b_.CreateICmpSGE(b_.CreateAdd(fill, i64(live)), i64(width_)), [&] { store_line(address, arg, line, nullptr); });
@@ -68,7 +73,8 @@ void KernelEmitter::append_to_stream(const Row& row, int arg, llvm::Value* value
     return;
   }
   if (begins_row) {
-    llvm::Value* const is_shared = b_.CreateAnd(b_.CreateICmpEQ(row.number, function_->getArg(1)), b_.CreateICmpNE(fill, i64(0)));
+    llvm::Value* const is_shared =
+        b_.CreateAnd(b_.CreateICmpEQ(row.number, function_->getArg(1)), b_.CreateICmpNE(fill, i64(0)));
     emit_if(is_shared, [&] { store_line(address, arg, line, b_.CreateNot(lanes_below(fill))); });
     emit_if(b_.CreateNot(is_shared), [&] { store_line(address, arg, line, nullptr); });
   } else {
@@ -86,7 +92,9 @@ void KernelEmitter::end_streams() {
     llvm::Value* const pointer = row_pointer(arg, position);
     llvm::Value* const fill = fill_at(arg, pointer);
     llvm::Value* const before = b_.CreateLoad(llvm_type(lane_type(), width_), stream_end(arg));
-    llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), pointer, b_.CreateMul(b_.CreateNeg(fill), i64(bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1))));
+    llvm::Value* const address =
+        b_.CreateGEP(b_.getInt8Ty(), pointer,
+                     b_.CreateMul(b_.CreateNeg(fill), i64(bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1))));
     store_line(address, arg, join_at(fill, before, before), lanes_below(fill));
   }
 }

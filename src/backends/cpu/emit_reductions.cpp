@@ -3,13 +3,14 @@
 // An accumulator has 64 virtual lanes in vectors of the machine's width. At the end of a block the lanes are folded: lane l
 // with l + 32, then l + 16, ... which is the same tree for every width; the block's result goes to a total in f64.
 //
-// Mean and variance of a row come from one walk if its first elements stand near its mean: s being their average, d = x - s, the
-// sums of d and d^2 give mean s + sum d / n and variance (sum d^2 - (sum d)^2 / n) / n, which loses no more than a bit while
-// (mean - s)^2 is at most the variance. Where it is more, a second walk takes d = x - high around that mean rounded to f32; the
-// average of this d is the mean's error and corrects both. That choice depends on the row's elements alone. Centring then takes
-// (x - high) - low around the mean split into two floats. E[x^2] - E[x]^2 is never formed. A row of several blocks goes block by
-// block, the second walk included, and joins means and squared deviations in f64, as Chan, Golub and LeVeque do (Updating formulae
-// and a pairwise algorithm for computing sample variances, 1979), so that a long row is read from memory once.
+// Mean and variance of a row come from one walk if its first elements stand near its mean: s being their average, d = x - s,
+// the sums of d and d^2 give mean s + sum d / n and variance (sum d^2 - (sum d)^2 / n) / n, which loses no more than a bit
+// while (mean - s)^2 is at most the variance. Where it is more, a second walk takes d = x - high around that mean rounded to
+// f32; the average of this d is the mean's error and corrects both. That choice depends on the row's elements alone. Centring
+// then takes (x - high) - low around the mean split into two floats. E[x^2] - E[x]^2 is never formed. A row of several blocks
+// goes block by block, the second walk included, and joins means and squared deviations in f64, as Chan, Golub and LeVeque do
+// (Updating formulae and a pairwise algorithm for computing sample variances, 1979), so that a long row is read from memory
+// once.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -43,8 +44,11 @@ llvm::Value* KernelEmitter::identity(Combine how, llvm::Type* type) {
 KernelEmitter::Accumulator KernelEmitter::make_accumulator(Combine how, Type type) {
   constexpr int kApart = 4;  // two arrays whose distance is a multiple of 4 KiB hold up each other's loads
   Accumulator accumulator{how, type, {}, {}, 0};
-  if (rows_in_lanes()) accumulator.lanes.push_back(alloca_at_entry(llvm::ArrayType::get(row_type(type), kVirtualLanes + kApart)));
-  else for (int lane = 0; lane < kVirtualLanes; lane += width_) accumulator.lanes.push_back(alloca_at_entry(llvm_type(type, width_)));
+  if (rows_in_lanes())
+    accumulator.lanes.push_back(alloca_at_entry(llvm::ArrayType::get(row_type(type), kVirtualLanes + kApart)));
+  else
+    for (int lane = 0; lane < kVirtualLanes; lane += width_)
+      accumulator.lanes.push_back(alloca_at_entry(llvm_type(type, width_)));
   reset_lanes(accumulator);
   return accumulator;
 }
@@ -61,7 +65,8 @@ void KernelEmitter::add_totals(RootState& root) {
 
 void KernelEmitter::reset_lanes(Accumulator& accumulator) {
   if (rows_in_lanes()) return inner_rank() > 1 ? reset_lane_array(accumulator) : void();
-  for (llvm::AllocaInst* lane : accumulator.lanes) b_.CreateStore(identity(accumulator.combine, lane->getAllocatedType()), lane);
+  for (llvm::AllocaInst* lane : accumulator.lanes)
+    b_.CreateStore(identity(accumulator.combine, lane->getAllocatedType()), lane);
 }
 
 void KernelEmitter::update(Accumulator& accumulator, size_t vector, llvm::Type* type, const Lanes& lanes,
@@ -71,13 +76,15 @@ void KernelEmitter::update(Accumulator& accumulator, size_t vector, llvm::Type* 
     b_.CreateStore(next(b_.CreateLoad(type, lane)), lane);
     return;
   }
-  llvm::Value* const slot = rows_in_lanes() ? lane_slot(accumulator, b_.CreateAnd(lanes.offset, i64(kVirtualLanes - 1))) : accumulator.lanes[vector];
+  llvm::Value* const slot =
+      rows_in_lanes() ? lane_slot(accumulator, b_.CreateAnd(lanes.offset, i64(kVirtualLanes - 1))) : accumulator.lanes[vector];
   b_.CreateStore(next(b_.CreateLoad(type, slot)), slot);
 }
 
 void KernelEmitter::accumulate(Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes) {
   if (has_dead_elements(lanes)) value = b_.CreateSelect(lanes.mask, value, identity(accumulator.combine, value->getType()));
-  update(accumulator, vector, value->getType(), lanes, [&](llvm::Value* sum) { return combine(accumulator.combine, sum, value); });
+  update(accumulator, vector, value->getType(), lanes,
+         [&](llvm::Value* sum) { return combine(accumulator.combine, sum, value); });
 }
 
 void KernelEmitter::accumulate_product(Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes) {
@@ -131,7 +138,9 @@ llvm::Value* KernelEmitter::total(const RootState& root, size_t i) {
 // x minus the mean, the mean given as high + low; with a scale (x - high) * scale - low * scale, rounded once at the end.
 llvm::Value* KernelEmitter::centered(Row& row, NodeIndex moments, llvm::Value* value, llvm::Value* scale) {
   const auto slot = static_cast<size_t>(moments);
-  const int width = value->getType()->isVectorTy() ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements()) : 1;
+  const int width = value->getType()->isVectorTy()
+                        ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements())
+                        : 1;
   llvm::Value* const difference = b_.CreateFSub(value, widen(row.mean_high[slot], width));
   llvm::Value* const low = row.mean_low[slot];
   if (scale == nullptr) return low == nullptr ? difference : b_.CreateFSub(difference, widen(low, width));
@@ -186,14 +195,15 @@ KernelEmitter::RootState KernelEmitter::begin_root(Row& row, NodeIndex index, in
   return root;
 }
 
-// The average of the row's first elements, as many as a power of two up to 16 of them. Being close to the mean matters, not being
-// exact; of equal elements it is exact. Rounded to the precision of 16-bit data it leaves differences, and sums of them, that are
-// exact or nearly so. An infinity or NaN would turn every difference into NaN; 0 does not.
+// The average of the row's first elements, as many as a power of two up to 16 of them. Being close to the mean matters, not
+// being exact; of equal elements it is exact. Rounded to the precision of 16-bit data it leaves differences, and sums of them,
+// that are exact or nearly so. An infinity or NaN would turn every difference into NaN; 0 does not.
 void KernelEmitter::begin_moments(Row& row, RootState& root) {
   root.shift = row.shifts[static_cast<size_t>(root.node)];
   if (root.shift != nullptr) return;
   llvm::Value* const parts = add_shift_elements(row, root.node);
-  root.shift = shift_from(root.node, rows_in_lanes() ? parts : fold_lanes(Combine::sum, parts, std::min(shift_elements(), width_)));
+  root.shift =
+      shift_from(root.node, rows_in_lanes() ? parts : fold_lanes(Combine::sum, parts, std::min(shift_elements(), width_)));
 }
 
 int KernelEmitter::shift_elements() const {
@@ -221,7 +231,8 @@ llvm::Value* KernelEmitter::shift_from(NodeIndex moments, llvm::Value* average) 
   return b_.CreateSelect(b_.CreateFCmpOEQ(b_.CreateFSub(average, average), zero), average, zero);
 }
 
-void KernelEmitter::accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand, const Lanes& lanes) {
+void KernelEmitter::accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand,
+                                    const Lanes& lanes) {
   const Node& n = node(root.node);
   if (n.kind == NodeKind::reduce) {
     accumulate(root.accumulators[0], vector, operand, lanes);
@@ -235,7 +246,8 @@ void KernelEmitter::accumulate_root(Row& row, RootState& root, int phase, size_t
 
 // Whether any of them sums along the row.
 bool KernelEmitter::has_reductions(const NodeList& roots) const {
-  return std::any_of(roots.begin(), roots.end(), [&](NodeIndex i) { return node(i).kind == NodeKind::reduce || node(i).kind == NodeKind::moments; });
+  return std::any_of(roots.begin(), roots.end(),
+                     [&](NodeIndex i) { return node(i).kind == NodeKind::reduce || node(i).kind == NodeKind::moments; });
 }
 
 bool KernelEmitter::roots_reduce() const {
@@ -246,8 +258,8 @@ void KernelEmitter::flush_roots() {
   for (RootState& root : roots_) combine_block(root, fold_all(root), nullptr, nullptr);
 }
 
-// What one walk tells of `count` elements (f64) of which `sums` are the sums of x - s and its squares: mean and squared deviations,
-// and whether s was too far away for them.
+// What one walk tells of `count` elements (f64) of which `sums` are the sums of x - s and its squares: mean and squared
+// deviations, and whether s was too far away for them.
 KernelEmitter::OneWalk KernelEmitter::one_walk(const RootState& root, const Values& sums, llvm::Value* count) {
   llvm::Value* const distance = b_.CreateFDiv(to_double(sums[0]), count);
   llvm::Value* const shifted = b_.CreateFMul(to_double(sums[0]), distance);
@@ -289,10 +301,14 @@ void KernelEmitter::finish_roots(Row& row, int phase) {
   for (const RootState& root : roots_) {
     if (root.accumulators.empty()) continue;
     const Node& n = node(root.node);
-    if (n.kind == NodeKind::reduce) finish_reduction(row, root);
-    else if (root.by_block) finish_blocks(row, root);
-    else if (loop_of(root.node) == phase) finish_first_walk(row, root);
-    else finish_second_walk(row, root);
+    if (n.kind == NodeKind::reduce)
+      finish_reduction(row, root);
+    else if (root.by_block)
+      finish_blocks(row, root);
+    else if (loop_of(root.node) == phase)
+      finish_first_walk(row, root);
+    else
+      finish_second_walk(row, root);
   }
 }
 
@@ -302,7 +318,9 @@ void KernelEmitter::finish_reduction(Row& row, const RootState& root) {
   row.values[static_cast<size_t>(root.node)] = result->getType() == type ? result : b_.CreateFPTrunc(result, type);
 }
 
-void KernelEmitter::finish_blocks(Row& row, const RootState& root) { set_moments(row, root.node, total(root, 0), total(root, 1)); }
+void KernelEmitter::finish_blocks(Row& row, const RootState& root) {
+  set_moments(row, root.node, total(root, 0), total(root, 1));
+}
 
 // The moments' own row value says in which rows the second walk decides.
 void KernelEmitter::finish_first_walk(Row& row, const RootState& root) {
@@ -335,7 +353,8 @@ void KernelEmitter::set_moments(Row& row, NodeIndex moments, llvm::Value* mean, 
     const Node& reader = kernel_.nodes[i];
     if (reader.operands[0] != moments) continue;
     if (reader.kind == NodeKind::mean) row.values[i] = row.mean_high[static_cast<size_t>(moments)];
-    if (reader.kind == NodeKind::variance) row.values[i] = variance->getType() == type ? variance : b_.CreateFPTrunc(variance, type);
+    if (reader.kind == NodeKind::variance)
+      row.values[i] = variance->getType() == type ? variance : b_.CreateFPTrunc(variance, type);
   }
 }
 

@@ -47,14 +47,15 @@ void KernelEmitter::emit_split() {
     choice->addCase(b_.getInt64(static_cast<uint64_t>(s)), block);
     b_.SetInsertPoint(block);
     stores_row_values_ = s + 1 == 2 * phases;  // in the last finish alone: every thread walks
-    if (s % 2 != 0) for_each_split_row([&](Row& row) { emit_split_finish(row, s / 2); });
+    if (s % 2 != 0)
+      for_each_split_row([&](Row& row) { emit_split_finish(row, s / 2); });
     else if (has_reductions(roots_of_phase(s / 2))) {
       for_each_split_row([&](Row& row) {
         first_of_partials_ = b_.CreateICmpEQ(row.number, block_begin);
         emit_split_walk(row, s / 2);
       });
-    }
-    else if (s / 2 + 1 == phases) emit_split_last_walk(block_begin);
+    } else if (s / 2 + 1 == phases)
+      emit_split_last_walk(block_begin);
     b_.CreateBr(done);
   }
   b_.SetInsertPoint(done);
@@ -73,7 +74,8 @@ void KernelEmitter::for_each_split_row(const std::function<void(Row&)>& body) {
 
 // A word of the state of the row at `place`.
 llvm::Value* KernelEmitter::split_slot(llvm::Value* place, llvm::Value* word) {
-  return b_.CreateGEP(b_.getInt64Ty(), split_states_, b_.CreateAdd(b_.CreateMul(place, i64(split_state_bytes(kernel_) / 8)), word));
+  return b_.CreateGEP(b_.getInt64Ty(), split_states_,
+                      b_.CreateAdd(b_.CreateMul(place, i64(split_state_bytes(kernel_) / 8)), word));
 }
 
 // Where result number `result` of the phase stands for block `block` (i64).
@@ -91,10 +93,12 @@ void KernelEmitter::emit_split_walk(Row& row, int phase) {
   const Body body = [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase, lanes); };
   const auto block = [&](llvm::Value* start, int64_t count) {
     std::vector<BlockResult> results = emit_block(row, phase, body, start, count);
-    std::sort(results.begin(), results.end(), [](const BlockResult& a, const BlockResult& b) { return a.root < b.root; });  // as they are read
+    std::sort(results.begin(), results.end(),
+              [](const BlockResult& a, const BlockResult& b) { return a.root < b.root; });  // as they are read
     size_t result = 0;
     for (const BlockResult& of_root : results) {
-      for (llvm::Value* value : of_root.values) b_.CreateStore(value, block_slot(row, result++, b_.CreateUDiv(start, i64(kBlock))));
+      for (llvm::Value* value : of_root.values)
+        b_.CreateStore(value, block_slot(row, result++, b_.CreateUDiv(start, i64(kBlock))));
     }
   };
   const int64_t size = kernel_.row_size(), full = (size - 1) / kBlock * kBlock;

@@ -1,8 +1,9 @@
-// The transposed schedule: a lane is a row. As many rows as a vector has lanes go abreast; a value per row is a vector, and so is
-// the value of one element of each. The 64 virtual lanes of a row lie in memory, a vector each.
+// The transposed schedule: a lane is a row. As many rows as a vector has lanes go abreast; a value per row is a vector, and so
+// is the value of one element of each. The 64 virtual lanes of a row lie in memory, a vector each.
 //
 // An arg whose elements lie side by side along a row, not across rows, is read and written crosswise: a square of as many
-// positions as there are rows is transposed in registers. Column sums, which add row after row, are taken from such squares too.
+// positions as there are rows is transposed in registers. Column sums, which add row after row, are taken from such squares
+// too.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -15,15 +16,16 @@ using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
-// Rows that follow each other along the last outer dim. Fewer than a group has (at that dim's end, or at the end of the rows) are
-// code of their own, with masks.
+// Rows that follow each other along the last outer dim. Fewer than a group has (at that dim's end, or at the end of the rows)
+// are code of their own, with masks.
 void KernelEmitter::emit_transposed() {
   b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
   llvm::Value* const begin = function_->getArg(1);
   llvm::Value* const end = function_->getArg(2);
   make_kept_buffers(1);
   const size_t lane_dim = static_cast<size_t>(kernel_.outer_rank) - 1;
-  llvm::Value* const extent = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, kernel_.args.size() + lane_dim));
+  llvm::Value* const extent =
+      b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, kernel_.args.size() + lane_dim));
   llvm::AllocaInst* const next = alloca_at_entry(b_.getInt64Ty());
   b_.CreateStore(begin, next);
   auto* const head = llvm::BasicBlock::Create(context_, "rows", function_);
@@ -63,7 +65,8 @@ void KernelEmitter::emit_transposed() {
 }
 
 bool KernelEmitter::is_crosswise(int arg) const {
-  return rows_in_lanes() && schedule_.lane_steps[static_cast<size_t>(arg)] == LaneStep::other && kernel_.args[static_cast<size_t>(arg)].strides.back() == 1;
+  return rows_in_lanes() && schedule_.lane_steps[static_cast<size_t>(arg)] == LaneStep::other &&
+         kernel_.args[static_cast<size_t>(arg)].strides.back() == 1;
 }
 
 bool KernelEmitter::is_crosswise(const Node& n) const {
@@ -74,7 +77,9 @@ bool KernelEmitter::is_crosswise(const Node& n) const {
 // Bytes from a row to the next one abreast.
 llvm::Value* KernelEmitter::bytes_to_next_row(int arg) {
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
-  return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), call_, kernel_.args.size() + outer + static_cast<size_t>(arg) * outer + outer - 1));
+  return b_.CreateLoad(b_.getInt64Ty(),
+                       b_.CreateConstGEP1_64(b_.getInt64Ty(), call_,
+                                             kernel_.args.size() + outer + static_cast<size_t>(arg) * outer + outer - 1));
 }
 
 std::vector<Lanes> KernelEmitter::positions_from(llvm::Value* offset, int count) {
@@ -96,12 +101,13 @@ void KernelEmitter::walk_positions(llvm::Value* begin, int64_t count, const Body
 
 void KernelEmitter::walk_in_order(llvm::Value* begin, int64_t count, const Body& body) {
   const int64_t whole = count / step_ * step_;
-  if (whole > 0) emit_loop(begin, b_.CreateAdd(begin, i64(whole)), i64(step_), [&](llvm::Value* at) { body(positions_from(at, step_)); });
+  if (whole > 0)
+    emit_loop(begin, b_.CreateAdd(begin, i64(whole)), i64(step_), [&](llvm::Value* at) { body(positions_from(at, step_)); });
   if (count > whole) body(positions_from(b_.CreateAdd(begin, i64(whole)), static_cast<int>(count - whole)));
 }
 
-// Lane after lane, each from the block's begin to its end in a register. Lanes that the fold would join first, 32 apart, go together
-// and are joined at once: half of the lanes never exist in memory.
+// Lane after lane, each from the block's begin to its end in a register. Lanes that the fold would join first, 32 apart, go
+// together and are joined at once: half of the lanes never exist in memory.
 void KernelEmitter::walk_lanes(llvm::Value* begin, int64_t count, const Body& body) {
   const int usual_step = std::exchange(step_, std::max(1, step_ / 2));
   for (RootState& root : roots_) {
@@ -135,8 +141,10 @@ void KernelEmitter::walk_chunks(llvm::Value* at, int64_t chunks, const Body& bod
     body(positions);
   };
   const int64_t whole = turns * most * kVirtualLanes;
-  if (turns == 1) turn(at, most);
-  else if (turns > 1) emit_loop(at, b_.CreateAdd(at, i64(whole)), i64(most * kVirtualLanes), [&](llvm::Value* first) { turn(first, most); });
+  if (turns == 1)
+    turn(at, most);
+  else if (turns > 1)
+    emit_loop(at, b_.CreateAdd(at, i64(whole)), i64(most * kVirtualLanes), [&](llvm::Value* first) { turn(first, most); });
   if (chunks % most != 0) turn(b_.CreateAdd(at, i64(whole)), chunks % most);
 }
 
@@ -194,7 +202,8 @@ llvm::Value* KernelEmitter::row_address(llvm::Value* first_row, int arg, int r) 
 }
 
 // What crosswise args hold at these positions, per position and node; null for all other nodes.
-std::vector<KernelEmitter::ElementValues> KernelEmitter::crosswise_loads(const Row& row, const NodeList& nodes, int phase, const std::vector<Lanes>& positions) {
+std::vector<KernelEmitter::ElementValues> KernelEmitter::crosswise_loads(const Row& row, const NodeList& nodes, int phase,
+                                                                         const std::vector<Lanes>& positions) {
   std::vector<ElementValues> loaded(positions.size(), ElementValues(kernel_.nodes.size(), nullptr));
   const auto side = static_cast<size_t>(row_lanes_);
   for (const NodeIndex index : nodes) {
@@ -205,7 +214,8 @@ std::vector<KernelEmitter::ElementValues> KernelEmitter::crosswise_loads(const R
       const size_t count = std::min(side, positions.size() - first);
       const Lanes along{row_lanes_, positions[first].offset, positions_mask(count)};
       Values square;
-      for (int r = 0; r < row_lanes_; ++r) square.push_back(load_vector(row_address(row.segment[static_cast<size_t>(n.arg)], n.arg, r), n.arg, along));
+      for (int r = 0; r < row_lanes_; ++r)
+        square.push_back(load_vector(row_address(row.segment[static_cast<size_t>(n.arg)], n.arg, r), n.arg, along));
       transpose(square);
       for (size_t i = 0; i < count; ++i) loaded[first + i][static_cast<size_t>(index)] = square[i];
     }
@@ -225,8 +235,10 @@ void KernelEmitter::finish_square(const Row& row, RootState& root, llvm::Value* 
   for (int r = 0; r < row_lanes_; ++r) {
     llvm::Value* const address = row_address(row.segment[static_cast<size_t>(n.arg)], n.arg, r);
     const auto write = [&] { store_vector(address, n.arg, square[static_cast<size_t>(r)], n.type, along); };
-    if (rows_abreast_ == nullptr) write();
-    else emit_if(has_row(r), write);
+    if (rows_abreast_ == nullptr)
+      write();
+    else
+      emit_if(has_row(r), write);
   }
 }
 
@@ -259,7 +271,8 @@ void KernelEmitter::hold_lanes(Accumulator& accumulator) {
 }
 
 void KernelEmitter::start_held(const Accumulator& accumulator) {
-  for (llvm::AllocaInst* const lane : accumulator.held) b_.CreateStore(identity(accumulator.combine, lane->getAllocatedType()), lane);
+  for (llvm::AllocaInst* const lane : accumulator.held)
+    b_.CreateStore(identity(accumulator.combine, lane->getAllocatedType()), lane);
 }
 
 void KernelEmitter::join_held(Accumulator& accumulator, llvm::Value* first) {
@@ -276,8 +289,8 @@ void KernelEmitter::reset_lane_array(Accumulator& accumulator) {
   for_each_lane(accumulator.in_memory, [&](llvm::Value* lane) { b_.CreateStore(value, lane_slot(accumulator, lane)); });
 }
 
-// Lanes beyond a short row's end hold the identity; the levels of the tree that would only add them are left out. The upper levels
-// share their code.
+// Lanes beyond a short row's end hold the identity; the levels of the tree that would only add them are left out. The upper
+// levels share their code.
 llvm::Value* KernelEmitter::fold_lane_array(Accumulator& accumulator) {
   llvm::Type* const type = row_type(accumulator.type);
   const auto join = [&](llvm::Value* lane, llvm::Value* half) {
@@ -307,8 +320,10 @@ void KernelEmitter::for_each_lane(int count, const std::function<void(llvm::Valu
   const auto turn = [&](llvm::Value* first) {
     for (int i = 0; i < step; ++i) body(b_.CreateAdd(first, i64(i)));
   };
-  if (count == step) turn(i64(0));
-  else emit_loop(i64(0), i64(count), i64(step), turn);
+  if (count == step)
+    turn(i64(0));
+  else
+    emit_loop(i64(0), i64(count), i64(step), turn);
 }
 
 }  // namespace lamina::cpu

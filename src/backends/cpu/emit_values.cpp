@@ -81,11 +81,13 @@ void KernelEmitter::emit_row_values(Row& row, int phase) {
       case NodeKind::constant: {
         llvm::Type* const type = row_type(n.type);
         row.values[i] = type->isFPOrFPVectorTy() ? llvm::ConstantFP::get(type, n.value)
-                                                  : llvm::ConstantInt::getSigned(type, static_cast<int64_t>(n.value));
+                                                 : llvm::ConstantInt::getSigned(type, static_cast<int64_t>(n.value));
         break;
       }
       case NodeKind::index: row.values[i] = row.index_base[i]; break;
-      case NodeKind::center: row.values[i] = centered(row, n.operands[1], operand(0), n.operands[2] < 0 ? nullptr : operand(2)); break;
+      case NodeKind::center:
+        row.values[i] = centered(row, n.operands[1], operand(0), n.operands[2] < 0 ? nullptr : operand(2));
+        break;
       case NodeKind::map: {
         std::vector<llvm::Value*> operands;
         for (int k = 0; k < kernel::operand_count(n); ++k) operands.push_back(operand(k));
@@ -110,10 +112,12 @@ llvm::Value* KernelEmitter::element_value(Row& row, NodeIndex index, const Lanes
   };
   switch (n.kind) {
     case NodeKind::load:
-      return load_arg(row.segment[static_cast<size_t>(n.arg)], n.arg, lanes, kernel_.args[static_cast<size_t>(n.arg)].strides.back());
+      return load_arg(row.segment[static_cast<size_t>(n.arg)], n.arg, lanes,
+                      kernel_.args[static_cast<size_t>(n.arg)].strides.back());
     case NodeKind::index: {
       const int64_t step = n.coefficients.back();
-      llvm::Value* const base = b_.CreateAdd(row.index_base[static_cast<size_t>(index)], widen(b_.CreateMul(lanes.offset, i64(step)), row_lanes_));
+      llvm::Value* const base =
+          b_.CreateAdd(row.index_base[static_cast<size_t>(index)], widen(b_.CreateMul(lanes.offset, i64(step)), row_lanes_));
       if (lanes.width == 1 || rows_in_lanes()) return base;
       auto* const type = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
       return b_.CreateAdd(widen(base, lanes.width), b_.CreateMul(b_.CreateStepVector(type), widen(i64(step), lanes.width)));
@@ -150,7 +154,8 @@ llvm::Value* KernelEmitter::map_value(const Node& n, std::vector<llvm::Value*> o
     case MapOp::negate: return integer ? b_.CreateNeg(a) : b_.CreateFNeg(a);
     case MapOp::absolute: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a);
     case MapOp::square_root: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a);
-    case MapOp::exp: return is_below_its_maximum(kernel_, n.operands[0]) ? emit_exp_of_at_most_zero(b_, a, target_) : emit_exp(b_, a, target_);
+    case MapOp::exp:
+      return is_below_its_maximum(kernel_, n.operands[0]) ? emit_exp_of_at_most_zero(b_, a, target_) : emit_exp(b_, a, target_);
     case MapOp::expm1: return emit_expm1(b_, a, target_);
     case MapOp::log: return emit_log(b_, a);
     case MapOp::log1p: return emit_log1p(b_, a);
@@ -178,14 +183,18 @@ llvm::Value* KernelEmitter::map_value(const Node& n, std::vector<llvm::Value*> o
 }
 
 llvm::Value* KernelEmitter::cast_value(llvm::Value* value, Type from, Type to) {
-  const int width = value->getType()->isVectorTy() ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements()) : 1;
+  const int width = value->getType()->isVectorTy()
+                        ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements())
+                        : 1;
   llvm::Type* const type = llvm_type(to, width);
   const bool from_float = from == Type::f32 || from == Type::f64;
   const bool to_float = to == Type::f32 || to == Type::f64;
   if (from_float && to_float) return b_.CreateFPCast(value, type);
   if (to_float) return from == Type::boolean ? b_.CreateUIToFP(value, type) : b_.CreateSIToFP(value, type);
   if (from_float && to == Type::boolean) return b_.CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
-  if (from_float) return from == Type::f32 ? emit_from_f32(b_, data_type_of(to), value, target_) : emit_from_f64(b_, data_type_of(to), value, target_);
+  if (from_float)
+    return from == Type::f32 ? emit_from_f32(b_, data_type_of(to), value, target_)
+                             : emit_from_f64(b_, data_type_of(to), value, target_);
   if (to == Type::boolean) return b_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
   return from == Type::boolean ? b_.CreateZExt(value, type) : b_.CreateSExtOrTrunc(value, type);
 }
@@ -206,7 +215,9 @@ llvm::Value* KernelEmitter::to_storage(DataType dtype, Type type, llvm::Value* v
     case Type::f32: return emit_from_f32(b_, dtype, value, target_);
     case Type::f64: return emit_from_f64(b_, dtype, value, target_);
     case Type::boolean: {
-      const int width = value->getType()->isVectorTy() ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements()) : 1;
+      const int width = value->getType()->isVectorTy()
+                            ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements())
+                            : 1;
       return b_.CreateZExt(value, with_width(b_.getInt8Ty(), width));
     }
     default: return value;
@@ -226,22 +237,26 @@ LaneStep KernelEmitter::lane_step(int arg, int64_t stride) const {
 
 llvm::Value* KernelEmitter::lane_addresses(llvm::Value* first, int arg, const Lanes& lanes, int64_t stride) {
   auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
-  llvm::Value* const bytes = rows_in_lanes() ? bytes_to_next_row(arg) : i64(stride * bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1));
+  llvm::Value* const bytes =
+      rows_in_lanes() ? bytes_to_next_row(arg) : i64(stride * bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1));
   return b_.CreateGEP(b_.getInt8Ty(), first, b_.CreateMul(b_.CreateStepVector(words), widen(bytes, lanes.width)));
 }
 
 llvm::Value* KernelEmitter::load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride) {
   const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
-  if (bits_of(dtype) < 8) return to_compute(dtype, load_nibbles(pointer, kernel_.args[static_cast<size_t>(arg)], lanes, stride));
+  if (bits_of(dtype) < 8)
+    return to_compute(dtype, load_nibbles(pointer, kernel_.args[static_cast<size_t>(arg)], lanes, stride));
   llvm::Type* const scalar = storage_type(context_, dtype);
   const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
   llvm::Value* const first = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
   const LaneStep step = lane_step(arg, stride);
-  if (lanes.width == 1 || step == LaneStep::none) return widen(to_compute(dtype, b_.CreateAlignedLoad(scalar, first, align)), lanes.width);
+  if (lanes.width == 1 || step == LaneStep::none)
+    return widen(to_compute(dtype, b_.CreateAlignedLoad(scalar, first, align)), lanes.width);
   if (step == LaneStep::one) return load_vector(first, arg, {lanes.width, nullptr, lanes.mask});
   llvm::Type* const type = with_width(scalar, lanes.width);
   llvm::Value* const mask = lanes.mask != nullptr ? lanes.mask : widen(b_.getTrue(), lanes.width);
-  return to_compute(dtype, b_.CreateMaskedGather(type, lane_addresses(first, arg, lanes, stride), align, mask, llvm::Constant::getNullValue(type)));
+  return to_compute(dtype, b_.CreateMaskedGather(type, lane_addresses(first, arg, lanes, stride), align, mask,
+                                                 llvm::Constant::getNullValue(type)));
 }
 
 llvm::Value* KernelEmitter::load_vector(llvm::Value* pointer, int arg, const Lanes& lanes) {
@@ -267,22 +282,27 @@ llvm::Value* KernelEmitter::side_by_side(llvm::Value* a, llvm::Value* b) {
   return b_.CreateShuffleVector(a, b, lanes);
 }
 
-bool KernelEmitter::streams(int arg) const { return streams() && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end(); }
+bool KernelEmitter::streams(int arg) const {
+  return streams() && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end();
+}
 
 void KernelEmitter::mark_non_temporal(llvm::StoreInst* store) {
   auto* const one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
   store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, {one}));
 }
 
-void KernelEmitter::store_arg(llvm::Value* pointer, int arg, llvm::Value* value, Type type, const Lanes& lanes, int64_t stride) {
+void KernelEmitter::store_arg(llvm::Value* pointer, int arg, llvm::Value* value, Type type, const Lanes& lanes,
+                              int64_t stride) {
   const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
   llvm::Type* const scalar = storage_type(context_, dtype);
   const auto bytes = static_cast<uint64_t>(bytes_of(dtype, 1));
   if (bits_of(dtype) < 8)
-    return store_nibbles(pointer, kernel_.args[static_cast<size_t>(arg)], to_storage(dtype, type, widen(value, lanes.width)), lanes, stride);
+    return store_nibbles(pointer, kernel_.args[static_cast<size_t>(arg)], to_storage(dtype, type, widen(value, lanes.width)),
+                         lanes, stride);
   llvm::Value* const first = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
   const LaneStep step = lane_step(arg, stride);
-  if (lanes.width > 1 && step == LaneStep::one) return store_vector(first, arg, value, type, {lanes.width, nullptr, lanes.mask});
+  if (lanes.width > 1 && step == LaneStep::one)
+    return store_vector(first, arg, value, type, {lanes.width, nullptr, lanes.mask});
   llvm::Value* const raw = to_storage(dtype, type, widen(value, lanes.width));
   if (lanes.width == 1) {
     b_.CreateAlignedStore(raw, first, llvm::Align(bytes));
@@ -296,13 +316,15 @@ void KernelEmitter::store_vector(llvm::Value* pointer, int arg, llvm::Value* val
   const DataType dtype = kernel_.args[static_cast<size_t>(arg)].dtype;
   const auto bytes = static_cast<uint64_t>(bytes_of(dtype, 1));
   llvm::Value* const raw = to_storage(dtype, type, widen(value, lanes.width));
-  llvm::Value* const first = lanes.offset == nullptr ? pointer : b_.CreateGEP(storage_type(context_, dtype), pointer, lanes.offset);
+  llvm::Value* const first =
+      lanes.offset == nullptr ? pointer : b_.CreateGEP(storage_type(context_, dtype), pointer, lanes.offset);
   if (lanes.mask != nullptr) {
     b_.CreateMaskedStore(raw, first, llvm::Align(bytes), lanes.mask);
     return;
   }
   const bool past_caches = streams(arg);
-  llvm::StoreInst* const store = b_.CreateAlignedStore(raw, first, llvm::Align(past_caches ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
+  llvm::StoreInst* const store =
+      b_.CreateAlignedStore(raw, first, llvm::Align(past_caches ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
   if (past_caches) mark_non_temporal(store);
 }
 

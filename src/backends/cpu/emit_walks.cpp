@@ -35,9 +35,12 @@ std::vector<Lanes> KernelEmitter::chunk_at(llvm::Value* offset, int live) const 
 void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush) {
   segment_index_ = nullptr;
   if (!kernel_.has_row_reduction() && !kernel_.has_column_sum()) {
-    if (rows_in_lanes()) walk_position_range(inner_begin_, inner_end_, body);
-    else if (follows_lines()) walk_lines(*rows.front(), inner_begin_, inner_end_, body);
-    else walk_range(inner_begin_, inner_end_, body);
+    if (rows_in_lanes())
+      walk_position_range(inner_begin_, inner_end_, body);
+    else if (follows_lines())
+      walk_lines(*rows.front(), inner_begin_, inner_end_, body);
+    else
+      walk_range(inner_begin_, inner_end_, body);
     return;
   }
   if (inner_rank() > 1) {
@@ -58,15 +61,20 @@ void KernelEmitter::walk_inner(const std::vector<Row*>& rows, const Body& body, 
     if (flush) flush();
     return;
   }
-  if (schedule_.realigns && streams()) walk_realigned(body);
-  else if (strip_ != nullptr) walk_strip(*rows.front(), body);
-  else if (schedule_.split && follows_lines()) walk_lines(*rows.front(), inner_begin_, inner_end_, body);
-  else if (schedule_.split) walk_range(inner_begin_, inner_end_, body);
-  else walk_run(*rows.front(), i64(0), kernel_.row_size(), body);
+  if (schedule_.realigns && streams())
+    walk_realigned(body);
+  else if (strip_ != nullptr)
+    walk_strip(*rows.front(), body);
+  else if (schedule_.split && follows_lines())
+    walk_lines(*rows.front(), inner_begin_, inner_end_, body);
+  else if (schedule_.split)
+    walk_range(inner_begin_, inner_end_, body);
+  else
+    walk_run(*rows.front(), i64(0), kernel_.row_size(), body);
 }
 
-// A strip of columns of one row. Where walks follow the lines of an output, which begin at other elements in each row, so does a
-// strip, and each row's lies a line further to the left than the row's before it: a column's rows keep their order.
+// A strip of columns of one row. Where walks follow the lines of an output, which begin at other elements in each row, so does
+// a strip, and each row's lies a line further to the left than the row's before it: a column's rows keep their order.
 void KernelEmitter::walk_strip(const Row& row, const Body& body) {
   const auto smin = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); };
   llvm::Value *const first = walk_begin(), *const past = walk_end();
@@ -83,12 +91,14 @@ void KernelEmitter::walk_strip(const Row& row, const Body& body) {
 llvm::Value* KernelEmitter::to_line(const Row& row, llvm::Value* begin) {
   const auto leader = static_cast<size_t>(schedule_.streamed.front());
   const int64_t bytes = bytes_of(kernel_.args[leader].dtype, 1);
-  llvm::Value* const address = b_.CreateAdd(b_.CreatePtrToInt(row.segment[leader], b_.getInt64Ty()), b_.CreateMul(begin, i64(bytes)));
+  llvm::Value* const address =
+      b_.CreateAdd(b_.CreatePtrToInt(row.segment[leader], b_.getInt64Ty()), b_.CreateMul(begin, i64(bytes)));
   return b_.CreateUDiv(b_.CreateAnd(b_.CreateNeg(address), i64(kLine - 1)), i64(bytes));
 }
 
 // Loops over the inner dims from `dim` on; the innermost one is a run.
-void KernelEmitter::walk_segments(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment) {
+void KernelEmitter::walk_segments(const std::vector<Row*>& rows, size_t dim, const Body& body,
+                                  const std::function<void()>& after_segment) {
   if (dim + 1 == kernel_.extents.size()) {
     walk_run(*rows.front(), i64(0), kernel_.extents.back(), body);
     after_segment();
@@ -105,11 +115,13 @@ void KernelEmitter::walk_segments(const std::vector<Row*>& rows, size_t dim, con
       for (size_t a = 0; a < kernel_.args.size(); ++a) {
         const kernel::Arg& arg = kernel_.args[a];
         const int64_t bytes = arg.strides[dim] * bytes_of(arg.dtype, 1);
-        rows[r]->segment[a] = bytes == 0 ? outer_pointers[r][a] : b_.CreateGEP(b_.getInt8Ty(), outer_pointers[r][a], b_.CreateMul(i, i64(bytes)));
+        rows[r]->segment[a] =
+            bytes == 0 ? outer_pointers[r][a] : b_.CreateGEP(b_.getInt8Ty(), outer_pointers[r][a], b_.CreateMul(i, i64(bytes)));
       }
       for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
         if (outer_bases[r][n] == nullptr) continue;
-        rows[r]->index_base[n] = b_.CreateAdd(outer_bases[r][n], widen(b_.CreateMul(i, i64(kernel_.nodes[n].coefficients[dim])), row_lanes_));
+        rows[r]->index_base[n] =
+            b_.CreateAdd(outer_bases[r][n], widen(b_.CreateMul(i, i64(kernel_.nodes[n].coefficients[dim])), row_lanes_));
       }
     }
     segment_index_ = outer_index == nullptr ? i : b_.CreateAdd(b_.CreateMul(outer_index, i64(kernel_.extents[dim])), i);
@@ -144,8 +156,8 @@ void KernelEmitter::walk_range(llvm::Value* begin, llvm::Value* end, const Body&
   walk_vectors(rest, end, body);
 }
 
-// A range whose chunks begin where a line of the streamed outputs does: vectors with a computed mask up to there, chunks, lines, and
-// vectors again. Reductions have no place here: it is not their lanes' order.
+// A range whose chunks begin where a line of the streamed outputs does: vectors with a computed mask up to there, chunks,
+// lines, and vectors again. Reductions have no place here: it is not their lanes' order.
 void KernelEmitter::walk_lines(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body) {
   const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(schedule_.streamed.front())].dtype, 1);
   llvm::Value* const line = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(begin, to_line(row, begin)), end);
@@ -156,9 +168,11 @@ void KernelEmitter::walk_lines(const Row& row, llvm::Value* begin, llvm::Value* 
   emit_loop(i64(0), i64(2), i64(1), [&](llvm::Value* part) {
     llvm::Value* const is_head = b_.CreateICmpEQ(part, i64(0));
     walk_vectors(b_.CreateSelect(is_head, begin, lines_end), b_.CreateSelect(is_head, line, end), body);
-    emit_loop(b_.CreateSelect(is_head, line, chunks_end), chunks_end, i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
+    emit_loop(b_.CreateSelect(is_head, line, chunks_end), chunks_end, i64(step_),
+              [&](llvm::Value* at) { body(chunk_at(at, step_)); });
     if (per_line == step_) return;
-    emit_loop(b_.CreateSelect(is_head, chunks_end, lines_end), lines_end, i64(per_line), [&](llvm::Value* at) { body(chunk_at(at, per_line)); });
+    emit_loop(b_.CreateSelect(is_head, chunks_end, lines_end), lines_end, i64(per_line),
+              [&](llvm::Value* at) { body(chunk_at(at, per_line)); });
   });
 }
 
@@ -168,7 +182,8 @@ void KernelEmitter::walk_vectors(llvm::Value* begin, llvm::Value* end, const Bod
     if (width_ > 1) {
       auto* const vector = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(width_));
       llvm::Value* const left = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(end, at), i64(width_));
-      mask = b_.CreateICmpSLT(b_.CreateStepVector(vector), b_.CreateVectorSplat(static_cast<unsigned>(width_), b_.CreateTrunc(left, b_.getInt32Ty())));
+      mask = b_.CreateICmpSLT(b_.CreateStepVector(vector),
+                              b_.CreateVectorSplat(static_cast<unsigned>(width_), b_.CreateTrunc(left, b_.getInt32Ty())));
     }
     body({Lanes{width_, at, mask}});
   });

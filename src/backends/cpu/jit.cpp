@@ -50,7 +50,8 @@ class Jit {
   }
 
   std::string disk_key_of(const Target& target, const std::string& key) const {
-    return join(code_generator_version(), symbols_.any() ? ", unwindable\n" : "\n", target.cpu, " ", target.features, "\n", key);
+    return join(code_generator_version(), symbols_.any() ? ", unwindable\n" : "\n", target.cpu, " ", target.features, "\n",
+                key);
   }
 
   // The same in every process that makes this code: it is a part of the object.

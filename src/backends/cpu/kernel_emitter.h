@@ -1,6 +1,6 @@
-// The working state of kernel emission, shared by emit_llvm (rows, phases), emit_walks (loops over elements), emit_values (a value
-// per node), emit_realigned and emit_byte_stores (what leaves as lines) and emit_reductions (accumulators). Not part of the room's
-// interface.
+// The working state of kernel emission, shared by emit_llvm (rows, phases), emit_walks (loops over elements), emit_values (a
+// value per node), emit_realigned and emit_byte_stores (what leaves as lines) and emit_reductions (accumulators). Not part of
+// the room's interface.
 #pragma once
 
 #include <functional>
@@ -21,16 +21,16 @@ struct Lanes {
 // A row in flight: where its tensors are, and the values known once per row.
 struct Row {
   llvm::Value *number = nullptr, *place = nullptr;  // of all rows; among those of its tile
-  std::vector<llvm::Value*> pointers;        // per arg, at the row's first element
-  std::vector<llvm::Value*> segment;         // per arg, at the current run of the innermost dim
-  std::vector<llvm::Value*> index_base;      // per node of kind index: the part of outer dims (and of the current segment)
-  std::vector<llvm::Value*> kept;            // per node: its values along the row, where they are kept between phases
-  std::vector<llvm::Value*> values;          // per node; null where not per row or not known yet
+  std::vector<llvm::Value*> pointers;               // per arg, at the row's first element
+  std::vector<llvm::Value*> segment;                // per arg, at the current run of the innermost dim
+  std::vector<llvm::Value*> index_base;           // per node of kind index: the part of outer dims (and of the current segment)
+  std::vector<llvm::Value*> kept;                 // per node: its values along the row, where they are kept between phases
+  std::vector<llvm::Value*> values;               // per node; null where not per row or not known yet
   std::vector<llvm::Value*> mean_high, mean_low;  // per moments node: the mean as a sum of two floats (low null in f64)
-  std::vector<llvm::Value*> shifts;          // per moments node: what its differences are taken from, if known before the walk
+  std::vector<llvm::Value*> shifts;  // per moments node: what its differences are taken from, if known before the walk
 };
 
-inline constexpr int kShiftElements = 16;  // of a row, whose average its differences are taken from; part of the numerics
+inline constexpr int kShiftElements = 16;       // of a row, whose average its differences are taken from; part of the numerics
 inline constexpr uint64_t kKeptAlignment = 64;  // a chunk's vectors lie at multiples of their own size, at most this
 
 class KernelEmitter {
@@ -80,8 +80,8 @@ class KernelEmitter {
   bool is_dear(const kernel::Node& n) const;
   kernel::NodeIndex kept_operand_of_alone(kernel::NodeIndex index) const;
   void choose_stores();
-  NodeList roots_of_phase(int phase) const;      // what the loop is run for: reductions, stores, column sums
-  int loop_of(kernel::NodeIndex root) const;     // the phase in whose loop a root runs
+  NodeList roots_of_phase(int phase) const;   // what the loop is run for: reductions, stores, column sums
+  int loop_of(kernel::NodeIndex root) const;  // the phase in whose loop a root runs
   void emit_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
   void emit_if(llvm::Value* condition, const std::function<void()>& body);
   bool is_heavy(const NodeList& nodes) const;
@@ -128,14 +128,14 @@ class KernelEmitter {
   void hint(llvm::Value* address, int level, bool writes = false);
   std::vector<int> usual_walks() const;
   void prefetch_ends(const Row& row);
-  struct Ahead {             // what a walk asks for, in bytes of each element
-    int64_t pace = 0;        // so many of them,
-    int64_t before = 0;      // after those that other walks ask for,
+  struct Ahead {              // what a walk asks for, in bytes of each element
+    int64_t pace = 0;         // so many of them,
+    int64_t before = 0;       // after those that other walks ask for,
     bool of_own_row = false;  // of the row itself or of the one that comes next
   };
   Ahead ahead_of(int64_t element_bytes, int phase) const;
-  void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first, size_t count,
-                int phase);
+  void prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
+                size_t count, int phase);
   llvm::Value* bytes_ahead(int64_t row_bytes, int64_t element_bytes, const Ahead& asked);
   void prefetch_group(const std::vector<Lanes>& positions, int phase);
   struct Range {
@@ -172,7 +172,8 @@ class KernelEmitter {
   llvm::Value* positions_mask(size_t count);
   llvm::Value* has_row(int r);
   llvm::Value* row_address(llvm::Value* first_row, int arg, int r);
-  std::vector<ElementValues> crosswise_loads(const Row& row, const NodeList& nodes, int phase, const std::vector<Lanes>& positions);
+  std::vector<ElementValues> crosswise_loads(const Row& row, const NodeList& nodes, int phase,
+                                             const std::vector<Lanes>& positions);
 
   // emit_values.cpp: a value per node.
   llvm::Value* element_value(Row& row, kernel::NodeIndex node, const Lanes& lanes, const ElementValues& known);
@@ -227,8 +228,8 @@ class KernelEmitter {
     std::vector<llvm::AllocaInst*> held;   // across rows: the few lanes that are gone through now
     int in_memory = 0;                     // across rows: the first lanes of the array, to which all are joined
   };
-  // A reduction in flight. Of moments a walk gives {sum, squares} of the differences from a shift, or from a mean; where the row has
-  // several blocks, each block comes to {mean, deviations}, and so do the totals.
+  // A reduction in flight. Of moments a walk gives {sum, squares} of the differences from a shift, or from a mean; where the
+  // row has several blocks, each block comes to {mean, deviations}, and so do the totals.
   struct RootState {
     kernel::NodeIndex node;
     std::vector<Accumulator> accumulators;  // none: a store or a column sum
@@ -260,14 +261,15 @@ class KernelEmitter {
   void start_held(const Accumulator& accumulator);
   void join_held(Accumulator& accumulator, llvm::Value* first);
   // Replaces the lanes at `vector` (of the chunk) by `next` of them.
-  void update(Accumulator& accumulator, size_t vector, llvm::Type* type, const Lanes& lanes, const std::function<llvm::Value*(llvm::Value*)>& next);
+  void update(Accumulator& accumulator, size_t vector, llvm::Type* type, const Lanes& lanes,
+              const std::function<llvm::Value*(llvm::Value*)>& next);
   Accumulator make_accumulator(Combine combine, kernel::Type type);
   void add_totals(RootState& root);
   void reset_lanes(Accumulator& accumulator);
   bool has_dead_elements(const Lanes& lanes) const { return lanes.mask != nullptr && !rows_in_lanes(); }
   void accumulate(Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes);
   void accumulate_product(Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes);  // += a * a
-  llvm::Value* fold(Accumulator& accumulator);  // the lanes' result; starts them anew
+  llvm::Value* fold(Accumulator& accumulator);          // the lanes' result; starts them anew
   llvm::Value* fold_vectors(Accumulator& accumulator);  // as far as one vector
   llvm::Value* fold_lanes(Combine how, llvm::Value* vector, int count);
   Values fold_all(RootState& root);
@@ -357,14 +359,14 @@ class KernelEmitter {
   llvm::Value* inner_begin_ = nullptr;
   llvm::Value* inner_end_ = nullptr;
   llvm::Value* partials_ = nullptr;
-  llvm::Value* split_states_ = nullptr;    // under the split schedule, the rows' own memory
-  llvm::Value* rows_ahead_ = nullptr;      // and how far away the rows are that come next
+  llvm::Value* split_states_ = nullptr;  // under the split schedule, the rows' own memory
+  llvm::Value* rows_ahead_ = nullptr;    // and how far away the rows are that come next
   bool stores_row_values_ = true;
-  llvm::Value* strip_ = nullptr;           // where the strip of columns at hand begins; null: whole rows
-  llvm::Value* segment_index_ = nullptr;  // position of the current segment among the row's, null: 0
+  llvm::Value* strip_ = nullptr;              // where the strip of columns at hand begins; null: whole rows
+  llvm::Value* segment_index_ = nullptr;      // position of the current segment among the row's, null: 0
   llvm::Value* first_of_partials_ = nullptr;  // i1: the tile that starts a column block overwrites its partial sums
-  std::vector<int> store_loop_;            // per store of elements: the phase in whose loop it runs
-  std::vector<int> kept_since_;            // per node: the phase whose loop puts it into the row buffer, -1: computed anew each time
+  std::vector<int> store_loop_;               // per store of elements: the phase in whose loop it runs
+  std::vector<int> kept_since_;  // per node: the phase whose loop puts it into the row buffer, -1: computed anew each time
   std::vector<llvm::AllocaInst*> kept_buffers_;  // per node: the values along each row of the tile
   struct RowState {
     llvm::Type* type = nullptr;           // null: not known in any phase so far
@@ -376,21 +378,21 @@ class KernelEmitter {
     bool read_by_rows = false, read_by_batch = false;
     llvm::AllocaInst* shifts = nullptr;  // of moments: a value of each row
   };
-  std::vector<BatchNode> batch_nodes_;     // per node; empty where each row has its values computed by itself
-  llvm::AllocaInst* row_sums_ = nullptr;   // what the rows of a batch leave of a walk
-  Values saved_;                           // in the order of for_each_row_value: what its slot holds of the batch
-  std::vector<int> column_slot_;           // per node: position among the column sums
-  std::vector<RootState> roots_;           // of the phase being emitted
-  int step_ = kVirtualLanes;               // elements of one turn of the loop being emitted
-  int width_ = 16;                         // lanes of a vector of the kernel's widest float type
-  int row_lanes_ = 1;                      // of a value per row: rows that go abreast or, just then, rows of a batch
-  llvm::Value* rows_abreast_ = nullptr;    // i64, how many of them there are, and
-  llvm::Value* row_mask_ = nullptr;        // <i1>; both null: all
+  std::vector<BatchNode> batch_nodes_;          // per node; empty where each row has its values computed by itself
+  llvm::AllocaInst* row_sums_ = nullptr;        // what the rows of a batch leave of a walk
+  Values saved_;                                // in the order of for_each_row_value: what its slot holds of the batch
+  std::vector<int> column_slot_;                // per node: position among the column sums
+  std::vector<RootState> roots_;                // of the phase being emitted
+  int step_ = kVirtualLanes;                    // elements of one turn of the loop being emitted
+  int width_ = 16;                              // lanes of a vector of the kernel's widest float type
+  int row_lanes_ = 1;                           // of a value per row: rows that go abreast or, just then, rows of a batch
+  llvm::Value* rows_abreast_ = nullptr;         // i64, how many of them there are, and
+  llvm::Value* row_mask_ = nullptr;             // <i1>; both null: all
   std::vector<llvm::AllocaInst*> stream_ends_;  // per arg that is realigned: its last vector so far
-  bool begins_row_ = false;                // of the chunk being emitted
-  size_t first_held_ = 0;                  // of the held lanes, that of the first position at hand
-  std::vector<llvm::Value*> next_group_;   // where it begins in each arg; empty: not known
-  bool wide_ = false;                      // f64 kernel
+  bool begins_row_ = false;                     // of the chunk being emitted
+  size_t first_held_ = 0;                       // of the held lanes, that of the first position at hand
+  std::vector<llvm::Value*> next_group_;        // where it begins in each arg; empty: not known
+  bool wide_ = false;                           // f64 kernel
 };
 
 }  // namespace lamina::cpu

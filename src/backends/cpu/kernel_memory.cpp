@@ -20,8 +20,8 @@ KernelMemory::~KernelMemory() {
 }
 
 // Nothing is reserved where the system has no memory; then no section is allocated either.
-void KernelMemory::reserveAllocationSpace(uintptr_t code_size, llvm::Align code_align, uintptr_t constants_size, llvm::Align constants_align,
-                                          uintptr_t data_size, llvm::Align data_align) {
+void KernelMemory::reserveAllocationSpace(uintptr_t code_size, llvm::Align code_align, uintptr_t constants_size,
+                                          llvm::Align constants_align, uintptr_t data_size, llvm::Align data_align) {
   const uintptr_t page = llvm::sys::Process::getPageSizeEstimate();
   const std::array sizes{std::pair(&code_, llvm::alignTo(code_size + code_align.value(), page)),
                          std::pair(&constants_, llvm::alignTo(constants_size + constants_align.value(), page)),
@@ -44,7 +44,9 @@ uint8_t* KernelMemory::Part::take(uintptr_t size, uintptr_t align) {
   return at;
 }
 
-uint8_t* KernelMemory::allocateCodeSection(uintptr_t size, unsigned align, unsigned, llvm::StringRef) { return code_.take(size, align); }
+uint8_t* KernelMemory::allocateCodeSection(uintptr_t size, unsigned align, unsigned, llvm::StringRef) {
+  return code_.take(size, align);
+}
 
 uint8_t* KernelMemory::allocateDataSection(uintptr_t size, unsigned align, unsigned, llvm::StringRef, bool is_constant) {
   return (is_constant ? constants_ : data_).take(size, align);

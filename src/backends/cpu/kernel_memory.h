@@ -12,8 +12,8 @@ class KernelMemory final : public llvm::RTDyldMemoryManager {
   ~KernelMemory() override;
 
   bool needsToReserveAllocationSpace() override { return true; }
-  void reserveAllocationSpace(uintptr_t code_size, llvm::Align code_align, uintptr_t constants_size, llvm::Align constants_align,
-                              uintptr_t data_size, llvm::Align data_align) override;
+  void reserveAllocationSpace(uintptr_t code_size, llvm::Align code_align, uintptr_t constants_size,
+                              llvm::Align constants_align, uintptr_t data_size, llvm::Align data_align) override;
   uint8_t* allocateCodeSection(uintptr_t size, unsigned align, unsigned id, llvm::StringRef name) override;
   uint8_t* allocateDataSection(uintptr_t size, unsigned align, unsigned id, llvm::StringRef name, bool is_constant) override;
   bool finalizeMemory(std::string* fault) override;  // true: `fault` says what went wrong

@@ -24,8 +24,8 @@ std::unique_ptr<llvm::TargetMachine> machine_for_this_process() {
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // FMA only where it is written
   // What a function is compiled for stands in its attributes. Constants lie near the code (kernel_memory.h): with an address of
   // 64 bits each they would take the registers that hold them across a loop.
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(triple, "", "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                                                           llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, "", "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
   if (machine == nullptr) throw Error(Status::runtime_error, "cpu backend: cannot make a code generator");
   return machine;
 }

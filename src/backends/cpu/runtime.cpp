@@ -62,7 +62,8 @@ double share_of_busiest(int64_t units, int64_t threads, int64_t unit, int64_t to
 }
 
 bool stores_row_values(const kernel::Kernel& kernel) {
-  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const kernel::Node& n) { return n.kind == kernel::NodeKind::store && !n.per_element; });
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
+                     [](const kernel::Node& n) { return n.kind == kernel::NodeKind::store && !n.per_element; });
 }
 
 }  // namespace
@@ -106,7 +107,8 @@ KernelRunner::Code KernelRunner::compile(bool past_caches) const {
 
 // Only some numbers of threads want it.
 KernelFunction KernelRunner::split_function(const Code& code) const {
-  std::call_once(code.split->compiled, [&] { code.split->kernel = compile_kernel(kernel_, split_schedule(code.schedule, kernel_), code.isa); });
+  std::call_once(code.split->compiled,
+                 [&] { code.split->kernel = compile_kernel(kernel_, split_schedule(code.schedule, kernel_), code.isa); });
   return code.split->kernel.function;
 }
 
@@ -140,8 +142,8 @@ bool KernelRunner::shares_an_input(size_t output, std::span<void* const> pointer
   return false;
 }
 
-// Streamed outputs begin a line of 64 bytes; or, where the kernel aligns its walk to the first of them, all of them stand at the
-// same element of a line.
+// Streamed outputs begin a line of 64 bytes; or, where the kernel aligns its walk to the first of them, all of them stand at
+// the same element of a line.
 bool KernelRunner::suits(std::span<void* const> pointers) const {
   constexpr uintptr_t kLine = 64;
   if (!code_.non_temporal) return true;
@@ -149,7 +151,8 @@ bool KernelRunner::suits(std::span<void* const> pointers) const {
   for (const int a : code_.schedule.streamed) {
     const auto bytes = static_cast<uintptr_t>(bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, 1));
     const auto address = reinterpret_cast<uintptr_t>(pointers[static_cast<size_t>(a)]);
-    if (a == code_.schedule.streamed.front() && (code_.schedule.follows_lines || code_.schedule.realigns)) first = address / bytes;
+    if (a == code_.schedule.streamed.front() && (code_.schedule.follows_lines || code_.schedule.realigns))
+      first = address / bytes;
     if (shares_an_input(static_cast<size_t>(a), pointers)) return false;
     if (address % bytes != 0 || (address / bytes - first) % (kLine / bytes) != 0) return false;
   }
@@ -173,9 +176,12 @@ void KernelRunner::run(std::span<void* const> pointers, void* scratch, int threa
 }
 
 void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, int threads) const {
-  if (wants_split(threads)) run_split(code, call, scratch, threads);
-  else if (columns_.empty()) run_rows(code, call, scratch, threads);
-  else run_column_blocks(code, call, scratch, threads);
+  if (wants_split(threads))
+    run_split(code, call, scratch, threads);
+  else if (columns_.empty())
+    run_rows(code, call, scratch, threads);
+  else
+    run_column_blocks(code, call, scratch, threads);
 }
 
 // Where whole rows (or blocks of rows) would leave threads idle for a tenth of the time more than parts of rows do; where rows
@@ -193,8 +199,8 @@ bool KernelRunner::wants_split(int threads) const {
 // A row is divided in multiples of this; a part of it that is reduced, in whole blocks.
 int64_t KernelRunner::inner_unit() const { return reduces_whole_rows_ ? kColumnUnit : kInnerUnit; }
 
-// Group of rows after group, phase after phase: every thread walks its part of each row, then each row is combined. Where rows are
-// reduced whole, a thread walks rows of its own up to the last phase.
+// Group of rows after group, phase after phase: every thread walks its part of each row, then each row is combined. Where rows
+// are reduced whole, a thread walks rows of its own up to the last phase.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, int threads) const {
   const KernelFunction function = split_function(code);
   const int64_t state_bytes = split_state_bytes(kernel_);
@@ -205,7 +211,8 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
 #pragma omp parallel num_threads(threads)
   {
     const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    const int64_t begin = inner_units * part / parts * inner_unit(), end = std::min(inner_units * (part + 1) / parts * inner_unit(), row_size_);
+    const int64_t begin = inner_units * part / parts * inner_unit(),
+                  end = std::min(inner_units * (part + 1) / parts * inner_unit(), row_size_);
     for (int64_t first = 0, rows = 0; first < rows_; first += rows) {
       rows = std::min({group, rows_ - first, kColumnBlockRows - first % kColumnBlockRows});
       const int64_t block = first / kColumnBlockRows, my_begin = rows * part / parts, my_end = rows * (part + 1) / parts;
@@ -214,16 +221,21 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
       for (int64_t step = 0; step < split_steps_; ++step) {
         const bool walks = step % 2 == 0, of_my_rows = !walks || (reduces_whole_rows_ && step + 2 < 2 * kernel_.phase_count());
         SplitCall split{step, block * kColumnBlockRows, rows, block_sums, of_my_rows ? my_states : states};
-        if (!of_my_rows && begin < end) function(call, first, first + rows, begin, end, &split);
-        else if (of_my_rows && walks) function(call, first + my_begin, first + my_end, 0, row_size_, &split);
-        else if (of_my_rows) function(call, first + my_begin, first + my_end, begin, end, &split);
+        if (!of_my_rows && begin < end)
+          function(call, first, first + rows, begin, end, &split);
+        else if (of_my_rows && walks)
+          function(call, first + my_begin, first + my_end, 0, row_size_, &split);
+        else if (of_my_rows)
+          function(call, first + my_begin, first + my_end, begin, end, &split);
         if (code.non_temporal && walks) drain_stores();
         if (walks && of_my_rows) continue;
 #pragma omp barrier
       }
     }
     const int64_t units = (row_size_ + kColumnUnit - 1) / kColumnUnit;
-    if (!columns_.empty()) combine_partials(sums, call, units * part / parts * kColumnUnit, std::min(units * (part + 1) / parts * kColumnUnit, row_size_));
+    if (!columns_.empty())
+      combine_partials(sums, call, units * part / parts * kColumnUnit,
+                       std::min(units * (part + 1) / parts * kColumnUnit, row_size_));
   }
 }
 
@@ -240,7 +252,8 @@ void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch
       const int64_t end = std::min(units * (part + 1) / parts * kInnerUnit, row_size_);
       if (begin < end) function(call, 0, rows_, begin, end, scratch);
     } else {
-      const int64_t begin = units_of_rows * part / parts * unit, end = std::min(units_of_rows * (part + 1) / parts * unit, rows_);
+      const int64_t begin = units_of_rows * part / parts * unit,
+                    end = std::min(units_of_rows * (part + 1) / parts * unit, rows_);
       if (begin < end) function(call, begin, end, 0, row_size_, scratch);
     }
     if (code.non_temporal) drain_stores();
@@ -281,8 +294,10 @@ void KernelRunner::run_column_blocks(const Code& code, const int64_t* call, void
 }
 
 void KernelRunner::combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const {
-  if (wide_) combine_columns(static_cast<const double*>(partials), call, begin, end);
-  else combine_columns(static_cast<const float*>(partials), call, begin, end);
+  if (wide_)
+    combine_columns(static_cast<const double*>(partials), call, begin, end);
+  else
+    combine_columns(static_cast<const float*>(partials), call, begin, end);
 }
 
 template <typename T>
@@ -306,13 +321,16 @@ void KernelRunner::combine_columns(const T* partials, const int64_t* call, int64
     for (int64_t start = begin; start < end; start += kRun) {
       const int64_t count = std::min(kRun, end - start);
       if (rows_ == 0) tree.fill(0);
-      sum_blocks(partials + static_cast<int64_t>(slot) * pitch + start, block_stride, column_blocks(), count, tree.data(), kRun);
+      sum_blocks(partials + static_cast<int64_t>(slot) * pitch + start, block_stride, column_blocks(), count, tree.data(),
+                 kRun);
       if (is_plain) {
-        for (int64_t c = 0; c < count; ++c) static_cast<float*>(out)[start + c] = static_cast<float>(tree[static_cast<size_t>(c)]);
+        for (int64_t c = 0; c < count; ++c)
+          static_cast<float*>(out)[start + c] = static_cast<float>(tree[static_cast<size_t>(c)]);
         continue;
       }
       for (int64_t c = 0; c < count; ++c) {
-        const double value = wide_ ? tree[static_cast<size_t>(c)] : static_cast<double>(static_cast<float>(tree[static_cast<size_t>(c)]));
+        const double value =
+            wide_ ? tree[static_cast<size_t>(c)] : static_cast<double>(static_cast<float>(tree[static_cast<size_t>(c)]));
         store_from_double(arg.dtype, out, position_of(start + c), value);
       }
     }

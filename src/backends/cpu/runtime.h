@@ -67,15 +67,16 @@ class KernelRunner {
   size_t column_bytes() const;
 
   kernel::Kernel kernel_;
-  Code code_;                 // streams where outputs are large
+  Code code_;  // streams where outputs are large
   bool splits_, reduces_whole_rows_;
   Footprint footprint_;
-  std::unique_ptr<PlainCode> plain_ = std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes
-  std::vector<int64_t> call_;   // pointers (filled in by run), outer extents, outer strides in bytes
-  std::vector<Column> columns_;  // in the order of the column_sum nodes
+  std::unique_ptr<PlainCode> plain_ =
+      std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes
+  std::vector<int64_t> call_;         // pointers (filled in by run), outer extents, outer strides in bytes
+  std::vector<Column> columns_;       // in the order of the column_sum nodes
   int64_t rows_ = 0, row_size_ = 0, moved_bytes_ = 0;
   int64_t split_steps_ = 0;
-  bool wide_ = false;  // partial sums are f64
+  bool wide_ = false;        // partial sums are f64
   bool one_thread_ = false;  // rows of an output share bytes
 };
 

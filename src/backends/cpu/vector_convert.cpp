@@ -63,7 +63,8 @@ std::array<Value*, 2> halves_of(Builder& b, Value* vector) {
 // The instructions below take subnormals for zero and keep a NaN's payload: a vector that holds one goes the long way.
 Value* is_no_bf16(Builder& b, Value* vector) {
   constexpr int kQuietNan = 0x01, kSubnormal = 0x20, kSignallingNan = 0x80;
-  return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {vector, b.getInt32(kQuietNan | kSubnormal | kSignallingNan)});
+  return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {},
+                           {vector, b.getInt32(kQuietNan | kSubnormal | kSignallingNan)});
 }
 
 // The machine's own rounding of 16 floats.
@@ -78,7 +79,8 @@ Value* bf16_by_wide_instruction(Builder& b, const FloatLanes& l, Value* value) {
   const auto [low, high] = halves_of(b, value);
   Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512, {}, {high, low});
   Value* const is_rare = b.CreateOr(is_no_bf16(b, low), is_no_bf16(b, high));
-  return l.where_any(is_rare, b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())), [&] { return bf16_by_integers(l, value); });
+  return l.where_any(is_rare, b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())),
+                     [&] { return bf16_by_integers(l, value); });
 }
 
 // Any other small float. Normal results are rounded as integers; subnormal ones by adding the float whose last place is the
@@ -108,8 +110,8 @@ Value* small_code(const FloatLanes& l, const SmallFloat& format, Value* bits) {
   return b.CreateOr(sign, code);
 }
 
-// The conversion instruction as a function of integers, where there is one for vectors of this width. Vectors of half would lead
-// to the same one, but on machines that compute in half LLVM 19 knows no store of them past the caches.
+// The conversion instruction as a function of integers, where there is one for vectors of this width. Vectors of half would
+// lead to the same one, but on machines that compute in half LLVM 19 knows no store of them past the caches.
 Value* f16_round(Builder& b, Value* value, const TargetFeatures& target) {
   if (target.avx512 && is_vector_of_bits(value, 1024)) {
     const auto [low, high] = halves_of(b, value);
@@ -120,7 +122,8 @@ Value* f16_round(Builder& b, Value* value, const TargetFeatures& target) {
   Value* const nearest_even = b.getInt32(0);
   if (target.avx512 && is_vector_of_bits(value, 512)) {
     Value* const nothing = llvm::Constant::getNullValue(lanes_of(value, b.getInt16Ty()));
-    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {}, {value, nearest_even, nothing, b.getInt16(0xffff)});
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {},
+                             {value, nearest_even, nothing, b.getInt16(0xffff)});
   }
   if (is_vector_of_bits(value, 256)) return b.CreateIntrinsic(llvm::Intrinsic::x86_vcvtps2ph_256, {}, {value, nearest_even});
   return b.CreateBitCast(b.CreateFPTrunc(value, lanes_of(value, b.getHalfTy())), lanes_of(value, b.getInt16Ty()));
@@ -145,12 +148,9 @@ Value* small_from_float(Builder& b, DataType type, Value* value, const TargetFea
       if (target.avx512_bf16 && is_vector_of_bits(value, 1024)) return bf16_by_wide_instruction(b, l, value);
       if (target.avx512_bf16 && is_vector_of_bits(value, 512)) return bf16_by_instruction(b, l, value);
       return bf16_by_integers(l, value);
-    case DataType::f16:
-      return b.CreateTrunc(small_code(l, kF16, bits), lanes_of(value, b.getInt16Ty()));
-    case DataType::f8_e5m2:
-      return b.CreateTrunc(small_code(l, kF8E5M2, bits), lanes_of(value, b.getInt8Ty()));
-    default:
-      return b.CreateTrunc(small_code(l, kF8E4M3, bits), lanes_of(value, b.getInt8Ty()));
+    case DataType::f16: return b.CreateTrunc(small_code(l, kF16, bits), lanes_of(value, b.getInt16Ty()));
+    case DataType::f8_e5m2: return b.CreateTrunc(small_code(l, kF8E5M2, bits), lanes_of(value, b.getInt8Ty()));
+    default: return b.CreateTrunc(small_code(l, kF8E4M3, bits), lanes_of(value, b.getInt8Ty()));
   }
 }
 
@@ -216,18 +216,12 @@ struct IntegerRange {
 };
 IntegerRange range_of(DataType type) {
   switch (type) {
-    case DataType::s64:
-      return {64, true};
-    case DataType::s32:
-      return {32, true};
-    case DataType::s8:
-      return {8, true};
-    case DataType::u8:
-      return {8, false};
-    case DataType::s4:
-      return {4, true};
-    default:
-      return {4, false};  // u4
+    case DataType::s64: return {64, true};
+    case DataType::s32: return {32, true};
+    case DataType::s8: return {8, true};
+    case DataType::u8: return {8, false};
+    case DataType::s4: return {4, true};
+    default: return {4, false};  // u4
   }
 }
 
@@ -275,14 +269,10 @@ Value* floating_from_integer(Builder& b, DataType type, Value* raw, llvm::Type* 
       Value* is_true = b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
       return b.CreateSelect(is_true, llvm::ConstantFP::get(result_type, 1.0), llvm::ConstantFP::get(result_type, 0.0));
     }
-    case DataType::u8:
-      return b.CreateUIToFP(raw, result_type);
-    case DataType::u4:
-      return b.CreateUIToFP(b.CreateAnd(raw, 0xf), result_type);
-    case DataType::s4:
-      return b.CreateSIToFP(b.CreateAShr(b.CreateShl(raw, 4), 4), result_type);
-    default:
-      return b.CreateSIToFP(raw, result_type);
+    case DataType::u8: return b.CreateUIToFP(raw, result_type);
+    case DataType::u4: return b.CreateUIToFP(b.CreateAnd(raw, 0xf), result_type);
+    case DataType::s4: return b.CreateSIToFP(b.CreateAShr(b.CreateShl(raw, 4), 4), result_type);
+    default: return b.CreateSIToFP(raw, result_type);
   }
 }
 
@@ -295,27 +285,20 @@ void check_storage(Builder& b, DataType type, Value* raw) {
 
 llvm::Type* storage_type(llvm::LLVMContext& context, DataType type) {
   switch (type) {
-    case DataType::f64:
-      return llvm::Type::getDoubleTy(context);
-    case DataType::f32:
-      return llvm::Type::getFloatTy(context);
-    case DataType::s64:
-      return llvm::Type::getInt64Ty(context);
-    case DataType::s32:
-      return llvm::Type::getInt32Ty(context);
+    case DataType::f64: return llvm::Type::getDoubleTy(context);
+    case DataType::f32: return llvm::Type::getFloatTy(context);
+    case DataType::s64: return llvm::Type::getInt64Ty(context);
+    case DataType::s32: return llvm::Type::getInt32Ty(context);
     case DataType::bf16:
-    case DataType::f16:
-      return llvm::Type::getInt16Ty(context);
+    case DataType::f16: return llvm::Type::getInt16Ty(context);
     case DataType::f8_e5m2:
     case DataType::f8_e4m3:
     case DataType::s8:
     case DataType::u8:
     case DataType::s4:
     case DataType::u4:
-    case DataType::boolean:
-      return llvm::Type::getInt8Ty(context);
-    case DataType::undef:
-      break;
+    case DataType::boolean: return llvm::Type::getInt8Ty(context);
+    case DataType::undef: break;
   }
   throw Error(Status::invalid_data_type, join("elements of type ", name_of(type), " cannot be stored"));
 }
@@ -324,20 +307,13 @@ Value* emit_to_f32(Builder& b, DataType type, Value* raw, const TargetFeatures& 
   check_storage(b, type, raw);
   llvm::Type* result_type = lanes_of(raw, b.getFloatTy());
   switch (type) {
-    case DataType::f64:
-      return b.CreateFPTrunc(raw, result_type);
-    case DataType::f32:
-      return raw;
-    case DataType::bf16:
-      return float_from_bf16(b, raw);
-    case DataType::f16:
-      return float_from_f16(b, raw, target);
-    case DataType::f8_e5m2:
-      return float_from_e5m2(b, raw, target);
-    case DataType::f8_e4m3:
-      return float_from_small(b, kF8E4M3, raw);
-    default:
-      return floating_from_integer(b, type, raw, result_type);
+    case DataType::f64: return b.CreateFPTrunc(raw, result_type);
+    case DataType::f32: return raw;
+    case DataType::bf16: return float_from_bf16(b, raw);
+    case DataType::f16: return float_from_f16(b, raw, target);
+    case DataType::f8_e5m2: return float_from_e5m2(b, raw, target);
+    case DataType::f8_e4m3: return float_from_small(b, kF8E4M3, raw);
+    default: return floating_from_integer(b, type, raw, result_type);
   }
 }
 

@@ -125,7 +125,8 @@ Value* emit_mish_gate(Builder& b, Value* x, const TargetFeatures& target) {
 Value* emit_erf(Builder& b, Value* x, const TargetFeatures&) {
   const FloatLanes l(b, x->getType());
   Value* square = l.mul(x, x);
-  Value* tail = l.is_double() ? l.horner(kernel::kDoublePolynomials.erf_tail, square) : l.horner(kernel::kFloatPolynomials.erf_tail, square);
+  Value* tail = l.is_double() ? l.horner(kernel::kDoublePolynomials.erf_tail, square)
+                              : l.horner(kernel::kFloatPolynomials.erf_tail, square);
   Value* near_zero = l.fma(x, tail, x);
   // 1 - 2 normal_cdf(-sqrt(2) |x|); beyond the bound 1 is the nearest value. The factor 2 is in the exponent's offset.
   Value* a = l.at_most(l.mul(l.abs(x), std::numbers::sqrt2), l.pick(6, 9));

@@ -14,7 +14,8 @@ using Builder = llvm::IRBuilder<>;
 
 // k ln 2 + log(1 + f)
 Value* log_of_reduced(const FloatLanes& l, Value* k, Value* f) {
-  Value* tail = l.is_double() ? l.horner(kernel::kDoublePolynomials.log_tail, f) : l.horner(kernel::kFloatPolynomials.log_tail, f);
+  Value* tail =
+      l.is_double() ? l.horner(kernel::kDoublePolynomials.log_tail, f) : l.horner(kernel::kFloatPolynomials.log_tail, f);
   Value* log_mantissa = l.fma(l.mul(f, f), tail, f);
   Value* low = l.fma(k, l.constant(l.pick(kLn2LowFloat, kLn2LowDouble)), log_mantissa);
   return l.fma(k, l.constant(l.pick(kLn2HighFloat, kLn2HighDouble)), low);

@@ -30,8 +30,10 @@ class ScratchPool {
     void* memory = nullptr;
     std::function<void(void*)> deallocate;  // empty: the device's own memory
     void release(Device& device) const {
-      if (deallocate) deallocate(memory);
-      else device.release(memory);
+      if (deallocate)
+        deallocate(memory);
+      else
+        device.release(memory);
     }
   };
   Block take(void* stream, size_t bytes, const Allocator* allocator) {
@@ -80,7 +82,8 @@ class ScratchPool {
 
 class GpuExecutable final : public Executable {
  public:
-  GpuExecutable(std::shared_ptr<Device> device, const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs)
+  GpuExecutable(std::shared_ptr<Device> device, const Graph& graph, std::span<const ValueIndex> inputs,
+                std::span<const ValueIndex> outputs)
       : device_(std::move(device)), pool_(device_) {
     const auto start = std::chrono::steady_clock::now();
     plan_ = kernel::make_plan(graph, inputs, outputs, kAlignment);
@@ -98,11 +101,13 @@ class GpuExecutable final : public Executable {
     if (tables_ != nullptr) device_->release(tables_);
   }
 
-  void execute(const ExecutionContext& context, std::span<const void* const> inputs, std::span<void* const> outputs) const override {
+  void execute(const ExecutionContext& context, std::span<const void* const> inputs,
+               std::span<void* const> outputs) const override {
     const bool own = scratch_bytes_ > 0 && context.workspace == nullptr;
     const ScratchPool::Loan loan(pool_, own ? scratch_bytes_ : 0, context);
     void* const memory = own ? loan.memory() : context.workspace;
-    for (const auto& [port, place] : host_scalars_) device_->copy_in(context.stream, memory, place.offset, inputs[port], place.bytes);
+    for (const auto& [port, place] : host_scalars_)
+      device_->copy_in(context.stream, memory, place.offset, inputs[port], place.bytes);
     for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, memory);
   }
 
@@ -154,7 +159,8 @@ class GpuExecutable final : public Executable {
     device_->wait(nullptr);
   }
 
-  BufferView view_of(const kernel::Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs, void* scratch) const {
+  BufferView view_of(const kernel::Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
+                     void* scratch) const {
     switch (binding.source) {
       case kernel::Binding::Source::input: {
         const auto scalar = host_scalars_.find(binding.index);
@@ -168,8 +174,8 @@ class GpuExecutable final : public Executable {
     return {};
   }
 
-  void run_step(size_t index, const ExecutionContext& context, std::span<const void* const> inputs, std::span<void* const> outputs,
-                void* scratch) const {
+  void run_step(size_t index, const ExecutionContext& context, std::span<const void* const> inputs,
+                std::span<void* const> outputs, void* scratch) const {
     std::vector<BufferView> views;
     for (const kernel::Binding& binding : plan_.steps[index].args) {
       views.push_back(view_of(binding, inputs, outputs, scratch));
@@ -195,7 +201,9 @@ class GpuMemory final : public DeviceMemory {
   explicit GpuMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   void* allocate(size_t bytes) const override { return device_->allocate(bytes); }
   void release(void* memory) const override { device_->release(memory); }
-  void copy_in(void* memory, const void* host, size_t bytes) const override { device_->copy_in(nullptr, memory, 0, host, bytes); }
+  void copy_in(void* memory, const void* host, size_t bytes) const override {
+    device_->copy_in(nullptr, memory, 0, host, bytes);
+  }
   void copy_out(void* host, void* memory, size_t bytes) const override { device_->copy_out(nullptr, host, memory, 0, bytes); }
   void wait(void* stream) const override { device_->wait(stream); }
 
@@ -222,7 +230,9 @@ class GpuBackend final : public Backend {
 
 }  // namespace
 
-std::shared_ptr<const Backend> make_backend(std::shared_ptr<Device> device) { return std::make_shared<const GpuBackend>(std::move(device)); }
+std::shared_ptr<const Backend> make_backend(std::shared_ptr<Device> device) {
+  return std::make_shared<const GpuBackend>(std::move(device));
+}
 
 }  // namespace lamina::gpu
 

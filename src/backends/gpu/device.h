@@ -32,8 +32,8 @@ struct LoadedModule {
   bool from_cache = false;
 };
 
-// Thread-safe. `stream` null: the device's own. Every call throws Error(runtime_error), or Error(out_of_memory), with the name of
-// the driver's function and its answer.
+// Thread-safe. `stream` null: the device's own. Every call throws Error(runtime_error), or Error(out_of_memory), with the name
+// of the driver's function and its answer.
 class Device {
  public:
   virtual ~Device() = default;

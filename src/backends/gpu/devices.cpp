@@ -26,7 +26,9 @@ DeviceName parse(const std::string& text) {
     const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, name.index);
     good = good && !name.api.empty() && error == std::errc{} && stop == end;
   }
-  if (!good) throw Error(Status::invalid_arguments, join("device \"", text, "\": allowed is cuda, opencl, or one of them with a number, as in cuda:1"));
+  if (!good)
+    throw Error(Status::invalid_arguments,
+                join("device \"", text, "\": allowed is cuda, opencl, or one of them with a number, as in cuda:1"));
   return name;
 }
 
@@ -59,7 +61,8 @@ std::shared_ptr<const Backend> open_cuda_backend(int device, void* context) {
 }
 
 std::shared_ptr<const Backend> open_opencl_backend(void* device, void* context) {
-  return gpu::make_backend(gpu::opencl::open_device(static_cast<gpu::opencl::cl_device_id>(device), static_cast<gpu::opencl::cl_context>(context)));
+  return gpu::make_backend(
+      gpu::opencl::open_device(static_cast<gpu::opencl::cl_device_id>(device), static_cast<gpu::opencl::cl_context>(context)));
 }
 
 }  // namespace lamina

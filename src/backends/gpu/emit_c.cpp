@@ -16,8 +16,8 @@ using kernel::Type;
 namespace {
 
 constexpr int kColumnLanes = 32;
-constexpr int kWordsKeptAlone = 64;     // registers that kept values and column sums of a thread may take
-constexpr int kWordsKeptCrowded = 24;   // in groups of 1024 threads, which have 64 registers each
+constexpr int kWordsKeptAlone = 64;    // registers that kept values and column sums of a thread may take
+constexpr int kWordsKeptCrowded = 24;  // in groups of 1024 threads, which have 64 registers each
 
 bool is_dear(const Node& n) { return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power; }
 
@@ -25,7 +25,8 @@ bool is_dear(const Node& n) { return n.kind == NodeKind::map && n.op >= kernel::
 // registers, where that is enough for what a thread holds; else half of them. Doubles take what they need.
 int resident_groups(const kernel::Kernel& kernel, const Schedule& schedule, int group_size) {
   constexpr int64_t kFewNodes = 24;
-  const bool light = static_cast<int64_t>(kernel.nodes.size()) <= kFewNodes && std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_dear);
+  const bool light =
+      static_cast<int64_t>(kernel.nodes.size()) <= kFewNodes && std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_dear);
   const bool many_addresses = schedule.vector == 1 && schedule.steps > 4;
   const bool holds_much = !light || many_addresses || (schedule.column_registers && schedule.team < 32);
   if (needs_f64(kernel)) return 1;
@@ -34,7 +35,8 @@ int resident_groups(const kernel::Kernel& kernel, const Schedule& schedule, int 
 
 }  // namespace
 
-SourceEmitter::SourceEmitter(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits, std::string symbol)
+SourceEmitter::SourceEmitter(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits,
+                             std::string symbol)
     : kernel_(kernel),
       schedule_(schedule),
       limits_(limits),
@@ -86,8 +88,8 @@ SourceEmitter::NodeList SourceEmitter::nodes_of_phase(int phase) const {
   return list;
 }
 
-// What several walks over the row need and what is dear to have again (from memory, or by a function) stays in registers, as far
-// as they reach.
+// What several walks over the row need and what is dear to have again (from memory, or by a function) stays in registers, as
+// far as they reach.
 void SourceEmitter::choose_kept_nodes() {
   if (schedule_.flat || !one_block_) return;
   std::vector<int> first(kernel_.nodes.size(), -1), walks(kernel_.nodes.size(), 0);
@@ -98,8 +100,10 @@ void SourceEmitter::choose_kept_nodes() {
   }
   const int elements = schedule_.vector * schedule_.steps;
   int words = schedule_.group_size() >= 1024 ? kWordsKeptCrowded : kWordsKeptAlone;
-  if (schedule_.column_registers) words -= columns_ * elements;
-  else if (columns_ > 0 && schedule_.group_size() >= 1024) words = 0;  // sums in memory need their addresses and old values
+  if (schedule_.column_registers)
+    words -= columns_ * elements;
+  else if (columns_ > 0 && schedule_.group_size() >= 1024)
+    words = 0;  // sums in memory need their addresses and old values
   for (const bool loads : {true, false}) {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const Node& n = kernel_.nodes[i];
@@ -150,8 +154,9 @@ void SourceEmitter::emit_columns_begin() {
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (column_slot_[i] < 0) continue;
     const char* type = c_type(kernel_.nodes[i].type);
-    out_.line("LM_GLOBAL ", type, "* const q", i, " = (LM_GLOBAL ", type, "*)(partials + partials_offset) + ((block < blocks ? block : 0) * ", columns_,
-              " + ", column_slot_[i], ") * (lm_s64)", row_size_, ";");
+    out_.line("LM_GLOBAL ", type, "* const q", i, " = (LM_GLOBAL ", type,
+              "*)(partials + partials_offset) + ((block < blocks ? block : 0) * ", columns_, " + ", column_slot_[i],
+              ") * (lm_s64)", row_size_, ";");
     if (!schedule_.column_registers) continue;
     out_.line(type, " c", i, "[", schedule_.vector * schedule_.steps, "];");
     out_.line("LM_UNROLL for (int e = 0; e < ", schedule_.vector * schedule_.steps, "; ++e) c", i, "[e] = 0;");
@@ -165,7 +170,8 @@ void SourceEmitter::emit_signature(const std::string& symbol, int group_size, bo
   }
   if (columns_ > 0 || schedule_.split) parameters += "LM_BUFFER partials, const lm_s64 partials_offset, ";
   if (columns_only) {
-    out_.open("LM_KERNEL(", group_size, ", ", resident_groups(kernel_, schedule_, group_size), ") ", symbol, "(", parameters, "const lm_s64 blocks)");
+    out_.open("LM_KERNEL(", group_size, ", ", resident_groups(kernel_, schedule_, group_size), ") ", symbol, "(", parameters,
+              "const lm_s64 blocks)");
     return;
   }
   parameters += "const lm_s64 rows, const lm_s64 inner";
@@ -176,7 +182,8 @@ void SourceEmitter::emit_signature(const std::string& symbol, int group_size, bo
     }
   }
   if (schedule_.split) parameters += ", const lm_s64 states, const lm_s64 span";
-  out_.open("LM_KERNEL(", group_size, ", ", resident_groups(kernel_, schedule_, group_size), ") ", symbol, "(", parameters, ")");
+  out_.open("LM_KERNEL(", group_size, ", ", resident_groups(kernel_, schedule_, group_size), ") ", symbol, "(", parameters,
+            ")");
 }
 
 void SourceEmitter::emit_threads() {
@@ -189,8 +196,10 @@ void SourceEmitter::emit_threads() {
   if (team > 1 && narrow) out_.line("LM_SHARED lm_f32 shared_f32[", schedule_.group_size(), "];");
   if (team > 1 && wide) out_.line("LM_SHARED lm_f64 shared_f64[", schedule_.group_size(), "];");
   out_.line("const int thread = LM_THREAD;");
-  if (schedule_.rows_adjacent) out_.line("const int t = thread / ", teams, ", team = thread % ", teams, ";");
-  else out_.line("const int t = thread % ", team, ", team = thread / ", team, ";");
+  if (schedule_.rows_adjacent)
+    out_.line("const int t = thread / ", teams, ", team = thread % ", teams, ";");
+  else
+    out_.line("const int t = thread % ", team, ", team = thread / ", team, ";");
 }
 
 // Positions of `row` along the outer dims, in `type`, which `cast` makes of an extent.
@@ -229,8 +238,10 @@ void SourceEmitter::emit_row_pointers() {
 void SourceEmitter::begin_row() {
   known_.assign(kernel_.nodes.size(), false);
   const bool always = schedule_.rows_per_group == 1 && columns_ == 0;  // as many groups as rows
-  if (always) out_.line("const int live = 1;");
-  else out_.line("const int live = wanted < rows;");
+  if (always)
+    out_.line("const int live = 1;");
+  else
+    out_.line("const int live = wanted < rows;");
   out_.line("const lm_s64 row = ", always ? "wanted" : "live ? wanted : rows - 1", ";");
   emit_row_place();
 }
@@ -238,7 +249,8 @@ void SourceEmitter::begin_row() {
 void SourceEmitter::emit_row() {
   begin_row();
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    if (kept_since_[i] >= 0) out_.line(c_type(kernel_.nodes[i].type), " kept", i, "[", schedule_.vector * schedule_.steps, "];");
+    if (kept_since_[i] >= 0)
+      out_.line(c_type(kernel_.nodes[i].type), " kept", i, "[", schedule_.vector * schedule_.steps, "];");
   }
   for (int phase = 0; phase < kernel_.phase_count(); ++phase) emit_phase(phase);
 }
@@ -288,7 +300,8 @@ void SourceEmitter::emit_block(int phase) {
   if (row_size_ > 0) {
     const bool exact = one_block_ && schedule_.block() == row_size_;
     out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
-    out_.line("const lm_ix at = ", one_block_ ? "" : "base + ", "(lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, ";");
+    out_.line("const lm_ix at = ", one_block_ ? "" : "base + ", "(lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector,
+              ";");
     out_.open(exact ? "if (live)" : join("if (live && at < ", row_size_, ")"));
     emit_chunk(nodes_of_phase(phase), phase);
     out_.close();
@@ -305,7 +318,8 @@ void SourceEmitter::emit_chunk(const NodeList& nodes, int phase) {
   const NodeList roots = roots_of_phase(phase);
   for (const NodeIndex root : roots) {
     const Node& n = node(root);
-    if (n.kind == NodeKind::store && is_vector_access(n.arg)) out_.line(storage_type(arg(n.arg).dtype), " w", root, "[", schedule_.vector, "];");
+    if (n.kind == NodeKind::store && is_vector_access(n.arg))
+      out_.line(storage_type(arg(n.arg).dtype), " w", root, "[", schedule_.vector, "];");
   }
   out_.open("LM_UNROLL for (int v = 0; v < ", schedule_.vector, "; ++v)");
   emit_elements(nodes, phase);
@@ -313,7 +327,8 @@ void SourceEmitter::emit_chunk(const NodeList& nodes, int phase) {
   out_.close();
   for (const NodeIndex root : roots) {
     const Node& n = node(root);
-    if (n.kind == NodeKind::store && is_vector_access(n.arg)) out_.line("LM_STORE(", schedule_.vector, ", p", n.arg, " + ", offset(n.arg), ", w", root, ");");
+    if (n.kind == NodeKind::store && is_vector_access(n.arg))
+      out_.line("LM_STORE(", schedule_.vector, ", p", n.arg, " + ", offset(n.arg), ", w", root, ");");
   }
 }
 
@@ -322,7 +337,8 @@ void SourceEmitter::emit_places(const NodeList&) {
   if (kernel_.extents.size() == outer_ + 1) return;
   std::string rest = "at";
   for (size_t d = kernel_.extents.size(); d-- > outer_ + 1;) {
-    out_.line("const lm_ix x", d, " = ", rest, " % ", kernel_.extents[d], ", y", d, " = ", rest, " / ", kernel_.extents[d], ";");
+    out_.line("const lm_ix x", d, " = ", rest, " % ", kernel_.extents[d], ", y", d, " = ", rest, " / ", kernel_.extents[d],
+              ";");
     rest = join("y", d);
   }
   out_.line("const lm_ix x", outer_, " = ", rest, ";");
@@ -356,11 +372,15 @@ void SourceEmitter::emit_root(NodeIndex root, int phase) {
   const std::string value = operand(n, 0);
   if (n.kind == NodeKind::store) {
     const std::string raw = to_storage(arg(n.arg).dtype, n.type, value);
-    if (is_vector_access(n.arg)) out_.line("w", root, "[v] = ", raw, ";");
-    else out_.line("p", n.arg, "[", offset(n.arg), " + v * (lm_ix)", arg(n.arg).strides.back(), "] = ", raw, ";");
+    if (is_vector_access(n.arg))
+      out_.line("w", root, "[v] = ", raw, ";");
+    else
+      out_.line("p", n.arg, "[", offset(n.arg), " + v * (lm_ix)", arg(n.arg).strides.back(), "] = ", raw, ";");
   } else if (n.kind == NodeKind::column_sum) {
-    if (schedule_.column_registers) out_.line("c", root, "[k * ", schedule_.vector, " + v] += ", value, ";");
-    else out_.line("q", root, "[at + v] = (r == 0 ? 0 : q", root, "[at + v]) + ", value, ";");
+    if (schedule_.column_registers)
+      out_.line("c", root, "[k * ", schedule_.vector, " + v] += ", value, ";");
+    else
+      out_.line("q", root, "[at + v] = (r == 0 ? 0 : q", root, "[at + v]) + ", value, ";");
   } else {
     accumulate(root, phase, value);
   }
@@ -374,7 +394,8 @@ void SourceEmitter::emit_stores() {
   out_.open("if (at < ", row_size_, ")");
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (column_slot_[i] < 0) continue;
-    out_.line("LM_UNROLL for (int v = 0; v < ", schedule_.vector, "; ++v) q", i, "[at + v] = c", i, "[k * ", schedule_.vector, " + v];");
+    out_.line("LM_UNROLL for (int v = 0; v < ", schedule_.vector, "; ++v) q", i, "[at + v] = c", i, "[k * ", schedule_.vector,
+              " + v];");
   }
   out_.close();
   out_.close();
@@ -394,20 +415,23 @@ void SourceEmitter::emit_columns_kernel() {
   out_.line("const int thread = LM_THREAD, lane = thread % ", kColumnLanes, ", t = thread / ", kColumnLanes, ";");
   out_.line("const int slot = (int)(LM_GROUP / ", groups, ");");
   out_.line("const lm_ix column = (lm_ix)(LM_GROUP % ", groups, ") * ", kColumnLanes, " + lane;");
-  out_.line("LM_GLOBAL const lm_", suffix, "* const q = (LM_GLOBAL const lm_", suffix, "*)(partials + partials_offset) + slot * (lm_s64)", row_size_, " + column;");
+  out_.line("LM_GLOBAL const lm_", suffix, "* const q = (LM_GLOBAL const lm_", suffix,
+            "*)(partials + partials_offset) + slot * (lm_s64)", row_size_, " + column;");
   out_.line("lm_pair_", suffix, " total = lm_pair_of_", suffix, "(0, 0);");
   out_.open("if (column < ", row_size_, ")");
-  out_.line("for (lm_s64 b = t; b < blocks; b += ", depth, ") total = lm_pair_add_", suffix, "(total, q[b * ", columns_ * row_size_, "]);");
+  out_.line("for (lm_s64 b = t; b < blocks; b += ", depth, ") total = lm_pair_add_", suffix, "(total, q[b * ",
+            columns_ * row_size_, "]);");
   out_.close();
   out_.line("shared_hi[thread] = total.hi;");
   out_.line("shared_lo[thread] = total.lo;");
   out_.line("LM_BARRIER;");
   out_.line("if (t != 0 || column >= ", row_size_, ") return;");
-  out_.line("for (int u = 1; u < ", depth, "; ++u) total = lm_pair_join_", suffix, "(total, lm_pair_of_", suffix, "(shared_hi[u * ", kColumnLanes,
-            " + lane], shared_lo[u * ", kColumnLanes, " + lane]));");
+  out_.line("for (int u = 1; u < ", depth, "; ++u) total = lm_pair_join_", suffix, "(total, lm_pair_of_", suffix,
+            "(shared_hi[u * ", kColumnLanes, " + lane], shared_lo[u * ", kColumnLanes, " + lane]));");
   std::string rest = "column";
   for (size_t d = kernel_.extents.size(); d-- > outer_ + 1;) {
-    out_.line("const lm_ix x", d, " = ", rest, " % ", kernel_.extents[d], ", y", d, " = ", rest, " / ", kernel_.extents[d], ";");
+    out_.line("const lm_ix x", d, " = ", rest, " % ", kernel_.extents[d], ", y", d, " = ", rest, " / ", kernel_.extents[d],
+              ";");
     rest = join("y", d);
   }
   out_.line("const lm_ix x", outer_, " = ", rest, ";");
@@ -415,7 +439,8 @@ void SourceEmitter::emit_columns_kernel() {
     if (column_slot_[i] < 0) continue;
     const Node& n = kernel_.nodes[i];
     const std::string type = join("LM_GLOBAL ", storage_type(arg(n.arg).dtype), "*");
-    out_.line("if (slot == ", column_slot_[i], ") ((", type, ")(b", n.arg, " + o", n.arg, "))[", place_sum(arg(n.arg).strides, outer_, kernel_.extents.size(), "x"),
+    out_.line("if (slot == ", column_slot_[i], ") ((", type, ")(b", n.arg, " + o", n.arg, "))[",
+              place_sum(arg(n.arg).strides, outer_, kernel_.extents.size(), "x"),
               "] = ", to_storage(arg(n.arg).dtype, n.type, "total.hi"), ";");
   }
   out_.close();
@@ -432,8 +457,8 @@ bool needs_f64(const kernel::Kernel& kernel) {
   });
 }
 
-KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits, Language language, bool aligned,
-                         bool disjoint) {
+KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits, Language language,
+                         bool aligned, bool disjoint) {
   KernelSource source;
   source.symbol = "lamina_" + kernel.name;
   SourceEmitter emitter(kernel, schedule, limits, source.symbol);

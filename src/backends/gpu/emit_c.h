@@ -1,9 +1,10 @@
 // Kernel IR to GPU source: one C dialect, read by CUDA C++ and by OpenCL C 1.2 behind a small prelude each.
 //
-// A kernel becomes `LM_KERNEL(group size, groups to hold at once) NAME(b0, o0, b1, o1, ..., words)`: per arg a buffer and a byte
-// offset into it; with column sums a buffer and an offset for partial sums; then 64-bit words: the number of rows, the size of a row (flat kernels
-// alone look at it), the outer extents, and per arg the outer strides in elements that are not 0 in the kernel's structure. A
-// kernel with column sums is followed by NAME_columns, which adds up the partial sums. Of a split kernel there are NAME_0, NAME_1,
+// A kernel becomes `LM_KERNEL(group size, groups to hold at once) NAME(b0, o0, b1, o1, ..., words)`: per arg a buffer and a
+// byte offset into it; with column sums a buffer and an offset for partial sums; then 64-bit words: the number of rows, the
+// size of a row (flat kernels alone look at it), the outer extents, and per arg the outer strides in elements that are not 0 in
+// the kernel's structure. A kernel with column sums is followed by NAME_columns, which adds up the partial sums. Of a split
+// kernel there are NAME_0, NAME_1,
 // ..., one for each phase that walks; they take two words more: how many bytes of partial sums lie before the rows' states, and
 // how many elements of a row a team takes.
 //
@@ -27,10 +28,11 @@ namespace lamina::gpu {
 enum class Language { cuda, opencl };
 
 struct KernelSource {
-  std::string symbol;                // of the kernel
-  std::vector<std::string> symbols;  // of the functions in the order of their launches: the kernel, or its phases; its column sums
-  std::string text;                  // the whole program
-  std::string body;                  // the kernels alone, without prelude and dialect
+  std::string symbol;  // of the kernel
+  std::vector<std::string>
+      symbols;       // of the functions in the order of their launches: the kernel, or its phases; its column sums
+  std::string text;  // the whole program
+  std::string body;  // the kernels alone, without prelude and dialect
 };
 
 // Bytes that a row of a split kernel keeps between launches.

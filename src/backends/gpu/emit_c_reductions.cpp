@@ -2,9 +2,9 @@
 //
 // A thread adds its elements of a block in order; the team's sums are folded in a fixed tree; blocks are added up as pairs of
 // floats, so no f64 is needed. Mean and variance take two walks: the first sums x - s, s being the row's first element; the
-// second takes d = x - high around that mean, sums d^2, and sums d as well: the average of d is the mean's error, which corrects
-// the mean and the variance. E[x^2] - E[x]^2 is never formed. A row of several blocks takes both walks over each, the second one
-// over registers, and joins their moments (lm_moments_join), so that its elements are loaded once.
+// second takes d = x - high around that mean, sums d^2, and sums d as well: the average of d is the mean's error, which
+// corrects the mean and the variance. E[x^2] - E[x]^2 is never formed. A row of several blocks takes both walks over each, the
+// second one over registers, and joins their moments (lm_moments_join), so that its elements are loaded once.
 #include <cmath>
 
 #include "backends/gpu/source_emitter.h"
@@ -41,7 +41,9 @@ std::string combined(Reduction reduction, const char* suffix, const std::string&
 
 }  // namespace
 
-bool SourceEmitter::is_sum(NodeIndex root) const { return node(root).kind == NodeKind::moments || node(root).reduction == Reduction::sum; }
+bool SourceEmitter::is_sum(NodeIndex root) const {
+  return node(root).kind == NodeKind::moments || node(root).reduction == Reduction::sum;
+}
 
 int SourceEmitter::accumulator_count(NodeIndex root, int phase) const {
   if (!is_reduction(root)) return 0;
@@ -68,8 +70,10 @@ void SourceEmitter::begin_totals(NodeIndex root, int phase) {
   }
   for (int j = 0; j < accumulator_count(root, phase); ++j) {
     const std::string total = join("total", root, "_", phase, "_", j);
-    if (is_sum(root)) out_.line("lm_pair_", suffix, " ", total, " = lm_pair_of_", suffix, "(0, 0);");
-    else out_.line(c_type(n.type), " ", total, " = ", constant(identity(n.reduction), n.type), ";");
+    if (is_sum(root))
+      out_.line("lm_pair_", suffix, " ", total, " = lm_pair_of_", suffix, "(0, 0);");
+    else
+      out_.line(c_type(n.type), " ", total, " = ", constant(identity(n.reduction), n.type), ";");
   }
 }
 
@@ -82,7 +86,8 @@ void SourceEmitter::emit_shift(NodeIndex root) {
   needed[static_cast<size_t>(n.operands[0])] = true;
   for (auto i = static_cast<size_t>(n.operands[0]) + 1; i-- > 0;) {
     const Node& used = kernel_.nodes[i];
-    for (int k = 0; needed[i] && used.per_element && k < kernel::operand_count(used); ++k) needed[static_cast<size_t>(used.operands[static_cast<size_t>(k)])] = true;
+    for (int k = 0; needed[i] && used.per_element && k < kernel::operand_count(used); ++k)
+      needed[static_cast<size_t>(used.operands[static_cast<size_t>(k)])] = true;
   }
   out_.open("");
   for (size_t i = 0; i <= static_cast<size_t>(n.operands[0]); ++i) {
@@ -123,8 +128,8 @@ void SourceEmitter::fold_team(const std::string& slot, kernel::Type type, Reduct
   if (schedule_.team == 1) return;
   const char* suffix = suffix_of(type);
   const std::string first = schedule_.rows_adjacent ? "team" : join("team * ", schedule_.team);
-  out_.line(slot, " = lm_fold_", fold_name(reduction), "_", suffix, "(", slot, ", shared_", suffix, ", t, ", schedule_.team, ", ", first, ", ",
-            schedule_.rows_adjacent ? schedule_.rows_per_group : 1, ");");
+  out_.line(slot, " = lm_fold_", fold_name(reduction), "_", suffix, "(", slot, ", shared_", suffix, ", t, ", schedule_.team,
+            ", ", first, ", ", schedule_.rows_adjacent ? schedule_.rows_per_group : 1, ");");
 }
 
 void SourceEmitter::fold_block(NodeIndex root, int phase) {
@@ -140,10 +145,13 @@ void SourceEmitter::fold_deviations(NodeIndex root, int phase) {
   const Node& n = node(root);
   const char* suffix = suffix_of(n.type);
   const char* type = c_type(n.type);
-  const std::string size = join("size", root), part = join("part", root), error = join("error", root), spread = join("spread", root);
+  const std::string size = join("size", root), part = join("part", root), error = join("error", root),
+                    spread = join("spread", root);
   const std::string residual = join("residual", root), squares = join("squares", root);
-  out_.line("const ", type, " ", size, " = (", type, ")(base + ", schedule_.block(), " < ", row_size_, " ? ", schedule_.block(), " : ", row_size_, " - base);");
-  out_.line("lm_pair_", suffix, " ", part, " = lm_pair_divide_", suffix, "(lm_pair_of_", suffix, "(a", root, "_", phase, "_0, 0), ", size, ", 0);");
+  out_.line("const ", type, " ", size, " = (", type, ")(base + ", schedule_.block(), " < ", row_size_, " ? ", schedule_.block(),
+            " : ", row_size_, " - base);");
+  out_.line("lm_pair_", suffix, " ", part, " = lm_pair_divide_", suffix, "(lm_pair_of_", suffix, "(a", root, "_", phase,
+            "_0, 0), ", size, ", 0);");
   out_.line(part, " = lm_pair_add_", suffix, "(", part, ", shift", root, ");");
   out_.line(type, " ", residual, " = 0, ", squares, " = 0;");
   out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
@@ -157,11 +165,13 @@ void SourceEmitter::fold_deviations(NodeIndex root, int phase) {
   out_.close();
   fold_team(residual, n.type, Reduction::sum);
   fold_team(squares, n.type, Reduction::sum);
-  out_.line("const lm_pair_", suffix, " ", error, " = lm_pair_divide_", suffix, "(lm_pair_of_", suffix, "(", residual, ", 0), ", size, ", 0);");
+  out_.line("const lm_pair_", suffix, " ", error, " = lm_pair_divide_", suffix, "(lm_pair_of_", suffix, "(", residual, ", 0), ",
+            size, ", 0);");
   out_.line(type, " ", spread, " = lm_fma_", suffix, "(-", error, ".hi, ", residual, ", ", squares, ");");
   out_.line(spread, " = ", spread, " < 0 ? 0 : ", spread, ";");
   // The residual of an infinite mean is NaN; such a mean stays what it is.
-  out_.line(part, " = ", error, ".hi == ", error, ".hi ? lm_pair_add_", suffix, "(", error, ", ", part, ".hi) : lm_pair_of_", suffix, "(", part, ".hi, 0);");
+  out_.line(part, " = ", error, ".hi == ", error, ".hi ? lm_pair_add_", suffix, "(", error, ", ", part, ".hi) : lm_pair_of_",
+            suffix, "(", part, ".hi, 0);");
 }
 
 std::vector<std::string> block_results(NodeIndex root, const Node& n, int phase) {
@@ -175,16 +185,20 @@ void SourceEmitter::join_block(NodeIndex root, int phase) {
   const char* type = c_type(n.type);
   if (by_block(root)) {
     const std::string after = join("after", root), moments = join("moments", root);
-    out_.line("const lm_ix ended", root, " = base + ", schedule_.block(), " < ", row_size_, " ? base + ", schedule_.block(), " : ", row_size_, ";");
+    out_.line("const lm_ix ended", root, " = base + ", schedule_.block(), " < ", row_size_, " ? base + ", schedule_.block(),
+              " : ", row_size_, ";");
     out_.line("const ", type, " ", after, " = (", type, ")ended", root, ";");
-    out_.line(moments, " = lm_moments_join_", suffix, "(", moments, ", (", type, ")base, part", root, ", spread", root, ", (", type, ")(ended", root,
-              " - base), lm_pair_of_", suffix, "(", after, ", (", type, ")(ended", root, " - (lm_ix)", after, ")));");
+    out_.line(moments, " = lm_moments_join_", suffix, "(", moments, ", (", type, ")base, part", root, ", spread", root, ", (",
+              type, ")(ended", root, " - base), lm_pair_of_", suffix, "(", after, ", (", type, ")(ended", root, " - (lm_ix)",
+              after, ")));");
     return;
   }
   for (int j = 0; j < accumulator_count(root, phase); ++j) {
     const std::string slot = join("a", root, "_", phase, "_", j), total = join("total", root, "_", phase, "_", j);
-    if (is_sum(root)) out_.line(total, " = lm_pair_add_", suffix, "(", total, ", ", slot, ");");
-    else out_.line(total, " = ", combined(n.reduction, suffix, total, slot), ";");
+    if (is_sum(root))
+      out_.line(total, " = lm_pair_add_", suffix, "(", total, ", ", slot, ");");
+    else
+      out_.line(total, " = ", combined(n.reduction, suffix, total, slot), ";");
   }
 }
 
@@ -198,7 +212,9 @@ void SourceEmitter::finish_root(NodeIndex root, int phase) {
     return;
   }
   if (n.kind != NodeKind::moments) return;
-  const auto average = [&](const std::string& sum) { return join("lm_pair_divide_", suffix, "(", sum, ", ", count(n.type), ")"); };
+  const auto average = [&](const std::string& sum) {
+    return join("lm_pair_divide_", suffix, "(", sum, ", ", count(n.type), ")");
+  };
   if (by_block(root)) {
     out_.line("const lm_pair_", suffix, " mean", root, " = moments", root, ".mean;");
     finish_moments(root, join(average(join("moments", root, ".deviations")), ".hi"));
@@ -210,9 +226,10 @@ void SourceEmitter::finish_root(NodeIndex root, int phase) {
     return;
   }
   out_.line("const lm_pair_", suffix, " error", root, " = ", average(total(0)), ";");
-  out_.line("const ", c_type(n.type), " spread", root, " = lm_fma_", suffix, "(-error", root, ".hi, error", root, ".hi, ", average(total(1)), ".hi);");
-  out_.line("mean", root, " = error", root, ".hi == error", root, ".hi ? lm_pair_add_", suffix, "(error", root, ", mean", root, ".hi) : lm_pair_of_", suffix,
-            "(mean", root, ".hi, 0);");
+  out_.line("const ", c_type(n.type), " spread", root, " = lm_fma_", suffix, "(-error", root, ".hi, error", root, ".hi, ",
+            average(total(1)), ".hi);");
+  out_.line("mean", root, " = error", root, ".hi == error", root, ".hi ? lm_pair_add_", suffix, "(error", root, ", mean", root,
+            ".hi) : lm_pair_of_", suffix, "(mean", root, ".hi, 0);");
   finish_moments(root, join("spread", root, " < 0 ? 0 : spread", root));
 }
 

@@ -1,6 +1,6 @@
-// The split schedule: several teams share a row, each some of its blocks, and every phase that walks is a kernel of its own. What
-// the blocks come to lies in the row's state, eight bytes a value: per value of a reduction one for each block. A kernel first
-// joins what the phases before it left, in the order of the blocks, so that every team knows the row's values.
+// The split schedule: several teams share a row, each some of its blocks, and every phase that walks is a kernel of its own.
+// What the blocks come to lies in the row's state, eight bytes a value: per value of a reduction one for each block. A kernel
+// first joins what the phases before it left, in the order of the blocks, so that every team knows the row's values.
 #include <algorithm>
 
 #include "backends/gpu/source_emitter.h"
@@ -13,14 +13,17 @@ using kernel::NodeKind;
 
 namespace {
 
-int64_t block_count(const kernel::Kernel& kernel, const Schedule& schedule) { return (kernel.row_size() + schedule.block() - 1) / schedule.block(); }
+int64_t block_count(const kernel::Kernel& kernel, const Schedule& schedule) {
+  return (kernel.row_size() + schedule.block() - 1) / schedule.block();
+}
 
 // Values that a block of the row comes to in the nodes before `end`.
 int64_t result_count(const kernel::Kernel& kernel, size_t end) {
   int64_t count = 0;
   for (size_t i = 0; i < end; ++i) {
     const Node& n = kernel.nodes[i];
-    if (n.kind == NodeKind::reduce || n.kind == NodeKind::moments) count += static_cast<int64_t>(block_results(static_cast<NodeIndex>(i), n, 0).size());
+    if (n.kind == NodeKind::reduce || n.kind == NodeKind::moments)
+      count += static_cast<int64_t>(block_results(static_cast<NodeIndex>(i), n, 0).size());
   }
   return count;
 }
@@ -65,7 +68,8 @@ void SourceEmitter::emit_split_kernel(int phase) {
 
 void SourceEmitter::emit_split_row(int phase) {
   begin_row();
-  out_.line("LM_GLOBAL char* const state = partials + partials_offset + states + row * ", split_state_bytes(kernel_, schedule_), ";");
+  out_.line("LM_GLOBAL char* const state = partials + partials_offset + states + row * ", split_state_bytes(kernel_, schedule_),
+            ";");
   for (int before = 0; before < phase; ++before) join_blocks(before);
   out_.line("// phase ", phase);
   emit_row_values(phase);
@@ -103,10 +107,13 @@ void SourceEmitter::emit_result_accesses(int phase, bool loads) {
     int64_t slot = result_count(kernel_, static_cast<size_t>(root));
     if (loads && by_block(root)) out_.line("lm_pair_", suffix_of(node(root).type), " part", root, ";");
     for (const std::string& result : block_results(root, node(root), phase)) {
-      const std::string place = join("*(LM_GLOBAL ", type, "*)(state + ((lm_s64)(base / ", schedule_.block(), ") + ", slot++ * blocks, ") * 8)");
+      const std::string place =
+          join("*(LM_GLOBAL ", type, "*)(state + ((lm_s64)(base / ", schedule_.block(), ") + ", slot++ * blocks, ") * 8)");
       const bool declared = result.find('.') != std::string::npos;
-      if (loads) out_.line(declared ? "" : join("const ", type, " "), result, " = ", place, ";");
-      else out_.line("if (t == 0 && live) ", place, " = ", result, ";");
+      if (loads)
+        out_.line(declared ? "" : join("const ", type, " "), result, " = ", place, ";");
+      else
+        out_.line("if (t == 0 && live) ", place, " = ", result, ";");
     }
   }
 }

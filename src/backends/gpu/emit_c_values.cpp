@@ -49,7 +49,9 @@ namespace {
 bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
 bool is_small_float(DataType dtype) { return is_floating(dtype) && bits_of(dtype) < 32; }
 
-std::string call(const char* function, Type type, const std::string& a) { return join("lm_", function, "_", suffix_of(type), "(", a, ")"); }
+std::string call(const char* function, Type type, const std::string& a) {
+  return join("lm_", function, "_", suffix_of(type), "(", a, ")");
+}
 std::string call(const char* function, Type type, const std::string& a, const std::string& b) {
   return join("lm_", function, "_", suffix_of(type), "(", a, ", ", b, ")");
 }
@@ -148,7 +150,11 @@ void SourceEmitter::emit_row_values(int phase) {
       case NodeKind::map: declare(map_value(n)); break;
       case NodeKind::store:
         if (!stores_rows_) break;
-        out_.line("if (", schedule_.flat ? "at == 0" : schedule_.split ? "t == 0 && live && begin == 0" : "t == 0 && live", ") p", n.arg, "[0] = ", to_storage(arg(n.arg).dtype, n.type, operand(n, 0)), ";");
+        out_.line("if (",
+                  schedule_.flat    ? "at == 0"
+                  : schedule_.split ? "t == 0 && live && begin == 0"
+                                    : "t == 0 && live",
+                  ") p", n.arg, "[0] = ", to_storage(arg(n.arg).dtype, n.type, operand(n, 0)), ";");
         known_[i] = true;
         break;
       default: break;  // reductions, and what is read from moments, are set when their walk is done
@@ -168,8 +174,10 @@ std::string SourceEmitter::element_value(NodeIndex i, bool first_element) const 
     }
     case NodeKind::index: {
       if (first_element) return index_at(n, "0");
-      const std::string chunk = kernel_.extents.size() == outer_ + 1 ? join("at * (lm_s64)", n.coefficients.back())
-                                                                     : join("(lm_s64)(", place_sum(n.coefficients, outer_, kernel_.extents.size(), "(lm_s64)x"), ")");
+      const std::string chunk =
+          kernel_.extents.size() == outer_ + 1
+              ? join("at * (lm_s64)", n.coefficients.back())
+              : join("(lm_s64)(", place_sum(n.coefficients, outer_, kernel_.extents.size(), "(lm_s64)x"), ")");
       return index_at(n, join(chunk, " + v * (lm_s64)", n.coefficients.back()));
     }
     case NodeKind::center: return centered(n);
@@ -190,7 +198,8 @@ std::string SourceEmitter::power_value(const Node& n, const std::string& x) cons
     case kernel::PowerForm::reciprocal_root: return call("divide", n.type, one, call("pow_half", n.type, x));
     case kernel::PowerForm::general: break;
   }
-  return join("(", c_type(n.type), ")lm_pow_f64((lm_f64)", x, ", ", constant(n.value, Type::f64), ", ", n.type == Type::f64 ? 1 : 0, ")");
+  return join("(", c_type(n.type), ")lm_pow_f64((lm_f64)", x, ", ", constant(n.value, Type::f64), ", ",
+              n.type == Type::f64 ? 1 : 0, ")");
 }
 
 std::string SourceEmitter::map_value(const Node& n) const {

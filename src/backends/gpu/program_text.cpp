@@ -24,7 +24,8 @@ std::string literal(double value, const char* suffix) {
 std::string polynomial(const char* name, std::span<const double> c, bool wide) {
   const char* type = wide ? "f64" : "f32";
   const char* suffix = wide ? "" : "f";
-  std::string text = join("LM_FN lm_", type, " lm_", name, "_", type, "(lm_", type, " x) {\n  lm_", type, " y = ", literal(c.back(), suffix), ";\n");
+  std::string text = join("LM_FN lm_", type, " lm_", name, "_", type, "(lm_", type, " x) {\n  lm_", type,
+                          " y = ", literal(c.back(), suffix), ";\n");
   for (size_t i = c.size() - 1; i-- > 0;) text += join("  y = lm_fma_", type, "(y, x, ", literal(c[i], suffix), ");\n");
   return text + "  return y;\n}\n";
 }
@@ -54,18 +55,23 @@ std::string cdf_root() {
 
 template <typename Polynomials>
 std::string polynomials(const Polynomials& of, bool wide) {
-  return polynomial("exp_tail", of.exp_tail, wide) + polynomial("log_tail", of.log_tail, wide) + polynomial("erf_tail", of.erf_tail, wide) +
-         polynomial("mills_top", of.mills_top, wide) + polynomial("mills_rest", of.mills_rest, wide);
+  return polynomial("exp_tail", of.exp_tail, wide) + polynomial("log_tail", of.log_tail, wide) +
+         polynomial("erf_tail", of.erf_tail, wide) + polynomial("mills_top", of.mills_top, wide) +
+         polynomial("mills_rest", of.mills_rest, wide);
 }
 
 std::string real_functions(bool wide) {
-  std::string text = wide ? polynomials(kernel::kDoublePolynomials, true) : polynomials(kernel::kFloatPolynomials, false) + cdf_root();
-  text += wide ? "#define REAL lm_f64\n#define BITS lm_u64\n#define SBITS lm_s64\n#define LM(name) name##_f64\n#define K(literal) literal\n"
+  std::string text =
+      wide ? polynomials(kernel::kDoublePolynomials, true) : polynomials(kernel::kFloatPolynomials, false) + cdf_root();
+  text += wide ? "#define REAL lm_f64\n#define BITS lm_u64\n#define SBITS lm_s64\n#define LM(name) name##_f64\n#define "
+                 "K(literal) literal\n"
                  "#define PICK(a, b) b\n#define MANTISSA 52\n#define BIAS 1023\n#define SINGLE 0\n"
-               : "#define REAL lm_f32\n#define BITS lm_u32\n#define SBITS lm_s32\n#define LM(name) name##_f32\n#define K(literal) literal##f\n"
+               : "#define REAL lm_f32\n#define BITS lm_u32\n#define SBITS lm_s32\n#define LM(name) name##_f32\n#define "
+                 "K(literal) literal##f\n"
                  "#define PICK(a, b) a##f\n#define MANTISSA 23\n#define BIAS 127\n#define SINGLE 1\n";
   text += text::kReal;
-  for (const char* macro : {"REAL", "BITS", "SBITS", "LM", "K", "PICK", "MANTISSA", "BIAS", "SINGLE"}) text += join("#undef ", macro, "\n");
+  for (const char* macro : {"REAL", "BITS", "SBITS", "LM", "K", "PICK", "MANTISSA", "BIAS", "SINGLE"})
+    text += join("#undef ", macro, "\n");
   return text;
 }
 
@@ -80,7 +86,8 @@ bool needs_general_power(double exponent) { return kernel::power_form(exponent) 
 
 std::string program_prelude(const kernel::Kernel& kernel, Language language, bool aligned, bool disjoint) {
   const bool wide = needs_f64(kernel);
-  std::string text = join("#define LM_F64 ", wide ? 1 : 0, "\n#define LM_ALIGNED ", aligned ? 1 : 0, "\n#define LM_DISJOINT ", disjoint ? 1 : 0, "\n");
+  std::string text = join("#define LM_F64 ", wide ? 1 : 0, "\n#define LM_ALIGNED ", aligned ? 1 : 0, "\n#define LM_DISJOINT ",
+                          disjoint ? 1 : 0, "\n");
   text += language == Language::cuda ? text::kCudaPrelude : text::kOpenclPrelude;
   text += real_functions(false);
   if (wide) text += real_functions(true);

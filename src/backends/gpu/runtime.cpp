@@ -14,7 +14,8 @@ constexpr int64_t kMostGroups = 0x7fffffff;
 
 int64_t groups_for(int64_t items, int64_t items_per_group) {
   const int64_t groups = (items + items_per_group - 1) / items_per_group;
-  if (groups > kMostGroups) throw Error(Status::invalid_shape, join("gpu backend: ", groups, " work-groups, a device takes ", kMostGroups, " at most"));
+  if (groups > kMostGroups)
+    throw Error(Status::invalid_shape, join("gpu backend: ", groups, " work-groups, a device takes ", kMostGroups, " at most"));
   return groups;
 }
 
@@ -23,7 +24,8 @@ int64_t groups_for(int64_t items, int64_t items_per_group) {
 KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel)
     : device_(std::move(device)), kernel_(std::move(kernel)), limits_(device_->limits()) {
   if (needs_f64(kernel_) && !limits_.has_f64) {
-    throw Error(Status::unimplemented, join("gpu backend: ", kernel_.name, " needs f64, which ", device_->name(), " does not have"));
+    throw Error(Status::unimplemented,
+                join("gpu backend: ", kernel_.name, " needs f64, which ", device_->name(), " does not have"));
   }
   schedule_ = choose_schedule(kernel_, limits_);
   rows_ = kernel_.row_count();
@@ -61,7 +63,9 @@ bool KernelRunner::rows_are_aligned() const {
   return true;
 }
 
-int64_t KernelRunner::column_blocks() const { return schedule_.column_rows == 0 ? 0 : (rows_ + schedule_.column_rows - 1) / schedule_.column_rows; }
+int64_t KernelRunner::column_blocks() const {
+  return schedule_.column_rows == 0 ? 0 : (rows_ + schedule_.column_rows - 1) / schedule_.column_rows;
+}
 
 size_t KernelRunner::scratch_bytes() const {
   return column_bytes() + (schedule_.split ? static_cast<size_t>(rows_ * split_state_bytes(kernel_, schedule_)) : 0);
@@ -85,7 +89,8 @@ KernelRunner::Promises KernelRunner::promises_of(std::span<const BufferView> buf
       if (a == b || !kernel_.args[a].output) continue;
       const auto other = reinterpret_cast<intptr_t>(buffers[b].memory) + buffers[b].offset;
       const bool apart = addresses ? start + arg_bytes_[a] <= other || other + arg_bytes_[b] <= start
-                                   : buffers[a].memory != buffers[b].memory || buffers[a].offset + arg_bytes_[a] <= buffers[b].offset ||
+                                   : buffers[a].memory != buffers[b].memory ||
+                                         buffers[a].offset + arg_bytes_[a] <= buffers[b].offset ||
                                          buffers[b].offset + arg_bytes_[b] <= buffers[a].offset;
       promises.disjoint = promises.disjoint && apart;
     }
@@ -96,7 +101,9 @@ KernelRunner::Promises KernelRunner::promises_of(std::span<const BufferView> buf
 std::shared_ptr<const Module> KernelRunner::module_for(Promises promises) const {
   const std::lock_guard lock(mutex_);
   auto& module = modules_[(promises.aligned ? 1U : 0U) + (promises.disjoint ? 2U : 0U)];
-  if (module == nullptr) module = device_->load(emit_kernel(kernel_, schedule_, limits_, device_->language(), promises.aligned, promises.disjoint)).module;
+  if (module == nullptr)
+    module = device_->load(emit_kernel(kernel_, schedule_, limits_, device_->language(), promises.aligned, promises.disjoint))
+                 .module;
   return module;
 }
 
@@ -111,8 +118,10 @@ void KernelRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
   const std::shared_ptr<const Module> module = module_for(promises_of(buffers));
   std::vector<BufferView> views(buffers.begin(), buffers.end());
   if (columns_ > 0 || schedule_.split) views.push_back(partials);
-  if (schedule_.split) run_split(*module, stream, views);
-  else if (const int64_t groups = row_groups(columns_ > 0); groups > 0) module->launch(stream, 0, groups, schedule_.group_size(), views, words_);
+  if (schedule_.split)
+    run_split(*module, stream, views);
+  else if (const int64_t groups = row_groups(columns_ > 0); groups > 0)
+    module->launch(stream, 0, groups, schedule_.group_size(), views, words_);
   if (columns_ == 0 || row_size_ == 0) return;
   views.clear();
   for (size_t a = 0; a < buffers.size(); ++a) {
@@ -120,8 +129,8 @@ void KernelRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
   }
   views.push_back(partials);
   const int64_t blocks = column_blocks();
-  module->launch(stream, source_.symbols.size() - 1, groups_for(row_size_, kColumnLanes) * columns_, static_cast<int>(kColumnLanes) * columns_depth(limits_),
-                 views, {&blocks, 1});
+  module->launch(stream, source_.symbols.size() - 1, groups_for(row_size_, kColumnLanes) * columns_,
+                 static_cast<int>(kColumnLanes) * columns_depth(limits_), views, {&blocks, 1});
 }
 
 // Phase after phase, each row shared by as many groups as it takes to fill the device a few times over.

@@ -15,10 +15,10 @@ using kernel::Kernel;
 constexpr int kAccessBytes = 16;
 constexpr int kWarp = 32;
 constexpr int kFlatGroup = 256;
-constexpr int kUsualGroup = 128;      // threads of a group that holds several teams
+constexpr int kUsualGroup = 128;  // threads of a group that holds several teams
 constexpr int kElementsPerThread = 16;
-constexpr int kColumnRows = 32;       // a partial sum is written and read once for that many rows of data
-constexpr int kLongColumnRows = 8;    // rows are so long that more of them would leave the device idle
+constexpr int kColumnRows = 32;     // a partial sum is written and read once for that many rows of data
+constexpr int kLongColumnRows = 8;  // rows are so long that more of them would leave the device idle
 
 bool reduces(const Kernel& kernel) { return kernel.has_row_reduction() || kernel.has_column_sum(); }
 
@@ -52,8 +52,10 @@ bool rows_lie_side_by_side(const Kernel& kernel) {
   int together = 0, apart = 0;
   for (const Arg& arg : kernel.args) {
     if (!varies_inside(kernel, arg)) continue;
-    if (arg.strides.back() == 1) ++apart;
-    else if (arg.strides[static_cast<size_t>(kernel.outer_rank) - 1] == 1) ++together;
+    if (arg.strides.back() == 1)
+      ++apart;
+    else if (arg.strides[static_cast<size_t>(kernel.outer_rank) - 1] == 1)
+      ++together;
   }
   return together > apart;
 }
@@ -61,15 +63,19 @@ bool rows_lie_side_by_side(const Kernel& kernel) {
 bool needs_wide_offsets(const Kernel& kernel) {
   constexpr int64_t kLargest = int64_t{1} << 30;
   if (!reduces(kernel) && kernel.row_count() * kernel.row_size() >= kLargest) return true;
-  return std::any_of(kernel.args.begin(), kernel.args.end(), [&](const Arg& arg) {
-    int64_t last = 0;
-    for (size_t d = static_cast<size_t>(kernel.outer_rank); d < arg.strides.size(); ++d) last += std::max<int64_t>(kernel.extents[d] - 1, 0) * arg.strides[d];
-    return last >= kLargest;
-  }) || kernel.row_size() >= kLargest;
+  return std::any_of(kernel.args.begin(), kernel.args.end(),
+                     [&](const Arg& arg) {
+                       int64_t last = 0;
+                       for (size_t d = static_cast<size_t>(kernel.outer_rank); d < arg.strides.size(); ++d)
+                         last += std::max<int64_t>(kernel.extents[d] - 1, 0) * arg.strides[d];
+                       return last >= kLargest;
+                     }) ||
+         kernel.row_size() >= kLargest;
 }
 
 int power_of_two_at_least(int64_t count, int largest) {
-  return static_cast<int>(std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(count, 1)))), largest));
+  return static_cast<int>(
+      std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(count, 1)))), largest));
 }
 
 int power_of_two_at_most(int count) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(count, 1)))); }
@@ -81,8 +87,8 @@ void choose_transposed_team(const Kernel& kernel, int largest, Schedule& schedul
   schedule.team = power_of_two_at_least(kernel.row_size() / 4, std::min(largest / schedule.rows_per_group, kWarp));
 }
 
-// Short rows: as few threads as chunks. Longer ones: threads are added until none holds more than 16 elements; with column sums,
-// whose rows run one after the other, until none holds more than one chunk.
+// Short rows: as few threads as chunks. Longer ones: threads are added until none holds more than 16 elements; with column
+// sums, whose rows run one after the other, until none holds more than one chunk.
 void choose_team(const Kernel& kernel, int largest, Schedule& schedule) {
   const int64_t chunks = (kernel.row_size() + schedule.vector - 1) / schedule.vector;
   const int held = kernel.has_column_sum() ? 1 : std::max(1, kElementsPerThread / schedule.vector);
@@ -93,8 +99,10 @@ void choose_team(const Kernel& kernel, int largest, Schedule& schedule) {
 
 // Teams that have a row, or a block of rows, each would leave the device idle.
 bool wants_split(const Kernel& kernel, const DeviceLimits& limits, const Schedule& schedule) {
-  const int64_t rows = schedule.column_rows == 0 ? kernel.row_count() : (kernel.row_count() + schedule.column_rows - 1) / schedule.column_rows;
-  return !is_persistent(kernel, schedule) && rows > 0 && (rows + schedule.rows_per_group - 1) / schedule.rows_per_group < limits.compute_units;
+  const int64_t rows =
+      schedule.column_rows == 0 ? kernel.row_count() : (kernel.row_count() + schedule.column_rows - 1) / schedule.column_rows;
+  return !is_persistent(kernel, schedule) && rows > 0 &&
+         (rows + schedule.rows_per_group - 1) / schedule.rows_per_group < limits.compute_units;
 }
 
 }  // namespace
@@ -109,15 +117,18 @@ Schedule choose_schedule(const Kernel& kernel, const DeviceLimits& limits) {
     schedule.rows_per_group = std::min(kFlatGroup, largest);
     return schedule;
   }
-  if (rows_lie_side_by_side(kernel)) choose_transposed_team(kernel, std::min(largest, 1024), schedule);
-  else choose_team(kernel, std::min(largest, 1024), schedule);
+  if (rows_lie_side_by_side(kernel))
+    choose_transposed_team(kernel, std::min(largest, 1024), schedule);
+  else
+    choose_team(kernel, std::min(largest, 1024), schedule);
   const int64_t chunks = (kernel.row_size() + schedule.vector - 1) / schedule.vector;
   const int64_t wanted = (chunks + schedule.team - 1) / schedule.team;
   schedule.steps = static_cast<int>(std::clamp<int64_t>(wanted, 1, std::max(1, kElementsPerThread / schedule.vector)));
   if (kernel.has_column_sum()) {
     const bool persistent = is_persistent(kernel, schedule);
     schedule.column_rows = persistent ? kColumnRows : kLongColumnRows;
-    schedule.column_registers = persistent && schedule.vector * schedule.steps <= (schedule.team >= 1024 ? 8 : kElementsPerThread);
+    schedule.column_registers =
+        persistent && schedule.vector * schedule.steps <= (schedule.team >= 1024 ? 8 : kElementsPerThread);
   }
   schedule.split = wants_split(kernel, limits, schedule);
   return schedule;

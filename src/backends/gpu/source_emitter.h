@@ -93,12 +93,12 @@ class SourceEmitter {
   std::string place_sum(const Dims& steps, size_t first, size_t last, const char* prefix) const;
 
   // emit_c_reductions.cpp: accumulators.
-  void begin_root(kernel::NodeIndex root, int phase);       // once a phase
+  void begin_root(kernel::NodeIndex root, int phase);  // once a phase
   void begin_totals(kernel::NodeIndex root, int phase);
-  void begin_block(kernel::NodeIndex root, int phase);      // once a block of the row
+  void begin_block(kernel::NodeIndex root, int phase);  // once a block of the row
   void accumulate(kernel::NodeIndex root, int phase, const std::string& value);
-  void fold_block(kernel::NodeIndex root, int phase);       // what the block came to
-  void join_block(kernel::NodeIndex root, int phase);       // to what the row's blocks came to so far
+  void fold_block(kernel::NodeIndex root, int phase);  // what the block came to
+  void join_block(kernel::NodeIndex root, int phase);  // to what the row's blocks came to so far
   void finish_root(kernel::NodeIndex root, int phase);
   void finish_moments(kernel::NodeIndex root, const std::string& variance);
   void fold_team(const std::string& slot, kernel::Type type, kernel::Reduction reduction);
@@ -133,7 +133,7 @@ class SourceEmitter {
   std::vector<bool> known_;       // per node: a row value that stands in the text already
   std::vector<int> column_slot_;  // per node: position among the column sums
   int columns_ = 0;
-  bool stores_rows_ = true;       // values per row are stored where they are known
+  bool stores_rows_ = true;  // values per row are stored where they are known
   std::vector<std::string> symbols_;
   Text out_;
 };
@@ -141,8 +141,8 @@ class SourceEmitter {
 // What a reduction's block comes to, as variables of the text that splitting a row keeps in memory.
 std::vector<std::string> block_results(kernel::NodeIndex root, const kernel::Node& node, int phase);
 
-const char* c_type(kernel::Type type);         // lm_f32
-const char* suffix_of(kernel::Type type);      // f32; of the functions for that type
-const char* storage_type(DataType dtype);      // lm_u16
+const char* c_type(kernel::Type type);     // lm_f32
+const char* suffix_of(kernel::Type type);  // f32; of the functions for that type
+const char* storage_type(DataType dtype);  // lm_u16
 
 }  // namespace lamina::gpu

@@ -47,10 +47,7 @@ LAMINA_SCHEMA(BatchNormInference) {
           .types = types(),
           .check_types = type_rule(),
           .type_rule_text = kTypeRuleText,
-          .check =
-              [](const OpView& view) {
-                check_per_channel(view, {"gamma", "beta", "mean", "variance"});
-              },
+          .check = [](const OpView& view) { check_per_channel(view, {"gamma", "beta", "mean", "variance"}); },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
           .inplace = {{"src", "dst"}}};
 }
@@ -74,10 +71,7 @@ LAMINA_SCHEMA(BatchNormForwardTraining) {
       .types = types(),
       .check_types = type_rule(),
       .type_rule_text = kTypeRuleText,
-      .check =
-          [](const OpView& view) {
-            check_per_channel(view, {"mean", "variance", "gamma", "beta"});
-          },
+      .check = [](const OpView& view) { check_per_channel(view, {"mean", "variance", "gamma", "beta"}); },
       .infer_shapes =
           [](const OpView& view) {
             const Dims statistics{channels_of(view, view.shape("src"))};

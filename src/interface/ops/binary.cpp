@@ -21,10 +21,7 @@ OpSchema binary(OpKind kind, std::string formula) {
           .outputs = {port("dst", "T", "the broadcast shape")},
           .attributes = {auto_broadcast()},
           .types = {{"T", floats_and_f64()}},
-          .infer_shapes =
-              [](const OpView& view) {
-                return ShapeMap{{"dst", broadcast_inputs(view, "src_0", "src_1")}};
-              },
+          .infer_shapes = [](const OpView& view) { return ShapeMap{{"dst", broadcast_inputs(view, "src_0", "src_1")}}; },
           .inplace = {{"src_0", "dst"}}};
 }
 
@@ -167,23 +164,22 @@ LAMINA_SCHEMA(PReLU) {
 }
 
 LAMINA_SCHEMA(PReLUBackward) {
-  return {.kind = OpKind::PReLUBackward,
-          .op_class = OpClass::inner_reduction,
-          .nest = LoopNest::slope,
-          .formula =
-              "diff_src = diff_dst where src >= 0, else slope * diff_dst; "
-              "diff_slope = sum of diff_dst * src where src < 0, to the shape of slope",
-          .inputs = {port("src", "T"), port("slope", "T", "[C], [1], or broadcasts to src"), port("diff_dst", "T")},
-          .outputs = {port("diff_src", "T", "shape of src"), port("diff_slope", "T", "shape of slope")},
-          .attributes = {data_format()},
-          .types = {{"T", floats_and_f64()}},
-          .check =
-              [](const OpView& view) {
-                require_same_shape(view, "src", "diff_dst");
-                check_slope(view, true);
-              },
-          .infer_shapes =
-              [](const OpView& view) {
-                return ShapeMap{{"diff_src", view.shape("src")}, {"diff_slope", view.shape("slope")}};
-              }};
+  return {
+      .kind = OpKind::PReLUBackward,
+      .op_class = OpClass::inner_reduction,
+      .nest = LoopNest::slope,
+      .formula =
+          "diff_src = diff_dst where src >= 0, else slope * diff_dst; "
+          "diff_slope = sum of diff_dst * src where src < 0, to the shape of slope",
+      .inputs = {port("src", "T"), port("slope", "T", "[C], [1], or broadcasts to src"), port("diff_dst", "T")},
+      .outputs = {port("diff_src", "T", "shape of src"), port("diff_slope", "T", "shape of slope")},
+      .attributes = {data_format()},
+      .types = {{"T", floats_and_f64()}},
+      .check =
+          [](const OpView& view) {
+            require_same_shape(view, "src", "diff_dst");
+            check_slope(view, true);
+          },
+      .infer_shapes =
+          [](const OpView& view) { return ShapeMap{{"diff_src", view.shape("src")}, {"diff_slope", view.shape("slope")}}; }};
 }

@@ -263,10 +263,7 @@ LAMINA_SCHEMA(LayerNorm) {
           .types = norm_types(),
           .check_types = opset_norm_rule(),
           .type_rule_text = kNormRuleText,
-          .check =
-              [](const OpView& view) {
-                check_norm(view, "src", {"gamma", "beta"}, {"mean", "variance"});
-              },
+          .check = [](const OpView& view) { check_norm(view, "src", {"gamma", "beta"}, {"mean", "variance"}); },
           .infer_shapes = layer_norm_shapes,
           .inplace = {{"src", "dst"}}};
 }
@@ -408,10 +405,7 @@ LAMINA_SCHEMA(GroupNorm) {
       .types = norm_types(),
       .check_types = opset_norm_rule(),
       .type_rule_text = kNormRuleText,
-      .check =
-          [](const OpView& view) {
-            check_group_norm(view, {"gamma", "beta"}, {});
-          },
+      .check = [](const OpView& view) { check_group_norm(view, {"gamma", "beta"}, {}); },
       .infer_shapes = group_norm_shapes,
       .inplace = {{"src", "dst"}}};
 }

@@ -39,8 +39,8 @@ Real horner(const double (&c)[N], Real x) {
   return total;
 }
 
-#define LAMINA_POLYNOMIAL(name)                                                                   \
-  inline float lm_##name##_f32(float x) { return horner<float>(kFloatPolynomials.name, x); }      \
+#define LAMINA_POLYNOMIAL(name)                                                              \
+  inline float lm_##name##_f32(float x) { return horner<float>(kFloatPolynomials.name, x); } \
   inline double lm_##name##_f64(double x) { return horner<double>(kDoublePolynomials.name, x); }
 LAMINA_POLYNOMIAL(exp_tail)
 LAMINA_POLYNOMIAL(log_tail)

@@ -1,5 +1,5 @@
-// The error of the normalisations against the exact value, hard inputs included, held against the bounds of docs/numerics.md. Each
-// test prints a line of the table there: run this program with --gtest_filter=Accuracy* and copy them.
+// The error of the normalisations against the exact value, hard inputs included, held against the bounds of docs/numerics.md.
+// Each test prints a line of the table there: run this program with --gtest_filter=Accuracy* and copy them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -48,7 +48,8 @@ double ulp_at(DataType dtype, double value) {
   return std::ldexp(1.0, exponent - digits + 1);
 }
 
-// A 16-bit result close to zero still has the error of the mean, an f32 of the row's magnitude: half an ULP of 1 counts as one there.
+// A 16-bit result close to zero still has the error of the mean, an f32 of the row's magnitude: half an ULP of 1 counts as one
+// there.
 constexpr double kLeastUlp = 0x1p-24;
 
 // Of one output against exact values.
@@ -74,7 +75,8 @@ Error error_of(DataType dtype, const Buffer& data, const Values& exact) {
     const double nearest = rounded_to(dtype, want), difference = std::abs(got - want);
     if (got == nearest) ++right;
     error.of_magnitude = std::max(error.of_magnitude, difference / std::max(1.0, std::abs(want)));
-    if (std::abs(want) >= std::numeric_limits<float>::min()) error.relative = std::max(error.relative, difference / std::abs(want));
+    if (std::abs(want) >= std::numeric_limits<float>::min())
+      error.relative = std::max(error.relative, difference / std::abs(want));
     const double ulp = ulp_at(dtype, nearest);
     error.ulp = std::max(error.ulp, std::abs(got - nearest) / (dtype == f32 ? ulp : std::max(ulp, kLeastUlp)));
     difference_norm += difference * difference;
@@ -138,17 +140,19 @@ Values values_of(const HardInput& input) {
   std::mt19937_64 random(42);
   std::normal_distribution<double> gauss;
   Values values;
-  for (int64_t i = 0; i < input.rows * input.size; ++i) values.push_back(input.value(i / input.size, i % input.size, gauss(random)));
+  for (int64_t i = 0; i < input.rows * input.size; ++i)
+    values.push_back(input.value(i / input.size, i % input.size, gauss(random)));
   return values;
 }
 
 void print_line(const HardInput& input, const char* output, const Error& error) {
-  std::printf("| %s | %s | %lld x %lld | %s | %.2g | %.2g | %.3g | %.3f %% |\n", input.name, std::string(name_of(input.dtype)).c_str(),
-              static_cast<long long>(input.rows), static_cast<long long>(input.size), output, error.of_magnitude, error.relative, error.ulp,
-              100 * error.correctly_rounded);
+  std::printf("| %s | %s | %lld x %lld | %s | %.2g | %.2g | %.3g | %.3f %% |\n", input.name,
+              std::string(name_of(input.dtype)).c_str(), static_cast<long long>(input.rows), static_cast<long long>(input.size),
+              output, error.of_magnitude, error.relative, error.ulp, 100 * error.correctly_rounded);
 }
 
-// f32: at most 1e-6 of max(1, |dst|). 16-bit: one ULP from the correctly rounded value, and 99.9 % of a large tensor are that value.
+// f32: at most 1e-6 of max(1, |dst|). 16-bit: one ULP from the correctly rounded value, and 99.9 % of a large tensor are that
+// value.
 void expect_within_bounds(const HardInput& input, const Error& dst) {
   if (input.dtype == f32) {
     EXPECT_LE(dst.of_magnitude, 1e-6);
@@ -201,17 +205,21 @@ TEST_P(Accuracy, LayerNormBackward) {
   Values diff_src, diff_gamma(size, 0), diff_beta(size, 0);
   for (size_t r = 0; r < static_cast<size_t>(input.rows); ++r) {
     const long double rstd = 1 / std::sqrt(static_cast<long double>(exact.variance[r]) + static_cast<long double>(kEpsilon));
-    const auto normalized = [&](size_t i) { return (static_cast<long double>(src.values[r * size + i]) - static_cast<long double>(exact.mean[r])) * rstd; };
+    const auto normalized = [&](size_t i) {
+      return (static_cast<long double>(src.values[r * size + i]) - static_cast<long double>(exact.mean[r])) * rstd;
+    };
     long double sum = 0, product = 0;
     for (size_t i = 0; i < size; ++i) {
-      const long double weighted = static_cast<long double>(diff_dst.values[r * size + i]) * static_cast<long double>(scale.values[i]);
+      const long double weighted =
+          static_cast<long double>(diff_dst.values[r * size + i]) * static_cast<long double>(scale.values[i]);
       sum += weighted;
       product += weighted * normalized(i);
       diff_gamma[i] += static_cast<double>(static_cast<long double>(diff_dst.values[r * size + i]) * normalized(i));
       diff_beta[i] += diff_dst.values[r * size + i];
     }
     for (size_t i = 0; i < size; ++i) {
-      const long double weighted = static_cast<long double>(diff_dst.values[r * size + i]) * static_cast<long double>(scale.values[i]);
+      const long double weighted =
+          static_cast<long double>(diff_dst.values[r * size + i]) * static_cast<long double>(scale.values[i]);
       const auto n = static_cast<long double>(size);
       diff_src.push_back(static_cast<double>(rstd * (weighted - sum / n - normalized(i) * product / n)));
     }
@@ -220,8 +228,9 @@ TEST_P(Accuracy, LayerNormBackward) {
   const Error src_error = error_of(input.dtype, results.at(0), diff_src);
   const Error gamma_error = error_of(f32, results.at(1), diff_gamma), beta_error = error_of(f32, results.at(2), diff_beta);
   print_line(input, "diff_src", src_error);
-  std::printf("| %s | %s | %lld x %lld | diff_gamma, diff_beta | %.2g, %.2g in norm | | | |\n", input.name, std::string(name_of(input.dtype)).c_str(),
-              static_cast<long long>(input.rows), static_cast<long long>(input.size), gamma_error.in_norm, beta_error.in_norm);
+  std::printf("| %s | %s | %lld x %lld | diff_gamma, diff_beta | %.2g, %.2g in norm | | | |\n", input.name,
+              std::string(name_of(input.dtype)).c_str(), static_cast<long long>(input.rows), static_cast<long long>(input.size),
+              gamma_error.in_norm, beta_error.in_norm);
   if (std::isfinite(gamma_error.in_norm)) {
     EXPECT_LE(gamma_error.in_norm, input.gradient_bound);
     EXPECT_LE(beta_error.in_norm, input.gradient_bound);
@@ -240,12 +249,15 @@ std::vector<HardInput> hard_inputs() {
     inputs.push_back({"mean/std 1e3", f32, rows, size, around(1e3)});
     inputs.push_back({"mean/std 1e5", f32, rows, size, around(1e5)});
     inputs.push_back({"mean/std 1e6", f32, rows, size, around(1e6)});
-    inputs.push_back({"one outlier 1e6", f32, rows, size, [](int64_t row, int64_t column, double gauss) { return column == row ? 1e6 : 0.3 + 0.1 * gauss; }});
+    inputs.push_back({"one outlier 1e6", f32, rows, size,
+                      [](int64_t row, int64_t column, double gauss) { return column == row ? 1e6 : 0.3 + 0.1 * gauss; }});
   }
   for (const DataType dtype : {f32, bf16, f16}) {
-    inputs.push_back({"constant rows", dtype, 64, 1000, [](int64_t row, int64_t, double) { return 0.1 * static_cast<double>(row + 1); }});
+    inputs.push_back(
+        {"constant rows", dtype, 64, 1000, [](int64_t row, int64_t, double) { return 0.1 * static_cast<double>(row + 1); }});
     // Subnormals of f32 have few digits, the mean among them.
-    inputs.push_back({"subnormals", dtype, 64, 1000, [=](int64_t, int64_t, double gauss) { return gauss * (dtype == f16 ? 1e-6 : 1e-40); },
+    inputs.push_back({"subnormals", dtype, 64, 1000,
+                      [=](int64_t, int64_t, double gauss) { return gauss * (dtype == f16 ? 1e-6 : 1e-40); },
                       dtype == f16 ? 1e-6 : 1e-5});
     inputs.push_back({"NaN and infinity", dtype, 64, 1000, [](int64_t row, int64_t column, double gauss) {
                         return row == 3 && column == 70 ? NAN : row == 5 && column == 999 ? INFINITY : gauss;
@@ -254,9 +266,11 @@ std::vector<HardInput> hard_inputs() {
   for (const DataType dtype : {bf16, f16}) {
     inputs.push_back({"standard normal", dtype, 256, 1024, around(0)});
     inputs.push_back({"mean/std 100", dtype, 256, 1024, around(100)});
-    inputs.push_back({"one outlier 60000", dtype, 256, 1024, [](int64_t row, int64_t column, double gauss) { return column == row ? 60000 : gauss; }});
+    inputs.push_back({"one outlier 60000", dtype, 256, 1024,
+                      [](int64_t row, int64_t column, double gauss) { return column == row ? 60000 : gauss; }});
   }
-  inputs.push_back({"65504 and -65504", f16, 64, 1024, [](int64_t, int64_t, double gauss) { return gauss < 0 ? -65504.0 : 65504.0; }});
+  inputs.push_back(
+      {"65504 and -65504", f16, 64, 1024, [](int64_t, int64_t, double gauss) { return gauss < 0 ? -65504.0 : 65504.0; }});
   return inputs;
 }
 
@@ -265,7 +279,8 @@ std::string test_name(const HardInput& input) {
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : c == '-' ? 'm' : '_';
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Norms, Accuracy, ::testing::ValuesIn(hard_inputs()), [](const auto& test) { return test_name(test.param); });
+INSTANTIATE_TEST_SUITE_P(Norms, Accuracy, ::testing::ValuesIn(hard_inputs()),
+                         [](const auto& test) { return test_name(test.param); });
 
 }  // namespace
 }  // namespace lamina::testing

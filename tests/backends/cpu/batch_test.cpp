@@ -1,5 +1,5 @@
-// Short rows whose values per row are computed for a tile of them at once: the interpreter's bits for every number of rows in the
-// last tile, every place of a row that needs a second walk, every kind of value per row and every instruction set.
+// Short rows whose values per row are computed for a tile of them at once: the interpreter's bits for every number of rows in
+// the last tile, every place of a row that needs a second walk, every kind of value per row and every instruction set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ Kernel many_row_values(const Shape& shape) {
   Rows k("many_row_values", shape);
   const Value scale = k.per_row("scale"), x = k.src("src") * scale;
   const auto moments = k.builder().moments(x);
-  const Value rstd = 1.0 / sqrt(moments.variance + max(abs(k.per_row("epsilon")), 1e-5)), is_small = less(moments.variance, 1.2);
+  const Value rstd = 1.0 / sqrt(moments.variance + max(abs(k.per_row("epsilon")), 1e-5)),
+              is_small = less(moments.variance, 1.2);
   const Value y = k.builder().center(x, moments, rstd) + abs(scale) * 0.5;
   k.out(k.builder().select(is_small, y, y * k.row_number()), "dst");
   k.row_out(rstd * k.row_number(), "product");
@@ -38,7 +39,8 @@ Kernel many_reductions(const Shape& shape) {
   Rows k("many_reductions", shape);
   const Value x = k.src("a"), y = k.src("b"), largest = k.builder().reduce(Reduction::maximum, x);
   const auto of_x = k.builder().moments(x), of_y = k.builder().moments(y);
-  const Value product = k.builder().reduce(Reduction::product, abs(y) * 0.5 + 0.7), sum = k.builder().reduce(Reduction::sum, exp(x - largest));
+  const Value product = k.builder().reduce(Reduction::product, abs(y) * 0.5 + 0.7),
+              sum = k.builder().reduce(Reduction::sum, exp(x - largest));
   k.out(k.builder().center(x, of_x) * product + k.builder().center(y, of_y, of_x.variance) / sum, "dst");
   k.row_out(largest, "largest");
   k.row_out(of_y.variance, "variance");
@@ -80,7 +82,8 @@ TEST_P(BatchedRows, SecondWalkOfOneRow) {
   for (Kernel (*const make)(const Shape&) : {layer_norm, many_row_values, many_reductions, backward}) {
     const Kernel kernel = make({kRows, kSize});
     const auto is_src = [](const kernel::Arg& arg) { return arg.strides == Dims{kSize, 1}; };
-    const auto element_arg = static_cast<size_t>(std::find_if(kernel.args.begin(), kernel.args.end(), is_src) - kernel.args.begin());
+    const auto element_arg =
+        static_cast<size_t>(std::find_if(kernel.args.begin(), kernel.args.end(), is_src) - kernel.args.begin());
     for (int64_t far = 0; far < kRows; ++far) {
       Memory memory = memory_for(kernel);
       for (int64_t i = 0; i < kRows * kSize; ++i) {
@@ -92,7 +95,8 @@ TEST_P(BatchedRows, SecondWalkOfOneRow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, BatchedRows, ::testing::Values("avx512", "avx2", "generic"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Isas, BatchedRows, ::testing::Values("avx512", "avx2", "generic"),
+                         [](const auto& test) { return test.param; });
 
 TEST(BatchedRowsTwin, NotLongOnesNorReductionsAlone) {
   EXPECT_FALSE(cpu::batches_rows(layer_norm({8, 600})));

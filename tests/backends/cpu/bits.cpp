@@ -40,7 +40,8 @@ Graph relu_backward_layer_norm_backward_add(int64_t rows, int64_t size, DataType
   GraphBuilder g;
   const auto x = g.input(dtype, {rows, size}), r = g.input(dtype, {rows, size});
   const auto dy = g.op(OpKind::ReLUBackward, {r, g.input(dtype, {rows, size})});
-  const auto grads = g.multi(OpKind::LayerNormBackward, {x, dy, g.input(w, {rows}), g.input(w, {rows}), g.input(w, {size})}, {}, {dtype, w, w});
+  const auto grads = g.multi(OpKind::LayerNormBackward, {x, dy, g.input(w, {rows}), g.input(w, {rows}), g.input(w, {size})}, {},
+                             {dtype, w, w});
   g.op(OpKind::Add, {grads[0], g.input(dtype, {rows, size})});
   return g.finish();
 }
@@ -57,24 +58,29 @@ Graph layer_norm_backward_alone(int64_t rows, int64_t size, DataType dtype) {
 Graph layer_norm_bf16_weights(int64_t rows, int64_t size, DataType dtype) {
   constexpr DataType w = DataType::bf16;
   GraphBuilder g;
-  g.multi(OpKind::LayerNorm, {g.input(dtype, {rows, size}), g.input(w, {size}), g.input(w, {size})}, {{"keep_stats", false}}, {dtype});
+  g.multi(OpKind::LayerNorm, {g.input(dtype, {rows, size}), g.input(w, {size}), g.input(w, {size})}, {{"keep_stats", false}},
+          {dtype});
   return g.finish();
 }
 
 Graph layer_norm_dropout(int64_t rows, int64_t size, DataType dtype) {
   const DataType w = weights_of(dtype);
   GraphBuilder g;
-  const auto y = g.multi(OpKind::LayerNorm, {g.input(dtype, {rows, size}), g.input(w, {size}), g.input(w, {size})}, {}, {dtype, w, w});
-  g.multi(OpKind::Dropout, {y[0], g.scalar(DataType::s64), g.scalar(DataType::s64), g.scalar(DataType::f32)}, {}, {dtype, DataType::u8});
+  const auto y =
+      g.multi(OpKind::LayerNorm, {g.input(dtype, {rows, size}), g.input(w, {size}), g.input(w, {size})}, {}, {dtype, w, w});
+  g.multi(OpKind::Dropout, {y[0], g.scalar(DataType::s64), g.scalar(DataType::s64), g.scalar(DataType::f32)}, {},
+          {dtype, DataType::u8});
   return g.finish();
 }
 
 // Whole chunks of bytes are packed on AVX-512 alone; rows of up to some thousands of bytes are kept as numbers between phases.
 Graph layer_norm_of_bytes(int64_t rows, int64_t size, DataType dtype) {
   GraphBuilder g;
-  const Attributes from{{"scales", std::vector<float>{0.3f}}, {"zps", std::vector<int64_t>{1}}}, to{{"scales", std::vector<float>{0.013f}}};
+  const Attributes from{{"scales", std::vector<float>{0.3f}}, {"zps", std::vector<int64_t>{1}}},
+      to{{"scales", std::vector<float>{0.013f}}};
   const auto x = g.op(OpKind::Dequantize, {g.input(dtype, {rows, size})}, from, DataType::f32);
-  const auto y = g.op(OpKind::LayerNorm, {x, g.input(DataType::f32, {size}), g.input(DataType::f32, {size})}, {{"keep_stats", false}});
+  const auto y =
+      g.op(OpKind::LayerNorm, {x, g.input(DataType::f32, {size}), g.input(DataType::f32, {size})}, {{"keep_stats", false}});
   g.op(OpKind::Quantize, {y}, to, dtype);
   return g.finish();
 }
@@ -88,7 +94,8 @@ Graph rms_norm(int64_t rows, int64_t size, DataType dtype) {
 Graph rms_norm_backward(int64_t rows, int64_t size, DataType dtype) {
   const DataType w = weights_of(dtype);
   GraphBuilder g;
-  g.multi(OpKind::RMSNormBackward, {g.input(dtype, {rows, size}), g.input(dtype, {rows, size}), g.input(w, {size})}, {}, {dtype, w});
+  g.multi(OpKind::RMSNormBackward, {g.input(dtype, {rows, size}), g.input(dtype, {rows, size}), g.input(w, {size})}, {},
+          {dtype, w});
   return g.finish();
 }
 
@@ -145,7 +152,8 @@ double value_for(const std::string& port, double unit) {
 // Memory for a tensor, `offset` elements behind an aligned address.
 class PlacedTensor {
  public:
-  PlacedTensor(const LogicalTensor& tensor, int64_t offset) : tensor_(tensor), begin_(static_cast<size_t>(bytes_of(tensor.dtype, offset))) {
+  PlacedTensor(const LogicalTensor& tensor, int64_t offset)
+      : tensor_(tensor), begin_(static_cast<size_t>(bytes_of(tensor.dtype, offset))) {
     size_t bytes = begin_ + static_cast<size_t>(tensor.byte_size()) + 64;
     bytes = (bytes + 63) / 64 * 64;
     memory_.reset(static_cast<char*>(std::aligned_alloc(64, bytes)));
@@ -220,7 +228,8 @@ std::vector<LogicalTensor> BitsRun::widened(std::vector<LogicalTensor> tensors, 
 const Executable& BitsRun::compiled(const RunVariant& variant) {
   auto& executable = executables_[{variant.isa, variant.row_gap}];
   if (executable == nullptr) {
-    const Subgraph subgraph = extract_subgraph(*partition_, widened(ports_.inputs, variant.row_gap), widened(ports_.outputs, variant.row_gap));
+    const Subgraph subgraph =
+        extract_subgraph(*partition_, widened(ports_.inputs, variant.row_gap), widened(ports_.outputs, variant.row_gap));
     setenv("LAMINA_MAX_ISA", variant.isa, 1);
     executable = cpu_backend().compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
     unsetenv("LAMINA_MAX_ISA");
@@ -230,7 +239,8 @@ const Executable& BitsRun::compiled(const RunVariant& variant) {
 
 std::vector<OutputBits> BitsRun::operator()(const RunVariant& variant) {
   const Executable& executable = compiled(variant);
-  const std::vector<LogicalTensor> in_tensors = widened(ports_.inputs, variant.row_gap), out_tensors = widened(ports_.outputs, variant.row_gap);
+  const std::vector<LogicalTensor> in_tensors = widened(ports_.inputs, variant.row_gap),
+                                   out_tensors = widened(ports_.outputs, variant.row_gap);
   const auto rows_of = [&](const LogicalTensor& tensor) { return has_rows(tensor) ? rows_ : 1; };
   const auto row_at = [](char* data, const LogicalTensor& tensor, int64_t row) {
     return row == 0 ? data : data + bytes_of(tensor.dtype, row * tensor.strides[0]);

@@ -36,8 +36,8 @@ struct OutputBits {
   bool operator==(const OutputBits&) const = default;
 };
 
-// One graph, one partition, run in as many ways as wanted. Rows r and r + 7 of every input hold the same numbers. `rows` is not 4
-// and not `size`: tensors are told apart by their first extent.
+// One graph, one partition, run in as many ways as wanted. Rows r and r + 7 of every input hold the same numbers. `rows` is not
+// 4 and not `size`: tensors are told apart by their first extent.
 class BitsRun {
  public:
   BitsRun(const BitsCase& bits_case, int64_t rows, int64_t size, DataType dtype);

@@ -30,7 +30,9 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void write_file(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary | std::ios::trunc) << text; }
+void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
 
 class CodeCacheTest : public ::testing::Test {
  protected:
@@ -221,7 +223,8 @@ TEST_F(CodeCacheTest, ReadersSeeWholeEntriesWhileOthersWrite) {
 Graph add_and_norm() {
   GraphBuilder g;
   const auto x = g.op(OpKind::Add, {g.input(DataType::f32, {5, 37}), g.input(DataType::f32, {5, 37})});
-  g.multi(OpKind::LayerNorm, {x, g.input(DataType::f32, {37}), g.input(DataType::f32, {37})}, {{"keep_stats", false}}, {DataType::f32});
+  g.multi(OpKind::LayerNorm, {x, g.input(DataType::f32, {37}), g.input(DataType::f32, {37})}, {{"keep_stats", false}},
+          {DataType::f32});
   return g.finish();
 }
 

@@ -1,5 +1,5 @@
-// In this program what the CPU computed is held against the kernel IR's interpreter: the same bits, NaN payloads apart. What the
-// interpreter computes with is the text that GPU programs carry, so this holds that text against the CPU's mathematics too.
+// In this program what the CPU computed is held against the kernel IR's interpreter: the same bits, NaN payloads apart. What
+// the interpreter computes with is the text that GPU programs carry, so this holds that text against the CPU's mathematics too.
 #include "backends/cpu/cpu_check.h"
 #include "kernels/interpret.h"
 #include "kernels/plan.h"
@@ -24,16 +24,20 @@ void interpret_plan(const kernel::Plan& plan, const std::vector<Memory>& inputs,
         args.push_back({});
         continue;
       }
-      const Memory memory = source == Source::input    ? inputs[index]
-                            : source == Source::output ? outputs[index]
-                                                       : Memory{arena.data() + index, static_cast<int64_t>(plan.arena_bytes - index)};
-      args.push_back({static_cast<std::byte*>(memory.data) + bytes, (memory.bytes - bytes) * 8 / bits_of(step.kernel.args[a].dtype)});
+      const Memory memory = source == Source::input ? inputs[index]
+                            : source == Source::output
+                                ? outputs[index]
+                                : Memory{arena.data() + index, static_cast<int64_t>(plan.arena_bytes - index)};
+      args.push_back(
+          {static_cast<std::byte*>(memory.data) + bytes, (memory.bytes - bytes) * 8 / bits_of(step.kernel.args[a].dtype)});
     }
     kernel::interpret(step.kernel, args);
   }
 }
 
-bool same_bits(double a, double b) { return (a == b && std::signbit(a) == std::signbit(b)) || (std::isnan(a) && std::isnan(b)); }
+bool same_bits(double a, double b) {
+  return (a == b && std::signbit(a) == std::signbit(b)) || (std::isnan(a) && std::isnan(b));
+}
 
 }  // namespace
 
@@ -56,8 +60,9 @@ void compare_with_cpu(const CpuRun& run) {
   for (size_t o = 0; o < actual.size(); ++o) {
     const auto got = elements(run.ports.outputs[o], actual[o]), want = elements(run.ports.outputs[o], run.outputs[o]);
     for (size_t i = 0; i < got.size(); ++i) {
-      ASSERT_TRUE(same_bits(got[i], want[i])) << "output " << o << " element " << i << ": interpreter " << got[i] << ", cpu " << want[i] << "\n"
-                                              << kernel::print(plan.steps[0].kernel);
+      ASSERT_TRUE(same_bits(got[i], want[i]))
+          << "output " << o << " element " << i << ": interpreter " << got[i] << ", cpu " << want[i] << "\n"
+          << kernel::print(plan.steps[0].kernel);
     }
   }
 }

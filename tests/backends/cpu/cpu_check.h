@@ -17,7 +17,9 @@
 namespace lamina::testing {
 
 struct CpuCapabilities : Capabilities {
-  std::string why_unsupported(const Graph& graph, const Op& op) const override { return cpu_backend().why_unsupported(graph, op); }
+  std::string why_unsupported(const Graph& graph, const Op& op) const override {
+    return cpu_backend().why_unsupported(graph, op);
+  }
 };
 
 using Buffer = std::vector<std::byte>;
@@ -45,7 +47,8 @@ inline void fill(Buffer& data, const LogicalTensor& tensor, const std::string& p
     if (port == "probability") value = 0.25;
     if (tensor.dtype == DataType::s64) value = 42;
     if (tensor.dtype == DataType::boolean) value = value > 0;
-    if (tensor.dtype == DataType::s8 || tensor.dtype == DataType::u8 || tensor.dtype == DataType::s32) value = std::round(value * 50);
+    if (tensor.dtype == DataType::s8 || tensor.dtype == DataType::u8 || tensor.dtype == DataType::s32)
+      value = std::round(value * 50);
     if (tensor.dtype == DataType::s4 || tensor.dtype == DataType::u4) value = std::round(value * 8);
     store_from_double(tensor.dtype, data.data(), i, value);
   }
@@ -152,8 +155,8 @@ struct CpuRun {
   int64_t most_elements = 16384;  // up to which slow comparisons are made
 };
 
-// What else runs the graphs of these tests: defined once per test program, beside it, as the interpreter of the kernel IR or as a
-// GPU. Adds failures of its own.
+// What else runs the graphs of these tests: defined once per test program, beside it, as the interpreter of the kernel IR or as
+// a GPU. Adds failures of its own.
 void compare_with_cpu(const CpuRun& run);
 
 // Tensors between partitions come from the cpu run. `factor` scales the tolerance.
@@ -180,7 +183,8 @@ inline RunResult expect_cpu_matches_reference(const Graph& graph, double factor 
         const double allowed = allowed_error(outs[o].dtype, want[i], factor);
         if (same_value(got[i], want[i]) || std::abs(got[i] - want[i]) <= allowed) continue;
         ADD_FAILURE() << "tensor " << outs[o].id << " (" << describe(outs[o]) << ") element " << i << ": cpu " << got[i]
-                      << ", reference " << want[i] << "\n" << (texts.empty() ? "" : texts[0]);
+                      << ", reference " << want[i] << "\n"
+                      << (texts.empty() ? "" : texts[0]);
         break;
       }
       result.buffers[outs[o].id] = std::move(actual[o]);

@@ -79,7 +79,8 @@ TEST(DynamicDequantizeKernels, TakeGroupsAlongAnyAxis) {
 }
 
 // Around every tie of the smallest steps, and what has no quotient: the elements are those of a division and a rounding.
-// Scales near the largest number have inverses of fewer digits: the neighbour is right there, as the check against the reference says.
+// Scales near the largest number have inverses of fewer digits: the neighbour is right there, as the check against the
+// reference says.
 TEST(DynamicQuantizeKernels, TheQuotientIsThatOfADivision) {
   std::vector<float> scales{0.25f, 0.375f, 0.1f, 1.0f / 3, 3e-5f, 7.77e7f, 0x1.fffffep-3f, 1e38f, 0x1p-126f};
   for (const float scale : scales) {
@@ -94,7 +95,8 @@ TEST(DynamicQuantizeKernels, TheQuotientIsThatOfADivision) {
       const auto src = g.input(f32, {count}), scale_of = g.input(f32, {1});
       const auto dst = g.op(OpKind::DynamicQuantize, {src, scale_of}, {}, dtype);
       const Graph graph = g.finish();
-      std::map<uint64_t, Buffer> given{{src, buffer_for(graph.tensor(*graph.find_value(src)))}, {scale_of, buffer_for(graph.tensor(*graph.find_value(scale_of)))}};
+      std::map<uint64_t, Buffer> given{{src, buffer_for(graph.tensor(*graph.find_value(src)))},
+                                       {scale_of, buffer_for(graph.tensor(*graph.find_value(scale_of)))}};
       std::memcpy(given[src].data(), x.data(), x.size() * sizeof(float));
       std::memcpy(given[scale_of].data(), &scale, sizeof scale);
       const RunResult result = expect_cpu_matches_reference(graph, 4, 1, given);

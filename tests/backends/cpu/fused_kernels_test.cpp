@@ -31,7 +31,8 @@ TEST(FusedKernels, ActivationGradientNormGradientAddIsOneKernel) {
   const auto dy = g.input(f32, {130, 96});
   const auto x = g.input(f32, {130, 96});
   const auto d = g.op(OpKind::ReLUBackward, {y, dy});
-  const auto grads = g.multi(OpKind::LayerNormBackward, {x, d, g.input(f32, {130}), g.input(f32, {130}), g.input(f32, {96})}, {}, {f32, f32, f32});
+  const auto grads = g.multi(OpKind::LayerNormBackward, {x, d, g.input(f32, {130}), g.input(f32, {130}), g.input(f32, {96})},
+                             {}, {f32, f32, f32});
   g.op(OpKind::Add, {grads[0], g.input(f32, {130, 96})});
   expect_one_kernel(expect_cpu_matches_reference(g.finish(), 64));
 }
@@ -55,7 +56,8 @@ struct GroupShape {
 };
 
 std::vector<GroupShape> group_shapes() {
-  return {{"NCX", {2, 6, 5, 7}}, {"NXC", {2, 5, 7, 6}}, {"NCX", {5, 6}}, {"NXC", {130, 6}}, {"NCX", {1, 6, 65}}, {"NXC", {1, 70, 6}}};
+  return {{"NCX", {2, 6, 5, 7}}, {"NXC", {2, 5, 7, 6}}, {"NCX", {5, 6}},
+          {"NXC", {130, 6}},     {"NCX", {1, 6, 65}},   {"NXC", {1, 70, 6}}};
 }
 
 // The sums per channel cross the groups' rows: they take a walk of their own, unless the batch is all they sum.
@@ -69,7 +71,8 @@ TEST(FusedKernels, GroupNormBackwardTakesTwoWalks) {
         std::vector<uint64_t> inputs{g.input(dtype, shape), g.input(dtype, shape)};
         if (use_stats) inputs.insert(inputs.end(), {g.input(weights, {shape[0], 3}), g.input(weights, {shape[0], 3})});
         inputs.push_back(g.input(weights, {6}));
-        const Attributes attributes{{"groups", int64_t{3}}, {"data_format", format}, {"use_stats", use_stats}, {"epsilon", 0.1F}};
+        const Attributes attributes{
+            {"groups", int64_t{3}}, {"data_format", format}, {"use_stats", use_stats}, {"epsilon", 0.1F}};
         g.multi(OpKind::GroupNormBackward, inputs, attributes, {dtype, weights, weights});
         EXPECT_EQ(expect_cpu_matches_reference(g.finish(), 64).kernels_per_partition, std::vector<size_t>{2});
       }
@@ -78,13 +81,17 @@ TEST(FusedKernels, GroupNormBackwardTakesTwoWalks) {
 }
 
 TEST(FusedKernels, GroupNormBackwardComputesWhatIsAskedFor) {
-  for (const auto& [outputs, kernels] : std::vector<std::pair<std::vector<DataType>, size_t>>{
-           {{f32}, 1}, {{DataType::undef, f32}, 1}, {{DataType::undef, DataType::undef, f32}, 1}, {{f32, DataType::undef, f32}, 2}}) {
+  for (const auto& [outputs, kernels] :
+       std::vector<std::pair<std::vector<DataType>, size_t>>{{{f32}, 1},
+                                                             {{DataType::undef, f32}, 1},
+                                                             {{DataType::undef, DataType::undef, f32}, 1},
+                                                             {{f32, DataType::undef, f32}, 2}}) {
     GraphBuilder g;
     const Attributes attributes{{"groups", int64_t{2}}, {"data_format", std::string("NCX")}};
     const auto x = g.input(f32, {3, 4, 9});
     const auto dy = g.input(f32, {3, 4, 9});
-    g.multi(OpKind::GroupNormBackward, {x, dy, g.input(f32, {3, 2}), g.input(f32, {3, 2}), g.input(f32, {4})}, attributes, outputs);
+    g.multi(OpKind::GroupNormBackward, {x, dy, g.input(f32, {3, 2}), g.input(f32, {3, 2}), g.input(f32, {4})}, attributes,
+            outputs);
     EXPECT_EQ(expect_cpu_matches_reference(g.finish(), 64).kernels_per_partition, std::vector<size_t>{kernels});
   }
 }
@@ -95,7 +102,8 @@ TEST(FusedKernels, GroupNormBackwardBetweenElementwiseOps) {
   const Dims shape{2, 6, 5, 7};
   const auto d = g.op(OpKind::ReLUBackward, {g.input(f32, shape), g.input(f32, shape)});
   const Attributes attributes{{"groups", int64_t{3}}, {"data_format", std::string("NCX")}, {"use_stats", false}};
-  const auto grads = g.multi(OpKind::GroupNormBackward, {g.input(f32, shape), d, g.input(f32, {6})}, attributes, {f32, f32, f32});
+  const auto grads =
+      g.multi(OpKind::GroupNormBackward, {g.input(f32, shape), d, g.input(f32, {6})}, attributes, {f32, f32, f32});
   g.op(OpKind::Add, {grads[0], g.input(f32, shape)});
   EXPECT_EQ(expect_cpu_matches_reference(g.finish(), 64).kernels_per_partition, std::vector<size_t>{2});
 }
@@ -113,7 +121,8 @@ TEST(FusedKernels, SoftMaxOfMaskedRows) {
 TEST(FusedKernels, DequantizeSelectAndPerChannelQuantize) {
   GraphBuilder g;
   const auto q = g.input(DataType::s8, {3, 8, 9});
-  const auto x = g.op(OpKind::Dequantize, {q}, {{"scales", std::vector<float>(8, 0.5F)}, {"qtype", std::string("per_channel")}}, f32);
+  const auto x =
+      g.op(OpKind::Dequantize, {q}, {{"scales", std::vector<float>(8, 0.5F)}, {"qtype", std::string("per_channel")}}, f32);
   const auto c = g.op(OpKind::GreaterEqual, {x, g.input(f32, {9})}, {}, DataType::boolean);
   const auto s = g.op(OpKind::Select, {c, x, g.input(f32, {})}, {}, f32);
   const std::vector<float> scales = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F};

@@ -36,7 +36,8 @@ Buffer wide_values(const LogicalTensor& tensor) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> exponent(-45, 10), sign(-1, 1);
   for (int64_t i = 0; i < tensor.span(); ++i) {
-    const double value = static_cast<size_t>(i) < edges.size() ? edges[static_cast<size_t>(i)] : std::copysign(std::exp2(exponent(random)), sign(random));
+    const double value = static_cast<size_t>(i) < edges.size() ? edges[static_cast<size_t>(i)]
+                                                               : std::copysign(std::exp2(exponent(random)), sign(random));
     store_from_double(tensor.dtype, data.data(), i, value);
   }
   return data;
@@ -48,12 +49,26 @@ class InterpretedKernels : public ::testing::TestWithParam<DataType> {
 };
 
 TEST_P(InterpretedKernels, ElementaryFunctions) {
-  const std::vector<std::pair<OpKind, Attributes>> cases = {
-      {OpKind::Exp, {}}, {OpKind::Log, {}}, {OpKind::Tanh, {}}, {OpKind::Sigmoid, {}}, {OpKind::GELU, {}},
-      {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}}, {OpKind::Elu, {{"alpha", 0.7F}}}, {OpKind::SoftPlus, {{"beta", 2.0F}}},
-      {OpKind::Mish, {}}, {OpKind::Round, {}}, {OpKind::Sqrt, {}}, {OpKind::Abs, {}}, {OpKind::Reciprocal, {}}, {OpKind::HardSwish, {}},
-      {OpKind::Pow, {{"beta", 0.5F}}}, {OpKind::Pow, {{"beta", -0.5F}}}, {OpKind::Pow, {{"beta", 3.0F}}}, {OpKind::Pow, {{"beta", 2.7F}}},
-      {OpKind::Pow, {{"beta", -5.0F}}}, {OpKind::Pow, {{"beta", 0.0F}}}};
+  const std::vector<std::pair<OpKind, Attributes>> cases = {{OpKind::Exp, {}},
+                                                            {OpKind::Log, {}},
+                                                            {OpKind::Tanh, {}},
+                                                            {OpKind::Sigmoid, {}},
+                                                            {OpKind::GELU, {}},
+                                                            {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}},
+                                                            {OpKind::Elu, {{"alpha", 0.7F}}},
+                                                            {OpKind::SoftPlus, {{"beta", 2.0F}}},
+                                                            {OpKind::Mish, {}},
+                                                            {OpKind::Round, {}},
+                                                            {OpKind::Sqrt, {}},
+                                                            {OpKind::Abs, {}},
+                                                            {OpKind::Reciprocal, {}},
+                                                            {OpKind::HardSwish, {}},
+                                                            {OpKind::Pow, {{"beta", 0.5F}}},
+                                                            {OpKind::Pow, {{"beta", -0.5F}}},
+                                                            {OpKind::Pow, {{"beta", 3.0F}}},
+                                                            {OpKind::Pow, {{"beta", 2.7F}}},
+                                                            {OpKind::Pow, {{"beta", -5.0F}}},
+                                                            {OpKind::Pow, {{"beta", 0.0F}}}};
   for (const auto& [kind, attributes] : cases) {
     GraphBuilder g;
     const auto x = g.input(GetParam(), {4000});
@@ -75,17 +90,19 @@ TEST_P(InterpretedKernels, NormsForwardAndBackward) {
     GraphBuilder b;
     const auto src = b.input(GetParam(), shape), dy = b.input(GetParam(), shape);
     const auto mean = b.input(weights(), {shape[0]}), variance = b.input(weights(), {shape[0]});
-    b.multi(OpKind::LayerNormBackward, {src, dy, mean, variance, b.input(weights(), {shape.back()})}, {}, {GetParam(), weights(), weights()});
+    b.multi(OpKind::LayerNormBackward, {src, dy, mean, variance, b.input(weights(), {shape.back()})}, {},
+            {GetParam(), weights(), weights()});
     expect_same_bits(b.finish());
   }
 }
 
 TEST_P(InterpretedKernels, GroupNormOverDimsThatDoNotMerge) {
-  for (const auto& [format, shape] : std::vector<std::pair<std::string, Dims>>{{"NCX", {2, 6, 50, 70}}, {"NXC", {2, 50, 70, 6}}}) {
+  for (const auto& [format, shape] :
+       std::vector<std::pair<std::string, Dims>>{{"NCX", {2, 6, 50, 70}}, {"NXC", {2, 50, 70, 6}}}) {
     GraphBuilder g;
     const auto x = g.input(GetParam(), shape);
-    g.multi(OpKind::GroupNorm, {x, g.input(weights(), {6}), g.input(weights(), {6})}, {{"groups", int64_t{3}}, {"data_format", format}},
-            {GetParam(), weights(), weights()});
+    g.multi(OpKind::GroupNorm, {x, g.input(weights(), {6}), g.input(weights(), {6})},
+            {{"groups", int64_t{3}}, {"data_format", format}}, {GetParam(), weights(), weights()});
     expect_same_bits(g.finish());
   }
 }
@@ -97,7 +114,8 @@ TEST_P(InterpretedKernels, SoftMaxAndReductionsAlongEitherAxis) {
       g.op(kind, {g.input(GetParam(), {70, 90})}, {{"axis", axis}});
       expect_same_bits(g.finish());
     }
-    for (const OpKind kind : {OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceMax, OpKind::ReduceMean, OpKind::ReduceMin, OpKind::ReduceProd}) {
+    for (const OpKind kind :
+         {OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceMax, OpKind::ReduceMean, OpKind::ReduceMin, OpKind::ReduceProd}) {
       GraphBuilder g;
       g.op(kind, {g.input(GetParam(), {70, 90})}, {{"axes", std::vector<int64_t>{axis}}});
       expect_same_bits(g.finish());

@@ -39,7 +39,8 @@ inline Memory memory_for(const kernel::Kernel& kernel) {
 
 inline std::vector<double> values(const kernel::Kernel& kernel, size_t arg, const std::vector<std::byte>& data) {
   std::vector<double> all;
-  for (int64_t i = 0; i < span(kernel, kernel.args[arg]); ++i) all.push_back(load_as_double(kernel.args[arg].dtype, data.data(), i));
+  for (int64_t i = 0; i < span(kernel, kernel.args[arg]); ++i)
+    all.push_back(load_as_double(kernel.args[arg].dtype, data.data(), i));
   return all;
 }
 
@@ -58,11 +59,14 @@ inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, M
     const auto want = values(kernel, a, expected[a]), got = values(kernel, a, actual[a]);
     for (size_t i = 0; i < want.size(); ++i) {
       ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i] && std::signbit(got[i]) == std::signbit(want[i]))
-          << kernel.args[a].name << "[" << i << "]: " << got[i] << ", interpreter " << want[i] << "\n" << kernel::print(kernel);
+          << kernel.args[a].name << "[" << i << "]: " << got[i] << ", interpreter " << want[i] << "\n"
+          << kernel::print(kernel);
     }
   }
 }
 
-inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads) { expect_interpreter_bits(kernel, threads, memory_for(kernel)); }
+inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads) {
+  expect_interpreter_bits(kernel, threads, memory_for(kernel));
+}
 
 }  // namespace lamina::testing

@@ -20,7 +20,8 @@ using ::testing::MatchesRegex;
 
 std::vector<std::string> compile_a_norm() {
   GraphBuilder g;
-  g.multi(OpKind::LayerNorm, {g.input(DataType::f32, {5, 37})}, {{"use_affine", false}, {"keep_stats", false}}, {DataType::f32});
+  g.multi(OpKind::LayerNorm, {g.input(DataType::f32, {5, 37})}, {{"use_affine", false}, {"keep_stats", false}},
+          {DataType::f32});
   const Graph graph = g.finish();
   const auto partitions = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{});
   const PortTensors ports = port_tensors(partitions.at(0));
@@ -49,7 +50,9 @@ TEST(JitSymbols, DISABLED_Unasked) {
   EXPECT_FALSE(std::filesystem::exists(own_perf_map()));
   EXPECT_FALSE(gdb_knows_code());
 }
-TEST(JitSymbols, NobodyIsToldUnasked) { expect_passes_in_own_process("JitSymbols.DISABLED_Unasked", {{"LAMINA_JIT_SYMBOLS", ""}}); }
+TEST(JitSymbols, NobodyIsToldUnasked) {
+  expect_passes_in_own_process("JitSymbols.DISABLED_Unasked", {{"LAMINA_JIT_SYMBOLS", ""}});
+}
 
 TEST(JitSymbols, DISABLED_PerfMap) {
   const std::vector<std::string> kernels = compile_a_norm();
@@ -73,14 +76,18 @@ TEST(JitSymbols, DISABLED_PerfMap) {
   }
   EXPECT_THAT(found, HasSubstr(" r-xp "));
 }
-TEST(JitSymbols, PerfFindsNamesInItsMap) { expect_passes_in_own_process("JitSymbols.DISABLED_PerfMap", {{"LAMINA_JIT_SYMBOLS", "perf"}}); }
+TEST(JitSymbols, PerfFindsNamesInItsMap) {
+  expect_passes_in_own_process("JitSymbols.DISABLED_PerfMap", {{"LAMINA_JIT_SYMBOLS", "perf"}});
+}
 
 TEST(JitSymbols, DISABLED_Gdb) {
   compile_a_norm();
   EXPECT_TRUE(gdb_knows_code());
   EXPECT_FALSE(std::filesystem::exists(own_perf_map()));
 }
-TEST(JitSymbols, GdbIsToldOnRequest) { expect_passes_in_own_process("JitSymbols.DISABLED_Gdb", {{"LAMINA_JIT_SYMBOLS", "gdb"}}); }
+TEST(JitSymbols, GdbIsToldOnRequest) {
+  expect_passes_in_own_process("JitSymbols.DISABLED_Gdb", {{"LAMINA_JIT_SYMBOLS", "gdb"}});
+}
 
 TEST(JitSymbols, DISABLED_Jitdump) {
   try {
@@ -90,7 +97,8 @@ TEST(JitSymbols, DISABLED_Jitdump) {
     return;
   }
   size_t dumps = 0;
-  for (const auto& file : std::filesystem::recursive_directory_iterator(std::getenv("JITDUMPDIR"))) dumps += file.path().extension() == ".dump";
+  for (const auto& file : std::filesystem::recursive_directory_iterator(std::getenv("JITDUMPDIR")))
+    dumps += file.path().extension() == ".dump";
   EXPECT_EQ(dumps, 1u);
 }
 TEST(JitSymbols, AJitdumpIsWrittenOnRequest) {
@@ -108,7 +116,9 @@ TEST(JitSymbols, DISABLED_Unknown) {
     EXPECT_STREQ(error.what(), "LAMINA_JIT_SYMBOLS has \"perv\", allowed is a list of perf, jitdump and gdb");
   }
 }
-TEST(JitSymbols, AnUnknownReceiverIsRefused) { expect_passes_in_own_process("JitSymbols.DISABLED_Unknown", {{"LAMINA_JIT_SYMBOLS", "gdb,perv"}}); }
+TEST(JitSymbols, AnUnknownReceiverIsRefused) {
+  expect_passes_in_own_process("JitSymbols.DISABLED_Unknown", {{"LAMINA_JIT_SYMBOLS", "gdb,perv"}});
+}
 
 TEST(Jit, NoMemoryIsWritableAndExecutable) {
   compile_a_norm();

@@ -1,5 +1,5 @@
-// One mapping for an object's sections: aligned, apart by less than an offset of 32 bits reaches, null where a part is full, and
-// protected as a whole.
+// One mapping for an object's sections: aligned, apart by less than an offset of 32 bits reaches, null where a part is full,
+// and protected as a whole.
 #include "backends/cpu/kernel_memory.h"
 
 #include <gtest/gtest.h>

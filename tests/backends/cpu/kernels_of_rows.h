@@ -20,15 +20,27 @@ class Rows {
   Rows(const char* name, const Shape& shape) : s_(shape), builder_(name, extents(), shape.in_threes ? 2 : 1) {}
 
   kernel::Value src(const char* name) { return builder_.load(arg(name, element_strides(), s_.dtype, false)); }
-  kernel::Value weight(const char* name) { return builder_.load(arg(name, s_.in_threes ? Dims{0, 0, 1} : Dims{0, 1}, row_type(), false)); }
+  kernel::Value weight(const char* name) {
+    return builder_.load(arg(name, s_.in_threes ? Dims{0, 0, 1} : Dims{0, 1}, row_type(), false));
+  }
   kernel::Value per_row(const char* name) { return builder_.load(arg(name, row_strides(), row_type(), false)); }
   void out(kernel::Value value, const char* name) { builder_.store(value, arg(name, element_strides(), s_.dtype, true)); }
-  void row_out(kernel::Value value, const char* name, DataType dtype) { builder_.store(value, arg(name, row_strides(), dtype, true)); }
+  void row_out(kernel::Value value, const char* name, DataType dtype) {
+    builder_.store(value, arg(name, row_strides(), dtype, true));
+  }
   void row_out(kernel::Value value, const char* name) { row_out(value, name, row_type()); }
   void column(kernel::Value value, const char* name) {
-    builder_.column_sum(value, builder_.add_arg({.name = name, .dtype = row_type(), .output = true, .column = true, .strides = s_.in_threes ? Dims{0, 0, 1} : Dims{0, 1}, .table = {}}));
+    builder_.column_sum(value, builder_.add_arg({.name = name,
+                                                 .dtype = row_type(),
+                                                 .output = true,
+                                                 .column = true,
+                                                 .strides = s_.in_threes ? Dims{0, 0, 1} : Dims{0, 1},
+                                                 .table = {}}));
   }
-  kernel::Value row_number() { return builder_.cast(builder_.index(s_.in_threes ? Dims{3, 1, 0} : Dims{1, 0}), row_type() == DataType::f64 ? kernel::Type::f64 : kernel::Type::f32); }
+  kernel::Value row_number() {
+    return builder_.cast(builder_.index(s_.in_threes ? Dims{3, 1, 0} : Dims{1, 0}),
+                         row_type() == DataType::f64 ? kernel::Type::f64 : kernel::Type::f32);
+  }
   kernel::Builder& builder() { return builder_; }
   kernel::Kernel finish() {
     kernel::Kernel kernel = builder_.finish();
@@ -69,7 +81,8 @@ inline kernel::Kernel backward(const Shape& shape) {
   const kernel::Value x = k.src("src"), dy = k.src("diff_dst"), weighted = dy * k.weight("gamma");
   const auto moments = k.builder().moments(x);
   const kernel::Value normal = k.builder().center(x, moments, 1.0 / sqrt(moments.variance + 1e-5));
-  const kernel::Value sum = k.builder().reduce(kernel::Reduction::sum, weighted), product = k.builder().reduce(kernel::Reduction::sum, weighted * normal);
+  const kernel::Value sum = k.builder().reduce(kernel::Reduction::sum, weighted),
+                      product = k.builder().reduce(kernel::Reduction::sum, weighted * normal);
   k.out(weighted - sum - normal * product, "diff_src");
   k.column(dy * normal, "diff_gamma");
   k.column(dy, "diff_beta");

@@ -27,7 +27,8 @@ TEST_P(NormKernels, LayerNormOverAllAxesButTheFirst) {
   const auto [dtype, shape] = GetParam();
   GraphBuilder g;
   const auto x = g.input(dtype, shape);
-  g.multi(OpKind::LayerNorm, {x}, {{"use_affine", false}, {"begin_norm_axis", int64_t{1}}}, {dtype, statistics_type(dtype), statistics_type(dtype)});
+  g.multi(OpKind::LayerNorm, {x}, {{"use_affine", false}, {"begin_norm_axis", int64_t{1}}},
+          {dtype, statistics_type(dtype), statistics_type(dtype)});
   expect_one_kernel(expect_cpu_matches_reference(g.finish()));
 }
 
@@ -69,8 +70,10 @@ TEST_P(NormKernels, RmsNormSoftMaxAndLogSoftmax) {
   for (const OpKind kind : {OpKind::RMSNorm, OpKind::SoftMax, OpKind::LogSoftmax}) {
     GraphBuilder g;
     const auto x = g.input(dtype, shape);
-    if (kind == OpKind::RMSNorm) g.op(kind, {x, g.input(statistics_type(dtype), {shape.back()})});
-    else g.op(kind, {x}, {{"axis", int64_t{-1}}});
+    if (kind == OpKind::RMSNorm)
+      g.op(kind, {x, g.input(statistics_type(dtype), {shape.back()})});
+    else
+      g.op(kind, {x}, {{"axis", int64_t{-1}}});
     expect_one_kernel(expect_cpu_matches_reference(g.finish(), 8));
   }
 }
@@ -88,7 +91,8 @@ TEST_P(NormKernels, SoftMaxBackwardAlongTheFirstAxis) {
 
 TEST_P(NormKernels, EveryReduction) {
   const auto [dtype, shape] = GetParam();
-  for (const OpKind kind : {OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceMax, OpKind::ReduceMean, OpKind::ReduceMin, OpKind::ReduceSum}) {
+  for (const OpKind kind :
+       {OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceMax, OpKind::ReduceMean, OpKind::ReduceMin, OpKind::ReduceSum}) {
     for (const bool keep : {false, true}) {
       for (const int64_t axis : {int64_t{0}, int64_t{-1}}) {
         GraphBuilder g;
@@ -102,17 +106,29 @@ TEST_P(NormKernels, EveryReduction) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, NormKernels,
                          ::testing::Combine(::testing::Values(f32, bf16, f16, f64),
-                                            ::testing::Values(Dims{4, 1}, Dims{3, 7}, Dims{70, 64}, Dims{2, 3, 129}, Dims{5, 4097},
-                                                              Dims{131, 100}, Dims{2, 9000})));
+                                            ::testing::Values(Dims{4, 1}, Dims{3, 7}, Dims{70, 64}, Dims{2, 3, 129},
+                                                              Dims{5, 4097}, Dims{131, 100}, Dims{2, 9000})));
 
 class UnaryKernels : public ::testing::TestWithParam<DataType> {};
 
 TEST_P(UnaryKernels, MatchTheReference) {
-  const std::vector<std::pair<OpKind, Attributes>> cases = {
-      {OpKind::Abs, {}}, {OpKind::Clamp, {{"min", -1.0F}, {"max", 1.0F}}}, {OpKind::Elu, {{"alpha", 0.7F}}}, {OpKind::Exp, {}},
-      {OpKind::GELU, {}}, {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}}, {OpKind::HardSigmoid, {{"alpha", 0.2F}, {"beta", 0.5F}}},
-      {OpKind::HardSwish, {}}, {OpKind::LeakyReLU, {{"alpha", 0.1F}}}, {OpKind::Mish, {}}, {OpKind::ReLU, {}}, {OpKind::Round, {}},
-      {OpKind::Sigmoid, {}}, {OpKind::SoftPlus, {{"beta", 2.0F}}}, {OpKind::Square, {}}, {OpKind::Swish, {{"alpha", 1.5F}}}, {OpKind::Tanh, {}}};
+  const std::vector<std::pair<OpKind, Attributes>> cases = {{OpKind::Abs, {}},
+                                                            {OpKind::Clamp, {{"min", -1.0F}, {"max", 1.0F}}},
+                                                            {OpKind::Elu, {{"alpha", 0.7F}}},
+                                                            {OpKind::Exp, {}},
+                                                            {OpKind::GELU, {}},
+                                                            {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}},
+                                                            {OpKind::HardSigmoid, {{"alpha", 0.2F}, {"beta", 0.5F}}},
+                                                            {OpKind::HardSwish, {}},
+                                                            {OpKind::LeakyReLU, {{"alpha", 0.1F}}},
+                                                            {OpKind::Mish, {}},
+                                                            {OpKind::ReLU, {}},
+                                                            {OpKind::Round, {}},
+                                                            {OpKind::Sigmoid, {}},
+                                                            {OpKind::SoftPlus, {{"beta", 2.0F}}},
+                                                            {OpKind::Square, {}},
+                                                            {OpKind::Swish, {{"alpha", 1.5F}}},
+                                                            {OpKind::Tanh, {}}};
   for (const auto& [kind, attributes] : cases) {
     GraphBuilder g;
     g.op(kind, {g.input(GetParam(), {3, 5, 45})}, attributes);
@@ -122,13 +138,21 @@ TEST_P(UnaryKernels, MatchTheReference) {
 }
 
 TEST_P(UnaryKernels, BackwardsMatchTheReference) {
-  const std::vector<std::pair<OpKind, Attributes>> cases = {
-      {OpKind::AbsBackward, {}}, {OpKind::ClampBackward, {{"min", -1.0F}, {"max", 1.0F}}}, {OpKind::EluBackward, {{"alpha", 0.7F}}},
-      {OpKind::EluBackward, {{"alpha", 0.7F}, {"use_dst", false}}}, {OpKind::GELUBackward, {}},
-      {OpKind::GELUBackward, {{"mode", std::string("gelu_tanh")}}}, {OpKind::HardSigmoidBackward, {{"alpha", 0.2F}, {"beta", 0.5F}}},
-      {OpKind::HardSwishBackward, {}}, {OpKind::MishBackward, {}}, {OpKind::ReLUBackward, {}}, {OpKind::SigmoidBackward, {}},
-      {OpKind::SigmoidBackward, {{"use_dst", false}}}, {OpKind::SoftPlusBackward, {}}, {OpKind::TanhBackward, {}},
-      {OpKind::TanhBackward, {{"use_dst", false}}}};
+  const std::vector<std::pair<OpKind, Attributes>> cases = {{OpKind::AbsBackward, {}},
+                                                            {OpKind::ClampBackward, {{"min", -1.0F}, {"max", 1.0F}}},
+                                                            {OpKind::EluBackward, {{"alpha", 0.7F}}},
+                                                            {OpKind::EluBackward, {{"alpha", 0.7F}, {"use_dst", false}}},
+                                                            {OpKind::GELUBackward, {}},
+                                                            {OpKind::GELUBackward, {{"mode", std::string("gelu_tanh")}}},
+                                                            {OpKind::HardSigmoidBackward, {{"alpha", 0.2F}, {"beta", 0.5F}}},
+                                                            {OpKind::HardSwishBackward, {}},
+                                                            {OpKind::MishBackward, {}},
+                                                            {OpKind::ReLUBackward, {}},
+                                                            {OpKind::SigmoidBackward, {}},
+                                                            {OpKind::SigmoidBackward, {{"use_dst", false}}},
+                                                            {OpKind::SoftPlusBackward, {}},
+                                                            {OpKind::TanhBackward, {}},
+                                                            {OpKind::TanhBackward, {{"use_dst", false}}}};
   for (const auto& [kind, attributes] : cases) {
     GraphBuilder g;
     const auto x = g.input(GetParam(), {2, 150});
@@ -140,7 +164,8 @@ TEST_P(UnaryKernels, BackwardsMatchTheReference) {
 }
 
 TEST_P(UnaryKernels, BinariesBroadcast) {
-  for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Maximum, OpKind::Minimum, OpKind::SquaredDifference}) {
+  for (const OpKind kind :
+       {OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Maximum, OpKind::Minimum, OpKind::SquaredDifference}) {
     for (const Dims& other : {Dims{3, 4, 33}, Dims{33}, Dims{4, 1}, Dims{3, 1, 1}, Dims{1, 1, 1}}) {
       GraphBuilder g;
       const auto x = g.input(GetParam(), {3, 4, 33});

@@ -1,5 +1,5 @@
-// Rows that leave as one stream of whole lines: the interpreter's bits wherever the first row begins in a line and wherever threads meet,
-// and not a byte around the outputs.
+// Rows that leave as one stream of whole lines: the interpreter's bits wherever the first row begins in a line and wherever
+// threads meet, and not a byte around the outputs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,14 +21,17 @@ constexpr size_t kGuards = 128;  // bytes on each side
 // A buffer that begins `offset` bytes behind a line's begin, guards around it.
 class Guarded {
  public:
-  Guarded(const std::vector<std::byte>& content, size_t bytes, size_t offset) : bytes_(bytes), memory_(bytes + 2 * kGuards + 256, kGuard) {
+  Guarded(const std::vector<std::byte>& content, size_t bytes, size_t offset)
+      : bytes_(bytes), memory_(bytes + 2 * kGuards + 256, kGuard) {
     const auto address = reinterpret_cast<uintptr_t>(memory_.data());
     begin_ = memory_.data() + (64 - address % 64) % 64 + kGuards + offset;
     std::memcpy(begin_, content.data(), bytes);
   }
   std::byte* data() { return begin_; }
   bool guards_stand() const {
-    const auto stands = [](const std::byte* from) { return std::all_of(from, from + kGuards, [](std::byte b) { return b == kGuard; }); };
+    const auto stands = [](const std::byte* from) {
+      return std::all_of(from, from + kGuards, [](std::byte b) { return b == kGuard; });
+    };
     return stands(begin_ - kGuards) && stands(begin_ + bytes_);
   }
 
@@ -52,7 +55,8 @@ void expect_bits_at_every_offset(const Kernel& kernel) {
   for (size_t offset = 0; offset < 16; offset += 3) {
     for (const int threads : {1, 3}) {
       std::vector<Guarded> buffers;
-      for (size_t a = 0; a < kernel.args.size(); ++a) buffers.emplace_back(initial[a], static_cast<size_t>(span(kernel, kernel.args[a])) * sizeof(T), offset * sizeof(T));
+      for (size_t a = 0; a < kernel.args.size(); ++a)
+        buffers.emplace_back(initial[a], static_cast<size_t>(span(kernel, kernel.args[a])) * sizeof(T), offset * sizeof(T));
       std::vector<void*> pointers;
       for (Guarded& buffer : buffers) pointers.push_back(buffer.data());
       runner.run(pointers, scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64, threads);
@@ -62,7 +66,8 @@ void expect_bits_at_every_offset(const Kernel& kernel) {
         const auto* const got = reinterpret_cast<const T*>(buffers[a].data());
         for (int64_t i = 0; i < span(kernel, kernel.args[a]); ++i) {
           ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : std::memcmp(&want[i], &got[i], sizeof(T)) == 0)
-              << kernel.args[a].name << "[" << i << "]: " << got[i] << ", interpreter " << want[i] << ", offset " << offset << ", threads " << threads;
+              << kernel.args[a].name << "[" << i << "]: " << got[i] << ", interpreter " << want[i] << ", offset " << offset
+              << ", threads " << threads;
         }
       }
     }
@@ -83,7 +88,8 @@ constexpr int64_t kElements = int64_t{1} << 20;  // 4 MiB of f32, from where out
 
 TEST(RealignedRows, LayerNorm) {
   for (const int64_t size : {65, 257, 1003, 4093}) expect_bits_at_every_offset<float>(layer_norm({kElements / size + 3, size}));
-  for (const int64_t size : {99, 2061}) expect_bits_at_every_offset<double>(layer_norm({kElements / 2 / size + 3, size, DataType::f64}));
+  for (const int64_t size : {99, 2061})
+    expect_bits_at_every_offset<double>(layer_norm({kElements / 2 / size + 3, size, DataType::f64}));
 }
 
 // Rows of two to four vectors, which are one chunk.

@@ -1,5 +1,6 @@
-// The promises about bits (docs/numerics.md): the same for any number of threads, instruction set, alignment, row stride, in place
-// or not, on every run; a row's results whatever other rows there are; and the same today as when golden_bits.tsv was written.
+// The promises about bits (docs/numerics.md): the same for any number of threads, instruction set, alignment, row stride, in
+// place or not, on every run; a row's results whatever other rows there are; and the same today as when golden_bits.tsv was
+// written.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -52,7 +53,8 @@ TEST_P(SameBits, ForThreadsInstructionsPlacementOnEveryRun) {
           for (const bool in_place : {false, true}) {
             for (const int threads : {1, 2, 3, 8}) {
               const RunVariant variant{threads, isa, row_gap, offset, in_place};
-              for (int again = 0; again < (threads == 8 ? 3 : 1); ++again) ASSERT_TRUE(run(variant) == expected) << size.rows << " x " << size.size << ", " << describe(variant);
+              for (int again = 0; again < (threads == 8 ? 3 : 1); ++again)
+                ASSERT_TRUE(run(variant) == expected) << size.rows << " x " << size.size << ", " << describe(variant);
             }
           }
         }
@@ -63,7 +65,8 @@ TEST_P(SameBits, ForThreadsInstructionsPlacementOnEveryRun) {
 
 // Shorter than a vector, of one element, usual, two blocks of 4096, one long row.
 TEST_P(SameBits, ForThreadsAndInstructionsAtEverySize) {
-  static constexpr std::pair<const char*, int> kChoices[] = {{"generic", 1}, {"generic", 3}, {"avx2", 2}, {"avx512", 3}, {"avx512", 8}};
+  static constexpr std::pair<const char*, int> kChoices[] = {
+      {"generic", 1}, {"generic", 3}, {"avx2", 2}, {"avx512", 3}, {"avx512", 8}};
   for (const Size size : {Size{9000, 5}, Size{70, 1}, Size{131, 768}, Size{9, 4097}, Size{1, 50'001}}) {
     BitsRun run = run_of(size);
     const std::vector<OutputBits> expected = run();
@@ -86,7 +89,8 @@ TEST_P(SameBits, ForARowInAnyBatch) {
     const std::vector<OutputBits> seven = run_of({7, size})();
     for (const int64_t rows : {int64_t{1}, size > 4096 ? int64_t{20} : int64_t{4096}}) {
       BitsRun run = run_of({rows, size});
-      for (const RunVariant& variant : {RunVariant{.threads = 2}, RunVariant{.threads = 3, .isa = "avx2", .row_gap = 3, .offset = 5}}) {
+      for (const RunVariant& variant :
+           {RunVariant{.threads = 2}, RunVariant{.threads = 3, .isa = "avx2", .row_gap = 3, .offset = 5}}) {
         const std::vector<OutputBits> other = run(variant);
         ASSERT_EQ(other.size(), seven.size());
         for (size_t o = 0; o < seven.size(); ++o) {
@@ -103,7 +107,8 @@ TEST_P(SameBits, ForARowInAnyBatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, SameBits, ::testing::ValuesIn(all_cases()), [](const auto& test) { return name_of_case(test.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, SameBits, ::testing::ValuesIn(all_cases()),
+                         [](const auto& test) { return name_of_case(test.param); });
 
 // ---- the same bits as yesterday
 
@@ -112,14 +117,15 @@ std::string golden_text() {
   for (const Case& c : all_cases()) {
     for (const Size size : {Size{70, 61}, Size{131, 768}, Size{3, 20'557}}) {
       const uint64_t hash = hash_of(BitsRun(*c.graph, size.rows, size.size, c.dtype)({.threads = 2}));
-      text << c.graph->name << "\t" << name_of(c.dtype) << "\t" << size.rows << "\t" << size.size << "\t" << std::hex << hash << std::dec << "\n";
+      text << c.graph->name << "\t" << name_of(c.dtype) << "\t" << size.rows << "\t" << size.size << "\t" << std::hex << hash
+           << std::dec << "\n";
     }
   }
   return text.str();
 }
 
-// A change of the numerics changes these hashes: check the accuracy (accuracy_test.cpp), then renew the file by running this test
-// with LAMINA_RENEW_GOLDEN_BITS=1, and say in the commit why: results differ between versions of lamina from then on.
+// A change of the numerics changes these hashes: check the accuracy (accuracy_test.cpp), then renew the file by running this
+// test with LAMINA_RENEW_GOLDEN_BITS=1, and say in the commit why: results differ between versions of lamina from then on.
 TEST(GoldenBits, AreThoseOfTheLastVersion) {
   const std::string path = LAMINA_SOURCE_DIR "/tests/backends/cpu/golden_bits.tsv";
   const std::string actual = golden_text();

@@ -102,11 +102,8 @@ TEST(SmallTypeKernels, ANormBetweenF8IsOneKernel) {
 // ---- four bits
 
 TEST(SmallTypeKernels, DynamicDequantizeTakesDataAndZeroPointsOfFourBits) {
-  for (const auto& [data, zps] : std::vector<std::pair<DataType, DataType>>{{s4, DataType::undef},
-                                                                            {u4, DataType::undef},
-                                                                            {s4, s4},
-                                                                            {u4, DataType::u8},
-                                                                            {u4, u4}}) {
+  for (const auto& [data, zps] : std::vector<std::pair<DataType, DataType>>{
+           {s4, DataType::undef}, {u4, DataType::undef}, {s4, s4}, {u4, DataType::u8}, {u4, u4}}) {
     for (const Dims& group : {Dims{1, 1, 10}, Dims{2, 1, 35}, Dims{1, 5, 1}}) {
       for (const Dims& strides : {Dims{}, Dims{1, 6, 30}, Dims{700, 71, 1}, Dims{701, 140, 2}}) {
         SCOPED_TRACE(join(name_of(data), " zps ", name_of(zps), " groups ", describe(group), " strides ", describe(strides)));
@@ -115,7 +112,8 @@ TEST(SmallTypeKernels, DynamicDequantizeTakesDataAndZeroPointsOfFourBits) {
         std::vector<uint64_t> inputs{g.input(data, {6, 5, 70}, strides), g.input(DataType::f16, scales)};
         if (zps != DataType::undef) inputs.push_back(g.input(zps, scales));
         const std::vector<int64_t> group_shape(group.begin(), group.end());
-        g.op(OpKind::DynamicDequantize, inputs, {{"qtype", std::string("per_group")}, {"group_shape", group_shape}}, DataType::f16);
+        g.op(OpKind::DynamicDequantize, inputs, {{"qtype", std::string("per_group")}, {"group_shape", group_shape}},
+             DataType::f16);
         expect_one_kernel(expect_cpu_matches_reference(g.finish(), 256));
       }
     }

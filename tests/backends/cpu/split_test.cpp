@@ -1,5 +1,5 @@
-// Few long rows, whose blocks threads share: the interpreter's bits, for rows that go through the phases in one group or in several,
-// groups that end with a block of column sums, and every instruction set.
+// Few long rows, whose blocks threads share: the interpreter's bits, for rows that go through the phases in one group or in
+// several, groups that end with a block of column sums, and every instruction set.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -28,17 +28,20 @@ class SplitRows : public ::testing::TestWithParam<const char*> {
 
 TEST_P(SplitRows, LayerNorm) {
   for (const DataType dtype : {f32, bf16}) {
-    for (const Shape& shape : {Shape{1, 16384}, Shape{1, 100003}, Shape{5, 20000}, Shape{2, 400000}}) expect_bits(layer_norm({shape.rows, shape.size, dtype}), 3);
+    for (const Shape& shape : {Shape{1, 16384}, Shape{1, 100003}, Shape{5, 20000}, Shape{2, 400000}})
+      expect_bits(layer_norm({shape.rows, shape.size, dtype}), 3);
   }
 }
 
 TEST_P(SplitRows, Backward) {
   for (const DataType dtype : {f32, bf16}) {
-    for (const Shape& shape : {Shape{1, 100003}, Shape{5, 20000}, Shape{3, 400000}, Shape{70, 16390}}) expect_bits(backward({shape.rows, shape.size, dtype}), 3);
+    for (const Shape& shape : {Shape{1, 100003}, Shape{5, 20000}, Shape{3, 400000}, Shape{70, 16390}})
+      expect_bits(backward({shape.rows, shape.size, dtype}), 3);
   }
 }
 
-// Strips for four rows of a tile, tiles that are not full, a second block of column sums; whole lines, and rows that share lines.
+// Strips for four rows of a tile, tiles that are not full, a second block of column sums; whole lines, and rows that share
+// lines.
 TEST_P(SplitRows, InStrips) {
   for (const Shape& shape : {Shape{70, 20480}, Shape{67, 20481}}) {
     for (const int threads : {2, 5}) expect_bits(backward(shape), threads);
@@ -48,7 +51,8 @@ TEST_P(SplitRows, InStrips) {
 // Rows too short for threads to share a reduction: one block of rows, and more; columns that do not divide by the threads.
 TEST_P(SplitRows, ReducedWhole) {
   for (const DataType dtype : {f32, bf16, f64}) {
-    for (const Shape& shape : {Shape{64, 2048, dtype}, Shape{3, 2500, dtype}, Shape{61, 4097, dtype}, Shape{150, 2113, dtype}}) {
+    for (const Shape& shape :
+         {Shape{64, 2048, dtype}, Shape{3, 2500, dtype}, Shape{61, 4097, dtype}, Shape{150, 2113, dtype}}) {
       const Kernel kernel = backward(shape);
       EXPECT_TRUE(cpu::reduces_whole_rows(kernel));
       for (const int threads : {2, 5, 8}) expect_bits(kernel, threads);
@@ -74,7 +78,8 @@ TEST(SplitRowsOrNot, RowsThatShareLittleStayWhole) {
   EXPECT_FALSE(cpu::overflows_cache(cpu::footprint(k.finish()), {.first = 48 << 10, .second = 2 << 20}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, SplitRows, ::testing::Values("avx512", "avx2", "generic"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Isas, SplitRows, ::testing::Values("avx512", "avx2", "generic"),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace lamina::testing

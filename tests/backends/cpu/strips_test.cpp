@@ -1,5 +1,6 @@
-// Long rows whose last phase goes in strips of columns: the interpreter's bits for every number of rows in the last tile, ends of
-// rows within a vector and within a line, rows that begin anywhere in a line of a streamed output, and every instruction set.
+// Long rows whose last phase goes in strips of columns: the interpreter's bits for every number of rows in the last tile, ends
+// of rows within a vector and within a line, rows that begin anywhere in a line of a streamed output, and every instruction
+// set.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,7 +19,9 @@ using kernel::Value;
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f64 = DataType::f64;
 constexpr cpu::Caches kCaches{int64_t{48} << 10, int64_t{2} << 20};
 
-cpu::Schedule schedule_of(const Kernel& kernel, const cpu::Caches& caches = kCaches) { return cpu::choose_schedule(kernel, 512, true, caches); }
+cpu::Schedule schedule_of(const Kernel& kernel, const cpu::Caches& caches = kCaches) {
+  return cpu::choose_schedule(kernel, 512, true, caches);
+}
 
 class Strips : public ::testing::TestWithParam<const char*> {
  protected:
@@ -61,12 +64,14 @@ TEST_P(Strips, SharedRowsOverflowTheFirstCache) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, Strips, ::testing::Values("avx512", "avx2", "generic"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Isas, Strips, ::testing::Values("avx512", "avx2", "generic"),
+                         [](const auto& test) { return test.param; });
 
 TEST(StripsTwin, NotWhereTheyWouldNotPay) {
   EXPECT_EQ(schedule_of(backward({64, 2048})).strip, 0) << "all fits the first-level cache";
   EXPECT_GT(schedule_of(backward({64, 2048, f64})).strip, 0);
-  EXPECT_EQ(schedule_of(layer_norm({1024, 4096})).strip, 0) << "rows begin with a line, gamma and beta fit the first-level cache";
+  EXPECT_EQ(schedule_of(layer_norm({1024, 4096})).strip, 0)
+      << "rows begin with a line, gamma and beta fit the first-level cache";
   EXPECT_EQ(schedule_of(backward({64, 65536})).strip, 0) << "two rows do not fit the second-level cache";
   EXPECT_EQ(schedule_of(backward({64, 65536})).rows_per_tile, 1);
   EXPECT_GT(schedule_of(backward({64, 65536}), {int64_t{48} << 10, int64_t{8} << 20}).strip, 0);

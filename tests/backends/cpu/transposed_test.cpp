@@ -1,5 +1,5 @@
-// The transposed schedule, rows in lanes: its results have the bits of the interpreter, as those of every other schedule do, for
-// every way in which an arg may lie, groups of rows that are not full, and every instruction set.
+// The transposed schedule, rows in lanes: its results have the bits of the interpreter, as those of every other schedule do,
+// for every way in which an arg may lie, groups of rows that are not full, and every instruction set.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -48,7 +48,9 @@ class KernelOfCase {
   void out(Value value, const char* name) { builder_.store(value, arg(name, strides_of(c_.dst, c_), true)); }
   void row_out(Value value, const char* name) { builder_.store(value, arg(name, {c_.channels, 1, 0}, true, row_type())); }
   void column(Value value, const char* name) {
-    builder_.column_sum(value, builder_.add_arg({.name = name, .dtype = row_type(), .output = true, .column = true, .strides = {0, 0, 1}, .table = {}}));
+    builder_.column_sum(
+        value, builder_.add_arg(
+                   {.name = name, .dtype = row_type(), .output = true, .column = true, .strides = {0, 0, 1}, .table = {}}));
   }
   Builder& builder() { return builder_; }
   Kernel finish() {
@@ -73,7 +75,8 @@ Kernel layer_norm(const Case& c) { return layer_norm_of(KernelOfCase(c)); }
 Kernel layer_norm_backward(const Case& c) {
   KernelOfCase k(c);
   const Value centered = k.src("src") - k.per_row("mean"), dy = k.src("diff_dst"), weighted = dy * k.weight("gamma");
-  const Value sum = k.builder().reduce(Reduction::sum, weighted), product = k.builder().reduce(Reduction::sum, weighted * centered);
+  const Value sum = k.builder().reduce(Reduction::sum, weighted),
+              product = k.builder().reduce(Reduction::sum, weighted * centered);
   k.out(weighted - sum - centered * product, "diff_src");
   k.column(dy * centered, "diff_gamma");
   k.column(dy, "diff_beta");
@@ -124,23 +127,33 @@ TEST_P(Transposed, IsTheScheduleChosen) {
   EXPECT_EQ(is_transposed(copy(GetParam())), GetParam().src != GetParam().dst);  // else one loop over all elements
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Layouts, Transposed,
-    ::testing::Values(Case{"blocks_of_16", 7, 16, 300, Layout::blocked, Layout::blocked}, Case{"blocks_of_8", 9, 8, 130, Layout::blocked, Layout::blocked},
-                      Case{"blocks_of_12", 5, 12, 67, Layout::blocked, Layout::blocked}, Case{"channels_last", 3, 50, 70, Layout::blocked, Layout::blocked},
-                      Case{"channels_last_by_4", 3, 64, 300, Layout::blocked, Layout::blocked}, Case{"channels_last_by_2", 3, 96, 128, Layout::blocked, Layout::blocked},
-                      Case{"channels_last_bf16", 3, 64, 95, Layout::blocked, Layout::blocked, bf16}, Case{"channels_last_f64", 2, 32, 257, Layout::blocked, Layout::blocked, f64},
-                      Case{"channels_last_long", 1, 64, 5000, Layout::blocked, Layout::blocked},
-                      Case{"plain_to_blocks", 5, 16, 77, Layout::plain, Layout::blocked}, Case{"blocks_to_plain", 5, 16, 77, Layout::blocked, Layout::plain},
-                      Case{"rows_of_16", 9, 30, 16, Layout::plain, Layout::plain}, Case{"rows_of_5", 9, 30, 5, Layout::plain, Layout::plain},
-                      Case{"several_blocks", 1, 16, 9000, Layout::blocked, Layout::blocked}, Case{"large", 40, 32, 1024, Layout::blocked, Layout::blocked},
-                      Case{"bf16", 7, 16, 130, Layout::blocked, Layout::blocked, bf16}, Case{"f16_to_blocks", 4, 16, 70, Layout::plain, Layout::blocked, f16},
-                      Case{"f64", 7, 16, 130, Layout::blocked, Layout::blocked, f64}, Case{"f64_short", 40, 4, 12, Layout::plain, Layout::plain, f64}),
-    [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Layouts, Transposed,
+                         ::testing::Values(Case{"blocks_of_16", 7, 16, 300, Layout::blocked, Layout::blocked},
+                                           Case{"blocks_of_8", 9, 8, 130, Layout::blocked, Layout::blocked},
+                                           Case{"blocks_of_12", 5, 12, 67, Layout::blocked, Layout::blocked},
+                                           Case{"channels_last", 3, 50, 70, Layout::blocked, Layout::blocked},
+                                           Case{"channels_last_by_4", 3, 64, 300, Layout::blocked, Layout::blocked},
+                                           Case{"channels_last_by_2", 3, 96, 128, Layout::blocked, Layout::blocked},
+                                           Case{"channels_last_bf16", 3, 64, 95, Layout::blocked, Layout::blocked, bf16},
+                                           Case{"channels_last_f64", 2, 32, 257, Layout::blocked, Layout::blocked, f64},
+                                           Case{"channels_last_long", 1, 64, 5000, Layout::blocked, Layout::blocked},
+                                           Case{"plain_to_blocks", 5, 16, 77, Layout::plain, Layout::blocked},
+                                           Case{"blocks_to_plain", 5, 16, 77, Layout::blocked, Layout::plain},
+                                           Case{"rows_of_16", 9, 30, 16, Layout::plain, Layout::plain},
+                                           Case{"rows_of_5", 9, 30, 5, Layout::plain, Layout::plain},
+                                           Case{"several_blocks", 1, 16, 9000, Layout::blocked, Layout::blocked},
+                                           Case{"large", 40, 32, 1024, Layout::blocked, Layout::blocked},
+                                           Case{"bf16", 7, 16, 130, Layout::blocked, Layout::blocked, bf16},
+                                           Case{"f16_to_blocks", 4, 16, 70, Layout::plain, Layout::blocked, f16},
+                                           Case{"f64", 7, 16, 130, Layout::blocked, Layout::blocked, f64},
+                                           Case{"f64_short", 40, 4, 12, Layout::plain, Layout::plain, f64}),
+                         [](const auto& test) { return test.param.name; });
 
 // Positions that lie apart are taken in runs of several vectors, if that leaves no rows over and no column is summed.
 TEST(TransposedTwin, SeveralVectorsOfChannelsLast) {
-  const auto rows = [](const Kernel& kernel) { return cpu::choose_schedule(cpu::with_rows_arranged(kernel, 512), 512, true).rows_abreast; };
+  const auto rows = [](const Kernel& kernel) {
+    return cpu::choose_schedule(cpu::with_rows_arranged(kernel, 512), 512, true).rows_abreast;
+  };
   const auto channels = [](int64_t count) { return Case{"channels", 3, count, 128, Layout::blocked, Layout::blocked}; };
   EXPECT_EQ(rows(layer_norm(channels(64))), 64);
   EXPECT_EQ(rows(layer_norm(channels(96))), 32);

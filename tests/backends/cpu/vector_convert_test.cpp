@@ -167,7 +167,8 @@ TEST_P(VectorConvert, TakesEverySixteenBitValue) {
       for (size_t i = 0; i < codes.size(); ++i) {
         const double value = load_as_double(from, &codes[i], 0);
         if (std::isnan(value) && is_floating(to)) {  // which NaN depends on sign and payload, which a double read back has not
-          ASSERT_TRUE(std::isnan(load_as_double(to, &bytes[i * size], 0))) << name_of(from) << " code " << i << " to " << name_of(to);
+          ASSERT_TRUE(std::isnan(load_as_double(to, &bytes[i * size], 0)))
+              << name_of(from) << " code " << i << " to " << name_of(to);
           continue;
         }
         const auto expected = expected_bytes(to, value);
@@ -218,7 +219,8 @@ TEST(VectorConvert, PacksFourVectorsAsOneByOneStoresThem) {
     std::vector<uint8_t> bytes(values.size());
     jit.compile(emit, element<float>(), stored(type), 64)(values.data(), bytes.data(), static_cast<int64_t>(values.size()));
     for (size_t i = 0; i < values.size(); ++i)
-      ASSERT_EQ(bytes[i], expected_bytes(type, static_cast<double>(values[i]))[0]) << name_of(type) << ": " << std::hexfloat << values[i];
+      ASSERT_EQ(bytes[i], expected_bytes(type, static_cast<double>(values[i]))[0])
+          << name_of(type) << ": " << std::hexfloat << values[i];
   }
 }
 

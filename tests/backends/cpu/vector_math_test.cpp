@@ -301,7 +301,8 @@ void expect_same_exp_without_upper_clamp() {
   std::erase_if(values, [](T value) { return value > 0; });
   values.push_back(std::numeric_limits<T>::quiet_NaN());
   for (const auto& level : runnable_levels()) {
-    const std::vector<T> whole = run(level, with_target<emit_exp>(), values), part = run(level, with_target<emit_exp_of_at_most_zero>(), values);
+    const std::vector<T> whole = run(level, with_target<emit_exp>(), values),
+                         part = run(level, with_target<emit_exp_of_at_most_zero>(), values);
     EXPECT_EQ(std::memcmp(whole.data(), part.data(), whole.size() * sizeof(T)), 0);
   }
 }
@@ -380,8 +381,7 @@ TEST(RoundHalfEven, IsExactWithTheSameBitsEverywhere) {
 TEST(VectorMathCost, StaysNearTheSpeedOfMemoryOnAvx512) {
   const auto levels = runnable_levels();
   if (std::find(levels.begin(), levels.end(), "x86-64-v4") == levels.end()) GTEST_SKIP() << "this machine has no AVX-512";
-  const std::map<std::string, int> bounds{{"exp", 19},        {"tanh", 27}, {"sigmoid", 32},
-                                          {"log", 34},  {"erf", 54}};
+  const std::map<std::string, int> bounds{{"exp", 19}, {"tanh", 27}, {"sigmoid", 32}, {"log", 34}, {"erf", 54}};
   for (const Function& function : functions()) {
     const int count = jit_of("x86-64-v4").instruction_count(function.emit, element<float>(), element<float>(), 16);
     if (std::getenv("LAMINA_PRINT_ULP")) std::printf("%s: %d instructions\n", function.name.c_str(), count);
@@ -392,8 +392,7 @@ TEST(VectorMathCost, StaysNearTheSpeedOfMemoryOnAvx512) {
 
 INSTANTIATE_TEST_SUITE_P(All, VectorMath, ::testing::ValuesIn(functions()), [](const auto& test) {
   std::string name = test.param.name;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
 

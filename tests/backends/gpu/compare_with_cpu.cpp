@@ -1,5 +1,5 @@
-// In this program what the CPU computed is held against a GPU (PoCL will do): the same bits where nothing is reduced, and as many
-// kernels, one more for each that sums columns.
+// In this program what the CPU computed is held against a GPU (PoCL will do): the same bits where nothing is reduced, and as
+// many kernels, one more for each that sums columns.
 #include <algorithm>
 
 #include "backends/gpu/gpu_check.h"
@@ -17,15 +17,17 @@ void compare_with_cpu(const CpuRun& run) {
     kernels += step.kernel.has_column_sum() ? 2 : 1;
     reduces = reduces || step.kernel.has_row_reduction() || step.kernel.has_column_sum();
   }
-  const bool split = std::any_of(info.schedules.begin(), info.schedules.end(), [](const std::string& name) { return name.starts_with("split"); });
+  const bool split = std::any_of(info.schedules.begin(), info.schedules.end(),
+                                 [](const std::string& name) { return name.starts_with("split"); });
   EXPECT_TRUE(split || info.kernels.size() == kernels) << info.kernels.size() << " kernels, expected " << kernels;
   for (size_t o = 0; o < outputs.size(); ++o) {
     const LogicalTensor& tensor = run.ports.outputs[o];
     const auto got = elements(tensor, outputs[o]), want = elements(tensor, run.outputs[o]);
     for (size_t i = 0; i < got.size(); ++i) {
       const bool near = reduces && std::abs(got[i] - want[i]) <= 2 * allowed_error(tensor.dtype, want[i], run.factor);
-      ASSERT_TRUE(near || same_value(got[i], want[i])) << "tensor " << tensor.id << " (" << describe(tensor) << ") element " << i << ": gpu " << got[i]
-                                                       << ", cpu " << want[i] << "\n" << info.kernel_texts.at(0);
+      ASSERT_TRUE(near || same_value(got[i], want[i])) << "tensor " << tensor.id << " (" << describe(tensor) << ") element "
+                                                       << i << ": gpu " << got[i] << ", cpu " << want[i] << "\n"
+                                                       << info.kernel_texts.at(0);
     }
   }
 }

@@ -1,5 +1,5 @@
-// A driver that is not there: a table of functions that count what they make, release what they are told to, and fail on demand,
-// each call in turn. Whatever fails, a sentence says which function and why, and nothing is left behind.
+// A driver that is not there: a table of functions that count what they make, release what they are told to, and fail on
+// demand, each call in turn. Whatever fails, a sentence says which function and why, and nothing is left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 struct Driver {
   int calls = 0, failing_call = 0;  // the failing_call-th call fails with `failure`; 0: none does
   CUresult failure = 719;
-  std::string failed;               // its name
+  std::string failed;  // its name
   int contexts = 0, pushed = 0, modules = 0, memory = 0, streams = 0, launches = 0;
   int version = 12040, count = 1, major = 9;
 };
@@ -44,17 +44,22 @@ DriverApi mock() {
   api.init = [](unsigned) { return answer("cuInit"); };
   api.driver_version = [](int* version) { return answer("cuDriverGetVersion", [&] { *version = driver.version; }); };
   api.error_name = [](CUresult result, const char** name) {
-    *name = result == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : result == kNoDevice ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_LAUNCH_FAILED";
+    *name = result == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : result == kNoDevice  ? "CUDA_ERROR_NO_DEVICE"
+                                   : "CUDA_ERROR_LAUNCH_FAILED";
     return 0;
   };
   api.device_count = [](int* count) { return answer("cuDeviceGetCount", [&] { *count = driver.count; }); };
   api.device_get = [](CUdevice* device, int) { return answer("cuDeviceGet", [&] { *device = 0; }); };
   api.device_name = [](char* name, int, CUdevice) { return answer("cuDeviceGetName", [&] { std::strcpy(name, "Mock"); }); };
   api.device_attribute = [](int* value, int what, CUdevice) {
-    return answer("cuDeviceGetAttribute", [&] { *value = what == kMaxThreadsPerBlock ? 1024 : what == kComputeCapabilityMajor ? driver.major : 0; });
+    return answer("cuDeviceGetAttribute", [&] {
+      *value = what == kMaxThreadsPerBlock ? 1024 : what == kComputeCapabilityMajor ? driver.major : 0;
+    });
   };
   api.retain_primary_context = [](CUcontext* context, CUdevice) {
-    return answer("cuDevicePrimaryCtxRetain", [&] { *context = reinterpret_cast<CUcontext>(static_cast<intptr_t>(++driver.contexts)); });
+    return answer("cuDevicePrimaryCtxRetain",
+                  [&] { *context = reinterpret_cast<CUcontext>(static_cast<intptr_t>(++driver.contexts)); });
   };
   api.release_primary_context = [](CUdevice) { return --driver.contexts, 0; };
   api.push_context = [](CUcontext) { return answer("cuCtxPushCurrent", [] { ++driver.pushed; }); };
@@ -66,10 +71,11 @@ DriverApi mock() {
   api.module_function = [](CUfunction* function, CUmodule, const char*) {
     return answer("cuModuleGetFunction", [&] { *function = reinterpret_cast<CUfunction>(intptr_t{1}); });
   };
-  api.launch_kernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**) {
-    return answer("cuLaunchKernel", [] { ++driver.launches; });
+  api.launch_kernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**,
+                         void**) { return answer("cuLaunchKernel", [] { ++driver.launches; }); };
+  api.allocate = [](CUdeviceptr* pointer, size_t) {
+    return answer("cuMemAlloc", [&] { *pointer = 4096 * static_cast<CUdeviceptr>(++driver.memory); });
   };
-  api.allocate = [](CUdeviceptr* pointer, size_t) { return answer("cuMemAlloc", [&] { *pointer = 4096 * static_cast<CUdeviceptr>(++driver.memory); }); };
   api.release = [](CUdeviceptr) { return --driver.memory, 0; };
   api.copy_in = [](CUdeviceptr, const void*, size_t, CUstream) { return answer("cuMemcpyHtoDAsync"); };
   api.copy_out = [](void*, CUdeviceptr, size_t, CUstream) { return answer("cuMemcpyDtoHAsync"); };

@@ -1,5 +1,6 @@
 // The text of generated kernels, as it stands in tests/backends/gpu/golden: a change of emission shows as a diff to read. The
-// kernels are the same text in CUDA C++ and in OpenCL C; preludes are not part of it. LAMINA_UPDATE_GOLDEN=1 writes the files anew.
+// kernels are the same text in CUDA C++ and in OpenCL C; preludes are not part of it. LAMINA_UPDATE_GOLDEN=1 writes the files
+// anew.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -28,7 +29,9 @@ TEST(GoldenSource, BlockOfANorm) { expect_golden("layer_norm_f32_1024", norm_gra
 TEST(GoldenSource, RowsInAWarp) { expect_golden("layer_norm_bf16_64", norm_graph(DataType::bf16, 64, 64)); }
 TEST(GoldenSource, ColumnSums) { expect_golden("layer_norm_backward_f32_1024", norm_backward_graph(DataType::f32, 64, 1024)); }
 TEST(GoldenSource, RowsOfSeveralBlocks) { expect_golden("layer_norm_f32_40000", norm_graph(DataType::f32, 4, 40000)); }
-TEST(GoldenSource, FewRowsSharedByTeams) { expect_golden("layer_norm_f32_40000_split", norm_graph(DataType::f32, 4, 40000), {.compute_units = 132}); }
+TEST(GoldenSource, FewRowsSharedByTeams) {
+  expect_golden("layer_norm_f32_40000_split", norm_graph(DataType::f32, 4, 40000), {.compute_units = 132});
+}
 TEST(GoldenSource, RowsSideBySide) { expect_golden("softmax_f32_100_along_rows", softmax_graph(DataType::f32, {100, 64}, 0)); }
 TEST(GoldenSource, Elementwise) { expect_golden("relu_f16", unary_graph(OpKind::ReLU, DataType::f16, {64, 64})); }
 

@@ -1,5 +1,5 @@
-// Runs a graph partition by partition on a GPU backend (PoCL will do), on the CPU backend and on the reference backend. Without a
-// reduction GPU and CPU give the same bits; with one they differ by the order of summation.
+// Runs a graph partition by partition on a GPU backend (PoCL will do), on the CPU backend and on the reference backend. Without
+// a reduction GPU and CPU give the same bits; with one they differ by the order of summation.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@ inline const Backend* opencl_backend(std::string& why) {
   return backend.get();
 }
 
-#define LAMINA_OPENCL_OR_SKIP(backend)                  \
-  std::string why_no_opencl;                            \
+#define LAMINA_OPENCL_OR_SKIP(backend)                          \
+  std::string why_no_opencl;                                    \
   const Backend* const backend = opencl_backend(why_no_opencl); \
   if (backend == nullptr) GTEST_SKIP() << why_no_opencl
 
@@ -59,7 +59,8 @@ inline ExecutableInfo run_on_gpu(const Backend& backend, const Subgraph& subgrap
   std::vector<void*> out;
   for (size_t i = 0; i < ins.size(); ++i) {
     held.push_back(std::make_unique<DeviceBuffer>(memory, *inputs[i]));
-    in.push_back(ins[i].property == PropertyType::host_scalar ? static_cast<const void*>(inputs[i]->data()) : held.back()->handle());
+    in.push_back(ins[i].property == PropertyType::host_scalar ? static_cast<const void*>(inputs[i]->data())
+                                                              : held.back()->handle());
   }
   for (Buffer& output : outputs) {
     held.push_back(std::make_unique<DeviceBuffer>(memory, output));
@@ -104,10 +105,12 @@ inline GpuResult expect_gpu_is_right(const Backend& gpu, const Graph& graph, dou
       const LogicalTensor& tensor = ports.outputs[o];
       const auto got = elements(tensor, actual[o]), want = elements(tensor, expected[o]), on_cpu = elements(tensor, cpu[o]);
       for (size_t i = 0; i < got.size(); ++i) {
-        const bool near = same_value(got[i], want[i]) || std::abs(got[i] - want[i]) <= allowed_error(tensor.dtype, want[i], factor);
+        const bool near =
+            same_value(got[i], want[i]) || std::abs(got[i] - want[i]) <= allowed_error(tensor.dtype, want[i], factor);
         if (near && (reduces || !on_cpu_too || same_value(got[i], on_cpu[i]))) continue;
-        ADD_FAILURE() << "tensor " << tensor.id << " (" << describe(tensor) << ") element " << i << ": gpu " << got[i] << ", cpu " << on_cpu[i]
-                      << ", reference " << want[i] << "\n" << result.partitions.back().kernel_texts.at(0);
+        ADD_FAILURE() << "tensor " << tensor.id << " (" << describe(tensor) << ") element " << i << ": gpu " << got[i]
+                      << ", cpu " << on_cpu[i] << ", reference " << want[i] << "\n"
+                      << result.partitions.back().kernel_texts.at(0);
         break;
       }
       result.buffers[tensor.id] = std::move(actual[o]);

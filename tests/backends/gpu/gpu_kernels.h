@@ -29,14 +29,16 @@ inline kernel::Kernel first_kernel_of(const Graph& graph) {
 inline Graph norm_graph(DataType dtype, int64_t rows, int64_t size) {
   GraphBuilder g;
   const auto x = g.input(dtype, {rows, size});
-  g.multi(OpKind::LayerNorm, {x, g.input(DataType::f32, {size}), g.input(DataType::f32, {size})}, {}, {dtype, DataType::f32, DataType::f32});
+  g.multi(OpKind::LayerNorm, {x, g.input(DataType::f32, {size}), g.input(DataType::f32, {size})}, {},
+          {dtype, DataType::f32, DataType::f32});
   return g.finish();
 }
 
 inline Graph norm_backward_graph(DataType dtype, int64_t rows, int64_t size) {
   GraphBuilder g;
   const auto x = g.input(dtype, {rows, size}), dy = g.input(dtype, {rows, size});
-  g.multi(OpKind::LayerNormBackward, {x, dy, g.input(DataType::f32, {rows}), g.input(DataType::f32, {rows}), g.input(DataType::f32, {size})}, {},
+  g.multi(OpKind::LayerNormBackward,
+          {x, dy, g.input(DataType::f32, {rows}), g.input(DataType::f32, {rows}), g.input(DataType::f32, {size})}, {},
           {dtype, DataType::f32, DataType::f32});
   return g.finish();
 }

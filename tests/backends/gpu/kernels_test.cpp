@@ -34,7 +34,8 @@ Graph layer_norm(DataType dtype, const Dims& shape, Dims strides = {}) {
   GraphBuilder g;
   const auto x = g.input(dtype, shape, std::move(strides));
   const DataType weights = statistics_type(dtype);
-  g.multi(OpKind::LayerNorm, {x, g.input(weights, {shape.back()}), g.input(weights, {shape.back()})}, {}, {dtype, weights, weights});
+  g.multi(OpKind::LayerNorm, {x, g.input(weights, {shape.back()}), g.input(weights, {shape.back()})}, {},
+          {dtype, weights, weights});
   return g.finish();
 }
 
@@ -43,7 +44,8 @@ Graph layer_norm_backward(DataType dtype, const Dims& shape) {
   const auto x = g.input(dtype, shape), dy = g.input(dtype, shape);
   const DataType weights = statistics_type(dtype);
   const Dims rows(shape.begin(), shape.end() - 1);
-  g.multi(OpKind::LayerNormBackward, {x, dy, g.input(weights, rows), g.input(weights, rows), g.input(weights, {shape.back()})}, {}, {dtype, weights, weights});
+  g.multi(OpKind::LayerNormBackward, {x, dy, g.input(weights, rows), g.input(weights, rows), g.input(weights, {shape.back()})},
+          {}, {dtype, weights, weights});
   return g.finish();
 }
 
@@ -51,7 +53,8 @@ class GpuNorms : public ::testing::TestWithParam<DataType> {};
 
 TEST_P(GpuNorms, LayerNormForAllLengthsOfRows) {
   LAMINA_OPENCL_OR_SKIP(gpu);
-  for (const Dims& shape : {Dims{4, 1}, Dims{3, 7}, Dims{150, 8}, Dims{70, 64}, Dims{2, 3, 129}, Dims{9, 1000}, Dims{3, 4097}, Dims{2, 9000}, Dims{2, 40000}}) {
+  for (const Dims& shape : {Dims{4, 1}, Dims{3, 7}, Dims{150, 8}, Dims{70, 64}, Dims{2, 3, 129}, Dims{9, 1000}, Dims{3, 4097},
+                            Dims{2, 9000}, Dims{2, 40000}}) {
     SCOPED_TRACE(describe(shape));
     expect_one_kernel(expect_gpu_is_right(*gpu, layer_norm(GetParam(), shape), shape.back() > 10000 ? 16 : 4));
   }
@@ -59,7 +62,8 @@ TEST_P(GpuNorms, LayerNormForAllLengthsOfRows) {
 
 TEST_P(GpuNorms, LayerNormBackwardForAllLengthsOfRows) {
   LAMINA_OPENCL_OR_SKIP(gpu);
-  for (const Dims& shape : {Dims{4, 1}, Dims{65, 7}, Dims{150, 8}, Dims{70, 64}, Dims{2, 33, 129}, Dims{41, 1000}, Dims{17, 4097}, Dims{3, 16384}, Dims{10, 40000}}) {
+  for (const Dims& shape : {Dims{4, 1}, Dims{65, 7}, Dims{150, 8}, Dims{70, 64}, Dims{2, 33, 129}, Dims{41, 1000},
+                            Dims{17, 4097}, Dims{3, 16384}, Dims{10, 40000}}) {
     SCOPED_TRACE(describe(shape));
     expect_one_kernel(expect_gpu_is_right(*gpu, layer_norm_backward(GetParam(), shape), 64));
   }
@@ -70,7 +74,8 @@ TEST_P(GpuNorms, LayerNormBackwardThatRecomputesStatistics) {
   for (const Dims& shape : {Dims{5, 60}, Dims{3, 5000}}) {
     GraphBuilder g;
     const auto x = g.input(GetParam(), shape), dy = g.input(GetParam(), shape);
-    g.multi(OpKind::LayerNormBackward, {x, dy, g.input(statistics_type(GetParam()), {shape.back()})}, {{"use_stats", false}, {"epsilon", 0.1F}}, {GetParam()});
+    g.multi(OpKind::LayerNormBackward, {x, dy, g.input(statistics_type(GetParam()), {shape.back()})},
+            {{"use_stats", false}, {"epsilon", 0.1F}}, {GetParam()});
     expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 16));
   }
 }
@@ -98,7 +103,8 @@ TEST_P(GpuNorms, RmsNormSoftMaxAndTheirGradientsAlongBothAxes) {
 
 TEST_P(GpuNorms, EveryReduction) {
   LAMINA_OPENCL_OR_SKIP(gpu);
-  for (const OpKind kind : {OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceMax, OpKind::ReduceMean, OpKind::ReduceMin, OpKind::ReduceSum}) {
+  for (const OpKind kind :
+       {OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceMax, OpKind::ReduceMean, OpKind::ReduceMin, OpKind::ReduceSum}) {
     for (const Axes& axes : {Axes{0}, Axes{1}, Axes{-1}, Axes{0, 2}}) {
       GraphBuilder g;
       g.op(kind, {g.input(GetParam(), {6, 35, 50})}, {{"axes", axes}, {"keep_dims", axes.size() == 1}});
@@ -124,11 +130,24 @@ TEST_P(GpuNorms, GroupNormInBothFormats) {
 
 TEST_P(GpuNorms, ElementaryFunctionsHaveTheCpusBits) {
   LAMINA_OPENCL_OR_SKIP(gpu);
-  const std::vector<std::pair<OpKind, Attributes>> cases = {
-      {OpKind::Abs, {}}, {OpKind::Clamp, {{"min", -1.0F}, {"max", 1.0F}}}, {OpKind::Elu, {{"alpha", 0.7F}}}, {OpKind::Exp, {}}, {OpKind::GELU, {}},
-      {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}}, {OpKind::HardSigmoid, {{"alpha", 0.2F}, {"beta", 0.5F}}}, {OpKind::HardSwish, {}},
-      {OpKind::LeakyReLU, {{"alpha", 0.1F}}}, {OpKind::Mish, {}}, {OpKind::ReLU, {}}, {OpKind::Round, {}}, {OpKind::Sigmoid, {}},
-      {OpKind::SoftPlus, {{"beta", 2.0F}}}, {OpKind::Square, {}}, {OpKind::Tanh, {}}, {OpKind::Pow, {{"beta", 2.0F}}}, {OpKind::Pow, {{"beta", -1.0F}}}};
+  const std::vector<std::pair<OpKind, Attributes>> cases = {{OpKind::Abs, {}},
+                                                            {OpKind::Clamp, {{"min", -1.0F}, {"max", 1.0F}}},
+                                                            {OpKind::Elu, {{"alpha", 0.7F}}},
+                                                            {OpKind::Exp, {}},
+                                                            {OpKind::GELU, {}},
+                                                            {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}},
+                                                            {OpKind::HardSigmoid, {{"alpha", 0.2F}, {"beta", 0.5F}}},
+                                                            {OpKind::HardSwish, {}},
+                                                            {OpKind::LeakyReLU, {{"alpha", 0.1F}}},
+                                                            {OpKind::Mish, {}},
+                                                            {OpKind::ReLU, {}},
+                                                            {OpKind::Round, {}},
+                                                            {OpKind::Sigmoid, {}},
+                                                            {OpKind::SoftPlus, {{"beta", 2.0F}}},
+                                                            {OpKind::Square, {}},
+                                                            {OpKind::Tanh, {}},
+                                                            {OpKind::Pow, {{"beta", 2.0F}}},
+                                                            {OpKind::Pow, {{"beta", -1.0F}}}};
   for (const auto& [kind, attributes] : cases) {
     GraphBuilder g;
     g.op(kind, {g.input(GetParam(), {3, 5, 45})}, attributes);
@@ -148,10 +167,17 @@ TEST_P(GpuNorms, ElementaryFunctionsHaveTheCpusBits) {
 
 TEST_P(GpuNorms, GradientsOfElementaryFunctions) {
   LAMINA_OPENCL_OR_SKIP(gpu);
-  const std::vector<std::pair<OpKind, Attributes>> cases = {
-      {OpKind::AbsBackward, {}}, {OpKind::ClampBackward, {{"min", -1.0F}, {"max", 1.0F}}}, {OpKind::EluBackward, {{"alpha", 0.7F}}}, {OpKind::GELUBackward, {}},
-      {OpKind::GELUBackward, {{"mode", std::string("gelu_tanh")}}}, {OpKind::HardSwishBackward, {}}, {OpKind::MishBackward, {}}, {OpKind::ReLUBackward, {}},
-      {OpKind::SigmoidBackward, {}}, {OpKind::SoftPlusBackward, {}}, {OpKind::TanhBackward, {}}};
+  const std::vector<std::pair<OpKind, Attributes>> cases = {{OpKind::AbsBackward, {}},
+                                                            {OpKind::ClampBackward, {{"min", -1.0F}, {"max", 1.0F}}},
+                                                            {OpKind::EluBackward, {{"alpha", 0.7F}}},
+                                                            {OpKind::GELUBackward, {}},
+                                                            {OpKind::GELUBackward, {{"mode", std::string("gelu_tanh")}}},
+                                                            {OpKind::HardSwishBackward, {}},
+                                                            {OpKind::MishBackward, {}},
+                                                            {OpKind::ReLUBackward, {}},
+                                                            {OpKind::SigmoidBackward, {}},
+                                                            {OpKind::SoftPlusBackward, {}},
+                                                            {OpKind::TanhBackward, {}}};
   for (const auto& [kind, attributes] : cases) {
     GraphBuilder g;
     const auto x = g.input(GetParam(), {2, 150}), dy = g.input(GetParam(), {2, 150});
@@ -181,11 +207,14 @@ TEST_P(GpuNorms, StridedAndPermuted) {
   expect_one_kernel(expect_gpu_is_right(*gpu, g.finish()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, GpuNorms, ::testing::Values(f32, bf16, f16, f64), [](const auto& test) { return std::string(name_of(test.param)); });
+INSTANTIATE_TEST_SUITE_P(Types, GpuNorms, ::testing::Values(f32, bf16, f16, f64),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
 
 TEST(GpuSchedules, AreChosenByTheLengthOfTheRow) {
   LAMINA_OPENCL_OR_SKIP(gpu);
-  const auto schedule_of = [&](const Graph& graph) { return expect_gpu_is_right(*gpu, graph, 64).partitions.at(0).schedules.at(0); };
+  const auto schedule_of = [&](const Graph& graph) {
+    return expect_gpu_is_right(*gpu, graph, 64).partitions.at(0).schedules.at(0);
+  };
   EXPECT_EQ(schedule_of(layer_norm(f32, {9, 16})), "packed");
   EXPECT_EQ(schedule_of(layer_norm(f32, {9, 256})), "warp");
   EXPECT_EQ(schedule_of(layer_norm(f32, {9, 2048})), "block");
@@ -205,7 +234,8 @@ TEST(GpuFourBits, AreReadWhereverARowStarts) {
         GraphBuilder g;
         const Dims scales{6 / group[0], 5 / group[1], 9 / group[2]};
         const Attributes attributes{{"qtype", std::string("per_group")}, {"group_shape", Axes(group.begin(), group.end())}};
-        g.op(OpKind::DynamicDequantize, {g.input(narrow, {6, 5, 9}), g.input(dtype, scales), g.input(narrow, scales)}, attributes, dtype);
+        g.op(OpKind::DynamicDequantize, {g.input(narrow, {6, 5, 9}), g.input(dtype, scales), g.input(narrow, scales)},
+             attributes, dtype);
         expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 256), "flat");
       }
     }
@@ -216,7 +246,8 @@ TEST(GpuFourBits, AreNormalisedInOneKernel) {
   LAMINA_OPENCL_OR_SKIP(gpu);
   for (const Dims& strides : {Dims{}, Dims{1, 7}}) {
     GraphBuilder g;
-    const auto x = g.op(OpKind::DynamicDequantize, {g.input(DataType::s4, {7, 201}, strides), g.input(f32, {1})}, {{"qtype", std::string("per_tensor")}}, f32);
+    const auto x = g.op(OpKind::DynamicDequantize, {g.input(DataType::s4, {7, 201}, strides), g.input(f32, {1})},
+                        {{"qtype", std::string("per_tensor")}}, f32);
     g.op(OpKind::LayerNorm, {x, g.input(f32, {201}), g.input(f32, {201})}, {{"keep_stats", false}});
     expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 16));
   }
@@ -240,7 +271,8 @@ TEST(GpuSplit, OneLongRowIsSharedByTeams) {
       expect_split(layer_norm_backward(dtype, {7, size}), 64, "split columns");
       GraphBuilder r;
       const auto x = r.input(dtype, {1, size}), dy = r.input(dtype, {1, size});
-      r.multi(OpKind::LayerNormBackward, {x, dy, r.input(statistics_type(dtype), {size})}, {{"use_stats", false}, {"epsilon", 0.1F}}, {dtype});
+      r.multi(OpKind::LayerNormBackward, {x, dy, r.input(statistics_type(dtype), {size})},
+              {{"use_stats", false}, {"epsilon", 0.1F}}, {dtype});
       expect_split(r.finish(), 16, "split");
       for (const OpKind kind : {OpKind::SoftMax, OpKind::LogSoftmax, OpKind::ReduceMax, OpKind::ReduceSum}) {
         GraphBuilder g;
@@ -288,7 +320,8 @@ TEST(GpuNumbers, NanAndInfinitySpoilTheirOwnRowOnly) {
   g.multi(OpKind::LayerNorm, {x}, {{"use_affine", false}}, {f32, f32, f32});
   const Graph graph = g.finish();
   Buffer data = buffer_for(graph.tensor(0));
-  for (int64_t i = 0; i < 280; ++i) store_from_double(f32, data.data(), i, i == 75 ? NAN : i == 140 ? INFINITY : std::cos(static_cast<double>(i)));
+  for (int64_t i = 0; i < 280; ++i)
+    store_from_double(f32, data.data(), i, i == 75 ? NAN : i == 140 ? INFINITY : std::cos(static_cast<double>(i)));
   expect_gpu_is_right(*gpu, graph, 4, 1, {{x, data}});
 }
 
@@ -297,7 +330,8 @@ std::map<uint64_t, std::vector<double>> norm_outputs(const Backend& gpu, int64_t
   const Graph graph = layer_norm(bf16, {rows, size}, {row_stride, 1});
   Buffer data = buffer_for(graph.tensor(0));
   for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t i = 0; i < size; ++i) store_from_double(bf16, data.data(), row * row_stride + i, 1.5 + std::sin(static_cast<double>(row * size + i) * 0.7));
+    for (int64_t i = 0; i < size; ++i)
+      store_from_double(bf16, data.data(), row * row_stride + i, 1.5 + std::sin(static_cast<double>(row * size + i) * 0.7));
   }
   const GpuResult result = expect_gpu_is_right(gpu, graph, 4, 1, {{graph.tensor(0).id, data}});
   std::map<uint64_t, std::vector<double>> outputs;
@@ -312,13 +346,15 @@ std::map<uint64_t, std::vector<double>> norm_outputs(const Backend& gpu, int64_t
 TEST(GpuNumbers, ARowDependsOnItselfAloneAndOnNoStride) {
   LAMINA_OPENCL_OR_SKIP(gpu);
   for (const int64_t size : {int64_t{24}, int64_t{300}, int64_t{2000}, int64_t{20000}, int64_t{70000}}) {
-    const auto few = norm_outputs(*gpu, 3, size, size), many = norm_outputs(*gpu, 11, size, size), strided = norm_outputs(*gpu, 3, size, size + 13);
+    const auto few = norm_outputs(*gpu, 3, size, size), many = norm_outputs(*gpu, 11, size, size),
+               strided = norm_outputs(*gpu, 3, size, size + 13);
     EXPECT_EQ(few, strided) << size;
     EXPECT_EQ(few, norm_outputs(*gpu, 3, size, size)) << size;
     const auto one = norm_outputs(*gpu, 1, size, size);  // perhaps split
     for (const auto* fewer : {&few, &one}) {
       for (const auto& [id, values] : *fewer) {
-        for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], many.at(id)[i]) << "tensor " << id << " element " << i << " of " << size;
+        for (size_t i = 0; i < values.size(); ++i)
+          ASSERT_EQ(values[i], many.at(id)[i]) << "tensor " << id << " element " << i << " of " << size;
       }
     }
   }
@@ -346,9 +382,11 @@ TEST(GpuNumbers, StatisticsAreWithinTwoUlpOfTheCpus) {
     for (size_t o = 0; o < ports.outputs.size(); ++o) {
       const auto got = elements(ports.outputs[o], on_gpu[o]), want = elements(ports.outputs[o], on_cpu[o]);
       for (size_t i = 0; i < got.size(); ++i) {
-        // A value near 0 is judged by the size of what it was made of: about 1 for a mean, 4 for an element with gamma and beta.
+        // A value near 0 is judged by the size of what it was made of: about 1 for a mean, 4 for an element with gamma and
+        // beta.
         const double size_of_terms = got.size() > 5 ? 4.0 : 1.0;
-        ASSERT_LE(std::abs(got[i] - want[i]), 2 * std::max(std::abs(want[i]), size_of_terms) * 0x1p-23) << "output " << o << " element " << i << " of " << size;
+        ASSERT_LE(std::abs(got[i] - want[i]), 2 * std::max(std::abs(want[i]), size_of_terms) * 0x1p-23)
+            << "output " << o << " element " << i << " of " << size;
       }
     }
   }

@@ -16,8 +16,8 @@ namespace {
 using namespace gpu;
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
 
-#define LAMINA_NVRTC_OR_SKIP(nvrtc)                                \
-  std::string why_no_nvrtc;                                        \
+#define LAMINA_NVRTC_OR_SKIP(nvrtc)                                  \
+  std::string why_no_nvrtc;                                          \
   const cuda::NvrtcApi* const nvrtc = cuda::nvrtc_api(why_no_nvrtc); \
   if (nvrtc == nullptr) GTEST_SKIP() << why_no_nvrtc
 
@@ -44,15 +44,19 @@ Usage usage_of(const std::string& log) {
 }
 
 // PTX, which shows accesses and atomics: NVRTC gives it for a device that is newer than all it knows.
-std::string ptx_of(const cuda::NvrtcApi& nvrtc, const KernelSource& source) { return cuda::compile(nvrtc, source.symbol, source.text, 999).data; }
+std::string ptx_of(const cuda::NvrtcApi& nvrtc, const KernelSource& source) {
+  return cuda::compile(nvrtc, source.symbol, source.text, 999).data;
+}
 
 class NvrtcNorms : public ::testing::TestWithParam<std::tuple<int, DataType>> {};
 
 TEST_P(NvrtcNorms, DoNotSpillUpTo16384) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
   const auto [capability, dtype] = GetParam();
-  for (const int64_t size : {int64_t{16}, int64_t{256}, int64_t{1024}, int64_t{4096}, int64_t{8192}, int64_t{16384}, int64_t{1001}}) {
-    for (const Graph& graph : {norm_graph(dtype, 128, size), norm_backward_graph(dtype, 128, size), residual_norm_graph(dtype, 128, size)}) {
+  for (const int64_t size :
+       {int64_t{16}, int64_t{256}, int64_t{1024}, int64_t{4096}, int64_t{8192}, int64_t{16384}, int64_t{1001}}) {
+    for (const Graph& graph :
+         {norm_graph(dtype, 128, size), norm_backward_graph(dtype, 128, size), residual_norm_graph(dtype, 128, size)}) {
       const kernel::Kernel kernel = first_kernel_of(graph);
       const KernelSource source = cuda_source(kernel);
       const cuda::Image image = cuda::compile(*nvrtc, source.symbol, source.text, capability);
@@ -72,7 +76,8 @@ TEST_P(NvrtcNorms, DoNotSpillUpTo16384) {
 TEST_P(NvrtcNorms, OfLongRowsCompileForEverySchedule) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
   const auto [capability, dtype] = GetParam();
-  for (const Graph& graph : {norm_graph(dtype, 8, 65536), norm_backward_graph(dtype, 8, 65536), residual_norm_graph(dtype, 8, 65536)}) {
+  for (const Graph& graph :
+       {norm_graph(dtype, 8, 65536), norm_backward_graph(dtype, 8, 65536), residual_norm_graph(dtype, 8, 65536)}) {
     for (const int units : {1, 132}) {
       const kernel::Kernel kernel = first_kernel_of(graph);
       const DeviceLimits limits{.compute_units = units};
@@ -88,8 +93,11 @@ TEST_P(NvrtcNorms, OfLongRowsCompileForEverySchedule) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, NvrtcNorms, ::testing::Combine(::testing::Values(80, 90, 100), ::testing::Values(f32, bf16, f16)),
-                         [](const auto& test) { return join("sm_", std::get<0>(test.param), "_", name_of(std::get<1>(test.param))); });
+INSTANTIATE_TEST_SUITE_P(Devices, NvrtcNorms,
+                         ::testing::Combine(::testing::Values(80, 90, 100), ::testing::Values(f32, bf16, f16)),
+                         [](const auto& test) {
+                           return join("sm_", std::get<0>(test.param), "_", name_of(std::get<1>(test.param)));
+                         });
 
 TEST(Nvrtc, CompilesEveryElementaryFunctionAndType) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
@@ -97,7 +105,8 @@ TEST(Nvrtc, CompilesEveryElementaryFunctionAndType) {
     const KernelSource source = cuda_source(first_kernel_of(graph));
     EXPECT_NO_THROW(cuda::compile(*nvrtc, source.symbol, source.text, 90)) << source.symbol;
   };
-  for (const OpKind kind : {OpKind::Exp, OpKind::GELU, OpKind::Tanh, OpKind::Sigmoid, OpKind::Mish, OpKind::Round, OpKind::Log}) compiles(unary_graph(kind, f32, {64, 64}));
+  for (const OpKind kind : {OpKind::Exp, OpKind::GELU, OpKind::Tanh, OpKind::Sigmoid, OpKind::Mish, OpKind::Round, OpKind::Log})
+    compiles(unary_graph(kind, f32, {64, 64}));
   for (const DataType dtype : {bf16, f16, DataType::f64}) compiles(unary_graph(OpKind::GELU, dtype, {64, 64}));
   compiles(softmax_graph(f32, {64, 100}, 0));
   compiles(softmax_graph(DataType::f64, {64, 100}, 1));
@@ -113,7 +122,8 @@ TEST(Nvrtc, CompilesEveryElementaryFunctionAndType) {
 TEST(Nvrtc, AccessesAreSixteenBytesWideAndNothingIsAtomic) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
   for (const DataType dtype : {f32, bf16}) {
-    for (const Graph& graph : {norm_graph(dtype, 128, 4096), residual_norm_graph(dtype, 128, 1024), norm_backward_graph(dtype, 128, 1024), unary_graph(OpKind::ReLU, dtype, {128, 256})}) {
+    for (const Graph& graph : {norm_graph(dtype, 128, 4096), residual_norm_graph(dtype, 128, 1024),
+                               norm_backward_graph(dtype, 128, 1024), unary_graph(OpKind::ReLU, dtype, {128, 256})}) {
       const KernelSource source = cuda_source(first_kernel_of(graph));
       const std::string ptx = ptx_of(*nvrtc, source);
       SCOPED_TRACE(source.symbol);
@@ -135,7 +145,8 @@ TEST(Nvrtc, KeepsImagesOnDisk) {
   fs::remove_all(folder);
   setenv("LAMINA_CACHE_DIR", folder.c_str(), 1);
   const KernelSource source = cuda_source(first_kernel_of(unary_graph(OpKind::ReLU, f32, {8, 8})));
-  const cuda::Image first = cuda::compile(*nvrtc, source.symbol, source.text, 90), second = cuda::compile(*nvrtc, source.symbol, source.text, 90);
+  const cuda::Image first = cuda::compile(*nvrtc, source.symbol, source.text, 90),
+                    second = cuda::compile(*nvrtc, source.symbol, source.text, 90);
   const cuda::Image other = cuda::compile(*nvrtc, source.symbol, source.text, 80);
   unsetenv("LAMINA_CACHE_DIR");
   EXPECT_FALSE(first.from_cache);

@@ -46,8 +46,10 @@ cl_int released(T*) {
 cl_int describe_device(cl_device_id, cl_uint what, size_t size, void* value, size_t*) {
   const cl_int result = answer("clGetDeviceInfo");
   if (result != 0) return result;
-  if (what == kDeviceName) std::strcpy(static_cast<char*>(value), "Mock");
-  else std::memcpy(value, &kBytes, std::min(size, sizeof kBytes));
+  if (what == kDeviceName)
+    std::strcpy(static_cast<char*>(value), "Mock");
+  else
+    std::memcpy(value, &kBytes, std::min(size, sizeof kBytes));
   return 0;
 }
 
@@ -56,31 +58,48 @@ Api mock() {
   Api api;
   api.GetPlatformIDs = [](cl_uint, cl_platform_id*, cl_uint* count) { return *count = 0, answer("clGetPlatformIDs"); };
   api.GetDeviceInfo = describe_device;
-  api.CreateContext = [](const intptr_t*, cl_uint, const cl_device_id*, void*, void*, cl_int* status) { return made<_cl_context>("clCreateContext", status); };
+  api.CreateContext = [](const intptr_t*, cl_uint, const cl_device_id*, void*, void*, cl_int* status) {
+    return made<_cl_context>("clCreateContext", status);
+  };
   api.RetainContext = [](cl_context) { return ++driver.objects, 0; };
   api.ReleaseContext = released<_cl_context>;
-  api.CreateCommandQueue = [](cl_context, cl_device_id, cl_ulong, cl_int* status) { return made<_cl_command_queue>("clCreateCommandQueue", status); };
+  api.CreateCommandQueue = [](cl_context, cl_device_id, cl_ulong, cl_int* status) {
+    return made<_cl_command_queue>("clCreateCommandQueue", status);
+  };
   api.ReleaseCommandQueue = released<_cl_command_queue>;
-  api.CreateBuffer = [](cl_context, cl_ulong, size_t, void*, cl_int* status) { return made<_cl_mem>("clCreateBuffer", status); };
+  api.CreateBuffer = [](cl_context, cl_ulong, size_t, void*, cl_int* status) {
+    return made<_cl_mem>("clCreateBuffer", status);
+  };
   api.ReleaseMemObject = released<_cl_mem>;
-  api.CreateProgramWithSource = [](cl_context, cl_uint, const char**, const size_t*, cl_int* status) { return made<_cl_program>("clCreateProgramWithSource", status); };
-  api.BuildProgram = [](cl_program, cl_uint, const cl_device_id*, const char*, void*, void*) { return answer("clBuildProgram"); };
+  api.CreateProgramWithSource = [](cl_context, cl_uint, const char**, const size_t*, cl_int* status) {
+    return made<_cl_program>("clCreateProgramWithSource", status);
+  };
+  api.BuildProgram = [](cl_program, cl_uint, const cl_device_id*, const char*, void*, void*) {
+    return answer("clBuildProgram");
+  };
   api.GetProgramBuildInfo = [](cl_program, cl_device_id, cl_uint, size_t size, void* value, size_t* needed) {
-    if (needed != nullptr) *needed = 6;
-    else std::memcpy(value, "a log", std::min<size_t>(size, 6));
+    if (needed != nullptr)
+      *needed = 6;
+    else
+      std::memcpy(value, "a log", std::min<size_t>(size, 6));
     return 0;
   };
   api.ReleaseProgram = released<_cl_program>;
   api.CreateKernel = [](cl_program, const char*, cl_int* status) { return made<_cl_kernel>("clCreateKernel", status); };
   api.ReleaseKernel = released<_cl_kernel>;
   api.SetKernelArg = [](cl_kernel, cl_uint, size_t, const void*) { return answer("clSetKernelArg"); };
-  api.EnqueueNDRangeKernel = [](cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint, const void*, void*) {
+  api.EnqueueNDRangeKernel = [](cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint,
+                                const void*, void*) {
     const cl_int result = answer("clEnqueueNDRangeKernel");
     driver.launches += result == 0 ? 1 : 0;
     return result;
   };
-  api.EnqueueReadBuffer = [](cl_command_queue, cl_mem, cl_uint, size_t, size_t, void*, cl_uint, const void*, void*) { return answer("clEnqueueReadBuffer"); };
-  api.EnqueueWriteBuffer = [](cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void*, cl_uint, const void*, void*) { return answer("clEnqueueWriteBuffer"); };
+  api.EnqueueReadBuffer = [](cl_command_queue, cl_mem, cl_uint, size_t, size_t, void*, cl_uint, const void*, void*) {
+    return answer("clEnqueueReadBuffer");
+  };
+  api.EnqueueWriteBuffer = [](cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void*, cl_uint, const void*, void*) {
+    return answer("clEnqueueWriteBuffer");
+  };
   api.Finish = [](cl_command_queue) { return answer("clFinish"); };
   return api;
 }

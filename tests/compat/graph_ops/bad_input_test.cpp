@@ -12,7 +12,8 @@ Failure<lamina_status_t> failure_of(const std::function<void()>& body) {
 }
 MATCHER_P3(FailsWith, status, subject, words, "") {
   *result_listener << "status " << arg.status << ": " << arg.sentence;
-  return arg.status == status && arg.sentence.find(subject) != std::string::npos && arg.sentence.find(words) != std::string::npos;
+  return arg.status == status && arg.sentence.find(subject) != std::string::npos &&
+         arg.sentence.find(words) != std::string::npos;
 }
 
 struct Form {
@@ -89,7 +90,8 @@ TEST_P(GraphForms, RefuseNullMemory) {
   EXPECT_THAT(failure, FailsWith(lamina_invalid_arguments, "1", "null"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GraphForms, ::testing::ValuesIn(kForms), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, GraphForms, ::testing::ValuesIn(kForms),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace graph_op_test

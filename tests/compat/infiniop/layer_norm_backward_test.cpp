@@ -19,16 +19,11 @@ using ::testing::HasSubstr;
 
 infiniDtype_t to_infini(DataType type) {
   switch (type) {
-    case DataType::f32:
-      return INFINI_DTYPE_F32;
-    case DataType::f16:
-      return INFINI_DTYPE_F16;
-    case DataType::bf16:
-      return INFINI_DTYPE_BF16;
-    case DataType::f64:
-      return INFINI_DTYPE_F64;
-    default:
-      return INFINI_DTYPE_I32;
+    case DataType::f32: return INFINI_DTYPE_F32;
+    case DataType::f16: return INFINI_DTYPE_F16;
+    case DataType::bf16: return INFINI_DTYPE_BF16;
+    case DataType::f64: return INFINI_DTYPE_F64;
+    default: return INFINI_DTYPE_I32;
   }
 }
 

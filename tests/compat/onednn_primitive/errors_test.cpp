@@ -41,22 +41,14 @@ TEST_F(Errors, ShapesThatDoNotGoTogether) {
 }
 
 TEST_F(Errors, DescriptorsThatSayNonsense) {
-  EXPECT_THAT(failure_of([] {
-                memory::desc({4, 8}, dt::f32, tag::abc);
-              }),
+  EXPECT_THAT(failure_of([] { memory::desc({4, 8}, dt::f32, tag::abc); }),
               FailsWith(dnnl_invalid_arguments, "format abc is for 3 dims, there are 2"));
   EXPECT_THAT(failure_of([] { memory::desc({4, -8}, dt::f32, tag::ab); }), FailsWith(dnnl_invalid_arguments, "a dim is -8"));
-  EXPECT_THAT(failure_of([] {
-                memory::desc({4, 8}, dt::f32, memory::dims{1});
-              }),
+  EXPECT_THAT(failure_of([] { memory::desc({4, 8}, dt::f32, memory::dims{1}); }),
               FailsWith(dnnl_invalid_arguments, "2 dims, 1 strides"));
-  EXPECT_THAT(failure_of([] {
-                memory::desc({4, 8}, dt::undef, tag::ab);
-              }),
+  EXPECT_THAT(failure_of([] { memory::desc({4, 8}, dt::undef, tag::ab); }),
               FailsWith(dnnl_invalid_arguments, "data type is undef"));
-  EXPECT_THAT(failure_of([] {
-                memory::desc({INT64_MAX, INT64_MAX}, dt::f32, tag::ab);
-              }),
+  EXPECT_THAT(failure_of([] { memory::desc({INT64_MAX, INT64_MAX}, dt::f32, tag::ab); }),
               FailsWith(dnnl_invalid_arguments, "does not fit 64 bits"));
   EXPECT_TRUE(memory::desc({4, 8}, dt::f32, tag::abc, true).is_zero());
 }
@@ -95,10 +87,9 @@ TEST_F(Errors, ArgumentsOfAnExecution) {
               FailsWith(dnnl_invalid_arguments, "DNNL_ARG_DST has another shape, type or layout"));
   EXPECT_THAT(execute({{DNNL_ARG_SRC, memory(src, cpu, DNNL_MEMORY_NONE)}, {DNNL_ARG_DST, data}, {DNNL_ARG_SCALE, scale}}),
               FailsWith(dnnl_invalid_arguments, "the memory of argument src is null"));
-  EXPECT_THAT(failure_of([&] {
-                forward.execute(stream(), {{DNNL_ARG_SRC, data}, {DNNL_ARG_DST, data}, {DNNL_ARG_SCALE, scale}});
-              }),
-              FailsWith(dnnl_invalid_arguments, "the stream is empty"));
+  EXPECT_THAT(
+      failure_of([&] { forward.execute(stream(), {{DNNL_ARG_SRC, data}, {DNNL_ARG_DST, data}, {DNNL_ARG_SCALE, scale}}); }),
+      FailsWith(dnnl_invalid_arguments, "the stream is empty"));
   EXPECT_THAT(failure_of([&] { dnnl::primitive().execute(s, {}); }),
               FailsWith(dnnl_invalid_arguments, "the primitive is empty"));
 }

@@ -89,9 +89,7 @@ TEST(LayerNormalizationInt8, ScalesMustBeGivenAtExecution) {
   attr.set_scales_mask(DNNL_ARG_SRC, 0);
   const layer_normalization_forward forward({cpu, prop_kind::forward_inference, bytes, bytes, 1e-5f, kNone, attr});
   const memory data(bytes, cpu);
-  EXPECT_THAT(failure_of([&] {
-                forward.execute(s, {{DNNL_ARG_SRC, data}, {DNNL_ARG_DST, data}});
-              }),
+  EXPECT_THAT(failure_of([&] { forward.execute(s, {{DNNL_ARG_SRC, data}, {DNNL_ARG_DST, data}}); }),
               FailsWith(dnnl_invalid_arguments, "argument DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC is missing"));
 }
 

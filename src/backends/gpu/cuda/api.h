@@ -27,56 +27,57 @@ using nvrtcResult = int;
 using nvrtcProgram = ::_nvrtcProgram*;
 
 inline constexpr CUresult kOutOfMemory = 2, kNoDevice = 100;
-inline constexpr int kMaxThreadsPerBlock = 1, kMultiprocessorCount = 16, kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;
+inline constexpr int kMaxThreadsPerBlock = 1, kMultiprocessorCount = 16, kComputeCapabilityMajor = 75,
+                     kComputeCapabilityMinor = 76;
 inline constexpr int kOldestDriver = 11020;  // CUDA 11.2
 inline constexpr int kOldestCapability = 80;
 
 // Every function that is called, as result, symbol, member, parameters. Tables and loaders come from these lists alone.
-#define LAMINA_CUDA_FUNCTIONS(F)                                                                                     \
-  F(CUresult, cuInit, init, (unsigned))                                                                              \
-  F(CUresult, cuDriverGetVersion, driver_version, (int*))                                                            \
-  F(CUresult, cuGetErrorName, error_name, (CUresult, const char**))                                                  \
-  F(CUresult, cuDeviceGetCount, device_count, (int*))                                                                \
-  F(CUresult, cuDeviceGet, device_get, (CUdevice*, int))                                                             \
-  F(CUresult, cuDeviceGetName, device_name, (char*, int, CUdevice))                                                  \
-  F(CUresult, cuDeviceGetAttribute, device_attribute, (int*, int, CUdevice))                                         \
-  F(CUresult, cuDevicePrimaryCtxRetain, retain_primary_context, (CUcontext*, CUdevice))                              \
-  F(CUresult, cuDevicePrimaryCtxRelease_v2, release_primary_context, (CUdevice))                                     \
-  F(CUresult, cuCtxPushCurrent_v2, push_context, (CUcontext))                                                        \
-  F(CUresult, cuCtxPopCurrent_v2, pop_context, (CUcontext*))                                                         \
-  F(CUresult, cuModuleLoadData, load_module, (CUmodule*, const void*))                                               \
-  F(CUresult, cuModuleUnload, unload_module, (CUmodule))                                                             \
-  F(CUresult, cuModuleGetFunction, module_function, (CUfunction*, CUmodule, const char*))                            \
-  F(CUresult, cuLaunchKernel, launch_kernel,                                                                         \
-    (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**))    \
-  F(CUresult, cuMemAlloc_v2, allocate, (CUdeviceptr*, size_t))                                                       \
-  F(CUresult, cuMemFree_v2, release, (CUdeviceptr))                                                                  \
-  F(CUresult, cuMemcpyHtoDAsync_v2, copy_in, (CUdeviceptr, const void*, size_t, CUstream))                           \
-  F(CUresult, cuMemcpyDtoHAsync_v2, copy_out, (void*, CUdeviceptr, size_t, CUstream))                                \
-  F(CUresult, cuMemcpyDtoDAsync_v2, copy, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                              \
-  F(CUresult, cuEventCreate, create_event, (CUevent*, unsigned))                                                     \
-  F(CUresult, cuEventDestroy_v2, destroy_event, (CUevent))                                                           \
-  F(CUresult, cuEventRecord, record_event, (CUevent, CUstream))                                                      \
-  F(CUresult, cuEventSynchronize, synchronize_event, (CUevent))                                                      \
-  F(CUresult, cuEventElapsedTime, elapsed_time, (float*, CUevent, CUevent))                                          \
-  F(CUresult, cuStreamCreate, create_stream, (CUstream*, unsigned))                                                  \
-  F(CUresult, cuStreamDestroy_v2, destroy_stream, (CUstream))                                                        \
+#define LAMINA_CUDA_FUNCTIONS(F)                                                                                  \
+  F(CUresult, cuInit, init, (unsigned))                                                                           \
+  F(CUresult, cuDriverGetVersion, driver_version, (int*))                                                         \
+  F(CUresult, cuGetErrorName, error_name, (CUresult, const char**))                                               \
+  F(CUresult, cuDeviceGetCount, device_count, (int*))                                                             \
+  F(CUresult, cuDeviceGet, device_get, (CUdevice*, int))                                                          \
+  F(CUresult, cuDeviceGetName, device_name, (char*, int, CUdevice))                                               \
+  F(CUresult, cuDeviceGetAttribute, device_attribute, (int*, int, CUdevice))                                      \
+  F(CUresult, cuDevicePrimaryCtxRetain, retain_primary_context, (CUcontext*, CUdevice))                           \
+  F(CUresult, cuDevicePrimaryCtxRelease_v2, release_primary_context, (CUdevice))                                  \
+  F(CUresult, cuCtxPushCurrent_v2, push_context, (CUcontext))                                                     \
+  F(CUresult, cuCtxPopCurrent_v2, pop_context, (CUcontext*))                                                      \
+  F(CUresult, cuModuleLoadData, load_module, (CUmodule*, const void*))                                            \
+  F(CUresult, cuModuleUnload, unload_module, (CUmodule))                                                          \
+  F(CUresult, cuModuleGetFunction, module_function, (CUfunction*, CUmodule, const char*))                         \
+  F(CUresult, cuLaunchKernel, launch_kernel,                                                                      \
+    (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**)) \
+  F(CUresult, cuMemAlloc_v2, allocate, (CUdeviceptr*, size_t))                                                    \
+  F(CUresult, cuMemFree_v2, release, (CUdeviceptr))                                                               \
+  F(CUresult, cuMemcpyHtoDAsync_v2, copy_in, (CUdeviceptr, const void*, size_t, CUstream))                        \
+  F(CUresult, cuMemcpyDtoHAsync_v2, copy_out, (void*, CUdeviceptr, size_t, CUstream))                             \
+  F(CUresult, cuMemcpyDtoDAsync_v2, copy, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                           \
+  F(CUresult, cuEventCreate, create_event, (CUevent*, unsigned))                                                  \
+  F(CUresult, cuEventDestroy_v2, destroy_event, (CUevent))                                                        \
+  F(CUresult, cuEventRecord, record_event, (CUevent, CUstream))                                                   \
+  F(CUresult, cuEventSynchronize, synchronize_event, (CUevent))                                                   \
+  F(CUresult, cuEventElapsedTime, elapsed_time, (float*, CUevent, CUevent))                                       \
+  F(CUresult, cuStreamCreate, create_stream, (CUstream*, unsigned))                                               \
+  F(CUresult, cuStreamDestroy_v2, destroy_stream, (CUstream))                                                     \
   F(CUresult, cuStreamSynchronize, synchronize_stream, (CUstream))
 
-#define LAMINA_NVRTC_FUNCTIONS(F)                                                                                    \
-  F(nvrtcResult, nvrtcVersion, version, (int*, int*))                                                                \
-  F(const char*, nvrtcGetErrorString, error_string, (nvrtcResult))                                                   \
-  F(nvrtcResult, nvrtcGetNumSupportedArchs, supported_count, (int*))                                                 \
-  F(nvrtcResult, nvrtcGetSupportedArchs, supported, (int*))                                                          \
-  F(nvrtcResult, nvrtcCreateProgram, create_program,                                                                 \
-    (nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*))                          \
-  F(nvrtcResult, nvrtcDestroyProgram, destroy_program, (nvrtcProgram*))                                              \
-  F(nvrtcResult, nvrtcCompileProgram, compile_program, (nvrtcProgram, int, const char* const*))                      \
-  F(nvrtcResult, nvrtcGetPTXSize, ptx_size, (nvrtcProgram, size_t*))                                                 \
-  F(nvrtcResult, nvrtcGetPTX, ptx, (nvrtcProgram, char*))                                                            \
-  F(nvrtcResult, nvrtcGetCUBINSize, cubin_size, (nvrtcProgram, size_t*))                                             \
-  F(nvrtcResult, nvrtcGetCUBIN, cubin, (nvrtcProgram, char*))                                                        \
-  F(nvrtcResult, nvrtcGetProgramLogSize, log_size, (nvrtcProgram, size_t*))                                          \
+#define LAMINA_NVRTC_FUNCTIONS(F)                                                               \
+  F(nvrtcResult, nvrtcVersion, version, (int*, int*))                                           \
+  F(const char*, nvrtcGetErrorString, error_string, (nvrtcResult))                              \
+  F(nvrtcResult, nvrtcGetNumSupportedArchs, supported_count, (int*))                            \
+  F(nvrtcResult, nvrtcGetSupportedArchs, supported, (int*))                                     \
+  F(nvrtcResult, nvrtcCreateProgram, create_program,                                            \
+    (nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*))     \
+  F(nvrtcResult, nvrtcDestroyProgram, destroy_program, (nvrtcProgram*))                         \
+  F(nvrtcResult, nvrtcCompileProgram, compile_program, (nvrtcProgram, int, const char* const*)) \
+  F(nvrtcResult, nvrtcGetPTXSize, ptx_size, (nvrtcProgram, size_t*))                            \
+  F(nvrtcResult, nvrtcGetPTX, ptx, (nvrtcProgram, char*))                                       \
+  F(nvrtcResult, nvrtcGetCUBINSize, cubin_size, (nvrtcProgram, size_t*))                        \
+  F(nvrtcResult, nvrtcGetCUBIN, cubin, (nvrtcProgram, char*))                                   \
+  F(nvrtcResult, nvrtcGetProgramLogSize, log_size, (nvrtcProgram, size_t*))                     \
   F(nvrtcResult, nvrtcGetProgramLog, log, (nvrtcProgram, char*))
 
 #define LAMINA_MEMBER(result, symbol, member, parameters) result(*member) parameters = nullptr;

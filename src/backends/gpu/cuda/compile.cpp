@@ -29,7 +29,8 @@ std::string hash_of(const std::string& text) {
     for (uint64_t& half : halves) half = (half ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   }
   char digits[40];
-  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(halves[0]), static_cast<unsigned long long>(halves[1]));
+  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(halves[0]),
+                static_cast<unsigned long long>(halves[1]));
   return digits;
 }
 
@@ -55,8 +56,10 @@ void write_file(const fs::path& path, const std::string& data) {
   std::ofstream out(temporary, std::ios::binary);
   out.write(data.data(), static_cast<std::streamsize>(data.size()));
   out.close();
-  if (out) fs::rename(temporary, path, ignored);
-  else fs::remove(temporary, ignored);
+  if (out)
+    fs::rename(temporary, path, ignored);
+  else
+    fs::remove(temporary, ignored);
 }
 
 // The newest architecture that NVRTC knows and the device runs.
@@ -67,14 +70,16 @@ int nearest_architecture(const NvrtcApi& nvrtc, int capability) {
   check(nvrtc, nvrtc.supported(known.data()), "nvrtcGetSupportedArchs");
   int nearest = 0;
   for (const int architecture : known) nearest = architecture <= capability ? std::max(nearest, architecture) : nearest;
-  if (nearest == 0) throw Error(Status::runtime_error, join("NVRTC: compute capability ", capability, " is older than all that it knows"));
+  if (nearest == 0)
+    throw Error(Status::runtime_error, join("NVRTC: compute capability ", capability, " is older than all that it knows"));
   return nearest;
 }
 
 class Program {
  public:
   Program(const NvrtcApi& nvrtc, const std::string& name, const std::string& text) : nvrtc_(nvrtc) {
-    check(nvrtc, nvrtc.create_program(&program_, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr), "nvrtcCreateProgram");
+    check(nvrtc, nvrtc.create_program(&program_, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr),
+          "nvrtcCreateProgram");
   }
   ~Program() { nvrtc_.destroy_program(&program_); }
   Program(const Program&) = delete;
@@ -84,7 +89,9 @@ class Program {
     std::vector<const char*> pointers;
     for (const std::string& option : options) pointers.push_back(option.c_str());
     const nvrtcResult result = nvrtc_.compile_program(program_, static_cast<int>(pointers.size()), pointers.data());
-    if (result != 0) throw Error(Status::runtime_error, join("bug in lamina: NVRTC does not compile ", name, ": ", nvrtc_.error_string(result), "\n", log()));
+    if (result != 0)
+      throw Error(Status::runtime_error,
+                  join("bug in lamina: NVRTC does not compile ", name, ": ", nvrtc_.error_string(result), "\n", log()));
   }
   std::string log() const { return read(nvrtc_.log_size, nvrtc_.log); }
   std::string cubin() const { return read(nvrtc_.cubin_size, nvrtc_.cubin); }
@@ -117,8 +124,13 @@ Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string&
   }
   Program program(nvrtc, name, text);
   // No contraction, no flushing, exact division and square root: FMA only where it is written.
-  std::vector<std::string> options = {join("--gpu-architecture=", native ? "sm_" : "compute_", architecture), "--std=c++17", "--fmad=false", "--ftz=false",
-                                      "--prec-div=true", "--prec-sqrt=true", "--ptxas-options=-v"};
+  std::vector<std::string> options = {join("--gpu-architecture=", native ? "sm_" : "compute_", architecture),
+                                      "--std=c++17",
+                                      "--fmad=false",
+                                      "--ftz=false",
+                                      "--prec-div=true",
+                                      "--prec-sqrt=true",
+                                      "--ptxas-options=-v"};
   program.compile(name, options);
   image.log = program.log();
   image.data = native ? program.cubin() : program.ptx();

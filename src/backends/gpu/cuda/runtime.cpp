@@ -31,7 +31,9 @@ void* handle_of(CUdeviceptr pointer) { return reinterpret_cast<void*>(static_cas
 
 class CurrentContext {
  public:
-  CurrentContext(const DriverApi& driver, CUcontext context) : driver_(driver) { check(driver, driver.push_context(context), "cuCtxPushCurrent"); }
+  CurrentContext(const DriverApi& driver, CUcontext context) : driver_(driver) {
+    check(driver, driver.push_context(context), "cuCtxPushCurrent");
+  }
   ~CurrentContext() {
     CUcontext ignored = nullptr;
     driver_.pop_context(&ignored);
@@ -46,7 +48,8 @@ class CurrentContext {
 // The device's primary context, or the caller's; and a stream for whoever brings none.
 class Context {
  public:
-  Context(const DriverApi& driver, CUdevice device, CUcontext given) : driver_(driver), device_(device), context_(given), own_(given == nullptr) {
+  Context(const DriverApi& driver, CUdevice device, CUcontext given)
+      : driver_(driver), device_(device), context_(given), own_(given == nullptr) {
     if (own_) check(driver, driver.retain_primary_context(&context_, device), "cuDevicePrimaryCtxRetain");
     try {
       const CurrentContext current(driver, context_);
@@ -124,8 +127,8 @@ class CudaModule final : public Module {
     for (int64_t& value : values) pointers.push_back(&value);
     const CurrentContext current(driver_, context_->get());
     check(driver_,
-          driver_.launch_kernel(functions_.at(function), static_cast<unsigned>(groups), 1, 1, static_cast<unsigned>(group_size), 1, 1, 0,
-                                context_->stream(stream), pointers.data(), nullptr),
+          driver_.launch_kernel(functions_.at(function), static_cast<unsigned>(groups), 1, 1, static_cast<unsigned>(group_size),
+                                1, 1, 0, context_->stream(stream), pointers.data(), nullptr),
           "cuLaunchKernel");
   }
 
@@ -151,7 +154,8 @@ class CudaDevice final : public Device {
     };
     capability_ = attribute(kComputeCapabilityMajor) * 10 + attribute(kComputeCapabilityMinor);
     if (capability_ < kOldestCapability) {
-      throw Error(Status::unimplemented, join("CUDA: ", name_, " has compute capability ", capability_ / 10, ".", capability_ % 10, "; 8.0 or newer is needed"));
+      throw Error(Status::unimplemented, join("CUDA: ", name_, " has compute capability ", capability_ / 10, ".",
+                                              capability_ % 10, "; 8.0 or newer is needed"));
     }
     limits_.max_group = std::min(attribute(kMaxThreadsPerBlock), 1024);
     limits_.compute_units = attribute(kMultiprocessorCount);
@@ -188,13 +192,17 @@ class CudaDevice final : public Device {
   void copy_in(void* stream, void* memory, int64_t offset, const void* host, size_t bytes) override {
     if (bytes == 0) return;
     const CurrentContext current(driver_, context_->get());
-    check(driver_, driver_.copy_in(pointer_of(memory) + static_cast<CUdeviceptr>(offset), host, bytes, context_->stream(stream)), "cuMemcpyHtoDAsync");
+    check(driver_,
+          driver_.copy_in(pointer_of(memory) + static_cast<CUdeviceptr>(offset), host, bytes, context_->stream(stream)),
+          "cuMemcpyHtoDAsync");
     check(driver_, driver_.synchronize_stream(context_->stream(stream)), "cuStreamSynchronize");
   }
   void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) override {
     if (bytes == 0) return;
     const CurrentContext current(driver_, context_->get());
-    check(driver_, driver_.copy_out(host, pointer_of(memory) + static_cast<CUdeviceptr>(offset), bytes, context_->stream(stream)), "cuMemcpyDtoHAsync");
+    check(driver_,
+          driver_.copy_out(host, pointer_of(memory) + static_cast<CUdeviceptr>(offset), bytes, context_->stream(stream)),
+          "cuMemcpyDtoHAsync");
     check(driver_, driver_.synchronize_stream(context_->stream(stream)), "cuStreamSynchronize");
   }
   void copy(void* stream, void* to, void* from, size_t bytes) override {

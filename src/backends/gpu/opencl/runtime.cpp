@@ -48,7 +48,8 @@ using Owned = std::unique_ptr<T, cl_int (*)(T*)>;
 
 class OpenclModule final : public Module {
  public:
-  OpenclModule(const Api& cl, cl_context context, cl_device_id device, cl_command_queue queue, const KernelSource& source, const std::string& options)
+  OpenclModule(const Api& cl, cl_context context, cl_device_id device, cl_command_queue queue, const KernelSource& source,
+               const std::string& options)
       : cl_(cl), queue_(queue), program_(nullptr, cl.ReleaseProgram) {
     const char* text = source.text.c_str();
     const size_t size = source.text.size();
@@ -56,8 +57,8 @@ class OpenclModule final : public Module {
     program_.reset(cl.CreateProgramWithSource(context, 1, &text, &size, &status));
     check(status, "clCreateProgramWithSource");
     if (const cl_int built = cl.BuildProgram(program_.get(), 1, &device, options.c_str(), nullptr, nullptr); built != 0) {
-      throw Error(Status::runtime_error,
-                  join("bug in lamina: OpenCL does not compile ", source.symbol, ", clBuildProgram failed with ", built, ":\n", build_log(device)));
+      throw Error(Status::runtime_error, join("bug in lamina: OpenCL does not compile ", source.symbol,
+                                              ", clBuildProgram failed with ", built, ":\n", build_log(device)));
     }
     for (const std::string& symbol : source.symbols) {
       functions_.emplace_back(cl.CreateKernel(program_.get(), symbol.c_str(), &status), cl.ReleaseKernel);
@@ -71,7 +72,9 @@ class OpenclModule final : public Module {
     const std::lock_guard lock(mutex_);
     cl_kernel const kernel = functions_.at(function).get();
     cl_uint index = 0;
-    const auto set = [&](size_t size, const void* value) { check(cl_.SetKernelArg(kernel, index++, size, value), "clSetKernelArg"); };
+    const auto set = [&](size_t size, const void* value) {
+      check(cl_.SetKernelArg(kernel, index++, size, value), "clSetKernelArg");
+    };
     for (const BufferView& view : buffers) {
       set(sizeof(cl_mem), &view.memory);
       set(sizeof(int64_t), &view.offset);
@@ -118,9 +121,12 @@ class OpenclDevice final : public Device {
     limits_.compute_units = static_cast<int>(device_info<cl_uint>(cl, device, kDeviceMaxComputeUnits));
     limits_.has_f64 = device_info<cl_ulong>(cl, device, kDeviceDoubleFpConfig) != 0;
     // The group that adds up column sums holds two doubles a thread.
-    while (limits_.max_group > 32 && static_cast<cl_ulong>(limits_.max_group) * 16 > device_info<cl_ulong>(cl, device, kDeviceLocalMemSize)) limits_.max_group /= 2;
+    while (limits_.max_group > 32 &&
+           static_cast<cl_ulong>(limits_.max_group) * 16 > device_info<cl_ulong>(cl, device, kDeviceLocalMemSize))
+      limits_.max_group /= 2;
     options_ = "-cl-std=CL1.2";
-    if ((device_info<cl_ulong>(cl, device, kDeviceSingleFpConfig) & kFpCorrectlyRoundedDivideSqrt) != 0) options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
+    if ((device_info<cl_ulong>(cl, device, kDeviceSingleFpConfig) & kFpCorrectlyRoundedDivideSqrt) != 0)
+      options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
   }
 
   std::string_view api() const override { return "opencl"; }
@@ -140,22 +146,26 @@ class OpenclDevice final : public Device {
   void* allocate(size_t bytes) override {
     cl_int status = 0;
     cl_mem const memory = cl_.CreateBuffer(context_.get(), kMemReadWrite, std::max<size_t>(bytes, 1), nullptr, &status);
-    if (status != 0) throw Error(Status::out_of_memory, join("OpenCL: clCreateBuffer of ", bytes, " bytes failed with ", status));
+    if (status != 0)
+      throw Error(Status::out_of_memory, join("OpenCL: clCreateBuffer of ", bytes, " bytes failed with ", status));
     return memory;
   }
   void release(void* memory) override { cl_.ReleaseMemObject(static_cast<cl_mem>(memory)); }
   void copy_in(void* stream, void* memory, int64_t offset, const void* host, size_t bytes) override {
     if (bytes == 0) return;
-    check(cl_.EnqueueWriteBuffer(queue(stream), static_cast<cl_mem>(memory), 1, static_cast<size_t>(offset), bytes, host, 0, nullptr, nullptr),
+    check(cl_.EnqueueWriteBuffer(queue(stream), static_cast<cl_mem>(memory), 1, static_cast<size_t>(offset), bytes, host, 0,
+                                 nullptr, nullptr),
           "clEnqueueWriteBuffer");
   }
   void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) override {
     if (bytes == 0) return;
-    check(cl_.EnqueueReadBuffer(queue(stream), static_cast<cl_mem>(memory), 1, static_cast<size_t>(offset), bytes, host, 0, nullptr, nullptr),
+    check(cl_.EnqueueReadBuffer(queue(stream), static_cast<cl_mem>(memory), 1, static_cast<size_t>(offset), bytes, host, 0,
+                                nullptr, nullptr),
           "clEnqueueReadBuffer");
   }
   void copy(void* stream, void* to, void* from, size_t bytes) override {
-    check(cl_.EnqueueCopyBuffer(queue(stream), static_cast<cl_mem>(from), static_cast<cl_mem>(to), 0, 0, bytes, 0, nullptr, nullptr),
+    check(cl_.EnqueueCopyBuffer(queue(stream), static_cast<cl_mem>(from), static_cast<cl_mem>(to), 0, 0, bytes, 0, nullptr,
+                                nullptr),
           "clEnqueueCopyBuffer");
   }
   double time(const std::function<void()>& work) override {
@@ -168,7 +178,9 @@ class OpenclDevice final : public Device {
   void wait(void* stream) override { check(cl_.Finish(queue(stream)), "clFinish"); }
 
  private:
-  cl_command_queue queue(void* stream) const { return stream == nullptr ? queue_.get() : static_cast<cl_command_queue>(stream); }
+  cl_command_queue queue(void* stream) const {
+    return stream == nullptr ? queue_.get() : static_cast<cl_command_queue>(stream);
+  }
   std::string read_name() const {
     std::array<char, 256> text{};
     check(cl_.GetDeviceInfo(device_, kDeviceName, text.size() - 1, text.data(), nullptr), "clGetDeviceInfo");
@@ -201,11 +213,15 @@ FoundDevices find_devices(const Api& cl) {
   for (cl_uint p = 0; p < std::min<cl_uint>(platform_count, static_cast<cl_uint>(platforms.size())); ++p) {
     std::array<cl_device_id, 16> devices;
     cl_uint count = 0;
-    if (cl.GetDeviceIDs(platforms[p], kDeviceTypeAll, static_cast<cl_uint>(devices.size()), devices.data(), &count) != 0) continue;
-    found.devices.insert(found.devices.end(), devices.begin(), devices.begin() + std::min<cl_uint>(count, static_cast<cl_uint>(devices.size())));
+    if (cl.GetDeviceIDs(platforms[p], kDeviceTypeAll, static_cast<cl_uint>(devices.size()), devices.data(), &count) != 0)
+      continue;
+    found.devices.insert(found.devices.end(), devices.begin(),
+                         devices.begin() + std::min<cl_uint>(count, static_cast<cl_uint>(devices.size())));
   }
   std::stable_sort(found.devices.begin(), found.devices.end(), [&](cl_device_id a, cl_device_id b) {
-    const auto is_gpu = [&](cl_device_id device) { return (device_info<cl_ulong>(cl, device, kDeviceType) & kDeviceTypeGpu) != 0; };
+    const auto is_gpu = [&](cl_device_id device) {
+      return (device_info<cl_ulong>(cl, device, kDeviceType) & kDeviceTypeGpu) != 0;
+    };
     return is_gpu(a) && !is_gpu(b);
   });
   if (found.devices.empty()) found.why_none = "no OpenCL platform offers a device";
