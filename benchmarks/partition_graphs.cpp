@@ -6,7 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include "backends/backend.h"
-#include "interface/json.h"
+#include "interface/json/json.h"
 #include "interface/status.h"
 #include "passes/pipeline.h"
 

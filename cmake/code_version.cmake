@@ -1,9 +1,14 @@
-# code_version.h: the version of the code generator, for the cache of machine code on disk. Code that other sources of the CPU
-# backend have made is not found again, whatever the version of the project says.
+# code_version.h: the version of the code generator, for the cache of machine code on disk. Code that other sources have made is
+# not found again, whatever the version of the project says. What counts is every source that can change machine code: the CPU
+# backend, the kernel IR with its constants and mathematics, and the table of small floats.
 #
 # Included by the project it adds the header to lamina_cpu; run as a script (cmake -P) it writes the header.
 if(CMAKE_SCRIPT_MODE_FILE)
-  file(GLOB sources ${SOURCE_DIR}/*.cpp ${SOURCE_DIR}/*.h)
+  set(sources "")
+  foreach(room IN ITEMS backends/cpu kernels interface)
+    file(GLOB_RECURSE room_sources ${SOURCE_DIR}/${room}/*.cpp ${SOURCE_DIR}/${room}/*.h ${SOURCE_DIR}/${room}/*.def ${SOURCE_DIR}/${room}/*.inl)
+    list(APPEND sources ${room_sources})
+  endforeach()
   set(hashes "")
   foreach(source IN LISTS sources)
     file(SHA256 ${source} hash)
@@ -16,10 +21,16 @@ if(CMAKE_SCRIPT_MODE_FILE)
 endif()
 
 set(code_version_header ${PROJECT_BINARY_DIR}/generated/code_version.h)
-file(GLOB emitter_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/*.cpp ${PROJECT_SOURCE_DIR}/src/backends/cpu/*.h)
+set(emitter_patterns "")
+foreach(room IN ITEMS backends/cpu kernels interface)
+  foreach(ending IN ITEMS cpp h def inl)
+    list(APPEND emitter_patterns ${PROJECT_SOURCE_DIR}/src/${room}/*.${ending})
+  endforeach()
+endforeach()
+file(GLOB_RECURSE emitter_sources CONFIGURE_DEPENDS ${emitter_patterns})
 add_custom_command(OUTPUT ${code_version_header}
-  COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${PROJECT_SOURCE_DIR}/src/backends/cpu -DHEADER=${code_version_header}
+  COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${PROJECT_SOURCE_DIR}/src -DHEADER=${code_version_header}
           -DVERSION=${PROJECT_VERSION} -P ${CMAKE_CURRENT_LIST_FILE}
-  DEPENDS ${emitter_sources} ${CMAKE_CURRENT_LIST_FILE} COMMENT "Hashing the sources of the CPU backend" VERBATIM)
+  DEPENDS ${emitter_sources} ${CMAKE_CURRENT_LIST_FILE} COMMENT "Hashing the sources that decide what machine code is made" VERBATIM)
 target_sources(lamina_cpu PRIVATE ${code_version_header})
 target_include_directories(lamina_cpu PRIVATE ${PROJECT_BINARY_DIR}/generated)

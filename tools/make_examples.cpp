@@ -3,7 +3,7 @@
 #include <iostream>
 #include <map>
 
-#include "interface/json.h"
+#include "interface/json/json.h"
 #include "interface/status.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "api/compile.h"
-#include "interface/json.h"
+#include "interface/json/json.h"
 #include "interface/status.h"
 
 namespace lamina::api {

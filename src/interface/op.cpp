@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "interface/older_names.h"
+#include "interface/json/older_names.h"
 #include "interface/status.h"
 
 namespace lamina {

@@ -6,7 +6,7 @@
 #include "interface/status.h"
 #include "kernels/builder.h"
 #include "kernels/dialect/host.h"
-#include "kernels/power.h"
+#include "kernels/ops/power.h"
 
 namespace lamina::kernel {
 

@@ -7,7 +7,7 @@
 #include "interface/status.h"
 #include "kernels/dims.h"
 #include "kernels/op_lowering.h"
-#include "passes/iteration_view.h"
+#include "passes/fusion/iteration_view.h"
 
 namespace lamina::kernel {
 

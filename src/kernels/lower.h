@@ -10,7 +10,7 @@
 
 #include "interface/graph.h"
 #include "kernels/kernel_ir.h"
-#include "passes/fuse.h"
+#include "passes/fusion/fuse.h"
 
 namespace lamina::kernel {
 

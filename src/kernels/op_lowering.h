@@ -8,7 +8,7 @@
 
 #include "interface/graph.h"
 #include "kernels/builder.h"
-#include "passes/fuse.h"
+#include "passes/fusion/fuse.h"
 
 namespace lamina::kernel {
 

@@ -7,8 +7,8 @@
 #include "interface/shape_rules.h"
 #include "interface/status.h"
 #include "kernels/lower.h"
-#include "passes/fuse.h"
-#include "passes/iteration_view.h"
+#include "passes/fusion/fuse.h"
+#include "passes/fusion/iteration_view.h"
 
 namespace lamina::kernel {
 

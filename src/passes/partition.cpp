@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "interface/status.h"
-#include "passes/group_order.h"
+#include "passes/fusion/group_order.h"
 #include "passes/reasons.h"
 
 namespace lamina {

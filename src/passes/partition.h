@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "interface/partition.h"
-#include "passes/fuse.h"
+#include "passes/fusion/fuse.h"
 
 namespace lamina {
 

@@ -8,7 +8,7 @@
 
 #include "interface/graph.h"
 #include "interface/partition.h"
-#include "passes/fuse.h"
+#include "passes/fusion/fuse.h"
 #include "passes/pass.h"
 
 namespace lamina {

@@ -1,7 +1,7 @@
 // Older kinds and spellings become today's; ops that change nothing go, unless a graph output needs them.
 #include "passes/canonicalize.h"
 
-#include "interface/json.h"
+#include "interface/json/json.h"
 #include "passes/verify_graph.h"
 #include "passes_test_support.h"
 

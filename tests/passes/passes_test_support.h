@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "interface/op_schema.h"
-#include "passes/fuse.h"
-#include "passes/group_order.h"
+#include "passes/fusion/fuse.h"
+#include "passes/fusion/group_order.h"
 #include "passes/pipeline.h"
 #include "support/graph_builder.h"
 

@@ -1,5 +1,5 @@
 // What raising keeps: ids, names, order and other people's values; and what a user sees of it.
-#include "interface/json.h"
+#include "interface/json/json.h"
 #include "raise_test_support.h"
 
 namespace lamina::testing {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "interface/json.h"
+#include "interface/json/json.h"
 #include "interface/status.h"
 #include "lamina/load.h"
 #include "lamina/replay.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "interface/json.h"
+#include "interface/json/json.h"
 #include "lamina/fill.h"
 #include "lamina/load.h"
 #include "support/files.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "driver_process.h"
-#include "interface/json.h"
+#include "interface/json/json.h"
 #include "lamina/npy.h"
 #include "support/graph_builder.h"
 

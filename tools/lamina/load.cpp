@@ -3,7 +3,7 @@
 #include <chrono>
 #include <map>
 
-#include "interface/json.h"
+#include "interface/json/json.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
 

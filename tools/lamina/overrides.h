@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "interface/json.h"
+#include "interface/json/json.h"
 
 namespace lamina::driver {
 

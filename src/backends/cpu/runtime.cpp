@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "backends/cpu/split_call.h"
+#include "backends/cpu/emit/split_call.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {

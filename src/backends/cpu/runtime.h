@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "backends/cpu/jit.h"
-#include "backends/cpu/schedule.h"
+#include "backends/cpu/code/jit.h"
+#include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {

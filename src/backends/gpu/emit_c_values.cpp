@@ -4,7 +4,7 @@
 
 #include "backends/gpu/source_emitter.h"
 #include "kernels/builder.h"
-#include "kernels/power.h"
+#include "kernels/ops/power.h"
 
 namespace lamina::gpu {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "interface/status.h"
+#include "kernels/ops/power.h"
 #include "kernels/polynomials.h"
-#include "kernels/power.h"
 
 namespace lamina::gpu {
 

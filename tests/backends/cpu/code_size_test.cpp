@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "backends/cpu/bits.h"
-#include "backends/cpu/llvm_headers.h"
+#include "backends/cpu/code/llvm_headers.h"
 #include "support/own_process.h"
 
 namespace lamina::testing {

@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
+#include "backends/cpu/code/jit.h"
 #include "backends/cpu/interpreter_bits.h"
-#include "backends/cpu/jit.h"
 #include "backends/cpu/kernels_of_rows.h"
 
 namespace lamina::testing {

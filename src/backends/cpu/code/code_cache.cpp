@@ -1,0 +1,250 @@
+#include "backends/cpu/code/code_cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "backends/cpu/code/llvm_headers.h"
+#include "code_version.h"  // generated: cmake/code_version.cmake
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+constexpr std::string_view kMagic = "lamina1\n";
+constexpr std::string_view kSuffix = ".code", kTemporaryPrefix = "writing-";
+constexpr int64_t kMostEntryBytes = int64_t{16} << 20;
+constexpr int kWritesBetweenShrinks = 64;
+constexpr time_t kAbandonedSeconds = 3600;  // a temporary that old has lost its writer
+
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  bool is_open() const { return descriptor_ >= 0; }
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+// In front of an entry's key and object. Entries do not leave the machine they were made for, so words are as they lie.
+struct Header {
+  std::array<char, 8> magic;
+  uint64_t key_bytes, object_bytes;
+  std::array<uint8_t, 32> digest;  // of key and object, one after the other
+};
+static_assert(sizeof(Header) == 56);
+
+std::array<uint8_t, 32> digest_of(std::string_view first, std::string_view second) {
+  llvm::SHA256 hash;
+  hash.update(llvm::StringRef(first.data(), first.size()));
+  hash.update(llvm::StringRef(second.data(), second.size()));
+  return hash.final();
+}
+
+bool is_ours_alone(const struct stat& status) {
+  return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool read_whole(int file, std::string& data) {
+  for (size_t done = 0; done < data.size();) {
+    const ssize_t count = read(file, data.data() + done, data.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    done += static_cast<size_t>(count);
+  }
+  return true;
+}
+
+bool write_whole(int file, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t count = write(file, data.data(), data.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    data.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+// The object in the bytes of an entry, if they are whole and were written for this key.
+std::optional<std::string> object_in(std::string_view entry, std::string_view key) {
+  Header header;
+  if (entry.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, entry.data(), sizeof header);
+  entry.remove_prefix(sizeof header);
+  if (std::string_view(header.magic.data(), header.magic.size()) != kMagic) return std::nullopt;
+  if (header.key_bytes != key.size() || header.key_bytes > entry.size()) return std::nullopt;
+  if (header.object_bytes != entry.size() - header.key_bytes || header.object_bytes == 0) return std::nullopt;
+  const std::string_view object = entry.substr(key.size());
+  if (entry.substr(0, key.size()) != key || header.digest != digest_of(key, object)) return std::nullopt;
+  return std::string(object);
+}
+
+std::string entry_of(std::string_view key, std::string_view object) {
+  Header header{{}, key.size(), object.size(), digest_of(key, object)};
+  std::copy(kMagic.begin(), kMagic.end(), header.magic.begin());
+  std::string entry(reinterpret_cast<const char*>(&header), sizeof header);
+  entry.append(key).append(object);
+  return entry;
+}
+
+std::string hex(const std::array<uint8_t, 32>& digest) {
+  std::string text;
+  for (const uint8_t byte : digest) {
+    for (const int shift : {4, 0}) text += "0123456789abcdef"[byte >> shift & 15];
+  }
+  return text;
+}
+
+// Why the opened folder may not be trusted; "" when it may.
+std::string fault_of_folder(int folder) {
+  struct stat status;
+  if (fstat(folder, &status) != 0) return std::strerror(errno);
+  if (status.st_uid != geteuid())
+    return join("it belongs to user ", status.st_uid, ", allowed is the user of this process, ", geteuid());
+  if (!is_ours_alone(status)) return "others may write in it, allowed is a folder that only its owner can write in";
+  return "";
+}
+
+struct StoredEntry {
+  std::string name;
+  int64_t bytes;
+  struct timespec used;
+};
+
+bool used_earlier(const StoredEntry& a, const StoredEntry& b) {
+  return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec : a.used.tv_nsec < b.used.tv_nsec;
+}
+
+// Removes temporaries that nobody will rename any more.
+std::vector<StoredEntry> entries_in(int folder) {
+  std::vector<StoredEntry> entries;
+  const int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // reading moves a position that must not be shared
+  DIR* const listing = own < 0 ? nullptr : fdopendir(own);
+  if (listing == nullptr) {
+    if (own >= 0) close(own);
+    return entries;
+  }
+  while (const dirent* const item = readdir(listing)) {
+    const std::string_view name = item->d_name;
+    const bool temporary = name.starts_with(kTemporaryPrefix);
+    struct stat status;
+    if ((!temporary && !name.ends_with(kSuffix)) || fstatat(folder, item->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!temporary)
+      entries.push_back({item->d_name, status.st_size, status.st_mtim});
+    else if (status.st_mtim.tv_sec + kAbandonedSeconds < std::time(nullptr))
+      unlinkat(folder, item->d_name, 0);
+  }
+  closedir(listing);
+  return entries;
+}
+
+}  // namespace
+
+std::string sha256_hex(std::string_view text) { return hex(digest_of(text, "")); }
+
+std::string code_generator_version() {
+  return join("lamina " LAMINA_VERSION ", emitter " LAMINA_EMITTER_HASH ", LLVM " LLVM_VERSION_STRING);
+}
+
+CodeCache::CodeCache(const std::string& folder, int64_t max_bytes) : max_bytes_(max_bytes) {
+  if (!folder.starts_with('/')) {
+    why_off_ = join("\"", folder, "\" is not an absolute path");
+    return;
+  }
+  mkdir(folder.c_str(), S_IRWXU);  // there already: as good
+  folder_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::string fault = folder_ < 0 ? std::strerror(errno) : fault_of_folder(folder_);
+  if (!fault.empty()) why_off_ = join("\"", folder, "\" cannot be used: ", fault);
+}
+
+CodeCache::~CodeCache() {
+  if (folder_ >= 0) close(folder_);
+}
+
+const CodeCache* CodeCache::from_environment() {
+  static const std::unique_ptr<const CodeCache> cache = []() -> std::unique_ptr<const CodeCache> {
+    const char* const folder = std::getenv("LAMINA_CACHE_DIR");
+    if (folder == nullptr || *folder == '\0') return nullptr;
+    const char* const megabytes = std::getenv("LAMINA_CACHE_MB");
+    const long long asked = megabytes == nullptr ? 0 : std::atoll(megabytes);
+    auto opened = std::make_unique<CodeCache>(folder, asked > 0 ? static_cast<int64_t>(asked) << 20 : kDefaultBytes);
+    const char* const verbose = std::getenv("LAMINA_VERBOSE");
+    if (!opened->why_off().empty() && verbose != nullptr && std::atoi(verbose) > 0) {
+      std::printf("lamina,code_cache,off,LAMINA_CACHE_DIR %s\n", opened->why_off().c_str());
+    }
+    return opened;
+  }();
+  return cache.get();
+}
+
+std::string CodeCache::file_name(std::string_view key) { return sha256_hex(key) + std::string(kSuffix); }
+
+std::optional<std::string> CodeCache::find(std::string_view key) const {
+  if (!why_off_.empty()) return std::nullopt;
+  // Without O_NONBLOCK the opening of a pipe would wait for its writer.
+  const File file(openat(folder_, file_name(key).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status;
+  if (!file.is_open() || fstat(file.get(), &status) != 0) return std::nullopt;
+  if (!S_ISREG(status.st_mode) || !is_ours_alone(status) || status.st_size > kMostEntryBytes) return std::nullopt;
+  std::string entry(static_cast<size_t>(status.st_size), '\0');
+  if (!read_whole(file.get(), entry)) return std::nullopt;
+  auto object = object_in(entry, key);
+  if (object) futimens(file.get(), nullptr);  // used now
+  return object;
+}
+
+void CodeCache::keep(std::string_view key, std::string_view object) const {
+  if (!why_off_.empty()) return;
+  static std::atomic<uint64_t> writes{0};
+  const uint64_t number = writes++;
+  const std::string entry = entry_of(key, object);
+  if (static_cast<int64_t>(entry.size()) > std::min(kMostEntryBytes, max_bytes_)) return;
+  // Processes of two containers may have the same id.
+  const std::string temporary = join(kTemporaryPrefix, getpid(), "-", number, "-", std::random_device{}());
+  bool complete = false;
+  {
+    const File file(
+        openat(folder_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (!file.is_open()) return;
+    complete = write_whole(file.get(), entry);
+  }
+  if (!complete || renameat(folder_, temporary.c_str(), folder_, file_name(key).c_str()) != 0)
+    unlinkat(folder_, temporary.c_str(), 0);
+  if (number % kWritesBetweenShrinks == 0) shrink(max_bytes_);
+}
+
+void CodeCache::shrink(int64_t max_bytes) const {
+  if (!why_off_.empty()) return;
+  std::vector<StoredEntry> entries = entries_in(folder_);
+  int64_t total = 0;
+  for (const StoredEntry& entry : entries) total += entry.bytes;
+  if (total <= max_bytes) return;
+  std::sort(entries.begin(), entries.end(), used_earlier);
+  for (const StoredEntry& entry : entries) {
+    if (total <= max_bytes - max_bytes / 4) return;  // room for what comes next
+    unlinkat(folder_, entry.name.c_str(), 0);
+    total -= entry.bytes;
+  }
+}
+
+}  // namespace lamina::cpu

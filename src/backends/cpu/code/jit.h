@@ -1,0 +1,26 @@
+// From a kernel to machine code: one JIT per process, with a cache of code by structure, and one on disk for those who ask for
+// it (code_cache.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backends/cpu/code/isa.h"
+#include "backends/cpu/schedule/schedule.h"
+#include "kernels/kernel_ir.h"
+
+namespace lamina::cpu {
+
+// void NAME(call, row_begin, row_end, inner_begin, inner_end, partials); see emit_llvm.h.
+using KernelFunction = void (*)(const int64_t*, int64_t, int64_t, int64_t, int64_t, void*);
+
+struct CompiledKernel {
+  KernelFunction function = nullptr;
+  std::string symbol;
+  bool from_cache = false;  // in memory or on disk
+};
+
+// Thread-safe. The code lives as long as the process. Throws Error(runtime_error) when LLVM refuses the machine.
+CompiledKernel compile_kernel(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa);
+
+}  // namespace lamina::cpu

@@ -1,0 +1,24 @@
+// Who is told about generated functions: perf and gdb, on request (docs/debugging.md).
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/code/llvm_headers.h"
+
+namespace lamina::cpu {
+
+// LAMINA_JIT_SYMBOLS is a list of
+//   perf     lines in /tmp/perf-PID.map, where perf looks for names
+//   jitdump  a file that `perf inject --jit` reads, code included (where LLVM was built with it)
+//   gdb      the JIT interface of gdb
+// Throws Error(invalid_arguments) for anything else in it.
+struct SymbolRequest {
+  bool perf = false, jitdump = false, gdb = false;
+  bool any() const { return perf || jitdump || gdb; }
+};
+SymbolRequest symbol_request();
+
+// They live as long as the process.
+std::vector<llvm::JITEventListener*> listeners_for(const SymbolRequest& request);
+
+}  // namespace lamina::cpu

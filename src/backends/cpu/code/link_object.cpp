@@ -1,0 +1,45 @@
+#include "backends/cpu/code/link_object.h"
+
+#include <dlfcn.h>
+
+#include "backends/cpu/code/kernel_memory.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+// memset, memcpy and, where the machine has no FMA, fmaf come from the process.
+class ProcessSymbols final : public llvm::LegacyJITSymbolResolver {
+ public:
+  llvm::JITSymbol findSymbol(const std::string& name) override {
+    return {reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, name.c_str())), llvm::JITSymbolFlags::Exported};
+  }
+  llvm::JITSymbol findSymbolInLogicalDylib(const std::string&) override { return nullptr; }
+};
+
+llvm::Error fault_of(const std::string& text) { return llvm::createStringError(llvm::inconvertibleErrorCode(), text); }
+
+}  // namespace
+
+llvm::Expected<void*> ObjectLinker::link(llvm::MemoryBufferRef buffer, const std::string& symbol) {
+  auto object = llvm::object::ObjectFile::createObjectFile(buffer);
+  if (!object) return object.takeError();
+  if (!(*object)->isELF() || (*object)->getArch() != llvm::Triple::x86_64)
+    return fault_of("it is not an ELF object for x86-64");
+  auto memory = std::make_unique<KernelMemory>();
+  ProcessSymbols process;
+  llvm::RuntimeDyld loader(*memory, process);
+  const auto loaded = loader.loadObject(**object);
+  if (!loader.hasError()) loader.resolveRelocations();
+  if (loader.hasError()) return fault_of(loader.getErrorString().str());
+  void* const address = reinterpret_cast<void*>(loader.getSymbol(symbol).getAddress());
+  if (address == nullptr) return fault_of(symbol + " is not in it");
+  loader.registerEHFrames();
+  std::string fault;
+  if (memory->finalizeMemory(&fault)) return fault_of(fault);
+  const auto key = reinterpret_cast<uint64_t>(memory.release());  // stays: the code lives as long as the process
+  for (llvm::JITEventListener* const listener : listeners_) listener->notifyObjectLoaded(key, **object, *loaded);
+  return address;
+}
+
+}  // namespace lamina::cpu

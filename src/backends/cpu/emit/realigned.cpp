@@ -1,0 +1,112 @@
+// Rows that follow each other without a gap, but do not fill whole lines of 64 bytes, leave as one stream: a line is put
+// together from the ends of two neighbouring vectors by a permutation, the first of a row from the end of the row before it.
+// The walk itself begins with the row and takes the same turns in each. Only a thread's first and last line, of which others
+// write a part, are written through the caches.
+//
+// Of a row's vectors v(0), v(1), ... the k-th line has the last `fill` elements of v(k - 1) and the first of v(k), `fill` being
+// the elements of the first line that belong to the row before.
+#include <algorithm>
+#include <numeric>
+
+#include "backends/cpu/emit/kernel_emitter.h"
+
+namespace lamina::cpu {
+
+using kernel::Node;
+using kernel::NodeKind;
+
+bool KernelEmitter::is_realigned(const Node& n) const {
+  return n.kind == NodeKind::store && schedule_.realigns && streams(n.arg);
+}
+
+llvm::AllocaInst* KernelEmitter::stream_end(int arg) {
+  if (stream_ends_.empty()) stream_ends_.assign(kernel_.args.size(), nullptr);
+  llvm::AllocaInst*& end = stream_ends_[static_cast<size_t>(arg)];
+  if (end == nullptr) end = alloca_at_entry(llvm_type(lane_type(), width_));
+  return end;
+}
+
+// Elements between the line's begin and `pointer`.
+llvm::Value* KernelEmitter::fill_at(int arg, llvm::Value* pointer) {
+  const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1);
+  return b_.CreateAnd(b_.CreateUDiv(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), i64(bytes)), i64(width_ - 1));
+}
+
+// first, first + step, ... as a permutation takes them.
+llvm::Value* KernelEmitter::lane_numbers(llvm::Value* first, int64_t step) {
+  llvm::Type* const number = wide_ ? b_.getInt64Ty() : b_.getInt32Ty();
+  llvm::Value* const all = widen(b_.CreateTrunc(first, number), width_);
+  return step == 0 ? all : b_.CreateAdd(b_.CreateStepVector(all->getType()), all);
+}
+
+llvm::Value* KernelEmitter::lanes_below(llvm::Value* count) {
+  return b_.CreateICmpSLT(lane_numbers(i64(0)), lane_numbers(count, 0));
+}
+
+// The last `fill` elements of `before`, then the first of `next`.
+llvm::Value* KernelEmitter::join_at(llvm::Value* fill, llvm::Value* before, llvm::Value* next) {
+  const auto permute = wide_ ? llvm::Intrinsic::x86_avx512_vpermi2var_pd_512 : llvm::Intrinsic::x86_avx512_vpermi2var_ps_512;
+  return b_.CreateIntrinsic(permute, {}, {before, lane_numbers(b_.CreateSub(i64(width_), fill)), next});
+}
+
+void KernelEmitter::store_line(llvm::Value* address, int arg, llvm::Value* line, llvm::Value* mask) {
+  store_vector(address, arg, line, lane_type(), {width_, nullptr, mask});
+}
+
+// A vector of a row; the first one begins it if `begins_row`, the last one has a mask if it is not full.
+void KernelEmitter::append_to_stream(const Row& row, int arg, llvm::Value* value, const Lanes& at, bool begins_row) {
+  const kernel::Arg& a = kernel_.args[static_cast<size_t>(arg)];
+  llvm::AllocaInst* const end = stream_end(arg);
+  llvm::Value* const pointer = row.pointers[static_cast<size_t>(arg)];
+  llvm::Value* const fill = fill_at(arg, pointer);
+  llvm::Value* const before = b_.CreateLoad(end->getAllocatedType(), end);
+  value = widen(value, width_);
+  llvm::Value* const line = join_at(fill, before, value);
+  llvm::Value* const address =
+      b_.CreateGEP(b_.getInt8Ty(), pointer, b_.CreateMul(b_.CreateSub(at.offset, fill), i64(bytes_of(a.dtype, 1))));
+  if (at.mask != nullptr) {
+    const int live = static_cast<int>(kernel_.row_size() % width_);
+    emit_if(b_.CreateICmpSGE(b_.CreateAdd(fill, i64(live)), i64(width_)), [&] { store_line(address, arg, line, nullptr); });
+    std::vector<int> last(static_cast<size_t>(width_));
+    std::iota(last.begin(), last.end(), live);
+    b_.CreateStore(b_.CreateShuffleVector(before, value, last), end);
+    return;
+  }
+  if (begins_row) {
+    llvm::Value* const is_shared =
+        b_.CreateAnd(b_.CreateICmpEQ(row.number, function_->getArg(1)), b_.CreateICmpNE(fill, i64(0)));
+    emit_if(is_shared, [&] { store_line(address, arg, line, b_.CreateNot(lanes_below(fill))); });
+    emit_if(b_.CreateNot(is_shared), [&] { store_line(address, arg, line, nullptr); });
+  } else {
+    store_line(address, arg, line, nullptr);
+  }
+  b_.CreateStore(value, end);
+}
+
+// What is left when the last row is done.
+void KernelEmitter::end_streams() {
+  if (stream_ends_.empty()) return;
+  const Values position = row_position(function_->getArg(2));
+  for (const int arg : schedule_.streamed) {
+    if (stream_ends_[static_cast<size_t>(arg)] == nullptr) continue;
+    llvm::Value* const pointer = row_pointer(arg, position);
+    llvm::Value* const fill = fill_at(arg, pointer);
+    llvm::Value* const before = b_.CreateLoad(llvm_type(lane_type(), width_), stream_end(arg));
+    llvm::Value* const address =
+        b_.CreateGEP(b_.getInt8Ty(), pointer,
+                     b_.CreateMul(b_.CreateNeg(fill), i64(bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1))));
+    store_line(address, arg, join_at(fill, before, before), lanes_below(fill));
+  }
+}
+
+// The first chunk by itself.
+void KernelEmitter::walk_realigned(const Body& body) {
+  const int64_t size = kernel_.row_size(), whole = std::max<int64_t>(size / step_, 1) * step_;
+  begins_row_ = true;
+  body(chunk_at(i64(0), static_cast<int>(std::min<int64_t>(size, step_))));
+  begins_row_ = false;
+  emit_loop(i64(step_), i64(whole), i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
+  if (size > whole) body(chunk_at(i64(whole), static_cast<int>(size - whole)));
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,367 @@
+// Conversions in integer arithmetic where the machine has no instruction whose bits are the same everywhere. Notation: a small
+// float has m mantissa bits and exponent bias B, float has 23 and 127; `code` is its bits without the sign.
+#include "backends/cpu/vector/convert.h"
+
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "backends/cpu/vector/lanes.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+namespace {
+
+using llvm::Value;
+using Builder = llvm::IRBuilder<>;
+
+// A binary float of 8 or 16 bits. Codes above `infinity` are NaN; f8_e4m3 has no infinity: its one NaN stands in its place.
+struct SmallFloat {
+  int bits;
+  int mantissa_bits;
+  int bias;
+  uint32_t infinity;
+  uint32_t nan;
+  bool has_infinity() const { return infinity != nan; }
+};
+constexpr SmallFloat kF16{16, 10, 15, 0x7c00, 0x7e00};
+constexpr SmallFloat kBf16{16, 7, 127, 0x7f80, 0x7fc0};
+constexpr SmallFloat kF8E5M2{8, 2, 15, 0x7c, 0x7e};
+constexpr SmallFloat kF8E4M3{8, 3, 7, 0x7f, 0x7f};
+
+constexpr uint32_t kFloatSign = 0x80000000, kFloatMagnitude = 0x7fffffff, kFloatInfinity = 0x7f800000, kFloatQuiet = 0x00400000;
+
+llvm::Type* lanes_of(Value* like, llvm::Type* scalar) { return like->getType()->getWithNewType(scalar); }
+FloatLanes float_lanes(Builder& b, Value* like) { return FloatLanes(b, lanes_of(like, b.getFloatTy())); }
+FloatLanes double_lanes(Builder& b, Value* like) { return FloatLanes(b, lanes_of(like, b.getDoubleTy())); }
+
+// bf16 differs from float in length only. Ties to even: half a step less one, plus one where the kept part is odd.
+Value* bf16_code(const FloatLanes& l, Value* bits, Value* value) {
+  auto& b = l.builder();
+  Value* odd = b.CreateAnd(b.CreateLShr(bits, 16), 1);
+  Value* rounded = b.CreateLShr(b.CreateAdd(bits, b.CreateAdd(odd, l.int_constant(0x7fff))), 16);
+  Value* nan = b.CreateOr(b.CreateLShr(b.CreateAnd(bits, kFloatSign), 16), l.int_constant(kBf16.nan));
+  return b.CreateSelect(l.is_nan(value), nan, rounded);
+}
+
+bool is_vector_of_bits(const Value* value, unsigned bits) {
+  return value->getType()->isVectorTy() && value->getType()->getPrimitiveSizeInBits() == bits;
+}
+
+Value* bf16_by_integers(const FloatLanes& l, Value* value) {
+  return l.builder().CreateTrunc(bf16_code(l, l.bits(value), value), lanes_of(value, l.builder().getInt16Ty()));
+}
+
+std::array<Value*, 2> halves_of(Builder& b, Value* vector) {
+  const int width = FloatLanes(b, vector->getType()).width() / 2;
+  llvm::SmallVector<int, 16> low(static_cast<size_t>(width)), high(low.size());
+  std::iota(low.begin(), low.end(), 0);
+  std::iota(high.begin(), high.end(), width);
+  return {b.CreateShuffleVector(vector, low), b.CreateShuffleVector(vector, high)};
+}
+
+// The instructions below take subnormals for zero and keep a NaN's payload: a vector that holds one goes the long way.
+Value* is_no_bf16(Builder& b, Value* vector) {
+  constexpr int kQuietNan = 0x01, kSubnormal = 0x20, kSignallingNan = 0x80;
+  return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {},
+                           {vector, b.getInt32(kQuietNan | kSubnormal | kSignallingNan)});
+}
+
+// The machine's own rounding of 16 floats.
+Value* bf16_by_instruction(Builder& b, const FloatLanes& l, Value* value) {
+  Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {value});
+  return l.where_any(is_no_bf16(b, value), b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())),
+                     [&] { return bf16_by_integers(l, value); });
+}
+
+// 32 floats in the time of 16.
+Value* bf16_by_wide_instruction(Builder& b, const FloatLanes& l, Value* value) {
+  const auto [low, high] = halves_of(b, value);
+  Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512, {}, {high, low});
+  Value* const is_rare = b.CreateOr(is_no_bf16(b, low), is_no_bf16(b, high));
+  return l.where_any(is_rare, b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())),
+                     [&] { return bf16_by_integers(l, value); });
+}
+
+// Any other small float. Normal results are rounded as integers; subnormal ones by adding the float whose last place is the
+// smallest subnormal. A carry out of the mantissa moves into the exponent by itself.
+Value* small_code(const FloatLanes& l, const SmallFloat& format, Value* bits) {
+  auto& b = l.builder();
+  const int dropped = 23 - format.mantissa_bits;
+  Value* magnitude = b.CreateAnd(bits, l.int_constant(kFloatMagnitude));
+  Value* odd = b.CreateAnd(b.CreateLShr(magnitude, static_cast<uint64_t>(dropped)), 1);
+  const uint32_t rebias = static_cast<uint32_t>(127 - format.bias) << 23;
+  const uint32_t half = (1U << (dropped - 1)) - 1;
+  Value* normal = b.CreateAdd(b.CreateAdd(magnitude, odd), l.int_constant(half - rebias));
+  normal = b.CreateLShr(normal, static_cast<uint64_t>(dropped));
+
+  const double shifter = std::ldexp(1.0, 23 + 1 - format.bias - format.mantissa_bits);
+  Value* subnormal = b.CreateSub(l.bits(l.add(l.from_bits(magnitude), shifter)), l.int_constant(l.bits_of(shifter)));
+  Value* smallest_normal = l.int_constant(l.bits_of(std::ldexp(1.0, 1 - format.bias)));
+  Value* code = b.CreateSelect(b.CreateICmpULT(magnitude, smallest_normal), subnormal, normal);
+
+  Value* infinity = l.int_constant(format.infinity);
+  code = b.CreateSelect(b.CreateICmpUGT(code, infinity), infinity, code);
+  if (format.has_infinity()) {
+    Value* is_nan = b.CreateICmpUGT(magnitude, l.int_constant(kFloatInfinity));
+    code = b.CreateSelect(is_nan, l.int_constant(format.nan), code);
+  }
+  Value* sign = b.CreateLShr(b.CreateAnd(bits, l.int_constant(kFloatSign)), static_cast<uint64_t>(32 - format.bits));
+  return b.CreateOr(sign, code);
+}
+
+// The conversion instruction as a function of integers, where there is one for vectors of this width. Vectors of half would
+// lead to the same one, but on machines that compute in half LLVM 19 knows no store of them past the caches.
+Value* f16_round(Builder& b, Value* value, const TargetFeatures& target) {
+  if (target.avx512 && is_vector_of_bits(value, 1024)) {
+    const auto [low, high] = halves_of(b, value);
+    llvm::SmallVector<int, 32> all(32);
+    std::iota(all.begin(), all.end(), 0);
+    return b.CreateShuffleVector(f16_round(b, low, target), f16_round(b, high, target), all);
+  }
+  Value* const nearest_even = b.getInt32(0);
+  if (target.avx512 && is_vector_of_bits(value, 512)) {
+    Value* const nothing = llvm::Constant::getNullValue(lanes_of(value, b.getInt16Ty()));
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {},
+                             {value, nearest_even, nothing, b.getInt16(0xffff)});
+  }
+  if (is_vector_of_bits(value, 256)) return b.CreateIntrinsic(llvm::Intrinsic::x86_vcvtps2ph_256, {}, {value, nearest_even});
+  return b.CreateBitCast(b.CreateFPTrunc(value, lanes_of(value, b.getHalfTy())), lanes_of(value, b.getInt16Ty()));
+}
+
+// The instruction makes a NaN quiet and keeps its payload. Quiet NaNs are the largest codes of their sign, signed for positive
+// ones and unsigned for negative ones: two minima take the payload away.
+Value* f16_by_instruction(Builder& b, Value* value, const TargetFeatures& target) {
+  Value* const code = f16_round(b, value, target);
+  const auto at_most = [&](llvm::Intrinsic::ID minimum, Value* x, uint32_t limit) {
+    return b.CreateBinaryIntrinsic(minimum, x, llvm::ConstantInt::get(x->getType(), limit));
+  };
+  return at_most(llvm::Intrinsic::umin, at_most(llvm::Intrinsic::smin, code, kF16.nan), 0x8000 | kF16.nan);
+}
+
+Value* small_from_float(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
+  const FloatLanes l(b, value->getType());
+  if (type == DataType::f16 && target.f16c) return f16_by_instruction(b, value, target);
+  Value* bits = l.bits(value);
+  switch (type) {
+    case DataType::bf16:
+      if (target.avx512_bf16 && is_vector_of_bits(value, 1024)) return bf16_by_wide_instruction(b, l, value);
+      if (target.avx512_bf16 && is_vector_of_bits(value, 512)) return bf16_by_instruction(b, l, value);
+      return bf16_by_integers(l, value);
+    case DataType::f16: return b.CreateTrunc(small_code(l, kF16, bits), lanes_of(value, b.getInt16Ty()));
+    case DataType::f8_e5m2: return b.CreateTrunc(small_code(l, kF8E5M2, bits), lanes_of(value, b.getInt8Ty()));
+    default: return b.CreateTrunc(small_code(l, kF8E4M3, bits), lanes_of(value, b.getInt8Ty()));
+  }
+}
+
+// Code and sign moved to float's places and the bias mended. A subnormal gets an exponent of its own and loses it again by a
+// subtraction, which is exact and never sees a subnormal float.
+Value* float_from_small(Builder& b, const SmallFloat& format, Value* raw) {
+  const FloatLanes l = float_lanes(b, raw);
+  const int shift = 23 - format.mantissa_bits;
+  const uint32_t rebias = static_cast<uint32_t>(127 - format.bias) << 23;
+  Value* code = b.CreateZExt(raw, l.int_type());
+  const uint32_t sign_bit = 1U << (format.bits - 1);
+  Value* sign = b.CreateShl(b.CreateAnd(code, l.int_constant(sign_bit)), static_cast<uint64_t>(32 - format.bits));
+  code = b.CreateAnd(code, l.int_constant(sign_bit - 1));
+  Value* normal = b.CreateAdd(b.CreateShl(code, static_cast<uint64_t>(shift)), l.int_constant(rebias));
+  const double smallest_normal = std::ldexp(1.0, 1 - format.bias);
+  Value* subnormal = l.bits(l.sub(l.from_bits(b.CreateAdd(normal, l.int_constant(1U << 23))), smallest_normal));
+  Value* result = b.CreateSelect(b.CreateICmpULT(code, l.int_constant(1U << format.mantissa_bits)), subnormal, normal);
+  if (format.has_infinity()) {  // its exponent, and NaN made quiet
+    Value* special = b.CreateOr(b.CreateShl(code, static_cast<uint64_t>(shift)), l.int_constant(kFloatInfinity));
+    Value* quiet = b.CreateOr(special, l.int_constant(kFloatQuiet));
+    special = b.CreateSelect(b.CreateICmpUGT(code, l.int_constant(format.infinity)), quiet, special);
+    result = b.CreateSelect(b.CreateICmpUGE(code, l.int_constant(format.infinity)), special, result);
+  } else {
+    Value* nan = l.int_constant(kFloatInfinity | kFloatQuiet);
+    result = b.CreateSelect(b.CreateICmpEQ(code, l.int_constant(format.nan)), nan, result);
+  }
+  return l.from_bits(b.CreateOr(result, sign));
+}
+
+Value* float_from_f16(Builder& b, Value* raw, const TargetFeatures& target) {
+  if (!target.f16c) return float_from_small(b, kF16, raw);
+  return b.CreateFPExt(b.CreateBitCast(raw, lanes_of(raw, b.getHalfTy())), lanes_of(raw, b.getFloatTy()));
+}
+
+Value* float_from_bf16(Builder& b, Value* raw) {
+  Value* bits = b.CreateShl(b.CreateZExt(raw, lanes_of(raw, b.getInt32Ty())), 16);
+  return b.CreateBitCast(bits, lanes_of(raw, b.getFloatTy()));
+}
+
+// f8_e5m2 is the upper half of f16.
+Value* float_from_e5m2(Builder& b, Value* raw, const TargetFeatures& target) {
+  if (!target.f16c) return float_from_small(b, kF8E5M2, raw);
+  return float_from_f16(b, b.CreateShl(b.CreateZExt(raw, lanes_of(raw, b.getInt16Ty())), 8), target);
+}
+
+// Double to float so that a second rounding gives what one would: toward zero, last bit set if anything was lost.
+Value* round_to_odd(Builder& b, Value* value) {
+  const FloatLanes wide(b, value->getType());
+  const FloatLanes l = float_lanes(b, value);
+  Value* nearest = b.CreateFPTrunc(value, l.type());
+  Value* back = b.CreateFPExt(nearest, value->getType());
+  Value* too_far = b.CreateFCmpOGT(wide.abs(back), wide.abs(value));
+  Value* toward_zero = b.CreateSub(l.bits(nearest), b.CreateZExt(too_far, l.int_type()));
+  Value* odd = b.CreateOr(toward_zero, l.int_constant(1));
+  return b.CreateSelect(b.CreateFCmpONE(back, value), l.from_bits(odd), nearest);
+}
+
+struct IntegerRange {
+  int bits;
+  bool is_signed;
+  double low() const { return is_signed ? -std::ldexp(1.0, bits - 1) : 0; }
+  double end() const { return std::ldexp(1.0, is_signed ? bits - 1 : bits); }  // one past the largest
+};
+IntegerRange range_of(DataType type) {
+  switch (type) {
+    case DataType::s64: return {64, true};
+    case DataType::s32: return {32, true};
+    case DataType::s8: return {8, true};
+    case DataType::u8: return {8, false};
+    case DataType::s4: return {4, true};
+    default: return {4, false};  // u4
+  }
+}
+
+// Ranges that fit the mantissa: adding 1.5 2^mantissa_bits rounds to an integer, which stands in the lowest bits then.
+Value* narrow_integer(const FloatLanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type) {
+  auto& b = l.builder();
+  value = l.select(l.is_nan(value), l.constant(0), value);
+  value = l.at_most(l.at_least(value, range.low()), range.end() - 1);
+  Value* integer = b.CreateTrunc(l.bits(l.add(value, std::ldexp(1.5, l.mantissa_bits()))), result_type);
+  return range.bits == 4 ? b.CreateAnd(integer, 0xf) : integer;
+}
+
+// Ranges whose largest value is no floating-point number: convert what lies inside, choose the ends for the rest.
+Value* wide_integer(const FloatLanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type,
+                    const TargetFeatures& target) {
+  auto& b = l.builder();
+  const auto width = static_cast<unsigned>(range.bits);
+  Value* below_end = l.less(value, range.end());
+  Value* from_low = b.CreateFCmpOGE(value, l.constant(range.low()));
+  Value* inside = l.select(b.CreateAnd(below_end, from_low), value, l.constant(0));
+  Value* integer = b.CreateFPToSI(emit_round_half_even(b, inside, target), result_type);
+  Value* above = b.CreateFCmpOGE(value, l.constant(range.end()));
+  Value* largest = llvm::ConstantInt::get(result_type, llvm::APInt::getSignedMaxValue(width));
+  Value* smallest = llvm::ConstantInt::get(result_type, llvm::APInt::getSignedMinValue(width));
+  integer = b.CreateSelect(above, largest, integer);
+  return b.CreateSelect(l.less(value, range.low()), smallest, integer);
+}
+
+Value* integer_from(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
+  const FloatLanes l(b, value->getType());
+  llvm::Type* result_type = lanes_of(value, storage_type(b.getContext(), type));
+  const IntegerRange range = range_of(type);
+  if (range.bits < l.mantissa_bits()) return narrow_integer(l, range, value, result_type);
+  return wide_integer(l, range, value, result_type, target);
+}
+
+Value* boolean_from(Builder& b, Value* value) {
+  const FloatLanes l(b, value->getType());
+  return b.CreateZExt(b.CreateFCmpUNE(value, l.constant(0)), lanes_of(value, b.getInt8Ty()));
+}
+
+Value* floating_from_integer(Builder& b, DataType type, Value* raw, llvm::Type* result_type) {
+  switch (type) {
+    case DataType::boolean: {
+      Value* is_true = b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
+      return b.CreateSelect(is_true, llvm::ConstantFP::get(result_type, 1.0), llvm::ConstantFP::get(result_type, 0.0));
+    }
+    case DataType::u8: return b.CreateUIToFP(raw, result_type);
+    case DataType::u4: return b.CreateUIToFP(b.CreateAnd(raw, 0xf), result_type);
+    case DataType::s4: return b.CreateSIToFP(b.CreateAShr(b.CreateShl(raw, 4), 4), result_type);
+    default: return b.CreateSIToFP(raw, result_type);
+  }
+}
+
+void check_storage(Builder& b, DataType type, Value* raw) {
+  LAMINA_CHECK(raw->getType()->getScalarType() == storage_type(b.getContext(), type),
+               join("a value of another type was given as stored ", name_of(type)));
+}
+
+}  // namespace
+
+llvm::Type* storage_type(llvm::LLVMContext& context, DataType type) {
+  switch (type) {
+    case DataType::f64: return llvm::Type::getDoubleTy(context);
+    case DataType::f32: return llvm::Type::getFloatTy(context);
+    case DataType::s64: return llvm::Type::getInt64Ty(context);
+    case DataType::s32: return llvm::Type::getInt32Ty(context);
+    case DataType::bf16:
+    case DataType::f16: return llvm::Type::getInt16Ty(context);
+    case DataType::f8_e5m2:
+    case DataType::f8_e4m3:
+    case DataType::s8:
+    case DataType::u8:
+    case DataType::s4:
+    case DataType::u4:
+    case DataType::boolean: return llvm::Type::getInt8Ty(context);
+    case DataType::undef: break;
+  }
+  throw Error(Status::invalid_data_type, join("elements of type ", name_of(type), " cannot be stored"));
+}
+
+Value* emit_to_f32(Builder& b, DataType type, Value* raw, const TargetFeatures& target) {
+  check_storage(b, type, raw);
+  llvm::Type* result_type = lanes_of(raw, b.getFloatTy());
+  switch (type) {
+    case DataType::f64: return b.CreateFPTrunc(raw, result_type);
+    case DataType::f32: return raw;
+    case DataType::bf16: return float_from_bf16(b, raw);
+    case DataType::f16: return float_from_f16(b, raw, target);
+    case DataType::f8_e5m2: return float_from_e5m2(b, raw, target);
+    case DataType::f8_e4m3: return float_from_small(b, kF8E4M3, raw);
+    default: return floating_from_integer(b, type, raw, result_type);
+  }
+}
+
+Value* emit_to_f64(Builder& b, DataType type, Value* raw, const TargetFeatures& target) {
+  if (type == DataType::f64) return raw;
+  llvm::Type* result_type = double_lanes(b, raw).type();
+  if (is_floating(type)) return b.CreateFPExt(emit_to_f32(b, type, raw, target), result_type);
+  check_storage(b, type, raw);
+  return floating_from_integer(b, type, raw, result_type);
+}
+
+Value* emit_from_f32(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
+  LAMINA_CHECK(value->getType()->getScalarType()->isFloatTy(), "emit_from_f32 takes float");
+  if (type == DataType::f32) return value;
+  if (type == DataType::f64) return b.CreateFPExt(value, lanes_of(value, b.getDoubleTy()));
+  if (type == DataType::boolean) return boolean_from(b, value);
+  if (is_floating(type)) return small_from_float(b, type, value, target);
+  return integer_from(b, type, value, target);
+}
+
+Value* emit_from_f64(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
+  LAMINA_CHECK(value->getType()->getScalarType()->isDoubleTy(), "emit_from_f64 takes double");
+  if (type == DataType::f64) return value;
+  if (type == DataType::f32) return b.CreateFPTrunc(value, lanes_of(value, b.getFloatTy()));
+  if (type == DataType::boolean) return boolean_from(b, value);
+  if (is_floating(type)) return small_from_float(b, type, round_to_odd(b, value), target);
+  return integer_from(b, type, value, target);
+}
+
+// Converting gives the smallest s32 for what lies below its range, and packing saturates both ways; so only NaN and what lies
+// above need care. Packing works inside quarters of a register: the last step puts the groups of four bytes in order.
+Value* emit_bytes_from_f32(Builder& b, DataType type, const std::vector<Value*>& vectors) {
+  constexpr uint32_t kCurrentRounding = 4;
+  const FloatLanes l(b, vectors.front()->getType());
+  const auto to_s32 = [&](Value* value) {
+    Value* numbers = b.CreateBitCast(b.CreateFCmpORD(value, value), b.getInt16Ty());
+    Value* zero = llvm::Constant::getNullValue(l.int_type());
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
+                             {l.at_most(value, range_of(type).end() - 1), zero, numbers, b.getInt32(kCurrentRounding)});
+  };
+  const auto words = [&](size_t i) {
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_packssdw_512, {}, {to_s32(vectors[i]), to_s32(vectors[i + 1])});
+  };
+  const auto pack = type == DataType::s8 ? llvm::Intrinsic::x86_avx512_packsswb_512 : llvm::Intrinsic::x86_avx512_packuswb_512;
+  Value* const groups = b.CreateBitCast(b.CreateIntrinsic(pack, {}, {words(0), words(2)}), l.int_type());
+  llvm::SmallVector<int, 16> order;
+  for (int i = 0; i < 16; ++i) order.push_back(i % 4 * 4 + i / 4);
+  return b.CreateBitCast(b.CreateShuffleVector(groups, order), llvm::FixedVectorType::get(b.getInt8Ty(), 64));
+}
+
+}  // namespace lamina::cpu

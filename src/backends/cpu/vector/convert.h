@@ -1,0 +1,30 @@
+// Conversion between stored elements and the type that kernels compute in (f32, or f64 for f64), as LLVM IR.
+//
+// The bits are those of load_as_double and store_from_double (interface/data_type.h) on every instruction set. A stored element
+// is held as: f32 float, f64 double, s32 i32, s64 i64, bf16 and f16 i16 (bits), f8, s8, u8 and boolean i8 (bits), s4 and u4 one
+// value in the low four bits of an i8 (packing two into a byte is the caller's).
+// Storing rounds to nearest even; integers saturate, NaN becomes 0 there; boolean is value != 0 (NaN is true). A NaN stays
+// one: sign and upper payload bits are kept and the quiet bit is set, in f8_e4m3 it is 0x7f with the sign.
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/vector/math.h"
+#include "interface/data_type.h"
+
+namespace lamina::cpu {
+
+// The type in which one stored element is loaded and stored, as listed above. Throws Error for undef.
+llvm::Type* storage_type(llvm::LLVMContext& context, DataType type);
+
+// `raw` and the result are scalars or fixed vectors of the same width. Values out of f64 are rounded once, not twice.
+llvm::Value* emit_to_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const TargetFeatures& target = {});
+llvm::Value* emit_to_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const TargetFeatures& target = {});
+llvm::Value* emit_from_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const TargetFeatures& target = {});
+llvm::Value* emit_from_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const TargetFeatures& target = {});
+
+// Four vectors of 16 floats, one after the other, as 64 elements of `type` (s8 or u8): the bits of emit_from_f32. AVX-512.
+llvm::Value* emit_bytes_from_f32(llvm::IRBuilder<>& b, DataType type, const std::vector<llvm::Value*>& vectors);
+
+}  // namespace lamina::cpu

@@ -1,0 +1,148 @@
+#include "passes/fusion/fuse.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "interface/op_schema.h"
+#include "interface/status.h"
+#include "passes/fusion/explain_fusion.h"
+#include "passes/fusion/group_order.h"
+#include "passes/fusion/grow_group.h"
+
+namespace lamina {
+namespace {
+
+constexpr double kGuessedExtent = 1024;  // of an unknown dim, when anchors are ordered by size
+
+enum class Rank { norm, reduction, elementwise, layout, alone };  // in this order ops become anchors
+
+Rank anchor_rank(const Op& op, const IterationView& view) {
+  if (!view.why_not.empty() || view.opaque_copy) return Rank::alone;
+  const OpClass op_class = schema_of(op.kind).op_class;
+  if (op_class == OpClass::layout) return Rank::layout;
+  if (!view.has_inner()) return Rank::elementwise;
+  const bool reduces = op.kind == OpKind::BiasAddBackward || name_of(op.kind).starts_with("Reduce");
+  return reduces ? Rank::reduction : Rank::norm;
+}
+
+double loop_size(const IterationView& view) {
+  double size = 1;
+  for (const int64_t extent : view.extents) size *= extent == kUnknownDim ? kGuessedExtent : static_cast<double>(extent);
+  return size;
+}
+
+struct Grown {
+  std::vector<int> ops;
+  Dims extents;
+  std::vector<bool> inner;
+};
+
+// Norms first, then plain reductions, each in the order of the graph; then elementwise ops from the largest loop nest down, so
+// that a small producer is drawn into its large consumer and not the other way round; then layout ops; then what stands alone.
+std::vector<int> anchors_in_order(const FusionState& state) {
+  struct Anchor {
+    Rank rank;
+    double size;
+    int op;
+  };
+  std::vector<Anchor> anchors;
+  for (size_t i = 0; i < state.graph.ops().size(); ++i) {
+    const Op& op = state.graph.ops()[i];
+    if (!state.runnable[i] || op.kind == OpKind::End) continue;
+    const Rank rank = anchor_rank(op, state.views[i]);
+    anchors.push_back({rank, rank == Rank::elementwise ? loop_size(state.views[i]) : 0, static_cast<int>(i)});
+  }
+  std::sort(anchors.begin(), anchors.end(), [](const Anchor& a, const Anchor& b) {
+    return std::tuple(a.rank, -a.size, a.op) < std::tuple(b.rank, -b.size, b.op);
+  });
+  std::vector<int> ops;
+  for (const Anchor& anchor : anchors) ops.push_back(anchor.op);
+  return ops;
+}
+
+Grown grow_one(FusionState& state, int anchor, int id) {
+  GroupGrower grower(state, id);
+  grower.grow(anchor);
+  return {grower.ops(), grower.extents(), grower.inner()};
+}
+
+Grown leave_alone(FusionState& state, int op, int id) {
+  state.group_of[static_cast<size_t>(op)] = id;
+  state.decisions.push_back({ReasonCode::alone_policy_debug, -1, op, kNoValue});
+  const IterationView& view = state.views[static_cast<size_t>(op)];
+  return {{op}, view.extents, view.inner};
+}
+
+// End computes nothing: it stays with the op that makes its value, or alone when that is a graph input or does not run.
+void place_markers(FusionState& state, std::vector<Grown>& groups) {
+  for (size_t i = 0; i < state.graph.ops().size(); ++i) {
+    const Op& op = state.graph.ops()[i];
+    if (!state.runnable[i] || op.kind != OpKind::End) continue;
+    const int producer = state.graph.value(op.inputs.at(0)).producer.op;
+    const int group = producer < 0 ? -1 : state.group_of[static_cast<size_t>(producer)];
+    if (group >= 0) {
+      groups[static_cast<size_t>(group)].ops.push_back(static_cast<int>(i));
+      state.decisions.push_back({ReasonCode::fused_marker, producer, static_cast<int>(i), op.inputs[0]});
+    } else {
+      groups.push_back({{static_cast<int>(i)}, {}, {}});
+      state.decisions.push_back({ReasonCode::alone_no_loop_nest, -1, static_cast<int>(i), kNoValue});
+    }
+    state.group_of[i] = group >= 0 ? group : static_cast<int>(groups.size()) - 1;
+  }
+}
+
+FusionGroup finished(const FusionState& state, Grown& grown) {
+  FusionGroup group;
+  std::sort(grown.ops.begin(), grown.ops.end());
+  group.ops = std::move(grown.ops);
+  const IterationView& first = state.views[static_cast<size_t>(group.ops.front())];
+  group.opaque_copy = first.opaque_copy;
+  group.no_loop_nest = first.why_not;
+  if (!group.no_loop_nest.empty()) return group;
+  group.extents = std::move(grown.extents);
+  group.inner = std::move(grown.inner);
+  for (const int position : group.ops) {
+    const Op& op = state.graph.ops()[static_cast<size_t>(position)];
+    if (op.kind == OpKind::End) continue;
+    const IterationView& view = state.views[static_cast<size_t>(position)];
+    for (size_t port = 0; port < op.inputs.size() && !group.opaque_copy; ++port)
+      if (op.inputs[port] != kNoValue) group.input_maps[{position, static_cast<int>(port)}] = view.inputs[port];
+    for (size_t port = 0; port < op.outputs.size(); ++port)
+      if (op.outputs[port] != kNoValue) group.output_maps[{position, static_cast<int>(port)}] = view.outputs[port];
+  }
+  return group;
+}
+
+// Groups among themselves in an order in which they can run; ops that do not run count as groups of one.
+std::vector<FusionGroup> finish_in_order(const FusionState& state, std::vector<Grown>& groups) {
+  std::vector<int> group_of = state.group_of;
+  int count = static_cast<int>(groups.size());
+  for (int& group : group_of)
+    if (group < 0) group = count++;
+  const std::vector<int> order = order_groups(state.graph, group_of, count);
+  LAMINA_CHECK(order.size() == static_cast<size_t>(count), "fusion groups wait for each other in a circle");
+  std::vector<FusionGroup> finished_groups;
+  for (const int group : order)
+    if (static_cast<size_t>(group) < groups.size())
+      finished_groups.push_back(finished(state, groups[static_cast<size_t>(group)]));
+  return finished_groups;
+}
+
+}  // namespace
+
+std::vector<FusionGroup> fuse(const Graph& graph, const std::vector<bool>& runnable, bool fuse_ops) {
+  LAMINA_CHECK(runnable.size() == graph.ops().size(), "one flag per op");
+  FusionState state(graph, runnable);
+  std::vector<Grown> grown;
+  for (const int anchor : anchors_in_order(state)) {
+    if (state.group_of[static_cast<size_t>(anchor)] >= 0) continue;
+    const int id = static_cast<int>(grown.size());
+    grown.push_back(fuse_ops ? grow_one(state, anchor, id) : leave_alone(state, anchor, id));
+  }
+  place_markers(state, grown);
+  std::vector<FusionGroup> groups = finish_in_order(state, grown);
+  explain_fusion(state, groups);
+  return groups;
+}
+
+}  // namespace lamina

@@ -1,0 +1,117 @@
+// Growing one fusion group: the rules by which an op may join a loop nest.
+//
+// An op joins when its own iteration dims can be identified with the group's through the values that they share, such that
+//   - a value made inside is read through the map through which it is written (dims may have to be cut into common pieces),
+//   - the inner dims of both agree,
+//   - what leaves the group varies along every outer dim, or is a column output,
+//   - the contracted graph keeps an order.
+// A value that does not leave may be made again for each pass of the outer dims: that is cheaper than a trip to memory.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "passes/fusion/contracted_graph.h"
+#include "passes/fusion/fuse.h"
+#include "passes/fusion/iteration_view.h"
+#include "passes/reasons.h"
+
+namespace lamina {
+
+enum class FloatMode { none, f32, f64, mixed };  // what an op's floating-point tensors make a loop nest compute in
+FloatMode float_mode(const Graph& graph, const Op& op);
+
+// Which decision concerned which pair of ops. Sentences are written at the end, when the groups are known.
+struct Decision {
+  ReasonCode code;
+  int group_op;      // -1: the op alone
+  int other_op;      // the op that joined or was refused
+  ValueIndex value;  // that they share, kNoValue: none
+};
+
+// What all groups of one graph share while they grow.
+struct FusionState {
+  FusionState(const Graph& graph, const std::vector<bool>& runnable);
+
+  const Graph& graph;
+  const std::vector<bool>& runnable;
+  ContractedGraph contracted;
+  std::vector<IterationView> views;  // per op; in the dims of its group once it is in one
+  std::vector<int> group_of;         // per op, -1: none yet
+  std::vector<Decision> decisions;
+};
+
+// The loop nest of one group under construction. Grows from `anchor` as far as the rules allow.
+class GroupGrower {
+ public:
+  GroupGrower(FusionState& state, int id) : state_(state), id_(id) {}
+  void grow(int anchor);
+
+  const std::vector<int>& ops() const { return ops_; }
+  const Dims& extents() const { return extents_; }
+  const std::vector<bool>& inner() const { return inner_; }
+
+ private:
+  struct Candidate {
+    int op;
+    int group_op;
+    ValueIndex value;
+    ReasonCode relation;  // fused_producer, fused_consumer, fused_sibling
+  };
+  // A value that the op and the group share, through the eyes of both.
+  struct Link {
+    const DimMap* group_map;
+    DimMap* op_map;
+  };
+  // The op's view on its way into the group's dims.
+  struct Attempt {
+    int op;
+    IterationView view;
+    std::vector<int> to_group;  // per iteration dim of the op; -1: not identified yet
+    std::vector<bool> taken;    // per group dim
+  };
+
+  void place(int op, const Candidate* because);
+  void push_neighbours(int op);
+  void push_siblings(int op, ValueIndex value);
+  void try_join(const Candidate& candidate);
+  std::optional<ReasonCode> obstacle(Attempt& attempt, const Candidate& candidate);
+  std::optional<ReasonCode> obstacle_in_group_dims(Attempt& attempt, int group_op);
+  std::optional<ReasonCode> obstacle_of_kind(int op) const;
+
+  std::optional<ReasonCode> collect_links(Attempt& attempt, std::vector<Link>& links);
+  std::vector<Link> shared_input_links(Attempt& attempt);
+  bool cut_to_common_pieces(Attempt& attempt, const std::vector<Link>& links);
+  bool cut_once(Attempt& attempt, const Link& link, bool& fits);
+  void cut_group_dim(int dim, const Dims& pieces);
+  static void cut_op_dim(Attempt& attempt, int dim, const Dims& pieces);
+  bool identify(Attempt& attempt, const Link& link) const;
+  void identify_by_position(Attempt& attempt) const;
+  std::optional<ReasonCode> settle_inner_dims(Attempt& attempt);
+  bool moves_inner_dims(const Attempt& attempt) const;
+  bool map_into_group(Attempt& attempt) const;
+  bool is_made_again(const Attempt& attempt) const;
+  bool outputs_may_leave(const Attempt& attempt) const;
+  bool covers_group(const DimMap& map) const;
+  bool may_leave(const DimMap& map) const;
+  bool leaves(ValueIndex value, int op) const;
+  bool is_member(int op) const { return op >= 0 && state_.group_of[static_cast<size_t>(op)] == id_; }
+  const Op& op_at(int op) const { return state_.graph.ops()[static_cast<size_t>(op)]; }
+  bool has_inner() const;
+  void take_extents(const Attempt& attempt);
+
+  FusionState& state_;
+  int id_;
+  std::vector<int> ops_;
+  Dims extents_;
+  std::vector<bool> inner_;
+  FloatMode mode_ = FloatMode::none;
+  bool has_transpose_ = false;
+  int made_again_ = 0;  // ops computed more often than their result has elements
+  std::deque<Candidate> open_;
+  std::unordered_map<ValueIndex, Port> reads_;  // values from outside and the first operand that reads them
+};
+
+}  // namespace lamina

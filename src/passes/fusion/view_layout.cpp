@@ -1,0 +1,68 @@
+// Views of ops that move elements.
+#include "interface/op_schema.h"
+#include "passes/fusion/common_refinement.h"
+#include "passes/fusion/view_builder.h"
+
+namespace lamina {
+namespace {
+
+// A map onto `pieces` dims for a shape of which each dim that is not 1 takes the given number of pieces.
+DimMap map_of_pieces(const Dims& shape, const std::vector<int>& counts) {
+  DimMap map(shape.size(), kNoRun);
+  int first = 0;
+  size_t next = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    map[i] = {first, counts[next]};
+    first += counts[next++];
+  }
+  return map;
+}
+
+Dims without_units(const Dims& shape) {
+  Dims dims;
+  std::copy_if(shape.begin(), shape.end(), std::back_inserter(dims), [](int64_t extent) { return extent != 1; });
+  return dims;
+}
+
+}  // namespace
+
+void ViewBuilder::transposed() {
+  const auto& order = op_.attribute<std::vector<int64_t>>("order");
+  const Dims& dst = output_shape(0);
+  const size_t rank = dst.size();
+  if (order.size() != rank) return refuse(join("order has ", order.size(), " entries for rank ", rank));
+  loop_over(dst);
+  view_.outputs[0] = identity_map(rank);
+  view_.inputs[0].resize(rank, kNoRun);
+  for (size_t i = 0; i < rank; ++i) {
+    const auto axis = static_cast<size_t>(wrap_axis(order[i], static_cast<int>(rank)));
+    view_.inputs[0][axis] = {static_cast<int>(i), 1};
+  }
+}
+
+void ViewBuilder::reshaped() {
+  const Dims& src = input_shape(0);
+  const Dims& dst = output_shape(0);
+  const auto refined = common_refinement(without_units(src), without_units(dst));
+  if (!refined) {
+    view_.opaque_copy = true;
+    loop_over(dst);
+    view_.inputs[0].assign(src.size(), kNoRun);
+    view_.outputs[0] = identity_map(dst.size());
+    return;
+  }
+  loop_over(refined->pieces);
+  view_.inputs[0] = map_of_pieces(src, refined->a);
+  view_.outputs[0] = map_of_pieces(dst, refined->b);
+}
+
+// The inputs follow each other along `axis`: each is a copy of its own.
+void ViewBuilder::concatenated() {
+  view_.opaque_copy = true;
+  loop_over(output_shape(0));
+  for (size_t i = 0; i < op_.inputs.size(); ++i) view_.inputs[i].assign(input_shape(i).size(), kNoRun);
+  view_.outputs[0] = identity_map(output_shape(0).size());
+}
+
+}  // namespace lamina

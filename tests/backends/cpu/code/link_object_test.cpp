@@ -1,0 +1,76 @@
+// Object files become code, or an error and nothing else.
+#include "backends/cpu/code/link_object.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "backends/cpu/code/llvm_headers.h"
+
+namespace lamina::testing {
+namespace {
+
+using cpu::ObjectLinker;
+using ::testing::HasSubstr;
+
+// An object with `int caller() { return callee(); }`.
+std::string object_that_calls(const std::string& callee) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::LLVMContext context;
+  llvm::Module module("test", context);
+  llvm::IRBuilder<> b(context);
+  auto* const type = llvm::FunctionType::get(b.getInt32Ty(), {});
+  auto* const caller = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "caller", module);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "", caller));
+  b.CreateRet(b.CreateCall(module.getOrInsertFunction(callee, type)));
+  auto builder = llvm::cantFail(llvm::orc::JITTargetMachineBuilder::detectHost());
+  auto machine = llvm::cantFail(builder.createTargetMachine());
+  module.setDataLayout(machine->createDataLayout());
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream out(object);
+  llvm::legacy::PassManager passes;
+  EXPECT_FALSE(machine->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile));
+  passes.run(module);
+  return std::string(object.data(), object.size());
+}
+
+std::string fault_of(const std::string& object, const std::string& symbol) {
+  ObjectLinker linker({});
+  auto address = linker.link({object, "test"}, symbol);
+  return address ? "none" : llvm::toString(address.takeError());
+}
+
+TEST(LinkObject, CodeCallsFunctionsOfTheProcess) {
+  ObjectLinker linker({});
+  const std::string object = object_that_calls("getpid");
+  for (int again = 0; again < 2; ++again) {  // an object may be linked more than once
+    auto address = linker.link({object, "test"}, "caller");
+    ASSERT_TRUE(!!address) << llvm::toString(address.takeError());
+    EXPECT_EQ(reinterpret_cast<int (*)()>(*address)(), getpid());
+  }
+}
+
+TEST(LinkObject, AFunctionThatTheProcessDoesNotHaveIsAnError) {
+  EXPECT_THAT(fault_of(object_that_calls("no_such_function_anywhere"), "caller"), HasSubstr("no_such_function_anywhere"));
+}
+
+TEST(LinkObject, AnObjectWithoutTheSymbolIsAnError) {
+  EXPECT_THAT(fault_of(object_that_calls("getpid"), "another"), HasSubstr("another"));
+}
+
+TEST(LinkObject, AnObjectCutOffAnywhereIsAnError) {
+  const std::string whole = object_that_calls("getpid");
+  for (size_t bytes = 0; bytes < whole.size(); bytes += bytes < 80 ? 1 : 37)
+    EXPECT_NE(fault_of(whole.substr(0, bytes), "caller"), "none") << bytes;
+}
+
+TEST(LinkObject, AnObjectForAnotherMachineIsAnError) {
+  std::string object = object_that_calls("getpid");
+  object[18] = '\xb7';  // e_machine: AArch64
+  object[19] = '\0';
+  EXPECT_THAT(fault_of(object, "caller"), HasSubstr("x86-64"));
+}
+
+}  // namespace
+}  // namespace lamina::testing

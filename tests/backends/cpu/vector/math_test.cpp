@@ -1,0 +1,400 @@
+// Accuracy, equality of bits across instruction sets, and edges of the elementary functions that the CPU backend emits.
+//
+// Accuracy is the largest error in ULP of the result against long double, over a sample of floats (every float with
+// LAMINA_EXHAUSTIVE=1, some minutes a function) and of doubles. The bounds are what the exhaustive runs found, rounded up.
+#include "backends/cpu/vector/math.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <random>
+
+#include "backends/cpu/vector/vector_jit.h"
+
+namespace lamina::cpu::testing {
+namespace {
+
+using Wide = long double;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// erfc(-x / sqrt(2)) / 2 with the rounding error of the argument taken back to first order.
+Wide normal_cdf(Wide x) {
+  if (std::isinf(x)) return x > 0 ? 1 : 0;
+  constexpr Wide kHigh = 0.707106781186547524400844362104849039L;
+  const Wide low =
+      0.5L - kHigh * kHigh > 0 ? std::fma(-kHigh, kHigh, 0.5L) / (2 * kHigh) : std::fma(-kHigh, kHigh, 0.5L) / (2 * kHigh);
+  const Wide h = -x * kHigh;
+  const Wide delta = std::fma(-x, kHigh, -h) - x * low;
+  return (std::erfc(h) - 2 / std::sqrt(std::numbers::pi_v<Wide>) * std::exp(-h * h) * delta) / 2;
+}
+Wide normal_pdf(Wide x) {
+  if (std::isinf(x)) return 0;
+  const Wide square = x * x;
+  const Wide rest = std::fma(x, x, -square);
+  return std::exp(-square / 2) * (1 - rest / 2) / std::sqrt(2 * std::numbers::pi_v<Wide>);
+}
+Wide sigmoid(Wide x) { return 1 / (1 + std::exp(-x)); }
+Wide softplus(Wide x) { return std::fmax(x, Wide{0}) + std::log1p(std::exp(-std::fabs(x))) + (std::isnan(x) ? x : 0); }
+Wide mish_gate(Wide x) { return std::tanh(softplus(x)); }
+
+struct Function {  // printed by its name when a test fails
+  friend void PrintTo(const Function& function, std::ostream* out) { *out << function.name; }
+
+  std::string name;
+  Emit emit;
+  Wide (*expected)(Wide);
+  double float_bound;
+  double double_bound;
+  double float_unit = 0;  // in float an ULP counts as at least that of this value
+};
+
+template <auto emit>
+Emit with_target() {
+  return [](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target) { return emit(b, x, target); };
+}
+template <auto emit>
+Emit without_target() {
+  return [](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures&) { return emit(b, x); };
+}
+Emit pow_by(double beta) {
+  return
+      [beta](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target) { return emit_pow_const(b, x, beta, target); };
+}
+
+// The bounds, in ULP.
+const std::vector<Function>& functions() {
+  static const std::vector<Function> all{
+      {"exp", with_target<emit_exp>(), std::exp, 1.0, 1.0},
+      {"expm1", with_target<emit_expm1>(), std::expm1, 1.7, 2.0},
+      {"log", without_target<emit_log>(), std::log, 1.0, 1.1},
+      {"log1p", without_target<emit_log1p>(), std::log1p, 1.5, 1.8},
+      {"tanh", with_target<emit_tanh>(), std::tanh, 2.0, 2.1},
+      {"sigmoid", with_target<emit_sigmoid>(), sigmoid, 1.8, 1.8},
+      {"softplus", with_target<emit_softplus>(), softplus, 2.0, 2.3},
+      {"mish_gate", with_target<emit_mish_gate>(), mish_gate, 3.3, 3.3},
+      {"erf", with_target<emit_erf>(), std::erf, 1.2, 1.4},
+      {"normal_cdf", with_target<emit_normal_cdf>(), normal_cdf, 2.3, 3.2, 0.5},
+      {"normal_pdf", with_target<emit_normal_pdf>(), normal_pdf, 1.4, 1.5},
+      {"pow_2.5", pow_by(2.5), [](Wide x) { return std::pow(x, 2.5L); }, 0.51, 1.0},
+      {"pow_-1.75", pow_by(-1.75), [](Wide x) { return std::pow(x, -1.75L); }, 0.51, 1.0},
+      {"pow_7", pow_by(7), [](Wide x) { return std::pow(x, 7.0L); }, 0.51, 1.0},
+      {"pow_-4", pow_by(-4), [](Wide x) { return std::pow(x, -4.0L); }, 0.51, 1.0},
+      {"pow_0.5", pow_by(0.5), [](Wide x) { return std::pow(x, 0.5L); }, 0.51, 0.51},
+      {"pow_-0.5", pow_by(-0.5), [](Wide x) { return std::pow(x, -0.5L); }, 1.5, 1.5},
+      {"pow_3", pow_by(3), [](Wide x) { return std::pow(x, 3.0L); }, 1.5, 1.5},
+  };
+  return all;
+}
+
+VectorJit& jit_of(const std::string& level) {
+  static std::map<std::string, VectorJit> jits;
+  return jits.try_emplace(level, level).first->second;
+}
+
+template <typename T>
+ElementType element() {
+  return [](llvm::LLVMContext& c) { return sizeof(T) == 8 ? llvm::Type::getDoubleTy(c) : llvm::Type::getFloatTy(c); };
+}
+
+// Runs the function over `values`, padded with zeros to whole vectors.
+template <typename T>
+std::vector<T> run(const std::string& level, const Emit& emit, std::vector<T> values, int width = 16) {
+  const size_t count = values.size();
+  values.resize((count + static_cast<size_t>(width) - 1) / static_cast<size_t>(width) * static_cast<size_t>(width));
+  std::vector<T> results(values.size());
+  jit_of(level).compile(emit, element<T>(), element<T>(), width)(values.data(), results.data(),
+                                                                 static_cast<int64_t>(values.size()));
+  results.resize(count);
+  return results;
+}
+
+template <typename T>
+double error_in_ulp(T got, Wide expected, double unit = 0) {
+  if (std::isnan(expected)) return std::isnan(got) ? 0 : kInf;
+  if (std::isnan(got)) return kInf;
+  if (static_cast<Wide>(got) == expected || got == static_cast<T>(expected)) {
+    if (std::isinf(got) || expected == 0) return 0;
+  }
+  if (std::isinf(got) || std::isinf(expected)) return kInf;
+  const int digits = std::numeric_limits<T>::digits;
+  const Wide magnitude = std::max(std::fabs(expected), Wide{unit});
+  const int exponent = magnitude == 0 ? -100000 : std::ilogb(magnitude);
+  const int ulp = std::max(exponent, std::numeric_limits<T>::min_exponent - 1) - digits + 1;
+  return static_cast<double>(std::ldexp(std::fabs(static_cast<Wide>(got) - expected), -ulp));
+}
+
+template <typename T>
+std::vector<T> edge_values() {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> values{0, 1, 2, Limits::min(), Limits::denorm_min(), Limits::max(), Limits::infinity(), Limits::quiet_NaN()};
+  for (const double around : {0.5,
+                              1.0,
+                              2.0,
+                              5.5,
+                              0.70710678118654752,
+                              1.4142135623730951,
+                              1e-4,
+                              10.0,
+                              14.5,
+                              17.0,
+                              22.0,
+                              38.5,
+                              40.0,
+                              80.0,
+                              87.4,
+                              88.0,
+                              88.7228,
+                              89.0,
+                              103.97,
+                              104.0,
+                              700.0,
+                              709.78,
+                              745.13,
+                              746.0,
+                              1e10,
+                              8388608.0}) {
+    T above = static_cast<T>(around), below = above;
+    for (int i = 0; i < 64; ++i) {
+      values.insert(values.end(), {above, below});
+      above = std::nextafter(above, Limits::infinity());
+      below = std::nextafter(below, T(0));
+    }
+  }
+  const size_t count = values.size();
+  for (size_t i = 0; i < count; ++i) values.push_back(-values[i]);
+  return values;
+}
+
+std::vector<float> sample(float) {
+  std::vector<float> values = edge_values<float>();
+  for (uint64_t i = 0; i < (1U << 19); ++i) values.push_back(std::bit_cast<float>(static_cast<uint32_t>(i * 8191)));
+  for (int i = -(1 << 18); i < (1 << 18); ++i) values.push_back(static_cast<float>(i) * 0x1.0123p-14F);  // -16 to 16
+  for (int i = -(1 << 16); i < (1 << 16); ++i) values.push_back(static_cast<float>(i) * 0x1.b123p-10F);  // -110 to 110
+  return values;
+}
+
+std::vector<double> sample(double) {
+  std::vector<double> values = edge_values<double>();
+  std::mt19937_64 random(7);
+  for (const double range : {1.0, 3.0, 16.0, 40.0, 750.0}) {
+    std::uniform_real_distribution<double> uniform(-range, range);
+    for (int i = 0; i < (1 << 16); ++i) values.push_back(uniform(random));
+  }
+  for (int i = 0; i < (1 << 17); ++i) values.push_back(std::bit_cast<double>(random()));
+  return values;
+}
+
+struct Worst {
+  double error = 0;
+  double at = 0;
+};
+
+template <typename T>
+Worst worst_error(const Function& function, const std::vector<T>& values, const std::vector<T>& results) {
+  Worst worst;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double unit = sizeof(T) == sizeof(float) ? function.float_unit : 0;
+    const double error = error_in_ulp(results[i], function.expected(values[i]), unit);
+    if (error > worst.error) worst = {error, values[i]};
+  }
+  return worst;
+}
+
+class VectorMath : public ::testing::TestWithParam<Function> {};
+
+TEST_P(VectorMath, IsAccurateInFloat) {
+  const auto values = sample(float{});
+  const Worst worst = worst_error(GetParam(), values, run(runnable_levels().back(), GetParam().emit, values));
+  EXPECT_LE(worst.error, GetParam().float_bound) << "at " << std::hexfloat << worst.at;
+  RecordProperty("ulp", std::to_string(worst.error));
+  if (std::getenv("LAMINA_PRINT_ULP")) std::printf("%s f32 %.3f at %a\n", GetParam().name.c_str(), worst.error, worst.at);
+}
+
+TEST_P(VectorMath, IsAccurateInDouble) {
+  const auto values = sample(double{});
+  const Worst worst = worst_error(GetParam(), values, run(runnable_levels().back(), GetParam().emit, values));
+  EXPECT_LE(worst.error, GetParam().double_bound) << "at " << std::hexfloat << worst.at;
+  RecordProperty("ulp", std::to_string(worst.error));
+  if (std::getenv("LAMINA_PRINT_ULP")) std::printf("%s f64 %.3f at %a\n", GetParam().name.c_str(), worst.error, worst.at);
+}
+
+TEST_P(VectorMath, IsAccurateForEveryFloat) {
+  if (!std::getenv("LAMINA_EXHAUSTIVE")) GTEST_SKIP() << "takes minutes; set LAMINA_EXHAUSTIVE=1";
+  constexpr uint64_t kBlock = 1 << 20, kStep = 1;
+  Worst worst;
+  const auto code = jit_of(runnable_levels().back()).compile(GetParam().emit, element<float>(), element<float>(), 16);
+  std::vector<float> values(kBlock), results(kBlock);
+  for (uint64_t first = 0; first < (1ULL << 32); first += kBlock * kStep) {
+    for (uint64_t i = 0; i < kBlock; ++i) values[i] = std::bit_cast<float>(static_cast<uint32_t>(first + i * kStep));
+    code(values.data(), results.data(), kBlock);
+    const Worst here = worst_error(GetParam(), values, results);
+    if (here.error > worst.error) worst = here;
+  }
+  std::printf("%s: at most %.4f ULP, at %a\n", GetParam().name.c_str(), worst.error, worst.at);
+  EXPECT_LE(worst.error, GetParam().float_bound);
+}
+
+template <typename T>
+void expect_same_bits_on_every_level(const Emit& emit) {
+  std::vector<T> values = edge_values<T>();
+  const auto more = sample(T{});
+  for (size_t i = 0; i < more.size(); i += 19) values.push_back(more[i]);
+  const auto plain = run("x86-64", emit, values, 4);
+  for (const auto& level : runnable_levels())
+    for (const int width : {1, 4, 8, 16, 64}) {
+      const auto results = run(level, emit, values, width);
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(std::memcmp(&results[i], &plain[i], sizeof(T)), 0)
+            << level << ", width " << width << ": f(" << values[i] << ") is " << results[i] << ", not " << plain[i];
+    }
+}
+
+TEST_P(VectorMath, HasTheSameBitsOnEveryLevelAndWidthInFloat) { expect_same_bits_on_every_level<float>(GetParam().emit); }
+TEST_P(VectorMath, HasTheSameBitsOnEveryLevelAndWidthInDouble) { expect_same_bits_on_every_level<double>(GetParam().emit); }
+
+TEST(NormalCdf, KeepsARelativeErrorInTheLeftTailInFloat) {
+  std::vector<float> values;
+  for (float x = -14; x < 0; x += 0x1p-14F) values.push_back(x);
+  const auto results = run(runnable_levels().back(), with_target<emit_normal_cdf>(), values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Wide expected = normal_cdf(values[i]);
+    if (values[i] < -5.5F) {
+      EXPECT_LE(error_in_ulp(results[i], expected), 3.1) << "at " << values[i];
+    } else {
+      const Wide bound = values[i] < -4 ? 0x1p-10L : 0x1p-16L;
+      EXPECT_LE(std::fabs(results[i] - expected), bound * expected) << "at " << values[i];
+    }
+  }
+}
+
+// f(x) for one x, on the plainest and the widest instruction set.
+template <typename T>
+void expect_value(const Emit& emit, double x, double expected) {
+  for (const auto& level : {runnable_levels().front(), runnable_levels().back()}) {
+    const T got = run<T>(level, emit, {static_cast<T>(x)}, 8).front();
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(got)) << "f(" << x << ") is " << got;
+    } else {
+      EXPECT_EQ(got, static_cast<T>(expected)) << "f(" << x << ")";
+      EXPECT_EQ(std::signbit(got), std::signbit(expected)) << "f(" << x << ")";
+    }
+  }
+}
+void expect_values(const Emit& emit, const std::vector<std::pair<double, double>>& arguments_and_values) {
+  for (const auto& [x, expected] : arguments_and_values) {
+    expect_value<float>(emit, x, expected);
+    expect_value<double>(emit, x, expected);
+  }
+}
+
+template <typename T>
+void expect_same_exp_without_upper_clamp() {
+  std::vector<T> values = sample(T{});
+  std::erase_if(values, [](T value) { return value > 0; });
+  values.push_back(std::numeric_limits<T>::quiet_NaN());
+  for (const auto& level : runnable_levels()) {
+    const std::vector<T> whole = run(level, with_target<emit_exp>(), values),
+                         part = run(level, with_target<emit_exp_of_at_most_zero>(), values);
+    EXPECT_EQ(std::memcmp(whole.data(), part.data(), whole.size() * sizeof(T)), 0);
+  }
+}
+
+TEST(VectorMathEdges, ExpOfAtMostZeroGivesTheBitsOfExp) {
+  expect_same_exp_without_upper_clamp<float>();
+  expect_same_exp_without_upper_clamp<double>();
+}
+
+TEST(VectorMathEdges, ReachTheirLimits) {
+  expect_values(with_target<emit_exp>(), {{kInf, kInf}, {-kInf, 0}, {0, 1}, {-0.0, 1}, {1000, kInf}, {-1000, 0}, {kNan, kNan}});
+  expect_values(with_target<emit_expm1>(), {{kInf, kInf}, {-kInf, -1}, {0, 0}, {-0.0, -0.0}, {-1000, -1}, {kNan, kNan}});
+  expect_values(without_target<emit_log>(),
+                {{0, -kInf}, {-0.0, -kInf}, {1, 0}, {kInf, kInf}, {-1, kNan}, {-kInf, kNan}, {kNan, kNan}});
+  expect_values(without_target<emit_log1p>(), {{-1, -kInf}, {0, 0}, {-0.0, -0.0}, {kInf, kInf}, {-2, kNan}, {kNan, kNan}});
+  expect_values(with_target<emit_tanh>(), {{kInf, 1}, {-kInf, -1}, {50, 1}, {0, 0}, {-0.0, -0.0}, {kNan, kNan}});
+  expect_values(with_target<emit_erf>(), {{kInf, 1}, {-kInf, -1}, {7, 1}, {0, 0}, {-0.0, -0.0}, {kNan, kNan}});
+  expect_values(with_target<emit_sigmoid>(), {{kInf, 1}, {-kInf, 0}, {0, 0.5}, {50, 1}, {-1000, 0}, {kNan, kNan}});
+  expect_values(with_target<emit_normal_cdf>(), {{kInf, 1}, {-kInf, 0}, {0, 0.5}, {-50, 0}, {50, 1}, {kNan, kNan}});
+  expect_values(with_target<emit_normal_pdf>(), {{kInf, 0}, {-kInf, 0}, {kNan, kNan}});
+  expect_values(with_target<emit_softplus>(), {{kInf, kInf}, {-kInf, 0}, {100, 100}, {kNan, kNan}});
+  expect_values(with_target<emit_mish_gate>(), {{kInf, 1}, {-kInf, 0}, {100, 1}, {kNan, kNan}});
+}
+
+TEST(VectorMathEdges, NeverPassOneAndKeepTheirOrderNearIt) {
+  for (const auto& emit :
+       {with_target<emit_tanh>(), with_target<emit_erf>(), with_target<emit_sigmoid>(), with_target<emit_normal_cdf>()}) {
+    std::vector<float> values;
+    for (float x = -30; x < 30; x += 0.0137F) values.push_back(x);
+    const auto results = run(runnable_levels().back(), emit, values);
+    for (size_t i = 1; i < results.size(); ++i) {
+      EXPECT_LE(results[i - 1], results[i]) << "at " << values[i];
+      EXPECT_LE(std::fabs(results[i]), 1.0F) << "at " << values[i];
+    }
+  }
+}
+
+// C's pow, Annex F.
+TEST(VectorMathEdges, PowersFollowC) {
+  const double points[] = {0, -0.0, 1, -1, kInf, -kInf, kNan};  // where pow is exact
+  for (const double beta : {0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, 4.0, 5.0, -2.0, -3.0, 2.5, -2.5, 1e10, kInf, -kInf, kNan})
+    for (const double x : points) {
+      SCOPED_TRACE("beta " + std::to_string(beta));
+      expect_value<float>(pow_by(beta), x, std::pow(x, beta));
+      expect_value<double>(pow_by(beta), x, std::pow(x, beta));
+    }
+}
+
+TEST(VectorMathEdges, NegativeNumbersHaveIntegerPowersOnly) {
+  expect_values(pow_by(5), {{-2, -32}, {-0.5, -0x1p-5}});
+  expect_values(pow_by(4), {{-2, 16}, {-0.5, 0x1p-4}});
+  expect_values(pow_by(-3), {{-2, -0x1p-3}, {-0.5, -8}});
+  expect_values(pow_by(2.5), {{-2, kNan}, {-0.5, kNan}, {-1e-30, kNan}});
+  expect_values(pow_by(-0.5), {{-2, kNan}});
+}
+
+TEST(RoundHalfEven, IsExactWithTheSameBitsEverywhere) {
+  const Emit emit = with_target<emit_round_half_even>();
+  expect_values(emit, {{0.5, 0},
+                       {-0.5, -0.0},
+                       {1.5, 2},
+                       {2.5, 2},
+                       {-2.5, -2},
+                       {0.49999997, 0},
+                       {8388609, 8388609},
+                       {-0.0, -0.0},
+                       {-0.25, -0.0},
+                       {kInf, kInf},
+                       {-kInf, -kInf},
+                       {kNan, kNan}});
+  expect_same_bits_on_every_level<float>(emit);
+  expect_same_bits_on_every_level<double>(emit);
+}
+
+// What GELU, SoftMax and their like cost beside memory: instructions of the whole loop, with load, store and loop control.
+TEST(VectorMathCost, StaysNearTheSpeedOfMemoryOnAvx512) {
+  const auto levels = runnable_levels();
+  if (std::find(levels.begin(), levels.end(), "x86-64-v4") == levels.end()) GTEST_SKIP() << "this machine has no AVX-512";
+  const std::map<std::string, int> bounds{{"exp", 19}, {"tanh", 27}, {"sigmoid", 32}, {"log", 34}, {"erf", 54}};
+  for (const Function& function : functions()) {
+    const int count = jit_of("x86-64-v4").instruction_count(function.emit, element<float>(), element<float>(), 16);
+    if (std::getenv("LAMINA_PRINT_ULP")) std::printf("%s: %d instructions\n", function.name.c_str(), count);
+    const auto bound = bounds.find(function.name);
+    EXPECT_TRUE(bound == bounds.end() || count <= bound->second) << function.name << " takes " << count;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, VectorMath, ::testing::ValuesIn(functions()), [](const auto& test) {
+  std::string name = test.param.name;
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace lamina::cpu::testing
