@@ -3,8 +3,8 @@
 #include <random>
 
 #include "passes/fusion/contracted_graph.h"
+#include "passes/passes_test_support.h"
 #include "passes/verify_graph.h"
-#include "passes_test_support.h"
 
 namespace lamina::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <ctime>
 #include <iostream>
 
-#include "passes_test_support.h"
+#include "passes/passes_test_support.h"
 
 namespace lamina::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include "passes/fusion/iteration_view.h"
 
 #include "passes/fusion/common_refinement.h"
-#include "passes_test_support.h"
+#include "passes/passes_test_support.h"
 
 namespace lamina::testing {
 namespace {
