@@ -35,11 +35,9 @@ class Example {
     LogicalTensor tensor;
     tensor.id = tensors_.size();
     tensor.dtype = dtype;
-    tensor.strides = dense_strides(shape);
     tensor.shape = std::move(shape);
-    tensor.layout = LayoutType::strided;
     tensor.property = property;
-    tensors_.push_back(tensor);
+    tensors_.push_back(made_dense(tensor));
     return tensor.id;
   }
   std::vector<LogicalTensor> ports(const std::vector<Tensor>& ids) const {

@@ -22,20 +22,6 @@ std::ostream& operator<<(std::ostream& out, const Place& place) {
 
 // ---- what two ports say of one tensor
 
-bool agree(int64_t a, int64_t b) { return a == b || a == kUnknownDim || b == kUnknownDim; }
-
-bool agree(const Dims& a, const Dims& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](int64_t x, int64_t y) { return agree(x, y); });
-}
-
-// Both shapes agree: the dims that either knows.
-Dims joined(const Dims& a, const Dims& b) {
-  Dims dims = a;
-  for (size_t i = 0; i < dims.size(); ++i)
-    if (dims[i] == kUnknownDim) dims[i] = b[i];
-  return dims;
-}
-
 [[noreturn]] void fail_disagreement(const Place& where, uint64_t id, const std::string& what, const std::string& given,
                                     const std::string& known) {
   throw Error(Status::invalid_graph,
@@ -75,8 +61,8 @@ struct Merge {
       merged.shape = other.shape;
       return true;
     }
-    if (agree(*merged.shape, *other.shape)) {
-      merged.shape = joined(*merged.shape, *other.shape);
+    if (dims_agree(*merged.shape, *other.shape)) {
+      merged.shape = joined_dims(*merged.shape, *other.shape);
       return true;
     }
     return disagree(merged, other, "shape", describe(*other.shape), describe(*merged.shape));
@@ -95,10 +81,10 @@ struct Merge {
       disagree(merged, other, "layout", name_of(other.layout), name_of(merged.layout));
     } else if (merged.strides.empty()) {
       merged.strides = other.strides;
-    } else if (!other.strides.empty() && !agree(merged.strides, other.strides)) {
+    } else if (!other.strides.empty() && !dims_agree(merged.strides, other.strides)) {
       disagree(merged, other, "strides", describe(other.strides), describe(merged.strides));
     } else if (!other.strides.empty()) {
-      merged.strides = joined(merged.strides, other.strides);
+      merged.strides = joined_dims(merged.strides, other.strides);
     }
   }
 
@@ -223,12 +209,10 @@ class TopologicalOrder {
 LogicalTensor with_shape(const LogicalTensor& tensor, const Dims& shape) {
   LogicalTensor result = tensor;
   if (result.shape != shape) {
-    if (!result.shape || !agree(*result.shape, shape)) result.strides.clear();
+    if (!result.shape || !dims_agree(*result.shape, shape)) result.strides.clear();
     result.shape = shape;
   }
-  if (result.layout == LayoutType::strided && !result.has_strides() && result.has_full_shape())
-    result.strides = dense_strides(shape);
-  return result;
+  return result.layout == LayoutType::strided ? made_dense(std::move(result)) : result;
 }
 
 bool all_ranks_known(const OpView& view) {
@@ -443,8 +427,8 @@ void Graph::take_inferred_shape(const Op& op, const std::string& port, ValueInde
     check_dims(described, where());
   }
   const bool known = value.tensor.shape.has_value() && !forget_inner;
-  if (!known || agree(*value.tensor.shape, shape)) {
-    value.tensor = with_shape(value.tensor, known ? joined(shape, *value.tensor.shape) : shape);
+  if (!known || dims_agree(*value.tensor.shape, shape)) {
+    value.tensor = with_shape(value.tensor, known ? joined_dims(shape, *value.tensor.shape) : shape);
     return;
   }
   if (is_graph_output(value))

@@ -43,6 +43,20 @@ int64_t LogicalTensor::span() const {
 
 int64_t LogicalTensor::byte_size() const { return bytes_of(dtype, span()); }
 
+bool dims_agree(int64_t a, int64_t b) { return a == b || a == kUnknownDim || b == kUnknownDim; }
+
+bool dims_agree(const Dims& a, const Dims& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](int64_t x, int64_t y) { return dims_agree(x, y); });
+}
+
+Dims joined_dims(const Dims& a, const Dims& b) {
+  LAMINA_CHECK(a.size() == b.size(), join(describe(a), " and ", describe(b)));
+  Dims joined = a;
+  for (size_t i = 0; i < joined.size(); ++i)
+    if (joined[i] == kUnknownDim) joined[i] = b[i];
+  return joined;
+}
+
 Dims dense_strides(const Dims& shape) {
   Dims strides(shape.size());
   int64_t step = 1;
@@ -63,6 +77,13 @@ bool is_dense(const LogicalTensor& tensor) {
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i] != 1 && tensor.strides[i] != dense[i]) return false;
   return true;
+}
+
+LogicalTensor made_dense(LogicalTensor tensor) {
+  if (!tensor.has_full_shape() || tensor.has_strides() || tensor.layout == LayoutType::opaque) return tensor;
+  tensor.strides = dense_strides(*tensor.shape);
+  tensor.layout = LayoutType::strided;
+  return tensor;
 }
 
 int64_t checked_product(const Dims& dims, const std::string& what) {

@@ -36,9 +36,16 @@ struct LogicalTensor {
   int64_t byte_size() const;      // bytes of that span
 };
 
+// What two sources say of one shape (or of its strides) is compatible: equal ranks, and dims equal unless one is unknown.
+bool dims_agree(int64_t a, int64_t b);
+bool dims_agree(const Dims& a, const Dims& b);
+Dims joined_dims(const Dims& a, const Dims& b);  // of equal ranks: the dims that either knows, a's where both do
+
 // Dense row-major strides, zero extents counted as 1.
 Dims dense_strides(const Dims& shape);
 bool is_dense(const LogicalTensor& tensor);
+// A tensor of known shape without strides is dense, whatever its layout says but opaque; any other stays as it is.
+LogicalTensor made_dense(LogicalTensor tensor);
 
 // Product with overflow check: throws Error(invalid_shape) naming `what`.
 int64_t checked_product(const Dims& dims, const std::string& what);

@@ -6,17 +6,6 @@
 
 namespace lamina {
 
-bool dims_agree(int64_t a, int64_t b) { return a == b || a == kUnknownDim || b == kUnknownDim; }
-
-bool shapes_agree(const Dims& a, const Dims& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end(), dims_agree); }
-
-Dims joined_shape(const Dims& a, const Dims& b) {
-  Dims dims = a;
-  for (size_t i = 0; i < dims.size(); ++i)
-    if (dims[i] == kUnknownDim) dims[i] = b[i];
-  return dims;
-}
-
 int64_t product_or_unknown(const Dims& dims) {
   if (std::find(dims.begin(), dims.end(), kUnknownDim) != dims.end()) return kUnknownDim;
   return checked_product(dims, "product of extents");
@@ -50,10 +39,10 @@ Dims broadcast_inputs(const OpView& view, std::string_view a, std::string_view b
   const Dims& x = view.shape(a);
   const Dims& y = view.shape(b);
   if (view.attribute<std::string>("auto_broadcast") == "numpy") return broadcast_shapes(view, x, y);
-  if (!shapes_agree(x, y))
+  if (!dims_agree(x, y))
     view.fail_shape(join("input ", b, " has shape ", describe(y), ", allowed is ", describe(x), ", the shape of ", a,
                          ", because auto_broadcast is none"));
-  return joined_shape(x, y);
+  return joined_dims(x, y);
 }
 
 bool broadcasts_to(const Dims& from, const Dims& to) {
@@ -67,7 +56,7 @@ bool broadcasts_to(const Dims& from, const Dims& to) {
 
 void require_shape(const OpView& view, std::string_view input, const Dims& expected, const std::string& why) {
   const Dims* shape = known_shape(view, input);
-  if (shape == nullptr || shapes_agree(*shape, expected)) return;
+  if (shape == nullptr || dims_agree(*shape, expected)) return;
   view.fail_shape(join("input ", input, " has shape ", describe(*shape), ", allowed is ", describe(expected), ", ", why));
 }
 

@@ -10,10 +10,6 @@
 
 namespace lamina {
 
-bool dims_agree(int64_t a, int64_t b);
-bool shapes_agree(const Dims& a, const Dims& b);
-Dims joined_shape(const Dims& a, const Dims& b);  // of agreeing shapes: the dims that either knows
-
 // Product of the dims, kUnknownDim when one of them is.
 int64_t product_or_unknown(const Dims& dims);
 

@@ -86,18 +86,8 @@ bool recall_shapes(const Graph& known, Graph& graph) {
 void make_dense(Graph& graph) {
   for (size_t i = 0; i < graph.values().size(); ++i) {
     const auto index = static_cast<ValueIndex>(i);
-    LogicalTensor tensor = graph.tensor(index);
-    if (tensor.has_strides() || !tensor.has_full_shape() || tensor.layout == LayoutType::opaque) continue;
-    tensor.layout = LayoutType::strided;
-    tensor.strides = dense_strides(*tensor.shape);
-    graph.set_tensor(index, std::move(tensor));
+    graph.set_tensor(index, made_dense(graph.tensor(index)));
   }
-}
-
-bool fits(const LogicalTensor& given, const Dims& shape) {
-  return !given.shape || (given.shape->size() == shape.size() &&
-                          std::equal(shape.begin(), shape.end(), given.shape->begin(),
-                                     [](int64_t made, int64_t asked) { return asked == made || asked == kUnknownDim; }));
 }
 
 void require_outputs_fit(const Partition& partition, const Graph& graph, const std::vector<ValueIndex>& outputs,
@@ -107,7 +97,7 @@ void require_outputs_fit(const Partition& partition, const Graph& graph, const s
     if (!made.has_full_shape())
       throw Error(Status::invalid_shape, port_name(partition, "output", made) +
                                              " has a shape that cannot be inferred, allowed is a shape without unknown dims");
-    if (!fits(given[i], *made.shape))
+    if (given[i].shape && !dims_agree(*given[i].shape, *made.shape))
       throw Error(Status::invalid_shape, join(port_name(partition, "output", made), " is given ", describe(*given[i].shape),
                                               ", allowed is ", describe(*made.shape)));
   }

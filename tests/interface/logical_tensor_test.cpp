@@ -69,6 +69,46 @@ TEST(LogicalTensor, DensityIgnoresStridesOfUnitExtents) {
   EXPECT_TRUE(is_dense(strided(DataType::f32, {0, 3}, {9, 9})));
 }
 
+TEST(LogicalTensor, DimsAgreeUnlessBothAreKnownAndDiffer) {
+  EXPECT_TRUE(dims_agree(Dims{2, 3}, Dims{2, 3}));
+  EXPECT_TRUE(dims_agree(Dims{2, kUnknownDim}, Dims{kUnknownDim, 3}));
+  EXPECT_TRUE(dims_agree(Dims{}, Dims{}));
+  EXPECT_FALSE(dims_agree(Dims{2, 3}, Dims{2, 4}));
+  EXPECT_FALSE(dims_agree(Dims{2, kUnknownDim}, Dims{3, 3}));
+  EXPECT_FALSE(dims_agree(Dims{2}, Dims{2, 3}));
+  EXPECT_FALSE(dims_agree(Dims{2, 3}, Dims{2}));
+}
+
+TEST(LogicalTensor, JoinedDimsAreThoseThatEitherKnows) {
+  EXPECT_EQ(joined_dims({2, kUnknownDim, kUnknownDim}, {kUnknownDim, 3, kUnknownDim}), (Dims{2, 3, kUnknownDim}));
+  EXPECT_EQ(joined_dims({}, {}), (Dims{}));
+  EXPECT_EQ(joined_dims({2, kUnknownDim}, {3, 4}), (Dims{2, 4})) << "the first is preferred";
+  EXPECT_THROW(joined_dims({2}, {2, 3}), Error);
+}
+
+TEST(LogicalTensor, WithoutStridesATensorOfKnownShapeIsMadeDense) {
+  for (const LayoutType layout : {LayoutType::undef, LayoutType::any, LayoutType::strided}) {
+    LogicalTensor tensor = strided(DataType::f32, {2, 3}, {});
+    tensor.layout = layout;
+    const LogicalTensor dense = made_dense(tensor);
+    EXPECT_EQ(dense.layout, LayoutType::strided) << name_of(layout);
+    EXPECT_EQ(dense.strides, (Dims{3, 1})) << name_of(layout);
+    EXPECT_EQ(dense.id, tensor.id);
+  }
+  EXPECT_EQ(made_dense(strided(DataType::f32, {}, {})).layout, LayoutType::strided);
+}
+
+TEST(LogicalTensor, MadeDenseLeavesOtherTensorsAlone) {
+  EXPECT_EQ(made_dense(strided(DataType::f32, {2, 3}, {8, 2})).strides, (Dims{8, 2})) << "it has strides";
+  LogicalTensor opaque = strided(DataType::f32, {2, 3}, {});
+  opaque.layout = LayoutType::opaque;
+  EXPECT_EQ(made_dense(opaque).layout, LayoutType::opaque);
+  LogicalTensor unknown = strided(DataType::f32, {2, kUnknownDim}, {});
+  unknown.layout = LayoutType::any;
+  EXPECT_EQ(made_dense(unknown).layout, LayoutType::any);
+  EXPECT_TRUE(made_dense(unknown).strides.empty());
+}
+
 TEST(LogicalTensor, StridesAreKnownOnlyInStridedLayout) {
   LogicalTensor tensor = strided(DataType::f32, {2, 3}, {3, 1});
   EXPECT_TRUE(tensor.has_strides());

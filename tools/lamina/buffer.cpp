@@ -8,9 +8,9 @@ namespace lamina::driver {
 
 LogicalTensor with_strides(LogicalTensor tensor) {
   LAMINA_CHECK(tensor.has_full_shape(), describe(tensor));
-  if (!tensor.has_strides()) tensor.strides = dense_strides(*tensor.shape);
-  tensor.layout = LayoutType::strided;
-  return tensor;
+  // Memory of the driver is never opaque.
+  if (tensor.layout == LayoutType::opaque) tensor.layout = LayoutType::any;
+  return made_dense(std::move(tensor));
 }
 
 Buffer::Buffer(LogicalTensor tensor) : tensor_(with_strides(std::move(tensor))), element_count_(tensor_.element_count()) {

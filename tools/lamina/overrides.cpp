@@ -83,8 +83,8 @@ void set_shape(GraphDump& dump, const std::string& given) {
     if (tensor.id != *id) return;
     found = true;
     tensor.shape = shape;
-    tensor.layout = LayoutType::strided;
-    tensor.strides = dense_strides(shape);
+    tensor.layout = LayoutType::any;
+    tensor = made_dense(std::move(tensor));
   });
   if (!found) fail("--set-shape", given, join("the graph has no tensor ", *id));
 }

@@ -245,8 +245,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     const bool unknown_strides = std::find(tensor.strides.begin(), tensor.strides.end(), kUnknownDim) != tensor.strides.end();
     if (tensor.layout != LayoutType::strided || unknown_strides) tensor.strides.clear();
     // A dump that lacks strides means dense ones: what oneDNN's own reader makes of it.
-    if (tensor.layout == LayoutType::strided && tensor.strides.empty() && tensor.has_full_shape())
-      tensor.strides = in_place([&] { return dense_strides(*tensor.shape); });
+    if (tensor.layout == LayoutType::strided && tensor.strides.empty()) tensor = in_place([&] { return made_dense(tensor); });
     in_tensor_ = false;
   }
 

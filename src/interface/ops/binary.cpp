@@ -53,7 +53,7 @@ void check_bias(const OpView& view) {
 ShapeMap select_shapes(const OpView& view) {
   const Dims dst = broadcast_inputs(view, "src_0", "src_1");
   const Dims& cond = view.shape("cond");
-  if (view.attribute<std::string>("auto_broadcast") == "none" && !shapes_agree(cond, dst))
+  if (view.attribute<std::string>("auto_broadcast") == "none" && !dims_agree(cond, dst))
     view.fail_shape(join("input cond has shape ", describe(cond), ", allowed is ", describe(dst),
                          ", the shape of src_0, because auto_broadcast is none"));
   if (!broadcasts_to(cond, dst))

@@ -96,7 +96,7 @@ ShapeMap conv_backward_data_shapes(const OpView& view) {
     view.fail_shape(join("diff_src has shape ", describe(*given), ", allowed is rank ", diff_dst.size()));
   const Dims spatial = spatial_extents(view, *given);
   const Dims forward = window_output(view, spatial, weights.kernel, dilations_of(view, spatial.size()), false);
-  if (!shapes_agree(forward, spatial_extents(view, diff_dst)))
+  if (!dims_agree(forward, spatial_extents(view, diff_dst)))
     view.fail_shape(join("diff_src has spatial extents ", describe(spatial), " that convolve to ", describe(forward),
                          ", allowed is what gives those of diff_dst, ", describe(spatial_extents(view, diff_dst))));
   const int64_t input_channels = times(weights.input_channels, view.attribute<int64_t>("groups"));

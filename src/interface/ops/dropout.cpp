@@ -9,7 +9,7 @@ namespace {
 // seed, offset and probability are scalars; one element in a tensor of rank 1 is taken for one.
 void require_scalar(const OpView& view, std::string_view input) {
   const Dims* shape = known_shape(view, input);
-  if (shape == nullptr || shape->empty() || shapes_agree(*shape, {1})) return;
+  if (shape == nullptr || shape->empty() || dims_agree(*shape, {1})) return;
   view.fail_shape(join("input ", input, " has shape ", describe(*shape), ", allowed is [] or [1]"));
 }
 

@@ -19,7 +19,7 @@ OpSchema backward(OpKind kind, const std::string& data_port, std::string formula
           .check = [data_port](const OpView& view) { require_same_shape(view, data_port, "diff_dst"); },
           .infer_shapes =
               [data_port](const OpView& view) {
-                return ShapeMap{{"diff_src", joined_shape(view.shape(data_port), view.shape("diff_dst"))}};
+                return ShapeMap{{"diff_src", joined_dims(view.shape(data_port), view.shape("diff_dst"))}};
               },
           .inplace = {{"diff_dst", "diff_src"}}};
 }

@@ -110,14 +110,14 @@ void append_along(const OpView& view, size_t input, size_t axis, Dims& joined) {
   const Dims& next = *view.input_at(input)->shape;
   Dims expected = joined;
   if (axis < next.size() && next.size() == joined.size()) expected[axis] = next[axis];
-  if (!shapes_agree(expected, next))
+  if (!dims_agree(expected, next))
     view.fail_shape(join("input ", input, " has shape ", describe(next), ", allowed is ", describe(joined),
                          " with any extent on axis ", axis));
   const bool unknown = joined[axis] == kUnknownDim || next[axis] == kUnknownDim;
   int64_t sum = kUnknownDim;
   if (!unknown && __builtin_add_overflow(joined[axis], next[axis], &sum))
     view.fail_shape("the extents along the axis add up to more than 64 bits can hold");
-  joined = joined_shape(expected, next);
+  joined = joined_dims(expected, next);
   joined[axis] = sum;
 }
 

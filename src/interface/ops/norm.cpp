@@ -34,7 +34,7 @@ void require_affine(const OpView& view, std::string_view input, const Dims& norm
   const Dims* shape = known_shape(view, input);
   if (shape == nullptr) return;
   const Dims flat{product_or_unknown(normalized)};
-  if (!shapes_agree(*shape, flat)) require_shape(view, input, normalized, "the normalised axes of the data");
+  if (!dims_agree(*shape, flat)) require_shape(view, input, normalized, "the normalised axes of the data");
 }
 
 void check_norm(const OpView& view, std::string_view data, const std::vector<std::string>& affine,
@@ -47,7 +47,7 @@ void check_norm(const OpView& view, std::string_view data, const std::vector<std
     const Dims* given = known_shape(view, input);
     Dims with_ones = shape.leading;  // as LayerNormGrad keeps them: 1 for each normalised axis
     with_ones.resize(src->size(), 1);
-    if (given != nullptr && shapes_agree(*given, with_ones)) continue;
+    if (given != nullptr && dims_agree(*given, with_ones)) continue;
     require_shape(view, input, shape.leading, "the axes of the data before begin_norm_axis");
   }
 }
@@ -73,7 +73,7 @@ Dims affine_gradient_shape(const OpView& view, const Dims& src) {
   const Dims normalized = norm_shape(view, src).normalized;
   const Dims* gamma = known_shape(view, "gamma");
   if (gamma == nullptr) return normalized;
-  return gamma->size() == normalized.size() ? joined_shape(*gamma, normalized) : *gamma;
+  return gamma->size() == normalized.size() ? joined_dims(*gamma, normalized) : *gamma;
 }
 
 void require_some_output(const OpView& view) {
@@ -98,7 +98,7 @@ void check_layer_norm_backward(const OpView& view) {
 }
 
 ShapeMap layer_norm_backward_shapes(const OpView& view) {
-  const Dims src = joined_shape(view.shape("src"), view.shape("diff_dst"));
+  const Dims src = joined_dims(view.shape("src"), view.shape("diff_dst"));
   const Dims affine = affine_gradient_shape(view, src);
   return {{"diff_src", src}, {"diff_gamma", affine}, {"diff_beta", affine}};
 }
@@ -122,7 +122,7 @@ void check_backprop(const OpView& view) {
 }
 
 ShapeMap backprop_shapes(const OpView& view) {
-  const Dims src = joined_shape(view.shape("input_forward"), view.shape("output_delta"));
+  const Dims src = joined_dims(view.shape("input_forward"), view.shape("output_delta"));
   const Dims affine = affine_gradient_shape(view, src);
   return {{"input_delta", src}, {"gamma_delta", affine}, {"beta_delta", affine}};
 }
@@ -174,7 +174,7 @@ void check_layer_norm_grad(const OpView& view) {
 }
 
 ShapeMap layer_norm_grad_shapes(const OpView& view) {
-  const Dims x = joined_shape(view.shape("x"), view.shape("dy"));
+  const Dims x = joined_dims(view.shape("x"), view.shape("dy"));
   const Dims& gamma = view.shape("gamma");
   return {{"pd_x", x}, {"pd_gamma", gamma}, {"pd_beta", gamma}};
 }
@@ -198,7 +198,7 @@ void check_rms_norm_backward(const OpView& view) {
 }
 
 ShapeMap rms_norm_backward_shapes(const OpView& view) {
-  const Dims src = joined_shape(view.shape("src"), view.shape("diff_dst"));
+  const Dims src = joined_dims(view.shape("src"), view.shape("diff_dst"));
   return {{"diff_src", src}, {"diff_gamma", affine_gradient_shape(view, src)}};
 }
 
@@ -235,7 +235,7 @@ void check_group_norm_backward(const OpView& view) {
 }
 
 ShapeMap group_norm_backward_shapes(const OpView& view) {
-  const Dims src = joined_shape(view.shape("src"), view.shape("diff_dst"));
+  const Dims src = joined_dims(view.shape("src"), view.shape("diff_dst"));
   const Dims channels{src[static_cast<size_t>(channel_axis(view, static_cast<int>(src.size())))]};
   return {{"diff_src", src}, {"diff_gamma", channels}, {"diff_beta", channels}};
 }

@@ -40,7 +40,7 @@ ShapeMap pool_shapes(const OpView& view) {
 void require_pooled(const OpView& view, const Dims& src_spatial, const Dims& diff_dst) {
   const Dims given = spatial_extents(view, diff_dst);
   const Dims floored = pooled(view, src_spatial, false);
-  if (shapes_agree(floored, given) || shapes_agree(pooled(view, src_spatial, true), given)) return;
+  if (dims_agree(floored, given) || dims_agree(pooled(view, src_spatial, true), given)) return;
   view.fail_shape(join("input diff_dst has spatial extents ", describe(given), ", allowed is ", describe(floored),
                        ", what the window makes of ", describe(src_spatial)));
 }

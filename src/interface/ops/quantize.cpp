@@ -88,13 +88,13 @@ std::vector<AttributeSpec> dynamic_attributes(std::vector<std::string> qtypes) {
 
 void require_single(const OpView& view, std::string_view input) {
   const Dims* shape = known_shape(view, input);
-  if (shape == nullptr || shape->empty() || shapes_agree(*shape, {1})) return;
+  if (shape == nullptr || shape->empty() || dims_agree(*shape, {1})) return;
   view.fail_shape(join("input ", input, " has shape ", describe(*shape), ", allowed is [1] because qtype is per_tensor"));
 }
 
 void require_per_channel(const OpView& view, std::string_view input, int64_t extent, bool one_is_fine) {
   const Dims* shape = known_shape(view, input);
-  if (shape == nullptr || shapes_agree(*shape, {extent}) || (one_is_fine && shapes_agree(*shape, {1}))) return;
+  if (shape == nullptr || dims_agree(*shape, {extent}) || (one_is_fine && dims_agree(*shape, {1}))) return;
   view.fail_shape(join("input ", input, " has shape ", describe(*shape), ", allowed is [", extent,
                        "], the extent of the axis, because qtype is per_channel"));
 }

@@ -50,8 +50,6 @@ void cut_in_extents(Dims& extents, std::vector<bool>& inner, int dim, const Dims
   inner.insert(inner.begin() + dim, pieces.size() - 1, is_inner);
 }
 
-bool extents_agree(int64_t a, int64_t b) { return a == b || a == kUnknownDim || b == kUnknownDim; }
-
 std::vector<int> dims_in_order(const DimMap& map) {
   std::vector<int> dims;
   for (const AxisRun& run : map)
@@ -304,7 +302,7 @@ bool GroupGrower::identify(Attempt& attempt, const Link& link) const {
     if (group_run.count != op_run.count) return false;
     for (int k = 0; k < op_run.count; ++k) {
       const int group_dim = group_run.first + k, op_dim = op_run.first + k;
-      if (!extents_agree(extents_[at(group_dim)], attempt.view.extents[at(op_dim)])) return false;
+      if (!dims_agree(extents_[at(group_dim)], attempt.view.extents[at(op_dim)])) return false;
       int& known = attempt.to_group[at(op_dim)];
       if (known == group_dim) continue;
       if (known >= 0 || attempt.taken[at(group_dim)]) return false;
