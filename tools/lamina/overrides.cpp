@@ -1,5 +1,6 @@
 #include "lamina/overrides.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>

@@ -1,6 +1,7 @@
 // The tokens of a dump: text that JSON forbids but dumps contain is repaired, and numbers keep what JSON's doubles would lose.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
