@@ -13,13 +13,6 @@
 namespace lamina {
 namespace {
 
-class CpuCapabilities final : public Capabilities {
- public:
-  std::string why_unsupported(const Graph& graph, const Op& op) const override {
-    return cpu_backend().why_unsupported(graph, op);
-  }
-};
-
 // Writes a graph op by op; every tensor has the type f32.
 class GraphWriter {
  public:
@@ -156,7 +149,7 @@ void load_and_partition(benchmark::State& state, std::string (*write)(size_t)) {
   for (auto _ : state) {
     Graph graph = read_graph_json(text, "graph.json");
     graph.finalize();
-    partitions = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities()).size();
+    partitions = partition_graph(graph, PartitionPolicy::fusion, cpu_backend()).size();
     benchmark::DoNotOptimize(partitions);
   }
   state.counters["partitions"] = static_cast<double>(partitions);

@@ -12,6 +12,7 @@
 #include "backends/gpu/backend.h"
 #include "backends/gpu/cuda/runtime.h"
 #include "backends/gpu/opencl/runtime.h"
+#include "compiler/compile.h"
 #include "interface/status.h"
 #include "passes/pipeline.h"
 #include "support/graph_builder.h"
@@ -110,7 +111,7 @@ void run_row(gpu::Device& device, const Backend& backend, Bench& bench, double r
     outputs.push_back(memory.take(static_cast<size_t>(outs.back().byte_size())));
   }
   const Subgraph subgraph = extract_subgraph(partition, ins, outs);
-  const auto executable = backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
+  const auto executable = compiler::compile_subgraph(subgraph, backend);
   executable->execute({}, inputs, outputs);
   const double milliseconds = bench.time([&] { executable->execute({}, inputs, outputs); });
   const double rate = static_cast<double>(executable->info().required_bytes) / (milliseconds * 1e6);

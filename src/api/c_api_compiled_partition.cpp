@@ -7,7 +7,7 @@
 namespace lamina::api {
 namespace {
 
-const CompiledPartition& compiled_of(const char* function_name, const_lamina_graph_compiled_partition_t handle) {
+const compiler::CompiledPartition& compiled_of(const char* function_name, const_lamina_graph_compiled_partition_t handle) {
   if (handle->compiled == nullptr) {
     throw Error(Status::invalid_arguments, join(function_name, ": partition ", handle->partition_id,
                                                 " was not compiled; call lamina_graph_partition_compile"));
@@ -31,11 +31,11 @@ void require_device(const char* function_name, const Device& needed, const Devic
 // once.
 class BoundTensors {
  public:
-  BoundTensors(const char* function_name, const Device& device, std::vector<BoundTensor>& large, size_t num,
+  BoundTensors(const char* function_name, const Device& device, std::vector<compiler::BoundTensor>& large, size_t num,
                const const_lamina_graph_tensor_t* tensors) {
     if (num > 0) LAMINA_REQUIRE(tensors);
     if (num > inline_.size() && large.size() < num) large.resize(num);
-    BoundTensor* data = num > inline_.size() ? large.data() : inline_.data();
+    compiler::BoundTensor* data = num > inline_.size() ? large.data() : inline_.data();
     for (size_t i = 0; i < num; ++i) {
       LAMINA_REQUIRE(tensors[i]);
       const LogicalTensor& tensor = tensors[i]->tensor;
@@ -47,14 +47,14 @@ class BoundTensors {
   }
   BoundTensors(const BoundTensors&) = delete;
   BoundTensors& operator=(const BoundTensors&) = delete;
-  std::span<const BoundTensor> span() const { return span_; }
+  std::span<const compiler::BoundTensor> span() const { return span_; }
 
  private:
-  std::array<BoundTensor, 32> inline_;
-  std::span<const BoundTensor> span_;
+  std::array<compiler::BoundTensor, 32> inline_;
+  std::span<const compiler::BoundTensor> span_;
 };
 
-thread_local std::vector<BoundTensor> large_inputs, large_outputs;
+thread_local std::vector<compiler::BoundTensor> large_inputs, large_outputs;
 
 }  // namespace
 }  // namespace lamina::api
@@ -107,7 +107,7 @@ lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compi
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(compiled_partition);
     LAMINA_REQUIRE(stream);
-    const CompiledPartition& compiled = compiled_of(function_name, compiled_partition);
+    const lamina::compiler::CompiledPartition& compiled = compiled_of(function_name, compiled_partition);
     const Device& device = compiled_partition->device;
     require_device(function_name, device, stream->device, "the stream");
     const BoundTensors sources(function_name, device, large_inputs, num_inputs, inputs);

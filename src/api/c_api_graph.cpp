@@ -1,8 +1,8 @@
 #include "api/boundary.h"
 #include "api/convert.h"
 #include "api/objects.h"
-#include "api/partitioning.h"
-#include "api/verbose.h"
+#include "compiler/partitioning.h"
+#include "compiler/verbose.h"
 
 using namespace lamina::api;
 
@@ -17,7 +17,7 @@ lamina_status_t lamina_graph_graph_create_with_fpmath_mode(lamina_graph_graph_t*
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(graph);
     auto created = std::make_unique<lamina_graph_graph>();
-    created->id = next_id();
+    created->id = lamina::compiler::next_id();
     created->graph.engine_kind = checked(engine_kind);
     created->graph.fpmath_mode = checked(mode);
     *graph = created.release();
@@ -82,8 +82,8 @@ lamina_status_t lamina_graph_graph_is_finalized(const_lamina_graph_graph_t graph
 lamina_status_t lamina_graph_graph_filter(lamina_graph_graph_t graph, lamina_graph_partition_policy_t policy) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(graph);
-    dump_graph(graph->graph, graph->id);
-    graph->partitions = partition_for_engine(graph->graph, checked(policy), graph->id);
+    lamina::compiler::dump_graph(graph->graph, graph->id);
+    graph->partitions = lamina::compiler::partition_for_engine(graph->graph, checked(policy), graph->id);
     graph->filtered = true;
   });
 }

@@ -7,6 +7,7 @@
 #include "api/handle_shells.h"
 #include "api/layer_norm_graph.h"
 #include "api/objects.h"
+#include "compiler/compile.h"
 
 namespace lamina::api {
 namespace {
@@ -17,8 +18,8 @@ class LayerNorm {
  public:
   LayerNorm(const lamina_layer_norm_desc_t& desc, const Backend& backend) : problem_(checked_problem(desc)) {
     const Partition partition = layer_norm_partition(problem_, backend);
-    compiled_ = compile_partition(partition, tensors_of(partition, partition.inputs), tensors_of(partition, partition.outputs),
-                                  backend);
+    compiled_ = compiler::compile_partition(partition, tensors_of(partition, partition.inputs),
+                                            tensors_of(partition, partition.outputs), backend);
     for (const LogicalTensor& input : compiled_->inputs()) {
       if (is_constant(input.id))
         store_from_double(input.dtype, &constants_[input.id - kLayerNormArgs], 0, constant_value(input.id));
@@ -57,10 +58,10 @@ class LayerNorm {
     BoundTensors(const std::vector<LogicalTensor>& tensors, MemoryOf memory_of) : count_(tensors.size()) {
       for (size_t i = 0; i < count_; ++i) bound_[i] = {&tensors[i], memory_of(tensors[i].id)};
     }
-    std::span<const BoundTensor> span() const { return {bound_.data(), count_}; }
+    std::span<const compiler::BoundTensor> span() const { return {bound_.data(), count_}; }
 
    private:
-    std::array<BoundTensor, Capacity> bound_;
+    std::array<compiler::BoundTensor, Capacity> bound_;
     size_t count_;
   };
 
@@ -106,7 +107,7 @@ class LayerNorm {
   }
 
   LayerNormProblem problem_;
-  std::unique_ptr<const CompiledPartition> compiled_;
+  std::unique_ptr<const compiler::CompiledPartition> compiled_;
   std::array<double, kLayerNormConstants> constants_{};  // one element each, of any floating type
 };
 

@@ -3,8 +3,8 @@
 #include "api/boundary.h"
 #include "api/convert.h"
 #include "api/objects.h"
-#include "api/partitioning.h"
-#include "api/verbose.h"
+#include "compiler/compile.h"
+#include "compiler/partitioning.h"
 
 namespace lamina::api {
 namespace {
@@ -35,7 +35,7 @@ Partition partition_of_op(const lamina_graph_op& op, EngineKind engine_kind) {
   graph.engine_kind = engine_kind;
   graph.add_op(op.id, op.kind, op.name, op.attributes, op.inputs, op.outputs);
   graph.finalize();
-  std::vector<Partition> partitions = partition_for_engine(graph, PartitionPolicy::debug, next_id());
+  std::vector<Partition> partitions = compiler::partition_for_engine(graph, PartitionPolicy::debug, compiler::next_id());
   if (partitions.size() != 1) {
     throw Error(Status::invalid_arguments, join(name_of(op.kind), " \"", op.name, "\" makes ", partitions.size(),
                                                 " partitions; an op that computes something makes one"));
@@ -158,7 +158,7 @@ lamina_status_t lamina_graph_partition_compile(const_lamina_graph_partition_t pa
     }
     const auto given_inputs = tensors_from_c(function_name, in_num, inputs);
     const auto given_outputs = tensors_from_c(function_name, out_num, outputs);
-    auto compiled = compile_partition(partition->partition, given_inputs, given_outputs, *engine->backend);
+    auto compiled = lamina::compiler::compile_partition(partition->partition, given_inputs, given_outputs, *engine->backend);
     std::vector<lamina_graph_inplace_pair_t> pairs;
     for (const auto& [input, output] : compiled->inplace_ports()) pairs.push_back({input, output});
     compiled_partition->inplace_pairs = std::move(pairs);

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "api/verbose.h"
+#include "compiler/partitioning.h"
 #include "interface/status.h"
 
 namespace lamina::api {
@@ -240,7 +240,7 @@ Partition layer_norm_partition(const LayerNormProblem& problem, const Backend& b
   Partition partition;
   partition.graph = std::make_shared<const Graph>(writer.finish());
   require_supported(*partition.graph, backend);
-  partition.id = next_id();
+  partition.id = compiler::next_id();
   partition.ops.resize(partition.graph->ops().size());
   std::iota(partition.ops.begin(), partition.ops.end(), 0);
   partition.inputs = partition.graph->inputs();

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "api/compile.h"
 #include "backends/backend.h"
+#include "compiler/compiled_partition.h"
 #include "graph/lamina.h"
 #include "interface/graph.h"
 #include "interface/partition.h"
@@ -56,7 +56,7 @@ struct lamina_graph_partition {
 
 struct lamina_graph_compiled_partition {
   uint64_t partition_id = 0;
-  std::unique_ptr<const lamina::api::CompiledPartition> compiled;  // null until compile filled it
+  std::unique_ptr<const lamina::compiler::CompiledPartition> compiled;  // null until compile filled it
   std::vector<lamina_graph_inplace_pair_t> inplace_pairs;
   std::shared_ptr<const lamina::Backend> device;  // of the GPU engine that it was compiled for
 };

@@ -11,9 +11,16 @@
 #include <vector>
 
 #include "interface/graph.h"
-#include "interface/partition.h"
+#include "interface/status.h"
+#include "passes/capabilities.h"
 
 namespace lamina {
+
+struct Subgraph;
+namespace kernel {
+struct Plan;
+struct PlanTarget;
+}  // namespace kernel
 
 // Callbacks of the user's allocator; null functions mean aligned new and delete, or the device's own.
 struct Allocator {
@@ -40,7 +47,8 @@ struct ExecutableInfo {
   std::vector<std::pair<std::string, std::string>> sources;  // file name and text of each generated program
   int64_t required_bytes = 0;                                // bytes of the partition's inputs and outputs, each once
   int64_t moved_bytes = 0;                                   // bytes that the kernels read and write in main memory
-  size_t workspace_bytes = 0;                                // memory between and inside kernels
+  size_t workspace_bytes = 0;                                // memory between and inside steps
+  size_t arena_bytes = 0;                                    // of these, what values between steps take, reused by lifetime
   double compile_ms = 0;
   bool from_cache = false;  // every kernel was found in the code cache
 };
@@ -76,16 +84,20 @@ class DeviceMemory {
   virtual void wait(void* stream) const = 0;  // until all that the stream was given is done; null: the backend's own stream
 };
 
-class Backend {
+// A backend runs plans (it has a plan_target), or graphs as they are, op after op (the reference).
+class Backend : public Capabilities {
  public:
-  virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  // "" when the op can run (dtypes included), else why not, one sentence without the op's name.
-  virtual std::string why_unsupported(const Graph& graph, const Op& op) const = 0;
-  // `subgraph` holds just the partition's ops; its inputs and outputs are the partition's ports `inputs` and `outputs` (value
-  // indices in port order), every shape, stride and dtype known. Throws Error.
-  virtual std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,
-                                              std::span<const ValueIndex> outputs) const = 0;
+  // What the planner needs to know; null: the backend runs graphs.
+  virtual const kernel::PlanTarget* plan_target() const { return nullptr; }
+  // Of a plan made for plan_target(). Throws Error.
+  virtual std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan>) const {
+    throw Error(Status::runtime_error, join("bug in lamina: the ", name(), " backend runs graphs, it was given a plan"));
+  }
+  // Of a partition's ops with every shape, stride and dtype known. Throws Error.
+  virtual std::unique_ptr<Executable> compile_graph(const Subgraph&) const {
+    throw Error(Status::runtime_error, join("bug in lamina: the ", name(), " backend runs plans, it was given a graph"));
+  }
   // Whether an executable may serve several compiled partitions, and outlive the engine that it was compiled for.
   virtual bool shares_executables() const { return false; }
   virtual const DeviceMemory* device_memory() const { return nullptr; }  // null: executables take host pointers

@@ -7,7 +7,6 @@
 #include "interface/status.h"
 #include "kernels/dims.h"
 #include "kernels/op_lowering.h"
-#include "passes/fusion/iteration_view.h"
 
 namespace lamina::kernel {
 
@@ -44,7 +43,7 @@ std::string snake_case(std::string_view name) {
   return text;
 }
 
-// Ops in order and the type of the widest tensor's elements: add_layer_norm_gelu_f32; long chains end in the op count.
+// Ops in order and the type of what the first one reads: add_layer_norm_gelu_f32; long chains end in the op count.
 std::string readable_name(const Graph& graph, const FusionGroup& group) {
   std::string name;
   size_t shown = 0, computing = 0;
@@ -212,7 +211,8 @@ class GroupLowering {
     wiring.write_column = [this, position, &op](int port, Value value) {
       const ValueIndex result = op.outputs[static_cast<size_t>(port)];
       const DimMap& map = group_.output_maps.at({position, port});
-      const bool sums_nothing = !iteration_view(graph_, op).column_outputs[static_cast<size_t>(port)];
+      const auto columns = group_.column_outputs.find(position);
+      const bool sums_nothing = columns == group_.column_outputs.end() || !columns->second[static_cast<size_t>(port)];
       if (sums_nothing)
         made_[result] = {value, map};
       else if (sums_ != nullptr && sums_->by_rows)
@@ -279,10 +279,6 @@ class GroupLowering {
   std::map<std::pair<ValueIndex, Dims>, Value> loaded_;
 };
 
-}  // namespace
-
-namespace {
-
 // Dims of the group that a map does not have. Extents of 1 count as what is convenient: as had.
 std::vector<bool> missing_dims(const FusionGroup& group, const DimMap& map) {
   std::vector<bool> missing(group.extents.size(), true);
@@ -324,7 +320,9 @@ std::vector<Sums> sums_over_other_dims(const Graph& graph, const FusionGroup& gr
   std::vector<Sums> all;
   for (const int position : group.ops) {
     const Op& op = graph.ops()[static_cast<size_t>(position)];
-    const std::vector<bool> is_column = iteration_view(graph, op).column_outputs;
+    const auto columns = group.column_outputs.find(position);
+    if (columns == group.column_outputs.end()) continue;
+    const std::vector<bool>& is_column = columns->second;
     std::vector<std::vector<bool>> seen;  // per entry of `all` that belongs to this op: the dims it sums
     for (size_t port = 0; port < is_column.size(); ++port) {
       if (!is_column[port] || op.outputs[port] == kNoValue) continue;

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "interface/op_schema.h"
-#include "interface/shape_rules.h"
 #include "interface/status.h"
+#include "kernels/arena.h"
 #include "kernels/lower.h"
-#include "passes/fusion/fuse.h"
-#include "passes/fusion/iteration_view.h"
 
 namespace lamina::kernel {
 
@@ -56,11 +53,11 @@ bool is_written_last(const Kernel& kernel, int arg) {
   });
 }
 
-// The step with the only kernel arg bound to a port; null when none or several are.
+// The step with the only arg bound to a port; null when none or several are.
 const PlanStep* sole_user(const std::vector<PlanStep>& steps, Binding::Source source, size_t port) {
   const PlanStep* user = nullptr;
   for (const PlanStep& step : steps) {
-    for (const Binding& binding : step.args) {
+    for (const Binding& binding : args_of(step)) {
       if (binding.source != source || binding.index != port) continue;
       if (user != nullptr) return nullptr;
       user = &step;
@@ -69,85 +66,139 @@ const PlanStep* sole_user(const std::vector<PlanStep>& steps, Binding::Source so
   return user;
 }
 
-int arg_bound_to(const PlanStep& step, Binding::Source source, size_t port) {
+int arg_bound_to(const KernelStep& step, Binding::Source source, size_t port) {
   const auto found = std::find_if(step.args.begin(), step.args.end(),
                                   [&](const Binding& binding) { return binding.source == source && binding.index == port; });
   return static_cast<int>(found - step.args.begin());
 }
 
+// Blocks of the arena while steps are made: a block lives from the step that writes it to the last that reads it.
+class ArenaBuilder {
+ public:
+  Binding add(int64_t bytes, size_t step) {
+    blocks_.push_back({bytes, step, step});
+    return {Binding::Source::arena, blocks_.size() - 1};
+  }
+  void use(const Binding& block, size_t step) { blocks_[block.index].last_step = step; }
+  ArenaLayout finish(size_t alignment) const { return lay_out(blocks_, alignment); }
+
+ private:
+  std::vector<ArenaBlock> blocks_;
+};
+
 class Planner {
  public:
-  Planner(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs, size_t alignment)
-      : graph_(graph), inputs_(inputs), outputs_(outputs), alignment_(alignment) {
+  Planner(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs, const PlanTarget& target)
+      : graph_(graph), target_(target), needed_(graph.values().size(), false) {
     for (size_t i = 0; i < inputs.size(); ++i) bindings_.insert({inputs[i], {Binding::Source::input, i}});
     for (size_t i = 0; i < outputs.size(); ++i) bindings_.insert_or_assign(outputs[i], Binding{Binding::Source::output, i});
+    for (const ValueIndex value : outputs) needed_[static_cast<size_t>(value)] = true;
+    for (const ValueIndex value : inputs) plan_.inputs.push_back(graph.tensor(value));
+    for (const ValueIndex value : outputs) plan_.outputs.push_back(graph.tensor(value));
   }
 
-  Plan run() {
-    build_steps();
-    for (const auto ports : {inputs_, outputs_}) {
-      for (const ValueIndex value : ports) {
-        plan_.required_bytes += bytes_of(graph_.tensor(value).dtype, graph_.tensor(value).element_count());
-      }
+  Plan run(const std::vector<FusionGroup>& groups) {
+    mark_values_between(graph_, groups, needed_);
+    for (const FusionGroup& group : groups) {
+      if (only_markers(graph_, group)) continue;
+      if (group.no_loop_nest.empty())
+        add_kernels(group);
+      else
+        add_library_step(graph_.ops()[static_cast<size_t>(group.ops.front())]);
+    }
+    place_arena();
+    for (const auto* ports : {&plan_.inputs, &plan_.outputs}) {
+      for (const LogicalTensor& port : *ports) plan_.required_bytes += bytes_of(port.dtype, port.element_count());
     }
     return std::move(plan_);
   }
 
  private:
-  void build_steps() {
-    const std::vector<FusionGroup> groups = fuse(graph_, std::vector<bool>(graph_.ops().size(), true), true);
-    std::vector<bool> needed(graph_.values().size(), false);
-    for (const ValueIndex value : outputs_) needed[static_cast<size_t>(value)] = true;
-    mark_values_between(graph_, groups, needed);
-    for (const FusionGroup& group : groups) {
-      if (only_markers(graph_, group)) continue;
-      for (LoweredKernel& lowered : lower(graph_, group, needed)) {
-        std::vector<Binding> args;
-        for (size_t a = 0; a < lowered.args.size(); ++a) {
-          args.push_back(bind(lowered, a));
-          if (lowered.offsets.empty()) continue;
-          const DataType dtype = lowered.kernel.args[a].dtype;
-          LAMINA_CHECK(bits_of(dtype) >= 8 || lowered.offsets[a] == 0, "an offset in elements of four bits");
-          args.back().bytes = bytes_of(dtype, lowered.offsets[a]);
-        }
-        plan_.steps.push_back({std::move(lowered.kernel), std::move(args)});
+  void add_kernels(const FusionGroup& group) {
+    for (LoweredKernel& lowered : lower(graph_, group, needed_)) {
+      std::vector<Binding> args;
+      for (size_t a = 0; a < lowered.args.size(); ++a) {
+        args.push_back(bind(lowered, a));
+        if (lowered.offsets.empty()) continue;
+        const DataType dtype = lowered.kernel.args[a].dtype;
+        LAMINA_CHECK(bits_of(dtype) >= 8 || lowered.offsets[a] == 0, "an offset in elements of four bits");
+        args.back().bytes = bytes_of(dtype, lowered.offsets[a]);
+      }
+      plan_.steps.push_back(KernelStep{std::move(lowered.kernel), std::move(args)});
+    }
+  }
+
+  void add_library_step(const Op& op) {
+    if (const std::string why = why_no_step(graph_, op, target_); !why.empty()) {
+      throw Error(Status::unimplemented, join(describe(op), ": ", why));
+    }
+    LibraryStep step{op, {}, {}, {}};
+    for (const auto& [values, tensors] : {std::pair{&op.inputs, &step.inputs}, {&op.outputs, &step.outputs}}) {
+      for (const ValueIndex value : *values) {
+        tensors->push_back(value == kNoValue ? LogicalTensor{} : graph_.tensor(value));
+        step.args.push_back(value == kNoValue ? Binding{} : bind(value, tensors->back().byte_size(), values == &op.outputs));
+      }
+    }
+    plan_.steps.push_back(std::move(step));
+  }
+
+  Binding bind(const LoweredKernel& lowered, size_t index) {
+    const ValueIndex value = lowered.args[index];
+    const Arg& arg = lowered.kernel.args[index];
+    if (value == kNoValue) {
+      plan_.tables.push_back(arg.table);
+      return {Binding::Source::table, plan_.tables.size() - 1};
+    }
+    if (value > kTemporary) return bind(value, graph_.tensor(value).byte_size(), arg.output);
+    if (arg.output) bindings_.erase(value);  // numbers of temporaries are used again by the next group
+    return bind(value, span_bytes(lowered.kernel, arg), arg.output);
+  }
+
+  // A value that is no port lies in the arena from the step that writes it on.
+  Binding bind(ValueIndex value, int64_t bytes, bool written) {
+    const size_t step = plan_.steps.size();
+    const auto found = bindings_.find(value);
+    if (found == bindings_.end()) return bindings_.insert({value, arena_.add(bytes, step)}).first->second;
+    if (found->second.source == Binding::Source::arena && !written) arena_.use(found->second, step);
+    return found->second;
+  }
+
+  // Numbers of blocks become offsets.
+  void place_arena() {
+    const ArenaLayout layout = arena_.finish(target_.alignment);
+    plan_.arena_bytes = layout.bytes;
+    for (PlanStep& step : plan_.steps) {
+      for (Binding& binding : std::visit([](auto& each) -> std::vector<Binding>& { return each.args; }, step)) {
+        if (binding.source == Binding::Source::arena) binding.index = layout.offsets[binding.index];
       }
     }
   }
 
-  Binding bind(const LoweredKernel& lowered, size_t arg) {
-    const ValueIndex value = lowered.args[arg];
-    const Kernel& kernel = lowered.kernel;
-    if (value == kNoValue) {
-      plan_.tables.push_back(kernel.args[arg].table);
-      return {Binding::Source::table, plan_.tables.size() - 1};
-    }
-    const bool temporary = value <= kTemporary;
-    const auto found = bindings_.find(value);
-    if (found != bindings_.end() && !(temporary && kernel.args[arg].output)) return found->second;
-    const Binding in_arena{Binding::Source::arena, plan_.arena_bytes};
-    const int64_t bytes = temporary ? span_bytes(kernel, kernel.args[arg]) : graph_.tensor(value).byte_size();
-    plan_.arena_bytes += (static_cast<size_t>(bytes) + alignment_ - 1) / alignment_ * alignment_;
-    return bindings_.insert_or_assign(value, in_arena).first->second;
-  }
-
   const Graph& graph_;
-  std::span<const ValueIndex> inputs_, outputs_;
-  size_t alignment_;
+  const PlanTarget& target_;
+  std::vector<bool> needed_;  // per value: it must be in memory
   std::map<ValueIndex, Binding> bindings_;
+  ArenaBuilder arena_;
   Plan plan_;
 };
 
 }  // namespace
 
-Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs, size_t alignment) {
+const std::vector<Binding>& args_of(const PlanStep& step) {
+  return std::visit([](const auto& each) -> const std::vector<Binding>& { return each.args; }, step);
+}
+
+Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs,
+               const std::vector<FusionGroup>& groups, const PlanTarget& target) {
   refuse_passed_through(graph, inputs, outputs);
-  return Planner(graph, inputs, outputs, alignment).run();
+  return Planner(graph, inputs, outputs, target).run(groups);
 }
 
 bool Plan::may_share(size_t input, size_t output) const {
-  const PlanStep* const writing = sole_user(steps, Binding::Source::output, output);
-  if (writing == nullptr || writing != sole_user(steps, Binding::Source::input, input)) return false;
+  const PlanStep* const user = sole_user(steps, Binding::Source::output, output);
+  if (user == nullptr || user != sole_user(steps, Binding::Source::input, input)) return false;
+  const auto* const writing = std::get_if<KernelStep>(user);
+  if (writing == nullptr) return false;
   const int writer = arg_bound_to(*writing, Binding::Source::output, output);
   if (!is_written_last(writing->kernel, writer)) return false;
   const Arg& source = writing->kernel.args[static_cast<size_t>(arg_bound_to(*writing, Binding::Source::input, input))];
@@ -155,11 +206,11 @@ bool Plan::may_share(size_t input, size_t output) const {
   return source.dtype == target.dtype && source.strides == target.strides;
 }
 
-std::vector<std::pair<size_t, size_t>> Plan::inplace_ports(size_t inputs, size_t outputs) const {
+std::vector<std::pair<size_t, size_t>> Plan::inplace_ports() const {
   std::vector<std::pair<size_t, size_t>> pairs;
-  std::vector<bool> taken(inputs, false);
-  for (size_t o = 0; o < outputs; ++o) {
-    for (size_t i = 0; i < inputs; ++i) {
+  std::vector<bool> taken(inputs.size(), false);
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
       if (taken[i] || !may_share(i, o)) continue;
       pairs.emplace_back(i, o);
       taken[i] = true;
@@ -181,27 +232,16 @@ int64_t moved_bytes(const Kernel& kernel) {
   return bytes;
 }
 
-std::string why_no_kernel(const Graph& graph, const Op& op, const KernelBackend& backend) {
-  if (op.kind == OpKind::Wildcard) return join("the ", backend.name, " backend cannot run an op that lamina does not know");
-  if (!has_lowering(op.kind)) {
-    return join("the ", backend.name, " backend has no kernel for ", lamina::name_of(op.kind),
-                " yet; the reference engine may have");
-  }
-  if (const std::string why = iteration_view(graph, op).why_not; op.kind != OpKind::End && !why.empty()) {
-    return join("the ", backend.name, " backend cannot make a loop nest of it: ", why);
-  }
-  if (std::string fault = fault_of_scales(graph, op); !fault.empty()) return fault;
-  for (const auto* ports : {&op.inputs, &op.outputs}) {
-    for (const ValueIndex value : *ports) {
-      if (value == kNoValue) continue;
-      const DataType dtype = graph.tensor(value).dtype;
-      const bool has_four_bits = ports == &op.inputs ? backend.reads_four_bits : backend.writes_four_bits;
-      if (dtype == DataType::undef ? op.kind == OpKind::End : bits_of(dtype) >= 8 || has_four_bits) continue;
-      return join("the ", backend.name, " backend does not run tensors of type ", lamina::name_of(dtype), " (tensor ",
-                  graph.tensor(value).id, ")");
+int64_t moved_bytes(const PlanStep& step) {
+  if (const auto* kernel = std::get_if<KernelStep>(&step)) return moved_bytes(kernel->kernel);
+  const auto& library = std::get<LibraryStep>(step);
+  int64_t bytes = 0;
+  for (const auto* tensors : {&library.inputs, &library.outputs}) {
+    for (const LogicalTensor& tensor : *tensors) {
+      if (!tensor.is_empty_port()) bytes += bytes_of(tensor.dtype, tensor.element_count());
     }
   }
-  return "";
+  return bytes;
 }
 
 }  // namespace lamina::kernel

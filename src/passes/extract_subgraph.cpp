@@ -1,10 +1,10 @@
-// A partition as a graph of its own, with the shapes it is compiled for.
+#include "passes/extract_subgraph.h"
+
 #include <algorithm>
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
 #include "passes/graph_editor.h"
-#include "passes/pipeline.h"
 #include "passes/verify_graph.h"
 
 namespace lamina {

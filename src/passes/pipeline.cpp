@@ -1,6 +1,7 @@
 #include "passes/pipeline.h"
 
 #include "passes/canonicalize.h"
+#include "passes/fusion/fuse.h"
 #include "passes/partition.h"
 #include "passes/raise_decomposed.h"
 #include "passes/verify_graph.h"

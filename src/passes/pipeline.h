@@ -3,12 +3,11 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "interface/graph.h"
 #include "interface/partition.h"
-#include "passes/fusion/fuse.h"
+#include "passes/capabilities.h"
 #include "passes/pass.h"
 
 namespace lamina {
@@ -18,15 +17,5 @@ namespace lamina {
 // false and the reason. `observer` is told of every pass over the graph.
 std::vector<Partition> partition_graph(const Graph& graph, PartitionPolicy policy, const Capabilities& capabilities,
                                        const PassObserver& observer = nullptr);
-
-// The partition as a graph of its own, with the given port tensors (known shapes) and every inner shape inferred anew.
-// `inputs` and `outputs` follow partition.inputs and partition.outputs; output tensors may have unknown shapes or layout any.
-// Throws Error when shapes do not fit.
-struct Subgraph {
-  Graph graph;
-  std::vector<ValueIndex> inputs, outputs;  // value indices in `graph`, in the partition's port order
-};
-Subgraph extract_subgraph(const Partition& partition, std::span<const LogicalTensor> inputs,
-                          std::span<const LogicalTensor> outputs);
 
 }  // namespace lamina

@@ -2,6 +2,7 @@
 #include "passes/pipeline.h"
 
 #include "interface/status.h"
+#include "passes/extract_subgraph.h"
 #include "passes/verify_graph.h"
 #include "passes_test_support.h"
 

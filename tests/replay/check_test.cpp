@@ -7,8 +7,11 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/compile.h"
+#include "lamina/device_tensors.h"
 #include "lamina/fill.h"
 #include "lamina/load.h"
+#include "passes/pipeline.h"
 #include "support/graph_builder.h"
 
 namespace lamina::driver {
@@ -22,28 +25,27 @@ constexpr DataType f32 = DataType::f32;
 class ReferenceRun {
  public:
   explicit ReferenceRun(const Graph& graph) {
-    partitions_ = partition_graph(graph, PartitionPolicy::fusion, BackendCapabilities(reference_backend()));
+    partitions_ = partition_graph(graph, PartitionPolicy::fusion, reference_backend());
     EXPECT_EQ(partitions_.size(), 1U);
-    compiled_ = compile_partition(partitions_[0], reference_backend());
+    const auto compiled = compiler::compile_partition(partitions_[0], reference_backend(), &record_);
     for (const ValueIndex input : graph.inputs())
       buffers_[graph.tensor(input).id] = std::make_shared<Buffer>(graph.tensor(input));
     fill_inputs(graph, graph.inputs(), 0, buffers_);
-    std::vector<void*> memory;
-    for (const LogicalTensor& tensor : compiled_.inputs) inputs_.push_back(buffers_.at(tensor.id)->data());
-    for (const LogicalTensor& tensor : compiled_.outputs) {
-      outputs.push_back(std::make_shared<Buffer>(tensor));
-      memory.push_back(outputs.back()->data());
-    }
-    compiled_.executable->execute({}, inputs_, memory);
+    std::vector<std::shared_ptr<Buffer>> sources;
+    for (const LogicalTensor& tensor : compiled->inputs()) sources.push_back(buffers_.at(tensor.id));
+    for (const LogicalTensor& tensor : compiled->outputs()) outputs.push_back(std::make_shared<Buffer>(tensor));
+    const DeviceTensors tensors(reference_backend(), sources, outputs);
+    inputs_ = tensors.inputs();
+    Execution(*compiled, tensors).run();
   }
-  CheckResult check() const { return check_partition(compiled_.subgraph, inputs_, outputs); }
+  CheckResult check() const { return check_partition(record_.subgraph, inputs_, outputs); }
   Buffer& input(uint64_t id) { return *buffers_.at(id); }
 
   std::vector<std::shared_ptr<Buffer>> outputs;
 
  private:
   std::vector<Partition> partitions_;
-  CompiledPartition compiled_;
+  compiler::CompileRecord record_;
   Buffers buffers_;
   std::vector<const void*> inputs_;
 };

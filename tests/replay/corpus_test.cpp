@@ -27,7 +27,7 @@ int64_t element_count(const Graph& graph) {
 }
 
 bool runs_on(const Backend& backend, const Graph& graph) {
-  const auto partitions = partition_graph(graph, PartitionPolicy::fusion, BackendCapabilities(backend));
+  const auto partitions = partition_graph(graph, PartitionPolicy::fusion, backend);
   return std::all_of(partitions.begin(), partitions.end(), [](const Partition& partition) { return partition.supported; });
 }
 

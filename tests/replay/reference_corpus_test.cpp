@@ -7,9 +7,12 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/compile.h"
 #include "interface/json/json.h"
+#include "lamina/device_tensors.h"
 #include "lamina/fill.h"
 #include "lamina/load.h"
+#include "passes/pipeline.h"
 #include "support/files.h"
 
 namespace lamina::driver {
@@ -81,7 +84,7 @@ bool is_finite(const Buffer& buffer) {
 class CorpusRun {
  public:
   explicit CorpusRun(const std::string& file) : graph_(load_graph(file, {})) {
-    partitions_ = partition_graph(graph_, PartitionPolicy::fusion, BackendCapabilities(reference_backend()));
+    partitions_ = partition_graph(graph_, PartitionPolicy::fusion, reference_backend());
     for (size_t i = 0; i < partitions_.size(); ++i)
       for (const ValueIndex input : partitions_[i].inputs) last_reader_[partitions_[i].graph->tensor(input).id] = i;
     for (const ValueIndex input : graph_.inputs())
@@ -92,23 +95,22 @@ class CorpusRun {
   void expect_finite_outputs() {
     for (size_t i = 0; i < partitions_.size(); ++i) {
       ASSERT_TRUE(partitions_[i].supported) << partitions_[i].unsupported_reason;
-      execute(compile_partition(partitions_[i], reference_backend()));
+      execute(*compiler::compile_partition(partitions_[i], reference_backend()));
       std::erase_if(buffers_,
                     [&](const auto& entry) { return last_reader_.contains(entry.first) && last_reader_[entry.first] == i; });
     }
   }
 
  private:
-  void execute(const CompiledPartition& compiled) {
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
-    for (const LogicalTensor& tensor : compiled.inputs) inputs.push_back(buffers_.at(tensor.id)->data());
-    for (const LogicalTensor& tensor : compiled.outputs) {
-      buffers_[tensor.id] = std::make_shared<Buffer>(tensor);
-      outputs.push_back(buffers_[tensor.id]->data());
+  void execute(const compiler::CompiledPartition& compiled) {
+    std::vector<std::shared_ptr<Buffer>> inputs, outputs;
+    for (const LogicalTensor& tensor : compiled.inputs()) inputs.push_back(buffers_.at(tensor.id));
+    for (const LogicalTensor& tensor : compiled.outputs()) {
+      outputs.push_back(std::make_shared<Buffer>(tensor));
+      buffers_[tensor.id] = outputs.back();
     }
-    compiled.executable->execute({}, inputs, outputs);
-    for (const LogicalTensor& tensor : compiled.outputs)
+    Execution(compiled, {reference_backend(), inputs, outputs}).run();
+    for (const LogicalTensor& tensor : compiled.outputs())
       EXPECT_TRUE(!is_output(tensor.id) || is_finite(*buffers_[tensor.id])) << "tensor " << tensor.id;
   }
   bool is_output(uint64_t id) const {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lamina/buffer.h"
-#include "passes/pipeline.h"
+#include "passes/extract_subgraph.h"
 
 namespace lamina::driver {
 

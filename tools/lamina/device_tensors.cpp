@@ -39,4 +39,11 @@ void DeviceTensors::copy_outputs() const {
   }
 }
 
+Execution::Execution(const compiler::CompiledPartition& compiled, const DeviceTensors& tensors, int threads)
+    : compiled_(compiled), context_{.threads = threads} {
+  for (size_t i = 0; i < compiled.inputs().size(); ++i)
+    inputs_.push_back({&compiled.inputs()[i], const_cast<void*>(tensors.inputs()[i])});
+  for (size_t i = 0; i < compiled.outputs().size(); ++i) outputs_.push_back({&compiled.outputs()[i], tensors.outputs()[i]});
+}
+
 }  // namespace lamina::driver

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "compiler/compiled_partition.h"
 #include "lamina/buffer.h"
 
 namespace lamina::driver {
@@ -32,6 +33,18 @@ class DeviceTensors {
   std::vector<void*> held_;
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
+};
+
+// A compiled partition with tensors bound to its ports, as a user executes it.
+class Execution {
+ public:
+  Execution(const compiler::CompiledPartition& compiled, const DeviceTensors& tensors, int threads = 0);
+  void run() const { compiled_.execute(context_, inputs_, outputs_); }
+
+ private:
+  const compiler::CompiledPartition& compiled_;
+  ExecutionContext context_;
+  std::vector<compiler::BoundTensor> inputs_, outputs_;
 };
 
 }  // namespace lamina::driver

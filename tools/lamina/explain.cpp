@@ -1,9 +1,13 @@
 #include "lamina/explain.h"
 
+#include <algorithm>
 #include <iostream>
 
+#include "compiler/compile.h"
 #include "interface/status.h"
 #include "lamina/load.h"
+#include "passes/pipeline.h"
+#include "passes/reasons.h"
 
 namespace lamina::driver {
 namespace {
@@ -16,13 +20,15 @@ void print_indented(const std::string& text, const char* indent) {
   }
 }
 
-void print_kernels(const Partition& partition, const Backend& backend, bool texts) {
+// Compiles the partition, so that what is told is what runs. The record is empty where there is nothing to compile.
+void print_kernels(const Partition& partition, const Backend& backend, bool texts, compiler::CompileRecord& record) {
   if (!partition.supported) {
     std::cout << "  kernel: none, " << partition.unsupported_reason << '\n';
     return;
   }
   try {
-    const ExecutableInfo info = compile_partition(partition, backend).executable->info();
+    const auto compiled = compiler::compile_partition(partition, backend, &record);
+    const ExecutableInfo& info = compiled->info();
     for (size_t i = 0; i < info.kernels.size(); ++i) {
       const std::string schedule = i < info.schedules.size() ? join(" (", info.schedules[i], ")") : "";
       std::cout << "  kernel: " << info.kernels[i] << schedule << '\n';
@@ -43,17 +49,48 @@ std::string tensors(const Graph& graph, const std::vector<ValueIndex>& values) {
   return text.empty() ? "none" : text;
 }
 
-void print_op(const Partition& partition, size_t index) {
+void print_reason(const Reason& reason, const Graph& graph) {
+  std::cout << "    [" << reason.code << "] " << reason.text;
+  if (reason.other_op >= 0) std::cout << " (op " << graph.ops()[static_cast<size_t>(reason.other_op)].id << ')';
+  std::cout << '\n';
+}
+
+// Of the ops of one partition among themselves the fusion that runs decides, with every shape known: the op's place in the
+// subgraph is its place in the partition. Null: nothing was fused when the partition was compiled.
+const std::vector<Reason>* reasons_of_run(const compiler::CompileRecord& record, size_t index) {
+  for (const FusionGroup& group : record.groups) {
+    const auto found = std::find(group.ops.begin(), group.ops.end(), static_cast<int>(index));
+    if (found != group.ops.end()) return &group.reasons[static_cast<size_t>(found - group.ops.begin())];
+  }
+  return nullptr;
+}
+
+// A reason about the op alone, or about it and another of its partition.
+bool is_about_partition(const Reason& reason, const Partition& partition) {
+  if (reason.other_op < 0) return reason.code == name_of(ReasonCode::anchor);
+  return std::binary_search(partition.ops.begin(), partition.ops.end(), reason.other_op);
+}
+
+// What the first fusion decided inside the partition is told as the one that runs decided it, once.
+void print_reasons(const Partition& partition, size_t index, const compiler::CompileRecord& record) {
+  const std::vector<Reason>* const of_run = reasons_of_run(record, index);
+  bool told = false;
+  for (const Reason& reason : partition.reasons[index]) {
+    if (of_run == nullptr || !is_about_partition(reason, partition)) {
+      print_reason(reason, *partition.graph);
+    } else if (!told) {
+      for (const Reason& ran : *of_run) print_reason(ran, record.subgraph.graph);
+      told = true;
+    }
+  }
+}
+
+void print_op(const Partition& partition, size_t index, const compiler::CompileRecord& record) {
   const Graph& graph = *partition.graph;
   const Op& op = graph.ops()[static_cast<size_t>(partition.ops[index])];
   std::cout << "  op " << op.id << ' ' << describe(op) << ": " << tensors(graph, op.inputs) << " -> "
             << tensors(graph, op.outputs) << '\n';
-  if (index >= partition.reasons.size()) return;
-  for (const Reason& reason : partition.reasons[index]) {
-    std::cout << "    [" << reason.code << "] " << reason.text;
-    if (reason.other_op >= 0) std::cout << " (op " << graph.ops()[static_cast<size_t>(reason.other_op)].id << ')';
-    std::cout << '\n';
-  }
+  if (index < partition.reasons.size()) print_reasons(partition, index, record);
 }
 
 }  // namespace
@@ -62,7 +99,7 @@ int explain(const ExplainOptions& options) {
   const Backend& backend = backend_for(options.engine, options.device);
   const Graph graph = load_graph(options.file, options.overrides);
   const auto policy = options.policy == "debug" ? PartitionPolicy::debug : PartitionPolicy::fusion;
-  const std::vector<Partition> partitions = partition_graph(graph, policy, BackendCapabilities(backend));
+  const std::vector<Partition> partitions = partition_graph(graph, policy, backend);
 
   size_t op_count = 0;
   for (const Partition& partition : partitions) op_count += partition.ops.size();
@@ -71,8 +108,9 @@ int explain(const ExplainOptions& options) {
   for (const std::string& warning : graph.warnings()) std::cout << "warning: " << warning << '\n';
   for (const Partition& partition : partitions) {
     std::cout << "\npartition " << partition.id << ": " << describe_ops(partition) << '\n';
-    print_kernels(partition, backend, options.kernel_texts);
-    for (size_t i = 0; i < partition.ops.size(); ++i) print_op(partition, i);
+    compiler::CompileRecord record;
+    print_kernels(partition, backend, options.kernel_texts, record);
+    for (size_t i = 0; i < partition.ops.size(); ++i) print_op(partition, i, record);
   }
   return 0;
 }

@@ -1,6 +1,5 @@
 #include "lamina/load.h"
 
-#include <chrono>
 #include <map>
 
 #include "interface/json/json.h"
@@ -21,14 +20,6 @@ void require_known_inputs(const Graph& graph, const std::string& file) {
       throw Error(Status::invalid_data_type,
                   join(file, ": input tensor ", tensor.id, " has type undef, allowed is a known type"));
   }
-}
-
-LogicalTensor port_tensor(const Graph& graph, ValueIndex value) {
-  LogicalTensor tensor = graph.tensor(value);
-  if (tensor.has_strides() || !tensor.has_full_shape()) return tensor;
-  tensor.strides = dense_strides(*tensor.shape);
-  tensor.layout = LayoutType::strided;
-  return tensor;
 }
 
 bool is_per_channel(const DumpedOp& op) {
@@ -102,19 +93,6 @@ const Backend& backend_for(const std::string& engine, const std::string& device)
     throw Error(error.status(), join("--engine gpu: ", error.what()));
   }
   return *backend;
-}
-
-CompiledPartition compile_partition(const Partition& partition, const Backend& backend) {
-  const auto start = std::chrono::steady_clock::now();
-  CompiledPartition compiled;
-  for (const ValueIndex input : partition.inputs) compiled.inputs.push_back(port_tensor(*partition.graph, input));
-  for (const ValueIndex output : partition.outputs) compiled.outputs.push_back(port_tensor(*partition.graph, output));
-  compiled.subgraph = extract_subgraph(partition, compiled.inputs, compiled.outputs);
-  for (size_t i = 0; i < compiled.outputs.size(); ++i)
-    compiled.outputs[i] = port_tensor(compiled.subgraph.graph, compiled.subgraph.outputs[i]);
-  compiled.executable = backend.compile(compiled.subgraph.graph, compiled.subgraph.inputs, compiled.subgraph.outputs);
-  compiled.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  return compiled;
 }
 
 std::string describe_ops(const Partition& partition) {

@@ -19,26 +19,6 @@ Graph load_graph(const std::string& file, const Overrides& overrides);
 // behind a colon, "" for the first there is. Throws Error(unimplemented) where there is no GPU.
 const Backend& backend_for(const std::string& engine, const std::string& device);
 
-// What partitioning asks of a backend.
-class BackendCapabilities final : public Capabilities {
- public:
-  explicit BackendCapabilities(const Backend& backend) : backend_(backend) {}
-  std::string why_unsupported(const Graph& graph, const Op& op) const override { return backend_.why_unsupported(graph, op); }
-
- private:
-  const Backend& backend_;
-};
-
-// A partition compiled for the shapes that the graph gives its ports.
-struct CompiledPartition {
-  std::vector<LogicalTensor> inputs, outputs;  // in port order, with strides
-  Subgraph subgraph;
-  std::unique_ptr<Executable> executable;
-  double compile_ms = 0;  // extraction and compilation, as a caller waits for it
-};
-
-CompiledPartition compile_partition(const Partition& partition, const Backend& backend);
-
 // `LayerNorm "ln0" + GELU "gelu"`.
 std::string describe_ops(const Partition& partition);
 

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <set>
 
-#include "api/compile.h"
+#include "compiler/compile.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
 #include "lamina/device_tensors.h"
@@ -18,6 +18,7 @@
 #include "lamina/load.h"
 #include "lamina/npy.h"
 #include "lamina/report.h"
+#include "passes/pipeline.h"
 
 namespace lamina::driver {
 namespace {
@@ -90,7 +91,7 @@ class FileReplay {
     report_.op_count = file_.graph.ops().size();
     report_.warnings = file_.graph.warnings();
     const auto policy = options_.policy == "debug" ? PartitionPolicy::debug : PartitionPolicy::fusion;
-    partitions_ = partition_graph(file_.graph, policy, BackendCapabilities(backend_));
+    partitions_ = partition_graph(file_.graph, policy, backend_);
     for (const Partition& partition : partitions_) report_.partitions.push_back(describe(partition));
     choose_backends();
     if (!report_.good()) return std::move(report_);
@@ -202,12 +203,14 @@ class FileReplay {
     PartitionReport& report = report_.partitions[index];
     try {
       progress_.step(index, partitions_.size(), "compiling");
-      const CompiledPartition compiled = compile_partition(partitions_[index], *chosen_[index]);
-      take_info(compiled, report);
-      if (!options_.source_folder.empty()) write_sources(index, compiled.executable->info());
+      compiler::CompileRecord record;
+      const auto compiled =
+          compiler::compile_partition(partitions_[index], *chosen_[index], options_.check ? &record : nullptr);
+      take_info(*compiled, report);
+      if (!options_.source_folder.empty()) write_sources(index, compiled->info());
       if (options_.bench || !options_.report_file.empty())
-        report.cached_compile_ms = time_of_compiling_again(compiled, partitions_[index], *chosen_[index]);
-      run_compiled(index, compiled, report);
+        report.cached_compile_ms = time_of_compiling_again(*compiled, partitions_[index], *chosen_[index]);
+      run_compiled(index, *compiled, record.subgraph, report);
     } catch (const Error& error) {
       fail_partition(index, error.what());
       return false;
@@ -217,19 +220,20 @@ class FileReplay {
   }
 
   // What a framework pays that compiles a partition which it has compiled before.
-  static double time_of_compiling_again(const CompiledPartition& compiled, const Partition& partition, const Backend& backend) {
-    api::compile_partition(partition, compiled.inputs, compiled.outputs, backend);
-    return api::compile_partition(partition, compiled.inputs, compiled.outputs, backend)->compile_ms();
+  static double time_of_compiling_again(const compiler::CompiledPartition& compiled, const Partition& partition,
+                                        const Backend& backend) {
+    return compiler::compile_partition(partition, compiled.inputs(), compiled.outputs(), backend)->compile_ms();
   }
 
-  static void take_info(const CompiledPartition& compiled, PartitionReport& report) {
-    const ExecutableInfo& info = compiled.executable->info();
+  static void take_info(const compiler::CompiledPartition& compiled, PartitionReport& report) {
+    const ExecutableInfo& info = compiled.info();
     report.backend = info.backend;
     report.kernels = info.kernels;
     report.schedules = info.schedules;
     report.required_bytes = info.required_bytes;
     report.moved_bytes = info.moved_bytes;
-    report.compile_ms = compiled.compile_ms;
+    report.arena_bytes = info.arena_bytes;
+    report.compile_ms = compiled.compile_ms();
   }
 
   // DIR[/FILE]/PARTITION-STEP-SYMBOL.cl
@@ -241,32 +245,31 @@ class FileReplay {
     }
   }
 
-  void run_compiled(size_t index, const CompiledPartition& compiled, PartitionReport& report) {
+  void run_compiled(size_t index, const compiler::CompiledPartition& compiled, const Subgraph& subgraph,
+                    PartitionReport& report) {
     std::vector<std::shared_ptr<Buffer>> sources, results;
-    for (const LogicalTensor& tensor : compiled.inputs) sources.push_back(buffers_.at(tensor.id));
-    for (const LogicalTensor& tensor : compiled.outputs) {
+    for (const LogicalTensor& tensor : compiled.inputs()) sources.push_back(buffers_.at(tensor.id));
+    for (const LogicalTensor& tensor : compiled.outputs()) {
       results.push_back(std::make_shared<Buffer>(tensor));
       buffers_[tensor.id] = results.back();
     }
-    const bool empty =
-        std::all_of(results.begin(), results.end(), [](const auto& buffer) { return buffer->element_count() == 0; });
-    const ExecutionContext context{.threads = options_.threads};
     progress_.step(index, partitions_.size(), "executing");
     const DeviceTensors tensors(*chosen_[index], sources, results);
-    if (!empty) compiled.executable->execute(context, tensors.inputs(), tensors.outputs());
+    const Execution execution(compiled, tensors, options_.threads);
+    execution.run();
     tensors.copy_outputs();
     if (options_.check) {
       progress_.step(index, partitions_.size(), "checking");
       std::vector<const void*> inputs;
       for (const auto& source : sources) inputs.push_back(source->data());
-      report.check = check_partition(compiled.subgraph, inputs, results);
+      report.check = check_partition(subgraph, inputs, results);
     }
     if (!options_.bench) return;
     progress_.step(index, partitions_.size(), "timing");
-    report.median_us = empty ? 0 : time(*compiled.executable, context, tensors);
+    report.median_us = time(execution, tensors);
   }
 
-  double time(const Executable& executable, const ExecutionContext& context, const DeviceTensors& tensors) const {
+  double time(const Execution& execution, const DeviceTensors& tensors) const {
     using Clock = std::chrono::steady_clock;
     constexpr size_t kMaxRuns = 100'000;
     const double seconds = options_.repeat_seconds / static_cast<double>(partitions_.size());
@@ -274,7 +277,7 @@ class FileReplay {
     const Clock::time_point start = Clock::now();
     do {
       const Clock::time_point before = Clock::now();
-      executable.execute(context, tensors.inputs(), tensors.outputs());
+      execution.run();
       tensors.wait();
       runs.push_back(std::chrono::duration<double, std::micro>(Clock::now() - before).count());
     } while (std::chrono::duration<double>(Clock::now() - start).count() < seconds && runs.size() < kMaxRuns);

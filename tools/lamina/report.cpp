@@ -168,6 +168,7 @@ std::string partition_json(const PartitionReport& partition, const std::string& 
       .member("schedules", list(partition.schedules, quoted))
       .member("required_bytes", std::to_string(partition.required_bytes))
       .member("moved_bytes", std::to_string(partition.moved_bytes))
+      .member("arena_bytes", std::to_string(partition.arena_bytes))
       .member("compile_ms", number(partition.compile_ms))
       .member("cached_compile_ms", number(partition.cached_compile_ms))
       .member("median_us", number(partition.median_us))

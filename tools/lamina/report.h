@@ -19,6 +19,7 @@ struct PartitionReport {
   std::vector<std::string> schedules;  // of kernels that can run in several ways
   int64_t required_bytes = 0;
   int64_t moved_bytes = 0;
+  size_t arena_bytes = 0;  // between the steps, reused by lifetime
   double compile_ms = 0;
   std::optional<double> cached_compile_ms;
   std::optional<double> median_us;

@@ -1,15 +1,15 @@
-// The CPU backend: a partition becomes a plan of generated kernels with one arena for what passes between them.
-#include "backends/backend.h"
+// The CPU backend: the steps of a plan, compiled and run in order.
+#include "backends/cpu/backend.h"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <mutex>
 #include <new>
+#include <variant>
 
 #include "backends/cpu/runtime.h"
 #include "interface/status.h"
-#include "kernels/plan.h"
 
 namespace lamina {
 
@@ -65,28 +65,48 @@ class ScratchPool {
   std::vector<Block> free_;
 };
 
+// A step of the plan, compiled.
+using StepRunner = std::variant<KernelRunner, std::unique_ptr<const Primitive>>;
+
+StepRunner compile_step(const kernel::PlanStep& step, const PrimitiveLibrary* library) {
+  if (const auto* generated = std::get_if<kernel::KernelStep>(&step)) return KernelRunner(generated->kernel);
+  LAMINA_CHECK(library != nullptr, "a library step on a backend without a library");
+  return library->compile(std::get<kernel::LibraryStep>(step));
+}
+
+size_t scratch_bytes(const StepRunner& step) {
+  const auto* const generated = std::get_if<KernelRunner>(&step);
+  return generated != nullptr ? generated->scratch_bytes() : std::get<std::unique_ptr<const Primitive>>(step)->scratch_bytes();
+}
+
+void run(const StepRunner& step, std::span<void* const> args, void* scratch, int threads) {
+  if (const auto* const generated = std::get_if<KernelRunner>(&step))
+    generated->run(args, scratch, threads);
+  else
+    std::get<std::unique_ptr<const Primitive>>(step)->run(args, scratch, threads);
+}
+
 class CpuExecutable final : public Executable {
  public:
-  CpuExecutable(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs) {
+  CpuExecutable(std::shared_ptr<const kernel::Plan> plan, const PrimitiveLibrary* library)
+      : plan_(std::move(plan)), inplace_(plan_->inplace_ports()) {
     const auto start = std::chrono::steady_clock::now();
-    plan_ = kernel::make_plan(graph, inputs, outputs, kAlignment);
-    inplace_ = plan_.inplace_ports(inputs.size(), outputs.size());
     info_.backend = "cpu";
     info_.from_cache = true;
-    info_.required_bytes = plan_.required_bytes;
-    for (const kernel::PlanStep& step : plan_.steps) add_runner(step.kernel);
-    scratch_bytes_ = plan_.arena_bytes + partial_bytes_;
-    info_.workspace_bytes = scratch_bytes_;
+    info_.required_bytes = plan_->required_bytes;
+    info_.arena_bytes = plan_->arena_bytes;
+    for (const kernel::PlanStep& step : plan_->steps) add_step(step, library);
+    info_.workspace_bytes = plan_->arena_bytes + step_bytes_;
     info_.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
 
   void execute(const ExecutionContext& context, std::span<const void* const> inputs,
                std::span<void* const> outputs) const override {
     ScratchPool::Block scratch{nullptr, nullptr};
-    const bool own = scratch_bytes_ > 0 && context.workspace == nullptr;
-    if (own) scratch = pool_.take(scratch_bytes_, context.allocator);
-    auto* const arena = static_cast<char*>(own ? scratch.memory : context.workspace);
-    for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, arena);
+    const bool own = info_.workspace_bytes > 0 && context.workspace == nullptr;
+    if (own) scratch = pool_.take(info_.workspace_bytes, context.allocator);
+    auto* const memory = static_cast<char*>(own ? scratch.memory : context.workspace);
+    for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, memory);
     if (own) pool_.give_back(scratch);
   }
 
@@ -94,46 +114,56 @@ class CpuExecutable final : public Executable {
   void release_idle_memory() const override { pool_.release_idle(); }
   std::vector<std::pair<size_t, size_t>> inplace_ports() const override { return inplace_; }
 
-  bool may_share(size_t input, size_t output) const override { return plan_.may_share(input, output); }
+  bool may_share(size_t input, size_t output) const override { return plan_->may_share(input, output); }
 
  private:
   static constexpr size_t kInlineArgs = 64;
 
-  void add_runner(const kernel::Kernel& kernel) {
-    info_.kernel_texts.push_back(kernel::print(kernel));
-    const KernelRunner& runner = runners_.emplace_back(kernel);
-    info_.kernels.push_back(runner.symbol());
-    info_.moved_bytes += runner.moved_bytes();
-    info_.from_cache = info_.from_cache && runner.from_cache();
-    partial_bytes_ = std::max(partial_bytes_, aligned(runner.scratch_bytes()));
+  void add_step(const kernel::PlanStep& step, const PrimitiveLibrary* library) {
+    const StepRunner& runner = runners_.emplace_back(compile_step(step, library));
+    step_bytes_ = std::max(step_bytes_, aligned(scratch_bytes(runner)));
+    info_.moved_bytes += kernel::moved_bytes(step);
+    if (const auto* const generated = std::get_if<KernelRunner>(&runner)) {
+      info_.kernels.push_back(generated->symbol());
+      info_.kernel_texts.push_back(kernel::print(std::get<kernel::KernelStep>(step).kernel));
+      info_.from_cache = info_.from_cache && generated->from_cache();
+    } else {
+      info_.kernels.push_back(std::get<std::unique_ptr<const Primitive>>(runner)->name());
+      info_.kernel_texts.push_back(info_.kernels.back() + ": a step of the primitive library\n");
+    }
   }
 
+  // Scratch memory holds what the running step needs for itself, then the plan's arena.
   void run_step(size_t index, const ExecutionContext& context, std::span<const void* const> inputs,
-                std::span<void* const> outputs, char* arena) const {
-    const kernel::PlanStep& step = plan_.steps[index];
+                std::span<void* const> outputs, char* scratch) const {
+    const std::vector<kernel::Binding>& args = kernel::args_of(plan_->steps[index]);
     std::array<void*, kInlineArgs> inline_pointers;
     thread_local std::vector<void*> long_pointers;
     void** pointers = inline_pointers.data();
-    if (step.args.size() > kInlineArgs) {
-      long_pointers.resize(step.args.size());
+    if (args.size() > kInlineArgs) {
+      long_pointers.resize(args.size());
       pointers = long_pointers.data();
     }
-    for (size_t a = 0; a < step.args.size(); ++a) {
-      const kernel::Binding& binding = step.args[a];
-      switch (binding.source) {
-        case kernel::Binding::Source::input: pointers[a] = const_cast<void*>(inputs[binding.index]); break;
-        case kernel::Binding::Source::output: pointers[a] = outputs[binding.index]; break;
-        case kernel::Binding::Source::arena: pointers[a] = arena + partial_bytes_ + binding.index; break;
-        case kernel::Binding::Source::table: pointers[a] = const_cast<float*>(plan_.tables[binding.index].data()); break;
-      }
-      pointers[a] = static_cast<char*>(pointers[a]) + binding.bytes;
-    }
-    runners_[index].run({pointers, step.args.size()}, arena, context.threads);
+    for (size_t a = 0; a < args.size(); ++a) pointers[a] = pointer_of(args[a], inputs, outputs, scratch);
+    run(runners_[index], {pointers, args.size()}, scratch, context.threads);
   }
 
-  kernel::Plan plan_;
-  std::vector<KernelRunner> runners_;  // one per step
-  size_t partial_bytes_ = 0, scratch_bytes_ = 0;
+  void* pointer_of(const kernel::Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
+                   char* scratch) const {
+    void* memory = nullptr;
+    switch (binding.source) {
+      case kernel::Binding::Source::none: return nullptr;
+      case kernel::Binding::Source::input: memory = const_cast<void*>(inputs[binding.index]); break;
+      case kernel::Binding::Source::output: memory = outputs[binding.index]; break;
+      case kernel::Binding::Source::arena: memory = scratch + step_bytes_ + binding.index; break;
+      case kernel::Binding::Source::table: memory = const_cast<float*>(plan_->tables[binding.index].data()); break;
+    }
+    return static_cast<char*>(memory) + binding.bytes;
+  }
+
+  std::shared_ptr<const kernel::Plan> plan_;
+  std::vector<StepRunner> runners_;  // one per step
+  size_t step_bytes_ = 0;            // for the step that runs: the most that one needs
   mutable ScratchPool pool_;
   std::vector<std::pair<size_t, size_t>> inplace_;
   ExecutableInfo info_;
@@ -141,24 +171,41 @@ class CpuExecutable final : public Executable {
 
 class CpuBackend final : public Backend {
  public:
-  std::string_view name() const override { return "cpu"; }
-  bool shares_executables() const override { return true; }
+  explicit CpuBackend(std::shared_ptr<const PrimitiveLibrary> library) : library_(std::move(library)) {
+    target_ = {.name = "cpu", .alignment = kAlignment, .reads_four_bits = true, .writes_four_bits = true};
+    if (library_ == nullptr) return;
+    target_.why_no_library_step = [this](const Graph& graph, const Op& op) { return library_->why_unsupported(graph, op); };
+  }
+  CpuBackend(const CpuBackend&) = delete;
+  CpuBackend& operator=(const CpuBackend&) = delete;
+
+  std::string_view name() const override { return target_.name; }
+  // The cache of executables tells backends apart by name.
+  bool shares_executables() const override { return library_ == nullptr; }
 
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
-    return kernel::why_no_kernel(graph, op, {.name = name(), .reads_four_bits = true, .writes_four_bits = true});
+    return kernel::why_no_step(graph, op, target_);
+  }
+  const kernel::PlanTarget* plan_target() const override { return &target_; }
+  std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan> plan) const override {
+    return std::make_unique<CpuExecutable>(std::move(plan), library_.get());
   }
 
-  std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,
-                                      std::span<const ValueIndex> outputs) const override {
-    return std::make_unique<CpuExecutable>(subgraph, inputs, outputs);
-  }
+ private:
+  std::shared_ptr<const PrimitiveLibrary> library_;
+  kernel::PlanTarget target_;
 };
 
 }  // namespace
+
+std::unique_ptr<const Backend> make_backend(std::shared_ptr<const PrimitiveLibrary> library) {
+  return std::make_unique<const CpuBackend>(std::move(library));
+}
+
 }  // namespace cpu
 
 const Backend& cpu_backend() {
-  static const cpu::CpuBackend backend;
+  static const cpu::CpuBackend backend(nullptr);
   return backend;
 }
 

@@ -16,6 +16,9 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
+// The same for all devices: what a graph whose engine kind is gpu may hold does not depend on which GPU it is.
+const kernel::PlanTarget kTarget{.name = "gpu", .alignment = kAlignment, .reads_four_bits = true};
+
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Scratch memory of one executable. A block goes back to the stream that used it: what a stream still runs is done before it
@@ -82,17 +85,19 @@ class ScratchPool {
 
 class GpuExecutable final : public Executable {
  public:
-  GpuExecutable(std::shared_ptr<Device> device, const Graph& graph, std::span<const ValueIndex> inputs,
-                std::span<const ValueIndex> outputs)
-      : device_(std::move(device)), pool_(device_) {
+  GpuExecutable(std::shared_ptr<Device> device, std::shared_ptr<const kernel::Plan> plan)
+      : device_(std::move(device)), plan_(std::move(plan)), pool_(device_), inplace_(plan_->inplace_ports()) {
     const auto start = std::chrono::steady_clock::now();
-    plan_ = kernel::make_plan(graph, inputs, outputs, kAlignment);
-    inplace_ = plan_.inplace_ports(inputs.size(), outputs.size());
     info_.backend = device_->api();
     info_.from_cache = true;
-    info_.required_bytes = plan_.required_bytes;
-    for (const kernel::PlanStep& step : plan_.steps) add_runner(step.kernel);
-    place_scratch(graph, inputs);
+    info_.required_bytes = plan_->required_bytes;
+    info_.arena_bytes = plan_->arena_bytes;
+    for (const kernel::PlanStep& step : plan_->steps) {
+      const auto* const generated = std::get_if<kernel::KernelStep>(&step);
+      LAMINA_CHECK(generated != nullptr, "a library step on a backend without a library");
+      add_runner(generated->kernel);
+    }
+    place_scratch();
     upload_tables();
     info_.workspace_bytes = scratch_bytes_;
     info_.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -113,7 +118,7 @@ class GpuExecutable final : public Executable {
 
   const ExecutableInfo& info() const override { return info_; }
   std::vector<std::pair<size_t, size_t>> inplace_ports() const override { return inplace_; }
-  bool may_share(size_t input, size_t output) const override { return plan_.may_share(input, output); }
+  bool may_share(size_t input, size_t output) const override { return plan_->may_share(input, output); }
 
  private:
   struct ScalarPlace {
@@ -135,10 +140,10 @@ class GpuExecutable final : public Executable {
   }
 
   // Partial sums, then the plan's arena, then the host scalars.
-  void place_scratch(const Graph& graph, std::span<const ValueIndex> inputs) {
-    scratch_bytes_ = partial_bytes_ + aligned(plan_.arena_bytes);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const LogicalTensor& tensor = graph.tensor(inputs[i]);
+  void place_scratch() {
+    scratch_bytes_ = partial_bytes_ + aligned(plan_->arena_bytes);
+    for (size_t i = 0; i < plan_->inputs.size(); ++i) {
+      const LogicalTensor& tensor = plan_->inputs[i];
       if (tensor.property != PropertyType::host_scalar) continue;
       host_scalars_[i] = {static_cast<int64_t>(scratch_bytes_), static_cast<size_t>(tensor.byte_size())};
       scratch_bytes_ += kAlignment;
@@ -147,14 +152,14 @@ class GpuExecutable final : public Executable {
 
   void upload_tables() {
     size_t bytes = 0;
-    for (const auto& table : plan_.tables) {
+    for (const auto& table : plan_->tables) {
       table_offsets_.push_back(static_cast<int64_t>(bytes));
       bytes += aligned(table.size() * sizeof(float));
     }
     if (bytes == 0) return;
     tables_ = device_->allocate(bytes);
-    for (size_t t = 0; t < plan_.tables.size(); ++t) {
-      device_->copy_in(nullptr, tables_, table_offsets_[t], plan_.tables[t].data(), plan_.tables[t].size() * sizeof(float));
+    for (size_t t = 0; t < plan_->tables.size(); ++t) {
+      device_->copy_in(nullptr, tables_, table_offsets_[t], plan_->tables[t].data(), plan_->tables[t].size() * sizeof(float));
     }
     device_->wait(nullptr);
   }
@@ -162,6 +167,7 @@ class GpuExecutable final : public Executable {
   BufferView view_of(const kernel::Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
                      void* scratch) const {
     switch (binding.source) {
+      case kernel::Binding::Source::none: return {};
       case kernel::Binding::Source::input: {
         const auto scalar = host_scalars_.find(binding.index);
         if (scalar != host_scalars_.end()) return {scratch, scalar->second.offset};
@@ -177,7 +183,7 @@ class GpuExecutable final : public Executable {
   void run_step(size_t index, const ExecutionContext& context, std::span<const void* const> inputs,
                 std::span<void* const> outputs, void* scratch) const {
     std::vector<BufferView> views;
-    for (const kernel::Binding& binding : plan_.steps[index].args) {
+    for (const kernel::Binding& binding : kernel::args_of(plan_->steps[index])) {
       views.push_back(view_of(binding, inputs, outputs, scratch));
       views.back().offset += binding.bytes;
     }
@@ -185,7 +191,7 @@ class GpuExecutable final : public Executable {
   }
 
   std::shared_ptr<Device> device_;
-  kernel::Plan plan_;
+  std::shared_ptr<const kernel::Plan> plan_;
   std::vector<std::unique_ptr<KernelRunner>> runners_;  // one per step
   void* tables_ = nullptr;
   std::vector<int64_t> table_offsets_;
@@ -216,9 +222,9 @@ class GpuBackend final : public Backend {
   explicit GpuBackend(std::shared_ptr<Device> device) : device_(std::move(device)), memory_(device_) {}
   std::string_view name() const override { return device_->api(); }
   std::string why_unsupported(const Graph& graph, const Op& op) const override { return gpu_why_unsupported(graph, op); }
-  std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,
-                                      std::span<const ValueIndex> outputs) const override {
-    return std::make_unique<GpuExecutable>(device_, subgraph, inputs, outputs);
+  const kernel::PlanTarget* plan_target() const override { return &kTarget; }
+  std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan> plan) const override {
+    return std::make_unique<GpuExecutable>(device_, std::move(plan));
   }
   const DeviceMemory* device_memory() const override { return &memory_; }
   std::string device_name() const override { return device_->name(); }
@@ -238,9 +244,6 @@ std::shared_ptr<const Backend> make_backend(std::shared_ptr<Device> device) {
 
 namespace lamina {
 
-// What a graph whose engine kind is gpu may hold does not depend on which GPU it is.
-std::string gpu_why_unsupported(const Graph& graph, const Op& op) {
-  return kernel::why_no_kernel(graph, op, {.name = "gpu", .reads_four_bits = true});
-}
+std::string gpu_why_unsupported(const Graph& graph, const Op& op) { return kernel::why_no_step(graph, op, gpu::kTarget); }
 
 }  // namespace lamina

@@ -9,6 +9,7 @@
 #include "backends/reference/run.h"
 #include "interface/shape_rules.h"
 #include "interface/status.h"
+#include "passes/extract_subgraph.h"
 
 namespace lamina {
 namespace reference {
@@ -62,8 +63,8 @@ void round_narrow_results(const Op& op, std::vector<Tensor>& values) {
 
 class ReferenceExecutable final : public Executable {
  public:
-  ReferenceExecutable(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs)
-      : graph_(graph), inputs_(inputs.begin(), inputs.end()), outputs_(outputs.begin(), outputs.end()) {
+  explicit ReferenceExecutable(const Subgraph& subgraph)
+      : graph_(subgraph.graph), inputs_(subgraph.inputs), outputs_(subgraph.outputs) {
     info_.backend = "reference";
     for (const Op& op : graph_.ops()) info_.kernels.push_back("reference " + std::string(name_of(op.kind)));
     for (const auto& side : {inputs_, outputs_})
@@ -94,13 +95,12 @@ class ReferenceBackend final : public Backend {
 
   std::string why_unsupported(const Graph& graph, const Op& op) const override { return reference::why_unsupported(graph, op); }
 
-  std::unique_ptr<Executable> compile(const Graph& subgraph, std::span<const ValueIndex> inputs,
-                                      std::span<const ValueIndex> outputs) const override {
+  std::unique_ptr<Executable> compile_graph(const Subgraph& subgraph) const override {
     const auto start = std::chrono::steady_clock::now();
-    for (const Op& op : subgraph.ops())
-      if (const std::string reason = why_unsupported(subgraph, op); !reason.empty())
+    for (const Op& op : subgraph.graph.ops())
+      if (const std::string reason = why_unsupported(subgraph.graph, op); !reason.empty())
         throw Error(Status::unimplemented, join(describe(op), ": ", reason));
-    auto executable = std::make_unique<ReferenceExecutable>(subgraph, inputs, outputs);
+    auto executable = std::make_unique<ReferenceExecutable>(subgraph);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     executable->set_compile_time(took.count());
     return executable;

@@ -105,6 +105,7 @@ FusionGroup finished(const FusionState& state, Grown& grown) {
     const Op& op = state.graph.ops()[static_cast<size_t>(position)];
     if (op.kind == OpKind::End) continue;
     const IterationView& view = state.views[static_cast<size_t>(position)];
+    if (view.has_columns()) group.column_outputs[position] = view.column_outputs;
     for (size_t port = 0; port < op.inputs.size() && !group.opaque_copy; ++port)
       if (op.inputs[port] != kNoValue) group.input_maps[{position, static_cast<int>(port)}] = view.inputs[port];
     for (size_t port = 0; port < op.outputs.size(); ++port)

@@ -33,18 +33,12 @@ struct FusionGroup {
   std::vector<bool> inner;                            // per iteration dim: normalised or reduced by some op of the group
   std::map<std::pair<int, int>, DimMap> input_maps;   // {op, input port} -> map
   std::map<std::pair<int, int>, DimMap> output_maps;  // {op, output port} -> map
+  std::map<int, std::vector<bool>> column_outputs;    // op -> per output: summed over all dims that its map does not have
   std::vector<std::vector<Reason>> reasons;           // per entry of `ops`: why it is here, why neighbours are not
   // One reshape without common dims: the elements in row-major order. The nest runs over the output; the input has no map.
   bool opaque_copy = false;
   // Not empty: one op that is no loop nest (a library op, End alone, axes given as an input), and why. No extents, no maps.
   std::string no_loop_nest;
-};
-
-// What fusion and partitioning ask of a backend.
-class Capabilities {
- public:
-  virtual ~Capabilities() = default;
-  virtual std::string why_unsupported(const Graph& graph, const Op& op) const = 0;  // "": it runs
 };
 
 // `fuse_ops` false gives every op a group of its own (policy debug).

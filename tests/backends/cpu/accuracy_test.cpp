@@ -9,6 +9,7 @@
 #include <random>
 
 #include "backends/cpu/cpu_check.h"
+#include "compiler/compile.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {
@@ -99,7 +100,7 @@ std::vector<Buffer> run(const Graph& graph, const std::vector<const Buffer*>& in
   for (Buffer& result : results) out.push_back(result.data());
   ExecutionContext context;
   context.threads = 3;  // the few long rows are shared by threads
-  cpu_backend().compile(subgraph.graph, subgraph.inputs, subgraph.outputs)->execute(context, in, out);
+  compiler::compile_subgraph(subgraph, cpu_backend())->execute(context, in, out);
   // In the order of the op's outputs, which the builder numbers after the inputs.
   std::vector<std::pair<uint64_t, size_t>> order;
   for (size_t o = 0; o < ports.outputs.size(); ++o) order.emplace_back(ports.outputs[o].id, o);

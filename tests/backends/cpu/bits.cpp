@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "compiler/compile.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {
@@ -231,7 +232,7 @@ const Executable& BitsRun::compiled(const RunVariant& variant) {
     const Subgraph subgraph =
         extract_subgraph(*partition_, widened(ports_.inputs, variant.row_gap), widened(ports_.outputs, variant.row_gap));
     setenv("LAMINA_MAX_ISA", variant.isa, 1);
-    executable = cpu_backend().compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
+    executable = compiler::compile_subgraph(subgraph, cpu_backend());
     unsetenv("LAMINA_MAX_ISA");
   }
   return *executable;

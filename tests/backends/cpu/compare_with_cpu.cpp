@@ -1,6 +1,7 @@
 // In this program what the CPU computed is held against the kernel IR's interpreter: the same bits, NaN payloads apart. What
 // the interpreter computes with is the text that GPU programs carry, so this holds that text against the CPU's mathematics too.
 #include "backends/cpu/cpu_check.h"
+#include "compiler/compile.h"
 #include "kernels/interpret.h"
 #include "kernels/plan.h"
 
@@ -15,7 +16,8 @@ struct Memory {
 
 void interpret_plan(const kernel::Plan& plan, const std::vector<Memory>& inputs, const std::vector<Memory>& outputs) {
   Buffer arena(plan.arena_bytes + 64);
-  for (const kernel::PlanStep& step : plan.steps) {
+  for (const kernel::PlanStep& each : plan.steps) {
+    const auto& step = std::get<kernel::KernelStep>(each);
     std::vector<kernel::InterpretedArg> args;
     for (size_t a = 0; a < step.args.size(); ++a) {
       const auto& [source, index, bytes] = step.args[a];
@@ -55,14 +57,14 @@ void compare_with_cpu(const CpuRun& run) {
     elements_in_all += tensor.element_count();
   }
   if (elements_in_all > run.most_elements) return;
-  const kernel::Plan plan = kernel::make_plan(run.subgraph.graph, run.subgraph.inputs, run.subgraph.outputs, 64);
+  const kernel::Plan plan = compiler::plan_subgraph(run.subgraph, {.name = "test", .alignment = 64});
   ASSERT_NO_THROW(interpret_plan(plan, inputs, outputs));
   for (size_t o = 0; o < actual.size(); ++o) {
     const auto got = elements(run.ports.outputs[o], actual[o]), want = elements(run.ports.outputs[o], run.outputs[o]);
     for (size_t i = 0; i < got.size(); ++i) {
       ASSERT_TRUE(same_bits(got[i], want[i]))
           << "output " << o << " element " << i << ": interpreter " << got[i] << ", cpu " << want[i] << "\n"
-          << kernel::print(plan.steps[0].kernel);
+          << kernel::print(std::get<kernel::KernelStep>(plan.steps[0]).kernel);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "compiler/compile.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
 #include "passes/pipeline.h"
@@ -138,7 +139,7 @@ inline ExecutableInfo run_on_host(const Backend& backend, const Subgraph& subgra
                                   std::vector<Buffer>& outputs) {
   std::vector<void*> pointers;
   for (Buffer& buffer : outputs) pointers.push_back(buffer.data());
-  const auto executable = backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
+  const auto executable = compiler::compile_subgraph(subgraph, backend);
   executable->execute({}, inputs.pointers, pointers);
   return executable->info();
 }

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/cpu_check.h"
 #include "backends/reference/tensor.h"
+#include "compiler/compile.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {
@@ -44,7 +45,7 @@ Buffer run(const Graph& graph, const Buffer& input, int threads = 1) {
   void* out = output.data();
   ExecutionContext context;
   context.threads = threads;
-  cpu_backend().compile(subgraph.graph, subgraph.inputs, subgraph.outputs)->execute(context, {&in, 1}, {&out, 1});
+  compiler::compile_subgraph(subgraph, cpu_backend())->execute(context, {&in, 1}, {&out, 1});
   return output;
 }
 

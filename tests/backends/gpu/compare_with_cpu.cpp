@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/gpu/gpu_check.h"
+#include "compiler/compile.h"
 
 namespace lamina::testing {
 
@@ -10,10 +11,11 @@ void compare_with_cpu(const CpuRun& run) {
   LAMINA_OPENCL_OR_SKIP(gpu);
   std::vector<Buffer> outputs = outputs_for(run.ports);
   const ExecutableInfo info = run_on_gpu(*gpu, run.subgraph, run.ports.inputs, run.inputs, outputs);
-  const kernel::Plan plan = kernel::make_plan(run.subgraph.graph, run.subgraph.inputs, run.subgraph.outputs, 256);
+  const kernel::Plan plan = compiler::plan_subgraph(run.subgraph, {.name = "test", .alignment = 256});
   size_t kernels = 0;
   bool reduces = false;
-  for (const kernel::PlanStep& step : plan.steps) {
+  for (const kernel::PlanStep& each : plan.steps) {
+    const auto& step = std::get<kernel::KernelStep>(each);
     kernels += step.kernel.has_column_sum() ? 2 : 1;
     reduces = reduces || step.kernel.has_row_reduction() || step.kernel.has_column_sum();
   }

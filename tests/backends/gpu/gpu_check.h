@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cpu/cpu_check.h"
+#include "compiler/compile.h"
 #include "kernels/plan.h"
 
 namespace lamina::testing {
@@ -66,7 +67,7 @@ inline ExecutableInfo run_on_gpu(const Backend& backend, const Subgraph& subgrap
     held.push_back(std::make_unique<DeviceBuffer>(memory, output));
     out.push_back(held.back()->handle());
   }
-  const auto executable = backend.compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
+  const auto executable = compiler::compile_subgraph(subgraph, backend);
   executable->execute({}, in, out);
   memory.wait(nullptr);
   for (size_t o = 0; o < outputs.size(); ++o) held[ins.size() + o]->read(outputs[o]);
@@ -98,8 +99,9 @@ inline GpuResult expect_gpu_is_right(const Backend& gpu, const Graph& graph, dou
     if (on_cpu_too) run_on_host(cpu_backend(), subgraph, inputs, cpu);
     run_on_host(reference_backend(), subgraph, inputs, expected);
     bool reduces = false;
-    for (const kernel::PlanStep& step : kernel::make_plan(subgraph.graph, subgraph.inputs, subgraph.outputs, 64).steps) {
-      reduces = reduces || step.kernel.has_row_reduction() || step.kernel.has_column_sum();
+    for (const kernel::PlanStep& step : compiler::plan_subgraph(subgraph, {.name = "test", .alignment = 64}).steps) {
+      const kernel::Kernel& kernel = std::get<kernel::KernelStep>(step).kernel;
+      reduces = reduces || kernel.has_row_reduction() || kernel.has_column_sum();
     }
     for (size_t o = 0; o < actual.size(); ++o) {
       const LogicalTensor& tensor = ports.outputs[o];

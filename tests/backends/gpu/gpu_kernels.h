@@ -3,6 +3,7 @@
 
 #include "backends/backend.h"
 #include "backends/gpu/emit_c.h"
+#include "compiler/compile.h"
 #include "kernels/plan.h"
 #include "passes/pipeline.h"
 #include "support/graph_builder.h"
@@ -23,7 +24,8 @@ inline kernel::Kernel first_kernel_of(const Graph& graph) {
     outs.back().layout = LayoutType::strided;
   }
   const Subgraph subgraph = extract_subgraph(partition, ins, outs);
-  return kernel::make_plan(subgraph.graph, subgraph.inputs, subgraph.outputs, 256).steps.at(0).kernel;
+  const kernel::Plan plan = compiler::plan_subgraph(subgraph, {.name = "test", .alignment = 256});
+  return std::get<kernel::KernelStep>(plan.steps.at(0)).kernel;
 }
 
 inline Graph norm_graph(DataType dtype, int64_t rows, int64_t size) {

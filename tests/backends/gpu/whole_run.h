@@ -5,6 +5,7 @@
 
 #include "backends/gpu/backend.h"
 #include "backends/gpu/gpu_kernels.h"
+#include "compiler/compile.h"
 
 namespace lamina::testing {
 
@@ -41,7 +42,7 @@ inline void run_all_of(std::shared_ptr<gpu::Device> device) {
     held.handles.push_back(memory.allocate(static_cast<size_t>(tensor.byte_size())));
     outputs.push_back(held.handles.back());
   }
-  const auto executable = backend->compile(subgraph.graph, subgraph.inputs, subgraph.outputs);
+  const auto executable = compiler::compile_subgraph(subgraph, *backend);
   executable->execute({}, inputs, outputs);
   memory.wait(nullptr);
   memory.copy_out(host.data(), held.handles.back(), 64 * 4);

@@ -18,7 +18,7 @@ constexpr DataType f32 = DataType::f32;
 constexpr DataType bf16 = DataType::bf16;
 
 std::unique_ptr<Executable> compile(const Graph& graph) {
-  return reference_backend().compile(graph, graph.inputs(), graph.outputs());
+  return reference_backend().compile_graph({graph, graph.inputs(), graph.outputs()});
 }
 
 LogicalTensor strided(DataType dtype, const Dims& shape, const Dims& strides) {

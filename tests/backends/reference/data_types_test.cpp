@@ -94,7 +94,7 @@ TEST(ReferenceDataTypes, LongIntegersSurviveWhatMovesThem) {
   std::vector<int64_t> output(4);
   const void* in = input.data();
   void* out = output.data();
-  reference_backend().compile(graph, graph.inputs(), graph.outputs())->execute({}, {&in, 1}, {&out, 1});
+  reference_backend().compile_graph({graph, graph.inputs(), graph.outputs()})->execute({}, {&in, 1}, {&out, 1});
   EXPECT_THAT(output, ElementsAre(input[0], input[2], input[1], input[3]));
 }
 

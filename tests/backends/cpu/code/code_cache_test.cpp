@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "backends/cpu/cpu_check.h"
+#include "compiler/compile.h"
 #include "support/graph_builder.h"
 #include "support/own_process.h"
 
@@ -233,7 +234,7 @@ TEST(CompileThroughCodeCache, DISABLED_Inside) {
   const auto partitions = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{});
   const PortTensors ports = port_tensors(partitions.at(0));
   const Subgraph subgraph = extract_subgraph(partitions[0], ports.inputs, ports.outputs);
-  const bool found = cpu_backend().compile(subgraph.graph, subgraph.inputs, subgraph.outputs)->info().from_cache;
+  const bool found = compiler::compile_subgraph(subgraph, cpu_backend())->info().from_cache;
   EXPECT_STREQ(std::getenv("EXPECTED_CODE"), found ? "stored" : "fresh");
   expect_cpu_matches_reference(graph);
 }

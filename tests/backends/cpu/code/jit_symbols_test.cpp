@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "backends/cpu/cpu_check.h"
+#include "compiler/compile.h"
 #include "support/graph_builder.h"
 #include "support/own_process.h"
 
@@ -26,7 +27,7 @@ std::vector<std::string> compile_a_norm() {
   const auto partitions = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{});
   const PortTensors ports = port_tensors(partitions.at(0));
   const Subgraph subgraph = extract_subgraph(partitions[0], ports.inputs, ports.outputs);
-  return cpu_backend().compile(subgraph.graph, subgraph.inputs, subgraph.outputs)->info().kernels;
+  return compiler::compile_subgraph(subgraph, cpu_backend())->info().kernels;
 }
 
 std::string own_perf_map() { return join("/tmp/perf-", getpid(), ".map"); }

@@ -1,5 +1,5 @@
 // Compiling what was compiled before: what is the same partition, what is not, and what it costs.
-#include "api/compile_cache.h"
+#include "compiler/compile_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <functional>
 #include <numeric>
 
-#include "api/compile.h"
+#include "compiler/compile.h"
 #include "interface/status.h"
 #include "passes/pipeline.h"
 #include "support/graph_builder.h"
@@ -19,25 +19,19 @@
 namespace lamina::testing {
 namespace {
 
-using api::CompileCache;
-using api::CompiledPartition;
+using compiler::CompileCache;
+using compiler::CompiledPartition;
 constexpr DataType f32 = DataType::f32;
-
-struct CpuCapabilities : Capabilities {
-  std::string why_unsupported(const Graph& graph, const Op& op) const override {
-    return cpu_backend().why_unsupported(graph, op);
-  }
-};
 
 std::unique_ptr<const CompiledPartition> compile(const Graph& graph,
                                                  const std::function<void(std::vector<LogicalTensor>&)>& change = {}) {
-  const auto partitions = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{});
+  const auto partitions = partition_graph(graph, PartitionPolicy::fusion, cpu_backend());
   const Partition& partition = partitions.at(0);
   std::vector<LogicalTensor> inputs, outputs;
   for (const ValueIndex value : partition.inputs) inputs.push_back(partition.graph->tensor(value));
   for (const ValueIndex value : partition.outputs) outputs.push_back(partition.graph->tensor(value));
   if (change) change(inputs);
-  return api::compile_partition(partition, inputs, outputs, cpu_backend());
+  return compiler::compile_partition(partition, inputs, outputs, cpu_backend());
 }
 
 // dst = LayerNorm(a - b), with ids from `unused_ids` on.
@@ -70,8 +64,8 @@ TEST_F(CompileCacheTest, EqualLayersShareAnExecutableAndKeepTheirPorts) {
   EXPECT_EQ(second->outputs()[0].id, first->outputs()[0].id + 7);
   std::vector<float> a(96), b(96, 1.0f), dst(96);
   std::iota(a.begin(), a.end(), 0.0f);
-  second->execute({}, std::vector<api::BoundTensor>{{&second->inputs()[0], a.data()}, {&second->inputs()[1], b.data()}},
-                  std::vector<api::BoundTensor>{{&second->outputs()[0], dst.data()}});
+  second->execute({}, std::vector<compiler::BoundTensor>{{&second->inputs()[0], a.data()}, {&second->inputs()[1], b.data()}},
+                  std::vector<compiler::BoundTensor>{{&second->outputs()[0], dst.data()}});
   EXPECT_NEAR(dst[0], -11.5 / std::sqrt((24.0 * 24 - 1) / 12 + 1e-5), 1e-6);
 }
 
@@ -145,7 +139,7 @@ TEST_F(CompileCacheTest, ScratchMemoryGoesBackWithTheCompiledPartition) {
   {
     const auto compiled = compile(graph);
     ASSERT_GT(compiled->info().workspace_bytes, 0u);
-    std::vector<api::BoundTensor> inputs, outputs;
+    std::vector<compiler::BoundTensor> inputs, outputs;
     for (const LogicalTensor& tensor : compiled->inputs()) inputs.push_back({&tensor, memory[inputs.size()].data()});
     for (const LogicalTensor& tensor : compiled->outputs()) outputs.push_back({&tensor, memory[5 + outputs.size()].data()});
     ExecutionContext context;
@@ -160,14 +154,14 @@ TEST_F(CompileCacheTest, ScratchMemoryGoesBackWithTheCompiledPartition) {
 }
 
 TEST_F(CompileCacheTest, ALookUpTakesMicroseconds) {
-  const auto partitions = partition_graph(subtract_and_norm(), PartitionPolicy::fusion, CpuCapabilities{});
+  const auto partitions = partition_graph(subtract_and_norm(), PartitionPolicy::fusion, cpu_backend());
   std::vector<LogicalTensor> inputs, outputs;
   for (const ValueIndex value : partitions[0].inputs) inputs.push_back(partitions[0].graph->tensor(value));
   for (const ValueIndex value : partitions[0].outputs) outputs.push_back(partitions[0].graph->tensor(value));
   std::vector<double> microseconds;
   for (int i = 0; i < 1001; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    const auto compiled = api::compile_partition(partitions[0], inputs, outputs, cpu_backend());
+    const auto compiled = compiler::compile_partition(partitions[0], inputs, outputs, cpu_backend());
     microseconds.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
   }
   std::nth_element(microseconds.begin(), microseconds.begin() + 500, microseconds.end());

@@ -1,10 +1,10 @@
-#include "api/compile_cache.h"
+#include "compiler/compile_cache.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <type_traits>
 
-namespace lamina::api {
+namespace lamina::compiler {
 
 namespace {
 
@@ -132,4 +132,4 @@ size_t CompileCache::size() {
   return entries_.size();
 }
 
-}  // namespace lamina::api
+}  // namespace lamina::compiler

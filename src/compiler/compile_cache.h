@@ -16,7 +16,7 @@
 #include "backends/backend.h"
 #include "interface/partition.h"
 
-namespace lamina::api {
+namespace lamina::compiler {
 
 struct SharedExecutable {
   std::vector<LogicalTensor> inputs, outputs;  // the ports, final; ids are those of the partition that was compiled first
@@ -48,4 +48,4 @@ class CompileCache {
   uint64_t uses_ = 0;
 };
 
-}  // namespace lamina::api
+}  // namespace lamina::compiler

@@ -1,5 +1,5 @@
-// Compiling and executing a partition: joins what the user says of the ports with the partition, hands the subgraph to a
-// backend, and keeps what execute needs to check and order the tensors that it is given.
+// A partition compiled for the shapes and layouts of its ports: tensors given at execution are matched to ports and checked,
+// without touching the heap, and handed to the executable.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "api/compile_cache.h"
 #include "backends/backend.h"
+#include "compiler/compile_cache.h"
 #include "interface/partition.h"
 
-namespace lamina::api {
+namespace lamina::compiler {
+
+// "partition 3: LayerNorm + GELU".
+std::string label_of(const Partition& partition);
 
 // A tensor at execution: its description, and its memory (null is legal when it has no elements).
 struct BoundTensor {
@@ -23,8 +26,9 @@ struct BoundTensor {
 // Immutable; execute may be called from many threads at once.
 class CompiledPartition {
  public:
-  // `shared` has the partition's ports; the ids in it are replaced by the partition's own.
-  CompiledPartition(const Partition& partition, SharedExecutable shared);
+  // `shared` has the partition's ports; the ids in it are replaced by the partition's own. `compile_ms` and `from_cache` tell
+  // of this compilation, info() of the one that made the executable.
+  CompiledPartition(const Partition& partition, SharedExecutable shared, double compile_ms, bool from_cache);
   ~CompiledPartition();
   CompiledPartition(const CompiledPartition&) = delete;
   CompiledPartition& operator=(const CompiledPartition&) = delete;
@@ -45,26 +49,18 @@ class CompiledPartition {
 
   const std::string& label() const { return label_; }  // "partition 3: LayerNorm + GELU"
   const ExecutableInfo& info() const { return executable_->info(); }
-  // Of this compilation; info() tells of the one that made the executable.
   double compile_ms() const { return compile_ms_; }
   bool from_cache() const { return from_cache_; }
   const std::vector<LogicalTensor>& inputs() const { return inputs_; }
   const std::vector<LogicalTensor>& outputs() const { return outputs_; }
 
  private:
-  friend std::unique_ptr<const CompiledPartition> compile_partition(const Partition&, std::span<const LogicalTensor>,
-                                                                    std::span<const LogicalTensor>, const Backend&);
   std::string label_;
   std::vector<LogicalTensor> inputs_, outputs_;  // in port order, every shape and stride known
   std::shared_ptr<const Executable> executable_;
-  double compile_ms_ = 0;
-  bool from_cache_ = false;        // the executable, or all its code
+  double compile_ms_;
+  bool from_cache_;                // the executable, or all its code
   bool computes_nothing_ = false;  // every output is without elements
 };
 
-// `inputs` and `outputs` describe the ports, by id and in any order; outputs may be of unknown shape and layout any. What was
-// compiled before is taken from the cache (compile_cache.h). Throws Error.
-std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
-                                                           std::span<const LogicalTensor> outputs, const Backend& backend);
-
-}  // namespace lamina::api
+}  // namespace lamina::compiler

@@ -13,7 +13,7 @@
 #include "interface/graph.h"
 #include "passes/pass.h"
 
-namespace lamina::api {
+namespace lamina::compiler {
 
 class CompiledPartition;
 
@@ -40,7 +40,4 @@ bool dumps_subgraphs();
 // Tells of the passes over a graph what the environment asks for; null when it asks for nothing.
 PassObserver pass_observer(uint64_t graph_id);
 
-// Process-wide, from 100001 on, over graphs and partitions together, so that no two dumps share a name.
-uint64_t next_id();
-
-}  // namespace lamina::api
+}  // namespace lamina::compiler

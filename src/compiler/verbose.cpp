@@ -1,7 +1,6 @@
-#include "api/verbose.h"
+#include "compiler/verbose.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -9,11 +8,11 @@
 #include <string>
 #include <string_view>
 
-#include "api/compile.h"
+#include "compiler/compiled_partition.h"
 #include "interface/json/json.h"
 #include "interface/status.h"
 
-namespace lamina::api {
+namespace lamina::compiler {
 
 namespace {
 
@@ -136,9 +135,4 @@ PassObserver pass_observer(uint64_t graph_id) {
   };
 }
 
-uint64_t next_id() {
-  static std::atomic<uint64_t> last{100000};
-  return ++last;
-}
-
-}  // namespace lamina::api
+}  // namespace lamina::compiler

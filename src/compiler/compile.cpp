@@ -1,0 +1,89 @@
+#include "compiler/compile.h"
+
+#include <chrono>
+#include <optional>
+
+#include "compiler/ports.h"
+#include "compiler/verbose.h"
+#include "interface/status.h"
+
+namespace lamina::compiler {
+
+namespace {
+
+void require_known_shapes(const std::string& label, const Graph& graph) {
+  for (const Value& value : graph.values()) {
+    if (value.tensor.has_full_shape()) continue;
+    throw Error(Status::invalid_shape, join("compile of ", label, ": tensor ", value.tensor.id, " is still ",
+                                            describe(value.tensor), " after inference; give its shape"));
+  }
+}
+
+std::vector<LogicalTensor> tensors_of(const Graph& graph, const std::vector<ValueIndex>& values) {
+  std::vector<LogicalTensor> tensors;
+  for (const ValueIndex value : values) tensors.push_back(graph.tensor(value));
+  return tensors;
+}
+
+SharedExecutable compile_anew(const Partition& partition, std::span<const LogicalTensor> inputs,
+                              std::span<const LogicalTensor> outputs, const Backend& backend, CompileRecord* record) {
+  const std::string label = label_of(partition);
+  if (!partition.supported) {
+    throw Error(Status::unimplemented, join("compile of ", label, ": not supported: ", partition.unsupported_reason));
+  }
+  const PortTensors ports = joined_ports(label, partition, inputs, outputs);
+  Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
+  require_known_shapes(label, subgraph.graph);
+  dump_subgraph(subgraph.graph, partition.id);
+  SharedExecutable made{tensors_of(subgraph.graph, subgraph.inputs), tensors_of(subgraph.graph, subgraph.outputs),
+                        compile_subgraph(subgraph, backend, record == nullptr ? nullptr : &record->groups)};
+  if (record != nullptr) record->subgraph = std::move(subgraph);
+  return made;
+}
+
+}  // namespace
+
+kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, std::vector<FusionGroup>* groups) {
+  std::vector<FusionGroup> made = fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true);
+  kernel::Plan plan = kernel::make_plan(subgraph.graph, subgraph.inputs, subgraph.outputs, made, target);
+  if (groups != nullptr) *groups = std::move(made);
+  return plan;
+}
+
+std::unique_ptr<Executable> compile_subgraph(const Subgraph& subgraph, const Backend& backend,
+                                             std::vector<FusionGroup>* groups) {
+  const kernel::PlanTarget* const target = backend.plan_target();
+  if (target == nullptr) return backend.compile_graph(subgraph);
+  return backend.compile(std::make_shared<const kernel::Plan>(plan_subgraph(subgraph, *target, groups)));
+}
+
+std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
+                                                           std::span<const LogicalTensor> outputs, const Backend& backend,
+                                                           CompileRecord* record) {
+  const auto start = std::chrono::steady_clock::now();
+  thread_local std::string key;
+  const bool may_share = partition.supported && backend.shares_executables() && !dumps_subgraphs();
+  std::optional<SharedExecutable> shared;
+  if (may_share) {
+    write_compile_key(key, backend, partition, inputs, outputs);
+    if (record == nullptr) shared = CompileCache::instance().find(key);
+  }
+  const bool found = shared.has_value();
+  if (!found) {
+    shared = compile_anew(partition, inputs, outputs, backend, record);
+    if (may_share) CompileCache::instance().keep(key, *shared);
+  }
+  const bool from_cache = found || shared->executable->info().from_cache;
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  auto compiled = std::make_unique<const CompiledPartition>(partition, std::move(*shared), took.count(), from_cache);
+  report_compile(*compiled);
+  return compiled;
+}
+
+std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, const Backend& backend,
+                                                           CompileRecord* record) {
+  const PortTensors ports = known_ports(partition);
+  return compile_partition(partition, ports.inputs, ports.outputs, backend, record);
+}
+
+}  // namespace lamina::compiler

@@ -1,0 +1,43 @@
+// Compiling a partition, for everybody who does: the C API, the driver, tests and benchmarks.
+//
+//   joined_ports -> extract_subgraph -> fuse -> make_plan -> Backend::compile
+//
+// Ports get their shapes, the partition becomes a graph of its own whose inner shapes are inferred anew, that graph is fused
+// once, with every shape known, and planned; the backend gets the plan. A backend that runs graphs gets the graph.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/backend.h"
+#include "compiler/compiled_partition.h"
+#include "interface/partition.h"
+#include "kernels/plan.h"
+#include "passes/extract_subgraph.h"
+
+namespace lamina::compiler {
+
+// What a compilation saw and decided, for those who check or explain it.
+struct CompileRecord {
+  Subgraph subgraph;
+  std::vector<FusionGroup> groups;  // of the subgraph's ops, with reasons; empty for a backend that runs graphs
+};
+
+// `inputs` and `outputs` describe the ports, by id and in any order; outputs may be of unknown shape and layout any. What was
+// compiled before is taken from the cache (compile_cache.h), unless a record is asked for. Throws Error.
+std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
+                                                           std::span<const LogicalTensor> outputs, const Backend& backend,
+                                                           CompileRecord* record = nullptr);
+
+// With the ports as the graph has them.
+std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, const Backend& backend,
+                                                           CompileRecord* record = nullptr);
+
+// The steps behind extract_subgraph: `groups` gets what fusion decided.
+kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target,
+                           std::vector<FusionGroup>* groups = nullptr);
+std::unique_ptr<Executable> compile_subgraph(const Subgraph& subgraph, const Backend& backend,
+                                             std::vector<FusionGroup>* groups = nullptr);
+
+}  // namespace lamina::compiler

@@ -1,0 +1,142 @@
+#include "compiler/compiled_partition.h"
+
+#include <algorithm>
+
+#include "compiler/ports.h"
+#include "compiler/verbose.h"
+#include "interface/status.h"
+
+namespace lamina::compiler {
+
+namespace {
+
+// Data pointers in port order. Inline memory serves partitions of ordinary size; larger ones use an array of the thread, which
+// grows once.
+template <typename Pointer>
+class PointerArray {
+ public:
+  explicit PointerArray(size_t size) : size_(size) {
+    if (size > kInline && large().size() < size) large().resize(size);
+  }
+  Pointer& operator[](size_t index) { return data()[index]; }
+  std::span<Pointer> span() { return {data(), size_}; }
+
+ private:
+  static constexpr size_t kInline = 32;
+  static std::vector<Pointer>& large() {
+    thread_local std::vector<Pointer> array;
+    return array;
+  }
+  Pointer* data() { return size_ > kInline ? large().data() : inline_; }
+
+  size_t size_;
+  Pointer inline_[kInline];
+};
+
+// Programs give the tensors in port order nearly always: that position is looked at first.
+const BoundTensor* find_bound(std::span<const BoundTensor> given, uint64_t id, size_t likely) {
+  if (likely < given.size() && given[likely].tensor->id == id) return &given[likely];
+  for (const BoundTensor& bound : given) {
+    if (bound.tensor->id == id) return &bound;
+  }
+  return nullptr;
+}
+
+bool has_elements(const LogicalTensor& tensor) {
+  return std::find(tensor.shape->begin(), tensor.shape->end(), 0) == tensor.shape->end();
+}
+
+// Strides of equal shapes that address the same elements: the stride of an extent of 1 is never used.
+bool same_strides(const LogicalTensor& given, const LogicalTensor& port) {
+  for (size_t dim = 0; dim < port.strides.size(); ++dim) {
+    if ((*port.shape)[dim] != 1 && given.strides[dim] != port.strides[dim]) return false;
+  }
+  return true;
+}
+
+// A layout that was left open stands for the one that compile chose, if that is the dense one.
+bool same_layout(const LogicalTensor& given, const LogicalTensor& port) {
+  if (!has_elements(port)) return true;
+  if (given.has_strides()) return same_strides(given, port);
+  return given.layout != LayoutType::opaque && is_dense(port);
+}
+
+[[noreturn]] void fail_bound(const std::string& label, std::string_view role, uint64_t id, const std::string& what) {
+  throw Error(Status::invalid_arguments, join("execute of ", label, ": ", role, " ", id, " ", what));
+}
+
+void* checked_memory(const std::string& label, std::string_view role, const LogicalTensor& port, const BoundTensor* bound) {
+  if (bound == nullptr) fail_bound(label, role, port.id, "is missing among the tensors given");
+  const LogicalTensor& given = *bound->tensor;
+  if (given.dtype != port.dtype || given.shape != port.shape) {
+    fail_bound(label, role, port.id, join("is ", describe(given), ", compiled for ", describe(port)));
+  }
+  if (!same_layout(given, port)) {
+    fail_bound(label, role, port.id, join("has strides ", describe(given.strides), ", compiled for ", describe(port.strides)));
+  }
+  if (bound->memory == nullptr && has_elements(port)) fail_bound(label, role, port.id, "has a null handle but has elements");
+  return bound->memory;
+}
+
+}  // namespace
+
+std::string label_of(const Partition& partition) {
+  std::string kinds;
+  for (const int op : partition.ops) {
+    if (!kinds.empty()) kinds += " + ";
+    kinds += name_of(partition.graph->ops()[static_cast<size_t>(op)].kind);
+  }
+  return "partition " + std::to_string(partition.id) + ": " + kinds;
+}
+
+CompiledPartition::CompiledPartition(const Partition& partition, SharedExecutable shared, double compile_ms, bool from_cache)
+    : label_(label_of(partition)),
+      inputs_(std::move(shared.inputs)),
+      outputs_(std::move(shared.outputs)),
+      executable_(std::move(shared.executable)),
+      compile_ms_(compile_ms),
+      from_cache_(from_cache),
+      computes_nothing_(std::none_of(outputs_.begin(), outputs_.end(), has_elements)) {
+  for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i].id = partition.graph->tensor(partition.inputs[i]).id;
+  for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].id = partition.graph->tensor(partition.outputs[i]).id;
+}
+
+// The cache may keep the executable; its memory must not outlive the engine whose allocator gave it.
+CompiledPartition::~CompiledPartition() { executable_->release_idle_memory(); }
+
+const LogicalTensor& CompiledPartition::port(uint64_t tensor_id) const {
+  if (const LogicalTensor* input = find_by_id(inputs_, tensor_id)) return *input;
+  if (const LogicalTensor* output = find_by_id(outputs_, tensor_id)) return *output;
+  throw Error(Status::invalid_arguments, join(label_, ": tensor ", tensor_id, " is no port; inputs: ", list_ids(inputs_),
+                                              "; outputs: ", list_ids(outputs_)));
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> CompiledPartition::inplace_ports() const {
+  std::vector<std::pair<uint64_t, uint64_t>> ids;
+  for (const auto& [input, output] : executable_->inplace_ports()) ids.emplace_back(inputs_[input].id, outputs_[output].id);
+  return ids;
+}
+
+bool CompiledPartition::may_share(uint64_t input_id, uint64_t output_id) const {
+  const LogicalTensor* const input = find_by_id(inputs_, input_id);
+  const LogicalTensor* const output = find_by_id(outputs_, output_id);
+  if (input == nullptr || output == nullptr) return false;
+  return executable_->may_share(static_cast<size_t>(input - inputs_.data()), static_cast<size_t>(output - outputs_.data()));
+}
+
+void CompiledPartition::execute(const ExecutionContext& context, std::span<const BoundTensor> inputs,
+                                std::span<const BoundTensor> outputs) const {
+  PointerArray<const void*> sources(inputs_.size());
+  PointerArray<void*> destinations(outputs_.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    sources[i] = checked_memory(label_, "input", inputs_[i], find_bound(inputs, inputs_[i].id, i));
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    destinations[i] = checked_memory(label_, "output", outputs_[i], find_bound(outputs, outputs_[i].id, i));
+  }
+  if (computes_nothing_) return;
+  const ExecutionTimer timer(*this);
+  executable_->execute(context, sources.span(), destinations.span());
+}
+
+}  // namespace lamina::compiler

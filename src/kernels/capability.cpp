@@ -1,0 +1,41 @@
+#include "kernels/capability.h"
+
+#include "interface/op_schema.h"
+#include "interface/shape_rules.h"
+#include "interface/status.h"
+#include "kernels/lower.h"
+#include "passes/fusion/iteration_view.h"
+
+namespace lamina::kernel {
+
+std::string why_no_kernel(const Graph& graph, const Op& op, const PlanTarget& target) {
+  if (op.kind == OpKind::Wildcard) return join("the ", target.name, " backend cannot run an op that lamina does not know");
+  if (!has_lowering(op.kind)) {
+    return join("the ", target.name, " backend has no kernel for ", lamina::name_of(op.kind),
+                " yet; the reference engine may have");
+  }
+  if (const std::string why = iteration_view(graph, op).why_not; op.kind != OpKind::End && !why.empty()) {
+    return join("the ", target.name, " backend cannot make a loop nest of it: ", why);
+  }
+  if (std::string fault = fault_of_scales(graph, op); !fault.empty()) return fault;
+  for (const auto* ports : {&op.inputs, &op.outputs}) {
+    for (const ValueIndex value : *ports) {
+      if (value == kNoValue) continue;
+      const DataType dtype = graph.tensor(value).dtype;
+      const bool has_four_bits = ports == &op.inputs ? target.reads_four_bits : target.writes_four_bits;
+      if (dtype == DataType::undef ? op.kind == OpKind::End : bits_of(dtype) >= 8 || has_four_bits) continue;
+      return join("the ", target.name, " backend does not run tensors of type ", lamina::name_of(dtype), " (tensor ",
+                  graph.tensor(value).id, ")");
+    }
+  }
+  return "";
+}
+
+std::string why_no_step(const Graph& graph, const Op& op, const PlanTarget& target) {
+  const std::string no_kernel = why_no_kernel(graph, op, target);
+  if (no_kernel.empty() || target.why_no_library_step == nullptr) return no_kernel;
+  // An op of a loop nest belongs into a kernel, where it can be fused: the library is for the others, and gives their reasons.
+  return schema_of(op.kind).op_class == OpClass::library ? target.why_no_library_step(graph, op) : no_kernel;
+}
+
+}  // namespace lamina::kernel

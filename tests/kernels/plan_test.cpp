@@ -1,0 +1,174 @@
+// From the groups of a graph to steps: what becomes a kernel, what a library step, and what lies where.
+#include "kernels/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "interface/status.h"
+#include "kernels/lower.h"
+#include "support/graph_builder.h"
+
+namespace lamina::kernel {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::GraphBuilder;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+constexpr DataType f32 = DataType::f32;
+using Source = Binding::Source;
+
+std::vector<FusionGroup> groups_of(const Graph& graph, bool fusing = true) {
+  return fuse(graph, std::vector<bool>(graph.ops().size(), true), fusing);
+}
+
+Plan plan_of(const Graph& graph, const PlanTarget& target = {.name = "test"}, bool fusing = true) {
+  return make_plan(graph, graph.inputs(), graph.outputs(), groups_of(graph, fusing), target);
+}
+
+// Takes every op that is a library's.
+PlanTarget with_library(std::string why_not = "") {
+  return {.name = "test", .why_no_library_step = [why_not](const Graph&, const Op&) { return why_not; }};
+}
+
+std::vector<Source> sources_of(const PlanStep& step) {
+  std::vector<Source> sources;
+  for (const Binding& binding : args_of(step)) sources.push_back(binding.source);
+  return sources;
+}
+
+// x -> Abs -> Exp -> Sqrt -> Tanh, [4, 64] of f32.
+Graph chain() {
+  GraphBuilder g;
+  uint64_t value = g.input(f32, {4, 64});
+  for (const OpKind kind : {OpKind::Abs, OpKind::Exp, OpKind::Sqrt, OpKind::Tanh}) value = g.op(kind, {value});
+  return g.finish();
+}
+
+TEST(Plan, AFusedChainIsOneKernelFromInputToOutput) {
+  const Plan plan = plan_of(chain());
+  ASSERT_EQ(plan.steps.size(), 1u);
+  EXPECT_THAT(sources_of(plan.steps[0]), ElementsAre(Source::input, Source::output));
+  EXPECT_EQ(plan.arena_bytes, 0u);
+  EXPECT_EQ(plan.required_bytes, 2 * 4 * 64 * 4);
+  EXPECT_THAT(plan.inplace_ports(), ElementsAre(Pair(0u, 0u)));
+}
+
+TEST(Plan, ValuesBetweenStepsShareTheArenaByLifetime) {
+  const Plan plan = plan_of(chain(), {.name = "test", .alignment = 64}, false);
+  ASSERT_EQ(plan.steps.size(), 4u);
+  EXPECT_THAT(sources_of(plan.steps[1]), ElementsAre(Source::arena, Source::arena));
+  // Three values lie between four steps, two at a time.
+  EXPECT_EQ(plan.arena_bytes, 2u * 4 * 64 * 4);
+  const size_t first = args_of(plan.steps[1])[0].index, second = args_of(plan.steps[1])[1].index;
+  EXPECT_NE(first, second);
+  EXPECT_EQ(args_of(plan.steps[2])[0].index, second);
+  EXPECT_EQ(args_of(plan.steps[2])[1].index, first);
+  EXPECT_TRUE(plan.inplace_ports().empty());
+}
+
+TEST(Plan, APortThatIsInputAndOutputIsRefused) {
+  const Graph graph = chain();
+  const std::vector<ValueIndex> inputs = graph.inputs();
+  try {
+    make_plan(graph, inputs, inputs, groups_of(graph), {.name = "test"});
+    ADD_FAILURE() << "it was planned";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::invalid_graph);
+    EXPECT_STREQ(error.what(), "tensor 0 is an input and an output of the same partition");
+  }
+}
+
+// dst = LayerNorm(src x weights), without statistics.
+Graph product_and_norm() {
+  GraphBuilder g;
+  const auto src = g.input(f32, {6, 16}), weights = g.input(f32, {16, 32});
+  const auto product = g.op(OpKind::MatMul, {src, weights});
+  g.op(OpKind::LayerNorm, {product}, {{"use_affine", false}, {"keep_stats", false}});
+  return g.finish();
+}
+
+TEST(Plan, AHeavyOpIsALibraryStepWithItsTensors) {
+  const Plan plan = plan_of(product_and_norm(), with_library());
+  ASSERT_EQ(plan.steps.size(), 2u);
+  const auto& product = std::get<LibraryStep>(plan.steps[0]);
+  EXPECT_EQ(product.op.kind, OpKind::MatMul);
+  EXPECT_EQ(product.inputs.size(), 2u);
+  EXPECT_EQ(product.outputs.at(0).shape, (Dims{6, 32}));
+  EXPECT_THAT(sources_of(plan.steps[0]), ElementsAre(Source::input, Source::input, Source::arena));
+  EXPECT_THAT(sources_of(plan.steps[1]), ElementsAre(Source::arena, Source::output));
+  EXPECT_EQ(args_of(plan.steps[0])[2].index, args_of(plan.steps[1])[0].index);
+  EXPECT_EQ(moved_bytes(plan.steps[0]), 4 * (6 * 16 + 16 * 32 + 6 * 32));
+}
+
+TEST(Plan, WithoutALibraryAHeavyOpIsRefusedWithTheReason) {
+  const Graph graph = product_and_norm();
+  EXPECT_THAT(why_no_step(graph, graph.ops()[0], {.name = "test"}), HasSubstr("the test backend has no kernel for MatMul"));
+  EXPECT_EQ(why_no_step(graph, graph.ops()[0], with_library("it has no such type")), "it has no such type");
+  EXPECT_EQ(why_no_step(graph, graph.ops()[0], with_library()), "");
+  try {
+    plan_of(graph);
+    ADD_FAILURE() << "it was planned";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::unimplemented);
+    EXPECT_THAT(error.what(), HasSubstr("MatMul \"op0\": the test backend has no kernel for MatMul"));
+  }
+}
+
+// The library is not asked for what is a loop nest: it would not be fused.
+TEST(Plan, AnOpThatIsALoopNestIsNoLibraryStep) {
+  const Graph norm = product_and_norm();
+  EXPECT_EQ(why_no_step(norm, norm.ops()[1], with_library("it has no norms")), "");
+}
+
+// ---- lower
+
+std::vector<std::string> kernel_names(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanStep& step : plan.steps) names.push_back(std::get<KernelStep>(step).kernel.name);
+  return names;
+}
+
+TEST(Lower, AKernelIsNamedAfterItsOpsAndTheTypeThatItReads) {
+  GraphBuilder g;
+  const auto x = g.input(DataType::bf16, {4, 64});
+  g.op(OpKind::GELU, {g.op(OpKind::LayerNorm, {x}, {{"use_affine", false}, {"keep_stats", false}})});
+  EXPECT_THAT(kernel_names(plan_of(g.finish())), ElementsAre("layer_norm_gelu_bf16"));
+}
+
+TEST(Lower, LongChainsEndInACount) {
+  GraphBuilder g;
+  uint64_t value = g.input(f32, {4, 64});
+  for (int i = 0; i < 9; ++i) value = g.op(OpKind::Abs, {value});
+  EXPECT_THAT(kernel_names(plan_of(g.finish())), ElementsAre("abs_abs_abs_abs_abs_abs_and_3_more_f32"));
+}
+
+// Sums over other dims than the nest's outer ones walk the tensors once more, after the kernel of the group.
+TEST(Lower, SumsOverOtherDimsAreAWalkOfTheirOwn) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {2, 8, 4, 4}), slope = g.input(f32, {8}), diff_dst = g.input(f32, {2, 8, 4, 4});
+  g.multi(OpKind::PReLUBackward, {src, slope, diff_dst}, {{"data_format", std::string("NCX")}}, {f32, f32});
+  const Plan plan = plan_of(g.finish());
+  EXPECT_THAT(kernel_names(plan), ElementsAre("prelu_backward_f32", "prelu_backward_f32_sums"));
+  EXPECT_THAT(sources_of(plan.steps.back()), ::testing::Not(::testing::Contains(Source::arena)));
+}
+
+// The nodes that the first walk does not need are not in it.
+TEST(Lower, WhatNobodyAsksForIsNotComputed) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {4, 64});
+  g.multi(OpKind::LayerNorm, {x}, {{"use_affine", false}}, {f32, f32, f32});
+  const Graph graph = g.finish();
+  const auto kept = groups_of(graph);
+  std::vector<bool> only_dst(graph.values().size(), false);
+  only_dst[static_cast<size_t>(graph.ops()[0].outputs[0])] = true;
+  const auto all = lower(graph, kept.at(0), std::vector<bool>(graph.values().size(), true));
+  const auto one = lower(graph, kept.at(0), only_dst);
+  ASSERT_EQ(all.size(), 1u);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(all[0].kernel.args.size(), 4u);
+  EXPECT_EQ(one[0].kernel.args.size(), 2u);
+}
+
+}  // namespace
+}  // namespace lamina::kernel
