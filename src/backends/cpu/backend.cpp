@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <mutex>
-#include <new>
 #include <variant>
 
+#include "backends/cpu/host_block.h"
 #include "backends/cpu/runtime.h"
+#include "backends/scratch_pool.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -19,51 +19,6 @@ namespace {
 constexpr size_t kAlignment = 64;
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-// Scratch memory of one executable: taken for the time of an execution, kept for the next one by the same allocator.
-class ScratchPool {
- public:
-  struct Block {
-    void* memory;
-    void (*release)(void*);
-  };
-  ~ScratchPool() { release_idle(); }
-  Block take(size_t bytes, const Allocator* allocator) {
-    const bool theirs = allocator != nullptr && allocator->allocate != nullptr && allocator->deallocate != nullptr;
-    void (*const release)(void*) = theirs ? allocator->deallocate : delete_aligned;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto idle = std::find_if(free_.begin(), free_.end(), [&](const Block& block) { return block.release == release; });
-      if (idle != free_.end()) {
-        const Block block = *idle;
-        free_.erase(idle);
-        return block;
-      }
-    }
-    void* const memory = theirs ? allocator->allocate(bytes, kAlignment) : ::operator new(bytes, std::align_val_t{kAlignment});
-    if (memory == nullptr)
-      throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of scratch memory"));
-    return {memory, release};
-  }
-  void release_idle() {
-    std::vector<Block> idle;
-    {
-      const std::lock_guard lock(mutex_);
-      idle.swap(free_);
-    }
-    for (const Block& block : idle) block.release(block.memory);
-  }
-  void give_back(Block block) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(block);
-  }
-
- private:
-  static void delete_aligned(void* memory) { ::operator delete(memory, std::align_val_t{kAlignment}); }
-
-  std::mutex mutex_;
-  std::vector<Block> free_;
-};
 
 // A step of the plan, compiled.
 using StepRunner = std::variant<KernelRunner, std::unique_ptr<const Primitive>>;
@@ -102,12 +57,9 @@ class CpuExecutable final : public Executable {
 
   void execute(const ExecutionContext& context, std::span<const void* const> inputs,
                std::span<void* const> outputs) const override {
-    ScratchPool::Block scratch{nullptr, nullptr};
-    const bool own = info_.workspace_bytes > 0 && context.workspace == nullptr;
-    if (own) scratch = pool_.take(info_.workspace_bytes, context.allocator);
-    auto* const memory = static_cast<char*>(own ? scratch.memory : context.workspace);
-    for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, memory);
-    if (own) pool_.give_back(scratch);
+    ScratchPool<HostBlock>::Loan scratch(pool_, info_.workspace_bytes, context);
+    for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, static_cast<char*>(scratch.memory()));
+    scratch.end();
   }
 
   const ExecutableInfo& info() const override { return info_; }
@@ -164,7 +116,9 @@ class CpuExecutable final : public Executable {
   std::shared_ptr<const kernel::Plan> plan_;
   std::vector<StepRunner> runners_;  // one per step
   size_t step_bytes_ = 0;            // for the step that runs: the most that one needs
-  mutable ScratchPool pool_;
+  mutable ScratchPool<HostBlock> pool_{[](size_t bytes, const ExecutionContext& context) {
+    return std::make_unique<HostBlock>(bytes, kAlignment, context.allocator);
+  }};
   std::vector<std::pair<size_t, size_t>> inplace_;
   ExecutableInfo info_;
 };

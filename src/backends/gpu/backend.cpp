@@ -4,9 +4,10 @@
 #include <array>
 #include <chrono>
 #include <map>
-#include <mutex>
 
+#include "backends/gpu/device_block.h"
 #include "backends/gpu/runtime.h"
+#include "backends/scratch_pool.h"
 #include "interface/status.h"
 #include "kernels/plan.h"
 
@@ -21,72 +22,10 @@ const kernel::PlanTarget kTarget{.name = "gpu", .alignment = kAlignment, .reads_
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Scratch memory of one executable. A block goes back to the stream that used it: what a stream still runs is done before it
-// comes to what the stream is given next.
-class ScratchPool {
- public:
-  explicit ScratchPool(std::shared_ptr<Device> device) : device_(std::move(device)) {}
-  ~ScratchPool() {
-    for (const auto& [stream, block] : free_) block.release(*device_);
-  }
-  struct Block {
-    void* memory = nullptr;
-    std::function<void(void*)> deallocate;  // empty: the device's own memory
-    void release(Device& device) const {
-      if (deallocate)
-        deallocate(memory);
-      else
-        device.release(memory);
-    }
-  };
-  Block take(void* stream, size_t bytes, const Allocator* allocator) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (const auto found = free_.find(stream); found != free_.end()) {
-        const Block block = found->second;
-        free_.erase(found);
-        return block;
-      }
-    }
-    if (allocator == nullptr || !allocator->device_allocate) return {device_->allocate(bytes), {}};
-    void* const memory = allocator->device_allocate(bytes, kAlignment);
-    if (memory == nullptr) throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of device memory"));
-    return {memory, allocator->device_deallocate};
-  }
-  void give_back(void* stream, Block block) {
-    const std::lock_guard lock(mutex_);
-    free_.emplace(stream, std::move(block));
-  }
-
-  // A block for the time of an execution, also one that fails.
-  class Loan {
-   public:
-    Loan(ScratchPool& pool, size_t bytes, const ExecutionContext& context) : pool_(pool), stream_(context.stream) {
-      if (bytes > 0) block_ = pool.take(stream_, bytes, context.allocator);
-    }
-    ~Loan() {
-      if (block_.memory != nullptr) pool_.give_back(stream_, std::move(block_));
-    }
-    Loan(const Loan&) = delete;
-    Loan& operator=(const Loan&) = delete;
-    void* memory() const { return block_.memory; }
-
-   private:
-    ScratchPool& pool_;
-    void* stream_;
-    Block block_;
-  };
-
- private:
-  std::shared_ptr<Device> device_;
-  std::mutex mutex_;
-  std::multimap<void*, Block> free_;
-};
-
 class GpuExecutable final : public Executable {
  public:
   GpuExecutable(std::shared_ptr<Device> device, std::shared_ptr<const kernel::Plan> plan)
-      : device_(std::move(device)), plan_(std::move(plan)), pool_(device_), inplace_(plan_->inplace_ports()) {
+      : device_(std::move(device)), plan_(std::move(plan)), inplace_(plan_->inplace_ports()) {
     const auto start = std::chrono::steady_clock::now();
     info_.backend = device_->api();
     info_.from_cache = true;
@@ -108,12 +47,11 @@ class GpuExecutable final : public Executable {
 
   void execute(const ExecutionContext& context, std::span<const void* const> inputs,
                std::span<void* const> outputs) const override {
-    const bool own = scratch_bytes_ > 0 && context.workspace == nullptr;
-    const ScratchPool::Loan loan(pool_, own ? scratch_bytes_ : 0, context);
-    void* const memory = own ? loan.memory() : context.workspace;
+    ScratchPool<DeviceBlock>::Loan scratch(pool_, scratch_bytes_, context);
     for (const auto& [port, place] : host_scalars_)
-      device_->copy_in(context.stream, memory, place.offset, inputs[port], place.bytes);
-    for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, memory);
+      device_->copy_in(context.stream, scratch.memory(), place.offset, inputs[port], place.bytes);
+    for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, scratch.memory());
+    scratch.end();
   }
 
   const ExecutableInfo& info() const override { return info_; }
@@ -197,7 +135,9 @@ class GpuExecutable final : public Executable {
   std::vector<int64_t> table_offsets_;
   std::map<size_t, ScalarPlace> host_scalars_;  // by input port
   size_t partial_bytes_ = 0, scratch_bytes_ = 0;
-  mutable ScratchPool pool_;
+  mutable ScratchPool<DeviceBlock> pool_{[this](size_t bytes, const ExecutionContext& context) {
+    return std::make_unique<DeviceBlock>(device_, bytes, kAlignment, context.allocator);
+  }};
   std::vector<std::pair<size_t, size_t>> inplace_;
   ExecutableInfo info_;
 };

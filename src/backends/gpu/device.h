@@ -27,6 +27,17 @@ class Module {
                       std::span<const int64_t> words) const = 0;
 };
 
+// A place in a stream, behind all that the stream had been given when it was recorded. Complete before it is first recorded.
+// Throws as Device does.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record(void* stream) = 0;
+  virtual bool is_complete() const = 0;
+  virtual void wait() const = 0;
+  virtual void hold_back(void* stream) const = 0;  // what the stream is given from now on waits, the host does not
+};
+
 struct LoadedModule {
   std::shared_ptr<const Module> module;
   bool from_cache = false;
@@ -51,6 +62,7 @@ class Device {
   virtual void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) = 0;
   virtual void copy(void* stream, void* to, void* from, size_t bytes) = 0;  // inside the device; does not block
   virtual void wait(void* stream) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;  // which ends before the device
   // What `work` puts into the device's own stream takes, in milliseconds: between two events where the device has them, else on
   // the host's clock.
   virtual double time(const std::function<void()>& work) = 0;

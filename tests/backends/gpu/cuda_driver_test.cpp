@@ -13,6 +13,7 @@ namespace lamina::testing {
 namespace {
 
 using namespace gpu::cuda;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 // What the driver was asked, and what it still holds.
@@ -20,7 +21,7 @@ struct Driver {
   int calls = 0, failing_call = 0;  // the failing_call-th call fails with `failure`; 0: none does
   CUresult failure = 719;
   std::string failed;  // its name
-  int contexts = 0, pushed = 0, modules = 0, memory = 0, streams = 0, launches = 0;
+  int contexts = 0, pushed = 0, modules = 0, memory = 0, streams = 0, events = 0, launches = 0;
   int version = 12040, count = 1, major = 9;
 };
 Driver driver;
@@ -84,6 +85,14 @@ DriverApi mock() {
   };
   api.destroy_stream = [](CUstream) { return --driver.streams, 0; };
   api.synchronize_stream = [](CUstream) { return answer("cuStreamSynchronize"); };
+  api.hold_back_stream = [](CUstream, CUevent, unsigned) { return answer("cuStreamWaitEvent"); };
+  api.create_event = [](CUevent* event, unsigned) {
+    return answer("cuEventCreate", [&] { *event = reinterpret_cast<CUevent>(static_cast<intptr_t>(++driver.events)); });
+  };
+  api.destroy_event = [](CUevent) { return --driver.events, 0; };
+  api.record_event = [](CUevent, CUstream) { return answer("cuEventRecord"); };
+  api.query_event = [](CUevent) { return answer("cuEventQuery"); };
+  api.synchronize_event = [](CUevent) { return answer("cuEventSynchronize"); };
   return api;
 }
 
@@ -118,6 +127,7 @@ void expect_nothing_left() {
   EXPECT_EQ(driver.pushed, 0);
   EXPECT_EQ(driver.modules, 0);
   EXPECT_EQ(driver.streams, 0);
+  EXPECT_EQ(driver.events, 0);
 }
 
 class CudaDriver : public ::testing::Test {
@@ -127,7 +137,7 @@ class CudaDriver : public ::testing::Test {
 
 TEST_F(CudaDriver, RunsAKernelAndItsColumnSums) {
   run_everything();
-  EXPECT_EQ(driver.launches, 2);
+  EXPECT_EQ(driver.launches, 4);
   EXPECT_EQ(driver.memory, 0);
   expect_nothing_left();
 }
@@ -143,7 +153,7 @@ TEST_F(CudaDriver, EveryCallThatFailsIsNamedAndLeavesNothingBehind) {
     try {
       run_everything();
       // Only giving memory back may pass over a failure.
-      EXPECT_EQ(driver.failed, "cuCtxPushCurrent");
+      EXPECT_THAT(driver.failed, AnyOf("cuCtxPushCurrent", "cuEventSynchronize"));
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::runtime_error);
       EXPECT_THAT(error.what(), HasSubstr(driver.failed));
@@ -154,9 +164,21 @@ TEST_F(CudaDriver, EveryCallThatFailsIsNamedAndLeavesNothingBehind) {
     if (driver.failed != "cuCtxPushCurrent") {
       EXPECT_EQ(driver.modules, 0) << driver.failed;
       EXPECT_EQ(driver.streams, 0) << driver.failed;
+      EXPECT_EQ(driver.events, 0) << driver.failed;
       EXPECT_EQ(driver.memory, 0) << driver.failed;
     }
   }
+}
+
+TEST_F(CudaDriver, AnEventIsCompleteWhenTheDriverSaysSo) {
+  DriverApi table = mock();
+  const auto event = [&] { return open_device(table, compiler_table(), 0)->make_event(); };
+  EXPECT_TRUE(event()->is_complete());
+  table.query_event = [](CUevent) { return CUresult{kNotReady}; };
+  EXPECT_FALSE(event()->is_complete());
+  table.query_event = [](CUevent) { return CUresult{719}; };
+  EXPECT_THROW(event()->is_complete(), Error);
+  expect_nothing_left();
 }
 
 TEST_F(CudaDriver, OutOfMemoryIsAStatusOfItsOwn) {

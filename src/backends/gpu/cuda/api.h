@@ -26,7 +26,8 @@ using CUevent = ::CUevent_st*;
 using nvrtcResult = int;
 using nvrtcProgram = ::_nvrtcProgram*;
 
-inline constexpr CUresult kOutOfMemory = 2, kNoDevice = 100;
+inline constexpr CUresult kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
+inline constexpr unsigned kEventWithoutTiming = 2;
 inline constexpr int kMaxThreadsPerBlock = 1, kMultiprocessorCount = 16, kComputeCapabilityMajor = 75,
                      kComputeCapabilityMinor = 76;
 inline constexpr int kOldestDriver = 11020;  // CUDA 11.2
@@ -59,10 +60,12 @@ inline constexpr int kOldestCapability = 80;
   F(CUresult, cuEventDestroy_v2, destroy_event, (CUevent))                                                        \
   F(CUresult, cuEventRecord, record_event, (CUevent, CUstream))                                                   \
   F(CUresult, cuEventSynchronize, synchronize_event, (CUevent))                                                   \
+  F(CUresult, cuEventQuery, query_event, (CUevent))                                                               \
   F(CUresult, cuEventElapsedTime, elapsed_time, (float*, CUevent, CUevent))                                       \
   F(CUresult, cuStreamCreate, create_stream, (CUstream*, unsigned))                                               \
   F(CUresult, cuStreamDestroy_v2, destroy_stream, (CUstream))                                                     \
-  F(CUresult, cuStreamSynchronize, synchronize_stream, (CUstream))
+  F(CUresult, cuStreamSynchronize, synchronize_stream, (CUstream))                                                \
+  F(CUresult, cuStreamWaitEvent, hold_back_stream, (CUstream, CUevent, unsigned))
 
 #define LAMINA_NVRTC_FUNCTIONS(F)                                                               \
   F(nvrtcResult, nvrtcVersion, version, (int*, int*))                                           \

@@ -80,16 +80,56 @@ class Context {
   CUstream stream_ = nullptr;
 };
 
-class Event {
+// In the context that is current.
+class OwnedEvent {
  public:
-  explicit Event(const DriverApi& driver) : driver_(driver) { check(driver, driver.create_event(&event_, 0), "cuEventCreate"); }
-  ~Event() { driver_.destroy_event(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
+  OwnedEvent(const DriverApi& driver, unsigned flags) : driver_(driver) {
+    check(driver, driver.create_event(&event_, flags), "cuEventCreate");
+  }
+  ~OwnedEvent() { driver_.destroy_event(event_); }
+  OwnedEvent(const OwnedEvent&) = delete;
+  OwnedEvent& operator=(const OwnedEvent&) = delete;
   CUevent get() const { return event_; }
 
  private:
   const DriverApi& driver_;
+  CUevent event_ = nullptr;
+};
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent(const DriverApi& driver, std::shared_ptr<const Context> context) : driver_(driver), context_(std::move(context)) {
+    const CurrentContext current(driver, context_->get());
+    check(driver, driver.create_event(&event_, kEventWithoutTiming), "cuEventCreate");
+  }
+  ~CudaEvent() override {
+    CUcontext ignored = nullptr;
+    if (driver_.push_context(context_->get()) != 0) return;
+    driver_.destroy_event(event_);
+    driver_.pop_context(&ignored);
+  }
+  void record(void* stream) override {
+    const CurrentContext current(driver_, context_->get());
+    check(driver_, driver_.record_event(event_, context_->stream(stream)), "cuEventRecord");
+  }
+  bool is_complete() const override {
+    const CurrentContext current(driver_, context_->get());
+    const CUresult result = driver_.query_event(event_);
+    if (result != kNotReady) check(driver_, result, "cuEventQuery");
+    return result == 0;
+  }
+  void wait() const override {
+    const CurrentContext current(driver_, context_->get());
+    check(driver_, driver_.synchronize_event(event_), "cuEventSynchronize");
+  }
+  void hold_back(void* stream) const override {
+    const CurrentContext current(driver_, context_->get());
+    check(driver_, driver_.hold_back_stream(context_->stream(stream), event_, 0), "cuStreamWaitEvent");
+  }
+
+ private:
+  const DriverApi& driver_;
+  std::shared_ptr<const Context> context_;
   CUevent event_ = nullptr;
 };
 
@@ -211,7 +251,7 @@ class CudaDevice final : public Device {
   }
   double time(const std::function<void()>& work) override {
     const CurrentContext current(driver_, context_->get());
-    const Event start(driver_), stop(driver_);
+    const OwnedEvent start(driver_, 0), stop(driver_, 0);
     check(driver_, driver_.record_event(start.get(), context_->stream(nullptr)), "cuEventRecord");
     work();
     check(driver_, driver_.record_event(stop.get(), context_->stream(nullptr)), "cuEventRecord");
@@ -224,6 +264,7 @@ class CudaDevice final : public Device {
     const CurrentContext current(driver_, context_->get());
     check(driver_, driver_.synchronize_stream(context_->stream(stream)), "cuStreamSynchronize");
   }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(driver_, context_); }
 
  private:
   const DriverApi& driver_;

@@ -13,6 +13,7 @@ struct _cl_command_queue;
 struct _cl_mem;
 struct _cl_program;
 struct _cl_kernel;
+struct _cl_event;
 
 namespace lamina::gpu::opencl {
 
@@ -23,6 +24,7 @@ using cl_command_queue = ::_cl_command_queue*;
 using cl_mem = ::_cl_mem*;
 using cl_program = ::_cl_program*;
 using cl_kernel = ::_cl_kernel*;
+using cl_event = ::_cl_event*;
 using cl_int = int32_t;
 using cl_uint = uint32_t;
 using cl_ulong = uint64_t;
@@ -32,9 +34,10 @@ inline constexpr cl_int kDeviceNotFound = -1, kMemObjectAllocationFailure = -4, 
 inline constexpr cl_ulong kDeviceTypeCpu = 1 << 1, kDeviceTypeGpu = 1 << 2, kDeviceTypeAll = 0xffffffff;
 inline constexpr cl_uint kDeviceType = 0x1000, kDeviceMaxComputeUnits = 0x1002, kDeviceMaxWorkGroupSize = 0x1004,
                          kDeviceSingleFpConfig = 0x101b, kDeviceName = 0x102b, kDeviceDoubleFpConfig = 0x1032,
-                         kDeviceLocalMemSize = 0x1023, kProgramBuildLog = 0x1183;
+                         kDeviceLocalMemSize = 0x1023, kProgramBuildLog = 0x1183, kEventCommandExecutionStatus = 0x11d3;
 inline constexpr cl_ulong kFpCorrectlyRoundedDivideSqrt = 1 << 7, kFpDenorm = 1;
 inline constexpr cl_ulong kMemReadWrite = 1;
+inline constexpr cl_int kComplete = 0;  // of a command; below it: it failed, above it: it is yet to come
 
 // Every function that is called, as name(result, parameters). The table and the loader come from this list alone.
 #define LAMINA_OPENCL_FUNCTIONS(F)                                                                                             \
@@ -60,7 +63,12 @@ inline constexpr cl_ulong kMemReadWrite = 1;
   F(cl_int, EnqueueReadBuffer, (cl_command_queue, cl_mem, cl_uint, size_t, size_t, void*, cl_uint, const void*, void*))        \
   F(cl_int, EnqueueWriteBuffer, (cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void*, cl_uint, const void*, void*)) \
   F(cl_int, EnqueueCopyBuffer, (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const void*, void*))        \
-  F(cl_int, Finish, (cl_command_queue))
+  F(cl_int, Finish, (cl_command_queue))                                                                                        \
+  F(cl_int, EnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))                                \
+  F(cl_int, EnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))                               \
+  F(cl_int, GetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                                                         \
+  F(cl_int, WaitForEvents, (cl_uint, const cl_event*))                                                                         \
+  F(cl_int, ReleaseEvent, (cl_event))
 
 struct Api {
 #define LAMINA_MEMBER(result, name, parameters) result(*name) parameters = nullptr;

@@ -102,6 +102,40 @@ class OpenclModule final : public Module {
   mutable std::mutex mutex_;
 };
 
+// `queue`: for null streams.
+class OpenclEvent final : public Event {
+ public:
+  OpenclEvent(const Api& cl, cl_command_queue queue) : cl_(cl), queue_(queue), event_(nullptr, cl.ReleaseEvent) {}
+
+  void record(void* stream) override {
+    cl_event recorded = nullptr;
+    check(cl_.EnqueueMarkerWithWaitList(queue_of(stream), 0, nullptr, &recorded), "clEnqueueMarkerWithWaitList");
+    event_.reset(recorded);
+  }
+  bool is_complete() const override {
+    if (event_ == nullptr) return true;
+    cl_int status = 0;
+    check(cl_.GetEventInfo(event_.get(), kEventCommandExecutionStatus, sizeof status, &status, nullptr), "clGetEventInfo");
+    return status <= kComplete;
+  }
+  void wait() const override {
+    cl_event const event = event_.get();
+    if (event != nullptr) check(cl_.WaitForEvents(1, &event), "clWaitForEvents");
+  }
+  void hold_back(void* stream) const override {
+    cl_event const event = event_.get();
+    if (event == nullptr) return;
+    check(cl_.EnqueueBarrierWithWaitList(queue_of(stream), 1, &event, nullptr), "clEnqueueBarrierWithWaitList");
+  }
+
+ private:
+  cl_command_queue queue_of(void* stream) const { return stream == nullptr ? queue_ : static_cast<cl_command_queue>(stream); }
+
+  const Api& cl_;
+  cl_command_queue queue_;
+  Owned<_cl_event> event_;
+};
+
 class OpenclDevice final : public Device {
  public:
   OpenclDevice(const Api& cl, cl_device_id device, cl_context context)
@@ -176,6 +210,7 @@ class OpenclDevice final : public Device {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
   void wait(void* stream) override { check(cl_.Finish(queue(stream)), "clFinish"); }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<OpenclEvent>(cl_, queue_.get()); }
 
  private:
   cl_command_queue queue(void* stream) const {

@@ -1,0 +1,120 @@
+// Scratch memory of an execution: asked of the caller's allocator once, lent again and again, also after an execution that
+// failed, and given back to whom it came from.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "backends/cpu/cpu_check.h"
+#include "compiler/compile.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+int allocations = 0, releases = 0;
+bool exhausted = false;
+
+void* counted_allocate(size_t bytes, size_t alignment) {
+  if (exhausted) return nullptr;
+  ++allocations;
+  return ::operator new(bytes, std::align_val_t{alignment});
+}
+void counted_release(void* memory) {
+  ++releases;
+  ::operator delete(memory, std::align_val_t{64});
+}
+
+// A layer norm's gradients: partial column sums are its scratch memory. diff_src is so large that it is streamed, unless it
+// takes the place of diff_dst: then a second form of the kernel is compiled by the first execution that needs it.
+class Scratch : public ::testing::Test {
+ protected:
+  static constexpr int64_t kRows = 8 << 10, kSize = 1 << 10;
+
+  void SetUp() override {
+    allocations = releases = 0;
+    exhausted = false;
+    GraphBuilder g;
+    const auto x = g.input(DataType::f32, {kRows, kSize}), dy = g.input(DataType::f32, {kRows, kSize});
+    g.multi(OpKind::LayerNormBackward,
+            {x, dy, g.input(DataType::f32, {kRows}), g.input(DataType::f32, {kRows}), g.input(DataType::f32, {kSize})}, {},
+            {DataType::f32, DataType::f32, DataType::f32});
+    const Graph graph = g.finish();
+    const Partition partition = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{}).at(0);
+    std::vector<LogicalTensor> ins, outs;
+    for (const ValueIndex v : partition.inputs) ins.push_back(graph.tensor(v));
+    for (const ValueIndex v : partition.outputs) outs.push_back(graph.tensor(v));
+    for (LogicalTensor& tensor : outs) {
+      tensor.strides = dense_strides(*tensor.shape);
+      tensor.layout = LayoutType::strided;
+    }
+    const Subgraph subgraph = extract_subgraph(partition, ins, outs);
+    executable_ = compiler::compile_subgraph(subgraph, cpu_backend());
+    context_.allocator = &allocator_;
+  }
+  void TearDown() override { unsetenv("LAMINA_MAX_ISA"); }
+
+  void execute(bool in_place) {
+    std::vector<float>& dx = in_place ? dy_ : dx_;
+    const void* const inputs[] = {x_.data(), dy_.data(), mean_.data(), variance_.data(), gamma_.data()};
+    void* const outputs[] = {dx.data(), dgamma_.data(), dbeta_.data()};
+    executable_->execute(context_, inputs, outputs);
+  }
+
+  Allocator allocator_{counted_allocate, counted_release};
+  ExecutionContext context_;
+  std::unique_ptr<Executable> executable_;
+  std::vector<float> x_ = std::vector<float>(kRows * kSize), dy_ = x_, dx_ = x_;
+  std::vector<float> mean_ = std::vector<float>(kRows), variance_ = std::vector<float>(kRows, 1);
+  std::vector<float> gamma_ = std::vector<float>(kSize), dgamma_ = gamma_, dbeta_ = gamma_;
+};
+
+TEST_F(Scratch, IsAskedForOnceAndGivenBack) {
+  ASSERT_GT(executable_->info().workspace_bytes, 0U);
+  for (int i = 0; i < 3; ++i) execute(false);
+  EXPECT_EQ(allocations, 1);
+  EXPECT_EQ(releases, 0);
+  executable_ = nullptr;
+  EXPECT_EQ(releases, 1);
+}
+
+TEST_F(Scratch, OfAnExecutionThatFailsIsLentAgain) {
+  setenv("LAMINA_MAX_ISA", "none", 1);  // the second form can not be compiled now
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(execute(true), Error);
+  unsetenv("LAMINA_MAX_ISA");
+  execute(true);
+  EXPECT_EQ(allocations, 1);
+  executable_ = nullptr;
+  EXPECT_EQ(releases, 1);
+}
+
+TEST_F(Scratch, OfOneAllocatorIsNotLentToAnother) {
+  execute(false);
+  context_.allocator = nullptr;
+  execute(false);
+  EXPECT_EQ(allocations, 1);
+  executable_->release_idle_memory();
+  EXPECT_EQ(releases, 1);
+}
+
+TEST_F(Scratch, OfTheCallerIsUsedAsItIs) {
+  std::vector<std::byte> own(executable_->info().workspace_bytes + 64);
+  context_.workspace = own.data() + (64 - reinterpret_cast<uintptr_t>(own.data()) % 64);
+  execute(false);
+  EXPECT_EQ(allocations, 0);
+}
+
+TEST_F(Scratch, ThatTheAllocatorDoesNotGiveIsTold) {
+  exhausted = true;
+  try {
+    execute(false);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::out_of_memory);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("the allocator gave no "));
+  }
+  EXPECT_EQ(releases, 0);
+}
+
+}  // namespace
+}  // namespace lamina::testing
