@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <type_traits>
+#include <utility>
 
 namespace lamina::compiler {
 
@@ -46,10 +47,9 @@ class KeyWriter {
   // A value of the graph: its number in order of appearance, and the first time what is known of it.
   void add_value(ValueIndex index) {
     if (index == kNoValue) return add(SIZE_MAX);
-    const auto found = std::find(seen_.begin(), seen_.end(), index);
-    add(static_cast<size_t>(found - seen_.begin()));
-    if (found != seen_.end()) return;
-    seen_.push_back(index);
+    const auto [number, is_new] = number_of(index);
+    add(number);
+    if (!is_new) return;
     const Value& value = graph_.value(index);
     add(value.tensor);
     add(value.constant.has_value());
@@ -71,9 +71,26 @@ class KeyWriter {
   }
 
  private:
+  // A few values are looked through; of many, positions are kept.
+  std::pair<size_t, bool> number_of(ValueIndex index) {
+    constexpr size_t kFew = 32;
+    if (seen_.size() < kFew) {
+      const auto found = std::find(seen_.begin(), seen_.end(), index);
+      const bool is_new = found == seen_.end();
+      const auto number = static_cast<size_t>(found - seen_.begin());
+      if (is_new) seen_.push_back(index);
+      return {number, is_new};
+    }
+    if (numbers_.empty())
+      for (size_t i = 0; i < seen_.size(); ++i) numbers_.emplace(seen_[i], i);
+    const auto [place, is_new] = numbers_.try_emplace(index, numbers_.size());
+    return {place->second, is_new};
+  }
+
   std::string& key_;
   const Graph& graph_;
   std::vector<ValueIndex> seen_;
+  std::unordered_map<ValueIndex, size_t> numbers_;  // empty while `seen_` is short
 };
 
 }  // namespace

@@ -96,6 +96,22 @@ TEST_F(CompileCacheTest, ANumberThatPassesCompileInIsPartOfTheKey) {
   EXPECT_NE(&two->info(), &three->info());
 }
 
+// What tells values apart is counted in another way where they are many.
+TEST_F(CompileCacheTest, ManyValuesAreToldApartAsFewAre) {
+  const auto chain = [](int length, int read_twice) {
+    GraphBuilder g;
+    const uint64_t x = g.input(f32, {4, 8});
+    std::vector<uint64_t> values = {x};
+    for (int i = 0; i < length; ++i) values.push_back(g.op(OpKind::Abs, {values.back()}));
+    g.op(OpKind::Add, {values.back(), values[static_cast<size_t>(read_twice)]});
+    return g.finish();
+  };
+  const auto first = compile(chain(60, 40)), same = compile(chain(60, 40));
+  EXPECT_EQ(&first->info(), &same->info());
+  for (const int other : {1, 31, 32, 41, 59}) EXPECT_NE(&first->info(), &compile(chain(60, other))->info()) << other;
+  EXPECT_EQ(CompileCache::instance().size(), 6u);
+}
+
 TEST_F(CompileCacheTest, BadTensorsAreRefusedAfterGoodOnesPassed) {
   compile(subtract_and_norm());
   const auto refused = [](const std::function<void(std::vector<LogicalTensor>&)>& change) {
