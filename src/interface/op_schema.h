@@ -20,7 +20,7 @@ enum class OpClass {
   elementwise,      // dst[i] depends on src[i] (and broadcast operands) only
   inner_reduction,  // normalises or reduces some axes: norms, softmax, reductions
   layout,           // moves values: reshape, transpose, reorder
-  library,          // a heavy op that a primitive library runs: MatMul, Convolution, pooling, ...
+  library,          // a heavy op over whole tensors, for a library of primitives: MatMul, Convolution, pooling, ...
   marker,           // computes nothing: End
   opaque,           // Wildcard
 };
