@@ -67,7 +67,7 @@ Graph product_between_kernels(DataType dtype = f32) {
 
 std::vector<float> run(const Backend& backend, const Graph& graph, const std::vector<float>& src,
                        const std::vector<float>& weights, ExecutableInfo* info = nullptr) {
-  const Subgraph subgraph{graph, graph.inputs(), graph.outputs()};
+  const Subgraph subgraph{testing::with_strides(graph), graph.inputs(), graph.outputs()};
   const auto executable = compile_subgraph(subgraph, backend);
   std::vector<float> dst(6 * 32);
   const void* in[] = {src.data(), weights.data()};

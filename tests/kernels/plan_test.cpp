@@ -15,6 +15,7 @@ using ::testing::ElementsAre;
 using testing::GraphBuilder;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using testing::with_strides;
 constexpr DataType f32 = DataType::f32;
 using Source = Binding::Source;
 
@@ -42,7 +43,7 @@ Graph chain() {
   GraphBuilder g;
   uint64_t value = g.input(f32, {4, 64});
   for (const OpKind kind : {OpKind::Abs, OpKind::Exp, OpKind::Sqrt, OpKind::Tanh}) value = g.op(kind, {value});
-  return g.finish();
+  return with_strides(g.finish());
 }
 
 TEST(Plan, AFusedChainIsOneKernelFromInputToOutput) {
@@ -85,7 +86,7 @@ Graph product_and_norm() {
   const auto src = g.input(f32, {6, 16}), weights = g.input(f32, {16, 32});
   const auto product = g.op(OpKind::MatMul, {src, weights});
   g.op(OpKind::LayerNorm, {product}, {{"use_affine", false}, {"keep_stats", false}});
-  return g.finish();
+  return with_strides(g.finish());
 }
 
 TEST(Plan, AHeavyOpIsALibraryStepWithItsTensors) {
@@ -133,14 +134,14 @@ TEST(Lower, AKernelIsNamedAfterItsOpsAndTheTypeThatItReads) {
   GraphBuilder g;
   const auto x = g.input(DataType::bf16, {4, 64});
   g.op(OpKind::GELU, {g.op(OpKind::LayerNorm, {x}, {{"use_affine", false}, {"keep_stats", false}})});
-  EXPECT_THAT(kernel_names(plan_of(g.finish())), ElementsAre("layer_norm_gelu_bf16"));
+  EXPECT_THAT(kernel_names(plan_of(with_strides(g.finish()))), ElementsAre("layer_norm_gelu_bf16"));
 }
 
 TEST(Lower, LongChainsEndInACount) {
   GraphBuilder g;
   uint64_t value = g.input(f32, {4, 64});
   for (int i = 0; i < 9; ++i) value = g.op(OpKind::Abs, {value});
-  EXPECT_THAT(kernel_names(plan_of(g.finish())), ElementsAre("abs_abs_abs_abs_abs_abs_and_3_more_f32"));
+  EXPECT_THAT(kernel_names(plan_of(with_strides(g.finish()))), ElementsAre("abs_abs_abs_abs_abs_abs_and_3_more_f32"));
 }
 
 // Sums over other dims than the nest's outer ones walk the tensors once more, after the kernel of the group.
@@ -148,7 +149,7 @@ TEST(Lower, SumsOverOtherDimsAreAWalkOfTheirOwn) {
   GraphBuilder g;
   const auto src = g.input(f32, {2, 8, 4, 4}), slope = g.input(f32, {8}), diff_dst = g.input(f32, {2, 8, 4, 4});
   g.multi(OpKind::PReLUBackward, {src, slope, diff_dst}, {{"data_format", std::string("NCX")}}, {f32, f32});
-  const Plan plan = plan_of(g.finish());
+  const Plan plan = plan_of(with_strides(g.finish()));
   EXPECT_THAT(kernel_names(plan), ElementsAre("prelu_backward_f32", "prelu_backward_f32_sums"));
   EXPECT_THAT(sources_of(plan.steps.back()), ::testing::Not(::testing::Contains(Source::arena)));
 }
@@ -158,7 +159,7 @@ TEST(Lower, WhatNobodyAsksForIsNotComputed) {
   GraphBuilder g;
   const auto x = g.input(f32, {4, 64});
   g.multi(OpKind::LayerNorm, {x}, {{"use_affine", false}}, {f32, f32, f32});
-  const Graph graph = g.finish();
+  const Graph graph = with_strides(g.finish());
   const auto kept = groups_of(graph);
   std::vector<bool> only_dst(graph.values().size(), false);
   only_dst[static_cast<size_t>(graph.ops()[0].outputs[0])] = true;

@@ -130,6 +130,15 @@ class GraphBuilder {
   std::string next_name_;
 };
 
+// The graph as a backend gets it: what has no strides is dense.
+inline Graph with_strides(Graph graph) {
+  for (size_t i = 0; i < graph.values().size(); ++i) {
+    const auto value = static_cast<ValueIndex>(i);
+    graph.set_tensor(value, made_dense(graph.tensor(value)));
+  }
+  return graph;
+}
+
 // Position of the op with this name; -1 when there is none.
 inline int find_op(const Graph& graph, const std::string& name) {
   for (size_t i = 0; i < graph.ops().size(); ++i) {
