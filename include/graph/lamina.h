@@ -76,7 +76,8 @@ typedef const struct lamina_graph_allocator* const_lamina_graph_allocator_t;
 typedef void* (*lamina_graph_host_allocate_f)(size_t size, size_t alignment);
 typedef void (*lamina_graph_host_deallocate_f)(void* memory);
 
-/* How many engines of a kind there are: 1 for cpu, the devices of CUDA and OpenCL for gpu. Returns the number itself. */
+/* How many engines of a kind there are: 1 for cpu, the devices of CUDA and OpenCL for gpu. Returns the number itself, 0 when it
+ * cannot be found out; lamina_last_error() says why then. */
 LAMINA_API size_t lamina_engine_get_count(lamina_engine_kind_t kind);
 /* Errors: index >= count; lamina_unimplemented for a kind that this build has no backend for. */
 LAMINA_API lamina_status_t lamina_engine_create(lamina_engine_t* engine, lamina_engine_kind_t kind, size_t index);

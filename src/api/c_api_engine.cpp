@@ -6,13 +6,17 @@
 namespace lamina::api {
 namespace {
 
+size_t engine_count(lamina_engine_kind_t kind) {
+  if (kind == lamina_gpu) return gpu_device_count();
+  return kind == lamina_cpu || kind == lamina_any_engine ? 1 : 0;
+}
+
 std::unique_ptr<lamina_engine> make_engine(lamina_engine_kind_t kind, size_t index, const Allocator& allocator) {
   const EngineKind engine_kind = checked(kind);
-  if (engine_kind == EngineKind::gpu && lamina_engine_get_count(kind) == 0) open_gpu_backend("");  // throws, and says why
-  if (index >= lamina_engine_get_count(kind)) {
-    throw Error(Status::invalid_arguments,
-                join("engine index is ", index, ", there are ", lamina_engine_get_count(kind), " engines of this kind"));
-  }
+  const size_t count = engine_count(kind);
+  if (engine_kind == EngineKind::gpu && count == 0) open_gpu_backend("");  // throws, and says why
+  if (index >= count)
+    throw Error(Status::invalid_arguments, join("engine index is ", index, ", there are ", count, " engines of this kind"));
   auto engine = std::make_unique<lamina_engine>();
   engine->backend = &cpu_backend();
   if (engine_kind == EngineKind::gpu) {
@@ -32,8 +36,9 @@ using namespace lamina::api;
 extern "C" {
 
 size_t lamina_engine_get_count(lamina_engine_kind_t kind) {
-  if (kind == lamina_gpu) return lamina::gpu_device_count();
-  return kind == lamina_cpu || kind == lamina_any_engine ? 1 : 0;
+  size_t count = 0;
+  guarded([&] { count = engine_count(kind); });
+  return count;
 }
 
 lamina_status_t lamina_engine_create(lamina_engine_t* engine, lamina_engine_kind_t kind, size_t index) {

@@ -39,17 +39,16 @@ std::shared_ptr<void> allocate_on(const std::shared_ptr<const Backend>& device, 
   return {device->device_memory()->allocate(size), [device](void* memory) { device->device_memory()->release(memory); }};
 }
 
+// What the tensor has now stays until there is something new: an allocation that fails changes nothing.
 void set_memory(lamina_graph_tensor& tensor, void* handle) {
+  std::shared_ptr<void> owned;
   if (handle == LAMINA_MEMORY_ALLOCATE) {
     const auto size = static_cast<size_t>(tensor.tensor.byte_size());
     const bool on_device = tensor.device != nullptr && tensor.tensor.property != PropertyType::host_scalar;
-    tensor.owned = nullptr;
-    if (size > 0)
-      tensor.owned = on_device ? allocate_on(tensor.device, tensor.allocator, size) : allocate(tensor.allocator, size);
-    tensor.memory = tensor.owned.get();
-    return;
+    if (size > 0) owned = on_device ? allocate_on(tensor.device, tensor.allocator, size) : allocate(tensor.allocator, size);
+    handle = owned.get();
   }
-  tensor.owned = nullptr;
+  tensor.owned = std::move(owned);
   tensor.memory = handle;
 }
 

@@ -247,7 +247,9 @@ TEST_F(Execute, ManyThreadsCompileAtOnce) {
 // ---- tensors and allocators
 
 std::atomic<int> allocated = 0, released = 0;
+std::atomic<bool> exhausted = false;
 void* counting_allocate(size_t size, size_t alignment) {
+  if (exhausted) return nullptr;
   ++allocated;
   return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
 }
@@ -267,6 +269,27 @@ TEST_F(Execute, TensorsCanTakeTheirMemoryFromTheUsersAllocator) {
     EXPECT_EQ(released, 0);
   }
   EXPECT_EQ(released, 1);
+}
+
+TEST_F(Execute, ATensorKeepsItsMemoryWhenThereIsNoMore) {
+  allocated = released = 0;
+  {
+    const lamina::graph::allocator allocator(counting_allocate, counting_release);
+    const engine counted = lamina::graph::make_engine_with_allocator(engine::kind::cpu, 0, allocator);
+    tensor t(f32(0, {100}), counted);
+    void* const memory = t.get_data_handle();
+    exhausted = true;
+    const Failure failure = failure_of([&] { t.set_data_handle(LAMINA_MEMORY_ALLOCATE); });
+    exhausted = false;
+    EXPECT_THAT(failure, FailsWith(lamina_out_of_memory, "out of memory"));
+    EXPECT_EQ(t.get_data_handle(), memory);
+    EXPECT_EQ(released, 0);
+    t.set_data_handle(LAMINA_MEMORY_ALLOCATE);
+    EXPECT_NE(t.get_data_handle(), memory);
+    EXPECT_EQ(allocated, 2);
+    EXPECT_EQ(released, 1);
+  }
+  EXPECT_EQ(released, 2);
 }
 
 TEST_F(Execute, AllocatorWantsBothFunctionsOrNone) {

@@ -33,6 +33,16 @@ const Object& of(const std::shared_ptr<Object>& object, const char* what) {
   return *object;
 }
 
+// Null for no bytes.
+std::shared_ptr<void> allocated(std::size_t bytes) {
+  constexpr std::align_val_t kAlignment{64};
+  if (bytes == 0) return nullptr;
+  void* const address = ::operator new(bytes, kAlignment, std::nothrow);
+  if (address == nullptr)
+    fail(dnnl_out_of_memory, "memory: there is no room for the " + std::to_string(bytes) + " bytes of its descriptor");
+  return {address, [](void* p) { ::operator delete(p, kAlignment); }};
+}
+
 }  // namespace
 
 // Memory objects are the host's, so engines are the CPU's, whatever devices lamina itself can run on.
@@ -72,16 +82,15 @@ memory::memory(const desc& md, const engine& aengine, void* handle) : object_(st
   set_data_handle(handle);
 }
 
+// What the memory object has now stays until there is something new: an allocation that fails changes nothing.
 void memory::set_data_handle(void* handle) const {
   object();
-  object_->owned = nullptr;
+  std::shared_ptr<void> owned;
   if (handle == DNNL_MEMORY_ALLOCATE) {
-    constexpr std::align_val_t kAlignment{64};
-    const std::size_t size = object_->desc.get_size();
-    if (size > 0)
-      object_->owned = {::operator new(size, kAlignment), [](void* p) { ::operator delete(p, std::align_val_t{64}); }};
-    handle = object_->owned.get();
+    owned = allocated(object_->desc.get_size());
+    handle = owned.get();
   }
+  object_->owned = std::move(owned);
   object_->handle = handle;
 }
 

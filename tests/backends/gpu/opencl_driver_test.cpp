@@ -12,6 +12,7 @@ namespace lamina::testing {
 namespace {
 
 using namespace gpu::opencl;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr cl_int kFailure = -59;  // CL_INVALID_OPERATION
@@ -176,6 +177,29 @@ TEST_F(OpenclDriver, TheCallersContextIsKeptAndGivenBack) {
   driver.objects = 1;
   run_all_of(open_device(table(), nullptr, reinterpret_cast<cl_context>(intptr_t{4096})));
   EXPECT_EQ(driver.objects, 1);
+}
+
+// Four devices: 1 and 3 are CPUs, 2 and 4 are GPUs.
+TEST_F(OpenclDriver, GpusComeFirstAndADeviceThatDoesNotSayIsStillCounted) {
+  Api api = mock();
+  const auto device = [](intptr_t number) { return reinterpret_cast<cl_device_id>(number); };
+  api.GetPlatformIDs = [](cl_uint, cl_platform_id* platforms, cl_uint* count) {
+    *platforms = nullptr;
+    return *count = 1, 0;
+  };
+  api.GetDeviceIDs = [](cl_platform_id, cl_ulong, cl_uint, cl_device_id* devices, cl_uint* count) {
+    for (intptr_t number = 1; number <= 4; ++number) devices[number - 1] = reinterpret_cast<cl_device_id>(number);
+    return *count = 4, 0;
+  };
+  api.GetDeviceInfo = [](cl_device_id id, cl_uint, size_t, void* value, size_t*) {
+    const cl_ulong type = reinterpret_cast<intptr_t>(id) % 2 == 0 ? kDeviceTypeGpu : kDeviceTypeCpu;
+    std::memcpy(value, &type, sizeof type);
+    return answer("clGetDeviceInfo");
+  };
+  EXPECT_THAT(find_devices(api).devices, ElementsAre(device(2), device(4), device(1), device(3)));
+  driver = {};
+  driver.failing_call = 2;  // device 2 does not say
+  EXPECT_THAT(find_devices(api).devices, ElementsAre(device(4), device(1), device(2), device(3)));
 }
 
 TEST_F(OpenclDriver, NoPlatformIsTold) { EXPECT_EQ(find_devices(table()).why_none, "no OpenCL platform offers a device"); }

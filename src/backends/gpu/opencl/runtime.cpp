@@ -232,6 +232,12 @@ class OpenclDevice final : public Device {
   std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;  // by program text, which is the structure
 };
 
+// A device that does not say is counted all the same; who opens it is told why it cannot be used.
+bool is_gpu(const Api& cl, cl_device_id device) {
+  cl_ulong type = 0;
+  return cl.GetDeviceInfo(device, kDeviceType, sizeof type, &type, nullptr) == 0 && (type & kDeviceTypeGpu) != 0;
+}
+
 }  // namespace
 
 FoundDevices find_devices() {
@@ -253,12 +259,7 @@ FoundDevices find_devices(const Api& cl) {
     found.devices.insert(found.devices.end(), devices.begin(),
                          devices.begin() + std::min<cl_uint>(count, static_cast<cl_uint>(devices.size())));
   }
-  std::stable_sort(found.devices.begin(), found.devices.end(), [&](cl_device_id a, cl_device_id b) {
-    const auto is_gpu = [&](cl_device_id device) {
-      return (device_info<cl_ulong>(cl, device, kDeviceType) & kDeviceTypeGpu) != 0;
-    };
-    return is_gpu(a) && !is_gpu(b);
-  });
+  std::stable_partition(found.devices.begin(), found.devices.end(), [&](cl_device_id device) { return is_gpu(cl, device); });
   if (found.devices.empty()) found.why_none = "no OpenCL platform offers a device";
   return found;
 }

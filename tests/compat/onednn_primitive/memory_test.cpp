@@ -1,0 +1,41 @@
+// Memory that the front end allocates itself, when there is none left. Aligned new of the whole program is this file's.
+#include <cstdlib>
+#include <new>
+
+#include "primitive_fixture.h"
+
+namespace {
+bool exhausted = false;
+}
+
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  const auto unit = static_cast<std::size_t>(alignment);
+  void* const memory = exhausted ? nullptr : std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace primitive_test {
+namespace {
+
+TEST(Memory, IsKeptWhenThereIsNoMore) {
+  const engine cpu(engine::kind::cpu, 0);
+  const memory::desc desc({4, 8}, dt::f32, tag::nc);
+  const memory held(desc, cpu);
+  auto* const values = static_cast<float*>(held.get_data_handle());
+  ASSERT_NE(values, nullptr);
+  values[31] = 7;
+  exhausted = true;
+  const Failure failure = failure_of([&] { held.set_data_handle(DNNL_MEMORY_ALLOCATE); });
+  exhausted = false;
+  EXPECT_THAT(failure, FailsWith(dnnl_out_of_memory, "there is no room for the 128 bytes of its descriptor"));
+  EXPECT_EQ(held.get_data_handle(), values);
+  EXPECT_EQ(values[31], 7);
+  held.set_data_handle(DNNL_MEMORY_ALLOCATE);
+  EXPECT_NE(held.get_data_handle(), nullptr);
+}
+
+}  // namespace
+}  // namespace primitive_test
