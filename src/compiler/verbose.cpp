@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "backends/cache/code_cache.h"
 #include "compiler/compiled_partition.h"
 #include "interface/json/json.h"
 #include "interface/status.h"
@@ -86,10 +87,22 @@ std::string list(const std::vector<std::string>& names) {
   return text;
 }
 
+// Once a process, with the first compile.
+void report_code_cache() {
+  static const bool reported = [] {
+    const CodeCache* const cache = CodeCache::from_environment();
+    if (cache != nullptr && !cache->complaint().empty())
+      std::printf("lamina,code_cache,%s,%s\n", cache->why_off().empty() ? "on" : "off", cache->complaint().c_str());
+    return true;
+  }();
+  static_cast<void>(reported);
+}
+
 }  // namespace
 
 void report_compile(const CompiledPartition& compiled) {
   if (!verbose()) return;
+  report_code_cache();
   const ExecutableInfo& info = compiled.info();
   std::printf("lamina,compile,%s,%s,in %s,out %s,kernels %s,%s%.3f ms\n", info.backend.c_str(), compiled.label().c_str(),
               describe_ports(compiled.inputs()).c_str(), describe_ports(compiled.outputs()).c_str(), list(info.kernels).c_str(),

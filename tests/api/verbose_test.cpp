@@ -56,6 +56,14 @@ TEST_F(Verbose, LevelOneTellsOfCompilesAndExecutions) {
   EXPECT_THAT(text, Not(HasSubstr("lamina,pass,")));
 }
 
+TEST_F(Verbose, TellsOfACodeCacheThatIsNotAsTheEnvironmentWants) {
+  EXPECT_THAT(run_with("LAMINA_VERBOSE=1 LAMINA_CACHE_DIR=here"),
+              HasSubstr("lamina,code_cache,off,LAMINA_CACHE_DIR \"here\" is not an absolute path\nlamina,compile,"));
+  EXPECT_THAT(run_with("LAMINA_VERBOSE=1 LAMINA_CACHE_MB=99999999999999 LAMINA_CACHE_DIR=" + folder_.string()),
+              HasSubstr("lamina,code_cache,on,LAMINA_CACHE_MB is \"99999999999999\", allowed is 1 to 8796093022207"));
+  EXPECT_THAT(run_with("LAMINA_CACHE_DIR=here"), Not(HasSubstr("lamina,")));
+}
+
 TEST_F(Verbose, LevelTwoTellsOfPasses) {
   const std::string text = run_with("LAMINA_VERBOSE=2");
   EXPECT_THAT(text, HasSubstr("lamina,pass,canonicalize,kept,7 ops,"));

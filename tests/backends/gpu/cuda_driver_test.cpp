@@ -5,9 +5,11 @@
 
 #include <cstring>
 
+#include "backends/gpu/cuda/compile.h"
 #include "backends/gpu/cuda/runtime.h"
 #include "backends/gpu/shared_object.h"
 #include "backends/gpu/whole_run.h"
+#include "support/code_cache_folder.h"
 
 namespace lamina::testing {
 namespace {
@@ -228,6 +230,40 @@ TEST_F(CudaDriver, AMissingSymbolIsNamed) {
   gpu::SharedObject absent({"libno_such_driver.so.1", "libno_such_driver.so"});
   EXPECT_FALSE(absent.is_open());
   EXPECT_EQ(absent.error(), "not found: libno_such_driver.so.1, libno_such_driver.so");
+}
+
+// ---- images on disk
+
+class CudaCache : public CodeCacheFolder {
+ protected:
+  Image image() const { return compile(compiler_table(), "kernel", "text", 90, &cache_); }
+  const CodeCache cache_{folder_};
+};
+
+TEST_F(CudaCache, ASecondCompileFindsTheImage) {
+  EXPECT_FALSE(image().from_cache);
+  EXPECT_TRUE(image().from_cache);
+  EXPECT_EQ(image().data, "code");
+  EXPECT_FALSE(compile(compiler_table(), "kernel", "another text", 90, &cache_).from_cache);
+  EXPECT_FALSE(compile(compiler_table(), "kernel", "text", 91, &cache_).from_cache);
+  EXPECT_FALSE(compile(compiler_table(), "kernel", "text", 90).from_cache);
+}
+
+TEST_F(CudaCache, ADamagedImageIsCompiledAnew) {
+  image();
+  const std::string whole = read_file(only_file());
+  for (const std::string& damaged : {whole.substr(0, whole.size() - 1), whole + "x", std::string("rubbish")}) {
+    write_file(only_file(), damaged);
+    EXPECT_FALSE(image().from_cache);
+    EXPECT_TRUE(image().from_cache);
+  }
+}
+
+TEST_F(CudaCache, AnImageThatOthersMayWriteIsCompiledAnew) {
+  image();
+  fs::permissions(only_file(), fs::perms::others_write, fs::perm_options::add);
+  EXPECT_FALSE(image().from_cache);
+  EXPECT_TRUE(image().from_cache);
 }
 
 // What a machine with a GPU will show; counted as skipped, with the reason, on one without.

@@ -3,12 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <regex>
 
 #include "backends/gpu/cuda/compile.h"
 #include "backends/gpu/gpu_kernels.h"
+#include "support/code_cache_folder.h"
 
 namespace lamina::testing {
 namespace {
@@ -138,23 +137,20 @@ TEST(Nvrtc, AccessesAreSixteenBytesWideAndNothingIsAtomic) {
   }
 }
 
-TEST(Nvrtc, KeepsImagesOnDisk) {
+class NvrtcCache : public CodeCacheFolder {};
+
+TEST_F(NvrtcCache, KeepsImagesOnDisk) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::path(::testing::TempDir()) / "lamina_gpu_cache";
-  fs::remove_all(folder);
-  setenv("LAMINA_CACHE_DIR", folder.c_str(), 1);
+  const CodeCache cache(folder_);
   const KernelSource source = cuda_source(first_kernel_of(unary_graph(OpKind::ReLU, f32, {8, 8})));
-  const cuda::Image first = cuda::compile(*nvrtc, source.symbol, source.text, 90),
-                    second = cuda::compile(*nvrtc, source.symbol, source.text, 90);
-  const cuda::Image other = cuda::compile(*nvrtc, source.symbol, source.text, 80);
-  unsetenv("LAMINA_CACHE_DIR");
+  const cuda::Image first = cuda::compile(*nvrtc, source.symbol, source.text, 90, &cache),
+                    second = cuda::compile(*nvrtc, source.symbol, source.text, 90, &cache);
+  const cuda::Image other = cuda::compile(*nvrtc, source.symbol, source.text, 80, &cache);
   EXPECT_FALSE(first.from_cache);
   EXPECT_TRUE(second.from_cache);
   EXPECT_EQ(first.data, second.data);
   EXPECT_FALSE(other.from_cache);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator{}), 2);
-  fs::remove_all(folder);
+  EXPECT_EQ(file_count(), 2U);
 }
 
 TEST(Nvrtc, ADeviceOlderThanAllItKnowsIsRefused) {

@@ -4,7 +4,9 @@
 #include <optional>
 #include <unordered_map>
 
-#include "backends/cpu/code/code_cache.h"
+#include "backends/cache/code_cache.h"
+#include "backends/cache/sha256.h"
+#include "backends/cpu/code/generator_version.h"
 #include "backends/cpu/code/link_object.h"
 #include "backends/cpu/code/object_code.h"
 #include "interface/status.h"

@@ -1,5 +1,5 @@
 // From a kernel to machine code: one JIT per process, with a cache of code by structure, and one on disk for those who ask for
-// it (code_cache.h).
+// it (backends/cache/code_cache.h).
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,7 @@
 #include "backends/gpu/cuda/compile.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <vector>
 
 #include "interface/status.h"
@@ -16,50 +10,8 @@ namespace lamina::gpu::cuda {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 void check(const NvrtcApi& nvrtc, nvrtcResult result, const char* function) {
   if (result != 0) throw Error(Status::runtime_error, join("NVRTC: ", function, " failed: ", nvrtc.error_string(result)));
-}
-
-// 128 bits of FNV-1a, as two runs that start differently.
-std::string hash_of(const std::string& text) {
-  uint64_t halves[2] = {0xcbf29ce484222325, 0x9ae16a3b2f90404f};
-  for (const char c : text) {
-    for (uint64_t& half : halves) half = (half ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  char digits[40];
-  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(halves[0]),
-                static_cast<unsigned long long>(halves[1]));
-  return digits;
-}
-
-fs::path cache_file(const std::string& name, const std::string& key) {
-  const char* const folder = std::getenv("LAMINA_CACHE_DIR");
-  if (folder == nullptr || *folder == '\0') return {};
-  return fs::path(folder) / join(name, "-", hash_of(key), ".cubin");
-}
-
-bool read_file(const fs::path& path, std::string& data) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return false;
-  data.assign(std::istreambuf_iterator<char>(in), {});
-  return !data.empty();
-}
-
-// Whole or not at all: other processes may read the folder. A cache that cannot be written is no error.
-void write_file(const fs::path& path, const std::string& data) {
-  static std::atomic<unsigned> counter = 0;
-  std::error_code ignored;
-  fs::create_directories(path.parent_path(), ignored);
-  const fs::path temporary = path.string() + join(".", ::getpid(), ".", counter++);
-  std::ofstream out(temporary, std::ios::binary);
-  out.write(data.data(), static_cast<std::streamsize>(data.size()));
-  out.close();
-  if (out)
-    fs::rename(temporary, path, ignored);
-  else
-    fs::remove(temporary, ignored);
 }
 
 // The newest architecture that NVRTC knows and the device runs.
@@ -111,30 +63,29 @@ class Program {
 
 }  // namespace
 
-Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string& text, int capability) {
+Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string& text, int capability, const CodeCache* cache) {
   int major = 0, minor = 0;
   check(nvrtc, nvrtc.version(&major, &minor), "nvrtcVersion");
   const int architecture = nearest_architecture(nvrtc, capability);
   const bool native = architecture == capability;
-  const fs::path cached = cache_file(name, join(text, "\n", capability, " ", major, ".", minor));
-  Image image;
-  if (!cached.empty() && read_file(cached, image.data)) {
-    image.from_cache = true;
-    return image;
+  // No contraction, no flushing, exact division and square root: FMA only where it is written.
+  const std::vector<std::string> options = {join("--gpu-architecture=", native ? "sm_" : "compute_", architecture),
+                                            "--std=c++17",
+                                            "--fmad=false",
+                                            "--ftz=false",
+                                            "--prec-div=true",
+                                            "--prec-sqrt=true",
+                                            "--ptxas-options=-v"};
+  std::string key = join("CUDA image for ", capability, ", NVRTC ", major, ".", minor);
+  for (const std::string& option : options) key += " " + option;
+  key += "\n" + text;
+  if (cache != nullptr) {
+    if (std::optional<std::string> stored = cache->find(key)) return {*std::move(stored), "", true};
   }
   Program program(nvrtc, name, text);
-  // No contraction, no flushing, exact division and square root: FMA only where it is written.
-  std::vector<std::string> options = {join("--gpu-architecture=", native ? "sm_" : "compute_", architecture),
-                                      "--std=c++17",
-                                      "--fmad=false",
-                                      "--ftz=false",
-                                      "--prec-div=true",
-                                      "--prec-sqrt=true",
-                                      "--ptxas-options=-v"};
   program.compile(name, options);
-  image.log = program.log();
-  image.data = native ? program.cubin() : program.ptx();
-  if (!cached.empty()) write_file(cached, image.data);
+  Image image{native ? program.cubin() : program.ptx(), program.log(), false};
+  if (cache != nullptr) cache->keep(key, image.data);
   return image;
 }
 

@@ -1,8 +1,9 @@
-// CUDA C++ to machine code through NVRTC, with a cache on disk.
+// CUDA C++ to machine code through NVRTC, or from the cache on disk.
 #pragma once
 
 #include <string>
 
+#include "backends/cache/code_cache.h"
 #include "backends/gpu/cuda/api.h"
 
 namespace lamina::gpu::cuda {
@@ -13,8 +14,9 @@ struct Image {
   bool from_cache = false;
 };
 
-// For compute capability `capability` (90: sm_90). With LAMINA_CACHE_DIR set, images are kept there as NAME-HASH.cubin, the
-// hash being of the text, the capability and NVRTC's version. Throws Error(runtime_error) with the compiler's log.
-Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string& text, int capability);
+// For compute capability `capability` (90: sm_90). An image is looked for in `cache`, and kept there; null: it is compiled.
+// Throws Error(runtime_error) with the compiler's log.
+Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string& text, int capability,
+              const CodeCache* cache = nullptr);
 
 }  // namespace lamina::gpu::cuda

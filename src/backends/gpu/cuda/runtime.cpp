@@ -211,7 +211,7 @@ class CudaDevice final : public Device {
   LoadedModule load(const KernelSource& source) override {
     const std::lock_guard lock(mutex_);
     if (const auto found = modules_.find(source.text); found != modules_.end()) return {found->second, true};
-    const Image image = compile(nvrtc_, source.symbol, source.text, capability_);
+    const Image image = compile(nvrtc_, source.symbol, source.text, capability_, CodeCache::from_environment());
     auto module = std::make_shared<CudaModule>(driver_, context_, source, image);
     modules_.emplace(source.text, module);
     return {module, image.from_cache};

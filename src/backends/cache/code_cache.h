@@ -6,6 +6,8 @@
 // wrong with an entry makes it a miss; whatever goes wrong while one is written leaves the folder without it. Neither is an
 // error.
 //
+// The backends share the folder: a key begins with what kind of code it is for.
+//
 // Entries are code that will run, so only this user may have written them: the folder and every entry must belong to the user
 // and be writable by nobody else.
 #pragma once
@@ -15,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-namespace lamina::cpu {
+namespace lamina {
 
 class CodeCache {
  public:
@@ -32,6 +34,8 @@ class CodeCache {
   static const CodeCache* from_environment();
 
   const std::string& why_off() const { return why_off_; }  // "" when in use
+  // What of the environment's wishes is not so, for those who want to be told; "" when all is.
+  const std::string& complaint() const { return complaint_; }
   std::optional<std::string> find(std::string_view key) const;
   // Once in a while removes the entries that were used longest ago, so that the folder stays within max_bytes and a few
   // entries.
@@ -44,13 +48,14 @@ class CodeCache {
  private:
   int folder_ = -1;
   int64_t max_bytes_;
-  std::string why_off_;
+  std::string why_off_, complaint_;
 };
 
-// SHA-256 as 64 hexadecimal digits.
-std::string sha256_hex(std::string_view text);
+// The text of LAMINA_CACHE_MB (null: unset) as bytes. A text that is no such number stands for the default.
+struct CacheSize {
+  int64_t bytes;
+  std::string complaint;  // "" when the text says what it may
+};
+CacheSize cache_size_of(const char* megabytes);
 
-// What code in a cache depends on besides the kernel: the versions of lamina and of LLVM, and the sources of the emitter.
-std::string code_generator_version();
-
-}  // namespace lamina::cpu
+}  // namespace lamina

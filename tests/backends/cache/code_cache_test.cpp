@@ -1,5 +1,5 @@
 // The cache of machine code on disk: what is found, and that whatever is wrong with a folder or an entry is a miss.
-#include "backends/cpu/code/code_cache.h"
+#include "backends/cache/code_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,44 +8,21 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <thread>
+#include <vector>
 
-#include "backends/cpu/cpu_check.h"
-#include "compiler/compile.h"
-#include "support/graph_builder.h"
-#include "support/own_process.h"
+#include "backends/cache/sha256.h"
+#include "interface/status.h"
+#include "support/code_cache_folder.h"
 
 namespace lamina::testing {
 namespace {
 
-namespace fs = std::filesystem;
-using cpu::CodeCache;
 using ::testing::HasSubstr;
 
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-}
-
-class CodeCacheTest : public ::testing::Test {
+class CodeCacheTest : public CodeCacheFolder {
  protected:
-  CodeCacheTest() {
-    std::string pattern = (fs::temp_directory_path() / "lamina-code-cache-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~CodeCacheTest() override { fs::remove_all(folder_); }
-
-  fs::path entry(std::string_view key) const { return folder_ / CodeCache::file_name(key); }
-  size_t file_count() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {})); }
-
   // An entry that is found, until `spoil` has changed its file.
   void expect_miss_after(const std::function<void(const fs::path&)>& spoil) {
     const CodeCache cache(folder_);
@@ -55,8 +32,6 @@ class CodeCacheTest : public ::testing::Test {
     EXPECT_EQ(cache.find("key"), std::nullopt);
     fs::remove_all(entry("key"));
   }
-
-  fs::path folder_;
 };
 
 TEST_F(CodeCacheTest, FindsWhatWasKept) {
@@ -219,67 +194,30 @@ TEST_F(CodeCacheTest, ReadersSeeWholeEntriesWhileOthersWrite) {
   EXPECT_EQ(file_count(), 1u);
 }
 
-// ---- compiling through it: the cache is chosen once a process
-
-Graph add_and_norm() {
-  GraphBuilder g;
-  const auto x = g.op(OpKind::Add, {g.input(DataType::f32, {5, 37}), g.input(DataType::f32, {5, 37})});
-  g.multi(OpKind::LayerNorm, {x, g.input(DataType::f32, {37}), g.input(DataType::f32, {37})}, {{"keep_stats", false}},
-          {DataType::f32});
-  return g.finish();
+TEST(CacheSize, IsAskedForInMegabytes) {
+  EXPECT_EQ(cache_size_of(nullptr).bytes, int64_t{256} << 20);
+  EXPECT_EQ(cache_size_of("").bytes, int64_t{256} << 20);
+  EXPECT_EQ(cache_size_of("1").bytes, 1 << 20);
+  EXPECT_EQ(cache_size_of("8796093022207").bytes, int64_t{8796093022207} << 20);
+  EXPECT_EQ(cache_size_of("8796093022207").complaint, "");
 }
 
-TEST(CompileThroughCodeCache, DISABLED_Inside) {
-  const Graph graph = add_and_norm();
-  const auto partitions = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{});
-  const PortTensors ports = port_tensors(partitions.at(0));
-  const Subgraph subgraph = extract_subgraph(partitions[0], ports.inputs, ports.outputs);
-  const bool found = compiler::compile_subgraph(subgraph, cpu_backend())->info().from_cache;
-  EXPECT_STREQ(std::getenv("EXPECTED_CODE"), found ? "stored" : "fresh");
-  expect_cpu_matches_reference(graph);
-}
-
-void expect_compile(const fs::path& folder, const char* expected, std::map<std::string, std::string> environment = {}) {
-  environment.insert({{"LAMINA_CACHE_DIR", folder}, {"EXPECTED_CODE", expected}});
-  expect_passes_in_own_process("CompileThroughCodeCache.DISABLED_Inside", environment);
-}
-
-TEST_F(CodeCacheTest, ASecondProcessFindsTheCode) {
-  expect_compile(folder_, "fresh");
-  EXPECT_EQ(file_count(), 1u);
-  expect_compile(folder_, "stored");
-}
-
-TEST_F(CodeCacheTest, AnotherInstructionSetIsAnotherEntry) {
-  expect_compile(folder_, "fresh", {{"LAMINA_MAX_ISA", ""}});
-  expect_compile(folder_, "fresh", {{"LAMINA_MAX_ISA", "generic"}});
-  EXPECT_EQ(file_count(), 2u);
-}
-
-TEST_F(CodeCacheTest, AnEntryWithoutCodeForItsKernelIsAMiss) {
-  expect_compile(folder_, "fresh");
-  const fs::path file = fs::directory_iterator(folder_)->path();
-  const std::string whole = read_file(file);
-  uint64_t key_bytes = 0;
-  std::memcpy(&key_bytes, whole.data() + 8, sizeof key_bytes);
-  const std::string key = whole.substr(56, key_bytes);
-  EXPECT_THAT(key, HasSubstr("LLVM 19"));
-  EXPECT_THAT(key, HasSubstr("kernel add_layer_norm_f32"));
-  ASSERT_EQ(file, entry(key));
-  const std::string object = whole.substr(56 + key_bytes);
-  std::string renamed = object;
-  renamed.replace(renamed.find("lamina_add_layer_norm"), 6, "animal");
-  for (const std::string& other : {std::string("no object file at all"), object.substr(0, object.size() / 2), renamed}) {
-    CodeCache(folder_).keep(key, other);  // with a digest that is right
-    expect_compile(folder_, "fresh");
-    expect_compile(folder_, "stored");  // it was written anew
+TEST(CacheSize, ThatIsNoneIsTheDefaultAndSaysSo) {
+  for (const char* const text : {"0", "-1", "many", "12 MB", "8796093022208", "99999999999999999999999"}) {
+    const CacheSize size = cache_size_of(text);
+    EXPECT_EQ(size.bytes, int64_t{256} << 20);
+    EXPECT_EQ(size.complaint, join("LAMINA_CACHE_MB is \"", text, "\", allowed is 1 to 8796093022207; it is taken as 256"));
   }
 }
 
-TEST_F(CodeCacheTest, AFolderThatCannotBeUsedCostsNothingButTheCache) {
-  write_file(folder_ / "file", "a file");
-  expect_compile(folder_ / "file", "fresh");
-  EXPECT_EQ(read_file(folder_ / "file"), "a file");
+// FIPS 180-4 and the vectors that go with it.
+TEST(Sha256, OfTheStandardsTexts) {
+  EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(sha256_hex(std::string(1'000'000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(sha256("ab", "c"), sha256("abc"));
 }
 
 }  // namespace

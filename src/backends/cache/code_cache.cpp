@@ -1,4 +1,4 @@
-#include "backends/cpu/code/code_cache.h"
+#include "backends/cache/code_cache.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,19 +9,19 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <random>
 #include <vector>
 
-#include "backends/cpu/code/llvm_headers.h"
-#include "code_version.h"  // generated: cmake/code_version.cmake
+#include "backends/cache/sha256.h"
 #include "interface/status.h"
 
-namespace lamina::cpu {
+namespace lamina {
 
 namespace {
 
@@ -50,16 +50,9 @@ class File {
 struct Header {
   std::array<char, 8> magic;
   uint64_t key_bytes, object_bytes;
-  std::array<uint8_t, 32> digest;  // of key and object, one after the other
+  Sha256 digest;  // of key and object, one after the other
 };
 static_assert(sizeof(Header) == 56);
-
-std::array<uint8_t, 32> digest_of(std::string_view first, std::string_view second) {
-  llvm::SHA256 hash;
-  hash.update(llvm::StringRef(first.data(), first.size()));
-  hash.update(llvm::StringRef(second.data(), second.size()));
-  return hash.final();
-}
 
 bool is_ours_alone(const struct stat& status) {
   return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -95,24 +88,16 @@ std::optional<std::string> object_in(std::string_view entry, std::string_view ke
   if (header.key_bytes != key.size() || header.key_bytes > entry.size()) return std::nullopt;
   if (header.object_bytes != entry.size() - header.key_bytes || header.object_bytes == 0) return std::nullopt;
   const std::string_view object = entry.substr(key.size());
-  if (entry.substr(0, key.size()) != key || header.digest != digest_of(key, object)) return std::nullopt;
+  if (entry.substr(0, key.size()) != key || header.digest != sha256(key, object)) return std::nullopt;
   return std::string(object);
 }
 
 std::string entry_of(std::string_view key, std::string_view object) {
-  Header header{{}, key.size(), object.size(), digest_of(key, object)};
+  Header header{{}, key.size(), object.size(), sha256(key, object)};
   std::copy(kMagic.begin(), kMagic.end(), header.magic.begin());
   std::string entry(reinterpret_cast<const char*>(&header), sizeof header);
   entry.append(key).append(object);
   return entry;
-}
-
-std::string hex(const std::array<uint8_t, 32>& digest) {
-  std::string text;
-  for (const uint8_t byte : digest) {
-    for (const int shift : {4, 0}) text += "0123456789abcdef"[byte >> shift & 15];
-  }
-  return text;
 }
 
 // Why the opened folder may not be trusted; "" when it may.
@@ -160,10 +145,15 @@ std::vector<StoredEntry> entries_in(int folder) {
 
 }  // namespace
 
-std::string sha256_hex(std::string_view text) { return hex(digest_of(text, "")); }
-
-std::string code_generator_version() {
-  return join("lamina " LAMINA_VERSION ", emitter " LAMINA_EMITTER_HASH ", LLVM " LLVM_VERSION_STRING);
+CacheSize cache_size_of(const char* megabytes) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() >> 20;
+  if (megabytes == nullptr || *megabytes == '\0') return {CodeCache::kDefaultBytes, ""};
+  const char* const end = megabytes + std::strlen(megabytes);
+  int64_t asked = 0;
+  const auto [stop, error] = std::from_chars(megabytes, end, asked);
+  if (error == std::errc{} && stop == end && asked > 0 && asked <= kMost) return {asked << 20, ""};
+  return {CodeCache::kDefaultBytes, join("LAMINA_CACHE_MB is \"", megabytes, "\", allowed is 1 to ", kMost, "; it is taken as ",
+                                         CodeCache::kDefaultBytes >> 20)};
 }
 
 CodeCache::CodeCache(const std::string& folder, int64_t max_bytes) : max_bytes_(max_bytes) {
@@ -185,13 +175,9 @@ const CodeCache* CodeCache::from_environment() {
   static const std::unique_ptr<const CodeCache> cache = []() -> std::unique_ptr<const CodeCache> {
     const char* const folder = std::getenv("LAMINA_CACHE_DIR");
     if (folder == nullptr || *folder == '\0') return nullptr;
-    const char* const megabytes = std::getenv("LAMINA_CACHE_MB");
-    const long long asked = megabytes == nullptr ? 0 : std::atoll(megabytes);
-    auto opened = std::make_unique<CodeCache>(folder, asked > 0 ? static_cast<int64_t>(asked) << 20 : kDefaultBytes);
-    const char* const verbose = std::getenv("LAMINA_VERBOSE");
-    if (!opened->why_off().empty() && verbose != nullptr && std::atoi(verbose) > 0) {
-      std::printf("lamina,code_cache,off,LAMINA_CACHE_DIR %s\n", opened->why_off().c_str());
-    }
+    const CacheSize size = cache_size_of(std::getenv("LAMINA_CACHE_MB"));
+    auto opened = std::make_unique<CodeCache>(folder, size.bytes);
+    opened->complaint_ = opened->why_off_.empty() ? size.complaint : "LAMINA_CACHE_DIR " + opened->why_off_;
     return opened;
   }();
   return cache.get();
@@ -247,4 +233,4 @@ void CodeCache::shrink(int64_t max_bytes) const {
   }
 }
 
-}  // namespace lamina::cpu
+}  // namespace lamina

@@ -1,0 +1,16 @@
+// SHA-256, whoever computes it. Knows nothing of LLVM, which does.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lamina {
+
+using Sha256 = std::array<uint8_t, 32>;
+
+Sha256 sha256(std::string_view first, std::string_view second = {});  // of both, one after the other
+std::string sha256_hex(std::string_view text);                        // 64 digits
+
+}  // namespace lamina
