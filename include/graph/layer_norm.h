@@ -70,8 +70,11 @@ typedef enum {
  * strides; ids and properties of the logical tensors mean nothing here.
  *   forward     src, dst: f32, bf16, f16, f64, s8, u8, each its own; rounding to s8 and u8 is to nearest even, saturating
  *   backward    src, diff_dst, diff_src: f32, bf16, f16, f64, each its own
- *   the others  f32, bf16, f16, f64, each its own */
+ *   the others  f32, bf16, f16, f64, each its own
+ * Arguments are added behind the last one, so versions of this header differ in the size of the descriptor alone. What an older
+ * header does not have is as if it were not given; what a newer one has and this library does not know may not be given. */
 typedef struct {
+  size_t struct_size; /* sizeof(lamina_layer_norm_desc_t) where the descriptor was made */
   lamina_layer_norm_pass_t pass;
   uint32_t flags;   /* of lamina_layer_norm_flags_t, joined by | */
   uint32_t outputs; /* of lamina_layer_norm_outputs_t, joined by | */
@@ -81,12 +84,18 @@ typedef struct {
   const lamina_graph_logical_tensor_t* tensors[lamina_layer_norm_arg_count];
 } lamina_layer_norm_desc_t;
 
-/* `desc` for this pass: scale and shift, the last axis, epsilon 1e-5; backward with given statistics. No tensors. */
-LAMINA_API lamina_status_t lamina_layer_norm_desc_init(lamina_layer_norm_desc_t* desc, lamina_layer_norm_pass_t pass);
+/* `desc` for this pass: scale and shift, the last axis, epsilon 1e-5; backward with given statistics. No tensors. `struct_size`
+ * is the caller's sizeof(lamina_layer_norm_desc_t). Errors: a size that no version of the descriptor has. */
+LAMINA_API lamina_status_t lamina_layer_norm_desc_init_sized(lamina_layer_norm_desc_t* desc, size_t struct_size,
+                                                             lamina_layer_norm_pass_t pass);
+/* The same, compiled into the caller. */
+static inline lamina_status_t lamina_layer_norm_desc_init(lamina_layer_norm_desc_t* desc, lamina_layer_norm_pass_t pass) {
+  return lamina_layer_norm_desc_init_sized(desc, sizeof *desc, pass);
+}
 
 /* Builds and compiles for the CPU, where all memory is the host's. Errors: lamina_invalid_arguments for flags, outputs and
- * tensors that do not go together, lamina_invalid_shape and lamina_invalid_data_type for tensors that do not fit,
- * lamina_unimplemented with the reason, as for an engine of another device. */
+ * tensors that do not go together, or a struct_size that was not set, lamina_invalid_shape and lamina_invalid_data_type for
+ * tensors that do not fit, lamina_unimplemented with the reason, as for an engine of another device. */
 LAMINA_API lamina_status_t lamina_layer_norm_create(lamina_layer_norm_t* layer_norm, const lamina_layer_norm_desc_t* desc,
                                                     const_lamina_engine_t engine);
 /* Accepts null. Errors: lamina_invalid_arguments for one that was destroyed before. */
@@ -101,8 +110,8 @@ LAMINA_API lamina_status_t lamina_layer_norm_query(const_lamina_layer_norm_t lay
 LAMINA_API lamina_status_t lamina_layer_norm_may_share(const_lamina_layer_norm_t layer_norm, lamina_layer_norm_arg_t input,
                                                        lamina_layer_norm_arg_t output, uint8_t* may_share);
 
-/* `memory` has lamina_layer_norm_arg_count entries; those of arguments that are not used are ignored, inputs are only read.
- * `workspace` may have any alignment; null stands for memory that lamina keeps for itself, whatever its size. Allocates
+/* `memory` has lamina_layer_norm_arg_count entries; those of arguments that are not used are not looked at, inputs are only
+ * read. `workspace` may have any alignment; null stands for memory that lamina keeps for itself, whatever its size. Allocates
  * nothing when a workspace is given. Errors: lamina_invalid_arguments for null memory of a tensor that has elements, a
  * stream of another device, a workspace that is too small, an output in the memory of an input that it may not share, an
  * object that was destroyed. */

@@ -54,6 +54,7 @@ class layer_norm : public detail::handle<lamina_layer_norm, lamina_layer_norm_de
   layer_norm() = default;
   layer_norm(const description& what, const engine& aengine) {
     lamina_layer_norm_desc_t desc{};
+    desc.struct_size = sizeof desc;
     desc.pass = static_cast<lamina_layer_norm_pass_t>(what.direction);
     desc.flags = what.flags;
     desc.outputs = what.outputs;

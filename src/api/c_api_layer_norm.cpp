@@ -1,6 +1,7 @@
 // Layer normalisation by descriptor: a graph built, compiled once, executed with the caller's workspace.
 #include <array>
 #include <cstddef>
+#include <cstring>
 
 #include "api/boundary.h"
 #include "api/convert.h"
@@ -143,10 +144,13 @@ using namespace lamina::api;
 
 extern "C" {
 
-lamina_status_t lamina_layer_norm_desc_init(lamina_layer_norm_desc_t* desc, lamina_layer_norm_pass_t pass) {
+lamina_status_t lamina_layer_norm_desc_init_sized(lamina_layer_norm_desc_t* desc, size_t struct_size,
+                                                  lamina_layer_norm_pass_t pass) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(desc);
-    *desc = {};
+    check_struct_size(struct_size);
+    std::memset(static_cast<void*>(desc), 0, struct_size);  // the caller's descriptor may be smaller than this library's
+    desc->struct_size = struct_size;
     desc->pass = pass;
     desc->flags = lamina_layer_norm_use_scale | lamina_layer_norm_use_shift;
     if (pass == lamina_layer_norm_backward) desc->flags |= lamina_layer_norm_use_stats;

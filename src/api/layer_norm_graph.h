@@ -37,6 +37,9 @@ struct LayerNormProblem {
   bool is_output(lamina_layer_norm_arg_t arg) const;
 };
 
+// Throws Error(invalid_arguments) for a size that no version of the descriptor has.
+void check_struct_size(size_t struct_size);
+
 // Throws Error naming the argument.
 LayerNormProblem checked_problem(const lamina_layer_norm_desc_t& desc);
 

@@ -1,6 +1,8 @@
 // Checks a layer norm descriptor and completes what it leaves open. What the ops check themselves is left to them.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 
 #include "api/convert.h"
 #include "api/layer_norm_graph.h"
@@ -19,6 +21,25 @@ constexpr std::array<std::string_view, kLayerNormArgs> kNames = {"src",        "
 [[noreturn]] void fail(Status status, const std::string& what) { throw Error(status, "layer norm: " + what); }
 
 bool is_known(uint32_t value, uint32_t known) { return (value & ~known) == 0; }
+
+// Sizes from that of a descriptor without arguments to one of far more than there will ever be.
+constexpr size_t kSmallestDesc = offsetof(lamina_layer_norm_desc_t, tensors), kLargestDesc = 4096;
+
+// The descriptor of a caller whose header is older (arguments that it lacks are not given) or newer (those that this library
+// does not know may not be given).
+lamina_layer_norm_desc_t as_known_here(const lamina_layer_norm_desc_t& given) {
+  check_struct_size(given.struct_size);
+  lamina_layer_norm_desc_t desc{};
+  std::memcpy(&desc, &given, std::min(given.struct_size, sizeof desc));
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&given);
+  if (given.struct_size > sizeof desc &&
+      std::any_of(bytes + sizeof desc, bytes + given.struct_size, [](unsigned char byte) { return byte != 0; })) {
+    fail(Status::invalid_arguments,
+         join("struct_size is ", given.struct_size, " and behind the ", sizeof desc,
+              " bytes that this library knows something is set: it is older than the caller's header"));
+  }
+  return desc;
+}
 
 void check_enumerators(const lamina_layer_norm_desc_t& desc) {
   const int pass = static_cast<int>(desc.pass), stats_kind = static_cast<int>(desc.stats_kind);
@@ -256,7 +277,15 @@ bool LayerNormProblem::is_output(lamina_layer_norm_arg_t arg) const {
   return tensors[arg] && use_of(*this, arg, true) == Use::output;
 }
 
-LayerNormProblem checked_problem(const lamina_layer_norm_desc_t& desc) {
+void check_struct_size(size_t struct_size) {
+  const bool whole = struct_size >= kSmallestDesc && (struct_size - kSmallestDesc) % sizeof(void*) == 0;
+  if (!whole || struct_size > kLargestDesc)
+    fail(Status::invalid_arguments, join("struct_size is ", struct_size, ", this library's descriptor has ",
+                                         sizeof(lamina_layer_norm_desc_t), " bytes; lamina_layer_norm_desc_init sets it"));
+}
+
+LayerNormProblem checked_problem(const lamina_layer_norm_desc_t& given) {
+  const lamina_layer_norm_desc_t desc = as_known_here(given);
   check_enumerators(desc);
   LayerNormProblem problem;
   problem.pass = desc.pass;

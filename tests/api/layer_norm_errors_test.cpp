@@ -1,4 +1,7 @@
 // Layer normalisation by descriptor: bad input gets a status and a sentence.
+#include <cstddef>
+#include <cstring>
+
 #include "layer_norm_fixture.h"
 
 namespace api_test {
@@ -110,6 +113,68 @@ TEST(LayerNormDescriptor, AnotherDeviceIsRefused) {
   std::vector<float> data(32);
   EXPECT_THAT(failure_of([&] { norm.execute(s, {{arg::src, data.data()}, {arg::dst, data.data()}}); }),
               FailsWith(lamina_invalid_arguments, "the stream is a GPU's"));
+}
+
+// A descriptor as programs have it that were compiled with headers of fewer or more arguments.
+class LayerNormDescSize : public ::testing::Test {
+ protected:
+  static constexpr size_t kKnown = sizeof(lamina_layer_norm_desc_t);
+  static constexpr size_t up_to(lamina_layer_norm_arg_t last) {
+    return offsetof(lamina_layer_norm_desc_t, tensors) + (static_cast<size_t>(last) + 1) * sizeof(void*);
+  }
+  struct NewerDesc {
+    lamina_layer_norm_desc_t known;
+    const lamina_graph_logical_tensor_t* more[2];
+  };
+
+  void SetUp() override {
+    std::memset(static_cast<void*>(&newer_), 0xff, sizeof newer_);  // what is on a stack
+  }
+  lamina_status_t init(size_t size) {
+    const lamina_status_t status = lamina_layer_norm_desc_init_sized(&newer_.known, size, lamina_layer_norm_forward);
+    newer_.known.flags = 0;
+    newer_.known.tensors[lamina_layer_norm_src] = newer_.known.tensors[lamina_layer_norm_dst] = &x_.data;
+    return status;
+  }
+  lamina_status_t create() {
+    lamina_layer_norm_t norm = nullptr;
+    const lamina_status_t status = lamina_layer_norm_create(&norm, &newer_.known, cpu_.get());
+    lamina_layer_norm_destroy(norm);
+    return status;
+  }
+
+  const engine cpu_{engine::kind::cpu, 0};
+  const logical_tensor x_ = f32(0, {4, 8});
+  NewerDesc newer_;
+};
+
+TEST_F(LayerNormDescSize, OfAnOlderHeaderIsFilledAndReadUpToItsEnd) {
+  ASSERT_EQ(init(up_to(lamina_layer_norm_diff_shift)), lamina_success) << lamina_last_error();
+  EXPECT_EQ(newer_.known.struct_size, up_to(lamina_layer_norm_diff_shift));
+  EXPECT_EQ(newer_.known.tensors[lamina_layer_norm_diff_shift], nullptr);
+  uintptr_t behind = 0;
+  std::memcpy(&behind, &newer_.known.tensors[lamina_layer_norm_src_scale], sizeof behind);
+  EXPECT_EQ(behind, ~uintptr_t{0});  // neither written nor, a pointer to nowhere, read
+  EXPECT_EQ(create(), lamina_success) << lamina_last_error();
+}
+
+TEST_F(LayerNormDescSize, OfANewerHeaderIsTakenWhenItsNewArgumentsAreNotGiven) {
+  ASSERT_EQ(init(sizeof newer_), lamina_success) << lamina_last_error();
+  EXPECT_EQ(newer_.more[1], nullptr);
+  EXPECT_EQ(create(), lamina_success) << lamina_last_error();
+  newer_.more[1] = &x_.data;
+  EXPECT_EQ(create(), lamina_invalid_arguments);
+  EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("it is older than the caller's header"));
+}
+
+TEST_F(LayerNormDescSize, OfNoHeaderIsRefused) {
+  for (const size_t size : {size_t{0}, size_t{8}, kKnown - 1, kKnown + 4, size_t{4104}, ~size_t{0}}) {
+    SCOPED_TRACE(size);
+    EXPECT_EQ(init(size), lamina_invalid_arguments);
+    newer_.known.struct_size = size;
+    EXPECT_EQ(create(), lamina_invalid_arguments);
+    EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("lamina_layer_norm_desc_init sets it"));
+  }
 }
 
 TEST(LayerNormDescriptor, UseAfterDestroyIsFoundOut) {

@@ -1,5 +1,6 @@
 // The C ABI refuses null with a sentence that names the function and the argument, and never crashes.
 #include "api_fixture.h"
+#include "graph/layer_norm.h"
 
 namespace api_test {
 namespace {
@@ -22,6 +23,24 @@ TEST(NullPointers, EngineStreamAllocator) {
   lamina_stream_t stream = nullptr;
   EXPECT_REFUSED("engine", lamina_stream_create, &stream, nullptr);
   EXPECT_REFUSED("stream", lamina_stream_wait, nullptr);
+}
+
+TEST(NullPointers, LayerNorm) {
+  const engine cpu(engine::kind::cpu, 0);
+  lamina_layer_norm_desc_t desc;
+  lamina_layer_norm_t norm = nullptr;
+  size_t size;
+  lamina_graph_logical_tensor_t tensor;
+  uint8_t shares;
+  EXPECT_REFUSED("desc", lamina_layer_norm_desc_init_sized, nullptr, sizeof desc, lamina_layer_norm_forward);
+  EXPECT_EQ(lamina_layer_norm_desc_init(nullptr, lamina_layer_norm_forward), lamina_invalid_arguments);
+  EXPECT_REFUSED("layer_norm", lamina_layer_norm_create, nullptr, &desc, cpu.get());
+  EXPECT_REFUSED("desc", lamina_layer_norm_create, &norm, nullptr, cpu.get());
+  EXPECT_REFUSED("engine", lamina_layer_norm_create, &norm, &desc, nullptr);
+  EXPECT_REFUSED("layer_norm", lamina_layer_norm_get_workspace_size, nullptr, &size);
+  EXPECT_REFUSED("layer_norm", lamina_layer_norm_query, nullptr, lamina_layer_norm_src, &tensor);
+  EXPECT_REFUSED("layer_norm", lamina_layer_norm_may_share, nullptr, lamina_layer_norm_src, lamina_layer_norm_dst, &shares);
+  EXPECT_REFUSED("layer_norm", lamina_layer_norm_execute, nullptr, nullptr, nullptr, nullptr, 0);
 }
 
 TEST(NullPointers, LogicalTensor) {
