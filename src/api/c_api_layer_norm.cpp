@@ -5,10 +5,10 @@
 
 #include "api/boundary.h"
 #include "api/convert.h"
-#include "api/handle_shells.h"
 #include "api/layer_norm_graph.h"
 #include "api/objects.h"
 #include "compiler/compile.h"
+#include "handles/handle_shells.h"
 
 namespace lamina::api {
 namespace {
@@ -115,7 +115,7 @@ class LayerNorm {
 }  // namespace
 }  // namespace lamina::api
 
-struct lamina_layer_norm : lamina::api::Shell<const lamina::api::LayerNorm> {};
+struct lamina_layer_norm : lamina::Shell<const lamina::api::LayerNorm> {};
 
 namespace lamina::api {
 namespace {

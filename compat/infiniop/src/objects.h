@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "api/handle_shells.h"
 #include "graph/layer_norm.hpp"
+#include "handle_shells.h"
 #include "infiniop.h"
 
 namespace lamina::infiniop {
@@ -28,6 +28,9 @@ infiniStatus_t guarded(const char* function, Body&& body) noexcept {
   } catch (const std::exception& failure) {  // what infiniop should have refused itself, or memory that ran out
     lamina_set_last_error(failure.what());
     return INFINI_STATUS_INTERNAL_ERROR;
+  } catch (...) {
+    lamina_set_last_error("unknown exception: this is a bug in lamina");
+    return INFINI_STATUS_INTERNAL_ERROR;
   }
 }
 
@@ -47,9 +50,9 @@ struct Stream {
 
 }  // namespace lamina::infiniop
 
-struct InfiniopHandle : lamina::api::Shell<const lamina::infiniop::Handle> {};
-struct InfiniopTensorDescriptor : lamina::api::Shell<const lamina::infiniop::TensorDescriptor> {};
-struct InfinirtStream : lamina::api::Shell<lamina::infiniop::Stream> {};
+struct InfiniopHandle : lamina::Shell<const lamina::infiniop::Handle> {};
+struct InfiniopTensorDescriptor : lamina::Shell<const lamina::infiniop::TensorDescriptor> {};
+struct InfinirtStream : lamina::Shell<lamina::infiniop::Stream> {};
 
 namespace lamina::infiniop {
 
@@ -61,14 +64,13 @@ inline void require(const void* pointer, const char* name) {
 template <typename Object>
 auto& content_of(const Object* object, const char* name) {
   require(object, name);
-  if (!api::HandleShells<Object>::is_alive(object))
-    refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " was destroyed before");
+  if (!HandleShells<Object>::is_alive(object)) refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " was destroyed before");
   return *object->content;
 }
 
 template <typename Object>
 void destroy(Object* object, const char* name) {
-  if (object == nullptr || api::HandleShells<Object>::instance().destroy(object)) return;
+  if (object == nullptr || HandleShells<Object>::instance().destroy(object)) return;
   refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " was destroyed before");
 }
 

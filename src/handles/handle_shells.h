@@ -3,6 +3,8 @@
 // A handle points to a shell: a word that says whether it is alive, and what it holds. Destroying a handle empties its shell
 // and keeps it; the next handles get other shells as long as there are kKept emptier ones, so a stale handle meets a dead
 // shell, in memory that is still there. Looking costs one load.
+//
+// A header of its own room, which knows nothing of lamina: front ends over the public interface have handles too.
 #pragma once
 
 #include <atomic>
@@ -10,7 +12,7 @@
 #include <memory>
 #include <mutex>
 
-namespace lamina::api {
+namespace lamina {
 
 template <typename Content>
 struct Shell {
@@ -62,4 +64,4 @@ class HandleShells {
   std::deque<Handle*> empty_;
 };
 
-}  // namespace lamina::api
+}  // namespace lamina
