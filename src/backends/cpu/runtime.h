@@ -18,8 +18,9 @@ class KernelRunner {
   explicit KernelRunner(kernel::Kernel kernel);  // compiles, or takes the code from the cache
 
   // `pointers`: one per arg. `scratch`: scratch_bytes() bytes, 64-byte aligned. Runs on up to `threads` threads (0: OpenMP's
-  // default), on the calling thread alone when there is little to do. Allocates nothing, but for the first tensors that lie so
-  // that they can not be streamed: a form of the kernel that stores through the caches is compiled for them.
+  // default), on the calling thread alone when there is little to do. Allocates nothing, but for what it compiles:
+  // a form of the kernel that stores through the caches, for the first tensors that lie so that they can not be streamed; a
+  // form that shares each row among threads, for the first number of threads that wants it.
   void run(std::span<void* const> pointers, void* scratch, int threads) const;
 
   size_t scratch_bytes() const;  // partial column sums, and the rows' states where a row may be split

@@ -2,11 +2,11 @@
 
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 
 #include "backends/cache/code_cache.h"
 #include "backends/cache/sha256.h"
 #include "backends/cpu/code/generator_version.h"
+#include "backends/cpu/code/kept_kernels.h"
 #include "backends/cpu/code/link_object.h"
 #include "backends/cpu/code/object_code.h"
 #include "interface/status.h"
@@ -14,6 +14,10 @@
 namespace lamina::cpu {
 
 namespace {
+
+// Of the kernels that were asked for last; twice as many as the compiler keeps executables, which hold their own code besides.
+// Code takes 4 to 20 KB and whole pages for its constants and data: some 50 MB at most.
+constexpr size_t kMostKeptKernels = 2048;
 
 class Jit {
  public:
@@ -25,23 +29,25 @@ class Jit {
   CompiledKernel compile(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa) {
     const std::string key = key_of(kernel, schedule, isa);
     const std::lock_guard lock(mutex_);
-    if (const auto found = code_.find(key); found != code_.end()) {
-      CompiledKernel known = found->second;
-      known.from_cache = true;
-      return known;
+    if (std::optional<CompiledKernel> known = kept_.find(key)) {
+      known->from_cache = true;
+      return *std::move(known);
     }
-    CompiledKernel compiled{nullptr, symbol_of(kernel, key), false};
+    CompiledKernel compiled{nullptr, symbol_of(kernel, key), false, nullptr};
     const Target& target = target_of(isa);
     const CodeCache* const disk = CodeCache::from_environment();
     const std::string disk_key = disk == nullptr ? "" : disk_key_of(target, key);
-    if (disk != nullptr) compiled.function = stored_code(*disk, disk_key, compiled.symbol);
-    compiled.from_cache = compiled.function != nullptr;
+    LinkedCode code;
+    if (disk != nullptr) code = stored_code(*disk, disk_key, compiled.symbol);
+    compiled.from_cache = code.address != nullptr;
     if (!compiled.from_cache) {
       const auto object = maker().make(kernel, schedule, target, compiled.symbol);
       if (disk != nullptr) disk->keep(disk_key, object->getBuffer());
-      compiled.function = new_code(*object, compiled.symbol);
+      code = new_code(*object, compiled.symbol);
     }
-    code_.emplace(key, compiled);
+    compiled.function = reinterpret_cast<KernelFunction>(code.address);
+    compiled.memory = std::move(code.memory);
+    kept_.keep(key, compiled);
     return compiled;
   }
 
@@ -67,27 +73,27 @@ class Jit {
     return *maker_;
   }
 
-  KernelFunction new_code(const llvm::MemoryBuffer& object, const std::string& symbol) {
-    auto address = linker_.link(object.getMemBufferRef(), symbol);
-    if (address) return reinterpret_cast<KernelFunction>(*address);
-    throw Error(Status::runtime_error, join("cpu backend: cannot compile a kernel: ", llvm::toString(address.takeError())));
+  LinkedCode new_code(const llvm::MemoryBuffer& object, const std::string& symbol) {
+    auto code = linker_.link(object.getMemBufferRef(), symbol);
+    if (code) return *std::move(code);
+    throw Error(Status::runtime_error, join("cpu backend: cannot compile a kernel: ", llvm::toString(code.takeError())));
   }
 
-  // Null where the folder has no entry, or one that is no code for this symbol.
-  KernelFunction stored_code(const CodeCache& disk, const std::string& key, const std::string& symbol) {
+  // Without address where the folder has no entry, or one that is no code for this symbol.
+  LinkedCode stored_code(const CodeCache& disk, const std::string& key, const std::string& symbol) {
     const std::optional<std::string> object = disk.find(key);
-    if (!object) return nullptr;
-    auto address = linker_.link({*object, symbol}, symbol);
-    if (address) return reinterpret_cast<KernelFunction>(*address);
-    llvm::consumeError(address.takeError());
-    return nullptr;
+    if (!object) return {};
+    auto code = linker_.link({*object, symbol}, symbol);
+    if (code) return *std::move(code);
+    llvm::consumeError(code.takeError());
+    return {};
   }
 
   std::mutex mutex_;
   const SymbolRequest symbols_ = symbol_request();
   ObjectLinker linker_{symbols_};
   std::optional<ObjectCodeMaker> maker_;
-  std::unordered_map<std::string, CompiledKernel> code_;
+  KeptKernels kept_{kMostKeptKernels};
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "backends/cpu/code/isa.h"
@@ -17,10 +18,11 @@ using KernelFunction = void (*)(const int64_t*, int64_t, int64_t, int64_t, int64
 struct CompiledKernel {
   KernelFunction function = nullptr;
   std::string symbol;
-  bool from_cache = false;  // in memory or on disk
+  bool from_cache = false;             // in memory or on disk
+  std::shared_ptr<const void> memory;  // of the function: it may be called as long as a copy of this lives
 };
 
-// Thread-safe. The code lives as long as the process. Throws Error(runtime_error) when LLVM refuses the machine.
+// Thread-safe. Throws Error(runtime_error) when LLVM refuses the machine.
 CompiledKernel compile_kernel(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa);
 
 }  // namespace lamina::cpu

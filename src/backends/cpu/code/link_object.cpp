@@ -21,7 +21,7 @@ llvm::Error fault_of(const std::string& text) { return llvm::createStringError(l
 
 }  // namespace
 
-llvm::Expected<void*> ObjectLinker::link(llvm::MemoryBufferRef buffer, const std::string& symbol) {
+llvm::Expected<LinkedCode> ObjectLinker::link(llvm::MemoryBufferRef buffer, const std::string& symbol) {
   auto object = llvm::object::ObjectFile::createObjectFile(buffer);
   if (!object) return object.takeError();
   if (!(*object)->isELF() || (*object)->getArch() != llvm::Triple::x86_64)
@@ -37,9 +37,11 @@ llvm::Expected<void*> ObjectLinker::link(llvm::MemoryBufferRef buffer, const std
   loader.registerEHFrames();
   std::string fault;
   if (memory->finalizeMemory(&fault)) return fault_of(fault);
-  const auto key = reinterpret_cast<uint64_t>(memory.release());  // stays: the code lives as long as the process
-  for (llvm::JITEventListener* const listener : listeners_) listener->notifyObjectLoaded(key, **object, *loaded);
-  return address;
+  if (listeners_.empty()) return LinkedCode{address, std::move(memory)};
+  KernelMemory* const told = memory.release();  // for ever
+  for (llvm::JITEventListener* const listener : listeners_)
+    listener->notifyObjectLoaded(reinterpret_cast<uint64_t>(told), **object, *loaded);
+  return LinkedCode{address, std::shared_ptr<const void>(told, [](const void*) {})};
 }
 
 }  // namespace lamina::cpu

@@ -37,18 +37,30 @@ std::string object_that_calls(const std::string& callee) {
 
 std::string fault_of(const std::string& object, const std::string& symbol) {
   ObjectLinker linker({});
-  auto address = linker.link({object, "test"}, symbol);
-  return address ? "none" : llvm::toString(address.takeError());
+  auto code = linker.link({object, "test"}, symbol);
+  return code ? "none" : llvm::toString(code.takeError());
 }
 
 TEST(LinkObject, CodeCallsFunctionsOfTheProcess) {
   ObjectLinker linker({});
   const std::string object = object_that_calls("getpid");
   for (int again = 0; again < 2; ++again) {  // an object may be linked more than once
-    auto address = linker.link({object, "test"}, "caller");
-    ASSERT_TRUE(!!address) << llvm::toString(address.takeError());
-    EXPECT_EQ(reinterpret_cast<int (*)()>(*address)(), getpid());
+    auto code = linker.link({object, "test"}, "caller");
+    ASSERT_TRUE(!!code) << llvm::toString(code.takeError());
+    EXPECT_EQ(reinterpret_cast<int (*)()>(code->address)(), getpid());
   }
+}
+
+TEST(LinkObjectDeathTest, CodeRunsAsLongAsItsMemoryIsHeld) {
+  ObjectLinker linker({});
+  const std::string object = object_that_calls("getpid");
+  auto code = linker.link({object, "test"}, "caller");
+  ASSERT_TRUE(!!code) << llvm::toString(code.takeError());
+  auto* const caller = reinterpret_cast<int (*)()>(code->address);
+  auto copy = code->memory;
+  code->memory = nullptr;
+  EXPECT_EQ(caller(), getpid());
+  EXPECT_DEATH((copy = nullptr, caller()), "");
 }
 
 TEST(LinkObject, AFunctionThatTheProcessDoesNotHaveIsAnError) {
