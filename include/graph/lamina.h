@@ -332,9 +332,11 @@ LAMINA_API lamina_status_t
 lamina_graph_compiled_partition_get_inplace_ports(const_lamina_graph_compiled_partition_t compiled_partition,
                                                   size_t* num_inplace_pairs, const lamina_graph_inplace_pair_t** inplace_pairs);
 /* Runs it: tensors are matched to ports by id, in any order. Many threads may execute one compiled partition at once, each on
- * its own outputs. Allocates nothing after the first call of a thread. Errors: a port without its tensor, a tensor whose type,
- * shape or strides differ from what was compiled, null memory for a tensor that has elements, a stream or a tensor of an engine
- * on another kind of device than the partition was compiled for. */
+ * its own outputs. A thread that has executed it before allocates nothing, unless memory now lies otherwise, there are more or
+ * fewer threads, or a GPU still works on what another stream was given: each may need code or memory of its own once. (What a
+ * GPU's driver allocates is its own.) Errors: a port without its tensor, a tensor whose type, shape or strides differ from what
+ * was compiled, null memory for a tensor that has elements, a stream or a tensor of an engine on another kind of device than
+ * the partition was compiled for. */
 LAMINA_API lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compiled_partition_t compiled_partition,
                                                                    lamina_stream_t stream, size_t num_inputs,
                                                                    const const_lamina_graph_tensor_t* inputs,

@@ -120,7 +120,8 @@ class GpuExecutable final : public Executable {
 
   void run_step(size_t index, const ExecutionContext& context, std::span<const void* const> inputs,
                 std::span<void* const> outputs, void* scratch) const {
-    std::vector<BufferView> views;
+    thread_local std::vector<BufferView> views;  // so that only a thread's first execution allocates
+    views.clear();
     for (const kernel::Binding& binding : kernel::args_of(plan_->steps[index])) {
       views.push_back(view_of(binding, inputs, outputs, scratch));
       views.back().offset += binding.bytes;

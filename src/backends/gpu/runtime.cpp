@@ -116,7 +116,8 @@ int64_t KernelRunner::row_groups(bool by_column_block) const {
 void KernelRunner::run(void* stream, std::span<const BufferView> buffers, BufferView partials) const {
   LAMINA_CHECK(buffers.size() == kernel_.args.size(), "one buffer per arg");
   const std::shared_ptr<const Module> module = module_for(promises_of(buffers));
-  std::vector<BufferView> views(buffers.begin(), buffers.end());
+  thread_local std::vector<BufferView> views;  // so that only a thread's first call allocates
+  views.assign(buffers.begin(), buffers.end());
   if (columns_ > 0 || schedule_.split) views.push_back(partials);
   if (schedule_.split)
     run_split(*module, stream, views);
@@ -142,7 +143,8 @@ void KernelRunner::run_split(const Module& module, void* stream, std::span<const
     const int64_t blocks = (row_size_ + schedule_.block() - 1) / schedule_.block();
     const int64_t wanted = std::clamp<int64_t>(kGroupsPerUnit * limits_.compute_units / groups, 1, blocks);
     const int64_t span = (blocks + wanted - 1) / wanted * schedule_.block();
-    std::vector<int64_t> words = words_;
+    thread_local std::vector<int64_t> words;
+    words = words_;
     words.push_back(static_cast<int64_t>(column_bytes()));
     words.push_back(span);
     module.launch(stream, phase, groups_for(groups * ((row_size_ + span - 1) / span), 1), schedule_.group_size(), views, words);

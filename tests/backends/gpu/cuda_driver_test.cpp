@@ -3,13 +3,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "backends/gpu/cuda/compile.h"
 #include "backends/gpu/cuda/runtime.h"
 #include "backends/gpu/shared_object.h"
 #include "backends/gpu/whole_run.h"
 #include "support/code_cache_folder.h"
+
+// Operator new of the whole program is this file's: it counts.
+namespace {
+bool counting = false;
+long allocations = 0;
+}  // namespace
+void* operator new(size_t size) {
+  if (counting) ++allocations;
+  if (void* const memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace lamina::testing {
 namespace {
@@ -142,6 +157,17 @@ TEST_F(CudaDriver, RunsAKernelAndItsColumnSums) {
   EXPECT_EQ(driver.launches, 4);
   EXPECT_EQ(driver.memory, 0);
   expect_nothing_left();
+}
+
+TEST_F(CudaDriver, AnExecutionAllocatesNothingAfterTheFirst) {
+  run_all_of(open_device(driver_table(), compiler_table(), 0), [](const std::function<void()>& execute) {
+    allocations = 0;
+    counting = true;
+    execute();
+    counting = false;
+  });
+  EXPECT_EQ(driver.launches, 6);
+  EXPECT_EQ(allocations, 0);
 }
 
 TEST_F(CudaDriver, EveryCallThatFailsIsNamedAndLeavesNothingBehind) {

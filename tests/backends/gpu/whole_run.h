@@ -1,6 +1,7 @@
 // A whole use of a device, for tests that watch what its driver is asked.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "backends/gpu/backend.h"
@@ -9,9 +10,10 @@
 
 namespace lamina::testing {
 
-// All that a program does with a GPU: open it, allocate, copy in, compile a partition of two launches, execute
-// twice, wait, copy out.
-inline void run_all_of(std::shared_ptr<gpu::Device> device) {
+// All that a program does with a GPU: open it, allocate, copy in, compile a partition of two launches, execute twice, wait,
+// copy out. `observe` is given one more execution, to call it.
+inline void run_all_of(std::shared_ptr<gpu::Device> device,
+                       const std::function<void(const std::function<void()>& execute)>& observe = nullptr) {
   const Graph graph = norm_backward_graph(DataType::f32, 40, 64);
   const Partition partition = partition_graph(graph, PartitionPolicy::fusion, AllCapabilities{}).at(0);
   const auto backend = gpu::make_backend(std::move(device));
@@ -45,6 +47,7 @@ inline void run_all_of(std::shared_ptr<gpu::Device> device) {
   }
   const auto executable = compiler::compile_subgraph(subgraph, *backend);
   for (int i = 0; i < 2; ++i) executable->execute({}, inputs, outputs);
+  if (observe) observe([&] { executable->execute({}, inputs, outputs); });
   memory.wait(nullptr);
   memory.copy_out(host.data(), held.handles.back(), 64 * 4);
 }

@@ -156,14 +156,15 @@ class CudaModule final : public Module {
 
   void launch(void* stream, size_t function, int64_t groups, int group_size, std::span<const BufferView> buffers,
               std::span<const int64_t> words) const override {
-    std::vector<int64_t> values;  // every parameter takes eight bytes
-    values.reserve(buffers.size() * 2 + words.size());
+    thread_local std::vector<int64_t> values;  // every parameter takes eight bytes
+    thread_local std::vector<void*> pointers;
+    values.clear();
+    pointers.clear();
     for (const BufferView& view : buffers) {
       values.push_back(static_cast<int64_t>(pointer_of(view.memory)));
       values.push_back(view.offset);
     }
     values.insert(values.end(), words.begin(), words.end());
-    std::vector<void*> pointers;
     for (int64_t& value : values) pointers.push_back(&value);
     const CurrentContext current(driver_, context_->get());
     check(driver_,
