@@ -11,6 +11,7 @@
 #include "backends/cache/code_cache.h"
 #include "compiler/compiled_partition.h"
 #include "interface/json/json.h"
+#include "interface/number_text.h"
 #include "interface/status.h"
 
 namespace lamina::compiler {
@@ -60,12 +61,18 @@ const DumpModes& dump_modes() {
   return modes;
 }
 
+// One write a line, so that those of several threads do not mix.
+void print_line(const std::string& line) {
+  std::fputs(("lamina," + line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;
   file.close();
   if (!file) throw Error(Status::runtime_error, "LAMINA_GRAPH_DUMP: cannot write " + path + " in the working directory");
-  if (verbose()) std::printf("lamina,dump,%s\n", path.c_str());
+  if (verbose()) print_line("dump," + path);
 }
 
 // FNV-1a over the ports: one partition compiled for two shapes gives two files.
@@ -104,10 +111,9 @@ void report_compile(const CompiledPartition& compiled) {
   if (!verbose()) return;
   report_code_cache();
   const ExecutableInfo& info = compiled.info();
-  std::printf("lamina,compile,%s,%s,in %s,out %s,kernels %s,%s%.3f ms\n", info.backend.c_str(), compiled.label().c_str(),
-              describe_ports(compiled.inputs()).c_str(), describe_ports(compiled.outputs()).c_str(), list(info.kernels).c_str(),
-              compiled.from_cache() ? "from cache," : "", compiled.compile_ms());
-  std::fflush(stdout);
+  print_line(join("compile,", info.backend, ",", compiled.label(), ",in ", describe_ports(compiled.inputs()), ",out ",
+                  describe_ports(compiled.outputs()), ",kernels ", list(info.kernels), ",",
+                  compiled.from_cache() ? "from cache," : "", fixed_text(compiled.compile_ms(), 3), " ms"));
 }
 
 ExecutionTimer::ExecutionTimer(const CompiledPartition& compiled) : compiled_(verbose() ? &compiled : nullptr) {
@@ -118,9 +124,9 @@ ExecutionTimer::~ExecutionTimer() {
   if (compiled_ == nullptr) return;
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start_;
   const ExecutableInfo& info = compiled_->info();
-  std::printf("lamina,exec,%s,%s,%.4f ms,%.2f GB/s\n", info.backend.c_str(), compiled_->label().c_str(), spent.count(),
-              static_cast<double>(info.required_bytes) / spent.count() * 1e-6);
-  std::fflush(stdout);
+  const double gigabytes_per_second = static_cast<double>(info.required_bytes) / spent.count() * 1e-6;
+  print_line(join("exec,", info.backend, ",", compiled_->label(), ",", fixed_text(spent.count(), 4), " ms,",
+                  fixed_text(gigabytes_per_second, 2), " GB/s"));
 }
 
 void dump_graph(const Graph& graph, uint64_t graph_id) {
@@ -139,9 +145,8 @@ PassObserver pass_observer(uint64_t graph_id) {
   if (verbosity() < 2 && !dump_modes().pass) return nullptr;
   return [graph_id](const PassReport& pass) {
     if (verbosity() >= 2) {
-      std::printf("lamina,pass,%s,%s,%zu ops,%.3f ms\n", pass.name, pass.changed ? "changed" : "kept", pass.graph.ops().size(),
-                  pass.milliseconds);
-      std::fflush(stdout);
+      print_line(join("pass,", pass.name, ",", pass.changed ? "changed" : "kept", ",", pass.graph.ops().size(), " ops,",
+                      fixed_text(pass.milliseconds, 3), " ms"));
     }
     if (dump_modes().pass && pass.changed)
       write_file(join("graph-", graph_id, '-', pass.position, '-', pass.name, ".json"), write_graph_json(pass.graph));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ostream>
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
@@ -10,27 +9,31 @@
 namespace lamina {
 namespace {
 
-// A port in messages. Only a failure pays for text.
-struct Place {
+// A port in messages: by its number, or by its name where inference knows it. Only a failure pays for text.
+struct PortPlace {
   const Op& op;
   const char* side;
-  size_t port;
+  size_t number = 0;
+  std::string_view name = {};
+
+  std::string part() const { return name.empty() ? join(side, ' ', number) : join(side, ' ', name); }
+  // The message follows the port's name: "input 0" + " has rank 13".
+  [[noreturn]] void fail(Status status, const std::string& message) const {
+    throw Error(status, place_of(op, part()), part() + message);
+  }
 };
-std::ostream& operator<<(std::ostream& out, const Place& place) {
-  return out << describe(place.op) << ": " << place.side << ' ' << place.port;
-}
 
 // ---- what two ports say of one tensor
 
-[[noreturn]] void fail_disagreement(const Place& where, uint64_t id, const std::string& what, const std::string& given,
+[[noreturn]] void fail_disagreement(const PortPlace& where, uint64_t id, const std::string& what, const std::string& given,
                                     const std::string& known) {
-  throw Error(Status::invalid_graph,
-              join(where, ": tensor ", id, " has ", what, ' ', given, ", allowed is ", known, " as another port gives it"));
+  where.fail(Status::invalid_graph,
+             join(": tensor ", id, " has ", what, ' ', given, ", allowed is ", known, " as another port gives it"));
 }
 
 // What a port adds to the knowledge of a tensor. `preferred` wins where shapes or strides disagree and `lenient` allows it.
 struct Merge {
-  const Place& where;
+  const PortPlace& where;
   bool lenient;
   std::string warning = {};
 
@@ -91,8 +94,8 @@ struct Merge {
   bool disagree(const LogicalTensor& merged, const LogicalTensor& other, const std::string& what, const std::string& given,
                 const std::string& known) {
     if (!lenient) fail_disagreement(where, other.id, what, given, known);
-    warning = join(where, ": tensor ", merged.id, " has ", what, ' ', given, " where it is read and ", known,
-                   " where it is made; the producer's is taken");
+    warning = join(describe(where.op), ": ", where.part(), ": tensor ", merged.id, " has ", what, ' ', given,
+                   " where it is read and ", known, " where it is made; the producer's is taken");
     return false;
   }
 };
@@ -104,30 +107,28 @@ bool counts_elements(const Dims& dims) {
   return true;
 }
 
-template <typename Where>
-void check_dims(const LogicalTensor& tensor, const Where& where) {
+void check_dims(const LogicalTensor& tensor, const PortPlace& where) {
   if (tensor.rank() > kMaxRank)
-    throw Error(Status::invalid_shape, join(where, " has rank ", tensor.rank(), ", allowed is 0..", kMaxRank));
+    where.fail(Status::invalid_shape, join(" has rank ", tensor.rank(), ", allowed is 0..", kMaxRank));
   for (int64_t dim : *tensor.shape)
     if (dim < 0 && dim != kUnknownDim)
-      throw Error(Status::invalid_shape,
-                  join(where, " has shape ", describe(*tensor.shape), ", allowed is no negative extent"));
-  if (tensor.has_full_shape() && !counts_elements(*tensor.shape)) checked_product(*tensor.shape, join(where));
+      where.fail(Status::invalid_shape, join(" has shape ", describe(*tensor.shape), ", allowed is no negative extent"));
+  if (tensor.has_full_shape() && !counts_elements(*tensor.shape))
+    where.fail(Status::invalid_shape, ": " + too_many_elements(*tensor.shape));
 }
 
-void check_strides(const LogicalTensor& tensor, const Place& where) {
+void check_strides(const LogicalTensor& tensor, const PortPlace& where) {
   for (int64_t stride : tensor.strides)
     if (stride < 0 && stride != kUnknownDim)
-      throw Error(Status::invalid_shape,
-                  join(where, " has strides ", describe(tensor.strides), ", allowed is no negative stride"));
+      where.fail(Status::invalid_shape, join(" has strides ", describe(tensor.strides), ", allowed is no negative stride"));
   if (!tensor.strides.empty() && tensor.shape && tensor.strides.size() != tensor.shape->size())
-    throw Error(Status::invalid_shape,
-                join(where, " has ", tensor.strides.size(), " strides, allowed is ", tensor.shape->size(), ", one per extent"));
+    where.fail(Status::invalid_shape,
+               join(" has ", tensor.strides.size(), " strides, allowed is ", tensor.shape->size(), ", one per extent"));
   if (tensor.has_full_shape() && tensor.has_strides()) tensor.span();
 }
 
 // Refuses what no tensor may be, and drops strides that say nothing (the dumps' way of writing unknown ones).
-LogicalTensor checked_tensor(LogicalTensor tensor, const Place& where) {
+LogicalTensor checked_tensor(LogicalTensor tensor, const PortPlace& where) {
   const bool unknown_strides = std::find(tensor.strides.begin(), tensor.strides.end(), kUnknownDim) != tensor.strides.end();
   if (tensor.layout != LayoutType::strided || unknown_strides) tensor.strides.clear();
   if (tensor.shape) check_dims(tensor, where);
@@ -230,7 +231,7 @@ ValueIndex Graph::intern(const LogicalTensor& tensor, bool is_output, const Op& 
     return found->second;
   }
   Value& value = values_[static_cast<size_t>(found->second)];
-  const Place where{op, is_output ? "output" : "input", port};
+  const PortPlace where{op, is_output ? "output" : "input", port};
   Merge merge{where, is_output || value.producer.op >= 0};
   value.tensor = is_output ? merge(tensor, value.tensor) : merge(value.tensor, tensor);
   if (!merge.warning.empty()) warnings_.push_back(merge.warning);
@@ -241,10 +242,10 @@ int Graph::add_op(uint64_t id, OpKind kind, std::string name, Attributes attribu
                   std::span<const LogicalTensor> outputs) {
   Op op{id, kind, std::move(name), std::move(attributes), {}, {}};
   if (op.name.empty()) op.name = join(name_of(kind), '_', id);
-  if (finalized_) throw Error(Status::invalid_graph, join(describe(op), ": the graph is finalized, no op can be added"));
+  if (finalized_) throw Error(Status::invalid_graph, place_of(op), "the graph is finalized, no op can be added");
   if (op_by_id_.contains(id))
-    throw Error(Status::invalid_graph,
-                join(describe(op), ": op id ", id, " is taken by ", describe(ops_[static_cast<size_t>(op_by_id_.at(id))])));
+    throw Error(Status::invalid_graph, place_of(op),
+                join("op id ", id, " is taken by ", describe(ops_[static_cast<size_t>(op_by_id_.at(id))])));
   fill_defaults(op);
   const int position = static_cast<int>(ops_.size());
   const auto undo = remember(inputs, outputs);
@@ -297,18 +298,17 @@ void Graph::connect(Op& op, int position, std::span<const LogicalTensor> inputs,
       op.outputs.push_back(kNoValue);
       continue;
     }
-    const Place where{op, "output", i};
+    const PortPlace where{op, "output", i};
     op.outputs.push_back(intern(checked_tensor(outputs[i], where), true, op, i));
     Value& value = value_of(op.outputs.back());
     if (value.producer.op >= 0) {
       const bool same_op = value.producer.op == position;
       const std::string other = same_op ? "another port of it" : describe(ops_[static_cast<size_t>(value.producer.op)]);
-      throw Error(Status::invalid_graph, join(where, ": tensor ", outputs[i].id, " is already produced by ", other));
+      where.fail(Status::invalid_graph, join(": tensor ", outputs[i].id, " is already produced by ", other));
     }
     if (value.constant)
-      throw Error(Status::invalid_graph, join(where, ": tensor ", outputs[i].id,
-                                              " is a constant with a known value, allowed is "
-                                              "a tensor that is none"));
+      where.fail(Status::invalid_graph,
+                 join(": tensor ", outputs[i].id, " is a constant with a known value, allowed is a tensor that is none"));
     value.producer = {position, static_cast<int>(i)};
   }
 }
@@ -419,12 +419,12 @@ bool Graph::is_graph_output(const Value& value) const {
 
 void Graph::take_inferred_shape(const Op& op, const std::string& port, ValueIndex index, const Dims& shape, bool forget_inner) {
   Value& value = value_of(index);
-  const auto where = [&] { return join(describe(op), ": output ", port); };
+  const PortPlace where{.op = op, .side = "output", .name = port};
   const bool has_negative = std::any_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; });
   if (shape.size() > static_cast<size_t>(kMaxRank) || has_negative || !counts_elements(shape)) {
     LogicalTensor described = value.tensor;
     described.shape = shape;
-    check_dims(described, where());
+    check_dims(described, where);
   }
   const bool known = value.tensor.shape.has_value() && !forget_inner;
   if (!known || dims_agree(*value.tensor.shape, shape)) {
@@ -432,10 +432,10 @@ void Graph::take_inferred_shape(const Op& op, const std::string& port, ValueInde
     return;
   }
   if (is_graph_output(value))
-    throw Error(Status::invalid_shape,
-                join(where(), " is given shape ", describe(*value.tensor.shape), ", allowed is ", describe(shape)));
-  warnings_.push_back(
-      join(where(), " is given shape ", describe(*value.tensor.shape), "; its op makes ", describe(shape), ", which is taken"));
+    where.fail(Status::invalid_shape,
+               join(" is given shape ", describe(*value.tensor.shape), ", allowed is ", describe(shape)));
+  warnings_.push_back(join(describe(op), ": ", where.part(), " is given shape ", describe(*value.tensor.shape),
+                           "; its op makes ", describe(shape), ", which is taken"));
   value.tensor = with_shape(value.tensor, shape);
 }
 

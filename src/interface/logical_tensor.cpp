@@ -63,7 +63,7 @@ Dims dense_strides(const Dims& shape) {
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = step;
     if (__builtin_mul_overflow(step, std::max<int64_t>(shape[i], 1), &step))
-      throw Error(Status::invalid_shape, join("shape ", describe(shape), " has more elements than 64 bits can count"));
+      throw Error(Status::invalid_shape, too_many_elements(shape));
   }
   return strides;
 }
@@ -86,12 +86,16 @@ LogicalTensor made_dense(LogicalTensor tensor) {
   return tensor;
 }
 
+std::string too_many_elements(const Dims& dims) {
+  return join("shape ", describe(dims), " has more elements than 64 bits can count");
+}
+
 int64_t checked_product(const Dims& dims, const std::string& what) {
   if (has_zero(dims)) return 0;
   int64_t product = 1;
   for (int64_t dim : dims)
     if (__builtin_mul_overflow(product, dim, &product))
-      throw Error(Status::invalid_shape, join(what, ": shape ", describe(dims), " has more elements than 64 bits can count"));
+      throw Error(Status::invalid_shape, join(what, ": ", too_many_elements(dims)));
   return product;
 }
 

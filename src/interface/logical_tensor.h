@@ -48,6 +48,7 @@ bool is_dense(const LogicalTensor& tensor);
 LogicalTensor made_dense(LogicalTensor tensor);
 
 // Product with overflow check: throws Error(invalid_shape) naming `what`.
+std::string too_many_elements(const Dims& dims);  // the sentence for a shape whose elements 64 bits do not count
 int64_t checked_product(const Dims& dims, const std::string& what);
 
 // "f32[2, 3, 8]", "bf16[?, 3]", "f32[unknown rank]".

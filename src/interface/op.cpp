@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "interface/json/older_names.h"
-#include "interface/status.h"
 
 namespace lamina {
 namespace {
@@ -77,6 +76,8 @@ bool Op::has_attribute(std::string_view attribute_name) const { return attribute
 std::string describe(const Origin& origin) { return join(name_of(origin.kind), " \"", origin.name, '"'); }
 
 std::string describe(const Op& op) { return join(name_of(op.kind), " \"", op.name, '"'); }
+
+OpPlace place_of(const Op& op, std::string part) { return {op.id, op.kind, op.name, std::move(part)}; }
 
 void fail_attribute_access(const Op& op, std::string_view attribute_name) {
   const auto found = op.attributes.find(attribute_name);

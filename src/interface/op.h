@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "interface/status.h"
+
 namespace lamina {
 
 enum class OpKind : int {
@@ -58,6 +60,9 @@ struct Op {
 // `LayerNorm "ln0"`: how messages name an op.
 std::string describe(const Op& op);
 std::string describe(const Origin& origin);
+
+// Where an error about the op, or about that port or attribute of it, lies.
+OpPlace place_of(const Op& op, std::string part = {});
 
 [[noreturn]] void fail_attribute_access(const Op& op, std::string_view attribute_name);
 

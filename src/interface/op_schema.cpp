@@ -40,18 +40,21 @@ AttributeType type_of(const Attribute& value) { return static_cast<AttributeType
 // ---- attributes
 
 void check_attribute_value(const OpView& view, const AttributeSpec& spec, const Attribute& value) {
+  const std::string part = "attribute " + spec.name;
   if (type_of(value) != spec.type)
-    view.fail(join("attribute ", spec.name, " is ", to_string(value), " of type ", name_of(type_of(value)),
-                   ", allowed is type ", name_of(spec.type)));
+    view.fail(
+        join(part, " is ", to_string(value), " of type ", name_of(type_of(value)), ", allowed is type ", name_of(spec.type)),
+        part);
   if (!spec.allowed.empty()) {
     const auto& given = std::get<std::string>(value);
     if (std::find(spec.allowed.begin(), spec.allowed.end(), given) == spec.allowed.end())
-      view.fail(join("attribute ", spec.name, " is ", to_string(value), ", allowed is ",
-                     list(spec.allowed, [](const std::string& text) { return '"' + text + '"'; })));
+      view.fail(join(part, " is ", to_string(value), ", allowed is ",
+                     list(spec.allowed, [](const std::string& text) { return '"' + text + '"'; })),
+                part);
   }
   if (!spec.check) return;
   const std::string allowed = spec.check(value);
-  if (!allowed.empty()) view.fail(join("attribute ", spec.name, " is ", to_string(value), ", allowed is ", allowed));
+  if (!allowed.empty()) view.fail(join(part, " is ", to_string(value), ", allowed is ", allowed), part);
 }
 
 void check_attributes(const OpView& view) {
@@ -60,12 +63,14 @@ void check_attributes(const OpView& view) {
     const AttributeSpec* spec = schema.find_attribute(name);
     if (spec == nullptr)
       view.fail(join("attribute ", name, " is not known, allowed is ",
-                     list(schema.attributes, [](const AttributeSpec& known) { return known.name; })));
+                     list(schema.attributes, [](const AttributeSpec& known) { return known.name; })),
+                "attribute " + name);
     check_attribute_value(view, *spec, value);
   }
   for (const AttributeSpec& spec : schema.attributes)
     if (spec.required && !view.op().has_attribute(spec.name))
-      view.fail(join("attribute ", spec.name, " is missing, allowed is any ", name_of(spec.type), ": it is required"));
+      view.fail(join("attribute ", spec.name, " is missing, allowed is any ", name_of(spec.type), ": it is required"),
+                "attribute " + spec.name);
 }
 
 // ---- port counts
@@ -114,14 +119,16 @@ void check_port_counts(const OpView& view, const Side& side) {
     if (tensor_at(side.given, i) != nullptr) continue;
     if (is_required(port, view.op().attributes))
       view.fail(join(side.given.size(), ' ', side.name, "s are given, but ", side.name, ' ', port.name, " (port ", i,
-                     ") is missing: ", why_required(port)));
+                     ") is missing: ", why_required(port)),
+                join(side.name, ' ', port.name));
     if (port.presence == Presence::variadic && !zero_is_fine)
-      view.fail(join(side.name, ' ', port.name, " is missing, allowed is one or more"));
+      view.fail(join(side.name, ' ', port.name, " is missing, allowed is one or more"), join(side.name, ' ', port.name));
   }
   for (size_t i = side.existing.size(); i < side.given.size(); ++i)
     if (side.given[i] == nullptr && !zero_is_fine)
       view.fail(join(side.name, ' ', i, " is an empty tensor, allowed is a given one: each ", side.existing.back()->name,
-                     " must be there"));
+                     " must be there"),
+                join(side.name, ' ', i));
 }
 
 // ---- types
@@ -139,8 +146,8 @@ const TypeVariable& variable_of(const OpSchema& schema, const std::string& name)
   throw Error(Status::runtime_error, "unreachable");
 }
 
-[[noreturn]] void fail_type(const OpView& view, const std::string& message) {
-  throw Error(Status::invalid_data_type, describe(view.op()) + ": " + message);
+[[noreturn]] void fail_type(const OpView& view, const std::string& message, std::string part = {}) {
+  throw Error(Status::invalid_data_type, place_of(view.op(), std::move(part)), message);
 }
 
 void check_port_types(const OpView& view, const Side& side, Bindings& bindings) {
@@ -151,12 +158,16 @@ void check_port_types(const OpView& view, const Side& side, Bindings& bindings) 
     const DataType given = side.given[i]->dtype;
     const TypeVariable& variable = variable_of(view.schema(), port.type);
     if (std::find(variable.allowed.begin(), variable.allowed.end(), given) == variable.allowed.end())
-      fail_type(view, join(side.name, ' ', port.name, " is ", name_of(given), ", allowed is ",
-                           list(variable.allowed, [](DataType type) { return name_of(type); })));
+      fail_type(view,
+                join(side.name, ' ', port.name, " is ", name_of(given), ", allowed is ",
+                     list(variable.allowed, [](DataType type) { return name_of(type); })),
+                join(side.name, ' ', port.name));
     const auto [bound, first] = bindings.try_emplace(port.type, Binding{given, port.name});
     if (!first && bound->second.type != given)
-      fail_type(view, join(side.name, ' ', port.name, " is ", name_of(given), ", allowed is ", name_of(bound->second.type),
-                           ", the type of ", bound->second.port));
+      fail_type(view,
+                join(side.name, ' ', port.name, " is ", name_of(given), ", allowed is ", name_of(bound->second.type),
+                     ", the type of ", bound->second.port),
+                join(side.name, ' ', port.name));
   }
 }
 
@@ -242,11 +253,11 @@ const Dims& OpView::shape(std::string_view input_port) const {
   return *tensor->shape;
 }
 
-void OpView::fail(const std::string& message) const { throw Error(Status::invalid_graph_op, describe(op_) + ": " + message); }
-
-void OpView::fail_shape(const std::string& message) const {
-  throw Error(Status::invalid_shape, describe(op_) + ": " + message);
+void OpView::fail(const std::string& message, std::string part) const {
+  throw Error(Status::invalid_graph_op, place_of(op_, std::move(part)), message);
 }
+
+void OpView::fail_shape(const std::string& message) const { throw Error(Status::invalid_shape, place_of(op_), message); }
 
 const OpSchema& schema_of(OpKind kind) {
   const auto found = registry().find(kind);
@@ -295,9 +306,9 @@ int wrap_axis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis 
 
 int normalized_axis(const OpView& view, std::string_view attribute, int rank) {
   const auto axis = view.attribute<int64_t>(attribute);
-  if (rank == 0) view.fail(join("attribute ", attribute, " is ", axis, ", but a tensor of rank 0 has no axis"));
-  if (axis < -rank || axis >= rank)
-    view.fail(join("attribute ", attribute, " is ", axis, ", allowed is ", -rank, "..", rank - 1));
+  const std::string part = join("attribute ", attribute);
+  if (rank == 0) view.fail(join(part, " is ", axis, ", but a tensor of rank 0 has no axis"), part);
+  if (axis < -rank || axis >= rank) view.fail(join(part, " is ", axis, ", allowed is ", -rank, "..", rank - 1), part);
   return wrap_axis(axis, rank);
 }
 

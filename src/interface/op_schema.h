@@ -128,9 +128,9 @@ class OpView {
     return op_.attribute<T>(name);
   }
 
-  // Throw Error(invalid_graph_op / invalid_shape) with the sentence `KIND "name": <message>`; the driver puts `FILE: op ID` in
-  // front.
-  [[noreturn]] void fail(const std::string& message) const;
+  // Throw Error(invalid_graph_op / invalid_shape) with the op as its place and the sentence `KIND "name": <message>`; the
+  // driver puts `FILE: op ID` in front. `part`: the port or attribute that is meant ("attribute axis").
+  [[noreturn]] void fail(const std::string& message, std::string part = {}) const;
   [[noreturn]] void fail_shape(const std::string& message) const;
 
  private:

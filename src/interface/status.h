@@ -1,9 +1,14 @@
-// Errors inside the library: an exception that carries the status code of the C ABI and one sentence. The ABI boundary
-// (interface/c_api) turns it into a return code plus lamina_last_error(); nothing else catches it.
+// Errors inside the library: an exception that carries the status code of the C ABI, one sentence and, where it speaks of an
+// op, which one. The ABI boundary (api/boundary.h) turns it into a return code plus lamina_last_error(). On its way there a
+// reader or the driver may catch it to put a file in front; nothing else changes it.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace lamina {
@@ -23,20 +28,69 @@ enum class Status : int {
   invalid_data_type = 10,
 };
 
+enum class OpKind : int;  // interface/op.h
+
+// The op of a graph that an error speaks of.
+struct OpPlace {
+  uint64_t id = 0;
+  OpKind kind{};
+  std::string name;
+  std::string part = {};  // its port or attribute: "input src", "attribute axis"; empty: the op as a whole
+};
+
+// `LayerNorm "ln0"`: how messages name an op.
+std::string describe(const OpPlace& place);
+
 class Error : public std::exception {
  public:
-  Error(Status status, std::string message) : status_(status), message_(std::move(message)) {}
+  Error(Status status, std::string message) : status_(status), what_(std::move(message)) {}
+  // what() is `KIND "name": message`.
+  Error(Status status, OpPlace place, std::string_view message);
+
   Status status() const { return status_; }
-  const char* what() const noexcept override { return message_.c_str(); }
+  const std::optional<OpPlace>& place() const { return place_; }
+  std::string_view message() const { return std::string_view(what_).substr(message_at_); }  // without the place in front
+  const char* what() const noexcept override { return what_.c_str(); }
+
+  // The same error as the reader of a file tells it: `FILE: op ID (KIND "name"): message`, or `FILE: message` where the error
+  // speaks of no op.
+  Error in_file(std::string_view file) const;
 
  private:
   Status status_;
-  std::string message_;
+  std::string what_;
+  size_t message_at_ = 0;
+  std::optional<OpPlace> place_;
 };
+
+namespace detail {
+
+// A number is text as a stream of the classic locale prints it, whatever the locale of the process is.
+void append(std::string& text, std::string_view part);
+void append(std::string& text, const char* part);
+void append(std::string& text, char part);
+void append(std::string& text, double part);  // six significant digits
+void append_signed(std::string& text, int64_t part);
+void append_unsigned(std::string& text, uint64_t part);
+
+template <std::integral T>
+void append(std::string& text, T part) {
+  static_assert(!std::same_as<T, unsigned char> && !std::same_as<T, signed char>, "a byte: a number or a letter?");
+  if constexpr (std::signed_integral<T>)
+    append_signed(text, part);
+  else
+    append_unsigned(text, part);
+}
+
+}  // namespace detail
 
 // Text of all arguments joined, numbers as decimal: join("axis is ", 3).
 template <typename... Parts>
-std::string join(const Parts&... parts);
+std::string join(const Parts&... parts) {
+  std::string text;
+  (detail::append(text, parts), ...);
+  return text;
+}
 
 // A broken invariant is a bug in lamina, not of the caller: throws Status::runtime_error and says so.
 [[noreturn]] void fail_check(const char* condition, const char* file, int line, const std::string& detail);
@@ -47,12 +101,3 @@ std::string join(const Parts&... parts);
   } while (false)
 
 }  // namespace lamina
-
-#include <sstream>
-
-template <typename... Parts>
-std::string lamina::join(const Parts&... parts) {
-  std::ostringstream text;
-  (text << ... << parts);
-  return text.str();
-}

@@ -1,6 +1,6 @@
 // The readable text form of kernels.
-#include <sstream>
-
+#include "interface/number_text.h"
+#include "interface/status.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::kernel {
@@ -34,62 +34,53 @@ std::string arg_name(const Kernel& kernel, size_t arg, bool with_outer) {
   return with_outer ? kernel.args[arg].name : "a" + std::to_string(arg);
 }
 
-void print_node(std::ostream& out, const Kernel& kernel, size_t i, bool with_outer) {
+std::string print_node(const Kernel& kernel, size_t i, bool with_outer) {
   const Node& node = kernel.nodes[i];
   const bool writes = node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
-  out << "  ";
-  if (!writes) out << "%" << i << " = ";
-  out << verb(node);
+  std::string text = join("  ", writes ? "" : join("%", i, " = "), verb(node));
   const char* separator = " ";
   for (int k = 0; k < operand_count(node); ++k) {
-    out << separator << "%" << node.operands[static_cast<size_t>(k)];
+    text += join(separator, "%", node.operands[static_cast<size_t>(k)]);
     separator = ", ";
   }
-  if (node.arg >= 0) out << separator << arg_name(kernel, static_cast<size_t>(node.arg), with_outer);
+  if (node.arg >= 0) text += separator + arg_name(kernel, static_cast<size_t>(node.arg), with_outer);
   if (node.kind == NodeKind::constant || (node.kind == NodeKind::map && node.op == MapOp::power))
-    out << separator << node.value;
-  if (node.kind == NodeKind::index) out << separator << describe(node.coefficients);
-  if (node.dtype != DataType::undef) out << separator << lamina::name_of(node.dtype);
-  if (!writes) out << " : " << name_of(node.type) << (node.per_element ? "" : " row");
-  out << " phase " << node.phase << "\n";
+    text += separator + general_text(node.value, 17);
+  if (node.kind == NodeKind::index) text += separator + describe(node.coefficients);
+  if (node.dtype != DataType::undef) text += join(separator, lamina::name_of(node.dtype));
+  if (!writes) text += join(" : ", name_of(node.type), node.per_element ? "" : " row");
+  return text + join(" phase ", node.phase, "\n");
 }
 
 }  // namespace
 
 std::string print(const Kernel& kernel, bool with_outer) {
-  std::ostringstream out;
-  out.precision(17);
   const auto outer = static_cast<size_t>(kernel.outer_rank);
   const auto print_dims = [&](const Dims& dims, const auto& is_hidden, bool packs_by_two = false) {
-    out << "[";
+    std::string list = "[";
     for (size_t d = 0; d < dims.size(); ++d) {
-      out << (d == 0 ? "" : d == outer ? " | " : ", ");
-      if (is_hidden(d))
-        out << (packs_by_two && dims[d] % 2 != 0 ? "odd" : "*");
-      else
-        out << dims[d];
+      list += d == 0 ? "" : d == outer ? " | " : ", ";
+      const char* hidden = packs_by_two && dims[d] % 2 != 0 ? "odd" : "*";
+      list += is_hidden(d) ? hidden : join(dims[d]);
     }
-    out << "]";
+    return list + "]";
   };
   // Without a reduction the inner extent too is known at run time only.
   const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
-  out << "kernel " << kernel.name << " over ";
-  print_dims(kernel.extents, [&](size_t d) { return !with_outer && (!reduces || d < outer); });
-  out << "\n";
+  std::string text = join("kernel ", kernel.name, " over ",
+                          print_dims(kernel.extents, [&](size_t d) { return !with_outer && (!reduces || d < outer); }), "\n");
   for (size_t a = 0; a < kernel.args.size(); ++a) {
     const Arg& arg = kernel.args[a];
-    out << "  "
-        << (arg.column   ? "column"
-            : arg.output ? "out"
-                         : "in")
-        << " " << arg_name(kernel, a, with_outer) << " : " << lamina::name_of(arg.dtype) << " strides ";
+    const char* role = arg.column ? "column" : arg.output ? "out" : "in";
     // A stride of 0 is structure: code for a broadcast arg never steps. Of four-bit elements an odd stride is, too.
-    print_dims(arg.strides, [&](size_t d) { return !with_outer && d < outer && arg.strides[d] != 0; }, bits_of(arg.dtype) < 8);
-    if (!arg.table.empty()) out << " table of " << arg.table.size();
-    out << "\n";
+    const std::string strides = print_dims(
+        arg.strides, [&](size_t d) { return !with_outer && d < outer && arg.strides[d] != 0; }, bits_of(arg.dtype) < 8);
+    text += join("  ", role, " ", arg_name(kernel, a, with_outer), " : ", lamina::name_of(arg.dtype), " strides ", strides);
+    if (!arg.table.empty()) text += join(" table of ", arg.table.size());
+    text += "\n";
   }
-  for (size_t i = 0; i < kernel.nodes.size(); ++i) print_node(out, kernel, i, with_outer);
-  return out.str();
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) text += print_node(kernel, i, with_outer);
+  return text;
 }
 
 }  // namespace lamina::kernel

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "interface/status.h"
+#include "support/foreign_locale.h"
 
 namespace lamina::driver {
 namespace {
@@ -54,6 +55,16 @@ class NpyTest : public ::testing::Test {
 
   std::string path_;
 };
+
+TEST_F(NpyTest, KnowsNoLocale) {
+  const testing::GroupedNumbers grouped;
+  Buffer buffer(tensor(DataType::u8, {1, 16384}));
+  std::ostringstream out;
+  write_npy(out, buffer);
+  EXPECT_THAT(out.str(), HasSubstr("'shape': (1, 16384), }"));
+  save(out.str());
+  EXPECT_EQ(error(buffer), "no error");
+}
 
 TEST_F(NpyTest, WritesTheHeaderThatNumpyWrites) {
   Buffer buffer(tensor(DataType::f32, {2, 3}));

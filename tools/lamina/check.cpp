@@ -1,9 +1,9 @@
 #include "lamina/check.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "backends/reference/run.h"
+#include "interface/number_text.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
 #include "lamina/tolerance.h"
@@ -192,13 +192,11 @@ void merge(CheckResult& total, const CheckResult& part) {
 
 std::string CheckResult::text() const {
   if (elements == 0) return "ok, nothing to compare";
-  char buffer[256];
-  std::snprintf(buffer, sizeof buffer, "error %.2g (%.2g of allowed) at tensor %llu ", worst.error, worst.of_allowed,
-                static_cast<unsigned long long>(worst.tensor_id));
-  const std::string place = buffer + describe(worst.at);
-  std::snprintf(buffer, sizeof buffer, ": %.9g, expected %.9g", worst.given, worst.expected);
+  const std::string place = join("error ", general_text(worst.error, 2), " (", general_text(worst.of_allowed, 2),
+                                 " of allowed) at tensor ", worst.tensor_id, ' ', describe(worst.at));
   if (good) return join("ok, worst ", place, forgiven > 0 ? join(", ", forgiven, " near a jump") : "");
-  return join("WRONG, ", failed, " of ", elements, ", worst ", place, buffer);
+  return join("WRONG, ", failed, " of ", elements, ", worst ", place, ": ", general_text(worst.given, 9), ", expected ",
+              general_text(worst.expected, 9));
 }
 
 }  // namespace lamina::driver

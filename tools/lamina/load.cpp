@@ -72,7 +72,7 @@ Graph load_graph(const std::string& file, const Overrides& overrides) {
   try {
     apply_overrides(dump, overrides);
   } catch (const Error& error) {
-    throw Error(error.status(), join(file, ": ", error.what()));
+    throw error.in_file(file);
   }
   if (!overrides.shapes.empty()) stretch_quantization(dump, file);
   Graph graph = build_graph(dump, file);

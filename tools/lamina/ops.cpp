@@ -46,7 +46,7 @@ void print_ports(std::ostream& out, const char* title, const std::vector<PortSpe
     type_width = std::max(type_width, port.type.size());
   }
   for (size_t i = 0; i < ports.size(); ++i)
-    out << "  " << i << "  " << padded(ports[i].name, name_width) << "  " << padded(ports[i].type, type_width) << "  "
+    out << join("  ", i, "  ") << padded(ports[i].name, name_width) << "  " << padded(ports[i].type, type_width) << "  "
         << presence_text(ports[i]) << (ports[i].meaning.empty() ? "" : "; ") << ports[i].meaning << '\n';
 }
 

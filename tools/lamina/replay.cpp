@@ -141,14 +141,22 @@ class FileReplay {
     }
   }
 
-  void fail_partition(size_t index, const std::string& why) {
+  void fail_partition(size_t index, const std::string& reason) {
     const Partition& partition = partitions_[index];
-    const std::string op = lamina::describe(partition.graph->ops()[static_cast<size_t>(partition.ops.front())]);
-    const std::string reason = why.starts_with(op + ": ") ? why.substr(op.size() + 2) : why;
-    report_.partitions[index].problem = join(op, ": ", reason);
+    report_.partitions[index].problem = join(front_op(partition), ": ", reason);
     progress_.clear();
     std::cerr << place_of(file_.name, partition) << "not supported by the " << chosen_[index]->name() << " backend: " << reason
               << '\n';
+  }
+
+  static std::string front_op(const Partition& partition) {
+    return lamina::describe(partition.graph->ops()[static_cast<size_t>(partition.ops.front())]);
+  }
+
+  // The front op stands in front of what is told of a partition: an error about it need not name it again.
+  static std::string reason_of(const Error& error, const Partition& partition) {
+    const bool is_named = error.place() && lamina::describe(*error.place()) == front_op(partition);
+    return is_named ? std::string(error.message()) : error.what();
   }
 
   // ---- tensors
@@ -212,7 +220,7 @@ class FileReplay {
         report.cached_compile_ms = time_of_compiling_again(*compiled, partitions_[index], *chosen_[index]);
       run_compiled(index, *compiled, record.subgraph, report);
     } catch (const Error& error) {
-      fail_partition(index, error.what());
+      fail_partition(index, reason_of(error, partitions_[index]));
       return false;
     }
     release_after(index);
@@ -327,8 +335,7 @@ int replay(const ReplayOptions& options) {
     try {
       reports.push_back(FileReplay(options, file, output_files, progress).run());
     } catch (const Error& error) {
-      const std::string message = error.what();
-      throw Error(error.status(), message.starts_with(file.name) ? message : join(file.name, ": ", message));
+      throw error.in_file(file.name);
     }
   }
   progress.clear();

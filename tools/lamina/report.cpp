@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <ostream>
+
+#include "interface/number_text.h"
 
 namespace lamina::driver {
 namespace {
@@ -13,12 +14,7 @@ std::optional<double> bandwidth(int64_t bytes, std::optional<double> microsecond
   return static_cast<double>(bytes) / (*microseconds * 1e3);
 }
 
-std::string fixed(std::optional<double> value, int digits) {
-  if (!value) return "-";
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, *value);
-  return text;
-}
+std::string fixed(std::optional<double> value, int digits) { return value ? fixed_text(*value, digits) : "-"; }
 
 // ---- the table
 
@@ -94,9 +90,8 @@ std::string quoted(const std::string& text) {
     if (c == '"' || c == '\\') {
       result += {'\\', c};
     } else if (byte < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(byte));
-      result += escape;
+      constexpr char kHex[] = "0123456789abcdef";
+      result += {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]};
     } else {
       result += c;
     }
@@ -107,9 +102,7 @@ std::string quoted(const std::string& text) {
 // Infinities and NaN are no JSON: they are written as strings.
 std::string number(double value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "\"nan\"" : (value < 0 ? "\"-inf\"" : "\"inf\"");
-  char text[64];
-  std::snprintf(text, sizeof text, "%.9g", value);
-  return text;
+  return general_text(value, 9);
 }
 std::string number(std::optional<double> value) { return value ? number(*value) : "null"; }
 

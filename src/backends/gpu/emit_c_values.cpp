@@ -1,8 +1,8 @@
 // A value per node, as expressions of the dialect.
 #include <cmath>
-#include <cstdio>
 
 #include "backends/gpu/source_emitter.h"
+#include "interface/number_text.h"
 #include "kernels/builder.h"
 #include "kernels/ops/power.h"
 
@@ -70,9 +70,7 @@ std::string SourceEmitter::constant(double value, Type type) const {
   const double rounded = type == Type::f32 ? static_cast<double>(static_cast<float>(value)) : value;
   if (std::isnan(rounded)) return join("lm_nan_", suffix);
   if (std::isinf(rounded)) return join(rounded < 0 ? "-" : "", "lm_infinity_", suffix);
-  char text[64];
-  std::snprintf(text, sizeof text, "%a%s", rounded, type == Type::f32 ? "f" : "");
-  return text;
+  return exact_text(rounded) + (type == Type::f32 ? "f" : "");
 }
 
 std::string SourceEmitter::constant(const Node& n) const { return constant(n.value, n.type); }

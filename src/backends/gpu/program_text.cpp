@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <span>
 #include <vector>
 
+#include "interface/number_text.h"
 #include "interface/status.h"
 #include "kernels/ops/power.h"
 #include "kernels/polynomials.h"
@@ -14,11 +14,7 @@ namespace lamina::gpu {
 
 namespace {
 
-std::string literal(double value, const char* suffix) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%a%s", value, suffix);
-  return text;
-}
+std::string literal(double value, const char* suffix) { return exact_text(value) + suffix; }
 
 // lm_exp_tail_f32(x) and its like: Horner's scheme, one fma a step.
 std::string polynomial(const char* name, std::span<const double> c, bool wide) {

@@ -99,7 +99,7 @@ class ReferenceBackend final : public Backend {
     const auto start = std::chrono::steady_clock::now();
     for (const Op& op : subgraph.graph.ops())
       if (const std::string reason = why_unsupported(subgraph.graph, op); !reason.empty())
-        throw Error(Status::unimplemented, join(describe(op), ": ", reason));
+        throw Error(Status::unimplemented, place_of(op), reason);
     auto executable = std::make_unique<ReferenceExecutable>(subgraph);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     executable->set_compile_time(took.count());
@@ -128,7 +128,7 @@ std::vector<Tensor> run(const Graph& graph, std::span<const ValueIndex> inputs, 
   for (size_t position = 0; position < graph.ops().size(); ++position) {
     const Op& op = graph.ops()[position];
     const auto found = evaluators().find(op.kind);
-    if (found == evaluators().end()) throw Error(Status::unimplemented, join(describe(op), ": ", why_unsupported(graph, op)));
+    if (found == evaluators().end()) throw Error(Status::unimplemented, place_of(op), why_unsupported(graph, op));
     found->second(OpRun(graph, op, values));
     round_narrow_results(op, values);
     release_dead(op, static_cast<int>(position), last, values);

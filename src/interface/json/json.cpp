@@ -1,7 +1,6 @@
 // From a parsed dump to a graph: ops are added one by one, and errors are told with the file and the op in front.
 #include "interface/json/json.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -10,18 +9,10 @@
 namespace lamina {
 namespace {
 
-// `KIND "name": message` becomes `FILE: op ID (KIND "name"): message`.
-std::string with_place(const std::string& file, uint64_t id, const std::string& described_op, std::string message) {
-  const std::string prefix = described_op + ": ";
-  if (message.starts_with(prefix)) message.erase(0, prefix.size());
-  return join(file, ": op ", id, " (", described_op, "): ", message);
-}
-
-// The op that a message of the graph begins with, nullptr when it speaks of none.
-const Op* op_named_by(const Graph& graph, const std::string& message) {
-  const auto found = std::find_if(graph.ops().begin(), graph.ops().end(),
-                                  [&](const Op& op) { return message.starts_with(describe(op) + ": "); });
-  return found == graph.ops().end() ? nullptr : &*found;
+// What adding the op has thrown; errors of a tensor alone know no op.
+Error of_op(const DumpedOp& op, const Error& error) {
+  if (error.place()) return error;
+  return {error.status(), {op.id, op.kind, op.name.empty() ? join(name_of(op.kind), '_', op.id) : op.name}, error.what()};
 }
 
 }  // namespace
@@ -35,17 +26,14 @@ Graph build_graph(const GraphDump& dump, const std::string& file_name) {
     try {
       graph.add_op(op.id, op.kind, op.name, op.attributes, op.inputs, op.outputs);
     } catch (const Error& error) {
-      Op named;
-      named.kind = op.kind;
-      named.name = op.name.empty() ? join(name_of(op.kind), '_', op.id) : op.name;
-      throw Error(error.status(), with_place(file_name, op.id, describe(named), error.what()));
+      throw of_op(op, error).in_file(file_name);
     }
   }
   for (const DumpedConstant& constant : dump.constants) {
     try {
       graph.set_constant(constant.id, constant.value);
     } catch (const Error& error) {
-      throw Error(error.status(), join(file_name, ": ", error.what()));
+      throw error.in_file(file_name);
     }
   }
   return graph;
@@ -55,9 +43,7 @@ void finalize_graph(Graph& graph, const std::string& file_name) {
   try {
     graph.finalize();
   } catch (const Error& error) {
-    const Op* op = op_named_by(graph, error.what());
-    throw Error(error.status(), op != nullptr ? with_place(file_name, op->id, describe(*op), error.what())
-                                              : join(file_name, ": ", error.what()));
+    throw error.in_file(file_name);
   }
 }
 

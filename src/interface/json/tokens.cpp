@@ -76,9 +76,13 @@ Number Number::of(uint64_t value) {
 
 Number Number::of(double value, const std::string& text) {
   Number number{0, value, static_cast<float>(value), Kind::real};
+  // The parser has put the point of the process's locale into the text.
+  std::string plain = text;
+  const size_t point = plain.find_first_not_of("+-0123456789eE");
+  if (point != std::string::npos) plain[point] = '.';
   float single = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), single);
-  if (error == std::errc() && end == text.data() + text.size()) number.single = single;
+  const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), single);
+  if (error == std::errc() && end == plain.data() + plain.size()) number.single = single;
   return number;
 }
 

@@ -8,6 +8,7 @@
 
 #include "backends/gpu/gpu_kernels.h"
 #include "support/files.h"
+#include "support/foreign_locale.h"
 
 namespace lamina::testing {
 namespace {
@@ -34,6 +35,30 @@ TEST(GoldenSource, FewRowsSharedByTeams) {
 }
 TEST(GoldenSource, RowsSideBySide) { expect_golden("softmax_f32_100_along_rows", softmax_graph(DataType::f32, {100, 64}, 0)); }
 TEST(GoldenSource, Elementwise) { expect_golden("relu_f16", unary_graph(OpKind::ReLU, DataType::f16, {64, 64})); }
+
+// A host program may have set any locale: what NVRTC or an OpenCL compiler would read then is the same text.
+std::string whole_source(gpu::Language language) {
+  const kernel::Kernel kernel = first_kernel_of(norm_backward_graph(DataType::f32, 20000, 1024));
+  const gpu::DeviceLimits limits;
+  return gpu::emit_kernel(kernel, gpu::choose_schedule(kernel, limits), limits, language, true, true).text;
+}
+
+TEST(GoldenSource, KnowsNoLocaleOfStreams) {
+  for (const gpu::Language language : {gpu::Language::cuda, gpu::Language::opencl}) {
+    const std::string expected = whole_source(language);
+    const GroupedNumbers grouped;
+    EXPECT_EQ(whole_source(language), expected);
+  }
+}
+
+TEST(GoldenSource, KnowsNoLocaleOfC) {
+  for (const gpu::Language language : {gpu::Language::cuda, gpu::Language::opencl}) {
+    const std::string expected = whole_source(language);
+    const DecimalComma comma;
+    LAMINA_NEEDS_DECIMAL_COMMA(comma);
+    EXPECT_EQ(whole_source(language), expected);
+  }
+}
 
 }  // namespace
 }  // namespace lamina::testing

@@ -19,6 +19,25 @@ TEST(ReadGraphJson, NamesTheOpTheAttributeTheGivenAndTheAllowed) {
             "graph.json: op 3 (LayerNorm \"ln1\"): attribute begin_norm_axis is 5, allowed is -3..2");
 }
 
+TEST(ReadGraphJson, NamesTheRightOneOfTwoOpsWithOneNameAndKind) {
+  // The second concat fails, and only when shapes are inferred: the ranks of its inputs are known by then alone.
+  const auto of_rank = [](uint64_t id, const char* shape, const char* strides) {
+    return tensor_json(
+        id, join(R"("dtype": "f32", "shape": )", shape, R"(, "stride": )", strides, R"(, "layout_type": "strided")"));
+  };
+  const auto unknown = [](uint64_t id) { return tensor_json(id, R"("dtype": "f32")"); };
+  const auto op = [](uint64_t id, const char* kind, const std::string& attributes, const std::string& in,
+                     const std::string& out) {
+    return join("{\"id\": ", id, ", \"name\": \"it\", \"kind\": \"", kind, "\", \"attrs\": {", attributes, "}, \"inputs\": [",
+                in, "], \"outputs\": [", out, "]}");
+  };
+  const std::string axis = R"("axis": {"type": "s64", "value": 1})";
+  EXPECT_EQ(error_of(file_json(op(3, "SoftMax", axis, of_rank(0, "[2, 3]", "[3, 1]"), unknown(1)) + ", " +
+                               op(4, "Abs", "", of_rank(2, "[2]", "[1]"), unknown(5)) + ", " +
+                               op(6, "SoftMax", axis, unknown(5), unknown(7)))),
+            "graph.json: op 6 (SoftMax \"it\"): attribute axis is 1, allowed is -1..0");
+}
+
 TEST(ReadGraphJson, TellsLineAndColumnOfBrokenText) {
   EXPECT_THAT(error_of("{\n  \"graph\": [,]\n}"), StartsWith("graph.json: line 2, column 13: "));
   EXPECT_THAT(error_of(""), StartsWith("graph.json: line 1, column 1: "));

@@ -1,0 +1,67 @@
+// Locales that write numbers another way, for the time of a test: nothing that lamina writes may depend on them.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdlib>
+#include <filesystem>
+#include <locale>
+#include <string>
+
+namespace lamina::testing {
+
+// C++ streams that are made while it lives write 16384 as 16.384 and 1.5 as 1,5.
+class GroupedNumbers {
+ public:
+  GroupedNumbers() : before_(std::locale::global(std::locale(std::locale(), new Punctuation))) {}
+  ~GroupedNumbers() { std::locale::global(before_); }
+  GroupedNumbers(const GroupedNumbers&) = delete;
+  GroupedNumbers& operator=(const GroupedNumbers&) = delete;
+
+ private:
+  struct Punctuation : std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+  std::locale before_;
+};
+
+// C functions (printf, strtod) take a comma for the decimal point while it lives; is_there() false: this machine has no such
+// locale and cannot make one.
+class DecimalComma {
+ public:
+  DecimalComma() : before_(std::setlocale(LC_NUMERIC, nullptr)) {
+    for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8"})
+      if (take(name)) return;
+    // The sources of the locales are often there where the locales are not: one is compiled for this test.
+    const std::string folder = ::testing::TempDir() + "lamina_locales_" + std::to_string(::getpid());
+    std::filesystem::create_directories(folder);
+    const std::string command = "localedef --no-archive -i de_DE -f UTF-8 " + folder + "/de_DE.UTF-8 >" + folder + "/log 2>&1";
+    if (std::system(command.c_str()) == -1) return;
+    ::setenv("LOCPATH", folder.c_str(), 1);
+    take("de_DE.UTF-8");
+    ::unsetenv("LOCPATH");
+    std::filesystem::remove_all(folder);
+  }
+  ~DecimalComma() { std::setlocale(LC_NUMERIC, before_.c_str()); }
+  DecimalComma(const DecimalComma&) = delete;
+  DecimalComma& operator=(const DecimalComma&) = delete;
+
+  bool is_there() const { return is_there_; }
+
+ private:
+  bool take(const char* name) {
+    is_there_ = std::setlocale(LC_NUMERIC, name) != nullptr && std::localeconv()->decimal_point[0] == ',';
+    return is_there_;
+  }
+  std::string before_;
+  bool is_there_ = false;
+};
+
+#define LAMINA_NEEDS_DECIMAL_COMMA(locale) \
+  if (!(locale).is_there()) GTEST_SKIP() << "no locale with a decimal comma is here, nor localedef to make one"
+
+}  // namespace lamina::testing
