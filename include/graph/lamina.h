@@ -108,20 +108,9 @@ typedef int64_t lamina_dim_t;
 typedef lamina_dim_t lamina_dims_t[LAMINA_MAX_NDIMS];
 
 typedef enum {
-  lamina_data_type_undef = 0,
-  lamina_f16 = 1,
-  lamina_bf16 = 2,
-  lamina_f32 = 3,
-  lamina_s32 = 4,
-  lamina_s8 = 5,
-  lamina_u8 = 6,
-  lamina_f64 = 7,
-  lamina_boolean = 8,
-  lamina_f8_e5m2 = 9,
-  lamina_f8_e4m3 = 10,
-  lamina_s4 = 11,
-  lamina_u4 = 12,
-  lamina_s64 = 16
+#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) lamina_##name = value,
+#include "graph/data_types.def"
+  lamina_data_type_undef = 0 /* not yet known */
 } lamina_data_type_t;
 
 typedef enum {
@@ -186,7 +175,7 @@ typedef enum {
 
 typedef enum {
   lamina_graph_op_attr_undef = 0,
-#define LAMINA_ATTRIBUTE(name, value) lamina_graph_op_attr_##name = value,
+#define LAMINA_ATTRIBUTE(name, value, type) lamina_graph_op_attr_##name = value,
 #include "graph/attribute_kinds.def"
   lamina_graph_op_attr_last_symbol = 0x7fff
 } lamina_graph_op_attr_t;

@@ -48,19 +48,8 @@ class logical_tensor {
 
   enum class data_type : int {
     undef = lamina_data_type_undef,
-    f16 = lamina_f16,
-    bf16 = lamina_bf16,
-    f32 = lamina_f32,
-    s32 = lamina_s32,
-    s8 = lamina_s8,
-    u8 = lamina_u8,
-    f64 = lamina_f64,
-    boolean = lamina_boolean,
-    f8_e5m2 = lamina_f8_e5m2,
-    f8_e4m3 = lamina_f8_e4m3,
-    s4 = lamina_s4,
-    u4 = lamina_u4,
-    s64 = lamina_s64,
+#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) name = lamina_##name,
+#include "graph/data_types.def"
   };
   enum class layout_type : int {
     undef = lamina_graph_layout_type_undef,
@@ -228,7 +217,7 @@ class op : public detail::handle<lamina_graph_op, lamina_graph_op_destroy> {
   };
   enum class attr : int {
     undef = lamina_graph_op_attr_undef,
-#define LAMINA_ATTRIBUTE(name, value) name = value,
+#define LAMINA_ATTRIBUTE(name, value, type) name = value,
 #include "graph/attribute_kinds.def"
   };
 

@@ -22,16 +22,6 @@ Internal checked_range(External value, Internal first, Internal last, std::strin
   return static_cast<Internal>(number);
 }
 
-constexpr AttributeType attribute_type_of(int value) {
-  const int position = value % 512;
-  if (position < 32) return AttributeType::f32;
-  if (position < 48) return AttributeType::f32_list;
-  if (position < 64) return AttributeType::s64;
-  if (position < 96) return AttributeType::s64_list;
-  if (position < 128) return AttributeType::boolean;
-  return AttributeType::string;
-}
-
 std::string name_port(const lamina_graph_logical_tensor_t& tensor) { return join("logical tensor ", tensor.id, ": "); }
 
 void check_dims(const lamina_graph_logical_tensor_t& tensor) {
@@ -59,12 +49,11 @@ Dims strides_of(const lamina_graph_logical_tensor_t& tensor) {
 }  // namespace
 
 DataType checked(lamina_data_type_t type) {
-  const int value = static_cast<int>(type);
-  if (value < 0 || value > static_cast<int>(DataType::s64) ||
-      (value > static_cast<int>(DataType::u4) && value < static_cast<int>(DataType::s64))) {
-    fail_enumerator("data type", value, "the enumerators of lamina_data_type_t");
+  const auto value = static_cast<DataType>(static_cast<int>(type));
+  if (!is_data_type(value)) {
+    fail_enumerator("data type", static_cast<int>(type), "the enumerators of lamina_data_type_t");
   }
-  return static_cast<DataType>(value);
+  return value;
 }
 
 LayoutType checked(lamina_graph_layout_type_t layout) {
@@ -99,8 +88,8 @@ PartitionPolicy checked(lamina_graph_partition_policy_t policy) {
 
 AttributeKind checked(lamina_graph_op_attr_t attribute) {
   switch (static_cast<int>(attribute)) {
-#define LAMINA_ATTRIBUTE(name, value) \
-  case value: return {#name, attribute_type_of(value)};
+#define LAMINA_ATTRIBUTE(name, value, type) \
+  case value: return {#name, AttributeType::type};
 #include "graph/attribute_kinds.def"
     default: fail_enumerator("op attribute", static_cast<int>(attribute), "the enumerators of lamina_graph_op_attr_t");
   }

@@ -1,12 +1,14 @@
 #include "interface/data_type.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <type_traits>
 
 #include "interface/element.h"
+#include "interface/small_float.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -16,46 +18,21 @@ struct TypeRow {
   DataType type;
   std::string_view name;
   int bits;
+  TypeKind kind;
+  std::string_view npy;
 };
 
-constexpr std::array<TypeRow, 14> kTypes{{
-    {DataType::undef, "undef", 0},
-    {DataType::f16, "f16", 16},
-    {DataType::bf16, "bf16", 16},
-    {DataType::f32, "f32", 32},
-    {DataType::s32, "s32", 32},
-    {DataType::s8, "s8", 8},
-    {DataType::u8, "u8", 8},
-    {DataType::f64, "f64", 64},
-    {DataType::boolean, "boolean", 8},
-    {DataType::f8_e5m2, "f8_e5m2", 8},
-    {DataType::f8_e4m3, "f8_e4m3", 8},
-    {DataType::s4, "s4", 4},
-    {DataType::u4, "u4", 4},
-    {DataType::s64, "s64", 64},
-}};
+constexpr TypeRow kTypes[] = {
+    {DataType::undef, "undef", 0, TypeKind::none, ""},
+#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) {DataType::name, #name, bits, TypeKind::kind, npy},
+#include "graph/data_types.def"
+};
 
 const TypeRow& row_of(DataType type) {
   for (const TypeRow& row : kTypes)
     if (row.type == type) return row;
   throw Error(Status::invalid_data_type, join("data type ", static_cast<int>(type), " is not known"));
 }
-
-// A binary float of at most 16 bits. `last_finite` is the code of the largest finite value; codes above it are infinity and
-// NaN (IEEE style) or NaN alone (f8_e4m3).
-struct SmallFloat {
-  int mantissa_bits;
-  int bias;
-  uint32_t last_finite;
-  uint32_t overflow;  // code of infinity, or of NaN where there is none
-  uint32_t nan;
-  uint32_t sign;
-};
-
-constexpr SmallFloat kF16{10, 15, 0x7bff, 0x7c00, 0x7e00, 0x8000};
-constexpr SmallFloat kBf16{7, 127, 0x7f7f, 0x7f80, 0x7fc0, 0x8000};
-constexpr SmallFloat kF8E5M2{2, 15, 0x7b, 0x7c, 0x7e, 0x80};
-constexpr SmallFloat kF8E4M3{3, 7, 0x7e, 0x7f, 0x7f, 0x80};
 
 // Nearest integer, ties to even, whatever the rounding mode of the thread.
 double round_half_even(double value) {
@@ -70,11 +47,11 @@ constexpr int kDoubleMantissa = 52;
 constexpr int kDoubleBias = 1023;
 
 uint32_t encode(const SmallFloat& format, double value) {
-  const uint32_t sign = std::signbit(value) ? format.sign : 0;
+  const uint32_t sign = std::signbit(value) ? format.sign() : 0;
   if (std::isnan(value)) return sign | format.nan;
   const auto bits = std::bit_cast<uint64_t>(std::fabs(value));
   const int exponent = static_cast<int>(bits >> kDoubleMantissa) - kDoubleBias;
-  if (exponent > format.bias + 1) return sign | format.overflow;
+  if (exponent > format.bias + 1) return sign | format.infinity;
   if (exponent < -format.bias - format.mantissa_bits) return sign;  // less than half of the smallest subnormal
   // One step of the last mantissa bit at this magnitude; subnormals all share the step of the smallest normal exponent.
   const int scale = std::max(exponent, 1 - format.bias);
@@ -87,14 +64,14 @@ uint32_t encode(const SmallFloat& format, double value) {
   // A carry out of the mantissa moves into the exponent field by itself.
   const auto field = static_cast<uint64_t>(scale + format.bias - 1);
   const auto code = static_cast<uint32_t>((field << format.mantissa_bits) + steps);
-  return sign | (code > format.last_finite ? format.overflow : code);
+  return sign | std::min(code, format.infinity);
 }
 
 double decode(const SmallFloat& format, uint32_t code) {
-  const double sign = (code & format.sign) != 0 ? -1.0 : 1.0;
-  const uint32_t magnitude = code & (format.sign - 1);
-  if (magnitude > format.last_finite) {
-    const bool infinite = magnitude == format.overflow && format.overflow != format.nan;
+  const double sign = (code & format.sign()) != 0 ? -1.0 : 1.0;
+  const uint32_t magnitude = code & (format.sign() - 1);
+  if (magnitude >= format.infinity) {
+    const bool infinite = magnitude == format.infinity && format.has_infinity();
     return infinite ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
   }
   const auto field = static_cast<int>(magnitude >> format.mantissa_bits);
@@ -113,11 +90,6 @@ int64_t saturate(double value, int64_t low, int64_t high) {
   return static_cast<int64_t>(rounded);
 }
 
-template <typename T>
-void store_integer(void* data, int64_t index, double value) {
-  store_element(data, index, static_cast<T>(saturate(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max())));
-}
-
 // Two values a byte; the element of even index is the low half.
 int load_nibble(const void* data, int64_t index) {
   const auto byte = load_element<uint8_t>(data, index / 2);
@@ -131,6 +103,63 @@ void store_nibble(void* data, int64_t index, int64_t value) {
   store_element(data, index / 2, static_cast<uint8_t>(joined));
 }
 
+// What an element of so many bits is read and written as.
+template <TypeKind kind, int bits>
+struct Stored;
+template <>
+struct Stored<TypeKind::real, 64> : std::type_identity<double> {};
+template <>
+struct Stored<TypeKind::real, 32> : std::type_identity<float> {};
+template <>
+struct Stored<TypeKind::small_float, 16> : std::type_identity<uint16_t> {};
+template <>
+struct Stored<TypeKind::small_float, 8> : std::type_identity<uint8_t> {};
+template <>
+struct Stored<TypeKind::signed_integer, 64> : std::type_identity<int64_t> {};
+template <>
+struct Stored<TypeKind::signed_integer, 32> : std::type_identity<int32_t> {};
+template <>
+struct Stored<TypeKind::signed_integer, 8> : std::type_identity<int8_t> {};
+template <>
+struct Stored<TypeKind::unsigned_integer, 8> : std::type_identity<uint8_t> {};
+
+template <DataType type, TypeKind kind, int bits>
+double load(const void* data, int64_t index) {
+  if constexpr (kind == TypeKind::boolean) {
+    return load_element<uint8_t>(data, index) != 0 ? 1.0 : 0.0;
+  } else if constexpr (bits == 4) {
+    const int nibble = load_nibble(data, index);
+    return nibble - (kind == TypeKind::signed_integer && (nibble & 8) != 0 ? 16 : 0);
+  } else {
+    const auto stored = load_element<typename Stored<kind, bits>::type>(data, index);
+    if constexpr (kind == TypeKind::small_float) {
+      constexpr SmallFloat format = small_float(type);
+      return decode(format, stored);
+    } else {
+      return static_cast<double>(stored);
+    }
+  }
+}
+
+template <DataType type, TypeKind kind, int bits>
+void store(void* data, int64_t index, double value) {
+  if constexpr (kind == TypeKind::boolean) {
+    store_element(data, index, static_cast<uint8_t>(value != 0 ? 1 : 0));
+  } else if constexpr (bits == 4) {
+    store_nibble(data, index, kind == TypeKind::signed_integer ? saturate(value, -8, 7) : saturate(value, 0, 15));
+  } else {
+    using T = typename Stored<kind, bits>::type;
+    if constexpr (kind == TypeKind::small_float) {
+      constexpr SmallFloat format = small_float(type);
+      store_element(data, index, static_cast<T>(encode(format, value)));
+    } else if constexpr (kind == TypeKind::real) {
+      store_element(data, index, static_cast<T>(value));
+    } else {
+      store_element(data, index, static_cast<T>(saturate(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max())));
+    }
+  }
+}
+
 }  // namespace
 
 int bits_of(DataType type) { return row_of(type).bits; }
@@ -142,14 +171,17 @@ int64_t bytes_of(DataType type, int64_t count) {
   return (bits + 7) / 8;
 }
 
+bool is_data_type(DataType type) {
+  return std::any_of(std::begin(kTypes), std::end(kTypes), [type](const TypeRow& row) { return row.type == type; });
+}
+
+TypeKind kind_of(DataType type) { return row_of(type).kind; }
+
 bool is_floating(DataType type) {
   switch (type) {
-    case DataType::f64:
-    case DataType::f32:
-    case DataType::bf16:
-    case DataType::f16:
-    case DataType::f8_e5m2:
-    case DataType::f8_e4m3: return true;
+#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) \
+  case DataType::name: return TypeKind::kind == TypeKind::real || TypeKind::kind == TypeKind::small_float;
+#include "graph/data_types.def"
     default: return false;
   }
 }
@@ -162,44 +194,27 @@ std::optional<DataType> data_type_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view npy_descriptor(DataType type) {
+  if (type == DataType::undef) throw Error(Status::invalid_data_type, "a tensor of type undef has no .npy form");
+  return row_of(type).npy;
+}
+
 double load_as_double(DataType type, const void* data, int64_t index) {
   switch (type) {
-    case DataType::f64: return load_element<double>(data, index);
-    case DataType::f32: return static_cast<double>(load_element<float>(data, index));
-    case DataType::f16: return decode(kF16, load_element<uint16_t>(data, index));
-    case DataType::bf16: return decode(kBf16, load_element<uint16_t>(data, index));
-    case DataType::f8_e5m2: return decode(kF8E5M2, load_element<uint8_t>(data, index));
-    case DataType::f8_e4m3: return decode(kF8E4M3, load_element<uint8_t>(data, index));
-    case DataType::s64: return static_cast<double>(load_element<int64_t>(data, index));
-    case DataType::s32: return load_element<int32_t>(data, index);
-    case DataType::s8: return load_element<int8_t>(data, index);
-    case DataType::u8: return load_element<uint8_t>(data, index);
-    case DataType::boolean: return load_element<uint8_t>(data, index) != 0 ? 1.0 : 0.0;
-    case DataType::u4: return load_nibble(data, index);
-    case DataType::s4: return load_nibble(data, index) - ((load_nibble(data, index) & 8) != 0 ? 16 : 0);
-    case DataType::undef: break;
+#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) \
+  case DataType::name: return load<DataType::name, TypeKind::kind, bits>(data, index);
+#include "graph/data_types.def"
+    default: throw Error(Status::invalid_data_type, join("elements of type ", name_of(type), " cannot be read"));
   }
-  throw Error(Status::invalid_data_type, join("elements of type ", name_of(type), " cannot be read"));
 }
 
 void store_from_double(DataType type, void* data, int64_t index, double value) {
   switch (type) {
-    case DataType::f64: return store_element(data, index, value);
-    case DataType::f32: return store_element(data, index, static_cast<float>(value));
-    case DataType::f16: return store_element(data, index, static_cast<uint16_t>(encode(kF16, value)));
-    case DataType::bf16: return store_element(data, index, static_cast<uint16_t>(encode(kBf16, value)));
-    case DataType::f8_e5m2: return store_element(data, index, static_cast<uint8_t>(encode(kF8E5M2, value)));
-    case DataType::f8_e4m3: return store_element(data, index, static_cast<uint8_t>(encode(kF8E4M3, value)));
-    case DataType::s64: return store_integer<int64_t>(data, index, value);
-    case DataType::s32: return store_integer<int32_t>(data, index, value);
-    case DataType::s8: return store_integer<int8_t>(data, index, value);
-    case DataType::u8: return store_integer<uint8_t>(data, index, value);
-    case DataType::boolean: return store_element(data, index, static_cast<uint8_t>(value != 0 ? 1 : 0));
-    case DataType::u4: return store_nibble(data, index, saturate(value, 0, 15));
-    case DataType::s4: return store_nibble(data, index, saturate(value, -8, 7));
-    case DataType::undef: break;
+#define LAMINA_DATA_TYPE(name, number, bits, kind, npy) \
+  case DataType::name: return store<DataType::name, TypeKind::kind, bits>(data, index, value);
+#include "graph/data_types.def"
+    default: throw Error(Status::invalid_data_type, join("elements of type ", name_of(type), " cannot be written"));
   }
-  throw Error(Status::invalid_data_type, join("elements of type ", name_of(type), " cannot be written"));
 }
 
 double round_to(DataType type, double value) {

@@ -7,22 +7,16 @@
 
 namespace lamina {
 
+// Types come from include/graph/data_types.def.
 enum class DataType : int {
   undef = 0,
-  f16 = 1,
-  bf16 = 2,
-  f32 = 3,
-  s32 = 4,
-  s8 = 5,
-  u8 = 6,
-  f64 = 7,
-  boolean = 8,
-  f8_e5m2 = 9,
-  f8_e4m3 = 10,
-  s4 = 11,
-  u4 = 12,
-  s64 = 16,
+#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) name = value,
+#include "graph/data_types.def"
 };
+bool is_data_type(DataType type);  // whether the number is an enumerator
+
+enum class TypeKind { none, real, small_float, signed_integer, unsigned_integer, boolean };
+TypeKind kind_of(DataType type);
 
 // Bits one element takes in memory: 4 for s4 and u4 (two values a byte), 0 for undef.
 int bits_of(DataType type);
@@ -30,12 +24,15 @@ int bits_of(DataType type);
 // Bytes that `count` consecutive elements take, rounded up to a whole byte.
 int64_t bytes_of(DataType type, int64_t count);
 
-// f64, f32, bf16, f16, f8_e5m2, f8_e4m3.
+// Real or a small float.
 bool is_floating(DataType type);
 
 // The spelling of graph dumps: "f32", "bf16", "boolean", ...
 std::string_view name_of(DataType type);
 std::optional<DataType> data_type_from_name(std::string_view name);
+
+// The descriptor in .npy files; throws for undef.
+std::string_view npy_descriptor(DataType type);
 
 // Conversions between a stored element and double, one element at `index` of an array of `type` at `data`.
 // Storing rounds to nearest even and saturates integers; NaN becomes 0 in integers. f8_e4m3 overflows to NaN and f8_e5m2 to

@@ -11,8 +11,10 @@ std::vector<DataType> floats_of_opset() { return {DataType::f32, DataType::bf16,
 std::vector<DataType> floats_and_f64() { return {DataType::f32, DataType::bf16, DataType::f16, DataType::f64}; }
 
 std::vector<DataType> all_types() {
-  return {DataType::f32, DataType::bf16,    DataType::f16,     DataType::f64,     DataType::s32, DataType::s8, DataType::u8,
-          DataType::s64, DataType::boolean, DataType::f8_e5m2, DataType::f8_e4m3, DataType::s4,  DataType::u4};
+  return {
+#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) DataType::name,
+#include "graph/data_types.def"
+  };
 }
 
 TypeRule f64_stays_alone(std::vector<std::string> variables) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "interface/element.h"
+#include "interface/small_float.h"
 #include "interface/status.h"
 #include "kernels/builder.h"
 #include "kernels/dialect/host.h"
@@ -24,16 +25,6 @@ struct Functions;
     static Real maximum(Real a, Real b) { return lm_maximum_##suffix(a, b); }                                  \
     static Real minimum(Real a, Real b) { return lm_minimum_##suffix(a, b); }                                  \
     static Real pow_half(Real x) { return lm_pow_half_##suffix(x); }                                           \
-    static int64_t to_s32(Real x) { return lm_s32_from_##suffix(x); }                                          \
-    static int64_t to_s64(Real x) { return lm_s64_from_##suffix(x); }                                          \
-    static int8_t to_s8(Real x) { return lm_s8_from_##suffix(x); }                                             \
-    static uint8_t to_u8(Real x) { return lm_u8_from_##suffix(x); }                                            \
-    static uint8_t to_s4(Real x) { return lm_s4_from_##suffix(x); }                                            \
-    static uint8_t to_u4(Real x) { return lm_u4_from_##suffix(x); }                                            \
-    static uint16_t to_bf16(Real x) { return lm_bf16_from_##suffix(x); }                                       \
-    static uint16_t to_f16(Real x) { return lm_f16_from_##suffix(x); }                                         \
-    static uint8_t to_f8_e5m2(Real x) { return lm_f8_e5m2_from_##suffix(x); }                                  \
-    static uint8_t to_f8_e4m3(Real x) { return lm_f8_e4m3_from_##suffix(x); }                                  \
     static Real unary(MapOp op, Real x) {                                                                      \
       switch (op) {                                                                                            \
         case MapOp::negate: return lm_negate_##suffix(x);                                                      \
@@ -83,26 +74,35 @@ Real power(Real x, double beta) {
   return static_cast<Real>(lm_pow_f64(static_cast<double>(x), beta, sizeof(Real) == sizeof(double) ? 1 : 0));
 }
 
+// One of the dialect's conversions out of float or double.
+#define LAMINA_FROM_REAL(name)                    \
+  [value] {                                       \
+    if constexpr (sizeof(Real) == sizeof(double)) \
+      return lm_##name##_from_f64(value);         \
+    else                                          \
+      return lm_##name##_from_f32(value);         \
+  }()
+
 template <typename Real>
 void store_real(DataType dtype, void* data, int64_t index, Real value) {
-  using F = Functions<Real>;
   switch (dtype) {
     case DataType::f64: return store_element(data, index, static_cast<double>(value));
     case DataType::f32: return store_element(data, index, static_cast<float>(value));
-    case DataType::bf16: return store_element(data, index, F::to_bf16(value));
-    case DataType::f16: return store_element(data, index, F::to_f16(value));
-    case DataType::f8_e5m2: return store_element(data, index, F::to_f8_e5m2(value));
-    case DataType::f8_e4m3: return store_element(data, index, F::to_f8_e4m3(value));
-    case DataType::s8: return store_element(data, index, F::to_s8(value));
-    case DataType::u8: return store_element(data, index, F::to_u8(value));
-    case DataType::s4: return write_nibble(data, index, F::to_s4(value));
-    case DataType::u4: return write_nibble(data, index, F::to_u4(value));
-    case DataType::s32: return store_element(data, index, static_cast<int32_t>(F::to_s32(value)));
-    case DataType::s64: return store_element(data, index, F::to_s64(value));
+#define LAMINA_STORE(name, Bits, ...) \
+  case DataType::name: return store_element(data, index, LAMINA_FROM_REAL(name));
+      LAMINA_SMALL_FLOATS(LAMINA_STORE)
+#undef LAMINA_STORE
+    case DataType::s8: return store_element(data, index, LAMINA_FROM_REAL(s8));
+    case DataType::u8: return store_element(data, index, LAMINA_FROM_REAL(u8));
+    case DataType::s4: return write_nibble(data, index, LAMINA_FROM_REAL(s4));
+    case DataType::u4: return write_nibble(data, index, LAMINA_FROM_REAL(u4));
+    case DataType::s32: return store_element(data, index, LAMINA_FROM_REAL(s32));
+    case DataType::s64: return store_element(data, index, LAMINA_FROM_REAL(s64));
     case DataType::boolean: return store_element(data, index, static_cast<uint8_t>(value != 0));
     default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter stores no ", lamina::name_of(dtype)));
   }
 }
+#undef LAMINA_FROM_REAL
 
 template <typename Real>
 Real round_trip(DataType dtype, Real value) {
@@ -204,10 +204,10 @@ Scalar load_scalar(DataType dtype, const void* data, int64_t index) {
   switch (dtype) {
     case DataType::f64: return real_scalar(load_element<double>(data, index));
     case DataType::f32: return real_scalar(static_cast<double>(load_element<float>(data, index)));
-    case DataType::bf16: return real_scalar(static_cast<double>(lm_f32_from_bf16(load_element<uint16_t>(data, index))));
-    case DataType::f16: return real_scalar(static_cast<double>(lm_f32_from_f16(load_element<uint16_t>(data, index))));
-    case DataType::f8_e5m2: return real_scalar(static_cast<double>(lm_f32_from_f8_e5m2(load_element<uint8_t>(data, index))));
-    case DataType::f8_e4m3: return real_scalar(static_cast<double>(lm_f32_from_f8_e4m3(load_element<uint8_t>(data, index))));
+#define LAMINA_LOAD(name, Bits, ...) \
+  case DataType::name: return real_scalar(static_cast<double>(lm_f32_from_##name(load_element<Bits>(data, index))));
+      LAMINA_SMALL_FLOATS(LAMINA_LOAD)
+#undef LAMINA_LOAD
     case DataType::s8: return real_scalar(load_element<int8_t>(data, index));
     case DataType::u8: return real_scalar(load_element<uint8_t>(data, index));
     case DataType::s4: return real_scalar(static_cast<double>(lm_f32_from_s4(load_element<uint8_t>(data, index / 2), index)));

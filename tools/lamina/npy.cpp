@@ -12,32 +12,9 @@ constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6;
 constexpr size_t kMaxHeader = size_t{1} << 20;
 
-struct NpyType {
-  const char* descr;
-  int64_t bytes;  // of one element in the file
-};
-
-NpyType npy_type(DataType type) {
-  switch (type) {
-    case DataType::f32: return {"<f4", 4};
-    case DataType::f64: return {"<f8", 8};
-    case DataType::f16: return {"<f2", 2};
-    case DataType::bf16: return {"<u2", 2};
-    case DataType::s32: return {"<i4", 4};
-    case DataType::s64: return {"<i8", 8};
-    case DataType::s8:
-    case DataType::s4: return {"|i1", 1};
-    case DataType::u8:
-    case DataType::u4:
-    case DataType::boolean:
-    case DataType::f8_e4m3:
-    case DataType::f8_e5m2: return {"|u1", 1};
-    case DataType::undef: break;
-  }
-  throw Error(Status::invalid_data_type, "a tensor of type undef has no .npy form");
-}
-
-bool is_four_bit(DataType type) { return type == DataType::s4 || type == DataType::u4; }
+// Two four-bit elements share a byte in memory; in a file each has its own.
+bool is_four_bit(DataType type) { return bits_of(type) == 4; }
+size_t file_bytes(DataType type) { return is_four_bit(type) ? 1 : static_cast<size_t>(bytes_of(type, 1)); }
 
 struct Header {
   std::string descr;
@@ -156,7 +133,7 @@ Header read_header(const std::string& path, std::ifstream& file) {
 
 // '=' and '|' mean the same as '<' here; numpy's bool is taken for boolean.
 bool same_type(const std::string& given, DataType expected) {
-  const std::string type = npy_type(expected).descr;
+  const std::string_view type = npy_descriptor(expected);
   if (given.size() < 2 || given[0] == '>') return false;
   if (expected == DataType::boolean && given.substr(1) == "b1") return true;
   return given.substr(1) == type.substr(1);
@@ -168,7 +145,7 @@ void check_header(const std::string& path, const Header& header, const LogicalTe
                                                 ", allowed is ", allowed));
   };
   if (!same_type(header.descr, tensor.dtype))
-    fail("descr", '\'' + header.descr + '\'', join('\'', npy_type(tensor.dtype).descr, "' for ", name_of(tensor.dtype)));
+    fail("descr", '\'' + header.descr + '\'', join('\'', npy_descriptor(tensor.dtype), "' for ", name_of(tensor.dtype)));
   if (header.fortran_order) fail("fortran_order", "True", "False: C order");
   if (header.shape != *tensor.shape) fail("shape", shape_text(header.shape), shape_text(*tensor.shape));
 }
@@ -176,27 +153,30 @@ void check_header(const std::string& path, const Header& header, const LogicalTe
 // Copies one element between its place in a tensor and its place in a file.
 class ElementCopy {
  public:
-  explicit ElementCopy(DataType type) : type_(type), bytes_(static_cast<size_t>(npy_type(type).bytes)) {}
+  explicit ElementCopy(DataType type)
+      : type_(type),
+        whole_(kind_of(type) == TypeKind::signed_integer ? DataType::s8 : DataType::u8),
+        bytes_(file_bytes(type)) {}
 
   void from_file(const std::byte* in, Buffer& buffer, int64_t offset) const {
     if (!is_four_bit(type_)) {
       std::memcpy(static_cast<std::byte*>(buffer.data()) + static_cast<size_t>(offset) * bytes_, in, bytes_);
       return;
     }
-    const DataType whole = type_ == DataType::s4 ? DataType::s8 : DataType::u8;
-    buffer.store(offset, load_as_double(whole, in, 0));
+    buffer.store(offset, load_as_double(whole_, in, 0));
   }
   void to_file(const Buffer& buffer, int64_t offset, std::byte* out) const {
     if (!is_four_bit(type_)) {
       std::memcpy(out, static_cast<const std::byte*>(buffer.data()) + static_cast<size_t>(offset) * bytes_, bytes_);
       return;
     }
-    store_from_double(type_ == DataType::s4 ? DataType::s8 : DataType::u8, out, 0, buffer.load(offset));
+    store_from_double(whole_, out, 0, buffer.load(offset));
   }
   size_t bytes() const { return bytes_; }
 
  private:
   DataType type_;
+  DataType whole_;  // what a four-bit element is in a file
   size_t bytes_;
 };
 
@@ -231,7 +211,7 @@ void read_npy(const std::string& path, Buffer& buffer) {
 
 void write_npy(std::ostream& out, const Buffer& buffer) {
   const LogicalTensor& tensor = buffer.tensor();
-  std::string header = join("{'descr': '", npy_type(tensor.dtype).descr,
+  std::string header = join("{'descr': '", npy_descriptor(tensor.dtype),
                             "', 'fortran_order': False, 'shape': ", shape_text(*tensor.shape), ", }");
   const size_t unpadded = kMagicSize + 4 + header.size() + 1;
   header.append((64 - unpadded % 64) % 64, ' ');

@@ -25,21 +25,15 @@ const char* c_type(Type type) {
 }
 
 const char* storage_type(DataType dtype) {
-  switch (dtype) {
-    case DataType::f64: return "lm_f64";
-    case DataType::f32: return "lm_f32";
-    case DataType::s64: return "lm_s64";
-    case DataType::s32: return "lm_s32";
-    case DataType::bf16:
-    case DataType::f16: return "lm_u16";
-    case DataType::s8: return "lm_s8";
-    case DataType::u8:
-    case DataType::boolean:
-    case DataType::f8_e5m2:
-    case DataType::f8_e4m3:
-    case DataType::s4:
-    case DataType::u4: return "lm_u8";
-    default: break;
+  switch (kind_of(dtype)) {
+    case TypeKind::real: return bits_of(dtype) == 64 ? "lm_f64" : "lm_f32";
+    case TypeKind::signed_integer:
+      if (bits_of(dtype) >= 32) return bits_of(dtype) == 64 ? "lm_s64" : "lm_s32";
+      return bits_of(dtype) == 8 ? "lm_s8" : "lm_u8";  // of a pair of four-bit elements
+    case TypeKind::small_float:
+    case TypeKind::unsigned_integer:
+    case TypeKind::boolean: return bits_of(dtype) == 16 ? "lm_u16" : "lm_u8";
+    case TypeKind::none: break;
   }
   throw Error(Status::invalid_data_type, join("gpu backend: elements of type ", name_of(dtype), " cannot be stored"));
 }
@@ -47,7 +41,7 @@ const char* storage_type(DataType dtype) {
 namespace {
 
 bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
-bool is_small_float(DataType dtype) { return is_floating(dtype) && bits_of(dtype) < 32; }
+bool is_small_float(DataType dtype) { return kind_of(dtype) == TypeKind::small_float; }
 
 std::string call(const char* function, Type type, const std::string& a) {
   return join("lm_", function, "_", suffix_of(type), "(", a, ")");

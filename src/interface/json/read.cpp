@@ -9,6 +9,7 @@
 #include "interface/json/tokens.h"
 #include "interface/json/words.h"
 #include "interface/status.h"
+#include "interface/type_rules.h"
 
 namespace lamina {
 namespace {
@@ -18,6 +19,13 @@ using json::Number;
 using json::number_of;
 using json::Scalar;
 using json::show;
+
+// "f32, bf16, ..., u4 or undef"
+std::string known_types() {
+  std::string names;
+  for (const DataType type : all_types()) names += join(names.empty() ? "" : ", ", name_of(type));
+  return names + " or undef";
+}
 
 // ---- the handler
 
@@ -371,8 +379,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       has_tensor_id_ = true;
     } else if (name == "dtype") {
       const auto dtype = data_type_from_name(text_of(value));
-      if (!dtype)
-        fail_key(name, show(value), "f32, f64, f16, bf16, s32, s64, s8, u8, boolean, f8_e5m2, f8_e4m3, s4, u4 or undef");
+      if (!dtype) fail_key(name, show(value), known_types());
       tensor.dtype = *dtype;
     } else if (name == "layout_type") {
       tensor.layout = word(value, json::kLayouts);

@@ -12,8 +12,6 @@
 namespace lamina {
 namespace {
 
-constexpr const char* kWriterVersion = "0.1.0";
-
 // Length of the well-formed UTF-8 sequence at `at`, 0 if there is none.
 size_t utf8_length(const std::string& text, size_t at) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
@@ -89,7 +87,7 @@ class Writer {
 
   std::string run() {
     open('{');
-    member("version", quoted(kWriterVersion));
+    member("version", quoted(LAMINA_WRITER_VERSION));
     member("engine_kind", quoted(json::word_of(graph_.engine_kind)));
     member("fpmath_mode", quoted(json::word_of(graph_.fpmath_mode)));
     member("fpmath_mode_apply_to_int", quoted(graph_.fpmath_apply_to_int ? "true" : "false"));

@@ -2,11 +2,13 @@
 // float has m mantissa bits and exponent bias B, float has 23 and 127; `code` is its bits without the sign.
 #include "backends/cpu/vector/convert.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 
 #include "backends/cpu/vector/lanes.h"
+#include "interface/small_float.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -15,19 +17,7 @@ namespace {
 using llvm::Value;
 using Builder = llvm::IRBuilder<>;
 
-// A binary float of 8 or 16 bits. Codes above `infinity` are NaN; f8_e4m3 has no infinity: its one NaN stands in its place.
-struct SmallFloat {
-  int bits;
-  int mantissa_bits;
-  int bias;
-  uint32_t infinity;
-  uint32_t nan;
-  bool has_infinity() const { return infinity != nan; }
-};
-constexpr SmallFloat kF16{16, 10, 15, 0x7c00, 0x7e00};
-constexpr SmallFloat kBf16{16, 7, 127, 0x7f80, 0x7fc0};
-constexpr SmallFloat kF8E5M2{8, 2, 15, 0x7c, 0x7e};
-constexpr SmallFloat kF8E4M3{8, 3, 7, 0x7f, 0x7f};
+constexpr SmallFloat kF16 = small_float(DataType::f16), kBf16 = small_float(DataType::bf16);
 
 constexpr uint32_t kFloatSign = 0x80000000, kFloatMagnitude = 0x7fffffff, kFloatInfinity = 0x7f800000, kFloatQuiet = 0x00400000;
 
@@ -148,9 +138,7 @@ Value* small_from_float(Builder& b, DataType type, Value* value, const TargetFea
       if (target.avx512_bf16 && is_vector_of_bits(value, 1024)) return bf16_by_wide_instruction(b, l, value);
       if (target.avx512_bf16 && is_vector_of_bits(value, 512)) return bf16_by_instruction(b, l, value);
       return bf16_by_integers(l, value);
-    case DataType::f16: return b.CreateTrunc(small_code(l, kF16, bits), lanes_of(value, b.getInt16Ty()));
-    case DataType::f8_e5m2: return b.CreateTrunc(small_code(l, kF8E5M2, bits), lanes_of(value, b.getInt8Ty()));
-    default: return b.CreateTrunc(small_code(l, kF8E4M3, bits), lanes_of(value, b.getInt8Ty()));
+    default: return b.CreateTrunc(small_code(l, small_float(type), bits), lanes_of(value, storage_type(b.getContext(), type)));
   }
 }
 
@@ -192,7 +180,7 @@ Value* float_from_bf16(Builder& b, Value* raw) {
 
 // f8_e5m2 is the upper half of f16.
 Value* float_from_e5m2(Builder& b, Value* raw, const TargetFeatures& target) {
-  if (!target.f16c) return float_from_small(b, kF8E5M2, raw);
+  if (!target.f16c) return float_from_small(b, small_float(DataType::f8_e5m2), raw);
   return float_from_f16(b, b.CreateShl(b.CreateZExt(raw, lanes_of(raw, b.getInt16Ty())), 8), target);
 }
 
@@ -287,18 +275,8 @@ llvm::Type* storage_type(llvm::LLVMContext& context, DataType type) {
   switch (type) {
     case DataType::f64: return llvm::Type::getDoubleTy(context);
     case DataType::f32: return llvm::Type::getFloatTy(context);
-    case DataType::s64: return llvm::Type::getInt64Ty(context);
-    case DataType::s32: return llvm::Type::getInt32Ty(context);
-    case DataType::bf16:
-    case DataType::f16: return llvm::Type::getInt16Ty(context);
-    case DataType::f8_e5m2:
-    case DataType::f8_e4m3:
-    case DataType::s8:
-    case DataType::u8:
-    case DataType::s4:
-    case DataType::u4:
-    case DataType::boolean: return llvm::Type::getInt8Ty(context);
     case DataType::undef: break;
+    default: return llvm::Type::getIntNTy(context, static_cast<unsigned>(std::max(bits_of(type), 8)));
   }
   throw Error(Status::invalid_data_type, join("elements of type ", name_of(type), " cannot be stored"));
 }
@@ -312,8 +290,9 @@ Value* emit_to_f32(Builder& b, DataType type, Value* raw, const TargetFeatures& 
     case DataType::bf16: return float_from_bf16(b, raw);
     case DataType::f16: return float_from_f16(b, raw, target);
     case DataType::f8_e5m2: return float_from_e5m2(b, raw, target);
-    case DataType::f8_e4m3: return float_from_small(b, kF8E4M3, raw);
-    default: return floating_from_integer(b, type, raw, result_type);
+    default:
+      if (is_floating(type)) return float_from_small(b, small_float(type), raw);
+      return floating_from_integer(b, type, raw, result_type);
   }
 }
 
