@@ -6,16 +6,6 @@
 
 namespace lamina::kernel {
 
-Type compute_type(DataType dtype) {
-  switch (dtype) {
-    case DataType::f64: return Type::f64;
-    case DataType::s32: return Type::s32;
-    case DataType::s64: return Type::s64;
-    case DataType::boolean: return Type::boolean;
-    default: return Type::f32;
-  }
-}
-
 Type Value::type() const { return builder->node(*this).type; }
 
 Builder::Builder(std::string name, Dims extents, int outer_rank) {
@@ -34,24 +24,27 @@ Value Builder::append(Node node) {
   bool per_element = node.per_element;
   int phase = 0;
   for (int k = 0; k < operand_count(node); ++k) {
-    const Node& used = kernel_.nodes[static_cast<size_t>(node.operands[static_cast<size_t>(k)])];
+    const Node& used = kernel_.node(node.operands[static_cast<size_t>(k)]);
     per_element |= used.per_element;
     phase = std::max(phase, used.phase);
   }
   const bool reduces = node.kind == NodeKind::reduce || node.kind == NodeKind::moments;
   node.per_element = per_element && !reduces;
   node.phase = phase + (node.kind == NodeKind::reduce ? 1 : node.kind == NodeKind::moments ? 2 : 0);
+  if (const std::string fault = type_fault(kernel_, node); !fault.empty())
+    throw Error(Status::runtime_error,
+                join("bug in lamina: kernel ", kernel_.name, ": node %", kernel_.nodes.size(), " ", fault));
   kernel_.nodes.push_back(std::move(node));
   return {this, static_cast<NodeIndex>(kernel_.nodes.size()) - 1};
 }
 
 bool Builder::varies_inside(int arg) const {
-  const Dims& strides = kernel_.args[static_cast<size_t>(arg)].strides;
+  const Dims& strides = kernel_.arg(arg).strides;
   return std::any_of(strides.begin() + kernel_.outer_rank, strides.end(), [](int64_t stride) { return stride != 0; });
 }
 
 Value Builder::load(int arg) {
-  const Type type = compute_type(kernel_.args[static_cast<size_t>(arg)].dtype);
+  const Type type = compute_type(kernel_.arg(arg).dtype);
   return append({.kind = NodeKind::load, .type = type, .arg = arg, .coefficients = {}, .per_element = varies_inside(arg)});
 }
 
@@ -66,9 +59,7 @@ Value Builder::index(Dims coefficients) {
 }
 
 Value Builder::map(MapOp op, Value a, Value b, Value c, double value) {
-  Type type = op == MapOp::select ? b.type() : a.type();
-  if (op >= MapOp::equal && op <= MapOp::logical_not) type = Type::boolean;
-  if (op == MapOp::philox_word) type = Type::s64;
+  const Type type = result_of(op, a.type(), b ? b.type() : a.type(), a.type());
   return append({.kind = NodeKind::map,
                  .type = type,
                  .op = op,
@@ -115,8 +106,7 @@ Value Builder::center(Value a, const Moments& moments, Value scale) {
 // Storing rounds as round_to does: what was rounded for this type alone is stored as it was before.
 void Builder::store(Value a, int arg) {
   const Node& rounded = node(a);
-  const bool twice = rounded.kind == NodeKind::map && rounded.op == MapOp::round_to &&
-                     rounded.dtype == kernel_.args[static_cast<size_t>(arg)].dtype;
+  const bool twice = rounded.kind == NodeKind::map && rounded.op == MapOp::round_to && rounded.dtype == kernel_.arg(arg).dtype;
   if (twice) a.node = rounded.operands[0];
   append({.kind = NodeKind::store,
           .type = a.type(),

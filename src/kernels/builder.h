@@ -10,8 +10,8 @@ namespace lamina::kernel {
 
 class Builder;
 
-// A node in the making; arithmetic on it appends nodes. Mixed f32 and f64 operands are an error, constants take the other's
-// type.
+// A node in the making; arithmetic on it appends nodes. Operands of different types, f32 and f64 say, are a bug in the lowering
+// and refused at once; constants take the other's type.
 struct Value {
   Builder* builder = nullptr;
   NodeIndex node = -1;
@@ -44,7 +44,7 @@ class Builder {
   void column_sum(Value a, int arg);
 
   int64_t row_size() const { return kernel_.row_size(); }
-  const Node& node(Value value) const { return kernel_.nodes[static_cast<size_t>(value.node)]; }
+  const Node& node(Value value) const { return kernel_.node(value.node); }
   Kernel finish();  // drops unused nodes, verifies
 
  private:
@@ -53,9 +53,6 @@ class Builder {
   bool varies_inside(int arg) const;
   Kernel kernel_;
 };
-
-// What a tensor of `dtype` is computed in: f64 for f64, s32 for s32, s64, boolean; f32 for everything else.
-Type compute_type(DataType dtype);
 
 Value operator+(Value a, Value b);
 Value operator-(Value a, Value b);

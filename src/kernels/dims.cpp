@@ -84,15 +84,15 @@ void recompute_levels(Kernel& kernel) {
   };
   for (Node& node : kernel.nodes) {
     if (node.kind == NodeKind::load)
-      node.per_element = varies_inside(kernel.args[static_cast<size_t>(node.arg)].strides);
+      node.per_element = varies_inside(kernel.arg(node.arg).strides);
     else if (node.kind == NodeKind::index)
       node.per_element = varies_inside(node.coefficients);
     else if (node.kind == NodeKind::reduce || node.kind == NodeKind::moments || node.kind == NodeKind::constant)
       node.per_element = false;
     else {
-      node.per_element = node.kind == NodeKind::store && varies_inside(kernel.args[static_cast<size_t>(node.arg)].strides);
+      node.per_element = node.kind == NodeKind::store && varies_inside(kernel.arg(node.arg).strides);
       for (int k = 0; k < operand_count(node); ++k) {
-        node.per_element |= kernel.nodes[static_cast<size_t>(node.operands[static_cast<size_t>(k)])].per_element;
+        node.per_element |= kernel.node(node.operands[static_cast<size_t>(k)]).per_element;
       }
     }
   }
@@ -114,7 +114,7 @@ void simplify_dims(Kernel& kernel) {
 void store_sums_of_one_row(Kernel& kernel) {
   if (kernel.row_count() != 1) return;
   const auto append = [&](Node node) {
-    const Node& value = kernel.nodes[static_cast<size_t>(node.operands[0])];
+    const Node& value = kernel.node(node.operands[0]);
     node.type = value.type;
     node.per_element = value.per_element;
     node.phase = value.phase;

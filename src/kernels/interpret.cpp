@@ -107,8 +107,8 @@ class Interpreter {
   }
 
  private:
-  const Node& node(NodeIndex i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
-  const Arg& arg(int i) const { return kernel_.args[static_cast<size_t>(i)]; }
+  const Node& node(NodeIndex i) const { return kernel_.node(i); }
+  const Arg& arg(int i) const { return kernel_.arg(i); }
 
   // ---- where things lie
 

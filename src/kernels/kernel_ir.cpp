@@ -6,6 +6,16 @@
 
 namespace lamina::kernel {
 
+Type compute_type(DataType dtype) {
+  switch (dtype) {
+    case DataType::f64: return Type::f64;
+    case DataType::s32: return Type::s32;
+    case DataType::s64: return Type::s64;
+    case DataType::boolean: return Type::boolean;
+    default: return Type::f32;
+  }
+}
+
 bool Kernel::has_row_reduction() const {
   return std::any_of(nodes.begin(), nodes.end(),
                      [](const Node& n) { return n.kind == NodeKind::reduce || n.kind == NodeKind::moments; });
@@ -41,7 +51,7 @@ bool Kernel::computes_in_f64() const {
 
 std::vector<bool> element_nodes_of(const Kernel& kernel, NodeIndex root) {
   std::vector<bool> needed(kernel.nodes.size(), false);
-  needed[static_cast<size_t>(root)] = kernel.nodes[static_cast<size_t>(root)].per_element;
+  needed[static_cast<size_t>(root)] = kernel.node(root).per_element;
   for (auto i = static_cast<size_t>(root) + 1; i-- > 0;) {
     const Node& n = kernel.nodes[i];
     for (int k = 0; needed[i] && k < operand_count(n); ++k) {
@@ -57,7 +67,7 @@ DataType data_precision(const Kernel& kernel, NodeIndex root) {
   DataType precision = DataType::undef;
   for (size_t i = 0; i < made_of.size(); ++i) {
     if (!made_of[i] || kernel.nodes[i].kind != NodeKind::load) continue;
-    const DataType dtype = kernel.args[static_cast<size_t>(kernel.nodes[i].arg)].dtype;
+    const DataType dtype = kernel.arg(kernel.nodes[i].arg).dtype;
     if (dtype != DataType::bf16 && dtype != DataType::f16) return DataType::undef;
     if (precision != DataType::f16) precision = dtype;
   }
@@ -70,14 +80,53 @@ int operand_count(const Node& node) {
   return count;
 }
 
-const char* name_of(MapOp op) {
-  static constexpr const char* names[] = {
-      "add",      "subtract",    "multiply",   "divide",          "maximum",       "minimum",     "negate",
-      "absolute", "square_root", "exp",        "expm1",           "log",           "log1p",       "tanh",
-      "erf",      "normal_cdf",  "sigmoid",    "round_half_even", "floor",         "power",       "fma",
-      "equal",    "less",        "less_equal", "greater",         "greater_equal", "logical_and", "logical_not",
-      "select",   "cast",        "round_to",   "philox_word"};
-  return names[static_cast<size_t>(op)];
+namespace {
+
+enum class Takes { number, real, value, boolean, s64, choice };
+enum class Gives { same, boolean, chosen };
+
+struct MapFacts {
+  MapOp op;
+  const char* name;
+  int operands;
+  Takes takes;
+  Gives gives;
+  bool is_function;
+};
+
+constexpr MapFacts kMaps[] = {
+#define LAMINA_MAP_OP(name, operands, takes, gives, is_function) \
+  {MapOp::name, #name, operands, Takes::takes, Gives::gives, is_function},
+#include "kernels/map_ops.def"
+};
+
+const MapFacts& facts_of(MapOp op) { return kMaps[static_cast<size_t>(op)]; }
+
+bool accepts(Takes takes, Type type) {
+  switch (takes) {
+    case Takes::number: return type != Type::boolean;
+    case Takes::real: return type == Type::f32 || type == Type::f64;
+    case Takes::boolean: return type == Type::boolean;
+    case Takes::s64: return type == Type::s64;
+    case Takes::value:
+    case Takes::choice: return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* name_of(MapOp op) { return facts_of(op).name; }
+
+bool is_function(MapOp op) { return facts_of(op).is_function; }
+
+Type result_of(MapOp op, Type first, Type second, Type chosen) {
+  switch (facts_of(op).gives) {
+    case Gives::boolean: return Type::boolean;
+    case Gives::chosen: return chosen;
+    case Gives::same: return facts_of(op).takes == Takes::choice ? second : first;
+  }
+  return chosen;
 }
 
 const char* name_of(Type type) {
@@ -93,33 +142,47 @@ int expected_operands(const Node& node) {
     case NodeKind::constant:
     case NodeKind::index: return 0;
     case NodeKind::center: return 2;
-    case NodeKind::map:
-      switch (node.op) {
-        case MapOp::fma:
-        case MapOp::select:
-        case MapOp::philox_word: return 3;
-        case MapOp::negate:
-        case MapOp::absolute:
-        case MapOp::square_root:
-        case MapOp::exp:
-        case MapOp::expm1:
-        case MapOp::log:
-        case MapOp::log1p:
-        case MapOp::tanh:
-        case MapOp::erf:
-        case MapOp::normal_cdf:
-        case MapOp::sigmoid:
-        case MapOp::round_half_even:
-        case MapOp::floor:
-        case MapOp::power:
-        case MapOp::logical_not:
-        case MapOp::cast:
-        case MapOp::round_to: return 1;
-        default: return 2;
-      }
+    case NodeKind::map: return facts_of(node.op).operands;
     default: return 1;
   }
 }
+
+std::string types_of_operands(const Kernel& kernel, const Node& node) {
+  std::string text;
+  for (int k = 0; k < operand_count(node); ++k)
+    text += join(k == 0 ? "" : ", ", name_of(kernel.node(node.operands[static_cast<size_t>(k)]).type));
+  return text;
+}
+
+std::string map_type_fault(const Kernel& kernel, const Node& node) {
+  const MapFacts& map = facts_of(node.op);
+  const auto type = [&](int k) { return kernel.node(node.operands[static_cast<size_t>(k)]).type; };
+  const int first = map.takes == Takes::choice ? 1 : 0;
+  bool fits = first == 0 || type(0) == Type::boolean;
+  for (int k = first; k < map.operands; ++k) fits = fits && type(k) == type(first) && accepts(map.takes, type(k));
+  if (!fits) return join("is ", map.name, " of ", types_of_operands(kernel, node));
+  return node.type == result_of(node.op, type(0), type(first), node.type) ? ""
+                                                                          : join("says that its type is ", name_of(node.type));
+}
+
+// A value per element where an operand or what it reads is one; reductions come to a value per row.
+bool is_per_element(const Kernel& kernel, const Node& node) {
+  if (node.kind == NodeKind::reduce || node.kind == NodeKind::moments) return false;
+  const auto inner = static_cast<size_t>(kernel.outer_rank);
+  const auto varies = [&](const Dims& steps) {
+    for (size_t d = inner; d < steps.size(); ++d)
+      if (steps[d] != 0) return true;
+    return false;
+  };
+  if (node.kind == NodeKind::index) return varies(node.coefficients);
+  if (node.kind == NodeKind::load) return varies(kernel.arg(node.arg).strides);
+  for (int k = 0; k < operand_count(node); ++k)
+    if (kernel.node(node.operands[static_cast<size_t>(k)]).per_element) return true;
+  return node.kind == NodeKind::store && varies(kernel.arg(node.arg).strides);
+}
+
+// Passes over the row after the operands are known.
+int passes_of(NodeKind kind) { return kind == NodeKind::reduce ? 1 : kind == NodeKind::moments ? 2 : 0; }
 
 // The sentence that says what is wrong with node `i`, or "".
 std::string fault_of(const Kernel& kernel, size_t i) {
@@ -129,9 +192,9 @@ std::string fault_of(const Kernel& kernel, size_t i) {
   for (int k = 0; k < operand_count(node); ++k) {
     const NodeIndex operand = node.operands[static_cast<size_t>(k)];
     if (operand >= static_cast<NodeIndex>(i)) return "uses a node that comes after it";
-    const Node& used = kernel.nodes[static_cast<size_t>(operand)];
+    const Node& used = kernel.node(operand);
     if (used.kind == NodeKind::store || used.kind == NodeKind::column_sum) return "uses a node without a value";
-    if (used.phase > node.phase) return "runs before its operand is known";
+    if (used.phase + passes_of(node.kind) > node.phase) return "runs before its operand is known";
     const bool reads_moments =
         node.kind == NodeKind::mean || node.kind == NodeKind::variance || (node.kind == NodeKind::center && k == 1);
     if ((used.kind == NodeKind::moments) != reads_moments) return "reads moments as a value, or a value as moments";
@@ -139,19 +202,48 @@ std::string fault_of(const Kernel& kernel, size_t i) {
   const bool needs_arg = node.kind == NodeKind::load || node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
   if (needs_arg && (node.arg < 0 || node.arg >= static_cast<int>(kernel.args.size())))
     return "names an arg that does not exist";
-  if (needs_arg && kernel.args[static_cast<size_t>(node.arg)].output != (node.kind != NodeKind::load)) {
+  if (needs_arg && kernel.arg(node.arg).output != (node.kind != NodeKind::load)) {
     return "reads an output or writes an input";
   }
   if (node.kind == NodeKind::store && node.per_element == false) {
-    const Arg& arg = kernel.args[static_cast<size_t>(node.arg)];
+    const Arg& arg = kernel.arg(node.arg);
     for (size_t d = static_cast<size_t>(kernel.outer_rank); d < kernel.extents.size(); ++d) {
       if (arg.strides[d] != 0) return "stores one value a row to an arg that varies inside the row";
     }
   }
-  return "";
+  if (node.per_element != is_per_element(kernel, node))
+    return node.per_element ? "says that it varies along the row" : "says that it does not vary along the row";
+  return type_fault(kernel, node);
 }
 
 }  // namespace
+
+std::string type_fault(const Kernel& kernel, const Node& node) {
+  const auto operand = [&](size_t k) { return kernel.node(node.operands[k]).type; };
+  switch (node.kind) {
+    case NodeKind::map: return map_type_fault(kernel, node);
+    case NodeKind::load:
+      return node.type == compute_type(kernel.arg(node.arg).dtype) ? "" : "loads another type than its arg's";
+    case NodeKind::constant: return "";
+    case NodeKind::index: return node.type == Type::s64 ? "" : "is an index that is no s64";
+    case NodeKind::moments:
+    case NodeKind::mean:
+    case NodeKind::variance:
+    case NodeKind::center:
+      if (!accepts(Takes::real, node.type)) return join("computes moments in ", name_of(node.type));
+      break;
+    case NodeKind::store:
+      if (!accepts(Takes::real, node.type) && node.type != compute_type(kernel.arg(node.arg).dtype))
+        return join("stores ", name_of(node.type), " as ", lamina::name_of(kernel.arg(node.arg).dtype));
+      break;
+    case NodeKind::reduce:
+    case NodeKind::column_sum: break;
+  }
+  for (int k = 0; k < operand_count(node); ++k)
+    if (operand(static_cast<size_t>(k)) != node.type)
+      return join("says that its type is ", name_of(node.type), ", with operands of ", types_of_operands(kernel, node));
+  return "";
+}
 
 void verify(const Kernel& kernel) {
   const auto fail = [&](const std::string& what) {

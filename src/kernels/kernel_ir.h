@@ -19,6 +19,9 @@ namespace lamina::kernel {
 // What arithmetic runs in. 16-bit and 8-bit floats are converted on load and store only.
 enum class Type { f32, f64, s32, s64, boolean };
 
+// What a tensor of `dtype` is computed in: f64 for f64, s32 for s32, s64, boolean; f32 for everything else.
+Type compute_type(DataType dtype);
+
 enum class NodeKind {
   load,       // element of arg `arg`
   constant,   // `value`
@@ -34,39 +37,10 @@ enum class NodeKind {
   column_sum  // sum of operand 0 over all rows, to arg `arg`: a value per inner position
 };
 
+// What each computes, and of which types, stands in map_ops.def.
 enum class MapOp {
-  add,
-  subtract,
-  multiply,
-  divide,
-  maximum,
-  minimum,  // maximum and minimum propagate NaN
-  negate,
-  absolute,
-  square_root,
-  exp,
-  expm1,
-  log,
-  log1p,
-  tanh,
-  erf,
-  normal_cdf,
-  sigmoid,
-  round_half_even,
-  floor,
-  power,  // operand 0 to the power `value`
-  fma,    // operand 0 * operand 1 + operand 2, rounded once
-  equal,
-  less,
-  less_equal,
-  greater,
-  greater_equal,  // boolean
-  logical_and,
-  logical_not,
-  select,      // operand 0 ? operand 1 : operand 2
-  cast,        // to `type`, rounding half to even, saturating
-  round_to,    // operand 0 as it would read back after being stored as `dtype`
-  philox_word  // 32-bit word of Philox4x32-10, type s64: operands index, seed, offset (s64)
+#define LAMINA_MAP_OP(name, operands, takes, gives, is_function) name,
+#include "kernels/map_ops.def"
 };
 
 enum class Reduction { sum, maximum, minimum, product };
@@ -108,6 +82,8 @@ struct Kernel {
   int phase_count() const;       // passes over a row
   int64_t row_count() const;     // product of the outer extents
   int64_t row_size() const;      // product of the inner extents
+  const Node& node(NodeIndex i) const { return nodes[static_cast<size_t>(i)]; }
+  const Arg& arg(int a) const { return args[static_cast<size_t>(a)]; }
 };
 
 int operand_count(const Node& node);
@@ -118,6 +94,11 @@ std::vector<bool> element_nodes_of(const Kernel& kernel, NodeIndex root);
 DataType data_precision(const Kernel& kernel, NodeIndex root);
 const char* name_of(MapOp op);
 const char* name_of(Type type);
+bool is_function(MapOp op);  // dear to compute: exp, tanh, ...; map_ops.def
+// The type that a map gives of its operands. `chosen`: what the node says, for a cast.
+Type result_of(MapOp op, Type first, Type second, Type chosen);
+// What is wrong with the type of the node, or with those of its operands, which stand before it in the kernel; or "".
+std::string type_fault(const Kernel& kernel, const Node& node);
 
 // One line a node: `%3 = multiply %1, %2 : f32 row phase 1`. `with_outer` false leaves out what a compiled kernel takes at run
 // time (outer extents and strides) and the tensors' names, so that the text is the structure that code caches key on.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "interface/status.h"
+#include "support/foreign_locale.h"
 
 namespace lamina::kernel {
 namespace {
@@ -91,6 +92,52 @@ TEST(Builder, StoresWithoutRoundingTwice) {
   EXPECT_THAT(print(other.k.finish()), HasSubstr("round_to"));
 }
 
+TEST(Print, KnowsNoLocale) {
+  const auto text = [] {
+    Builder k("big", {40000, 16384}, 1);
+    const int x = k.add_arg({.name = "x", .strides = {16384, 1}, .table = {}});
+    const int dst = k.add_arg({.name = "dst", .output = true, .strides = {16384, 1}, .table = {}});
+    k.store(k.load(x) * 1.5 + 0.1 + 123456.0, dst);
+    return print(k.finish());
+  };
+  const std::string expected = text();
+  EXPECT_THAT(expected, HasSubstr("[40000 | 16384]"));
+  EXPECT_THAT(expected, HasSubstr("constant 0.10000000000000001 "));
+  const ::lamina::testing::GroupedNumbers grouped;
+  EXPECT_EQ(text(), expected);
+}
+
+template <typename Work>
+std::string complaint(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Builder, RefusesOperandsOfDifferentTypes) {
+  RowKernel r;
+  const Value x = r.k.load(r.x), wide = r.k.cast(x, Type::f64);
+  EXPECT_THAT(complaint([&] { x + wide; }), HasSubstr("add of f32, f64"));
+  EXPECT_THAT(complaint([&] { r.k.select(x, x, x); }), HasSubstr("select of f32, f32, f32"));
+  EXPECT_THAT(complaint([&] { r.k.map(MapOp::logical_not, x); }), HasSubstr("logical_not of f32"));
+  EXPECT_THAT(complaint([&] { exp(r.k.index({1, 1})); }), HasSubstr("exp of s64"));
+  EXPECT_THAT(complaint([&] { r.k.center(wide, r.k.moments(x)); }), HasSubstr("its type is f64, with operands of f64, f32"));
+  EXPECT_THAT(complaint([&] { r.k.store(r.k.index({1, 1}), r.dst); }), HasSubstr("stores s64 as f32"));
+  EXPECT_EQ(complaint([&] { x + r.k.cast(wide, Type::f32); }), "");
+}
+
+TEST(MapOps, NamesAndFunctions) {
+  EXPECT_STREQ(name_of(MapOp::add), "add");
+  EXPECT_STREQ(name_of(MapOp::philox_word), "philox_word");
+  EXPECT_TRUE(is_function(MapOp::exp));
+  EXPECT_TRUE(is_function(MapOp::power));
+  EXPECT_FALSE(is_function(MapOp::square_root));
+  EXPECT_FALSE(is_function(MapOp::fma));
+}
+
 std::string fault(Kernel kernel) {
   try {
     verify(kernel);
@@ -123,6 +170,39 @@ TEST(Verify, RefusesBrokenKernels) {
   Kernel early = good;
   early.nodes[1].phase = 1;
   EXPECT_THAT(fault(early), HasSubstr("runs before its operand is known"));
+}
+
+TEST(Verify, RefusesWrongTypesAndLevels) {
+  RowKernel r;
+  const Value x = r.k.load(r.x);
+  const Value total = r.k.reduce(Reduction::sum, x);
+  const Value centered = x - total;
+  const Value scale = r.k.load(r.scale);
+  r.k.store(centered + scale, r.dst);
+  const Kernel good = r.k.finish();  // load x, reduce, subtract, load scale, add, store
+  EXPECT_EQ(fault(good), "");
+  Kernel mixed = good;
+  mixed.args[1].dtype = DataType::f64;
+  mixed.nodes[3].type = Type::f64;
+  EXPECT_THAT(fault(mixed), HasSubstr("%4 is add of f32, f64"));
+  Kernel wrong_load = good;
+  wrong_load.args[0].dtype = DataType::s32;
+  EXPECT_THAT(fault(wrong_load), HasSubstr("%0 loads another type than its arg's"));
+  Kernel wrong_result = good;
+  wrong_result.nodes[2].type = Type::f64;
+  EXPECT_THAT(fault(wrong_result), HasSubstr("%2 says that its type is f64"));
+  Kernel wrong_reduction = good;
+  wrong_reduction.nodes[1].type = Type::f64;
+  EXPECT_THAT(fault(wrong_reduction), HasSubstr("%1 says that its type is f64, with operands of f32"));
+  Kernel row_of_elements = good;
+  row_of_elements.nodes[4].per_element = false;
+  EXPECT_THAT(fault(row_of_elements), HasSubstr("%4 says that it does not vary along the row"));
+  Kernel element_of_rows = good;
+  element_of_rows.nodes[3].per_element = true;
+  EXPECT_THAT(fault(element_of_rows), HasSubstr("%3 says that it varies along the row"));
+  Kernel early = good;
+  early.nodes[1].phase = 0;
+  EXPECT_THAT(fault(early), HasSubstr("%1 runs before its operand is known"));
 }
 
 }  // namespace

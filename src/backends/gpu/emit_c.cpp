@@ -19,7 +19,7 @@ constexpr int kColumnLanes = 32;
 constexpr int kWordsKeptAlone = 64;    // registers that kept values and column sums of a thread may take
 constexpr int kWordsKeptCrowded = 24;  // in groups of 1024 threads, which have 64 registers each
 
-bool is_dear(const Node& n) { return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power; }
+bool is_dear(const Node& n) { return n.kind == NodeKind::map && kernel::is_function(n.op); }
 
 // Groups that a multiprocessor should hold at once, so that some load while others reduce: 1024 threads, which leaves each 64
 // registers, where that is enough for what a thread holds; else half of them. Doubles take what they need.

@@ -110,8 +110,8 @@ class SourceEmitter {
   bool by_block(kernel::NodeIndex root) const { return node(root).kind == kernel::NodeKind::moments && !one_block_; }
   std::string count(kernel::Type type) const;  // of the row's elements, as a pair
 
-  const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
-  const kernel::Arg& arg(int a) const { return kernel_.args[static_cast<size_t>(a)]; }
+  const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.node(i); }
+  const kernel::Arg& arg(int a) const { return kernel_.arg(a); }
   bool is_reduction(kernel::NodeIndex i) const {
     return node(i).kind == kernel::NodeKind::reduce || node(i).kind == kernel::NodeKind::moments;
   }

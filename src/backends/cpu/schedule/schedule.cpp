@@ -304,9 +304,7 @@ Footprint footprint(const Kernel& kernel) {
   return bytes;
 }
 
-bool computes_function(const Node& n) {
-  return n.kind == NodeKind::map && n.op >= kernel::MapOp::exp && n.op <= kernel::MapOp::power;
-}
+bool computes_function(const Node& n) { return n.kind == NodeKind::map && kernel::is_function(n.op); }
 
 kernel::Kernel with_rows_arranged(kernel::Kernel kernel, int vector_bits) {
   if (!may_be_transposed(kernel) || kernel.has_column_sum()) return kernel;
