@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "interface/json/attribute.h"
+#include "interface/json/grammar.h"
 #include "interface/json/json.h"
 #include "interface/json/older_names.h"
 #include "interface/json/tokens.h"
@@ -14,7 +15,14 @@
 namespace lamina {
 namespace {
 
+using json::At;
+using json::Entries;
+using json::Form;
 using json::is_bookkeeping;
+using json::kArray;
+using json::kObject;
+using json::kScalar;
+using json::Member;
 using json::Number;
 using json::number_of;
 using json::Scalar;
@@ -63,11 +71,11 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool start_object(size_t) override {
-    push(object_frame());
+    push(frame_of(kObject));
     return true;
   }
   bool start_array(size_t) override {
-    push(array_frame());
+    push(frame_of(kArray));
     return true;
   }
   bool end_object() override { return close(); }
@@ -84,7 +92,6 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  enum class At { root, ops, op, attributes, attribute, ports, tensor, list, constants, constant, skip };
   struct Frame {
     At at;
     std::string key = {};  // the member that is being read
@@ -134,60 +141,28 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (at == At::constant) open_constant();
   }
 
-  At object_frame() {
+  // What the bracket that opens here holds.
+  At frame_of(Form given) {
+    const char* what = given == kObject ? "an object" : "an array";
+    if (frames_.empty() && given == kArray) fail("the file holds an array, allowed is one JSON object");
     if (frames_.empty()) return At::root;
-    switch (current()) {
-      case At::ops: return At::op;
-      case At::op:
-        if (current_key() == "attrs") return At::attributes;
-        return refuse_known_key("an object", {"id", "name", "kind", "inputs", "outputs"});
-      case At::attributes: return At::attribute;
-      case At::ports: return At::tensor;
-      case At::attribute: return refuse_known_key("an object", {"type", "value"});
-      case At::tensor: return refuse_known_key("an object", kTensorKeys);
-      case At::root: return refuse_known_key("an object", kRootKeys);
-      case At::constants: return At::constant;
-      case At::constant: return refuse_known_key("an object", {"id", "value"});
-      case At::list: fail_key(list_name(), "an object inside an array", "an array of numbers");
-      case At::skip: break;
+    if (const Entries* entries = entries_of(current())) {
+      if (given != kObject) refuse_entry(*entries, what);
+      return entries->holds;
     }
-    return At::skip;
+    if (current() == At::attributes && given != kObject) fail_key(current_key(), what, "an object with type and value");
+    if (current() == At::attributes) return At::attribute;
+    if (current() == At::list) fail_key(list_name(), join(what, " inside an array"), "an array of numbers");
+    const Member* member = known_member(current(), current_key());
+    if (member == nullptr) return At::skip;
+    if ((member->forms & given) == 0) fail_key(current_key(), what, "the form that dumps give it");
+    if (member->holds == At::ops) open_graph();
+    if (member->holds == At::ports) open_ports(current_key() == "outputs");
+    return member->holds;
   }
 
-  At array_frame() {
-    if (frames_.empty()) fail("the file holds an array, allowed is one JSON object");
-    const std::string& name = current_key();
-    switch (current()) {
-      case At::root:
-        if (name == "graph") return open_graph();
-        if (name == "input_ports" || name == "output_ports") return At::list;
-        if (name == "constants") return At::constants;
-        return refuse_known_key("an array", kRootKeys);
-      case At::op:
-        if (name == "inputs" || name == "outputs") return open_ports(name == "outputs");
-        return refuse_known_key("an array", {"id", "name", "kind", "attrs"});
-      case At::attribute:
-        if (name == "value") return At::list;
-        return refuse_known_key("an array", {"type"});
-      case At::tensor:
-        if (name == "shape" || name == "stride") return At::list;
-        return refuse_known_key("an array", kTensorKeys);
-      case At::attributes: fail_key(name, "an array", "an object with type and value");
-      case At::ops: fail("\"graph\" holds an array, allowed is op objects");
-      case At::ports: fail("a port is an array, allowed is a tensor object");
-      case At::constants: fail("\"constants\" holds an array, allowed is objects with id and value");
-      case At::constant: return refuse_known_key("an array", {"id", "value"});
-      case At::list: fail_key(list_name(), "an array inside an array", "an array of numbers");
-      case At::skip: break;
-    }
-    return At::skip;
-  }
-
-  // A known key with a value of the wrong form is an error; an unknown key is skipped with all that it holds.
-  At refuse_known_key(const char* given, const std::vector<std::string_view>& known) const {
-    if (std::find(known.begin(), known.end(), current_key()) != known.end())
-      fail_key(current_key(), given, "the form that dumps give it");
-    return At::skip;
+  [[noreturn]] void refuse_entry(const Entries& entries, const std::string& given) const {
+    fail(join(entries.what, given, ", allowed is ", entries.allowed));
   }
 
   bool close() {
@@ -203,10 +178,9 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
 
   // ---- ops
 
-  At open_graph() {
+  void open_graph() {
     if (has_graph_) fail("key \"graph\" is given twice");
     has_graph_ = true;
-    return At::ops;
   }
 
   void open_op() {
@@ -234,10 +208,9 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<LogicalTensor>& ports() { return reading_outputs_ ? dump_.ops.back().outputs : dump_.ops.back().inputs; }
   const std::vector<LogicalTensor>& ports() const { return const_cast<Reader*>(this)->ports(); }
 
-  At open_ports(bool outputs) {
+  void open_ports(bool outputs) {
     reading_outputs_ = outputs;
     ports().clear();
-    return At::ports;
   }
   void open_tensor() {
     if (ports().size() >= limits_.ports_per_op) fail(join("there are more than ", limits_.ports_per_op, " ports, the limit"));
@@ -322,18 +295,22 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool scalar(Scalar value) {
     if (frames_.empty()) fail(join("the file holds ", show(value), ", allowed is one JSON object"));
+    if (current() == At::list) {
+      list_scalar(value);
+      return true;
+    }
+    if (const Entries* entries = entries_of(current())) refuse_entry(*entries, show(value));
+    const Member* member = known_member(current(), current_key());
+    if (member != nullptr && (member->forms & kScalar) == 0)
+      fail_key(current_key(), show(value), member->forms == kObject ? "an object" : "an array");
     switch (current()) {
       case At::root: root_scalar(value); break;
-      case At::ops: fail(join("\"graph\" holds ", show(value), ", allowed is op objects"));
       case At::op: op_scalar(value); break;
       case At::attributes: fail_key(join("attribute ", current_key()), show(value), "an object with type and value");
       case At::attribute: attribute_scalar(value); break;
-      case At::ports: fail(join("a port is ", show(value), ", allowed is a tensor object"));
       case At::tensor: tensor_scalar(value); break;
-      case At::list: list_scalar(value); break;
-      case At::constants: fail(join("\"constants\" holds ", show(value), ", allowed is objects with id and value"));
       case At::constant: constant_scalar(value); break;
-      case At::skip: break;
+      default: break;
     }
     return true;
   }
@@ -344,8 +321,6 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (name == "engine_kind") dump_.engine_kind = word(value, json::kEngines);
     if (name == "fpmath_mode") dump_.fpmath_mode = word(value, json::kFpMathModes);
     if (name == "fpmath_mode_apply_to_int") dump_.fpmath_apply_to_int = flag(value);
-    for (const char* list : {"graph", "input_ports", "output_ports", "constants"})
-      if (name == list) fail_key(name, show(value), "an array");
   }
 
   void op_scalar(const Scalar& value) {
@@ -361,8 +336,6 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       if (!kind) fail_key("kind", show(value), "an operation that `lamina ops` lists");
       op.kind = *kind;
       has_kind_ = true;
-    } else if (name == "attrs" || name == "inputs" || name == "outputs") {
-      fail_key(name, show(value), name == "attrs" ? "an object" : "an array");
     }
   }
 
@@ -385,8 +358,6 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       tensor.layout = word(value, json::kLayouts);
     } else if (name == "property_type") {
       tensor.property = word(value, json::kProperties);
-    } else if (name == "shape" || name == "stride") {
-      fail_key(name, show(value), "an array");
     }
   }
 
@@ -424,11 +395,6 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     for (const T meaning : meanings) allowed += join(allowed.empty() ? "" : ", ", json::word_of(meaning));
     fail_key(current_key(), show(value), allowed);
   }
-
-  static inline const std::vector<std::string_view> kTensorKeys = {"id",     "dtype",       "shape",
-                                                                   "stride", "layout_type", "property_type"};
-  static inline const std::vector<std::string_view> kRootKeys = {
-      "version", "engine_kind", "fpmath_mode", "fpmath_mode_apply_to_int", "input_ports", "output_ports", "graph", "constants"};
 
   std::string_view text_;
   const std::string& file_;
