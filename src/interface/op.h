@@ -50,6 +50,7 @@ struct Op {
   // The user's ops that this one stands for besides the one that gave it its id; passes write it.
   std::vector<Origin> origins = {};
   std::string raised_by = {};  // the pattern that made this op of smaller ones (passes/raise_decomposed); empty: none
+  std::string given_up = {};   // the first pattern whose search at this op was given up; empty: none was
 
   // The attribute's value. LAMINA_CHECKs that it is present with that type, which the schema check guarantees.
   template <typename T>

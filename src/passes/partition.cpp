@@ -39,6 +39,16 @@ std::vector<Reason> reasons_of_origins(const Op& op) {
                                                "; it stands for itself and ", names))};
 }
 
+// And what nobody has found out about the op.
+std::vector<Reason> reasons_of_rewrites(const Op& op) {
+  std::vector<Reason> reasons = reasons_of_origins(op);
+  if (!op.given_up.empty())
+    reasons.push_back(make_reason(ReasonCode::not_raised_search_limit,
+                                  join(describe(op), " may end a formula that pattern ", op.given_up,
+                                       " knows: there were too many ways to read it, and the search was given up")));
+  return reasons;
+}
+
 Partition from_group(FusionGroup& group) {
   Partition partition;
   partition.ops = std::move(group.ops);
@@ -88,7 +98,7 @@ std::vector<Partition> make_partitions(const std::shared_ptr<const Graph>& graph
     partition.inputs = border_inputs(*graph, partition.ops);
     partition.outputs = border_outputs(*graph, partition.ops);
     for (size_t i = 0; i < partition.ops.size(); ++i) {
-      const auto reasons = reasons_of_origins(graph->ops()[static_cast<size_t>(partition.ops[i])]);
+      const auto reasons = reasons_of_rewrites(graph->ops()[static_cast<size_t>(partition.ops[i])]);
       partition.reasons[i].insert(partition.reasons[i].begin(), reasons.begin(), reasons.end());
     }
   }

@@ -95,11 +95,12 @@ class Search {
  public:
   using Entry = Match::Entry;
 
-  Search(const Graph& graph, const Pattern& pattern, int root, const std::function<bool(const Match&)>& accept)
-      : graph_(graph), pattern_(pattern), root_(root), accept_(accept) {}
+  Search(const Graph& graph, const Pattern& pattern, int root, const std::function<bool(const Match&)>& accept, int max_steps)
+      : graph_(graph), pattern_(pattern), root_(root), accept_(accept), max_steps_(max_steps) {}
 
-  bool run() {
-    return match_root(pattern_.body.node(), [this] { return accepted(); });
+  Outcome run() {
+    if (match_root(pattern_.body.node(), [this] { return accepted(); })) return Outcome::matched;
+    return steps_ > max_steps_ ? Outcome::given_up : Outcome::none;
   }
 
  private:
@@ -120,7 +121,7 @@ class Search {
   }
 
   bool match_term(const TermNode& node, ValueIndex value, Next next) {
-    if (++steps_ > kMaxSteps) return false;
+    if (++steps_ > max_steps_) return false;
     if (value == kNoValue) return match_absent(node, next);
     switch (node.form) {
       case Form::absent: return false;
@@ -260,6 +261,7 @@ class Search {
   const int root_;
   const std::function<bool(const Match&)>& accept_;
   std::vector<Entry> entries_;
+  int max_steps_;
   int steps_ = 0;
 };
 
@@ -381,8 +383,9 @@ bool Match::is_number(std::string_view name, double expected) const {
   return entry == nullptr || holds(graph_, entry->value, expected);
 }
 
-bool match(const Graph& graph, const Pattern& pattern, int root, const std::function<bool(const Match&)>& accept) {
-  return Search(graph, pattern, root, accept).run();
+Outcome match(const Graph& graph, const Pattern& pattern, int root, const std::function<bool(const Match&)>& accept,
+              int max_steps) {
+  return Search(graph, pattern, root, accept, max_steps).run();
 }
 
 bool may_start_at(const Pattern& pattern, OpKind kind) {

@@ -109,8 +109,15 @@ class Match {
 
 inline constexpr int kMaxSteps = 20'000;  // of one search
 
-// Matches the pattern with its top term at op `root`. `accept` is asked after the pattern's own; returns whether both agreed.
-bool match(const Graph& graph, const Pattern& pattern, int root, const std::function<bool(const Match&)>& accept);
+enum class Outcome {
+  none,
+  matched,
+  given_up,  // nothing was found before the steps ran out
+};
+
+// Matches the pattern with its top term at op `root`. `accept` is asked after the pattern's own: both agree to a match.
+Outcome match(const Graph& graph, const Pattern& pattern, int root, const std::function<bool(const Match&)>& accept,
+              int max_steps = kMaxSteps);
 
 // Whether an op of this kind can be the top of the pattern: cheap, for passes that ask every op.
 bool may_start_at(const Pattern& pattern, OpKind kind);

@@ -14,6 +14,7 @@ namespace {
 
 using pattern::Decomposition;
 using pattern::Match;
+using pattern::Outcome;
 using pattern::RaisedOp;
 
 bool contains(const std::vector<int>& ops, int op) { return std::binary_search(ops.begin(), ops.end(), op); }
@@ -36,7 +37,8 @@ bool fits_schema(const Graph& graph, const Op& op) {
 
 class Raiser {
  public:
-  explicit Raiser(const Graph& graph) : graph_(graph), editor_(graph), taken_(graph.ops().size(), false) {}
+  Raiser(const Graph& graph, int max_steps)
+      : graph_(graph), editor_(graph), max_steps_(max_steps), taken_(graph.ops().size(), false) {}
 
   // Pattern after pattern, each from the last op to the first: what holds the pattern twice is taken as a whole.
   std::optional<Graph> run() {
@@ -50,7 +52,16 @@ class Raiser {
 
  private:
   void raise_at(const Decomposition& rule, int root) {
-    match(graph_, rule.pattern, root, [&](const Match& found) { return try_raise(rule, found); });
+    const auto accept = [&](const Match& found) { return try_raise(rule, found); };
+    if (match(graph_, rule.pattern, root, accept, max_steps_) == Outcome::given_up) give_up(rule, root);
+  }
+
+  // `explain` tells of it: nobody else would know that the op might have been raised.
+  void give_up(const Decomposition& rule, int root) {
+    std::string& pattern = editor_.op(static_cast<size_t>(root)).given_up;
+    if (!pattern.empty()) return;
+    pattern = rule.pattern.name;
+    changed_ = true;
   }
 
   bool try_raise(const Decomposition& rule, const Match& found) {
@@ -161,12 +172,15 @@ class Raiser {
 
   const Graph& graph_;
   GraphEditor editor_;
+  int max_steps_;
   std::vector<bool> taken_;
   bool changed_ = false;
 };
 
 }  // namespace
 
-std::optional<Graph> raise_decomposed(const Graph& graph) { return Raiser(graph).run(); }
+std::optional<Graph> raise_decomposed(const Graph& graph) { return raise_decomposed(graph, pattern::kMaxSteps); }
+
+std::optional<Graph> raise_decomposed(const Graph& graph, int max_steps) { return Raiser(graph, max_steps).run(); }
 
 }  // namespace lamina

@@ -5,6 +5,8 @@ namespace lamina {
 const std::vector<ReasonEntry>& reason_table() {
   static const std::vector<ReasonEntry> table{
       {ReasonCode::raised, "raised", "Smaller ops of the graph were this op written out; it stands for them."},
+      {ReasonCode::not_raised_search_limit, "not_raised.search_limit",
+       "The search for a formula that the op might end was given up, so it stays as it is written."},
       {ReasonCode::dropped, "dropped", "Ops of the graph in front of this one change nothing and are not run."},
       {ReasonCode::anchor, "anchor", "The group was grown from this op: its loop nest is the group's."},
       {ReasonCode::fused_producer, "fused.producer", "The op makes a value that an op of the group reads."},

@@ -11,6 +11,7 @@ namespace lamina {
 
 enum class ReasonCode {
   raised,
+  not_raised_search_limit,
   dropped,
   anchor,
   fused_producer,

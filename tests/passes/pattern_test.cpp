@@ -10,7 +10,7 @@ using namespace pattern;
 using ::testing::ElementsAre;
 
 bool matches(const Graph& graph, const Pattern& pattern, int root) {
-  return match(graph, pattern, root, [](const Match&) { return true; });
+  return match(graph, pattern, root, [](const Match&) { return true; }) == Outcome::matched;
 }
 bool matches(GraphBuilder& g, const Term& body) {
   const Graph graph = g.finish();
@@ -183,10 +183,11 @@ TEST(Pattern, AcceptSendsTheSearchOn) {
   g.op(OpKind::Add, {x, y});
   const Graph graph = g.finish();
   std::vector<uint64_t> tried;
-  EXPECT_FALSE(match(graph, {"it", value("a") + value("b")}, 0, [&](const Match& found) {
+  const Outcome outcome = match(graph, {"it", value("a") + value("b")}, 0, [&](const Match& found) {
     tried.push_back(graph.tensor(found.value("a")).id);
     return false;
-  }));
+  });
+  EXPECT_EQ(outcome, Outcome::none);
   EXPECT_THAT(tried, ElementsAre(x, y));
 }
 
@@ -225,7 +226,11 @@ TEST(Pattern, GivesUpASearchWithoutEnd) {
     x = g.op(OpKind::Add, {x, x = g.op(OpKind::Add, {x, g.input(f32, {4})})});
     body = body + body;
   }
-  EXPECT_FALSE(matches(g, body));
+  const Graph graph = g.finish();
+  const int root = static_cast<int>(graph.ops().size()) - 1;
+  const auto accept = [](const Match&) { return true; };
+  EXPECT_EQ(match(graph, {"it", body}, root, accept), Outcome::given_up);
+  EXPECT_EQ(match(graph, {"it", op(OpKind::Exp, {value("z")})}, root, accept), Outcome::none);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // GELU (tanh form) and Swish written out, with twins of which one condition is broken.
 #include <numbers>
 
+#include "passes/partition.h"
 #include "raise_test_support.h"
 
 namespace lamina::testing {
@@ -189,6 +190,34 @@ TEST_P(RaiseSwishTwin, StaysAsItIs) {
   expect_unchanged(w);
 }
 INSTANTIATE_TEST_SUITE_P(BrokenConditions, RaiseSwishTwin, ::testing::ValuesIn(kNoSwishes), kName);
+
+// ---- searches without end
+
+TEST(RaiseDecomposed, SaysWhereASearchWasGivenUp) {
+  Writer w;
+  const V x = w.x();
+  (x * (x * (x * x * x) * kCubic * kSlope + x)) * sigmoid(x);
+  const Graph graph = w.g.finish();
+  const std::optional<Graph> marked = raise_decomposed(graph, 2);
+  ASSERT_TRUE(marked.has_value());
+  EXPECT_EQ(kinds_of(*marked), kinds_of(graph));
+  verify_graph(*marked, "raise_decomposed");
+  const Op& root = marked->ops().back();
+  EXPECT_NE(root.given_up, "");
+  EXPECT_EQ(raise_decomposed(graph), std::nullopt);  // with the steps that it takes, it is known to be no formula
+
+  const auto shared = std::make_shared<const Graph>(*marked);
+  const std::vector<Partition> partitions =
+      make_partitions(shared, groups_of(*shared), std::vector<std::string>(shared->ops().size()));
+  std::string told;
+  for (const Partition& partition : partitions)
+    for (size_t i = 0; i < partition.ops.size(); ++i)
+      for (const Reason& reason : partition.reasons[i])
+        if (partition.ops[i] == static_cast<int>(shared->ops().size()) - 1 && reason.code == "not_raised.search_limit")
+          told = reason.text;
+  EXPECT_EQ(told, join(describe(root), " may end a formula that pattern ", root.given_up,
+                       " knows: there were too many ways to read it, and the search was given up"));
+}
 
 }  // namespace
 }  // namespace lamina::testing
