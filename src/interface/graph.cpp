@@ -384,7 +384,7 @@ std::vector<ValueIndex> Graph::outputs() const {
     found.push_back(index);
   };
   for (const Op& op : ops_) {
-    if (op.kind == OpKind::End && op.inputs.front() != kNoValue) take(op.inputs.front());
+    if (is_marker(op) && op.inputs.front() != kNoValue) take(op.inputs.front());
     for (ValueIndex index : op.outputs)
       if (index != kNoValue && value(index).consumers.empty()) take(index);
   }
@@ -414,7 +414,7 @@ ValueIndex Graph::output_value(const Op& op, std::string_view port) const {
 bool Graph::is_graph_output(const Value& value) const {
   if (value.consumers.empty()) return true;
   return std::any_of(value.consumers.begin(), value.consumers.end(),
-                     [&](const Port& port) { return ops_[static_cast<size_t>(port.op)].kind == OpKind::End; });
+                     [&](const Port& port) { return is_marker(ops_[static_cast<size_t>(port.op)]); });
 }
 
 void Graph::take_inferred_shape(const Op& op, const std::string& port, ValueIndex index, const Dims& shape, bool forget_inner) {

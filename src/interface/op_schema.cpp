@@ -77,12 +77,9 @@ void check_attributes(const OpView& view) {
 
 // "gamma is absent because use_affine is false" for a condition on one flag.
 std::string why_absent(const PortSpec& port) {
-  const std::string& text = port.exists_when->text;
-  const bool single = text.find(" and ") == std::string::npos && text.find(" or ") == std::string::npos;
-  for (const auto& [holds, fails] : {std::pair<std::string, std::string>{" is true", " is false"}, {" is false", " is true"}})
-    if (single && text.ends_with(holds))
-      return join(port.name, " is absent because ", text.substr(0, text.size() - holds.size()), fails);
-  return join(port.name, " exists only when ", text);
+  const Condition& condition = *port.exists_when;
+  if (!condition.opposite.empty()) return join(port.name, " is absent because ", condition.opposite);
+  return join(port.name, " exists only when ", condition.text);
 }
 
 bool is_required(const PortSpec& port, const Attributes& attributes) {

@@ -15,6 +15,8 @@
 
 namespace lamina {
 
+class OpView;
+
 // How fusion sees an op (passes/fuse).
 enum class OpClass {
   elementwise,      // dst[i] depends on src[i] (and broadcast operands) only
@@ -47,6 +49,59 @@ enum class LoopNest {
 struct Condition {
   std::string text;
   std::function<bool(const Attributes&)> holds;
+  std::string opposite = {};  // what is so when it does not hold, where one phrase says it: "use_affine is false"
+};
+
+// What a port means to passes and tools that treat it otherwise than the data that flows through the graph.
+enum class PortRole {
+  data,
+  normalized,       // of a norm: what its statistics are taken of
+  gamma,            // of a norm: factors along the normalised axes, or the channels
+  beta,             // of a norm: summands, as gamma
+  affine_gradient,  // of gamma or beta: a sum over everything that shares an entry of them
+  mean,             // of a norm: one per row, or channel
+  variance,         // as mean; or what attribute stats_kind says
+  statistic,        // another number per row
+  parameter,        // a number that the data has no part in
+};
+// A parameter keeps its type, whatever type the data has: all roles but data and normalized.
+bool is_parameter(PortRole role);
+
+// The values that an input is meant to hold.
+struct Domain {
+  enum class Form {
+    interval,     // from low to high
+    off_zero,     // magnitudes from low to high, of either sign
+    rectified,    // from low to high, then 0 for what is negative: what ReLU makes
+    clamped,      // from low to high, many at either bound: what Clamp makes
+    softmax,      // positive, with the sum 1 along attribute `axis`
+    log_softmax,  // logarithms of such
+  };
+  Form form = Form::interval;
+  double low = -1;
+  double high = 1;
+  // The op has no result elsewhere, or one without sense. Otherwise it is where the op shows what it does.
+  bool required = false;
+};
+
+std::string describe(const Domain& domain);  // "0.25 to 4", "magnitudes 0.5 to 2"
+
+// A domain in words, and what it is for a given op and tensor; nothing where any values will do. The tensor is the input, or
+// what becomes it by ops that only move values.
+struct DomainRule {
+  std::string text;
+  std::function<std::optional<Domain>(const OpView& view, const LogicalTensor& tensor)> domain;
+};
+
+// What is true of an op whatever its attributes, and asked for by passes and tools.
+struct OpTraits {
+  bool commutative = false;  // its two inputs may change places
+  bool reduces = false;      // one plain sum, product or extremum per row, or several; norms do more
+  bool sums = false;         // dst is a sum or mean of src, whose terms may cancel
+  bool contracts = false;    // sums of products of the first two inputs
+  bool copies = false;       // elements of dst are those of src, perhaps in another place, type or layout
+  bool converts = false;     // copies to another type, which is all it does
+  bool jumps = false;        // a small change of an input may change the result by much: a step, a pole, a power
 };
 
 enum class Presence {
@@ -62,7 +117,9 @@ struct PortSpec {
   Presence presence = Presence::required;
   std::optional<Condition> exists_when = std::nullopt;    // absent: always
   std::optional<Condition> required_when = std::nullopt;  // optional port that must be given when this holds
-  std::string meaning = {};  // shape and role, one phrase for the docs: "gamma, shape of the normalised axes"
+  std::string meaning = {};                               // shape and role, one phrase: "gamma, shape of the normalised axes"
+  PortRole role = PortRole::data;
+  std::optional<DomainRule> domain = std::nullopt;  // of an input; absent: that of its role
 };
 
 struct AttributeSpec {
@@ -76,12 +133,14 @@ struct AttributeSpec {
   std::string meaning = {};
 };
 
+// The domain of an input: its own, else that of its role; nullptr: any values will do.
+const DomainRule* domain_of(const PortSpec& port);
+
 struct TypeVariable {
   std::string name;
   std::vector<DataType> allowed;
 };
 
-class OpView;
 using ShapeMap = std::vector<std::pair<std::string, Dims>>;  // output port name -> shape
 
 struct OpSchema {
@@ -103,6 +162,10 @@ struct OpSchema {
   // has a known rank. Null: the output shape must be given.
   std::function<ShapeMap(const OpView&)> infer_shapes = nullptr;
   std::vector<std::pair<std::string, std::string>> inplace = {};  // {input, output} that may share memory
+  OpTraits traits = {};
+  // What an implementation in f32 arithmetic may add to the relative error before the last rounding. Absent: one rounding, or
+  // what a reduction costs (error_of); ops that copy add nothing.
+  std::optional<double> error = std::nullopt;
 
   const AttributeSpec* find_attribute(std::string_view name) const;
 };
@@ -141,6 +204,23 @@ class OpView {
 };
 
 const OpSchema& schema_of(OpKind kind);
+
+// The error that the schema allows, relative to the value or to the root mean square of its tensor, whichever is larger; or the
+// one that goes without saying for its class.
+double error_of(const OpSchema& schema);
+inline constexpr double kColumnSumError = 5e-6;  // what gradients of gamma and beta, sums over all rows, may add to it
+
+// The first port of that role that exists for these attributes; SIZE_MAX when there is none.
+size_t port_with_role(const std::vector<PortSpec>& ports, const Attributes& attributes, PortRole role);
+
+// Position of the channels in a tensor of this rank: last, unless attribute data_format is NCX.
+bool has_channels_last(const Op& op);
+
+// Quantize and Dequantize: scales and zero points are attributes.
+bool has_constant_scales(OpKind kind);
+
+// Computes nothing: End.
+bool is_marker(const Op& op);
 
 // Ports that exist for these attributes, in order: position in the result = port number.
 std::vector<const PortSpec*> existing_inputs(const OpSchema& schema, const Attributes& attributes);

@@ -32,7 +32,39 @@ bool is_legal(const OpSchema& schema, const std::vector<DataType>& types) {
       .empty();
 }
 
+// Statistics belong to the data that they are of.
+std::string held_text(const OpSchema& schema, const PortSpec& port) {
+  if (const DomainRule* rule = domain_of(port)) return rule->text;
+  if (port.role != PortRole::mean && port.role != PortRole::variance) return "";
+  for (const PortSpec& other : schema.inputs)
+    if (other.role == PortRole::normalized) return join(port.role == PortRole::mean ? "mean" : "variance", " of ", other.name);
+  return "";
+}
+
 }  // namespace
+
+std::string data_text(const OpSchema& schema, const std::function<std::string(const std::string&)>& name) {
+  std::string text;
+  for (const PortSpec& port : schema.inputs)
+    if (const std::string held = held_text(schema, port); !held.empty())
+      text += join(text.empty() ? "" : "; ", name(port.name), ' ', held);
+  return text;
+}
+
+std::string accuracy_text(const OpSchema& schema) {
+  if (schema.op_class == OpClass::marker || schema.op_class == OpClass::opaque) return "";
+  std::string text = join("in f32 within ", error_of(schema),
+                          " of the value or of its tensor's root mean square, before it is rounded to its type");
+  if (schema.traits.contracts)
+    text = "the error grows with the root of the number of products that an element sums";
+  else if (error_of(schema) == 0)
+    text = "exact, but for the rounding to its type";
+  const auto sums_rows = [](const PortSpec& port) { return port.role == PortRole::affine_gradient; };
+  if (std::any_of(schema.outputs.begin(), schema.outputs.end(), sums_rows))
+    text += join("; gradients of gamma and beta ", kColumnSumError, " more");
+  if (schema.traits.jumps) text += "; near a jump or a pole a small change of an input changes much";
+  return text;
+}
 
 std::string presence_text(const PortSpec& port) {
   std::string text = port.presence == Presence::required   ? "required"

@@ -70,19 +70,19 @@ ShapeMap outputs_like(const OpView& view, std::string_view input, const std::vec
   return shapes;
 }
 
-int channel_axis(const OpView& view, int rank) { return view.attribute<std::string>("data_format") == "NCX" ? 1 : rank - 1; }
+int channel_axis(const OpView& view, int rank) { return has_channels_last(view.op()) ? rank - 1 : 1; }
 
 Dims spatial_extents(const OpView& view, const Dims& shape) {
-  const int first = view.attribute<std::string>("data_format") == "NCX" ? 2 : 1;
+  const int first = has_channels_last(view.op()) ? 1 : 2;
   return {shape.begin() + first, shape.begin() + first + static_cast<int64_t>(shape.size()) - 2};
 }
 
 Dims data_shape(const OpView& view, int64_t batch, int64_t channels, const Dims& spatial) {
   Dims shape{batch};
-  const bool channels_second = view.attribute<std::string>("data_format") == "NCX";
-  if (channels_second) shape.push_back(channels);
+  const bool channels_last = has_channels_last(view.op());
+  if (!channels_last) shape.push_back(channels);
   shape.insert(shape.end(), spatial.begin(), spatial.end());
-  if (!channels_second) shape.push_back(channels);
+  if (channels_last) shape.push_back(channels);
   return shape;
 }
 
@@ -195,7 +195,7 @@ Dims transposed_window_output(const OpView& view, const Dims& input, const Dims&
 }
 
 std::string fault_of_scales(const Graph& graph, const Op& op) {
-  if (op.kind != OpKind::Quantize && op.kind != OpKind::Dequantize) return "";
+  if (!has_constant_scales(op.kind)) return "";
   const LogicalTensor& src = graph.tensor(op.inputs[0]);
   if (op.attribute<std::string>("qtype") != "per_channel" || !src.has_full_shape()) return "";
   const auto axis = static_cast<size_t>(wrap_axis(op.attribute<int64_t>("axis"), src.rank()));

@@ -102,9 +102,7 @@ const Op* conv_transpose_of_weights(const Graph& graph, ValueIndex value) {
   while (graph.value(value).consumers.size() == 1) {
     const Op& reader = graph.ops()[static_cast<size_t>(graph.value(value).consumers.front().op)];
     if (reader.kind == OpKind::ConvTranspose) return graph.input_value(reader, "weights") == value ? &reader : nullptr;
-    const bool converts =
-        reader.kind == OpKind::TypeCast || reader.kind == OpKind::Quantize || reader.kind == OpKind::Dequantize;
-    if (!converts) return nullptr;
+    if (!schema_of(reader.kind).traits.converts && !has_constant_scales(reader.kind)) return nullptr;
     value = reader.outputs.front();
   }
   return nullptr;
@@ -122,7 +120,6 @@ void repeat_entries(Op& op, std::string_view attribute, int64_t times) {
 // Weights of a grouped ConvTranspose with one output channel a group may carry a scale a group on that axis of extent 1. Group
 // g owns input channels [g * I, (g + 1) * I): the same scales, each I times, stand along the axis of the input channels.
 bool move_group_scales(const Graph& graph, Op& op) {
-  if (op.kind != OpKind::Quantize && op.kind != OpKind::Dequantize) return false;
   if (fault_of_scales(graph, op).empty()) return false;
   const Op* reader = conv_transpose_of_weights(graph, op.outputs[0]);
   if (reader == nullptr) return false;
@@ -145,14 +142,11 @@ bool rewrite(const Graph& graph, Op& op) {
   switch (op.kind) {
     case OpKind::LayerNormBackprop: rewrite_layer_norm_backprop(graph, op); return true;
     case OpKind::LayerNormGrad: rewrite_layer_norm_grad(graph, op); return true;
-    case OpKind::StaticTranspose: return spell_out_order(graph, op);
-    case OpKind::ReduceL1:
-    case OpKind::ReduceL2:
-    case OpKind::ReduceMax:
-    case OpKind::ReduceMean:
-    case OpKind::ReduceMin:
-    case OpKind::ReduceProd:
-    case OpKind::ReduceSum: return take_axes_from_input(graph, op);
+    default: break;
+  }
+  switch (schema_of(op.kind).nest) {
+    case LoopNest::transposed: return spell_out_order(graph, op);
+    case LoopNest::listed_axes: return take_axes_from_input(graph, op);
     default: return move_group_scales(graph, op);
   }
 }
@@ -161,7 +155,7 @@ bool rewrite(const Graph& graph, Op& op) {
 bool is_inner(const Graph& graph, ValueIndex value) {
   const std::vector<Port>& consumers = graph.value(value).consumers;
   return !consumers.empty() && std::none_of(consumers.begin(), consumers.end(), [&](const Port& port) {
-    return graph.ops()[static_cast<size_t>(port.op)].kind == OpKind::End;
+    return is_marker(graph.ops()[static_cast<size_t>(port.op)]);
   });
 }
 

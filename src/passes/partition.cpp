@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "interface/op_schema.h"
 #include "interface/status.h"
 #include "passes/fusion/group_order.h"
 #include "passes/reasons.h"
@@ -16,7 +17,7 @@ bool contains(const std::vector<int>& ops, int op) { return std::binary_search(o
 bool is_needed(const Graph& graph, const std::vector<int>& ops, ValueIndex value) {
   const std::vector<Port>& consumers = graph.value(value).consumers;
   return consumers.empty() || std::any_of(consumers.begin(), consumers.end(), [&](const Port& port) {
-           return graph.ops()[static_cast<size_t>(port.op)].kind == OpKind::End || !contains(ops, port.op);
+           return is_marker(graph.ops()[static_cast<size_t>(port.op)]) || !contains(ops, port.op);
          });
 }
 

@@ -28,17 +28,6 @@ Kinds kinds_of(OpClass op_class) {
   return kinds;
 }
 
-bool is_commutative(OpKind kind) {
-  switch (kind) {
-    case OpKind::Add:
-    case OpKind::Multiply:
-    case OpKind::Maximum:
-    case OpKind::Minimum:
-    case OpKind::SquaredDifference: return true;
-    default: return false;
-  }
-}
-
 }  // namespace
 
 struct TermNode {
@@ -192,8 +181,8 @@ class Search {
     for (size_t port = node.children.size(); port < op.inputs.size(); ++port)
       if (op.inputs[port] != kNoValue) return false;
     if (match_input(node, op, 0, false, next)) return true;
-    return node.children.size() == 2 && op.inputs.size() == 2 && is_commutative(op.kind) && op.inputs[0] != op.inputs[1] &&
-           match_input(node, op, 0, true, next);
+    return node.children.size() == 2 && op.inputs.size() == 2 && schema_of(op.kind).traits.commutative &&
+           op.inputs[0] != op.inputs[1] && match_input(node, op, 0, true, next);
   }
 
   bool match_input(const TermNode& node, const Op& op, size_t port, bool exchanged, Next next) {
@@ -398,7 +387,8 @@ ValueIndex before_widening(const Graph& graph, ValueIndex value) {
     const int producer = graph.value(value).producer.op;
     if (producer < 0) return value;
     const Op& op = graph.ops()[static_cast<size_t>(producer)];
-    if (op.kind != OpKind::TypeCast || !widens(graph.tensor(op.inputs[0]).dtype, graph.tensor(value).dtype)) return value;
+    if (!schema_of(op.kind).traits.converts || !widens(graph.tensor(op.inputs[0]).dtype, graph.tensor(value).dtype))
+      return value;
     value = op.inputs[0];
   }
 }

@@ -104,7 +104,7 @@ class Raiser {
   bool is_read_outside(ValueIndex value, const std::vector<int>& ops) const {
     const std::vector<Port>& consumers = graph_.value(value).consumers;
     return consumers.empty() || std::any_of(consumers.begin(), consumers.end(), [&](const Port& port) {
-             return !contains(ops, port.op) || op_at(port.op).kind == OpKind::End;
+             return !contains(ops, port.op) || is_marker(op_at(port.op));
            });
   }
 

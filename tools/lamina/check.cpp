@@ -131,7 +131,7 @@ const Op* quantize_of(const Graph& graph, ValueIndex output) {
   const int producer = graph.value(output).producer.op;
   if (producer < 0 || is_floating(graph.tensor(output).dtype)) return nullptr;
   const Op& op = graph.ops()[static_cast<size_t>(producer)];
-  return op.kind == OpKind::Quantize ? &op : nullptr;
+  return has_constant_scales(op.kind) ? &op : nullptr;
 }
 
 BeforeRounding before_rounding(const Graph& graph, const Op& quantize, const Tensor& src) {

@@ -23,7 +23,7 @@ void require_known_inputs(const Graph& graph, const std::string& file) {
 }
 
 bool is_per_channel(const DumpedOp& op) {
-  if (op.kind != OpKind::Quantize && op.kind != OpKind::Dequantize) return false;
+  if (!has_constant_scales(op.kind)) return false;
   const auto qtype = op.attributes.find("qtype");
   const auto* text = qtype == op.attributes.end() ? nullptr : std::get_if<std::string>(&qtype->second);
   return text != nullptr && *text == "per_channel";

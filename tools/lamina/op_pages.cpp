@@ -1,6 +1,7 @@
 #include "lamina/op_pages.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "interface/schema_text.h"
 #include "interface/status.h"
@@ -122,11 +123,16 @@ std::string op_page(const OpSchema& schema) {
   text += join("\nClass: ", name_of(schema.op_class), ". Enumerator: ", static_cast<int>(schema.kind), ".\n");
   if (!schema.source.empty()) text += join("Source: ", schema.source, ".\n");
   text += ports("Inputs", "shape and role", schema.inputs);
+  if (const std::string data = data_text(schema, code); !data.empty())
+    text += join("\nMade-up data (`lamina replay`): ", data, ".\n");
   text += ports("Outputs", "shape", schema.outputs);
   for (const auto& [input, output] : schema.inplace)
     text += join("\n", code(input), " and ", code(output), " may share memory.\n");
   text += attributes(schema.attributes);
   text += types(schema);
+  if (const std::string accuracy = accuracy_text(schema); !accuracy.empty())
+    text += join("\n## Accuracy\n\n", static_cast<char>(std::toupper(static_cast<unsigned char>(accuracy.front()))),
+                 accuracy.substr(1), ".\n");
   return text + "\n## Engines\n\n" + engines(schema) + "\n";
 }
 

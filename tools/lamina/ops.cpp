@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <ostream>
 
 #include "interface/op_schema.h"
@@ -77,9 +78,11 @@ void print_one(std::ostream& out, const OpSchema& schema) {
   if (!schema.formula.empty()) out << "formula: " << schema.formula << '\n';
   if (!schema.source.empty()) out << "source: " << schema.source << '\n';
   print_ports(out, "inputs", schema.inputs);
+  if (const std::string data = data_text(schema, std::identity()); !data.empty()) out << "data: " << data << '\n';
   print_ports(out, "outputs", schema.outputs);
   print_attributes(out, schema.attributes);
   print_types(out, schema);
+  if (const std::string accuracy = accuracy_text(schema); !accuracy.empty()) out << "accuracy: " << accuracy << '\n';
   for (const auto& [input, output] : schema.inplace) out << "in place: " << input << " and " << output << " may share memory\n";
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -175,13 +174,10 @@ std::vector<DataType> allowed_types(const DumpedOp& op, size_t port, bool is_out
 }
 
 // gamma, beta and statistics of norms, and what else holds a parameter rather than data: f32 whatever the data is.
-bool is_parameter(const DumpedOp& op, size_t port, bool is_output) {
-  static const std::set<std::string, std::less<>> kNames = {
-      "gamma",      "beta",      "mean",     "variance", "running_mean", "running_variance", "batch_mean", "batch_variance",
-      "diff_gamma", "diff_beta", "pd_gamma", "pd_beta",  "gamma_delta",  "beta_delta",       "stats",      "probability"};
+bool holds_parameter(const DumpedOp& op, size_t port, bool is_output) {
   const OpSchema& schema = schema_of(op.kind);
   const auto ports = is_output ? existing_outputs(schema, op.attributes) : existing_inputs(schema, op.attributes);
-  return port < ports.size() && kNames.contains(ports[port]->name);
+  return port < ports.size() && is_parameter(ports[port]->role);
 }
 
 bool is_data_type(DataType type) {
@@ -194,7 +190,7 @@ std::unordered_set<uint64_t> tensors_to_keep(GraphDump& dump, DataType type) {
   for_each_port(dump, [&](DumpedOp& op, LogicalTensor& tensor, size_t port, bool is_output) {
     const std::vector<DataType> allowed = allowed_types(op, port, is_output);
     const bool refused = !allowed.empty() && std::find(allowed.begin(), allowed.end(), type) == allowed.end();
-    if (refused || !is_data_type(tensor.dtype) || (type != DataType::f64 && is_parameter(op, port, is_output)))
+    if (refused || !is_data_type(tensor.dtype) || (type != DataType::f64 && holds_parameter(op, port, is_output)))
       keep.insert(tensor.id);
   });
   return keep;
@@ -207,7 +203,7 @@ void drop_idle_casts(GraphDump& dump) {
   for (const DumpedOp& op : dump.ops)
     for (const LogicalTensor& input : op.inputs) read.insert(input.id);
   std::erase_if(dump.ops, [&](const DumpedOp& op) {
-    const bool idle = op.kind == OpKind::TypeCast && op.inputs.size() == 1 && op.outputs.size() == 1 &&
+    const bool idle = schema_of(op.kind).traits.converts && op.inputs.size() == 1 && op.outputs.size() == 1 &&
                       op.inputs[0].dtype == op.outputs[0].dtype && read.contains(op.outputs[0].id);
     if (idle) replaced.emplace(op.outputs[0].id, op.inputs[0]);
     return idle;

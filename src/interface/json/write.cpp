@@ -115,7 +115,7 @@ class Writer {
   std::vector<uint64_t> output_ports() const {
     std::vector<uint64_t> ids;
     for (const Op& op : graph_.ops()) {
-      if (op.kind == OpKind::End)
+      if (is_marker(op))
         for (ValueIndex input : op.inputs) ids.push_back(graph_.tensor(input).id);
       for (ValueIndex output : op.outputs)
         if (output != kNoValue && graph_.value(output).consumers.empty()) ids.push_back(graph_.tensor(output).id);

@@ -32,6 +32,10 @@ TypeRule type_rule() { return all_of({f64_stays_alone({"T1", "T2"}), only_with_s
 
 const char* const kTypeRuleText = "gamma, beta and statistics are f32, or bf16 with bf16 data; f64 with f64 only";
 
+// Statistics of batches long gone: none of src.
+PortSpec earlier_mean() { return within(suits(-0.5, 0.5), as(PortRole::mean, port("mean", "T2", "[C]"))); }
+PortSpec earlier_variance() { return within(needs(0.5, 2), as(PortRole::variance, port("variance", "T2", "[C]"))); }
+
 }  // namespace
 }  // namespace lamina
 
@@ -40,8 +44,8 @@ LAMINA_SCHEMA(BatchNormInference) {
           .op_class = OpClass::elementwise,
           .nest = LoopNest::per_channel,
           .formula = "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta, per channel",
-          .inputs = {port("src", "T1"), port("gamma", "T2", "[C]"), port("beta", "T2", "[C]"), port("mean", "T2", "[C]"),
-                     port("variance", "T2", "[C]")},
+          .inputs = {as(PortRole::normalized, port("src", "T1")), as(PortRole::gamma, port("gamma", "T2", "[C]")),
+                     as(PortRole::beta, port("beta", "T2", "[C]")), earlier_mean(), earlier_variance()},
           .outputs = {port("dst", "T1", "shape of src")},
           .attributes = {epsilon(true), data_format()},
           .types = types(),
@@ -49,39 +53,42 @@ LAMINA_SCHEMA(BatchNormInference) {
           .type_rule_text = kTypeRuleText,
           .check = [](const OpView& view) { check_per_channel(view, {"gamma", "beta", "mean", "variance"}); },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
-          .inplace = {{"src", "dst"}}};
+          .inplace = {{"src", "dst"}},
+          .error = 6e-7};
 }
 
 LAMINA_SCHEMA(BatchNormForwardTraining) {
-  return {
-      .kind = OpKind::BatchNormForwardTraining,
-      .op_class = OpClass::inner_reduction,
-      .nest = LoopNest::channel_rows,
-      .formula =
-          "dst = gamma * (src - batch_mean) / sqrt(batch_variance + epsilon) + beta, per channel; "
-          "running = momentum * given + (1 - momentum) * batch; momentum is 0.5 when absent",
-      .inputs = {port("src", "T1"), port("mean", "T2", "[C]"), port("variance", "T2", "[C]"),
-                 optional_port("gamma", "T2", "[C]"), optional_port("beta", "T2", "[C]")},
-      .outputs = {port("dst", "T1", "shape of src"), port("running_mean", "T2", "[C]"), port("running_variance", "T2", "[C]"),
-                  port("batch_mean", "T2", "[C]"), port("batch_variance", "T2", "[C]; biased")},
-      .attributes =
-          {epsilon(true),
-           {.name = "momentum", .type = AttributeType::f32, .check = fraction, .meaning = "weight of the given statistics"},
-           data_format()},
-      .types = types(),
-      .check_types = type_rule(),
-      .type_rule_text = kTypeRuleText,
-      .check = [](const OpView& view) { check_per_channel(view, {"mean", "variance", "gamma", "beta"}); },
-      .infer_shapes =
-          [](const OpView& view) {
-            const Dims statistics{channels_of(view, view.shape("src"))};
-            return ShapeMap{{"dst", view.shape("src")},
-                            {"running_mean", statistics},
-                            {"running_variance", statistics},
-                            {"batch_mean", statistics},
-                            {"batch_variance", statistics}};
-          },
-      .inplace = {{"src", "dst"}}};
+  return {.kind = OpKind::BatchNormForwardTraining,
+          .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::channel_rows,
+          .formula =
+              "dst = gamma * (src - batch_mean) / sqrt(batch_variance + epsilon) + beta, per channel; "
+              "running = momentum * given + (1 - momentum) * batch; momentum is 0.5 when absent",
+          .inputs = {as(PortRole::normalized, port("src", "T1")), earlier_mean(), earlier_variance(),
+                     as(PortRole::gamma, optional_port("gamma", "T2", "[C]")),
+                     as(PortRole::beta, optional_port("beta", "T2", "[C]"))},
+          .outputs = {port("dst", "T1", "shape of src"), as(PortRole::mean, port("running_mean", "T2", "[C]")),
+                      as(PortRole::variance, port("running_variance", "T2", "[C]")),
+                      as(PortRole::mean, port("batch_mean", "T2", "[C]")),
+                      as(PortRole::variance, port("batch_variance", "T2", "[C]; biased"))},
+          .attributes =
+              {epsilon(true),
+               {.name = "momentum", .type = AttributeType::f32, .check = fraction, .meaning = "weight of the given statistics"},
+               data_format()},
+          .types = types(),
+          .check_types = type_rule(),
+          .type_rule_text = kTypeRuleText,
+          .check = [](const OpView& view) { check_per_channel(view, {"mean", "variance", "gamma", "beta"}); },
+          .infer_shapes =
+              [](const OpView& view) {
+                const Dims statistics{channels_of(view, view.shape("src"))};
+                return ShapeMap{{"dst", view.shape("src")},
+                                {"running_mean", statistics},
+                                {"running_variance", statistics},
+                                {"batch_mean", statistics},
+                                {"batch_variance", statistics}};
+              },
+          .inplace = {{"src", "dst"}}};
 }
 
 LAMINA_SCHEMA(BatchNormTrainingBackward) {
@@ -89,10 +96,12 @@ LAMINA_SCHEMA(BatchNormTrainingBackward) {
           .op_class = OpClass::inner_reduction,
           .nest = LoopNest::channel_rows,
           .formula = "gradients of BatchNormForwardTraining; diff_gamma and diff_beta are sums per channel",
-          .inputs = {port("src", "T1"), port("diff_dst", "T1", "shape of src"), port("mean", "T2", "[C]"),
-                     port("variance", "T2", "[C]"), optional_port("gamma", "T2", "[C]")},
-          .outputs = {port("diff_src", "T1", "shape of src"), optional_port("diff_gamma", "T2", "[C]"),
-                      optional_port("diff_beta", "T2", "[C]")},
+          .inputs = {as(PortRole::normalized, port("src", "T1")), port("diff_dst", "T1", "shape of src"),
+                     as(PortRole::mean, port("mean", "T2", "[C]")), as(PortRole::variance, port("variance", "T2", "[C]")),
+                     as(PortRole::gamma, optional_port("gamma", "T2", "[C]"))},
+          .outputs = {port("diff_src", "T1", "shape of src"),
+                      as(PortRole::affine_gradient, optional_port("diff_gamma", "T2", "[C]")),
+                      as(PortRole::affine_gradient, optional_port("diff_beta", "T2", "[C]"))},
           .attributes = {epsilon(true), data_format()},
           .types = types(),
           .check_types = type_rule(),
@@ -107,5 +116,6 @@ LAMINA_SCHEMA(BatchNormTrainingBackward) {
                 const Dims statistics{channels_of(view, view.shape("src"))};
                 return ShapeMap{{"diff_src", view.shape("src")}, {"diff_gamma", statistics}, {"diff_beta", statistics}};
               },
-          .inplace = {{"diff_dst", "diff_src"}}};
+          .inplace = {{"diff_dst", "diff_src"}},
+          .error = 2e-6};
 }

@@ -13,7 +13,7 @@ std::vector<DataType> floats_and_s32() {
   return types;
 }
 
-OpSchema binary(OpKind kind, std::string formula) {
+OpSchema binary(OpKind kind, std::string formula, OpTraits traits = {}) {
   return {.kind = kind,
           .op_class = OpClass::elementwise,
           .formula = std::move(formula),
@@ -22,12 +22,35 @@ OpSchema binary(OpKind kind, std::string formula) {
           .attributes = {auto_broadcast()},
           .types = {{"T", floats_and_f64()}},
           .infer_shapes = [](const OpView& view) { return ShapeMap{{"dst", broadcast_inputs(view, "src_0", "src_1")}}; },
-          .inplace = {{"src_0", "dst"}}};
+          .inplace = {{"src_0", "dst"}},
+          .traits = traits};
+}
+
+constexpr OpTraits kCommutative{.commutative = true};
+
+// Both inputs the same.
+OpSchema of_values(const DomainRule& domain, OpSchema schema) {
+  for (PortSpec& input : schema.inputs) input.domain = domain;
+  return schema;
+}
+
+DomainRule around_zero() { return always(suits(-2, 2)); }
+
+// What one element scales all with is smaller, so that products of many do not grow.
+DomainRule factor() {
+  return {"-2 to 2, a scalar 0.125 to 0.25",
+          [](const OpView&, const LogicalTensor& tensor) { return is_scalar(tensor) ? suits(0.125, 0.25) : suits(-2, 2); }};
+}
+
+DomainRule divisor() {
+  return {"magnitudes 0.5 to 2, a scalar 4 to 8", [](const OpView&, const LogicalTensor& tensor) {
+            return is_scalar(tensor) ? needs(4, 8) : needs(Domain::Form::off_zero, 0.5, 2);
+          }};
 }
 
 // Every port has a type of its own: any mix, but f64 stays alone.
-OpSchema mixed_binary(OpKind kind, std::string formula, const std::vector<DataType>& types) {
-  OpSchema schema = binary(kind, std::move(formula));
+OpSchema mixed_binary(OpKind kind, std::string formula, const std::vector<DataType>& types, OpTraits traits = {}) {
+  OpSchema schema = binary(kind, std::move(formula), traits);
   schema.inputs = {port("src_0", "T1"), port("src_1", "T2")};
   schema.outputs = {port("dst", "T3", "the broadcast shape")};
   schema.types = {{"T1", types}, {"T2", types}, {"T3", types}};
@@ -61,6 +84,8 @@ ShapeMap select_shapes(const OpView& view) {
   return {{"dst", dst}};
 }
 
+PortSpec slope() { return within(suits(0.05, 0.5), port("slope", "T", "[C], [1], or broadcasts to src")); }
+
 // Per channel: one value, or one for each channel. Else: broadcasts to src.
 void check_slope(const OpView& view, bool per_channel) {
   const Dims* src = known_shape(view, "src");
@@ -79,26 +104,45 @@ void check_slope(const OpView& view, bool per_channel) {
 }  // namespace
 }  // namespace lamina
 
-LAMINA_SCHEMA(Add) { return mixed_binary(OpKind::Add, "dst = src_0 + src_1", floats_and_s32()); }
+LAMINA_SCHEMA(Add) {
+  return of_values(around_zero(), mixed_binary(OpKind::Add, "dst = src_0 + src_1", floats_and_s32(), kCommutative));
+}
 
-LAMINA_SCHEMA(Subtract) { return mixed_binary(OpKind::Subtract, "dst = src_0 - src_1", floats_and_s32()); }
+LAMINA_SCHEMA(Subtract) {
+  return of_values(around_zero(), mixed_binary(OpKind::Subtract, "dst = src_0 - src_1", floats_and_s32()));
+}
 
-LAMINA_SCHEMA(Multiply) { return mixed_binary(OpKind::Multiply, "dst = src_0 * src_1", floats_and_f64()); }
+LAMINA_SCHEMA(Multiply) {
+  return of_values(factor(), mixed_binary(OpKind::Multiply, "dst = src_0 * src_1", floats_and_f64(), kCommutative));
+}
 
-LAMINA_SCHEMA(Divide) { return mixed_binary(OpKind::Divide, "dst = src_0 / src_1", floats_and_f64()); }
+LAMINA_SCHEMA(Divide) {
+  OpSchema schema =
+      of_values(around_zero(), mixed_binary(OpKind::Divide, "dst = src_0 / src_1", floats_and_f64(), {.jumps = true}));
+  schema.inputs[1].domain = divisor();
+  return schema;
+}
 
-LAMINA_SCHEMA(Maximum) { return binary(OpKind::Maximum, "dst = max(src_0, src_1)"); }
+LAMINA_SCHEMA(Maximum) {
+  OpSchema schema = of_values(around_zero(), binary(OpKind::Maximum, "dst = max(src_0, src_1)", kCommutative));
+  schema.error = 0;
+  return schema;
+}
 
-LAMINA_SCHEMA(Minimum) { return binary(OpKind::Minimum, "dst = min(src_0, src_1)"); }
+LAMINA_SCHEMA(Minimum) {
+  OpSchema schema = of_values(around_zero(), binary(OpKind::Minimum, "dst = min(src_0, src_1)", kCommutative));
+  schema.error = 0;
+  return schema;
+}
 
 LAMINA_SCHEMA(SquaredDifference) {
-  OpSchema schema = binary(OpKind::SquaredDifference, "dst = (src_0 - src_1)^2");
+  OpSchema schema = binary(OpKind::SquaredDifference, "dst = (src_0 - src_1)^2", kCommutative);
   schema.inplace = {};
   return schema;
 }
 
 LAMINA_SCHEMA(GreaterEqual) {
-  OpSchema schema = binary(OpKind::GreaterEqual, "dst = src_0 >= src_1");
+  OpSchema schema = binary(OpKind::GreaterEqual, "dst = src_0 >= src_1", {.jumps = true});
   schema.inputs = {port("src_0", "T1"), port("src_1", "T1")};
   schema.outputs = {port("dst", "T2", "one byte an element, 0 or 1")};
   schema.types = {{"T1", floats_and_s32()}, {"T2", {DataType::boolean}}};
@@ -110,12 +154,14 @@ LAMINA_SCHEMA(Select) {
   return {.kind = OpKind::Select,
           .op_class = OpClass::elementwise,
           .formula = "dst = src_0 where cond, else src_1",
-          .inputs = {port("cond", "T1", "broadcasts to the shape of dst"), port("src_0", "T2"), port("src_1", "T2")},
+          .inputs = {within(needs(0, 1), port("cond", "T1", "broadcasts to the shape of dst")),
+                     within(around_zero(), port("src_0", "T2")), within(around_zero(), port("src_1", "T2"))},
           .outputs = {port("dst", "T2", "the broadcast shape of src_0 and src_1")},
           .attributes = {auto_broadcast()},
           .types = {{"T1", {DataType::boolean}}, {"T2", floats_and_f64()}},
           .infer_shapes = select_shapes,
-          .inplace = {{"src_0", "dst"}}};
+          .inplace = {{"src_0", "dst"}},
+          .error = 0};
 }
 
 LAMINA_SCHEMA(BiasAdd) {
@@ -147,7 +193,8 @@ LAMINA_SCHEMA(BiasAddBackward) {
           [](const OpView& view) {
             const Dims& shape = view.shape("diff_dst");
             return ShapeMap{{"diff_bias", {shape[static_cast<size_t>(channel_axis(view, static_cast<int>(shape.size())))]}}};
-          }};
+          },
+      .traits = {.reduces = true}};
 }
 
 LAMINA_SCHEMA(PReLU) {
@@ -155,7 +202,7 @@ LAMINA_SCHEMA(PReLU) {
           .op_class = OpClass::elementwise,
           .nest = LoopNest::per_channel,
           .formula = "dst = src where src >= 0, else slope * src",
-          .inputs = {port("src", "T"), port("slope", "T", "[C], [1], or broadcasts to src")},
+          .inputs = {port("src", "T"), slope()},
           .outputs = {port("dst", "T", "shape of src")},
           .attributes = {data_format(), flag("per_channel_broadcast", true, "true: slope is [C]; false: it broadcasts to src")},
           .types = {{"T", floats_and_f64()}},
@@ -164,22 +211,23 @@ LAMINA_SCHEMA(PReLU) {
 }
 
 LAMINA_SCHEMA(PReLUBackward) {
-  return {
-      .kind = OpKind::PReLUBackward,
-      .op_class = OpClass::inner_reduction,
-      .nest = LoopNest::slope,
-      .formula =
-          "diff_src = diff_dst where src >= 0, else slope * diff_dst; "
-          "diff_slope = sum of diff_dst * src where src < 0, to the shape of slope",
-      .inputs = {port("src", "T"), port("slope", "T", "[C], [1], or broadcasts to src"), port("diff_dst", "T")},
-      .outputs = {port("diff_src", "T", "shape of src"), port("diff_slope", "T", "shape of slope")},
-      .attributes = {data_format()},
-      .types = {{"T", floats_and_f64()}},
-      .check =
-          [](const OpView& view) {
-            require_same_shape(view, "src", "diff_dst");
-            check_slope(view, true);
-          },
-      .infer_shapes =
-          [](const OpView& view) { return ShapeMap{{"diff_src", view.shape("src")}, {"diff_slope", view.shape("slope")}}; }};
+  return {.kind = OpKind::PReLUBackward,
+          .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::slope,
+          .formula =
+              "diff_src = diff_dst where src >= 0, else slope * diff_dst; "
+              "diff_slope = sum of diff_dst * src where src < 0, to the shape of slope",
+          .inputs = {port("src", "T"), slope(), port("diff_dst", "T")},
+          .outputs = {port("diff_src", "T", "shape of src"), port("diff_slope", "T", "shape of slope")},
+          .attributes = {data_format()},
+          .types = {{"T", floats_and_f64()}},
+          .check =
+              [](const OpView& view) {
+                require_same_shape(view, "src", "diff_dst");
+                check_slope(view, true);
+              },
+          .infer_shapes =
+              [](const OpView& view) { return ShapeMap{{"diff_src", view.shape("src")}, {"diff_slope", view.shape("slope")}}; },
+          .traits = {.jumps = true},
+          .error = 2e-6};
 }

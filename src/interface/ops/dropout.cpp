@@ -22,8 +22,10 @@ LAMINA_SCHEMA(Dropout) {
           .formula =
               "mask = u > probability, u drawn by Philox4x32-10 keyed by seed and offset; "
               "dst = mask * src / (1 - probability)",
-          .inputs = {port("src", "T"), port("seed", "T_seed", "scalar"), port("offset", "T_offset", "scalar"),
-                     port("probability", "T_p", "scalar, of dropping an element")},
+          .inputs = {port("src", "T"), within(needs(1, 1000), port("seed", "T_seed", "scalar")),
+                     within(needs(0, 1000), port("offset", "T_offset", "scalar")),
+                     within(needs(0.25, 0.25),
+                            as(PortRole::parameter, port("probability", "T_p", "scalar, of dropping an element")))},
           .outputs = {port("dst", "T", "shape of src"), optional_port("mask", "T_mask", "shape of src")},
           .types = {{"T", floats_and_f64()},
                     {"T_seed", {DataType::s64}},

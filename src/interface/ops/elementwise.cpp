@@ -1,4 +1,6 @@
 // Ops that map each element of one tensor: dst[i] = f(src[i]).
+#include <algorithm>
+
 #include "interface/ops/parts.h"
 
 namespace lamina {
@@ -7,16 +9,35 @@ using namespace parts;
 
 namespace {
 
-OpSchema unary(OpKind kind, std::string formula, std::vector<AttributeSpec> attributes = {}) {
+// What an op says of its data and its arithmetic; most curves lie between -4 and 4.
+struct Facts {
+  std::optional<DomainRule> domain = always(suits(-4, 4));
+  std::optional<double> error = std::nullopt;
+  bool jumps = false;
+};
+
+OpSchema unary(OpKind kind, std::string formula, Facts facts, std::vector<AttributeSpec> attributes = {}) {
   return {.kind = kind,
           .op_class = OpClass::elementwise,
           .formula = std::move(formula),
-          .inputs = {port("src", "T")},
+          .inputs = {{.name = "src", .type = "T", .domain = std::move(facts.domain)}},
           .outputs = {port("dst", "T", "shape of src")},
           .attributes = std::move(attributes),
           .types = {{"T", floats_and_f64()}},
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
-          .inplace = {{"src", "dst"}}};
+          .inplace = {{"src", "dst"}},
+          .traits = {.jumps = facts.jumps},
+          .error = facts.error};
+}
+
+Domain positive() { return needs(0.25, 4); }
+
+// Both bounds are reached and passed.
+std::optional<Domain> around_bounds(const OpView& view, const LogicalTensor&) {
+  const double low = std::max(static_cast<double>(view.attribute<float>("min")), -1e4);
+  const double high = std::min(static_cast<double>(view.attribute<float>("max")), 1e4);
+  const double margin = 0.5 * (high - low) + 0.5;
+  return suits(low - margin, high + margin);
 }
 
 std::string finite_and_not_zero(const Attribute& value) {
@@ -38,75 +59,80 @@ void check_bounds(const OpView& view) {
 }  // namespace
 }  // namespace lamina
 
-LAMINA_SCHEMA(Abs) { return unary(OpKind::Abs, "dst = |src|"); }
+LAMINA_SCHEMA(Abs) { return unary(OpKind::Abs, "dst = |src|", {.error = 0}); }
 
 LAMINA_SCHEMA(Clamp) {
-  OpSchema schema = unary(OpKind::Clamp, "dst = min(max(src, min), max)", {bound("min"), bound("max")});
+  OpSchema schema =
+      unary(OpKind::Clamp, "dst = min(max(src, min), max)",
+            {.domain = DomainRule{"from below min to above max", around_bounds}, .error = 0}, {bound("min"), bound("max")});
   schema.check = check_bounds;
   return schema;
 }
 
 LAMINA_SCHEMA(Elu) {
-  return unary(OpKind::Elu, "dst = src where src > 0, else alpha * (exp(src) - 1)",
+  return unary(OpKind::Elu, "dst = src where src > 0, else alpha * (exp(src) - 1)", {.error = 1e-6},
                {required_number("alpha", "scale of the negative side")});
 }
 
-LAMINA_SCHEMA(Exp) { return unary(OpKind::Exp, "dst = exp(src)"); }
+LAMINA_SCHEMA(Exp) { return unary(OpKind::Exp, "dst = exp(src)", {.error = 6e-7}); }
 
 LAMINA_SCHEMA(GELU) {
   return unary(OpKind::GELU,
                "gelu_erf: dst = src / 2 * (1 + erf(src / sqrt(2))); "
                "gelu_tanh: dst = src / 2 * (1 + tanh(sqrt(2 / pi) * (src + 0.044715 * src^3)))",
-               {choice("mode", "gelu_erf", {"gelu_erf", "gelu_tanh"}, "which of the two forms")});
+               {.error = 1e-6}, {choice("mode", "gelu_erf", {"gelu_erf", "gelu_tanh"}, "which of the two forms")});
 }
 
 LAMINA_SCHEMA(HardSigmoid) {
-  return unary(OpKind::HardSigmoid, "dst = clamp(alpha * src + beta, 0, 1)",
+  return unary(OpKind::HardSigmoid, "dst = clamp(alpha * src + beta, 0, 1)", {},
                {required_number("alpha", "slope"), required_number("beta", "offset")});
 }
 
-LAMINA_SCHEMA(HardSwish) { return unary(OpKind::HardSwish, "dst = src * clamp(src + 3, 0, 6) / 6"); }
+LAMINA_SCHEMA(HardSwish) { return unary(OpKind::HardSwish, "dst = src * clamp(src + 3, 0, 6) / 6", {}); }
 
 LAMINA_SCHEMA(LeakyReLU) {
-  return unary(OpKind::LeakyReLU, "dst = src where src >= 0, else alpha * src",
+  return unary(OpKind::LeakyReLU, "dst = src where src >= 0, else alpha * src", {},
                {required_number("alpha", "slope of the negative side")});
 }
 
-LAMINA_SCHEMA(Log) { return unary(OpKind::Log, "dst = ln(src)"); }
+LAMINA_SCHEMA(Log) { return unary(OpKind::Log, "dst = ln(src)", {always(positive()), 6e-7, true}); }
 
-LAMINA_SCHEMA(Mish) { return unary(OpKind::Mish, "dst = src * tanh(ln(1 + exp(src)))"); }
+LAMINA_SCHEMA(Mish) { return unary(OpKind::Mish, "dst = src * tanh(ln(1 + exp(src)))", {.error = 2e-6}); }
 
 LAMINA_SCHEMA(Pow) {
-  OpSchema schema = unary(OpKind::Pow, "dst = src^beta", {required_number("beta", "exponent")});
+  OpSchema schema =
+      unary(OpKind::Pow, "dst = src^beta", {always(needs(0.25, 2)), 2e-6, true}, {required_number("beta", "exponent")});
   schema.inplace = {};
   return schema;
 }
 
-LAMINA_SCHEMA(Reciprocal) { return unary(OpKind::Reciprocal, "dst = 1 / src"); }
+LAMINA_SCHEMA(Reciprocal) {
+  return unary(OpKind::Reciprocal, "dst = 1 / src", {.domain = always(needs(Domain::Form::off_zero, 0.25, 4)), .jumps = true});
+}
 
-LAMINA_SCHEMA(ReLU) { return unary(OpKind::ReLU, "dst = max(src, 0)"); }
+LAMINA_SCHEMA(ReLU) { return unary(OpKind::ReLU, "dst = max(src, 0)", {.error = 0}); }
 
-LAMINA_SCHEMA(Round) { return unary(OpKind::Round, "dst = nearest integer to src, halves to even"); }
+LAMINA_SCHEMA(Round) { return unary(OpKind::Round, "dst = nearest integer to src, halves to even", {.jumps = true}); }
 
-LAMINA_SCHEMA(Sigmoid) { return unary(OpKind::Sigmoid, "dst = 1 / (1 + exp(-src))"); }
+LAMINA_SCHEMA(Sigmoid) { return unary(OpKind::Sigmoid, "dst = 1 / (1 + exp(-src))", {.error = 6e-7}); }
 
 LAMINA_SCHEMA(SoftPlus) {
   AttributeSpec beta = required_number("beta", "sharpness");
   beta.required = false;
   beta.default_value = 1.0F;
   beta.check = finite_and_not_zero;
-  return unary(OpKind::SoftPlus, "dst = ln(1 + exp(beta * src)) / beta", {beta});
+  return unary(OpKind::SoftPlus, "dst = ln(1 + exp(beta * src)) / beta", {.error = 1e-6}, {beta});
 }
 
-LAMINA_SCHEMA(Sqrt) { return unary(OpKind::Sqrt, "dst = sqrt(src)"); }
+LAMINA_SCHEMA(Sqrt) { return unary(OpKind::Sqrt, "dst = sqrt(src)", {.domain = always(positive()), .jumps = true}); }
 
-LAMINA_SCHEMA(Square) { return unary(OpKind::Square, "dst = src^2"); }
+LAMINA_SCHEMA(Square) { return unary(OpKind::Square, "dst = src^2", {.domain = std::nullopt}); }
 
 LAMINA_SCHEMA(Swish) {
   AttributeSpec alpha = required_number("alpha", "slope inside the logistic function");
   alpha.required = false;
   alpha.default_value = 1.0F;
-  return unary(OpKind::Swish, "dst = src / (1 + exp(-alpha * src))", {alpha});
+  return unary(OpKind::Swish, "dst = src / (1 + exp(-alpha * src))", {.error = 1e-6}, {alpha});
 }
 
-LAMINA_SCHEMA(Tanh) { return unary(OpKind::Tanh, "dst = tanh(src)"); }
+LAMINA_SCHEMA(Tanh) { return unary(OpKind::Tanh, "dst = tanh(src)", {.error = 1e-6}); }

@@ -90,7 +90,8 @@ LAMINA_SCHEMA(Interpolate) {
           .attributes = attributes(),
           .types = {{"T1", floats_of_opset()}, {"T2", {DataType::s32}}},
           .check = check_sizes_or_scales,
-          .infer_shapes = interpolate_shapes};
+          .infer_shapes = interpolate_shapes,
+          .error = 1e-6};
 }
 
 LAMINA_SCHEMA(InterpolateBackward) {
@@ -102,5 +103,6 @@ LAMINA_SCHEMA(InterpolateBackward) {
           .attributes = attributes(),
           .types = {{"T1", floats_of_opset()}, {"T2", {DataType::s32}}},
           .check = check_sizes_or_scales,
-          .infer_shapes = interpolate_backward_shapes};
+          .infer_shapes = interpolate_backward_shapes,
+          .error = 2e-6};
 }

@@ -16,7 +16,8 @@ OpSchema layout(OpKind kind, LoopNest nest, std::string formula) {
           .formula = std::move(formula),
           .inputs = {port("src", "T")},
           .outputs = {port("dst", "T")},
-          .types = {{"T", all_types()}}};
+          .types = {{"T", all_types()}},
+          .traits = {.copies = true}};
 }
 
 // ---- StaticReshape
@@ -184,5 +185,6 @@ LAMINA_SCHEMA(GenIndex) {
               [](const OpView& view) {
                 if (const Dims* src = known_shape(view, "src")) normalized_axis(view, "axis", static_cast<int>(src->size()));
               },
-          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); }};
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
+          .error = 0};
 }

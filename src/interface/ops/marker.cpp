@@ -12,7 +12,8 @@ LAMINA_SCHEMA(End) {
           .op_class = OpClass::marker,
           .formula = "no computation: src is an output of the graph",
           .inputs = {port("src", "any")},
-          .outputs = {}};
+          .outputs = {},
+          .traits = {.copies = true}};
 }
 
 LAMINA_SCHEMA(Wildcard) {

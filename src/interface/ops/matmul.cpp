@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "interface/ops/parts.h"
 
@@ -41,6 +42,14 @@ ShapeMap matmul_shapes(const OpView& view) {
   return {{"dst", dst}};
 }
 
+// f16 ends at 65504: weights of a layer shrink with the root of the sum's length, so that what follows stays in range.
+std::optional<Domain> weights_in_range(const OpView& view, const LogicalTensor& weights) {
+  if (weights.dtype != DataType::f16 || weights.rank() != 2) return std::nullopt;
+  const int64_t length = (*weights.shape)[view.attribute<bool>("transpose_b") ? 1 : 0];
+  const double bound = std::sqrt(3 / static_cast<double>(std::max<int64_t>(length, 3)));
+  return suits(-bound, bound);
+}
+
 }  // namespace
 }  // namespace lamina
 
@@ -48,7 +57,8 @@ LAMINA_SCHEMA(MatMul) {
   return {.kind = OpKind::MatMul,
           .op_class = OpClass::library,
           .formula = "dst = src x weights + bias, batched, NumPy rank rules",
-          .inputs = {port("src", "T", "[..., M, K]"), port("weights", "T", "[..., K, N]"),
+          .inputs = {port("src", "T", "[..., M, K]"),
+                     within({"-1 to 1, in f16 less for long sums", weights_in_range}, port("weights", "T", "[..., K, N]")),
                      optional_port("bias", "T", "broadcasts to dst")},
           .outputs = {port("dst", "T1", "[..., M, N]")},
           .attributes = {flag("transpose_a", false, "true: the last two axes of src are swapped"),
@@ -58,5 +68,6 @@ LAMINA_SCHEMA(MatMul) {
           .types = {{"T", floats_of_opset()}, {"T1", floats_of_opset()}},
           .check_types = equal_or_f32("T1", "T"),
           .type_rule_text = "dst has the type of src, or f32",
-          .infer_shapes = matmul_shapes};
+          .infer_shapes = matmul_shapes,
+          .traits = {.contracts = true}};
 }

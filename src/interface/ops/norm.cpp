@@ -251,12 +251,16 @@ LAMINA_SCHEMA(LayerNorm) {
           .op_class = OpClass::inner_reduction,
           .nest = LoopNest::trailing_axes,
           .formula = "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta",
-          .inputs = {port("src", "T1"), port_when("gamma", "T2", affine, "shape of the normalised axes"),
-                     port_when("beta", "T2", affine, "shape of the normalised axes"),
-                     port_when("mean", "T2", given_stats, "leading axes of src; used instead of being computed"),
-                     port_when("variance", "T2", given_stats, "leading axes of src; used instead of being computed")},
-          .outputs = {port("dst", "T1", "shape of src"), port_when("mean", "T2", kept_stats, "leading axes of src"),
-                      port_when("variance", "T2", kept_stats, "leading axes of src; biased")},
+          .inputs = {as(PortRole::normalized, port("src", "T1")),
+                     as(PortRole::gamma, port_when("gamma", "T2", affine, "shape of the normalised axes")),
+                     as(PortRole::beta, port_when("beta", "T2", affine, "shape of the normalised axes")),
+                     as(PortRole::mean,
+                        port_when("mean", "T2", given_stats, "leading axes of src; used instead of being computed")),
+                     as(PortRole::variance,
+                        port_when("variance", "T2", given_stats, "leading axes of src; used instead of being computed"))},
+          .outputs = {port("dst", "T1", "shape of src"),
+                      as(PortRole::mean, port_when("mean", "T2", kept_stats, "leading axes of src")),
+                      as(PortRole::variance, port_when("variance", "T2", kept_stats, "leading axes of src; biased"))},
           .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"), begin_norm_axis(),
                          flag("use_affine", true, "true: gamma and beta are given"), epsilon(),
                          flag("use_stats", false, "true: mean and variance are inputs")},
@@ -265,38 +269,41 @@ LAMINA_SCHEMA(LayerNorm) {
           .type_rule_text = kNormRuleText,
           .check = [](const OpView& view) { check_norm(view, "src", {"gamma", "beta"}, {"mean", "variance"}); },
           .infer_shapes = layer_norm_shapes,
-          .inplace = {{"src", "dst"}}};
+          .inplace = {{"src", "dst"}},
+          .error = 5e-7};
 }
 
 LAMINA_SCHEMA(LayerNormBackward) {
   const Condition affine = flag_is("use_affine", true);
   const Condition given_stats = flag_is("use_stats", true);
-  return {
-      .kind = OpKind::LayerNormBackward,
-      .op_class = OpClass::inner_reduction,
-      .nest = LoopNest::trailing_axes,
-      .formula =
-          "rstd = 1 / sqrt(variance + epsilon); x = (src - mean) * rstd; g = gamma * diff_dst; "
-          "diff_src = rstd * (g - row_mean(g) - x * row_mean(g * x)); "
-          "diff_gamma = column_sum(diff_dst * x); diff_beta = column_sum(diff_dst)",
-      .inputs = {port("src", "T1"), port("diff_dst", "T1", "shape of src"),
-                 port_when("mean", "T2", both(given_stats, text_is("src_kind", "raw")), "leading axes of src"),
-                 port_when("variance", "T2", given_stats, "leading axes of src; stats_kind says what it holds"),
-                 port_when("gamma", "T2", affine, "shape of the normalised axes"),
-                 optional_when("beta", "T2", affine, "accepted, needed for nothing")},
-      .outputs = {optional_port("diff_src", "T1", "shape of src"), optional_when("diff_gamma", "T2", affine, "shape of gamma"),
-                  optional_when("diff_beta", "T2", affine, "shape of gamma")},
-      .attributes = {begin_norm_axis(), flag("use_affine", true, "true: gamma is given"), epsilon(),
-                     flag("use_stats", true, "false: mean and variance are computed from src"),
-                     choice("stats_kind", "variance", {"variance", "rstd", "std"}, "what input variance holds"),
-                     choice("src_kind", "raw", {"raw", "normalized"},
-                            "normalized: src is (x - mean) / std already, and no mean is given")},
-      .types = norm_types(),
-      .check_types = opset_norm_rule(),
-      .type_rule_text = kNormRuleText,
-      .check = check_layer_norm_backward,
-      .infer_shapes = layer_norm_backward_shapes,
-      .inplace = {{"diff_dst", "diff_src"}}};
+  return {.kind = OpKind::LayerNormBackward,
+          .op_class = OpClass::inner_reduction,
+          .nest = LoopNest::trailing_axes,
+          .formula =
+              "rstd = 1 / sqrt(variance + epsilon); x = (src - mean) * rstd; g = gamma * diff_dst; "
+              "diff_src = rstd * (g - row_mean(g) - x * row_mean(g * x)); "
+              "diff_gamma = column_sum(diff_dst * x); diff_beta = column_sum(diff_dst)",
+          .inputs = {as(PortRole::normalized, port("src", "T1")), port("diff_dst", "T1", "shape of src"),
+                     as(PortRole::mean,
+                        port_when("mean", "T2", both(given_stats, text_is("src_kind", "raw")), "leading axes of src")),
+                     as(PortRole::variance,
+                        port_when("variance", "T2", given_stats, "leading axes of src; stats_kind says what it holds")),
+                     as(PortRole::gamma, port_when("gamma", "T2", affine, "shape of the normalised axes")),
+                     as(PortRole::beta, optional_when("beta", "T2", affine, "accepted, needed for nothing"))},
+          .outputs = {optional_port("diff_src", "T1", "shape of src"),
+                      as(PortRole::affine_gradient, optional_when("diff_gamma", "T2", affine, "shape of gamma")),
+                      as(PortRole::affine_gradient, optional_when("diff_beta", "T2", affine, "shape of gamma"))},
+          .attributes = {begin_norm_axis(), flag("use_affine", true, "true: gamma is given"), epsilon(),
+                         flag("use_stats", true, "false: mean and variance are computed from src"),
+                         choice("stats_kind", "variance", {"variance", "rstd", "std"}, "what input variance holds"),
+                         choice("src_kind", "raw", {"raw", "normalized"},
+                                "normalized: src is (x - mean) / std already, and no mean is given")},
+          .types = norm_types(),
+          .check_types = opset_norm_rule(),
+          .type_rule_text = kNormRuleText,
+          .check = check_layer_norm_backward,
+          .infer_shapes = layer_norm_backward_shapes,
+          .inplace = {{"diff_dst", "diff_src"}}};
 }
 
 LAMINA_SCHEMA(LayerNormBackprop) {
@@ -304,28 +311,29 @@ LAMINA_SCHEMA(LayerNormBackprop) {
   const Condition given_stats = flag_is("use_stats", true);
   std::vector<DataType> numbers = floats_and_f64();
   numbers.insert(numbers.end(), {DataType::s8, DataType::u8, DataType::s32, DataType::s64});
-  return {.kind = OpKind::LayerNormBackprop,
-          .op_class = OpClass::inner_reduction,
-          .formula = "as LayerNormBackward, the ports in another order",
-          .source = kOlderDocument,
-          .inputs = {port("input_forward", "T1"), port("output_delta", "T2", "shape of input_forward"),
-                     port_when("gamma", "T3", affine, "shape of the normalised axes"),
-                     port_when("beta", "T3", affine, "shape of the normalised axes"),
-                     port_when("mean", "T3", given_stats, "leading axes of input_forward"),
-                     port_when("variance", "T3", given_stats, "leading axes of input_forward")},
-          .outputs = {port("input_delta", "T2", "shape of input_forward"),
-                      optional_when("gamma_delta", "T3", affine, "shape of gamma"),
-                      optional_when("beta_delta", "T3", affine, "shape of gamma")},
-          .attributes = {begin_norm_axis(), flag("use_affine", true, "true: gamma and beta are given"), epsilon(),
-                         flag("use_stats", true, "false: mean and variance are computed from input_forward")},
-          .types = {{"T1", numbers}, {"T2", floats_and_f64()}, {"T3", floats_and_f64()}},
-          .check_types = backprop_types,
-          .type_rule_text =
-              "one type for all; gamma, beta and statistics may be f32 beside 16-bit data; all but an integer "
-              "input_forward are f32",
-          .check = check_backprop,
-          .infer_shapes = backprop_shapes,
-          .inplace = {{"output_delta", "input_delta"}}};
+  return {
+      .kind = OpKind::LayerNormBackprop,
+      .op_class = OpClass::inner_reduction,
+      .formula = "as LayerNormBackward, the ports in another order",
+      .source = kOlderDocument,
+      .inputs = {as(PortRole::normalized, port("input_forward", "T1")), port("output_delta", "T2", "shape of input_forward"),
+                 as(PortRole::gamma, port_when("gamma", "T3", affine, "shape of the normalised axes")),
+                 as(PortRole::beta, port_when("beta", "T3", affine, "shape of the normalised axes")),
+                 as(PortRole::mean, port_when("mean", "T3", given_stats, "leading axes of input_forward")),
+                 as(PortRole::variance, port_when("variance", "T3", given_stats, "leading axes of input_forward"))},
+      .outputs = {port("input_delta", "T2", "shape of input_forward"),
+                  as(PortRole::affine_gradient, optional_when("gamma_delta", "T3", affine, "shape of gamma")),
+                  as(PortRole::affine_gradient, optional_when("beta_delta", "T3", affine, "shape of gamma"))},
+      .attributes = {begin_norm_axis(), flag("use_affine", true, "true: gamma and beta are given"), epsilon(),
+                     flag("use_stats", true, "false: mean and variance are computed from input_forward")},
+      .types = {{"T1", numbers}, {"T2", floats_and_f64()}, {"T3", floats_and_f64()}},
+      .check_types = backprop_types,
+      .type_rule_text =
+          "one type for all; gamma, beta and statistics may be f32 beside 16-bit data; all but an integer "
+          "input_forward are f32",
+      .check = check_backprop,
+      .infer_shapes = backprop_shapes,
+      .inplace = {{"output_delta", "input_delta"}}};
 }
 
 LAMINA_SCHEMA(LayerNormGrad) {
@@ -333,12 +341,13 @@ LAMINA_SCHEMA(LayerNormGrad) {
           .op_class = OpClass::inner_reduction,
           .formula = "as LayerNormBackward; the rank of gamma counts the normalised axes",
           .source = "the graph op LayerNormGrad, with the square root and the epsilon that its document leaves out",
-          .inputs = {port("dy", "T1", "shape of x"), port("x", "T1"),
-                     port("variance", "T3", "leading axes of x, then 1 for each normalised axis"),
-                     port("mean", "T3", "shape of variance"), port("gamma", "T2", "the normalised axes of x")},
+          .inputs = {port("dy", "T1", "shape of x"), as(PortRole::normalized, port("x", "T1")),
+                     as(PortRole::variance, port("variance", "T3", "leading axes of x, then 1 for each normalised axis")),
+                     as(PortRole::mean, port("mean", "T3", "shape of variance")),
+                     as(PortRole::gamma, port("gamma", "T2", "the normalised axes of x"))},
           .outputs = {port_when("pd_x", "T1", mask_is_set(0), "shape of x"),
-                      port_when("pd_gamma", "T2", mask_is_set(1), "shape of gamma"),
-                      port_when("pd_beta", "T2", mask_is_set(2), "shape of gamma")},
+                      as(PortRole::affine_gradient, port_when("pd_gamma", "T2", mask_is_set(1), "shape of gamma")),
+                      as(PortRole::affine_gradient, port_when("pd_beta", "T2", mask_is_set(2), "shape of gamma"))},
           .attributes = {{.name = "output_mask",
                           .type = AttributeType::s64_list,
                           .default_value = std::vector<int64_t>{1, 1, 1},
@@ -358,7 +367,8 @@ LAMINA_SCHEMA(RMSNorm) {
           .op_class = OpClass::inner_reduction,
           .nest = LoopNest::trailing_axes,
           .formula = "dst = gamma * src / sqrt(mean(src^2) + epsilon), the mean over the normalised axes",
-          .inputs = {port("src", "T1"), optional_port("gamma", "T2", "shape of the normalised axes")},
+          .inputs = {as(PortRole::normalized, port("src", "T1")),
+                     as(PortRole::gamma, optional_port("gamma", "T2", "shape of the normalised axes"))},
           .outputs = {port("dst", "T1", "shape of src")},
           .attributes = {begin_norm_axis(), epsilon()},
           .types = rms_norm_types(),
@@ -366,27 +376,29 @@ LAMINA_SCHEMA(RMSNorm) {
           .type_rule_text = kRmsNormRuleText,
           .check = [](const OpView& view) { check_norm(view, "src", {"gamma"}, {}); },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
-          .inplace = {{"src", "dst"}}};
+          .inplace = {{"src", "dst"}},
+          .error = 5e-7};
 }
 
 LAMINA_SCHEMA(RMSNormBackward) {
-  return {.kind = OpKind::RMSNormBackward,
-          .op_class = OpClass::inner_reduction,
-          .nest = LoopNest::trailing_axes,
-          .formula =
-              "r = 1 / sqrt(mean(src^2) + epsilon), the mean over the normalised axes; x = src * r; g = gamma * diff_dst; "
-              "diff_src = r * (g - x * row_mean(g * x)); diff_gamma = column_sum(diff_dst * x)",
-          .inputs = {port("src", "T1", "the forward input"), port("diff_dst", "T1", "shape of src"),
-                     optional_port("gamma", "T2", "shape of the normalised axes")},
-          .outputs = {optional_port("diff_src", "T1", "shape of src"),
-                      optional_port("diff_gamma", "T2", "shape of gamma; only when gamma is given")},
-          .attributes = {begin_norm_axis(), epsilon()},
-          .types = rms_norm_types(),
-          .check_types = opset_norm_rule(),
-          .type_rule_text = kRmsNormRuleText,
-          .check = check_rms_norm_backward,
-          .infer_shapes = rms_norm_backward_shapes,
-          .inplace = {{"diff_dst", "diff_src"}}};
+  return {
+      .kind = OpKind::RMSNormBackward,
+      .op_class = OpClass::inner_reduction,
+      .nest = LoopNest::trailing_axes,
+      .formula =
+          "r = 1 / sqrt(mean(src^2) + epsilon), the mean over the normalised axes; x = src * r; g = gamma * diff_dst; "
+          "diff_src = r * (g - x * row_mean(g * x)); diff_gamma = column_sum(diff_dst * x)",
+      .inputs = {as(PortRole::normalized, port("src", "T1", "the forward input")), port("diff_dst", "T1", "shape of src"),
+                 as(PortRole::gamma, optional_port("gamma", "T2", "shape of the normalised axes"))},
+      .outputs = {optional_port("diff_src", "T1", "shape of src"),
+                  as(PortRole::affine_gradient, optional_port("diff_gamma", "T2", "shape of gamma; only when gamma is given"))},
+      .attributes = {begin_norm_axis(), epsilon()},
+      .types = rms_norm_types(),
+      .check_types = opset_norm_rule(),
+      .type_rule_text = kRmsNormRuleText,
+      .check = check_rms_norm_backward,
+      .infer_shapes = rms_norm_backward_shapes,
+      .inplace = {{"diff_dst", "diff_src"}}};
 }
 
 LAMINA_SCHEMA(GroupNorm) {
@@ -397,9 +409,10 @@ LAMINA_SCHEMA(GroupNorm) {
       .op_class = OpClass::inner_reduction,
       .nest = LoopNest::group_rows,
       .formula = "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta, statistics per sample and group of channels",
-      .inputs = {port("src", "T1"), port_when("gamma", "T2", affine, "[C]"), port_when("beta", "T2", affine, "[C]")},
-      .outputs = {port("dst", "T1", "shape of src"), port_when("mean", "T2", kept_stats, "[N, groups]"),
-                  port_when("variance", "T2", kept_stats, "[N, groups]; biased")},
+      .inputs = {as(PortRole::normalized, port("src", "T1")), as(PortRole::gamma, port_when("gamma", "T2", affine, "[C]")),
+                 as(PortRole::beta, port_when("beta", "T2", affine, "[C]"))},
+      .outputs = {port("dst", "T1", "shape of src"), as(PortRole::mean, port_when("mean", "T2", kept_stats, "[N, groups]")),
+                  as(PortRole::variance, port_when("variance", "T2", kept_stats, "[N, groups]; biased"))},
       .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"), group_count(),
                      flag("use_affine", true, "true: gamma and beta are given"), epsilon(), data_format()},
       .types = norm_types(),
@@ -407,7 +420,8 @@ LAMINA_SCHEMA(GroupNorm) {
       .type_rule_text = kNormRuleText,
       .check = [](const OpView& view) { check_group_norm(view, {"gamma", "beta"}, {}); },
       .infer_shapes = group_norm_shapes,
-      .inplace = {{"src", "dst"}}};
+      .inplace = {{"src", "dst"}},
+      .error = 6e-7};
 }
 
 LAMINA_SCHEMA(GroupNormBackward) {
@@ -420,11 +434,13 @@ LAMINA_SCHEMA(GroupNormBackward) {
               "rstd = 1 / sqrt(variance + epsilon); x = (src - mean) * rstd; g = gamma * diff_dst; "
               "diff_src = rstd * (g - group_mean(g) - x * group_mean(g * x)); "
               "diff_gamma = channel_sum(diff_dst * x); diff_beta = channel_sum(diff_dst)",
-          .inputs = {port("src", "T1", "the forward input"), port("diff_dst", "T1", "shape of src"),
-                     port_when("mean", "T2", given_stats, "[N, groups]"),
-                     port_when("variance", "T2", given_stats, "[N, groups]; biased"), port_when("gamma", "T2", affine, "[C]")},
-          .outputs = {optional_port("diff_src", "T1", "shape of src"), optional_when("diff_gamma", "T2", affine, "[C]"),
-                      optional_when("diff_beta", "T2", affine, "[C]")},
+          .inputs = {as(PortRole::normalized, port("src", "T1", "the forward input")), port("diff_dst", "T1", "shape of src"),
+                     as(PortRole::mean, port_when("mean", "T2", given_stats, "[N, groups]")),
+                     as(PortRole::variance, port_when("variance", "T2", given_stats, "[N, groups]; biased")),
+                     as(PortRole::gamma, port_when("gamma", "T2", affine, "[C]"))},
+          .outputs = {optional_port("diff_src", "T1", "shape of src"),
+                      as(PortRole::affine_gradient, optional_when("diff_gamma", "T2", affine, "[C]")),
+                      as(PortRole::affine_gradient, optional_when("diff_beta", "T2", affine, "[C]"))},
           .attributes = {group_count(), flag("use_affine", true, "true: gamma is given"), epsilon(),
                          flag("use_stats", true, "false: mean and variance are computed from src"), data_format()},
           .types = norm_types(),

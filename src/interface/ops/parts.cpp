@@ -98,12 +98,14 @@ AttributeSpec default_list(std::string name, int64_t entry, std::string (*check)
 }
 
 Condition flag_is(std::string name, bool value) {
-  std::string text = name + (value ? " is true" : " is false");
-  return {std::move(text), [name = std::move(name), value](const Attributes& attributes) {
+  std::string text = name + (value ? " is true" : " is false"), opposite = name + (value ? " is false" : " is true");
+  return {std::move(text),
+          [name = std::move(name), value](const Attributes& attributes) {
             const auto found = attributes.find(name);
             const bool* given = found == attributes.end() ? nullptr : std::get_if<bool>(&found->second);
             return given != nullptr && *given == value;
-          }};
+          },
+          std::move(opposite)};
 }
 
 Condition both(Condition a, Condition b) {
@@ -143,5 +145,35 @@ PortSpec optional_when(std::string name, std::string type, Condition condition, 
   spec.presence = Presence::optional;
   return spec;
 }
+
+PortSpec as(PortRole role, PortSpec port) {
+  port.role = role;
+  return port;
+}
+
+Domain suits(double low, double high) { return {.low = low, .high = high}; }
+
+Domain needs(double low, double high) { return {.low = low, .high = high, .required = true}; }
+
+Domain needs(Domain::Form form, double low, double high) { return {.form = form, .low = low, .high = high, .required = true}; }
+
+DomainRule always(Domain domain) {
+  return {describe(domain), [domain](const OpView&, const LogicalTensor&) { return domain; }};
+}
+
+DomainRule forward(std::string text, std::function<Domain(const OpView&)> of_dst, std::function<Domain(const OpView&)> of_src) {
+  return {std::move(text), [of_dst = std::move(of_dst), of_src = std::move(of_src)](const OpView& view, const LogicalTensor&) {
+            return view.attribute<bool>("use_dst") ? of_dst(view) : of_src(view);
+          }};
+}
+
+bool is_scalar(const LogicalTensor& tensor) { return tensor.has_full_shape() && tensor.element_count() == 1; }
+
+PortSpec within(DomainRule rule, PortSpec port) {
+  port.domain = std::move(rule);
+  return port;
+}
+
+PortSpec within(Domain domain, PortSpec port) { return within(always(domain), std::move(port)); }
 
 }  // namespace lamina::parts

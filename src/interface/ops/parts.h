@@ -1,6 +1,7 @@
 // Pieces that many schemas share: attributes, ports and conditions, each declared once.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,5 +44,17 @@ PortSpec port(std::string name, std::string type, std::string meaning = {});
 PortSpec optional_port(std::string name, std::string type, std::string meaning = {});
 PortSpec port_when(std::string name, std::string type, Condition condition, std::string meaning = {});
 PortSpec optional_when(std::string name, std::string type, Condition condition, std::string meaning = {});
+PortSpec as(PortRole role, PortSpec port);
+
+// ---- what an input is meant to hold
+Domain suits(double low, double high);  // here the op shows what it does
+Domain needs(double low, double high);  // elsewhere it has no result, or one without sense
+Domain needs(Domain::Form form, double low = -1, double high = 1);
+DomainRule always(Domain domain);  // whatever the attributes are
+// For an input that attribute use_dst makes the forward op's output or its input.
+DomainRule forward(std::string text, std::function<Domain(const OpView&)> of_dst, std::function<Domain(const OpView&)> of_src);
+bool is_scalar(const LogicalTensor& tensor);  // of one element
+PortSpec within(DomainRule rule, PortSpec port);
+PortSpec within(Domain domain, PortSpec port);
 
 }  // namespace lamina::parts

@@ -69,7 +69,7 @@ ShapeMap avg_pool_backward_shapes(const OpView& view) {
   return {{"diff_src", data_shape(view, batch, channels, spatial)}};
 }
 
-OpSchema pool(OpKind kind, std::string formula, std::vector<AttributeSpec> own) {
+OpSchema pool(OpKind kind, std::string formula, std::vector<AttributeSpec> own, double error) {
   return {.kind = kind,
           .op_class = OpClass::library,
           .formula = std::move(formula),
@@ -77,22 +77,26 @@ OpSchema pool(OpKind kind, std::string formula, std::vector<AttributeSpec> own) 
           .outputs = {port("dst", "T", "batch and channels of src; each spatial extent as windows fit, by rounding_type")},
           .attributes = pool_attributes(std::move(own)),
           .types = {{"T", floats_of_opset()}},
-          .infer_shapes = pool_shapes};
+          .infer_shapes = pool_shapes,
+          .error = error};
 }
 
 }  // namespace
 }  // namespace lamina
 
-LAMINA_SCHEMA(AvgPool) { return pool(OpKind::AvgPool, "dst = mean of src over the window", {exclude_pad(), rounding_type()}); }
+LAMINA_SCHEMA(AvgPool) {
+  return pool(OpKind::AvgPool, "dst = mean of src over the window", {exclude_pad(), rounding_type()}, 1e-6);
+}
 
 LAMINA_SCHEMA(MaxPool) {
-  return pool(OpKind::MaxPool, "dst = max of src over the window; padding never wins", {dilations(), rounding_type()});
+  return pool(OpKind::MaxPool, "dst = max of src over the window; padding never wins", {dilations(), rounding_type()}, 0);
 }
 
 LAMINA_SCHEMA(AvgPoolBackward) {
   OpSchema schema = pool(
       OpKind::AvgPoolBackward, "diff_src = each diff_dst spread evenly over its window",
-      {exclude_pad(), default_list("src_shape", 0, not_negative, "shape of diff_src when it is not given; all 0: not given")});
+      {exclude_pad(), default_list("src_shape", 0, not_negative, "shape of diff_src when it is not given; all 0: not given")},
+      1e-6);
   schema.inputs = {port("diff_dst", "T"), optional_port("src_shape", "T1", "shape of diff_src")};
   schema.outputs = {port("diff_src", "T", "src_shape: input, attribute, or the shape given to the port")};
   schema.types = {{"T", floats_of_opset()}, {"T1", {DataType::s32}}};
@@ -102,7 +106,8 @@ LAMINA_SCHEMA(AvgPoolBackward) {
 
 LAMINA_SCHEMA(MaxPoolBackward) {
   OpSchema schema = pool(OpKind::MaxPoolBackward,
-                         "diff_src = diff_dst at the position of the maximum of each window, 0 elsewhere", {dilations()});
+                         "diff_src = diff_dst at the position of the maximum of each window, 0 elsewhere", {dilations()}, 1e-6);
+  schema.traits.jumps = true;
   schema.inputs = {port("src", "T"), port("diff_dst", "T")};
   schema.outputs = {port("diff_src", "T", "shape of src")};
   schema.infer_shapes = max_pool_backward_shapes;

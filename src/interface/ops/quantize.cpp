@@ -1,4 +1,5 @@
 // Conversions between types: TypeCast, and quantisation with constant or with run-time scales.
+#include <algorithm>
 #include <cmath>
 
 #include "interface/ops/parts.h"
@@ -78,12 +79,44 @@ OpSchema like_src(OpKind kind, std::string formula) {
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); }};
 }
 
+// A tenth further at both ends than what dst can hold, so that saturation is reached; f8 holds more than data needs.
+std::optional<Domain> quantizable(const OpView& view, const LogicalTensor&) {
+  const auto& scales = view.attribute<std::vector<float>>("scales");
+  const double scale = std::abs(static_cast<double>(*std::max_element(scales.begin(), scales.end())));
+  const DataType type = view.output("dst")->dtype;
+  if (is_floating(type)) return suits(-8 * scale, 8 * scale);
+  const double low = type == DataType::s8 ? -128 : 0, high = type == DataType::s8 ? 127 : 255;
+  double zero_point = 0;
+  if (view.op().has_attribute("zps") && !view.attribute<std::vector<int64_t>>("zps").empty())
+    zero_point = static_cast<double>(view.attribute<std::vector<int64_t>>("zps").front());
+  const double margin = 0.1 * (high - low);
+  return suits(scale * (low - zero_point - margin), scale * (high - zero_point + margin));
+}
+
 std::vector<DataType> quantized_types() { return {DataType::u8, DataType::s8, DataType::f8_e5m2, DataType::f8_e4m3}; }
 
 // ---- run-time scales and zero points
 
 std::vector<AttributeSpec> dynamic_attributes(std::vector<std::string> qtypes) {
   return {choice("qtype", "per_tensor", std::move(qtypes), "what one scale covers"), quantized_axis()};
+}
+
+PortSpec scales(std::string type, std::string meaning) {
+  return within(needs(0.01, 0.02), port("scales", std::move(type), std::move(meaning)));
+}
+
+// In the middle of what the type holds.
+std::optional<Domain> middling(const OpView&, const LogicalTensor& tensor) {
+  switch (tensor.dtype) {
+    case DataType::u8: return needs(100, 150);
+    case DataType::u4: return needs(4, 11);
+    case DataType::s4: return needs(-3, 3);
+    default: return needs(-8, 8);
+  }
+}
+
+PortSpec zero_points(std::string type, std::string meaning) {
+  return within({"in the middle of what the type holds", middling}, optional_port("zps", std::move(type), std::move(meaning)));
 }
 
 void require_single(const OpView& view, std::string_view input) {
@@ -142,11 +175,14 @@ LAMINA_SCHEMA(TypeCast) {
     return narrow(from) && narrow(to) ? "anything but bf16 to f16 and f16 to bf16" : "";
   };
   schema.type_rule_text = "two different types; not bf16 to f16 or back";
+  schema.traits = {.copies = true, .converts = true};
   return schema;
 }
 
 LAMINA_SCHEMA(Quantize) {
   OpSchema schema = like_src(OpKind::Quantize, "dst = saturate(round(src / scale + zp)), or src / scale as f8");
+  schema.inputs.front().domain = DomainRule{"what dst can hold, and a tenth further at both ends", quantizable};
+  schema.traits.jumps = true;
   schema.attributes = static_attributes();
   schema.types = {{"T1", {DataType::f32}}, {"T2", quantized_types()}};
   schema.check = check_static;
@@ -164,8 +200,9 @@ LAMINA_SCHEMA(Dequantize) {
 LAMINA_SCHEMA(DynamicQuantize) {
   OpSchema schema = like_src(OpKind::DynamicQuantize, "dst = saturate(round(src / scale + zp))");
   schema.nest = LoopNest::scales;
-  schema.inputs = {port("src", "T1"), port("scales", "T1", "[1] or [extent of axis]"),
-                   optional_port("zps", "T2", "[1] or [extent of axis]")};
+  schema.inputs = {within(suits(-2, 2), port("src", "T1")), scales("T1", "[1] or [extent of axis]"),
+                   zero_points("T2", "[1] or [extent of axis]")};
+  schema.traits.jumps = true;
   schema.outputs = {port("dst", "T3", "shape of src")};
   schema.attributes = dynamic_attributes({"per_tensor", "per_channel"});
   schema.types = {
@@ -177,8 +214,8 @@ LAMINA_SCHEMA(DynamicQuantize) {
 LAMINA_SCHEMA(DynamicDequantize) {
   OpSchema schema = like_src(OpKind::DynamicDequantize, "dst = (src - zp) * scale");
   schema.nest = LoopNest::scales;
-  schema.inputs = {port("src", "T1"), port("scales", "T2", "[1], [extent of axis], or one entry a group"),
-                   optional_port("zps", "T3", "shape of scales")};
+  schema.inputs = {port("src", "T1"), scales("T2", "[1], [extent of axis], or one entry a group"),
+                   zero_points("T3", "shape of scales")};
   schema.attributes = dynamic_attributes({"per_tensor", "per_channel", "per_group"});
   schema.attributes.push_back({.name = "group_shape",
                                .type = AttributeType::s64_list,

@@ -46,7 +46,7 @@ ShapeMap reduce_shapes(const OpView& view) {
   return {{"dst", dst}};
 }
 
-OpSchema reduction(OpKind kind, std::string formula) {
+OpSchema reduction(OpKind kind, std::string formula, std::optional<double> error = std::nullopt) {
   return {.kind = kind,
           .op_class = OpClass::inner_reduction,
           .nest = LoopNest::listed_axes,
@@ -60,7 +60,15 @@ OpSchema reduction(OpKind kind, std::string formula) {
                          flag("keep_dims", false, "true: reduced axes stay with extent 1")},
           .types = {{"T1", floats_and_f64()}, {"T2", {DataType::s32}}},
           .check = check_axes,
-          .infer_shapes = reduce_shapes};
+          .infer_shapes = reduce_shapes,
+          .traits = {.reduces = true},
+          .error = error};
+}
+
+OpSchema sum(OpKind kind, std::string formula) {
+  OpSchema schema = reduction(kind, std::move(formula));
+  schema.traits.sums = true;
+  return schema;
 }
 
 }  // namespace
@@ -70,12 +78,16 @@ LAMINA_SCHEMA(ReduceL1) { return reduction(OpKind::ReduceL1, "dst = sum of |src|
 
 LAMINA_SCHEMA(ReduceL2) { return reduction(OpKind::ReduceL2, "dst = sqrt(sum of src^2)"); }
 
-LAMINA_SCHEMA(ReduceMax) { return reduction(OpKind::ReduceMax, "dst = max of src"); }
+LAMINA_SCHEMA(ReduceMax) { return reduction(OpKind::ReduceMax, "dst = max of src", 0); }
 
-LAMINA_SCHEMA(ReduceMean) { return reduction(OpKind::ReduceMean, "dst = mean of src"); }
+LAMINA_SCHEMA(ReduceMean) { return sum(OpKind::ReduceMean, "dst = mean of src"); }
 
-LAMINA_SCHEMA(ReduceMin) { return reduction(OpKind::ReduceMin, "dst = min of src"); }
+LAMINA_SCHEMA(ReduceMin) { return reduction(OpKind::ReduceMin, "dst = min of src", 0); }
 
-LAMINA_SCHEMA(ReduceProd) { return reduction(OpKind::ReduceProd, "dst = product of src"); }
+LAMINA_SCHEMA(ReduceProd) {
+  OpSchema schema = reduction(OpKind::ReduceProd, "dst = product of src", 4e-6);
+  schema.inputs.front().domain = always(suits(0.9, 1.1));  // products of many stay in range
+  return schema;
+}
 
-LAMINA_SCHEMA(ReduceSum) { return reduction(OpKind::ReduceSum, "dst = sum of src"); }
+LAMINA_SCHEMA(ReduceSum) { return sum(OpKind::ReduceSum, "dst = sum of src"); }

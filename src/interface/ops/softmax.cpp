@@ -26,18 +26,19 @@ ShapeMap softmax_shapes(const OpView& view) {
   return {{"dst", view.shape("src")}, {"stats", stats}};
 }
 
-OpSchema softmax_backward(OpKind kind, std::string formula, int64_t default_axis) {
+OpSchema softmax_backward(OpKind kind, std::string formula, int64_t default_axis, Domain::Form of_dst) {
   return {.kind = kind,
           .op_class = OpClass::inner_reduction,
           .nest = LoopNest::axis_rows,
           .formula = std::move(formula),
-          .inputs = {port("diff_dst", "T"), port("dst", "T", "the forward output")},
+          .inputs = {port("diff_dst", "T"), within(needs(of_dst), port("dst", "T", "the forward output"))},
           .outputs = {port("diff_src", "T", "shape of dst")},
           .attributes = {parts::axis(default_axis)},
           .types = {{"T", floats_and_f64()}},
           .check = check_backward,
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "diff_dst", {"diff_src"}); },
-          .inplace = {{"diff_dst", "diff_src"}}};
+          .inplace = {{"diff_dst", "diff_src"}},
+          .error = 4.8e-6};
 }
 
 }  // namespace
@@ -49,8 +50,9 @@ LAMINA_SCHEMA(SoftMax) {
           .op_class = OpClass::inner_reduction,
           .nest = LoopNest::axis_rows,
           .formula = "dst = exp(src - max) / sum exp(src - max) along axis; stats = max + ln(sum exp(src - max))",
-          .inputs = {port("src", "T1")},
-          .outputs = {port("dst", "T2", "shape of src"), optional_port("stats", "T3", "shape of src with extent 1 on axis")},
+          .inputs = {within(suits(-4, 4), port("src", "T1"))},
+          .outputs = {port("dst", "T2", "shape of src"),
+                      as(PortRole::statistic, optional_port("stats", "T3", "shape of src with extent 1 on axis"))},
           .attributes = {parts::axis(1), choice("mode", "none", {"none", "inf_as_zero"},
                                                 "inf_as_zero: a slice that is all -inf gives zeros, not NaN")},
           .types = {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}, {"T3", stats}},
@@ -58,13 +60,14 @@ LAMINA_SCHEMA(SoftMax) {
           .type_rule_text = "src and dst are equal or one of them is f32; f64 with f64 only",
           .check = check_forward,
           .infer_shapes = softmax_shapes,
-          .inplace = {{"src", "dst"}}};
+          .inplace = {{"src", "dst"}},
+          .error = 1.2e-6};
 }
 
 LAMINA_SCHEMA(SoftMaxBackward) {
-  OpSchema schema =
-      softmax_backward(OpKind::SoftMaxBackward, "diff_src = dst * (diff_dst - sum(diff_dst * dst)) along axis", 1);
-  schema.inputs = {port("diff_dst", "T1"), port("dst", "T1", "the forward output")};
+  OpSchema schema = softmax_backward(OpKind::SoftMaxBackward, "diff_src = dst * (diff_dst - sum(diff_dst * dst)) along axis", 1,
+                                     Domain::Form::softmax);
+  for (PortSpec& input : schema.inputs) input.type = "T1";
   schema.outputs = {port("diff_src", "T2", "shape of dst")};
   schema.types = {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}};
   schema.check_types = all_of({f64_stays_alone({"T1", "T2"}), equal_or_f32("T2", "T1")});
@@ -77,15 +80,17 @@ LAMINA_SCHEMA(LogSoftmax) {
           .op_class = OpClass::inner_reduction,
           .nest = LoopNest::axis_rows,
           .formula = "dst = src - max - ln(sum exp(src - max)) along axis",
-          .inputs = {port("src", "T")},
+          .inputs = {within(suits(-4, 4), port("src", "T"))},
           .outputs = {port("dst", "T", "shape of src")},
           .attributes = {parts::axis(-1)},
           .types = {{"T", floats_and_f64()}},
           .check = check_forward,
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
-          .inplace = {{"src", "dst"}}};
+          .inplace = {{"src", "dst"}},
+          .error = 1.2e-6};
 }
 
 LAMINA_SCHEMA(LogSoftmaxBackward) {
-  return softmax_backward(OpKind::LogSoftmaxBackward, "diff_src = diff_dst - exp(dst) * sum(diff_dst) along axis", -1);
+  return softmax_backward(OpKind::LogSoftmaxBackward, "diff_src = diff_dst - exp(dst) * sum(diff_dst) along axis", -1,
+                          Domain::Form::log_softmax);
 }

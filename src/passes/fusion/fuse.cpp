@@ -18,11 +18,10 @@ enum class Rank { norm, reduction, elementwise, layout, alone };  // in this ord
 
 Rank anchor_rank(const Op& op, const IterationView& view) {
   if (!view.why_not.empty() || view.opaque_copy) return Rank::alone;
-  const OpClass op_class = schema_of(op.kind).op_class;
-  if (op_class == OpClass::layout) return Rank::layout;
+  const OpSchema& schema = schema_of(op.kind);
+  if (schema.op_class == OpClass::layout) return Rank::layout;
   if (!view.has_inner()) return Rank::elementwise;
-  const bool reduces = op.kind == OpKind::BiasAddBackward || name_of(op.kind).starts_with("Reduce");
-  return reduces ? Rank::reduction : Rank::norm;
+  return schema.traits.reduces ? Rank::reduction : Rank::norm;
 }
 
 double loop_size(const IterationView& view) {
@@ -48,7 +47,7 @@ std::vector<int> anchors_in_order(const FusionState& state) {
   std::vector<Anchor> anchors;
   for (size_t i = 0; i < state.graph.ops().size(); ++i) {
     const Op& op = state.graph.ops()[i];
-    if (!state.runnable[i] || op.kind == OpKind::End) continue;
+    if (!state.runnable[i] || is_marker(op)) continue;
     const Rank rank = anchor_rank(op, state.views[i]);
     anchors.push_back({rank, rank == Rank::elementwise ? loop_size(state.views[i]) : 0, static_cast<int>(i)});
   }
@@ -77,7 +76,7 @@ Grown leave_alone(FusionState& state, int op, int id) {
 void place_markers(FusionState& state, std::vector<Grown>& groups) {
   for (size_t i = 0; i < state.graph.ops().size(); ++i) {
     const Op& op = state.graph.ops()[i];
-    if (!state.runnable[i] || op.kind != OpKind::End) continue;
+    if (!state.runnable[i] || !is_marker(op)) continue;
     const int producer = state.graph.value(op.inputs.at(0)).producer.op;
     const int group = producer < 0 ? -1 : state.group_of[static_cast<size_t>(producer)];
     if (group >= 0) {
@@ -103,7 +102,7 @@ FusionGroup finished(const FusionState& state, Grown& grown) {
   group.inner = std::move(grown.inner);
   for (const int position : group.ops) {
     const Op& op = state.graph.ops()[static_cast<size_t>(position)];
-    if (op.kind == OpKind::End) continue;
+    if (is_marker(op)) continue;
     const IterationView& view = state.views[static_cast<size_t>(position)];
     if (view.has_columns()) group.column_outputs[position] = view.column_outputs;
     for (size_t port = 0; port < op.inputs.size() && !group.opaque_copy; ++port)

@@ -50,6 +50,8 @@ void cut_in_extents(Dims& extents, std::vector<bool>& inner, int dim, const Dims
   inner.insert(inner.begin() + dim, pieces.size() - 1, is_inner);
 }
 
+bool transposes(const Op& op) { return schema_of(op.kind).nest == LoopNest::transposed; }
+
 std::vector<int> dims_in_order(const DimMap& map) {
   std::vector<int> dims;
   for (const AxisRun& run : map)
@@ -97,7 +99,7 @@ void GroupGrower::grow(int anchor) {
 void GroupGrower::place(int op, const Candidate* because) {
   state_.group_of[at(op)] = id_;
   ops_.push_back(op);
-  has_transpose_ = has_transpose_ || op_at(op).kind == OpKind::StaticTranspose;
+  has_transpose_ = has_transpose_ || transposes(op_at(op));
   const FloatMode mode = float_mode(state_.graph, op_at(op));
   if (mode != FloatMode::none) mode_ = mode;
   for (size_t port = 0; port < op_at(op).inputs.size(); ++port)
@@ -126,7 +128,7 @@ void GroupGrower::push_siblings(int op, ValueIndex value) {
 }
 
 void GroupGrower::try_join(const Candidate& candidate) {
-  if (state_.group_of[at(candidate.op)] >= 0 || op_at(candidate.op).kind == OpKind::End) return;
+  if (state_.group_of[at(candidate.op)] >= 0 || is_marker(op_at(candidate.op))) return;
   std::optional<ReasonCode> refused = obstacle_of_kind(candidate.op);
   if (!refused) {
     Attempt attempt{candidate.op, state_.views[at(candidate.op)], {}, {}};
@@ -378,7 +380,7 @@ bool GroupGrower::map_into_group(Attempt& attempt) const {
 
 // A transpose may reorder outer dims; inner dims must stay innermost and in their order, or rows would be strided.
 bool GroupGrower::moves_inner_dims(const Attempt& attempt) const {
-  if (op_at(attempt.op).kind != OpKind::StaticTranspose || !has_inner()) return false;
+  if (!transposes(op_at(attempt.op)) || !has_inner()) return false;
   const auto inner_tail = [&](const DimMap& map) {
     std::vector<int> dims = dims_in_order(map), tail;
     while (!dims.empty() && inner_[at(dims.back())]) {

@@ -76,8 +76,6 @@ class ViewBuilder {
   DimMap channel_map(const Dims& operand, AxisRun channel);
   size_t channel_axis(size_t rank) const;
   using PortMap = std::function<DimMap(const Dims&)>;
-  void set_input(std::string_view name, const PortMap& map);
-  void set_output(std::string_view name, const PortMap& map);
   void set_norm_ports(const PortMap& data, const PortMap& statistics, const PortMap& affine);
 
   const Graph& graph_;

@@ -76,19 +76,8 @@ DimMap ViewBuilder::channel_map(const Dims& operand, AxisRun channel) {
 }
 
 size_t ViewBuilder::channel_axis(size_t rank) const {
-  const bool channels_first = op_.has_attribute("data_format") && op_.attribute<std::string>("data_format") == "NCX";
   if (rank == 0) return 0;
-  return channels_first ? std::min<size_t>(1, rank - 1) : rank - 1;
-}
-
-void ViewBuilder::set_input(std::string_view name, const PortMap& map) {
-  const size_t port = port_position(schema_of(op_.kind).inputs, op_.attributes, name);
-  if (has_input(port)) view_.inputs[port] = map(input_shape(port));
-}
-
-void ViewBuilder::set_output(std::string_view name, const PortMap& map) {
-  const size_t port = port_position(schema_of(op_.kind).outputs, op_.attributes, name);
-  if (has_output(port)) view_.outputs[port] = map(output_shape(port));
+  return has_channels_last(op_) ? rank - 1 : std::min<size_t>(1, rank - 1);
 }
 
 }  // namespace lamina

@@ -3,26 +3,27 @@
 #include "passes/fusion/view_builder.h"
 
 namespace lamina {
-namespace {
-
-bool is_statistic(std::string_view port) { return port == "mean" || port == "variance"; }
-
-// gamma, beta and their gradients.
-bool is_affine(std::string_view port) {
-  return port.find("gamma") != std::string_view::npos || port.find("beta") != std::string_view::npos;
-}
-
-}  // namespace
 
 // Sets every port's map by its role, and marks the gradients of gamma and beta as sums.
 void ViewBuilder::set_norm_ports(const PortMap& data, const PortMap& statistics, const PortMap& affine) {
+  const auto map_for = [&](PortRole role) -> const PortMap& {
+    switch (role) {
+      case PortRole::mean:
+      case PortRole::variance: return statistics;
+      case PortRole::gamma:
+      case PortRole::beta:
+      case PortRole::affine_gradient: return affine;
+      default: return data;
+    }
+  };
   const OpSchema& schema = schema_of(op_.kind);
-  const auto map_for = [&](std::string_view name) { return is_statistic(name) ? statistics : is_affine(name) ? affine : data; };
-  for (const PortSpec& port : schema.inputs) set_input(port.name, map_for(port.name));
-  for (const PortSpec& port : schema.outputs) {
-    set_output(port.name, map_for(port.name));
-    const size_t position = port_position(schema.outputs, op_.attributes, port.name);
-    if (has_output(position) && is_affine(port.name)) view_.column_outputs[position] = true;
+  const auto inputs = existing_inputs(schema, op_.attributes), outputs = existing_outputs(schema, op_.attributes);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (has_input(i)) view_.inputs[i] = map_for(inputs[i]->role)(input_shape(i));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!has_output(i)) continue;
+    view_.outputs[i] = map_for(outputs[i]->role)(output_shape(i));
+    view_.column_outputs[i] = outputs[i]->role == PortRole::affine_gradient;
   }
 }
 

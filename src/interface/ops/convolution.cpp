@@ -157,7 +157,8 @@ OpSchema convolution(OpKind kind, bool transposed, std::string formula) {
           .inputs = {},
           .outputs = {},
           .attributes = conv_attributes(transposed),
-          .types = {{"T", floats_of_opset()}}};
+          .types = {{"T", floats_of_opset()}},
+          .traits = {.contracts = true}};
 }
 
 // Gradients whose spatial extents an s32 tensor may give at run time.
