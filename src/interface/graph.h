@@ -50,6 +50,7 @@ class Graph {
   bool is_finalized() const { return finalized_; }
 
   const std::vector<Op>& ops() const { return ops_; }
+  const Op& op(int position) const { return ops_[static_cast<size_t>(position)]; }
   const std::vector<Value>& values() const { return values_; }
   const Value& value(ValueIndex index) const { return values_[static_cast<size_t>(index)]; }
   const LogicalTensor& tensor(ValueIndex index) const { return value(index).tensor; }

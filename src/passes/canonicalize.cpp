@@ -100,7 +100,7 @@ bool changes_nothing(const Graph& graph, const Op& op) {
 // The ConvTranspose whose weights the value becomes through conversions alone; nullptr when something else reads it.
 const Op* conv_transpose_of_weights(const Graph& graph, ValueIndex value) {
   while (graph.value(value).consumers.size() == 1) {
-    const Op& reader = graph.ops()[static_cast<size_t>(graph.value(value).consumers.front().op)];
+    const Op& reader = graph.op(graph.value(value).consumers.front().op);
     if (reader.kind == OpKind::ConvTranspose) return graph.input_value(reader, "weights") == value ? &reader : nullptr;
     if (!schema_of(reader.kind).traits.converts && !has_constant_scales(reader.kind)) return nullptr;
     value = reader.outputs.front();
@@ -154,9 +154,8 @@ bool rewrite(const Graph& graph, Op& op) {
 // Read by ops that compute, and by those only.
 bool is_inner(const Graph& graph, ValueIndex value) {
   const std::vector<Port>& consumers = graph.value(value).consumers;
-  return !consumers.empty() && std::none_of(consumers.begin(), consumers.end(), [&](const Port& port) {
-    return is_marker(graph.ops()[static_cast<size_t>(port.op)]);
-  });
+  return !consumers.empty() &&
+         std::none_of(consumers.begin(), consumers.end(), [&](const Port& port) { return is_marker(graph.op(port.op)); });
 }
 
 // A dropped op is counted with the first op that reads its value: `origins` of what stays name every op of the user.

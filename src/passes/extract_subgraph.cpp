@@ -12,7 +12,7 @@ namespace {
 
 Graph copy_of_ops(const Partition& partition) {
   std::vector<Op> ops;
-  for (const int op : partition.ops) ops.push_back(partition.graph->ops()[static_cast<size_t>(op)]);
+  for (const int op : partition.ops) ops.push_back(partition.graph->op(op));
   return GraphEditor::assemble(*partition.graph, std::move(ops));
 }
 

@@ -17,7 +17,7 @@ bool contains(const std::vector<int>& ops, int op) { return std::binary_search(o
 bool is_needed(const Graph& graph, const std::vector<int>& ops, ValueIndex value) {
   const std::vector<Port>& consumers = graph.value(value).consumers;
   return consumers.empty() || std::any_of(consumers.begin(), consumers.end(), [&](const Port& port) {
-           return is_marker(graph.ops()[static_cast<size_t>(port.op)]) || !contains(ops, port.op);
+           return is_marker(graph.op(port.op)) || !contains(ops, port.op);
          });
 }
 
@@ -25,7 +25,7 @@ Partition unsupported_op(const Graph& graph, int position, const std::string& wh
   Partition partition;
   partition.ops = {position};
   partition.supported = false;
-  partition.unsupported_reason = describe(graph.ops()[static_cast<size_t>(position)]) + ": " + why;
+  partition.unsupported_reason = describe(graph.op(position)) + ": " + why;
   partition.reasons = {{make_reason(ReasonCode::alone_unsupported, partition.unsupported_reason)}};
   return partition;
 }
@@ -63,7 +63,7 @@ std::vector<ValueIndex> border_inputs(const Graph& graph, const std::vector<int>
   std::vector<ValueIndex> inputs;
   std::unordered_set<ValueIndex> seen;
   for (const int op : ops) {
-    for (const ValueIndex value : graph.ops()[static_cast<size_t>(op)].inputs) {
+    for (const ValueIndex value : graph.op(op).inputs) {
       if (value == kNoValue || contains(ops, graph.value(value).producer.op)) continue;
       if (seen.insert(value).second) inputs.push_back(value);
     }
@@ -74,7 +74,7 @@ std::vector<ValueIndex> border_inputs(const Graph& graph, const std::vector<int>
 std::vector<ValueIndex> border_outputs(const Graph& graph, const std::vector<int>& ops) {
   std::vector<ValueIndex> outputs;
   for (const int op : ops)
-    for (const ValueIndex value : graph.ops()[static_cast<size_t>(op)].outputs)
+    for (const ValueIndex value : graph.op(op).outputs)
       if (value != kNoValue && is_needed(graph, ops, value)) outputs.push_back(value);
   return outputs;
 }
@@ -99,7 +99,7 @@ std::vector<Partition> make_partitions(const std::shared_ptr<const Graph>& graph
     partition.inputs = border_inputs(*graph, partition.ops);
     partition.outputs = border_outputs(*graph, partition.ops);
     for (size_t i = 0; i < partition.ops.size(); ++i) {
-      const auto reasons = reasons_of_rewrites(graph->ops()[static_cast<size_t>(partition.ops[i])]);
+      const auto reasons = reasons_of_rewrites(graph->op(partition.ops[i]));
       partition.reasons[i].insert(partition.reasons[i].begin(), reasons.begin(), reasons.end());
     }
   }

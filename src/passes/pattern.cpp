@@ -103,7 +103,7 @@ class Search {
     if (node.form == Form::either)
       return std::any_of(node.children.begin(), node.children.end(),
                          [&](const Term& child) { return match_root(child.node(), next); });
-    const Op& op = graph_.ops()[static_cast<size_t>(root_)];
+    const Op& op = graph_.op(root_);
     if (op.outputs.empty() || op.outputs[0] == kNoValue) return false;
     if (node.form == Form::many) return match_many(node, op.outputs[0], next);
     return node.form == Form::op && match_op(node, root_, next);
@@ -155,7 +155,7 @@ class Search {
   bool match_made(const TermNode& node, ValueIndex value, Next next) {
     const size_t mark = entries_.size();
     for (Port producer = graph_.value(value).producer; producer.op >= 0;) {
-      const Op& op = graph_.ops()[static_cast<size_t>(producer.op)];
+      const Op& op = graph_.op(producer.op);
       if (producer.port == 0 && match_op(node, producer.op, next)) return true;
       if (!may_step_over(op)) break;
       entries_.push_back({Entry::Kind::op, nullptr, kNoValue, producer.op});
@@ -166,7 +166,7 @@ class Search {
   }
 
   bool match_op(const TermNode& node, int position, Next next) {
-    const Op& op = graph_.ops()[static_cast<size_t>(position)];
+    const Op& op = graph_.op(position);
     if (!node.heads.test(static_cast<size_t>(op.kind))) return false;
     if (node.attributes && !node.attributes(op)) return false;
     const size_t mark = entries_.size();
@@ -210,7 +210,7 @@ class Search {
       entries_.resize(mark);
       const int producer = graph_.value(reached[i].value).producer.op;
       if (producer < 0) continue;
-      const Op& op = graph_.ops()[static_cast<size_t>(producer)];
+      const Op& op = graph_.op(producer);
       if (schema_of(op.kind).op_class != node.repeated) continue;
       for (const ValueIndex input : op.inputs) {
         const auto seen = [&](const Reached& other) { return other.value == input; };
@@ -237,7 +237,7 @@ class Search {
   bool may_lead_to(const TermNode& node, ValueIndex value) const {
     if (node.any_head) return true;
     for (int producer = graph_.value(value).producer.op; producer >= 0;) {
-      const Op& op = graph_.ops()[static_cast<size_t>(producer)];
+      const Op& op = graph_.op(producer);
       if (node.heads.test(static_cast<size_t>(op.kind))) return true;
       if (!may_step_over(op)) return false;
       producer = graph_.value(op.inputs[0]).producer.op;
@@ -338,7 +338,7 @@ ValueIndex Match::value(std::string_view name) const {
 
 ValueIndex Match::value(std::string_view name, DataType dtype) const {
   for (const ValueIndex use : uses(name)) {
-    for (ValueIndex value = use;; value = graph_.ops()[static_cast<size_t>(graph_.value(value).producer.op)].inputs[0]) {
+    for (ValueIndex value = use;; value = graph_.op(graph_.value(value).producer.op).inputs[0]) {
       if (graph_.tensor(value).dtype == dtype) return value;
       if (before_widening(graph_, value) == value) break;
     }
@@ -386,7 +386,7 @@ ValueIndex before_widening(const Graph& graph, ValueIndex value) {
   for (;;) {
     const int producer = graph.value(value).producer.op;
     if (producer < 0) return value;
-    const Op& op = graph.ops()[static_cast<size_t>(producer)];
+    const Op& op = graph.op(producer);
     if (!schema_of(op.kind).traits.converts || !widens(graph.tensor(op.inputs[0]).dtype, graph.tensor(value).dtype))
       return value;
     value = op.inputs[0];
@@ -398,7 +398,7 @@ ValueIndex known_constant(const Graph& graph, ValueIndex value, bool (*steps_ove
     const Value& known = graph.value(value);
     if (known.constant) return value;
     if (known.producer.op < 0 || steps_over == nullptr) return kNoValue;
-    const Op& op = graph.ops()[static_cast<size_t>(known.producer.op)];
+    const Op& op = graph.op(known.producer.op);
     if (op.inputs.size() != 1 || !steps_over(graph, op)) return kNoValue;
     value = op.inputs[0];
   }

@@ -87,7 +87,7 @@ class Match {
 
   const Graph& graph() const { return graph_; }
   int root() const { return root_; }
-  const Op& root_op() const { return graph_.ops()[static_cast<size_t>(root_)]; }
+  const Op& root_op() const { return graph_.op(root_); }
 
   std::vector<int> ops() const;  // ascending, each once, those that were stepped over included
   bool has(std::string_view name) const { return find(name) != nullptr; }

@@ -168,7 +168,7 @@ class Raiser {
     changed_ = true;
   }
 
-  const Op& op_at(int position) const { return graph_.ops()[static_cast<size_t>(position)]; }
+  const Op& op_at(int position) const { return graph_.op(position); }
 
   const Graph& graph_;
   GraphEditor editor_;

@@ -63,7 +63,7 @@ void verify_partitions(const Graph& graph, std::span<const Partition> partitions
     LAMINA_CHECK(partition.reasons.size() == partition.ops.size(), join("reasons of partition ", partition.id));
     for (const int op : partition.ops) {
       int& owner = partition_of[static_cast<size_t>(op)];
-      LAMINA_CHECK(owner < 0, describe(graph.ops()[static_cast<size_t>(op)]) + " is in two partitions");
+      LAMINA_CHECK(owner < 0, describe(graph.op(op)) + " is in two partitions");
       owner = static_cast<int>(p);
     }
   }

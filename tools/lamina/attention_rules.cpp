@@ -15,7 +15,7 @@ FillRule always(double value) { return {.kind = FillRule::Kind::constant, .low =
 bool reaches_softmax(const Graph& graph, ValueIndex value, int hops) {
   if (value == kNoValue || hops == 0) return false;
   for (const Port& consumer : graph.value(value).consumers) {
-    const Op& op = graph.ops()[static_cast<size_t>(consumer.op)];
+    const Op& op = graph.op(consumer.op);
     if (op.kind == OpKind::SoftMax || op.kind == OpKind::Exp) return true;
     const bool follows = op.kind == OpKind::Add || op.kind == OpKind::Subtract || op.kind == OpKind::Select ||
                          op.kind == OpKind::StaticReshape || op.kind == OpKind::TypeCast || op.kind == OpKind::Multiply;
@@ -28,7 +28,7 @@ bool is_made_by(const Graph& graph, ValueIndex value, OpKind kind) {
   for (int hop = 0; hop < kMaxHops && value != kNoValue; ++hop) {
     const int producer = graph.value(value).producer.op;
     if (producer < 0) return false;
-    const Op& op = graph.ops()[static_cast<size_t>(producer)];
+    const Op& op = graph.op(producer);
     if (op.kind == kind) return true;
     if (op.inputs.empty()) return false;
     value = op.inputs.front();

@@ -130,7 +130,7 @@ class TensorCheck {
 const Op* quantize_of(const Graph& graph, ValueIndex output) {
   const int producer = graph.value(output).producer.op;
   if (producer < 0 || is_floating(graph.tensor(output).dtype)) return nullptr;
-  const Op& op = graph.ops()[static_cast<size_t>(producer)];
+  const Op& op = graph.op(producer);
   return has_constant_scales(op.kind) ? &op : nullptr;
 }
 

@@ -80,7 +80,7 @@ std::optional<FillRule> own_wish(const Reader& reader, const PortSpec& port) {
 
 // What a reader wishes; an op that only moves values wishes what its own readers wish.
 FillRule wish_of(const Graph& graph, const LogicalTensor& tensor, const Port& consumer, int hops) {
-  const Op& op = graph.ops()[static_cast<size_t>(consumer.op)];
+  const Op& op = graph.op(consumer.op);
   const OpSchema& schema = schema_of(op.kind);
   const auto ports = existing_inputs(schema, op.attributes);
   const auto port = static_cast<size_t>(consumer.port);

@@ -84,7 +84,7 @@ std::vector<bool> ops_above(const Graph& graph, ValueIndex output) {
 PortRole role_of(const Graph& graph, ValueIndex output) {
   const Port& made = graph.value(output).producer;
   if (made.op < 0) return PortRole::data;
-  const Op& op = graph.ops()[static_cast<size_t>(made.op)];
+  const Op& op = graph.op(made.op);
   const auto ports = existing_outputs(schema_of(op.kind), op.attributes);
   return static_cast<size_t>(made.port) < ports.size() ? ports[static_cast<size_t>(made.port)]->role : PortRole::data;
 }
@@ -93,7 +93,7 @@ PortRole role_of(const Graph& graph, ValueIndex output) {
 ValueIndex averaged_value(const Graph& graph, ValueIndex output) {
   const Port& made = graph.value(output).producer;
   if (made.op < 0) return kNoValue;
-  const Op& op = graph.ops()[static_cast<size_t>(made.op)];
+  const Op& op = graph.op(made.op);
   return schema_of(op.kind).traits.sums || role_of(graph, output) == PortRole::mean ? op.inputs.front() : kNoValue;
 }
 

@@ -101,7 +101,7 @@ FusionGroup finished(const FusionState& state, Grown& grown) {
   group.extents = std::move(grown.extents);
   group.inner = std::move(grown.inner);
   for (const int position : group.ops) {
-    const Op& op = state.graph.ops()[static_cast<size_t>(position)];
+    const Op& op = state.graph.op(position);
     if (is_marker(op)) continue;
     const IterationView& view = state.views[static_cast<size_t>(position)];
     if (view.has_columns()) group.column_outputs[position] = view.column_outputs;

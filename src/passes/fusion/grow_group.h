@@ -98,7 +98,7 @@ class GroupGrower {
   bool may_leave(const DimMap& map) const;
   bool leaves(ValueIndex value, int op) const;
   bool is_member(int op) const { return op >= 0 && state_.group_of[static_cast<size_t>(op)] == id_; }
-  const Op& op_at(int op) const { return state_.graph.ops()[static_cast<size_t>(op)]; }
+  const Op& op_at(int op) const { return state_.graph.op(op); }
   bool has_inner() const;
   void take_extents(const Attempt& attempt);
 

@@ -25,7 +25,7 @@ std::optional<std::vector<int>> reduced_axes(const Op& op, int rank) {
 std::optional<std::vector<int>> common_axes(const Match& match, int rank) {
   std::optional<std::vector<int>> common;
   for (const int position : match.ops()) {
-    const Op& op = match.graph().ops()[static_cast<size_t>(position)];
+    const Op& op = match.graph().op(position);
     if (!is_reduction(op.kind)) continue;
     const auto axes = reduced_axes(op, rank);
     if (!axes || (common && *common != *axes)) return std::nullopt;
@@ -112,7 +112,7 @@ std::optional<RowShapes> row_shapes(const Match& match, std::string_view x, cons
   RowShapes rows = shapes_of(*src.shape, *axes);
   const ShapeCheck check(match, rows, side_inputs);
   for (const int position : match.ops())
-    if (!check.fits(match.graph().ops()[static_cast<size_t>(position)])) return std::nullopt;
+    if (!check.fits(match.graph().op(position))) return std::nullopt;
   return rows;
 }
 
@@ -129,7 +129,7 @@ bool all_shaped_like(const Match& match, std::string_view x) {
   if (!src.shape) return false;
   const std::vector<int> ops = match.ops();
   return std::all_of(ops.begin(), ops.end(), [&](int position) {
-    const Op& op = match.graph().ops()[static_cast<size_t>(position)];
+    const Op& op = match.graph().op(position);
     return match.graph().tensor(op.outputs[0]).shape == src.shape;
   });
 }
