@@ -1,6 +1,7 @@
 // Compiling and executing through the public interface: shapes, layouts, memory, threads.
 #include <omp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>

@@ -2,6 +2,7 @@
 // memory; an OpenCL program may bring its own context, queue and allocator.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // What LAMINA_VERBOSE and LAMINA_GRAPH_DUMP make lamina tell. Both are read once, so another process of this program runs with
 // them, in a folder of its own.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

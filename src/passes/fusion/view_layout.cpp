@@ -1,4 +1,6 @@
 // Views of ops that move elements.
+#include <iterator>
+
 #include "interface/op_schema.h"
 #include "passes/fusion/common_refinement.h"
 #include "passes/fusion/view_builder.h"

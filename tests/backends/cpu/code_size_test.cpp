@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "backends/cpu/bits.h"
 #include "backends/cpu/code/llvm_headers.h"

@@ -1,5 +1,6 @@
 // Elementwise ops: numbers worked out by hand, and arguments where the textbook formula would overflow or cancel.
 #include <limits>
+#include <numbers>
 
 #include "backends/reference/op_case.h"
 

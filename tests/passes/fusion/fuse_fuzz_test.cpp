@@ -1,5 +1,6 @@
 // Random graphs: whatever they look like, every op is in one partition, partitions have an order, and the contracted graph
 // agrees with a plain search for cycles.
+#include <algorithm>
 #include <random>
 
 #include "passes/fusion/contracted_graph.h"

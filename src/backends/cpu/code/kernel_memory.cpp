@@ -1,6 +1,9 @@
 #include "backends/cpu/code/kernel_memory.h"
 
 #include <array>
+#include <cstdint>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace lamina::cpu {

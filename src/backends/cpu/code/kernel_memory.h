@@ -1,6 +1,9 @@
 // Where a kernel's code and constants lie: one mapping, so that code reaches its constants by an offset of 32 bits.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "backends/cpu/code/llvm_headers.h"
 
 namespace lamina::cpu {

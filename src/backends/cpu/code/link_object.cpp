@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <cstdint>
+#include <memory>
+
 #include "backends/cpu/code/kernel_memory.h"
 
 namespace lamina::cpu {

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <limits>
+#include <vector>
 
 #include "kernels/polynomials.h"
 

@@ -1,6 +1,7 @@
 #include "backends/cpu/vector/philox.h"
 
 #include <array>
+#include <cstdint>
 
 #include "interface/status.h"
 

@@ -1,5 +1,6 @@
 #include "backends/cpu/vector/vector_jit.h"
 
+#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 
