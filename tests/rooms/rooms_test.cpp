@@ -1,0 +1,224 @@
+// Who may include whom. A graph passes through the rooms from top to bottom: a room knows some of those above it and none
+// below, so that what it does can be read, tested and changed without them. A folder inside a room is a room of its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/files.h"
+
+namespace lamina::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Room {
+  std::string name;
+  std::vector<std::string> paths;  // how the paths of its files begin; of several rooms it is that of the longest beginning
+  std::vector<std::string> knows;  // rooms of earlier lines
+};
+
+// A folder's own files can lie on both sides of a folder inside it: passes/pattern.h is the language of passes/patterns, and
+// passes/raise_decomposed.cpp applies them. Such files are named.
+const std::vector<Room>& rooms() {
+  static const std::vector<Room> all = {
+      {"include", {"include/graph/"}, {}},
+      {"handles", {"src/handles/"}, {}},
+      {"interface", {"src/interface/", "src/interface/json/older_names."}, {"include"}},
+      {"interface/ops", {"src/interface/ops/"}, {"interface"}},
+      {"interface/json", {"src/interface/json/"}, {"interface"}},
+
+      {"passes' words",
+       {"src/passes/pattern.", "src/passes/reasons.", "src/passes/graph_editor.", "src/passes/capabilities."},
+       {"interface"}},
+      {"passes/patterns", {"src/passes/patterns/"}, {"passes' words", "interface"}},
+      {"passes/fusion", {"src/passes/fusion/"}, {"passes' words", "interface"}},
+      {"passes", {"src/passes/"}, {"passes/fusion", "passes/patterns", "passes' words", "interface"}},
+
+      {"kernels/dialect", {"src/kernels/dialect/", "src/kernels/polynomials."}, {}},
+      {"kernels",
+       {"src/kernels/", "src/kernels/ops/power."},
+       {"kernels/dialect", "passes", "passes/fusion", "passes' words", "interface"}},
+      {"kernels/ops", {"src/kernels/ops/"}, {"kernels", "interface"}},
+
+      {"backends", {"src/backends/"}, {"kernels", "passes' words", "interface"}},
+      {"reference", {"src/backends/reference/"}, {"backends", "passes", "interface"}},
+
+      {"LLVM's headers", {"src/backends/cpu/code/llvm_"}, {}},
+      {"cpu/schedule", {"src/backends/cpu/schedule/"}, {"kernels", "interface"}},
+      {"cpu/vector", {"src/backends/cpu/vector/"}, {"LLVM's headers", "kernels/dialect", "interface"}},
+      {"cpu/emit", {"src/backends/cpu/emit/"}, {"cpu/vector", "cpu/schedule", "LLVM's headers", "kernels", "interface"}},
+      {"cpu/code",
+       {"src/backends/cpu/code/"},
+       {"cpu/emit", "cpu/vector", "cpu/schedule", "LLVM's headers", "kernels", "interface"}},
+      {"cpu", {"src/backends/cpu/"}, {"cpu/code", "cpu/emit", "cpu/schedule", "backends", "kernels", "interface"}},
+
+      {"gpu", {"src/backends/gpu/"}, {"backends", "kernels", "kernels/dialect", "interface"}},
+      {"gpu/cuda", {"src/backends/gpu/cuda/"}, {"gpu", "interface"}},
+      {"gpu/opencl", {"src/backends/gpu/opencl/"}, {"gpu", "interface"}},
+      {"gpu's list of devices", {"src/backends/gpu/devices."}, {"gpu/cuda", "gpu/opencl", "gpu", "backends", "interface"}},
+
+      {"compiler",
+       {"src/compiler/"},
+       {"backends", "kernels", "passes", "passes/fusion", "passes' words", "interface/json", "interface"}},
+      {"api",
+       {"src/api/"},
+       {"compiler", "handles", "backends", "passes", "passes/fusion", "passes' words", "interface/json", "interface",
+        "include"}},
+      // Over the public headers alone, as a user is; infiniop's handles are made as the library's own.
+      {"compat", {"compat/"}, {"handles", "include"}},
+      {"tools",
+       {"tools/"},
+       {"compiler", "api", "reference", "backends", "kernels", "passes", "passes/fusion", "passes' words", "interface/json",
+        "interface", "include"}},
+      {"benchmarks",
+       {"benchmarks/"},
+       {"compat", "compiler", "gpu/cuda", "gpu/opencl", "gpu", "backends", "passes", "passes/fusion", "passes' words",
+        "interface/json", "interface", "include"}},
+  };
+  return all;
+}
+
+// Headers of other libraries that one room keeps to itself.
+struct Fence {
+  std::string header;  // how the name in angle brackets begins
+  std::set<std::string> rooms;
+};
+
+const std::vector<Fence> kFences = {
+    {"llvm/", {"LLVM's headers"}},
+    {"nlohmann/", {"interface/json", "benchmarks"}},
+    {"CLI/", {"tools"}},
+};
+
+const Room* room_of(const std::string& path) {
+  const Room* found = nullptr;
+  size_t longest = 0;
+  for (const Room& room : rooms())
+    for (const std::string& beginning : room.paths)
+      if (beginning.size() > longest && path.starts_with(beginning)) {
+        found = &room;
+        longest = beginning.size();
+      }
+  return found;
+}
+
+// The file of the tree that an #include means, from its root; "" for a header of another library.
+std::string file_meant(const fs::path& includer, const std::string& name) {
+  std::vector<fs::path> folders = {includer.parent_path()};
+  for (const char* const folder :
+       {"src", "src/handles", "include", "tools", "tests", "compat/infiniop/include", "compat/onednn_primitive/include"})
+    folders.push_back(kTree / folder);
+  for (const fs::path& folder : folders)
+    if (fs::is_regular_file(folder / name)) return fs::relative(folder / name, kTree).generic_string();
+  return "";
+}
+
+struct Include {
+  std::string from, name, to;  // the file, what it writes, and the file of the tree that this is ("" for none)
+};
+
+std::vector<Include> includes_of_the_tree() {
+  static const std::regex line("^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", std::regex::multiline);
+  static const std::set<std::string> kEndings = {".h", ".hpp", ".c", ".cpp", ".inl", ".def"};
+  std::vector<Include> includes;
+  for (const char* const folder : {"include", "src", "compat", "tools", "benchmarks"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kTree / folder)) {
+      if (!entry.is_regular_file() || !kEndings.contains(entry.path().extension().string())) continue;
+      const std::string from = fs::relative(entry.path(), kTree).generic_string();
+      const std::string text = text_of(entry.path());
+      for (std::sregex_iterator found(text.begin(), text.end(), line), end; found != end; ++found)
+        includes.push_back({from, (*found)[1], file_meant(entry.path(), (*found)[1])});
+    }
+  }
+  return includes;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "no other room" : text;
+}
+
+TEST(Rooms, KnowEarlierLinesAlone) {
+  std::set<std::string> earlier;
+  for (const Room& room : rooms()) {
+    for (const std::string& known : room.knows) EXPECT_TRUE(earlier.contains(known)) << room.name << " knows " << known;
+    EXPECT_TRUE(earlier.insert(room.name).second) << room.name << " stands twice";
+  }
+}
+
+TEST(Rooms, IncludeWhatTheyMayKnow) {
+  std::set<std::string> inhabited;
+  for (const Include& include : includes_of_the_tree()) {
+    const Room* const from = room_of(include.from);
+    ASSERT_NE(from, nullptr) << include.from << " lies in no room";
+    inhabited.insert(from->name);
+    const Room* const to = include.to.empty() ? nullptr : room_of(include.to);
+    if (to == nullptr || to == from) continue;
+    inhabited.insert(to->name);
+    EXPECT_TRUE(std::find(from->knows.begin(), from->knows.end(), to->name) != from->knows.end())
+        << include.from << " includes " << include.to << ": " << from->name << " -> " << to->name << ", but " << from->name
+        << " knows " << listed(from->knows);
+  }
+  for (const Room& room : rooms()) EXPECT_TRUE(inhabited.contains(room.name)) << room.name << " has no files";
+}
+
+// Headers that include each other depend on who comes first.
+TEST(Rooms, HeadersIncludeEachOtherInOneDirection) {
+  std::map<std::string, std::set<std::string>> knows;
+  for (const Include& include : includes_of_the_tree())
+    if (!include.to.empty() && fs::path(include.from).extension() != ".cpp") knows[include.from].insert(include.to);
+  // Takes away what includes nothing that is left, until nothing is left or all that is left includes each other.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto file = knows.begin(); file != knows.end();) {
+      std::erase_if(file->second, [&](const std::string& included) { return !knows.contains(included); });
+      const bool is_leaf = file->second.empty();
+      file = is_leaf ? knows.erase(file) : std::next(file);
+      changed |= is_leaf;
+    }
+  }
+  for (const auto& [file, included] : knows)
+    ADD_FAILURE() << file << " and " << *included.begin() << " include each other, at last";
+}
+
+TEST(Rooms, KeepOtherLibrariesBehindTheirFences) {
+  std::map<std::string, int> uses;
+  for (const Include& include : includes_of_the_tree()) {
+    for (const Fence& fence : kFences) {
+      if (!include.to.empty() || !include.name.starts_with(fence.header)) continue;
+      ++uses[fence.header];
+      const Room* const room = room_of(include.from);
+      ASSERT_NE(room, nullptr) << include.from;
+      EXPECT_TRUE(fence.rooms.contains(room->name)) << include.from << " includes <" << include.name << ">; only "
+                                                    << listed({fence.rooms.begin(), fence.rooms.end()}) << " may";
+    }
+  }
+  EXPECT_EQ(uses.size(), kFences.size());
+}
+
+// The code of a file, without its comments, which may well explain whom a rule serves.
+std::string code_of(const fs::path& path) { return std::regex_replace(text_of(path), std::regex("//[^\n]*"), ""); }
+
+// The mathematics knows no backend: no file of src/kernels names one, so that a second backend needs no change there.
+TEST(Rooms, NoLoweringNamesABackend) {
+  const std::regex backend("\\b(backends/|cpu|gpu|cuda|opencl|reference_backend|llvm)", std::regex::icase);
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kTree / "src" / "kernels")) {
+    if (!entry.is_regular_file()) continue;
+    ++files;
+    const std::string code = code_of(entry.path());
+    std::smatch found;
+    EXPECT_FALSE(std::regex_search(code, found, backend)) << entry.path() << " names " << found.str();
+  }
+  EXPECT_GT(files, 20);
+}
+
+}  // namespace
+}  // namespace lamina::testing
