@@ -1,6 +1,6 @@
 # code_version.h: the version of the code generator, for the cache of machine code on disk. Code that other sources have made is
 # not found again, whatever the version of the project says. What counts is every source that can change machine code: the CPU
-# backend, the kernel IR with its constants and mathematics, and the table of small floats.
+# backend, the kernel IR with its constants and mathematics, the tables of data types and small floats, and the public lists.
 #
 # Included by the project it adds the header to lamina_cpu; run as a script (cmake -P) it writes the header.
 if(CMAKE_SCRIPT_MODE_FILE)
@@ -9,6 +9,8 @@ if(CMAKE_SCRIPT_MODE_FILE)
     file(GLOB_RECURSE room_sources ${SOURCE_DIR}/${room}/*.cpp ${SOURCE_DIR}/${room}/*.h ${SOURCE_DIR}/${room}/*.def ${SOURCE_DIR}/${room}/*.inl)
     list(APPEND sources ${room_sources})
   endforeach()
+  file(GLOB lists ${SOURCE_DIR}/../include/graph/*.def)
+  list(APPEND sources ${lists})
   set(hashes "")
   foreach(source IN LISTS sources)
     file(SHA256 ${source} hash)
@@ -21,7 +23,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
 endif()
 
 set(code_version_header ${PROJECT_BINARY_DIR}/generated/code_version.h)
-set(emitter_patterns "")
+set(emitter_patterns ${PROJECT_SOURCE_DIR}/include/graph/*.def)
 foreach(room IN ITEMS backends/cpu kernels interface)
   foreach(ending IN ITEMS cpp h def inl)
     list(APPEND emitter_patterns ${PROJECT_SOURCE_DIR}/src/${room}/*.${ending})
