@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "backends/cpu/code/llvm_passes.h"
 #include "backends/cpu/emit/emit_kernel.h"
 #include "interface/status.h"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm_orc.h"
 
 namespace lamina::testing {
 namespace {

@@ -4,6 +4,9 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "backends/cpu/code/llvm_passes.h"
+#include "backends/cpu/llvm_orc.h"
+
 namespace lamina::cpu::testing {
 namespace {
 

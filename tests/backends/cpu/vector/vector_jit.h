@@ -11,6 +11,11 @@
 #include "backends/cpu/vector/math.h"
 #include "interface/data_type.h"
 
+namespace llvm::orc {
+class LLJIT;
+class ThreadSafeModule;
+}  // namespace llvm::orc
+
 namespace lamina::cpu::testing {
 
 using ElementType = std::function<llvm::Type*(llvm::LLVMContext&)>;

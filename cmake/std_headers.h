@@ -1,0 +1,20 @@
+// The headers of the standard library that most files of a room read anyway: precompiled, they are read once. A file still asks for
+// what it uses (scripts/check_includes.py).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>

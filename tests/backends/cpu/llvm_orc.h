@@ -1,0 +1,19 @@
+// The fence around LLVM's own JIT, which tests compile single functions with; the library links its objects itself.
+#pragma once
+
+#include "backends/cpu/code/llvm_headers.h"
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#pragma GCC diagnostic ignored "-Wredundant-move"
+#endif
+
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
