@@ -86,6 +86,7 @@ class PeerFaultsOfThreads : public ::testing::TestWithParam<std::pair<int64_t, i
 INSTANTIATE_TEST_SUITE_P(Batches, PeerFaultsOfThreads, ::testing::ValuesIn(kBatches));
 
 TEST_P(PeerFaultsOfThreads, GradientsAreRightInsideAParallelRegion) {
+  const int threads = omp_get_max_threads();
   omp_set_num_threads(4);
   Backward backward(GetParam().first, GetParam().second);
   const Gradients alone = backward.run();
@@ -93,6 +94,7 @@ TEST_P(PeerFaultsOfThreads, GradientsAreRightInsideAParallelRegion) {
   std::vector<Gradients> inside(3);
 #pragma omp parallel num_threads(3)
   inside[static_cast<size_t>(omp_get_thread_num())] = backward.run();
+  omp_set_num_threads(threads);  // of this thread, whose next test is another
   for (const Gradients& gradients : inside) EXPECT_TRUE(gradients == alone);
 }
 
