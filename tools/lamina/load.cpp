@@ -82,6 +82,11 @@ Graph load_graph(const std::string& file, const Overrides& overrides) {
   return graph;
 }
 
+const std::vector<std::string>& engine_names() {
+  static const std::vector<std::string> names = {"cpu", "gpu", "reference"};
+  return names;
+}
+
 const Backend& backend_for(const std::string& engine, const std::string& device) {
   if (engine == "reference") return reference_backend();
   if (engine != "gpu") return cpu_backend();

@@ -15,6 +15,9 @@ namespace lamina::driver {
 // Reads, overrides, builds, checks. Throws Error with one sentence that begins with the file.
 Graph load_graph(const std::string& file, const Overrides& overrides);
 
+// What --engine may name: the backends that were built.
+const std::vector<std::string>& engine_names();
+
 // The backend that `--engine` names, the CPU's without one. `device` chooses among GPUs: "cuda", "opencl", either with a number
 // behind a colon, "" for the first there is. Throws Error(unimplemented) where there is no GPU.
 const Backend& backend_for(const std::string& engine, const std::string& device);

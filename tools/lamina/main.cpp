@@ -5,15 +5,19 @@
 
 #include "interface/status.h"
 #include "lamina/explain.h"
+#include "lamina/load.h"
 #include "lamina/ops.h"
 #include "lamina/overrides.h"
 #include "lamina/replay.h"
+#include "lamina/show.h"
+#include "lamina/version.h"
 
 namespace {
 
 using lamina::driver::ExplainOptions;
 using lamina::driver::Overrides;
 using lamina::driver::ReplayOptions;
+using lamina::driver::ShowOptions;
 
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
@@ -34,7 +38,7 @@ Overrides split(const Overrides& given) {
 
 void add_engine(CLI::App& command, std::string& engine, std::string& device, std::string& policy) {
   command.add_option("--engine", engine, "cpu, gpu or reference; by default what the file says")
-      ->check(CLI::IsMember({"cpu", "gpu", "reference"}));
+      ->check(CLI::IsMember(lamina::driver::engine_names()));
   command.add_option("--device", device,
                      "which GPU: cuda, opencl, or one of them with a number, as in cuda:1; by default the first");
   command.add_option("--policy", policy, "fusion, or debug: one op a partition")->check(CLI::IsMember({"fusion", "debug"}));
@@ -65,14 +69,26 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
   add_overrides(command, options.overrides);
 }
 
+void add_show(CLI::App& app, ShowOptions& options) {
+  CLI::App& command = *app.add_subcommand("show", "draw a graph, its ops coloured by partition");
+  command.add_option("FILE", options.file, "graph dump (JSON)")->required();
+  command.add_option("-o,--out", options.picture, "the picture: NAME.dot, or NAME.svg where Graphviz' dot is found")
+      ->required();
+  add_engine(command, options.engine, options.device, options.policy);
+  add_overrides(command, options.overrides);
+}
+
 int run(int argc, char** argv) {
-  CLI::App app("lamina: replay and explain graphs of deep-learning operations", "lamina");
+  CLI::App app("lamina: replay, explain and draw graphs of deep-learning operations", "lamina");
   app.require_subcommand(1);
+  app.set_version_flag("--version", lamina::driver::version_text, "what this is, and what it was built with");
   ReplayOptions replay_options;
   ExplainOptions explain_options;
+  ShowOptions show_options;
   std::string kind;
   add_replay(app, replay_options);
   add_explain(app, explain_options);
+  add_show(app, show_options);
   app.add_subcommand("ops", "the op schemas")->add_option("KIND", kind, "one op kind, all of its schema");
   try {
     app.parse(argc, argv);
@@ -81,8 +97,10 @@ int run(int argc, char** argv) {
   }
   replay_options.overrides = split(replay_options.overrides);
   explain_options.overrides = split(explain_options.overrides);
+  show_options.overrides = split(show_options.overrides);
   if (app.got_subcommand("replay")) return lamina::driver::replay(replay_options);
   if (app.got_subcommand("explain")) return lamina::driver::explain(explain_options);
+  if (app.got_subcommand("show")) return lamina::driver::show(show_options);
   lamina::driver::print_ops(std::cout, kind);
   return 0;
 }
