@@ -23,7 +23,8 @@ inline void expect_passes_in_own_process(const std::string& test, const std::map
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   ASSERT_GT(length, 0);
-  std::string command = "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX";  // this process may be a shard; that one runs its one test
+  std::string command =
+      "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX";  // this process may be a shard; that one runs its one test
   for (const auto& [name, value] : environment) command += " " + quoted(name + "=" + value);
   command += " " + quoted(std::string(path, static_cast<size_t>(length))) +
              " --gtest_also_run_disabled_tests --gtest_filter=" + quoted(test) + " 2>&1";
