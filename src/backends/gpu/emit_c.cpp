@@ -5,6 +5,7 @@
 
 #include "backends/gpu/program_text.h"
 #include "backends/gpu/source_emitter.h"
+#include "backends/gpu/tuning.h"
 
 namespace lamina::gpu {
 
@@ -15,22 +16,19 @@ using kernel::Type;
 
 namespace {
 
-constexpr int kColumnLanes = 32;
-constexpr int kWordsKeptAlone = 64;    // registers that kept values and column sums of a thread may take
-constexpr int kWordsKeptCrowded = 24;  // in groups of 1024 threads, which have 64 registers each
+using tuning::kColumnLanes;
 
 bool is_dear(const Node& n) { return n.kind == NodeKind::map && kernel::is_function(n.op); }
 
 // Groups that a multiprocessor should hold at once, so that some load while others reduce: 1024 threads, which leaves each 64
 // registers, where that is enough for what a thread holds; else half of them. Doubles take what they need.
 int resident_groups(const kernel::Kernel& kernel, const Schedule& schedule, int group_size) {
-  constexpr int64_t kFewNodes = 24;
-  const bool light =
-      static_cast<int64_t>(kernel.nodes.size()) <= kFewNodes && std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_dear);
-  const bool many_addresses = schedule.vector == 1 && schedule.steps > 4;
-  const bool holds_much = !light || many_addresses || (schedule.column_registers && schedule.team < 32);
+  const bool light = static_cast<int64_t>(kernel.nodes.size()) <= tuning::kFewNodes &&
+                     std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_dear);
+  const bool many_addresses = schedule.vector == 1 && schedule.steps > tuning::kFewSteps;
+  const bool holds_much = !light || many_addresses || (schedule.column_registers && schedule.team < tuning::kWarp);
   if (needs_f64(kernel)) return 1;
-  return std::max(1, (holds_much ? 512 : 1024) / group_size);
+  return std::max(1, (holds_much ? tuning::kThreadsOfHeavy : tuning::kThreadsOfLight) / group_size);
 }
 
 }  // namespace
@@ -99,10 +97,10 @@ void SourceEmitter::choose_kept_nodes() {
     }
   }
   const int elements = schedule_.vector * schedule_.steps;
-  int words = schedule_.group_size() >= 1024 ? kWordsKeptCrowded : kWordsKeptAlone;
+  int words = schedule_.group_size() >= tuning::kLargestGroup ? tuning::kWordsKeptCrowded : tuning::kWordsKept;
   if (schedule_.column_registers)
     words -= columns_ * elements;
-  else if (columns_ > 0 && schedule_.group_size() >= 1024)
+  else if (columns_ > 0 && schedule_.group_size() >= tuning::kLargestGroup)
     words = 0;  // sums in memory need their addresses and old values
   for (const bool loads : {true, false}) {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
@@ -446,7 +444,9 @@ void SourceEmitter::emit_columns_kernel() {
   out_.close();
 }
 
-int columns_depth(const DeviceLimits& limits) { return std::max(1, std::min(1024, limits.max_group) / kColumnLanes); }
+int columns_depth(const DeviceLimits& limits) {
+  return std::max(1, std::min(tuning::kLargestGroup, limits.max_group) / kColumnLanes);
+}
 
 bool needs_f64(const kernel::Kernel& kernel) {
   for (const kernel::Arg& arg : kernel.args) {

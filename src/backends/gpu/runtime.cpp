@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/gpu/tuning.h"
 #include "interface/status.h"
 
 namespace lamina::gpu {
@@ -9,8 +10,7 @@ namespace lamina::gpu {
 namespace {
 
 constexpr int64_t kAlignment = 16;
-constexpr int64_t kColumnLanes = 32;
-constexpr int64_t kMostGroups = 0x7fffffff;
+using tuning::kColumnLanes, tuning::kMostGroups;
 
 int64_t groups_for(int64_t items, int64_t items_per_group) {
   const int64_t groups = (items + items_per_group - 1) / items_per_group;
@@ -131,17 +131,16 @@ void KernelRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
   views.push_back(partials);
   const int64_t blocks = column_blocks();
   module->launch(stream, source_.symbols.size() - 1, groups_for(row_size_, kColumnLanes) * columns_,
-                 static_cast<int>(kColumnLanes) * columns_depth(limits_), views, {&blocks, 1});
+                 kColumnLanes * columns_depth(limits_), views, {&blocks, 1});
 }
 
 // Phase after phase, each row shared by as many groups as it takes to fill the device a few times over.
 void KernelRunner::run_split(const Module& module, void* stream, std::span<const BufferView> views) const {
-  constexpr int64_t kGroupsPerUnit = 4;
   const size_t phases = source_.symbols.size() - (columns_ > 0 ? 1 : 0);
   for (size_t phase = 0; phase < phases; ++phase) {
     const int64_t groups = row_groups(columns_ > 0 && phase + 1 == phases);
     const int64_t blocks = (row_size_ + schedule_.block() - 1) / schedule_.block();
-    const int64_t wanted = std::clamp<int64_t>(kGroupsPerUnit * limits_.compute_units / groups, 1, blocks);
+    const int64_t wanted = std::clamp<int64_t>(tuning::kGroupsPerUnit * limits_.compute_units / groups, 1, blocks);
     const int64_t span = (blocks + wanted - 1) / wanted * schedule_.block();
     thread_local std::vector<int64_t> words;
     words = words_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/gpu/tuning.h"
 #include "kernels/builder.h"
 
 namespace lamina::gpu {
@@ -11,14 +12,6 @@ namespace {
 
 using kernel::Arg;
 using kernel::Kernel;
-
-constexpr int kAccessBytes = 16;
-constexpr int kWarp = 32;
-constexpr int kFlatGroup = 256;
-constexpr int kUsualGroup = 128;  // threads of a group that holds several teams
-constexpr int kElementsPerThread = 16;
-constexpr int kColumnRows = 32;     // a partial sum is written and read once for that many rows of data
-constexpr int kLongColumnRows = 8;  // rows are so long that more of them would leave the device idle
 
 bool reduces(const Kernel& kernel) { return kernel.has_row_reduction() || kernel.has_column_sum(); }
 
@@ -41,7 +34,7 @@ int choose_vector(const Kernel& kernel) {
     any = true;
   }
   if (!any) return 1;
-  int vector = std::min(kAccessBytes / bytes, uses_f64(kernel) ? 2 : 8);
+  int vector = std::min(tuning::kAccessBytes / bytes, uses_f64(kernel) ? tuning::kLongestVectorF64 : tuning::kLongestVector);
   while (vector > 1 && kernel.extents.back() % vector != 0) vector /= 2;
   return vector;
 }
@@ -61,7 +54,7 @@ bool rows_lie_side_by_side(const Kernel& kernel) {
 }
 
 bool needs_wide_offsets(const Kernel& kernel) {
-  constexpr int64_t kLargest = int64_t{1} << 30;
+  constexpr int64_t kLargest = tuning::kLargestNarrowOffset;
   if (!reduces(kernel) && kernel.row_count() * kernel.row_size() >= kLargest) return true;
   return std::any_of(kernel.args.begin(), kernel.args.end(),
                      [&](const Arg& arg) {
@@ -83,18 +76,19 @@ int power_of_two_at_most(int count) { return static_cast<int>(std::bit_floor(sta
 void choose_transposed_team(const Kernel& kernel, int largest, Schedule& schedule) {
   schedule.rows_adjacent = true;
   schedule.vector = 1;
-  schedule.rows_per_group = std::min(kWarp, largest);
-  schedule.team = power_of_two_at_least(kernel.row_size() / 4, std::min(largest / schedule.rows_per_group, kWarp));
+  schedule.rows_per_group = std::min(tuning::kWarp, largest);
+  schedule.team = power_of_two_at_least(kernel.row_size() / tuning::kElementsPerThreadAcrossRows,
+                                        std::min(largest / schedule.rows_per_group, tuning::kWarp));
 }
 
-// Short rows: as few threads as chunks. Longer ones: threads are added until none holds more than 16 elements; with column
-// sums, whose rows run one after the other, until none holds more than one chunk.
+// Short rows: as few threads as chunks. Longer ones: threads are added until none holds more than kElementsPerThread; with
+// column sums, whose rows run one after the other, until none holds more than one chunk.
 void choose_team(const Kernel& kernel, int largest, Schedule& schedule) {
   const int64_t chunks = (kernel.row_size() + schedule.vector - 1) / schedule.vector;
-  const int held = kernel.has_column_sum() ? 1 : std::max(1, kElementsPerThread / schedule.vector);
-  schedule.team = power_of_two_at_least(chunks, std::min(kWarp, largest));
+  const int held = kernel.has_column_sum() ? 1 : std::max(1, tuning::kElementsPerThread / schedule.vector);
+  schedule.team = power_of_two_at_least(chunks, std::min(tuning::kWarp, largest));
   while (schedule.team < largest && chunks > int64_t{schedule.team} * held) schedule.team *= 2;
-  schedule.rows_per_group = std::max(1, std::min(kUsualGroup, largest) / schedule.team);
+  schedule.rows_per_group = std::max(1, std::min(tuning::kUsualGroup, largest) / schedule.team);
 }
 
 // Teams that have a row, or a block of rows, each would leave the device idle.
@@ -114,21 +108,22 @@ Schedule choose_schedule(const Kernel& kernel, const DeviceLimits& limits) {
   schedule.wide_offsets = needs_wide_offsets(kernel);
   if (!reduces(kernel)) {
     schedule.flat = true;
-    schedule.rows_per_group = std::min(kFlatGroup, largest);
+    schedule.rows_per_group = std::min(tuning::kFlatGroup, largest);
     return schedule;
   }
   if (rows_lie_side_by_side(kernel))
-    choose_transposed_team(kernel, std::min(largest, 1024), schedule);
+    choose_transposed_team(kernel, std::min(largest, tuning::kLargestGroup), schedule);
   else
-    choose_team(kernel, std::min(largest, 1024), schedule);
+    choose_team(kernel, std::min(largest, tuning::kLargestGroup), schedule);
   const int64_t chunks = (kernel.row_size() + schedule.vector - 1) / schedule.vector;
   const int64_t wanted = (chunks + schedule.team - 1) / schedule.team;
-  schedule.steps = static_cast<int>(std::clamp<int64_t>(wanted, 1, std::max(1, kElementsPerThread / schedule.vector)));
+  schedule.steps = static_cast<int>(std::clamp<int64_t>(wanted, 1, std::max(1, tuning::kElementsPerThread / schedule.vector)));
   if (kernel.has_column_sum()) {
     const bool persistent = is_persistent(kernel, schedule);
-    schedule.column_rows = persistent ? kColumnRows : kLongColumnRows;
-    schedule.column_registers =
-        persistent && schedule.vector * schedule.steps <= (schedule.team >= 1024 ? 8 : kElementsPerThread);
+    schedule.column_rows = persistent ? tuning::kColumnRows : tuning::kLongColumnRows;
+    schedule.column_registers = persistent && schedule.vector * schedule.steps <= (schedule.team >= tuning::kLargestGroup
+                                                                                       ? tuning::kColumnRegistersCrowded
+                                                                                       : tuning::kElementsPerThread);
   }
   schedule.split = wants_split(kernel, limits, schedule);
   return schedule;
@@ -141,8 +136,8 @@ const char* name_of(const Schedule& schedule) {
   if (schedule.flat) return "flat";
   if (schedule.split) return columns ? "split columns" : "split";
   if (schedule.rows_adjacent) return "transposed";
-  if (schedule.team < kWarp) return columns ? "packed columns" : "packed";
-  if (schedule.team == kWarp) return columns ? "warp columns" : "warp";
+  if (schedule.team < tuning::kWarp) return columns ? "packed columns" : "packed";
+  if (schedule.team == tuning::kWarp) return columns ? "warp columns" : "warp";
   return columns ? "block columns" : "block";
 }
 
