@@ -10,14 +10,13 @@
 #include "interface/status.h"
 #include "kernels/dialect/host.h"
 #include "kernels/interpret_values.h"
+#include "kernels/numerics.h"
 
 namespace lamina::kernel {
 
 namespace {
 
-constexpr int kLanes = 64;
-constexpr int64_t kBlock = 4096, kShiftElements = 16;
-constexpr int64_t kColumnBlockRows = 64;
+using numerics::kBlock, numerics::kColumnBlockRows, numerics::kShiftElements, numerics::kVirtualLanes;
 
 // A sum (product, maximum, minimum) over 64 lanes; what the type rounds to is rounded at every step.
 class Accumulator {
@@ -33,7 +32,7 @@ class Accumulator {
   }
   // What the lanes come to; they start anew.
   double fold() {
-    for (int half = kLanes / 2; half >= 1; half /= 2) {
+    for (int half = kVirtualLanes / 2; half >= 1; half /= 2) {
       for (int lane = 0; lane < half; ++lane) lane_at(lane) = combine(lane_at(lane), lane_at(lane + half));
     }
     const double block = lanes_[0];
@@ -66,7 +65,7 @@ class Accumulator {
   Reduction how_;
   bool wide_;
   double total_;
-  std::array<double, kLanes> lanes_;
+  std::array<double, kVirtualLanes> lanes_;
 };
 
 struct RowState {
@@ -304,7 +303,8 @@ class Interpreter {
     for (const Root& root : roots) finish(row, root, phase);
   }
 
-  // Lanes follow the innermost dim and start anew with each of its runs; blocks end after 4096 elements or as many whole runs.
+  // Lanes follow the innermost dim and start anew with each of its runs; blocks end after kBlock elements or as many whole
+  // runs.
   template <typename EndBlock, typename Visit>
   void walk(const EndBlock& end_block, const Visit& visit) const {
     const bool one_run = kernel_.extents.size() == outer_ + 1;
@@ -312,7 +312,7 @@ class Interpreter {
     const int64_t block = run * std::max<int64_t>(1, kBlock / run);
     for (int64_t first = 0; first < row_size_; first += block) {
       const int64_t end = std::min(first + block, row_size_);
-      for (int64_t i = first; i < end; ++i) visit(i, static_cast<int>(i % run % kLanes));
+      for (int64_t i = first; i < end; ++i) visit(i, static_cast<int>(i % run % kVirtualLanes));
       end_block(first, end);
     }
   }
@@ -349,7 +349,7 @@ class Interpreter {
       const NodeIndex operand = node(root.node).operands[0];
       for (int64_t i = first; i < end; ++i) {
         const double value = element_values(row, {operand}, i)[static_cast<size_t>(operand)].real;
-        deviate(root, static_cast<int>(i % kLanes), value, row.mean_high[static_cast<size_t>(root.node)]);
+        deviate(root, static_cast<int>(i % kVirtualLanes), value, row.mean_high[static_cast<size_t>(root.node)]);
       }
       const double residual_sum = root.accumulators[0].fold();
       block = second_walk(row, root, residual_sum, root.accumulators[1].fold(), count);

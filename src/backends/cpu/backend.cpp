@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 #include <variant>
 
+#include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/host_block.h"
 #include "backends/cpu/runtime.h"
 #include "backends/scratch_pool.h"
@@ -23,8 +25,8 @@ size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 // A step of the plan, compiled.
 using StepRunner = std::variant<KernelRunner, std::unique_ptr<const Primitive>>;
 
-StepRunner compile_step(const kernel::PlanStep& step, const PrimitiveLibrary* library) {
-  if (const auto* generated = std::get_if<kernel::KernelStep>(&step)) return KernelRunner(generated->kernel);
+StepRunner compile_step(const kernel::PlanStep& step, const PrimitiveLibrary* library, const Machine& machine) {
+  if (const auto* generated = std::get_if<kernel::KernelStep>(&step)) return KernelRunner(generated->kernel, machine);
   LAMINA_CHECK(library != nullptr, "a library step on a backend without a library");
   return library->compile(std::get<kernel::LibraryStep>(step));
 }
@@ -43,14 +45,14 @@ void run(const StepRunner& step, std::span<void* const> args, void* scratch, int
 
 class CpuExecutable final : public Executable {
  public:
-  CpuExecutable(std::shared_ptr<const kernel::Plan> plan, const PrimitiveLibrary* library)
+  CpuExecutable(std::shared_ptr<const kernel::Plan> plan, const PrimitiveLibrary* library, const Machine& machine)
       : plan_(std::move(plan)), inplace_(plan_->inplace_ports()) {
     const auto start = std::chrono::steady_clock::now();
     info_.backend = "cpu";
     info_.from_cache = true;
     info_.required_bytes = plan_->required_bytes;
     info_.arena_bytes = plan_->arena_bytes;
-    for (const kernel::PlanStep& step : plan_->steps) add_step(step, library);
+    for (const kernel::PlanStep& step : plan_->steps) add_step(step, library, machine);
     info_.workspace_bytes = plan_->arena_bytes + step_bytes_;
     info_.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
@@ -71,8 +73,8 @@ class CpuExecutable final : public Executable {
  private:
   static constexpr size_t kInlineArgs = 64;
 
-  void add_step(const kernel::PlanStep& step, const PrimitiveLibrary* library) {
-    const StepRunner& runner = runners_.emplace_back(compile_step(step, library));
+  void add_step(const kernel::PlanStep& step, const PrimitiveLibrary* library, const Machine& machine) {
+    const StepRunner& runner = runners_.emplace_back(compile_step(step, library, machine));
     step_bytes_ = std::max(step_bytes_, aligned(scratch_bytes(runner)));
     info_.moved_bytes += kernel::moved_bytes(step);
     if (const auto* const generated = std::get_if<KernelRunner>(&runner)) {
@@ -125,7 +127,9 @@ class CpuExecutable final : public Executable {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(std::shared_ptr<const PrimitiveLibrary> library) : library_(std::move(library)) {
+  // No machine: the one at hand, as it is when a plan is compiled.
+  explicit CpuBackend(std::shared_ptr<const PrimitiveLibrary> library, std::optional<Machine> machine = std::nullopt)
+      : library_(std::move(library)), machine_(std::move(machine)) {
     target_ = {.name = "cpu", .alignment = kAlignment, .reads_four_bits = true, .writes_four_bits = true};
     if (library_ == nullptr) return;
     target_.why_no_library_step = [this](const Graph& graph, const Op& op) { return library_->why_unsupported(graph, op); };
@@ -135,18 +139,19 @@ class CpuBackend final : public Backend {
 
   std::string_view name() const override { return target_.name; }
   // The cache of executables tells backends apart by name.
-  bool shares_executables() const override { return library_ == nullptr; }
+  bool shares_executables() const override { return library_ == nullptr && !machine_; }
 
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
     return kernel::why_no_step(graph, op, target_);
   }
   const kernel::PlanTarget* plan_target() const override { return &target_; }
   std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan> plan) const override {
-    return std::make_unique<CpuExecutable>(std::move(plan), library_.get());
+    return std::make_unique<CpuExecutable>(std::move(plan), library_.get(), machine_ ? *machine_ : host_machine());
   }
 
  private:
   std::shared_ptr<const PrimitiveLibrary> library_;
+  std::optional<Machine> machine_;
   kernel::PlanTarget target_;
 };
 
@@ -154,6 +159,10 @@ class CpuBackend final : public Backend {
 
 std::unique_ptr<const Backend> make_backend(std::shared_ptr<const PrimitiveLibrary> library) {
   return std::make_unique<const CpuBackend>(std::move(library));
+}
+
+std::unique_ptr<const Backend> make_backend(const Machine& machine) {
+  return std::make_unique<const CpuBackend>(nullptr, machine);
 }
 
 }  // namespace cpu

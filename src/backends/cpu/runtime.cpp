@@ -6,17 +6,22 @@
 #include <array>
 #include <cstring>
 
+#include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/emit/split_call.h"
+#include "backends/cpu/schedule/lane_order.h"
+#include "backends/cpu/schedule/tuning.h"
 #include "interface/status.h"
+#include "kernels/numerics.h"
 
 namespace lamina::cpu {
 
 namespace {
 
-constexpr int64_t kSerialBytes = 128 << 10;  // below that, waking threads costs more than they save
-constexpr size_t kInlineWords = 256;         // call descriptions up to this size need no memory of their own
-constexpr int64_t kColumnUnit = 64;          // elements of partial sums; whole lines of them
-constexpr int64_t kInnerUnit = kBlock;       // elements; a range is shared among threads in such units
+using numerics::kColumnBlockRows;
+using tuning::kColumnUnit;
+
+constexpr size_t kInlineWords = 256;              // call descriptions up to this size need no memory of their own
+constexpr int64_t kInnerUnit = numerics::kBlock;  // elements; a range is shared among threads in such units
 
 // Orders non-temporal stores before whatever the caller does next.
 void drain_stores() {
@@ -52,15 +57,6 @@ void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t
   }
 }
 
-// What the thread with most of `units` has of `total`; the last unit may not be full.
-double share_of_busiest(int64_t units, int64_t threads, int64_t unit, int64_t total) {
-  int64_t busiest = 0;
-  for (int64_t part = 0; part < threads; ++part) {
-    busiest = std::max(busiest, std::min(units * (part + 1) / threads * unit, total) - units * part / threads * unit);
-  }
-  return static_cast<double>(busiest) / static_cast<double>(total);
-}
-
 bool stores_row_values(const kernel::Kernel& kernel) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
                      [](const kernel::Node& n) { return n.kind == kernel::NodeKind::store && !n.per_element; });
@@ -68,12 +64,13 @@ bool stores_row_values(const kernel::Kernel& kernel) {
 
 }  // namespace
 
-KernelRunner::KernelRunner(kernel::Kernel kernel)
-    : kernel_(with_rows_arranged(std::move(kernel), vector_bits(chosen_isa()))),
+KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine)
+    : machine_(machine),
+      runs_here_(host_runs(machine)),
+      kernel_(with_rows_arranged(std::move(kernel), machine)),
       code_(compile(true)),
-      splits_(!code_.schedule.transposed && can_split(kernel_)),
-      reduces_whole_rows_(reduces_whole_rows(kernel_)),
-      footprint_(footprint(kernel_)) {
+      splits_(!code_.schedule.transposed && can_split(kernel_, machine.caches)),
+      sharing_(kernel_, machine.caches) {
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
   split_steps_ = 2 * kernel_.phase_count() - (stores_row_values(kernel_) ? 0 : 1);
@@ -83,7 +80,7 @@ KernelRunner::KernelRunner(kernel::Kernel kernel)
   for (const kernel::Arg& arg : kernel_.args) {
     int64_t elements = 1;
     for (size_t d = 0; d < arg.strides.size(); ++d) {
-      if (d < outer) call_.push_back(arg.strides[d] * bytes_of(arg.dtype, 1));  // nibbles: in elements (emit_nibbles.cpp)
+      if (d < outer) call_.push_back(arg.strides[d] * bytes_of(arg.dtype, 1));  // nibbles: in elements (emit/nibbles.cpp)
       if (arg.strides[d] != 0) elements *= kernel_.extents[d];
     }
     moved_bytes_ += bytes_of(arg.dtype, elements);
@@ -94,21 +91,20 @@ KernelRunner::KernelRunner(kernel::Kernel kernel)
     columns_.push_back({node.arg, kernel_.args[static_cast<size_t>(node.arg)].dtype});
     wide_ = node.type == kernel::Type::f64;
   }
-  if (wants_split(omp_get_max_threads())) split_function(code_);
+  if (wants_split(machine_.cores)) split_function(code_);
 }
 
 KernelRunner::Code KernelRunner::compile(bool past_caches) const {
-  const Isa isa = chosen_isa();
-  Schedule schedule = choose_schedule(kernel_, vector_bits(isa), past_caches);
-  CompiledKernel cached = compile_kernel(kernel_, schedule, isa);
+  Schedule schedule = choose_schedule(kernel_, machine_, past_caches);
+  CompiledKernel cached = compile_kernel(kernel_, schedule, machine_);
   const bool non_temporal = !schedule.streamed.empty();
-  return {isa, std::move(schedule), std::move(cached), non_temporal, std::make_unique<SplitCode>()};
+  return {std::move(schedule), std::move(cached), non_temporal, std::make_unique<SplitCode>()};
 }
 
 // Only some numbers of threads want it.
 KernelFunction KernelRunner::split_function(const Code& code) const {
   std::call_once(code.split->compiled,
-                 [&] { code.split->kernel = compile_kernel(kernel_, split_schedule(code.schedule, kernel_), code.isa); });
+                 [&] { code.split->kernel = compile_kernel(kernel_, split_schedule(code.schedule, kernel_), machine_); });
   return code.split->kernel.function;
 }
 
@@ -124,7 +120,7 @@ size_t KernelRunner::partial_bytes() const {
 }
 
 size_t KernelRunner::column_bytes() const {
-  constexpr size_t kLine = 64;
+  constexpr auto kLine = static_cast<size_t>(tuning::kLine);
   const size_t bytes = static_cast<size_t>(column_blocks()) * partial_bytes();
   return (bytes + kLine - 1) / kLine * kLine;
 }
@@ -145,7 +141,7 @@ bool KernelRunner::shares_an_input(size_t output, std::span<void* const> pointer
 // Streamed outputs begin a line of 64 bytes; or, where the kernel aligns its walk to the first of them, all of them stand at
 // the same element of a line.
 bool KernelRunner::suits(std::span<void* const> pointers) const {
-  constexpr uintptr_t kLine = 64;
+  constexpr auto kLine = static_cast<uintptr_t>(tuning::kLine);
   if (!code_.non_temporal) return true;
   uintptr_t first = 0;
   for (const int a : code_.schedule.streamed) {
@@ -161,6 +157,9 @@ bool KernelRunner::suits(std::span<void* const> pointers) const {
 
 void KernelRunner::run(std::span<void* const> pointers, void* scratch, int threads) const {
   LAMINA_CHECK(pointers.size() == kernel_.args.size(), "one pointer per arg");
+  if (!runs_here_)
+    throw Error(Status::runtime_error,
+                join("cpu backend: ", symbol(), " is compiled for ", machine_.cpu, ", whose instructions this machine lacks"));
   std::array<int64_t, kInlineWords> inline_words;
   thread_local std::vector<int64_t> long_words;
   int64_t* call = inline_words.data();
@@ -171,7 +170,7 @@ void KernelRunner::run(std::span<void* const> pointers, void* scratch, int threa
   std::copy(call_.begin(), call_.end(), call);
   for (size_t a = 0; a < pointers.size(); ++a) call[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
   if (threads <= 0) threads = omp_get_max_threads();
-  if (moved_bytes_ < kSerialBytes || one_thread_) threads = 1;
+  if (moved_bytes_ < tuning::kSerialBytes || one_thread_) threads = 1;
   run(suits(pointers) ? code_ : plain_code(), call, scratch, threads);
 }
 
@@ -184,42 +183,28 @@ void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, int
     run_column_blocks(code, call, scratch, threads);
 }
 
-// Where whole rows (or blocks of rows) would leave threads idle for a tenth of the time more than parts of rows do; where rows
-// overflow the cache, for as long; where threads would reduce rows for each other, for two thirds more.
-bool KernelRunner::wants_split(int threads) const {
-  if (!splits_ || threads == 1 || rows_ == 0) return false;
-  const int64_t unit = columns_.empty() ? 1 : kColumnBlockRows, units = (rows_ + unit - 1) / unit;
-  const double by_rows = share_of_busiest(units, threads, unit, rows_);
-  const double by_parts = share_of_busiest((row_size_ + inner_unit() - 1) / inner_unit(), threads, inner_unit(), row_size_);
-  if (!reduces_whole_rows_) return by_parts <= (overflows_cache(footprint_) ? 1 : 0.9) * by_rows;
-  const int64_t together = std::min(rows_, kColumnBlockRows);
-  return std::max(by_parts, share_of_busiest(together, threads, 1, together)) <= 0.6 * by_rows;
-}
-
-// A row is divided in multiples of this; a part of it that is reduced, in whole blocks.
-int64_t KernelRunner::inner_unit() const { return reduces_whole_rows_ ? kColumnUnit : kInnerUnit; }
-
 // Group of rows after group, phase after phase: every thread walks its part of each row, then each row is combined. Where rows
 // are reduced whole, a thread walks rows of its own up to the last phase.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, int threads) const {
   const KernelFunction function = split_function(code);
   const int64_t state_bytes = split_state_bytes(kernel_);
-  const int64_t group = rows_of_group(footprint_, row_size_, threads);
-  const int64_t inner_units = (row_size_ + inner_unit() - 1) / inner_unit();
+  const int64_t group = sharing_.rows_between_barriers(threads);
+  const int64_t inner_unit = sharing_.unit_of_split_row(), inner_units = (row_size_ + inner_unit - 1) / inner_unit;
   char* const sums = static_cast<char*>(scratch);
   char* const states = sums + column_bytes();
 #pragma omp parallel num_threads(threads)
   {
     const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    const int64_t begin = inner_units * part / parts * inner_unit(),
-                  end = std::min(inner_units * (part + 1) / parts * inner_unit(), row_size_);
+    const int64_t begin = inner_units * part / parts * inner_unit,
+                  end = std::min(inner_units * (part + 1) / parts * inner_unit, row_size_);
     for (int64_t first = 0, rows = 0; first < rows_; first += rows) {
       rows = std::min({group, rows_ - first, kColumnBlockRows - first % kColumnBlockRows});
       const int64_t block = first / kColumnBlockRows, my_begin = rows * part / parts, my_end = rows * (part + 1) / parts;
       char* const block_sums = sums + static_cast<size_t>(block) * partial_bytes();
       char* const my_states = states + my_begin * state_bytes;
       for (int64_t step = 0; step < split_steps_; ++step) {
-        const bool walks = step % 2 == 0, of_my_rows = !walks || (reduces_whole_rows_ && step + 2 < 2 * kernel_.phase_count());
+        const bool walks = step % 2 == 0,
+                   of_my_rows = !walks || (sharing_.reduces_whole_rows() && step + 2 < 2 * kernel_.phase_count());
         SplitCall split{step, block * kColumnBlockRows, rows, block_sums, of_my_rows ? my_states : states};
         if (!of_my_rows && begin < end)
           function(call, first, first + rows, begin, end, &split);
@@ -243,8 +228,8 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
 void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const {
   if (rows_ == 0) return;
   const KernelFunction function = code.cached.function;
-  const int64_t unit = code_.schedule.rows_abreast, units_of_rows = (rows_ + unit - 1) / unit;
-  const bool along_rows = !kernel_.has_row_reduction() && rows_ < threads * int64_t{4} && row_size_ > kInnerUnit;
+  const int64_t unit = code.schedule.rows_per_group, units_of_rows = (rows_ + unit - 1) / unit;
+  const bool along_rows = sharing_.divides_along_rows(threads);
   const auto work = [&](int64_t part, int64_t parts) {
     if (along_rows) {
       const int64_t units = (row_size_ + kInnerUnit - 1) / kInnerUnit;

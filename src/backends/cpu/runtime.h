@@ -8,19 +8,23 @@
 #include <vector>
 
 #include "backends/cpu/code/jit.h"
+#include "backends/cpu/schedule/machine.h"
 #include "backends/cpu/schedule/schedule.h"
+#include "backends/cpu/schedule/sharing.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
 
 class KernelRunner {
  public:
-  explicit KernelRunner(kernel::Kernel kernel);  // compiles, or takes the code from the cache
+  // Compiles for `machine`, or takes the code from the cache. What this machine cannot run is compiled all the same.
+  KernelRunner(kernel::Kernel kernel, const Machine& machine);
 
   // `pointers`: one per arg. `scratch`: scratch_bytes() bytes, 64-byte aligned. Runs on up to `threads` threads (0: OpenMP's
   // default), on the calling thread alone when there is little to do. Allocates nothing, but for what it compiles:
   // a form of the kernel that stores through the caches, for the first tensors that lie so that they can not be streamed; a
   // form that shares each row among threads, for the first number of threads that wants it.
+  // Throws Error(runtime_error) if the kernel is compiled for a machine that this one is not.
   void run(std::span<void* const> pointers, void* scratch, int threads) const;
 
   size_t scratch_bytes() const;  // partial column sums, and the rows' states where a row may be split
@@ -39,7 +43,6 @@ class KernelRunner {
     CompiledKernel kernel;
   };
   struct Code {
-    Isa isa = Isa::generic;
     Schedule schedule;
     CompiledKernel cached;
     bool non_temporal = false;
@@ -56,8 +59,7 @@ class KernelRunner {
   const Code& plain_code() const;
   void run(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const;
-  bool wants_split(int threads) const;
-  int64_t inner_unit() const;
+  bool wants_split(int threads) const { return splits_ && sharing_.gains_by_split(threads); }
   void run_split(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void run_column_blocks(const Code& code, const int64_t* call, void* scratch, int threads) const;
   void combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const;
@@ -67,10 +69,12 @@ class KernelRunner {
   size_t partial_bytes() const;  // of one block of rows
   size_t column_bytes() const;
 
+  Machine machine_;
+  bool runs_here_;
   kernel::Kernel kernel_;
   Code code_;  // streams where outputs are large
-  bool splits_, reduces_whole_rows_;
-  Footprint footprint_;
+  bool splits_;
+  RowSharing sharing_;
   std::unique_ptr<PlainCode> plain_ =
       std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes
   std::vector<int64_t> call_;         // pointers (filled in by run), outer extents, outer strides in bytes

@@ -1,13 +1,14 @@
 // Short rows whose values per row are computed for a tile of them at once: the interpreter's bits for every number of rows in
-// the last tile, every place of a row that needs a second walk, every kind of value per row and every instruction set.
+// the last tile, every place of a row that needs a second walk, every kind of value per row and every machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 
-#include "backends/cpu/code/jit.h"
+#include "backends/cpu/described_machines.h"
 #include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/schedule/schedule.h"
+#include "backends/cpu/schedule/tiles.h"
 
 namespace lamina::testing {
 namespace {
@@ -47,26 +48,23 @@ Kernel many_reductions(const Shape& shape) {
   return k.finish();
 }
 
-bool is_batched(const Kernel& kernel) {
-  const cpu::Schedule schedule = cpu::choose_schedule(kernel, cpu::vector_bits(cpu::chosen_isa()), true);
+bool is_batched(const Kernel& kernel, const cpu::Machine& machine) {
+  const cpu::Schedule schedule = cpu::choose_schedule(kernel, machine, true);
   return cpu::batches_rows(kernel) && schedule.rows_per_tile >= 4 && !schedule.transposed;
 }
 
-class BatchedRows : public ::testing::TestWithParam<const char*> {
+class BatchedRows : public OnDescribedMachine {
  protected:
-  void SetUp() override { setenv("LAMINA_MAX_ISA", GetParam(), 1); }
-  void TearDown() override { unsetenv("LAMINA_MAX_ISA"); }
-
   static void expect_bits(Kernel (*make)(const Shape&)) {
     for (const DataType dtype : {f32, bf16, f16, f64}) {
       for (const int64_t size : {96, 461}) {
         for (const int64_t rows : {1, 2, 7, 8, 9, 19}) {
           const Kernel kernel = make({rows, size, dtype});
-          ASSERT_TRUE(is_batched(kernel)) << rows << " x " << size;
-          expect_interpreter_bits(kernel, 1);
+          ASSERT_TRUE(is_batched(kernel, machine())) << rows << " x " << size;
+          expect_interpreter_bits(kernel, 1, machine());
         }
       }
-      for (const int64_t rows : {1, 3, 130}) expect_interpreter_bits(make({rows, 77, dtype, true}), 3);
+      for (const int64_t rows : {1, 3, 130}) expect_interpreter_bits(make({rows, 77, dtype, true}), 3, machine());
     }
   }
 };
@@ -90,13 +88,12 @@ TEST_P(BatchedRows, SecondWalkOfOneRow) {
         const double value = i / kSize == far && i % kSize < kFirst ? 1000 : std::sin(static_cast<double>(i * i % 1013));
         store_from_double(f32, memory[element_arg].data(), i, value);
       }
-      expect_interpreter_bits(kernel, 1, std::move(memory));
+      expect_interpreter_bits(kernel, 1, machine(), std::move(memory));
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, BatchedRows, ::testing::Values("avx512", "avx2", "generic"),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Machines, BatchedRows, ::testing::ValuesIn(described_machines()), name_of_machine);
 
 TEST(BatchedRowsTwin, NotLongOnesNorReductionsAlone) {
   EXPECT_FALSE(cpu::batches_rows(layer_norm({8, 600})));

@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
+#include "backends/cpu/backend.h"
 #include "compiler/compile.h"
 #include "support/graph_builder.h"
 
@@ -194,7 +196,8 @@ const std::vector<BitsCase>& bits_cases() {
   return cases;
 }
 
-BitsRun::BitsRun(const BitsCase& bits_case, int64_t rows, int64_t size, DataType dtype) : rows_(rows) {
+BitsRun::BitsRun(const BitsCase& bits_case, int64_t rows, int64_t size, DataType dtype, cpu::Machine machine)
+    : rows_(rows), machine_(std::move(machine)) {
   auto partitions = partition_graph(bits_case.build(rows, size, dtype), PartitionPolicy::fusion, CpuCapabilities{});
   EXPECT_EQ(partitions.size(), 1u) << bits_case.name;
   partition_ = std::make_unique<Partition>(std::move(partitions.at(0)));
@@ -231,9 +234,7 @@ const Executable& BitsRun::compiled(const RunVariant& variant) {
   if (executable == nullptr) {
     const Subgraph subgraph =
         extract_subgraph(*partition_, widened(ports_.inputs, variant.row_gap), widened(ports_.outputs, variant.row_gap));
-    setenv("LAMINA_MAX_ISA", variant.isa, 1);
-    executable = compiler::compile_subgraph(subgraph, cpu_backend());
-    unsetenv("LAMINA_MAX_ISA");
+    executable = compiler::compile_subgraph(subgraph, *cpu::make_backend(cpu::capped(machine_, variant.isa)));
   }
   return *executable;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/cpu_check.h"
 
 namespace lamina::testing {
@@ -15,10 +16,10 @@ namespace lamina::testing {
 // How a graph is run; nothing here may change a bit.
 struct RunVariant {
   int threads = 1;
-  const char* isa = "avx512";
-  int64_t row_gap = 0;    // elements between two rows of the tensors [rows, ...]
-  int64_t offset = 0;     // elements between an aligned address and each tensor
-  bool in_place = false;  // outputs take the memory of inputs where the executable allows it
+  cpu::Isa isa = cpu::Isa::avx512;  // at most
+  int64_t row_gap = 0;              // elements between two rows of the tensors [rows, ...]
+  int64_t offset = 0;               // elements between an aligned address and each tensor
+  bool in_place = false;            // outputs take the memory of inputs where the executable allows it
 };
 
 struct BitsCase {
@@ -40,7 +41,10 @@ struct OutputBits {
 // 4 and not `size`: tensors are told apart by their first extent.
 class BitsRun {
  public:
-  BitsRun(const BitsCase& bits_case, int64_t rows, int64_t size, DataType dtype);
+  BitsRun(const BitsCase& bits_case, int64_t rows, int64_t size, DataType dtype, cpu::Machine machine = cpu::host_machine());
+
+  // Need not be run, nor the machine be one that the host has the instructions of.
+  const Executable& compiled(const RunVariant& variant = {});
 
   // Outputs in the order of the partition's ports.
   std::vector<OutputBits> operator()(const RunVariant& variant = {});
@@ -53,13 +57,13 @@ class BitsRun {
   bool has_rows(const LogicalTensor& tensor) const;
   Input make_input(const LogicalTensor& tensor, const std::string& port, size_t number) const;
   std::vector<LogicalTensor> widened(std::vector<LogicalTensor> tensors, int64_t gap) const;
-  const Executable& compiled(const RunVariant& variant);
 
   int64_t rows_;
+  cpu::Machine machine_;
   std::unique_ptr<Partition> partition_;
   PortTensors ports_;
   std::vector<Input> inputs_;
-  std::map<std::pair<std::string, int64_t>, std::unique_ptr<Executable>> executables_;  // by instruction set and row gap
+  std::map<std::pair<cpu::Isa, int64_t>, std::unique_ptr<Executable>> executables_;  // by instruction set and row gap
 };
 
 // FNV-1a over all outputs.

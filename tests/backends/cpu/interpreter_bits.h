@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/runtime.h"
 #include "interface/data_type.h"
 #include "kernels/interpret.h"
@@ -44,12 +45,13 @@ inline std::vector<double> values(const kernel::Kernel& kernel, size_t arg, cons
   return all;
 }
 
-inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, Memory memory) {
+// Runs as on `machine`, whose instructions the host has.
+inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory memory) {
   Memory expected = memory, actual = std::move(memory);
   std::vector<kernel::InterpretedArg> args;
   for (size_t a = 0; a < kernel.args.size(); ++a) args.push_back({expected[a].data(), span(kernel, kernel.args[a])});
   kernel::interpret(kernel, args);
-  const cpu::KernelRunner runner(kernel);
+  const cpu::KernelRunner runner(kernel, machine);
   std::vector<void*> pointers;
   for (auto& buffer : actual) pointers.push_back(buffer.data());
   std::vector<std::byte> scratch(runner.scratch_bytes() + 64);
@@ -65,8 +67,8 @@ inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, M
   }
 }
 
-inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads) {
-  expect_interpreter_bits(kernel, threads, memory_for(kernel));
+inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine) {
+  expect_interpreter_bits(kernel, threads, machine, memory_for(kernel));
 }
 
 }  // namespace lamina::testing

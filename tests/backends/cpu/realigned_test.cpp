@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/code/jit.h"
+#include "backends/cpu/described_machines.h"
 #include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/schedule/schedule.h"
 
 namespace lamina::testing {
 namespace {
@@ -42,15 +43,14 @@ class Guarded {
 };
 
 template <typename T>
-void expect_bits_at_every_offset(const Kernel& kernel) {
-  const bool has_lanes = cpu::chosen_isa() == cpu::Isa::avx512;
-  EXPECT_EQ(cpu::choose_schedule(kernel, cpu::vector_bits(cpu::chosen_isa()), true).realigns, has_lanes);
+void expect_bits_at_every_offset(const Kernel& kernel, const cpu::Machine& machine) {
+  EXPECT_EQ(cpu::choose_schedule(kernel, machine, true).realigns, machine.isa == cpu::Isa::avx512);
   const Memory initial = memory_for(kernel);
   Memory expected = initial;
   std::vector<kernel::InterpretedArg> args;
   for (size_t a = 0; a < kernel.args.size(); ++a) args.push_back({expected[a].data(), span(kernel, kernel.args[a])});
   kernel::interpret(kernel, args);
-  const cpu::KernelRunner runner(kernel);
+  const cpu::KernelRunner runner(kernel, machine);
   std::vector<std::byte> scratch(runner.scratch_bytes() + 64);
   for (size_t offset = 0; offset < 16; offset += 3) {
     for (const int threads : {1, 3}) {
@@ -86,24 +86,32 @@ Kernel add_layer_norm(const Shape& shape) {
 
 constexpr int64_t kElements = int64_t{1} << 20;  // 4 MiB of f32, from where outputs are streamed
 
-TEST(RealignedRows, LayerNorm) {
-  for (const int64_t size : {65, 257, 1003, 4093}) expect_bits_at_every_offset<float>(layer_norm({kElements / size + 3, size}));
+class RealignedRows : public OnDescribedMachine {};
+
+TEST_P(RealignedRows, LayerNorm) {
+  for (const int64_t size : {65, 257, 1003, 4093})
+    expect_bits_at_every_offset<float>(layer_norm({kElements / size + 3, size}), machine());
   for (const int64_t size : {99, 2061})
-    expect_bits_at_every_offset<double>(layer_norm({kElements / 2 / size + 3, size, DataType::f64}));
+    expect_bits_at_every_offset<double>(layer_norm({kElements / 2 / size + 3, size, DataType::f64}), machine());
 }
 
 // Rows of two to four vectors, which are one chunk.
-TEST(RealignedRows, ShortRows) {
-  for (const int64_t size : {23, 31, 33, 47, 63}) expect_bits_at_every_offset<float>(layer_norm({kElements / size + 3, size}));
-  expect_bits_at_every_offset<double>(layer_norm({kElements / 2 / 31 + 3, 31, DataType::f64}));
+TEST_P(RealignedRows, ShortRows) {
+  for (const int64_t size : {23, 31, 33, 47, 63})
+    expect_bits_at_every_offset<float>(layer_norm({kElements / size + 3, size}), machine());
+  expect_bits_at_every_offset<double>(layer_norm({kElements / 2 / 31 + 3, 31, DataType::f64}), machine());
 }
 
-TEST(RealignedRows, TwoOutputs) {
-  for (const int64_t size : {29, 100, 2063}) expect_bits_at_every_offset<float>(add_layer_norm({kElements / size + 3, size}));
+TEST_P(RealignedRows, TwoOutputs) {
+  for (const int64_t size : {29, 100, 2063})
+    expect_bits_at_every_offset<float>(add_layer_norm({kElements / size + 3, size}), machine());
 }
 
-TEST(RealignedRows, NotWhereRowsLieApartOrFillLines) {
-  const auto realigns = [](const Kernel& kernel) { return cpu::choose_schedule(kernel, 512, true).realigns; };
+// Caches have no say in this.
+INSTANTIATE_TEST_SUITE_P(Machines, RealignedRows, ::testing::Values(epyc(), desktop()), name_of_machine);
+
+TEST(RealignedRowsTwin, NotWhereRowsLieApartOrFillLines) {
+  const auto realigns = [](const Kernel& kernel) { return cpu::choose_schedule(kernel, epyc().machine, true).realigns; };
   EXPECT_TRUE(realigns(layer_norm({8192, 257})));
   EXPECT_FALSE(realigns(layer_norm({8192, 256})));
   EXPECT_FALSE(realigns(layer_norm({8192, 257, DataType::f32, true}))) << "a gap after each three rows";
@@ -114,7 +122,9 @@ TEST(RealignedRows, NotWhereRowsLieApartOrFillLines) {
 
 // 256 bytes, from where whole lines are worth the walk's masked ends.
 TEST(RowsOfFewLines, AreNotStreamed) {
-  const auto streams = [](const Kernel& kernel) { return !cpu::choose_schedule(kernel, 512, true).streamed.empty(); };
+  const auto streams = [](const Kernel& kernel) {
+    return !cpu::choose_schedule(kernel, epyc().machine, true).streamed.empty();
+  };
   EXPECT_FALSE(streams(layer_norm({131072, 127, DataType::bf16})));
   EXPECT_TRUE(streams(layer_norm({131072, 129, DataType::bf16})));
   EXPECT_TRUE(streams(layer_norm({131072, 64, DataType::bf16}))) << "whole lines";

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "backends/cpu/bits.h"
+#include "backends/cpu/described_machines.h"
 #include "support/files.h"
 
 namespace lamina::testing {
@@ -16,7 +17,7 @@ namespace {
 struct Size {
   int64_t rows, size;
 };
-constexpr const char* kIsas[] = {"generic", "avx2", "avx512"};
+constexpr cpu::Isa kIsas[] = {cpu::Isa::generic, cpu::Isa::avx2, cpu::Isa::avx512};
 
 struct Case {
   const BitsCase* graph;
@@ -33,7 +34,8 @@ std::string name_of_case(const Case& c) { return join(c.graph->name, "_", name_o
 void PrintTo(const Case& c, std::ostream* out) { *out << name_of_case(c); }
 
 std::string describe(const RunVariant& v) {
-  return join(v.threads, " threads, ", v.isa, ", row gap ", v.row_gap, ", offset ", v.offset, v.in_place ? ", in place" : "");
+  return join(v.threads, " threads, ", cpu::vector_bits(v.isa), " bits, row gap ", v.row_gap, ", offset ", v.offset,
+              v.in_place ? ", in place" : "");
 }
 
 class SameBits : public ::testing::TestWithParam<Case> {
@@ -47,7 +49,7 @@ TEST_P(SameBits, ForThreadsInstructionsPlacementOnEveryRun) {
   for (const Size size : {Size{700, 61}, Size{3, 4 * 4096 + 77}}) {
     BitsRun run = run_of(size);
     const std::vector<OutputBits> expected = run();
-    for (const char* const isa : kIsas) {
+    for (const cpu::Isa isa : kIsas) {
       for (const int64_t row_gap : {0, 1, 16}) {
         for (const int64_t offset : {0, 1, 5}) {
           for (const bool in_place : {false, true}) {
@@ -65,8 +67,9 @@ TEST_P(SameBits, ForThreadsInstructionsPlacementOnEveryRun) {
 
 // Shorter than a vector, of one element, usual, two blocks of 4096, one long row.
 TEST_P(SameBits, ForThreadsAndInstructionsAtEverySize) {
-  static constexpr std::pair<const char*, int> kChoices[] = {
-      {"generic", 1}, {"generic", 3}, {"avx2", 2}, {"avx512", 3}, {"avx512", 8}};
+  using cpu::Isa;
+  static constexpr std::pair<Isa, int> kChoices[] = {
+      {Isa::generic, 1}, {Isa::generic, 3}, {Isa::avx2, 2}, {Isa::avx512, 3}, {Isa::avx512, 8}};
   for (const Size size : {Size{9000, 5}, Size{70, 1}, Size{131, 768}, Size{9, 4097}, Size{1, 50'001}}) {
     BitsRun run = run_of(size);
     const std::vector<OutputBits> expected = run();
@@ -90,7 +93,7 @@ TEST_P(SameBits, ForARowInAnyBatch) {
     for (const int64_t rows : {int64_t{1}, size > 4096 ? int64_t{20} : int64_t{4096}}) {
       BitsRun run = run_of({rows, size});
       for (const RunVariant& variant :
-           {RunVariant{.threads = 2}, RunVariant{.threads = 3, .isa = "avx2", .row_gap = 3, .offset = 5}}) {
+           {RunVariant{.threads = 2}, RunVariant{.threads = 3, .isa = cpu::Isa::avx2, .row_gap = 3, .offset = 5}}) {
         const std::vector<OutputBits> other = run(variant);
         ASSERT_EQ(other.size(), seven.size());
         for (size_t o = 0; o < seven.size(); ++o) {
@@ -112,11 +115,11 @@ INSTANTIATE_TEST_SUITE_P(Cases, SameBits, ::testing::ValuesIn(all_cases()),
 
 // ---- the same bits as yesterday
 
-std::string golden_text() {
+std::string golden_text(const cpu::Machine& machine) {
   std::ostringstream text;
   for (const Case& c : all_cases()) {
     for (const Size size : {Size{70, 61}, Size{131, 768}, Size{3, 20'557}}) {
-      const uint64_t hash = hash_of(BitsRun(*c.graph, size.rows, size.size, c.dtype)({.threads = 2}));
+      const uint64_t hash = hash_of(BitsRun(*c.graph, size.rows, size.size, c.dtype, machine)({.threads = 2}));
       text << c.graph->name << "\t" << name_of(c.dtype) << "\t" << size.rows << "\t" << size.size << "\t" << std::hex << hash
            << std::dec << "\n";
     }
@@ -126,15 +129,19 @@ std::string golden_text() {
 
 // A change of the numerics changes these hashes: check the accuracy (accuracy_test.cpp), then renew the file by running this
 // test with LAMINA_RENEW_GOLDEN_BITS=1, and say in the commit why: results differ between versions of lamina from then on.
-TEST(GoldenBits, AreThoseOfTheLastVersion) {
+class GoldenBits : public OnDescribedMachine {};
+
+TEST_P(GoldenBits, AreThoseOfTheLastVersion) {
   const std::string path = LAMINA_SOURCE_DIR "/tests/backends/cpu/golden_bits.tsv";
-  const std::string actual = golden_text();
+  const std::string actual = golden_text(machine());
   if (std::getenv("LAMINA_RENEW_GOLDEN_BITS") != nullptr) {
     std::ofstream(path, std::ios::trunc) << actual;
     GTEST_SKIP() << path << " is renewed";
   }
   EXPECT_EQ(actual, text_of(path));
 }
+
+INSTANTIATE_TEST_SUITE_P(Machines, GoldenBits, ::testing::ValuesIn(described_machines()), name_of_machine);
 
 }  // namespace
 }  // namespace lamina::testing

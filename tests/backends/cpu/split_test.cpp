@@ -1,12 +1,11 @@
 // Few long rows, whose blocks threads share: the interpreter's bits, for rows that go through the phases in one group or in
-// several, groups that end with a block of column sums, and every instruction set.
+// several, groups that end with a block of column sums, and every machine.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "backends/cpu/code/jit.h"
+#include "backends/cpu/described_machines.h"
 #include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/schedule/sharing.h"
 
 namespace lamina::testing {
 namespace {
@@ -15,14 +14,11 @@ using kernel::Kernel;
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f64 = DataType::f64;
 
-class SplitRows : public ::testing::TestWithParam<const char*> {
+class SplitRows : public OnDescribedMachine {
  protected:
-  void SetUp() override { setenv("LAMINA_MAX_ISA", GetParam(), 1); }
-  void TearDown() override { unsetenv("LAMINA_MAX_ISA"); }
-
   static void expect_bits(const Kernel& kernel, int threads) {
-    ASSERT_TRUE(cpu::can_split(kernel));
-    expect_interpreter_bits(kernel, threads);
+    ASSERT_TRUE(cpu::can_split(kernel, machine().caches));
+    expect_interpreter_bits(kernel, threads, machine());
   }
 };
 
@@ -78,8 +74,7 @@ TEST(SplitRowsOrNot, RowsThatShareLittleStayWhole) {
   EXPECT_FALSE(cpu::overflows_cache(cpu::footprint(k.finish()), {.first = 48 << 10, .second = 2 << 20}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, SplitRows, ::testing::Values("avx512", "avx2", "generic"),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Machines, SplitRows, ::testing::ValuesIn(described_machines()), name_of_machine);
 
 }  // namespace
 }  // namespace lamina::testing

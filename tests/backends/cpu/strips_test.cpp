@@ -1,13 +1,11 @@
 // Long rows whose last phase goes in strips of columns: the interpreter's bits for every number of rows in the last tile, ends
-// of rows within a vector and within a line, rows that begin anywhere in a line of a streamed output, and every instruction
-// set.
+// of rows within a vector and within a line, rows that begin anywhere in a line of a streamed output, and every machine.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "backends/cpu/code/jit.h"
+#include "backends/cpu/described_machines.h"
 #include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/schedule/schedule.h"
 
 namespace lamina::testing {
 namespace {
@@ -17,24 +15,27 @@ using kernel::Reduction;
 using kernel::Value;
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f64 = DataType::f64;
-constexpr cpu::Caches kCaches{int64_t{48} << 10, int64_t{2} << 20};
-
-cpu::Schedule schedule_of(const Kernel& kernel, const cpu::Caches& caches = kCaches) {
-  return cpu::choose_schedule(kernel, 512, true, caches);
+cpu::Schedule schedule_of(const Kernel& kernel, const cpu::Caches& caches = xeon().machine.caches) {
+  cpu::Machine machine = xeon().machine;
+  machine.caches = caches;
+  return cpu::choose_schedule(kernel, machine, true);
 }
 
-class Strips : public ::testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override { setenv("LAMINA_MAX_ISA", GetParam(), 1); }
-  void TearDown() override { unsetenv("LAMINA_MAX_ISA"); }
-};
+// With the caches of the Xeon all kernels here take strips, with those of the others some.
+std::vector<DescribedMachine> machines() {
+  std::vector<DescribedMachine> all = described_machines();
+  all.push_back({"xeon_with_avx2", cpu::capped(xeon().machine, cpu::Isa::avx2)});
+  return all;
+}
+
+class Strips : public OnDescribedMachine {};
 
 TEST_P(Strips, BackwardWithColumnSums) {
   for (const DataType dtype : {f32, bf16, f64}) {
     for (const Shape& shape : {Shape{1, 4093}, Shape{3, 2049}, Shape{4, 4093}, Shape{6, 5120}, Shape{71, 2049}}) {
       const Kernel kernel = backward({shape.rows, shape.size, dtype});
       ASSERT_GT(schedule_of(kernel).strip, 0) << shape.rows << " x " << shape.size;
-      for (const int threads : {1, 3}) expect_interpreter_bits(kernel, threads);
+      for (const int threads : {1, 3}) expect_interpreter_bits(kernel, threads, machine());
     }
   }
 }
@@ -47,8 +48,8 @@ TEST_P(Strips, RowsThatBeginAnywhereInALine) {
       const bool is_stream = dtype == f32 && make != backward;  // realigned_test.cpp
       ASSERT_NE(schedule_of(kernel).follows_lines, is_stream);
       ASSERT_NE(schedule_of(kernel).strip > 0, is_stream);
-      expect_interpreter_bits(kernel, 3);
-      expect_interpreter_bits(make({dtype == f32 ? 90 : 179, 4093, dtype, true}), 1);
+      expect_interpreter_bits(kernel, 3, machine());
+      expect_interpreter_bits(make({dtype == f32 ? 90 : 179, 4093, dtype, true}), 1, machine());
     }
   }
 }
@@ -59,13 +60,12 @@ TEST_P(Strips, SharedRowsOverflowTheFirstCache) {
     for (const Shape& shape : {Shape{1, 8192}, Shape{6, 6160}, Shape{131, 6144}}) {
       const Kernel kernel = layer_norm({shape.rows, shape.size, dtype});
       ASSERT_GT(schedule_of(kernel).strip, 0) << shape.rows << " x " << shape.size;
-      for (const int threads : {1, 3}) expect_interpreter_bits(kernel, threads);
+      for (const int threads : {1, 3}) expect_interpreter_bits(kernel, threads, machine());
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, Strips, ::testing::Values("avx512", "avx2", "generic"),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Machines, Strips, ::testing::ValuesIn(machines()), name_of_machine);
 
 TEST(StripsTwin, NotWhereTheyWouldNotPay) {
   EXPECT_EQ(schedule_of(backward({64, 2048})).strip, 0) << "all fits the first-level cache";
@@ -82,19 +82,19 @@ TEST(StripsTwin, NotWhereTheyWouldNotPay) {
 }
 
 TEST(StripsTwin, TheNextTileWaitsWhereThereIsRoom) {
-  EXPECT_TRUE(schedule_of(layer_norm({1024, 1024})).asks_first_cache);
-  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096})).asks_first_cache);
-  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096, bf16})).asks_first_cache);
-  EXPECT_TRUE(schedule_of(layer_norm({1024, 4096}), {int64_t{96} << 10, int64_t{2} << 20}).asks_first_cache);
+  EXPECT_TRUE(schedule_of(layer_norm({1024, 1024})).prefetches_to_first);
+  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096})).prefetches_to_first);
+  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096, bf16})).prefetches_to_first);
+  EXPECT_TRUE(schedule_of(layer_norm({1024, 4096}), {int64_t{96} << 10, int64_t{2} << 20}).prefetches_to_first);
 }
 
-TEST(StripsTwin, RowsAreAskedForLateWhereATileFillsMuchOfTheSecondCache) {
-  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096})).asks_late);
-  EXPECT_TRUE(schedule_of(layer_norm({1024, 32768})).asks_late);
-  EXPECT_FALSE(schedule_of(layer_norm({1024, 32768})).asks_first_cache) << "one input";
-  EXPECT_TRUE(schedule_of(backward({1024, 16384})).asks_late);
-  EXPECT_TRUE(schedule_of(backward({1024, 16384})).asks_first_cache) << "two inputs";
-  EXPECT_FALSE(schedule_of(backward({1024, 16384}), {int64_t{48} << 10, int64_t{16} << 20}).asks_late);
+TEST(StripsTwin, RowsArePrefetchedLateWhereATileFillsMuchOfTheSecondCache) {
+  EXPECT_FALSE(schedule_of(layer_norm({1024, 4096})).prefetches_late);
+  EXPECT_TRUE(schedule_of(layer_norm({1024, 32768})).prefetches_late);
+  EXPECT_FALSE(schedule_of(layer_norm({1024, 32768})).prefetches_to_first) << "one input";
+  EXPECT_TRUE(schedule_of(backward({1024, 16384})).prefetches_late);
+  EXPECT_TRUE(schedule_of(backward({1024, 16384})).prefetches_to_first) << "two inputs";
+  EXPECT_FALSE(schedule_of(backward({1024, 16384}), {int64_t{48} << 10, int64_t{16} << 20}).prefetches_late);
 }
 
 TEST(StripsTwin, ConversionsAreKeptWhereTheFirstCacheHasRoom) {

@@ -1,12 +1,11 @@
 // The transposed schedule, rows in lanes: its results have the bits of the interpreter, as those of every other schedule do,
-// for every way in which an arg may lie, groups of rows that are not full, and every instruction set.
+// for every way in which an arg may lie, groups of rows that are not full, and every machine.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "backends/cpu/code/jit.h"
+#include "backends/cpu/described_machines.h"
 #include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/schedule/lane_order.h"
 
 namespace lamina::testing {
 namespace {
@@ -98,21 +97,17 @@ Kernel copy(const Case& c) {
   return k.finish();
 }
 
+cpu::Schedule schedule_of(const Kernel& kernel, const cpu::Machine& machine = epyc().machine) {
+  return cpu::choose_schedule(cpu::with_rows_arranged(kernel, machine), machine, true);
+}
+
 class Transposed : public ::testing::TestWithParam<Case> {
  protected:
-  void TearDown() override { unsetenv("LAMINA_MAX_ISA"); }
-
-  static bool is_transposed(const Kernel& kernel) {
-    const int bits = cpu::vector_bits(cpu::chosen_isa());
-    return cpu::choose_schedule(cpu::with_rows_arranged(kernel, bits), bits, true).transposed;
-  }
-
   static void expect_bits_everywhere(Kernel (*make)(const Case&)) {
-    for (const char* isa : {"avx512", "avx2", "generic"}) {
-      setenv("LAMINA_MAX_ISA", isa, 1);
-      const Kernel kernel = make(GetParam());
-      SCOPED_TRACE(isa);
-      for (const int threads : {1, 3}) expect_interpreter_bits(kernel, threads);
+    const Kernel kernel = make(GetParam());
+    for (const DescribedMachine& described : described_machines()) {
+      SCOPED_TRACE(described.name);
+      for (const int threads : {1, 3}) expect_interpreter_bits(kernel, threads, to_run_here(described.machine));
     }
   }
 };
@@ -123,8 +118,11 @@ TEST_P(Transposed, SoftMax) { expect_bits_everywhere(softmax); }
 TEST_P(Transposed, Copy) { expect_bits_everywhere(copy); }
 
 TEST_P(Transposed, IsTheScheduleChosen) {
-  EXPECT_TRUE(is_transposed(layer_norm(GetParam())));
-  EXPECT_EQ(is_transposed(copy(GetParam())), GetParam().src != GetParam().dst);  // else one loop over all elements
+  for (const DescribedMachine& described : described_machines()) {
+    EXPECT_TRUE(schedule_of(layer_norm(GetParam()), described.machine).transposed) << described.name;
+    EXPECT_EQ(schedule_of(copy(GetParam()), described.machine).transposed, GetParam().src != GetParam().dst)
+        << described.name;  // else one loop over all elements
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Transposed,
@@ -151,9 +149,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Transposed,
 
 // Positions that lie apart are taken in runs of several vectors, if that leaves no rows over and no column is summed.
 TEST(TransposedTwin, SeveralVectorsOfChannelsLast) {
-  const auto rows = [](const Kernel& kernel) {
-    return cpu::choose_schedule(cpu::with_rows_arranged(kernel, 512), 512, true).rows_abreast;
-  };
+  const auto rows = [](const Kernel& kernel) { return schedule_of(kernel).rows_per_group; };
   const auto channels = [](int64_t count) { return Case{"channels", 3, count, 128, Layout::blocked, Layout::blocked}; };
   EXPECT_EQ(rows(layer_norm(channels(64))), 64);
   EXPECT_EQ(rows(layer_norm(channels(96))), 32);
@@ -166,12 +162,12 @@ TEST(TransposedTwin, SeveralVectorsOfChannelsLast) {
 TEST(TransposedTwin, NotWhereRowsLieApartToo) {
   const Case c{"apart", 4, 16, 64, Layout::apart, Layout::apart};
   const Kernel kernel = copy(c);
-  EXPECT_FALSE(cpu::choose_schedule(cpu::with_rows_arranged(kernel, 512), 512, true).transposed);
-  expect_interpreter_bits(kernel, 1);
+  EXPECT_FALSE(schedule_of(kernel).transposed);
+  expect_interpreter_bits(kernel, 1, cpu::host_machine());
 }
 
 TEST(TransposedTwin, NotForLongContiguousRows) {
-  EXPECT_FALSE(cpu::choose_schedule(layer_norm({"long", 4, 64, 1024, Layout::plain, Layout::plain}), 512, true).transposed);
+  EXPECT_FALSE(schedule_of(layer_norm({"long", 4, 64, 1024, Layout::plain, Layout::plain})).transposed);
 }
 
 }  // namespace

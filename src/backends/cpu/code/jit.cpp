@@ -26,22 +26,21 @@ class Jit {
     return jit;
   }
 
-  CompiledKernel compile(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa) {
-    const std::string key = key_of(kernel, schedule, isa);
+  CompiledKernel compile(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) {
+    const std::string key = key_of(kernel, schedule, machine);
     const std::lock_guard lock(mutex_);
     if (std::optional<CompiledKernel> known = kept_.find(key)) {
       known->from_cache = true;
       return *std::move(known);
     }
     CompiledKernel compiled{nullptr, symbol_of(kernel, key), false, nullptr};
-    const Target& target = target_of(isa);
     const CodeCache* const disk = CodeCache::from_environment();
-    const std::string disk_key = disk == nullptr ? "" : disk_key_of(target, key);
+    const std::string disk_key = disk == nullptr ? "" : disk_key_of(key);
     LinkedCode code;
     if (disk != nullptr) code = stored_code(*disk, disk_key, compiled.symbol);
     compiled.from_cache = code.address != nullptr;
     if (!compiled.from_cache) {
-      const auto object = maker().make(kernel, schedule, target, compiled.symbol);
+      const auto object = maker().make(kernel, schedule, machine, compiled.symbol);
       if (disk != nullptr) disk->keep(disk_key, object->getBuffer());
       code = new_code(*object, compiled.symbol);
     }
@@ -52,14 +51,16 @@ class Jit {
   }
 
  private:
-  // All that the code depends on but the versions of what makes it and the machine, which are the same for the whole process.
-  std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa) const {
-    return join(static_cast<int>(isa), "/", describe(schedule), "\n", kernel::print(kernel, false));
+  // All that the code depends on but the versions of what makes it, which are the same for the whole process. Of the machine,
+  // that is what code is made of; what else it is has gone into the schedule.
+  std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const {
+    const TargetFeatures& flags = machine.flags;
+    return join(machine.cpu, " ", machine.features, " ", flags.sse41, flags.f16c, flags.avx512, flags.avx512_bf16,
+                flags.avx512_fp16, "\n", describe(schedule), "\n", kernel::print(kernel, false));
   }
 
-  std::string disk_key_of(const Target& target, const std::string& key) const {
-    return join(code_generator_version(), symbols_.any() ? ", unwindable\n" : "\n", target.cpu, " ", target.features, "\n",
-                key);
+  std::string disk_key_of(const std::string& key) const {
+    return join(code_generator_version(), symbols_.any() ? ", unwindable\n" : "\n", key);
   }
 
   // The same in every process that makes this code: it is a part of the object.
@@ -98,8 +99,8 @@ class Jit {
 
 }  // namespace
 
-CompiledKernel compile_kernel(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa) {
-  return Jit::instance().compile(kernel, schedule, isa);
+CompiledKernel compile_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) {
+  return Jit::instance().compile(kernel, schedule, machine);
 }
 
 }  // namespace lamina::cpu

@@ -6,13 +6,12 @@
 #include <memory>
 #include <string>
 
-#include "backends/cpu/code/isa.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
 
-// void NAME(call, row_begin, row_end, inner_begin, inner_end, partials); see emit_llvm.h.
+// void NAME(call, row_begin, row_end, inner_begin, inner_end, partials); see emit_kernel.h.
 using KernelFunction = void (*)(const int64_t*, int64_t, int64_t, int64_t, int64_t, void*);
 
 struct CompiledKernel {
@@ -22,7 +21,7 @@ struct CompiledKernel {
   std::shared_ptr<const void> memory;  // of the function: it may be called as long as a copy of this lives
 };
 
-// Thread-safe. Throws Error(runtime_error) when LLVM refuses the machine.
-CompiledKernel compile_kernel(const kernel::Kernel& kernel, const Schedule& schedule, Isa isa);
+// Thread-safe. The code is made for `machine`, which need not be this one. Throws Error(runtime_error) when LLVM refuses it.
+CompiledKernel compile_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine);
 
 }  // namespace lamina::cpu

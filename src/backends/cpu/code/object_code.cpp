@@ -55,15 +55,15 @@ ObjectCodeMaker::ObjectCodeMaker(bool with_unwind_tables)
     : with_unwind_tables_(with_unwind_tables), machine_(machine_for_this_process()) {}
 
 std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& kernel, const Schedule& schedule,
-                                                          const Target& target, const std::string& symbol) {
+                                                          const Machine& machine, const std::string& symbol) {
   llvm::LLVMContext context;
   llvm::Module module(symbol, context);
   module.setDataLayout(machine_->createDataLayout());
   module.setTargetTriple(machine_->getTargetTriple().str());
-  emit_kernel(module, symbol, kernel, schedule, target.flags);
+  emit_kernel(module, symbol, kernel, schedule, machine.flags);
   llvm::Function* const function = module.getFunction(symbol);
-  function->addFnAttr("target-cpu", target.cpu);
-  function->addFnAttr("target-features", target.features);
+  function->addFnAttr("target-cpu", machine.cpu);
+  function->addFnAttr("target-features", machine.features);
   if (with_unwind_tables_) function->setUWTableKind(llvm::UWTableKind::Async);
   std::string fault;
   llvm::raw_string_ostream stream(fault);

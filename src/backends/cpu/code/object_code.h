@@ -5,7 +5,6 @@
 #include <string>
 
 #include "backends/cpu/code/llvm_headers.h"
-#include "backends/cpu/code/target.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
 
@@ -17,8 +16,8 @@ class ObjectCodeMaker {
   // With unwind tables a debugger sees who called.
   explicit ObjectCodeMaker(bool with_unwind_tables);
 
-  // An ELF object that defines `symbol`; see emit_llvm.h for its signature.
-  std::unique_ptr<llvm::MemoryBuffer> make(const kernel::Kernel& kernel, const Schedule& schedule, const Target& target,
+  // An ELF object that defines `symbol`; see emit_kernel.h for its signature.
+  std::unique_ptr<llvm::MemoryBuffer> make(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine,
                                            const std::string& symbol);
 
  private:

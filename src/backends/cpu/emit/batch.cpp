@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backends/cpu/emit/kernel_emitter.h"
+#include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
 
@@ -106,7 +107,7 @@ std::vector<KernelEmitter::RowSums> KernelEmitter::places_of(const NodeList& roo
 }
 
 int64_t KernelEmitter::end_of(const std::vector<RowSums>& places) const {
-  constexpr int64_t kLine = 64;
+  using tuning::kLine;
   if (places.empty()) return 0;
   const auto bits = static_cast<int64_t>(llvm_type(places.back().type, width_)->getPrimitiveSizeInBits().getFixedValue());
   return places.back().begin + (bits / 8 * schedule_.rows_per_tile + kLine - 1) / kLine * kLine;

@@ -23,7 +23,7 @@ void KernelEmitter::emit_body(const std::vector<Row*>& rows, const NodeList& nod
   };
   const size_t fewest = !rows_in_lanes() && std::any_of(roots_.begin(), roots_.end(), in_twos) ? 2 : 1;
   const size_t group = one_by_one ? fewest : lanes.size();
-  const auto loaded = rows_in_lanes() ? crosswise_loads(*rows.front(), nodes, phase, lanes) : std::vector<ElementValues>();
+  const auto loaded = rows_in_lanes() ? transposed_loads(*rows.front(), nodes, phase, lanes) : std::vector<ElementValues>();
   for (size_t first = 0; first < lanes.size(); first += group) {
     emit_lane_group(rows, nodes, phase, lanes, loaded, first, std::min(group, lanes.size() - first));
   }
@@ -78,16 +78,16 @@ void KernelEmitter::emit_root(const std::vector<Row*>& rows, RootState& root, in
                               size_t first, const std::vector<Values>& operands) {
   const Node& n = node(root.node);
   const auto arg = static_cast<size_t>(n.arg);
-  const bool is_store = n.kind == NodeKind::store, crosswise = is_crosswise(n),
+  const bool is_store = n.kind == NodeKind::store, transposes = is_transposed_in_registers(n),
              whole_chunks = is_store && stores_whole_chunks(n, lanes);
-  if (whole_chunks || crosswise) root.chunk.resize(rows.size());
+  if (whole_chunks || transposes) root.chunk.resize(rows.size());
   for (size_t v = 0; v < operands[0].size(); ++v) {
     const Lanes& at = lanes[first + v];
     const bool ends_chunk = first + v + 1 == lanes.size();
-    if (crosswise) {
+    if (transposes) {
       root.chunk[0].push_back(widen(operands[0][v], at.width));
       if (ends_chunk || root.chunk[0].size() == static_cast<size_t>(row_lanes_))
-        finish_square(*rows.front(), root, lanes[first + v + 1 - root.chunk[0].size()].offset);
+        finish_transpose(*rows.front(), root, lanes[first + v + 1 - root.chunk[0].size()].offset);
     } else if (is_realigned(n)) {
       append_to_stream(*rows.front(), n.arg, operands[0][v], at, begins_row_ && first + v == 0);
     } else if (whole_chunks) {
@@ -122,7 +122,8 @@ void KernelEmitter::emit_root(const std::vector<Row*>& rows, RootState& root, in
 // The partial sums at `lanes`; 0 where the tile starts a block of rows.
 KernelEmitter::ColumnSums KernelEmitter::column_sums(NodeIndex root, llvm::Type* type, const Lanes& lanes) {
   llvm::Type* const scalar = type->getScalarType();
-  llvm::Value* position = b_.CreateAdd(lanes.offset, i64(column_slot_[static_cast<size_t>(root)] * column_pitch(kernel_)));
+  llvm::Value* position =
+      b_.CreateAdd(lanes.offset, i64(column_slot_[static_cast<size_t>(root)] * column_pitch(kernel_.row_size())));
   if (segment_index_ != nullptr) position = b_.CreateAdd(position, b_.CreateMul(segment_index_, i64(kernel_.extents.back())));
   llvm::Value* const address = b_.CreateGEP(scalar, partials_, position);
   const auto align = llvm::Align(scalar->getPrimitiveSizeInBits() / 8);

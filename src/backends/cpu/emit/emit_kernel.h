@@ -4,8 +4,7 @@
 // int64_t inner_end, void* partials)` that runs rows [row_begin, row_end); only a kernel without reductions looks at the inner
 // range. `call` holds, as 64-bit words: a pointer per arg, the outer extents, then per arg its outer strides in bytes.
 //
-// Sums inside a row run over 64 virtual lanes: element i of a block of 4096 belongs to lane i mod 64, whatever the vector
-// width; lanes are combined in a fixed tree, blocks in f64. The vector width is the machine's and changes no bit of a result.
+// Sums are taken in the order of kernels/numerics.h. The vector width is the machine's and changes no bit of a result.
 //
 // Under the split schedule the function does one step of its rows; `partials` points to a SplitCall. Step 2p walks the blocks
 // of inner range [inner_begin, inner_end) of each row in phase p (a range starts at a multiple of kBlock and ends at one or at
@@ -17,12 +16,9 @@
 #include "backends/cpu/code/llvm_headers.h"
 #include "backends/cpu/emit/split_call.h"
 #include "backends/cpu/schedule/schedule.h"
-#include "backends/cpu/vector/math.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
-
-inline constexpr int kVirtualLanes = 64;
 
 void emit_kernel(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
                  const TargetFeatures& target);

@@ -1,13 +1,15 @@
-// The working state of kernel emission, shared by emit_llvm (rows, phases), emit_walks (loops over elements), emit_values (a
-// value per node), emit_realigned and emit_byte_stores (what leaves as lines) and emit_reductions (accumulators). Not part of
-// the room's interface.
+// The working state of kernel emission, shared by rows (and phases), walks (over elements), values (one per node), realigned
+// and byte_stores (what leaves as lines), reductions (accumulators) and the others beside it. Not part of the room's interface.
 #pragma once
 
 #include <functional>
 #include <vector>
 
 #include "backends/cpu/emit/emit_kernel.h"
+#include "backends/cpu/schedule/footprint.h"
+#include "backends/cpu/schedule/tiles.h"
 #include "kernels/builder.h"
+#include "kernels/numerics.h"
 
 namespace lamina::cpu {
 
@@ -30,7 +32,8 @@ struct Row {
   std::vector<llvm::Value*> shifts;  // per moments node: what its differences are taken from, if known before the walk
 };
 
-inline constexpr int kShiftElements = 16;       // of a row, whose average its differences are taken from; part of the numerics
+using numerics::kBlock, numerics::kShiftElements, numerics::kVirtualLanes;
+
 inline constexpr uint64_t kKeptAlignment = 64;  // a chunk's vectors lie at multiples of their own size, at most this
 
 class KernelEmitter {
@@ -48,7 +51,7 @@ class KernelEmitter {
 
   struct RootState;
 
-  // emit_llvm.cpp: the function, rows and phases.
+  // rows.cpp: the function, rows and phases.
   void emit_tile(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
   void emit_last_phase(llvm::Value* first, llvm::Value* count, llvm::Value* begin);
   void emit_strips(llvm::Value* first, llvm::Value* count, const std::function<void()>& all_rows);
@@ -88,7 +91,7 @@ class KernelEmitter {
   bool has_function(const NodeList& nodes) const;
   void choose_step(const NodeList& nodes, size_t rows);
 
-  // emit_body.cpp: what a walk does at some vectors.
+  // body.cpp: what a walk does at some vectors.
   void emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes);
   void emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase, const std::vector<Lanes>& lanes,
                        const std::vector<ElementValues>& loaded, size_t first, size_t count);
@@ -97,7 +100,7 @@ class KernelEmitter {
   llvm::Value* kept_address(const Row& row, kernel::NodeIndex node, const Lanes& lanes);
   llvm::Value* kept_or_computed(Row& row, kernel::NodeIndex node, int phase, const Lanes& lanes, const ElementValues& known);
 
-  // emit_walks.cpp: over a row's elements.
+  // walks.cpp: over a row's elements.
   using Body = std::function<void(const std::vector<Lanes>&)>;
   void walk_inner(const std::vector<Row*>& rows, const Body& body, const std::function<void()>& flush);
   void walk_segments(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment);
@@ -109,9 +112,9 @@ class KernelEmitter {
   void walk_range(llvm::Value* begin, llvm::Value* end, const Body& body);
   void walk_lines(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body);
   void walk_vectors(llvm::Value* begin, llvm::Value* end, const Body& body);
-  std::vector<Lanes> chunk_at(llvm::Value* offset, int live) const;
+  std::vector<Lanes> chunk_at(llvm::Value* offset, int live);
 
-  // emit_realigned.cpp: rows that leave as one stream of whole lines.
+  // realigned.cpp: rows that leave as one stream of whole lines.
   bool is_realigned(const kernel::Node& node) const;
   llvm::AllocaInst* stream_end(int arg);
   llvm::Value* fill_at(int arg, llvm::Value* pointer);
@@ -124,7 +127,7 @@ class KernelEmitter {
   void end_streams();
   void walk_realigned(const Body& body);
 
-  // emit_prefetch.cpp: what is asked for early.
+  // prefetch.cpp: what is asked for early.
   void hint(llvm::Value* address, int level, bool writes = false);
   std::vector<int> usual_walks() const;
   void prefetch_ends(const Row& row);
@@ -149,7 +152,7 @@ class KernelEmitter {
   void prefetch_rows(int arg, const std::vector<Lanes>& positions, const Range& rows);
   void prefetch_positions(int arg, const std::vector<Lanes>& positions, const Share& share);
 
-  // emit_split.cpp: one step of rows that several threads share.
+  // split.cpp: one step of rows that several threads share.
   void for_each_split_row(const std::function<void(Row&)>& body);
   void emit_split_walk(Row& row, int phase);
   void emit_split_last_walk(llvm::Value* block_begin);
@@ -157,25 +160,25 @@ class KernelEmitter {
   llvm::Value* split_slot(llvm::Value* place, llvm::Value* word);
   llvm::Value* block_slot(const Row& row, size_t result, llvm::Value* block);
 
-  // emit_transposed.cpp: a row per lane.
-  bool is_crosswise(int arg) const;  // elements of a row side by side, not those of neighbouring rows
-  bool is_crosswise(const kernel::Node& node) const;
+  // transposed.cpp: a row per lane.
+  bool is_transposed_in_registers(int arg) const;  // elements of a row side by side, not those of neighbouring rows
+  bool is_transposed_in_registers(const kernel::Node& node) const;
   llvm::Value* bytes_to_next_row(int arg);
   std::vector<Lanes> positions_from(llvm::Value* offset, int count);
   void walk_positions(llvm::Value* begin, int64_t count, const Body& body);
   void walk_in_order(llvm::Value* begin, int64_t count, const Body& body);
   void walk_lanes(llvm::Value* begin, int64_t count, const Body& body);
   void walk_chunks(llvm::Value* at, int64_t chunks, const Body& body);
-  void walk_odd_chunk(llvm::Value* begin, llvm::Value* lane, int64_t live, const Body& body);
+  void walk_tail_chunk(llvm::Value* begin, llvm::Value* lane, int64_t live, const Body& body);
   void walk_position_range(llvm::Value* begin, llvm::Value* end, const Body& body);
   void transpose(Values& square);
   llvm::Value* positions_mask(size_t count);
   llvm::Value* has_row(int r);
   llvm::Value* row_address(llvm::Value* first_row, int arg, int r);
-  std::vector<ElementValues> crosswise_loads(const Row& row, const NodeList& nodes, int phase,
-                                             const std::vector<Lanes>& positions);
+  std::vector<ElementValues> transposed_loads(const Row& row, const NodeList& nodes, int phase,
+                                              const std::vector<Lanes>& positions);
 
-  // emit_values.cpp: a value per node.
+  // values.cpp: a value per node.
   llvm::Value* element_value(Row& row, kernel::NodeIndex node, const Lanes& lanes, const ElementValues& known);
   void emit_row_values(Row& row, int phase);
   llvm::Value* map_value(const kernel::Node& node, std::vector<llvm::Value*> operands);
@@ -200,11 +203,11 @@ class KernelEmitter {
   llvm::Value* minimum(llvm::Value* a, llvm::Value* b);
   llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
 
-  // emit_byte_stores.cpp
+  // byte_stores.cpp
   bool stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const;
   void store_chunk(llvm::Value* pointer, int arg, const std::vector<llvm::Value*>& vectors, const Lanes& first);
 
-  // emit_nibbles.cpp: elements of four bits.
+  // nibbles.cpp: elements of four bits.
   struct Nibble {
     llvm::Value* byte;
     llvm::Value* shift;  // i8: 0 or 4
@@ -218,7 +221,7 @@ class KernelEmitter {
   void store_byte(llvm::Value* value, llvm::Value* at, llvm::Value* live);
   llvm::Value* lane_of(llvm::Value* vector, int lane);
 
-  // emit_reductions.cpp: accumulators.
+  // reductions.cpp: accumulators.
   enum class Combine { sum, product, maximum, minimum };
   static Combine combine_of(kernel::Reduction reduction);
   struct Accumulator {
@@ -236,7 +239,7 @@ class KernelEmitter {
     std::vector<llvm::AllocaInst*> totals;  // of the blocks so far; f64 for sums and products
     llvm::Value* shift = nullptr;
     bool by_block = false;
-    std::vector<Values> chunk;  // a store of whole chunks or crosswise: per row, the vectors so far
+    std::vector<Values> chunk;  // a store of whole chunks, or transposed: per row, the vectors so far
   };
   struct BlockResult {
     RootState* root;
@@ -245,7 +248,7 @@ class KernelEmitter {
   struct OneWalk {  // f64; is_far: i1
     llvm::Value *mean, *deviations, *is_far;
   };
-  void finish_square(const Row& row, RootState& root, llvm::Value* first_position);
+  void finish_transpose(const Row& row, RootState& root, llvm::Value* first_position);
   void add_rows_to_columns(kernel::NodeIndex root, const Values& rows, const Lanes& along);
   struct ColumnSums {
     llvm::Value *address, *so_far;
@@ -309,7 +312,7 @@ class KernelEmitter {
   llvm::Value* centered(Row& row, kernel::NodeIndex moments, llvm::Value* value, llvm::Value* scale = nullptr);
   Values elements(Row& row, kernel::NodeIndex node, const std::vector<Lanes>& positions);
 
-  // emit_batch.cpp: what is known once per row, for all rows of a tile at once.
+  // batch.cpp: what is known once per row, for all rows of a tile at once.
   struct Tile {
     llvm::Value *first, *count;  // rows
   };
@@ -383,10 +386,10 @@ class KernelEmitter {
   Values saved_;                                // in the order of for_each_row_value: what its slot holds of the batch
   std::vector<int> column_slot_;                // per node: position among the column sums
   std::vector<RootState> roots_;                // of the phase being emitted
-  int step_ = kVirtualLanes;                    // elements of one turn of the loop being emitted
+  int step_ = kVirtualLanes;                    // elements of one iteration of the loop being emitted
   int width_ = 16;                              // lanes of a vector of the kernel's widest float type
-  int row_lanes_ = 1;                           // of a value per row: rows that go abreast or, just then, rows of a batch
-  llvm::Value* rows_abreast_ = nullptr;         // i64, how many of them there are, and
+  int row_lanes_ = 1;                           // of a value per row: rows of a group or, just then, rows of a batch
+  llvm::Value* rows_in_group_ = nullptr;        // i64, how many of them there are, and
   llvm::Value* row_mask_ = nullptr;             // <i1>; both null: all
   std::vector<llvm::AllocaInst*> stream_ends_;  // per arg that is realigned: its last vector so far
   bool begins_row_ = false;                     // of the chunk being emitted

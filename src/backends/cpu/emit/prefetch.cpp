@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/emit/kernel_emitter.h"
+#include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
 
@@ -11,7 +12,8 @@ using kernel::NodeKind;
 
 namespace {
 
-constexpr int64_t kLine = 64;
+using tuning::kLine;
+
 constexpr int kFirstLevel = 3, kSecondLevel = 2;  // as LLVM counts them
 
 }  // namespace
@@ -57,12 +59,12 @@ KernelEmitter::Ahead KernelEmitter::ahead_of(int64_t element_bytes, int phase) c
   if (std::any_of(walks.begin(), walks.end(), [&](int p) { return has_function(nodes_for(roots_of_phase(p), p)); })) {
     return {.pace = is_last ? element_bytes : 0};
   }
-  if (schedule_.asks_late) {
+  if (schedule_.prefetches_late) {
     const int64_t half = element_bytes / 2, first_half = element_bytes - half;
     if (is_last) return {.pace = first_half};
     return found == walks.begin() ? Ahead{half, first_half, true} : Ahead{};
   }
-  const int64_t share = std::max<int64_t>(element_bytes / 4, 1),
+  const int64_t share = std::max<int64_t>(element_bytes / tuning::kSharesOfNextRow, 1),
                 before = std::min((found - walks.begin()) * share, element_bytes);
   return {.pace = is_last ? element_bytes - before : std::min(share, element_bytes - before), .before = before};
 }
@@ -84,7 +86,6 @@ llvm::Value* KernelEmitter::bytes_ahead(int64_t row_bytes, int64_t element_bytes
 // anywhere when rows are not dense, or beyond the end.
 void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk,
                              size_t first, size_t count, int phase) {
-  constexpr int64_t kLongestRow = int64_t{512} << 10, kAhead = int64_t{8} << 10;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
     if (n.kind != NodeKind::load) continue;
@@ -92,13 +93,14 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
     const bool varies = varies_by_row(kernel_, arg);
     const bool is_read = std::find(nodes.begin(), nodes.end(), static_cast<NodeIndex>(i)) != nodes.end();
     const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
-    const bool is_long = row_bytes > kLongestRow;
+    const auto& within = schedule_.prefetched_within_row;
+    const bool is_long = std::find(within.begin(), within.end(), n.arg) != within.end();
     if (arg.strides.back() != 1 || bits_of(arg.dtype) < 8 || inner_rank() > 1 || !(is_long ? is_read : varies)) continue;
     const int64_t element_bytes = bytes_of(arg.dtype, 1);
     const Ahead asked = ahead_of(element_bytes, phase);
     const int64_t pace = is_long ? element_bytes : asked.pace;
-    llvm::Value* const ahead = is_long ? i64(kAhead) : bytes_ahead(row_bytes, element_bytes, asked);
-    const int level = is_long || schedule_.asks_first_cache ? kFirstLevel : kSecondLevel;
+    llvm::Value* const ahead = is_long ? i64(tuning::kAheadInRow) : bytes_ahead(row_bytes, element_bytes, asked);
+    const int level = is_long || schedule_.prefetches_to_first ? kFirstLevel : kSecondLevel;
     // Lines that begin among these vectors' part.
     const int64_t begin = (static_cast<int64_t>(first) * width_ * pace + kLine - 1) / kLine * kLine;
     const int64_t end = static_cast<int64_t>(first + count) * width_ * pace;
@@ -114,7 +116,7 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
 
 // Of so many walks over a row the earlier ones ask for a quarter each, the last for what is left, as along rows.
 KernelEmitter::Share KernelEmitter::share_of(int64_t walk, int64_t walks) {
-  const int64_t whole = std::max<int64_t>(walks, 4);
+  const int64_t whole = std::max(walks, tuning::kSharesOfNextRow);
   return {walk, walk + 1 == walks ? whole : walk + 1, whole};
 }
 
@@ -122,7 +124,6 @@ KernelEmitter::Share KernelEmitter::share_of(int64_t walk, int64_t walks) {
 // since the first has room for one. A share of what lies in one piece is a part of it; of pieces that lie apart, a part of
 // each.
 void KernelEmitter::prefetch_group(const std::vector<Lanes>& positions, int phase) {
-  constexpr int64_t kLargestGroup = int64_t{512} << 10;
   const std::vector<int> walks = usual_walks();
   const auto found = std::find(walks.begin(), walks.end(), phase);
   if (next_group_.empty() || inner_rank() > 1 || walks.size() < 2 || found == walks.end()) return;
@@ -133,9 +134,9 @@ void KernelEmitter::prefetch_group(const std::vector<Lanes>& positions, int phas
     done[static_cast<size_t>(n.arg)] = true;
     const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
     if (!varies_by_row(kernel_, arg) || arg.strides.back() == 0 ||
-        bytes_of(arg.dtype, kernel_.row_size() * row_lanes_) > kLargestGroup)
+        bytes_of(arg.dtype, kernel_.row_size() * row_lanes_) > tuning::kLargestGroupAhead)
       continue;
-    if (is_crosswise(n.arg))
+    if (is_transposed_in_registers(n.arg))
       prefetch_rows(n.arg, positions, share.of(row_lanes_));
     else if (schedule_.lane_steps[static_cast<size_t>(n.arg)] == LaneStep::one)
       prefetch_positions(n.arg, positions, share);

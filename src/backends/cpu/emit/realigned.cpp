@@ -1,7 +1,7 @@
 // Rows that follow each other without a gap, but do not fill whole lines of 64 bytes, leave as one stream: a line is put
 // together from the ends of two neighbouring vectors by a permutation, the first of a row from the end of the row before it.
-// The walk itself begins with the row and takes the same turns in each. Only a thread's first and last line, of which others
-// write a part, are written through the caches.
+// The walk itself begins with the row and takes the same iterations in each. Only a thread's first and last line, of which
+// others write a part, are written through the caches.
 //
 // Of a row's vectors v(0), v(1), ... the k-th line has the last `fill` elements of v(k - 1) and the first of v(k), `fill` being
 // the elements of the first line that belong to the row before.

@@ -17,6 +17,7 @@
 #include <numeric>
 
 #include "backends/cpu/emit/kernel_emitter.h"
+#include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
 
@@ -42,10 +43,10 @@ llvm::Value* KernelEmitter::identity(Combine how, llvm::Type* type) {
 }
 
 KernelEmitter::Accumulator KernelEmitter::make_accumulator(Combine how, Type type) {
-  constexpr int kApart = 4;  // two arrays whose distance is a multiple of 4 KiB hold up each other's loads
   Accumulator accumulator{how, type, {}, {}, 0};
   if (rows_in_lanes())
-    accumulator.lanes.push_back(alloca_at_entry(llvm::ArrayType::get(row_type(type), kVirtualLanes + kApart)));
+    accumulator.lanes.push_back(
+        alloca_at_entry(llvm::ArrayType::get(row_type(type), kVirtualLanes + tuning::kVectorsBetweenArrays)));
   else
     for (int lane = 0; lane < kVirtualLanes; lane += width_)
       accumulator.lanes.push_back(alloca_at_entry(llvm_type(type, width_)));
@@ -156,7 +157,7 @@ std::vector<llvm::Value*> KernelEmitter::elements(Row& row, NodeIndex root, cons
   for (size_t i = 0; i < needed.size(); ++i) {
     if (needed[i]) nodes.push_back(static_cast<NodeIndex>(i));
   }
-  std::vector<ElementValues> all = crosswise_loads(row, nodes, 0, positions);
+  std::vector<ElementValues> all = transposed_loads(row, nodes, 0, positions);
   Values values;
   for (size_t p = 0; p < positions.size(); ++p) {
     const Lanes& lanes = positions[p];

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/emit/kernel_emitter.h"
+#include "backends/cpu/schedule/tuning.h"
 #include "backends/cpu/vector/convert.h"
 #include "interface/status.h"
 
@@ -29,7 +30,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const std::string& symbol, co
     : kernel_(kernel), schedule_(schedule), target_(target), context_(module.getContext()), module_(module), b_(context_) {
   wide_ = kernel.computes_in_f64();
   width_ = std::min(kVirtualLanes, schedule.vector_bits / (wide_ ? 64 : 32));
-  if (schedule.transposed) row_lanes_ = schedule.rows_abreast;
+  if (schedule.transposed) row_lanes_ = schedule.rows_per_group;
   auto* const pointer = b_.getPtrTy();
   auto* const word = b_.getInt64Ty();
   auto* const type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, word, word, word, word, pointer}, false);
@@ -344,7 +345,7 @@ void KernelEmitter::choose_kept_nodes() {
       if (loops[at]++ == 0) first[at] = phase;
     }
   }
-  int64_t room = rows_in_lanes() ? kKeptBytesTransposed : kKeptBytes / schedule_.rows_per_tile;
+  int64_t room = rows_in_lanes() ? tuning::kKeptBytesTransposed : tuning::kKeptBytes / schedule_.rows_per_tile;
   const int64_t bytes = kernel_.row_size() * row_lanes_ * (wide_ ? 8 : 4);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
@@ -490,22 +491,24 @@ bool KernelEmitter::has_function(const NodeList& nodes) const {
 }
 
 // Many values in flight would spill: heavy bodies go vector by vector, light ones all vectors of a chunk side by side.
-bool KernelEmitter::is_heavy(const NodeList& nodes) const { return nodes.size() > 12 || has_function(nodes); }
+bool KernelEmitter::is_heavy(const NodeList& nodes) const {
+  return static_cast<int64_t>(nodes.size()) > tuning::kMostNodesSideBySide || has_function(nodes);
+}
 
-// A walk that sums nothing may take fewer vectors a turn, which makes less code of what goes vector by vector anyway: as many
-// as fill a line of the narrowest output.
+// A walk that sums nothing may take fewer vectors an iteration, which makes less code of what goes vector by vector anyway: as
+// many as fill a line of the narrowest output.
 void KernelEmitter::choose_step(const NodeList& nodes, size_t rows) {
   step_ = kVirtualLanes;
   if (rows_in_lanes()) {
-    constexpr int kPositions = 4;
-    const auto crosswise = [&](NodeIndex i) { return is_crosswise(node(i)); };
-    const bool squares = std::any_of(nodes.begin(), nodes.end(), crosswise) ||
-                         std::any_of(roots_.begin(), roots_.end(), [&](const RootState& root) { return crosswise(root.node); });
-    step_ = squares ? row_lanes_ : is_heavy(nodes) ? 1 : kPositions * width_ / row_lanes_;
+    const auto transposed = [&](NodeIndex i) { return is_transposed_in_registers(node(i)); };
+    const bool transposes =
+        std::any_of(nodes.begin(), nodes.end(), transposed) ||
+        std::any_of(roots_.begin(), roots_.end(), [&](const RootState& root) { return transposed(root.node); });
+    step_ = transposes ? row_lanes_ : is_heavy(nodes) ? 1 : tuning::kPositionsPerIteration * width_ / row_lanes_;
     return;
   }
   if (roots_reduce() || (rows == 1 && !is_heavy(nodes))) return;
-  constexpr int kLineBits = 512;
+  constexpr int kLineBits = 8 * static_cast<int>(tuning::kLine);
   int narrowest = 64;
   for (const kernel::Arg& arg : kernel_.args) {
     if (arg.output && !arg.column) narrowest = std::min(narrowest, std::max(bits_of(arg.dtype), 8));

@@ -1,8 +1,10 @@
 // The split schedule: threads share a row block by block. What a row knows between the steps, and what its blocks come to, lies
 // in the row's state: a word per row value, then per result of a phase a word per block.
 #include <algorithm>
+#include <cstddef>
 
 #include "backends/cpu/emit/kernel_emitter.h"
+#include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
 
@@ -18,7 +20,7 @@ size_t row_value_count(const kernel::Kernel& kernel) { return 3 * kernel.nodes.s
 }  // namespace
 
 int64_t split_state_bytes(const kernel::Kernel& kernel) {
-  constexpr int64_t kLine = 64;
+  using tuning::kLine;
   const int64_t reductions = std::count_if(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) {
     return n.kind == NodeKind::reduce || n.kind == NodeKind::moments;
   });
@@ -29,14 +31,14 @@ int64_t split_state_bytes(const kernel::Kernel& kernel) {
 void KernelEmitter::emit_split() {
   b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
   llvm::Value* const split = partials_;
-  const auto field = [&](llvm::Type* type, int i) {
-    return b_.CreateLoad(type, b_.CreateConstGEP1_64(b_.getInt64Ty(), split, static_cast<uint64_t>(i)));
+  const auto field = [&](llvm::Type* type, size_t offset) {
+    return b_.CreateLoad(type, b_.CreateConstGEP1_64(b_.getInt64Ty(), split, offset / sizeof(int64_t)));
   };
-  llvm::Value* const step = field(b_.getInt64Ty(), 0);
-  llvm::Value* const block_begin = field(b_.getInt64Ty(), 1);
-  rows_ahead_ = field(b_.getInt64Ty(), 2);
-  partials_ = field(b_.getPtrTy(), 3);
-  split_states_ = field(b_.getPtrTy(), 4);
+  llvm::Value* const step = field(b_.getInt64Ty(), offsetof(SplitCall, step));
+  llvm::Value* const block_begin = field(b_.getInt64Ty(), offsetof(SplitCall, block_begin));
+  rows_ahead_ = field(b_.getInt64Ty(), offsetof(SplitCall, rows_ahead));
+  partials_ = field(b_.getPtrTy(), offsetof(SplitCall, column_sums));
+  split_states_ = field(b_.getPtrTy(), offsetof(SplitCall, row_states));
   make_kept_buffers(1);
   row_state_.assign(row_value_count(kernel_), {});
   auto* const done = llvm::BasicBlock::Create(context_, "done", function_);

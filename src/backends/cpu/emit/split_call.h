@@ -1,4 +1,4 @@
-// What the runtime and the code of a split kernel agree on.
+// What the runtime and generated code agree on: where partial column sums lie, and how a split kernel is called.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,10 @@
 
 namespace lamina::cpu {
 
-inline constexpr int kBlock = 4096;  // elements of a row whose sums are taken together; part of the numerics
+// Elements from one column sum's partial sums to the next one's: each begins a line.
+inline int64_t column_pitch(int64_t row_size) { return (row_size + 63) / 64 * 64; }
 
-// The last argument of a kernel function under the split schedule; see emit_llvm.h for the steps.
+// The last argument of a kernel function under the split schedule; see emit_kernel.h for the steps.
 struct SplitCall {
   int64_t step;
   int64_t block_begin;  // first row of the block of rows: it starts the column sums, the others add to them

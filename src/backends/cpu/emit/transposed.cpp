@@ -1,14 +1,15 @@
-// The transposed schedule: a lane is a row. As many rows as a vector has lanes go abreast; a value per row is a vector, and so
-// is the value of one element of each. The 64 virtual lanes of a row lie in memory, a vector each.
+// The transposed schedule: a lane is a row. As many rows as a vector has lanes, a *group*, go together; a value per row is a
+// vector, and so is the value of one element of each. The 64 virtual lanes of a row lie in memory, a vector each.
 //
-// An arg whose elements lie side by side along a row, not across rows, is read and written crosswise: a square of as many
-// positions as there are rows is transposed in registers. Column sums, which add row after row, are taken from such squares
+// An arg whose elements lie side by side along a row, not across rows, is transposed in registers when it is read and
+// written: a square of as many positions as there are rows. Column sums, which add row after row, are taken from such squares
 // too.
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "backends/cpu/emit/kernel_emitter.h"
+#include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
 
@@ -47,10 +48,10 @@ void KernelEmitter::emit_transposed() {
   };
   const auto part_of_group = [&] {
     auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(row_lanes_));
-    rows_abreast_ = count;
+    rows_in_group_ = count;
     row_mask_ = b_.CreateICmpSLT(b_.CreateStepVector(words), widen(count, row_lanes_));
     emit_tile(first, i64(1), begin);
-    rows_abreast_ = row_mask_ = nullptr;
+    rows_in_group_ = row_mask_ = nullptr;
   };
   if (schedule_.whole_groups) {
     full_group();
@@ -64,17 +65,17 @@ void KernelEmitter::emit_transposed() {
   b_.CreateRetVoid();
 }
 
-bool KernelEmitter::is_crosswise(int arg) const {
+bool KernelEmitter::is_transposed_in_registers(int arg) const {
   return rows_in_lanes() && schedule_.lane_steps[static_cast<size_t>(arg)] == LaneStep::other &&
          kernel_.args[static_cast<size_t>(arg)].strides.back() == 1;
 }
 
-bool KernelEmitter::is_crosswise(const Node& n) const {
+bool KernelEmitter::is_transposed_in_registers(const Node& n) const {
   if (n.kind == NodeKind::column_sum) return rows_in_lanes();
-  return (n.kind == NodeKind::load || n.kind == NodeKind::store) && n.per_element && is_crosswise(n.arg);
+  return (n.kind == NodeKind::load || n.kind == NodeKind::store) && n.per_element && is_transposed_in_registers(n.arg);
 }
 
-// Bytes from a row to the next one abreast.
+// Bytes from a row to the next one of the group.
 llvm::Value* KernelEmitter::bytes_to_next_row(int arg) {
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   return b_.CreateLoad(b_.getInt64Ty(),
@@ -118,7 +119,7 @@ void KernelEmitter::walk_lanes(llvm::Value* begin, int64_t count, const Body& bo
       for (Accumulator& accumulator : root.accumulators) start_held(accumulator);
     }
     walk_chunks(b_.CreateAdd(begin, lane), count / kVirtualLanes, body);
-    walk_odd_chunk(b_.CreateAdd(begin, i64(count - count % kVirtualLanes)), lane, count % kVirtualLanes, body);
+    walk_tail_chunk(b_.CreateAdd(begin, i64(count - count % kVirtualLanes)), lane, count % kVirtualLanes, body);
     for (RootState& root : roots_) {
       for (Accumulator& accumulator : root.accumulators) join_held(accumulator, lane);
     }
@@ -129,27 +130,27 @@ void KernelEmitter::walk_lanes(llvm::Value* begin, int64_t count, const Body& bo
   step_ = usual_step;
 }
 
-// The held lanes in `chunks` chunks, the first lane of them at `at`; a few chunks a turn.
+// The held lanes in `chunks` chunks, the first lane of them at `at`; a few chunks an iteration.
 void KernelEmitter::walk_chunks(llvm::Value* at, int64_t chunks, const Body& body) {
   const bool is_light = step_ > 1 || row_lanes_ > width_;
-  const int64_t most = is_light ? 4 : 2, turns = chunks / most;
-  const auto turn = [&](llvm::Value* first, int64_t deep) {
+  const int64_t most = is_light ? tuning::kChunksOfLightBody : tuning::kChunksOfHeavyBody, iterations = chunks / most;
+  const auto iteration = [&](llvm::Value* first, int64_t deep) {
     std::vector<Lanes> positions;
     for (int64_t offset = 0; offset < deep * kVirtualLanes; offset += kVirtualLanes / 2) {
       for (const Lanes& lanes : positions_from(b_.CreateAdd(first, i64(offset)), step_)) positions.push_back(lanes);
     }
     body(positions);
   };
-  const int64_t whole = turns * most * kVirtualLanes;
-  if (turns == 1)
-    turn(at, most);
-  else if (turns > 1)
-    emit_loop(at, b_.CreateAdd(at, i64(whole)), i64(most * kVirtualLanes), [&](llvm::Value* first) { turn(first, most); });
-  if (chunks % most != 0) turn(b_.CreateAdd(at, i64(whole)), chunks % most);
+  const int64_t whole = iterations * most * kVirtualLanes;
+  if (iterations == 1)
+    iteration(at, most);
+  else if (iterations > 1)
+    emit_loop(at, b_.CreateAdd(at, i64(whole)), i64(most * kVirtualLanes), [&](llvm::Value* first) { iteration(first, most); });
+  if (chunks % most != 0) iteration(b_.CreateAdd(at, i64(whole)), chunks % most);
 }
 
 // The last chunk, which has `live` of the lanes only.
-void KernelEmitter::walk_odd_chunk(llvm::Value* begin, llvm::Value* lane, int64_t live, const Body& body) {
+void KernelEmitter::walk_tail_chunk(llvm::Value* begin, llvm::Value* lane, int64_t live, const Body& body) {
   if (live == 0) return;
   for (int i = 0; i < 2 * step_; ++i) {
     llvm::Value* const at = b_.CreateAdd(lane, i64(i < step_ ? i : kVirtualLanes / 2 + i - step_));
@@ -161,8 +162,8 @@ void KernelEmitter::walk_odd_chunk(llvm::Value* begin, llvm::Value* lane, int64_
 
 // A range known at run time only.
 void KernelEmitter::walk_position_range(llvm::Value* begin, llvm::Value* end, const Body& body) {
-  llvm::Value* const turns = b_.CreateSDiv(b_.CreateSub(end, begin), i64(step_));
-  llvm::Value* const rest = b_.CreateAdd(begin, b_.CreateMul(turns, i64(step_)));
+  llvm::Value* const iterations = b_.CreateSDiv(b_.CreateSub(end, begin), i64(step_));
+  llvm::Value* const rest = b_.CreateAdd(begin, b_.CreateMul(iterations, i64(step_)));
   emit_loop(begin, rest, i64(step_), [&](llvm::Value* at) { body(positions_from(at, step_)); });
   emit_loop(rest, end, i64(1), [&](llvm::Value* at) { body(positions_from(at, 1)); });
 }
@@ -192,24 +193,24 @@ llvm::Value* KernelEmitter::positions_mask(size_t count) {
   return count == static_cast<size_t>(row_lanes_) ? nullptr : llvm::ConstantVector::get(bits);
 }
 
-llvm::Value* KernelEmitter::has_row(int r) { return b_.CreateICmpSLT(i64(r), rows_abreast_); }
+llvm::Value* KernelEmitter::has_row(int r) { return b_.CreateICmpSLT(i64(r), rows_in_group_); }
 
 // The address of row `r` of a group; of a row that is there, if it is not.
 llvm::Value* KernelEmitter::row_address(llvm::Value* first_row, int arg, int r) {
   llvm::Value* number = i64(r);
-  if (rows_abreast_ != nullptr) number = b_.CreateSelect(has_row(r), number, i64(0));
+  if (rows_in_group_ != nullptr) number = b_.CreateSelect(has_row(r), number, i64(0));
   return b_.CreateGEP(b_.getInt8Ty(), first_row, b_.CreateMul(number, bytes_to_next_row(arg)));
 }
 
-// What crosswise args hold at these positions, per position and node; null for all other nodes.
-std::vector<KernelEmitter::ElementValues> KernelEmitter::crosswise_loads(const Row& row, const NodeList& nodes, int phase,
-                                                                         const std::vector<Lanes>& positions) {
+// What args that are transposed in registers hold at these positions, per position and node; null for all other nodes.
+std::vector<KernelEmitter::ElementValues> KernelEmitter::transposed_loads(const Row& row, const NodeList& nodes, int phase,
+                                                                          const std::vector<Lanes>& positions) {
   std::vector<ElementValues> loaded(positions.size(), ElementValues(kernel_.nodes.size(), nullptr));
   const auto side = static_cast<size_t>(row_lanes_);
   for (const NodeIndex index : nodes) {
     const Node& n = node(index);
     const int since = kept_since_[static_cast<size_t>(index)];
-    if (n.kind != NodeKind::load || !is_crosswise(n) || (since >= 0 && since < phase)) continue;
+    if (n.kind != NodeKind::load || !is_transposed_in_registers(n) || (since >= 0 && since < phase)) continue;
     for (size_t first = 0; first < positions.size(); first += side) {
       const size_t count = std::min(side, positions.size() - first);
       const Lanes along{row_lanes_, positions[first].offset, positions_mask(count)};
@@ -224,7 +225,7 @@ std::vector<KernelEmitter::ElementValues> KernelEmitter::crosswise_loads(const R
 }
 
 // The vectors of a store or a column sum, a position each, once there are as many as there are rows or positions.
-void KernelEmitter::finish_square(const Row& row, RootState& root, llvm::Value* first_position) {
+void KernelEmitter::finish_transpose(const Row& row, RootState& root, llvm::Value* first_position) {
   const Node& n = node(root.node);
   Values square = std::move(root.chunk[0]);
   root.chunk[0].clear();
@@ -235,7 +236,7 @@ void KernelEmitter::finish_square(const Row& row, RootState& root, llvm::Value* 
   for (int r = 0; r < row_lanes_; ++r) {
     llvm::Value* const address = row_address(row.segment[static_cast<size_t>(n.arg)], n.arg, r);
     const auto write = [&] { store_vector(address, n.arg, square[static_cast<size_t>(r)], n.type, along); };
-    if (rows_abreast_ == nullptr)
+    if (rows_in_group_ == nullptr)
       write();
     else
       emit_if(has_row(r), write);
@@ -250,7 +251,7 @@ void KernelEmitter::add_rows_to_columns(NodeIndex root, const Values& rows, cons
   llvm::Value* sum = sums.so_far;
   for (int r = 0; r < row_lanes_; ++r) {
     llvm::Value* const value = rows[static_cast<size_t>(r)];
-    sum = b_.CreateFAdd(sum, rows_abreast_ == nullptr ? value : b_.CreateSelect(has_row(r), value, zero));
+    sum = b_.CreateFAdd(sum, rows_in_group_ == nullptr ? value : b_.CreateSelect(has_row(r), value, zero));
   }
   store_column_sums(sums, sum, along);
 }
@@ -298,15 +299,15 @@ llvm::Value* KernelEmitter::fold_lane_array(Accumulator& accumulator) {
     llvm::Value* const high = lane_slot(accumulator, b_.CreateAdd(lane, half));
     b_.CreateStore(combine(accumulator.combine, b_.CreateLoad(type, low), b_.CreateLoad(type, high)), low);
   };
-  constexpr int kLanesOfTurn = 4;
-  const int levels = std::bit_width(static_cast<unsigned>(accumulator.in_memory / kLanesOfTurn)) - 1;
+  using tuning::kLanesPerIteration;
+  const int levels = std::bit_width(static_cast<unsigned>(accumulator.in_memory / kLanesPerIteration)) - 1;
   emit_loop(i64(0), i64(levels), i64(1), [&](llvm::Value* level) {
     llvm::Value* const half = b_.CreateLShr(i64(accumulator.in_memory / 2), level);
-    emit_loop(i64(0), half, i64(kLanesOfTurn), [&](llvm::Value* lane) {
-      for (int i = 0; i < kLanesOfTurn; ++i) join(b_.CreateAdd(lane, i64(i)), half);
+    emit_loop(i64(0), half, i64(kLanesPerIteration), [&](llvm::Value* lane) {
+      for (int i = 0; i < kLanesPerIteration; ++i) join(b_.CreateAdd(lane, i64(i)), half);
     });
   });
-  for (int half = std::min(accumulator.in_memory, kLanesOfTurn) / 2; half >= 1; half /= 2) {
+  for (int half = std::min(accumulator.in_memory, kLanesPerIteration) / 2; half >= 1; half /= 2) {
     for (int lane = 0; lane < half; ++lane) join(i64(lane), i64(half));
   }
   llvm::Value* const folded = b_.CreateLoad(type, accumulator.lanes[0]);
@@ -314,16 +315,16 @@ llvm::Value* KernelEmitter::fold_lane_array(Accumulator& accumulator) {
   return folded;
 }
 
-// lane 0 .. count - 1, four a turn; count is a power of two.
+// lane 0 .. count - 1, a few in an iteration; count is a power of two.
 void KernelEmitter::for_each_lane(int count, const std::function<void(llvm::Value*)>& body) {
-  const int step = std::min(count, 4);
-  const auto turn = [&](llvm::Value* first) {
+  const int step = std::min(count, tuning::kLanesPerIteration);
+  const auto iteration = [&](llvm::Value* first) {
     for (int i = 0; i < step; ++i) body(b_.CreateAdd(first, i64(i)));
   };
   if (count == step)
-    turn(i64(0));
+    iteration(i64(0));
   else
-    emit_loop(i64(0), i64(count), i64(step), turn);
+    emit_loop(i64(0), i64(count), i64(step), iteration);
 }
 
 }  // namespace lamina::cpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/emit/kernel_emitter.h"
+#include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
 
@@ -10,21 +11,16 @@ using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
-namespace {
-
-constexpr int64_t kLine = 64;
-
-}  // namespace
+using tuning::kLine;
 
 // The 64 lanes at `offset`, of which the first `live` exist.
-std::vector<Lanes> KernelEmitter::chunk_at(llvm::Value* offset, int live) const {
+std::vector<Lanes> KernelEmitter::chunk_at(llvm::Value* offset, int live) {
   std::vector<Lanes> lanes;
-  auto& b = const_cast<llvm::IRBuilder<>&>(b_);
   for (int start = 0; start < live; start += width_) {
-    Lanes vector{width_, b.CreateAdd(offset, b.getInt64(static_cast<uint64_t>(start))), nullptr};
+    Lanes vector{width_, b_.CreateAdd(offset, i64(start)), nullptr};
     if (live - start < width_) {
       std::vector<llvm::Constant*> bits;
-      for (int lane = 0; lane < width_; ++lane) bits.push_back(b.getInt1(lane < live - start));
+      for (int lane = 0; lane < width_; ++lane) bits.push_back(b_.getInt1(lane < live - start));
       vector.mask = llvm::ConstantVector::get(bits);
     }
     lanes.push_back(vector);

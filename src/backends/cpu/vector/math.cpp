@@ -17,10 +17,6 @@ using Builder = llvm::IRBuilder<>;
 double exp_low(const FloatLanes& l) { return l.pick(-104, -746); }
 double exp_high(const FloatLanes& l) { return l.pick(89, 710); }
 
-Value* exp_of_negative_abs(const FloatLanes& l, Value* x, const TargetFeatures& target) {
-  return emit_exp_of_at_most_zero(l.builder(), l.neg(l.abs(x)), target);
-}
-
 // exp(-a^2 / 2), the square in two parts: a relative error of a^2 would grow by a^2 / 2.
 ExpReduction reduce_gauss(const FloatLanes& l, Value* a, int64_t offset) {
   Value* square = l.mul(a, a);
@@ -51,15 +47,6 @@ Value* cdf_with_tails(const FloatLanes& l, Value* x, const TargetFeatures& targe
 }
 
 }  // namespace
-
-TargetFeatures features_of(const llvm::TargetMachine& machine) {
-  const llvm::MCSubtargetInfo* info = machine.getMCSubtargetInfo();
-  if (info == nullptr || !machine.getTargetTriple().isX86()) return {};
-  return {.sse41 = info->checkFeatures("+sse4.1"),
-          .f16c = info->checkFeatures("+f16c"),
-          .avx512 = info->checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw"),
-          .avx512_bf16 = info->checkFeatures("+avx512bf16")};
-}
 
 Value* emit_exp(Builder& b, Value* x, const TargetFeatures& target) {
   const FloatLanes l(b, x->getType());
@@ -106,22 +93,6 @@ Value* emit_sigmoid(Builder& b, Value* x, const TargetFeatures&) {
   return l.div(c, l.add(sum, l.fma(cs, expm1_polynomial(l, e.r), rest)));
 }
 
-Value* emit_softplus(Builder& b, Value* x, const TargetFeatures& target) {
-  const FloatLanes l(b, x->getType());
-  Value* positive = l.select(l.greater(x, 0), x, l.constant(0));
-  return l.add(positive, emit_log1p(b, exp_of_negative_abs(l, x, target)));
-}
-
-// With e = exp(-|x|): (1 + 2e) / (1 + 2e + 2e^2) on the right, (2e + e^2) / (2 + 2e + e^2) on the left.
-Value* emit_mish_gate(Builder& b, Value* x, const TargetFeatures& target) {
-  const FloatLanes l(b, x->getType());
-  Value* e = exp_of_negative_abs(l, x, target);
-  Value* twice = l.mul(e, 2.0);
-  Value* left = l.less(x, 0);
-  Value* top = l.select(left, l.fma(e, e, twice), l.add(twice, 1.0));
-  return l.div(top, l.add(top, l.select(left, l.constant(2), l.mul(twice, e))));
-}
-
 Value* emit_erf(Builder& b, Value* x, const TargetFeatures&) {
   const FloatLanes l(b, x->getType());
   Value* square = l.mul(x, x);
@@ -148,13 +119,6 @@ Value* emit_normal_cdf(Builder& b, Value* x, const TargetFeatures& target) {
   Value* left = l.mul(l.mul(square, 0.5), square);
   Value* near = l.select(l.greater(x, 0), l.sub(l.constant(1), left), left);
   return l.with_rare(l.less(x, -kRootEnd), near, [&] { return cdf_with_tails(l, x, target); });
-}
-
-Value* emit_normal_pdf(Builder& b, Value* x, const TargetFeatures& target) {
-  const FloatLanes l(b, x->getType());
-  const ExpReduction e = reduce_gauss(l, l.at_most(l.abs(x), gauss_end(l)), 2 * l.bias());
-  Value* factor = l.constant(0x1.9884533d43651p-2);  // 1 / sqrt(2 pi)
-  return scale_by_power(l, l.fma(expm1_polynomial(l, e.r), factor, factor), e, target);
 }
 
 Value* emit_round_half_even(Builder& b, Value* x, const TargetFeatures& target) {

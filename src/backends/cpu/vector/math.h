@@ -11,17 +11,9 @@
 #pragma once
 
 #include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/schedule/machine.h"
 
 namespace lamina::cpu {
-
-// What the machine that runs the code has. All false is right everywhere, only slower.
-struct TargetFeatures {
-  bool sse41 = false;        // rounding to integer in one instruction
-  bool f16c = false;         // conversion between f16 and f32
-  bool avx512 = false;       // AVX-512 F, VL, DQ and BW
-  bool avx512_bf16 = false;  // rounds f32 to bf16 in one instruction, subnormals apart
-};
-TargetFeatures features_of(const llvm::TargetMachine& machine);
 
 llvm::Value* emit_exp(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
 // The same bits for an x that is known to be at most 0, or NaN.
@@ -32,17 +24,11 @@ llvm::Value* emit_log1p(llvm::IRBuilder<>& b, llvm::Value* x);
 llvm::Value* emit_tanh(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
 // 1 / (1 + exp(-x))
 llvm::Value* emit_sigmoid(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
-// log(1 + exp(x)), relatively exact for x -> -inf, x for x -> +inf
-llvm::Value* emit_softplus(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
-// tanh(softplus(x)); mish(x) = x * mish_gate(x)
-llvm::Value* emit_mish_gate(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
 llvm::Value* emit_erf(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
 // Cumulative distribution of the standard normal, erfc(-x / sqrt(2)) / 2; gelu(x) = x * normal_cdf(x). In double the relative
 // error is a few ULP everywhere. In float the error is at most 2.3 ULP of 1/2, and relative to the result 2^-16 down to
 // x = -4, 2^-10 down to x = -5.5, a few ULP left of it.
 llvm::Value* emit_normal_cdf(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
-// Its density, exp(-x^2 / 2) / sqrt(2 pi); d gelu / dx = normal_cdf(x) + x * normal_pdf(x).
-llvm::Value* emit_normal_pdf(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
 // x^beta for a real constant, as C's pow: beta 0 gives 1 for every x (NaN too); a negative x needs an integer beta, else NaN.
 llvm::Value* emit_pow_const(llvm::IRBuilder<>& b, llvm::Value* x, double beta, const TargetFeatures& target = {});
 // To the nearest integer, halves to the even one. Keeps the sign of zero.

@@ -31,6 +31,16 @@ llvm::orc::JITTargetMachineBuilder machine_builder(const std::string& level) {
   return builder;
 }
 
+TargetFeatures features_of(const llvm::TargetMachine& machine) {
+  const llvm::MCSubtargetInfo* const info = machine.getMCSubtargetInfo();
+  if (info == nullptr || !machine.getTargetTriple().isX86()) return {};
+  return {.sse41 = info->checkFeatures("+sse4.1"),
+          .f16c = info->checkFeatures("+f16c"),
+          .avx512 = info->checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw"),
+          .avx512_bf16 = info->checkFeatures("+avx512bf16"),
+          .avx512_fp16 = info->checkFeatures("+avx512fp16")};
+}
+
 // for (i = 0; i < count; i += width) store(emit(load(src + i)), dst + i)
 void write_loop(llvm::Function& function, const Emit& emit, llvm::Type* src, llvm::Type* dst, int width,
                 const TargetFeatures& target) {

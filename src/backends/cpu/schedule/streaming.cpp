@@ -1,0 +1,117 @@
+#include "backends/cpu/schedule/streaming.h"
+
+#include <algorithm>
+
+#include "backends/cpu/schedule/footprint.h"
+#include "backends/cpu/schedule/tuning.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+using kernel::Arg;
+using kernel::Kernel;
+using kernel::Node;
+using kernel::NodeKind;
+using tuning::kLine;
+
+bool is_contiguous(const Kernel& kernel, const Arg& arg) {
+  int64_t expected = 1;
+  for (size_t d = kernel.extents.size(); d-- > static_cast<size_t>(kernel.outer_rank);) {
+    if (arg.strides[d] != expected) return false;
+    expected *= kernel.extents[d];
+  }
+  return true;
+}
+
+bool fills_lines(const Arg& arg, size_t dim) { return bytes_of(arg.dtype, arg.strides[dim]) % kLine == 0; }
+
+// The element outputs that can be written past the caches: contiguous along the inner dims, and with the outer strides of the
+// first one, so that where a row of the first is at a multiple of 64 bytes, so are they, if their tensors begin alike. The
+// first has the smallest elements.
+std::vector<int> streamed_along_rows(const Kernel& kernel) {
+  std::vector<int> args;
+  for (size_t a = 0; a < kernel.args.size(); ++a) {
+    const Arg& arg = kernel.args[a];
+    if (arg.output && !arg.column && arg.strides.back() == 1 && is_contiguous(kernel, arg)) args.push_back(static_cast<int>(a));
+  }
+  const auto arg_of = [&](int a) -> const Arg& { return kernel.args[static_cast<size_t>(a)]; };
+  std::stable_sort(args.begin(), args.end(), [&](int a, int b) { return bits_of(arg_of(a).dtype) < bits_of(arg_of(b).dtype); });
+  std::erase_if(args, [&, first = args.empty() ? 0 : args.front()](int a) {
+    return !std::equal(arg_of(a).strides.begin(), arg_of(a).strides.begin() + kernel.outer_rank, arg_of(first).strides.begin());
+  });
+  return args;
+}
+
+// Whole lines at a time, or what follows each other in one: neighbouring rows at one position, or, where a row is
+// transposed, neighbouring positions of one row.
+std::vector<int> streamed_across_rows(const Kernel& kernel, int lanes) {
+  const size_t inner = kernel.extents.size() - 1, lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
+  std::vector<int> args;
+  for (size_t a = 0; a < kernel.args.size(); ++a) {
+    const Arg& arg = kernel.args[a];
+    if (!arg.output || arg.column) continue;
+    const bool fills_line = bytes_of(arg.dtype, lanes) % kLine == 0;
+    const bool across =
+        arg.strides[lane_dim] == 1 && kernel.extents[lane_dim] % lanes == 0 && (fills_line || arg.strides[inner] == lanes);
+    bool lines = across || (arg.strides[inner] == 1 && fills_line);
+    for (size_t d = 0; d <= inner; ++d) {
+      const bool within_line = d == (across ? lane_dim : inner) || (across && d == inner && !fills_line);
+      lines = lines && (within_line || fills_lines(arg, d));
+    }
+    if (lines) args.push_back(static_cast<int>(a));
+  }
+  return args;
+}
+
+bool rows_share_lines(const Kernel& kernel, const std::vector<int>& streamed) {
+  const Arg& arg = kernel.args[static_cast<size_t>(streamed.front())];
+  for (size_t d = 0; d + 1 < arg.strides.size(); ++d) {
+    if (!fills_lines(arg, d)) return false;
+  }
+  return true;
+}
+
+// Rows that end where the next one begins, of the type that is computed in: 16-bit elements, of which a vector fills half a
+// line, gain nothing. Column sums are worth more in rows side by side.
+bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule) {
+  const bool has_one_outer_dim = kernel.outer_rank == 1 && kernel.extents.size() == 2, wide = kernel.computes_in_f64();
+  const bool fits_vector = kernel.row_size() <= lane_count(kernel, schedule.vector_bits);
+  if (!has_one_outer_dim || schedule.vector_bits != 512 || !kernel.has_row_reduction() || kernel.has_column_sum() ||
+      fits_vector)
+    return false;
+  const kernel::Type type = wide ? kernel::Type::f64 : kernel::Type::f32;
+  const auto has_type = [&](const Node& n) { return n.kind != NodeKind::store || !n.per_element || n.type == type; };
+  return std::all_of(kernel.nodes.begin(), kernel.nodes.end(), has_type) &&
+         std::all_of(schedule.streamed.begin(), schedule.streamed.end(), [&](int a) {
+           const Arg& arg = kernel.args[static_cast<size_t>(a)];
+           return arg.dtype == (wide ? DataType::f64 : DataType::f32) && arg.strides.front() == kernel.row_size();
+         });
+}
+
+// Too few, or none, to gain what the masked ends of a walk along lines cost.
+bool has_few_lines(const Kernel& kernel, const std::vector<int>& streamed) {
+  return bytes_of(kernel.args[static_cast<size_t>(streamed.front())].dtype, kernel.row_size()) < tuning::kFewestLines * kLine;
+}
+
+// Never with args of four bits: a walk that follows an output's lines begins at any element, theirs at an even one.
+std::vector<int> choose_streamed(const Kernel& kernel, const Schedule& schedule) {
+  if (has_nibbles(kernel)) return {};
+  std::vector<int> args =
+      schedule.transposed ? streamed_across_rows(kernel, schedule.rows_per_group) : streamed_along_rows(kernel);
+  int64_t bytes = 0;
+  for (const int a : args) bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
+  return bytes >= tuning::kNonTemporalBytes ? args : std::vector<int>{};
+}
+
+}  // namespace
+
+void choose_streaming(Schedule& schedule, const Kernel& kernel) {
+  schedule.streamed = choose_streamed(kernel, schedule);
+  if (schedule.streamed.empty() || schedule.transposed || rows_share_lines(kernel, schedule.streamed)) return;
+  schedule.realigns = leaves_as_stream(kernel, schedule);
+  schedule.follows_lines = !schedule.realigns && !has_few_lines(kernel, schedule.streamed);
+  if (!schedule.realigns && !schedule.follows_lines) schedule.streamed.clear();
+}
+
+}  // namespace lamina::cpu
