@@ -36,13 +36,15 @@ std::vector<int> KernelEmitter::usual_walks() const {
 // its line holds up the streaming stores behind it.
 void KernelEmitter::prefetch_ends(const Row& row) {
   if (!schedule_.follows_lines) return;
+  // Without a reduction a row's length is known at run time only.
+  const bool has_length = kernel_.has_row_reduction() || kernel_.has_column_sum();
   for (const int a : schedule_.streamed) {
-    llvm::Value* const begin = row.pointers[static_cast<size_t>(a)];
-    const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, kernel_.row_size());
-    for (const int64_t at : {int64_t{0}, bytes - 1}) {
-      llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), begin, i64(at));
-      hint(address, kFirstLevel, true);
-    }
+    llvm::Value* const row_begin = row.pointers[static_cast<size_t>(a)];
+    const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, 1);
+    llvm::Value* const first = has_length ? i64(0) : b_.CreateMul(inner_begin_, i64(bytes));
+    llvm::Value* const past = has_length ? i64(bytes * kernel_.row_size()) : b_.CreateMul(inner_end_, i64(bytes));
+    for (llvm::Value* const at : {first, b_.CreateSub(past, i64(1))})
+      hint(b_.CreateGEP(b_.getInt8Ty(), row_begin, at), kFirstLevel, true);
   }
 }
 

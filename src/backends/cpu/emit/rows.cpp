@@ -334,7 +334,7 @@ KernelEmitter::NodeList KernelEmitter::nodes_for(const NodeList& roots, int phas
 }
 
 // What is dear to compute (a conversion, a strided access, a transcendental function) and needed in several walks over the row
-// is kept as f32 (f64) in a buffer that stays in the first-level cache.
+// is kept as f32 (f64) in a buffer that stays in the first-level cache; on the stack, so what buffers take is bounded.
 void KernelEmitter::choose_kept_nodes() {
   kept_since_.assign(kernel_.nodes.size(), -1);
   if (inner_rank() > 1 || schedule_.split) return;
@@ -346,7 +346,7 @@ void KernelEmitter::choose_kept_nodes() {
     }
   }
   int64_t room = rows_in_lanes() ? tuning::kKeptBytesTransposed : tuning::kKeptBytes / schedule_.rows_per_tile;
-  const int64_t bytes = kernel_.row_size() * row_lanes_ * (wide_ ? 8 : 4);
+  const int64_t bytes = kept_row_size() * row_lanes_ * (wide_ ? 8 : 4);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
     if (loops[i] < 2 || (n.type != kernel::Type::f32 && n.type != kernel::Type::f64)) continue;

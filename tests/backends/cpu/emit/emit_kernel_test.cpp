@@ -1,0 +1,92 @@
+// Emitted LLVM IR against what stands for it: the key that it is found by again, and the memory that it may take.
+#include "backends/cpu/emit/emit_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "backends/cpu/described_machines.h"
+#include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/schedule/lane_order.h"
+#include "backends/cpu/schedule/tuning.h"
+
+namespace lamina::testing {
+namespace {
+
+using kernel::Kernel;
+using kernel::Reduction;
+using kernel::Value;
+
+struct Emitted {
+  cpu::Schedule schedule;
+  std::string key, text;    // of the kernel and its schedule; the module's
+  uint64_t kept_bytes = 0;  // of arrays on the stack
+};
+
+Emitted emit(const Kernel& unarranged, const cpu::Machine& machine = epyc().machine) {
+  const Kernel kernel = cpu::with_rows_arranged(unarranged, machine);
+  Emitted emitted;
+  emitted.schedule = cpu::choose_schedule(kernel, machine, true);
+  emitted.key = cpu::describe(emitted.schedule) + "\n" + kernel::print(kernel, false);
+  llvm::LLVMContext context;
+  llvm::Module module("module", context);
+  cpu::emit_kernel(module, "function", kernel, emitted.schedule, machine.flags);
+  llvm::raw_string_ostream stream(emitted.text);
+  module.print(stream, nullptr);
+  for (const llvm::Instruction& instruction : module.getFunction("function")->getEntryBlock()) {
+    const auto* const array = llvm::dyn_cast<llvm::AllocaInst>(&instruction);
+    if (array == nullptr || !array->getAllocatedType()->isArrayTy()) continue;
+    emitted.kept_bytes += module.getDataLayout().getTypeAllocSize(array->getAllocatedType());
+  }
+  return emitted;
+}
+
+Kernel relu(const Shape& shape) {
+  Rows k("relu", shape);
+  k.out(max(k.src("src"), 0.0), "dst");
+  return k.finish();
+}
+
+// The inner extent of an elementwise kernel is known at run time only: lengths of one key have one code. Rows above 512 KiB are
+// asked for within the row, and rows with gaps whose output is streamed (4 MiB or more) ask for their own ends.
+TEST(EmittedCode, OfElementwiseKernelsIsTheSameForOneKey) {
+  for (const bool in_threes : {false, true}) {
+    std::map<std::string, std::string> code_of_key;
+    std::map<std::string, std::vector<int64_t>> lengths_of_key;
+    for (const int64_t size : {9'000, 10'001, 12'000, 200'000, 400'001}) {
+      const Emitted emitted = emit(relu({2'000'000 / size + 1, size, DataType::f32, in_threes}));
+      const auto [known, is_new] = code_of_key.try_emplace(emitted.key, emitted.text);
+      EXPECT_TRUE(is_new || known->second == emitted.text) << size << "\n" << emitted.key;
+      lengths_of_key[emitted.key].push_back(size);
+    }
+    if (!in_threes) continue;  // one run of all elements
+    EXPECT_EQ(code_of_key.size(), 2u) << "rows of up to 512 KiB, and longer ones";
+    for (const auto& [key, lengths] : lengths_of_key) EXPECT_GE(lengths.size(), 2u) << "one code for several lengths\n" << key;
+  }
+}
+
+// Many values per element that are dear to compute and needed twice, in rows of five: what is kept on the stack is bounded,
+// counted as it is laid out, 64 positions a row.
+TEST(EmittedCode, KeepsNoMoreThanItsShareOfTheStack) {
+  Rows k("many_powers", {640, 5});
+  const Value x = k.src("src");
+  std::vector<Value> powers;
+  for (int i = 0; i < 80; ++i) powers.push_back(exp(x * (0.01 * (i + 1))));
+  Value total = powers[0];
+  for (size_t i = 1; i < powers.size(); ++i) total = total + powers[i];
+  const Value sum = k.builder().reduce(Reduction::sum, total);
+  Value weighted = powers[0] / sum;
+  for (size_t i = 1; i < powers.size(); ++i) weighted = fma(weighted, sum, powers[i]);
+  k.out(weighted, "dst");
+  const Kernel kernel = k.finish();
+  constexpr uint64_t kRest = 32 << 10;  // accumulators, and a vector behind each array
+  for (const DescribedMachine& described : described_machines()) {
+    const Emitted emitted = emit(kernel, described.machine);
+    EXPECT_TRUE(emitted.schedule.transposed) << described.name;
+    EXPECT_GT(emitted.kept_bytes, uint64_t{16} << 10) << described.name << " keeps nothing";
+    EXPECT_LE(emitted.kept_bytes, static_cast<uint64_t>(cpu::tuning::kKeptBytesTransposed) + kRest) << described.name;
+  }
+}
+
+}  // namespace
+}  // namespace lamina::testing
