@@ -1,6 +1,7 @@
 #include "backends/cpu/code/object_code.h"
 
 #include <cstdlib>
+#include <vector>
 
 #include "backends/cpu/code/llvm_passes.h"
 #include "backends/cpu/emit/emit_kernel.h"
@@ -29,6 +30,23 @@ std::unique_ptr<llvm::TargetMachine> machine_for_this_process() {
       triple, "", "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
   if (machine == nullptr) throw Error(Status::runtime_error, "cpu backend: cannot make a code generator");
   return machine;
+}
+
+// InstCombine compares f16 elements as they were before their conversion. Where no instruction does that, the code generator
+// goes element by element, for three times the code; the conversion, which loses nothing, is cheap.
+void compare_halves_as_floats(llvm::Function& function) {
+  std::vector<llvm::FCmpInst*> comparisons;
+  for (llvm::Instruction& instruction : llvm::instructions(function)) {
+    auto* const comparison = llvm::dyn_cast<llvm::FCmpInst>(&instruction);
+    if (comparison != nullptr && comparison->getOperand(0)->getType()->getScalarType()->isHalfTy())
+      comparisons.push_back(comparison);
+  }
+  for (llvm::FCmpInst* const comparison : comparisons) {
+    llvm::IRBuilder<> b(comparison);
+    llvm::Type* const halves = comparison->getOperand(0)->getType();
+    llvm::Type* const floats = halves->getWithNewType(b.getFloatTy());
+    for (unsigned i = 0; i < 2; ++i) comparison->setOperand(i, b.CreateFPExt(comparison->getOperand(i), floats));
+  }
 }
 
 // The code generator's passes, with or without loop strength reduction: it looks for good induction variables and addresses,
@@ -68,13 +86,13 @@ std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& 
   std::string fault;
   llvm::raw_string_ostream stream(fault);
   LAMINA_CHECK(!llvm::verifyModule(module, &stream), fault + kernel::print(kernel));
-  optimize(*function);
+  optimize(*function, machine.flags);
   if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) module.print(llvm::errs(), nullptr);
   // Along a row an address is a base and an index already; across rows it is a product, which the pass makes a sum.
   return object_of(module, schedule.transposed);
 }
 
-void ObjectCodeMaker::optimize(llvm::Function& function) {
+void ObjectCodeMaker::optimize(llvm::Function& function, const TargetFeatures& target) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
@@ -90,6 +108,7 @@ void ObjectCodeMaker::optimize(llvm::Function& function) {
     throw Error(Status::runtime_error, join("cpu backend: cannot build the pass pipeline: ", llvm::toString(std::move(error))));
   }
   pipeline.run(function, functions);
+  if (!target.avx512_fp16) compare_halves_as_floats(function);
 }
 
 std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::object_of(llvm::Module& module, bool reduces_strength) {

@@ -21,7 +21,7 @@ class ObjectCodeMaker {
                                            const std::string& symbol);
 
  private:
-  void optimize(llvm::Function& function);
+  void optimize(llvm::Function& function, const TargetFeatures& target);
   std::unique_ptr<llvm::MemoryBuffer> object_of(llvm::Module& module, bool reduces_strength);
 
   const bool with_unwind_tables_;
