@@ -52,7 +52,7 @@ const std::vector<Room>& rooms() {
 
       {"LLVM's headers", {"src/backends/cpu/code/llvm_"}, {}},
       {"cpu/schedule", {"src/backends/cpu/schedule/"}, {"kernels", "interface"}},
-      {"cpu/vector", {"src/backends/cpu/vector/"}, {"LLVM's headers", "kernels/dialect", "interface"}},
+      {"cpu/vector", {"src/backends/cpu/vector/"}, {"cpu/schedule", "LLVM's headers", "kernels/dialect", "interface"}},
       {"cpu/emit", {"src/backends/cpu/emit/"}, {"cpu/vector", "cpu/schedule", "LLVM's headers", "kernels", "interface"}},
       {"cpu/code",
        {"src/backends/cpu/code/"},
