@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "backends/reference/op_case.h"
+#include "passes/extract_subgraph.h"
 #include "support/random_tensor.h"
 
 namespace lamina::testing {

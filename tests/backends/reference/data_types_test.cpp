@@ -3,6 +3,7 @@
 
 #include "backends/backend.h"
 #include "backends/reference/op_case.h"
+#include "passes/extract_subgraph.h"
 
 namespace lamina::testing {
 namespace {
