@@ -104,9 +104,8 @@ std::string engines(const OpSchema& schema) {
 }
 
 std::string index() {
-  std::string text =
-      std::string(kMadeBy) +
-      "# Operations\n\nWhat each op computes, from its schema. `lamina ops KIND` prints the same in a terminal.\n\n";
+  std::string text(kMadeBy);
+  text += "# Operations\n\nWhat each op computes, from its schema. `lamina ops KIND` prints the same in a terminal.\n\n";
   std::vector<std::vector<std::string>> rows;
   for (const OpKind kind : all_op_kinds()) {
     const OpSchema& schema = schema_of(kind);

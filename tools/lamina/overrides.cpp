@@ -180,7 +180,7 @@ bool holds_parameter(const DumpedOp& op, size_t port, bool is_output) {
   return port < ports.size() && is_parameter(ports[port]->role);
 }
 
-bool is_data_type(DataType type) {
+bool is_wide_float(DataType type) {
   return type == DataType::f32 || type == DataType::f16 || type == DataType::bf16 || type == DataType::f64;
 }
 
@@ -190,7 +190,7 @@ std::unordered_set<uint64_t> tensors_to_keep(GraphDump& dump, DataType type) {
   for_each_port(dump, [&](DumpedOp& op, LogicalTensor& tensor, size_t port, bool is_output) {
     const std::vector<DataType> allowed = allowed_types(op, port, is_output);
     const bool refused = !allowed.empty() && std::find(allowed.begin(), allowed.end(), type) == allowed.end();
-    if (refused || !is_data_type(tensor.dtype) || (type != DataType::f64 && holds_parameter(op, port, is_output)))
+    if (refused || !is_wide_float(tensor.dtype) || (type != DataType::f64 && holds_parameter(op, port, is_output)))
       keep.insert(tensor.id);
   });
   return keep;
@@ -222,7 +222,7 @@ void set_dtype(GraphDump& dump, const std::string& given) {
   const auto type = data_type_from_name(name);
   if (!type || *type == DataType::undef) fail("--set-dtype", given, join("\"", name, "\" is no type"));
   if (key == "all") {
-    if (!is_data_type(*type)) fail("--set-dtype", given, "allowed for all tensors is f32, bf16, f16, f64");
+    if (!is_wide_float(*type)) fail("--set-dtype", given, "allowed for all tensors is f32, bf16, f16, f64");
     const auto keep = tensors_to_keep(dump, *type);
     for_each_port(dump, [&](DumpedOp&, LogicalTensor& tensor, size_t, bool) {
       if (!keep.contains(tensor.id)) tensor.dtype = *type;

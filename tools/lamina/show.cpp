@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +11,6 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <string_view>
 
 #include "interface/status.h"
@@ -25,7 +25,7 @@ namespace {
 constexpr std::array kColours = {"#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#fce5cd", "#d0e0e3", "#ead1dc"};
 
 // As a string of Graphviz' language: a backslash or a quote of a name is one in the picture, a line end begins a line.
-std::string quoted(std::string_view text) {
+std::string dot_string(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -40,63 +40,65 @@ std::string quoted(std::string_view text) {
 
 std::string label_of(const LogicalTensor& tensor) { return join(tensor.id, "\n", describe(tensor)); }
 
-void draw_op(std::ostream& out, const Graph& graph, int position) {
+void draw_op(std::string& out, const Graph& graph, int position) {
   const Op& op = graph.ops()[static_cast<size_t>(position)];
-  out << "    op_" << position << " [label=" << quoted(join(op.id, " ", describe(op))) << "];\n";
+  out += join("    op_", position, " [label=", dot_string(join(op.id, " ", describe(op))), "];\n");
 }
 
-void draw_partition(std::ostream& out, const Partition& partition, const char* colour) {
-  out << "  subgraph cluster_" << partition.id << " {\n"
-      << "    label=" << quoted(join("partition ", partition.id, partition.supported ? "" : "\n", partition.unsupported_reason))
-      << ";\n"
-      << "    style=" << quoted(partition.supported ? "filled,rounded" : "filled,rounded,dashed") << ";\n"
-      << "    fillcolor=" << quoted(colour) << ";\n";
+void draw_partition(std::string& out, const Partition& partition, const char* colour) {
+  out += join("  subgraph cluster_", partition.id, " {\n", "    label=",
+              dot_string(join("partition ", partition.id, partition.supported ? "" : "\n", partition.unsupported_reason)),
+              ";\n", "    style=", dot_string(partition.supported ? "filled,rounded" : "filled,rounded,dashed"), ";\n",
+              "    fillcolor=", dot_string(colour), ";\n");
   for (const int op : partition.ops) draw_op(out, *partition.graph, op);
-  out << "  }\n";
+  out += "  }\n";
 }
 
 // An edge for each time that an op reads a value, from the op that makes it or from the value itself where none does.
-void draw_edges(std::ostream& out, const Graph& graph) {
+void draw_edges(std::string& out, const Graph& graph) {
   for (size_t position = 0; position < graph.ops().size(); ++position) {
     for (const ValueIndex input : graph.ops()[position].inputs) {
       if (input == kNoValue) continue;
       const int producer = graph.value(input).producer.op;
       const std::string from = producer < 0 ? join("value_", input) : join("op_", producer);
-      out << "  " << from << " -> op_" << position;
-      if (producer >= 0) out << " [label=" << quoted(label_of(graph.tensor(input))) << "]";
-      out << ";\n";
+      out += join("  ", from, " -> op_", position);
+      if (producer >= 0) out += join(" [label=", dot_string(label_of(graph.tensor(input))), "]");
+      out += ";\n";
     }
   }
 }
 
-void draw_border(std::ostream& out, const Graph& graph) {
+void draw_border(std::string& out, const Graph& graph) {
   for (const ValueIndex input : graph.inputs())
-    out << "  value_" << input << " [label=" << quoted(label_of(graph.tensor(input))) << ", shape=ellipse, fillcolor=white];\n";
+    out +=
+        join("  value_", input, " [label=", dot_string(label_of(graph.tensor(input))), ", shape=ellipse, fillcolor=white];\n");
   for (const ValueIndex output : graph.outputs()) {
-    out << "  value_" << output << " [label=" << quoted(label_of(graph.tensor(output)))
-        << ", shape=ellipse, fillcolor=white];\n";
-    out << "  op_" << graph.value(output).producer.op << " -> value_" << output << ";\n";
+    out += join("  value_", output, " [label=", dot_string(label_of(graph.tensor(output))),
+                ", shape=ellipse, fillcolor=white];\n");
+    out += join("  op_", graph.value(output).producer.op, " -> value_", output, ";\n");
   }
 }
 
-void draw_legend(std::ostream& out) {
-  out << "  subgraph cluster_legend {\n"
-         "    label=\"legend\";\n"
-         "    legend_op [label=\"op: its id, kind and name\"];\n"
-         "    legend_border [label=\"tensor that the graph\\ntakes or gives\", shape=ellipse];\n"
-         "    legend_partition [label=\"a coloured field: one partition;\\ndashed: the engine cannot run it\", "
-         "shape=plaintext, "
-         "style=\"\"];\n"
-         "    legend_op -> legend_border [label=\"tensor: its id,\\ntype and shape\"];\n"
-         "    legend_border -> legend_partition [style=invis];\n"
-         "  }\n";
+void draw_legend(std::string& out) {
+  out +=
+      "  subgraph cluster_legend {\n"
+      "    label=\"legend\";\n"
+      "    legend_op [label=\"op: its id, kind and name\"];\n"
+      "    legend_border [label=\"tensor that the graph\\ntakes or gives\", shape=ellipse];\n"
+      "    legend_partition [label=\"a coloured field: one partition;\\ndashed: the engine cannot run it\", "
+      "shape=plaintext, "
+      "style=\"\"];\n"
+      "    legend_op -> legend_border [label=\"tensor: its id,\\ntype and shape\"];\n"
+      "    legend_border -> legend_partition [style=invis];\n"
+      "  }\n";
 }
 
 // Where the shell would find a program; "" for nowhere.
 std::string program_in_path(const std::string& name) {
   const char* const folders = std::getenv("PATH");
-  std::istringstream path(folders == nullptr ? "" : folders);
-  for (std::string folder; std::getline(path, folder, ':');) {
+  for (std::string_view rest = folders == nullptr ? "" : folders; !rest.empty();) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
     const std::string program = join(folder.empty() ? "." : folder, "/", name);
     if (::access(program.c_str(), X_OK) == 0 && !std::filesystem::is_directory(program)) return program;
   }
@@ -151,21 +153,20 @@ std::string svg_of(const std::string& dot_text, const std::string& picture) {
 }  // namespace
 
 std::string dot_picture(const std::string& title, const std::vector<Partition>& partitions) {
-  std::ostringstream out;
-  out << "digraph lamina {\n"
-      << "  label=" << quoted(title) << ";\n"
-      << "  labelloc=t;\n"
-         "  fontname=\"Helvetica\";\n"
-         "  bgcolor=white;\n"
-         "  node [shape=box, style=filled, fillcolor=white, fontname=\"Helvetica\", fontsize=11];\n"
-         "  edge [fontname=\"Helvetica\", fontsize=9];\n";
+  std::string out;
+  out += join("digraph lamina {\n", "  label=", dot_string(title), ";\n",
+              "  labelloc=t;\n"
+              "  fontname=\"Helvetica\";\n"
+              "  bgcolor=white;\n"
+              "  node [shape=box, style=filled, fillcolor=white, fontname=\"Helvetica\", fontsize=11];\n"
+              "  edge [fontname=\"Helvetica\", fontsize=9];\n");
   for (size_t i = 0; i < partitions.size(); ++i) draw_partition(out, partitions[i], kColours[i % kColours.size()]);
   const Graph& graph = *partitions.front().graph;
   draw_border(out, graph);
   draw_edges(out, graph);
   draw_legend(out);
-  out << "}\n";
-  return out.str();
+  out += "}\n";
+  return out;
 }
 
 int show(const ShowOptions& options) {
