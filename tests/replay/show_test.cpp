@@ -93,7 +93,7 @@ TEST(Show, SaysWhichPartitionTheEngineCannotRun) {
 TEST(Show, TakesOverrides) {
   const Workspace w("show");
   const std::string file = w.write("g.json", norm_and_relu());
-  ASSERT_EQ(w.run("show " + file + " --set-shape 0:2x64 --set-dtype 0:bf16 -o " + w.path("g.dot")).code, 0);
+  ASSERT_EQ(w.run("show " + file + " --set-shape 0:2x64 --set-dtype all:bf16 -o " + w.path("g.dot")).code, 0);
   EXPECT_THAT(read_text(w.path("g.dot")), HasSubstr("[label=\"0\\nbf16[2, 64]\""));
 }
 

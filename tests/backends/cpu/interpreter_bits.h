@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <map>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "backends/cpu/code/host_machine.h"
@@ -45,18 +48,37 @@ inline std::vector<double> values(const kernel::Kernel& kernel, size_t arg, cons
   return all;
 }
 
+// What comes out, NaNs taken as one, in a number: kernels that several machines and numbers of threads run are interpreted
+// once.
+inline uint64_t digest(const kernel::Kernel& kernel, const Memory& memory) {
+  uint64_t hash = 14695981039346656037u;
+  for (size_t a = 0; a < kernel.args.size(); ++a) {
+    const int64_t count = span(kernel, kernel.args[a]);
+    for (int64_t i = 0; i < count; ++i) {
+      const double value = load_as_double(kernel.args[a].dtype, memory[a].data(), i);
+      hash = (hash ^ std::bit_cast<uint64_t>(std::isnan(value) ? double{NAN} : value)) * 1099511628211u;
+    }
+  }
+  return hash;
+}
+
 // Runs as on `machine`, whose instructions the host has.
-inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory memory) {
-  Memory expected = memory, actual = std::move(memory);
-  std::vector<kernel::InterpretedArg> args;
-  for (size_t a = 0; a < kernel.args.size(); ++a) args.push_back({expected[a].data(), span(kernel, kernel.args[a])});
-  kernel::interpret(kernel, args);
+inline Memory run_on_machine(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory actual) {
   const cpu::KernelRunner runner(kernel, machine);
   std::vector<void*> pointers;
   for (auto& buffer : actual) pointers.push_back(buffer.data());
   std::vector<std::byte> scratch(runner.scratch_bytes() + 64);
   void* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
   runner.run(pointers, aligned, threads);
+  return actual;
+}
+
+inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory memory) {
+  Memory expected = memory;
+  const Memory actual = run_on_machine(kernel, threads, machine, std::move(memory));
+  std::vector<kernel::InterpretedArg> args;
+  for (size_t a = 0; a < kernel.args.size(); ++a) args.push_back({expected[a].data(), span(kernel, kernel.args[a])});
+  kernel::interpret(kernel, args);
   for (size_t a = 0; a < kernel.args.size(); ++a) {
     const auto want = values(kernel, a, expected[a]), got = values(kernel, a, actual[a]);
     for (size_t i = 0; i < want.size(); ++i) {
@@ -67,8 +89,15 @@ inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, c
   }
 }
 
+// With memory_for(kernel). One that gave the interpreter's bits once has given them again where the digest is the same.
 inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine) {
+  static std::map<std::string, uint64_t> seen;
+  const std::string key = kernel::print(kernel);
+  const auto known = seen.find(key);
+  const uint64_t found = digest(kernel, run_on_machine(kernel, threads, machine, memory_for(kernel)));
+  if (known != seen.end() && known->second == found) return;
   expect_interpreter_bits(kernel, threads, machine, memory_for(kernel));
+  if (!::testing::Test::HasFatalFailure()) seen[key] = found;
 }
 
 }  // namespace lamina::testing

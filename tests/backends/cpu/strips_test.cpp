@@ -65,6 +65,24 @@ TEST_P(Strips, SharedRowsOverflowTheFirstCache) {
   }
 }
 
+// A row without sums is walked over the range that the code is called with, once: in strips each would walk all of it again,
+// and multiply what it had multiplied.
+TEST_P(Strips, NotForRowsThatSumNothing) {
+  const Shape shape{8, 16384, bf16};
+  Rows k("scaled", shape);
+  const Value src = k.src("src"), gamma = k.weight("gamma");
+  k.out(src * gamma, "dst");
+  const Kernel kernel = k.finish();
+  EXPECT_EQ(schedule_of(kernel).strip, 0);
+  const Memory memory = memory_for(kernel);
+  Memory apart = memory, in_place = memory;
+  const cpu::KernelRunner runner(kernel, machine());
+  runner.run(std::vector<void*>{apart[0].data(), apart[1].data(), apart[2].data()}, nullptr, 1);
+  runner.run(std::vector<void*>{in_place[0].data(), in_place[1].data(), in_place[0].data()}, nullptr, 1);
+  const auto want = values(kernel, 2, apart[2]), got = values(kernel, 2, in_place[0]);
+  for (size_t i = 0; i < want.size(); ++i) ASSERT_TRUE(want[i] == got[i] || (std::isnan(want[i]) && std::isnan(got[i]))) << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Machines, Strips, ::testing::ValuesIn(machines()), name_of_machine);
 
 TEST(StripsTwin, NotWhereTheyWouldNotPay) {

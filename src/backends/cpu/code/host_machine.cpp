@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 
 #include "backends/cpu/code/llvm_headers.h"
 #include "interface/status.h"

@@ -16,9 +16,10 @@ using kernel::NodeKind;
 
 // What rows have in common (gamma, beta, column sums) stays in the first-level cache for all rows of a tile if they take the
 // last phase in strips; the tile itself waits in the second-level cache, the next one beside it. A value along the row that is
-// dear to compute is kept for that phase in the first-level cache, where a few long rows have no room.
+// dear to compute is kept for that phase in the first-level cache, where a few long rows have no room. Rows without a sum are
+// walked over the range that the code is called with: each strip would walk all of it.
 bool can_take_strips(const Kernel& kernel) {
-  return is_one_run(kernel) &&
+  return is_one_run(kernel) && (kernel.has_row_reduction() || kernel.has_column_sum()) &&
          kernel.row_size() * (kernel.computes_in_f64() ? 2 : 1) > tuning::kFewestStrips * tuning::kStrip &&
          !computes_functions(kernel, kernel.phase_count() - 1);
 }
