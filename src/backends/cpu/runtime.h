@@ -31,7 +31,6 @@ class KernelRunner {
   const kernel::Kernel& kernel() const { return kernel_; }
   const std::string& symbol() const { return code_.cached.symbol; }
   bool from_cache() const { return code_.cached.from_cache; }
-  int64_t moved_bytes() const { return moved_bytes_; }
 
  private:
   struct Column {
