@@ -14,12 +14,16 @@ function(lamina_header_sources result folder)
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 
-# lamina_stand_alone_headers(target FOLDER): compiles them as a part of `all` where tests are built.
+# lamina_stand_alone_headers(target FOLDER [WITHOUT EXPRESSION]): compiles them as a part of `all` where tests are built.
 function(lamina_stand_alone_headers target folder)
+  cmake_parse_arguments(HEADERS "" "WITHOUT" "" ${ARGN})
   if(NOT LAMINA_BUILD_TESTS)
     return()
   endif()
   lamina_header_sources(sources ${folder})
+  if(HEADERS_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX ${HEADERS_WITHOUT})
+  endif()
   if(NOT sources)
     return()
   endif()

@@ -332,6 +332,13 @@ LAMINA_API lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_
                                                                    size_t num_outputs,
                                                                    const const_lamina_graph_tensor_t* outputs);
 
+/* Whether what is made of inputs of property constant (weights in the layout that a product wants) is made once, by the first
+ * execution of a compiled partition, and kept as long as that lives: 1 (at first) or 0. Such inputs must then hold the same
+ * values at every execution. Holds for partitions that are compiled afterwards, in the whole process. Errors: a negative flag.
+ */
+LAMINA_API lamina_status_t lamina_graph_set_constant_tensor_cache(int flag);
+LAMINA_API lamina_status_t lamina_graph_get_constant_tensor_cache(int* flag);
+
 #ifdef __cplusplus
 }
 #endif

@@ -404,4 +404,12 @@ class graph : public detail::handle<lamina_graph_graph, lamina_graph_graph_destr
   }
 };
 
+// Whether what is made of constant inputs is kept from a compiled partition's first execution on: 1 (at first) or 0.
+inline void set_constant_tensor_cache(int flag) { error::wrap_c_api(lamina_graph_set_constant_tensor_cache(flag)); }
+inline int get_constant_tensor_cache() {
+  int flag = 0;
+  error::wrap_c_api(lamina_graph_get_constant_tensor_cache(&flag));
+  return flag;
+}
+
 }  // namespace lamina::graph

@@ -119,4 +119,20 @@ lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compi
   });
 }
 
+lamina_status_t lamina_graph_set_constant_tensor_cache(int flag) {
+  return guarded([&, function_name = __func__] {
+    if (flag < 0)
+      throw lamina::Error(lamina::Status::invalid_arguments,
+                          lamina::join(function_name, ": flag is ", flag, ", allowed is 0 or more"));
+    lamina::compiler::set_constant_cache(flag > 0);
+  });
+}
+
+lamina_status_t lamina_graph_get_constant_tensor_cache(int* flag) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(flag);
+    *flag = lamina::compiler::has_constant_cache() ? 1 : 0;
+  });
+}
+
 }  // extern "C"

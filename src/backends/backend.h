@@ -31,11 +31,18 @@ struct Allocator {
   std::function<void(void* memory)> device_deallocate = nullptr;
 };
 
+// What an executable makes once of the constant inputs of a compiled partition, and keeps as long as that lives.
+class KeptConstants {
+ public:
+  virtual ~KeptConstants() = default;
+};
+
 struct ExecutionContext {
   const Allocator* allocator = nullptr;
   void* stream = nullptr;     // device stream or queue; null on the CPU
   void* workspace = nullptr;  // ExecutableInfo::workspace_bytes, 64-byte aligned; null: the executable takes memory of its own
   int threads = 0;            // 0: the OpenMP default
+  KeptConstants* constants = nullptr;  // of Executable::keep_constants; null: nothing is kept from one execution to the next
 };
 
 // What an executable says about itself; printed by the driver's --report, LAMINA_VERBOSE and explain.
@@ -61,6 +68,8 @@ class Executable {
   virtual void execute(const ExecutionContext& context, std::span<const void* const> inputs,
                        std::span<void* const> outputs) const = 0;
   virtual const ExecutableInfo& info() const = 0;
+  // For one compiled partition, whose constant inputs hold the same values at every execution; null: there is nothing to keep.
+  virtual std::unique_ptr<KeptConstants> keep_constants() const { return nullptr; }
   // Gives memory that no execution uses at this moment back to where it came from.
   virtual void release_idle_memory() const {}
   // {input index, output index} that may be given the same memory.

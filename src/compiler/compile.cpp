@@ -1,4 +1,5 @@
 #include "compiler/compile.h"
+#include <cstdlib>
 
 #include <chrono>
 #include <optional>
@@ -36,25 +37,26 @@ SharedExecutable compile_anew(const Partition& partition, std::span<const Logica
   require_known_shapes(label, subgraph.graph);
   dump_subgraph(subgraph.graph, partition.id);
   SharedExecutable made{tensors_of(subgraph.graph, subgraph.inputs), tensors_of(subgraph.graph, subgraph.outputs),
-                        compile_subgraph(subgraph, backend, record == nullptr ? nullptr : &record->groups)};
+                        compile_subgraph(subgraph, backend, record)};
   if (record != nullptr) record->subgraph = std::move(subgraph);
   return made;
 }
 
 }  // namespace
 
-kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, std::vector<FusionGroup>* groups) {
-  std::vector<FusionGroup> made = fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true);
-  kernel::Plan plan = kernel::make_plan(subgraph.graph, subgraph.inputs, subgraph.outputs, made, target);
-  if (groups != nullptr) *groups = std::move(made);
+kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, Decisions* decisions) {
+  Decisions made;
+  made.groups = fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true);
+  made.regions = target.tiles ? tile_regions(subgraph.graph, made.groups, subgraph.outputs) : one_by_one(made.groups.size());
+  kernel::Plan plan = kernel::make_plan(subgraph.graph, subgraph.inputs, subgraph.outputs, made.groups, made.regions, target);
+  if (decisions != nullptr) *decisions = std::move(made);
   return plan;
 }
 
-std::unique_ptr<Executable> compile_subgraph(const Subgraph& subgraph, const Backend& backend,
-                                             std::vector<FusionGroup>* groups) {
+std::unique_ptr<Executable> compile_subgraph(const Subgraph& subgraph, const Backend& backend, Decisions* decisions) {
   const kernel::PlanTarget* const target = backend.plan_target();
   if (target == nullptr) return backend.compile_graph(subgraph);
-  return backend.compile(std::make_shared<const kernel::Plan>(plan_subgraph(subgraph, *target, groups)));
+  return backend.compile(std::make_shared<const kernel::Plan>(plan_subgraph(subgraph, *target, decisions)));
 }
 
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,

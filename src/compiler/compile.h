@@ -1,9 +1,9 @@
 // Compiling a partition, for everybody who does: the C API, the driver, tests and benchmarks.
 //
-//   joined_ports -> extract_subgraph -> fuse -> make_plan -> Backend::compile
+//   joined_ports -> extract_subgraph -> fuse -> tile_regions -> make_plan -> Backend::compile
 //
 // Ports get their shapes, the partition becomes a graph of its own whose inner shapes are inferred anew, that graph is fused
-// once, with every shape known, and planned; the backend gets the plan. A backend that runs graphs gets the graph.
+// once, with every shape known, tiled and planned; the backend gets the plan. A backend that runs graphs gets the graph.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,15 @@
 
 namespace lamina::compiler {
 
+// What was decided about a subgraph before its plan was made; empty for a backend that runs graphs.
+struct Decisions {
+  std::vector<FusionGroup> groups;  // of the subgraph's ops, with reasons
+  std::vector<TileRegion> regions;  // of the groups
+};
+
 // What a compilation saw and decided, for those who check or explain it.
-struct CompileRecord {
+struct CompileRecord : Decisions {
   Subgraph subgraph;
-  std::vector<FusionGroup> groups;  // of the subgraph's ops, with reasons; empty for a backend that runs graphs
 };
 
 // `inputs` and `outputs` describe the ports, by id and in any order; outputs may be of unknown shape and layout any. What was
@@ -34,10 +39,8 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, const Backend& backend,
                                                            CompileRecord* record = nullptr);
 
-// The steps behind extract_subgraph: `groups` gets what fusion decided.
-kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target,
-                           std::vector<FusionGroup>* groups = nullptr);
-std::unique_ptr<Executable> compile_subgraph(const Subgraph& subgraph, const Backend& backend,
-                                             std::vector<FusionGroup>* groups = nullptr);
+// The steps behind extract_subgraph.
+kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, Decisions* decisions = nullptr);
+std::unique_ptr<Executable> compile_subgraph(const Subgraph& subgraph, const Backend& backend, Decisions* decisions = nullptr);
 
 }  // namespace lamina::compiler

@@ -1,6 +1,7 @@
 #include "compiler/compiled_partition.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "compiler/ports.h"
 #include "compiler/verbose.h"
@@ -89,11 +90,19 @@ std::string label_of(const Partition& partition) {
   return "partition " + std::to_string(partition.id) + ": " + kinds;
 }
 
+namespace {
+std::atomic<bool> constant_cache{true};
+}  // namespace
+
+void set_constant_cache(bool enabled) { constant_cache = enabled; }
+bool has_constant_cache() { return constant_cache; }
+
 CompiledPartition::CompiledPartition(const Partition& partition, SharedExecutable shared, double compile_ms, bool from_cache)
     : label_(label_of(partition)),
       inputs_(std::move(shared.inputs)),
       outputs_(std::move(shared.outputs)),
       executable_(std::move(shared.executable)),
+      constants_(has_constant_cache() ? executable_->keep_constants() : nullptr),
       compile_ms_(compile_ms),
       from_cache_(from_cache),
       computes_nothing_(std::none_of(outputs_.begin(), outputs_.end(), has_elements)) {
@@ -136,7 +145,9 @@ void CompiledPartition::execute(const ExecutionContext& context, std::span<const
   }
   if (computes_nothing_) return;
   const ExecutionTimer timer(*this);
-  executable_->execute(context, sources.span(), destinations.span());
+  ExecutionContext with_constants = context;
+  with_constants.constants = constants_.get();
+  executable_->execute(with_constants, sources.span(), destinations.span());
 }
 
 }  // namespace lamina::compiler

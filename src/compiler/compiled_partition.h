@@ -23,6 +23,10 @@ struct BoundTensor {
   void* memory = nullptr;
 };
 
+// Whether partitions that are compiled from now on keep what they make of constant inputs: on at first. Process-wide.
+void set_constant_cache(bool enabled);
+bool has_constant_cache();
+
 // Immutable; execute may be called from many threads at once.
 class CompiledPartition {
  public:
@@ -58,6 +62,7 @@ class CompiledPartition {
   std::string label_;
   std::vector<LogicalTensor> inputs_, outputs_;  // in port order, every shape and stride known
   std::shared_ptr<const Executable> executable_;
+  std::unique_ptr<KeptConstants> constants_;  // of this partition's constant inputs; null: nothing is kept
   double compile_ms_;
   bool from_cache_;                // the executable, or all its code
   bool computes_nothing_ = false;  // every output is without elements

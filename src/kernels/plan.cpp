@@ -5,6 +5,7 @@
 
 #include "interface/status.h"
 #include "kernels/arena.h"
+#include "kernels/cut_graph.h"
 #include "kernels/lower.h"
 
 namespace lamina::kernel {
@@ -16,17 +17,19 @@ bool only_markers(const Graph& graph, const FusionGroup& group) {
                      [&](int i) { return graph.ops()[static_cast<size_t>(i)].kind == OpKind::End; });
 }
 
-// A value made in one group and read in another must be in memory.
-void mark_values_between(const Graph& graph, const std::vector<FusionGroup>& groups, std::vector<bool>& needed) {
-  std::vector<size_t> group_of(graph.ops().size(), 0);
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (const int op : groups[g].ops) group_of[static_cast<size_t>(op)] = g;
+// A value made in one region and read in another must be in memory.
+void mark_values_between(const Graph& graph, const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions,
+                         std::vector<bool>& needed) {
+  std::vector<size_t> region_of(graph.ops().size(), 0);
+  for (size_t r = 0; r < regions.size(); ++r) {
+    for (const size_t group : regions[r].groups)
+      for (const int op : groups[group].ops) region_of[static_cast<size_t>(op)] = r;
   }
   for (size_t v = 0; v < graph.values().size(); ++v) {
     const lamina::Value& value = graph.values()[v];
     if (value.producer.op < 0) continue;
     for (const Port& reader : value.consumers) {
-      if (group_of[static_cast<size_t>(reader.op)] != group_of[static_cast<size_t>(value.producer.op)]) needed[v] = true;
+      if (region_of[static_cast<size_t>(reader.op)] != region_of[static_cast<size_t>(value.producer.op)]) needed[v] = true;
     }
   }
 }
@@ -51,6 +54,14 @@ bool is_written_last(const Kernel& kernel, int arg) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& node) {
     return node.kind == NodeKind::store && node.arg == arg && node.per_element && node.phase + 1 == kernel.phase_count();
   });
+}
+
+int64_t bytes_of_tensors(const std::vector<LogicalTensor>& tensors) {
+  int64_t bytes = 0;
+  for (const LogicalTensor& tensor : tensors) {
+    if (!tensor.is_empty_port()) bytes += bytes_of(tensor.dtype, tensor.element_count());
+  }
+  return bytes;
 }
 
 // The step with the only arg bound to a port; null when none or several are.
@@ -97,14 +108,13 @@ class Planner {
     for (const ValueIndex value : outputs) plan_.outputs.push_back(graph.tensor(value));
   }
 
-  Plan run(const std::vector<FusionGroup>& groups) {
-    mark_values_between(graph_, groups, needed_);
-    for (const FusionGroup& group : groups) {
-      if (only_markers(graph_, group)) continue;
-      if (group.no_loop_nest.empty())
-        add_kernels(group);
+  Plan run(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
+    mark_values_between(graph_, groups, regions, needed_);
+    for (const TileRegion& region : regions) {
+      if (region.rows > 0)
+        add_tiled_step(groups, region);
       else
-        add_library_step(graph_.ops()[static_cast<size_t>(group.ops.front())]);
+        add_group(groups[region.groups.front()]);
     }
     place_arena();
     for (const auto* ports : {&plan_.inputs, &plan_.outputs}) {
@@ -114,6 +124,14 @@ class Planner {
   }
 
  private:
+  void add_group(const FusionGroup& group) {
+    if (only_markers(graph_, group)) return;
+    if (group.no_loop_nest.empty())
+      add_kernels(group);
+    else
+      add_library_step(graph_.ops()[static_cast<size_t>(group.ops.front())]);
+  }
+
   void add_kernels(const FusionGroup& group) {
     for (LoweredKernel& lowered : lower(graph_, group, needed_)) {
       std::vector<Binding> args;
@@ -140,6 +158,42 @@ class Planner {
       }
     }
     plan_.steps.push_back(std::move(step));
+  }
+
+  void add_tiled_step(const std::vector<FusionGroup>& groups, const TileRegion& region) {
+    const RegionBorder border = border_of(graph_, groups, region, needed_);
+    TiledStep step;
+    step.loops = region.loops, step.rows = region.rows;
+    step.plans.push_back(plan_of_tile(region, border, region.rows));
+    if (const int64_t rest = region.loops.back() % region.rows; rest > 0)
+      step.plans.push_back(plan_of_tile(region, border, rest));
+    for (size_t i = 0; i < border.inputs.size(); ++i) {
+      LogicalTensor tensor = made_dense(graph_.tensor(border.inputs[i]));
+      if (const int axis = border.axes_of_positions[i]; axis >= 0) {
+        const int64_t extent = (*tensor.shape)[static_cast<size_t>(axis)];
+        tensor.strides.assign(tensor.strides.size(), 0);
+        tensor.strides[static_cast<size_t>(axis)] = 1;
+        plan_.positions = std::max(plan_.positions, extent);
+        step.args.push_back({Binding::Source::positions});
+      } else {
+        step.args.push_back(bind(border.inputs[i], tensor.byte_size(), false));
+      }
+      step.strides.push_back(strides_of_loops(tensor, region.cut.at(border.inputs[i]), region.loops.size()));
+      step.inputs.push_back(std::move(tensor));
+    }
+    for (const ValueIndex value : border.outputs) {
+      const LogicalTensor tensor = made_dense(graph_.tensor(value));
+      step.args.push_back(bind(value, tensor.byte_size(), true));
+      step.strides.push_back(strides_of_loops(tensor, region.cut.at(value), region.loops.size()));
+      step.outputs.push_back(tensor);
+    }
+    plan_.steps.push_back(std::move(step));
+  }
+
+  Plan plan_of_tile(const TileRegion& region, const RegionBorder& border, int64_t rows) const {
+    const Tile tile = cut_graph(graph_, region, border, rows);
+    const std::vector<FusionGroup> groups = fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true);
+    return make_plan(tile.graph, tile.inputs, tile.outputs, groups, one_by_one(groups.size()), target_);
   }
 
   Binding bind(const LoweredKernel& lowered, size_t index) {
@@ -189,9 +243,9 @@ const std::vector<Binding>& args_of(const PlanStep& step) {
 }
 
 Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs,
-               const std::vector<FusionGroup>& groups, const PlanTarget& target) {
+               const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions, const PlanTarget& target) {
   refuse_passed_through(graph, inputs, outputs);
-  return Planner(graph, inputs, outputs, target).run(groups);
+  return Planner(graph, inputs, outputs, target).run(groups, regions);
 }
 
 bool Plan::may_share(size_t input, size_t output) const {
@@ -234,14 +288,10 @@ int64_t moved_bytes(const Kernel& kernel) {
 
 int64_t moved_bytes(const PlanStep& step) {
   if (const auto* kernel = std::get_if<KernelStep>(&step)) return moved_bytes(kernel->kernel);
+  if (const auto* tiled = std::get_if<TiledStep>(&step))
+    return bytes_of_tensors(tiled->inputs) + bytes_of_tensors(tiled->outputs);
   const auto& library = std::get<LibraryStep>(step);
-  int64_t bytes = 0;
-  for (const auto* tensors : {&library.inputs, &library.outputs}) {
-    for (const LogicalTensor& tensor : *tensors) {
-      if (!tensor.is_empty_port()) bytes += bytes_of(tensor.dtype, tensor.element_count());
-    }
-  }
-  return bytes;
+  return bytes_of_tensors(library.inputs) + bytes_of_tensors(library.outputs);
 }
 
 }  // namespace lamina::kernel

@@ -15,12 +15,14 @@
 #include "kernels/capability.h"
 #include "kernels/kernel_ir.h"
 #include "passes/fusion/fuse.h"
+#include "passes/tiling/tile_regions.h"
 
 namespace lamina::kernel {
 
 // Where an arg's memory comes from.
 struct Binding {
-  enum class Source { none, input, output, arena, table } source = Source::none;  // none: a port that is left out
+  // none: a port that is left out; positions: 0, 1, 2, ... as s32.
+  enum class Source { none, input, output, arena, table, positions } source = Source::none;
   size_t index = 0;   // port, byte offset in the arena, or table number
   int64_t bytes = 0;  // from the first byte of that memory
 };
@@ -38,7 +40,20 @@ struct LibraryStep {
   std::vector<Binding> args;                   // of the inputs, then of the outputs
 };
 
-using PlanStep = std::variant<KernelStep, LibraryStep>;
+struct Plan;
+
+// A chain of steps over tiles: blocks of rows that do not see each other (passes/tiling). Each tile is a small plan of its own,
+// whose ports are slices of the args; threads take tiles, and what lies between its steps is the thread's.
+struct TiledStep {
+  Dims loops;  // the last is cut into blocks of `rows`, of the others a tile has one entry
+  int64_t rows = 0;
+  std::vector<Plan> plans;                     // of a whole tile; of the last block of rows, where it is smaller
+  std::vector<LogicalTensor> inputs, outputs;  // whole
+  std::vector<Binding> args;                   // of the inputs, then of the outputs
+  std::vector<Dims> strides;                   // per arg and loop: bytes from one entry to the next
+};
+
+using PlanStep = std::variant<KernelStep, LibraryStep, TiledStep>;
 
 const std::vector<Binding>& args_of(const PlanStep& step);
 
@@ -46,6 +61,7 @@ struct Plan {
   std::vector<LogicalTensor> inputs, outputs;  // the partition's ports
   std::vector<PlanStep> steps;
   std::vector<std::vector<float>> tables;
+  int64_t positions = 0;  // as many Source::positions must have
   size_t arena_bytes = 0;
   int64_t required_bytes = 0;  // bytes of the ports, each once
 
@@ -56,11 +72,11 @@ struct Plan {
   std::vector<std::pair<size_t, size_t>> inplace_ports() const;
 };
 
-// `groups` are all of the graph's, in an order in which they can run. Throws Error(invalid_graph) for a port that is both an
-// input and an output, Error(unimplemented) for an op that can be no step on this target, Error(out_of_memory) for an arena
-// that has no size.
+// `groups` are all of the graph's, `regions` say in which order they run and what is tiled. Throws Error(invalid_graph) for a
+// port that is both an input and an output, Error(unimplemented) for an op that can be no step on this target,
+// Error(out_of_memory) for an arena that has no size.
 Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs,
-               const std::vector<FusionGroup>& groups, const PlanTarget& target);
+               const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions, const PlanTarget& target);
 
 // Bytes that a step reads and writes in main memory, each arg once.
 int64_t moved_bytes(const Kernel& kernel);

@@ -2,6 +2,7 @@
 
 #include "passes/canonicalize.h"
 #include "passes/fusion/fuse.h"
+#include "passes/join_groups.h"
 #include "passes/partition.h"
 #include "passes/raise_decomposed.h"
 #include "passes/verify_graph.h"
@@ -36,6 +37,8 @@ std::vector<Partition> partition_graph(const Graph& graph, PartitionPolicy polic
   for (const std::string& why : why_not) runnable.push_back(why.empty());
   // fuse before partition: a partition is a group of ops that share a loop nest, or an op that cannot share one
   std::vector<FusionGroup> groups = fuse(*canonical, runnable, fusing);
+  // join what heavy ops lead to: a plan runs it tile by tile, or at least without the caller between two steps
+  if (fusing && capabilities.runs_several_groups()) groups = join_around_heavy_ops(*canonical, std::move(groups));
   std::vector<Partition> partitions = make_partitions(canonical, std::move(groups), why_not);
   verify_partitions(*canonical, partitions);
   return partitions;

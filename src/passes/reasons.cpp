@@ -13,6 +13,8 @@ const std::vector<ReasonEntry>& reason_table() {
       {ReasonCode::fused_consumer, "fused.consumer", "The op reads a value that an op of the group makes."},
       {ReasonCode::fused_sibling, "fused.sibling", "The op reads a tensor that an op of the group reads too."},
       {ReasonCode::fused_marker, "fused.marker", "End computes nothing and stays with the op that makes its value."},
+      {ReasonCode::joined, "joined",
+       "The op and others that heavy ops (MatMul, convolutions, pools) lead to are steps of one partition."},
       {ReasonCode::alone_shape_mismatch, "alone.shape_mismatch",
        "The op's dims do not correspond to the dims of the loop nest through the values that they share."},
       {ReasonCode::alone_inner_axes_differ, "alone.inner_axes_differ",

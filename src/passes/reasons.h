@@ -18,6 +18,7 @@ enum class ReasonCode {
   fused_consumer,
   fused_sibling,
   fused_marker,
+  joined,
   alone_shape_mismatch,
   alone_inner_axes_differ,
   alone_would_cycle,

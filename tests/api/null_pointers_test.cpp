@@ -16,6 +16,7 @@ void expect_refused(lamina_status_t status, const std::string& function, const s
 TEST(NullPointers, EngineStreamAllocator) {
   lamina_engine_kind_t kind;
   EXPECT_REFUSED("engine", lamina_engine_create, nullptr, lamina_cpu, 0);
+  EXPECT_REFUSED("flag", lamina_graph_get_constant_tensor_cache, nullptr);
   EXPECT_REFUSED("engine", lamina_engine_get_kind, nullptr, &kind);
   EXPECT_REFUSED("allocator", lamina_graph_allocator_create, nullptr, nullptr, nullptr);
   lamina_engine_t engine = nullptr;

@@ -51,7 +51,7 @@ class PlainLibrary final : public cpu::PrimitiveLibrary {
     if (op.kind != OpKind::MatMul) return "the plain library multiplies matrices only";
     return graph.tensor(op.inputs[0]).dtype == f32 ? "" : "the plain library multiplies f32 only";
   }
-  std::unique_ptr<const cpu::Primitive> compile(const kernel::LibraryStep& step) const override {
+  std::unique_ptr<const cpu::Primitive> compile(const kernel::LibraryStep& step, const cpu::PrimitiveUse&) const override {
     return std::make_unique<PlainProduct>(step);
   }
 };
@@ -95,12 +95,13 @@ TEST(LibraryStep, RunsBetweenKernelsAndPassesValuesThroughTheArena) {
   EXPECT_GE(info.workspace_bytes, info.arena_bytes + 32 * sizeof(float));
 }
 
-TEST(LibraryStep, WhatTheLibraryRunsIsASupportedPartition) {
+TEST(LibraryStep, JoinsWhatItStandsBetweenIntoOnePartition) {
   const auto backend = cpu::make_backend(std::make_shared<PlainLibrary>());
   const auto partitions = partition_graph(product_between_kernels(), PartitionPolicy::fusion, *backend);
-  ASSERT_EQ(partitions.size(), 3u);
-  for (const Partition& partition : partitions) EXPECT_TRUE(partition.supported) << partition.unsupported_reason;
-  EXPECT_THAT(compile_partition(partitions[1], *backend)->info().kernels, ElementsAre("plain product"));
+  ASSERT_EQ(partitions.size(), 1u);
+  EXPECT_TRUE(partitions[0].supported) << partitions[0].unsupported_reason;
+  EXPECT_THAT(compile_partition(partitions[0], *backend)->info().kernels,
+              ElementsAre(HasSubstr("abs"), "plain product", HasSubstr("layer_norm")));
 }
 
 TEST(LibraryStep, WhatTheLibraryRefusesIsRefusedWithItsReason) {

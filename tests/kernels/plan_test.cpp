@@ -24,7 +24,7 @@ std::vector<FusionGroup> groups_of(const Graph& graph, bool fusing = true) {
 }
 
 Plan plan_of(const Graph& graph, const PlanTarget& target = {.name = "test"}, bool fusing = true) {
-  return make_plan(graph, graph.inputs(), graph.outputs(), groups_of(graph, fusing), target);
+  return make_plan(graph, graph.inputs(), graph.outputs(), groups_of(graph, fusing), one_by_one(groups_of(graph, fusing).size()), target);
 }
 
 // Takes every op that is a library's.
@@ -72,7 +72,7 @@ TEST(Plan, APortThatIsInputAndOutputIsRefused) {
   const Graph graph = chain();
   const std::vector<ValueIndex> inputs = graph.inputs();
   try {
-    make_plan(graph, inputs, inputs, groups_of(graph), {.name = "test"});
+    make_plan(graph, inputs, inputs, groups_of(graph), one_by_one(groups_of(graph).size()), {.name = "test"});
     ADD_FAILURE() << "it was planned";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::invalid_graph);

@@ -1,9 +1,11 @@
-# Installs BUILD_DIR into a fresh prefix below WORK_DIR, builds the consumer against it with find_package, and runs it.
+# Installs BUILD_DIR into a fresh prefix below WORK_DIR, moves it, builds the consumer against it with find_package, and runs it:
+# what lamina needs beside itself it finds from where it lies.
 file(REMOVE_RECURSE ${WORK_DIR})
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
-run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix --component lamina)
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/installed --component lamina)
+file(RENAME ${WORK_DIR}/installed ${WORK_DIR}/prefix)
 run(${CMAKE_COMMAND} -G "${GENERATOR}" -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix
     -DCMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}")
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)

@@ -38,12 +38,13 @@ const std::vector<Room>& rooms() {
        {"interface"}},
       {"passes/patterns", {"src/passes/patterns/"}, {"passes' words", "interface"}},
       {"passes/fusion", {"src/passes/fusion/"}, {"passes' words", "interface"}},
+      {"passes/tiling", {"src/passes/tiling/"}, {"passes/fusion", "passes' words", "interface"}},
       {"passes", {"src/passes/"}, {"passes/fusion", "passes/patterns", "passes' words", "interface"}},
 
       {"kernels/dialect", {"src/kernels/dialect/", "src/kernels/polynomials."}, {}},
       {"kernels",
        {"src/kernels/", "src/kernels/ops/power."},
-       {"kernels/dialect", "passes", "passes/fusion", "passes' words", "interface"}},
+       {"kernels/dialect", "passes", "passes/tiling", "passes/fusion", "passes' words", "interface"}},
       {"kernels/ops", {"src/kernels/ops/"}, {"kernels", "interface"}},
 
       {"backends", {"src/backends/"}, {"kernels", "passes' words", "interface"}},
@@ -57,7 +58,11 @@ const std::vector<Room>& rooms() {
       {"cpu/code",
        {"src/backends/cpu/code/"},
        {"backends/cache", "cpu/emit", "cpu/vector", "cpu/schedule", "LLVM's headers", "kernels", "interface"}},
-      {"cpu", {"src/backends/cpu/"}, {"cpu/code", "cpu/emit", "cpu/schedule", "backends", "kernels", "interface"}},
+      {"cpu/threads", {"src/backends/cpu/threads/"}, {}},
+      {"cpu/library", {"src/backends/cpu/library/"}, {"cpu/threads", "kernels", "interface"}},
+      {"cpu",
+       {"src/backends/cpu/"},
+       {"cpu/library", "cpu/threads", "cpu/code", "cpu/emit", "cpu/schedule", "backends", "kernels", "interface"}},
 
       {"gpu", {"src/backends/gpu/"}, {"backends", "kernels", "kernels/dialect", "interface"}},
       {"gpu/cuda", {"src/backends/gpu/cuda/"}, {"gpu", "backends/cache", "interface"}},
@@ -66,7 +71,8 @@ const std::vector<Room>& rooms() {
 
       {"compiler",
        {"src/compiler/"},
-       {"backends/cache", "backends", "kernels", "passes", "passes/fusion", "passes' words", "interface/json", "interface"}},
+       {"backends/cache", "backends", "kernels", "passes", "passes/tiling", "passes/fusion", "passes' words", "interface/json",
+        "interface"}},
       {"api",
        {"src/api/"},
        {"compiler", "handles", "backends", "passes", "passes/fusion", "passes' words", "interface/json", "interface",
@@ -95,6 +101,7 @@ const std::vector<Fence> kFences = {
     {"llvm/", {"LLVM's headers", "backends/cache"}},  // whose hash is LLVM's
     {"nlohmann/", {"interface/json", "benchmarks"}},
     {"CLI/", {"tools"}},
+    {"oneapi/", {"cpu/library", "benchmarks"}},
 };
 
 const Room* room_of(const std::string& path) {
@@ -111,6 +118,8 @@ const Room* room_of(const std::string& path) {
 
 // The file of the tree that an #include means, from its root; "" for a header of another library.
 std::string file_meant(const fs::path& includer, const std::string& name) {
+  // The front end with oneDNN's names is for users; the CPU backend has oneDNN itself.
+  if (name.starts_with("oneapi/") && includer.parent_path().filename() == "onednn") return "";
   std::vector<fs::path> folders = {includer.parent_path()};
   for (const char* const folder :
        {"src", "src/handles", "include", "tools", "tests", "compat/infiniop/include", "compat/onednn_primitive/include"})

@@ -40,6 +40,25 @@ void print_kernels(const Partition& partition, const Backend& backend, bool text
   }
 }
 
+// Which of the partition's ops run tile after tile, and which products do not, and why.
+void print_tiles(const compiler::CompileRecord& record) {
+  for (const TileRegion& region : record.regions) {
+    if (!region.why_not.empty()) {
+      const Op& product = record.subgraph.graph.op(record.groups[region.groups.front()].ops.front());
+      std::cout << "  not tiled: " << describe(product) << ", " << region.why_not << '\n';
+    }
+    if (region.rows == 0) continue;
+    int64_t tiles = (region.loops.back() + region.rows - 1) / region.rows;
+    for (size_t loop = 0; loop + 1 < region.loops.size(); ++loop) tiles *= region.loops[loop];
+    std::cout << "  tiled: " << tiles << (tiles == 1 ? " tile" : " tiles") << " of " << region.rows
+              << " rows, one thread takes each through";
+    for (const size_t group : region.groups) {
+      for (const int op : record.groups[group].ops) std::cout << ' ' << describe(record.subgraph.graph.op(op));
+    }
+    std::cout << "; between these " << region.bytes << " bytes stay in its caches\n";
+  }
+}
+
 std::string tensors(const Graph& graph, const std::vector<ValueIndex>& values) {
   std::string text;
   for (const ValueIndex value : values) {
@@ -110,6 +129,7 @@ int explain(const ExplainOptions& options) {
     std::cout << "\npartition " << partition.id << ": " << describe_ops(partition) << '\n';
     compiler::CompileRecord record;
     print_kernels(partition, backend, options.kernel_texts, record);
+    print_tiles(record);
     for (size_t i = 0; i < partition.ops.size(); ++i) print_op(partition, i, record);
   }
   return 0;

@@ -99,6 +99,11 @@ ValueIndex averaged_value(const Graph& graph, ValueIndex output) {
 
 }  // namespace
 
+Tolerance tolerance_of_step(const Graph& subgraph, const Op& op, ValueIndex value) {
+  const DataType dtype = subgraph.tensor(value).dtype;
+  return {op_error(subgraph, op), half_ulp(dtype), smallest_step(dtype), false, kNoValue};
+}
+
 Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
   const DataType dtype = subgraph.tensor(output).dtype;
   Tolerance tolerance{0, half_ulp(dtype), smallest_step(dtype), false, averaged_value(subgraph, output)};

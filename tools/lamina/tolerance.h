@@ -18,6 +18,9 @@ struct Tolerance {
   ValueIndex averaged = kNoValue;
 };
 
+// Of a value by itself, as if the inputs of the op that makes it were exact.
+Tolerance tolerance_of_step(const Graph& subgraph, const Op& op, ValueIndex value);
+
 // For the outputs of a partition, which `subgraph` holds alone. `output` is one of its values.
 Tolerance tolerance_of(const Graph& subgraph, ValueIndex output);
 

@@ -114,6 +114,7 @@ class GpuExecutable final : public Executable {
       case kernel::Binding::Source::output: return {outputs[binding.index], 0};
       case kernel::Binding::Source::arena: return {scratch, static_cast<int64_t>(partial_bytes_ + binding.index)};
       case kernel::Binding::Source::table: return {tables_, table_offsets_[binding.index]};
+      case kernel::Binding::Source::positions: break;  // of tiled steps, which this backend does not ask for
     }
     return {};
   }

@@ -119,7 +119,7 @@ std::string why_unsupported(const Graph& graph, const Op& op) {
 }
 
 std::vector<Tensor> run(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs,
-                        std::span<const void* const> memory) {
+                        std::span<const void* const> memory, const Disturb& disturb) {
   LAMINA_CHECK(memory.size() == inputs.size(), join(memory.size(), " inputs are given, needed are ", inputs.size()));
   std::vector<Tensor> values(graph.values().size());
   for (size_t i = 0; i < inputs.size(); ++i) values[static_cast<size_t>(inputs[i])] = load(graph.tensor(inputs[i]), memory[i]);
@@ -131,6 +131,9 @@ std::vector<Tensor> run(const Graph& graph, std::span<const ValueIndex> inputs, 
     if (found == evaluators().end()) throw Error(Status::unimplemented, place_of(op), why_unsupported(graph, op));
     found->second(OpRun(graph, op, values));
     round_narrow_results(op, values);
+    for (const ValueIndex output : op.outputs) {
+      if (output != kNoValue && disturb != nullptr) disturb(op, output, values[static_cast<size_t>(output)]);
+    }
     release_dead(op, static_cast<int>(position), last, values);
   }
 

@@ -36,5 +36,6 @@ LAMINA_SCHEMA(Dropout) {
               [](const OpView& view) {
                 for (const char* input : {"seed", "offset", "probability"}) require_scalar(view, input);
               },
-          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst", "mask"}); }};
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst", "mask"}); },
+          .traits = {.positional = true}};
 }

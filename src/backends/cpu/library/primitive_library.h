@@ -19,6 +19,18 @@ class Primitive {
   virtual size_t scratch_bytes() const { return 0; }  // beside its args, 64-byte aligned
   // `args`: the step's, null where a port is left out. Runs on up to `threads` threads (0: OpenMP's default).
   virtual void run(std::span<void* const> args, void* scratch, int threads) const = 0;
+
+  // Bytes of the weights (input 1) as `pack` lays them out. More than 0 where the primitive was compiled for packed weights:
+  // then run is given those in their place.
+  virtual size_t packed_bytes() const { return 0; }
+  virtual void pack(const void* /*weights*/, void* /*packed*/, void* /*scratch*/, int /*threads*/) const {}
+};
+
+// How a primitive will be used.
+struct PrimitiveUse {
+  int threads = 0;                  // at most, 0: as many as OpenMP takes by default
+  bool packs_weights = false;       // weights are packed ahead, where the primitive can take them so
+  const Primitive* like = nullptr;  // packed as this one, of the same weights, packs them
 };
 
 class PrimitiveLibrary {
@@ -26,7 +38,7 @@ class PrimitiveLibrary {
   virtual ~PrimitiveLibrary() = default;
   // "" when the library runs the op, else why not, one sentence without the op's name.
   virtual std::string why_unsupported(const Graph& graph, const Op& op) const = 0;
-  virtual std::unique_ptr<const Primitive> compile(const kernel::LibraryStep& step) const = 0;
+  virtual std::unique_ptr<const Primitive> compile(const kernel::LibraryStep& step, const PrimitiveUse& use) const = 0;
 };
 
 }  // namespace lamina::cpu

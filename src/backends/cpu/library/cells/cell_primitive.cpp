@@ -1,0 +1,143 @@
+#include "backends/cpu/library/cells/cell_primitive.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/cpu/library/cells/cell_rows.h"
+#include "backends/cpu/library/cells/cell_tiles.h"
+#include "backends/cpu/library/cells/lane_kernels.h"
+#include "backends/cpu/threads/executor.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kManyTerms = 64, kManyWindows = 16;  // from which on sums are taken with more care
+
+// The kernels use as many when the last lanes are computed together with some before them.
+int64_t winner_slots(int64_t channels) { return (channels + kLeastLanesOfBf16 - 1) / kLeastLanesOfBf16 * kLeastLanesOfBf16; }
+
+// What a thread needs for a tile, in bytes from the begin of its scratch: copies of what is not used in place, the winners of
+// windows, and what rows need.
+struct ScratchLayout {
+  int64_t input = 0, output = 0, image = 0, winners = 0, rows = 0, end = 0;
+
+  ScratchLayout(const CellWork& work, const CellTiles& tiles, bool copies, int64_t row_bytes) {
+    int64_t inputs = 0, outputs = 0, images = 0;
+    for (const Slab& slab : tiles.slabs()) {
+      inputs = std::max(inputs, cell_count(slab.input));
+      outputs = std::max(outputs, cell_count(slab.output));
+      images = std::max(images, cell_count(slab.image));
+    }
+    const int64_t cell_bytes = copies ? lanes_of_copy(tiles.most_channels()) * kFloat : 0;
+    output = input + inputs * cell_bytes;
+    image = output + outputs * cell_bytes;
+    winners = image + images * cell_bytes;
+    rows = winners + (work.has_image() ? inputs * winner_slots(tiles.most_channels()) * kFloat : 0);
+    end = rows + row_bytes;
+  }
+};
+
+class CellPrimitive final : public Primitive {
+ public:
+  CellPrimitive(CellWork work, const LaneCode& code, int threads)
+      : work_(std::move(work)),
+        rows_(work_.reads),
+        window_rows_(work_.windows),
+        shares_work_(!work_.has_image() && rows_.gain_by_sharing_work() > (must_copy_to_share() ? 3 : 1.5)),
+        in_place_(has_lanes(work_) && !(shares_work_ && must_copy_to_share())),
+        tiles_(work_, in_place_),
+        layout_(work_, tiles_, !in_place_, row_bytes()),
+        name_(join("lanes:", code.vectors)),
+        kernels_(in_place_ && work_.output.tensor.dtype == DataType::bf16 ? code.bf16 : code.f32),
+        kernel_(kernel()),
+        slots_(std::min<int64_t>({threads, tiles_.count(), tiles_.worthwhile_threads()})) {}
+
+  const std::string& name() const override { return name_; }
+  size_t scratch_bytes() const override { return static_cast<size_t>(slots_ * layout_.end); }
+
+  void run(std::span<void* const> args, void* scratch, int threads) const override {
+    const auto most = static_cast<int>(std::min<int64_t>(slots_, thread_count(threads)));
+    for_each_tile(tiles_.count(), most, [&](int64_t index, int thread) {
+      run_tile(tiles_.at(index), args, static_cast<char*>(scratch) + thread * layout_.end);
+    });
+  }
+
+ private:
+  // In place, what passes between two kernels has the type of the tensors: sums would be rounded twice.
+  bool must_copy_to_share() const {
+    return has_lanes(work_) && work_.kind == CellWork::Kind::weighted_sum && work_.output.tensor.dtype == DataType::bf16;
+  }
+
+  LaneKernels::Kernel kernel() const {
+    if (work_.kind == CellWork::Kind::maximum) return kernels_.maximum;
+    if (work_.has_image()) return rows_.most_terms() > kManyWindows ? kernels_.long_sum_of_won : kernels_.sum_of_won;
+    if (rows_.most_terms() > kManyTerms) return kernels_.long_sum;
+    return rows_.are_weighted() ? kernels_.weighted_sum : kernels_.sum;
+  }
+
+  int64_t row_bytes() const {
+    if (shares_work_) return rows_.scratch_bytes_sharing_work(lanes_of_copy(tiles_.most_channels()));
+    return std::max(rows_.scratch_bytes(), window_rows_.scratch_bytes());
+  }
+
+  void run_tile(const CellTile& tile, std::span<void* const> args, char* scratch) const {
+    const auto& [block, slab] = tile;
+    CellOperands operands{.input = lanes_to_read(work_.input, args, block, slab.input, scratch + layout_.input),
+                          .winners = {},
+                          .output = lanes_to_write(args, tile, scratch),
+                          .lanes = lanes_of(block)};
+    if (work_.has_image()) operands.winners = find_winners(tile, args, scratch);
+    if (shares_work_) {
+      rows_.run_sharing_work(kernel_, slab.output, operands, scratch + layout_.rows);
+    } else {
+      rows_.run(kernel_, slab.output, operands, scratch + layout_.rows);
+    }
+    if (!in_place_)
+      copy_from_lanes(work_.output.tensor, args[work_.output.arg], block, slab.output, floats_at(scratch + layout_.output));
+  }
+
+  // Of each window of the tile.
+  LaneCells find_winners(const CellTile& tile, std::span<void* const> args, char* scratch) const {
+    const auto& [block, slab] = tile;
+    const LaneCells winners = dense_lanes(scratch + layout_.winners, slab.input, winner_slots(block.channels));
+    const LaneCells image = lanes_to_read(work_.image, args, block, slab.image, scratch + layout_.image);
+    window_rows_.run(kernels_.first_maximum, slab.input, {image, {}, winners, lanes_of(block)}, scratch + layout_.rows);
+    return winners;
+  }
+
+  LaneCells lanes_to_read(const CellPort& port, std::span<void* const> args, const ChannelBlock& block, const Box& box,
+                          char* copy) const {
+    if (in_place_) return lanes_in_place(port.tensor, args[port.arg], block);
+    copy_to_lanes(port.tensor, args[port.arg], block, box, floats_at(copy));
+    return dense_lanes(copy, box, lanes_of(block));
+  }
+
+  LaneCells lanes_to_write(std::span<void* const> args, const CellTile& tile, char* scratch) const {
+    if (in_place_) return lanes_in_place(work_.output.tensor, args[work_.output.arg], tile.block);
+    return dense_lanes(scratch + layout_.output, tile.slab.output, lanes_of(tile.block));
+  }
+
+  int64_t lanes_of(const ChannelBlock& block) const { return in_place_ ? block.channels : lanes_of_copy(block.channels); }
+  static float* floats_at(char* copy) { return reinterpret_cast<float*>(copy); }
+
+  CellWork work_;
+  CellRows rows_, window_rows_;
+  bool shares_work_, in_place_;  // in place: without copies
+  CellTiles tiles_;
+  ScratchLayout layout_;
+  std::string name_;
+  LaneKernels kernels_;
+  LaneKernels::Kernel kernel_;
+  int64_t slots_;  // threads that have scratch
+};
+
+}  // namespace
+
+std::unique_ptr<const Primitive> cell_primitive(CellWork work, const PrimitiveUse& use) {
+  return std::make_unique<CellPrimitive>(std::move(work), lane_code().back(), thread_count(use.threads));
+}
+
+}  // namespace lamina::cpu

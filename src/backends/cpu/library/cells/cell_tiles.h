@@ -1,0 +1,40 @@
+// How the work is divided: a tile is some channels of one image and a slab of the output's cells along its first axis. A cell's
+// bits depend on its own reads alone, so the tiles could be any; these follow from the shapes.
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/library/cells/cell_work.h"
+
+namespace lamina::cpu {
+
+// Whether all tensors are cells of lanes of one type where they are.
+bool has_lanes(const CellWork& work);
+
+struct Slab {
+  Box output, input, image;  // the cells that are written, and those that are read for them
+};
+
+struct CellTile {
+  ChannelBlock block;
+  const Slab& slab;
+};
+
+class CellTiles {
+ public:
+  CellTiles(const CellWork& work, bool in_place);
+
+  int64_t count() const { return images_ * blocks_ * static_cast<int64_t>(slabs_.size()); }
+  CellTile at(int64_t index) const;
+  int64_t most_channels() const { return most_channels_; }  // of a block
+  const std::vector<Slab>& slabs() const { return slabs_; }
+  int64_t worthwhile_threads() const { return worthwhile_threads_; }
+
+ private:
+  int64_t images_, channels_;
+  int64_t block_channels_, blocks_, most_channels_;  // the last block has the rest
+  std::vector<Slab> slabs_;
+  int64_t worthwhile_threads_ = 1;
+};
+
+}  // namespace lamina::cpu

@@ -1,0 +1,234 @@
+// The kernels for one instruction set: vectors of LAMINA_VECTOR_BYTES, functions with LAMINA_VECTOR_TARGET. Included once for
+// each. In the compiler's own vector types, which pass between functions of one instruction set alone.
+
+constexpr int64_t kWidth = LAMINA_VECTOR_BYTES / sizeof(float);
+using Floats = float __attribute__((vector_size(LAMINA_VECTOR_BYTES)));
+using Ints = int32_t __attribute__((vector_size(LAMINA_VECTOR_BYTES)));
+using Words = uint32_t __attribute__((vector_size(LAMINA_VECTOR_BYTES)));
+
+// ---- elements in memory, of any alignment
+
+LAMINA_VECTOR_TARGET inline Words word(const void* from) {
+  Words values;
+  __builtin_memcpy(&values, from, sizeof values);
+  return values;
+}
+
+template <int count>
+LAMINA_VECTOR_TARGET inline void load(const float* from, Floats (&lanes)[count]) {
+  for (int i = 0; i < count; ++i) lanes[i] = reinterpret_cast<Floats>(word(from + i * kWidth));
+}
+
+template <int count>
+LAMINA_VECTOR_TARGET inline void store(const Floats (&lanes)[count], float* to) {
+  for (int i = 0; i < count; ++i) __builtin_memcpy(to + i * kWidth, &lanes[i], sizeof lanes[i]);
+}
+
+// bf16 come in pairs, each the upper half of a word of f32: even lanes in one vector and odd ones in the next.
+template <int count>
+LAMINA_VECTOR_TARGET inline void load(const Bf16* from, Floats (&lanes)[count]) {
+  for (int i = 0; i < count; i += 2) {
+    const Words pairs = word(from + i * kWidth);
+    lanes[i] = reinterpret_cast<Floats>(pairs << 16);
+    lanes[i + 1] = reinterpret_cast<Floats>(pairs & 0xffff0000);
+  }
+}
+
+// To nearest even; a NaN stays one.
+LAMINA_VECTOR_TARGET inline Words rounded_to_bf16(const Floats& values) {
+  const Words bits = reinterpret_cast<Words>(values);
+  return values != values ? bits | 0x400000 : bits + 0x7fff + ((bits >> 16) & 1);
+}
+
+template <int count>
+LAMINA_VECTOR_TARGET inline void store(const Floats (&lanes)[count], Bf16* to) {
+  for (int i = 0; i < count; i += 2) {
+    const Words pairs = (rounded_to_bf16(lanes[i]) >> 16) | (rounded_to_bf16(lanes[i + 1]) & 0xffff0000);
+    __builtin_memcpy(to + i * kWidth, &pairs, sizeof pairs);
+  }
+}
+
+template <int count>
+LAMINA_VECTOR_TARGET inline void divide(Floats (&sums)[count], float divisor) {
+  if (divisor == 1) return;
+  for (int i = 0; i < count; ++i) sums[i] /= divisor;
+}
+
+// ---- strips: `count` vectors of lanes, from `lane` on, of all cells of a row. `slot` is where their winners lie.
+
+template <typename Element>
+struct Sum {
+  template <int count>
+  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t) {
+    const Reader<Element> reader(row, lane);
+    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+      Floats sum[count], x[count];
+      for (int i = 0; i < count; ++i) sum[i] = Floats{};
+      for (const Line& line : row.lines)
+        for (const Read *read = row.reads->begin(cell), *end = row.reads->end(cell); read != end; ++read) {
+          load(reader.at(line, *read), x);
+          for (int i = 0; i < count; ++i) sum[i] += x[i];
+        }
+      divide(sum, row.divisor * row.reads->divisor(cell));
+      store(sum, output_of<Element>(row, cell) + lane);
+    }
+  }
+};
+
+template <typename Element>
+struct WeightedSum {
+  template <int count>
+  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t) {
+    const Reader<Element> reader(row, lane);
+    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+      Floats sum[count], x[count];
+      for (int i = 0; i < count; ++i) sum[i] = Floats{};
+      for (const Line& line : row.lines)
+        for (const Read *read = row.reads->begin(cell), *end = row.reads->end(cell); read != end; ++read) {
+          load(reader.at(line, *read), x);
+          const float weight = line.weight * read->weight;
+          for (int i = 0; i < count; ++i) sum[i] += x[i] * weight;
+        }
+      divide(sum, row.divisor * row.reads->divisor(cell));
+      store(sum, output_of<Element>(row, cell) + lane);
+    }
+  }
+};
+
+// A sum of sums of sums, so that errors grow with the number of terms of each and not with that of all.
+template <typename Element>
+struct LongSum {
+  static constexpr int64_t kPart = 32;
+
+  template <int count>
+  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t) {
+    const Reader<Element> reader(row, lane);
+    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+      Floats total[count], sum[count], part[count], x[count];
+      for (int i = 0; i < count; ++i) total[i] = sum[i] = part[i] = Floats{};
+      int64_t terms = 0;
+      for (const Line& line : row.lines)
+        for (const Read *read = row.reads->begin(cell), *end = row.reads->end(cell); read != end; ++read) {
+          load(reader.at(line, *read), x);
+          const float weight = line.weight * read->weight;
+          for (int i = 0; i < count; ++i) part[i] += x[i] * weight;
+          if (++terms % kPart != 0) continue;
+          for (int i = 0; i < count; ++i) sum[i] += part[i], part[i] = Floats{};
+          if (terms % (kPart * kPart) != 0) continue;
+          for (int i = 0; i < count; ++i) total[i] += sum[i], sum[i] = Floats{};
+        }
+      for (int i = 0; i < count; ++i) total[i] += sum[i] + part[i];
+      divide(total, row.divisor * row.reads->divisor(cell));
+      store(total, output_of<Element>(row, cell) + lane);
+    }
+  }
+};
+
+// A comparison leaves NaN out: what is larger than infinity, taken as a number without sign, is one.
+template <typename Element>
+struct Maximum {
+  template <int count>
+  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t) {
+    const Reader<Element> reader(row, lane);
+    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+      Floats best[count], x[count];
+      Ints magnitude[count];
+      for (int i = 0; i < count; ++i) magnitude[i] = Ints{};
+      for (int i = 0; i < count; ++i) best[i] = Floats{} - std::numeric_limits<float>::infinity();
+      for (const Line& line : row.lines)
+        for (const Read *read = row.reads->begin(cell), *end = row.reads->end(cell); read != end; ++read) {
+          load(reader.at(line, *read), x);
+          for (int i = 0; i < count; ++i) {
+            const Ints bits = reinterpret_cast<Ints>(x[i]) & 0x7fffffff;
+            best[i] = x[i] > best[i] ? x[i] : best[i];
+            magnitude[i] = bits > magnitude[i] ? bits : magnitude[i];
+          }
+        }
+      for (int i = 0; i < count; ++i) best[i] = magnitude[i] > 0x7f800000 ? reinterpret_cast<Floats>(magnitude[i]) : best[i];
+      store(best, output_of<Element>(row, cell) + lane);
+    }
+  }
+};
+
+// The first read is the winner until a larger one comes, or the first NaN.
+template <typename Element>
+struct FirstMaximum {
+  template <int count>
+  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t slot) {
+    const Reader<Element> reader(row, lane);
+    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+      const Read *const begin = row.reads->begin(cell), *const end = row.reads->end(cell);
+      const bool reads_any = !row.lines.empty() && begin != end;
+      Floats best[count], x[count];
+      Ints winner[count];
+      for (int i = 0; i < count; ++i) best[i] = Floats{} - std::numeric_limits<float>::infinity();
+      for (int i = 0; i < count; ++i) winner[i] = Ints{} + (reads_any ? row.lines[0].tap + begin->tap : -1);
+      for (const Line& line : row.lines)
+        for (const Read* read = begin; read != end; ++read) {
+          load(reader.at(line, *read), x);
+          const Ints tap = Ints{} + (line.tap + read->tap);
+          for (int i = 0; i < count; ++i) {
+            const Ints wins = ~(x[i] <= best[i]) & (best[i] == best[i]);
+            best[i] = wins ? x[i] : best[i];
+            winner[i] = wins ? tap : winner[i];
+          }
+        }
+      int32_t* const output = output_of<int32_t>(row, cell) + slot;
+      for (int i = 0; i < count; ++i) __builtin_memcpy(output + i * kWidth, &winner[i], sizeof winner[i]);
+    }
+  }
+};
+
+// `exact`: what each addition rounds off is added at the end.
+template <typename Element, bool exact>
+struct AnySumOfWon {
+  template <int count>
+  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t slot) {
+    const Reader<Element> reader(row, lane);
+    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+      Floats sum[count], rest[count], x[count];
+      for (int i = 0; i < count; ++i) sum[i] = rest[i] = Floats{};
+      for (const Line& line : row.lines)
+        for (const Read *read = row.reads->begin(cell), *end = row.reads->end(cell); read != end; ++read) {
+          load(reader.at(line, *read), x);
+          const int32_t* const winners = row.winners + (line.winners_at + read->cell * row.winners_stride + slot);
+          const Ints tap = Ints{} + (line.tap + read->tap);
+          for (int i = 0; i < count; ++i) {
+            const Ints won = reinterpret_cast<Ints>(word(winners + i * kWidth)) == tap;
+            const Floats more = sum[i] + x[i], taken = more - sum[i];
+            if (exact) rest[i] = won ? rest[i] + ((sum[i] - (more - taken)) + (x[i] - taken)) : rest[i];
+            sum[i] = won ? more : sum[i];
+          }
+        }
+      // An infinite sum has a rest that is no number.
+      for (int i = 0; i < count; ++i) sum[i] = rest[i] == rest[i] ? sum[i] + rest[i] : sum[i];
+      store(sum, output_of<Element>(row, cell) + lane);
+    }
+  }
+};
+
+template <typename Element>
+using SumOfWon = AnySumOfWon<Element, false>;
+template <typename Element>
+using LongSumOfWon = AnySumOfWon<Element, true>;
+
+// As many vectors at a time as stay in registers. The last lanes are computed together with some that were already.
+template <template <typename> typename Kernel, typename Element>
+LAMINA_VECTOR_TARGET void along_row(const CellRow& row) {
+  constexpr int64_t group = least_lanes<Element>;
+  constexpr int many = 4, few = group / kWidth;
+  int64_t lane = 0;
+  for (; lane + many * kWidth <= row.lanes; lane += many * kWidth) Kernel<Element>::template strip<many>(row, lane, lane);
+  for (; lane < row.lanes; lane += group) Kernel<Element>::template strip<few>(row, std::min(lane, row.lanes - group), lane);
+}
+
+template <typename Element>
+constexpr LaneKernels kKernels{along_row<Sum, Element>,         along_row<WeightedSum, Element>,  along_row<LongSum, Element>,
+                               along_row<Maximum, Element>,     along_row<FirstMaximum, Element>, along_row<SumOfWon, Element>,
+                               along_row<LongSumOfWon, Element>};
+
+constexpr LaneCode kCode{LAMINA_VECTOR_NAME, kKernels<float>, kKernels<Bf16>};
+
+#undef LAMINA_VECTOR_NAME
+#undef LAMINA_VECTOR_BYTES
+#undef LAMINA_VECTOR_TARGET

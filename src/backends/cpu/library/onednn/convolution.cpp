@@ -1,0 +1,317 @@
+// Convolutions that make positions of an image, or an image of positions, in tiles (convolution_cut.h). A thread brings what a
+// tile reads into dense memory with the channels last, calls the tile's primitive, and brings the result to its place.
+#include <algorithm>
+#include <list>
+
+#include "backends/cpu/library/onednn/convolution_cut.h"
+#include "backends/cpu/library/onednn/convolution_weights.h"
+#include "backends/cpu/library/onednn/dense_block.h"
+#include "backends/cpu/library/onednn/heavy_ops.h"
+#include "backends/cpu/library/onednn/primitive_call.h"
+#include "backends/cpu/library/onednn/weights_layout.h"
+#include "interface/status.h"
+
+namespace lamina::cpu::onednn {
+
+namespace {
+
+// ---- primitives
+
+// What a tile reads and makes, dense and with the channels last, and its weights, in any layout or a given one.
+struct Problem {
+  SlabWindow window;
+  dnnl::memory::desc read, weights, bias, made;
+};
+
+struct Convolving {
+  PrimitiveCall call;  // of what is read, weights, what is made, and bias if there is one
+  dnnl::memory::desc weights;
+};
+
+template <typename Kind>
+Convolving convolving(dnnl::algorithm algorithm, const Problem& p) {
+  const SlabWindow& window = p.window;
+  const typename Kind::primitive_desc made(engine(), dnnl::prop_kind::forward_inference, algorithm, p.read, p.weights, p.bias,
+                                           p.made, window.strides, window.dilations, window.pads_begin, window.pads_end,
+                                           attributes());
+  PrimitiveCall::Arguments arguments{{DNNL_ARG_SRC, p.read}, {DNNL_ARG_WEIGHTS, made.weights_desc()}, {DNNL_ARG_DST, p.made}};
+  if (!p.bias.is_zero()) arguments.emplace_back(DNNL_ARG_BIAS, p.bias);
+  return {{made, Kind(made), std::move(arguments)}, made.weights_desc()};
+}
+
+// A gradient for the image is the forward pass of a deconvolution, which has room for a bias.
+Convolving convolving(const ConvolutionShape& shape, const Problem& problem) {
+  return shape.makes_image() ? convolving<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct, problem)
+                             : convolving<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct, problem);
+}
+
+// ---- tiles
+
+// What equal tiles share.
+struct TileKind {
+  int64_t image_rows, position_rows, pad_begin, rows_present, slice;
+  DenseBlock in, out;
+  Convolving convolving;
+
+  bool is_like(const TileKind& other) const {
+    return image_rows == other.image_rows && position_rows == other.position_rows && pad_begin == other.pad_begin &&
+           rows_present == other.rows_present && slice == other.slice;
+  }
+};
+
+// Where a tile of an image begins, in bytes from where the image, the weights or the bias do.
+struct Tile {
+  const TileKind* kind;
+  int64_t in, out, packed, bias;
+};
+
+class TiledConvolution final : public Primitive {
+ public:
+  TiledConvolution(const kernel::LibraryStep& step, const PrimitiveUse& use)
+      : shape_(convolution_shape(step)),
+        like_(dynamic_cast<const TiledConvolution*>(use.like)),
+        packs_ahead_(use.packs_weights),
+        slots_(thread_count(use.threads)) {
+    made_for(step.op, [&] {
+      is_whole_ = (like_ != nullptr && like_->is_whole_) || !is_cut(cut_of(shape_));
+      if (is_whole_) cut(whole_image(shape_));
+      place_scratch();
+    });
+    like_ = nullptr;
+    name_ = join(tiles_[0].kind->convolving.call.implementation(), ", ", tiles_.size(), tiles_.size() == 1 ? " tile" : " tiles",
+                 " an image");
+  }
+
+  const std::string& name() const override { return name_; }
+  size_t scratch_bytes() const override { return own_bytes_ + (packs_ahead_ ? 0 : packed_bytes_); }
+
+  void run(std::span<void* const> args, void* scratch, int threads) const override {
+    auto* const own = static_cast<char*>(scratch);
+    auto* const weights = static_cast<char*>(args[shape_.weights.port]);
+    const Memory memory{args, packs_ahead_ ? weights : own + own_bytes_, own, std::min(thread_count(threads), slots_)};
+    if (!packs_ahead_) pack_weights(memory, weights);
+    if (bias_copy_) copy_bias(memory);
+    if (!staged_.is_in_place()) stage(memory);
+    for_each_tile(shape_.batch() * std::ssize(tiles_), memory.threads, [&](int64_t i, int thread) {
+      run_tile(memory, i / std::ssize(tiles_), tiles_[static_cast<size_t>(i % std::ssize(tiles_))], thread);
+    });
+  }
+
+  size_t packed_bytes() const override { return packs_ahead_ ? packed_bytes_ : 0; }
+  void pack(const void* weights, void* packed, void* scratch, int threads) const override {
+    pack_weights({{}, static_cast<char*>(packed), static_cast<char*>(scratch), std::min(thread_count(threads), slots_)},
+                 weights);
+  }
+
+ private:
+  struct Memory {
+    std::span<void* const> args;
+    char *packed, *scratch;  // weights; all else
+    int threads;
+  };
+
+  const AxesInOrder& read() const { return shape_.makes_image() ? shape_.positions : shape_.image; }
+  const AxesInOrder& made() const { return shape_.makes_image() ? shape_.image : shape_.positions; }
+  bool has_bias() const { return !shape_.bias.dims.empty(); }
+
+  // ---- compiling
+
+  // Whether all slabs of it have primitives made for them, of the same packed weights.
+  bool is_cut(const Cut& how) {
+    try {
+      cut(how);
+      const bool whole = how.slabs.size() == 1;
+      return whole || std::none_of(kinds_.begin(), kinds_.end(),
+                                   [](const TileKind& kind) { return is_plain_loops(kind.convolving.call.implementation()); });
+    } catch (const dnnl::error&) {
+      return false;
+    }
+  }
+
+  void cut(const Cut& how) {
+    kinds_.clear();
+    tiles_.clear();
+    packing_ = {};
+    packed_bytes_ = 0;
+    slice_ = like_ == nullptr ? how.slice : like_->slice_;
+    const int64_t channels = made().dims[1];
+    choose_source(slice_ < channels);
+    for (int64_t channel = 0; channel < channels; channel += slice_)
+      add_slice(how.slabs, channel, std::min(slice_, channels - channel));
+  }
+
+  // Where slices of one image read the same, it is brought into dense memory once for all.
+  void choose_source(bool has_slices) {
+    source_ = read();
+    staged_ = {};
+    if (!has_slices) return;
+    const int64_t channels = read().dims[1];
+    const Dims extents = tile_dims(channels, shape_.makes_image() ? shape_.position_extents : shape_.image_extents);
+    staged_ =
+        DenseBlock(DenseBlock::Way::in, read(), {extents, tile_dims(channels, {read().dims.begin() + 2, read().dims.end()})});
+    if (!staged_.is_in_place()) source_ = as_block(read().dtype, extents);
+  }
+
+  void add_slice(const std::vector<Slab>& slabs, int64_t channel, int64_t slice) {
+    const bool makes_image = shape_.makes_image();
+    const size_t row_axis = shape_.slab_axis + 2;
+    const TileKind* kind = nullptr;
+    for (const Slab& slab : slabs) {
+      kind = &kind_of(slab, slice);
+      const int64_t in = source_.bytes(row_axis, makes_image ? slab.position_begin : slab.image_begin);
+      const int64_t out = made().bytes(row_axis, makes_image ? slab.image_begin : slab.position_begin);
+      tiles_.push_back(
+          {kind, in, out + made().bytes(1, channel), static_cast<int64_t>(packed_bytes_), bytes_of(made().dtype, channel)});
+    }
+    const dnnl::memory::desc& packed = kind->convolving.weights;
+    packing_.add(weights_desc(shape_, slice), shape_.weights.bytes(makes_image ? 1 : 0, channel), packed,
+                 static_cast<int64_t>(packed_bytes_));
+    packed_bytes_ += aligned(packed.get_size());
+  }
+
+  const TileKind& kind_of(const Slab& slab, int64_t slice) {
+    const int64_t rows = source_.dims[shape_.slab_axis + 2];
+    const int64_t present =
+        shape_.makes_image() ? std::clamp<int64_t>(rows - slab.position_begin, 0, slab.position_rows) : slab.image_rows;
+    TileKind kind{slab.image_rows, slab.position_rows, slab.pad_begin, present, slice, {}, {}, {}};
+    for (const TileKind& other : kinds_)
+      if (other.is_like(kind)) return other;
+    make(kind, window_in(shape_, slab));
+    return kinds_.emplace_back(std::move(kind));
+  }
+
+  // The layout that others of the slice want their weights in; zero if there are none.
+  dnnl::memory::desc packed_for(int64_t slice) const {
+    for (const TiledConvolution* owner : {static_cast<const TiledConvolution*>(this), like_}) {
+      if (owner == nullptr) continue;
+      for (const TileKind& kind : owner->kinds_)
+        if (kind.slice == slice) return kind.convolving.weights;
+    }
+    return {};
+  }
+
+  static Dims tile_dims(int64_t channels, const Dims& extents) {
+    Dims dims{1, channels};
+    dims.insert(dims.end(), extents.begin(), extents.end());
+    return dims;
+  }
+
+  void make(TileKind& kind, const SlabWindow& window) const {
+    const Dims in = tile_dims(read().dims[1], shape_.makes_image() ? window.positions : window.image);
+    const Dims out = tile_dims(kind.slice, shape_.makes_image() ? window.image : window.positions);
+    Dims present = in;
+    for (size_t axis = 2; axis < present.size(); ++axis) present[axis] = std::min(present[axis], source_.dims[axis]);
+    present[shape_.slab_axis + 2] = kind.rows_present;
+    kind.in = DenseBlock(DenseBlock::Way::in, source_, {in, present});
+    kind.out = DenseBlock(DenseBlock::Way::out, made(), {out});
+    const dnnl::memory::desc any = in_any_layout(weights_desc(shape_, kind.slice), type_of(shape_.weights.dtype));
+    Problem problem{window, channels_last(read().dtype, in), any, {}, channels_last(made().dtype, out)};
+    if (has_bias()) problem.bias = {{kind.slice}, type_of(shape_.bias.dtype), Dims{1}};
+    kind.convolving = convolving(shape_, problem);
+    const dnnl::memory::desc packed = packed_for(kind.slice);
+    if (packed.is_zero() || packed == kind.convolving.weights) return;
+    problem.weights = packed;
+    kind.convolving = convolving(shape_, problem);
+  }
+
+  // The bias, if it is copied; staged images; what each thread has for itself; packed weights, unless they are packed ahead.
+  void place_scratch() {
+    if (has_bias()) {
+      const AxesInOrder& bias = shape_.bias;
+      bias_copy_ = reorder({bias.dims, type_of(bias.dtype), bias.strides}, {bias.dims, type_of(bias.dtype), Dims{1}});
+    }
+    staged_at_ = bias_copy_ ? aligned(static_cast<size_t>(bytes_of(shape_.bias.dtype, shape_.bias.dims[0]))) : 0;
+    threads_at_ = staged_at_ + static_cast<size_t>(shape_.batch()) * staged_.bytes();
+    in_bytes_ = out_bytes_ = 0;
+    size_t call_bytes = std::max({packing_.scratch_bytes(), bias_copy_.scratch_bytes(), staged_.scratch_bytes()});
+    for (const TileKind& kind : kinds_) {
+      in_bytes_ = std::max(in_bytes_, kind.in.bytes());
+      out_bytes_ = std::max(out_bytes_, kind.out.bytes());
+      call_bytes =
+          std::max({call_bytes, kind.in.scratch_bytes(), kind.out.scratch_bytes(), kind.convolving.call.scratch_bytes()});
+    }
+    thread_bytes_ = in_bytes_ + out_bytes_ + call_bytes;
+    own_bytes_ = threads_at_ + static_cast<size_t>(slots_) * thread_bytes_;
+  }
+
+  // ---- running
+
+  char* own_scratch(const Memory& memory, int thread) const {
+    return memory.scratch + threads_at_ + static_cast<size_t>(thread) * thread_bytes_;
+  }
+
+  void pack_weights(const Memory& memory, const void* weights) const {
+    packing_.run(weights, memory.packed, memory.threads, [&](int thread) { return own_scratch(memory, thread); });
+  }
+
+  void copy_bias(const Memory& memory) const {
+    const ThreadLimit alone(1);
+    bias_copy_.run({memory.args[shape_.bias.port], memory.scratch}, own_scratch(memory, 0));
+  }
+
+  char* staged_image(const Memory& memory, int64_t image) const {
+    return memory.scratch + staged_at_ + static_cast<size_t>(image) * staged_.bytes();
+  }
+
+  void stage(const Memory& memory) const {
+    for_each_tile(shape_.batch(), memory.threads, [&](int64_t image, int thread) {
+      staged_.copy(offset(memory.args[read().port], read().bytes(0, image)), staged_image(memory, image),
+                   own_scratch(memory, thread));
+    });
+  }
+
+  void run_tile(const Memory& memory, int64_t image, const Tile& tile, int thread) const {
+    const TileKind& kind = *tile.kind;
+    char* const own = own_scratch(memory, thread);
+    void* const scratch = own + in_bytes_ + out_bytes_;
+    void* const from = staged_.is_in_place() ? offset(memory.args[read().port], read().bytes(0, image) + tile.in)
+                                             : offset(staged_image(memory, image), tile.in);
+    void* const to = offset(memory.args[made().port], made().bytes(0, image) + tile.out);
+    void *const in = kind.in.at(from, own), *const out = kind.out.at(to, own + in_bytes_);
+    void* const packed = memory.packed + tile.packed;
+    kind.in.copy(from, in, scratch);
+    if (has_bias()) {
+      void* const bias = bias_copy_ ? memory.scratch : memory.args[shape_.bias.port];
+      kind.convolving.call.run({in, packed, out, offset(bias, tile.bias)}, scratch);
+    } else {
+      kind.convolving.call.run({in, packed, out}, scratch);
+    }
+    kind.out.copy(to, out, scratch);
+  }
+
+  ConvolutionShape shape_;
+  const TiledConvolution* like_;  // while compiling
+  bool packs_ahead_;
+  bool is_whole_ = false;  // images are not cut: their slabs would not share packed weights
+  int slots_;              // most threads at once
+  std::string name_;
+  int64_t slice_ = 0;          // channels of what is made; the last slice may have fewer
+  AxesInOrder source_;         // what tiles read: the user's tensor, or staged images
+  DenseBlock staged_;          // an image, where it is brought into dense memory before its tiles run
+  std::list<TileKind> kinds_;  // tiles point to them
+  std::vector<Tile> tiles_;    // of an image
+  LayoutChange packing_;
+  PrimitiveCall bias_copy_;  // where the user's has gaps
+  size_t packed_bytes_ = 0, staged_at_ = 0, threads_at_ = 0, in_bytes_ = 0, out_bytes_ = 0, thread_bytes_ = 0, own_bytes_ = 0;
+};
+
+std::string why_not(const Graph& graph, const Op& op) {
+  const int spatial_axes = graph.tensor(op.inputs[0]).rank() - 2;
+  return spatial_axes <= 3 ? "" : join("it has ", spatial_axes, " spatial axes, the cpu backend convolves along 3 at most");
+}
+
+}  // namespace
+
+std::vector<HeavyOp> convolution_ops() {
+  const auto tiled = [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
+    return std::make_unique<TiledConvolution>(step, use);
+  };
+  return {{OpKind::Convolution, tiled, why_not},
+          {OpKind::ConvolutionBackwardData, tiled, why_not},
+          {OpKind::ConvolutionBackwardWeights, weight_gradient, why_not},
+          {OpKind::ConvTranspose, tiled, why_not},
+          {OpKind::ConvTransposeBackwardData, tiled, why_not},
+          {OpKind::ConvTransposeBackwardWeights, weight_gradient, why_not}};
+}
+
+}  // namespace lamina::cpu::onednn

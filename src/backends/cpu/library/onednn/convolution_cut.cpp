@@ -1,0 +1,171 @@
+#include "backends/cpu/library/onednn/convolution_cut.h"
+
+#include <algorithm>
+
+namespace lamina::cpu::onednn {
+
+namespace {
+
+constexpr double kMostTiles = 32;
+constexpr int64_t kLeastSlice = 64, kSliceStep = 32;  // channels
+
+// Of an image.
+constexpr double kTileOperations = 4.0e6;  // multiplications and additions worth a tile of their own
+constexpr double kTileBytes = 128 << 10;   // or bytes that they read and write
+constexpr int64_t kLeastPositions = 32;    // that share a tile's trip over the weights
+constexpr double kLeastOperations = 1024;  // per element made, where slices are to be copied to their place at little cost
+
+// Of a sum.
+constexpr double kBlockOperations = 16.0e6, kBlockBytes = 512 << 10;
+constexpr double kLeastPositionsOfBlock = 512;    // so that writing and reading its partial gradient is cheap beside it
+constexpr double kLeastElementsOfGradient = 0.5;  // that a block reads for each element of its partial gradient
+
+int64_t divided_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+int64_t pad_end(const ConvolutionShape& shape, size_t axis) {
+  return (shape.position_extents[axis] - 1) * shape.strides[axis] + shape.reach(axis) - shape.image_extents[axis] -
+         shape.pads_begin[axis];
+}
+
+bool may_see_a_pad_alone(const ConvolutionShape& shape) {
+  const size_t axis = shape.slab_axis;
+  return shape.pads_begin[axis] >= shape.reach(axis) || pad_end(shape, axis) >= shape.reach(axis);
+}
+
+std::vector<Slab> slabs_of_positions(const ConvolutionShape& shape, int64_t rows) {
+  const size_t axis = shape.slab_axis;
+  const int64_t extent = shape.position_extents[axis], image = shape.image_extents[axis];
+  if (may_see_a_pad_alone(shape)) rows = extent;
+  std::vector<Slab> slabs;
+  for (int64_t first = 0; first < extent; first += rows) {
+    const int64_t count = std::min(rows, extent - first);
+    const int64_t from = first * shape.strides[axis] - shape.pads_begin[axis];
+    const int64_t to = from + (count - 1) * shape.strides[axis] + shape.reach(axis);
+    const int64_t begin = std::max<int64_t>(from, 0), end = first + count < extent ? std::min(to, image) : image;
+    slabs.push_back({begin, end - begin, first, count, begin - from});
+  }
+  return slabs;
+}
+
+// Slabs begin at multiples of the stride: oneDNN's best code asks for that many rows.
+std::vector<Slab> slabs_of_image(const ConvolutionShape& shape, int64_t rows) {
+  const size_t axis = shape.slab_axis;
+  const int64_t extent = shape.image_extents[axis], stride = shape.strides[axis], height = rows * stride;
+  std::vector<Slab> slabs;
+  for (int64_t begin = 0; begin < extent; begin += height) {
+    const int64_t end = std::min(begin + height, extent);
+    // From the first window that ends in the slab, or the last that begins before, to the last that begins in it.
+    const int64_t from = begin + shape.pads_begin[axis], to = end - 1 + shape.pads_begin[axis];
+    const int64_t last = std::min(to / stride, shape.position_extents[axis] - 1);
+    const int64_t reaching_in = divided_up(std::max<int64_t>(from - shape.reach(axis) + 1, 0), stride);
+    const int64_t first = std::min({reaching_in, from / stride, last});
+    slabs.push_back({begin, end - begin, first, last - first + 1, from - first * stride});
+  }
+  return slabs;
+}
+
+// What slabs are counted in: rows of positions, or strides of the image where that is made.
+int64_t row_count(const ConvolutionShape& shape) {
+  const size_t axis = shape.slab_axis;
+  return shape.makes_image() ? divided_up(shape.image_extents[axis], shape.strides[axis]) : shape.position_extents[axis];
+}
+
+// Slabs of `rows` positions (the last may have fewer) and what of the image those need; or, where the image is made, of `rows`
+// strides of the image and the positions that reach into them.
+std::vector<Slab> slabs_of(const ConvolutionShape& shape, int64_t rows) {
+  return shape.makes_image() ? slabs_of_image(shape, rows) : slabs_of_positions(shape, rows);
+}
+
+int64_t channels_made(const ConvolutionShape& shape) {
+  return shape.makes_image() ? shape.image.dims[1] : shape.positions.dims[1];
+}
+
+// As many channels that there are `slices` or fewer.
+int64_t slice_of(int64_t channels, int64_t slices) {
+  return std::min(channels, std::max(kLeastSlice, divided_up(channels, slices * kSliceStep) * kSliceStep));
+}
+
+// Tiles of so many operations or bytes that `images` images are worth.
+int64_t wanted_tiles(const ConvolutionShape& shape, int64_t images, double operations, double bytes) {
+  const auto elements = static_cast<double>(shape.image_elements() + shape.position_elements());
+  const double moved = elements * static_cast<double>(bytes_of(shape.image.dtype, 1));
+  const double worth = static_cast<double>(images) * std::max(shape.operations() / operations, moved / bytes);
+  return static_cast<int64_t>(std::clamp(worth, 1.0, kMostTiles));
+}
+
+int64_t slab_rows(const ConvolutionShape& shape, int64_t tiles) {
+  const size_t axis = shape.slab_axis;
+  const int64_t rows = row_count(shape);
+  const int64_t positions_of_row = shape.position_elements() / shape.positions.dims[1] / shape.position_extents[axis];
+  // Neighbouring slabs both read what their windows share: not more than half as much again.
+  const int64_t shared = divided_up(2 * std::max<int64_t>(shape.reach(axis) - shape.strides[axis], 0), shape.strides[axis]);
+  const int64_t least = std::max({int64_t{1}, shared, divided_up(kLeastPositions, positions_of_row)});
+  return divided_up(rows, std::clamp<int64_t>(rows / least, 1, tiles));
+}
+
+Slab whole_slab(const ConvolutionShape& shape) { return slabs_of(shape, row_count(shape))[0]; }
+
+std::vector<Block> blocks_of(const ConvolutionShape& shape, int64_t count) {
+  const int64_t batch = shape.batch(), rows = row_count(shape);
+  std::vector<Block> blocks;
+  if (count <= batch) {
+    const int64_t images = divided_up(batch, count);
+    for (int64_t image = 0; image < batch; image += images)
+      blocks.push_back({image, std::min(images, batch - image), whole_slab(shape)});
+    return blocks;
+  }
+  std::vector<Slab> slabs = slabs_of(shape, divided_up(rows, std::min(rows, count / batch)));
+  const int64_t reach = shape.reach(shape.slab_axis);
+  if (std::any_of(slabs.begin(), slabs.end(), [reach](const Slab& slab) { return slab.image_rows < reach; }))
+    slabs = {whole_slab(shape)};
+  for (int64_t image = 0; image < batch; ++image)
+    for (const Slab& slab : slabs) blocks.push_back({image, 1, slab});
+  return blocks;
+}
+
+double most_blocks(const ConvolutionShape& shape) {
+  const auto images = static_cast<double>(shape.batch());
+  const double positions = images * static_cast<double>(shape.position_elements() / shape.positions.dims[1]);
+  const double elements = images * static_cast<double>(shape.image_elements() + shape.position_elements());
+  return std::min(positions / kLeastPositionsOfBlock,
+                  elements / (kLeastElementsOfGradient * static_cast<double>(shape.weight_elements())));
+}
+
+}  // namespace
+
+Cut cut_of(const ConvolutionShape& shape) {
+  const int64_t tiles = wanted_tiles(shape, 1, kTileOperations, kTileBytes), channels = channels_made(shape);
+  Cut cut{slabs_of(shape, slab_rows(shape, tiles)), channels};
+  const int64_t made = shape.makes_image() ? shape.image_elements() : shape.position_elements();
+  if (shape.groups > 1 || shape.operations() < kLeastOperations * static_cast<double>(made)) return cut;
+  cut.slice = slice_of(channels, std::max<int64_t>(tiles / std::ssize(cut.slabs), 1));
+  return cut;
+}
+
+Cut whole_image(const ConvolutionShape& shape) { return {{whole_slab(shape)}, channels_made(shape)}; }
+
+SumCut sum_cut_of(const ConvolutionShape& shape) {
+  const int64_t tiles = wanted_tiles(shape, shape.batch(), kBlockOperations, kBlockBytes);
+  const auto blocks = static_cast<int64_t>(std::clamp(most_blocks(shape), 1.0, static_cast<double>(tiles)));
+  const int64_t channels = shape.positions.dims[1];
+  SumCut cut{blocks_of(shape, blocks), channels};
+  if (shape.groups == 1) cut.slice = slice_of(channels, std::max<int64_t>(tiles / std::ssize(cut.blocks), 1));
+  return cut;
+}
+
+SumCut whole_sum(const ConvolutionShape& shape) { return {{{0, shape.batch(), whole_slab(shape)}}, shape.positions.dims[1]}; }
+
+SlabWindow window_in(const ConvolutionShape& shape, const Slab& slab) {
+  SlabWindow window{{}, shape.position_extents, shape.strides, shape.dilations, shape.pads_begin, {}};
+  window.positions[shape.slab_axis] = slab.position_rows;
+  window.pads_begin[shape.slab_axis] = slab.pad_begin;
+  for (size_t axis = 0; axis < shape.spatial_rank(); ++axis) {
+    window.image.push_back(axis == shape.slab_axis ? slab.image_rows : shape.image_extents[axis]);
+    window.dilations[axis] -= 1;  // 0 is dense there
+    window.pads_end.push_back((window.positions[axis] - 1) * shape.strides[axis] + shape.reach(axis) - window.image[axis] -
+                              window.pads_begin[axis]);
+  }
+  return window;
+}
+
+}  // namespace lamina::cpu::onednn

@@ -1,0 +1,43 @@
+// How work is cut into tiles, from shapes and types alone.
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/library/onednn/convolution_shape.h"
+
+namespace lamina::cpu::onednn {
+
+// A part of an image along the slab axis and the positions that go with it: over `image_rows` rows from `image_begin`, with a
+// pad of `pad_begin` in front, the window has `position_rows` positions.
+struct Slab {
+  int64_t image_begin, image_rows, position_begin, position_rows, pad_begin;
+};
+
+// An image: slabs, and slices of the channels that are made. Knows of no other image, so that its bits depend on none.
+struct Cut {
+  std::vector<Slab> slabs;
+  int64_t slice;  // channels; the last slice may have fewer
+};
+Cut cut_of(const ConvolutionShape& shape);
+Cut whole_image(const ConvolutionShape& shape);
+
+// The gradient of weights, a sum over all images: blocks of whole images or slabs of one, and slices of the channels of the
+// positions.
+struct Block {
+  int64_t image, images;
+  Slab slab;
+};
+struct SumCut {
+  std::vector<Block> blocks;
+  int64_t slice;
+};
+SumCut sum_cut_of(const ConvolutionShape& shape);
+SumCut whole_sum(const ConvolutionShape& shape);
+
+// A slab as oneDNN describes windows, per spatial axis.
+struct SlabWindow {
+  Dims image, positions, strides, dilations, pads_begin, pads_end;
+};
+SlabWindow window_in(const ConvolutionShape& shape, const Slab& slab);
+
+}  // namespace lamina::cpu::onednn

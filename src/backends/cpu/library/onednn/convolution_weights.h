@@ -1,0 +1,12 @@
+// The gradient of weights: a sum over all images, taken in blocks of them.
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/library/primitive_library.h"
+
+namespace lamina::cpu::onednn {
+
+std::unique_ptr<const Primitive> weight_gradient(const kernel::LibraryStep& step, const PrimitiveUse& use);
+
+}  // namespace lamina::cpu::onednn

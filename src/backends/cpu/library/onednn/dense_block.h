@@ -1,0 +1,46 @@
+// Parts of a user's tensor as the primitives want them: dense, with the channels last. A part that lies so in the tensor is
+// used where it is, any other is copied.
+#pragma once
+
+#include "backends/cpu/library/onednn/convolution_shape.h"
+#include "backends/cpu/library/onednn/primitive_call.h"
+
+namespace lamina::cpu::onednn {
+
+// Extents per axis: batch, channels, two or three spatial axes.
+dnnl::memory::desc channels_last(DataType dtype, const Dims& extents);
+// A tensor of these extents that is such a block.
+AxesInOrder as_block(DataType dtype, const Dims& extents);
+
+// Whether blocks of these extents lie so in the tensor.
+bool is_block(const AxesInOrder& tensor, const Dims& extents);
+
+// Extents of a block per axis: of all of it; of what of it the tensor has, the rest being 0; of what lies before that.
+struct BlockExtents {
+  Dims all, present = all, before = Dims(all.size(), 0);
+};
+
+class DenseBlock {
+ public:
+  enum class Way { in, out };  // from the tensor to the block, or back
+  DenseBlock() = default;
+  // `always_copied`: even where the tensor has it right.
+  DenseBlock(Way way, const AxesInOrder& tensor, const BlockExtents& block, bool always_copied = false);
+
+  bool is_in_place() const { return !copy_; }
+  size_t bytes() const { return aligned(bytes_); }  // 0 in place
+  size_t scratch_bytes() const { return copy_ ? copy_.scratch_bytes() : 0; }
+  // The block of the part that begins at `part`: there, or at `block`.
+  void* at(void* part, void* block) const { return is_in_place() ? part : block; }
+  // Does nothing in place.
+  void copy(void* part, void* block, void* scratch) const;
+
+ private:
+  Way way_ = Way::in;
+  PrimitiveCall copy_;
+  size_t bytes_ = 0;
+  int64_t present_at_ = 0;  // in the block
+  bool has_zeros_ = false;
+};
+
+}  // namespace lamina::cpu::onednn

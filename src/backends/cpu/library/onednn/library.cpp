@@ -1,0 +1,120 @@
+// Which ops oneDNN runs, and the cases that need no primitive.
+#include <algorithm>
+#include <map>
+
+#include "backends/cpu/library/heavy_library.h"
+#include "backends/cpu/library/narrow_floats.h"
+#include "backends/cpu/library/onednn/heavy_ops.h"
+#include "backends/cpu/library/onednn/primitive_call.h"
+#include "backends/cpu/library/widened.h"
+#include "interface/data_type.h"
+#include "interface/op_schema.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+using onednn::HeavyOp;
+
+const std::map<OpKind, HeavyOp>& heavy_ops() {
+  static const std::map<OpKind, HeavyOp> all = [] {
+    std::map<OpKind, HeavyOp> ops;
+    for (const auto family : {onednn::matmul_ops, onednn::convolution_ops, onednn::pool_ops, onednn::interpolate_ops}) {
+      for (const HeavyOp& op : family()) ops.insert({op.kind, op});
+    }
+    return ops;
+  }();
+  return all;
+}
+
+bool is_without_elements(const LogicalTensor& tensor) { return !tensor.is_empty_port() && tensor.element_count() == 0; }
+
+// Sums over nothing: a product without columns, a gradient over no images. The outputs are 0, or the bias.
+class EmptySums final : public Primitive {
+ public:
+  explicit EmptySums(const kernel::LibraryStep& step) : step_(step) {
+    const std::vector<const PortSpec*> ports = existing_inputs(schema_of(step_.op.kind), step_.op.attributes);
+    for (size_t i = 0; i < step_.inputs.size(); ++i) {
+      if (ports[i]->name == "bias" && !step_.inputs[i].is_empty_port()) bias_ = static_cast<int>(i);
+    }
+    if (bias_ >= 0 && step_.op.kind != OpKind::MatMul)
+      throw Error(Status::unimplemented, place_of(step_.op), "the cpu backend adds no bias to sums over no channels");
+  }
+
+  const std::string& name() const override { return name_; }
+
+  void run(std::span<void* const> args, void*, int) const override {
+    for (size_t o = 0; o < step_.outputs.size(); ++o) {
+      if (!step_.outputs[o].is_empty_port()) fill(step_.outputs[o], args[step_.inputs.size() + o], args);
+    }
+  }
+
+ private:
+  void fill(const LogicalTensor& tensor, void* memory, std::span<void* const> args) const {
+    const Dims& shape = *tensor.shape;
+    for (int64_t i = 0; i < tensor.element_count(); ++i) {
+      int64_t rest = i, at = 0, bias_at = 0;
+      for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) {
+        at += rest % shape[d] * tensor.strides[d];
+        if (bias_ >= 0) bias_at += rest % shape[d] * bias_stride(shape.size() - d);
+      }
+      const double value = bias_ < 0 ? 0 : load_as_double(bias().dtype, args[static_cast<size_t>(bias_)], bias_at);
+      store_from_double(tensor.dtype, memory, at, value);
+    }
+  }
+  const LogicalTensor& bias() const { return step_.inputs[static_cast<size_t>(bias_)]; }
+  int64_t bias_stride(size_t from_the_end) const {
+    const Dims& shape = *bias().shape;
+    if (from_the_end > shape.size() || shape[shape.size() - from_the_end] == 1) return 0;
+    return bias().strides[shape.size() - from_the_end];
+  }
+
+  std::string name_ = "sums over nothing";
+  kernel::LibraryStep step_;
+  int bias_ = -1;  // its port
+};
+
+bool is_computed_as_f32(const kernel::LibraryStep& step) {
+  const auto has_slow_type = [](const LogicalTensor& tensor) {
+    return !tensor.is_empty_port() && is_narrow_float(tensor.dtype) && !onednn::computes_fast_in(tensor.dtype);
+  };
+  return std::any_of(step.inputs.begin(), step.inputs.end(), has_slow_type) ||
+         std::any_of(step.outputs.begin(), step.outputs.end(), has_slow_type);
+}
+
+class Nothing final : public Primitive {
+ public:
+  const std::string& name() const override { return name_; }
+  void run(std::span<void* const>, void*, int) const override {}
+
+ private:
+  std::string name_ = "nothing, no elements";
+};
+
+class OneDnn final : public PrimitiveLibrary {
+ public:
+  std::string why_unsupported(const Graph& graph, const Op& op) const override {
+    const auto found = heavy_ops().find(op.kind);
+    if (found == heavy_ops().end()) return join("the cpu backend has no primitive for ", name_of(op.kind));
+    return found->second.why_not == nullptr ? "" : found->second.why_not(graph, op);
+  }
+
+  std::unique_ptr<const Primitive> compile(const kernel::LibraryStep& step, const PrimitiveUse& use) const override {
+    if (std::all_of(step.outputs.begin(), step.outputs.end(),
+                    [](const LogicalTensor& t) { return t.is_empty_port() || is_without_elements(t); }))
+      return std::make_unique<Nothing>();
+    if (std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements)) return std::make_unique<EmptySums>(step);
+    const HeavyOp& op = heavy_ops().at(step.op.kind);
+    return is_computed_as_f32(step) ? widened(step, use, op.compile) : op.compile(step, use);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const PrimitiveLibrary> heavy_library() {
+  static const auto library = std::make_shared<const OneDnn>();
+  return library;
+}
+
+}  // namespace lamina::cpu

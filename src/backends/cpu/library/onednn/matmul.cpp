@@ -1,0 +1,302 @@
+// MatMul in tiles of dst: each is one product of matrices by oneDNN, on one thread. Weights that several tiles read are first
+// packed into the layout that the product wants.
+#include <algorithm>
+#include <array>
+
+#include "backends/cpu/library/onednn/heavy_ops.h"
+#include "backends/cpu/library/onednn/matmul_problem.h"
+#include "backends/cpu/library/onednn/primitive_call.h"
+#include "interface/status.h"
+
+namespace lamina::cpu::onednn {
+
+namespace {
+
+using Description = dnnl::matmul::primitive_desc;
+
+int64_t tiles_of(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
+
+dnnl::memory::desc tile_desc(const Matrix& matrix, int64_t rows, int64_t columns) {
+  // The stride of a single row means nothing, and is what oneDNN likes best.
+  const bool is_row = rows == 1 && matrix.column_stride == 1;
+  return {{rows, columns}, type_of(matrix.dtype), {is_row ? columns : matrix.row_stride, matrix.column_stride}};
+}
+
+Matrix dense(const Matrix& matrix, int64_t width) { return {matrix.rows, matrix.columns, width, 1, matrix.dtype}; }
+
+// The part of dst that one thread computes at a time, from shapes and types alone. Rows must not tell of how many there are:
+// oneDNN's blocked kernels sum in the order of k whatever the number of rows, its older ones may not, and are given the same
+// number of rows always (`fixed_rows`).
+struct TileShape {
+  int64_t rows, columns;
+};
+
+constexpr int64_t kMostRows = 128, kLeastRows = 32, kFixedRows = 32, kLeastColumns = 64;
+constexpr int64_t kTilesWanted = 32;      // so that threads have enough to take from
+constexpr double kLeastTileWork = 2.0e6;  // multiplications and additions worth a tile of their own
+
+// Few rows rather than few columns: oneDNN writes whole rows of dst, parts of rows take a copy.
+TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thread) {
+  const auto products = static_cast<int64_t>(problem.products.size());
+  TileShape tile{fixed_rows ? kFixedRows : std::min(problem.m, kMostRows), problem.n};
+  if (fixed_rows || one_thread) return tile;
+  const auto is_split_further = [&] {
+    const double work =
+        2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * static_cast<double>(problem.k);
+    return products * tiles_of(problem.m, tile.rows) * tiles_of(problem.n, tile.columns) < kTilesWanted &&
+           work > 2 * kLeastTileWork;
+  };
+  while (is_split_further() && tile.rows >= 2 * kLeastRows) tile.rows = (tile.rows / 2 + 7) / 8 * 8;
+  while (is_split_further() && tile.columns >= 2 * kLeastColumns) tile.columns = (tile.columns / 2 + 63) / 64 * 64;
+  return tile;
+}
+
+class Matmul final : public Primitive {
+ public:
+  Matmul(const kernel::LibraryStep& step, const PrimitiveUse& use)
+      : problem_(matmul_problem(step)),
+        like_(dynamic_cast<const Matmul*>(use.like)),
+        packs_ahead_(use.packs_weights),
+        slots_(thread_count(use.threads)),
+        ports_(step.inputs.size()) {
+    made_for(step.op, [&] { choose(); });
+    place_scratch();
+  }
+
+  const std::string& name() const override { return name_; }
+  size_t scratch_bytes() const override { return scratch_bytes_; }
+
+  void run(std::span<void* const> args, void* scratch, int threads) const override {
+    auto* const own = static_cast<char*>(scratch);
+    const Memory memory{args[0],
+                        args[1],
+                        problem_.has_bias ? args[2] : nullptr,
+                        args[ports_],
+                        packs_ahead_ ? static_cast<char*>(args[1]) : own,
+                        packs_ahead_ ? own : own + packed_bytes_in_all()};
+    const int team = std::min(thread_count(threads), slots_);
+    if (packs_ && !packs_ahead_) pack_weights(memory, team);
+    const int64_t row_tiles = tiles_of(problem_.m, tile_.rows), column_tiles = tiles_of(problem_.n, tile_.columns);
+    const int64_t tiles = row_tiles * column_tiles;
+    for_each_tile(static_cast<int64_t>(problem_.products.size()) * tiles, team, [&](int64_t i, int thread) {
+      run_tile(memory, static_cast<size_t>(i / tiles), i % tiles % row_tiles, i % tiles / row_tiles, thread);
+    });
+  }
+
+  size_t packed_bytes() const override { return packs_ahead_ ? packed_bytes_in_all() : 0; }
+  void pack(const void* weights, void* packed, void* scratch, int threads) const override {
+    pack_weights({nullptr, weights, nullptr, nullptr, static_cast<char*>(packed), static_cast<char*>(scratch)},
+                 std::min(thread_count(threads), slots_));
+  }
+
+ private:
+  struct Memory {
+    const void *src, *weights, *bias;
+    void* dst;
+    char *packed, *threads;  // in scratch: packed weights, what each thread has for itself
+  };
+
+  // A product of `rows` rows and `columns` columns, and its weights if they are packed for it.
+  struct Product {
+    PrimitiveCall call;
+    dnnl::memory::desc weights;
+  };
+
+  // oneDNN's blocked kernels ask for matrices without gaps between rows, here more, there less: what they do not take as it is
+  // is copied tile by tile.
+  bool takes_blocked_product() {
+    const bool src_as_it_is = problem_.src.is_plain(), dst_as_it_is = problem_.dst.is_row_major();
+    for (const auto& [copies_src, copies_dst] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
+      if ((!copies_src && !src_as_it_is) || (!copies_dst && !dst_as_it_is)) continue;
+      tile_ = shape_of_tiles(false);
+      see(copies_src, copies_dst);
+      if (is_blocked_product(describe(tile_.rows, tile_.columns, true).impl_info_str())) return true;
+    }
+    return false;
+  }
+
+  TileShape shape_of_tiles(bool fixed_rows) const {
+    TileShape tile = tile_shape(problem_, fixed_rows, slots_ == 1);
+    if (like_ != nullptr) tile.columns = like_->tile_.columns;
+    return tile;
+  }
+
+  // How the product sees src and dst.
+  void see(bool copies_src, bool copies_dst) {
+    copies_src_ = copies_src, copies_dst_ = copies_dst;
+    src_ = copies_src ? dense(problem_.src, problem_.k) : problem_.src;
+    dst_ = copies_dst ? dense(problem_.dst, tile_.columns) : problem_.dst;
+  }
+
+  void choose() {
+    // A bias with a value for each row has none for rows that are not there.
+    const bool may_add_rows = problem_.bias.row_stride == 0;
+    if (!takes_blocked_product()) {
+      fixed_rows_ = may_add_rows;
+      tile_ = shape_of_tiles(fixed_rows_);
+      see(true, true);
+    }
+    packs_ = packs_ahead_ || !problem_.weights.is_plain() || tiles_of(problem_.m, tile_.rows) > 1 ||
+             problem_.distinct_weights.size() < problem_.products.size();
+    for (size_t c = 0; c < 2; ++c) {
+      const int64_t columns = c == 0 ? tile_.columns : problem_.n % tile_.columns;
+      if (columns > 0) make_products(c, columns);
+    }
+    name_ = join("matmul ", products_[0][0].call.implementation(), ", tiles of ", tile_.rows, "x", tile_.columns,
+                 packs_ ? ", weights packed" : "");
+  }
+
+  void make_products(size_t c, int64_t columns) {
+    for (size_t r = 0; r < 2; ++r) {
+      const int64_t rows = r == 0 ? tile_.rows : problem_.m % tile_.rows;
+      if (rows == 0) continue;
+      copies_in_[r] = copies_src_ ? copy_tile(problem_.src, src_, rows, problem_.k) : PrimitiveCall{};
+      copies_out_[c][r] = copies_dst_ ? copy_tile(dst_, problem_.dst, rows, columns) : PrimitiveCall{};
+      if (r > 0 && fixed_rows_) continue;
+      const Product* const model = r > 0 ? &products_[c][0] : like_ != nullptr ? &like_->products_[c][0] : nullptr;
+      products_[c][r] = product(rows, columns, model == nullptr ? dnnl::memory::desc() : model->weights);
+    }
+    if (packs_) packings_[c] = copy_to(problem_.weights, problem_.k, columns, products_[c][0].weights);
+  }
+
+  // `any`: weights in the layout that the product wants.
+  Description describe(int64_t rows, int64_t columns, bool any, const dnnl::memory::desc& packed = {}) const {
+    using tag = dnnl::memory::format_tag;
+    const dnnl::memory::desc src = tile_desc(src_, rows, problem_.k), dst = tile_desc(dst_, rows, columns);
+    dnnl::memory::desc weights = packed;
+    if (weights.is_zero() && any) weights = {{problem_.k, columns}, type_of(problem_.weights.dtype), tag::any};
+    if (weights.is_zero()) weights = tile_desc(problem_.weights, problem_.k, columns);
+    dnnl::primitive_attr attr = attributes();
+    if (!problem_.has_bias) return {engine(), src, weights, dst, attr};
+    if (!adds_bias_last()) return {engine(), src, weights, bias_desc(rows, columns), dst, attr};
+    dnnl::post_ops after;
+    after.append_binary(dnnl::algorithm::binary_add, bias_desc(rows, columns));
+    attr.set_post_ops(after);
+    return {engine(), src, weights, dst, attr};
+  }
+
+  // A bias is a row there; any other is added by an operation behind the product.
+  bool adds_bias_last() const { return problem_.bias.row_stride != 0 || problem_.bias.column_stride != 1; }
+  dnnl::memory::desc bias_desc(int64_t rows, int64_t columns) const {
+    const Matrix& bias = problem_.bias;
+    const bool by_row = bias.row_stride != 0, by_column = bias.column_stride != 0;
+    const int64_t width = by_column ? columns : 1;
+    return {{by_row ? rows : 1, width},
+            type_of(bias.dtype),
+            {by_row ? bias.row_stride : width * (by_column ? bias.column_stride : 1), by_column ? bias.column_stride : 1}};
+  }
+
+  Product product(int64_t rows, int64_t columns, const dnnl::memory::desc& packed) const {
+    const Description made = describe(rows, columns, packs_, packed);
+    PrimitiveCall::Arguments arguments = {
+        {DNNL_ARG_SRC, made.src_desc()}, {DNNL_ARG_WEIGHTS, made.weights_desc()}, {DNNL_ARG_DST, made.dst_desc()}};
+    if (problem_.has_bias)
+      arguments.emplace_back(adds_bias_last() ? DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1 : DNNL_ARG_BIAS,
+                             bias_desc(rows, columns));
+    return {{made, dnnl::matmul(made), std::move(arguments)}, made.weights_desc()};
+  }
+
+  static PrimitiveCall copy_tile(const Matrix& from, const Matrix& to, int64_t rows, int64_t columns) {
+    return copy_to(from, rows, columns, tile_desc(to, rows, columns));
+  }
+  static PrimitiveCall copy_to(const Matrix& from, int64_t rows, int64_t columns, const dnnl::memory::desc& to) {
+    return onednn::copy(tile_desc(from, rows, columns), to);
+  }
+
+  // Packed weights, a block for each matrix and tile of columns; then what each thread has for itself: a tile of src, of dst,
+  // and the scratch of what it calls.
+  void place_scratch() {
+    if (packs_) packed_bytes_ = aligned(products_[0][0].weights.get_size());
+    src_bytes_ = copies_src_ ? aligned(static_cast<size_t>(bytes_of(src_.dtype, tile_.rows * problem_.k))) : 0;
+    dst_bytes_ = copies_dst_ ? aligned(static_cast<size_t>(bytes_of(dst_.dtype, tile_.rows * tile_.columns))) : 0;
+    for (const PrimitiveCall* call : calls()) call_bytes_ = std::max(call_bytes_, call->scratch_bytes());
+    thread_bytes_ = src_bytes_ + dst_bytes_ + call_bytes_;
+    scratch_bytes_ = (packs_ahead_ ? 0 : packed_bytes_in_all()) + static_cast<size_t>(slots_) * thread_bytes_;
+  }
+
+  std::vector<const PrimitiveCall*> calls() const {
+    std::vector<const PrimitiveCall*> all;
+    for (size_t c = 0; c < 2; ++c) {
+      all.insert(all.end(), {&packings_[c], &copies_in_[c]});
+      for (size_t r = 0; r < 2; ++r) all.insert(all.end(), {&products_[c][r].call, &copies_out_[c][r]});
+    }
+    return all;
+  }
+
+  size_t packed_bytes_in_all() const {
+    return static_cast<size_t>(tiles_of(problem_.n, tile_.columns)) * problem_.distinct_weights.size() * packed_bytes_;
+  }
+  char* packed(const Memory& memory, int64_t matrix, int64_t column_tile) const {
+    return memory.packed + static_cast<size_t>(matrix * tiles_of(problem_.n, tile_.columns) + column_tile) * packed_bytes_;
+  }
+  char* own_scratch(const Memory& memory, int thread) const {
+    return memory.threads + static_cast<size_t>(thread) * thread_bytes_;
+  }
+  size_t tail(int64_t extent, int64_t tile, int64_t index) const { return (index + 1) * tile > extent ? 1 : 0; }
+
+  void pack_weights(const Memory& memory, int team) const {
+    const int64_t column_tiles = tiles_of(problem_.n, tile_.columns);
+    for_each_tile(static_cast<int64_t>(problem_.distinct_weights.size()) * column_tiles, team, [&](int64_t i, int thread) {
+      const int64_t matrix = i / column_tiles, column = i % column_tiles;
+      const int64_t at =
+          problem_.distinct_weights[static_cast<size_t>(matrix)] + column * tile_.columns * problem_.weights.column_stride;
+      packings_[tail(problem_.n, tile_.columns, column)].run(
+          {element(memory.weights, problem_.weights.dtype, at), packed(memory, matrix, column)}, own_scratch(memory, thread));
+    });
+  }
+
+  static void* element(const void* base, DataType dtype, int64_t index) { return offset(base, bytes_of(dtype, index)); }
+
+  void run_tile(const Memory& memory, size_t product, int64_t row_tile, int64_t column_tile, int thread) const {
+    const MatmulProblem::Offsets& at = problem_.products[product];
+    const int64_t row = row_tile * tile_.rows, column = column_tile * tile_.columns;
+    const size_t r = tail(problem_.m, tile_.rows, row_tile), c = tail(problem_.n, tile_.columns, column_tile);
+    char* const own = own_scratch(memory, thread);
+    void* const scratch = own + src_bytes_ + dst_bytes_;
+    void* src = element(memory.src, problem_.src.dtype, at.src + row * problem_.src.row_stride);
+    void* const result =
+        element(memory.dst, problem_.dst.dtype, at.dst + row * problem_.dst.row_stride + column * problem_.dst.column_stride);
+    void* const dst = copies_dst_ ? own + src_bytes_ : result;
+    if (copies_src_) {
+      copies_in_[r].run({src, own}, scratch);
+      src = own;
+    }
+    void* const weights =
+        packs_ ? packed(memory, problem_.weights_of_product[product], column_tile)
+               : element(memory.weights, problem_.weights.dtype, at.weights + column * problem_.weights.column_stride);
+    const PrimitiveCall& multiply = products_[c][fixed_rows_ ? 0 : r].call;
+    if (problem_.has_bias) {
+      const int64_t shift = at.bias + row * problem_.bias.row_stride + column * problem_.bias.column_stride;
+      multiply.run({src, weights, dst, element(memory.bias, problem_.bias.dtype, shift)}, scratch);
+    } else {
+      multiply.run({src, weights, dst}, scratch);
+    }
+    if (copies_dst_) copies_out_[c][r].run({dst, result}, scratch);
+  }
+
+  MatmulProblem problem_;
+  const Matmul* like_;  // while this one is made
+  bool packs_ahead_;
+  int slots_;     // most threads at once
+  size_t ports_;  // of the inputs
+  std::string name_;
+  TileShape tile_{};
+  Matrix src_, dst_;  // as the product sees them
+  bool fixed_rows_ = false, packs_ = false, copies_src_ = false, copies_dst_ = false;
+  // First index: a full tile of columns, or the last; second: likewise rows.
+  std::array<std::array<Product, 2>, 2> products_;
+  std::array<std::array<PrimitiveCall, 2>, 2> copies_out_;
+  std::array<PrimitiveCall, 2> copies_in_, packings_;
+  size_t packed_bytes_ = 0, src_bytes_ = 0, dst_bytes_ = 0, call_bytes_ = 0, thread_bytes_ = 0;
+  size_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+std::vector<HeavyOp> matmul_ops() {
+  return {{OpKind::MatMul, [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
+             return std::make_unique<Matmul>(step, use);
+           }}};
+}
+
+}  // namespace lamina::cpu::onednn

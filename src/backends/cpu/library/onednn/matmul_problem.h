@@ -1,0 +1,40 @@
+// A MatMul as a stack of plain matrix products: numpy's rank rules, the transposes and the broadcasts are worked out here.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "interface/logical_tensor.h"
+#include "kernels/plan.h"
+
+namespace lamina::cpu::onednn {
+
+// One matrix of a stack, in elements. What is broadcast along rows or columns has stride 0 there.
+struct Matrix {
+  int64_t rows = 1, columns = 1;
+  int64_t row_stride = 0, column_stride = 0;
+  DataType dtype = DataType::f32;
+
+  // oneDNN takes a matrix as it is when it is stored row by row or column by column.
+  bool is_plain() const { return is_row_major() || (row_stride == 1 && column_stride >= rows); }
+  bool is_row_major() const { return column_stride == 1 && row_stride >= columns; }
+};
+
+// dst[b] = src[b] x weights[b] + bias[b], [M, K] x [K, N]. A MatMul whose weights are one matrix for the whole batch is one
+// product with many rows where src and dst are stored so.
+struct MatmulProblem {
+  int64_t m = 1, n = 1, k = 1;
+  Matrix src, weights, bias, dst;
+  bool has_bias = false;
+  // Where each product's matrices begin, in elements. Products may share src or weights.
+  struct Offsets {
+    int64_t src, weights, bias, dst;
+  };
+  std::vector<Offsets> products;
+  std::vector<int64_t> distinct_weights;    // offsets of the different matrices among the weights
+  std::vector<int64_t> weights_of_product;  // position in distinct_weights
+};
+
+MatmulProblem matmul_problem(const kernel::LibraryStep& step);
+
+}  // namespace lamina::cpu::onednn

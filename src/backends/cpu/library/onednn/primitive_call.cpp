@@ -1,0 +1,121 @@
+#include "backends/cpu/library/onednn/primitive_call.h"
+
+#include <array>
+
+#include "interface/status.h"
+
+namespace lamina::cpu::onednn {
+
+namespace {
+
+using dt = dnnl::memory::data_type;
+
+void check(dnnl_status_t status, const std::string& implementation) {
+  if (status == dnnl_success) return;
+  throw Error(status == dnnl_out_of_memory ? Status::out_of_memory : Status::runtime_error,
+              join("oneDNN: ", implementation, " ended with status ", static_cast<int>(status)));
+}
+
+bool multiplies_fast(DataType dtype) {
+  const ThreadLimit alone(1);
+  const dnnl::memory::desc matrix({64, 64}, type_of(dtype), dnnl::memory::format_tag::ab);
+  const dnnl::matmul::primitive_desc made(engine(), matrix, matrix, matrix, attributes(), true);
+  return made && is_blocked_product(made.impl_info_str());
+}
+
+}  // namespace
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+dt type_of(DataType dtype) {
+  switch (dtype) {
+    case DataType::f32: return dt::f32;
+    case DataType::bf16: return dt::bf16;
+    case DataType::f16: return dt::f16;
+    case DataType::s8: return dt::s8;
+    case DataType::u8: return dt::u8;
+    case DataType::s32: return dt::s32;
+    default: throw Error(Status::unimplemented, join("oneDNN has no tensors of type ", name_of(dtype)));
+  }
+}
+
+dnnl::memory::desc desc_of(const LogicalTensor& tensor) {
+  // A scalar is a tensor of one element there.
+  if (tensor.shape->empty()) return {{1}, type_of(tensor.dtype), dnnl::memory::dims{1}};
+  return {*tensor.shape, type_of(tensor.dtype), tensor.strides};
+}
+
+bool computes_fast_in(DataType dtype) {
+  if (dtype == DataType::f32) return true;
+  static const bool bf16 = multiplies_fast(DataType::bf16), f16 = multiplies_fast(DataType::f16);
+  return dtype == DataType::bf16 ? bf16 : dtype == DataType::f16 && f16;
+}
+
+bool is_blocked_product(std::string_view implementation) { return implementation.substr(0, 4) == "brg:"; }
+
+bool is_plain_loops(std::string_view implementation) { return implementation.find("ref") != std::string_view::npos; }
+
+dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+PrimitiveCall::PrimitiveCall(const dnnl::primitive& primitive, Arguments arguments, const dnnl::memory::desc& scratchpad,
+                             std::string implementation)
+    : primitive_(primitive),
+      arguments_(std::move(arguments)),
+      scratch_bytes_(aligned(scratchpad.get_size())),
+      implementation_(std::move(implementation)),
+      pool_(std::make_unique<Pool>()) {
+  arguments_.emplace_back(DNNL_ARG_SCRATCHPAD, scratchpad);
+}
+
+std::unique_ptr<PrimitiveCall::Handles> PrimitiveCall::take() const {
+  {
+    const std::lock_guard lock(pool_->mutex);
+    if (!pool_->idle.empty()) {
+      std::unique_ptr<Handles> handles = std::move(pool_->idle.back());
+      pool_->idle.pop_back();
+      return handles;
+    }
+  }
+  auto handles = std::make_unique<Handles>();
+  for (const auto& [index, desc] : arguments_) {
+    handles->memories.emplace_back(desc, engine(), nullptr);
+    handles->arguments.push_back({index, handles->memories.back().get()});
+  }
+  return handles;
+}
+
+void PrimitiveCall::keep(std::unique_ptr<Handles> handles) const {
+  const std::lock_guard lock(pool_->mutex);
+  pool_->idle.push_back(std::move(handles));
+}
+
+void PrimitiveCall::run(std::span<void* const> pointers, void* scratch) const {
+  LAMINA_CHECK(pointers.size() + 1 == arguments_.size(), join(implementation_, " was given ", pointers.size(), " pointers"));
+  std::unique_ptr<Handles> handles = take();
+  for (size_t i = 0; i < pointers.size(); ++i)
+    check(dnnl_memory_set_data_handle(handles->arguments[i].memory, pointers[i]), implementation_);
+  check(dnnl_memory_set_data_handle(handles->arguments.back().memory, scratch_bytes_ == 0 ? nullptr : scratch),
+        implementation_);
+  check(dnnl_primitive_execute(primitive_.get(), handles->stream.get(), static_cast<int>(handles->arguments.size()),
+                               handles->arguments.data()),
+        implementation_);
+  keep(std::move(handles));
+}
+
+PrimitiveCall reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  return from == to ? PrimitiveCall{} : copy(from, to);
+}
+
+PrimitiveCall copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  const dnnl::reorder::primitive_desc made(engine(), from, engine(), to, attributes());
+  return {made, dnnl::reorder(made), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
+}
+
+}  // namespace lamina::cpu::onednn

@@ -1,0 +1,99 @@
+// What all heavy ops need of oneDNN: descriptions of tensors, primitives of one thread, and calls of them from many threads.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/library/onednn/headers.h"
+#include "backends/cpu/threads/executor.h"
+#include "interface/logical_tensor.h"
+#include "kernels/plan.h"
+
+namespace lamina::cpu::onednn {
+
+const dnnl::engine& engine();
+
+// Throws Error(unimplemented) for a type that oneDNN does not have.
+dnnl::memory::data_type type_of(DataType dtype);
+dnnl::memory::desc desc_of(const LogicalTensor& tensor);  // dims and strides as they are
+
+// Whether this machine has instructions for products of this type, as oneDNN sees it.
+bool computes_fast_in(DataType dtype);
+// Products by its blocked kernels, which sum in the order of k whatever the number of rows; older ones may not.
+bool is_blocked_product(std::string_view implementation);
+// Loops for any case, without code made for this one.
+bool is_plain_loops(std::string_view implementation);
+
+// Scratchpads are the caller's: primitive_attr for every primitive of this room.
+dnnl::primitive_attr attributes();
+
+// Turns oneDNN's exceptions into Error(unimplemented or runtime_error) that names the op. Primitives are made for one thread,
+// whatever the caller's OpenMP says: tiles are what lamina divides among threads.
+template <typename Make>
+auto made_for(const Op& op, Make&& make) {
+  const ThreadLimit alone(1);
+  try {
+    return make();
+  } catch (const dnnl::error& error) {
+    const bool refused = error.status == dnnl_unimplemented;
+    throw Error(refused ? Status::unimplemented : Status::runtime_error, place_of(op), join("oneDNN: ", error.what()));
+  }
+}
+
+// A primitive that many threads may call at once. Each call has memory handles of its own, which are kept for the next.
+class PrimitiveCall {
+ public:
+  // The description of each argument, by oneDNN's index (DNNL_ARG_SRC); the scratchpad's is asked of `description`.
+  using Arguments = std::vector<std::pair<int, dnnl::memory::desc>>;
+  PrimitiveCall() = default;
+  template <typename Description>
+  PrimitiveCall(const Description& description, const dnnl::primitive& primitive, Arguments arguments)
+      : PrimitiveCall(primitive, std::move(arguments), description.scratchpad_desc(), description.impl_info_str()) {}
+
+  // `pointers`: one per argument, in the order in which they were given. `scratch`: scratch_bytes(), 64-byte aligned.
+  void run(std::span<void* const> pointers, void* scratch) const;
+  void run(std::initializer_list<void*> pointers, void* scratch) const {
+    run(std::span(pointers.begin(), pointers.end()), scratch);
+  }
+
+  size_t scratch_bytes() const { return scratch_bytes_; }
+  const std::string& implementation() const { return implementation_; }  // "brg:avx512_core"
+  explicit operator bool() const { return pool_ != nullptr; }
+
+ private:
+  struct Handles {
+    dnnl::stream stream{engine()};
+    std::vector<dnnl::memory> memories;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+  struct Pool {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Handles>> idle;
+  };
+  PrimitiveCall(const dnnl::primitive& primitive, Arguments arguments, const dnnl::memory::desc& scratchpad,
+                std::string implementation);
+  std::unique_ptr<Handles> take() const;
+  void keep(std::unique_ptr<Handles> handles) const;
+
+  dnnl::primitive primitive_;
+  Arguments arguments_;
+  size_t scratch_bytes_ = 0;
+  std::string implementation_;
+  std::unique_ptr<Pool> pool_;
+};
+
+// A copy from one layout or type to another, on one thread. reorder: nothing to call where both are the same.
+PrimitiveCall copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+PrimitiveCall reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+
+inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+inline void* offset(const void* base, int64_t bytes) { return static_cast<char*>(const_cast<void*>(base)) + bytes; }
+
+}  // namespace lamina::cpu::onednn

@@ -1,0 +1,41 @@
+// Weights of a convolution in the user's layout and in the one that a primitive wants.
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/library/onednn/convolution_shape.h"
+#include "backends/cpu/library/onednn/primitive_call.h"
+
+namespace lamina::cpu::onednn {
+
+// The user's weights of a slice of the channels that are made (of the positions', where weights are made), with the axes in
+// oneDNN's order: groups if there are several, channels made, the other channels, taps.
+dnnl::memory::desc weights_desc(const ConvolutionShape& shape, int64_t slice);
+
+dnnl::memory::desc in_any_layout(const dnnl::memory::desc& desc, dnnl::memory::data_type type);
+
+// From one layout or type to another, in pieces that threads take.
+class LayoutChange {
+ public:
+  // Adds weights that begin at these bytes; groups, or channels, are the first axes.
+  void add(const dnnl::memory::desc& from, int64_t from_bytes, const dnnl::memory::desc& to, int64_t to_bytes);
+
+  size_t scratch_bytes() const;  // of one thread
+  // `own_scratch(thread)`: scratch_bytes() for each of `threads` threads.
+  template <typename OwnScratch>
+  void run(const void* from, void* to, int threads, OwnScratch&& own_scratch) const {
+    for_each_tile(std::ssize(pieces_), threads, [&](int64_t i, int thread) {
+      const Piece& piece = pieces_[static_cast<size_t>(i)];
+      piece.copy.run({offset(from, piece.from_bytes), offset(to, piece.to_bytes)}, own_scratch(thread));
+    });
+  }
+
+ private:
+  struct Piece {
+    PrimitiveCall copy;
+    int64_t from_bytes, to_bytes;
+  };
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace lamina::cpu::onednn

@@ -1,0 +1,90 @@
+// A plan, compiled: its steps run in order, over the caller's memory and one piece of scratch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "backends/cpu/library/primitive_library.h"
+#include "backends/cpu/packed_constants.h"
+#include "backends/cpu/runtime.h"
+#include "backends/cpu/schedule/machine.h"
+#include "kernels/plan.h"
+
+namespace lamina::cpu {
+
+class TiledRunner;
+
+// What steps are compiled with.
+struct StepCompiler {
+  const PrimitiveLibrary* library;  // null: no library steps
+  const Machine& machine;
+};
+
+// How the plan of a tile differs from a plan of its own.
+struct TileUse {
+  std::map<uint64_t, size_t> packed_inputs;  // by the op of a library step: the extra input that brings its packed weights
+  const class PlanRunner* like = nullptr;    // weights are packed as for this one
+};
+
+class PlanRunner {
+ public:
+  // `tile`: of a tiled step; its steps run on one thread.
+  PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, const TileUse* tile = nullptr);
+  ~PlanRunner();
+  PlanRunner(const PlanRunner&) = delete;
+  PlanRunner& operator=(const PlanRunner&) = delete;
+
+  // `scratch`: scratch_bytes(), 64-byte aligned. Runs on up to `threads` threads (0: OpenMP's default). `constants` has
+  // constant_count() entries; null where that is 0.
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch, int threads,
+           PackedConstants* constants) const;
+  size_t constant_count() const { return constants_; }  // weights that are packed once
+
+  size_t scratch_bytes() const { return step_bytes_ + arena_bytes_; }
+  const Primitive* primitive(uint64_t op) const;  // of the library step of this op
+
+  // What each step is, in order: for reports.
+  struct StepText {
+    std::string name, text;
+  };
+  const std::vector<StepText>& texts() const { return texts_; }
+  bool from_cache() const { return from_cache_; }
+
+ private:
+  using StepRunner = std::variant<KernelRunner, std::unique_ptr<const Primitive>, std::unique_ptr<const TiledRunner>>;
+  struct Step {
+    StepRunner runner;
+    std::vector<kernel::Binding> args;
+    int constant = -1;  // of a library step: its weights among those that are packed once
+  };
+  static constexpr size_t kInlineArgs = 64;
+
+  void add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile);
+  void add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile);
+  bool is_constant(const kernel::Binding& binding) const;
+  void run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
+                int threads, PackedConstants* constants) const;
+  void run_primitive(const Step& step, std::span<void* const> args, char* scratch, int threads,
+                     PackedConstants* constants) const;
+  void* pointer_of(const kernel::Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
+                   char* scratch) const;
+
+  std::vector<bool> constant_inputs_;
+  size_t constants_ = 0;
+  std::vector<Step> steps_;
+  std::map<uint64_t, size_t> library_steps_;  // by their ops
+  std::vector<std::vector<float>> tables_;
+  std::vector<int32_t> positions_;  // 0, 1, 2, ...
+  size_t step_bytes_ = 0;           // for the step that runs: the most that one needs
+  size_t arena_bytes_ = 0;
+  std::vector<StepText> texts_;
+  bool from_cache_ = true;
+};
+
+}  // namespace lamina::cpu

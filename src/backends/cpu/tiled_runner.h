@@ -1,0 +1,55 @@
+// A tiled step, compiled: threads take tiles, each runs the small plan of a tile on slices of the args.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/plan_runner.h"
+
+namespace lamina::cpu {
+
+class TiledRunner {
+ public:
+  // Numbers of the args among the weights that are packed once; -1: others.
+  using ConstantOf = std::function<int(const kernel::Binding& arg)>;
+  TiledRunner(const kernel::TiledStep& step, const StepCompiler& compiler, const ConstantOf& constant_of);
+
+  void run(std::span<void* const> args, char* scratch, int threads, PackedConstants* constants) const;
+  size_t scratch_bytes() const { return threads_at_ + static_cast<size_t>(slots_) * thread_bytes_; }
+  const std::vector<PlanRunner::StepText>& texts() const { return texts_; }
+  bool from_cache() const;
+
+ private:
+  // Weights that all blocks of rows read: packed once for each entry of the other loops, ahead of the tiles.
+  struct Packing {
+    uint64_t op;                 // the product
+    size_t input;                // of the tile's plan
+    const Primitive* primitive;  // in the plan of a whole tile
+    int64_t count;               // different weights
+    Dims strides;                // per loop: from one packing to the next
+    size_t at, bytes;            // in scratch, if it is not constant; of one
+    int constant;                // -1: packed by every execution
+  };
+
+  void list_packings(const kernel::TiledStep& step, TileUse& use);
+  void place_packings(const kernel::TiledStep& step, const ConstantOf& constant_of);
+  char* packed(size_t packing, std::span<void* const> args, char* scratch, int team, PackedConstants* constants) const;
+  void pack(const Packing& packing, std::span<void* const> args, char* scratch, char* packed, int team) const;
+  void run_tile(std::span<void* const> args, std::span<char* const> packed, char* scratch, int64_t tile, int thread) const;
+  int64_t entry_of(size_t loop, int64_t tile) const;
+
+  Dims loops_;  // entries, the last in blocks
+  int64_t rows_, last_rows_;
+  size_t inputs_;
+  std::vector<Dims> strides_;  // per arg and loop: bytes from one entry to the next, of the last from block to block
+  std::vector<std::unique_ptr<const PlanRunner>> plans_;
+  std::vector<Packing> packings_;
+  int slots_;  // most threads at once
+  size_t threads_at_ = 0, thread_bytes_ = 0;
+  std::vector<PlanRunner::StepText> texts_;
+};
+
+}  // namespace lamina::cpu

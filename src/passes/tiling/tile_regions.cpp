@@ -1,0 +1,333 @@
+#include "passes/tiling/tile_regions.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "interface/op_schema.h"
+#include "interface/status.h"
+#include "passes/fusion/group_order.h"
+#include "passes/tiling/row_view.h"
+
+namespace lamina {
+
+namespace {
+
+// Sizes follow from shapes and types alone, so that bits do not depend on the machine.
+constexpr int64_t kMostRows = 128, kLeastRows = 16, kGoodRows = 32;
+constexpr int64_t kTileBytes = 1 << 20;      // of the values between groups: about a second-level cache
+constexpr int64_t kMostTileBytes = 4 << 20;  // above it the values lie in memory anyway
+constexpr int64_t kLeastTiles = 8;           // fewer leave threads without work that a whole product would give them
+constexpr int64_t kGoodTiles = 32;
+constexpr size_t kMostValues = 60;  // inputs and outputs of a region, and what lies between
+
+class Grower {
+ public:
+  Grower(const Graph& graph, const std::vector<FusionGroup>& groups, std::span<const ValueIndex> outputs)
+      : graph_(graph), groups_(groups), group_of_(graph.ops().size(), 0), is_output_(graph.values().size(), false) {
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (const int op : groups[g].ops) group_of_[static_cast<size_t>(op)] = g;
+    }
+    for (const ValueIndex value : outputs) is_output_[static_cast<size_t>(value)] = true;
+  }
+
+  // The region around the product that is group `seed`; nothing, and why, when no tiles are worth their while.
+  std::optional<TileRegion> grow(size_t seed, const std::vector<bool>& taken, std::string& why_not) {
+    region_ = {};
+    members_.clear();
+    taken_ = &taken;
+    const Op& product = graph_.op(groups_[seed].ops.front());
+    const LogicalTensor& dst = graph_.tensor(product.outputs[0]);
+    if (dst.rank() < 2) return why_not = "its rows are one", std::nullopt;
+    AxisLoops loops;
+    for (int axis = 0; axis + 1 < dst.rank(); ++axis) {
+      region_.loops.push_back((*dst.shape)[static_cast<size_t>(axis)]);
+      loops.push_back(axis);
+    }
+    loops.push_back(-1);
+    region_.cut[product.outputs[0]] = settled(dst, loops);
+    if (!add(seed)) return why_not = refusal_, std::nullopt;
+    for (bool grown = true; grown;) grown = add_a_neighbour();
+    if (members_.size() < 2) return why_not = refusal_.empty() ? "nothing beside it has its rows" : refusal_, std::nullopt;
+    return finish(why_not);
+  }
+
+ private:
+  // An axis of extent 1 is not cut: there is nothing to cut.
+  static AxisLoops settled(const LogicalTensor& tensor, AxisLoops loops) {
+    for (size_t axis = 0; axis < loops.size(); ++axis) {
+      if ((*tensor.shape)[axis] == 1) loops[axis] = -1;
+    }
+    return loops;
+  }
+
+  bool add_a_neighbour() {
+    std::set<size_t> near;
+    for (const size_t member : members_) {
+      for_each_value(member, [&](ValueIndex value) {
+        const Value& v = graph_.value(value);
+        if (v.producer.op >= 0) near.insert(group_of_[static_cast<size_t>(v.producer.op)]);
+        for (const Port& reader : v.consumers) near.insert(group_of_[static_cast<size_t>(reader.op)]);
+      });
+    }
+    for (const size_t group : near) {
+      if (!members_.contains(group) && !(*taken_)[group] && add(group)) return true;
+    }
+    return false;
+  }
+
+  template <typename Visit>
+  void for_each_value(size_t group, const Visit& visit) const {
+    for (const int position : groups_[group].ops) {
+      const Op& op = graph_.op(position);
+      for (const auto* values : {&op.inputs, &op.outputs}) {
+        for (const ValueIndex value : *values) {
+          if (value != kNoValue) visit(value);
+        }
+      }
+    }
+  }
+
+  // Adds a group if its ops can be cut as the region is, and nothing leaves the region and comes back.
+  bool add(size_t group) {
+    if (!keeps_convex(group)) return refuse("a path leaves the region and comes back");
+    std::map<ValueIndex, AxisLoops> cut = region_.cut;
+    std::vector<int> waiting = groups_[group].ops;
+    while (!waiting.empty()) {
+      const auto next = std::find_if(waiting.begin(), waiting.end(), [&](int op) { return is_known(cut, graph_.op(op)); });
+      if (next == waiting.end()) return refuse("nothing says how it is cut");
+      if (!cut_op(cut, graph_.op(*next))) return false;
+      waiting.erase(next);
+    }
+    if (!members_.empty() && recomputes(group, cut)) return refuse("it would be computed again for each tile");
+    if (cut.size() > kMostValues) return refuse(join("a region has at most ", kMostValues, " values"));
+    region_.cut = std::move(cut);
+    members_.insert(group);
+    return true;
+  }
+
+  bool refuse(std::string why) {
+    refusal_ = std::move(why);
+    return false;
+  }
+
+  static bool is_known(const std::map<ValueIndex, AxisLoops>& cut, const Op& op) {
+    const auto known = [&](ValueIndex value) { return value != kNoValue && cut.contains(value); };
+    return std::any_of(op.inputs.begin(), op.inputs.end(), known) || std::any_of(op.outputs.begin(), op.outputs.end(), known);
+  }
+
+  // Takes over the loops of the op's values that are known, and says how the others are cut.
+  bool cut_op(std::map<ValueIndex, AxisLoops>& cut, const Op& op) {
+    if (is_marker(op)) return true;
+    const IterationView view = row_view(graph_, op);
+    if (!view.why_not.empty()) return refuse(view.why_not);
+    if (view.opaque_copy || schema_of(op.kind).nest == LoopNest::reshaped) return refuse(join(describe(op), " says its shape"));
+    if (view.has_columns()) return refuse(join(describe(op), " sums over rows"));
+    std::vector<int> loops(view.extents.size(), -1);
+    for (const auto& [values, maps] : {std::pair{&op.inputs, &view.inputs}, {&op.outputs, &view.outputs}}) {
+      for (size_t port = 0; port < values->size(); ++port) {
+        const auto known = (*values)[port] == kNoValue ? cut.end() : cut.find((*values)[port]);
+        if (known != cut.end() && !take_loops(loops, view, (*maps)[port], known->second, op)) return false;
+      }
+    }
+    for (const auto& [values, maps] : {std::pair{&op.inputs, &view.inputs}, {&op.outputs, &view.outputs}}) {
+      for (size_t port = 0; port < values->size(); ++port) {
+        if ((*values)[port] != kNoValue && !give_loops(cut, (*values)[port], loops, (*maps)[port], op)) return false;
+      }
+    }
+    if (schema_of(op.kind).traits.positional && std::any_of(loops.begin(), loops.end(), [](int loop) { return loop >= 0; }))
+      return refuse(join(describe(op), " depends on where its elements lie"));
+    return true;
+  }
+
+  bool take_loops(std::vector<int>& loops, const IterationView& view, const DimMap& map, const AxisLoops& axes, const Op& op) {
+    for (size_t axis = 0; axis < axes.size(); ++axis) {
+      if (axes[axis] < 0) continue;
+      const AxisRun run = map[axis];
+      if (run.count != 1) return refuse(join(describe(op), " splits an axis that is cut"));
+      const auto dim = static_cast<size_t>(run.first);
+      if (view.inner[dim]) return refuse(join(describe(op), " reduces an axis that is cut"));
+      if (loops[dim] >= 0 && loops[dim] != axes[axis]) return refuse(join(describe(op), " joins rows of different loops"));
+      loops[dim] = axes[axis];
+    }
+    return true;
+  }
+
+  bool give_loops(std::map<ValueIndex, AxisLoops>& cut, ValueIndex value, const std::vector<int>& loops, const DimMap& map,
+                  const Op& op) {
+    const LogicalTensor& tensor = graph_.tensor(value);
+    AxisLoops axes(map.size(), -1);
+    for (size_t axis = 0; axis < map.size(); ++axis) {
+      for (int dim = map[axis].first; dim < map[axis].first + map[axis].count; ++dim) {
+        const int loop = loops[static_cast<size_t>(dim)];
+        if (loop < 0) continue;
+        const bool whole = map[axis].count == 1 && (*tensor.shape)[axis] == region_.loops[static_cast<size_t>(loop)];
+        if (!whole) return refuse(join(describe(op), " has a part of the rows in an axis"));
+        axes[axis] = loop;
+      }
+      if (axes[axis] >= 0 && bits_of(tensor.dtype) < 8) return refuse(join(describe(op), " cuts a tensor of four bits"));
+    }
+    axes = settled(tensor, std::move(axes));
+    const auto [place, is_new] = cut.try_emplace(value, axes);
+    return is_new || place->second == axes || refuse(join(describe(op), " and its neighbours cut a value differently"));
+  }
+
+  // A value without one of the loops is made by every tile of it.
+  bool recomputes(size_t group, const std::map<ValueIndex, AxisLoops>& cut) const {
+    for (const int position : groups_[group].ops) {
+      for (const ValueIndex value : graph_.op(position).outputs) {
+        if (value != kNoValue && !has_all_loops(cut.at(value))) return true;
+      }
+    }
+    return false;
+  }
+  bool has_all_loops(const AxisLoops& axes) const {
+    for (size_t loop = 0; loop < region_.loops.size(); ++loop) {
+      if (region_.loops[loop] > 1 && std::find(axes.begin(), axes.end(), static_cast<int>(loop)) == axes.end()) return false;
+    }
+    return true;
+  }
+
+  // No group outside lies between members: none that a member leads to leads to a member.
+  bool keeps_convex(size_t group) const {
+    std::set<size_t> all = members_;
+    all.insert(group);
+    std::set<size_t> after;
+    std::vector<size_t> open(all.begin(), all.end());
+    while (!open.empty()) {
+      const size_t from = open.back();
+      open.pop_back();
+      for (const int position : groups_[from].ops) {
+        for (const ValueIndex value : graph_.op(position).outputs) {
+          if (value == kNoValue) continue;
+          for (const Port& reader : graph_.value(value).consumers) {
+            const size_t to = group_of_[static_cast<size_t>(reader.op)];
+            if (to == from) continue;
+            if (all.contains(to)) {
+              if (!all.contains(from)) return false;
+            } else if (to <= *all.rbegin() && after.insert(to).second) {
+              open.push_back(to);  // behind the last member nothing leads to one
+            }
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  // Positions along an axis that is cut are given to each tile, and made by nobody.
+  bool gives_positions_away() const {
+    for (const size_t group : region_.groups) {
+      for (const int position : groups_[group].ops) {
+        const Op& op = graph_.op(position);
+        const int axis = is_marker(op) ? -1 : axis_of_positions(graph_, op);
+        if (axis < 0 || region_.cut.at(op.outputs[0])[static_cast<size_t>(axis)] < 0) continue;
+        if (is_output_[static_cast<size_t>(op.outputs[0])] || is_read_outside(op.outputs[0])) return true;
+      }
+    }
+    return false;
+  }
+  bool is_read_outside(ValueIndex value) const {
+    const auto& readers = graph_.value(value).consumers;
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](const Port& port) { return !members_.contains(group_of_[static_cast<size_t>(port.op)]); });
+  }
+
+  std::optional<TileRegion> finish(std::string& why_not) {
+    region_.groups.assign(members_.begin(), members_.end());
+    if (gives_positions_away()) return why_not = "positions that it cuts are read outside", std::nullopt;
+    const int64_t row_bytes = bytes_between();
+    int64_t others = 1;
+    for (size_t loop = 0; loop + 1 < region_.loops.size(); ++loop) others *= region_.loops[loop];
+    const int64_t all_rows = region_.loops.back();
+    const auto tiles = [&](int64_t rows) { return others * ((all_rows + rows - 1) / rows); };
+    int64_t rows = kMostRows;
+    while (rows > kLeastRows && (rows * row_bytes > kTileBytes || (rows > kGoodRows && tiles(rows) < kGoodTiles))) rows /= 2;
+    rows = std::min(rows, all_rows);
+    if (rows * row_bytes > kMostTileBytes)
+      return why_not = join("a tile of ", rows, " rows holds ", rows * row_bytes, " bytes, allowed are ", kMostTileBytes),
+             std::nullopt;
+    if (tiles(rows) < kLeastTiles)
+      return why_not = join("there are ", tiles(rows), " tiles, and ", kLeastTiles, " are wanted"), std::nullopt;
+    region_.rows = rows;
+    region_.bytes = rows * row_bytes;
+    return std::move(region_);
+  }
+
+  // Of a row of all values that only the region knows.
+  int64_t bytes_between() const {
+    int64_t bytes = 0;
+    for (const auto& [value, axes] : region_.cut) {
+      if (!is_made_inside(value)) continue;
+      int64_t elements = 1;
+      for (size_t axis = 0; axis < axes.size(); ++axis) {
+        if (axes[axis] < 0) elements *= (*graph_.tensor(value).shape)[axis];
+      }
+      bytes += bytes_of(graph_.tensor(value).dtype, elements);
+    }
+    return bytes;
+  }
+  // Between groups of the region, and nowhere else.
+  bool is_made_inside(ValueIndex value) const {
+    const Value& v = graph_.value(value);
+    if (v.producer.op < 0 || is_output_[static_cast<size_t>(value)]) return false;
+    const size_t maker = group_of_[static_cast<size_t>(v.producer.op)];
+    return members_.contains(maker) && std::any_of(v.consumers.begin(), v.consumers.end(), [&](const Port& reader) {
+             return group_of_[static_cast<size_t>(reader.op)] != maker;
+           });
+  }
+
+  const Graph& graph_;
+  const std::vector<FusionGroup>& groups_;
+  std::vector<size_t> group_of_;  // per op
+  std::vector<bool> is_output_;   // per value
+  const std::vector<bool>* taken_ = nullptr;
+  TileRegion region_;
+  std::set<size_t> members_;
+  std::string refusal_;  // the last
+};
+
+bool is_product(const Graph& graph, const FusionGroup& group) {
+  return !group.no_loop_nest.empty() && is_matrix_product(graph.op(group.ops.front()));
+}
+
+}  // namespace
+
+std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
+                                     std::span<const ValueIndex> outputs) {
+  Grower grower(graph, groups, outputs);
+  std::vector<bool> taken(groups.size(), false);
+  std::vector<std::string> why_not(groups.size());
+  std::vector<TileRegion> regions;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (taken[g] || !is_product(graph, groups[g])) continue;
+    std::optional<TileRegion> region = grower.grow(g, taken, why_not[g]);
+    if (!region) continue;
+    for (const size_t member : region->groups) taken[member] = true;
+    regions.push_back(std::move(*region));
+  }
+  std::vector<TileRegion> whole = one_by_one(groups.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (taken[g]) continue;
+    whole[g].why_not = std::move(why_not[g]);
+    regions.push_back(std::move(whole[g]));
+  }
+  std::vector<int> region_of(graph.ops().size(), -1);
+  for (size_t r = 0; r < regions.size(); ++r) {
+    for (const size_t group : regions[r].groups)
+      for (const int op : groups[group].ops) region_of[static_cast<size_t>(op)] = static_cast<int>(r);
+  }
+  std::vector<TileRegion> ordered;
+  for (const int r : order_groups(graph, region_of, static_cast<int>(regions.size())))
+    ordered.push_back(std::move(regions[static_cast<size_t>(r)]));
+  LAMINA_CHECK(ordered.size() == regions.size(), "tiled regions wait for each other in a circle");
+  return ordered;
+}
+
+std::vector<TileRegion> one_by_one(size_t groups) {
+  std::vector<TileRegion> regions(groups);
+  for (size_t g = 0; g < groups; ++g) regions[g].groups = {g};
+  return regions;
+}
+
+}  // namespace lamina

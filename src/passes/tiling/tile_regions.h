@@ -1,0 +1,42 @@
+// Which groups run tile after tile instead of one after the other: chains of matrix products and loop nests whose rows agree.
+//
+// In:    a graph whose shapes are all known, and its fusion groups in an order in which they can run.
+// Out:   regions in such an order; every group is in exactly one. A region of one group runs as a whole. One of several is a
+//        tiled region: a tile is a block of rows of its outer dims, and is taken through all its groups before the next one.
+// Keeps: convexity, and every value that someone outside still needs.
+//
+// The dims along which a region is cut are its loops, those of the first product's dst but the last: batch dims, one entry at
+// a time, then rows, in blocks. The legality rule: each op of the region, cut along a loop, makes a slice of its outputs from
+// slices of its inputs. A loop nest does along dims that it does not reduce; a product along its batch dims and the rows of its
+// first factor. Values between the groups then exist for one tile at a time, and never lie in main memory.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "interface/graph.h"
+#include "passes/fusion/fuse.h"
+
+namespace lamina {
+
+// Per axis of a value: the loop that cuts it, -1: none.
+using AxisLoops = std::vector<int>;
+
+struct TileRegion {
+  std::vector<size_t> groups;           // positions among the fusion groups, in order
+  Dims loops;                           // their extents; empty: the region runs as a whole
+  int64_t rows = 0;                     // entries of the last loop in a tile; of the others one
+  int64_t bytes = 0;                    // of what lies between the groups, for one tile
+  std::map<ValueIndex, AxisLoops> cut;  // how each value of the region is cut, inputs and outputs too
+  std::string why_not;                  // a product that is not in a tiled region: why, one sentence
+};
+
+std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
+                                     std::span<const ValueIndex> outputs);
+
+// Every group a region of its own, in their order.
+std::vector<TileRegion> one_by_one(size_t groups);
+
+}  // namespace lamina

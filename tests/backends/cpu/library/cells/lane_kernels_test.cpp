@@ -1,0 +1,108 @@
+// Every instruction set gives the same bits.
+#include "backends/cpu/library/cells/lane_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace lamina::cpu {
+namespace {
+
+constexpr int64_t kCells = 41, kWindows = 40;
+
+// Windows of more and more cells, with weights of which no sum of products is exact.
+AxisReads uneven_reads() {
+  AxisReads reads;
+  for (int64_t window = 0; window < kWindows; ++window) {
+    std::vector<Read> seen;
+    for (int64_t i = 0; i <= window; ++i) seen.push_back({i, 1 / static_cast<float>(3 + i), static_cast<int32_t>(i)});
+    reads.add(seen, static_cast<float>(window % 3 + 1));
+  }
+  return reads;
+}
+
+// Some are the same, some are NaN. bf16 are the upper halves.
+template <typename Element>
+std::vector<Element> elements(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<Element> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float value = i % 97 == 0 ? std::numeric_limits<float>::quiet_NaN() : i % 5 == 0 ? 1 : normal(random);
+    const char* const bytes = reinterpret_cast<const char*>(&value) + sizeof(float) - sizeof(Element);
+    std::memcpy(&values[i], bytes, sizeof(Element));
+  }
+  return values;
+}
+
+// The row that is made of three lines of cells.
+template <typename Output, typename Input>
+std::vector<Output> windows_by(LaneKernels::Kernel kernel, int64_t lanes) {
+  const AxisReads reads = uneven_reads();
+  const std::vector<Input> input = elements<Input>(3 * kCells * lanes, 7);
+  const std::vector<Line> lines{{0, 0.1F, 0}, {kCells * lanes, 0.3F, 100}, {2 * kCells * lanes, 0.6F, 200}};
+  std::vector<Output> output(static_cast<size_t>(kWindows * (lanes + kLeastLanesOfBf16)));
+  kernel({.lines = lines,
+          .reads = &reads,
+          .cells = {0, kWindows},
+          .divisor = 3,
+          .input = input.data(),
+          .input_stride = lanes,
+          .output = output.data(),
+          .output_stride = lanes + kLeastLanesOfBf16,
+          .lanes = lanes});
+  return output;
+}
+
+template <typename Element>
+std::vector<Element> gradient_by(const LaneKernels& kernels, LaneKernels::Kernel kernel, int64_t lanes) {
+  const AxisReads reads = uneven_reads().reversed(kCells);
+  const std::vector<Element> input = elements<Element>(kWindows * lanes, 8);
+  const std::vector<int32_t> winners = windows_by<int32_t, Element>(kernels.first_maximum, lanes);
+  const std::vector<Line> lines{{0, 1, 100}};
+  std::vector<Element> output(static_cast<size_t>(kCells * lanes));
+  kernel({.lines = lines,
+          .reads = &reads,
+          .cells = {0, kCells},
+          .input = input.data(),
+          .input_stride = lanes,
+          .winners = winners.data(),
+          .winners_stride = lanes + kLeastLanesOfBf16,
+          .output = output.data(),
+          .output_stride = lanes,
+          .lanes = lanes});
+  return output;
+}
+
+// `row_of(kernels, lanes)` for each instruction set.
+template <typename RowOf>
+void expect_same_bits(LaneKernels LaneCode::* type, const RowOf& row_of) {
+  for (const int64_t lanes : {32, 40, 48, 113, 192}) {
+    const auto expected = row_of(lane_code()[0].*type, lanes);
+    for (const LaneCode& code : lane_code()) {
+      const auto got = row_of(code.*type, lanes);
+      EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(got[0])), 0) << code.vectors << ", " << lanes;
+    }
+  }
+}
+
+template <typename Element>
+void expect_same_bits_of_type(LaneKernels LaneCode::* type) {
+  for (const auto kernel : {&LaneKernels::sum, &LaneKernels::weighted_sum, &LaneKernels::long_sum, &LaneKernels::maximum})
+    expect_same_bits(
+        type, [&](const LaneKernels& kernels, int64_t lanes) { return windows_by<Element, Element>(kernels.*kernel, lanes); });
+  for (const auto kernel : {&LaneKernels::sum_of_won, &LaneKernels::long_sum_of_won})
+    expect_same_bits(
+        type, [&](const LaneKernels& kernels, int64_t lanes) { return gradient_by<Element>(kernels, kernels.*kernel, lanes); });
+}
+
+TEST(LaneKernels, GiveTheSameBitsWithEveryInstructionSet) {
+  expect_same_bits_of_type<float>(&LaneCode::f32);
+  expect_same_bits_of_type<uint16_t>(&LaneCode::bf16);
+}
+
+}  // namespace
+}  // namespace lamina::cpu

@@ -1,0 +1,84 @@
+// Runs a graph whole, as one plan, on the cpu backend with several numbers of threads and on the reference: the bits must be
+// those of one thread, the values those of the reference.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "backends/cpu/cpu_check.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+
+struct LibraryRun {
+  std::vector<LogicalTensor> inputs, outputs;
+  std::map<uint64_t, Buffer> buffers;  // by tensor: what went in and what came out
+  ExecutableInfo info;
+};
+
+// The root of the mean square of a tensor: what rounding errors of sums of products are measured by.
+inline double root_mean_square(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum / static_cast<double>(std::max<size_t>(values.size(), 1)));
+}
+
+// `error`: relative to an element or to the root mean square of its tensor, whichever is larger; beside the roundings of both to the
+// output's type. `given`: inputs that are not to be random.
+inline LibraryRun expect_library_matches_reference(const Graph& graph, double error = 2e-6,
+                                                   const std::map<uint64_t, Buffer>& given = {}, unsigned seed = 1) {
+  LibraryRun run;
+  run.buffers = given;
+  const Subgraph subgraph{with_strides(graph), graph.inputs(), graph.outputs()};
+  std::mt19937 random(seed);
+  std::vector<const void*> in;
+  for (const ValueIndex v : subgraph.inputs) {
+    const LogicalTensor& tensor = run.inputs.emplace_back(subgraph.graph.tensor(v));
+    const auto [place, is_new] = run.buffers.try_emplace(tensor.id);
+    if (is_new) {
+      place->second = buffer_for(tensor);
+      fill(place->second, tensor, port_name_of(subgraph.graph, v), random);
+    }
+    in.push_back(place->second.data());
+  }
+  for (const ValueIndex v : subgraph.outputs) run.outputs.push_back(subgraph.graph.tensor(v));
+  const auto execute = [&](const Backend& backend, int threads) {
+    std::vector<Buffer> buffers;
+    std::vector<void*> out;
+    for (const LogicalTensor& tensor : run.outputs) out.push_back(buffers.emplace_back(buffer_for(tensor)).data());
+    const auto executable = compiler::compile_subgraph(subgraph, backend);
+    ExecutionContext context;
+    context.threads = threads;
+    executable->execute(context, in, out);
+    if (&backend == &cpu_backend()) run.info = executable->info();
+    return buffers;
+  };
+  std::vector<Buffer> actual = execute(cpu_backend(), 1);
+  for (const int threads : {2, 3, 7}) {
+    const std::vector<Buffer> again = execute(cpu_backend(), threads);
+    for (size_t o = 0; o < actual.size(); ++o) EXPECT_TRUE(again[o] == actual[o]) << threads << " threads, output " << o;
+  }
+  const std::vector<Buffer> expected = execute(reference_backend(), 0);
+  for (size_t o = 0; o < actual.size(); ++o) {
+    const LogicalTensor& tensor = run.outputs[o];
+    const std::vector<double> got = elements(tensor, actual[o]), want = elements(tensor, expected[o]);
+    const double typical = root_mean_square(want);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const double magnitude = std::max(std::abs(want[i]), typical);
+      const double rounding = tensor.dtype == DataType::bf16 ? 0x1p-8 : tensor.dtype == DataType::f16 ? 0x1p-11 : 0x1p-24;
+      if (same_value(got[i], want[i]) || std::abs(got[i] - want[i]) <= magnitude * (error + 2.02 * rounding)) continue;
+      ADD_FAILURE() << "output " << o << " (" << describe(tensor) << ") element " << i << ": cpu " << got[i] << ", reference "
+                    << want[i];
+      break;
+    }
+    run.buffers[tensor.id] = std::move(actual[o]);
+  }
+  return run;
+}
+
+}  // namespace lamina::testing

@@ -1,0 +1,125 @@
+// Graphs that run tile after tile: the values of the reference, the same bits for any number of threads, and those of a plan
+// that takes the same steps one after the other over whole tensors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/cpu/library/library_check.h"
+#include "kernels/plan.h"
+#include "passes/fusion/fuse.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
+
+std::vector<Buffer> run_untiled(const Graph& graph, const LibraryRun& tiled) {
+  const Subgraph subgraph{with_strides(graph), graph.inputs(), graph.outputs()};
+  const std::vector<FusionGroup> groups = fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true);
+  const auto executable = cpu_backend().compile(std::make_shared<const kernel::Plan>(kernel::make_plan(
+      subgraph.graph, subgraph.inputs, subgraph.outputs, groups, one_by_one(groups.size()), *cpu_backend().plan_target())));
+  std::vector<const void*> in;
+  for (const LogicalTensor& tensor : tiled.inputs) in.push_back(tiled.buffers.at(tensor.id).data());
+  std::vector<Buffer> buffers;
+  std::vector<void*> out;
+  for (const LogicalTensor& tensor : tiled.outputs) out.push_back(buffers.emplace_back(buffer_for(tensor)).data());
+  executable->execute({}, in, out);
+  return buffers;
+}
+
+// Whether the first step is a tile's, too.
+LibraryRun expect_tiled(const Graph& graph, double error) {
+  LibraryRun run = expect_library_matches_reference(graph, error);
+  EXPECT_THAT(run.info.kernel_texts.at(0), HasSubstr("tile of "));
+  const std::vector<Buffer> untiled = run_untiled(graph, run);
+  for (size_t o = 0; o < untiled.size(); ++o) EXPECT_TRUE(untiled[o] == run.buffers.at(run.outputs[o].id)) << "output " << o;
+  return run;
+}
+
+struct Attention {
+  Dims q = {2, 3, 150, 32}, k = {2, 3, 90, 32}, v = {2, 3, 90, 48};
+  DataType dtype = f32;
+  bool causal = false, has_mask = false, keeps_stats = false;
+};
+
+Graph attention(const Attention& a) {
+  GraphBuilder g;
+  const auto q = g.input(a.dtype, a.q), k = g.input(a.dtype, a.k), v = g.input(a.dtype, a.v);
+  auto scores = g.op(OpKind::MatMul, {q, k}, {{"transpose_b", true}}, f32);
+  scores = g.op(OpKind::Multiply, {scores, g.number(0.125)});
+  if (a.has_mask) scores = g.op(OpKind::Add, {scores, g.input(f32, {a.q[0], 1, 1, a.k[2]})});
+  if (a.causal) {
+    const auto row = g.op(OpKind::GenIndex, {scores}, {{"axis", int64_t{-2}}}, DataType::s32);
+    const auto column = g.op(OpKind::GenIndex, {scores}, {{"axis", int64_t{-1}}}, DataType::s32);
+    const auto seen = g.op(OpKind::GreaterEqual, {row, column}, {}, DataType::boolean);
+    scores = g.op(OpKind::Select, {seen, scores, g.number(-1e30)}, {}, f32);
+  }
+  auto weights = g.multi(OpKind::SoftMax, {scores}, {{"axis", int64_t{-1}}}, {a.dtype, a.keeps_stats ? f32 : DataType::undef});
+  if (a.keeps_stats) g.output(weights[1]);
+  g.op(OpKind::MatMul, {weights[0], v});
+  return g.finish();
+}
+
+TEST(TiledPlan, AttentionHasTheBitsOfItsStepsOneByOne) {
+  expect_tiled(attention({}), 1e-5);
+  expect_tiled(attention({.has_mask = true}), 1e-5);
+  expect_tiled(attention({.causal = true}), 1e-5);
+  expect_tiled(attention({.keeps_stats = true}), 1e-5);
+}
+
+TEST(TiledPlan, AttentionInSixteenBits) {
+  for (const DataType dtype : {bf16, f16}) {
+    SCOPED_TRACE(name_of(dtype));
+    expect_tiled(attention({.dtype = dtype}), dtype == bf16 ? 2e-2 : 3e-3);
+    expect_tiled(attention({.dtype = dtype, .causal = true, .has_mask = true}), dtype == bf16 ? 2e-2 : 3e-3);
+  }
+}
+
+TEST(TiledPlan, HeadsMayShareKeysAndValues) {
+  expect_tiled(attention({.q = {2, 6, 150, 32}, .k = {2, 1, 90, 32}, .v = {2, 1, 90, 48}}), 1e-5);
+}
+
+TEST(TiledPlan, RowsThatAreNoMultipleOfATile) {
+  expect_tiled(attention({.q = {3, 4, 129, 32}, .k = {3, 4, 90, 32}, .v = {3, 4, 90, 16}}), 1e-5);
+}
+
+TEST(TiledPlan, GatedProducts) {
+  for (const DataType dtype : {f32, bf16}) {
+    GraphBuilder g;
+    const auto x = g.input(dtype, {3, 170, 40});
+    const auto gate = g.op(OpKind::MatMul, {x, g.input(dtype, {40, 96})}),
+               up = g.op(OpKind::MatMul, {x, g.input(dtype, {40, 96})});
+    const auto gated = g.op(OpKind::Multiply, {g.op(OpKind::Sigmoid, {gate}), up});
+    g.op(OpKind::MatMul, {gated, g.input(dtype, {56, 96}), g.input(dtype, {56})}, {{"transpose_b", true}});
+    expect_tiled(g.finish(), dtype == f32 ? 1e-5 : 2e-2);
+  }
+}
+
+TEST(TiledPlan, ANormBehindAProduct) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {1000, 64});
+  const auto product = g.op(OpKind::MatMul, {x, g.input(f32, {64, 96})});
+  const auto sum = g.op(OpKind::Add, {product, g.input(f32, {1000, 96})});
+  g.op(OpKind::LayerNorm, {sum, g.input(f32, {96}), g.input(f32, {96})}, {{"keep_stats", false}});
+  g.output(sum);
+  expect_tiled(g.finish(), 1e-5);
+}
+
+// A batch's first entry alone has the bits that it has within the batch.
+TEST(TiledPlan, AnEntrysBitsAreItsOwn) {
+  for (const DataType dtype : {f32, bf16}) {
+    const Attention two{.dtype = dtype}, one{.q = {1, 3, 150, 32}, .k = {1, 3, 90, 32}, .v = {1, 3, 90, 48}, .dtype = dtype};
+    const LibraryRun whole = expect_library_matches_reference(attention(two), 2e-2);
+    std::map<uint64_t, Buffer> given;
+    for (const LogicalTensor& tensor : whole.inputs) given[tensor.id] = whole.buffers.at(tensor.id);
+    const LibraryRun part = expect_library_matches_reference(attention(one), 2e-2, given);
+    const std::vector<double> all = elements(whole.outputs[0], whole.buffers.at(whole.outputs[0].id)),
+                              first = elements(part.outputs[0], part.buffers.at(part.outputs[0].id));
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), all.begin())) << name_of(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace lamina::testing

@@ -1,0 +1,191 @@
+// Which groups run tile after tile. Each rule stands next to its twin, in which one condition is broken.
+#include "passes/tiling/tile_regions.h"
+
+#include "interface/op_schema.h"
+#include "passes/join_groups.h"
+#include "passes/passes_test_support.h"
+
+namespace lamina::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// "qk softmax pv / 64": the ops of each region, in order, and the rows of a tile; regions apart by " | ".
+std::string tiled(const Graph& graph) {
+  const std::vector<FusionGroup> groups = groups_of(graph);
+  std::string text;
+  for (const TileRegion& region : tile_regions(graph, groups, graph.outputs())) {
+    if (!text.empty()) text += " | ";
+    std::vector<int> ops;
+    for (const size_t group : region.groups) ops.insert(ops.end(), groups[group].ops.begin(), groups[group].ops.end());
+    std::sort(ops.begin(), ops.end());
+    for (size_t i = 0; i < ops.size(); ++i) text += join(i == 0 ? "" : " ", graph.op(ops[i]).name);
+    if (region.rows > 0) text += join(" / ", region.rows);
+  }
+  return text;
+}
+
+std::string why_not(const Graph& graph) {
+  for (const TileRegion& region : tile_regions(graph, groups_of(graph), graph.outputs())) {
+    if (!region.why_not.empty()) return region.why_not;
+  }
+  return "";
+}
+
+struct Attention {
+  int64_t batch = 2, heads = 4, queries = 256, keys = 384, width = 64;
+  int64_t axis = -1;
+};
+
+uint64_t attention(GraphBuilder& g, const Attention& a) {
+  const auto q = g.input(f32, {a.batch, a.heads, a.queries, a.width}), k = g.input(f32, {a.batch, a.heads, a.keys, a.width}),
+             v = g.input(f32, {a.batch, a.heads, a.keys, a.width});
+  const auto scores = g.named("qk").op(OpKind::MatMul, {q, k}, {{"transpose_b", true}});
+  const auto scaled = g.named("scale").op(OpKind::Multiply, {scores, g.input(f32, {1})});
+  const auto weights = g.named("softmax").op(OpKind::SoftMax, {scaled}, {{"axis", a.axis}});
+  return g.named("pv").op(OpKind::MatMul, {weights, v});
+}
+
+//   q ─┐
+//      qk ──> scale ──> softmax ──> pv ──> dst
+//   k ─┘                        v ──┘
+TEST(TileRegions, TakeAttentionThroughInTilesOfQueries) {
+  GraphBuilder g;
+  attention(g, {});
+  EXPECT_EQ(tiled(g.finish()), "qk scale softmax pv / 64");
+}
+
+TEST(TileRegions, LongerKeysMeanFewerRows) {
+  GraphBuilder g;
+  attention(g, {.keys = 8192});
+  EXPECT_EQ(tiled(g.finish()), "qk scale softmax pv / 16");
+}
+
+TEST(TileRegions, EndWhereATileWouldNotFitTheCaches) {
+  GraphBuilder g;
+  attention(g, {.keys = 100000});
+  const Graph graph = g.finish();
+  EXPECT_EQ(tiled(graph), "qk | scale softmax | pv");
+  EXPECT_THAT(why_not(graph), HasSubstr("a tile of 16 rows holds 12800000 bytes, allowed are 4194304"));
+}
+
+// Normalised along the queries, a row needs all others.
+TEST(TileRegions, DoNotCutWhatIsReduced) {
+  GraphBuilder g;
+  attention(g, {.axis = 2});
+  const Graph graph = g.finish();
+  EXPECT_EQ(tiled(graph), "qk | scale softmax | pv");
+  EXPECT_THAT(why_not(graph), HasSubstr("reduces an axis that is cut"));
+}
+
+TEST(TileRegions, NeedAFewTiles) {
+  GraphBuilder g;
+  attention(g, {.batch = 1, .heads = 1, .queries = 16});
+  const Graph graph = g.finish();
+  EXPECT_EQ(tiled(graph), "qk | scale softmax | pv");
+  EXPECT_THAT(why_not(graph), HasSubstr("tiles, and 8 are wanted"));
+}
+
+// Heads are joined behind pv: its rows are tokens of one head no more.
+TEST(TileRegions, EndAtAReshape) {
+  GraphBuilder g;
+  const auto dst = attention(g, {});
+  g.named("join").op(OpKind::StaticReshape, {dst}, {{"shape", std::vector<int64_t>{8, 256, 64}}, {"special_zero", false}});
+  EXPECT_THAT(tiled(g.finish()), HasSubstr("qk scale softmax pv / 64"));
+}
+
+TEST(TileRegions, GoOnThroughATransposeOfTheLoops) {
+  GraphBuilder g;
+  const auto dst = attention(g, {});
+  g.named("turn").op(OpKind::StaticTranspose, {dst}, {{"order", std::vector<int64_t>{0, 2, 1, 3}}});
+  EXPECT_EQ(tiled(g.finish()), "qk scale softmax pv turn / 64");
+}
+
+// Scores that leave the region are written by each tile; values that come back are not.
+TEST(TileRegions, AreConvex) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {512, 64});
+  const auto a = g.named("a").op(OpKind::MatMul, {x, g.input(f32, {64, 128})});
+  const auto norm = g.named("mean").op(OpKind::ReduceMean, {a}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", true}});
+  const auto centred = g.named("subtract").op(OpKind::Subtract, {a, norm});
+  g.named("b").op(OpKind::MatMul, {centred, g.input(f32, {128, 32})});
+  const std::string text = tiled(g.finish());
+  EXPECT_THAT(text, HasSubstr("mean"));
+  EXPECT_EQ(text.find("a mean"), std::string::npos) << text;
+  EXPECT_EQ(text.find("a subtract"), std::string::npos) << text;
+}
+
+TEST(TileRegions, TakeAGatedProductThrough) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {4, 256, 64});
+  const auto gate = g.named("gate").op(OpKind::MatMul, {x, g.input(f32, {64, 128})});
+  const auto up = g.named("up").op(OpKind::MatMul, {x, g.input(f32, {64, 128})});
+  const auto active = g.named("sigmoid").op(OpKind::Sigmoid, {gate});
+  const auto gated = g.named("multiply").op(OpKind::Multiply, {active, up});
+  g.named("down").op(OpKind::MatMul, {gated, g.input(f32, {128, 64})});
+  EXPECT_EQ(tiled(g.finish()), "gate up sigmoid multiply down / 32");
+}
+
+// What the weights are made of has no rows of tokens: it is made once, before.
+TEST(TileRegions, LeaveWeightsOutside) {
+  GraphBuilder g;
+  const auto weights = g.named("double").op(OpKind::Multiply, {g.input(f32, {64, 128}), g.input(f32, {1})});
+  const auto product = g.named("product").op(OpKind::MatMul, {g.input(f32, {1024, 64}), weights});
+  g.named("relu").op(OpKind::ReLU, {product});
+  EXPECT_EQ(tiled(g.finish()), "double | product relu / 32");
+}
+
+// Random numbers are drawn by position.
+TEST(TileRegions, DoNotCutADropout) {
+  GraphBuilder g;
+  const auto product = g.named("product").op(OpKind::MatMul, {g.input(f32, {1024, 64}), g.input(f32, {64, 128})});
+  g.named("dropout").multi(OpKind::Dropout, {product, g.scalar(DataType::s64), g.scalar(DataType::s64), g.scalar(f32)}, {},
+                           {f32, DataType::u8});
+  const Graph graph = g.finish();
+  EXPECT_EQ(tiled(graph), "product | dropout");
+  EXPECT_THAT(why_not(graph), HasSubstr("depends on where its elements lie"));
+}
+
+// ---- partitions
+
+struct AllButWildcards : Capabilities {
+  std::string why_unsupported(const Graph&, const Op& op) const override {
+    return op.kind == OpKind::Wildcard ? "unknown" : "";
+  }
+  bool runs_several_groups() const override { return true; }
+};
+
+std::vector<size_t> sizes_of_partitions(const Graph& graph) {
+  std::vector<size_t> sizes;
+  for (const Partition& partition : partition_graph(graph, PartitionPolicy::fusion, AllButWildcards{}))
+    sizes.push_back(partition.ops.size());
+  return sizes;
+}
+
+TEST(JoinedGroups, AreOnePartitionAroundHeavyOps) {
+  GraphBuilder g;
+  attention(g, {});
+  EXPECT_EQ(sizes_of_partitions(g.finish()), (std::vector<size_t>{4}));
+}
+
+TEST(JoinedGroups, AreLeftAloneWithoutAHeavyOp) {
+  GraphBuilder g;
+  const auto sum = g.op(OpKind::ReduceSum, {g.input(f32, {4, 8})}, {{"axes", std::vector<int64_t>{0}}});
+  g.op(OpKind::SoftMax, {sum}, {{"axis", int64_t{0}}});
+  EXPECT_EQ(sizes_of_partitions(g.finish()), (std::vector<size_t>{1, 1}));
+}
+
+//   x ──> product ──> wildcard ──> add ──> other
+//              └───────────────────┘
+TEST(JoinedGroups, EndAtWhatDoesNotRun) {
+  GraphBuilder g;
+  const auto product = g.op(OpKind::MatMul, {g.input(f32, {4, 4}), g.input(f32, {4, 4})});
+  const auto unknown = g.op(OpKind::Wildcard, {product});
+  g.tensor(unknown).shape = Dims{4, 4};
+  const auto sum = g.op(OpKind::Add, {product, unknown});
+  g.op(OpKind::MatMul, {sum, g.input(f32, {4, 4})});
+  EXPECT_EQ(sizes_of_partitions(g.finish()), (std::vector<size_t>{1, 1, 2}));
+}
+
+}  // namespace
+}  // namespace lamina::testing
