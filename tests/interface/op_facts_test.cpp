@@ -142,7 +142,7 @@ constexpr size_t kHandful = 2;  // kinds, and names of ports, that a file may na
 
 // Where kinds and ports have their meaning.
 const std::vector<std::string> kHomes{"src/interface/ops/", "src/kernels/", "src/backends/reference/", "src/passes/patterns/",
-                                      "src/backends/cpu/library/onednn/"};
+                                      "src/backends/cpu/library/"};
 
 // Files whose work is with certain ops, and why.
 const std::map<std::string, std::string> kExceptions{

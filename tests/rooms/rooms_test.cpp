@@ -85,7 +85,7 @@ const std::vector<Room>& rooms() {
         "interface", "include"}},
       {"benchmarks",
        {"benchmarks/"},
-       {"compat", "compiler", "gpu/cuda", "gpu/opencl", "gpu", "backends", "passes", "passes/fusion", "passes' words",
+       {"tools", "compat", "compiler", "gpu/cuda", "gpu/opencl", "gpu", "backends", "passes", "passes/fusion", "passes' words",
         "interface/json", "interface", "include"}},
   };
   return all;

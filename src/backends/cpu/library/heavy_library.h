@@ -7,7 +7,8 @@
 
 namespace lamina::cpu {
 
-// oneDNN; where lamina was built without it (LAMINA_ONEDNN=OFF), one that refuses every op and names that option.
+// Products and convolutions by oneDNN, pools and resampling by loops of its own. Where lamina was built without oneDNN
+// (LAMINA_ONEDNN=OFF) it refuses the former and names that option.
 std::shared_ptr<const PrimitiveLibrary> heavy_library();
 
 }  // namespace lamina::cpu

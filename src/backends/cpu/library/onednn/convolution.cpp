@@ -6,7 +6,7 @@
 #include "backends/cpu/library/onednn/convolution_cut.h"
 #include "backends/cpu/library/onednn/convolution_weights.h"
 #include "backends/cpu/library/onednn/dense_block.h"
-#include "backends/cpu/library/onednn/heavy_ops.h"
+#include "backends/cpu/library/onednn/families.h"
 #include "backends/cpu/library/onednn/primitive_call.h"
 #include "backends/cpu/library/onednn/weights_layout.h"
 #include "interface/status.h"

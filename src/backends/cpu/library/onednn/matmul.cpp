@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/cpu/library/onednn/heavy_ops.h"
+#include "backends/cpu/library/onednn/families.h"
 #include "backends/cpu/library/onednn/matmul_problem.h"
 #include "backends/cpu/library/onednn/primitive_call.h"
 #include "interface/status.h"

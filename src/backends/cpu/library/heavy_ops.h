@@ -1,4 +1,4 @@
-// The heavy ops that run through oneDNN, a family a file.
+// The heavy ops that the CPU backend runs, a family a file.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 #include "interface/graph.h"
 #include "kernels/plan.h"
 
-namespace lamina::cpu::onednn {
+namespace lamina::cpu {
 
 struct HeavyOp {
   OpKind kind;
@@ -17,11 +17,14 @@ struct HeavyOp {
   std::unique_ptr<const Primitive> (*compile)(const kernel::LibraryStep& step, const PrimitiveUse& use);
   // "" or why this op cannot run whatever its shapes, one sentence without the op's name; shapes may be unknown. Null: it can.
   std::string (*why_not)(const Graph& graph, const Op& op) = nullptr;
+  // Whether this machine has fast code for tensors of bf16 or f16; where it has none the op runs as f32. Null: for all.
+  bool (*is_fast_in)(DataType dtype) = nullptr;
 };
 
-std::vector<HeavyOp> matmul_ops();
-std::vector<HeavyOp> convolution_ops();
+// By loops of lamina's own.
 std::vector<HeavyOp> pool_ops();
 std::vector<HeavyOp> interpolate_ops();
+// By oneDNN; none where lamina is built without it.
+std::vector<HeavyOp> onednn_ops();
 
-}  // namespace lamina::cpu::onednn
+}  // namespace lamina::cpu

@@ -4,11 +4,11 @@
 
 #include "backends/cpu/library/cells/cell_primitive.h"
 #include "backends/cpu/library/cells/op_ports.h"
-#include "backends/cpu/library/onednn/heavy_ops.h"
+#include "backends/cpu/library/heavy_ops.h"
 #include "interface/shape_rules.h"
 #include "interface/status.h"
 
-namespace lamina::cpu::onednn {
+namespace lamina::cpu {
 
 namespace {
 
@@ -81,4 +81,4 @@ std::vector<HeavyOp> pool_ops() {
           {OpKind::AvgPoolBackward, avg_pool_backward, why_not_cells}};
 }
 
-}  // namespace lamina::cpu::onednn
+}  // namespace lamina::cpu

@@ -2,9 +2,9 @@
 // later one of two equally near cells, and its gradient is slow.
 #include "backends/cpu/library/cells/cell_primitive.h"
 #include "backends/cpu/library/cells/op_ports.h"
-#include "backends/cpu/library/onednn/heavy_ops.h"
+#include "backends/cpu/library/heavy_ops.h"
 
-namespace lamina::cpu::onednn {
+namespace lamina::cpu {
 
 namespace {
 
@@ -38,4 +38,4 @@ std::vector<HeavyOp> interpolate_ops() {
           {OpKind::InterpolateBackward, interpolate_backward, why_not_cells}};
 }
 
-}  // namespace lamina::cpu::onednn
+}  // namespace lamina::cpu

@@ -1,11 +1,11 @@
-// Which ops oneDNN runs, and the cases that need no primitive.
+// Which heavy ops run, and the cases that need no primitive.
+#include "backends/cpu/library/heavy_library.h"
+
 #include <algorithm>
 #include <map>
 
-#include "backends/cpu/library/heavy_library.h"
+#include "backends/cpu/library/heavy_ops.h"
 #include "backends/cpu/library/narrow_floats.h"
-#include "backends/cpu/library/onednn/heavy_ops.h"
-#include "backends/cpu/library/onednn/primitive_call.h"
 #include "backends/cpu/library/widened.h"
 #include "interface/data_type.h"
 #include "interface/op_schema.h"
@@ -15,12 +15,10 @@ namespace lamina::cpu {
 
 namespace {
 
-using onednn::HeavyOp;
-
 const std::map<OpKind, HeavyOp>& heavy_ops() {
   static const std::map<OpKind, HeavyOp> all = [] {
     std::map<OpKind, HeavyOp> ops;
-    for (const auto family : {onednn::matmul_ops, onednn::convolution_ops, onednn::pool_ops, onednn::interpolate_ops}) {
+    for (const auto family : {onednn_ops, pool_ops, interpolate_ops}) {
       for (const HeavyOp& op : family()) ops.insert({op.kind, op});
     }
     return ops;
@@ -75,9 +73,10 @@ class EmptySums final : public Primitive {
   int bias_ = -1;  // its port
 };
 
-bool is_computed_as_f32(const kernel::LibraryStep& step) {
-  const auto has_slow_type = [](const LogicalTensor& tensor) {
-    return !tensor.is_empty_port() && is_narrow_float(tensor.dtype) && !onednn::computes_fast_in(tensor.dtype);
+bool is_computed_as_f32(const kernel::LibraryStep& step, const HeavyOp& op) {
+  if (op.is_fast_in == nullptr) return false;
+  const auto has_slow_type = [&](const LogicalTensor& tensor) {
+    return !tensor.is_empty_port() && is_narrow_float(tensor.dtype) && !op.is_fast_in(tensor.dtype);
   };
   return std::any_of(step.inputs.begin(), step.inputs.end(), has_slow_type) ||
          std::any_of(step.outputs.begin(), step.outputs.end(), has_slow_type);
@@ -92,10 +91,12 @@ class Nothing final : public Primitive {
   std::string name_ = "nothing, no elements";
 };
 
-class OneDnn final : public PrimitiveLibrary {
+class HeavyLibrary final : public PrimitiveLibrary {
  public:
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
     const auto found = heavy_ops().find(op.kind);
+    if (found == heavy_ops().end() && onednn_ops().empty())
+      return join("the cpu backend runs ", name_of(op.kind), " by oneDNN, and lamina was built without it (LAMINA_ONEDNN=OFF)");
     if (found == heavy_ops().end()) return join("the cpu backend has no primitive for ", name_of(op.kind));
     return found->second.why_not == nullptr ? "" : found->second.why_not(graph, op);
   }
@@ -104,16 +105,19 @@ class OneDnn final : public PrimitiveLibrary {
     if (std::all_of(step.outputs.begin(), step.outputs.end(),
                     [](const LogicalTensor& t) { return t.is_empty_port() || is_without_elements(t); }))
       return std::make_unique<Nothing>();
-    if (std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements)) return std::make_unique<EmptySums>(step);
+    if (std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements)) {
+      if (schema_of(step.op.kind).traits.contracts) return std::make_unique<EmptySums>(step);
+      throw Error(Status::unimplemented, place_of(step.op), "the cpu backend makes no elements of a tensor without any");
+    }
     const HeavyOp& op = heavy_ops().at(step.op.kind);
-    return is_computed_as_f32(step) ? widened(step, use, op.compile) : op.compile(step, use);
+    return is_computed_as_f32(step, op) ? widened(step, use, op.compile) : op.compile(step, use);
   }
 };
 
 }  // namespace
 
 std::shared_ptr<const PrimitiveLibrary> heavy_library() {
-  static const auto library = std::make_shared<const OneDnn>();
+  static const auto library = std::make_shared<const HeavyLibrary>();
   return library;
 }
 

@@ -1,0 +1,14 @@
+#include "backends/cpu/library/onednn/families.h"
+
+#include "backends/cpu/library/onednn/primitive_call.h"
+
+namespace lamina::cpu {
+
+std::vector<HeavyOp> onednn_ops() {
+  std::vector<HeavyOp> ops = onednn::matmul_ops();
+  for (const HeavyOp& op : onednn::convolution_ops()) ops.push_back(op);
+  for (HeavyOp& op : ops) op.is_fast_in = onednn::computes_fast_in;
+  return ops;
+}
+
+}  // namespace lamina::cpu
