@@ -10,7 +10,8 @@ namespace lamina::cpu {
 
 namespace {
 
-constexpr size_t kInlineArgs = 64;  // a step has no more: regions that would are not tiled
+constexpr size_t kPackedBytes = 32 << 20;  // of packed weights in scratch
+constexpr size_t kInlineArgs = 64;         // a step has no more: regions that would are not tiled
 
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -69,9 +70,36 @@ void TiledRunner::place_packings(const kernel::TiledStep& step, const ConstantOf
     }
     packing.bytes = aligned(packing.primitive->packed_bytes());
     if (packing.bytes > 0) packing.constant = constant_of(step.args[packing.input]);
-    packing.at = threads_at_;
-    if (packing.constant < 0) threads_at_ += static_cast<size_t>(packing.count) * packing.bytes;
   }
+  choose_wave();
+  for (Packing& packing : packings_) {
+    packing.at = threads_at_;
+    if (packing.constant < 0) threads_at_ += static_cast<size_t>(std::min(packing.count, wave_)) * packing.bytes;
+  }
+}
+
+// Which packed weights the tiles of an entry of the outer loops read.
+int64_t TiledRunner::number_of(const Packing& packing, int64_t outer) const {
+  int64_t number = 0;
+  for (size_t loop = loops_.size() - 1; loop-- > 0; outer /= loops_[loop])
+    number += outer % loops_[loop] * packing.strides[loop];
+  return number;
+}
+
+// All at once where their packed weights are few, or come back later; else as many as are worth kPackedBytes.
+void TiledRunner::choose_wave() {
+  for (size_t loop = 0; loop + 1 < loops_.size(); ++loop) outer_ *= loops_[loop];
+  wave_ = outer_;
+  size_t all = 0, of_an_entry = 0;
+  for (const Packing& packing : packings_) {
+    if (packing.constant >= 0 || packing.count == 1) continue;
+    all += static_cast<size_t>(packing.count) * packing.bytes;
+    of_an_entry += packing.bytes;
+    for (int64_t outer = 0; outer + 1 < outer_; ++outer) {
+      if (number_of(packing, outer + 1) < number_of(packing, outer)) return;
+    }
+  }
+  if (all > kPackedBytes) wave_ = std::max<int64_t>(1, static_cast<int64_t>(kPackedBytes / of_an_entry));
 }
 
 // Blocks of rows are next to each other: they share what lies in the caches.
@@ -80,39 +108,50 @@ int64_t TiledRunner::entry_of(size_t loop, int64_t tile) const {
   return tile % loops_[loop];
 }
 
-void TiledRunner::pack(const Packing& packing, std::span<void* const> args, char* scratch, char* packed, int team) const {
-  for_each_tile(packing.count, team, [&](int64_t index, int thread) {
+// Packs those numbered first to last; `packed` is where the first goes.
+void TiledRunner::pack(const Packing& packing, std::span<void* const> args, char* scratch, char* packed, int64_t first,
+                       int64_t last, int team) const {
+  for_each_tile(last - first + 1, team, [&](int64_t i, int thread) {
     int64_t bytes = 0;
     for (size_t loop = 0; loop < loops_.size(); ++loop) {
       if (packing.strides[loop] == 0) continue;
-      bytes += index / packing.strides[loop] % loops_[loop] * strides_[packing.input][loop];
+      bytes += (first + i) / packing.strides[loop] % loops_[loop] * strides_[packing.input][loop];
     }
-    packing.primitive->pack(static_cast<char*>(args[packing.input]) + bytes,
-                            packed + static_cast<size_t>(index) * packing.bytes,
+    packing.primitive->pack(static_cast<char*>(args[packing.input]) + bytes, packed + static_cast<size_t>(i) * packing.bytes,
                             scratch + threads_at_ + static_cast<size_t>(thread) * thread_bytes_, 1);
   });
 }
 
-// Where the packed weights lie; null: they are taken as they are.
-char* TiledRunner::packed(size_t index, std::span<void* const> args, char* scratch, int team,
+// Where the weights numbered 0 lie packed, or would lie, for tiles of the outer entries first to last; null: weights are taken
+// as they are.
+char* TiledRunner::packed(size_t index, std::span<void* const> args, char* scratch, int64_t first, int64_t last, int team,
                           PackedConstants* constants) const {
   const Packing& packing = packings_[index];
   if (packing.bytes == 0) return nullptr;
-  if (packing.constant < 0) {
-    pack(packing, args, scratch, scratch + packing.at, team);
-    return scratch + packing.at;
+  if (packing.constant >= 0) {
+    const auto fill = [&](void* memory) {
+      pack(packing, args, scratch, static_cast<char*>(memory), 0, packing.count - 1, team);
+    };
+    return static_cast<char*>(
+        constants->get(static_cast<size_t>(packing.constant), static_cast<size_t>(packing.count) * packing.bytes, fill));
   }
-  return static_cast<char*>(
-      constants->get(static_cast<size_t>(packing.constant), static_cast<size_t>(packing.count) * packing.bytes,
-                     [&](void* memory) { pack(packing, args, scratch, static_cast<char*>(memory), team); }));
+  const int64_t from = wave_ == outer_ ? 0 : number_of(packing, first);
+  const int64_t to = wave_ == outer_ ? packing.count - 1 : number_of(packing, last);
+  if (first == 0 || packing.count > 1) pack(packing, args, scratch, scratch + packing.at, from, to, team);
+  return scratch + packing.at - static_cast<int64_t>(packing.bytes) * from;
 }
 
 void TiledRunner::run(std::span<void* const> args, char* scratch, int threads, PackedConstants* constants) const {
   const int team = std::min(thread_count(threads), slots_);
-  std::array<char*, kInlineArgs> weights;
-  for (size_t p = 0; p < packings_.size(); ++p) weights[p] = packed(p, args, scratch, team, constants);
-  const std::span<char* const> all(weights.data(), packings_.size());
-  for_each_tile(count_of(loops_), team, [&](int64_t tile, int thread) { run_tile(args, all, scratch, tile, thread); });
+  const int64_t blocks = loops_.back();
+  for (int64_t first = 0; first < outer_; first += wave_) {
+    const int64_t last = std::min(first + wave_, outer_) - 1;
+    std::array<char*, kInlineArgs> weights;
+    for (size_t p = 0; p < packings_.size(); ++p) weights[p] = packed(p, args, scratch, first, last, team, constants);
+    const std::span<char* const> all(weights.data(), packings_.size());
+    for_each_tile((last - first + 1) * blocks, team,
+                  [&](int64_t tile, int thread) { run_tile(args, all, scratch, first * blocks + tile, thread); });
+  }
 }
 
 void TiledRunner::run_tile(std::span<void* const> args, std::span<char* const> packed, char* scratch, int64_t tile,
@@ -126,10 +165,9 @@ void TiledRunner::run_tile(std::span<void* const> args, std::span<char* const> p
   }
   for (size_t p = 0; p < packed.size(); ++p) {
     const Packing& packing = packings_[p];
-    int64_t index = 0;
-    for (size_t loop = 0; loop + 1 < loops_.size(); ++loop) index += entry_of(loop, tile) * packing.strides[loop];
+    const int64_t number = number_of(packing, tile / loops_.back());
     pointers[inputs_ + p] =
-        packed[p] == nullptr ? pointers[packing.input] : packed[p] + static_cast<size_t>(index) * packing.bytes;
+        packed[p] == nullptr ? pointers[packing.input] : packed[p] + number * static_cast<int64_t>(packing.bytes);
   }
   const bool is_last = last_rows_ > 0 && entry_of(loops_.size() - 1, tile) + 1 == loops_.back();
   const std::span<const void* const> inputs(pointers.data(), inputs_ + packed.size());

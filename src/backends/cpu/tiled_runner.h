@@ -29,15 +29,19 @@ class TiledRunner {
     size_t input;                // of the tile's plan
     const Primitive* primitive;  // in the plan of a whole tile
     int64_t count;               // different weights
-    Dims strides;                // per loop: from one packing to the next
+    Dims strides;                // per loop: from one packing to the next; 0 where the entries share one
     size_t at, bytes;            // in scratch, if it is not constant; of one
     int constant;                // -1: packed by every execution
   };
 
   void list_packings(const kernel::TiledStep& step, TileUse& use);
   void place_packings(const kernel::TiledStep& step, const ConstantOf& constant_of);
-  char* packed(size_t packing, std::span<void* const> args, char* scratch, int team, PackedConstants* constants) const;
-  void pack(const Packing& packing, std::span<void* const> args, char* scratch, char* packed, int team) const;
+  void choose_wave();
+  int64_t number_of(const Packing& packing, int64_t outer) const;
+  char* packed(size_t packing, std::span<void* const> args, char* scratch, int64_t first, int64_t last, int team,
+               PackedConstants* constants) const;
+  void pack(const Packing& packing, std::span<void* const> args, char* scratch, char* packed, int64_t first, int64_t last,
+            int team) const;
   void run_tile(std::span<void* const> args, std::span<char* const> packed, char* scratch, int64_t tile, int thread) const;
   int64_t entry_of(size_t loop, int64_t tile) const;
 
@@ -47,7 +51,9 @@ class TiledRunner {
   std::vector<Dims> strides_;  // per arg and loop: bytes from one entry to the next, of the last from block to block
   std::vector<std::unique_ptr<const PlanRunner>> plans_;
   std::vector<Packing> packings_;
-  int slots_;  // most threads at once
+  int64_t outer_ = 1;  // entries of all loops but the last
+  int64_t wave_ = 1;   // of these at a time, so that packed weights take little memory
+  int slots_;          // most threads at once
   size_t threads_at_ = 0, thread_bytes_ = 0;
   std::vector<PlanRunner::StepText> texts_;
 };

@@ -85,6 +85,14 @@ TEST(TiledPlan, RowsThatAreNoMultipleOfATile) {
   expect_tiled(attention({.q = {3, 4, 129, 32}, .k = {3, 4, 90, 32}, .v = {3, 4, 90, 16}}), 1e-5);
 }
 
+// Packed keys and values of all heads would take 64 MiB.
+TEST(TiledPlan, ManyKeysArePackedAFewHeadsAtATime) {
+  const LibraryRun run =
+      expect_tiled(attention({.q = {1, 64, 33, 128}, .k = {1, 64, 1024, 128}, .v = {1, 64, 1024, 128}}), 5e-5);
+  EXPECT_LT(run.info.workspace_bytes, 48u << 20);
+  expect_tiled(attention({.q = {2, 24, 33, 128}, .k = {2, 1, 1024, 128}, .v = {2, 24, 1024, 128}}), 5e-5);
+}
+
 TEST(TiledPlan, GatedProducts) {
   for (const DataType dtype : {f32, bf16}) {
     GraphBuilder g;
