@@ -88,9 +88,9 @@ TEST(TiledPlan, RowsThatAreNoMultipleOfATile) {
 // Packed keys and values of all heads would take 64 MiB.
 TEST(TiledPlan, ManyKeysArePackedAFewHeadsAtATime) {
   const LibraryRun run =
-      expect_tiled(attention({.q = {1, 64, 33, 128}, .k = {1, 64, 1024, 128}, .v = {1, 64, 1024, 128}}), 5e-5);
+      expect_tiled(attention({.q = {1, 64, 33, 128}, .k = {1, 64, 1024, 128}, .v = {1, 64, 1024, 128}}), 2e-4);
   EXPECT_LT(run.info.workspace_bytes, 48u << 20);
-  expect_tiled(attention({.q = {2, 24, 33, 128}, .k = {2, 1, 1024, 128}, .v = {2, 24, 1024, 128}}), 5e-5);
+  expect_tiled(attention({.q = {2, 24, 33, 128}, .k = {2, 1, 1024, 128}, .v = {2, 24, 1024, 128}}), 2e-4);
 }
 
 TEST(TiledPlan, GatedProducts) {

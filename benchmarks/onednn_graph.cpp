@@ -1,0 +1,244 @@
+// The graph of a dump in oneDNN's graph interface. The enumerators of kinds, attributes and types are oneDNN's in lamina too,
+// so that they are handed over as they are; what this version of oneDNN does not know, it refuses.
+#include <chrono>
+#include <map>
+#include <oneapi/dnnl/dnnl_graph.hpp>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "corpus_contenders.h"
+#include "interface/op_schema.h"
+
+namespace bench {
+namespace {
+
+using dnnl::graph::logical_tensor;
+using lamina::DumpedOp;
+using lamina::GraphDump;
+using lamina::LayoutType;
+using lamina::LogicalTensor;
+using lamina::driver::Buffers;
+using OnednnOp = dnnl::graph::op;
+
+// ---- from the dump to oneDNN's words
+
+// Memory of a host scalar is like any other on the CPU, and older versions do not know the word.
+logical_tensor::property_type property_of(const LogicalTensor& tensor) {
+  if (tensor.property == lamina::PropertyType::host_scalar) return logical_tensor::property_type::variable;
+  return static_cast<logical_tensor::property_type>(tensor.property);
+}
+
+logical_tensor onednn_tensor(const LogicalTensor& tensor) {
+  const auto type = static_cast<logical_tensor::data_type>(tensor.dtype);
+  const auto layout = static_cast<logical_tensor::layout_type>(tensor.layout);
+  const auto property = property_of(tensor);
+  if (!tensor.shape) return {tensor.id, type, DNNL_GRAPH_UNKNOWN_NDIMS, layout, property};
+  if (tensor.has_strides() && !tensor.shape->empty()) return {tensor.id, type, *tensor.shape, tensor.strides, property};
+  return {tensor.id, type, *tensor.shape, layout, property};
+}
+
+std::vector<logical_tensor> onednn_tensors(const std::vector<LogicalTensor>& tensors) {
+  std::vector<logical_tensor> result;
+  for (const LogicalTensor& tensor : tensors) result.push_back(onednn_tensor(tensor));
+  return result;
+}
+
+OnednnOp::attr attribute_kind(const std::string& name) {
+  static const std::map<std::string, OnednnOp::attr> kinds = {
+#define LAMINA_ATTRIBUTE(name, value, type) {#name, static_cast<OnednnOp::attr>(value)},
+#include "graph/attribute_kinds.def"
+  };
+  return kinds.at(name);
+}
+
+// An attribute that is what it would be anyway need not be told, and a version older than the attribute would refuse it.
+bool is_default(lamina::OpKind kind, const std::string& name, const lamina::Attribute& value) {
+  for (const lamina::AttributeSpec& known : lamina::schema_of(kind).attributes) {
+    if (known.name == name) return known.default_value == value;
+  }
+  return false;
+}
+
+std::string named(const DumpedOp& op) { return lamina::describe(lamina::OpPlace{op.id, op.kind, op.name}); }
+
+// Versions that do not know this mode do the same work without it, and have the same results but for slices of -inf alone.
+bool is_softmax_mode(const DumpedOp& op, const std::string& name) {
+  return op.kind == lamina::OpKind::SoftMax && name == "mode";
+}
+
+OnednnOp onednn_op(const DumpedOp& op, bool with_softmax_mode) {
+  if (static_cast<int>(op.kind) >= static_cast<int>(OnednnOp::kind::LastSymbol)) {
+    throw std::runtime_error("this version does not know the op kind");
+  }
+  OnednnOp result(op.id, static_cast<OnednnOp::kind>(op.kind), onednn_tensors(op.inputs), onednn_tensors(op.outputs), op.name);
+  for (const auto& [name, value] : op.attributes) {
+    if (is_default(op.kind, name, value) || (!with_softmax_mode && is_softmax_mode(op, name))) continue;
+    std::visit([&, kind = attribute_kind(name)](const auto& each) { result.set_attr(kind, each); }, value);
+  }
+  return result;
+}
+
+// Returns what was left away of the op.
+std::string add(dnnl::graph::graph& graph, const DumpedOp& op) {
+  if (graph.add_op(onednn_op(op, true), false) == dnnl::graph::status::success) return "";
+  graph.add_op(onednn_op(op, false));
+  return "oneDNN's SoftMax without mode";
+}
+
+// A template, so that versions whose graphs lack the function are not asked for it.
+template <typename Graph>
+void apply_math_to_integers(Graph& graph, dnnl::fpmath_mode mode) {
+  if constexpr (requires { graph.set_fpmath_mode(mode, true); }) graph.set_fpmath_mode(mode, true);
+}
+
+dnnl::graph::graph build(const GraphDump& dump, std::string& remark) {
+  const auto mode = static_cast<dnnl::fpmath_mode>(dump.fpmath_mode);
+  dnnl::graph::graph graph(dnnl::engine::kind::cpu, mode);
+  if (dump.fpmath_apply_to_int) apply_math_to_integers(graph, mode);
+  for (const DumpedOp& op : dump.ops) {
+    try {
+      if (const std::string lacking = add(graph, op); !lacking.empty()) remark = lacking;
+    } catch (const std::exception& error) {
+      throw std::runtime_error(named(op) + ": " + error.what());
+    }
+  }
+  graph.finalize();
+  return graph;
+}
+
+// ---- compiling
+
+struct Step {
+  dnnl::graph::compiled_partition compiled;
+  std::vector<dnnl::graph::tensor> inputs, outputs;
+};
+
+// What the dump says of its ops, and of the tensors that they make.
+class DumpIndex {
+ public:
+  explicit DumpIndex(const GraphDump& dump) {
+    std::set<uint64_t> read, ended;
+    for (const DumpedOp& op : dump.ops) {
+      ops_[op.id] = &op;
+      for (const LogicalTensor& input : op.inputs) (op.kind == lamina::OpKind::End ? ended : read).insert(input.id);
+      for (const LogicalTensor& output : op.outputs) made_[output.id] = output;
+    }
+    // Where the dump leaves the layout open: dense for a result of the graph; between partitions it is oneDNN's to choose.
+    for (auto& [id, tensor] : made_) {
+      const bool is_inner = read.contains(id) && !ended.contains(id);
+      if (tensor.layout == LayoutType::undef) tensor.layout = is_inner ? LayoutType::any : LayoutType::strided;
+    }
+  }
+
+  const LogicalTensor& made(uint64_t id) const { return made_.at(id); }
+  std::string name_of(const dnnl::graph::partition& partition) const {
+    const std::vector<size_t> ids = partition.get_ops();
+    const std::string first = named(*ops_.at(ids.front()));
+    return ids.size() == 1 ? first : first + " and " + std::to_string(ids.size() - 1) + " more";
+  }
+  bool is_end(const dnnl::graph::partition& partition) const {
+    const std::vector<size_t> ids = partition.get_ops();
+    return ids.size() == 1 && ops_.at(ids.front())->kind == lamina::OpKind::End;
+  }
+
+ private:
+  std::map<uint64_t, const DumpedOp*> ops_;
+  std::map<uint64_t, LogicalTensor> made_;
+};
+
+// Memory of the kind that lamina's tensors have; of a layout that is oneDNN's own the size alone is known.
+std::shared_ptr<lamina::driver::Buffer> buffer_for(const logical_tensor& tensor) {
+  LogicalTensor plain;
+  plain.id = tensor.get_id();
+  plain.layout = LayoutType::strided;
+  if (tensor.get_layout_type() == logical_tensor::layout_type::strided) {
+    plain.dtype = static_cast<lamina::DataType>(tensor.get_data_type());
+    plain.shape = tensor.get_dims();
+    plain.strides = tensor.get_strides();
+  } else {
+    plain.dtype = lamina::DataType::u8;
+    plain.shape = lamina::Dims{static_cast<int64_t>(tensor.get_mem_size())};
+  }
+  return std::make_shared<lamina::driver::Buffer>(plain);
+}
+
+// Partitions compiled one after the other: what one makes is described for the next as it came out.
+class Compiler {
+ public:
+  Compiler(const GraphDump& dump, const dnnl::engine& engine, const Buffers& inputs)
+      : index_(dump), engine_(engine), tensors_(inputs) {
+    for (const auto& [id, buffer] : inputs) described_[id] = onednn_tensor(buffer->tensor());
+  }
+
+  bool is_work(const dnnl::graph::partition& partition) const { return !index_.is_end(partition); }
+
+  Step compile(const dnnl::graph::partition& partition) {
+    try {
+      return compile_supported(partition);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(index_.name_of(partition) + ": " + error.what());
+    }
+  }
+
+  double compile_ms() const { return compile_ms_; }
+  const Buffers& tensors() const { return tensors_; }
+
+ private:
+  Step compile_supported(const dnnl::graph::partition& partition) {
+    if (!partition.is_supported()) throw std::runtime_error("not supported");
+    std::vector<logical_tensor> inputs, outputs;
+    for (const logical_tensor& port : partition.get_input_ports()) inputs.push_back(described(port.get_id()));
+    for (const logical_tensor& port : partition.get_output_ports())
+      outputs.push_back(onednn_tensor(index_.made(port.get_id())));
+    const auto start = std::chrono::steady_clock::now();
+    Step step{partition.compile(inputs, outputs, engine_), {}, {}};
+    compile_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    for (const logical_tensor& input : inputs) step.inputs.push_back(bound(input));
+    for (const logical_tensor& output : outputs) {
+      const uint64_t id = output.get_id();
+      described_[id] = step.compiled.query_logical_tensor(id);
+      tensors_[id] = buffer_for(described_[id]);
+      step.outputs.push_back(bound(described_[id]));
+    }
+    return step;
+  }
+
+  const logical_tensor& described(uint64_t id) const {
+    const auto found = described_.find(id);
+    if (found == described_.end()) throw std::runtime_error("tensor " + std::to_string(id) + " is made by a later partition");
+    return found->second;
+  }
+  dnnl::graph::tensor bound(const logical_tensor& tensor) const {
+    return {tensor, engine_, tensors_.at(tensor.get_id())->data()};
+  }
+
+  DumpIndex index_;
+  dnnl::engine engine_;
+  Buffers tensors_;
+  std::map<uint64_t, logical_tensor> described_;
+  double compile_ms_ = 0;
+};
+
+}  // namespace
+
+GraphContender onednn_graph(const GraphDump& dump, const Buffers& inputs) {
+  dnnl::graph::set_constant_tensor_cache(1);  // versions differ in whether it is on at first; lamina's is
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  Compiler compiler(dump, engine, inputs);
+  GraphContender contender;
+  std::vector<Step> steps;
+  for (const dnnl::graph::partition& partition : build(dump, contender.remark).get_partitions()) {
+    if (compiler.is_work(partition)) steps.push_back(compiler.compile(partition));
+  }
+  contender.partitions = steps.size();
+  contender.compile_ms = compiler.compile_ms();
+  contender.tensors = compiler.tensors();
+  contender.run = [steps = std::move(steps), stream = dnnl::stream(engine)]() mutable {
+    for (const Step& step : steps) step.compiled.execute(stream, step.inputs, step.outputs);
+    stream.wait();
+  };
+  return contender;
+}
+
+}  // namespace bench
