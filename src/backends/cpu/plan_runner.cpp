@@ -56,7 +56,7 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
   std::vector<kernel::Binding> args = step.args;
   PrimitiveUse use{.threads = tile == nullptr ? 0 : 1};
   const bool has_constant_weights = args.size() > 1 && step.inputs.size() > 1 && is_constant(args[1]);
-  if (has_constant_weights) use.packs_weights = true;
+  if (has_constant_weights) use.packs_weights = use.packs_once = true;
   if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
     use.packs_weights = true;
     use.like = tile->like == nullptr ? nullptr : tile->like->primitive(step.op.id);

@@ -19,6 +19,8 @@ constexpr int64_t kTileBytes = 1 << 20;      // of the values between groups: ab
 constexpr int64_t kMostTileBytes = 4 << 20;  // above it the values lie in memory anyway
 constexpr int64_t kLeastTiles = 8;           // fewer leave threads without work that a whole product would give them
 constexpr int64_t kGoodTiles = 32;
+// Each tile reads the weights of its products again. Where they are larger, only many rows make up for that.
+constexpr int64_t kWeightBytes = 1 << 20;
 constexpr size_t kMostValues = 60;  // inputs and outputs of a region, and what lies between
 
 class Grower {
@@ -241,8 +243,9 @@ class Grower {
     for (size_t loop = 0; loop + 1 < region_.loops.size(); ++loop) others *= region_.loops[loop];
     const int64_t all_rows = region_.loops.back();
     const auto tiles = [&](int64_t rows) { return others * ((all_rows + rows - 1) / rows); };
+    const int64_t good_rows = bytes_of_weights() > kWeightBytes ? kMostRows : kGoodRows;
     int64_t rows = kMostRows;
-    while (rows > kLeastRows && (rows * row_bytes > kTileBytes || (rows > kGoodRows && tiles(rows) < kGoodTiles))) rows /= 2;
+    while (rows > kLeastRows && (rows * row_bytes > kTileBytes || (rows > good_rows && tiles(rows) < kGoodTiles))) rows /= 2;
     rows = std::min(rows, all_rows);
     if (rows * row_bytes > kMostTileBytes)
       return why_not = join("a tile of ", rows, " rows holds ", rows * row_bytes, " bytes, allowed are ", kMostTileBytes),
@@ -254,16 +257,30 @@ class Grower {
     return std::move(region_);
   }
 
+  // Of the second factors that all blocks of rows share, for one entry of the other loops.
+  int64_t bytes_of_weights() const {
+    int64_t bytes = 0;
+    for (const size_t group : region_.groups) {
+      const Op& op = graph_.op(groups_[group].ops.front());
+      if (is_matrix_product(op)) bytes += bytes_of_an_entry(op.inputs[1]);
+    }
+    return bytes;
+  }
+  // What a value holds where its loops stand still.
+  int64_t bytes_of_an_entry(ValueIndex value) const {
+    const AxisLoops& axes = region_.cut.at(value);
+    int64_t elements = 1;
+    for (size_t axis = 0; axis < axes.size(); ++axis) {
+      if (axes[axis] < 0) elements *= (*graph_.tensor(value).shape)[axis];
+    }
+    return bytes_of(graph_.tensor(value).dtype, elements);
+  }
+
   // Of a row of all values that only the region knows.
   int64_t bytes_between() const {
     int64_t bytes = 0;
     for (const auto& [value, axes] : region_.cut) {
-      if (!is_made_inside(value)) continue;
-      int64_t elements = 1;
-      for (size_t axis = 0; axis < axes.size(); ++axis) {
-        if (axes[axis] < 0) elements *= (*graph_.tensor(value).shape)[axis];
-      }
-      bytes += bytes_of(graph_.tensor(value).dtype, elements);
+      if (is_made_inside(value)) bytes += bytes_of_an_entry(value);
     }
     return bytes;
   }

@@ -29,7 +29,8 @@ class Primitive {
 // How a primitive will be used.
 struct PrimitiveUse {
   int threads = 0;                  // at most, 0: as many as OpenMP takes by default
-  bool packs_weights = false;       // weights are packed ahead, where the primitive can take them so
+  bool packs_weights = false;       // weights are packed ahead, where the primitive gains by that
+  bool packs_once = false;          // and then serve many runs
   const Primitive* like = nullptr;  // packed as this one, of the same weights, packs them
 };
 

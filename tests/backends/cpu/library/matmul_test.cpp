@@ -116,9 +116,9 @@ TEST(MatmulStep, SumsOfNothingAreTheBias) {
 // The first rows of a product are those of the product of the first rows.
 TEST(MatmulStep, ARowsBitsAreItsOwn) {
   for (const DataType dtype : {f32, bf16, f16}) {
-    for (const int64_t k : {64, 777, 3000}) {
+    for (const auto& [k, n] : std::vector<std::pair<int64_t, int64_t>>{{64, 90}, {777, 90}, {3000, 90}, {1500, 1600}}) {
       const LibraryRun whole =
-          expect_library_matches_reference(graph_of({.src = {150, k}, .weights = {k, 90}, .dtype = dtype}), 4e-6);
+          expect_library_matches_reference(graph_of({.src = {150, k}, .weights = {k, n}, .dtype = dtype}), 4e-6);
       const auto elements_of = [&](const LibraryRun& run) {
         return elements(run.outputs[0], run.buffers.at(run.outputs[0].id));
       };
@@ -127,9 +127,10 @@ TEST(MatmulStep, ARowsBitsAreItsOwn) {
         std::map<uint64_t, Buffer> given;
         for (const LogicalTensor& tensor : whole.inputs) given[tensor.id] = whole.buffers.at(tensor.id);
         const LibraryRun part =
-            expect_library_matches_reference(graph_of({.src = {rows, k}, .weights = {k, 90}, .dtype = dtype}), 4e-6, given);
+            expect_library_matches_reference(graph_of({.src = {rows, k}, .weights = {k, n}, .dtype = dtype}), 4e-6, given);
         const std::vector<double> first = elements_of(part);
-        EXPECT_TRUE(std::equal(first.begin(), first.end(), all.begin())) << name_of(dtype) << ", " << rows << " rows, k " << k;
+        EXPECT_TRUE(std::equal(first.begin(), first.end(), all.begin()))
+            << name_of(dtype) << ", " << rows << " rows, k " << k << ", n " << n;
       }
     }
   }

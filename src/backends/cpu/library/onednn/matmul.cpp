@@ -31,11 +31,13 @@ struct TileShape {
   int64_t rows, columns;
 };
 
-constexpr int64_t kMostRows = 128, kLeastRows = 32, kFixedRows = 32, kLeastColumns = 64;
-constexpr int64_t kTilesWanted = 32;      // so that threads have enough to take from
-constexpr double kLeastTileWork = 2.0e6;  // multiplications and additions worth a tile of their own
+constexpr int64_t kMostRows = 128, kLeastRows = 32, kFixedRows = 32, kLeastColumns = 64, kGoodColumns = 256;
+constexpr int64_t kLargeWeights = 1 << 18, kPlainWeights = 1 << 19;  // elements
+constexpr int64_t kTilesWanted = 32;                                 // so that threads have enough to take from
+constexpr double kLeastTileWork = 2.0e6;                             // multiplications and additions worth a tile of their own
 
-// Few rows rather than few columns: oneDNN writes whole rows of dst, parts of rows take a copy.
+// Few rows rather than few columns: oneDNN writes whole rows of dst, parts of rows take a copy. But where the weights do not
+// lie in a cache, each tile of rows reads them from memory again.
 TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thread) {
   const auto products = static_cast<int64_t>(problem.products.size());
   TileShape tile{fixed_rows ? kFixedRows : std::min(problem.m, kMostRows), problem.n};
@@ -46,9 +48,21 @@ TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thr
     return products * tiles_of(problem.m, tile.rows) * tiles_of(problem.n, tile.columns) < kTilesWanted &&
            work > 2 * kLeastTileWork;
   };
+  const bool has_large_weights = problem.k * problem.n > kLargeWeights;
+  const auto split_columns = [&](int64_t least) {
+    while (is_split_further() && tile.columns >= 2 * least) tile.columns = (tile.columns / 2 + 63) / 64 * 64;
+  };
+  if (has_large_weights) split_columns(kGoodColumns);
   while (is_split_further() && tile.rows >= 2 * kLeastRows) tile.rows = (tile.rows / 2 + 7) / 8 * 8;
-  while (is_split_further() && tile.columns >= 2 * kLeastColumns) tile.columns = (tile.columns / 2 + 63) / 64 * 64;
+  split_columns(kLeastColumns);
   return tile;
+}
+
+// Small weights that oneDNN reads row by row cost more to pack than that saves.
+bool is_multiplied_as_it_is(const MatmulProblem& problem) {
+  const Matrix& weights = problem.weights;
+  return weights.dtype == DataType::f32 && weights.column_stride == 1 && weights.row_stride == problem.n &&
+         problem.k * problem.n <= kPlainWeights;
 }
 
 class Matmul final : public Primitive {
@@ -56,7 +70,8 @@ class Matmul final : public Primitive {
   Matmul(const kernel::LibraryStep& step, const PrimitiveUse& use)
       : problem_(matmul_problem(step)),
         like_(dynamic_cast<const Matmul*>(use.like)),
-        packs_ahead_(use.packs_weights),
+        gains_by_packing_(use.packs_once || !is_multiplied_as_it_is(problem_)),
+        packs_ahead_(use.packs_weights && gains_by_packing_),
         slots_(thread_count(use.threads)),
         ports_(step.inputs.size()) {
     made_for(step.op, [&] { choose(); });
@@ -125,19 +140,22 @@ class Matmul final : public Primitive {
   void see(bool copies_src, bool copies_dst) {
     copies_src_ = copies_src, copies_dst_ = copies_dst;
     src_ = copies_src ? dense(problem_.src, problem_.k) : problem_.src;
-    dst_ = copies_dst ? dense(problem_.dst, tile_.columns) : problem_.dst;
   }
+
+  Matrix dst_of(int64_t columns) const { return copies_dst_ ? dense(problem_.dst, columns) : problem_.dst; }
 
   void choose() {
     // A bias with a value for each row has none for rows that are not there.
     const bool may_add_rows = problem_.bias.row_stride == 0;
-    if (!takes_blocked_product()) {
+    is_blocked_ = takes_blocked_product();
+    if (!is_blocked_) {
       fixed_rows_ = may_add_rows;
       tile_ = shape_of_tiles(fixed_rows_);
       see(true, true);
     }
-    packs_ = packs_ahead_ || !problem_.weights.is_plain() || tiles_of(problem_.m, tile_.rows) > 1 ||
-             problem_.distinct_weights.size() < problem_.products.size();
+    const bool is_shared = tiles_of(problem_.m, tile_.rows) > 1 || problem_.distinct_weights.size() < problem_.products.size();
+    packs_ = packs_ahead_ || !problem_.weights.is_plain() || (gains_by_packing_ && is_shared) ||
+             (!fixed_rows_ && !is_blocked_product(describe(tile_.rows, tile_.columns, false).impl_info_str()));
     for (size_t c = 0; c < 2; ++c) {
       const int64_t columns = c == 0 ? tile_.columns : problem_.n % tile_.columns;
       if (columns > 0) make_products(c, columns);
@@ -151,7 +169,7 @@ class Matmul final : public Primitive {
       const int64_t rows = r == 0 ? tile_.rows : problem_.m % tile_.rows;
       if (rows == 0) continue;
       copies_in_[r] = copies_src_ ? copy_tile(problem_.src, src_, rows, problem_.k) : PrimitiveCall{};
-      copies_out_[c][r] = copies_dst_ ? copy_tile(dst_, problem_.dst, rows, columns) : PrimitiveCall{};
+      copies_out_[c][r] = copies_dst_ ? copy_tile(dst_of(columns), problem_.dst, rows, columns) : PrimitiveCall{};
       if (r > 0 && fixed_rows_) continue;
       const Product* const model = r > 0 ? &products_[c][0] : like_ != nullptr ? &like_->products_[c][0] : nullptr;
       products_[c][r] = product(rows, columns, model == nullptr ? dnnl::memory::desc() : model->weights);
@@ -162,7 +180,7 @@ class Matmul final : public Primitive {
   // `any`: weights in the layout that the product wants.
   Description describe(int64_t rows, int64_t columns, bool any, const dnnl::memory::desc& packed = {}) const {
     using tag = dnnl::memory::format_tag;
-    const dnnl::memory::desc src = tile_desc(src_, rows, problem_.k), dst = tile_desc(dst_, rows, columns);
+    const dnnl::memory::desc src = tile_desc(src_, rows, problem_.k), dst = tile_desc(dst_of(columns), rows, columns);
     dnnl::memory::desc weights = packed;
     if (weights.is_zero() && any) weights = {{problem_.k, columns}, type_of(problem_.weights.dtype), tag::any};
     if (weights.is_zero()) weights = tile_desc(problem_.weights, problem_.k, columns);
@@ -188,6 +206,9 @@ class Matmul final : public Primitive {
 
   Product product(int64_t rows, int64_t columns, const dnnl::memory::desc& packed) const {
     const Description made = describe(rows, columns, packs_, packed);
+    // Not a matter of speed alone: sums of another order would tell how many rows there are.
+    LAMINA_CHECK(fixed_rows_ || !is_blocked_ || is_blocked_product(made.impl_info_str()),
+                 join("a tile of ", rows, "x", columns, "x", problem_.k, " is multiplied by ", made.impl_info_str()));
     PrimitiveCall::Arguments arguments = {
         {DNNL_ARG_SRC, made.src_desc()}, {DNNL_ARG_WEIGHTS, made.weights_desc()}, {DNNL_ARG_DST, made.dst_desc()}};
     if (problem_.has_bias)
@@ -208,7 +229,7 @@ class Matmul final : public Primitive {
   void place_scratch() {
     if (packs_) packed_bytes_ = aligned(products_[0][0].weights.get_size());
     src_bytes_ = copies_src_ ? aligned(static_cast<size_t>(bytes_of(src_.dtype, tile_.rows * problem_.k))) : 0;
-    dst_bytes_ = copies_dst_ ? aligned(static_cast<size_t>(bytes_of(dst_.dtype, tile_.rows * tile_.columns))) : 0;
+    dst_bytes_ = copies_dst_ ? aligned(static_cast<size_t>(bytes_of(problem_.dst.dtype, tile_.rows * tile_.columns))) : 0;
     for (const PrimitiveCall* call : calls()) call_bytes_ = std::max(call_bytes_, call->scratch_bytes());
     thread_bytes_ = src_bytes_ + dst_bytes_ + call_bytes_;
     scratch_bytes_ = (packs_ahead_ ? 0 : packed_bytes_in_all()) + static_cast<size_t>(slots_) * thread_bytes_;
@@ -276,13 +297,13 @@ class Matmul final : public Primitive {
 
   MatmulProblem problem_;
   const Matmul* like_;  // while this one is made
-  bool packs_ahead_;
+  bool gains_by_packing_, packs_ahead_;
   int slots_;     // most threads at once
   size_t ports_;  // of the inputs
   std::string name_;
   TileShape tile_{};
-  Matrix src_, dst_;  // as the product sees them
-  bool fixed_rows_ = false, packs_ = false, copies_src_ = false, copies_dst_ = false;
+  Matrix src_;  // as the product sees it
+  bool is_blocked_ = false, fixed_rows_ = false, packs_ = false, copies_src_ = false, copies_dst_ = false;
   // First index: a full tile of columns, or the last; second: likewise rows.
   std::array<std::array<Product, 2>, 2> products_;
   std::array<std::array<PrimitiveCall, 2>, 2> copies_out_;
