@@ -97,6 +97,19 @@ ValueIndex averaged_value(const Graph& graph, ValueIndex output) {
   return schema_of(op.kind).traits.sums || role_of(graph, output) == PortRole::mean ? op.inputs.front() : kNoValue;
 }
 
+// Behind a product the roundings of many inner values meet in one element: together they are as large as one of them, relative
+// to the tensor's root mean square, but the worst of millions of elements lies several times further out; and an exponential of
+// scores multiplies them by the scores.
+constexpr double kWorstOfMany = 6;
+
+bool sums_products_of_inner_values(const Graph& graph, const std::vector<bool>& above) {
+  for (size_t i = 0; i < above.size(); ++i) {
+    const Op& op = graph.ops()[i];
+    if (above[i] && schema_of(op.kind).traits.contracts && reads_computed(graph, op)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Tolerance tolerance_of_step(const Graph& subgraph, const Op& op, ValueIndex value) {
@@ -108,6 +121,7 @@ Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
   const DataType dtype = subgraph.tensor(output).dtype;
   Tolerance tolerance{0, half_ulp(dtype), smallest_step(dtype), false, averaged_value(subgraph, output)};
   const std::vector<bool> above = ops_above(subgraph, output);
+  const double spread = sums_products_of_inner_values(subgraph, above) ? kWorstOfMany : 1;
   for (size_t i = 0; i < above.size(); ++i) {
     if (!above[i]) continue;
     const Op& op = subgraph.ops()[i];
@@ -116,7 +130,8 @@ Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
     // The reference keeps inner values unrounded; a backend may store them.
     for (const ValueIndex inner : op.outputs)
       if (inner != kNoValue && inner != output && !subgraph.value(inner).consumers.empty())
-        tolerance.computed += subgraph.tensor(inner).dtype == DataType::f32 ? 0 : half_ulp(subgraph.tensor(inner).dtype);
+        tolerance.computed +=
+            subgraph.tensor(inner).dtype == DataType::f32 ? 0 : spread * half_ulp(subgraph.tensor(inner).dtype);
   }
   if (role_of(subgraph, output) == PortRole::affine_gradient) tolerance.computed += kColumnSumError;
   if (dtype == DataType::f64) tolerance.computed *= 0x1p-29;  // all arithmetic is f64 then
