@@ -63,31 +63,26 @@ class Grower {
     return loops;
   }
 
+  // Groups that make what the region reads, or read what it makes.
   bool add_a_neighbour() {
     std::set<size_t> near;
     for (const size_t member : members_) {
-      for_each_value(member, [&](ValueIndex value) {
-        const Value& v = graph_.value(value);
-        if (v.producer.op >= 0) near.insert(group_of_[static_cast<size_t>(v.producer.op)]);
-        for (const Port& reader : v.consumers) near.insert(group_of_[static_cast<size_t>(reader.op)]);
-      });
+      for (const int position : groups_[member].ops) {
+        const Op& op = graph_.op(position);
+        for (const ValueIndex value : op.inputs) {
+          const int maker = value == kNoValue ? -1 : graph_.value(value).producer.op;
+          if (maker >= 0) near.insert(group_of_[static_cast<size_t>(maker)]);
+        }
+        for (const ValueIndex value : op.outputs) {
+          if (value == kNoValue) continue;
+          for (const Port& reader : graph_.value(value).consumers) near.insert(group_of_[static_cast<size_t>(reader.op)]);
+        }
+      }
     }
     for (const size_t group : near) {
       if (!members_.contains(group) && !(*taken_)[group] && add(group)) return true;
     }
     return false;
-  }
-
-  template <typename Visit>
-  void for_each_value(size_t group, const Visit& visit) const {
-    for (const int position : groups_[group].ops) {
-      const Op& op = graph_.op(position);
-      for (const auto* values : {&op.inputs, &op.outputs}) {
-        for (const ValueIndex value : *values) {
-          if (value != kNoValue) visit(value);
-        }
-      }
-    }
   }
 
   // Adds a group if its ops can be cut as the region is, and nothing leaves the region and comes back.
@@ -243,9 +238,11 @@ class Grower {
     for (size_t loop = 0; loop + 1 < region_.loops.size(); ++loop) others *= region_.loops[loop];
     const int64_t all_rows = region_.loops.back();
     const auto tiles = [&](int64_t rows) { return others * ((all_rows + rows - 1) / rows); };
-    const int64_t good_rows = bytes_of_weights() > kWeightBytes ? kMostRows : kGoodRows;
+    const bool has_large_weights = bytes_of_weights() > kWeightBytes;
+    const int64_t good_rows = has_large_weights ? kMostRows : kGoodRows;
+    const int64_t good_bytes = has_large_weights ? kMostTileBytes : kTileBytes;
     int64_t rows = kMostRows;
-    while (rows > kLeastRows && (rows * row_bytes > kTileBytes || (rows > good_rows && tiles(rows) < kGoodTiles))) rows /= 2;
+    while (rows > kLeastRows && (rows * row_bytes > good_bytes || (rows > good_rows && tiles(rows) < kGoodTiles))) rows /= 2;
     rows = std::min(rows, all_rows);
     if (rows * row_bytes > kMostTileBytes)
       return why_not = join("a tile of ", rows, " rows holds ", rows * row_bytes, " bytes, allowed are ", kMostTileBytes),
@@ -287,7 +284,7 @@ class Grower {
   // Between groups of the region, and nowhere else.
   bool is_made_inside(ValueIndex value) const {
     const Value& v = graph_.value(value);
-    if (v.producer.op < 0 || is_output_[static_cast<size_t>(value)]) return false;
+    if (v.producer.op < 0 || is_output_[static_cast<size_t>(value)] || is_read_outside(value)) return false;
     const size_t maker = group_of_[static_cast<size_t>(v.producer.op)];
     return members_.contains(maker) && std::any_of(v.consumers.begin(), v.consumers.end(), [&](const Port& reader) {
              return group_of_[static_cast<size_t>(reader.op)] != maker;

@@ -57,7 +57,7 @@ TEST(TileRegions, TakeAttentionThroughInTilesOfQueries) {
 
 TEST(TileRegions, LongerKeysMeanFewerRows) {
   GraphBuilder g;
-  attention(g, {.keys = 8192});
+  attention(g, {.keys = 32768});
   EXPECT_EQ(tiled(g.finish()), "qk scale softmax pv / 16");
 }
 
