@@ -1,0 +1,358 @@
+// The six convolution ops on the cpu backend: every form that their schemas allow, against the reference, with the same bits
+// for any number of threads and images.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "backends/cpu/library/library_check.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
+
+// A convolution of src, or its transpose, as the forward op sees it; the gradients are those of it.
+struct Case {
+  OpKind kind = OpKind::Convolution;
+  int64_t batch = 2, src_channels = 8, dst_channels = 8, groups = 1;
+  Dims space{9, 8}, kernel{3, 3}, strides{1, 1}, pads_begin{1, 1}, pads_end{1, 1}, dilations{1, 1};
+  Dims output_padding = {};  // of a transposed one
+  std::string auto_pad = "None";
+  bool channels_last = true, taps_first = true, has_bias = true;
+  DataType dtype = f32;
+  bool has_gaps = false;  // no tensor is dense
+
+  bool is_transposed() const {
+    return kind == OpKind::ConvTranspose || kind == OpKind::ConvTransposeBackwardData ||
+           kind == OpKind::ConvTransposeBackwardWeights;
+  }
+};
+
+const std::vector<OpKind> kKinds{
+    OpKind::Convolution,   OpKind::ConvolutionBackwardData,   OpKind::ConvolutionBackwardWeights,
+    OpKind::ConvTranspose, OpKind::ConvTransposeBackwardData, OpKind::ConvTransposeBackwardWeights};
+
+Attributes attributes_of(const Case& c) {
+  const std::string formats = c.is_transposed() ? "XOIIOX" : "XIOOIX";
+  return {{"strides", c.strides},
+          {"pads_begin", c.pads_begin},
+          {"pads_end", c.pads_end},
+          {"dilations", c.dilations},
+          {"auto_pad", c.auto_pad},
+          {"groups", c.groups},
+          {"data_format", std::string(c.channels_last ? "NXC" : "NCX")},
+          {"weights_format", formats.substr(c.taps_first ? 0 : 3, 3)}};
+}
+
+Dims src_shape(const Case& c) {
+  Dims shape = c.space;
+  shape.insert(c.channels_last ? shape.end() : shape.begin(), c.src_channels);
+  shape.insert(shape.begin(), c.batch);
+  return shape;
+}
+
+Dims weights_shape(const Case& c) {
+  const int64_t in = c.is_transposed() ? c.src_channels : c.src_channels / c.groups;
+  const int64_t out = c.is_transposed() ? c.dst_channels / c.groups : c.dst_channels;
+  const bool input_first = c.is_transposed() != c.taps_first;  // XIO and IOX
+  Dims shape = c.kernel;
+  shape.insert(c.taps_first ? shape.end() : shape.begin(), {input_first ? in : out, input_first ? out : in});
+  return shape;
+}
+
+Dims strides_with_gaps(const Dims& shape) {
+  Dims strides(shape.size());
+  int64_t stride = 2;
+  for (size_t axis = shape.size(); axis-- > 0; stride = stride * shape[axis] + 3) strides[axis] = stride;
+  return strides;
+}
+
+uint64_t input(GraphBuilder& g, const Case& c, const Dims& shape) {
+  return g.input(c.dtype, shape, c.has_gaps ? strides_with_gaps(shape) : Dims{});
+}
+
+uint64_t add_forward(GraphBuilder& g, const Case& c) {
+  Attributes attributes = attributes_of(c);
+  if (c.is_transposed() && !c.output_padding.empty()) attributes["output_padding"] = c.output_padding;
+  const uint64_t src = input(g, c, src_shape(c)), weights = input(g, c, weights_shape(c));
+  const uint64_t bias = c.has_bias ? input(g, c, {c.dst_channels}) : kNoTensor;
+  return g.op(c.is_transposed() ? OpKind::ConvTranspose : OpKind::Convolution, {src, weights, bias}, attributes);
+}
+
+Dims shape_of(const GraphBuilder& g, uint64_t id) {
+  const Graph graph = GraphBuilder(g).finish();
+  return *graph.tensor(*graph.find_value(id)).shape;
+}
+
+Dims dst_shape(const Case& c) {
+  GraphBuilder g;
+  const uint64_t dst = add_forward(g, c);
+  return shape_of(g, dst);
+}
+
+uint64_t add_op(GraphBuilder& g, const Case& c) {
+  Attributes attributes = attributes_of(c);
+  switch (c.kind) {
+    case OpKind::ConvolutionBackwardData: attributes["dst_shape"] = src_shape(c); break;
+    case OpKind::ConvTransposeBackwardData: break;
+    case OpKind::ConvolutionBackwardWeights:
+    case OpKind::ConvTransposeBackwardWeights:
+      attributes["weights_shape"] = weights_shape(c);
+      return g.op(c.kind, {input(g, c, src_shape(c)), input(g, c, dst_shape(c))}, attributes);
+    default: return add_forward(g, c);
+  }
+  return g.op(c.kind, {input(g, c, dst_shape(c)), input(g, c, weights_shape(c))}, attributes);
+}
+
+Graph graph_of(const Case& c) {
+  GraphBuilder g;
+  const uint64_t made = add_op(g, c);
+  if (c.has_gaps) {
+    const Dims shape = shape_of(g, made);
+    g.tensor(made).shape = shape;
+    g.tensor(made).strides = strides_with_gaps(shape);
+    g.tensor(made).layout = LayoutType::strided;
+  }
+  return g.finish();
+}
+
+constexpr double kLongSums = 8e-6;  // of thousands of products in f32
+
+void expect_all_kinds_match(Case c, double error = 3e-6) {
+  for (const OpKind kind : kKinds) {
+    for (const bool channels_last : {true, false}) {
+      for (const bool taps_first : {true, false}) {
+        c.kind = kind;
+        c.channels_last = channels_last;
+        c.taps_first = taps_first;
+        SCOPED_TRACE(join(name_of(kind), channels_last ? " NXC" : " NCX", taps_first ? ", taps first, " : ", taps last, ",
+                          name_of(c.dtype)));
+        expect_library_matches_reference(graph_of(c), error);
+      }
+    }
+  }
+}
+
+TEST(ConvolutionStep, TakesOddChannelsWithAndWithoutBias) {
+  expect_all_kinds_match({.src_channels = 5, .dst_channels = 7});
+  expect_all_kinds_match({.src_channels = 1, .dst_channels = 33, .has_bias = false});
+  expect_all_kinds_match({.batch = 1,
+                          .src_channels = 1,
+                          .dst_channels = 1,
+                          .space = {1, 1},
+                          .kernel = {1, 1},
+                          .pads_begin = {0, 0},
+                          .pads_end = {0, 0}});
+}
+
+TEST(ConvolutionStep, StridesPadsAndDilatesEachAxisByItsOwn) {
+  expect_all_kinds_match({.space = {11, 10}, .strides = {2, 3}, .pads_begin = {1, 0}, .pads_end = {0, 2}, .dilations = {2, 1}});
+  expect_all_kinds_match({.kernel = {1, 1}, .strides = {2, 2}, .pads_begin = {0, 0}, .pads_end = {0, 0}});
+}
+
+// There are positions that see nothing but a pad, and an image that is smaller than the window.
+TEST(ConvolutionStep, TakesPadsBeyondTheWindow) {
+  expect_all_kinds_match({.pads_begin = {4, 0}, .pads_end = {5, 3}});
+  for (const DataType dtype : {f32, bf16})
+    expect_all_kinds_match({.space = {2, 1},
+                            .kernel = {4, 3},
+                            .strides = {1, 3},
+                            .pads_begin = {2, 2},
+                            .pads_end = {3, 2},
+                            .output_padding = {2, 2},
+                            .dtype = dtype});
+}
+
+TEST(ConvolutionStep, PadsAsAutoPadSays) {
+  for (const char* auto_pad : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
+    SCOPED_TRACE(auto_pad);
+    expect_all_kinds_match({.kernel = {4, 3}, .strides = {2, 2}, .auto_pad = auto_pad});
+  }
+}
+
+TEST(ConvolutionStep, TakesGroups) {
+  expect_all_kinds_match({.src_channels = 6, .dst_channels = 4, .groups = 2});
+  expect_all_kinds_match({.src_channels = 64, .dst_channels = 32, .groups = 2});
+  expect_all_kinds_match({.src_channels = 16, .dst_channels = 16, .groups = 16});
+  expect_all_kinds_match({.src_channels = 10, .dst_channels = 10, .groups = 10, .strides = {2, 1}});
+  expect_all_kinds_match({.src_channels = 8, .dst_channels = 16, .groups = 8});
+}
+
+TEST(ConvolutionStep, TakesOneToThreeSpatialAxes) {
+  const Case line{.space = {17}, .kernel = {4}, .strides = {2}, .pads_begin = {3}, .pads_end = {0}, .dilations = {1}};
+  expect_all_kinds_match(line);
+  Case by_channel = line;
+  by_channel.groups = 8;
+  expect_all_kinds_match(by_channel);
+  const Case block{.space = {5, 6, 7},
+                   .kernel = {3, 2, 3},
+                   .strides = {2, 1, 1},
+                   .pads_begin = {1, 0, 1},
+                   .pads_end = {0, 1, 1},
+                   .dilations = {1, 1, 2}};
+  expect_all_kinds_match(block);
+  Case grouped = block;
+  grouped.groups = 2;
+  expect_all_kinds_match(grouped);
+}
+
+TEST(ConvolutionStep, AddsOutputPadding) {
+  expect_all_kinds_match({.strides = {2, 2}, .output_padding = {1, 1}});
+  // Rows and columns that no window reaches.
+  expect_all_kinds_match({.pads_begin = {0, 0}, .pads_end = {0, 0}, .output_padding = {3, 2}});
+}
+
+TEST(ConvolutionStep, TakesTensorsWithGaps) {
+  expect_all_kinds_match({.has_gaps = true});
+  expect_all_kinds_match({.src_channels = 12, .dst_channels = 12, .groups = 3, .has_gaps = true});
+}
+
+TEST(ConvolutionStep, TakesSixteenBitTypes) {
+  for (const DataType dtype : {bf16, f16}) {
+    expect_all_kinds_match({.src_channels = 20, .dst_channels = 12, .dtype = dtype});
+    expect_all_kinds_match({.src_channels = 32, .dst_channels = 32, .groups = 32, .dtype = dtype});
+  }
+}
+
+TEST(ConvolutionStep, CutsLargeImagesIntoSlabs) {
+  expect_all_kinds_match({.batch = 1, .src_channels = 32, .dst_channels = 40, .space = {40, 36}}, kLongSums);
+  expect_all_kinds_match({.batch = 1,
+                          .src_channels = 16,
+                          .dst_channels = 24,
+                          .space = {64, 40},
+                          .kernel = {5, 3},
+                          .strides = {3, 2},
+                          .pads_begin = {2, 1},
+                          .pads_end = {1, 0},
+                          .output_padding = {2, 1}},
+                         kLongSums);
+  expect_all_kinds_match({.batch = 1,
+                          .src_channels = 16,
+                          .dst_channels = 24,
+                          .space = {40, 24},
+                          .pads_begin = {3, 2},
+                          .pads_end = {1, 0},
+                          .dilations = {3, 2},
+                          .output_padding = {4, 0},
+                          .has_gaps = true},
+                         kLongSums);
+  expect_all_kinds_match({.batch = 1,
+                          .src_channels = 64,
+                          .dst_channels = 64,
+                          .groups = 64,
+                          .space = {48, 40},
+                          .kernel = {5, 5},
+                          .pads_begin = {2, 2},
+                          .pads_end = {2, 2}},
+                         kLongSums);
+  expect_all_kinds_match({.batch = 1,
+                          .src_channels = 48,
+                          .dst_channels = 64,
+                          .space = {600},
+                          .kernel = {3},
+                          .strides = {1},
+                          .pads_begin = {1},
+                          .pads_end = {1},
+                          .dilations = {2}},
+                         kLongSums);
+}
+
+TEST(ConvolutionStep, CutsManyChannelsIntoSlices) {
+  for (const bool has_gaps : {false, true})
+    expect_all_kinds_match({.src_channels = 160, .dst_channels = 144, .space = {7, 7}, .has_gaps = has_gaps}, kLongSums);
+}
+
+TEST(ConvolutionStep, SumsGradientsOfWeightsInBlocksOfImages) {
+  for (const OpKind kind : {OpKind::ConvolutionBackwardWeights, OpKind::ConvTransposeBackwardWeights}) {
+    for (const int64_t batch : {12, 13}) {
+      SCOPED_TRACE(join(name_of(kind), ", ", batch, " images"));
+      Case c{.kind = kind, .batch = batch, .src_channels = 24, .dst_channels = 40, .space = {20, 20}};
+      for (const DataType dtype : {f32, bf16}) {
+        c.dtype = dtype;
+        const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+        EXPECT_THAT(run.info.kernels, ElementsAre(Not(HasSubstr(" 1 x 1 partial sums"))));
+      }
+    }
+  }
+}
+
+// Each image alone gives the bits that it has among others.
+LibraryRun expect_images_keep_their_bits(Case c) {
+  const LibraryRun all = expect_library_matches_reference(graph_of(c), kLongSums);
+  const int64_t batch = std::exchange(c.batch, 1);
+  const Graph alone = graph_of(c);
+  const auto part = [&](const LogicalTensor& tensor, const Buffer& data, int64_t image) {
+    const auto bytes = bytes_of(tensor.dtype, tensor.element_count() / batch);
+    return Buffer(data.begin() + image * bytes, data.begin() + (image + 1) * bytes);
+  };
+  for (int64_t image = 0; image < batch; ++image) {
+    std::map<uint64_t, Buffer> given;
+    for (size_t i = 0; i < all.inputs.size(); ++i) {
+      const LogicalTensor& tensor = all.inputs[i];
+      const Buffer& data = all.buffers.at(tensor.id);
+      given[tensor.id] = i == 0 ? part(tensor, data, image) : data;
+    }
+    const LibraryRun one = expect_library_matches_reference(alone, kLongSums, given);
+    const LogicalTensor& made = all.outputs[0];
+    const Buffer expected = part(made, all.buffers.at(made.id), image);
+    EXPECT_EQ(std::memcmp(one.buffers.at(made.id).data(), expected.data(), expected.size()), 0) << "image " << image;
+  }
+  return all;
+}
+
+TEST(ConvolutionStep, AnImagesBitsAreItsOwn) {
+  for (const OpKind kind :
+       {OpKind::Convolution, OpKind::ConvolutionBackwardData, OpKind::ConvTranspose, OpKind::ConvTransposeBackwardData}) {
+    for (const DataType dtype : {f32, bf16}) {
+      for (const bool channels_last : {true, false}) {
+        SCOPED_TRACE(join(name_of(kind), " ", name_of(dtype), channels_last ? " NXC" : " NCX"));
+        expect_images_keep_their_bits(
+            {.kind = kind, .batch = 5, .src_channels = 12, .dst_channels = 20, .channels_last = channels_last, .dtype = dtype});
+        for (const Case& large : {Case{.src_channels = 32, .dst_channels = 40, .space = {40, 36}},
+                                  Case{.src_channels = 160, .dst_channels = 144, .space = {7, 7}}}) {
+          Case c = large;
+          c.kind = kind;
+          c.channels_last = channels_last;
+          c.dtype = dtype;
+          EXPECT_THAT(expect_images_keep_their_bits(c).info.kernels, ElementsAre(HasSubstr(" tiles an image")));
+        }
+      }
+    }
+  }
+}
+
+// Those are packed once, before the first execution.
+TEST(ConvolutionStep, ConstantWeightsGiveTheSameBits) {
+  for (const OpKind kind :
+       {OpKind::Convolution, OpKind::ConvolutionBackwardData, OpKind::ConvTranspose, OpKind::ConvTransposeBackwardData}) {
+    for (const int64_t groups : {1, 4}) {
+      SCOPED_TRACE(join(name_of(kind), ", groups ", groups));
+      const Case c{.kind = kind, .src_channels = 160, .dst_channels = 72, .groups = groups};
+      const LibraryRun given = expect_library_matches_reference(graph_of(c), kLongSums);
+      GraphBuilder g;
+      const uint64_t made = add_op(g, c);
+      g.tensor(given.inputs[1].id).property = PropertyType::constant;
+      const LibraryRun constant = expect_library_matches_reference(g.finish(), kLongSums);
+      EXPECT_TRUE(constant.buffers.at(made) == given.buffers.at(made));
+    }
+  }
+}
+
+TEST(ConvolutionStep, RefusesFourSpatialAxes) {
+  const Graph graph = graph_of({.space = {3, 3, 3, 3},
+                                .kernel = {1, 1, 1, 1},
+                                .strides = {1, 1, 1, 1},
+                                .pads_begin = {0, 0, 0, 0},
+                                .pads_end = {0, 0, 0, 0},
+                                .dilations = {1, 1, 1, 1}});
+  EXPECT_EQ(cpu_backend().why_unsupported(graph, graph.op(0)),
+            "it has 4 spatial axes, the cpu backend convolves along 3 at most");
+}
+
+}  // namespace
+}  // namespace lamina::testing
