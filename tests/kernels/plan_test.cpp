@@ -24,7 +24,8 @@ std::vector<FusionGroup> groups_of(const Graph& graph, bool fusing = true) {
 }
 
 Plan plan_of(const Graph& graph, const PlanTarget& target = {.name = "test"}, bool fusing = true) {
-  return make_plan(graph, graph.inputs(), graph.outputs(), groups_of(graph, fusing), one_by_one(groups_of(graph, fusing).size()), target);
+  return make_plan(graph, graph.inputs(), graph.outputs(), groups_of(graph, fusing),
+                   one_by_one(groups_of(graph, fusing).size()), target);
 }
 
 // Takes every op that is a library's.

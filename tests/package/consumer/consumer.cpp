@@ -24,9 +24,9 @@ bool gives(op::kind kind, const std::vector<logical_tensor>& in, const std::vect
 int main() {
   const auto strided = logical_tensor::layout_type::strided;
   const logical_tensor x(0, logical_tensor::data_type::f32, {1, 2}, strided),
-      w(1, logical_tensor::data_type::f32, {2, 2}, strided);
+      y(9, logical_tensor::data_type::f32, {1, 2}, strided), w(1, logical_tensor::data_type::f32, {2, 2}, strided);
   const float in[] = {-1, 2}, weights[] = {1, 2, 3, 4};
   if (!gives(op::kind::ReLU, {x}, {in}, 0, 2)) return 1;
-  const dnnl::graph::partition product({0, op::kind::MatMul, {x, w}, {x}, "product"}, dnnl::engine::kind::cpu);
+  const dnnl::graph::partition product({0, op::kind::MatMul, {x, w}, {y}, "product"}, dnnl::engine::kind::cpu);
   return !product.is_supported() || gives(op::kind::MatMul, {x, w}, {in, weights}, 5, 6) ? 0 : 2;
 }

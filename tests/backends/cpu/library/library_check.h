@@ -28,8 +28,8 @@ inline double root_mean_square(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(std::max<size_t>(values.size(), 1)));
 }
 
-// `error`: relative to an element or to the root mean square of its tensor, whichever is larger; beside the roundings of both to the
-// output's type. `given`: inputs that are not to be random.
+// `error`: relative to an element or to the root mean square of its tensor, whichever is larger; beside the roundings of both
+// to the output's type. `given`: inputs that are not to be random.
 inline LibraryRun expect_library_matches_reference(const Graph& graph, double error = 2e-6,
                                                    const std::map<uint64_t, Buffer>& given = {}, unsigned seed = 1) {
   LibraryRun run;
