@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "interface/status.h"
 #include "kernels/arena.h"
@@ -110,6 +111,7 @@ class Planner {
 
   Plan run(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
     mark_values_between(graph_, groups, regions, needed_);
+    if (target_.multiplies_integers) find_quantized_products(groups, regions);
     for (const TileRegion& region : regions) {
       if (region.rows > 0)
         add_tiled_step(groups, region);
@@ -124,12 +126,32 @@ class Planner {
   }
 
  private:
+  // Groups that do nothing but dequantise the factors of a product are left out: the product takes the integers.
+  // Those in a tiled region are its tiles' to find.
+  void find_quantized_products(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
+    for (const TileRegion& region : regions) {
+      if (region.rows > 0) continue;
+      const FusionGroup& group = groups[region.groups.front()];
+      const std::optional<QuantizedProduct> found = quantized_group(graph_, groups, group);
+      if (!found || is_kept(found->src) || is_kept(found->weights)) continue;
+      quantized_.emplace(group.ops.front(), *found);
+      for (const auto* ops : {&found->src.ops, &found->weights.ops}) left_out_.insert(ops->begin(), ops->end());
+    }
+  }
+  // Whether what is dequantised is an output of the plan.
+  bool is_kept(const QuantizedFactor& factor) const {
+    return std::any_of(factor.ops.begin(), factor.ops.end(), [&](int op) {
+      const auto bound = bindings_.find(graph_.op(op).outputs[0]);
+      return bound != bindings_.end() && bound->second.source == Binding::Source::output;
+    });
+  }
+
   void add_group(const FusionGroup& group) {
-    if (only_markers(graph_, group)) return;
+    if (only_markers(graph_, group) || left_out_.contains(group.ops.front())) return;
     if (group.no_loop_nest.empty())
       add_kernels(group);
     else
-      add_library_step(graph_.ops()[static_cast<size_t>(group.ops.front())]);
+      add_library_step(group.ops.front());
   }
 
   void add_kernels(const FusionGroup& group) {
@@ -146,11 +168,17 @@ class Planner {
     }
   }
 
-  void add_library_step(const Op& op) {
-    if (const std::string why = why_no_step(graph_, op, target_); !why.empty()) {
+  void add_library_step(int position) {
+    const auto quantized = quantized_.find(position);
+    Op op = graph_.op(position);
+    if (quantized != quantized_.end()) {
+      op.inputs[0] = quantized->second.src.value;
+      op.inputs[1] = quantized->second.weights.value;
+    } else if (const std::string why = why_no_step(graph_, op, target_); !why.empty()) {
       throw Error(Status::unimplemented, join(describe(op), ": ", why));
     }
     LibraryStep step{op, {}, {}, {}};
+    if (quantized != quantized_.end()) step.quantized = quantized->second;
     for (const auto& [values, tensors] : {std::pair{&op.inputs, &step.inputs}, {&op.outputs, &step.outputs}}) {
       for (const ValueIndex value : *values) {
         tensors->push_back(value == kNoValue ? LogicalTensor{} : graph_.tensor(value));
@@ -232,6 +260,8 @@ class Planner {
   const PlanTarget& target_;
   std::vector<bool> needed_;  // per value: it must be in memory
   std::map<ValueIndex, Binding> bindings_;
+  std::map<int, QuantizedProduct> quantized_;  // by the product's position
+  std::set<int> left_out_;                     // ops that these stand for
   ArenaBuilder arena_;
   Plan plan_;
 };

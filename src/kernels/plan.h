@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "kernels/capability.h"
 #include "kernels/kernel_ir.h"
 #include "passes/fusion/fuse.h"
+#include "passes/tiling/quantized_product.h"
 #include "passes/tiling/tile_regions.h"
 
 namespace lamina::kernel {
@@ -38,6 +40,8 @@ struct LibraryStep {
   Op op;                                       // its kind, name and attributes; its value indices mean nothing here
   std::vector<LogicalTensor> inputs, outputs;  // by port, all known; an empty port where one is left out
   std::vector<Binding> args;                   // of the inputs, then of the outputs
+  // A matrix product of integers: the first two inputs are what was to be dequantised, and this is how.
+  std::optional<QuantizedProduct> quantized = std::nullopt;
 };
 
 struct Plan;

@@ -25,12 +25,20 @@ constexpr size_t kMostValues = 60;  // inputs and outputs of a region, and what 
 
 class Grower {
  public:
-  Grower(const Graph& graph, const std::vector<FusionGroup>& groups, std::span<const ValueIndex> outputs)
+  Grower(const Graph& graph, const std::vector<FusionGroup>& groups, std::span<const ValueIndex> outputs,
+         bool multiplies_integers)
       : graph_(graph), groups_(groups), group_of_(graph.ops().size(), 0), is_output_(graph.values().size(), false) {
     for (size_t g = 0; g < groups.size(); ++g) {
       for (const int op : groups[g].ops) group_of_[static_cast<size_t>(op)] = g;
     }
     for (const ValueIndex value : outputs) is_output_[static_cast<size_t>(value)] = true;
+    for (size_t g = 0; g < groups.size() && multiplies_integers; ++g) {
+      const std::optional<QuantizedProduct> product = quantized_group(graph, groups, groups[g]);
+      if (product) {
+        costs_nothing_.emplace(group_of_[static_cast<size_t>(product->weights.ops.front())],
+                               group_of_[static_cast<size_t>(product->src.ops.front())]);
+      }
+    }
   }
 
   // The region around the product that is group `seed`; nothing, and why, when no tiles are worth their while.
@@ -96,7 +104,8 @@ class Grower {
       if (!cut_op(cut, graph_.op(*next))) return false;
       waiting.erase(next);
     }
-    if (!members_.empty() && recomputes(group, cut)) return refuse("it would be computed again for each tile");
+    if (!members_.empty() && !costs_nothing_.contains(group) && recomputes(group, cut))
+      return refuse("it would be computed again for each tile");
     if (cut.size() > kMostValues) return refuse(join("a region has at most ", kMostValues, " values"));
     region_.cut = std::move(cut);
     members_.insert(group);
@@ -224,6 +233,11 @@ class Grower {
     }
     return false;
   }
+  bool dequantises_in_each_tile() const {
+    return std::any_of(costs_nothing_.begin(), costs_nothing_.end(), [&](const auto& weights_and_src) {
+      return members_.contains(weights_and_src.first) && !members_.contains(weights_and_src.second);
+    });
+  }
   bool is_read_outside(ValueIndex value) const {
     const auto& readers = graph_.value(value).consumers;
     return std::any_of(readers.begin(), readers.end(),
@@ -232,6 +246,7 @@ class Grower {
 
   std::optional<TileRegion> finish(std::string& why_not) {
     region_.groups.assign(members_.begin(), members_.end());
+    if (dequantises_in_each_tile()) return why_not = "it would dequantise weights again for each tile", std::nullopt;
     if (gives_positions_away()) return why_not = "positions that it cuts are read outside", std::nullopt;
     const int64_t row_bytes = bytes_between();
     int64_t others = 1;
@@ -295,6 +310,8 @@ class Grower {
   const std::vector<FusionGroup>& groups_;
   std::vector<size_t> group_of_;  // per op
   std::vector<bool> is_output_;   // per value
+  // Groups that dequantise the weights of a product of integers, which leaves them out where it has those of its src beside it.
+  std::map<size_t, size_t> costs_nothing_;
   const std::vector<bool>* taken_ = nullptr;
   TileRegion region_;
   std::set<size_t> members_;
@@ -308,8 +325,8 @@ bool is_product(const Graph& graph, const FusionGroup& group) {
 }  // namespace
 
 std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                     std::span<const ValueIndex> outputs) {
-  Grower grower(graph, groups, outputs);
+                                     std::span<const ValueIndex> outputs, bool multiplies_integers) {
+  Grower grower(graph, groups, outputs, multiplies_integers);
   std::vector<bool> taken(groups.size(), false);
   std::vector<std::string> why_not(groups.size());
   std::vector<TileRegion> regions;
@@ -336,6 +353,19 @@ std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<Fusio
     ordered.push_back(std::move(regions[static_cast<size_t>(r)]));
   LAMINA_CHECK(ordered.size() == regions.size(), "tiled regions wait for each other in a circle");
   return ordered;
+}
+
+std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
+                                                const FusionGroup& product) {
+  if (!is_product(graph, product)) return std::nullopt;
+  std::optional<QuantizedProduct> found = quantized_product(graph, graph.op(product.ops.front()));
+  if (!found) return std::nullopt;
+  for (std::vector<int> ops : {found->src.ops, found->weights.ops}) {
+    std::sort(ops.begin(), ops.end());
+    const auto is_theirs = [&](const FusionGroup& group) { return group.ops == ops; };
+    if (std::none_of(groups.begin(), groups.end(), is_theirs)) return std::nullopt;
+  }
+  return found;
 }
 
 std::vector<TileRegion> one_by_one(size_t groups) {

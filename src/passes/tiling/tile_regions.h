@@ -12,12 +12,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "interface/graph.h"
 #include "passes/fusion/fuse.h"
+#include "passes/tiling/quantized_product.h"
 
 namespace lamina {
 
@@ -33,8 +35,13 @@ struct TileRegion {
   std::string why_not;                  // a product that is not in a tiled region: why, one sentence
 };
 
+// `multiplies_integers`: what dequantises the weights of a product costs nothing, the product takes the integers.
 std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                     std::span<const ValueIndex> outputs);
+                                     std::span<const ValueIndex> outputs, bool multiplies_integers = false);
+
+// The quantized product that a group of one op is, if the ops that it leaves out are groups of their own.
+std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
+                                                const FusionGroup& product);
 
 // Every group a region of its own, in their order.
 std::vector<TileRegion> one_by_one(size_t groups);

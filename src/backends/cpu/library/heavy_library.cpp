@@ -101,6 +101,8 @@ class HeavyLibrary final : public PrimitiveLibrary {
     return found->second.why_not == nullptr ? "" : found->second.why_not(graph, op);
   }
 
+  bool multiplies_integers() const override { return onednn_multiplies_integers(); }
+
   std::unique_ptr<const Primitive> compile(const kernel::LibraryStep& step, const PrimitiveUse& use) const override {
     if (std::all_of(step.outputs.begin(), step.outputs.end(),
                     [](const LogicalTensor& t) { return t.is_empty_port() || is_without_elements(t); }))

@@ -26,5 +26,6 @@ std::vector<HeavyOp> pool_ops();
 std::vector<HeavyOp> interpolate_ops();
 // By oneDNN; none where lamina is built without it.
 std::vector<HeavyOp> onednn_ops();
+bool onednn_multiplies_integers();
 
 }  // namespace lamina::cpu

@@ -4,5 +4,6 @@
 namespace lamina::cpu {
 
 std::vector<HeavyOp> onednn_ops() { return {}; }
+bool onednn_multiplies_integers() { return false; }
 
 }  // namespace lamina::cpu

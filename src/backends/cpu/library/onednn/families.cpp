@@ -11,4 +11,6 @@ std::vector<HeavyOp> onednn_ops() {
   return ops;
 }
 
+bool onednn_multiplies_integers() { return onednn::multiplies_integers(); }
+
 }  // namespace lamina::cpu

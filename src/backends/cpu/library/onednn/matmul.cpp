@@ -74,6 +74,7 @@ class Matmul final : public Primitive {
         packs_ahead_(use.packs_weights && gains_by_packing_),
         slots_(thread_count(use.threads)),
         ports_(step.inputs.size()) {
+    if (step.quantized) take_scales(*step.quantized);
     made_for(step.op, [&] { choose(); });
     place_scratch();
   }
@@ -116,6 +117,12 @@ class Matmul final : public Primitive {
     PrimitiveCall call;
     dnnl::memory::desc weights;
   };
+
+  // Both factors' scales come out of the sum as one.
+  void take_scales(const QuantizedProduct& quantized) {
+    for (const float scale : quantized.weights.scales) scales_.push_back(scale * quantized.src.scales.front());
+    zero_point_ = static_cast<int32_t>(quantized.src.zero_point);
+  }
 
   // oneDNN's blocked kernels ask for matrices without gaps between rows, here more, there less: what they do not take as it is
   // is copied tile by tile.
@@ -174,7 +181,16 @@ class Matmul final : public Primitive {
       const Product* const model = r > 0 ? &products_[c][0] : like_ != nullptr ? &like_->products_[c][0] : nullptr;
       products_[c][r] = product(rows, columns, model == nullptr ? dnnl::memory::desc() : model->weights);
     }
-    if (packs_) packings_[c] = copy_to(problem_.weights, problem_.k, columns, products_[c][0].weights);
+    if (!packs_) return;
+    // oneDNN packs integers, whose sums it corrects, from matrices without gaps alone.
+    Matrix weights = problem_.weights;
+    const bool by_rows = weights.column_stride == 1 && weights.row_stride == columns;
+    const bool by_columns = weights.row_stride == 1 && weights.column_stride == problem_.k;
+    if (!scales_.empty() && !by_rows && !by_columns) {
+      weights = dense(problem_.weights, columns);
+      gathers_[c] = copy_tile(problem_.weights, weights, problem_.k, columns);
+    }
+    packings_[c] = copy_to(weights, problem_.k, columns, products_[c][0].weights);
   }
 
   // `any`: weights in the layout that the product wants.
@@ -185,6 +201,8 @@ class Matmul final : public Primitive {
     if (weights.is_zero() && any) weights = {{problem_.k, columns}, type_of(problem_.weights.dtype), tag::any};
     if (weights.is_zero()) weights = tile_desc(problem_.weights, problem_.k, columns);
     dnnl::primitive_attr attr = attributes();
+    if (!scales_.empty()) attr.set_scales_mask(DNNL_ARG_WEIGHTS, scales_.size() > 1 ? kByColumn : 0);
+    if (zero_point_ != 0) attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
     if (!problem_.has_bias) return {engine(), src, weights, dst, attr};
     if (!adds_bias_last()) return {engine(), src, weights, bias_desc(rows, columns), dst, attr};
     dnnl::post_ops after;
@@ -214,6 +232,14 @@ class Matmul final : public Primitive {
     if (problem_.has_bias)
       arguments.emplace_back(adds_bias_last() ? DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1 : DNNL_ARG_BIAS,
                              bias_desc(rows, columns));
+    const auto list = [](int64_t count, dnnl::memory::data_type type) {
+      return dnnl::memory::desc({count}, type, dnnl::memory::format_tag::a);
+    };
+    if (!scales_.empty())
+      arguments.emplace_back(DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS,
+                             list(scales_.size() > 1 ? columns : 1, dnnl::memory::data_type::f32));
+    if (zero_point_ != 0)
+      arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, list(1, dnnl::memory::data_type::s32));
     return {{made, dnnl::matmul(made), std::move(arguments)}, made.weights_desc()};
   }
 
@@ -230,6 +256,7 @@ class Matmul final : public Primitive {
     if (packs_) packed_bytes_ = aligned(products_[0][0].weights.get_size());
     src_bytes_ = copies_src_ ? aligned(static_cast<size_t>(bytes_of(src_.dtype, tile_.rows * problem_.k))) : 0;
     dst_bytes_ = copies_dst_ ? aligned(static_cast<size_t>(bytes_of(problem_.dst.dtype, tile_.rows * tile_.columns))) : 0;
+    if (gathers_[0] || gathers_[1]) src_bytes_ = std::max(src_bytes_, aligned(static_cast<size_t>(problem_.k * tile_.columns)));
     for (const PrimitiveCall* call : calls()) call_bytes_ = std::max(call_bytes_, call->scratch_bytes());
     thread_bytes_ = src_bytes_ + dst_bytes_ + call_bytes_;
     scratch_bytes_ = (packs_ahead_ ? 0 : packed_bytes_in_all()) + static_cast<size_t>(slots_) * thread_bytes_;
@@ -238,7 +265,7 @@ class Matmul final : public Primitive {
   std::vector<const PrimitiveCall*> calls() const {
     std::vector<const PrimitiveCall*> all;
     for (size_t c = 0; c < 2; ++c) {
-      all.insert(all.end(), {&packings_[c], &copies_in_[c]});
+      all.insert(all.end(), {&packings_[c], &gathers_[c], &copies_in_[c]});
       for (size_t r = 0; r < 2; ++r) all.insert(all.end(), {&products_[c][r].call, &copies_out_[c][r]});
     }
     return all;
@@ -261,8 +288,15 @@ class Matmul final : public Primitive {
       const int64_t matrix = i / column_tiles, column = i % column_tiles;
       const int64_t at =
           problem_.distinct_weights[static_cast<size_t>(matrix)] + column * tile_.columns * problem_.weights.column_stride;
-      packings_[tail(problem_.n, tile_.columns, column)].run(
-          {element(memory.weights, problem_.weights.dtype, at), packed(memory, matrix, column)}, own_scratch(memory, thread));
+      const size_t c = tail(problem_.n, tile_.columns, column);
+      char* const own = own_scratch(memory, thread);
+      void* const scratch = own + src_bytes_ + dst_bytes_;
+      void* weights = element(memory.weights, problem_.weights.dtype, at);
+      if (gathers_[c]) {
+        gathers_[c].run({weights, own}, scratch);
+        weights = own;
+      }
+      packings_[c].run({weights, packed(memory, matrix, column)}, scratch);
     });
   }
 
@@ -285,18 +319,24 @@ class Matmul final : public Primitive {
     void* const weights =
         packs_ ? packed(memory, problem_.weights_of_product[product], column_tile)
                : element(memory.weights, problem_.weights.dtype, at.weights + column * problem_.weights.column_stride);
-    const PrimitiveCall& multiply = products_[c][fixed_rows_ ? 0 : r].call;
+    std::array<void*, 6> pointers = {src, weights, dst};
+    size_t count = 3;
     if (problem_.has_bias) {
       const int64_t shift = at.bias + row * problem_.bias.row_stride + column * problem_.bias.column_stride;
-      multiply.run({src, weights, dst, element(memory.bias, problem_.bias.dtype, shift)}, scratch);
-    } else {
-      multiply.run({src, weights, dst}, scratch);
+      pointers[count++] = element(memory.bias, problem_.bias.dtype, shift);
     }
+    if (!scales_.empty())
+      pointers[count++] = const_cast<float*>(&scales_[scales_.size() > 1 ? static_cast<size_t>(column) : 0]);
+    if (zero_point_ != 0) pointers[count++] = const_cast<int32_t*>(&zero_point_);
+    products_[c][fixed_rows_ ? 0 : r].call.run(std::span<void* const>(pointers.data(), count), scratch);
     if (copies_dst_) copies_out_[c][r].run({dst, result}, scratch);
   }
 
+  static constexpr int kByColumn = 1 << 1;  // mask of the axes along which scales differ
   MatmulProblem problem_;
-  const Matmul* like_;  // while this one is made
+  std::vector<float> scales_;  // of a product of integers: one, or one per column
+  int32_t zero_point_ = 0;     // of its src
+  const Matmul* like_;         // while this one is made
   bool gains_by_packing_, packs_ahead_;
   int slots_;     // most threads at once
   size_t ports_;  // of the inputs
@@ -307,7 +347,7 @@ class Matmul final : public Primitive {
   // First index: a full tile of columns, or the last; second: likewise rows.
   std::array<std::array<Product, 2>, 2> products_;
   std::array<std::array<PrimitiveCall, 2>, 2> copies_out_;
-  std::array<PrimitiveCall, 2> copies_in_, packings_;
+  std::array<PrimitiveCall, 2> copies_in_, gathers_, packings_;
   size_t packed_bytes_ = 0, src_bytes_ = 0, dst_bytes_ = 0, call_bytes_ = 0, thread_bytes_ = 0;
   size_t scratch_bytes_ = 0;
 };

@@ -16,12 +16,14 @@ void check(dnnl_status_t status, const std::string& implementation) {
               join("oneDNN: ", implementation, " ended with status ", static_cast<int>(status)));
 }
 
-bool multiplies_fast(DataType dtype) {
+bool multiplies_fast(dt left, dt right, dt result) {
   const ThreadLimit alone(1);
-  const dnnl::memory::desc matrix({64, 64}, type_of(dtype), dnnl::memory::format_tag::ab);
-  const dnnl::matmul::primitive_desc made(engine(), matrix, matrix, matrix, attributes(), true);
+  const auto matrix = [](dt type) { return dnnl::memory::desc({64, 64}, type, dnnl::memory::format_tag::ab); };
+  const dnnl::matmul::primitive_desc made(engine(), matrix(left), matrix(right), matrix(result), attributes(), true);
   return made && is_blocked_product(made.impl_info_str());
 }
+
+bool multiplies_fast(DataType dtype) { return multiplies_fast(type_of(dtype), type_of(dtype), type_of(dtype)); }
 
 }  // namespace
 
@@ -52,6 +54,11 @@ bool computes_fast_in(DataType dtype) {
   if (dtype == DataType::f32) return true;
   static const bool bf16 = multiplies_fast(DataType::bf16), f16 = multiplies_fast(DataType::f16);
   return dtype == DataType::bf16 ? bf16 : dtype == DataType::f16 && f16;
+}
+
+bool multiplies_integers() {
+  static const bool fast = multiplies_fast(dt::u8, dt::s8, dt::f32) && multiplies_fast(dt::s8, dt::s8, dt::f32);
+  return fast;
 }
 
 bool is_blocked_product(std::string_view implementation) { return implementation.substr(0, 4) == "brg:"; }

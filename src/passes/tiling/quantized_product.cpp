@@ -1,0 +1,63 @@
+#include "passes/tiling/quantized_product.h"
+
+#include <algorithm>
+
+#include "interface/op_schema.h"
+#include "passes/tiling/row_view.h"
+
+namespace lamina {
+
+namespace {
+
+const Op* only_maker(const Graph& graph, ValueIndex value, int& position) {
+  const Value& v = graph.value(value);
+  position = v.producer.op;
+  return position < 0 || v.consumers.size() != 1 ? nullptr : &graph.op(position);
+}
+
+// `columns`: the axis along which scales may differ, -1: none may.
+std::optional<QuantizedFactor> factor_of(const Graph& graph, ValueIndex value, int columns) {
+  QuantizedFactor factor;
+  int position = 0;
+  const Op* op = only_maker(graph, value, position);
+  if (op != nullptr && op->kind == OpKind::TypeCast) {
+    factor.ops.push_back(position);
+    op = only_maker(graph, op->inputs[0], position);
+  }
+  if (op == nullptr || op->kind != OpKind::Dequantize) return std::nullopt;
+  factor.ops.push_back(position);
+  factor.value = op->inputs[0];
+  factor.scales = op->attribute<std::vector<float>>("scales");
+  if (factor.scales.size() > 1) {
+    const LogicalTensor& tensor = graph.tensor(factor.value);
+    const int axis = wrap_axis(op->attribute<int64_t>("axis"), tensor.rank());
+    if (axis != columns || static_cast<int64_t>(factor.scales.size()) != (*tensor.shape)[static_cast<size_t>(axis)])
+      return std::nullopt;
+  }
+  if (!op->has_attribute("zps")) return factor;
+  const auto& zero_points = op->attribute<std::vector<int64_t>>("zps");
+  if (zero_points.empty()) return factor;
+  factor.zero_point = zero_points.front();
+  const bool agree = std::all_of(zero_points.begin(), zero_points.end(), [&](int64_t zp) { return zp == factor.zero_point; });
+  return agree ? std::optional(factor) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<QuantizedProduct> quantized_product(const Graph& graph, const Op& product) {
+  if (!is_matrix_product(product)) return std::nullopt;
+  // Libraries add a bias to such a product in f32.
+  const bool has_bias = product.inputs.size() > 2 && product.inputs[2] != kNoValue;
+  if (has_bias && graph.tensor(product.inputs[2]).dtype != DataType::f32) return std::nullopt;
+  const LogicalTensor& weights = graph.tensor(product.inputs[1]);
+  if (!weights.shape || weights.rank() < 2) return std::nullopt;
+  const int columns = weights.rank() - (product.attribute<bool>("transpose_b") ? 2 : 1);
+  const auto left = factor_of(graph, product.inputs[0], -1), right = factor_of(graph, product.inputs[1], columns);
+  if (!left || !right || right->zero_point != 0) return std::nullopt;
+  const DataType left_type = graph.tensor(left->value).dtype;
+  if ((left_type != DataType::u8 && left_type != DataType::s8) || graph.tensor(right->value).dtype != DataType::s8)
+    return std::nullopt;
+  return QuantizedProduct{*left, *right};
+}
+
+}  // namespace lamina

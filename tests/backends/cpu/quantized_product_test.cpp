@@ -1,0 +1,130 @@
+// Products of dequantised integers are taken as integers, exactly, where their scales can be taken out of the sum; where they
+// cannot, they are dequantised first.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/cpu/library/library_check.h"
+#include "kernels/plan.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, u8 = DataType::u8, s8 = DataType::s8;
+
+struct Factor {
+  Dims shape;
+  DataType dtype = s8;
+  std::vector<float> scales = {0.05f};
+  int64_t zero_point = 0;
+  int64_t axis = 1;
+};
+
+uint64_t dequantized(GraphBuilder& g, const Factor& f, DataType as, uint64_t source) {
+  const uint64_t value = g.op(OpKind::Dequantize, {source},
+                              {{"scales", f.scales},
+                               {"zps", std::vector<int64_t>(f.scales.size(), f.zero_point)},
+                               {"qtype", std::string(f.scales.size() > 1 ? "per_channel" : "per_tensor")},
+                               {"axis", f.axis}},
+                              f32);
+  return as == f32 ? value : g.op(OpKind::TypeCast, {value}, {}, as);
+}
+
+struct Case {
+  Factor src = {{40, 96}, u8, {0.1f}, 3}, weights = {{96, 70}};
+  bool has_bias = false, transpose_b = false, behind = false, is_constant = false;
+  DataType dtype = f32;
+};
+
+Graph product(const Case& c) {
+  GraphBuilder g;
+  const uint64_t src = dequantized(g, c.src, c.dtype, g.input(c.src.dtype, c.src.shape));
+  const uint64_t integers =
+      c.is_constant ? g.constant(c.weights.dtype, c.weights.shape) : g.input(c.weights.dtype, c.weights.shape);
+  const uint64_t weights = dequantized(g, c.weights, c.dtype, integers);
+  const int64_t columns = c.weights.shape[c.weights.shape.size() - (c.transpose_b ? 2 : 1)];
+  const uint64_t bias = c.has_bias ? g.input(c.dtype, {columns}) : kNoTensor;
+  const uint64_t dst = g.op(OpKind::MatMul, {src, weights, bias}, {{"transpose_b", c.transpose_b}});
+  if (c.behind) g.op(OpKind::ReLU, {dst});
+  return g.finish();
+}
+
+bool multiplies_integers() { return cpu_backend().plan_target()->multiplies_integers; }
+
+void expect_integers(const Case& c, double error = 2e-6) {
+  const LibraryRun run = expect_library_matches_reference(product(c), error);
+  if (!multiplies_integers()) return;
+  EXPECT_THAT(run.info.kernels, Not(Contains(HasSubstr("dequantize"))));
+}
+
+std::vector<float> ramp(size_t count) {
+  std::vector<float> scales(count);
+  for (size_t i = 0; i < count; ++i) scales[i] = 0.01f + 0.003f * static_cast<float>(i % 17);
+  return scales;
+}
+
+TEST(QuantizedProduct, TakesTheIntegers) {
+  expect_integers({});
+  expect_integers({.src = {{40, 96}, s8}});
+  expect_integers({.src = {{3, 40, 96}, u8, {0.1f}, 128}});
+  expect_integers({.has_bias = true});
+  expect_integers({.is_constant = true});
+  expect_integers({.src = {{300, 2000}, s8, {0.2f}, -7}, .weights = {{2000, 1100}}});
+}
+
+TEST(QuantizedProduct, OfAnySize) {
+  for (const int64_t m : {1, 5, 129}) {
+    for (const int64_t k : {1, 3, 64, 130}) {
+      for (const int64_t n : {1, 2, 33, 64, 100}) {
+        SCOPED_TRACE(join(m, " x ", k, " x ", n));
+        expect_integers(
+            {.src = {{m, k}, u8, {0.1f}, 7}, .weights = {{k, n}, s8, ramp(static_cast<size_t>(n)), 0, 1}, .has_bias = true});
+        expect_integers({.src = {{2, m, k}, s8}, .weights = {{2, k, n}}, .dtype = n % 2 == 0 ? f32 : bf16}, 1e-3);
+      }
+    }
+  }
+}
+
+TEST(QuantizedProduct, ScalesMayDifferByColumn) {
+  expect_integers({.weights = {{96, 70}, s8, ramp(70), 0, 1}});
+  expect_integers({.weights = {{70, 96}, s8, ramp(70), 0, 0}, .has_bias = true, .transpose_b = true});
+  expect_integers({.src = {{8, 2000}, u8, {0.1f}, 9}, .weights = {{2000, 3000}, s8, ramp(3000), 0, 1}, .is_constant = true});
+}
+
+TEST(QuantizedProduct, MayBeCastBetween) {
+  expect_integers({.dtype = bf16}, 1e-3);
+  expect_integers({.weights = {{96, 70}, s8, ramp(70), 0, 1}, .dtype = bf16}, 1e-3);
+}
+
+TEST(QuantizedProduct, IsTiledWithWhatStandsBehindIt) {
+  const Case c{.src = {{1000, 96}, u8, {0.1f}, 3}, .behind = true};
+  const LibraryRun run = expect_library_matches_reference(product(c));
+  EXPECT_THAT(run.info.kernel_texts.at(0), HasSubstr("tile of "));
+  EXPECT_EQ(run.info.kernels.size(), multiplies_integers() ? 2u : 4u);
+}
+
+// Each of these is dequantised first, and right.
+TEST(QuantizedProduct, OthersAreDequantized) {
+  for (const Case& c : {Case{.weights = {{96, 70}, u8}}, Case{.weights = {{96, 70}, s8, {0.1f}, 5}},
+                        Case{.weights = {{96, 70}, s8, ramp(96), 0, 0}}, Case{.src = {{40, 96}, u8, ramp(96), 0, 1}}}) {
+    const LibraryRun run = expect_library_matches_reference(product(c), 4e-6);
+    EXPECT_THAT(run.info.kernels, Contains(HasSubstr("dequantize")));
+  }
+}
+
+TEST(QuantizedProduct, WhatOthersReadIsDequantized) {
+  GraphBuilder g;
+  const uint64_t src = dequantized(g, {{40, 96}}, f32, g.input(s8, {40, 96}));
+  const uint64_t weights = dequantized(g, {{96, 70}}, f32, g.input(s8, {96, 70}));
+  g.op(OpKind::MatMul, {src, weights});
+  g.op(OpKind::Abs, {weights});
+  const LibraryRun run = expect_library_matches_reference(g.finish(), 4e-6);
+  EXPECT_THAT(run.info.kernels, Contains(HasSubstr("dequantize")));
+}
+
+}  // namespace
+}  // namespace lamina::testing
