@@ -61,9 +61,10 @@ std::unique_ptr<Executable> compile_subgraph(const Subgraph& subgraph, const Bac
 }
 
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
-                                                           std::span<const LogicalTensor> outputs, const Backend& backend,
+                                                           std::span<const LogicalTensor> outputs, const Backend& engine,
                                                            CompileRecord* record) {
   const auto start = std::chrono::steady_clock::now();
+  const Backend& backend = partition.runs_on_reference ? reference_backend() : engine;
   thread_local std::string key;
   const bool may_share = partition.supported && backend.shares_executables() && !dumps_subgraphs();
   std::optional<SharedExecutable> shared;

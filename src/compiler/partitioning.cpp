@@ -1,11 +1,14 @@
 #include "compiler/partitioning.h"
 
 #include <atomic>
+#include <cstdlib>
+#include <string_view>
 
 #include "backends/backend.h"
 #include "compiler/verbose.h"
 #include "interface/status.h"
 #include "passes/pipeline.h"
+#include "passes/reasons.h"
 
 namespace lamina::compiler {
 
@@ -17,6 +20,23 @@ class GpuCapabilities final : public Capabilities {
   std::string why_unsupported(const Graph& graph, const Op& op) const override { return gpu_why_unsupported(graph, op); }
 };
 
+// Asked each time: a program may allow it for some of its graphs.
+bool allows_reference() {
+  const char* const allowed = std::getenv("LAMINA_ALLOW_REFERENCE");
+  return allowed != nullptr && std::string_view(allowed) == "1";
+}
+
+void leave_to_reference(std::vector<Partition>& partitions) {
+  for (Partition& partition : partitions) {
+    if (partition.supported) continue;
+    const Op& op = partition.graph->op(partition.ops.front());
+    if (!reference_backend().why_unsupported(*partition.graph, op).empty()) continue;
+    partition.supported = partition.runs_on_reference = true;
+    partition.reasons.front().push_back(
+        make_reason(ReasonCode::on_reference, join(partition.unsupported_reason, "; it runs by the reference's plain loops")));
+  }
+}
+
 }  // namespace
 
 std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy policy, uint64_t graph_id) {
@@ -26,6 +46,7 @@ std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy 
   std::vector<Partition> partitions = graph.engine_kind == EngineKind::gpu
                                           ? partition_graph(graph, policy, GpuCapabilities(), pass_observer(graph_id))
                                           : partition_graph(graph, policy, cpu_backend(), pass_observer(graph_id));
+  if (graph.engine_kind != EngineKind::gpu && allows_reference()) leave_to_reference(partitions);
   for (Partition& partition : partitions) partition.id = next_id();
   return partitions;
 }

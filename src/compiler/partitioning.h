@@ -10,6 +10,7 @@
 namespace lamina::compiler {
 
 // Throws Error(invalid_graph) when the graph is not finalized, Error(unimplemented) for an engine kind without a backend.
+// What the CPU does not run is left to the reference's plain loops where LAMINA_ALLOW_REFERENCE=1 says so, and told with a reason.
 // Partition ids are unique in the process. `graph_id` names the graph in dumps.
 std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy policy, uint64_t graph_id);
 

@@ -26,6 +26,7 @@ struct Partition {
   std::vector<ValueIndex> outputs;     // values read outside, marked by End, or read by nobody; in op order
   bool supported = true;
   std::string unsupported_reason;            // one sentence naming the op, when !supported
+  bool runs_on_reference = false;            // by plain loops, which the caller allows where its engine has nothing else
   std::vector<std::vector<Reason>> reasons;  // per entry of `ops`
 };
 

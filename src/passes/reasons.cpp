@@ -34,6 +34,8 @@ const std::vector<ReasonEntry>& reason_table() {
        "The value is a sum over all rows, complete only when the loop nest has ended."},
       {ReasonCode::alone_mixed_f64, "alone.mixed_f64", "A loop nest computes in f64 or in f32, not in both."},
       {ReasonCode::alone_unsupported, "alone.unsupported", "The backend does not run the op."},
+      {ReasonCode::on_reference, "on_reference",
+       "The backend does not run the op, and the caller allows the reference's plain loops in its place."},
       {ReasonCode::alone_library_op, "alone.library_op",
        "A heavy op that runs over whole tensors, by a library or plain loops; nothing is fused with it."},
       {ReasonCode::alone_no_loop_nest, "alone.no_loop_nest", "The op cannot be written as a loop nest."},

@@ -29,6 +29,7 @@ enum class ReasonCode {
   alone_column_result,
   alone_mixed_f64,
   alone_unsupported,
+  on_reference,
   alone_library_op,
   alone_no_loop_nest,
   alone_policy_debug,
