@@ -56,7 +56,9 @@ Graph product(const Case& c) {
 bool multiplies_integers() { return cpu_backend().plan_target()->multiplies_integers; }
 
 void expect_integers(const Case& c, double error = 2e-6) {
-  const LibraryRun run = expect_library_matches_reference(product(c), error);
+  // Dequantised first, products are summed in f32, of factors that a cast to 16 bits rounds.
+  const double rounding = multiplies_integers() ? 0 : c.dtype == bf16 ? 2e-2 : 2e-5;
+  const LibraryRun run = expect_library_matches_reference(product(c), error + rounding);
   if (!multiplies_integers()) return;
   EXPECT_THAT(run.info.kernels, Not(Contains(HasSubstr("dequantize"))));
 }
@@ -103,7 +105,7 @@ TEST(QuantizedProduct, MayBeCastBetween) {
 TEST(QuantizedProduct, IsTiledWithWhatStandsBehindIt) {
   const Case c{.src = {{1000, 96}, u8, {0.1f}, 3}, .behind = true};
   const LibraryRun run = expect_library_matches_reference(product(c));
-  EXPECT_THAT(run.info.kernel_texts.at(0), HasSubstr("tile of "));
+  EXPECT_THAT(run.info.kernel_texts, Contains(HasSubstr("tile of ")));
   EXPECT_EQ(run.info.kernels.size(), multiplies_integers() ? 2u : 4u);
 }
 

@@ -21,6 +21,13 @@ struct LibraryRun {
   ExecutableInfo info;
 };
 
+// Whether all products of a run were summed in the order of k, whatever the number of rows: not so with kernels that oneDNN has
+// for machines without AVX-512 (docs/numerics.md).
+inline bool rows_are_their_own(const LibraryRun& run) {
+  return std::none_of(run.info.kernels.begin(), run.info.kernels.end(),
+                      [](const std::string& name) { return name.starts_with("matmul ") && !name.starts_with("matmul brg:"); });
+}
+
 // The root of the mean square of a tensor: what rounding errors of sums of products are measured by.
 inline double root_mean_square(const std::vector<double>& values) {
   double sum = 0;

@@ -175,8 +175,10 @@ class Matmul final : public Primitive {
     for (size_t r = 0; r < 2; ++r) {
       const int64_t rows = r == 0 ? tile_.rows : problem_.m % tile_.rows;
       if (rows == 0) continue;
-      copies_in_[r] = copies_src_ ? copy_tile(problem_.src, src_, rows, problem_.k) : PrimitiveCall{};
-      copies_out_[c][r] = copies_dst_ ? copy_tile(dst_of(columns), problem_.dst, rows, columns) : PrimitiveCall{};
+      const bool has_such_tiles = rows <= problem_.m;  // fixed rows may be more than there are
+      copies_in_[r] = copies_src_ && has_such_tiles ? copy_tile(problem_.src, src_, rows, problem_.k) : PrimitiveCall{};
+      copies_out_[c][r] =
+          copies_dst_ && has_such_tiles ? copy_tile(dst_of(columns), problem_.dst, rows, columns) : PrimitiveCall{};
       if (r > 0 && fixed_rows_) continue;
       const Product* const model = r > 0 ? &products_[c][0] : like_ != nullptr ? &like_->products_[c][0] : nullptr;
       products_[c][r] = product(rows, columns, model == nullptr ? dnnl::memory::desc() : model->weights);

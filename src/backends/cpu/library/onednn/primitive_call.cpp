@@ -1,6 +1,8 @@
 #include "backends/cpu/library/onednn/primitive_call.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "interface/status.h"
 
@@ -16,14 +18,34 @@ void check(dnnl_status_t status, const std::string& implementation) {
               join("oneDNN: ", implementation, " ended with status ", static_cast<int>(status)));
 }
 
-bool multiplies_fast(dt left, dt right, dt result) {
+bool multiplies_fast(DataType dtype) {
   const ThreadLimit alone(1);
-  const auto matrix = [](dt type) { return dnnl::memory::desc({64, 64}, type, dnnl::memory::format_tag::ab); };
-  const dnnl::matmul::primitive_desc made(engine(), matrix(left), matrix(right), matrix(result), attributes(), true);
+  const dnnl::memory::desc matrix({64, 64}, type_of(dtype), dnnl::memory::format_tag::ab);
+  const dnnl::matmul::primitive_desc made(engine(), matrix, matrix, matrix, attributes(), true);
   return made && is_blocked_product(made.impl_info_str());
 }
 
-bool multiplies_fast(DataType dtype) { return multiplies_fast(type_of(dtype), type_of(dtype), type_of(dtype)); }
+// Multiplies the largest numbers there are: where products of two neighbours are summed in 16 bits, as without VNNI, they
+// saturate.
+template <typename Left>
+bool multiplies_exactly(dt left, Left largest) {
+  constexpr int64_t kSize = 64;
+  const ThreadLimit alone(1);
+  const auto matrix = [](dt type) { return dnnl::memory::desc({kSize, kSize}, type, dnnl::memory::format_tag::ab); };
+  const dnnl::memory::desc src = matrix(left), weights = matrix(dt::s8), dst = matrix(dt::f32);
+  const dnnl::matmul::primitive_desc made(engine(), src, weights, dst, attributes(), true);
+  if (!made || !is_blocked_product(made.impl_info_str())) return false;
+  const PrimitiveCall multiply(made, dnnl::matmul(made),
+                               {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
+  std::vector<Left> a(kSize * kSize, largest);
+  std::vector<int8_t> b(kSize * kSize, 127);
+  std::vector<float> c(kSize * kSize);
+  std::vector<char> scratch(multiply.scratch_bytes() + 64);
+  void* const aligned_scratch = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  multiply.run({a.data(), b.data(), c.data()}, aligned_scratch);
+  const auto expected = static_cast<float>(kSize * 127 * largest);
+  return std::all_of(c.begin(), c.end(), [&](float value) { return value == expected; });
+}
 
 }  // namespace
 
@@ -57,8 +79,8 @@ bool computes_fast_in(DataType dtype) {
 }
 
 bool multiplies_integers() {
-  static const bool fast = multiplies_fast(dt::u8, dt::s8, dt::f32) && multiplies_fast(dt::s8, dt::s8, dt::f32);
-  return fast;
+  static const bool exact = multiplies_exactly<uint8_t>(dt::u8, 255) && multiplies_exactly<int8_t>(dt::s8, -128);
+  return exact;
 }
 
 bool is_blocked_product(std::string_view implementation) { return implementation.substr(0, 4) == "brg:"; }

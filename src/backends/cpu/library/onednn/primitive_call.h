@@ -26,7 +26,7 @@ dnnl::memory::desc desc_of(const LogicalTensor& tensor);  // dims and strides as
 
 // Whether this machine has instructions for products of this type, as oneDNN sees it.
 bool computes_fast_in(DataType dtype);
-// Whether u8 times s8 is summed by instructions made for it: older ones saturate in between.
+// Whether u8 and s8 times s8 are summed exactly, by blocked kernels: older instructions saturate in between. Tried once.
 bool multiplies_integers();
 // Products by its blocked kernels, which sum in the order of k whatever the number of rows; older ones may not.
 bool is_blocked_product(std::string_view implementation);
