@@ -15,7 +15,8 @@ struct PlanTarget {
   size_t alignment = 64;                                   // of what lies in the arena, in bytes; a power of two
   bool reads_four_bits = false, writes_four_bits = false;  // kernels with s4 and u4, two elements a byte
   bool tiles = false;                                      // runs tiled steps
-  bool multiplies_integers = false;                        // library steps of quantized products
+  // Whether it runs library steps of quantized products; asked where there is one. Null: it does not.
+  std::function<bool()> multiplies_integers = nullptr;
   // "" when a primitive library of the backend runs the op on whole tensors, else why not, one sentence. Null: it has none.
   std::function<std::string(const Graph& graph, const Op& op)> why_no_library_step = nullptr;
 };

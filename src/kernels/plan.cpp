@@ -111,7 +111,7 @@ class Planner {
 
   Plan run(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
     mark_values_between(graph_, groups, regions, needed_);
-    if (target_.multiplies_integers) find_quantized_products(groups, regions);
+    if (target_.multiplies_integers != nullptr) find_quantized_products(groups, regions);
     for (const TileRegion& region : regions) {
       if (region.rows > 0)
         add_tiled_step(groups, region);
@@ -133,7 +133,7 @@ class Planner {
       if (region.rows > 0) continue;
       const FusionGroup& group = groups[region.groups.front()];
       const std::optional<QuantizedProduct> found = quantized_group(graph_, groups, group);
-      if (!found || is_kept(found->src) || is_kept(found->weights)) continue;
+      if (!found || is_kept(found->src) || is_kept(found->weights) || !target_.multiplies_integers()) continue;
       quantized_.emplace(group.ops.front(), *found);
       for (const auto* ops : {&found->src.ops, &found->weights.ops}) left_out_.insert(ops->begin(), ops->end());
     }

@@ -26,15 +26,15 @@ constexpr size_t kMostValues = 60;  // inputs and outputs of a region, and what 
 class Grower {
  public:
   Grower(const Graph& graph, const std::vector<FusionGroup>& groups, std::span<const ValueIndex> outputs,
-         bool multiplies_integers)
+         const std::function<bool()>& multiplies_integers)
       : graph_(graph), groups_(groups), group_of_(graph.ops().size(), 0), is_output_(graph.values().size(), false) {
     for (size_t g = 0; g < groups.size(); ++g) {
       for (const int op : groups[g].ops) group_of_[static_cast<size_t>(op)] = g;
     }
     for (const ValueIndex value : outputs) is_output_[static_cast<size_t>(value)] = true;
-    for (size_t g = 0; g < groups.size() && multiplies_integers; ++g) {
+    for (size_t g = 0; g < groups.size() && multiplies_integers != nullptr; ++g) {
       const std::optional<QuantizedProduct> product = quantized_group(graph, groups, groups[g]);
-      if (product) {
+      if (product && multiplies_integers()) {
         costs_nothing_.emplace(group_of_[static_cast<size_t>(product->weights.ops.front())],
                                group_of_[static_cast<size_t>(product->src.ops.front())]);
       }
@@ -325,7 +325,7 @@ bool is_product(const Graph& graph, const FusionGroup& group) {
 }  // namespace
 
 std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                     std::span<const ValueIndex> outputs, bool multiplies_integers) {
+                                     std::span<const ValueIndex> outputs, const std::function<bool()>& multiplies_integers) {
   Grower grower(graph, groups, outputs, multiplies_integers);
   std::vector<bool> taken(groups.size(), false);
   std::vector<std::string> why_not(groups.size());

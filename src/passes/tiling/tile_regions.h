@@ -11,6 +11,7 @@
 // first factor. Values between the groups then exist for one tile at a time, and never lie in main memory.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -35,9 +36,10 @@ struct TileRegion {
   std::string why_not;                  // a product that is not in a tiled region: why, one sentence
 };
 
-// `multiplies_integers`: what dequantises the weights of a product costs nothing, the product takes the integers.
+// `multiplies_integers` says that what dequantises the weights of a product costs nothing, the product takes the integers.
 std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                     std::span<const ValueIndex> outputs, bool multiplies_integers = false);
+                                     std::span<const ValueIndex> outputs,
+                                     const std::function<bool()>& multiplies_integers = nullptr);
 
 // The quantized product that a group of one op is, if the ops that it leaves out are groups of their own.
 std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,

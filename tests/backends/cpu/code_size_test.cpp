@@ -95,7 +95,8 @@ TEST_P(CodeSizeOnMachine, IsBoundedForAnyRow) {
 INSTANTIATE_TEST_SUITE_P(Machines, CodeSizeOnMachine, ::testing::ValuesIn(described_machines()), name_of_machine);
 
 // Memory that holds code is never writable and executable at once: SectionMemoryManager writes first and protects then.
-TEST(GeneratedCode, NoMemoryIsWritableAndExecutable) {
+// In a process of its own: oneDNN's generator, where a product has run, does otherwise.
+TEST(GeneratedCode, DISABLED_Maps) {
   BitsRun(bits_cases().front(), 3, 61, DataType::f32)();
   std::ifstream maps("/proc/self/maps");
   size_t executable = 0;
@@ -107,6 +108,7 @@ TEST(GeneratedCode, NoMemoryIsWritableAndExecutable) {
   }
   EXPECT_GT(executable, 0u);
 }
+TEST(GeneratedCode, NoMemoryIsWritableAndExecutable) { expect_passes_in_own_process("GeneratedCode.DISABLED_Maps", {}); }
 
 }  // namespace
 }  // namespace lamina::testing

@@ -53,7 +53,7 @@ Graph product(const Case& c) {
   return g.finish();
 }
 
-bool multiplies_integers() { return cpu_backend().plan_target()->multiplies_integers; }
+bool multiplies_integers() { return cpu_backend().plan_target()->multiplies_integers(); }
 
 void expect_integers(const Case& c, double error = 2e-6) {
   // Dequantised first, products are summed in f32, of factors that a cast to 16 bits rounds.
