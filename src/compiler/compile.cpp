@@ -1,5 +1,4 @@
 #include "compiler/compile.h"
-#include <cstdlib>
 
 #include <chrono>
 #include <optional>

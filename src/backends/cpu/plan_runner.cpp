@@ -83,7 +83,8 @@ void PlanRunner::run(std::span<const void* const> inputs, std::span<void* const>
 void PlanRunner::run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
                           int threads, PackedConstants* constants) const {
   std::array<void*, kInlineArgs> inline_pointers;
-  std::vector<void*> long_pointers;
+  // Of the thread, so that only its first execution allocates. Steps that run others on it, tiled ones, have fewer args.
+  thread_local std::vector<void*> long_pointers;
   void** pointers = inline_pointers.data();
   if (step.args.size() > kInlineArgs) {
     long_pointers.resize(step.args.size());
