@@ -72,10 +72,12 @@ class Matmul final : public Primitive {
         like_(dynamic_cast<const Matmul*>(use.like)),
         gains_by_packing_(use.packs_once || !is_multiplied_as_it_is(problem_)),
         packs_ahead_(use.packs_weights && gains_by_packing_),
+        is_in_a_tile_(use.threads == 1),
         slots_(thread_count(use.threads)),
         ports_(step.inputs.size()) {
     if (step.quantized) take_scales(*step.quantized);
     made_for(step.op, [&] { choose(); });
+    like_ = nullptr;
     place_scratch();
   }
 
@@ -138,7 +140,7 @@ class Matmul final : public Primitive {
   }
 
   TileShape shape_of_tiles(bool fixed_rows) const {
-    TileShape tile = tile_shape(problem_, fixed_rows, slots_ == 1);
+    TileShape tile = tile_shape(problem_, fixed_rows, is_in_a_tile_);
     if (like_ != nullptr) tile.columns = like_->tile_.columns;
     return tile;
   }
@@ -340,8 +342,9 @@ class Matmul final : public Primitive {
   int32_t zero_point_ = 0;     // of its src
   const Matmul* like_;         // while this one is made
   bool gains_by_packing_, packs_ahead_;
-  int slots_;     // most threads at once
-  size_t ports_;  // of the inputs
+  bool is_in_a_tile_;  // of a tiled step: whatever OpenMP says, a thread is all there is
+  int slots_;          // most threads at once
+  size_t ports_;       // of the inputs
   std::string name_;
   TileShape tile_{};
   Matrix src_;  // as the product sees it
