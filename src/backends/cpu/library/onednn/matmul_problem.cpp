@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "interface/status.h"
+#include "kernels/matmul_stack.h"
 
 namespace lamina::cpu::onednn {
 
 namespace {
-
-// A side of the product with the strides of its batch dims.
-struct Side {
-  Matrix matrix;
-  Dims batch, batch_strides;
-};
 
 // Strides of axes with one entry mean nothing: they are made those of a dense matrix.
 Matrix settled(Matrix matrix) {
@@ -27,62 +21,8 @@ Matrix settled(Matrix matrix) {
   return matrix;
 }
 
-Side side_of(const LogicalTensor& tensor, bool transposed, bool is_column) {
-  const Dims& shape = *tensor.shape;
-  const size_t rank = shape.size();
-  if (rank == 1) {
-    const Matrix row{1, shape[0], 0, tensor.strides[0], tensor.dtype}, column{shape[0], 1, tensor.strides[0], 0, tensor.dtype};
-    return {settled(is_column ? column : row), {}, {}};
-  }
-  Matrix matrix{shape[rank - 2], shape[rank - 1], tensor.strides[rank - 2], tensor.strides[rank - 1], tensor.dtype};
-  if (transposed) {
-    std::swap(matrix.rows, matrix.columns);
-    std::swap(matrix.row_stride, matrix.column_stride);
-  }
-  return {settled(matrix), {shape.begin(), shape.end() - 2}, {tensor.strides.begin(), tensor.strides.end() - 2}};
-}
-
-// Strides over `batch`, 0 where the side is broadcast.
-Dims strides_over(const Dims& batch, const Side& side) {
-  Dims strides(batch.size(), 0);
-  const size_t added = batch.size() - side.batch.size();
-  for (size_t d = 0; d < side.batch.size(); ++d) {
-    if (side.batch[d] != 1) strides[d + added] = side.batch_strides[d];
-  }
-  return strides;
-}
-
-// Dst with the axes that a side of rank 1 has dropped.
-Side dst_side(const LogicalTensor& tensor, bool row_dropped, bool column_dropped) {
-  LogicalTensor whole = tensor;
-  const auto insert = [&](size_t at) {
-    whole.shape->insert(whole.shape->begin() + static_cast<std::ptrdiff_t>(at), 1);
-    whole.strides.insert(whole.strides.begin() + static_cast<std::ptrdiff_t>(at), 1);
-  };
-  if (row_dropped) insert(whole.shape->size() - (column_dropped ? 0 : 1));
-  if (column_dropped) insert(whole.shape->size());
-  return side_of(whole, false, false);
-}
-
-// The bias over all of dst's axes, dropped ones too.
-Side bias_side(const LogicalTensor& tensor, size_t dst_rank, bool row_dropped, bool column_dropped) {
-  Dims strides(dst_rank, 0);
-  Dims shape(dst_rank, 1);
-  const size_t added = dst_rank - tensor.shape->size();
-  for (size_t d = 0; d < tensor.shape->size(); ++d) {
-    shape[d + added] = (*tensor.shape)[d];
-    strides[d + added] = shape[d + added] == 1 ? 0 : tensor.strides[d];
-  }
-  Side side;
-  side.matrix.dtype = tensor.dtype;
-  const auto take = [&](int64_t& extent, int64_t& stride) {
-    extent = shape.back(), stride = strides.back();
-    shape.pop_back(), strides.pop_back();
-  };
-  if (!column_dropped) take(side.matrix.columns, side.matrix.column_stride);
-  if (!row_dropped) take(side.matrix.rows, side.matrix.row_stride);
-  side.batch = shape, side.batch_strides = strides;
-  return side;
+Matrix matrix_of(const kernel::MatrixStack& stack) {
+  return {stack.rows, stack.columns, stack.row_stride, stack.column_stride, stack.dtype};
 }
 
 // Whether rows run on from one matrix of the batch to the next.
@@ -119,26 +59,19 @@ void list_products(MatmulProblem& problem, const Dims& batch, const std::vector<
 }  // namespace
 
 MatmulProblem matmul_problem(const kernel::LibraryStep& step) {
-  const LogicalTensor &src_tensor = step.inputs[0], &weights_tensor = step.inputs[1];
-  const bool row_dropped = src_tensor.rank() == 1, column_dropped = weights_tensor.rank() == 1;
-  const Side src = side_of(src_tensor, step.op.attribute<bool>("transpose_a"), false);
-  const Side weights = side_of(weights_tensor, step.op.attribute<bool>("transpose_b"), true);
-  Side dst = dst_side(step.outputs[0], row_dropped, column_dropped);
+  const kernel::MatmulStack stack = kernel::matmul_stack(step);
   MatmulProblem problem;
-  problem.m = dst.matrix.rows, problem.n = dst.matrix.columns, problem.k = src.matrix.columns;
-  problem.src = src.matrix, problem.weights = weights.matrix, problem.dst = dst.matrix;
-  Dims batch = dst.batch;
-  std::vector<Dims> strides = {strides_over(batch, src), strides_over(batch, weights), Dims(batch.size(), 0),
-                               strides_over(batch, dst)};
-  problem.has_bias = step.inputs.size() > 2 && !step.inputs[2].is_empty_port();
-  if (problem.has_bias) {
-    const Side bias = bias_side(step.inputs[2], step.outputs[0].shape->size(), row_dropped, column_dropped);
-    problem.bias = bias.matrix;
-    strides[2] = strides_over(batch, bias);
-  }
+  problem.m = stack.m, problem.n = stack.n, problem.k = stack.k;
+  problem.src = settled(matrix_of(stack.src)), problem.weights = settled(matrix_of(stack.weights));
+  problem.dst = settled(matrix_of(stack.dst));
+  problem.has_bias = stack.has_bias;
+  if (stack.has_bias) problem.bias = matrix_of(stack.bias);
+  Dims batch = stack.batch;
+  const std::vector<Dims> strides = {stack.src.batch_strides, stack.weights.batch_strides, stack.bias.batch_strides,
+                                     stack.dst.batch_strides};
   const auto is_one = [&](const Dims& side) { return std::all_of(side.begin(), side.end(), [](int64_t s) { return s == 0; }); };
-  if (is_one(strides[1]) && is_one(strides[2]) && problem.bias.row_stride == 0 && rows_run_on(batch, strides[0], src.matrix) &&
-      rows_run_on(batch, strides[3], dst.matrix)) {
+  if (is_one(strides[1]) && is_one(strides[2]) && problem.bias.row_stride == 0 && rows_run_on(batch, strides[0], problem.src) &&
+      rows_run_on(batch, strides[3], problem.dst)) {
     problem.m *= entries_of(batch);
     problem.src.rows = problem.dst.rows = problem.m;
     batch.clear();
