@@ -32,10 +32,6 @@ struct Memory {
   void* take(size_t bytes) { return handles.emplace_back(device.allocate(bytes)); }
 };
 
-struct GpuCapabilities : Capabilities {
-  std::string why_unsupported(const Graph& graph, const Op& op) const override { return gpu_why_unsupported(graph, op); }
-};
-
 double median(std::vector<double> times) {
   std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
   return times[times.size() / 2];
@@ -91,7 +87,7 @@ Graph graph_of(const std::string& name, DataType dtype, int64_t rows, int64_t si
 void run_row(gpu::Device& device, const Backend& backend, Bench& bench, double roof, const std::string& name, DataType dtype,
              int64_t rows, int64_t size) {
   const Graph graph = graph_of(name, dtype, rows, size);
-  const Partition partition = partition_graph(graph, PartitionPolicy::fusion, GpuCapabilities{}).at(0);
+  const Partition partition = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities()).at(0);
   Memory memory(device);
   std::vector<LogicalTensor> ins, outs;
   std::vector<const void*> inputs;

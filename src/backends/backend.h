@@ -49,8 +49,9 @@ struct ExecutionContext {
 struct ExecutableInfo {
   std::string backend;                                       // "cpu", "reference", "cuda", "opencl"
   std::vector<std::string> kernels;                          // symbol names, in order
-  std::vector<std::string> kernel_texts;                     // the kernel IR of each, readable
-  std::vector<std::string> schedules;                        // how each kernel runs, where a backend has several ways
+  std::vector<size_t> step_of_kernel;                        // which step each belongs to; empty: every step has one
+  std::vector<std::string> kernel_texts;                     // what each step computes, readable: a kernel's IR
+  std::vector<std::string> schedules;                        // how each step runs, where a backend has several ways
   std::vector<std::pair<std::string, std::string>> sources;  // file name and text of each generated program
   int64_t required_bytes = 0;                                // bytes of the partition's inputs and outputs, each once
   int64_t moved_bytes = 0;                                   // bytes that the kernels read and write in main memory
@@ -125,6 +126,6 @@ size_t gpu_device_count();
 std::shared_ptr<const Backend> open_cuda_backend(int device, void* context);
 std::shared_ptr<const Backend> open_opencl_backend(void* device, void* context);
 // What any of them can run: partitioning asks before a device is chosen.
-std::string gpu_why_unsupported(const Graph& graph, const Op& op);
+const Capabilities& gpu_capabilities();
 
 }  // namespace lamina

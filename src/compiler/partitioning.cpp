@@ -14,12 +14,6 @@ namespace lamina::compiler {
 
 namespace {
 
-// A device is chosen when a partition is compiled: what runs is the same on all.
-class GpuCapabilities final : public Capabilities {
- public:
-  std::string why_unsupported(const Graph& graph, const Op& op) const override { return gpu_why_unsupported(graph, op); }
-};
-
 // Asked each time: a program may allow it for some of its graphs.
 bool allows_reference() {
   const char* const allowed = std::getenv("LAMINA_ALLOW_REFERENCE");
@@ -43,9 +37,9 @@ std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy 
   if (!graph.is_finalized()) {
     throw Error(Status::invalid_graph, "the graph is not finalized: call finalize before asking for partitions");
   }
-  std::vector<Partition> partitions = graph.engine_kind == EngineKind::gpu
-                                          ? partition_graph(graph, policy, GpuCapabilities(), pass_observer(graph_id))
-                                          : partition_graph(graph, policy, cpu_backend(), pass_observer(graph_id));
+  // Which GPU is chosen when a partition is compiled: what runs is the same on all.
+  const Capabilities& capabilities = graph.engine_kind == EngineKind::gpu ? gpu_capabilities() : cpu_backend();
+  std::vector<Partition> partitions = partition_graph(graph, policy, capabilities, pass_observer(graph_id));
   if (graph.engine_kind != EngineKind::gpu && allows_reference()) leave_to_reference(partitions);
   for (Partition& partition : partitions) partition.id = next_id();
   return partitions;

@@ -30,9 +30,11 @@ void print_kernels(const Partition& partition, const Backend& backend, bool text
     const auto compiled = compiler::compile_partition(partition, backend, &record);
     const ExecutableInfo& info = compiled->info();
     for (size_t i = 0; i < info.kernels.size(); ++i) {
-      const std::string schedule = i < info.schedules.size() ? join(" (", info.schedules[i], ")") : "";
+      const size_t step = info.step_of_kernel.empty() ? i : info.step_of_kernel[i];
+      const bool is_first = i == 0 || info.step_of_kernel.empty() || info.step_of_kernel[i - 1] != step;
+      const std::string schedule = step < info.schedules.size() ? join(" (", info.schedules[step], ")") : "";
       std::cout << "  kernel: " << info.kernels[i] << schedule << '\n';
-      if (texts && i < info.kernel_texts.size()) print_indented(info.kernel_texts[i], "    ");
+      if (texts && is_first && step < info.kernel_texts.size()) print_indented(info.kernel_texts[step], "    ");
     }
     if (info.kernels.empty()) std::cout << "  kernel: none, nothing is computed\n";
   } catch (const Error& error) {

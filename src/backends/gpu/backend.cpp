@@ -6,6 +6,7 @@
 #include <map>
 
 #include "backends/gpu/device_block.h"
+#include "backends/gpu/matmul_runner.h"
 #include "backends/gpu/runtime.h"
 #include "backends/scratch_pool.h"
 #include "interface/status.h"
@@ -17,10 +18,26 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
+// Of ops that run as steps of their own over whole tensors.
+std::string why_no_heavy_step(const Graph&, const Op& op) {
+  if (op.kind == OpKind::MatMul) return "";
+  return join("the gpu backend multiplies matrices and has no kernel for ", name_of(op.kind), "; the cpu backend may have");
+}
+
 // The same for all devices: what a graph whose engine kind is gpu may hold does not depend on which GPU it is.
-const kernel::PlanTarget kTarget{.name = "gpu", .alignment = kAlignment, .reads_four_bits = true};
+const kernel::PlanTarget& target() {
+  static const kernel::PlanTarget offered{
+      .name = "gpu", .alignment = kAlignment, .reads_four_bits = true, .why_no_library_step = why_no_heavy_step};
+  return offered;
+}
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+class GpuCapabilities final : public Capabilities {
+ public:
+  std::string why_unsupported(const Graph& graph, const Op& op) const override { return why_no_step(graph, op, target()); }
+  bool runs_several_groups() const override { return true; }
+};
 
 class GpuExecutable final : public Executable {
  public:
@@ -32,9 +49,8 @@ class GpuExecutable final : public Executable {
     info_.required_bytes = plan_->required_bytes;
     info_.arena_bytes = plan_->arena_bytes;
     for (const kernel::PlanStep& step : plan_->steps) {
-      const auto* const generated = std::get_if<kernel::KernelStep>(&step);
-      LAMINA_CHECK(generated != nullptr, "a library step on a backend without a library");
-      add_runner(generated->kernel);
+      info_.moved_bytes += kernel::moved_bytes(step);
+      add_runner(runner_of(step));
     }
     place_scratch();
     upload_tables();
@@ -64,14 +80,23 @@ class GpuExecutable final : public Executable {
     size_t bytes;
   };
 
-  void add_runner(const kernel::Kernel& kernel) {
-    info_.kernel_texts.push_back(kernel::print(kernel));
-    info_.moved_bytes += kernel::moved_bytes(kernel);
-    runners_.push_back(std::make_unique<KernelRunner>(device_, kernel));
-    const KernelRunner& runner = *runners_.back();
+  std::unique_ptr<StepRunner> runner_of(const kernel::PlanStep& step) const {
+    if (const auto* const generated = std::get_if<kernel::KernelStep>(&step))
+      return std::make_unique<KernelRunner>(device_, generated->kernel);
+    const auto* const library = std::get_if<kernel::LibraryStep>(&step);
+    LAMINA_CHECK(library != nullptr && library->op.kind == OpKind::MatMul && !library->quantized,
+                 "a step that the gpu backend did not offer to run");
+    const kernel::MatmulStack stack = kernel::collapsed(kernel::matmul_stack(*library));
+    return std::make_unique<MatmulRunner>(device_, stack, describe(library->op));
+  }
+
+  void add_runner(std::unique_ptr<StepRunner> made) {
+    const StepRunner& runner = *runners_.emplace_back(std::move(made));
     const KernelSource& source = runner.source();
+    info_.kernel_texts.push_back(runner.text());
     info_.kernels.insert(info_.kernels.end(), source.symbols.begin(), source.symbols.end());
-    info_.schedules.emplace_back(name_of(runner.schedule()));
+    info_.step_of_kernel.resize(info_.kernels.size(), runners_.size() - 1);
+    info_.schedules.push_back(runner.schedule_name());
     info_.sources.push_back({source.symbol + (device_->language() == Language::cuda ? ".cu" : ".cl"), source.text});
     info_.from_cache = info_.from_cache && runner.from_cache();
     partial_bytes_ = std::max(partial_bytes_, aligned(runner.scratch_bytes()));
@@ -132,7 +157,7 @@ class GpuExecutable final : public Executable {
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<const kernel::Plan> plan_;
-  std::vector<std::unique_ptr<KernelRunner>> runners_;  // one per step
+  std::vector<std::unique_ptr<StepRunner>> runners_;  // one per step
   void* tables_ = nullptr;
   std::vector<int64_t> table_offsets_;
   std::map<size_t, ScalarPlace> host_scalars_;  // by input port
@@ -163,8 +188,11 @@ class GpuBackend final : public Backend {
  public:
   explicit GpuBackend(std::shared_ptr<Device> device) : device_(std::move(device)), memory_(device_) {}
   std::string_view name() const override { return device_->api(); }
-  std::string why_unsupported(const Graph& graph, const Op& op) const override { return gpu_why_unsupported(graph, op); }
-  const kernel::PlanTarget* plan_target() const override { return &kTarget; }
+  std::string why_unsupported(const Graph& graph, const Op& op) const override {
+    return gpu_capabilities().why_unsupported(graph, op);
+  }
+  bool runs_several_groups() const override { return gpu_capabilities().runs_several_groups(); }
+  const kernel::PlanTarget* plan_target() const override { return &target(); }
   std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan> plan) const override {
     return std::make_unique<GpuExecutable>(device_, std::move(plan));
   }
@@ -186,6 +214,9 @@ std::shared_ptr<const Backend> make_backend(std::shared_ptr<Device> device) {
 
 namespace lamina {
 
-std::string gpu_why_unsupported(const Graph& graph, const Op& op) { return kernel::why_no_step(graph, op, gpu::kTarget); }
+const Capabilities& gpu_capabilities() {
+  static const gpu::GpuCapabilities all;
+  return all;
+}
 
 }  // namespace lamina

@@ -76,15 +76,22 @@ bool uses(const kernel::Kernel& kernel, kernel::MapOp op) {
                      [op](const kernel::Node& n) { return n.kind == kernel::NodeKind::map && n.op == op; });
 }
 
+std::string language_prelude(Language language, bool wide, bool aligned, bool disjoint) {
+  return join("#define LM_F64 ", wide ? 1 : 0, "\n#define LM_ALIGNED ", aligned ? 1 : 0, "\n#define LM_DISJOINT ",
+              disjoint ? 1 : 0, "\n", language == Language::cuda ? text::kCudaPrelude : text::kOpenclPrelude);
+}
+
 }  // namespace
+
+std::string conversions_prelude(Language language) {
+  return language_prelude(language, false, false, true) + text::kConvert + "\n";
+}
 
 bool needs_general_power(double exponent) { return kernel::power_form(exponent) == kernel::PowerForm::general; }
 
 std::string program_prelude(const kernel::Kernel& kernel, Language language, bool aligned, bool disjoint) {
   const bool wide = needs_f64(kernel);
-  std::string text = join("#define LM_F64 ", wide ? 1 : 0, "\n#define LM_ALIGNED ", aligned ? 1 : 0, "\n#define LM_DISJOINT ",
-                          disjoint ? 1 : 0, "\n");
-  text += language == Language::cuda ? text::kCudaPrelude : text::kOpenclPrelude;
+  std::string text = language_prelude(language, wide, aligned, disjoint);
   text += real_functions(false);
   if (wide) text += real_functions(true);
   text += text::kConvert;

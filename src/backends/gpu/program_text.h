@@ -10,6 +10,9 @@ namespace lamina::gpu {
 
 std::string program_prelude(const kernel::Kernel& kernel, Language language, bool aligned, bool disjoint);
 
+// Of a program in f32 that loads, converts and stores single elements, and whose outputs share no memory with inputs.
+std::string conversions_prelude(Language language);
+
 // x^value takes the general way, through double.
 bool needs_general_power(double exponent);
 

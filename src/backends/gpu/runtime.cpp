@@ -12,14 +12,14 @@ namespace {
 constexpr int64_t kAlignment = 16;
 using tuning::kColumnLanes, tuning::kMostGroups;
 
+}  // namespace
+
 int64_t groups_for(int64_t items, int64_t items_per_group) {
   const int64_t groups = (items + items_per_group - 1) / items_per_group;
   if (groups > kMostGroups)
     throw Error(Status::invalid_shape, join("gpu backend: ", groups, " work-groups, a device takes ", kMostGroups, " at most"));
   return groups;
 }
-
-}  // namespace
 
 KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel)
     : device_(std::move(device)), kernel_(std::move(kernel)), limits_(device_->limits()) {

@@ -7,23 +7,21 @@
 #include <string>
 #include <vector>
 
-#include "backends/gpu/device.h"
+#include "backends/gpu/step_runner.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::gpu {
 
-class KernelRunner {
+class KernelRunner final : public StepRunner {
  public:
   KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel);  // compiles, or takes the code from a cache
 
-  // `buffers`: one per arg. `partials`: scratch_bytes() bytes.
-  void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const;
-
-  size_t scratch_bytes() const;  // partial column sums, and the states of split rows
-  const kernel::Kernel& kernel() const { return kernel_; }
-  const Schedule& schedule() const { return schedule_; }
-  const KernelSource& source() const { return source_; }
-  bool from_cache() const { return from_cache_; }
+  void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override;
+  size_t scratch_bytes() const override;  // partial column sums, and the states of split rows
+  const KernelSource& source() const override { return source_; }
+  std::string schedule_name() const override { return name_of(schedule_); }
+  std::string text() const override { return kernel::print(kernel_); }
+  bool from_cache() const override { return from_cache_; }
 
  private:
   // Promises that the code of a variant relies on; see emit_c.h.

@@ -81,4 +81,14 @@ inline constexpr int kThreadsOfLight = 1024, kThreadsOfHeavy = 512;
 //   gpu_norms: rows of 65536, with fewer rows than the device has multiprocessors
 inline constexpr int64_t kGroupsPerUnit = 4;
 
+// ---- matrix products
+
+// Threads of a work-group along either side of its tile, and elements of a thread along either: a group's two tiles of src and
+// weights are read once for 64 x 64 elements. No bits.
+//   lamina replay --engine gpu --bench of a MatMul of 1024 rows and columns
+inline constexpr int kMatmulSide = 16, kMatmulPerThread = 4;
+// Entries of k that lie in local memory at a time: two tiles of 64 rows take 8 KiB with it. No bits: sums run on.
+//   (as above)
+inline constexpr int kMatmulDepth = 16;
+
 }  // namespace lamina::gpu::tuning

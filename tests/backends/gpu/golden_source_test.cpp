@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "backends/gpu/emit_matmul.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "support/files.h"
 #include "support/foreign_locale.h"
@@ -15,15 +16,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+void expect_golden(const std::string& name, const std::string& body) {
+  const fs::path path = kTree / "tests" / "backends" / "gpu" / "golden" / (name + ".txt");
+  if (std::getenv("LAMINA_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << body;
+  EXPECT_EQ(body, text_of(path)) << name;
+}
+
 void expect_golden(const std::string& name, const Graph& graph, const gpu::DeviceLimits& limits = {}) {
   const kernel::Kernel kernel = first_kernel_of(graph);
   const gpu::Schedule schedule = gpu::choose_schedule(kernel, limits);
   const gpu::KernelSource cuda = gpu::emit_kernel(kernel, schedule, limits, gpu::Language::cuda, true, true);
   const gpu::KernelSource opencl = gpu::emit_kernel(kernel, schedule, limits, gpu::Language::opencl, true, true);
   EXPECT_EQ(cuda.body, opencl.body);
-  const fs::path path = kTree / "tests" / "backends" / "gpu" / "golden" / (name + ".txt");
-  if (std::getenv("LAMINA_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << cuda.body;
-  EXPECT_EQ(cuda.body, text_of(path)) << name;
+  expect_golden(name, cuda.body);
 }
 
 TEST(GoldenSource, BlockOfANorm) { expect_golden("layer_norm_f32_1024", norm_graph(DataType::f32, 64, 1024)); }
@@ -35,6 +40,18 @@ TEST(GoldenSource, FewRowsSharedByTeams) {
 }
 TEST(GoldenSource, RowsSideBySide) { expect_golden("softmax_f32_100_along_rows", softmax_graph(DataType::f32, {100, 64}, 0)); }
 TEST(GoldenSource, Elementwise) { expect_golden("relu_f16", unary_graph(OpKind::ReLU, DataType::f16, {64, 64})); }
+
+TEST(GoldenSource, MatrixProduct) {
+  kernel::MatmulStack stack{.m = 100, .n = 100, .k = 100, .batch = {2, 3}, .has_bias = true};
+  stack.src = {100, 100, 100, 1, {30000, 10000}, DataType::bf16};
+  stack.weights = {100, 100, 1, 100, {10000, 0}, DataType::bf16};
+  stack.bias = {1, 100, 0, 1, {0, 0}, DataType::bf16};
+  stack.dst = {100, 100, 100, 1, {30000, 10000}, DataType::f32};
+  const gpu::MatmulForm form = gpu::choose_form(stack, {});
+  const std::string cuda = gpu::emit_matmul(form, gpu::Language::cuda).body;
+  EXPECT_EQ(cuda, gpu::emit_matmul(form, gpu::Language::opencl).body);
+  expect_golden("matmul_bf16_transposed_weights", cuda);
+}
 
 // A host program may have set any locale: what NVRTC or an OpenCL compiler would read then is the same text.
 std::string whole_source(gpu::Language language) {

@@ -10,10 +10,6 @@
 
 namespace lamina::testing {
 
-struct GpuCapabilities : Capabilities {
-  std::string why_unsupported(const Graph& graph, const Op& op) const override { return gpu_why_unsupported(graph, op); }
-};
-
 // The first OpenCL device; null, with the reason, where there is none: such tests are skipped.
 inline const Backend* opencl_backend(std::string& why) {
   static std::string fault;
@@ -85,7 +81,7 @@ inline GpuResult expect_gpu_is_right(const Backend& gpu, const Graph& graph, dou
   GpuResult result;
   result.buffers = given;
   std::mt19937 random(seed);
-  for (const Partition& partition : partition_graph(graph, PartitionPolicy::fusion, GpuCapabilities{})) {
+  for (const Partition& partition : partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities())) {
     EXPECT_TRUE(partition.supported) << partition.unsupported_reason;
     if (!partition.supported) continue;
     const bool on_cpu_too = std::all_of(partition.graph->ops().begin(), partition.graph->ops().end(), [&](const Op& op) {
@@ -99,9 +95,9 @@ inline GpuResult expect_gpu_is_right(const Backend& gpu, const Graph& graph, dou
     if (on_cpu_too) run_on_host(cpu_backend(), subgraph, inputs, cpu);
     run_on_host(reference_backend(), subgraph, inputs, expected);
     bool reduces = false;
-    for (const kernel::PlanStep& step : compiler::plan_subgraph(subgraph, {.name = "test", .alignment = 64}).steps) {
-      const kernel::Kernel& kernel = std::get<kernel::KernelStep>(step).kernel;
-      reduces = reduces || kernel.has_row_reduction() || kernel.has_column_sum();
+    for (const kernel::PlanStep& step : compiler::plan_subgraph(subgraph, *gpu.plan_target()).steps) {
+      const auto* const generated = std::get_if<kernel::KernelStep>(&step);
+      reduces = reduces || generated == nullptr || generated->kernel.has_row_reduction() || generated->kernel.has_column_sum();
     }
     for (size_t o = 0; o < actual.size(); ++o) {
       const LogicalTensor& tensor = ports.outputs[o];

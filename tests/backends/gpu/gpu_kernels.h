@@ -10,12 +10,8 @@
 
 namespace lamina::testing {
 
-struct AllCapabilities : Capabilities {
-  std::string why_unsupported(const Graph& graph, const Op& op) const override { return gpu_why_unsupported(graph, op); }
-};
-
 inline kernel::Kernel first_kernel_of(const Graph& graph) {
-  const Partition partition = partition_graph(graph, PartitionPolicy::fusion, AllCapabilities{}).at(0);
+  const Partition partition = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities()).at(0);
   std::vector<LogicalTensor> ins, outs;
   for (const ValueIndex v : partition.inputs) ins.push_back(graph.tensor(v));
   for (const ValueIndex v : partition.outputs) {

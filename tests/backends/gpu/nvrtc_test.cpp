@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "backends/gpu/cuda/compile.h"
+#include "backends/gpu/emit_matmul.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "support/code_cache_folder.h"
 
@@ -133,6 +134,32 @@ TEST(Nvrtc, AccessesAreSixteenBytesWideAndNothingIsAtomic) {
       EXPECT_EQ(ptx.find(".f64"), std::string::npos) << "an f32 kernel needs no double";
       const std::string unaligned = ptx_of(*nvrtc, cuda_source(first_kernel_of(graph), false));
       EXPECT_FALSE(std::regex_search(unaligned, wide_load));
+    }
+  }
+}
+
+TEST(Nvrtc, MatrixProductsNeitherSpillNorUseDoubles) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  for (const DataType dtype : {f32, bf16, f16}) {
+    for (const int64_t rows : {int64_t{1}, int64_t{128}}) {
+      for (const int64_t row_stride : {int64_t{128}, int64_t{1} << 30}) {
+        kernel::MatmulStack stack{.m = rows, .n = 128, .k = 128, .batch = {4}, .has_bias = true};
+        stack.src = {rows, 128, row_stride, 1, {rows * 128}, dtype};
+        stack.weights = {128, 128, 1, 128, {0}, dtype};
+        stack.bias = {1, 128, 0, 1, {0}, dtype};
+        stack.dst = {rows, 128, 128, 1, {rows * 128}, dtype};
+        const KernelSource source = emit_matmul(choose_form(stack, {}), Language::cuda);
+        SCOPED_TRACE(join(name_of(dtype), ", ", rows, " rows, ", row_stride, " apart"));
+        for (const int capability : {80, 90, 100}) {
+          const cuda::Image image = cuda::compile(*nvrtc, source.symbol, source.text, capability);
+          EXPECT_EQ(usage_of(image.log).kernels, 1) << image.log;
+          EXPECT_EQ(usage_of(image.log).spills, 0) << image.log;
+          EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
+        }
+        const std::string ptx = ptx_of(*nvrtc, source);
+        EXPECT_EQ(ptx.find(".f64"), std::string::npos);
+        EXPECT_TRUE(std::regex_search(ptx, std::regex("fma\\.rn\\.f32")));
+      }
     }
   }
 }

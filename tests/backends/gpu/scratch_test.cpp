@@ -88,7 +88,7 @@ class GpuScratch : public ::testing::Test {
  protected:
   void SetUp() override {
     const Graph graph = norm_backward_graph(DataType::f32, 40, 64);
-    const Partition partition = partition_graph(graph, PartitionPolicy::fusion, AllCapabilities{}).at(0);
+    const Partition partition = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities()).at(0);
     std::vector<LogicalTensor> ins, outs;
     for (const ValueIndex v : partition.inputs) ins.push_back(graph.tensor(v));
     for (const ValueIndex v : partition.outputs) outs.push_back(graph.tensor(v));

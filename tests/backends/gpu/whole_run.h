@@ -15,7 +15,7 @@ namespace lamina::testing {
 inline void run_all_of(std::shared_ptr<gpu::Device> device,
                        const std::function<void(const std::function<void()>& execute)>& observe = nullptr) {
   const Graph graph = norm_backward_graph(DataType::f32, 40, 64);
-  const Partition partition = partition_graph(graph, PartitionPolicy::fusion, AllCapabilities{}).at(0);
+  const Partition partition = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities()).at(0);
   const auto backend = gpu::make_backend(std::move(device));
   const DeviceMemory& memory = *backend->device_memory();
   struct Held {

@@ -1,0 +1,42 @@
+// Matrix products to GPU source, in the dialect of emit_c.h: one program for all sizes of one form.
+//
+// A work-group makes a tile of dst. Tiles of src and weights, `kDepth` entries of k at a time, lie in local memory as f32; each
+// thread adds up per_thread_rows x per_thread_columns elements in registers. An element is one chain of fused multiply-adds in
+// the order of k, whatever the tile: so a row's bits depend on that row and the weights alone.
+//
+// The program takes buffer and offset of src, weights, bias where there is one, and dst; then words: m, n, k, the batch extents
+// and for each tensor its strides over batch dims, rows and columns, in elements.
+#pragma once
+
+#include <vector>
+
+#include "backends/gpu/emit_c.h"
+#include "backends/gpu/tuning.h"
+#include "kernels/matmul_stack.h"
+
+namespace lamina::gpu {
+
+// All that the text of a program follows from.
+struct MatmulForm {
+  DataType src = DataType::f32, weights = DataType::f32, bias = DataType::undef, dst = DataType::f32;  // undef: no bias
+  size_t batch_rank = 0;
+  bool src_along_k = true;            // neighbouring threads load neighbours in k; else neighbouring rows
+  bool weights_along_columns = true;  // neighbouring columns; else neighbours in k
+  int side = tuning::kMatmulSide;     // a work-group has side x side threads
+  int per_thread_rows = tuning::kMatmulPerThread, per_thread_columns = tuning::kMatmulPerThread;
+  bool wide_offsets = false;  // offsets inside a tile need 64 bits
+  bool operator==(const MatmulForm&) const = default;
+
+  int group_size() const { return side * side; }
+  int tile_rows() const { return side * per_thread_rows; }
+  int tile_columns() const { return side * per_thread_columns; }
+};
+
+MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& limits);
+
+KernelSource emit_matmul(const MatmulForm& form, Language language);
+
+// The words that the program takes for these sizes.
+std::vector<int64_t> words_of(const kernel::MatmulStack& stack);
+
+}  // namespace lamina::gpu

@@ -1,0 +1,34 @@
+// Running a MatMul of a plan by a generated program.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/gpu/emit_matmul.h"
+#include "backends/gpu/step_runner.h"
+
+namespace lamina::gpu {
+
+class MatmulRunner final : public StepRunner {
+ public:
+  // Compiles, or takes the code from a cache. `op`: its description, for reports.
+  MatmulRunner(const std::shared_ptr<Device>& device, kernel::MatmulStack stack, const std::string& op);
+
+  void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override;
+  size_t scratch_bytes() const override { return 0; }
+  const KernelSource& source() const override { return source_; }
+  std::string schedule_name() const override;
+  std::string text() const override { return text_; }
+  bool from_cache() const override { return loaded_.from_cache; }
+
+ private:
+  kernel::MatmulStack stack_;
+  MatmulForm form_;
+  std::vector<int64_t> words_;
+  int64_t groups_ = 0;
+  KernelSource source_;
+  LoadedModule loaded_;
+  std::string text_;
+};
+
+}  // namespace lamina::gpu

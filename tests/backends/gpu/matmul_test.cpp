@@ -1,0 +1,328 @@
+// MatMul by the generated program, on whatever OpenCL device there is (PoCL will do): every form that its schema allows,
+// against the reference, and bits that depend on neither tiles nor other rows.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/gpu/emit_matmul.h"
+#include "backends/gpu/gpu_check.h"
+#include "backends/gpu/opencl/runtime.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
+
+struct Case {
+  Dims src, weights;
+  Dims bias = {};
+  bool has_bias = false, transpose_a = false, transpose_b = false;
+  DataType dtype = f32, dst = f32;
+};
+
+Graph graph_of(const Case& c) {
+  GraphBuilder g;
+  const uint64_t src = g.input(c.dtype, c.src), weights = g.input(c.dtype, c.weights);
+  const uint64_t bias = c.has_bias ? g.input(c.dtype, c.bias) : kNoTensor;
+  g.op(OpKind::MatMul, {src, weights, bias}, {{"transpose_a", c.transpose_a}, {"transpose_b", c.transpose_b}}, c.dst);
+  return g.finish();
+}
+
+struct WholeRun {
+  std::vector<double> dst;          // of the first output
+  std::map<uint64_t, Buffer> data;  // of the inputs
+  ExecutableInfo info;
+};
+
+// The graph as one plan on the GPU and on the reference. An error is measured by the element or by the root mean square of its
+// tensor, whichever is larger. `given`: inputs that are not to be random.
+WholeRun expect_whole_graph_is_right(const Backend& gpu, const Graph& graph, double error = 2e-6,
+                                     const std::map<uint64_t, Buffer>& given = {}) {
+  WholeRun run;
+  run.data = given;
+  const Subgraph subgraph{with_strides(graph), graph.inputs(), graph.outputs()};
+  std::mt19937 random(1);
+  std::vector<LogicalTensor> ins;
+  PortData inputs;
+  for (const ValueIndex v : subgraph.inputs) {
+    const LogicalTensor& tensor = ins.emplace_back(subgraph.graph.tensor(v));
+    const auto [place, is_new] = run.data.try_emplace(tensor.id);
+    if (is_new) {
+      place->second = buffer_for(tensor);
+      fill(place->second, tensor, port_name_of(subgraph.graph, v), random);
+    }
+    inputs.buffers.push_back(&place->second);
+    inputs.pointers.push_back(place->second.data());
+  }
+  std::vector<Buffer> actual, expected;
+  for (const ValueIndex v : subgraph.outputs) actual.push_back(buffer_for(subgraph.graph.tensor(v)));
+  expected = actual;
+  run.info = run_on_gpu(gpu, subgraph, ins, inputs.buffers, actual);
+  run_on_host(reference_backend(), subgraph, inputs, expected);
+  for (size_t o = 0; o < actual.size(); ++o) {
+    const LogicalTensor& tensor = subgraph.graph.tensor(subgraph.outputs[o]);
+    const std::vector<double> got = elements(tensor, actual[o]), want = elements(tensor, expected[o]);
+    double squares = 0;
+    for (const double value : want) squares += std::isnan(value) ? 0 : value * value;
+    const double typical = want.empty() ? 0 : std::sqrt(squares / static_cast<double>(want.size()));
+    const double rounding = tensor.dtype == bf16 ? 0x1p-8 : tensor.dtype == f16 ? 0x1p-11 : 0x1p-24;
+    for (size_t i = 0; i < got.size(); ++i) {
+      const double magnitude = std::max(std::abs(want[i]), typical);
+      if (same_value(got[i], want[i]) || std::abs(got[i] - want[i]) <= magnitude * (error + 2.02 * rounding)) continue;
+      ADD_FAILURE() << "output " << o << " (" << describe(tensor) << ") element " << i << ": gpu " << got[i] << ", reference "
+                    << want[i];
+      break;
+    }
+    if (o == 0) run.dst = got;
+  }
+  return run;
+}
+
+WholeRun expect_right(const Backend& gpu, const Case& c, double error = 2e-6) {
+  SCOPED_TRACE(join(describe(c.src), " x ", describe(c.weights), " in ", name_of(c.dtype)));
+  return expect_whole_graph_is_right(gpu, graph_of(c), error);
+}
+
+TEST(GpuMatmul, FollowsNumpysRankRules) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const auto& [src, weights] : std::vector<std::pair<Dims, Dims>>{{{5}, {5}},
+                                                                       {{5}, {5, 7}},
+                                                                       {{4, 5}, {5}},
+                                                                       {{4, 5}, {5, 7}},
+                                                                       {{3, 4, 5}, {5, 7}},
+                                                                       {{2, 3, 4, 5}, {5}},
+                                                                       {{5}, {2, 5, 7}},
+                                                                       {{3, 4, 5}, {3, 5, 7}},
+                                                                       {{2, 1, 4, 5}, {3, 5, 7}},
+                                                                       {{2, 3, 4, 5}, {2, 1, 5, 7}},
+                                                                       {{2, 1, 3, 4, 5}, {2, 2, 1, 5, 7}},
+                                                                       {{1, 4, 5}, {6, 5, 7}},
+                                                                       {{2, 3, 1, 5}, {2, 3, 5, 1}}}) {
+    expect_right(*gpu, {.src = src, .weights = weights});
+  }
+}
+
+TEST(GpuMatmul, TransposesEitherSide) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const DataType dtype : {f32, bf16, f16}) {
+    for (const auto& [a, b] : {std::pair{true, false}, {false, true}, {true, true}}) {
+      expect_right(*gpu, {.src = a ? Dims{2, 33, 50} : Dims{2, 50, 33},
+                          .weights = b ? Dims{2, 70, 33} : Dims{2, 33, 70},
+                          .transpose_a = a,
+                          .transpose_b = b,
+                          .dtype = dtype,
+                          .dst = dtype});
+    }
+  }
+}
+
+TEST(GpuMatmul, TakesTilesThatAreNotFull) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const int64_t m : {1, 16, 17, 65}) {
+    for (const int64_t n : {1, 15, 64, 130}) {
+      for (const int64_t k : {1, 16, 35}) expect_right(*gpu, {.src = {m, k}, .weights = {k, n}});
+    }
+  }
+}
+
+TEST(GpuMatmul, AddsABiasOfAnyShape) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const Dims& bias : std::vector<Dims>{{}, {1}, {20}, {1, 20}, {9, 1}, {9, 20}, {3, 1, 1}, {3, 9, 20}, {3, 1, 20}}) {
+    SCOPED_TRACE(describe(bias));
+    expect_right(*gpu, {.src = {3, 9, 8}, .weights = {3, 8, 20}, .bias = bias, .has_bias = true});
+    expect_right(*gpu, {.src = {3, 9, 8}, .weights = {8, 20}, .bias = bias, .has_bias = true});
+  }
+  expect_right(*gpu, {.src = {8}, .weights = {8, 20}, .bias = {20}, .has_bias = true});
+  expect_right(*gpu, {.src = {5, 8}, .weights = {8}, .bias = {5}, .has_bias = true});
+}
+
+TEST(GpuMatmul, TakesSixteenBitTypes) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const DataType dtype : {bf16, f16}) {
+    for (const DataType dst : {dtype, f32}) {
+      expect_right(*gpu, {.src = {2, 60, 96}, .weights = {2, 96, 70}, .dtype = dtype, .dst = dst});
+      expect_right(*gpu, {.src = {150, 96},
+                          .weights = {70, 96},
+                          .bias = {70},
+                          .has_bias = true,
+                          .transpose_b = true,
+                          .dtype = dtype,
+                          .dst = dst});
+    }
+  }
+}
+
+TEST(GpuMatmul, TakesAnyStrides) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const auto& [src, weights] : std::vector<std::pair<Dims, Dims>>{
+           {{80, 8, 1}, {200, 20, 1}}, {{300, 3, 30}, {200, 20, 1}}, {{100, 10, 1}, {400, 2, 16}}, {{100, 1, 9}, {1, 60, 3}}}) {
+    GraphBuilder g;
+    const auto a = g.input(f32, {3, 9, 8}, src), b = g.input(f32, {3, 8, 20}, weights);
+    const auto dst = g.op(OpKind::MatMul, {a, b, kNoTensor});
+    g.tensor(dst).shape = {3, 9, 20};
+    g.tensor(dst).layout = LayoutType::strided;
+    for (const Dims& strides : std::vector<Dims>{{180, 20, 1}, {400, 40, 2}, {400, 1, 10}}) {
+      SCOPED_TRACE(describe(src) + ", " + describe(weights) + ", " + describe(strides));
+      g.tensor(dst).strides = strides;
+      expect_whole_graph_is_right(*gpu, g.finish());
+    }
+  }
+}
+
+// Rows so far apart that an offset inside a tile takes more than 32 bits where they are many.
+TEST(GpuMatmul, TakesRowsThatLieFarApart) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  GraphBuilder g;
+  const int64_t far = (int64_t{1} << 25) + 16;
+  g.op(OpKind::MatMul, {g.input(bf16, {2, 5}, {far, 1}), g.input(bf16, {5, 7}), kNoTensor}, {}, f32);
+  const WholeRun run = expect_whole_graph_is_right(*gpu, g.finish());
+  EXPECT_THAT(run.info.sources.at(0).second, HasSubstr("typedef lm_s64 lm_ix;"));
+}
+
+TEST(GpuMatmul, SumsOfNothingAreTheBias) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  const WholeRun zeros = expect_right(*gpu, {.src = {4, 0}, .weights = {0, 7}});
+  EXPECT_THAT(zeros.dst, ::testing::Each(0.0));
+  EXPECT_EQ(zeros.dst.size(), 28U);
+  expect_right(*gpu, {.src = {2, 4, 0}, .weights = {0, 7}, .bias = {4, 1}, .has_bias = true});
+  expect_right(*gpu, {.src = {0, 4}, .weights = {4, 7}});
+  expect_right(*gpu, {.src = {4, 5}, .weights = {5, 0}});
+  expect_right(*gpu, {.src = {0, 4, 5}, .weights = {5, 7}});
+}
+
+// A NaN or an infinity spoils its own row only, also beside what a tile is filled up with.
+TEST(GpuMatmul, ANanStaysInItsRow) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  const Graph graph = graph_of({.src = {5, 19}, .weights = {19, 21}});
+  WholeRun run = expect_whole_graph_is_right(*gpu, graph);
+  const LogicalTensor& src = graph.tensor(graph.inputs()[0]);
+  const std::vector<double> before = run.dst;
+  store_from_double(f32, run.data.at(src.id).data(), 2 * 19 + 18, std::nan(""));
+  run = expect_whole_graph_is_right(*gpu, graph, 2e-6, run.data);
+  for (size_t i = 0; i < run.dst.size(); ++i) {
+    if (i / 21 == 2)
+      EXPECT_TRUE(std::isnan(run.dst[i])) << i;
+    else
+      EXPECT_EQ(run.dst[i], before[i]) << i;
+  }
+}
+
+// The first rows of a product are those of the product of the first rows, of a batch or not.
+TEST(GpuMatmul, ARowsBitsAreItsOwn) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const DataType dtype : {f32, bf16, f16}) {
+    for (const int64_t k : {64, 777}) {
+      const WholeRun whole =
+          expect_whole_graph_is_right(*gpu, graph_of({.src = {70, k}, .weights = {k, 90}, .dtype = dtype}), 4e-6);
+      for (const Dims& src : std::vector<Dims>{{1, k}, {7, k}, {33, k}, {4, 3, k}}) {
+        const WholeRun part =
+            expect_whole_graph_is_right(*gpu, graph_of({.src = src, .weights = {k, 90}, .dtype = dtype}), 4e-6, whole.data);
+        EXPECT_TRUE(std::equal(part.dst.begin(), part.dst.end(), whole.dst.begin())) << name_of(dtype) << ", " << describe(src);
+      }
+    }
+  }
+}
+
+// An element is one chain in the order of k, whatever tile it lies in: a smaller device has the same bits.
+TEST(GpuMatmul, BitsDependOnNoTile) {
+  const gpu::opencl::FoundDevices found = gpu::opencl::find_devices();
+  if (found.devices.empty()) GTEST_SKIP() << found.why_none;
+  const auto device = gpu::opencl::open_device(found.devices[0]);
+  const int64_t m = 37, n = 41, k = 53;
+  kernel::MatmulStack stack{.m = m, .n = n, .k = k};
+  stack.src = {m, k, k, 1, {}, f32}, stack.weights = {k, n, n, 1, {}, f32}, stack.dst = {m, n, n, 1, {}, f32};
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> around(-2.0F, 2.0F);
+  std::vector<float> src(static_cast<size_t>(m * k)), weights(static_cast<size_t>(k * n)), dst(static_cast<size_t>(m * n));
+  for (auto* values : {&src, &weights})
+    for (float& value : *values) value = around(random);
+  struct Memory {
+    gpu::Device& device;
+    void* handle;
+    explicit Memory(gpu::Device& owner, std::vector<float>& host) : device(owner), handle(owner.allocate(host.size() * 4)) {
+      owner.copy_in(nullptr, handle, 0, host.data(), host.size() * 4);
+    }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    ~Memory() { device.release(handle); }
+  } a(*device, src), b(*device, weights), c(*device, dst);
+  std::vector<float> first;
+  for (const int side : {16, 8, 4, 1}) {
+    for (const int per_thread : {4, 1}) {
+      gpu::MatmulForm form = gpu::choose_form(stack, {.max_group = side * side});
+      EXPECT_EQ(form.side, side);
+      form.per_thread_rows = per_thread;
+      const auto module = device->load(emit_matmul(form, device->language())).module;
+      const std::array<gpu::BufferView, 3> views = {{{a.handle, 0}, {b.handle, 0}, {c.handle, 0}}};
+      const int64_t tiles =
+          ((m + form.tile_rows() - 1) / form.tile_rows()) * ((n + form.tile_columns() - 1) / form.tile_columns());
+      module->launch(nullptr, 0, tiles, form.group_size(), views, gpu::words_of(stack));
+      device->copy_out(nullptr, dst.data(), c.handle, 0, dst.size() * 4);
+      if (first.empty()) first = dst;
+      EXPECT_EQ(dst, first) << "side " << side << ", " << per_thread << " rows a thread";
+    }
+  }
+}
+
+// scores = softmax(q k^T / 8), dst = scores v: one partition of three steps, what lies between them in its arena.
+TEST(GpuMatmul, AttentionIsOnePartitionOfThreeSteps) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  for (const DataType dtype : {f32, bf16}) {
+    GraphBuilder g;
+    const Dims shape{2, 3, 40, 16};
+    const auto q = g.input(dtype, shape), k = g.input(dtype, shape), v = g.input(dtype, shape);
+    const auto scores = g.op(OpKind::MatMul, {q, k, kNoTensor}, {{"transpose_b", true}}, dtype);
+    const auto scaled = g.op(OpKind::Divide, {scores, g.number(8, dtype)});
+    const auto weights = g.op(OpKind::SoftMax, {scaled}, {{"axis", int64_t{-1}}});
+    g.op(OpKind::MatMul, {weights, v, kNoTensor}, {}, dtype);
+    const Graph graph = g.finish();
+    EXPECT_EQ(partition_graph(graph, PartitionPolicy::fusion, *gpu).size(), 1U);
+    const WholeRun run = expect_whole_graph_is_right(*gpu, graph, dtype == f32 ? 1e-5 : 3e-2);
+    EXPECT_EQ(run.info.schedules.size(), 3U);
+    EXPECT_EQ(run.info.arena_bytes, 2 * static_cast<size_t>(bytes_of(dtype, 2 * 3 * 40 * 40)));
+  }
+}
+
+// Integers are dequantised by a kernel in front of the product, which is in f32.
+TEST(GpuMatmul, DequantisedIntegersAreMultipliedInF32) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  GraphBuilder g;
+  const auto dequantised = [&](DataType dtype, const Dims& shape, int64_t zero_point) {
+    return g.op(OpKind::Dequantize, {g.input(dtype, shape)},
+                {{"scales", std::vector<float>{0.02F}}, {"zps", std::vector<int64_t>{zero_point}}}, f32);
+  };
+  g.op(OpKind::MatMul, {dequantised(DataType::u8, {9, 40}, 7), dequantised(DataType::s8, {40, 30}, 0), kNoTensor}, {}, f32);
+  expect_whole_graph_is_right(*gpu, g.finish());
+}
+
+TEST(GpuMatmul, TheSameFormIsCompiledOnce) {
+  LAMINA_OPENCL_OR_SKIP(gpu);
+  const WholeRun first = expect_right(*gpu, {.src = {3, 21, 13}, .weights = {3, 13, 22}});
+  EXPECT_TRUE(expect_right(*gpu, {.src = {5, 99, 17}, .weights = {5, 17, 130}}).info.from_cache);
+  EXPECT_THAT(first.info.kernels, ElementsAre("lamina_matmul_f32"));
+  EXPECT_THAT(first.info.schedules, ElementsAre("tiles of 64 x 64"));
+  EXPECT_THAT(first.info.kernel_texts, ElementsAre(HasSubstr("3 products of [21, 13] and [13, 22]")));
+}
+
+TEST(GpuMatmul, HeavyOpsWithoutAKernelAreRefusedByName) {
+  GraphBuilder g;
+  g.op(OpKind::Convolution, {g.input(f32, {1, 3, 8, 8}), g.input(f32, {4, 3, 3, 3}), kNoTensor},
+       {{"strides", Dims{1, 1}},
+        {"pads_begin", Dims{0, 0}},
+        {"pads_end", Dims{0, 0}},
+        {"dilations", Dims{1, 1}},
+        {"data_format", std::string("NCX")},
+        {"weights_format", std::string("OIX")}});
+  const Graph graph = g.finish();
+  const std::vector<Partition> partitions = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities());
+  ASSERT_EQ(partitions.size(), 1U);
+  EXPECT_FALSE(partitions[0].supported);
+  EXPECT_THAT(partitions[0].unsupported_reason,
+              HasSubstr("the gpu backend multiplies matrices and has no kernel for Convolution"));
+}
+
+}  // namespace
+}  // namespace lamina::testing
