@@ -65,7 +65,7 @@ const std::vector<Room>& rooms() {
        {"cpu/library", "cpu/threads", "cpu/code", "cpu/emit", "cpu/schedule", "backends", "kernels", "interface"}},
 
       {"gpu", {"src/backends/gpu/"}, {"backends", "kernels", "kernels/dialect", "interface"}},
-      {"gpu/cuda", {"src/backends/gpu/cuda/"}, {"gpu", "backends/cache", "interface"}},
+      {"gpu/cuda", {"src/backends/gpu/cuda/"}, {"gpu", "backends/cache", "kernels", "interface"}},
       {"gpu/opencl", {"src/backends/gpu/opencl/"}, {"gpu", "interface"}},
       {"gpu's list of devices", {"src/backends/gpu/devices."}, {"gpu/cuda", "gpu/opencl", "gpu", "backends", "interface"}},
 

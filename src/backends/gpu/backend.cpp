@@ -87,7 +87,7 @@ class GpuExecutable final : public Executable {
     LAMINA_CHECK(library != nullptr && library->op.kind == OpKind::MatMul && !library->quantized,
                  "a step that the gpu backend did not offer to run");
     const kernel::MatmulStack stack = kernel::collapsed(kernel::matmul_stack(*library));
-    return std::make_unique<MatmulRunner>(device_, stack, describe(library->op));
+    return device_->by_library(stack, std::make_unique<MatmulRunner>(device_, stack, describe(library->op)));
   }
 
   void add_runner(std::unique_ptr<StepRunner> made) {

@@ -10,7 +10,13 @@
 
 #include "backends/gpu/emit_c.h"
 
+namespace lamina::kernel {
+struct MatmulStack;
+}
+
 namespace lamina::gpu {
+
+class StepRunner;
 
 // A buffer (CUDA: a device pointer, OpenCL: a cl_mem) and a byte offset into it.
 struct BufferView {
@@ -62,6 +68,9 @@ class Device {
   virtual void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) = 0;
   virtual void copy(void* stream, void* to, void* from, size_t bytes) = 0;  // inside the device; does not block
   virtual void wait(void* stream) = 0;
+  // The product by a library of the device's maker, which `generated` serves where the library does not; `generated` where no
+  // library was asked for.
+  virtual std::unique_ptr<StepRunner> by_library(const kernel::MatmulStack& stack, std::unique_ptr<StepRunner> generated);
   virtual std::unique_ptr<Event> make_event() = 0;  // which ends before the device
   // What `work` puts into the device's own stream takes, in milliseconds: between two events where the device has them, else on
   // the host's clock.

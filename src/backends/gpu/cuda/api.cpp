@@ -7,24 +7,20 @@
 
 namespace lamina::gpu::cuda {
 
-namespace {
-
-// By the loader's own search, then where a toolkit says that it lies, then where toolkits lie.
-std::vector<std::string> nvrtc_names() {
-  const std::vector<std::string> versions = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
-  std::vector<std::string> names = versions;
+std::vector<std::string> names_of_library(const std::string& stem, const std::vector<std::string>& versions) {
+  std::vector<std::string> names;
+  for (const std::string& version : versions) names.push_back(stem + ".so." + version);
+  names.push_back(stem + ".so");
   std::vector<std::string> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
     if (const char* const folder = std::getenv(variable)) folders.emplace_back(folder);
   }
   folders.emplace_back("/usr/local/cuda");
   for (const std::string& folder : folders) {
-    for (const char* sub : {"/lib64/", "/lib/"}) names.push_back(folder + sub + "libnvrtc.so");
+    for (const char* sub : {"/lib64/", "/lib/"}) names.push_back(folder + sub + stem + ".so");
   }
   return names;
 }
-
-}  // namespace
 
 const DriverApi* driver_api(std::string& why) {
   static std::string fault;
@@ -44,7 +40,7 @@ const DriverApi* driver_api(std::string& why) {
 const NvrtcApi* nvrtc_api(std::string& why) {
   static std::string fault;
   static const NvrtcApi* const loaded = []() -> const NvrtcApi* {
-    static SharedObject library(nvrtc_names());
+    static SharedObject library(names_of_library("libnvrtc", {"13", "12", "11.2"}));
     static NvrtcApi table;
     bool complete = library.is_open();
     LAMINA_NVRTC_FUNCTIONS(LAMINA_FIND)

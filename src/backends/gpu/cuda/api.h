@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 struct CUctx_st;
 struct CUstream_st;
@@ -91,6 +92,9 @@ struct NvrtcApi {
   LAMINA_NVRTC_FUNCTIONS(LAMINA_MEMBER)
 };
 #undef LAMINA_MEMBER
+
+// A library of the toolkit by the loader's own search, then where a toolkit says that it lies, then where toolkits lie.
+std::vector<std::string> names_of_library(const std::string& stem, const std::vector<std::string>& versions);
 
 // The process's libraries, opened once. Null when there is none, or it lacks a function; `why` then says what was tried.
 const DriverApi* driver_api(std::string& why);

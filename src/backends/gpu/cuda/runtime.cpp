@@ -6,79 +6,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/gpu/cuda/blas_lt.h"
 #include "backends/gpu/cuda/compile.h"
+#include "backends/gpu/cuda/context.h"
 #include "interface/status.h"
 
 namespace lamina::gpu::cuda {
 
 namespace {
-
-std::string text_of(const DriverApi& driver, CUresult result) {
-  const char* name = nullptr;
-  if (driver.error_name(result, &name) != 0 || name == nullptr) return join("error ", result);
-  return name;
-}
-
-void check(const DriverApi& driver, CUresult result, const char* function, const std::string& detail = "") {
-  if (result == 0) return;
-  throw Error(result == kOutOfMemory ? Status::out_of_memory : Status::runtime_error,
-              join("CUDA: ", function, detail, " failed with ", text_of(driver, result)));
-}
-
-// A device pointer as the handle that the rest of the room passes around.
-CUdeviceptr pointer_of(void* memory) { return static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(memory)); }
-void* handle_of(CUdeviceptr pointer) { return reinterpret_cast<void*>(static_cast<uintptr_t>(pointer)); }
-
-class CurrentContext {
- public:
-  CurrentContext(const DriverApi& driver, CUcontext context) : driver_(driver) {
-    check(driver, driver.push_context(context), "cuCtxPushCurrent");
-  }
-  ~CurrentContext() {
-    CUcontext ignored = nullptr;
-    driver_.pop_context(&ignored);
-  }
-  CurrentContext(const CurrentContext&) = delete;
-  CurrentContext& operator=(const CurrentContext&) = delete;
-
- private:
-  const DriverApi& driver_;
-};
-
-// The device's primary context, or the caller's; and a stream for whoever brings none.
-class Context {
- public:
-  Context(const DriverApi& driver, CUdevice device, CUcontext given)
-      : driver_(driver), device_(device), context_(given), own_(given == nullptr) {
-    if (own_) check(driver, driver.retain_primary_context(&context_, device), "cuDevicePrimaryCtxRetain");
-    try {
-      const CurrentContext current(driver, context_);
-      check(driver, driver.create_stream(&stream_, 0), "cuStreamCreate");
-    } catch (const Error&) {
-      if (own_) driver.release_primary_context(device);
-      throw;
-    }
-  }
-  ~Context() {
-    if (driver_.push_context(context_) == 0) {
-      driver_.destroy_stream(stream_);
-      CUcontext ignored = nullptr;
-      driver_.pop_context(&ignored);
-    }
-    if (own_) driver_.release_primary_context(device_);
-  }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  CUcontext get() const { return context_; }
-  CUstream stream(void* given) const { return given == nullptr ? stream_ : static_cast<CUstream>(given); }
-
- private:
-  const DriverApi& driver_;
-  CUdevice device_;
-  CUcontext context_;
-  bool own_;
-  CUstream stream_ = nullptr;
-};
 
 // In the context that is current.
 class OwnedEvent {
@@ -267,7 +202,22 @@ class CudaDevice final : public Device {
   }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(driver_, context_); }
 
+  std::unique_ptr<StepRunner> by_library(const kernel::MatmulStack& stack, std::unique_ptr<StepRunner> generated) override {
+    if (!asks_for_blas_lt()) return generated;
+    return blas_lt_runner(blas_lt(), stack, std::move(generated));
+  }
+
  private:
+  // Opened by the first product that asks for it.
+  std::shared_ptr<const BlasLt> blas_lt() {
+    const std::lock_guard lock(mutex_);
+    if (blas_lt_ != nullptr) return blas_lt_;
+    std::string why;
+    const LtApi* const api = lt_api(why);
+    if (api == nullptr) throw Error(Status::unimplemented, join("LAMINA_CUBLASLT=1 asks for cuBLASLt; ", why));
+    return blas_lt_ = std::make_shared<const BlasLt>(*api, driver_, context_);
+  }
+
   const DriverApi& driver_;
   const NvrtcApi& nvrtc_;
   std::string name_;
@@ -276,6 +226,7 @@ class CudaDevice final : public Device {
   std::shared_ptr<const Context> context_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;  // by program text, which is the structure
+  std::shared_ptr<const BlasLt> blas_lt_;
 };
 
 }  // namespace
