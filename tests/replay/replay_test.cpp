@@ -268,5 +268,26 @@ TEST(Ops, PrintsASchema) {
   EXPECT_THAT(w.run("ops layer").err, HasSubstr("LayerNorm"));
 }
 
+// A kernel with column sums is two of a step: what stands behind it in the list keeps its own schedule.
+TEST(Explain, TellsTheStepsOfAGpuWithTheirSchedules) {
+  const Workspace w("explain_gpu");
+  GraphBuilder g;
+  const auto x = g.input(f32, {40, 16});
+  const auto diff = g.op(OpKind::MatMul, {g.input(f32, {40, 64}), g.input(f32, {64, 16}), kNoTensor});
+  const auto statistics = [&] { return g.input(f32, {40}); };
+  const auto grads =
+      g.multi(OpKind::LayerNormBackward, {x, diff, statistics(), statistics(), g.input(f32, {16})}, {}, {f32, f32, f32});
+  g.op(OpKind::MatMul, {grads.front(), g.input(f32, {16, 100}), kNoTensor});
+  const std::string file = w.write("steps.json", write_graph_json(g.finish()));
+  const Outcome outcome = w.run("explain --engine gpu --device opencl " + file);
+  if (outcome.code == 2) GTEST_SKIP() << outcome.err;
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("1 partition, backend opencl"));
+  EXPECT_THAT(outcome.out, ContainsRegex("kernel: lamina_matmul_f32 \\(tiles of 64 x 16\\)\n"
+                                         "  kernel: lamina_layer_norm_backward_f32 \\(packed columns\\)\n"
+                                         "  kernel: lamina_layer_norm_backward_f32_columns \\(packed columns\\)\n"
+                                         "  kernel: lamina_matmul_f32 \\(tiles of 64 x 64\\)\n"));
+}
+
 }  // namespace
 }  // namespace lamina::driver
