@@ -95,9 +95,9 @@ LAMINA_API lamina_status_t lamina_graph_make_engine_with_allocator(lamina_engine
 
 /* A framework's own threads, for a CPU engine in place of OpenMP's. Results have the same bits with either.
  *
- * An execution asks in_parallel and num_threads once each, on the thread that executes. Where in_parallel says 1 (this thread
- * is one of the pool's, at work already), or there is little to do, it runs on this thread alone. Otherwise it calls
- * parallel_for on this thread, a few times one after the other. Compiling uses no threads. So:
+ * An execution asks in_parallel and num_threads, at most once each, on the thread that executes. Where in_parallel says 1 (this
+ * thread is one of the pool's, at work already), or there is little to do, it runs on this thread alone. Otherwise it calls
+ * parallel_for on this thread, several times one after the other. Compiling uses no threads. So:
  *   - many executions at once call these functions at once, of one pool: they must be thread-safe;
  *   - work items never wait for one another: the pool may run them in any order, together or one after the other, on any of its
  *     threads or on the calling one, several on one thread;

@@ -29,9 +29,10 @@ void drain_stores() {
 }
 
 // The fixed binary tree over blocks: block i joins its sibling as soon as both are complete, whoever computed them.
-// On return tree[0..count) holds the sums of `count` neighbouring columns.
+// On return tree[0..count) holds the sums of `count` neighbouring columns. (As in library/narrow_floats.cpp, not under the
+// thread sanitizer.)
 template <typename T>
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t count, double* tree, int64_t tree_stride) {
@@ -72,6 +73,8 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine)
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
   split_steps_ = 2 * kernel_.phase_count() - (stores_row_values(kernel_) ? 0 : 1);
+  paired_stages_ = sharing_.reduces_whole_rows() ? kernel_.phase_count() - 1 : 0;
+  if (splits_) state_bytes_ = split_state_bytes(kernel_);
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   call_.assign(kernel_.args.size(), 0);
   for (size_t d = 0; d < outer; ++d) call_.push_back(kernel_.extents[d]);
@@ -125,7 +128,7 @@ size_t KernelRunner::column_bytes() const {
 
 size_t KernelRunner::scratch_bytes() const {
   if (!splits_) return column_bytes();
-  return column_bytes() + static_cast<size_t>(std::min(rows_, kColumnBlockRows) * split_state_bytes(kernel_));
+  return column_bytes() + static_cast<size_t>(std::min(rows_, kColumnBlockRows) * state_bytes_);
 }
 
 // In place: the lines that the output replaces have just been read, and streaming would throw them out first.
@@ -199,11 +202,6 @@ KernelRunner::Group KernelRunner::group_of(int64_t index, int64_t rows_at_a_time
   return {block, first, std::min({rows_at_a_time, rows_ - first, kColumnBlockRows - begin})};
 }
 
-// Each step is a stage, but where rows are reduced whole: a thread then combines what it walked itself.
-int64_t KernelRunner::stages_of_a_group() const {
-  return sharing_.reduces_whole_rows() ? split_steps_ - (kernel_.phase_count() - 1) : split_steps_;
-}
-
 // Group of rows after group, phase after phase: every part walks its piece of each row, then each row is combined. Where rows
 // are reduced whole, a part walks rows of its own up to the last phase.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {
@@ -213,7 +211,7 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
   const int64_t last_block = (rows_ - 1) / kColumnBlockRows, rest = rows_ - last_block * kColumnBlockRows;
   const int64_t groups =
       last_block * ((kColumnBlockRows + rows_at_a_time - 1) / rows_at_a_time) + (rest + rows_at_a_time - 1) / rows_at_a_time;
-  const int64_t of_a_group = stages_of_a_group(), walking = groups * of_a_group;
+  const int64_t of_a_group = split_steps_ - paired_stages_, walking = groups * of_a_group;
   executor.run(walking + (columns_.empty() ? 0 : 1), [&](Part part, int64_t stage) {
     if (stage < walking)
       run_split_stage(work, part, group_of(stage / of_a_group, rows_at_a_time), stage % of_a_group);
@@ -227,12 +225,11 @@ void KernelRunner::run_split_stage(const SplitWork& work, Part part, const Group
   const int64_t begin = part.begin(units) * unit, end = std::min(part.end(units) * unit, row_size_);
   const int64_t my_begin = part.begin(group.rows), my_end = part.end(group.rows);
   char* const block_sums = work.sums + static_cast<size_t>(group.block) * partial_bytes();
-  char* const my_states = work.states + my_begin * split_state_bytes(kernel_);
-  // Steps of two in a stage end with the last phase's.
-  const int64_t pairs = sharing_.reduces_whole_rows() ? kernel_.phase_count() - 1 : 0;
-  const int64_t first_step = stage < pairs ? 2 * stage : stage + pairs, steps = stage < pairs ? 2 : 1;
+  char* const my_states = work.states + my_begin * state_bytes_;
+  const bool is_pair = stage < paired_stages_;
+  const int64_t first_step = is_pair ? 2 * stage : stage + paired_stages_, steps = is_pair ? 2 : 1;
   for (int64_t step = first_step; step < first_step + steps; ++step) {
-    const bool walks = step % 2 == 0, of_my_rows = !walks || stage < pairs;
+    const bool walks = step % 2 == 0, of_my_rows = !walks || is_pair;
     SplitCall split{step, group.block * kColumnBlockRows, group.rows, block_sums, of_my_rows ? my_states : work.states};
     if (!of_my_rows && begin < end)
       work.function(work.call, group.first, group.first + group.rows, begin, end, &split);

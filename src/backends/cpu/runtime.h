@@ -64,7 +64,6 @@ class KernelRunner {
   struct Group;
   struct SplitWork;
   Group group_of(int64_t index, int64_t rows_at_a_time) const;
-  int64_t stages_of_a_group() const;
   void run_split_stage(const SplitWork& work, Part part, const Group& group, int64_t stage) const;
   void run_column_blocks(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
   void combine_columns_of(Part part, const void* partials, const int64_t* call) const;
@@ -87,8 +86,10 @@ class KernelRunner {
   std::vector<Column> columns_;       // in the order of the column_sum nodes
   int64_t rows_ = 0, row_size_ = 0, moved_bytes_ = 0;
   int64_t split_steps_ = 0;
-  bool wide_ = false;        // partial sums are f64
-  bool one_thread_ = false;  // rows of an output share bytes
+  int64_t paired_stages_ = 0;  // of a group, its first: two steps each, as a thread combines what it walked itself
+  int64_t state_bytes_ = 0;    // of a row that is split
+  bool wide_ = false;          // partial sums are f64
+  bool one_thread_ = false;    // rows of an output share bytes
 };
 
 }  // namespace lamina::cpu
