@@ -93,6 +93,39 @@ LAMINA_API lamina_status_t lamina_graph_allocator_destroy(lamina_graph_allocator
 LAMINA_API lamina_status_t lamina_graph_make_engine_with_allocator(lamina_engine_t* engine, lamina_engine_kind_t kind,
                                                                    size_t index, const_lamina_graph_allocator_t allocator);
 
+/* A framework's own threads, for a CPU engine in place of OpenMP's. Results have the same bits with either.
+ *
+ * An execution asks in_parallel and num_threads, at most once each, on the thread that executes. Where in_parallel says 1 (this
+ * thread is one of the pool's, at work already), or there is little to do, it runs on this thread alone. Otherwise it calls
+ * parallel_for on this thread, several times one after the other. Compiling uses no threads. So:
+ *   - many executions at once call these functions at once, of one pool: they must be thread-safe;
+ *   - work items never wait for one another: the pool may run them in any order, together or one after the other, on any of its
+ *     threads or on the calling one, several on one thread;
+ *   - while items run, other libraries on that thread are told to use one thread of OpenMP;
+ *   - a work item takes no lock of the caller's, and throws nothing.
+ * A pool whose parallel_for waits for free threads, called on one of these threads, waits for ever: in_parallel is there to
+ * tell. A function of the pool that throws a C++ exception fails the execution with lamina_runtime_error and its text.
+ * parallel_for must not return or throw while an item runs, nor start one later. */
+typedef struct {
+  size_t size; /* sizeof(lamina_threadpool_t): which members the caller knows of */
+  void* user;  /* handed to each function */
+  /* How many threads an execution may use, 1 or more; asked when the engine is created as well. More than there were when a
+   * partition was compiled are used by some steps only. */
+  int (*num_threads)(void* user);
+  /* 1 when the calling thread runs a work item of this pool, also one that is not lamina's; else 0. */
+  int (*in_parallel)(void* user);
+  /* Calls work(state, index) once for each index = 0 .. count - 1 and returns when all calls have returned. */
+  void (*parallel_for)(void* user, int count, void (*work)(void* state, int index), void* state);
+} lamina_threadpool_t;
+
+/* The engine and its streams keep a copy of the struct; what `user` points to must outlive them and every execution. Which
+ * threads run an execution is a matter of its stream, whatever engine the partition was compiled for. `allocator` may be null:
+ * aligned new and delete. What runs by the reference's loops (LAMINA_ALLOW_REFERENCE) keeps to OpenMP. Errors: another kind
+ * than cpu or any; another size; a null function; num_threads below 1. */
+LAMINA_API lamina_status_t lamina_graph_make_engine_with_threadpool(lamina_engine_t* engine, lamina_engine_kind_t kind,
+                                                                    size_t index, const_lamina_graph_allocator_t allocator,
+                                                                    const lamina_threadpool_t* pool);
+
 LAMINA_API lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine);
 /* Returns when all that was submitted has run. On the CPU, execution is finished when execute returns. */
 LAMINA_API lamina_status_t lamina_stream_wait(lamina_stream_t stream);

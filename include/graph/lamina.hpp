@@ -40,6 +40,33 @@ inline engine make_engine_with_allocator(engine::kind kind, std::size_t index, c
   return engine(created);
 }
 
+// A framework's own threads, as lamina_threadpool_t has them: there stands who calls what, and on which threads.
+class threadpool {
+ public:
+  virtual ~threadpool() = default;
+  virtual int num_threads() const = 0;   // 1 or more
+  virtual bool in_parallel() const = 0;  // whether the calling thread runs a work item of this pool
+  // Calls work(state, index) once for each index = 0 .. count - 1 and returns when all calls have returned.
+  virtual void parallel_for(int count, void (*work)(void* state, int index), void* state) = 0;
+};
+
+// `pool` outlives the engine, its streams and every execution.
+inline engine make_engine_with_threadpool(engine::kind kind, std::size_t index, threadpool& pool,
+                                          const allocator& alloc = allocator()) {
+  lamina_threadpool_t functions;
+  functions.size = sizeof functions;
+  functions.user = &pool;
+  functions.num_threads = [](void* user) { return static_cast<threadpool*>(user)->num_threads(); };
+  functions.in_parallel = [](void* user) { return static_cast<threadpool*>(user)->in_parallel() ? 1 : 0; };
+  functions.parallel_for = [](void* user, int count, void (*work)(void* state, int index), void* state) {
+    static_cast<threadpool*>(user)->parallel_for(count, work, state);
+  };
+  lamina_engine_t created = nullptr;
+  error::wrap_c_api(lamina_graph_make_engine_with_threadpool(&created, static_cast<lamina_engine_kind_t>(kind), index,
+                                                             alloc.get(), &functions));
+  return engine(created);
+}
+
 // What is known of a tensor before it has memory.
 class logical_tensor {
  public:

@@ -115,6 +115,7 @@ lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compi
     lamina::ExecutionContext context;
     context.allocator = &stream->allocator;
     context.stream = stream->native;
+    if (stream->pool) context.pool = &*stream->pool;
     compiled.execute(context, sources.span(), destinations.span());
   });
 }

@@ -28,6 +28,30 @@ std::unique_ptr<lamina_engine> make_engine(lamina_engine_kind_t kind, size_t ind
   return engine;
 }
 
+ThreadPool copy_of(const char* function_name, const lamina_threadpool_t& pool) {
+  if (pool.size != sizeof pool)
+    throw Error(Status::invalid_arguments, join(function_name, ": pool->size is ", pool.size, ", allowed is ", sizeof pool,
+                                                ", the size of lamina_threadpool_t"));
+  const auto require_function = [&](bool is_given, const char* name) {
+    if (!is_given) throw Error(Status::invalid_arguments, join(function_name, ": pool->", name, " is null"));
+  };
+  require_function(pool.num_threads != nullptr, "num_threads");
+  require_function(pool.in_parallel != nullptr, "in_parallel");
+  require_function(pool.parallel_for != nullptr, "parallel_for");
+  return {pool.user, pool.num_threads, pool.in_parallel, pool.parallel_for};
+}
+
+std::unique_ptr<lamina_engine> make_engine(const char* function_name, lamina_engine_kind_t kind, size_t index,
+                                           const Allocator& allocator, const lamina_threadpool_t& pool) {
+  if (checked(kind) == EngineKind::gpu)
+    throw Error(Status::invalid_arguments, join(function_name, ": kind is gpu, allowed with a thread pool is cpu"));
+  auto engine = make_engine(kind, index, allocator);
+  engine->pool = copy_of(function_name, pool);
+  engine->made_for_pool = cpu_backend(*engine->pool);
+  engine->backend = engine->made_for_pool.get();
+  return engine;
+}
+
 }  // namespace
 }  // namespace lamina::api
 
@@ -90,11 +114,22 @@ lamina_status_t lamina_graph_make_engine_with_allocator(lamina_engine_t* engine,
   });
 }
 
+lamina_status_t lamina_graph_make_engine_with_threadpool(lamina_engine_t* engine, lamina_engine_kind_t kind, size_t index,
+                                                         const_lamina_graph_allocator_t allocator,
+                                                         const lamina_threadpool_t* pool) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(engine);
+    LAMINA_REQUIRE(pool);
+    const lamina::Allocator callbacks = allocator == nullptr ? lamina::Allocator{} : allocator->callbacks;
+    *engine = make_engine(function_name, kind, index, callbacks, *pool).release();
+  });
+}
+
 lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(stream);
     LAMINA_REQUIRE(engine);
-    *stream = new lamina_stream{engine->allocator, engine->device, nullptr};
+    *stream = new lamina_stream{engine->allocator, engine->device, nullptr, engine->pool};
   });
 }
 

@@ -41,6 +41,7 @@ class LayerNorm {
   void execute(const lamina_stream& stream, void* const* memory, void* workspace, size_t workspace_size) const {
     ExecutionContext context;
     context.allocator = &stream.allocator;
+    if (stream.pool) context.pool = &*stream.pool;
     context.workspace = aligned_workspace(workspace, workspace_size);
     if (stream.device != nullptr)
       throw Error(Status::invalid_arguments, "layer norm: the stream is a GPU's, the layer norm was made for the CPU");

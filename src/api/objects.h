@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/thread_pool.h"
 #include "compiler/compiled_partition.h"
 #include "graph/lamina.h"
 #include "interface/graph.h"
@@ -25,6 +27,8 @@ struct lamina_engine {
   const lamina::Backend* backend = nullptr;
   std::shared_ptr<const lamina::Backend> device;  // holds the backend of a GPU
   lamina::Allocator allocator;
+  std::optional<lamina::ThreadPool> pool;                // the caller's threads, in place of OpenMP's
+  std::shared_ptr<const lamina::Backend> made_for_pool;  // holds the backend then
 };
 
 // Keeps what it needs of its engine, so that either may be destroyed first.
@@ -32,6 +36,7 @@ struct lamina_stream {
   lamina::Allocator allocator;
   std::shared_ptr<const lamina::Backend> device;  // null on the CPU, where nothing is left to wait for
   void* native = nullptr;                         // CUstream or cl_command_queue; null: the backend's own
+  std::optional<lamina::ThreadPool> pool;         // the engine's
 };
 
 struct lamina_graph_op {

@@ -17,6 +17,7 @@
 namespace lamina {
 
 struct Subgraph;
+struct ThreadPool;
 namespace kernel {
 struct Plan;
 struct PlanTarget;
@@ -41,7 +42,8 @@ struct ExecutionContext {
   const Allocator* allocator = nullptr;
   void* stream = nullptr;     // device stream or queue; null on the CPU
   void* workspace = nullptr;  // ExecutableInfo::workspace_bytes, 64-byte aligned; null: the executable takes memory of its own
-  int threads = 0;            // 0: the OpenMP default
+  int threads = 0;            // of OpenMP; 0: its default
+  const ThreadPool* pool = nullptr;    // the caller's threads, in place of OpenMP's
   KeptConstants* constants = nullptr;  // of Executable::keep_constants; null: nothing is kept from one execution to the next
 };
 
@@ -110,12 +112,16 @@ class Backend : public Capabilities {
   }
   // Whether an executable may serve several compiled partitions, and outlive the engine that it was compiled for.
   virtual bool shares_executables() const { return false; }
+  // How many threads its executables are made for, whatever OpenMP says; 0: as many as OpenMP has when they are compiled.
+  virtual int threads() const { return 0; }
   virtual const DeviceMemory* device_memory() const { return nullptr; }  // null: executables take host pointers
   virtual std::string device_name() const { return ""; }
 };
 
 const Backend& reference_backend();
 const Backend& cpu_backend();
+// The CPU, for executions on as many threads as the pool has now (ExecutionContext::pool). Throws Error where it has none.
+std::shared_ptr<const Backend> cpu_backend(const ThreadPool& pool);
 
 // A GPU: "cuda", "opencl", either with a number behind a colon, or "" for the first there is, CUDA before OpenCL; or by its
 // number among all, CUDA's first. Throws Error(unimplemented) that says what was looked for when there is none.

@@ -100,6 +100,7 @@ void write_compile_key(std::string& key, const Backend& backend, const Partition
   const Graph& graph = *partition.graph;
   KeyWriter writer(key, graph);
   writer.add(backend.name());
+  writer.add(backend.threads());
   const char* const isa = std::getenv("LAMINA_MAX_ISA");
   writer.add(std::string_view(isa == nullptr ? "" : isa));
   writer.add(graph.fpmath_mode);

@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "api_fixture.h"
+#include "graph_cases.h"
+#include "thread_pools.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LAMINA_COUNTS_ALLOCATIONS 0
 #else
 #define LAMINA_COUNTS_ALLOCATIONS 1
@@ -78,7 +80,7 @@ long allocations_during([[maybe_unused]] const std::function<void()>& body) {
 class Allocation : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!LAMINA_COUNTS_ALLOCATIONS) GTEST_SKIP() << "the address sanitizer stands in for malloc itself";
+    if (!LAMINA_COUNTS_ALLOCATIONS) GTEST_SKIP() << "a sanitizer stands in for malloc itself";
   }
 
   // Heap requests of the second and third execution, through the C++ interface.
@@ -130,6 +132,16 @@ TEST_F(Allocation, NoneInLayerNormBackwardWithItsColumnSums) {
                                        {diff_src, diff_gamma, diff_beta}, "ln_bwd")},
                                    {src, diff_dst, mean, variance, gamma, beta}, {diff_src, diff_gamma, diff_beta}),
             0);
+}
+
+TEST_F(Allocation, NoneOnACallersThreads) {
+  CallerPool pool(3);
+  cpu_ = lamina::graph::make_engine_with_threadpool(engine::kind::cpu, 0, pool);
+  stream_ = stream(cpu_);
+  // Not what oneDNN runs, which makes a list of its arguments in each call.
+  for (const GraphCase& each : {layer_norm_case(512, 768), layer_norm_backward_case(512, 768), softmax_case(1, 200'000),
+                                layer_norm_backward_case(7, 20'001), pool_case(4, 32, 40)})
+    EXPECT_EQ(allocations_of_execute(each.ops, each.inputs, each.outputs), 0) << each.name;
 }
 
 TEST_F(Allocation, NoneWithMorePortsThanTheInlineArraysHold) {

@@ -21,6 +21,9 @@ TEST(NullPointers, EngineStreamAllocator) {
   EXPECT_REFUSED("allocator", lamina_graph_allocator_create, nullptr, nullptr, nullptr);
   lamina_engine_t engine = nullptr;
   EXPECT_REFUSED("allocator", lamina_graph_make_engine_with_allocator, &engine, lamina_cpu, 0, nullptr);
+  EXPECT_REFUSED("pool", lamina_graph_make_engine_with_threadpool, &engine, lamina_cpu, 0, nullptr, nullptr);
+  const lamina_threadpool_t pool{};
+  EXPECT_REFUSED("engine", lamina_graph_make_engine_with_threadpool, nullptr, lamina_cpu, 0, nullptr, &pool);
   lamina_stream_t stream = nullptr;
   EXPECT_REFUSED("engine", lamina_stream_create, &stream, nullptr);
   EXPECT_REFUSED("stream", lamina_stream_wait, nullptr);

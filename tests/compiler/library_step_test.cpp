@@ -27,7 +27,7 @@ class PlainProduct final : public cpu::Primitive {
       : m_(step.inputs[0].shape->at(0)), k_(step.inputs[0].shape->at(1)), n_(step.inputs[1].shape->at(1)) {}
   const std::string& name() const override { return name_; }
   size_t scratch_bytes() const override { return static_cast<size_t>(n_) * sizeof(float); }
-  void run(std::span<void* const> args, void* scratch, int) const override {
+  void run(std::span<void* const> args, void* scratch, const cpu::Executor&) const override {
     const auto* const src = static_cast<const float*>(args[0]);
     const auto* const weights = static_cast<const float*>(args[1]);
     auto* const row = static_cast<float*>(scratch);

@@ -58,7 +58,7 @@ const std::vector<Room>& rooms() {
       {"cpu/code",
        {"src/backends/cpu/code/"},
        {"backends/cache", "cpu/emit", "cpu/vector", "cpu/schedule", "LLVM's headers", "kernels", "interface"}},
-      {"cpu/threads", {"src/backends/cpu/threads/"}, {}},
+      {"cpu/threads", {"src/backends/cpu/threads/"}, {"backends", "interface"}},
       {"cpu/library", {"src/backends/cpu/library/"}, {"cpu/threads", "kernels", "interface"}},
       {"cpu",
        {"src/backends/cpu/"},

@@ -8,6 +8,7 @@
 #include "backends/cpu/host_block.h"
 #include "backends/cpu/library/heavy_library.h"
 #include "backends/cpu/plan_runner.h"
+#include "backends/cpu/threads/executor.h"
 #include "backends/scratch_pool.h"
 #include "interface/status.h"
 
@@ -47,7 +48,8 @@ class CpuExecutable final : public Executable {
       own = keep_constants();
       constants = static_cast<PackedConstants*>(own.get());
     }
-    runner_.run(inputs, outputs, static_cast<char*>(scratch.memory()), context.threads, constants);
+    const Executor executor = context.pool == nullptr ? Executor(context.threads) : Executor(*context.pool);
+    runner_.run(inputs, outputs, static_cast<char*>(scratch.memory()), executor, constants);
     scratch.end();
   }
 
@@ -73,10 +75,12 @@ class CpuExecutable final : public Executable {
 
 class CpuBackend final : public Backend {
  public:
-  // No machine: the one at hand, as it is when a plan is compiled.
-  explicit CpuBackend(std::shared_ptr<const PrimitiveLibrary> library, std::optional<Machine> machine = std::nullopt)
+  // No machine: the one at hand, as it is when a plan is compiled. No threads: as many as that has cores.
+  explicit CpuBackend(std::shared_ptr<const PrimitiveLibrary> library, std::optional<Machine> machine = std::nullopt,
+                      int threads = 0)
       : library_(std::move(library)),
         machine_(std::move(machine)),
+        threads_(threads),
         shares_executables_(library_ == heavy_library() && !machine_) {
     target_ = {.name = "cpu", .alignment = kAlignment, .reads_four_bits = true, .writes_four_bits = true, .tiles = true};
     if (library_ == nullptr) return;
@@ -89,6 +93,7 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return target_.name; }
   // The cache of executables tells backends apart by name.
   bool shares_executables() const override { return shares_executables_; }
+  int threads() const override { return threads_; }
 
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
     return kernel::why_no_step(graph, op, target_);
@@ -96,13 +101,15 @@ class CpuBackend final : public Backend {
   bool runs_several_groups() const override { return true; }
   const kernel::PlanTarget* plan_target() const override { return &target_; }
   std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan> plan) const override {
-    const Machine machine = machine_ ? *machine_ : host_machine();
+    Machine machine = machine_ ? *machine_ : host_machine();
+    if (threads_ > 0) machine.cores = threads_;
     return std::make_unique<CpuExecutable>(std::move(plan), StepCompiler{library_.get(), machine});
   }
 
  private:
   std::shared_ptr<const PrimitiveLibrary> library_;
   std::optional<Machine> machine_;
+  int threads_;
   bool shares_executables_;
   kernel::PlanTarget target_;
 };
@@ -122,6 +129,10 @@ std::unique_ptr<const Backend> make_backend(const Machine& machine) {
 const Backend& cpu_backend() {
   static const cpu::CpuBackend backend(cpu::heavy_library());
   return backend;
+}
+
+std::shared_ptr<const Backend> cpu_backend(const ThreadPool& pool) {
+  return std::make_shared<const cpu::CpuBackend>(cpu::heavy_library(), std::nullopt, cpu::thread_count(pool));
 }
 
 }  // namespace lamina

@@ -54,7 +54,7 @@ void PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler,
 void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile) {
   LAMINA_CHECK(compiler.library != nullptr, "a library step on a backend without a library");
   std::vector<kernel::Binding> args = step.args;
-  PrimitiveUse use{.threads = tile == nullptr ? 0 : 1};
+  PrimitiveUse use{.threads = tile == nullptr ? compiler.machine.cores : 1, .in_a_tile = tile != nullptr};
   const bool has_constant_weights = args.size() > 1 && step.inputs.size() > 1 && is_constant(args[1]);
   if (has_constant_weights) use.packs_weights = use.packs_once = true;
   if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
@@ -74,14 +74,14 @@ const Primitive* PlanRunner::primitive(uint64_t op) const {
   return std::get<std::unique_ptr<const Primitive>>(steps_[library_steps_.at(op)].runner).get();
 }
 
-void PlanRunner::run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch, int threads,
-                     PackedConstants* constants) const {
-  for (const Step& step : steps_) run_step(step, inputs, outputs, scratch, threads, constants);
+void PlanRunner::run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
+                     const Executor& executor, PackedConstants* constants) const {
+  for (const Step& step : steps_) run_step(step, inputs, outputs, scratch, executor, constants);
 }
 
 // Scratch memory holds what the running step needs for itself, then the plan's arena.
 void PlanRunner::run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
-                          int threads, PackedConstants* constants) const {
+                          const Executor& executor, PackedConstants* constants) const {
   std::array<void*, kInlineArgs> inline_pointers;
   // Of the thread, so that only its first execution allocates. Steps that run others on it, tiled ones, have fewer args.
   thread_local std::vector<void*> long_pointers;
@@ -93,22 +93,22 @@ void PlanRunner::run_step(const Step& step, std::span<const void* const> inputs,
   for (size_t a = 0; a < step.args.size(); ++a) pointers[a] = pointer_of(step.args[a], inputs, outputs, scratch);
   const std::span<void* const> args(pointers, step.args.size());
   if (const auto* kernel = std::get_if<KernelRunner>(&step.runner))
-    kernel->run(args, scratch, threads);
+    kernel->run(args, scratch, executor);
   else if (const auto* tiled = std::get_if<std::unique_ptr<const TiledRunner>>(&step.runner))
-    (*tiled)->run(args, scratch, threads, constants);
+    (*tiled)->run(args, scratch, executor, constants);
   else
-    run_primitive(step, args, scratch, threads, constants);
+    run_primitive(step, args, scratch, executor, constants);
 }
 
-void PlanRunner::run_primitive(const Step& step, std::span<void* const> args, char* scratch, int threads,
+void PlanRunner::run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
                                PackedConstants* constants) const {
   const Primitive& primitive = *std::get<std::unique_ptr<const Primitive>>(step.runner);
-  if (step.constant < 0) return primitive.run(args, scratch, threads);
+  if (step.constant < 0) return primitive.run(args, scratch, executor);
   std::array<void*, kInlineArgs> packed;
   std::copy(args.begin(), args.end(), packed.begin());
   packed[1] = constants->get(static_cast<size_t>(step.constant), primitive.packed_bytes(),
-                             [&](void* memory) { primitive.pack(args[1], memory, scratch, threads); });
-  primitive.run({packed.data(), args.size()}, scratch, threads);
+                             [&](void* memory) { primitive.pack(args[1], memory, scratch, executor.while_others_wait()); });
+  primitive.run({packed.data(), args.size()}, scratch, executor);
 }
 
 void* PlanRunner::pointer_of(const kernel::Binding& binding, std::span<const void* const> inputs,

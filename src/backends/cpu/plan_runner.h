@@ -14,6 +14,7 @@
 #include "backends/cpu/packed_constants.h"
 #include "backends/cpu/runtime.h"
 #include "backends/cpu/schedule/machine.h"
+#include "backends/cpu/threads/executor.h"
 #include "kernels/plan.h"
 
 namespace lamina::cpu {
@@ -40,9 +41,9 @@ class PlanRunner {
   PlanRunner(const PlanRunner&) = delete;
   PlanRunner& operator=(const PlanRunner&) = delete;
 
-  // `scratch`: scratch_bytes(), 64-byte aligned. Runs on up to `threads` threads (0: OpenMP's default). `constants` has
-  // constant_count() entries; null where that is 0.
-  void run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch, int threads,
+  // `scratch`: scratch_bytes(), 64-byte aligned. `constants` has constant_count() entries; null where that
+  // is 0.
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch, const Executor& executor,
            PackedConstants* constants) const;
   size_t constant_count() const { return constants_; }  // weights that are packed once
 
@@ -69,8 +70,8 @@ class PlanRunner {
   void add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile);
   bool is_constant(const kernel::Binding& binding) const;
   void run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
-                int threads, PackedConstants* constants) const;
-  void run_primitive(const Step& step, std::span<void* const> args, char* scratch, int threads,
+                const Executor& executor, PackedConstants* constants) const;
+  void run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
                      PackedConstants* constants) const;
   void* pointer_of(const kernel::Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
                    char* scratch) const;

@@ -1,7 +1,5 @@
 #include "backends/cpu/runtime.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -31,9 +29,10 @@ void drain_stores() {
 }
 
 // The fixed binary tree over blocks: block i joins its sibling as soon as both are complete, whoever computed them.
-// On return tree[0..count) holds the sums of `count` neighbouring columns.
+// On return tree[0..count) holds the sums of `count` neighbouring columns. (As in library/narrow_floats.cpp, not under the
+// thread sanitizer.)
 template <typename T>
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t count, double* tree, int64_t tree_stride) {
@@ -74,6 +73,8 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine)
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
   split_steps_ = 2 * kernel_.phase_count() - (stores_row_values(kernel_) ? 0 : 1);
+  paired_stages_ = sharing_.reduces_whole_rows() ? kernel_.phase_count() - 1 : 0;
+  if (splits_) state_bytes_ = split_state_bytes(kernel_);
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   call_.assign(kernel_.args.size(), 0);
   for (size_t d = 0; d < outer; ++d) call_.push_back(kernel_.extents[d]);
@@ -127,7 +128,7 @@ size_t KernelRunner::column_bytes() const {
 
 size_t KernelRunner::scratch_bytes() const {
   if (!splits_) return column_bytes();
-  return column_bytes() + static_cast<size_t>(std::min(rows_, kColumnBlockRows) * split_state_bytes(kernel_));
+  return column_bytes() + static_cast<size_t>(std::min(rows_, kColumnBlockRows) * state_bytes_);
 }
 
 // In place: the lines that the output replaces have just been read, and streaming would throw them out first.
@@ -155,7 +156,7 @@ bool KernelRunner::suits(std::span<void* const> pointers) const {
   return true;
 }
 
-void KernelRunner::run(std::span<void* const> pointers, void* scratch, int threads) const {
+void KernelRunner::run(std::span<void* const> pointers, void* scratch, const Executor& executor) const {
   LAMINA_CHECK(pointers.size() == kernel_.args.size(), "one pointer per arg");
   if (!runs_here_)
     throw Error(Status::runtime_error,
@@ -169,113 +170,108 @@ void KernelRunner::run(std::span<void* const> pointers, void* scratch, int threa
   }
   std::copy(call_.begin(), call_.end(), call);
   for (size_t a = 0; a < pointers.size(); ++a) call[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
-  if (threads <= 0) threads = omp_get_max_threads();
-  if (moved_bytes_ < tuning::kSerialBytes || one_thread_) threads = 1;
-  run(suits(pointers) ? code_ : plain_code(), call, scratch, threads);
+  const bool is_alone = moved_bytes_ < tuning::kSerialBytes || one_thread_;
+  run(suits(pointers) ? code_ : plain_code(), call, scratch, is_alone ? executor.at_most(1) : executor);
 }
 
-void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, int threads) const {
-  if (wants_split(threads))
-    run_split(code, call, scratch, threads);
+void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {
+  if (wants_split(executor.threads()))
+    run_split(code, call, scratch, executor);
   else if (columns_.empty())
-    run_rows(code, call, scratch, threads);
+    run_rows(code, call, scratch, executor);
   else
-    run_column_blocks(code, call, scratch, threads);
+    run_column_blocks(code, call, scratch, executor);
 }
 
-// Group of rows after group, phase after phase: every thread walks its part of each row, then each row is combined. Where rows
-// are reduced whole, a thread walks rows of its own up to the last phase.
-void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, int threads) const {
-  const KernelFunction function = split_function(code);
-  const int64_t state_bytes = split_state_bytes(kernel_);
-  const int64_t group = sharing_.rows_between_barriers(threads);
-  const int64_t inner_unit = sharing_.unit_of_split_row(), inner_units = (row_size_ + inner_unit - 1) / inner_unit;
+// Rows that go through the phases together, of one block of column sums.
+struct KernelRunner::Group {
+  int64_t block, first, rows;
+};
+
+struct KernelRunner::SplitWork {
+  KernelFunction function;
+  const int64_t* call;
+  char *sums, *states;  // of the columns' blocks; of a group's rows
+  bool non_temporal;
+};
+
+KernelRunner::Group KernelRunner::group_of(int64_t index, int64_t rows_at_a_time) const {
+  const int64_t of_a_block = (kColumnBlockRows + rows_at_a_time - 1) / rows_at_a_time;
+  const int64_t block = index / of_a_block, begin = index % of_a_block * rows_at_a_time;
+  const int64_t first = block * kColumnBlockRows + begin;
+  return {block, first, std::min({rows_at_a_time, rows_ - first, kColumnBlockRows - begin})};
+}
+
+// Group of rows after group, phase after phase: every part walks its piece of each row, then each row is combined. Where rows
+// are reduced whole, a part walks rows of its own up to the last phase.
+void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {
   char* const sums = static_cast<char*>(scratch);
-  char* const states = sums + column_bytes();
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    const int64_t begin = inner_units * part / parts * inner_unit,
-                  end = std::min(inner_units * (part + 1) / parts * inner_unit, row_size_);
-    for (int64_t first = 0, rows = 0; first < rows_; first += rows) {
-      rows = std::min({group, rows_ - first, kColumnBlockRows - first % kColumnBlockRows});
-      const int64_t block = first / kColumnBlockRows, my_begin = rows * part / parts, my_end = rows * (part + 1) / parts;
-      char* const block_sums = sums + static_cast<size_t>(block) * partial_bytes();
-      char* const my_states = states + my_begin * state_bytes;
-      for (int64_t step = 0; step < split_steps_; ++step) {
-        const bool walks = step % 2 == 0,
-                   of_my_rows = !walks || (sharing_.reduces_whole_rows() && step + 2 < 2 * kernel_.phase_count());
-        SplitCall split{step, block * kColumnBlockRows, rows, block_sums, of_my_rows ? my_states : states};
-        if (!of_my_rows && begin < end)
-          function(call, first, first + rows, begin, end, &split);
-        else if (of_my_rows && walks)
-          function(call, first + my_begin, first + my_end, 0, row_size_, &split);
-        else if (of_my_rows)
-          function(call, first + my_begin, first + my_end, begin, end, &split);
-        if (code.non_temporal && walks) drain_stores();
-        if (walks && of_my_rows) continue;
-#pragma omp barrier
-      }
-    }
-    const int64_t units = (row_size_ + kColumnUnit - 1) / kColumnUnit;
-    if (!columns_.empty())
-      combine_partials(sums, call, units * part / parts * kColumnUnit,
-                       std::min(units * (part + 1) / parts * kColumnUnit, row_size_));
+  const SplitWork work{split_function(code), call, sums, sums + column_bytes(), code.non_temporal};
+  const int64_t rows_at_a_time = sharing_.rows_between_barriers(executor.threads());
+  const int64_t last_block = (rows_ - 1) / kColumnBlockRows, rest = rows_ - last_block * kColumnBlockRows;
+  const int64_t groups =
+      last_block * ((kColumnBlockRows + rows_at_a_time - 1) / rows_at_a_time) + (rest + rows_at_a_time - 1) / rows_at_a_time;
+  const int64_t of_a_group = split_steps_ - paired_stages_, walking = groups * of_a_group;
+  executor.run(walking + (columns_.empty() ? 0 : 1), [&](Part part, int64_t stage) {
+    if (stage < walking)
+      run_split_stage(work, part, group_of(stage / of_a_group, rows_at_a_time), stage % of_a_group);
+    else
+      combine_columns_of(part, sums, call);
+  });
+}
+
+void KernelRunner::run_split_stage(const SplitWork& work, Part part, const Group& group, int64_t stage) const {
+  const int64_t unit = sharing_.unit_of_split_row(), units = (row_size_ + unit - 1) / unit;
+  const int64_t begin = part.begin(units) * unit, end = std::min(part.end(units) * unit, row_size_);
+  const int64_t my_begin = part.begin(group.rows), my_end = part.end(group.rows);
+  char* const block_sums = work.sums + static_cast<size_t>(group.block) * partial_bytes();
+  char* const my_states = work.states + my_begin * state_bytes_;
+  const bool is_pair = stage < paired_stages_;
+  const int64_t first_step = is_pair ? 2 * stage : stage + paired_stages_, steps = is_pair ? 2 : 1;
+  for (int64_t step = first_step; step < first_step + steps; ++step) {
+    const bool walks = step % 2 == 0, of_my_rows = !walks || is_pair;
+    SplitCall split{step, group.block * kColumnBlockRows, group.rows, block_sums, of_my_rows ? my_states : work.states};
+    if (!of_my_rows && begin < end)
+      work.function(work.call, group.first, group.first + group.rows, begin, end, &split);
+    else if (of_my_rows && walks)
+      work.function(work.call, group.first + my_begin, group.first + my_end, 0, row_size_, &split);
+    else if (of_my_rows)
+      work.function(work.call, group.first + my_begin, group.first + my_end, begin, end, &split);
+    if (work.non_temporal && walks) drain_stores();
   }
 }
 
-// Every thread takes one run of rows; few long rows without reductions are shared along the row instead.
-void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const {
+// Every part takes one run of rows; few long rows without reductions are shared along the row instead.
+void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {
   if (rows_ == 0) return;
   const KernelFunction function = code.cached.function;
-  const int64_t unit = code.schedule.rows_per_group, units_of_rows = (rows_ + unit - 1) / unit;
-  const bool along_rows = sharing_.divides_along_rows(threads);
-  const auto work = [&](int64_t part, int64_t parts) {
-    if (along_rows) {
-      const int64_t units = (row_size_ + kInnerUnit - 1) / kInnerUnit;
-      const int64_t begin = units * part / parts * kInnerUnit;
-      const int64_t end = std::min(units * (part + 1) / parts * kInnerUnit, row_size_);
-      if (begin < end) function(call, 0, rows_, begin, end, scratch);
-    } else {
-      const int64_t begin = units_of_rows * part / parts * unit,
-                    end = std::min(units_of_rows * (part + 1) / parts * unit, rows_);
-      if (begin < end) function(call, begin, end, 0, row_size_, scratch);
-    }
+  const bool along_rows = sharing_.divides_along_rows(executor.threads());
+  executor.run(1, [&](Part part, int64_t) {
+    const int64_t unit = along_rows ? kInnerUnit : code.schedule.rows_per_group, extent = along_rows ? row_size_ : rows_;
+    const int64_t units = (extent + unit - 1) / unit;
+    const int64_t begin = part.begin(units) * unit, end = std::min(part.end(units) * unit, extent);
+    if (begin < end && along_rows) function(call, 0, rows_, begin, end, scratch);
+    if (begin < end && !along_rows) function(call, begin, end, 0, row_size_, scratch);
     if (code.non_temporal) drain_stores();
-  };
-  if (threads == 1) {
-    work(0, 1);
-    return;
-  }
-#pragma omp parallel num_threads(threads)
-  work(omp_get_thread_num(), omp_get_num_threads());
+  });
 }
 
 // Blocks of a fixed number of rows each fill their own partial sums; then runs of columns are combined over the blocks.
-void KernelRunner::run_column_blocks(const Code& code, const int64_t* call, void* scratch, int threads) const {
-  const int64_t blocks = column_blocks();
-  const int64_t column_units = (row_size_ + kColumnUnit - 1) / kColumnUnit;
+void KernelRunner::run_column_blocks(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {
   const auto fill = [&](int64_t b) {
     char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * partial_bytes();
     code.cached.function(call, b * kColumnBlockRows, std::min((b + 1) * kColumnBlockRows, rows_), 0, row_size_, partials);
   };
-  const auto combine = [&](int64_t begin_unit, int64_t end_unit) {
-    combine_partials(scratch, call, begin_unit * kColumnUnit, std::min(end_unit * kColumnUnit, row_size_));
-  };
-  if (threads == 1) {
-    for (int64_t b = 0; b < blocks; ++b) fill(b);
-    combine(0, column_units);
+  executor.run(2, [&](Part part, int64_t stage) {
+    if (stage == 1) return combine_columns_of(part, scratch, call);
+    for (int64_t b = part.begin(column_blocks()); b < part.end(column_blocks()); ++b) fill(b);
     if (code.non_temporal) drain_stores();
-    return;
-  }
-#pragma omp parallel num_threads(threads)
-  {
-    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
-    for (int64_t b = blocks * part / parts; b < blocks * (part + 1) / parts; ++b) fill(b);
-    if (code.non_temporal) drain_stores();
-#pragma omp barrier
-    combine(column_units * part / parts, column_units * (part + 1) / parts);
-  }
+  });
+}
+
+void KernelRunner::combine_columns_of(Part part, const void* partials, const int64_t* call) const {
+  const int64_t units = (row_size_ + kColumnUnit - 1) / kColumnUnit;
+  combine_partials(partials, call, part.begin(units) * kColumnUnit, std::min(part.end(units) * kColumnUnit, row_size_));
 }
 
 void KernelRunner::combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const {

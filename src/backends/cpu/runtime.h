@@ -11,6 +11,7 @@
 #include "backends/cpu/schedule/machine.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "backends/cpu/schedule/sharing.h"
+#include "backends/cpu/threads/executor.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
@@ -20,12 +21,12 @@ class KernelRunner {
   // Compiles for `machine`, or takes the code from the cache. What this machine cannot run is compiled all the same.
   KernelRunner(kernel::Kernel kernel, const Machine& machine);
 
-  // `pointers`: one per arg. `scratch`: scratch_bytes() bytes, 64-byte aligned. Runs on up to `threads` threads (0: OpenMP's
-  // default), on the calling thread alone when there is little to do. Allocates nothing, but for what it compiles:
+  // `pointers`: one per arg. `scratch`: scratch_bytes() bytes, 64-byte aligned. Runs on threads of `executor`, on the
+  // calling thread alone when there is little to do. Allocates nothing, but for what it compiles:
   // a form of the kernel that stores through the caches, for the first tensors that lie so that they can not be streamed; a
   // form that shares each row among threads, for the first number of threads that wants it.
   // Throws Error(runtime_error) if the kernel is compiled for a machine that this one is not.
-  void run(std::span<void* const> pointers, void* scratch, int threads) const;
+  void run(std::span<void* const> pointers, void* scratch, const Executor& executor) const;
 
   size_t scratch_bytes() const;  // partial column sums, and the rows' states where a row may be split
   const kernel::Kernel& kernel() const { return kernel_; }
@@ -56,11 +57,16 @@ class KernelRunner {
   bool shares_an_input(size_t output, std::span<void* const> pointers) const;
   bool suits(std::span<void* const> pointers) const;
   const Code& plain_code() const;
-  void run(const Code& code, const int64_t* call, void* scratch, int threads) const;
-  void run_rows(const Code& code, const int64_t* call, void* scratch, int threads) const;
+  void run(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
+  void run_rows(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
   bool wants_split(int threads) const { return splits_ && sharing_.gains_by_split(threads); }
-  void run_split(const Code& code, const int64_t* call, void* scratch, int threads) const;
-  void run_column_blocks(const Code& code, const int64_t* call, void* scratch, int threads) const;
+  void run_split(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
+  struct Group;
+  struct SplitWork;
+  Group group_of(int64_t index, int64_t rows_at_a_time) const;
+  void run_split_stage(const SplitWork& work, Part part, const Group& group, int64_t stage) const;
+  void run_column_blocks(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
+  void combine_columns_of(Part part, const void* partials, const int64_t* call) const;
   void combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const;
   template <typename T>
   void combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const;
@@ -80,8 +86,10 @@ class KernelRunner {
   std::vector<Column> columns_;       // in the order of the column_sum nodes
   int64_t rows_ = 0, row_size_ = 0, moved_bytes_ = 0;
   int64_t split_steps_ = 0;
-  bool wide_ = false;        // partial sums are f64
-  bool one_thread_ = false;  // rows of an output share bytes
+  int64_t paired_stages_ = 0;  // of a group, its first: two steps each, as a thread combines what it walked itself
+  int64_t state_bytes_ = 0;    // of a row that is split
+  bool wide_ = false;          // partial sums are f64
+  bool one_thread_ = false;    // rows of an output share bytes
 };
 
 }  // namespace lamina::cpu

@@ -29,7 +29,7 @@ TiledRunner::TiledRunner(const kernel::TiledStep& step, const StepCompiler& comp
       last_rows_(step.loops.back() % step.rows),
       inputs_(step.inputs.size()),
       strides_(step.strides),
-      slots_(std::max(thread_count(0), 1)) {
+      slots_(compiler.machine.cores) {
   loops_.back() = (loops_.back() + rows_ - 1) / rows_;
   for (Dims& strides : strides_) strides.back() *= rows_;
   TileUse use;
@@ -110,7 +110,7 @@ int64_t TiledRunner::entry_of(size_t loop, int64_t tile) const {
 
 // Packs those numbered first to last; `packed` is where the first goes.
 void TiledRunner::pack(const Packing& packing, std::span<void* const> args, char* scratch, char* packed, int64_t first,
-                       int64_t last, int team) const {
+                       int64_t last, const Executor& team) const {
   for_each_tile(last - first + 1, team, [&](int64_t i, int thread) {
     int64_t bytes = 0;
     for (size_t loop = 0; loop < loops_.size(); ++loop) {
@@ -118,19 +118,19 @@ void TiledRunner::pack(const Packing& packing, std::span<void* const> args, char
       bytes += (first + i) / packing.strides[loop] % loops_[loop] * strides_[packing.input][loop];
     }
     packing.primitive->pack(static_cast<char*>(args[packing.input]) + bytes, packed + static_cast<size_t>(i) * packing.bytes,
-                            scratch + threads_at_ + static_cast<size_t>(thread) * thread_bytes_, 1);
+                            scratch + threads_at_ + static_cast<size_t>(thread) * thread_bytes_, Executor(1));
   });
 }
 
 // Where the weights numbered 0 lie packed, or would lie, for tiles of the outer entries first to last; null: weights are taken
 // as they are.
-char* TiledRunner::packed(size_t index, std::span<void* const> args, char* scratch, int64_t first, int64_t last, int team,
-                          PackedConstants* constants) const {
+char* TiledRunner::packed(size_t index, std::span<void* const> args, char* scratch, int64_t first, int64_t last,
+                          const Executor& team, PackedConstants* constants) const {
   const Packing& packing = packings_[index];
   if (packing.bytes == 0) return nullptr;
   if (packing.constant >= 0) {
     const auto fill = [&](void* memory) {
-      pack(packing, args, scratch, static_cast<char*>(memory), 0, packing.count - 1, team);
+      pack(packing, args, scratch, static_cast<char*>(memory), 0, packing.count - 1, team.while_others_wait());
     };
     return static_cast<char*>(
         constants->get(static_cast<size_t>(packing.constant), static_cast<size_t>(packing.count) * packing.bytes, fill));
@@ -141,8 +141,8 @@ char* TiledRunner::packed(size_t index, std::span<void* const> args, char* scrat
   return scratch + packing.at - static_cast<int64_t>(packing.bytes) * from;
 }
 
-void TiledRunner::run(std::span<void* const> args, char* scratch, int threads, PackedConstants* constants) const {
-  const int team = std::min(thread_count(threads), slots_);
+void TiledRunner::run(std::span<void* const> args, char* scratch, const Executor& executor, PackedConstants* constants) const {
+  const Executor team = executor.at_most(slots_);
   const int64_t blocks = loops_.back();
   for (int64_t first = 0; first < outer_; first += wave_) {
     const int64_t last = std::min(first + wave_, outer_) - 1;
@@ -172,8 +172,8 @@ void TiledRunner::run_tile(std::span<void* const> args, std::span<char* const> p
   const bool is_last = last_rows_ > 0 && entry_of(loops_.size() - 1, tile) + 1 == loops_.back();
   const std::span<const void* const> inputs(pointers.data(), inputs_ + packed.size());
   const std::span<void* const> outputs(pointers.data() + inputs.size(), args.size() - inputs_);
-  plans_[is_last ? 1 : 0]->run(inputs, outputs, scratch + threads_at_ + static_cast<size_t>(thread) * thread_bytes_, 1,
-                               nullptr);
+  plans_[is_last ? 1 : 0]->run(inputs, outputs, scratch + threads_at_ + static_cast<size_t>(thread) * thread_bytes_,
+                               Executor(1), nullptr);
 }
 
 }  // namespace lamina::cpu

@@ -17,7 +17,7 @@ class TiledRunner {
   using ConstantOf = std::function<int(const kernel::Binding& arg)>;
   TiledRunner(const kernel::TiledStep& step, const StepCompiler& compiler, const ConstantOf& constant_of);
 
-  void run(std::span<void* const> args, char* scratch, int threads, PackedConstants* constants) const;
+  void run(std::span<void* const> args, char* scratch, const Executor& executor, PackedConstants* constants) const;
   size_t scratch_bytes() const { return threads_at_ + static_cast<size_t>(slots_) * thread_bytes_; }
   const std::vector<PlanRunner::StepText>& texts() const { return texts_; }
   bool from_cache() const;
@@ -38,10 +38,10 @@ class TiledRunner {
   void place_packings(const kernel::TiledStep& step, const ConstantOf& constant_of);
   void choose_wave();
   int64_t number_of(const Packing& packing, int64_t outer) const;
-  char* packed(size_t packing, std::span<void* const> args, char* scratch, int64_t first, int64_t last, int team,
+  char* packed(size_t packing, std::span<void* const> args, char* scratch, int64_t first, int64_t last, const Executor& team,
                PackedConstants* constants) const;
   void pack(const Packing& packing, std::span<void* const> args, char* scratch, char* packed, int64_t first, int64_t last,
-            int team) const;
+            const Executor& team) const;
   void run_tile(std::span<void* const> args, std::span<char* const> packed, char* scratch, int64_t tile, int thread) const;
   int64_t entry_of(size_t loop, int64_t tile) const;
 

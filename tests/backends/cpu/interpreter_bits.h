@@ -69,7 +69,7 @@ inline Memory run_on_machine(const kernel::Kernel& kernel, int threads, const cp
   for (auto& buffer : actual) pointers.push_back(buffer.data());
   std::vector<std::byte> scratch(runner.scratch_bytes() + 64);
   void* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-  runner.run(pointers, aligned, threads);
+  runner.run(pointers, aligned, cpu::Executor(threads));
   return actual;
 }
 

@@ -59,7 +59,8 @@ void expect_bits_at_every_offset(const Kernel& kernel, const cpu::Machine& machi
         buffers.emplace_back(initial[a], static_cast<size_t>(span(kernel, kernel.args[a])) * sizeof(T), offset * sizeof(T));
       std::vector<void*> pointers;
       for (Guarded& buffer : buffers) pointers.push_back(buffer.data());
-      runner.run(pointers, scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64, threads);
+      runner.run(pointers, scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64,
+                 cpu::Executor(threads));
       for (size_t a = 0; a < kernel.args.size(); ++a) {
         EXPECT_TRUE(buffers[a].guards_stand()) << kernel.args[a].name;
         const auto* const want = reinterpret_cast<const T*>(expected[a].data());

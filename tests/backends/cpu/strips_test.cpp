@@ -77,8 +77,8 @@ TEST_P(Strips, NotForRowsThatSumNothing) {
   const Memory memory = memory_for(kernel);
   Memory apart = memory, in_place = memory;
   const cpu::KernelRunner runner(kernel, machine());
-  runner.run(std::vector<void*>{apart[0].data(), apart[1].data(), apart[2].data()}, nullptr, 1);
-  runner.run(std::vector<void*>{in_place[0].data(), in_place[1].data(), in_place[0].data()}, nullptr, 1);
+  runner.run(std::vector<void*>{apart[0].data(), apart[1].data(), apart[2].data()}, nullptr, cpu::Executor(1));
+  runner.run(std::vector<void*>{in_place[0].data(), in_place[1].data(), in_place[0].data()}, nullptr, cpu::Executor(1));
   const auto want = values(kernel, 2, apart[2]), got = values(kernel, 2, in_place[0]);
   for (size_t i = 0; i < want.size(); ++i) ASSERT_TRUE(want[i] == got[i] || (std::isnan(want[i]) && std::isnan(got[i]))) << i;
 }

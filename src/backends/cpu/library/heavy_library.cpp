@@ -42,7 +42,7 @@ class EmptySums final : public Primitive {
 
   const std::string& name() const override { return name_; }
 
-  void run(std::span<void* const> args, void*, int) const override {
+  void run(std::span<void* const> args, void*, const Executor&) const override {
     for (size_t o = 0; o < step_.outputs.size(); ++o) {
       if (!step_.outputs[o].is_empty_port()) fill(step_.outputs[o], args[step_.inputs.size() + o], args);
     }
@@ -85,7 +85,7 @@ bool is_computed_as_f32(const kernel::LibraryStep& step, const HeavyOp& op) {
 class Nothing final : public Primitive {
  public:
   const std::string& name() const override { return name_; }
-  void run(std::span<void* const>, void*, int) const override {}
+  void run(std::span<void* const>, void*, const Executor&) const override {}
 
  private:
   std::string name_ = "nothing, no elements";

@@ -4,8 +4,9 @@
 
 #include "interface/status.h"
 
-// The loops are branch-free, so that the compiler turns them into vectors, of the machine at hand.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+// The loops are branch-free, so that the compiler turns them into vectors, of the machine at hand. (Which one it is
+// is found out before the thread sanitizer is ready.)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define LAMINA_FOR_EACH_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define LAMINA_FOR_EACH_MACHINE

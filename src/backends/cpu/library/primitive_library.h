@@ -11,24 +11,27 @@
 
 namespace lamina::cpu {
 
+class Executor;
+
 // Immutable; run may be called from many threads at once.
 class Primitive {
  public:
   virtual ~Primitive() = default;
   virtual const std::string& name() const = 0;        // for reports
   virtual size_t scratch_bytes() const { return 0; }  // beside its args, 64-byte aligned
-  // `args`: the step's, null where a port is left out. Runs on up to `threads` threads (0: OpenMP's default).
-  virtual void run(std::span<void* const> args, void* scratch, int threads) const = 0;
+  // `args`: the step's, null where a port is left out. Runs on threads of `executor`, on no more than it was compiled for.
+  virtual void run(std::span<void* const> args, void* scratch, const Executor& executor) const = 0;
 
   // Bytes of the weights (input 1) as `pack` lays them out. More than 0 where the primitive was compiled for packed weights:
   // then run is given those in their place.
   virtual size_t packed_bytes() const { return 0; }
-  virtual void pack(const void* /*weights*/, void* /*packed*/, void* /*scratch*/, int /*threads*/) const {}
+  virtual void pack(const void* /*weights*/, void* /*packed*/, void* /*scratch*/, const Executor& /*executor*/) const {}
 };
 
 // How a primitive will be used.
 struct PrimitiveUse {
-  int threads = 0;                  // at most, 0: as many as OpenMP takes by default
+  int threads = 1;                  // at most: scratch is for so many
+  bool in_a_tile = false;           // of a tiled step: on the thread that runs the tile, whatever there are besides
   bool packs_weights = false;       // weights are packed ahead, where the primitive gains by that
   bool packs_once = false;          // and then serve many runs
   const Primitive* like = nullptr;  // packed as this one, of the same weights, packs them

@@ -34,27 +34,27 @@ class Widened final : public Primitive {
   const std::string& name() const override { return name_; }
   size_t scratch_bytes() const override { return scratch_bytes_; }
 
-  void run(std::span<void* const> args, void* scratch, int threads) const override {
+  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
     std::array<void*, kMostPorts> wide{};
     for (size_t i = 0; i < ports_.size(); ++i) {
       const bool is_packed = i == kWeights && packed_bytes() > 0;
       const bool is_widened = args[i] != nullptr && !is_packed && is_copied(ports_[i].tensor);
       wide[i] = is_widened ? static_cast<char*>(scratch) + ports_[i].at : args[i];
-      if (i < inputs_ && wide[i] != args[i]) read(ports_[i].tensor, args[i], static_cast<float*>(wide[i]), threads);
+      if (i < inputs_ && wide[i] != args[i]) read(ports_[i].tensor, args[i], static_cast<float*>(wide[i]), executor);
     }
-    primitive_->run({wide.data(), ports_.size()}, scratch, threads);
+    primitive_->run({wide.data(), ports_.size()}, scratch, executor);
     for (size_t i = inputs_; i < ports_.size(); ++i) {
-      if (wide[i] != args[i]) write(ports_[i].tensor, static_cast<const float*>(wide[i]), args[i], threads);
+      if (wide[i] != args[i]) write(ports_[i].tensor, static_cast<const float*>(wide[i]), args[i], executor);
     }
   }
 
   size_t packed_bytes() const override { return primitive_->packed_bytes(); }
-  void pack(const void* weights, void* packed, void* scratch, int threads) const override {
+  void pack(const void* weights, void* packed, void* scratch, const Executor& executor) const override {
     const Port& port = ports_[kWeights];
-    if (!is_copied(port.tensor)) return primitive_->pack(weights, packed, scratch, threads);
+    if (!is_copied(port.tensor)) return primitive_->pack(weights, packed, scratch, executor);
     auto* const wide = reinterpret_cast<float*>(static_cast<char*>(scratch) + port.at);
-    read(port.tensor, weights, wide, threads);
-    primitive_->pack(wide, packed, scratch, threads);
+    read(port.tensor, weights, wide, executor);
+    primitive_->pack(wide, packed, scratch, executor);
   }
 
  private:
@@ -67,23 +67,23 @@ class Widened final : public Primitive {
   static bool is_copied(const LogicalTensor& tensor) { return !tensor.is_empty_port() && is_narrow_float(tensor.dtype); }
 
   // The copy has the strides of the tensor, and what lies between its elements too.
-  static void read(const LogicalTensor& tensor, const void* source, float* target, int threads) {
-    for_each_chunk(tensor.span(), threads, [&](int64_t at, int64_t count) {
+  static void read(const LogicalTensor& tensor, const void* source, float* target, const Executor& executor) {
+    for_each_chunk(tensor.span(), executor, [&](int64_t at, int64_t count) {
       widen(tensor.dtype, static_cast<const uint16_t*>(source) + at, target + at, count);
     });
   }
 
   // What lies between elements of an output is not ours to write.
-  static void write(const LogicalTensor& tensor, const float* source, void* memory, int threads) {
+  static void write(const LogicalTensor& tensor, const float* source, void* memory, const Executor& executor) {
     auto* const target = static_cast<uint16_t*>(memory);
     if (tensor.span() == tensor.element_count()) {
-      for_each_chunk(tensor.span(), threads,
+      for_each_chunk(tensor.span(), executor,
                      [&](int64_t at, int64_t count) { narrow(tensor.dtype, source + at, target + at, count); });
       return;
     }
     const Dims& shape = *tensor.shape;
     const int64_t inner = shape.back();
-    for_each_tile(tensor.element_count() / inner, thread_count(threads), [&](int64_t row, int) {
+    for_each_tile(tensor.element_count() / inner, executor, [&](int64_t row, int) {
       int64_t rest = row, at = 0;
       for (size_t d = shape.size() - 1; d-- > 0; rest /= shape[d]) at += rest % shape[d] * tensor.strides[d];
       for (int64_t i = 0; i < inner; ++i, at += tensor.strides.back()) narrow(tensor.dtype, source + at, target + at, 1);
@@ -91,8 +91,8 @@ class Widened final : public Primitive {
   }
 
   template <typename Convert>
-  static void for_each_chunk(int64_t elements, int threads, const Convert& convert) {
-    for_each_tile((elements + kChunk - 1) / kChunk, thread_count(threads),
+  static void for_each_chunk(int64_t elements, const Executor& executor, const Convert& convert) {
+    for_each_tile((elements + kChunk - 1) / kChunk, executor,
                   [&](int64_t i, int) { convert(i * kChunk, std::min(kChunk, elements - i * kChunk)); });
   }
 

@@ -100,10 +100,12 @@ void choose_prefetching(Schedule& schedule, const Kernel& kernel, const Footprin
   const int64_t of_tile = schedule.rows_per_tile * (bytes.read + bytes.kept) + bytes.shared;
   const int64_t room = caches.first / tuning::kFirstCacheParts * tuning::kFirstCachePartsOfRows;
   const bool fits_first = of_tile + schedule.rows_per_tile * bytes.read <= room;
-  schedule.keeps_conversions = of_tile <= caches.first;
+  if (!schedule.transposed) schedule.prefetched_within_row = too_long_to_wait(kernel);
+  // What decides nothing stays as usual: code is known by its schedule, and would be compiled anew for another size.
+  if (bytes.kept > 0) schedule.keeps_conversions = of_tile <= caches.first;
+  if (kernel.phase_count() == 1) return;  // no walk has time to ask for rows to come
   schedule.prefetches_late = !schedule.transposed && overflows_wait(schedule.rows_per_tile * bytes.read, caches);
   schedule.prefetches_to_first = fits_first || (schedule.prefetches_late && reads_several_streams(kernel));
-  if (!schedule.transposed) schedule.prefetched_within_row = too_long_to_wait(kernel);
 }
 
 }  // namespace lamina::cpu

@@ -82,7 +82,7 @@ TEST(Machines, CodeIsMadeForAMachineThatTheHostIsNotButDoesNotRun) {
   std::vector<std::vector<float>> memory(kernel.args.size(), std::vector<float>(200));
   std::vector<void*> pointers;
   for (auto& each : memory) pointers.push_back(each.data());
-  EXPECT_THROW(runner.run(pointers, nullptr, 1), Error);
+  EXPECT_THROW(runner.run(pointers, nullptr, cpu::Executor(1)), Error);
 }
 
 // Caches and cores are in the schedule, and there alone.

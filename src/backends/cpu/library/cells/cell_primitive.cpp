@@ -58,9 +58,8 @@ class CellPrimitive final : public Primitive {
   const std::string& name() const override { return name_; }
   size_t scratch_bytes() const override { return static_cast<size_t>(slots_ * layout_.end); }
 
-  void run(std::span<void* const> args, void* scratch, int threads) const override {
-    const auto most = static_cast<int>(std::min<int64_t>(slots_, thread_count(threads)));
-    for_each_tile(tiles_.count(), most, [&](int64_t index, int thread) {
+  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
+    for_each_tile(tiles_.count(), executor.at_most(slots_), [&](int64_t index, int thread) {
       run_tile(tiles_.at(index), args, static_cast<char*>(scratch) + thread * layout_.end);
     });
   }
@@ -137,7 +136,7 @@ class CellPrimitive final : public Primitive {
 }  // namespace
 
 std::unique_ptr<const Primitive> cell_primitive(CellWork work, const PrimitiveUse& use) {
-  return std::make_unique<CellPrimitive>(std::move(work), lane_code().back(), thread_count(use.threads));
+  return std::make_unique<CellPrimitive>(std::move(work), lane_code().back(), use.threads);
 }
 
 }  // namespace lamina::cpu

@@ -71,7 +71,7 @@ class TiledConvolution final : public Primitive {
       : shape_(convolution_shape(step)),
         like_(dynamic_cast<const TiledConvolution*>(use.like)),
         packs_ahead_(use.packs_weights),
-        slots_(thread_count(use.threads)) {
+        slots_(use.threads) {
     made_for(step.op, [&] {
       is_whole_ = (like_ != nullptr && like_->is_whole_) || !is_cut(cut_of(shape_));
       if (is_whole_) cut(whole_image(shape_));
@@ -85,29 +85,28 @@ class TiledConvolution final : public Primitive {
   const std::string& name() const override { return name_; }
   size_t scratch_bytes() const override { return own_bytes_ + (packs_ahead_ ? 0 : packed_bytes_); }
 
-  void run(std::span<void* const> args, void* scratch, int threads) const override {
+  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
     auto* const own = static_cast<char*>(scratch);
     auto* const weights = static_cast<char*>(args[shape_.weights.port]);
-    const Memory memory{args, packs_ahead_ ? weights : own + own_bytes_, own, std::min(thread_count(threads), slots_)};
+    const Memory memory{args, packs_ahead_ ? weights : own + own_bytes_, own, executor.at_most(slots_)};
     if (!packs_ahead_) pack_weights(memory, weights);
     if (bias_copy_) copy_bias(memory);
     if (!staged_.is_in_place()) stage(memory);
-    for_each_tile(shape_.batch() * std::ssize(tiles_), memory.threads, [&](int64_t i, int thread) {
+    for_each_tile(shape_.batch() * std::ssize(tiles_), memory.executor, [&](int64_t i, int thread) {
       run_tile(memory, i / std::ssize(tiles_), tiles_[static_cast<size_t>(i % std::ssize(tiles_))], thread);
     });
   }
 
   size_t packed_bytes() const override { return packs_ahead_ ? packed_bytes_ : 0; }
-  void pack(const void* weights, void* packed, void* scratch, int threads) const override {
-    pack_weights({{}, static_cast<char*>(packed), static_cast<char*>(scratch), std::min(thread_count(threads), slots_)},
-                 weights);
+  void pack(const void* weights, void* packed, void* scratch, const Executor& executor) const override {
+    pack_weights({{}, static_cast<char*>(packed), static_cast<char*>(scratch), executor.at_most(slots_)}, weights);
   }
 
  private:
   struct Memory {
     std::span<void* const> args;
     char *packed, *scratch;  // weights; all else
-    int threads;
+    Executor executor;
   };
 
   const AxesInOrder& read() const { return shape_.makes_image() ? shape_.positions : shape_.image; }
@@ -241,7 +240,7 @@ class TiledConvolution final : public Primitive {
   }
 
   void pack_weights(const Memory& memory, const void* weights) const {
-    packing_.run(weights, memory.packed, memory.threads, [&](int thread) { return own_scratch(memory, thread); });
+    packing_.run(weights, memory.packed, memory.executor, [&](int thread) { return own_scratch(memory, thread); });
   }
 
   void copy_bias(const Memory& memory) const {
@@ -254,7 +253,7 @@ class TiledConvolution final : public Primitive {
   }
 
   void stage(const Memory& memory) const {
-    for_each_tile(shape_.batch(), memory.threads, [&](int64_t image, int thread) {
+    for_each_tile(shape_.batch(), memory.executor, [&](int64_t image, int thread) {
       staged_.copy(offset(memory.args[read().port], read().bytes(0, image)), staged_image(memory, image),
                    own_scratch(memory, thread));
     });

@@ -76,7 +76,7 @@ constexpr size_t kSumBytes = 16 << 10;  // of a partial gradient that a thread s
 class WeightGradient final : public Primitive {
  public:
   WeightGradient(const kernel::LibraryStep& step, const PrimitiveUse& use)
-      : shape_(convolution_shape(step)), slots_(thread_count(use.threads)) {
+      : shape_(convolution_shape(step)), slots_(use.threads) {
     made_for(step.op, [&] {
       if (!is_cut(sum_cut_of(shape_))) cut(whole_sum(shape_));
     });
@@ -87,15 +87,15 @@ class WeightGradient final : public Primitive {
   const std::string& name() const override { return name_; }
   size_t scratch_bytes() const override { return scratch_bytes_; }
 
-  void run(std::span<void* const> args, void* scratch, int threads) const override {
-    const Memory memory{args, static_cast<char*>(scratch), std::min(thread_count(threads), slots_)};
+  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
+    const Memory memory{args, static_cast<char*>(scratch), executor.at_most(slots_)};
     stage(memory);
     const int64_t slices = std::ssize(slices_);
-    for_each_tile(slices * std::ssize(blocks_), memory.threads, [&](int64_t i, int thread) {
+    for_each_tile(slices * std::ssize(blocks_), memory.executor, [&](int64_t i, int thread) {
       run_block(memory, static_cast<size_t>(i / slices), static_cast<size_t>(i % slices), thread);
     });
     if (blocks_.size() > 1) sum(memory);
-    finishing_.run(memory.scratch, args[shape_.weights.port], memory.threads,
+    finishing_.run(memory.scratch, args[shape_.weights.port], memory.executor,
                    [&](int thread) { return own_scratch(memory, thread); });
   }
 
@@ -103,7 +103,7 @@ class WeightGradient final : public Primitive {
   struct Memory {
     std::span<void* const> args;
     char* scratch;
-    int threads;
+    Executor executor;
   };
 
   // ---- compiling
@@ -200,7 +200,7 @@ class WeightGradient final : public Primitive {
   void stage(const Memory& memory) const {
     const int64_t tensors = std::ssize(staged_);
     const bool is_copied = std::any_of(staged_.begin(), staged_.end(), [](const Staged& s) { return !s.image.is_in_place(); });
-    for_each_tile(is_copied ? shape_.batch() * tensors : 0, memory.threads, [&](int64_t i, int thread) {
+    for_each_tile(is_copied ? shape_.batch() * tensors : 0, memory.executor, [&](int64_t i, int thread) {
       const Staged& staged = staged_[static_cast<size_t>(i % tensors)];
       if (staged.image.is_in_place()) return;
       const int64_t image = i / tensors, from = staged.given.bytes(0, image) + staged.given.bytes(1, staged.channel);
@@ -225,7 +225,7 @@ class WeightGradient final : public Primitive {
   // Onto the first partial gradient of each slice.
   void sum(const Memory& memory) const {
     const auto chunks = static_cast<int64_t>((slices_[0].partial_bytes + kSumBytes - 1) / kSumBytes);  // the others have fewer
-    for_each_tile(std::ssize(slices_) * chunks, memory.threads, [&](int64_t i, int) {
+    for_each_tile(std::ssize(slices_) * chunks, memory.executor, [&](int64_t i, int) {
       const Slice& slice = slices_[static_cast<size_t>(i / chunks)];
       const size_t first = std::min(static_cast<size_t>(i % chunks) * kSumBytes, slice.partial_bytes);
       char* const total = memory.scratch + slice.partials_at + first;

@@ -72,8 +72,8 @@ class Matmul final : public Primitive {
         like_(dynamic_cast<const Matmul*>(use.like)),
         gains_by_packing_(use.packs_once || !is_multiplied_as_it_is(problem_)),
         packs_ahead_(use.packs_weights && gains_by_packing_),
-        is_in_a_tile_(use.threads == 1),
-        slots_(thread_count(use.threads)),
+        is_in_a_tile_(use.in_a_tile),
+        slots_(use.threads),
         ports_(step.inputs.size()) {
     if (step.quantized) take_scales(*step.quantized);
     made_for(step.op, [&] { choose(); });
@@ -84,7 +84,7 @@ class Matmul final : public Primitive {
   const std::string& name() const override { return name_; }
   size_t scratch_bytes() const override { return scratch_bytes_; }
 
-  void run(std::span<void* const> args, void* scratch, int threads) const override {
+  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
     auto* const own = static_cast<char*>(scratch);
     const Memory memory{args[0],
                         args[1],
@@ -92,7 +92,7 @@ class Matmul final : public Primitive {
                         args[ports_],
                         packs_ahead_ ? static_cast<char*>(args[1]) : own,
                         packs_ahead_ ? own : own + packed_bytes_in_all()};
-    const int team = std::min(thread_count(threads), slots_);
+    const Executor team = executor.at_most(slots_);
     if (packs_ && !packs_ahead_) pack_weights(memory, team);
     const int64_t row_tiles = tiles_of(problem_.m, tile_.rows), column_tiles = tiles_of(problem_.n, tile_.columns);
     const int64_t tiles = row_tiles * column_tiles;
@@ -102,9 +102,9 @@ class Matmul final : public Primitive {
   }
 
   size_t packed_bytes() const override { return packs_ahead_ ? packed_bytes_in_all() : 0; }
-  void pack(const void* weights, void* packed, void* scratch, int threads) const override {
+  void pack(const void* weights, void* packed, void* scratch, const Executor& executor) const override {
     pack_weights({nullptr, weights, nullptr, nullptr, static_cast<char*>(packed), static_cast<char*>(scratch)},
-                 std::min(thread_count(threads), slots_));
+                 executor.at_most(slots_));
   }
 
  private:
@@ -286,7 +286,7 @@ class Matmul final : public Primitive {
   }
   size_t tail(int64_t extent, int64_t tile, int64_t index) const { return (index + 1) * tile > extent ? 1 : 0; }
 
-  void pack_weights(const Memory& memory, int team) const {
+  void pack_weights(const Memory& memory, const Executor& team) const {
     const int64_t column_tiles = tiles_of(problem_.n, tile_.columns);
     for_each_tile(static_cast<int64_t>(problem_.distinct_weights.size()) * column_tiles, team, [&](int64_t i, int thread) {
       const int64_t matrix = i / column_tiles, column = i % column_tiles;
@@ -342,7 +342,7 @@ class Matmul final : public Primitive {
   int32_t zero_point_ = 0;     // of its src
   const Matmul* like_;         // while this one is made
   bool gains_by_packing_, packs_ahead_;
-  bool is_in_a_tile_;  // of a tiled step: whatever OpenMP says, a thread is all there is
+  bool is_in_a_tile_;  // of a tiled step: a thread is all there is
   int slots_;          // most threads at once
   size_t ports_;       // of the inputs
   std::string name_;

@@ -21,10 +21,10 @@ class LayoutChange {
   void add(const dnnl::memory::desc& from, int64_t from_bytes, const dnnl::memory::desc& to, int64_t to_bytes);
 
   size_t scratch_bytes() const;  // of one thread
-  // `own_scratch(thread)`: scratch_bytes() for each of `threads` threads.
+  // `own_scratch(thread)`: scratch_bytes() for each thread.
   template <typename OwnScratch>
-  void run(const void* from, void* to, int threads, OwnScratch&& own_scratch) const {
-    for_each_tile(std::ssize(pieces_), threads, [&](int64_t i, int thread) {
+  void run(const void* from, void* to, const Executor& executor, OwnScratch&& own_scratch) const {
+    for_each_tile(std::ssize(pieces_), executor, [&](int64_t i, int thread) {
       const Piece& piece = pieces_[static_cast<size_t>(i)];
       piece.copy.run({offset(from, piece.from_bytes), offset(to, piece.to_bytes)}, own_scratch(thread));
     });

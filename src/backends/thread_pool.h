@@ -1,0 +1,13 @@
+// A caller's own threads, as graph/lamina.h describes them (lamina_threadpool_t): a copy of its functions.
+#pragma once
+
+namespace lamina {
+
+struct ThreadPool {
+  void* user = nullptr;
+  int (*num_threads)(void* user) = nullptr;
+  int (*in_parallel)(void* user) = nullptr;
+  void (*parallel_for)(void* user, int count, void (*work)(void* state, int index), void* state) = nullptr;
+};
+
+}  // namespace lamina

@@ -1,0 +1,91 @@
+// A model that is executed with one batch after another: code is made once for its structure, whatever the batch. Symbols name
+// code by its structure (and are seen by the cache of kernels as such), so the different ones are what LLVM has compiled.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/compile.h"
+#include "compiler/compile_cache.h"
+#include "passes/pipeline.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+using ::testing::SizeIs;
+constexpr DataType f32 = DataType::f32;
+constexpr int64_t kMostBatch = 64;
+
+Graph layer_norm(int64_t batch) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {batch, 128, 768}), gamma = g.constant(f32, {768}), beta = g.constant(f32, {768});
+  g.multi(OpKind::LayerNorm, {src, gamma, beta}, {{"keep_stats", false}}, {f32});
+  return g.finish();
+}
+
+// gelu(src w1 + b1) w2 + b2
+Graph mlp(int64_t batch) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {batch, 256});
+  const auto first = g.op(OpKind::MatMul, {src, g.constant(f32, {256, 512}), g.constant(f32, {512})});
+  g.op(OpKind::MatMul, {g.op(OpKind::GELU, {first}), g.constant(f32, {512, 256}), g.constant(f32, {256})});
+  return g.finish();
+}
+
+Graph attention(int64_t batch) {
+  GraphBuilder g;
+  const Dims qkv{batch, 12, 128, 64};
+  const auto q = g.input(f32, qkv), k = g.input(f32, qkv), v = g.input(f32, qkv), mask = g.input(f32, {batch, 1, 1, 128});
+  const auto products = g.op(OpKind::MatMul, {q, k}, {{"transpose_b", true}});
+  const auto scaled = g.op(OpKind::Multiply, {products, g.constant(f32, {1})});
+  const auto weights = g.op(OpKind::SoftMax, {g.op(OpKind::Add, {scaled, mask})}, {{"axis", int64_t{-1}}});
+  g.op(OpKind::MatMul, {weights, v});
+  return g.finish();
+}
+
+Graph convolution(int64_t batch) {
+  GraphBuilder g;
+  const std::vector<int64_t> ones{1, 1};
+  const auto sum = g.op(OpKind::Convolution, {g.input(f32, {batch, 64, 28, 28}), g.constant(f32, {64, 64, 3, 3})},
+                        {{"strides", ones},
+                         {"pads_begin", ones},
+                         {"pads_end", ones},
+                         {"dilations", ones},
+                         {"data_format", std::string("NCX")},
+                         {"weights_format", std::string("OIX")}});
+  g.op(OpKind::ReLU, {sum});
+  return g.finish();
+}
+
+// Symbols of all that was compiled for batches of 1 to 64, each as if nothing had been compiled before but code.
+std::set<std::string> code_of_all_batches(const std::function<Graph(int64_t)>& model) {
+  compiler::CompileCache::instance().clear();
+  std::set<std::string> symbols;
+  for (int64_t batch = 1; batch <= kMostBatch; ++batch) {
+    const auto partitions = partition_graph(model(batch), PartitionPolicy::fusion, cpu_backend());
+    EXPECT_EQ(partitions.size(), 1u) << "batch " << batch;
+    const auto compiled = compiler::compile_partition(partitions.at(0), cpu_backend());
+    const size_t known = symbols.size();
+    for (const std::string& kernel : compiled->info().kernels) {
+      if (kernel.starts_with("lamina_")) symbols.insert(kernel);  // others are primitives
+    }
+    EXPECT_TRUE(symbols.size() > known || compiled->from_cache()) << "batch " << batch;
+  }
+  return symbols;
+}
+
+TEST(Batches, OfAnMlpShareTheirCode) { EXPECT_THAT(code_of_all_batches(mlp), SizeIs(1)); }
+TEST(Batches, OfAttentionShareTheirCode) { EXPECT_THAT(code_of_all_batches(attention), SizeIs(1)); }
+
+// From 4 MiB on a result is written past the caches.
+TEST(Batches, OfALayerNormShareTheirCodeButForLargeResults) { EXPECT_THAT(code_of_all_batches(layer_norm), SizeIs(2)); }
+
+// Before that, from 512 KiB on, a walk over all of a tensor asks for what it reads a little later.
+TEST(Batches, OfAConvolutionShareTheCodeOfWhatFollowsIt) { EXPECT_THAT(code_of_all_batches(convolution), SizeIs(3)); }
+
+}  // namespace
+}  // namespace lamina::testing
