@@ -104,12 +104,12 @@ int64_t entries_of(const Dims& batch) {
 void list_products(MatmulProblem& problem, const Dims& batch, const std::vector<Dims>& strides) {
   std::map<int64_t, int64_t> positions;
   for (int64_t i = 0; i < entries_of(batch); ++i) {
-    std::vector<int64_t> at(4, 0);
+    std::vector<int64_t> at(strides.size(), 0);
     int64_t rest = i;
     for (size_t d = batch.size(); d-- > 0; rest /= batch[d]) {
-      for (size_t side = 0; side < 4; ++side) at[side] += rest % batch[d] * strides[side][d];
+      for (size_t side = 0; side < strides.size(); ++side) at[side] += rest % batch[d] * strides[side][d];
     }
-    problem.products.push_back({at[0], at[1], at[2], at[3]});
+    problem.products.push_back({at[0], at[1], at[2], at[3], {at.begin() + 4, at.end()}});
     const auto [place, is_new] = positions.try_emplace(at[1], static_cast<int64_t>(positions.size()));
     if (is_new) problem.distinct_weights.push_back(at[1]);
     problem.weights_of_product.push_back(place->second);
@@ -136,11 +136,27 @@ MatmulProblem matmul_problem(const kernel::LibraryStep& step) {
     problem.bias = bias.matrix;
     strides[2] = strides_over(batch, bias);
   }
+  std::vector<Side> operands;
+  for (const LogicalTensor& tensor : step.operands) {
+    operands.push_back(bias_side(tensor, step.outputs[0].shape->size(), row_dropped, column_dropped));
+    Matrix& operand = operands.back().matrix;
+    if (operand.columns == 1 && operand.row_stride != 0) operand.column_stride = 1;  // dst has one column too
+    problem.operands.push_back(operand);
+    strides.push_back(strides_over(batch, operands.back()));
+  }
   const auto is_one = [&](const Dims& side) { return std::all_of(side.begin(), side.end(), [](int64_t s) { return s == 0; }); };
-  if (is_one(strides[1]) && is_one(strides[2]) && problem.bias.row_stride == 0 && rows_run_on(batch, strides[0], src.matrix) &&
-      rows_run_on(batch, strides[3], dst.matrix)) {
+  const auto runs_on = [&](size_t operand) {
+    const Matrix& matrix = operands[operand].matrix;
+    const Dims& over = strides[4 + operand];
+    return matrix.row_stride == 0 ? is_one(over) : rows_run_on(batch, over, matrix);
+  };
+  bool do_operands_run_on = true;
+  for (size_t i = 0; i < operands.size(); ++i) do_operands_run_on = do_operands_run_on && runs_on(i);
+  if (do_operands_run_on && is_one(strides[1]) && is_one(strides[2]) && problem.bias.row_stride == 0 &&
+      rows_run_on(batch, strides[0], src.matrix) && rows_run_on(batch, strides[3], dst.matrix)) {
     problem.m *= entries_of(batch);
     problem.src.rows = problem.dst.rows = problem.m;
+    for (Matrix& operand : problem.operands) operand.rows = operand.row_stride == 0 ? 1 : problem.m;
     batch.clear();
   }
   list_products(problem, batch, strides);
