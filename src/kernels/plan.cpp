@@ -8,6 +8,7 @@
 #include "kernels/arena.h"
 #include "kernels/cut_graph.h"
 #include "kernels/lower.h"
+#include "passes/tiling/factors_apart.h"
 
 namespace lamina::kernel {
 
@@ -262,7 +263,8 @@ class Planner {
 
   Plan plan_of_tile(const TileRegion& region, const RegionBorder& border, int64_t rows) const {
     const Tile tile = cut_graph(graph_, region, border, rows);
-    const std::vector<FusionGroup> groups = fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true);
+    const std::vector<FusionGroup> groups = with_factors_apart(
+        tile.graph, fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true), target_.integers);
     return make_plan(tile.graph, tile.inputs, tile.outputs, groups, one_by_one(groups.size()), target_);
   }
 

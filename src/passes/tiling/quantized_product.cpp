@@ -42,6 +42,11 @@ std::optional<QuantizedFactor> factor_of(const Graph& graph, ValueIndex value, i
   return agree ? std::optional(factor) : std::nullopt;
 }
 
+bool is_integer(const Graph& graph, const QuantizedFactor& factor) {
+  const DataType dtype = graph.tensor(factor.value).dtype;
+  return dtype == DataType::u8 || dtype == DataType::s8;
+}
+
 bool is_convolution(const Op& op) { return op.kind == OpKind::Convolution || op.kind == OpKind::ConvTranspose; }
 
 // The axis of the weights that runs along the columns, or channels, that are made; -1: their scales must be one.
@@ -71,9 +76,8 @@ std::optional<QuantizedProduct> quantized_product(const Graph& graph, const Op& 
   if (!weights.shape || weights.rank() < 2) return std::nullopt;
   const auto left = factor_of(graph, product.inputs[0], -1);
   const auto right = factor_of(graph, product.inputs[1], axis_made(product, weights.rank()));
-  if (!left || !right || right->zero_point != 0) return std::nullopt;
-  const DataType left_type = graph.tensor(left->value).dtype;
-  if ((left_type != DataType::u8 && left_type != DataType::s8) || graph.tensor(right->value).dtype != DataType::s8)
+  if (!left || !right || !is_integer(graph, *left) || !is_integer(graph, *right)) return std::nullopt;
+  if (is_convolution(product) && (right->zero_point != 0 || graph.tensor(right->value).dtype != DataType::s8))
     return std::nullopt;
   return QuantizedProduct{*left, *right};
 }

@@ -28,8 +28,8 @@ struct IntegerSupport {
 };
 
 // Nothing when `product` is no such product: a factor that is not made by Dequantize alone, or that somebody else reads too,
-// scales along another axis, weights that are not s8 or have zero points, a bias or a result in a type that libraries do not
-// take there.
+// scales along another axis, weights of a convolution that are not s8 or have zero points, a bias or a result in a type that
+// libraries do not take there.
 std::optional<QuantizedProduct> quantized_product(const Graph& graph, const Op& product);
 
 // Whether products of this kind are taken as integers. Asks only where `product` is one.

@@ -97,6 +97,28 @@ TEST(QuantizedProduct, ScalesMayDifferByColumn) {
   expect_integers({.src = {{8, 2000}, u8, {0.1f}, 9}, .weights = {{2000, 3000}, s8, ramp(3000), 0, 1}, .is_constant = true});
 }
 
+TEST(QuantizedProduct, BothFactorsMayHaveZeroPoints) {
+  for (const auto& [src, zero_points] : {std::pair{u8, std::vector<int64_t>{0, 1, 255}}, {s8, {-128, 0, 127}}}) {
+    for (const int64_t src_zero_point : zero_points) {
+      for (const auto& [weights, weights_zero_points] :
+           {std::pair{u8, std::vector<int64_t>{0, 128, 255}}, {s8, {-128, 3, 127}}}) {
+        for (const int64_t weights_zero_point : weights_zero_points) {
+          SCOPED_TRACE(join(name_of(src), " ", src_zero_point, " x ", name_of(weights), " ", weights_zero_point));
+          const Factor a{{2, 40, 96}, src, {0.1f}, src_zero_point};
+          expect_integers({.src = a, .weights = {{2, 96, 70}, weights, {0.05f}, weights_zero_point}}, 4e-6);
+          expect_integers({.src = a,
+                           .weights = {{70, 96}, weights, ramp(70), weights_zero_point, 0},
+                           .has_bias = true,
+                           .transpose_b = true},
+                          4e-6);
+        }
+      }
+    }
+  }
+  expect_integers({.src = {{300, 130}, u8, {0.1f}, 9}, .weights = {{130, 700}, u8, {0.1f}, 77}, .is_constant = true}, 4e-6);
+  expect_integers({.src = {{3, 1, 64}, u8, {0.1f}, 134}, .weights = {{3, 64, 33}, u8, {0.1f}, 128}, .dtype = bf16}, 1e-3);
+}
+
 TEST(QuantizedProduct, MayBeCastBetween) {
   expect_integers({.dtype = bf16}, 1e-3);
   expect_integers({.weights = {{96, 70}, s8, ramp(70), 0, 1}, .dtype = bf16}, 1e-3);
@@ -111,8 +133,7 @@ TEST(QuantizedProduct, IsTiledWithWhatStandsBehindIt) {
 
 // Each of these is dequantised first, and right.
 TEST(QuantizedProduct, OthersAreDequantized) {
-  for (const Case& c : {Case{.weights = {{96, 70}, u8}}, Case{.weights = {{96, 70}, s8, {0.1f}, 5}},
-                        Case{.weights = {{96, 70}, s8, ramp(96), 0, 0}}, Case{.src = {{40, 96}, u8, ramp(96), 0, 1}}}) {
+  for (const Case& c : {Case{.weights = {{96, 70}, s8, ramp(96), 0, 0}}, Case{.src = {{40, 96}, u8, ramp(96), 0, 1}}}) {
     const LibraryRun run = expect_library_matches_reference(product(c), 4e-6);
     EXPECT_THAT(run.info.kernels, Contains(HasSubstr("dequantize")));
   }
@@ -126,6 +147,28 @@ TEST(QuantizedProduct, WhatOthersReadIsDequantized) {
   g.op(OpKind::Abs, {weights});
   const LibraryRun run = expect_library_matches_reference(g.finish(), 4e-6);
   EXPECT_THAT(run.info.kernels, Contains(HasSubstr("dequantize")));
+}
+
+// softmax(q x k) x v of u8, rounded to u8 in between: attention as quantised models have it.
+TEST(QuantizedProduct, OfWhatWasQuantizedInFrontOfIt) {
+  for (const DataType type : {f32, bf16}) {
+    GraphBuilder g;
+    const Dims queries{2, 3, 80, 32}, keys{2, 3, 32, 96}, values{2, 3, 96, 48};
+    const uint64_t q = dequantized(g, {queries, u8, {0.002f}, 134}, type, g.input(u8, queries));
+    const uint64_t k = dequantized(g, {keys, u8, {0.02f}, 128}, type, g.input(u8, keys));
+    uint64_t p = g.op(OpKind::SoftMax, {g.op(OpKind::MatMul, {q, k})}, {{"axis", int64_t{-1}}});
+    if (type != f32) p = g.op(OpKind::TypeCast, {p}, {}, f32);
+    const Attributes by_256{
+        {"scales", std::vector<float>{0.004f}}, {"zps", std::vector<int64_t>{0}}, {"qtype", std::string("per_tensor")}};
+    const uint64_t rounded = g.op(OpKind::Quantize, {p}, by_256, u8);
+    const uint64_t v = dequantized(g, {values, u8, {0.04f}, 130}, type, g.input(u8, values));
+    g.op(OpKind::MatMul, {dequantized(g, {{2, 3, 80, 96}, u8, {0.004f}}, type, rounded), v});
+    // A score that rounds the other way changes sums by a step of P.
+    const LibraryRun run = expect_library_matches_reference(g.finish(), 0.02);
+    if (!multiplies_integers()) continue;
+    EXPECT_THAT(run.info.kernel_texts, Contains(HasSubstr("tile of ")));
+    EXPECT_THAT(run.info.kernels, Not(Contains(HasSubstr("dequantize"))));
+  }
 }
 
 // ---- what follows

@@ -43,11 +43,12 @@ TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thr
   const auto products = static_cast<int64_t>(problem.products.size());
   TileShape tile{fixed_rows ? kFixedRows : std::min(problem.m, kMostRows), problem.n};
   if (fixed_rows || one_thread) return tile;
+  const double least_work = bytes_of(problem.weights.dtype, 1) == 1 ? 4 * kLeastTileWork : kLeastTileWork;  // as fast as that
   const auto is_split_further = [&] {
     const double work =
         2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * static_cast<double>(problem.k);
     return products * tiles_of(problem.m, tile.rows) * tiles_of(problem.n, tile.columns) < kTilesWanted &&
-           work > 2 * kLeastTileWork;
+           work > 2 * least_work;
   };
   const bool has_large_weights = problem.k * problem.n > kLargeWeights;
   const auto split_columns = [&](int64_t least) {
@@ -128,7 +129,12 @@ class Matmul final : public Primitive {
   void take_scales(const QuantizedProduct& quantized) {
     for (const float scale : quantized.weights.scales) scales_.push_back(scale * quantized.src.scales.front());
     zero_point_ = static_cast<int32_t>(quantized.src.zero_point);
+    weights_zero_point_ = static_cast<int32_t>(quantized.weights.zero_point - (shifts_weights() ? kShift : 0));
   }
+
+  // oneDNN multiplies by s8 alone: weights of u8 and their zero point are moved there.
+  bool shifts_weights() const { return problem_.weights.dtype == DataType::u8; }
+  DataType weights_type() const { return shifts_weights() ? DataType::s8 : problem_.weights.dtype; }
 
   // oneDNN's blocked kernels ask for matrices without gaps between rows, here more, there less: what they do not take as it is
   // is copied tile by tile.
@@ -174,7 +180,7 @@ class Matmul final : public Primitive {
       see(true, true);
     }
     const bool is_shared = tiles_of(problem_.m, tile_.rows) > 1 || problem_.distinct_weights.size() < problem_.products.size();
-    packs_ = packs_ahead_ || !problem_.weights.is_plain() || (gains_by_packing_ && is_shared) ||
+    packs_ = packs_ahead_ || shifts_weights() || !problem_.weights.is_plain() || (gains_by_packing_ && is_shared) ||
              (!fixed_rows_ && !is_blocked_product(describe(tile_.rows, tile_.columns, false).impl_info_str()));
     for (size_t c = 0; c < 2; ++c) {
       const int64_t columns = c == 0 ? tile_.columns : problem_.n % tile_.columns;
@@ -207,9 +213,12 @@ class Matmul final : public Primitive {
     Matrix weights = problem_.weights;
     const bool by_rows = weights.column_stride == 1 && weights.row_stride == columns;
     const bool by_columns = weights.row_stride == 1 && weights.column_stride == problem_.k;
-    if (!scales_.empty() && !by_rows && !by_columns) {
+    if (!scales_.empty() && (shifts_weights() || (!by_rows && !by_columns))) {
       weights = dense(problem_.weights, columns);
-      gathers_[c] = copy_tile(problem_.weights, weights, problem_.k, columns);
+      weights.dtype = weights_type();
+      const dnnl::memory::desc from = tile_desc(problem_.weights, problem_.k, columns),
+                               to = tile_desc(weights, problem_.k, columns);
+      gathers_[c] = shifts_weights() ? shifted_copy(from, to) : onednn::copy(from, to);
     }
     packings_[c] = copy_to(weights, problem_.k, columns, products_[c][0].weights);
   }
@@ -219,11 +228,16 @@ class Matmul final : public Primitive {
     using tag = dnnl::memory::format_tag;
     const dnnl::memory::desc src = tile_desc(src_, rows, problem_.k), dst = tile_desc(dst_of(columns), rows, columns);
     dnnl::memory::desc weights = packed;
-    if (weights.is_zero() && any) weights = {{problem_.k, columns}, type_of(problem_.weights.dtype), tag::any};
-    if (weights.is_zero()) weights = tile_desc(problem_.weights, problem_.k, columns);
+    if (weights.is_zero() && any) weights = {{problem_.k, columns}, type_of(weights_type()), tag::any};
+    if (weights.is_zero()) {
+      Matrix plain = problem_.weights;
+      plain.dtype = weights_type();
+      weights = tile_desc(plain, problem_.k, columns);
+    }
     dnnl::primitive_attr attr = attributes();
     if (!scales_.empty()) attr.set_scales_mask(DNNL_ARG_WEIGHTS, scales_.size() > 1 ? kByColumn : 0);
     if (zero_point_ != 0) attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
+    if (weights_zero_point_ != 0) attr.set_zero_points_mask(DNNL_ARG_WEIGHTS, 0);
     if (problem_.has_bias && adds_bias_last()) {
       dnnl::post_ops after;
       after.append_binary(dnnl::algorithm::binary_add, bias_desc(rows, columns));
@@ -274,6 +288,8 @@ class Matmul final : public Primitive {
                              list(scales_.size() > 1 ? columns : 1, dnnl::memory::data_type::f32));
     if (zero_point_ != 0)
       arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, list(1, dnnl::memory::data_type::s32));
+    if (weights_zero_point_ != 0)
+      arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_WEIGHTS, list(1, dnnl::memory::data_type::s32));
     following_.add_to(arguments, operand_descs(rows, columns), problem_.has_bias && adds_bias_last() ? 1 : 0);
     return {{made, dnnl::matmul(made), std::move(arguments)}, made.weights_desc()};
   }
@@ -336,7 +352,10 @@ class Matmul final : public Primitive {
       void* const scratch = own + src_bytes_ + dst_bytes_ + operand_bytes_;
       void* weights = element(memory.weights, problem_.weights.dtype, at);
       if (gathers_[c]) {
-        gathers_[c].run({weights, own}, scratch);
+        if (shifts_weights())
+          gathers_[c].run({weights, own, const_cast<int32_t*>(&kShift)}, scratch);
+        else
+          gathers_[c].run({weights, own}, scratch);
         weights = own;
       }
       packings_[c].run({weights, packed(memory, matrix, column)}, scratch);
@@ -384,7 +403,7 @@ class Matmul final : public Primitive {
     void* const weights =
         packs_ ? packed(memory, problem_.weights_of_product[product], column_tile)
                : element(memory.weights, problem_.weights.dtype, at.weights + column * problem_.weights.column_stride);
-    std::array<void*, 6 + Following::kMostPointers> pointers = {src, weights, dst};
+    std::array<void*, 7 + Following::kMostPointers> pointers = {src, weights, dst};
     size_t count = 3;
     if (problem_.has_bias) {
       const int64_t shift = at.bias + row * problem_.bias.row_stride + column * problem_.bias.column_stride;
@@ -393,16 +412,18 @@ class Matmul final : public Primitive {
     if (!scales_.empty())
       pointers[count++] = const_cast<float*>(&scales_[scales_.size() > 1 ? static_cast<size_t>(column) : 0]);
     if (zero_point_ != 0) pointers[count++] = const_cast<int32_t*>(&zero_point_);
+    if (weights_zero_point_ != 0) pointers[count++] = const_cast<int32_t*>(&weights_zero_point_);
     add_operands(memory, at, {row, column, c, r}, own, pointers.data(), count);
     following_.add_to(pointers.data(), count);
     products_[c][fixed_rows_ ? 0 : r].call.run(std::span<void* const>(pointers.data(), count), scratch);
     if (copies_dst_) copies_out_[c][r].run({dst, result}, scratch);
   }
 
+  static constexpr int32_t kShift = 128;    // from u8 to s8
   static constexpr int kByColumn = 1 << 1;  // mask of the axes along which scales differ
   MatmulProblem problem_;
   std::vector<float> scales_;  // of a product of integers: one, or one per column
-  int32_t zero_point_ = 0;     // of its src
+  int32_t zero_point_ = 0, weights_zero_point_ = 0;
   Following following_;
   const Matmul* like_;  // while this one is made
   bool gains_by_packing_, packs_ahead_;
