@@ -6,6 +6,7 @@
 #include "compiler/ports.h"
 #include "compiler/verbose.h"
 #include "interface/status.h"
+#include "passes/tiling/factors_apart.h"
 
 namespace lamina::compiler {
 
@@ -45,8 +46,9 @@ SharedExecutable compile_anew(const Partition& partition, std::span<const Logica
 
 kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, Decisions* decisions) {
   Decisions made;
-  made.groups = fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true);
-  made.regions = target.tiles ? tile_regions(subgraph.graph, made.groups, subgraph.outputs, target.multiplies_integers)
+  made.groups = with_factors_apart(
+      subgraph.graph, fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true), target.integers);
+  made.regions = target.tiles ? tile_regions(subgraph.graph, made.groups, subgraph.outputs, target.integers)
                               : one_by_one(made.groups.size());
   kernel::Plan plan = kernel::make_plan(subgraph.graph, subgraph.inputs, subgraph.outputs, made.groups, made.regions, target);
   if (decisions != nullptr) *decisions = std::move(made);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "interface/graph.h"
+#include "passes/tiling/quantized_product.h"
 
 namespace lamina::kernel {
 
@@ -15,8 +16,7 @@ struct PlanTarget {
   size_t alignment = 64;                                   // of what lies in the arena, in bytes; a power of two
   bool reads_four_bits = false, writes_four_bits = false;  // kernels with s4 and u4, two elements a byte
   bool tiles = false;                                      // runs tiled steps
-  // Whether it runs library steps of quantized products; asked where there is one. Null: it does not.
-  std::function<bool()> multiplies_integers = nullptr;
+  IntegerSupport integers = {};                            // library steps of quantized products
   // "" when a primitive library of the backend runs the op on whole tensors, else why not, one sentence. Null: it has none.
   std::function<std::string(const Graph& graph, const Op& op)> why_no_library_step = nullptr;
 };

@@ -55,7 +55,7 @@ Side dst_side(const LogicalTensor& tensor, bool row_dropped, bool column_dropped
   return side_of(whole, false, false);
 }
 
-// The bias over all of dst's axes, dropped ones too.
+// What is broadcast over dst, with all of dst's axes, dropped ones too.
 Side bias_side(const LogicalTensor& tensor, size_t dst_rank, bool row_dropped, bool column_dropped) {
   Dims strides(dst_rank, 0);
   Dims shape(dst_rank, 1);
@@ -116,9 +116,15 @@ MatmulStack matmul_stack(const LibraryStep& step) {
   stack.m = stack.dst.rows, stack.n = stack.dst.columns, stack.k = stack.src.columns;
   stack.has_bias = step.inputs.size() > 2 && !step.inputs[2].is_empty_port();
   stack.bias.batch_strides.assign(stack.batch.size(), 0);
-  if (stack.has_bias)
-    stack.bias = broadcast_to(stack.batch, bias_side(step.inputs[2], dst.shape->size(), row_dropped, column_dropped));
+  if (stack.has_bias) stack.bias = over_dst(step, step.inputs[2]);
   return stack;
+}
+
+MatrixStack over_dst(const LibraryStep& step, const LogicalTensor& tensor) {
+  const LogicalTensor& dst = step.outputs[0];
+  const bool row_dropped = step.inputs[0].rank() == 1, column_dropped = step.inputs[1].rank() == 1;
+  const Dims batch = dst_side(dst, row_dropped, column_dropped).batch;
+  return broadcast_to(batch, bias_side(tensor, dst.shape->size(), row_dropped, column_dropped));
 }
 
 MatmulStack collapsed(MatmulStack stack) {

@@ -30,6 +30,9 @@ struct MatmulStack {
 // Of a library step whose op is a MatMul.
 MatmulStack matmul_stack(const LibraryStep& step);
 
+// Of a tensor that is broadcast over that step's dst, as a bias is.
+MatrixStack over_dst(const LibraryStep& step, const LogicalTensor& tensor);
+
 // The same products with as few batch dims as strides allow: dims of one entry go, neighbours that run on into each other in
 // every tensor become one, and a last one along which the rows of src, bias and dst run on, with the same weights, becomes
 // rows.

@@ -8,6 +8,7 @@
 #include "kernels/arena.h"
 #include "kernels/cut_graph.h"
 #include "kernels/lower.h"
+#include "passes/tiling/factors_apart.h"
 
 namespace lamina::kernel {
 
@@ -111,7 +112,8 @@ class Planner {
 
   Plan run(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
     mark_values_between(graph_, groups, regions, needed_);
-    if (target_.multiplies_integers != nullptr) find_quantized_products(groups, regions);
+    find_quantized_products(groups, regions);
+    find_following_ops(groups, regions);
     for (const TileRegion& region : regions) {
       if (region.rows > 0)
         add_tiled_step(groups, region);
@@ -133,25 +135,55 @@ class Planner {
       if (region.rows > 0) continue;
       const FusionGroup& group = groups[region.groups.front()];
       const std::optional<QuantizedProduct> found = quantized_group(graph_, groups, group);
-      if (!found || is_kept(found->src) || is_kept(found->weights) || !target_.multiplies_integers()) continue;
+      if (!found || is_kept(found->src) || is_kept(found->weights) ||
+          !are_taken(target_.integers, graph_.op(group.ops.front())))
+        continue;
       quantized_.emplace(group.ops.front(), *found);
       for (const auto* ops : {&found->src.ops, &found->weights.ops}) left_out_.insert(ops->begin(), ops->end());
     }
   }
-  // Whether what is dequantised is an output of the plan.
+  bool is_output(ValueIndex value) const {
+    const auto bound = bindings_.find(value);
+    return bound != bindings_.end() && bound->second.source == Binding::Source::output;
+  }
   bool is_kept(const QuantizedFactor& factor) const {
-    return std::any_of(factor.ops.begin(), factor.ops.end(), [&](int op) {
-      const auto bound = bindings_.find(graph_.op(op).outputs[0]);
-      return bound != bindings_.end() && bound->second.source == Binding::Source::output;
-    });
+    return std::any_of(factor.ops.begin(), factor.ops.end(), [&](int op) { return is_output(graph_.op(op).outputs[0]); });
+  }
+
+  // Groups that follow a product of integers, element by element, are done by its step, which runs in their place.
+  void find_following_ops(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
+    for (const TileRegion& region : regions) {
+      if (region.rows > 0) continue;
+      const FusionGroup& group = groups[region.groups.front()];
+      const int product = product_before(group);
+      if (product < 0) continue;
+      std::optional<FollowingOps> found =
+          following_ops(graph_, graph_.op(product), group, [this](ValueIndex value) { return is_output(value); });
+      if (!found) continue;
+      following_.emplace(product, std::move(*found));
+      product_of_.emplace(group.ops.front(), product);
+    }
+  }
+  // The product of integers whose result the group alone reads; -1: none.
+  int product_before(const FusionGroup& group) const {
+    for (const auto& [position, product] : quantized_) {
+      const auto& readers = graph_.value(graph_.op(position).outputs[0]).consumers;
+      if (readers.size() == 1 && std::find(group.ops.begin(), group.ops.end(), readers[0].op) != group.ops.end())
+        return position;
+    }
+    return -1;
   }
 
   void add_group(const FusionGroup& group) {
     if (only_markers(graph_, group) || left_out_.contains(group.ops.front())) return;
-    if (group.no_loop_nest.empty())
+    const int first = group.ops.front();
+    if (following_.contains(first)) return;  // made in the place of what follows
+    if (const auto product = product_of_.find(first); product != product_of_.end())
+      add_library_step(product->second);
+    else if (group.no_loop_nest.empty())
       add_kernels(group);
     else
-      add_library_step(group.ops.front());
+      add_library_step(first);
   }
 
   void add_kernels(const FusionGroup& group) {
@@ -179,13 +211,24 @@ class Planner {
     }
     LibraryStep step{op, {}, {}, {}};
     if (quantized != quantized_.end()) step.quantized = quantized->second;
+    const auto following = following_.find(position);
+    if (following != following_.end()) op.outputs[0] = following->second.result;
     for (const auto& [values, tensors] : {std::pair{&op.inputs, &step.inputs}, {&op.outputs, &step.outputs}}) {
       for (const ValueIndex value : *values) {
         tensors->push_back(value == kNoValue ? LogicalTensor{} : graph_.tensor(value));
         step.args.push_back(value == kNoValue ? Binding{} : bind(value, tensors->back().byte_size(), values == &op.outputs));
       }
     }
+    if (following != following_.end()) add_operands(step, following->second);
     plan_.steps.push_back(std::move(step));
+  }
+
+  void add_operands(LibraryStep& step, const FollowingOps& following) {
+    for (const FollowingOperand& operand : following.operands) {
+      step.operands.push_back(graph_.tensor(operand.value));
+      step.args.push_back(bind(operand.value, step.operands.back().byte_size(), false));
+    }
+    step.following = following;
   }
 
   void add_tiled_step(const std::vector<FusionGroup>& groups, const TileRegion& region) {
@@ -220,7 +263,8 @@ class Planner {
 
   Plan plan_of_tile(const TileRegion& region, const RegionBorder& border, int64_t rows) const {
     const Tile tile = cut_graph(graph_, region, border, rows);
-    const std::vector<FusionGroup> groups = fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true);
+    const std::vector<FusionGroup> groups = with_factors_apart(
+        tile.graph, fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true), target_.integers);
     return make_plan(tile.graph, tile.inputs, tile.outputs, groups, one_by_one(groups.size()), target_);
   }
 
@@ -262,6 +306,8 @@ class Planner {
   std::map<ValueIndex, Binding> bindings_;
   std::map<int, QuantizedProduct> quantized_;  // by the product's position
   std::set<int> left_out_;                     // ops that these stand for
+  std::map<int, FollowingOps> following_;      // by the product's position
+  std::map<int, int> product_of_;              // by the first op of a group that follows it
   ArenaBuilder arena_;
   Plan plan_;
 };
@@ -321,7 +367,7 @@ int64_t moved_bytes(const PlanStep& step) {
   if (const auto* tiled = std::get_if<TiledStep>(&step))
     return bytes_of_tensors(tiled->inputs) + bytes_of_tensors(tiled->outputs);
   const auto& library = std::get<LibraryStep>(step);
-  return bytes_of_tensors(library.inputs) + bytes_of_tensors(library.outputs);
+  return bytes_of_tensors(library.inputs) + bytes_of_tensors(library.outputs) + bytes_of_tensors(library.operands);
 }
 
 }  // namespace lamina::kernel

@@ -16,6 +16,7 @@
 #include "kernels/capability.h"
 #include "kernels/kernel_ir.h"
 #include "passes/fusion/fuse.h"
+#include "passes/tiling/following_ops.h"
 #include "passes/tiling/quantized_product.h"
 #include "passes/tiling/tile_regions.h"
 
@@ -39,9 +40,12 @@ struct KernelStep {
 struct LibraryStep {
   Op op;                                       // its kind, name and attributes; its value indices mean nothing here
   std::vector<LogicalTensor> inputs, outputs;  // by port, all known; an empty port where one is left out
-  std::vector<Binding> args;                   // of the inputs, then of the outputs
-  // A matrix product of integers: the first two inputs are what was to be dequantised, and this is how.
+  std::vector<Binding> args;                   // of the inputs, then of the outputs, then of the operands of what follows
+  // A product or convolution of integers: the first two inputs are what was to be dequantised, and this is how.
   std::optional<QuantizedProduct> quantized = std::nullopt;
+  // What is done to each element before it is stored; the output is its result then.
+  std::optional<FollowingOps> following = std::nullopt;
+  std::vector<LogicalTensor> operands = {};  // of these, in their order
 };
 
 struct Plan;

@@ -84,7 +84,8 @@ class CpuBackend final : public Backend {
         shares_executables_(library_ == heavy_library() && !machine_) {
     target_ = {.name = "cpu", .alignment = kAlignment, .reads_four_bits = true, .writes_four_bits = true, .tiles = true};
     if (library_ == nullptr) return;
-    target_.multiplies_integers = [this] { return library_->multiplies_integers(); };
+    target_.integers = {.multiplies = [this] { return library_->multiplies_integers(); },
+                        .convolves = [this] { return library_->convolves_integers(); }};
     target_.why_no_library_step = [this](const Graph& graph, const Op& op) { return library_->why_unsupported(graph, op); };
   }
   CpuBackend(const CpuBackend&) = delete;

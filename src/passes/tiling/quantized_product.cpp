@@ -42,22 +42,49 @@ std::optional<QuantizedFactor> factor_of(const Graph& graph, ValueIndex value, i
   return agree ? std::optional(factor) : std::nullopt;
 }
 
+bool is_integer(const Graph& graph, const QuantizedFactor& factor) {
+  const DataType dtype = graph.tensor(factor.value).dtype;
+  return dtype == DataType::u8 || dtype == DataType::s8;
+}
+
+bool is_convolution(const Op& op) { return op.kind == OpKind::Convolution || op.kind == OpKind::ConvTranspose; }
+
+// The axis of the weights that runs along the columns, or channels, that are made; -1: their scales must be one.
+int axis_made(const Op& op, int rank) {
+  if (is_matrix_product(op)) return rank - (op.attribute<bool>("transpose_b") ? 2 : 1);
+  const auto& format = op.attribute<std::string>("weights_format");
+  if (op.kind == OpKind::Convolution) return format == "OIX" ? 0 : rank - 1;
+  // Groups of a transposed convolution share that axis.
+  if (op.attribute<int64_t>("groups") > 1) return -1;
+  return format == "IOX" ? 1 : rank - 2;
+}
+
+// Libraries add a bias to a product of integers in f32.
+bool suits_types(const Graph& graph, const Op& product) {
+  const bool has_bias = product.inputs.size() > 2 && product.inputs[2] != kNoValue;
+  const DataType bias = has_bias ? graph.tensor(product.inputs[2]).dtype : DataType::f32;
+  if (is_matrix_product(product)) return bias == DataType::f32;
+  return is_convolution(product) && bias != DataType::f16 && graph.tensor(product.outputs[0]).dtype != DataType::f16;
+}
+
 }  // namespace
 
 std::optional<QuantizedProduct> quantized_product(const Graph& graph, const Op& product) {
-  if (!is_matrix_product(product)) return std::nullopt;
-  // Libraries add a bias to such a product in f32.
-  const bool has_bias = product.inputs.size() > 2 && product.inputs[2] != kNoValue;
-  if (has_bias && graph.tensor(product.inputs[2]).dtype != DataType::f32) return std::nullopt;
+  if (!is_matrix_product(product) && !is_convolution(product)) return std::nullopt;
+  if (!suits_types(graph, product)) return std::nullopt;
   const LogicalTensor& weights = graph.tensor(product.inputs[1]);
   if (!weights.shape || weights.rank() < 2) return std::nullopt;
-  const int columns = weights.rank() - (product.attribute<bool>("transpose_b") ? 2 : 1);
-  const auto left = factor_of(graph, product.inputs[0], -1), right = factor_of(graph, product.inputs[1], columns);
-  if (!left || !right || right->zero_point != 0) return std::nullopt;
-  const DataType left_type = graph.tensor(left->value).dtype;
-  if ((left_type != DataType::u8 && left_type != DataType::s8) || graph.tensor(right->value).dtype != DataType::s8)
+  const auto left = factor_of(graph, product.inputs[0], -1);
+  const auto right = factor_of(graph, product.inputs[1], axis_made(product, weights.rank()));
+  if (!left || !right || !is_integer(graph, *left) || !is_integer(graph, *right)) return std::nullopt;
+  if (is_convolution(product) && (right->zero_point != 0 || graph.tensor(right->value).dtype != DataType::s8))
     return std::nullopt;
   return QuantizedProduct{*left, *right};
+}
+
+bool are_taken(const IntegerSupport& support, const Op& product) {
+  const std::function<bool()>& asked = is_convolution(product) ? support.convolves : support.multiplies;
+  return asked != nullptr && asked();
 }
 
 }  // namespace lamina

@@ -26,15 +26,15 @@ constexpr size_t kMostValues = 60;  // inputs and outputs of a region, and what 
 class Grower {
  public:
   Grower(const Graph& graph, const std::vector<FusionGroup>& groups, std::span<const ValueIndex> outputs,
-         const std::function<bool()>& multiplies_integers)
+         const IntegerSupport& integers)
       : graph_(graph), groups_(groups), group_of_(graph.ops().size(), 0), is_output_(graph.values().size(), false) {
     for (size_t g = 0; g < groups.size(); ++g) {
       for (const int op : groups[g].ops) group_of_[static_cast<size_t>(op)] = g;
     }
     for (const ValueIndex value : outputs) is_output_[static_cast<size_t>(value)] = true;
-    for (size_t g = 0; g < groups.size() && multiplies_integers != nullptr; ++g) {
+    for (size_t g = 0; g < groups.size(); ++g) {
       const std::optional<QuantizedProduct> product = quantized_group(graph, groups, groups[g]);
-      if (product && multiplies_integers()) {
+      if (product && are_taken(integers, graph.op(groups[g].ops.front()))) {
         costs_nothing_.emplace(group_of_[static_cast<size_t>(product->weights.ops.front())],
                                group_of_[static_cast<size_t>(product->src.ops.front())]);
       }
@@ -325,8 +325,8 @@ bool is_product(const Graph& graph, const FusionGroup& group) {
 }  // namespace
 
 std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                     std::span<const ValueIndex> outputs, const std::function<bool()>& multiplies_integers) {
-  Grower grower(graph, groups, outputs, multiplies_integers);
+                                     std::span<const ValueIndex> outputs, const IntegerSupport& integers) {
+  Grower grower(graph, groups, outputs, integers);
   std::vector<bool> taken(groups.size(), false);
   std::vector<std::string> why_not(groups.size());
   std::vector<TileRegion> regions;
@@ -357,7 +357,7 @@ std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<Fusio
 
 std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
                                                 const FusionGroup& product) {
-  if (!is_product(graph, product)) return std::nullopt;
+  if (product.no_loop_nest.empty()) return std::nullopt;
   std::optional<QuantizedProduct> found = quantized_product(graph, graph.op(product.ops.front()));
   if (!found) return std::nullopt;
   for (std::vector<int> ops : {found->src.ops, found->weights.ops}) {

@@ -11,7 +11,6 @@
 // first factor. Values between the groups then exist for one tile at a time, and never lie in main memory.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -36,10 +35,9 @@ struct TileRegion {
   std::string why_not;                  // a product that is not in a tiled region: why, one sentence
 };
 
-// `multiplies_integers` says that what dequantises the weights of a product costs nothing, the product takes the integers.
+// `integers` says that what dequantises the weights of a product costs nothing, the product takes the integers.
 std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                     std::span<const ValueIndex> outputs,
-                                     const std::function<bool()>& multiplies_integers = nullptr);
+                                     std::span<const ValueIndex> outputs, const IntegerSupport& integers = {});
 
 // The quantized product that a group of one op is, if the ops that it leaves out are groups of their own.
 std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,

@@ -49,11 +49,11 @@ Graph product(const Case& c) {
   const int64_t columns = c.weights.shape[c.weights.shape.size() - (c.transpose_b ? 2 : 1)];
   const uint64_t bias = c.has_bias ? g.input(c.dtype, {columns}) : kNoTensor;
   const uint64_t dst = g.op(OpKind::MatMul, {src, weights, bias}, {{"transpose_b", c.transpose_b}});
-  if (c.behind) g.op(OpKind::ReLU, {dst});
+  if (c.behind) g.op(OpKind::SoftMax, {dst}, {{"axis", int64_t{-1}}});
   return g.finish();
 }
 
-bool multiplies_integers() { return cpu_backend().plan_target()->multiplies_integers(); }
+bool multiplies_integers() { return cpu_backend().plan_target()->integers.multiplies(); }
 
 void expect_integers(const Case& c, double error = 2e-6) {
   // Dequantised first, products are summed in f32, of factors that a cast to 16 bits rounds.
@@ -97,6 +97,28 @@ TEST(QuantizedProduct, ScalesMayDifferByColumn) {
   expect_integers({.src = {{8, 2000}, u8, {0.1f}, 9}, .weights = {{2000, 3000}, s8, ramp(3000), 0, 1}, .is_constant = true});
 }
 
+TEST(QuantizedProduct, BothFactorsMayHaveZeroPoints) {
+  for (const auto& [src, zero_points] : {std::pair{u8, std::vector<int64_t>{0, 1, 255}}, {s8, {-128, 0, 127}}}) {
+    for (const int64_t src_zero_point : zero_points) {
+      for (const auto& [weights, weights_zero_points] :
+           {std::pair{u8, std::vector<int64_t>{0, 128, 255}}, {s8, {-128, 3, 127}}}) {
+        for (const int64_t weights_zero_point : weights_zero_points) {
+          SCOPED_TRACE(join(name_of(src), " ", src_zero_point, " x ", name_of(weights), " ", weights_zero_point));
+          const Factor a{{2, 40, 96}, src, {0.1f}, src_zero_point};
+          expect_integers({.src = a, .weights = {{2, 96, 70}, weights, {0.05f}, weights_zero_point}}, 4e-6);
+          expect_integers({.src = a,
+                           .weights = {{70, 96}, weights, ramp(70), weights_zero_point, 0},
+                           .has_bias = true,
+                           .transpose_b = true},
+                          4e-6);
+        }
+      }
+    }
+  }
+  expect_integers({.src = {{300, 130}, u8, {0.1f}, 9}, .weights = {{130, 700}, u8, {0.1f}, 77}, .is_constant = true}, 4e-6);
+  expect_integers({.src = {{3, 1, 64}, u8, {0.1f}, 134}, .weights = {{3, 64, 33}, u8, {0.1f}, 128}, .dtype = bf16}, 1e-3);
+}
+
 TEST(QuantizedProduct, MayBeCastBetween) {
   expect_integers({.dtype = bf16}, 1e-3);
   expect_integers({.weights = {{96, 70}, s8, ramp(70), 0, 1}, .dtype = bf16}, 1e-3);
@@ -104,15 +126,14 @@ TEST(QuantizedProduct, MayBeCastBetween) {
 
 TEST(QuantizedProduct, IsTiledWithWhatStandsBehindIt) {
   const Case c{.src = {{1000, 96}, u8, {0.1f}, 3}, .behind = true};
-  const LibraryRun run = expect_library_matches_reference(product(c));
+  const LibraryRun run = expect_library_matches_reference(product(c), 1e-4);  // an error of a score, of each probability
   EXPECT_THAT(run.info.kernel_texts, Contains(HasSubstr("tile of ")));
   EXPECT_EQ(run.info.kernels.size(), multiplies_integers() ? 2u : 4u);
 }
 
 // Each of these is dequantised first, and right.
 TEST(QuantizedProduct, OthersAreDequantized) {
-  for (const Case& c : {Case{.weights = {{96, 70}, u8}}, Case{.weights = {{96, 70}, s8, {0.1f}, 5}},
-                        Case{.weights = {{96, 70}, s8, ramp(96), 0, 0}}, Case{.src = {{40, 96}, u8, ramp(96), 0, 1}}}) {
+  for (const Case& c : {Case{.weights = {{96, 70}, s8, ramp(96), 0, 0}}, Case{.src = {{40, 96}, u8, ramp(96), 0, 1}}}) {
     const LibraryRun run = expect_library_matches_reference(product(c), 4e-6);
     EXPECT_THAT(run.info.kernels, Contains(HasSubstr("dequantize")));
   }
@@ -126,6 +147,82 @@ TEST(QuantizedProduct, WhatOthersReadIsDequantized) {
   g.op(OpKind::Abs, {weights});
   const LibraryRun run = expect_library_matches_reference(g.finish(), 4e-6);
   EXPECT_THAT(run.info.kernels, Contains(HasSubstr("dequantize")));
+}
+
+// softmax(q x k) x v of u8, rounded to u8 in between: attention as quantised models have it.
+TEST(QuantizedProduct, OfWhatWasQuantizedInFrontOfIt) {
+  for (const DataType type : {f32, bf16}) {
+    GraphBuilder g;
+    const Dims queries{2, 3, 80, 32}, keys{2, 3, 32, 96}, values{2, 3, 96, 48};
+    const uint64_t q = dequantized(g, {queries, u8, {0.002f}, 134}, type, g.input(u8, queries));
+    const uint64_t k = dequantized(g, {keys, u8, {0.02f}, 128}, type, g.input(u8, keys));
+    uint64_t p = g.op(OpKind::SoftMax, {g.op(OpKind::MatMul, {q, k})}, {{"axis", int64_t{-1}}});
+    if (type != f32) p = g.op(OpKind::TypeCast, {p}, {}, f32);
+    const Attributes by_256{
+        {"scales", std::vector<float>{0.004f}}, {"zps", std::vector<int64_t>{0}}, {"qtype", std::string("per_tensor")}};
+    const uint64_t rounded = g.op(OpKind::Quantize, {p}, by_256, u8);
+    const uint64_t v = dequantized(g, {values, u8, {0.04f}, 130}, type, g.input(u8, values));
+    g.op(OpKind::MatMul, {dequantized(g, {{2, 3, 80, 96}, u8, {0.004f}}, type, rounded), v});
+    // A score that rounds the other way changes sums by a step of P.
+    const LibraryRun run = expect_library_matches_reference(g.finish(), 0.02);
+    if (!multiplies_integers()) continue;
+    EXPECT_THAT(run.info.kernel_texts, Contains(HasSubstr("tile of ")));
+    EXPECT_THAT(run.info.kernels, Not(Contains(HasSubstr("dequantize"))));
+  }
+}
+
+// ---- what follows
+
+// A product of [.., m, k] and [k, n] with an op behind it whose other operand has that shape.
+void expect_one_step(const Dims& src, int64_t n, const Dims& operand, DataType operand_type = f32) {
+  SCOPED_TRACE(join(describe(src), " n ", n, " operand ", describe(operand), " ", name_of(operand_type)));
+  GraphBuilder g;
+  const int64_t k = src.back();
+  const uint64_t a = dequantized(g, {src, u8, {0.1f}, 3}, f32, g.input(u8, src));
+  const Dims weights{k, n};
+  const uint64_t b = dequantized(g, {weights}, f32, g.input(s8, weights));
+  const uint64_t dst = g.op(OpKind::MatMul, {a, b});
+  uint64_t other = g.input(operand_type, operand);
+  if (operand_type != f32) other = dequantized(g, {operand, operand_type, {0.3f}, 0}, f32, other);
+  g.op(OpKind::Add, {dst, other});
+  const LibraryRun run = expect_library_matches_reference(g.finish(), multiplies_integers() ? 4e-6 : 3e-5);
+  if (!multiplies_integers()) return;
+  EXPECT_EQ(run.info.kernels.size(), 1u) << ::testing::PrintToString(run.info.kernels);
+}
+
+TEST(QuantizedProduct, TakesOperandsOfWhatFollows) {
+  for (const int64_t m : {1, 7, 33, 300}) {
+    for (const int64_t n : {1, 5, 64, 200}) {
+      expect_one_step({m, 40}, n, {m, n});
+      expect_one_step({m, 40}, n, {n});
+      expect_one_step({m, 40}, n, {1});
+      expect_one_step({m, 40}, n, {m, n}, s8);
+    }
+  }
+  for (const Dims& operand : {Dims{3, 9, 20}, Dims{20}, Dims{1, 1, 20}, Dims{1, 1, 1}})
+    expect_one_step({3, 9, 16}, 20, operand);
+}
+
+TEST(QuantizedProduct, IsQuantizedAgain) {
+  for (const DataType as : {u8, s8}) {
+    for (const int64_t zero_point : {0, 9}) {
+      for (const float scale : {1.f, 0.5f, 0.01f}) {  // the last saturates
+        GraphBuilder g;
+        const Dims shape{40, 96};
+        const uint64_t a = dequantized(g, {shape, u8, {0.1f}, 3}, f32, g.input(u8, shape));
+        const uint64_t b = dequantized(g, {{96, 70}}, f32, g.input(s8, {96, 70}));
+        const uint64_t relu = g.op(OpKind::ReLU, {g.op(OpKind::MatMul, {a, b, g.input(f32, {70})})});
+        g.op(OpKind::Quantize, {relu},
+             {{"scales", std::vector<float>{scale}},
+              {"zps", std::vector<int64_t>{zero_point}},
+              {"qtype", std::string("per_tensor")}},
+             as);
+        // Near the middle between two integers it may be off by one.
+        const LibraryRun run = expect_library_matches_reference(g.finish(), 0.02);
+        EXPECT_TRUE(!multiplies_integers() || run.info.kernels.size() == 1u);
+      }
+    }
+  }
 }
 
 }  // namespace

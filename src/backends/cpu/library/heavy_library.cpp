@@ -102,6 +102,7 @@ class HeavyLibrary final : public PrimitiveLibrary {
   }
 
   bool multiplies_integers() const override { return onednn_multiplies_integers(); }
+  bool convolves_integers() const override { return onednn_convolves_integers(); }
 
   std::unique_ptr<const Primitive> compile(const kernel::LibraryStep& step, const PrimitiveUse& use) const override {
     if (std::all_of(step.outputs.begin(), step.outputs.end(),

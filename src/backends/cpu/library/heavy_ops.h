@@ -27,5 +27,6 @@ std::vector<HeavyOp> interpolate_ops();
 // By oneDNN; none where lamina is built without it.
 std::vector<HeavyOp> onednn_ops();
 bool onednn_multiplies_integers();
+bool onednn_convolves_integers();
 
 }  // namespace lamina::cpu

@@ -44,6 +44,7 @@ class PrimitiveLibrary {
   virtual std::string why_unsupported(const Graph& graph, const Op& op) const = 0;
   // Whether it compiles steps of quantized products, exactly and fast.
   virtual bool multiplies_integers() const { return false; }
+  virtual bool convolves_integers() const { return false; }
   virtual std::unique_ptr<const Primitive> compile(const kernel::LibraryStep& step, const PrimitiveUse& use) const = 0;
 };
 

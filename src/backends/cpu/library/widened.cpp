@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kChunk = 16384;  // elements that a thread converts at a time
 constexpr size_t kMostPorts = 8;   // of any heavy op
+constexpr size_t kMostArgs = 16;   // with the operands of what follows
 
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -27,7 +28,8 @@ class Widened final : public Primitive {
         if (is_copied(tensor)) scratch_bytes_ += aligned(static_cast<size_t>(tensor.span()) * sizeof(float));
       }
     }
-    LAMINA_CHECK(ports_.size() <= kMostPorts, join(ports_.size(), " ports of ", describe(step.op)));
+    LAMINA_CHECK(ports_.size() <= kMostPorts && ports_.size() + step.operands.size() <= kMostArgs,
+                 join(ports_.size(), " ports of ", describe(step.op)));
   }
 
   const Primitive& primitive() const { return *primitive_; }
@@ -35,14 +37,16 @@ class Widened final : public Primitive {
   size_t scratch_bytes() const override { return scratch_bytes_; }
 
   void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
-    std::array<void*, kMostPorts> wide{};
+    std::array<void*, kMostArgs> wide{};
+    std::copy(args.begin() + static_cast<std::ptrdiff_t>(ports_.size()), args.end(),
+              wide.begin() + static_cast<std::ptrdiff_t>(ports_.size()));
     for (size_t i = 0; i < ports_.size(); ++i) {
       const bool is_packed = i == kWeights && packed_bytes() > 0;
       const bool is_widened = args[i] != nullptr && !is_packed && is_copied(ports_[i].tensor);
       wide[i] = is_widened ? static_cast<char*>(scratch) + ports_[i].at : args[i];
       if (i < inputs_ && wide[i] != args[i]) read(ports_[i].tensor, args[i], static_cast<float*>(wide[i]), executor);
     }
-    primitive_->run({wide.data(), ports_.size()}, scratch, executor);
+    primitive_->run({wide.data(), args.size()}, scratch, executor);
     for (size_t i = inputs_; i < ports_.size(); ++i) {
       if (wide[i] != args[i]) write(ports_[i].tensor, static_cast<const float*>(wide[i]), args[i], executor);
     }

@@ -5,5 +5,6 @@ namespace lamina::cpu {
 
 std::vector<HeavyOp> onednn_ops() { return {}; }
 bool onednn_multiplies_integers() { return false; }
+bool onednn_convolves_integers() { return false; }
 
 }  // namespace lamina::cpu

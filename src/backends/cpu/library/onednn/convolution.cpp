@@ -1,12 +1,14 @@
 // Convolutions that make positions of an image, or an image of positions, in tiles (convolution_cut.h). A thread brings what a
 // tile reads into dense memory with the channels last, calls the tile's primitive, and brings the result to its place.
 #include <algorithm>
+#include <array>
 #include <list>
 
 #include "backends/cpu/library/onednn/convolution_cut.h"
 #include "backends/cpu/library/onednn/convolution_weights.h"
 #include "backends/cpu/library/onednn/dense_block.h"
 #include "backends/cpu/library/onednn/families.h"
+#include "backends/cpu/library/onednn/following.h"
 #include "backends/cpu/library/onednn/primitive_call.h"
 #include "backends/cpu/library/onednn/weights_layout.h"
 #include "interface/status.h"
@@ -21,28 +23,55 @@ namespace {
 struct Problem {
   SlabWindow window;
   dnnl::memory::desc read, weights, bias, made;
+  std::vector<dnnl::memory::desc> operands;  // of what follows
+};
+
+// How integers become numbers: the scales of both factors, taken out of the sum as one, and the zero point of what is read.
+struct Scaling {
+  std::vector<float> scales;  // one, or one per channel that is made; none: the factors are floats
+  int32_t zero_point = 0;
+};
+
+// What is the same for all tiles.
+struct Ends {
+  Scaling scaling;
+  Following following;
 };
 
 struct Convolving {
-  PrimitiveCall call;  // of what is read, weights, what is made, and bias if there is one
+  PrimitiveCall
+      call;  // of what is read, weights, what is made; then bias, scales, zero point, where there are such, and what follows
   dnnl::memory::desc weights;
 };
 
 template <typename Kind>
-Convolving convolving(dnnl::algorithm algorithm, const Problem& p) {
+Convolving convolving(dnnl::algorithm algorithm, const Problem& p, const Ends& ends) {
+  const Scaling& scaling = ends.scaling;
+  const bool has_groups = p.weights.get_dims().size() > p.read.get_dims().size();
+  const bool by_channel = scaling.scales.size() > 1;
+  dnnl::primitive_attr attr = attributes();
+  if (!scaling.scales.empty()) attr.set_scales_mask(DNNL_ARG_WEIGHTS, !by_channel ? 0 : has_groups ? 3 : 1);
+  if (scaling.zero_point != 0) attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
+  ends.following.add_to(attr, p.operands);
   const SlabWindow& window = p.window;
   const typename Kind::primitive_desc made(engine(), dnnl::prop_kind::forward_inference, algorithm, p.read, p.weights, p.bias,
-                                           p.made, window.strides, window.dilations, window.pads_begin, window.pads_end,
-                                           attributes());
+                                           p.made, window.strides, window.dilations, window.pads_begin, window.pads_end, attr);
   PrimitiveCall::Arguments arguments{{DNNL_ARG_SRC, p.read}, {DNNL_ARG_WEIGHTS, made.weights_desc()}, {DNNL_ARG_DST, p.made}};
   if (!p.bias.is_zero()) arguments.emplace_back(DNNL_ARG_BIAS, p.bias);
+  const auto list = [](int64_t count, dnnl::memory::data_type type) { return dnnl::memory::desc({count}, type, Dims{1}); };
+  if (!scaling.scales.empty())
+    arguments.emplace_back(DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS,
+                           list(by_channel ? p.made.get_dims()[1] : 1, dnnl::memory::data_type::f32));
+  if (scaling.zero_point != 0)
+    arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, list(1, dnnl::memory::data_type::s32));
+  ends.following.add_to(arguments, p.operands);
   return {{made, Kind(made), std::move(arguments)}, made.weights_desc()};
 }
 
 // A gradient for the image is the forward pass of a deconvolution, which has room for a bias.
-Convolving convolving(const ConvolutionShape& shape, const Problem& problem) {
-  return shape.makes_image() ? convolving<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct, problem)
-                             : convolving<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct, problem);
+Convolving convolving(const ConvolutionShape& shape, const Problem& problem, const Ends& ends) {
+  return shape.makes_image() ? convolving<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct, problem, ends)
+                             : convolving<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct, problem, ends);
 }
 
 // ---- tiles
@@ -51,6 +80,7 @@ Convolving convolving(const ConvolutionShape& shape, const Problem& problem) {
 struct TileKind {
   int64_t image_rows, position_rows, pad_begin, rows_present, slice;
   DenseBlock in, out;
+  std::vector<DenseBlock> operands;
   Convolving convolving;
 
   bool is_like(const TileKind& other) const {
@@ -62,16 +92,19 @@ struct TileKind {
 // Where a tile of an image begins, in bytes from where the image, the weights or the bias do.
 struct Tile {
   const TileKind* kind;
-  int64_t in, out, packed, bias;
+  int64_t in, out, packed, channel, row;  // the last two as numbers
 };
 
 class TiledConvolution final : public Primitive {
  public:
   TiledConvolution(const kernel::LibraryStep& step, const PrimitiveUse& use)
       : shape_(convolution_shape(step)),
+        operands_(operands_in_order(step)),
         like_(dynamic_cast<const TiledConvolution*>(use.like)),
         packs_ahead_(use.packs_weights),
         slots_(use.threads) {
+    if (step.quantized) take_scales(*step.quantized);
+    ends_.following = Following(step);
     made_for(step.op, [&] {
       is_whole_ = (like_ != nullptr && like_->is_whole_) || !is_cut(cut_of(shape_));
       if (is_whole_) cut(whole_image(shape_));
@@ -112,6 +145,15 @@ class TiledConvolution final : public Primitive {
   const AxesInOrder& read() const { return shape_.makes_image() ? shape_.positions : shape_.image; }
   const AxesInOrder& made() const { return shape_.makes_image() ? shape_.image : shape_.positions; }
   bool has_bias() const { return !shape_.bias.dims.empty(); }
+
+  bool has_integers() const { return !ends_.scaling.scales.empty(); }
+  // Beside integers in f32, else as the user has it.
+  DataType bias_type() const { return has_integers() ? DataType::f32 : shape_.bias.dtype; }
+
+  void take_scales(const QuantizedProduct& quantized) {
+    for (const float scale : quantized.weights.scales) ends_.scaling.scales.push_back(scale * quantized.src.scales.front());
+    ends_.scaling.zero_point = static_cast<int32_t>(quantized.src.zero_point);
+  }
 
   // ---- compiling
 
@@ -159,12 +201,15 @@ class TiledConvolution final : public Primitive {
       kind = &kind_of(slab, slice);
       const int64_t in = source_.bytes(row_axis, makes_image ? slab.position_begin : slab.image_begin);
       const int64_t out = made().bytes(row_axis, makes_image ? slab.image_begin : slab.position_begin);
-      tiles_.push_back(
-          {kind, in, out + made().bytes(1, channel), static_cast<int64_t>(packed_bytes_), bytes_of(made().dtype, channel)});
+      tiles_.push_back({kind, in, out + made().bytes(1, channel), static_cast<int64_t>(packed_bytes_), channel,
+                        makes_image ? slab.image_begin : slab.position_begin});
     }
     const dnnl::memory::desc& packed = kind->convolving.weights;
-    packing_.add(weights_desc(shape_, slice), shape_.weights.bytes(makes_image ? 1 : 0, channel), packed,
-                 static_cast<int64_t>(packed_bytes_));
+    const int64_t from = shape_.weights.bytes(makes_image ? 1 : 0, channel), to = static_cast<int64_t>(packed_bytes_);
+    if (has_integers())
+      packing_.add_with_sums(weights_desc(shape_, slice), from, packed, to);
+    else
+      packing_.add(weights_desc(shape_, slice), from, packed, to);
     packed_bytes_ += aligned(packed.get_size());
   }
 
@@ -172,7 +217,7 @@ class TiledConvolution final : public Primitive {
     const int64_t rows = source_.dims[shape_.slab_axis + 2];
     const int64_t present =
         shape_.makes_image() ? std::clamp<int64_t>(rows - slab.position_begin, 0, slab.position_rows) : slab.image_rows;
-    TileKind kind{slab.image_rows, slab.position_rows, slab.pad_begin, present, slice, {}, {}, {}};
+    TileKind kind{slab.image_rows, slab.position_rows, slab.pad_begin, present, slice, {}, {}, {}, {}};
     for (const TileKind& other : kinds_)
       if (other.is_like(kind)) return other;
     make(kind, window_in(shape_, slab));
@@ -202,34 +247,47 @@ class TiledConvolution final : public Primitive {
     for (size_t axis = 2; axis < present.size(); ++axis) present[axis] = std::min(present[axis], source_.dims[axis]);
     present[shape_.slab_axis + 2] = kind.rows_present;
     kind.in = DenseBlock(DenseBlock::Way::in, source_, {in, present});
+    kind.in.fill_with(ends_.scaling.zero_point);
     kind.out = DenseBlock(DenseBlock::Way::out, made(), {out});
     const dnnl::memory::desc any = in_any_layout(weights_desc(shape_, kind.slice), type_of(shape_.weights.dtype));
-    Problem problem{window, channels_last(read().dtype, in), any, {}, channels_last(made().dtype, out)};
-    if (has_bias()) problem.bias = {{kind.slice}, type_of(shape_.bias.dtype), Dims{1}};
-    kind.convolving = convolving(shape_, problem);
+    Problem problem{window, channels_last(read().dtype, in), any, {}, channels_last(made().dtype, out), {}};
+    for (const AxesInOrder& operand : operands_) {
+      Dims part = out;
+      for (size_t axis = 1; axis < part.size(); ++axis) part[axis] = operand.dims[axis] == 1 ? 1 : out[axis];
+      kind.operands.push_back(DenseBlock(DenseBlock::Way::in, operand, {part}));
+      problem.operands.push_back(channels_last(operand.dtype, part));
+    }
+    if (has_bias()) problem.bias = {{kind.slice}, type_of(bias_type()), Dims{1}};
+    kind.convolving = convolving(shape_, problem, ends_);
     const dnnl::memory::desc packed = packed_for(kind.slice);
     if (packed.is_zero() || packed == kind.convolving.weights) return;
     problem.weights = packed;
-    kind.convolving = convolving(shape_, problem);
+    kind.convolving = convolving(shape_, problem, ends_);
   }
 
   // The bias, if it is copied; staged images; what each thread has for itself; packed weights, unless they are packed ahead.
   void place_scratch() {
     if (has_bias()) {
       const AxesInOrder& bias = shape_.bias;
-      bias_copy_ = reorder({bias.dims, type_of(bias.dtype), bias.strides}, {bias.dims, type_of(bias.dtype), Dims{1}});
+      bias_copy_ = reorder({bias.dims, type_of(bias.dtype), bias.strides}, {bias.dims, type_of(bias_type()), Dims{1}});
     }
-    staged_at_ = bias_copy_ ? aligned(static_cast<size_t>(bytes_of(shape_.bias.dtype, shape_.bias.dims[0]))) : 0;
+    staged_at_ = bias_copy_ ? aligned(static_cast<size_t>(bytes_of(bias_type(), shape_.bias.dims[0]))) : 0;
     threads_at_ = staged_at_ + static_cast<size_t>(shape_.batch()) * staged_.bytes();
-    in_bytes_ = out_bytes_ = 0;
+    in_bytes_ = out_bytes_ = operand_bytes_ = 0;
     size_t call_bytes = std::max({packing_.scratch_bytes(), bias_copy_.scratch_bytes(), staged_.scratch_bytes()});
     for (const TileKind& kind : kinds_) {
       in_bytes_ = std::max(in_bytes_, kind.in.bytes());
       out_bytes_ = std::max(out_bytes_, kind.out.bytes());
+      size_t operands = 0;
+      for (const DenseBlock& operand : kind.operands) {
+        operands += operand.bytes();
+        call_bytes = std::max(call_bytes, operand.scratch_bytes());
+      }
+      operand_bytes_ = std::max(operand_bytes_, operands);
       call_bytes =
           std::max({call_bytes, kind.in.scratch_bytes(), kind.out.scratch_bytes(), kind.convolving.call.scratch_bytes()});
     }
-    thread_bytes_ = in_bytes_ + out_bytes_ + call_bytes;
+    thread_bytes_ = in_bytes_ + out_bytes_ + operand_bytes_ + call_bytes;
     own_bytes_ = threads_at_ + static_cast<size_t>(slots_) * thread_bytes_;
   }
 
@@ -259,26 +317,48 @@ class TiledConvolution final : public Primitive {
     });
   }
 
+  // Where the tile's part of an operand begins.
+  void* operand_of(const Memory& memory, size_t number, int64_t image, const Tile& tile) const {
+    const AxesInOrder& operand = operands_[number];
+    return offset(memory.args[operand.port],
+                  operand.bytes(0, image) + operand.bytes(1, tile.channel) + operand.bytes(shape_.slab_axis + 2, tile.row));
+  }
+
   void run_tile(const Memory& memory, int64_t image, const Tile& tile, int thread) const {
     const TileKind& kind = *tile.kind;
     char* const own = own_scratch(memory, thread);
-    void* const scratch = own + in_bytes_ + out_bytes_;
+    void* const scratch = own + in_bytes_ + out_bytes_ + operand_bytes_;
     void* const from = staged_.is_in_place() ? offset(memory.args[read().port], read().bytes(0, image) + tile.in)
                                              : offset(staged_image(memory, image), tile.in);
     void* const to = offset(memory.args[made().port], made().bytes(0, image) + tile.out);
     void *const in = kind.in.at(from, own), *const out = kind.out.at(to, own + in_bytes_);
     void* const packed = memory.packed + tile.packed;
     kind.in.copy(from, in, scratch);
+    std::array<void*, 6 + Following::kMostPointers> pointers = {in, packed, out};
+    size_t count = 3;
     if (has_bias()) {
       void* const bias = bias_copy_ ? memory.scratch : memory.args[shape_.bias.port];
-      kind.convolving.call.run({in, packed, out, offset(bias, tile.bias)}, scratch);
-    } else {
-      kind.convolving.call.run({in, packed, out}, scratch);
+      pointers[count++] = offset(bias, bytes_of(bias_type(), tile.channel));
     }
+    if (has_integers())
+      pointers[count++] =
+          const_cast<float*>(&ends_.scaling.scales[ends_.scaling.scales.size() > 1 ? static_cast<size_t>(tile.channel) : 0]);
+    if (ends_.scaling.zero_point != 0) pointers[count++] = const_cast<int32_t*>(&ends_.scaling.zero_point);
+    char* operand = own + in_bytes_ + out_bytes_;
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      void* const part = operand_of(memory, i, image, tile);
+      pointers[count++] = kind.operands[i].at(part, operand);
+      kind.operands[i].copy(part, operand, scratch);
+      operand += kind.operands[i].bytes();
+    }
+    ends_.following.add_to(pointers.data(), count);
+    kind.convolving.call.run({pointers.data(), count}, scratch);
     kind.out.copy(to, out, scratch);
   }
 
   ConvolutionShape shape_;
+  std::vector<AxesInOrder> operands_;  // of what follows
+  Ends ends_;
   const TiledConvolution* like_;  // while compiling
   bool packs_ahead_;
   bool is_whole_ = false;  // images are not cut: their slabs would not share packed weights
@@ -291,7 +371,8 @@ class TiledConvolution final : public Primitive {
   std::vector<Tile> tiles_;    // of an image
   LayoutChange packing_;
   PrimitiveCall bias_copy_;  // where the user's has gaps
-  size_t packed_bytes_ = 0, staged_at_ = 0, threads_at_ = 0, in_bytes_ = 0, out_bytes_ = 0, thread_bytes_ = 0, own_bytes_ = 0;
+  size_t packed_bytes_ = 0, staged_at_ = 0, threads_at_ = 0, in_bytes_ = 0, out_bytes_ = 0, operand_bytes_ = 0,
+         thread_bytes_ = 0, own_bytes_ = 0;
 };
 
 std::string why_not(const Graph& graph, const Op& op) {

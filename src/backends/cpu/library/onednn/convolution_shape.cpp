@@ -151,4 +151,29 @@ ConvolutionShape convolution_shape(const kernel::LibraryStep& step) {
   return shape;
 }
 
+std::vector<AxesInOrder> operands_in_order(const kernel::LibraryStep& step) {
+  std::vector<AxesInOrder> operands;
+  if (!step.following) return operands;
+  const size_t rank = step.outputs[0].shape->size();
+  const size_t channels = has_channels_last(step.op) ? rank - 1 : 1;
+  for (const FollowingOp& following : step.following->ops) {
+    if (following.operand < 0) continue;
+    const size_t number = operands.size();
+    const LogicalTensor& tensor = step.operands[number];
+    AxesInOrder operand{tensor.dtype, Dims(rank, 1), Dims(rank, 0), step.inputs.size() + step.outputs.size() + number};
+    const size_t first = following.op.kind == OpKind::BiasAdd ? channels : rank - tensor.shape->size();
+    for (size_t axis = 0; axis < tensor.shape->size(); ++axis) {
+      operand.dims[first + axis] = (*tensor.shape)[axis];
+      if ((*tensor.shape)[axis] > 1) operand.strides[first + axis] = tensor.strides[axis];
+    }
+    move_axis(operand, channels, 1);
+    if (rank == 3) {
+      operand.dims.insert(operand.dims.begin() + 2, 1);
+      operand.strides.insert(operand.strides.begin() + 2, 0);
+    }
+    operands.push_back(std::move(operand));
+  }
+  return operands;
+}
+
 }  // namespace lamina::cpu::onednn

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "kernels/plan.h"
 
@@ -47,5 +48,8 @@ struct ConvolutionShape {
 
 // `step` is of one of the six kinds, every shape and stride known.
 ConvolutionShape convolution_shape(const kernel::LibraryStep& step);
+
+// Operands of what follows, with the axes of what is made: where one is broadcast, its extent is 1 and its stride 0.
+std::vector<AxesInOrder> operands_in_order(const kernel::LibraryStep& step);
 
 }  // namespace lamina::cpu::onednn

@@ -33,8 +33,8 @@ bool is_block(const AxesInOrder& tensor, const Dims& extents) {
 AxesInOrder as_block(DataType dtype, const Dims& extents) { return {dtype, extents, strides_of(extents)}; }
 
 DenseBlock::DenseBlock(Way way, const AxesInOrder& tensor, const BlockExtents& block, bool always_copied)
-    : way_(way), has_zeros_(block.present != block.all) {
-  if (!always_copied && !has_zeros_ && is_block(tensor, block.all)) return;
+    : way_(way), is_filled_(block.present != block.all) {
+  if (!always_copied && !is_filled_ && is_block(tensor, block.all)) return;
   bytes_ = channels_last(tensor.dtype, block.all).get_size();
   const Dims strides = strides_of(block.all);
   for (size_t axis = 0; axis < strides.size(); ++axis)
@@ -50,7 +50,7 @@ void DenseBlock::copy(void* part, void* block, void* scratch) const {
     copy_.run({offset(block, present_at_), part}, scratch);
     return;
   }
-  if (has_zeros_) std::memset(block, 0, bytes_);
+  if (is_filled_) std::memset(block, filling_, bytes_);
   copy_.run({part, offset(block, present_at_)}, scratch);
 }
 

@@ -26,6 +26,8 @@ class DenseBlock {
   DenseBlock() = default;
   // `always_copied`: even where the tensor has it right.
   DenseBlock(Way way, const AxesInOrder& tensor, const BlockExtents& block, bool always_copied = false);
+  // What the tensor does not have is this byte instead of 0.
+  void fill_with(int64_t byte) { filling_ = static_cast<unsigned char>(byte); }
 
   bool is_in_place() const { return !copy_; }
   size_t bytes() const { return aligned(bytes_); }  // 0 in place
@@ -40,7 +42,8 @@ class DenseBlock {
   PrimitiveCall copy_;
   size_t bytes_ = 0;
   int64_t present_at_ = 0;  // in the block
-  bool has_zeros_ = false;
+  bool is_filled_ = false;
+  unsigned char filling_ = 0;
 };
 
 }  // namespace lamina::cpu::onednn

@@ -12,5 +12,6 @@ std::vector<HeavyOp> onednn_ops() {
 }
 
 bool onednn_multiplies_integers() { return onednn::multiplies_integers(); }
+bool onednn_convolves_integers() { return onednn::convolves_integers(); }
 
 }  // namespace lamina::cpu

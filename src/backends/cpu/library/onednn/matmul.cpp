@@ -4,6 +4,7 @@
 #include <array>
 
 #include "backends/cpu/library/onednn/families.h"
+#include "backends/cpu/library/onednn/following.h"
 #include "backends/cpu/library/onednn/matmul_problem.h"
 #include "backends/cpu/library/onednn/primitive_call.h"
 #include "interface/status.h"
@@ -42,11 +43,12 @@ TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thr
   const auto products = static_cast<int64_t>(problem.products.size());
   TileShape tile{fixed_rows ? kFixedRows : std::min(problem.m, kMostRows), problem.n};
   if (fixed_rows || one_thread) return tile;
+  const double least_work = bytes_of(problem.weights.dtype, 1) == 1 ? 4 * kLeastTileWork : kLeastTileWork;  // as fast as that
   const auto is_split_further = [&] {
     const double work =
         2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * static_cast<double>(problem.k);
     return products * tiles_of(problem.m, tile.rows) * tiles_of(problem.n, tile.columns) < kTilesWanted &&
-           work > 2 * kLeastTileWork;
+           work > 2 * least_work;
   };
   const bool has_large_weights = problem.k * problem.n > kLargeWeights;
   const auto split_columns = [&](int64_t least) {
@@ -76,6 +78,7 @@ class Matmul final : public Primitive {
         slots_(use.threads),
         ports_(step.inputs.size()) {
     if (step.quantized) take_scales(*step.quantized);
+    following_ = Following(step);
     made_for(step.op, [&] { choose(); });
     like_ = nullptr;
     place_scratch();
@@ -90,6 +93,7 @@ class Matmul final : public Primitive {
                         args[1],
                         problem_.has_bias ? args[2] : nullptr,
                         args[ports_],
+                        args.subspan(ports_ + 1),
                         packs_ahead_ ? static_cast<char*>(args[1]) : own,
                         packs_ahead_ ? own : own + packed_bytes_in_all()};
     const Executor team = executor.at_most(slots_);
@@ -103,7 +107,7 @@ class Matmul final : public Primitive {
 
   size_t packed_bytes() const override { return packs_ahead_ ? packed_bytes_in_all() : 0; }
   void pack(const void* weights, void* packed, void* scratch, const Executor& executor) const override {
-    pack_weights({nullptr, weights, nullptr, nullptr, static_cast<char*>(packed), static_cast<char*>(scratch)},
+    pack_weights({nullptr, weights, nullptr, nullptr, {}, static_cast<char*>(packed), static_cast<char*>(scratch)},
                  executor.at_most(slots_));
   }
 
@@ -111,7 +115,8 @@ class Matmul final : public Primitive {
   struct Memory {
     const void *src, *weights, *bias;
     void* dst;
-    char *packed, *threads;  // in scratch: packed weights, what each thread has for itself
+    std::span<void* const> operands;  // of what follows
+    char *packed, *threads;           // in scratch: packed weights, what each thread has for itself
   };
 
   // A product of `rows` rows and `columns` columns, and its weights if they are packed for it.
@@ -124,19 +129,31 @@ class Matmul final : public Primitive {
   void take_scales(const QuantizedProduct& quantized) {
     for (const float scale : quantized.weights.scales) scales_.push_back(scale * quantized.src.scales.front());
     zero_point_ = static_cast<int32_t>(quantized.src.zero_point);
+    weights_zero_point_ = static_cast<int32_t>(quantized.weights.zero_point - (shifts_weights() ? kShift : 0));
   }
+
+  // oneDNN multiplies by s8 alone: weights of u8 and their zero point are moved there.
+  bool shifts_weights() const { return problem_.weights.dtype == DataType::u8; }
+  DataType weights_type() const { return shifts_weights() ? DataType::s8 : problem_.weights.dtype; }
 
   // oneDNN's blocked kernels ask for matrices without gaps between rows, here more, there less: what they do not take as it is
   // is copied tile by tile.
   bool takes_blocked_product() {
     const bool src_as_it_is = problem_.src.is_plain(), dst_as_it_is = problem_.dst.is_row_major();
     for (const auto& [copies_src, copies_dst] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
-      if ((!copies_src && !src_as_it_is) || (!copies_dst && !dst_as_it_is)) continue;
+      if ((!copies_src && !src_as_it_is) || (!copies_dst && (!dst_as_it_is || !lie_as_dst()))) continue;
       tile_ = shape_of_tiles(false);
       see(copies_src, copies_dst);
       if (is_blocked_product(describe(tile_.rows, tile_.columns, true).impl_info_str())) return true;
     }
     return false;
+  }
+
+  // Whether operands with rows lie in memory as dst does: oneDNN asks for that. Where dst is copied they are too.
+  bool lie_as_dst() const {
+    return std::all_of(problem_.operands.begin(), problem_.operands.end(), [this](const Matrix& operand) {
+      return operand.row_stride == 0 || (operand.column_stride == 1 && operand.row_stride == problem_.dst.row_stride);
+    });
   }
 
   TileShape shape_of_tiles(bool fixed_rows) const {
@@ -163,7 +180,7 @@ class Matmul final : public Primitive {
       see(true, true);
     }
     const bool is_shared = tiles_of(problem_.m, tile_.rows) > 1 || problem_.distinct_weights.size() < problem_.products.size();
-    packs_ = packs_ahead_ || !problem_.weights.is_plain() || (gains_by_packing_ && is_shared) ||
+    packs_ = packs_ahead_ || shifts_weights() || !problem_.weights.is_plain() || (gains_by_packing_ && is_shared) ||
              (!fixed_rows_ && !is_blocked_product(describe(tile_.rows, tile_.columns, false).impl_info_str()));
     for (size_t c = 0; c < 2; ++c) {
       const int64_t columns = c == 0 ? tile_.columns : problem_.n % tile_.columns;
@@ -181,6 +198,12 @@ class Matmul final : public Primitive {
       copies_in_[r] = copies_src_ && has_such_tiles ? copy_tile(problem_.src, src_, rows, problem_.k) : PrimitiveCall{};
       copies_out_[c][r] =
           copies_dst_ && has_such_tiles ? copy_tile(dst_of(columns), problem_.dst, rows, columns) : PrimitiveCall{};
+      copies_operands_[c][r].clear();
+      for (const Matrix& operand : problem_.operands) {
+        const bool is_copied = copies_dst_ && operand.row_stride != 0 && has_such_tiles;
+        copies_operands_[c][r].push_back(is_copied ? copy_tile(operand, dense(operand, columns), rows, columns)
+                                                   : PrimitiveCall{});
+      }
       if (r > 0 && fixed_rows_) continue;
       const Product* const model = r > 0 ? &products_[c][0] : like_ != nullptr ? &like_->products_[c][0] : nullptr;
       products_[c][r] = product(rows, columns, model == nullptr ? dnnl::memory::desc() : model->weights);
@@ -190,9 +213,12 @@ class Matmul final : public Primitive {
     Matrix weights = problem_.weights;
     const bool by_rows = weights.column_stride == 1 && weights.row_stride == columns;
     const bool by_columns = weights.row_stride == 1 && weights.column_stride == problem_.k;
-    if (!scales_.empty() && !by_rows && !by_columns) {
+    if (!scales_.empty() && (shifts_weights() || (!by_rows && !by_columns))) {
       weights = dense(problem_.weights, columns);
-      gathers_[c] = copy_tile(problem_.weights, weights, problem_.k, columns);
+      weights.dtype = weights_type();
+      const dnnl::memory::desc from = tile_desc(problem_.weights, problem_.k, columns),
+                               to = tile_desc(weights, problem_.k, columns);
+      gathers_[c] = shifts_weights() ? shifted_copy(from, to) : onednn::copy(from, to);
     }
     packings_[c] = copy_to(weights, problem_.k, columns, products_[c][0].weights);
   }
@@ -202,16 +228,23 @@ class Matmul final : public Primitive {
     using tag = dnnl::memory::format_tag;
     const dnnl::memory::desc src = tile_desc(src_, rows, problem_.k), dst = tile_desc(dst_of(columns), rows, columns);
     dnnl::memory::desc weights = packed;
-    if (weights.is_zero() && any) weights = {{problem_.k, columns}, type_of(problem_.weights.dtype), tag::any};
-    if (weights.is_zero()) weights = tile_desc(problem_.weights, problem_.k, columns);
+    if (weights.is_zero() && any) weights = {{problem_.k, columns}, type_of(weights_type()), tag::any};
+    if (weights.is_zero()) {
+      Matrix plain = problem_.weights;
+      plain.dtype = weights_type();
+      weights = tile_desc(plain, problem_.k, columns);
+    }
     dnnl::primitive_attr attr = attributes();
     if (!scales_.empty()) attr.set_scales_mask(DNNL_ARG_WEIGHTS, scales_.size() > 1 ? kByColumn : 0);
     if (zero_point_ != 0) attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
-    if (!problem_.has_bias) return {engine(), src, weights, dst, attr};
-    if (!adds_bias_last()) return {engine(), src, weights, bias_desc(rows, columns), dst, attr};
-    dnnl::post_ops after;
-    after.append_binary(dnnl::algorithm::binary_add, bias_desc(rows, columns));
-    attr.set_post_ops(after);
+    if (weights_zero_point_ != 0) attr.set_zero_points_mask(DNNL_ARG_WEIGHTS, 0);
+    if (problem_.has_bias && adds_bias_last()) {
+      dnnl::post_ops after;
+      after.append_binary(dnnl::algorithm::binary_add, bias_desc(rows, columns));
+      attr.set_post_ops(after);
+    }
+    following_.add_to(attr, operand_descs(rows, columns));
+    if (problem_.has_bias && !adds_bias_last()) return {engine(), src, weights, bias_desc(rows, columns), dst, attr};
     return {engine(), src, weights, dst, attr};
   }
 
@@ -224,6 +257,17 @@ class Matmul final : public Primitive {
     return {{by_row ? rows : 1, width},
             type_of(bias.dtype),
             {by_row ? bias.row_stride : width * (by_column ? bias.column_stride : 1), by_column ? bias.column_stride : 1}};
+  }
+
+  std::vector<dnnl::memory::desc> operand_descs(int64_t rows, int64_t columns) const {
+    std::vector<dnnl::memory::desc> descs;
+    for (const Matrix& operand : problem_.operands) {
+      const int64_t width = operand.column_stride == 0 ? 1 : columns;
+      const bool has_rows = operand.row_stride != 0;
+      descs.push_back(
+          {{has_rows ? rows : 1, width}, type_of(operand.dtype), {has_rows && !copies_dst_ ? operand.row_stride : width, 1}});
+    }
+    return descs;
   }
 
   Product product(int64_t rows, int64_t columns, const dnnl::memory::desc& packed) const {
@@ -244,6 +288,9 @@ class Matmul final : public Primitive {
                              list(scales_.size() > 1 ? columns : 1, dnnl::memory::data_type::f32));
     if (zero_point_ != 0)
       arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, list(1, dnnl::memory::data_type::s32));
+    if (weights_zero_point_ != 0)
+      arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_WEIGHTS, list(1, dnnl::memory::data_type::s32));
+    following_.add_to(arguments, operand_descs(rows, columns), problem_.has_bias && adds_bias_last() ? 1 : 0);
     return {{made, dnnl::matmul(made), std::move(arguments)}, made.weights_desc()};
   }
 
@@ -261,8 +308,13 @@ class Matmul final : public Primitive {
     src_bytes_ = copies_src_ ? aligned(static_cast<size_t>(bytes_of(src_.dtype, tile_.rows * problem_.k))) : 0;
     dst_bytes_ = copies_dst_ ? aligned(static_cast<size_t>(bytes_of(problem_.dst.dtype, tile_.rows * tile_.columns))) : 0;
     if (gathers_[0] || gathers_[1]) src_bytes_ = std::max(src_bytes_, aligned(static_cast<size_t>(problem_.k * tile_.columns)));
+    operand_bytes_ = 0;
+    for (const Matrix& operand : problem_.operands) {
+      if (copies_dst_ && operand.row_stride != 0)
+        operand_bytes_ += aligned(static_cast<size_t>(bytes_of(operand.dtype, tile_.rows * tile_.columns)));
+    }
     for (const PrimitiveCall* call : calls()) call_bytes_ = std::max(call_bytes_, call->scratch_bytes());
-    thread_bytes_ = src_bytes_ + dst_bytes_ + call_bytes_;
+    thread_bytes_ = src_bytes_ + dst_bytes_ + operand_bytes_ + call_bytes_;
     scratch_bytes_ = (packs_ahead_ ? 0 : packed_bytes_in_all()) + static_cast<size_t>(slots_) * thread_bytes_;
   }
 
@@ -270,7 +322,10 @@ class Matmul final : public Primitive {
     std::vector<const PrimitiveCall*> all;
     for (size_t c = 0; c < 2; ++c) {
       all.insert(all.end(), {&packings_[c], &gathers_[c], &copies_in_[c]});
-      for (size_t r = 0; r < 2; ++r) all.insert(all.end(), {&products_[c][r].call, &copies_out_[c][r]});
+      for (size_t r = 0; r < 2; ++r) {
+        all.insert(all.end(), {&products_[c][r].call, &copies_out_[c][r]});
+        for (const PrimitiveCall& copy : copies_operands_[c][r]) all.push_back(&copy);
+      }
     }
     return all;
   }
@@ -294,14 +349,39 @@ class Matmul final : public Primitive {
           problem_.distinct_weights[static_cast<size_t>(matrix)] + column * tile_.columns * problem_.weights.column_stride;
       const size_t c = tail(problem_.n, tile_.columns, column);
       char* const own = own_scratch(memory, thread);
-      void* const scratch = own + src_bytes_ + dst_bytes_;
+      void* const scratch = own + src_bytes_ + dst_bytes_ + operand_bytes_;
       void* weights = element(memory.weights, problem_.weights.dtype, at);
       if (gathers_[c]) {
-        gathers_[c].run({weights, own}, scratch);
+        if (shifts_weights())
+          gathers_[c].run({weights, own, const_cast<int32_t*>(&kShift)}, scratch);
+        else
+          gathers_[c].run({weights, own}, scratch);
         weights = own;
       }
       packings_[c].run({weights, packed(memory, matrix, column)}, scratch);
     });
+  }
+
+  // Where a tile begins, and which of the four kinds of tiles it is.
+  struct Place {
+    int64_t row, column;
+    size_t c, r;
+  };
+  void add_operands(const Memory& memory, const MatmulProblem::Offsets& at, const Place& place, char* own, void** pointers,
+                    size_t& count) const {
+    char* copied = own + src_bytes_ + dst_bytes_;
+    void* const scratch = copied + operand_bytes_;
+    for (size_t i = 0; i < problem_.operands.size(); ++i) {
+      const Matrix& operand = problem_.operands[i];
+      const int64_t first = at.operands[i] + place.row * operand.row_stride + place.column * operand.column_stride;
+      void* pointer = element(memory.operands[i], operand.dtype, first);
+      if (const PrimitiveCall& copy = copies_operands_[place.c][place.r][i]; copy) {
+        copy.run({pointer, copied}, scratch);
+        pointer = copied;
+        copied += aligned(static_cast<size_t>(bytes_of(operand.dtype, tile_.rows * tile_.columns)));
+      }
+      pointers[count++] = pointer;
+    }
   }
 
   static void* element(const void* base, DataType dtype, int64_t index) { return offset(base, bytes_of(dtype, index)); }
@@ -311,7 +391,7 @@ class Matmul final : public Primitive {
     const int64_t row = row_tile * tile_.rows, column = column_tile * tile_.columns;
     const size_t r = tail(problem_.m, tile_.rows, row_tile), c = tail(problem_.n, tile_.columns, column_tile);
     char* const own = own_scratch(memory, thread);
-    void* const scratch = own + src_bytes_ + dst_bytes_;
+    void* const scratch = own + src_bytes_ + dst_bytes_ + operand_bytes_;
     void* src = element(memory.src, problem_.src.dtype, at.src + row * problem_.src.row_stride);
     void* const result =
         element(memory.dst, problem_.dst.dtype, at.dst + row * problem_.dst.row_stride + column * problem_.dst.column_stride);
@@ -323,7 +403,7 @@ class Matmul final : public Primitive {
     void* const weights =
         packs_ ? packed(memory, problem_.weights_of_product[product], column_tile)
                : element(memory.weights, problem_.weights.dtype, at.weights + column * problem_.weights.column_stride);
-    std::array<void*, 6> pointers = {src, weights, dst};
+    std::array<void*, 7 + Following::kMostPointers> pointers = {src, weights, dst};
     size_t count = 3;
     if (problem_.has_bias) {
       const int64_t shift = at.bias + row * problem_.bias.row_stride + column * problem_.bias.column_stride;
@@ -332,15 +412,20 @@ class Matmul final : public Primitive {
     if (!scales_.empty())
       pointers[count++] = const_cast<float*>(&scales_[scales_.size() > 1 ? static_cast<size_t>(column) : 0]);
     if (zero_point_ != 0) pointers[count++] = const_cast<int32_t*>(&zero_point_);
+    if (weights_zero_point_ != 0) pointers[count++] = const_cast<int32_t*>(&weights_zero_point_);
+    add_operands(memory, at, {row, column, c, r}, own, pointers.data(), count);
+    following_.add_to(pointers.data(), count);
     products_[c][fixed_rows_ ? 0 : r].call.run(std::span<void* const>(pointers.data(), count), scratch);
     if (copies_dst_) copies_out_[c][r].run({dst, result}, scratch);
   }
 
+  static constexpr int32_t kShift = 128;    // from u8 to s8
   static constexpr int kByColumn = 1 << 1;  // mask of the axes along which scales differ
   MatmulProblem problem_;
   std::vector<float> scales_;  // of a product of integers: one, or one per column
-  int32_t zero_point_ = 0;     // of its src
-  const Matmul* like_;         // while this one is made
+  int32_t zero_point_ = 0, weights_zero_point_ = 0;
+  Following following_;
+  const Matmul* like_;  // while this one is made
   bool gains_by_packing_, packs_ahead_;
   bool is_in_a_tile_;  // of a tiled step: a thread is all there is
   int slots_;          // most threads at once
@@ -352,8 +437,9 @@ class Matmul final : public Primitive {
   // First index: a full tile of columns, or the last; second: likewise rows.
   std::array<std::array<Product, 2>, 2> products_;
   std::array<std::array<PrimitiveCall, 2>, 2> copies_out_;
+  std::array<std::array<std::vector<PrimitiveCall>, 2>, 2> copies_operands_;  // where dst is copied
   std::array<PrimitiveCall, 2> copies_in_, gathers_, packings_;
-  size_t packed_bytes_ = 0, src_bytes_ = 0, dst_bytes_ = 0, call_bytes_ = 0, thread_bytes_ = 0;
+  size_t packed_bytes_ = 0, src_bytes_ = 0, dst_bytes_ = 0, operand_bytes_ = 0, call_bytes_ = 0, thread_bytes_ = 0;
   size_t scratch_bytes_ = 0;
 };
 

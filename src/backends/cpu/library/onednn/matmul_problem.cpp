@@ -44,16 +44,28 @@ int64_t entries_of(const Dims& batch) {
 void list_products(MatmulProblem& problem, const Dims& batch, const std::vector<Dims>& strides) {
   std::map<int64_t, int64_t> positions;
   for (int64_t i = 0; i < entries_of(batch); ++i) {
-    std::vector<int64_t> at(4, 0);
+    std::vector<int64_t> at(strides.size(), 0);
     int64_t rest = i;
     for (size_t d = batch.size(); d-- > 0; rest /= batch[d]) {
-      for (size_t side = 0; side < 4; ++side) at[side] += rest % batch[d] * strides[side][d];
+      for (size_t side = 0; side < strides.size(); ++side) at[side] += rest % batch[d] * strides[side][d];
     }
-    problem.products.push_back({at[0], at[1], at[2], at[3]});
+    problem.products.push_back({at[0], at[1], at[2], at[3], {at.begin() + 4, at.end()}});
     const auto [place, is_new] = positions.try_emplace(at[1], static_cast<int64_t>(positions.size()));
     if (is_new) problem.distinct_weights.push_back(at[1]);
     problem.weights_of_product.push_back(place->second);
   }
+}
+
+// Whether the batch is one product with more rows: the same weights and the same bias for all, and rows that run on.
+bool are_one_product(const MatmulProblem& problem, const Dims& batch, const std::vector<Dims>& strides) {
+  const auto is_one = [&](const Dims& side) { return std::all_of(side.begin(), side.end(), [](int64_t s) { return s == 0; }); };
+  for (size_t i = 0; i < problem.operands.size(); ++i) {
+    const Matrix& matrix = problem.operands[i];
+    const Dims& over = strides[4 + i];
+    if (matrix.row_stride == 0 ? !is_one(over) : !rows_run_on(batch, over, matrix)) return false;
+  }
+  return is_one(strides[1]) && is_one(strides[2]) && problem.bias.row_stride == 0 &&
+         rows_run_on(batch, strides[0], problem.src) && rows_run_on(batch, strides[3], problem.dst);
 }
 
 }  // namespace
@@ -67,13 +79,19 @@ MatmulProblem matmul_problem(const kernel::LibraryStep& step) {
   problem.has_bias = stack.has_bias;
   if (stack.has_bias) problem.bias = matrix_of(stack.bias);
   Dims batch = stack.batch;
-  const std::vector<Dims> strides = {stack.src.batch_strides, stack.weights.batch_strides, stack.bias.batch_strides,
-                                     stack.dst.batch_strides};
-  const auto is_one = [&](const Dims& side) { return std::all_of(side.begin(), side.end(), [](int64_t s) { return s == 0; }); };
-  if (is_one(strides[1]) && is_one(strides[2]) && problem.bias.row_stride == 0 && rows_run_on(batch, strides[0], problem.src) &&
-      rows_run_on(batch, strides[3], problem.dst)) {
+  std::vector<Dims> strides = {stack.src.batch_strides, stack.weights.batch_strides, stack.bias.batch_strides,
+                               stack.dst.batch_strides};
+  for (const LogicalTensor& tensor : step.operands) {
+    const kernel::MatrixStack operand = kernel::over_dst(step, tensor);
+    problem.operands.push_back(matrix_of(operand));
+    Matrix& matrix = problem.operands.back();
+    if (matrix.columns == 1 && matrix.row_stride != 0) matrix.column_stride = 1;  // dst has one column too
+    strides.push_back(operand.batch_strides);
+  }
+  if (are_one_product(problem, batch, strides)) {
     problem.m *= entries_of(batch);
     problem.src.rows = problem.dst.rows = problem.m;
+    for (Matrix& operand : problem.operands) operand.rows = operand.row_stride == 0 ? 1 : problem.m;
     batch.clear();
   }
   list_products(problem, batch, strides);

@@ -26,9 +26,11 @@ struct MatmulProblem {
   int64_t m = 1, n = 1, k = 1;
   Matrix src, weights, bias, dst;
   bool has_bias = false;
+  std::vector<Matrix> operands;  // of what follows: as large as dst, a row, or one number
   // Where each product's matrices begin, in elements. Products may share src or weights.
   struct Offsets {
     int64_t src, weights, bias, dst;
+    std::vector<int64_t> operands;
   };
   std::vector<Offsets> products;
   std::vector<int64_t> distinct_weights;    // offsets of the different matrices among the weights

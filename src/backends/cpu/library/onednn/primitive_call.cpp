@@ -25,26 +25,48 @@ bool multiplies_fast(DataType dtype) {
   return made && is_blocked_product(made.impl_info_str());
 }
 
-// Multiplies the largest numbers there are: where products of two neighbours are summed in 16 bits, as without VNNI, they
-// saturate.
+// Whether a primitive makes `terms` times the product of the largest numbers there are, everywhere: where products of two
+// neighbours are summed in 16 bits, as without VNNI, they saturate.
+template <typename Left>
+bool sums_exactly(const PrimitiveCall& call, Left largest, int64_t terms, size_t elements, size_t weights) {
+  std::vector<Left> a(elements, largest);
+  std::vector<int8_t> b(weights, 127);
+  std::vector<float> c(elements);
+  std::vector<char> scratch(call.scratch_bytes() + 64);
+  void* const aligned_scratch = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  call.run({a.data(), b.data(), c.data()}, aligned_scratch);
+  const auto expected = static_cast<float>(terms * 127 * largest);
+  return std::all_of(c.begin(), c.end(), [&](float value) { return value == expected; });
+}
+
+constexpr int64_t kTried = 64;  // rows, columns, channels, positions
+
 template <typename Left>
 bool multiplies_exactly(dt left, Left largest) {
-  constexpr int64_t kSize = 64;
   const ThreadLimit alone(1);
-  const auto matrix = [](dt type) { return dnnl::memory::desc({kSize, kSize}, type, dnnl::memory::format_tag::ab); };
+  const auto matrix = [](dt type) { return dnnl::memory::desc({kTried, kTried}, type, dnnl::memory::format_tag::ab); };
   const dnnl::memory::desc src = matrix(left), weights = matrix(dt::s8), dst = matrix(dt::f32);
   const dnnl::matmul::primitive_desc made(engine(), src, weights, dst, attributes(), true);
   if (!made || !is_blocked_product(made.impl_info_str())) return false;
   const PrimitiveCall multiply(made, dnnl::matmul(made),
                                {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
-  std::vector<Left> a(kSize * kSize, largest);
-  std::vector<int8_t> b(kSize * kSize, 127);
-  std::vector<float> c(kSize * kSize);
-  std::vector<char> scratch(multiply.scratch_bytes() + 64);
-  void* const aligned_scratch = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
-  multiply.run({a.data(), b.data(), c.data()}, aligned_scratch);
-  const auto expected = static_cast<float>(kSize * 127 * largest);
-  return std::all_of(c.begin(), c.end(), [&](float value) { return value == expected; });
+  return sums_exactly(multiply, largest, kTried, kTried * kTried, kTried * kTried);
+}
+
+// With u8 alone: s8 is moved into its range there, and the weights that correct that are in a layout of oneDNN's.
+bool convolves_exactly() {
+  using tag = dnnl::memory::format_tag;
+  const ThreadLimit alone(1);
+  const dnnl::memory::desc src({1, kTried, 1, kTried}, dt::u8, tag::nhwc), any({kTried, kTried, 1, 1}, dt::s8, tag::any);
+  const dnnl::memory::desc dst({1, kTried, 1, kTried}, dt::f32, tag::nhwc);
+  const dnnl::convolution_forward::primitive_desc made(engine(), dnnl::prop_kind::forward_inference,
+                                                       dnnl::algorithm::convolution_direct, src, any, dst, {1, 1}, {0, 0},
+                                                       {0, 0}, attributes(), true);
+  if (!made || !is_blocked_convolution(made.impl_info_str())) return false;
+  const PrimitiveCall convolve(made, dnnl::convolution_forward(made),
+                               {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, made.weights_desc()}, {DNNL_ARG_DST, dst}});
+  // All weights are one number, in whatever order.
+  return sums_exactly<uint8_t>(convolve, 255, kTried, kTried * kTried, made.weights_desc().get_size());
 }
 
 }  // namespace
@@ -83,7 +105,14 @@ bool multiplies_integers() {
   return exact;
 }
 
+bool convolves_integers() {
+  static const bool exact = convolves_exactly();
+  return exact;
+}
+
 bool is_blocked_product(std::string_view implementation) { return implementation.substr(0, 4) == "brg:"; }
+
+bool is_blocked_convolution(std::string_view implementation) { return implementation.substr(0, 7) == "brgconv"; }
 
 bool is_plain_loops(std::string_view implementation) { return implementation.find("ref") != std::string_view::npos; }
 
@@ -145,6 +174,15 @@ PrimitiveCall reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& 
 PrimitiveCall copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
   const dnnl::reorder::primitive_desc made(engine(), from, engine(), to, attributes());
   return {made, dnnl::reorder(made), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
+}
+
+PrimitiveCall shifted_copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  dnnl::primitive_attr attr = attributes();
+  attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
+  const dnnl::reorder::primitive_desc made(engine(), from, engine(), to, attr);
+  return {made,
+          dnnl::reorder(made),
+          {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, {{1}, dt::s32, Dims{1}}}}};
 }
 
 }  // namespace lamina::cpu::onednn

@@ -28,8 +28,10 @@ dnnl::memory::desc desc_of(const LogicalTensor& tensor);  // dims and strides as
 bool computes_fast_in(DataType dtype);
 // Whether u8 and s8 times s8 are summed exactly, by blocked kernels: older instructions saturate in between. Tried once.
 bool multiplies_integers();
+bool convolves_integers();
 // Products by its blocked kernels, which sum in the order of k whatever the number of rows; older ones may not.
 bool is_blocked_product(std::string_view implementation);
+bool is_blocked_convolution(std::string_view implementation);
 // Loops for any case, without code made for this one.
 bool is_plain_loops(std::string_view implementation);
 
@@ -94,6 +96,8 @@ class PrimitiveCall {
 // A copy from one layout or type to another, on one thread. reorder: nothing to call where both are the same.
 PrimitiveCall copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 PrimitiveCall reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+// Copies u8 less a zero point, the third argument, an s32.
+PrimitiveCall shifted_copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
 inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 inline void* offset(const void* base, int64_t bytes) { return static_cast<char*>(const_cast<void*>(base)) + bytes; }

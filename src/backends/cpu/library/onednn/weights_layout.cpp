@@ -63,9 +63,26 @@ void LayoutChange::add(const dnnl::memory::desc& from, int64_t from_bytes, const
   }
 }
 
+void LayoutChange::add_with_sums(const dnnl::memory::desc& from, int64_t from_bytes, const dnnl::memory::desc& to,
+                                 int64_t to_bytes) {
+  const Dims dims = from.get_dims();
+  Dims strides(dims.size(), 1);
+  for (size_t axis = dims.size() - 1; axis-- > 0;) strides[axis] = strides[axis + 1] * dims[axis + 1];
+  const dnnl::memory::desc dense(dims, from.get_data_type(), strides);
+  Piece piece{copy(dense, to), from_bytes, to_bytes};
+  if (from != dense) {
+    piece.gather = copy(from, dense);
+    piece.gathered_bytes = aligned(dense.get_size());
+  }
+  pieces_.push_back(std::move(piece));
+}
+
 size_t LayoutChange::scratch_bytes() const {
   size_t bytes = 0;
-  for (const Piece& piece : pieces_) bytes = std::max(bytes, piece.copy.scratch_bytes());
+  for (const Piece& piece : pieces_) {
+    const size_t call = std::max(piece.copy.scratch_bytes(), piece.gather ? piece.gather.scratch_bytes() : 0);
+    bytes = std::max(bytes, piece.gathered_bytes + call);
+  }
   return bytes;
 }
 

@@ -19,6 +19,8 @@ class LayoutChange {
  public:
   // Adds weights that begin at these bytes; groups, or channels, are the first axes.
   void add(const dnnl::memory::desc& from, int64_t from_bytes, const dnnl::memory::desc& to, int64_t to_bytes);
+  // The same of integers, with the sums over weights that oneDNN keeps behind them: in one piece, from dense memory.
+  void add_with_sums(const dnnl::memory::desc& from, int64_t from_bytes, const dnnl::memory::desc& to, int64_t to_bytes);
 
   size_t scratch_bytes() const;  // of one thread
   // `own_scratch(thread)`: scratch_bytes() for each thread.
@@ -26,7 +28,13 @@ class LayoutChange {
   void run(const void* from, void* to, const Executor& executor, OwnScratch&& own_scratch) const {
     for_each_tile(std::ssize(pieces_), executor, [&](int64_t i, int thread) {
       const Piece& piece = pieces_[static_cast<size_t>(i)];
-      piece.copy.run({offset(from, piece.from_bytes), offset(to, piece.to_bytes)}, own_scratch(thread));
+      char* const scratch = own_scratch(thread);
+      void* source = offset(from, piece.from_bytes);
+      if (piece.gather) {
+        piece.gather.run({source, scratch}, scratch + piece.gathered_bytes);
+        source = scratch;
+      }
+      piece.copy.run({source, offset(to, piece.to_bytes)}, scratch + piece.gathered_bytes);
     });
   }
 
@@ -34,6 +42,8 @@ class LayoutChange {
   struct Piece {
     PrimitiveCall copy;
     int64_t from_bytes, to_bytes;
+    PrimitiveCall gather = {};  // into dense memory, in front of the copy
+    size_t gathered_bytes = 0;
   };
   std::vector<Piece> pieces_;
 };

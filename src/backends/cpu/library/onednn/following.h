@@ -1,0 +1,41 @@
+// What follows a product, element by element, as operations that oneDNN does before it stores (its post-ops).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/library/onednn/primitive_call.h"
+
+namespace lamina::cpu::onednn {
+
+class Following {
+ public:
+  Following() = default;
+  explicit Following(const kernel::LibraryStep& step);
+
+  size_t operands() const { return operands_; }
+  // For a tile whose operands are these, as oneDNN is to see them; behind the post-ops that `attr` has.
+  void add_to(dnnl::primitive_attr& attr, const std::vector<dnnl::memory::desc>& operands) const;
+  // The operands in their order, then what the result is quantised by. `first`: the post-ops that were there before.
+  void add_to(PrimitiveCall::Arguments& arguments, const std::vector<dnnl::memory::desc>& operands, int first = 0) const;
+  // Appends the pointers of what the result is quantised by.
+  void add_to(void** pointers, size_t& count) const;
+  static constexpr size_t kMostPointers = 8;  // operands, a scale, a zero point, and some to spare
+
+ private:
+  struct Operation {
+    dnnl::algorithm algorithm;
+    float alpha = 0, beta = 0;
+    int operand = -1;  // of a binary one
+  };
+  void add(const Op& op, const FollowingOperand* operand, int number);
+  void add_binary(const Op& op, const FollowingOperand& operand, int number);
+
+  std::vector<Operation> operations_;
+  size_t operands_ = 0;
+  bool is_quantized_ = false;
+  float scale_ = 1;
+  int32_t zero_point_ = 0;
+};
+
+}  // namespace lamina::cpu::onednn

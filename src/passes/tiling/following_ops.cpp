@@ -1,0 +1,190 @@
+#include "passes/tiling/following_ops.h"
+
+#include <algorithm>
+#include <set>
+
+#include "interface/op_schema.h"
+#include "interface/shape_rules.h"
+
+namespace lamina {
+
+namespace {
+
+constexpr size_t kMostOps = 8, kMostOperands = 4;
+
+bool is_integer(DataType dtype) { return dtype == DataType::u8 || dtype == DataType::s8; }
+
+bool is_unary(const Op& op) {
+  switch (op.kind) {
+    case OpKind::Abs:
+    case OpKind::Clamp:
+    case OpKind::Elu:
+    case OpKind::GELU:
+    case OpKind::HardSigmoid:
+    case OpKind::HardSwish:
+    case OpKind::LeakyReLU:
+    case OpKind::Mish:
+    case OpKind::ReLU:
+    case OpKind::Sigmoid:
+    case OpKind::Square:
+    case OpKind::Swish:
+    case OpKind::Tanh: return true;
+    default: return false;
+  }
+}
+
+bool is_binary(const Op& op) {
+  switch (op.kind) {
+    case OpKind::Add:
+    case OpKind::BiasAdd:
+    case OpKind::Divide:
+    case OpKind::Maximum:
+    case OpKind::Minimum:
+    case OpKind::Multiply:
+    case OpKind::Subtract: return true;
+    default: return false;
+  }
+}
+
+// A NaN may become a number on the way.
+bool may_lose_nan(const Op& op) {
+  switch (op.kind) {
+    case OpKind::Add:
+    case OpKind::BiasAdd:
+    case OpKind::Divide:
+    case OpKind::Multiply:
+    case OpKind::Square:
+    case OpKind::Subtract: return false;
+    default: return true;
+  }
+}
+
+int channel_axis_of(const Op& product, int rank) {
+  return product.kind == OpKind::MatMul || has_channels_last(product) ? rank - 1 : 1;
+}
+
+// Whether the operand is one number, one for each channel, or one for each element; per image, where there are such.
+bool is_broadcast_well(const Dims& operand, const Dims& result, int channels, bool has_images) {
+  if (operand.size() > result.size()) return false;
+  const size_t added = result.size() - operand.size();
+  bool along_channels = true, along_others = true, is_one = true, is_one_elsewhere = true;
+  for (size_t axis = has_images ? 1 : 0; axis < result.size(); ++axis) {
+    const int64_t extent = axis < added ? 1 : operand[axis - added];
+    const bool is_channels = static_cast<int>(axis) == channels;
+    (is_channels ? along_channels : along_others) &= extent == result[axis];
+    is_one &= extent == 1;
+    if (!is_channels) is_one_elsewhere &= extent == 1;
+  }
+  return is_one || (along_channels && (along_others || is_one_elsewhere));
+}
+
+class Chain {
+ public:
+  Chain(const Graph& graph, const Op& product, const FusionGroup& group, const std::function<bool(ValueIndex)>& is_kept)
+      : graph_(graph), product_(product), members_(group.ops.begin(), group.ops.end()), is_kept_(is_kept) {
+    const bool has_bias = product.inputs.size() > 2 && product.inputs[2] != kNoValue;
+    may_be_nan_ = has_bias;
+  }
+
+  std::optional<FollowingOps> find() {
+    chain_.result = product_.outputs[0];
+    for (int next = only_reader(); next >= 0; next = only_reader()) {
+      if (!take(graph_.op(next))) return std::nullopt;
+      members_.erase(next);
+      chain_.result = graph_.op(next).outputs[0];
+    }
+    if (!members_.empty() || chain_.ops.size() > kMostOps || chain_.operands.size() > kMostOperands) return std::nullopt;
+    const DataType dtype = graph_.tensor(chain_.result).dtype;
+    if (!is_integer(dtype) && (loses_nan_ || (dtype != DataType::f32 && dtype != DataType::bf16))) return std::nullopt;
+    return chain_;
+  }
+
+ private:
+  // The op of the group that alone reads the end of the chain; -1: there is none.
+  int only_reader() const {
+    const auto& readers = graph_.value(chain_.result).consumers;
+    if (readers.size() != 1 || !members_.contains(readers[0].op) || is_kept_(chain_.result)) return -1;
+    return readers[0].op;
+  }
+
+  bool take(const Op& op) {
+    if (is_integer(graph_.tensor(chain_.result).dtype)) return false;
+    if (op.kind == OpKind::TypeCast) return true;
+    FollowingOp following{op};
+    if (is_binary(op)) {
+      if (!take_operand(op)) return false;
+      following.operand = static_cast<int>(chain_.operands.size()) - 1;
+    } else if (op.kind == OpKind::Quantize) {
+      if (op.attribute<std::vector<float>>("scales").size() != 1 || !is_integer(graph_.tensor(op.outputs[0]).dtype))
+        return false;
+    } else if (!is_unary(op)) {
+      return false;
+    }
+    loses_nan_ = loses_nan_ || (may_be_nan_ && may_lose_nan(op));
+    chain_.ops.push_back(std::move(following));
+    return true;
+  }
+
+  bool take_operand(const Op& op) {
+    const bool is_second = op.inputs[0] == chain_.result;
+    const bool commutes = op.kind != OpKind::Subtract && op.kind != OpKind::Divide && op.kind != OpKind::BiasAdd;
+    if (!is_second && !commutes) return false;
+    FollowingOperand operand{op.inputs[is_second ? 1 : 0]};
+    const auto maker = graph_.value(operand.value).producer.op;
+    if (maker >= 0 && members_.contains(maker) && !take_dequantized(operand, op)) return false;
+    const LogicalTensor& tensor = graph_.tensor(operand.value);
+    const LogicalTensor &before = graph_.tensor(chain_.result), &after = graph_.tensor(op.outputs[0]);
+    if (!tensor.has_full_shape() || before.shape != after.shape) return false;
+    const int channels = channel_axis_of(product_, after.rank());
+    if (op.kind == OpKind::BiasAdd) {
+      if (channel_axis_of(op, after.rank()) != channels || *tensor.shape != Dims{(*after.shape)[static_cast<size_t>(channels)]})
+        return false;
+    } else if (!is_broadcast_well(*tensor.shape, *after.shape, channels, product_.kind != OpKind::MatMul)) {
+      return false;
+    }
+    const bool is_float = tensor.dtype == DataType::f32 || tensor.dtype == DataType::bf16;
+    if (!is_float && !is_integer(tensor.dtype)) return false;
+    may_be_nan_ = may_be_nan_ || is_float || op.kind == OpKind::Divide;
+    chain_.operands.push_back(operand);
+    return true;
+  }
+
+  // An operand that the group dequantises: its integers, where the op can take the scale and the zero point out.
+  bool take_dequantized(FollowingOperand& operand, const Op& reader) {
+    std::vector<int> taken;
+    for (;;) {
+      const Value& value = graph_.value(operand.value);
+      if (value.consumers.size() != 1 || is_kept_(operand.value)) return false;
+      const int position = value.producer.op;
+      if (position < 0 || !members_.contains(position)) return false;
+      const Op& maker = graph_.op(position);
+      taken.push_back(position);
+      operand.value = maker.inputs[0];
+      if (maker.kind == OpKind::TypeCast && taken.size() == 1) continue;
+      if (maker.kind != OpKind::Dequantize || maker.attribute<std::vector<float>>("scales").size() != 1) return false;
+      operand.scale = maker.attribute<std::vector<float>>("scales")[0];
+      if (maker.has_attribute("zps") && !maker.attribute<std::vector<int64_t>>("zps").empty())
+        operand.zero_point = maker.attribute<std::vector<int64_t>>("zps")[0];
+      break;
+    }
+    for (const int position : taken) members_.erase(position);
+    if (!is_integer(graph_.tensor(operand.value).dtype)) return false;
+    return reader.kind == OpKind::Add || (reader.kind == OpKind::Multiply && operand.zero_point == 0);
+  }
+
+  const Graph& graph_;
+  const Op& product_;
+  std::set<int> members_;  // of the group, not yet taken
+  const std::function<bool(ValueIndex)>& is_kept_;
+  FollowingOps chain_;
+  bool may_be_nan_ = false, loses_nan_ = false;
+};
+
+}  // namespace
+
+std::optional<FollowingOps> following_ops(const Graph& graph, const Op& product, const FusionGroup& group,
+                                          const std::function<bool(ValueIndex)>& is_kept) {
+  return Chain(graph, product, group, is_kept).find();
+}
+
+}  // namespace lamina
