@@ -79,25 +79,54 @@ const PlanStep* sole_user(const std::vector<PlanStep>& steps, Binding::Source so
   return user;
 }
 
-int arg_bound_to(const KernelStep& step, Binding::Source source, size_t port) {
-  const auto found = std::find_if(step.args.begin(), step.args.end(),
-                                  [&](const Binding& binding) { return binding.source == source && binding.index == port; });
-  return static_cast<int>(found - step.args.begin());
-}
-
 // Blocks of the arena while steps are made: a block lives from the step that writes it to the last that reads it.
 class ArenaBuilder {
  public:
   Binding add(int64_t bytes, size_t step) {
     blocks_.push_back({bytes, step, step});
+    home_.push_back(home_.size());
     return {Binding::Source::arena, blocks_.size() - 1};
   }
   void use(const Binding& block, size_t step) { blocks_[block.index].last_step = step; }
-  ArenaLayout finish(size_t alignment) const { return lay_out(blocks_, alignment); }
+  const ArenaBlock& block(size_t number) const { return blocks_[home_[number]]; }
+  // From now on the later block lies where the earlier one does.
+  void join(size_t earlier, size_t later) {
+    home_[later] = home_[earlier];
+    blocks_[home_[earlier]].last_step = blocks_[later].last_step;
+    blocks_[later].bytes = 0;
+  }
+  // Numbers of blocks become offsets.
+  size_t finish(std::vector<PlanStep>& steps, size_t alignment) const {
+    const ArenaLayout layout = lay_out(blocks_, alignment);
+    for (PlanStep& step : steps) {
+      for (Binding& binding : std::visit([](auto& each) -> std::vector<Binding>& { return each.args; }, step)) {
+        if (binding.source == Binding::Source::arena) binding.index = layout.offsets[home_[binding.index]];
+      }
+    }
+    return layout.bytes;
+  }
 
  private:
   std::vector<ArenaBlock> blocks_;
+  std::vector<size_t> home_;  // per block: the one in whose place it lies, itself if none
 };
+
+// The only arg that is bound so; -1 when none or several are.
+int sole_arg(const std::vector<Binding>& args, Binding::Source source, size_t index) {
+  int found = -1;
+  for (size_t a = 0; a < args.size(); ++a) {
+    if (args[a].source != source || args[a].index != index) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(a);
+  }
+  return found;
+}
+
+// Whether a kernel has read each element of `source` for the last time when it writes that of `target`.
+bool may_lie_together(const Kernel& kernel, int source, int target) {
+  const Arg &from = kernel.args[static_cast<size_t>(source)], &to = kernel.args[static_cast<size_t>(target)];
+  return is_written_last(kernel, target) && from.dtype == to.dtype && from.strides == to.strides;
+}
 
 class Planner {
  public:
@@ -120,7 +149,8 @@ class Planner {
       else
         add_group(groups[region.groups.front()]);
     }
-    place_arena();
+    write_in_place();
+    plan_.arena_bytes = arena_.finish(plan_.steps, target_.alignment);
     for (const auto* ports : {&plan_.inputs, &plan_.outputs}) {
       for (const LogicalTensor& port : *ports) plan_.required_bytes += bytes_of(port.dtype, port.element_count());
     }
@@ -289,15 +319,35 @@ class Planner {
     return found->second;
   }
 
-  // Numbers of blocks become offsets.
-  void place_arena() {
-    const ArenaLayout layout = arena_.finish(target_.alignment);
-    plan_.arena_bytes = layout.bytes;
-    for (PlanStep& step : plan_.steps) {
-      for (Binding& binding : std::visit([](auto& each) -> std::vector<Binding>& { return each.args; }, step)) {
-        if (binding.source == Binding::Source::arena) binding.index = layout.offsets[binding.index];
+  // A kernel writes its result over what nobody reads after it: bytes that lie in the caches already.
+  void write_in_place() {
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      const auto* const step = std::get_if<KernelStep>(&plan_.steps[s]);
+      if (step == nullptr) continue;
+      std::set<size_t> taken;
+      for (size_t written = 0; written < step->args.size(); ++written) {
+        if (!step->kernel.args[written].output || !is_block_of(*step, written)) continue;
+        if (arena_.block(step->args[written].index).first_step != s) continue;
+        for (size_t read = 0; read < step->args.size(); ++read) {
+          if (taken.contains(read) || !may_write_over(s, *step, read, written)) continue;
+          arena_.join(step->args[read].index, step->args[written].index);
+          taken.insert(read);
+          break;
+        }
       }
     }
+  }
+  bool may_write_over(size_t s, const KernelStep& step, size_t read, size_t written) const {
+    if (step.kernel.args[read].output || !is_block_of(step, read)) return false;
+    const ArenaBlock& block = arena_.block(step.args[read].index);
+    return block.last_step == s && block.bytes == arena_.block(step.args[written].index).bytes &&
+           may_lie_together(step.kernel, static_cast<int>(read), static_cast<int>(written));
+  }
+  // Whether the arg is all of a block, and the step's only one there.
+  static bool is_block_of(const KernelStep& step, size_t arg) {
+    const Binding& binding = step.args[arg];
+    return binding.source == Binding::Source::arena && binding.bytes == 0 &&
+           sole_arg(step.args, binding.source, binding.index) == static_cast<int>(arg);
   }
 
   const Graph& graph_;
@@ -327,13 +377,9 @@ Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span
 bool Plan::may_share(size_t input, size_t output) const {
   const PlanStep* const user = sole_user(steps, Binding::Source::output, output);
   if (user == nullptr || user != sole_user(steps, Binding::Source::input, input)) return false;
-  const auto* const writing = std::get_if<KernelStep>(user);
-  if (writing == nullptr) return false;
-  const int writer = arg_bound_to(*writing, Binding::Source::output, output);
-  if (!is_written_last(writing->kernel, writer)) return false;
-  const Arg& source = writing->kernel.args[static_cast<size_t>(arg_bound_to(*writing, Binding::Source::input, input))];
-  const Arg& target = writing->kernel.args[static_cast<size_t>(writer)];
-  return source.dtype == target.dtype && source.strides == target.strides;
+  const auto* const kernel = std::get_if<KernelStep>(user);
+  return kernel != nullptr && may_lie_together(kernel->kernel, sole_arg(kernel->args, Binding::Source::input, input),
+                                               sole_arg(kernel->args, Binding::Source::output, output));
 }
 
 std::vector<std::pair<size_t, size_t>> Plan::inplace_ports() const {

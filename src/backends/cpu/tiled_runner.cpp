@@ -103,9 +103,20 @@ void TiledRunner::choose_wave() {
 }
 
 // Blocks of rows are next to each other: they share what lies in the caches.
-int64_t TiledRunner::entry_of(size_t loop, int64_t tile) const {
-  for (size_t inner = loops_.size(); --inner > loop;) tile /= loops_[inner];
-  return tile % loops_[loop];
+TiledRunner::Entries TiledRunner::entries_of(int64_t tile) const {
+  Entries entries;
+  for (size_t loop = loops_.size(); loop-- > 0;) {
+    const int64_t extent = loops_[loop];
+    entries[loop] = extent == 1 ? 0 : tile % extent;
+    if (extent != 1) tile /= extent;
+  }
+  return entries;
+}
+
+int64_t TiledRunner::at(const Entries& entries, const Dims& strides) const {
+  int64_t place = 0;
+  for (size_t loop = 0; loop < loops_.size(); ++loop) place += entries[loop] * strides[loop];
+  return place;
 }
 
 // Packs those numbered first to last; `packed` is where the first goes.
@@ -156,20 +167,18 @@ void TiledRunner::run(std::span<void* const> args, char* scratch, const Executor
 
 void TiledRunner::run_tile(std::span<void* const> args, std::span<char* const> packed, char* scratch, int64_t tile,
                            int thread) const {
+  const Entries entries = entries_of(tile);
   std::array<void*, 2 * kInlineArgs> pointers;
   // Inputs, packed weights, outputs.
-  for (size_t a = 0; a < args.size(); ++a) {
-    int64_t bytes = 0;
-    for (size_t loop = 0; loop < loops_.size(); ++loop) bytes += entry_of(loop, tile) * strides_[a][loop];
-    pointers[a < inputs_ ? a : a + packed.size()] = static_cast<char*>(args[a]) + bytes;
-  }
+  for (size_t a = 0; a < args.size(); ++a)
+    pointers[a < inputs_ ? a : a + packed.size()] = static_cast<char*>(args[a]) + at(entries, strides_[a]);
   for (size_t p = 0; p < packed.size(); ++p) {
     const Packing& packing = packings_[p];
-    const int64_t number = number_of(packing, tile / loops_.back());
-    pointers[inputs_ + p] =
-        packed[p] == nullptr ? pointers[packing.input] : packed[p] + number * static_cast<int64_t>(packing.bytes);
+    pointers[inputs_ + p] = packed[p] == nullptr
+                                ? pointers[packing.input]
+                                : packed[p] + at(entries, packing.strides) * static_cast<int64_t>(packing.bytes);
   }
-  const bool is_last = last_rows_ > 0 && entry_of(loops_.size() - 1, tile) + 1 == loops_.back();
+  const bool is_last = last_rows_ > 0 && entries[loops_.size() - 1] + 1 == loops_.back();
   const std::span<const void* const> inputs(pointers.data(), inputs_ + packed.size());
   const std::span<void* const> outputs(pointers.data() + inputs.size(), args.size() - inputs_);
   plans_[is_last ? 1 : 0]->run(inputs, outputs, scratch + threads_at_ + static_cast<size_t>(thread) * thread_bytes_,

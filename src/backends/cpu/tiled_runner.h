@@ -1,6 +1,7 @@
 // A tiled step, compiled: threads take tiles, each runs the small plan of a tile on slices of the args.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/plan_runner.h"
+#include "interface/logical_tensor.h"
 
 namespace lamina::cpu {
 
@@ -43,7 +45,10 @@ class TiledRunner {
   void pack(const Packing& packing, std::span<void* const> args, char* scratch, char* packed, int64_t first, int64_t last,
             const Executor& team) const;
   void run_tile(std::span<void* const> args, std::span<char* const> packed, char* scratch, int64_t tile, int thread) const;
-  int64_t entry_of(size_t loop, int64_t tile) const;
+  // Per loop: the entry, or block of rows, of a tile.
+  using Entries = std::array<int64_t, kMaxRank>;
+  Entries entries_of(int64_t tile) const;
+  int64_t at(const Entries& entries, const Dims& strides) const;
 
   Dims loops_;  // entries, the last in blocks
   int64_t rows_, last_rows_;

@@ -7,6 +7,7 @@
 #include "backends/cpu/library/onednn/following.h"
 #include "backends/cpu/library/onednn/matmul_problem.h"
 #include "backends/cpu/library/onednn/primitive_call.h"
+#include "backends/cpu/library/onednn/tile_copy.h"
 #include "interface/status.h"
 
 namespace lamina::cpu::onednn {
@@ -17,12 +18,6 @@ using Description = dnnl::matmul::primitive_desc;
 
 int64_t tiles_of(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
 
-dnnl::memory::desc tile_desc(const Matrix& matrix, int64_t rows, int64_t columns) {
-  // The stride of a single row means nothing, and is what oneDNN likes best.
-  const bool is_row = rows == 1 && matrix.column_stride == 1;
-  return {{rows, columns}, type_of(matrix.dtype), {is_row ? columns : matrix.row_stride, matrix.column_stride}};
-}
-
 Matrix dense(const Matrix& matrix, int64_t width) { return {matrix.rows, matrix.columns, width, 1, matrix.dtype}; }
 
 // The part of dst that one thread computes at a time, from shapes and types alone. Rows must not tell of how many there are:
@@ -32,13 +27,14 @@ struct TileShape {
   int64_t rows, columns;
 };
 
-constexpr int64_t kMostRows = 128, kLeastRows = 32, kFixedRows = 32, kLeastColumns = 64, kGoodColumns = 256;
-constexpr int64_t kLargeWeights = 1 << 18, kPlainWeights = 1 << 19;  // elements
-constexpr int64_t kTilesWanted = 32;                                 // so that threads have enough to take from
-constexpr double kLeastTileWork = 2.0e6;                             // multiplications and additions worth a tile of their own
+constexpr int64_t kMostRows = 128, kGoodRows = 64, kLeastRows = 32, kFixedRows = 32;
+constexpr int64_t kLeastColumns = 64;
+constexpr int64_t kLargeWeights = 1 << 19, kPlainWeights = 1 << 19;  // elements
+constexpr int64_t kTilesWanted = 16;                                 // so that threads have enough to take from
+constexpr double kLeastTileWork = 4.0e6;                             // multiplications and additions worth a tile of their own
 
-// Few rows rather than few columns: oneDNN writes whole rows of dst, parts of rows take a copy. But where the weights do not
-// lie in a cache, each tile of rows reads them from memory again.
+// Few rows rather than few columns: oneDNN writes whole rows of dst, parts of rows take a copy. But weights that a second-level
+// cache does not hold are read again by each tile of rows; then a tile has few columns, whose weights it holds, and many rows.
 TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thread) {
   const auto products = static_cast<int64_t>(problem.products.size());
   TileShape tile{fixed_rows ? kFixedRows : std::min(problem.m, kMostRows), problem.n};
@@ -50,13 +46,16 @@ TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thr
     return products * tiles_of(problem.m, tile.rows) * tiles_of(problem.n, tile.columns) < kTilesWanted &&
            work > 2 * least_work;
   };
-  const bool has_large_weights = problem.k * problem.n > kLargeWeights;
-  const auto split_columns = [&](int64_t least) {
-    while (is_split_further() && tile.columns >= 2 * least) tile.columns = (tile.columns / 2 + 63) / 64 * 64;
+  const auto split_columns = [&] {
+    while (is_split_further() && tile.columns >= 2 * kLeastColumns) tile.columns = (tile.columns / 2 + 63) / 64 * 64;
   };
-  if (has_large_weights) split_columns(kGoodColumns);
-  while (is_split_further() && tile.rows >= 2 * kLeastRows) tile.rows = (tile.rows / 2 + 7) / 8 * 8;
-  split_columns(kLeastColumns);
+  const auto split_rows = [&](int64_t least) {
+    while (is_split_further() && tile.rows >= 2 * least) tile.rows = (tile.rows / 2 + 7) / 8 * 8;
+  };
+  if (problem.k * problem.n > kLargeWeights) split_columns();
+  split_rows(kGoodRows);
+  split_columns();
+  split_rows(kLeastRows);
   return tile;
 }
 
@@ -72,8 +71,8 @@ class Matmul final : public Primitive {
   Matmul(const kernel::LibraryStep& step, const PrimitiveUse& use)
       : problem_(matmul_problem(step)),
         like_(dynamic_cast<const Matmul*>(use.like)),
-        gains_by_packing_(use.packs_once || !is_multiplied_as_it_is(problem_)),
-        packs_ahead_(use.packs_weights && gains_by_packing_),
+        packs_weights_(use.packs_weights),
+        packs_once_(use.packs_once),
         is_in_a_tile_(use.in_a_tile),
         slots_(use.threads),
         ports_(step.inputs.size()) {
@@ -179,8 +178,10 @@ class Matmul final : public Primitive {
       tile_ = shape_of_tiles(fixed_rows_);
       see(true, true);
     }
+    const bool gains_by_packing = packs_once_ || !is_multiplied_as_it_is(problem_) || copies_plain_weights();
+    packs_ahead_ = packs_weights_ && gains_by_packing;
     const bool is_shared = tiles_of(problem_.m, tile_.rows) > 1 || problem_.distinct_weights.size() < problem_.products.size();
-    packs_ = packs_ahead_ || shifts_weights() || !problem_.weights.is_plain() || (gains_by_packing_ && is_shared) ||
+    packs_ = packs_ahead_ || shifts_weights() || !problem_.weights.is_plain() || (gains_by_packing && is_shared) ||
              (!fixed_rows_ && !is_blocked_product(describe(tile_.rows, tile_.columns, false).impl_info_str()));
     for (size_t c = 0; c < 2; ++c) {
       const int64_t columns = c == 0 ? tile_.columns : problem_.n % tile_.columns;
@@ -190,19 +191,24 @@ class Matmul final : public Primitive {
                  packs_ ? ", weights packed" : "");
   }
 
+  // Whether the product makes a copy of weights as they are in its scratch, every time: seen where rows lie a power of two
+  // apart.
+  bool copies_plain_weights() const {
+    const auto scratch = [&](bool any) { return describe(tile_.rows, tile_.columns, any).scratchpad_desc().get_size(); };
+    return !fixed_rows_ && problem_.weights.is_plain() && scratch(false) > 2 * scratch(true);
+  }
+
   void make_products(size_t c, int64_t columns) {
     for (size_t r = 0; r < 2; ++r) {
       const int64_t rows = r == 0 ? tile_.rows : problem_.m % tile_.rows;
       if (rows == 0) continue;
       const bool has_such_tiles = rows <= problem_.m;  // fixed rows may be more than there are
-      copies_in_[r] = copies_src_ && has_such_tiles ? copy_tile(problem_.src, src_, rows, problem_.k) : PrimitiveCall{};
-      copies_out_[c][r] =
-          copies_dst_ && has_such_tiles ? copy_tile(dst_of(columns), problem_.dst, rows, columns) : PrimitiveCall{};
+      copies_in_[r] = copies_src_ && has_such_tiles ? TileCopy(problem_.src, src_, rows, problem_.k) : TileCopy{};
+      copies_out_[c][r] = copies_dst_ && has_such_tiles ? TileCopy(dst_of(columns), problem_.dst, rows, columns) : TileCopy{};
       copies_operands_[c][r].clear();
       for (const Matrix& operand : problem_.operands) {
         const bool is_copied = copies_dst_ && operand.row_stride != 0 && has_such_tiles;
-        copies_operands_[c][r].push_back(is_copied ? copy_tile(operand, dense(operand, columns), rows, columns)
-                                                   : PrimitiveCall{});
+        copies_operands_[c][r].push_back(is_copied ? TileCopy(operand, dense(operand, columns), rows, columns) : TileCopy{});
       }
       if (r > 0 && fixed_rows_) continue;
       const Product* const model = r > 0 ? &products_[c][0] : like_ != nullptr ? &like_->products_[c][0] : nullptr;
@@ -220,7 +226,7 @@ class Matmul final : public Primitive {
                                to = tile_desc(weights, problem_.k, columns);
       gathers_[c] = shifts_weights() ? shifted_copy(from, to) : onednn::copy(from, to);
     }
-    packings_[c] = copy_to(weights, problem_.k, columns, products_[c][0].weights);
+    packings_[c] = copy(tile_desc(weights, problem_.k, columns), products_[c][0].weights);
   }
 
   // `any`: weights in the layout that the product wants.
@@ -294,13 +300,6 @@ class Matmul final : public Primitive {
     return {{made, dnnl::matmul(made), std::move(arguments)}, made.weights_desc()};
   }
 
-  static PrimitiveCall copy_tile(const Matrix& from, const Matrix& to, int64_t rows, int64_t columns) {
-    return copy_to(from, rows, columns, tile_desc(to, rows, columns));
-  }
-  static PrimitiveCall copy_to(const Matrix& from, int64_t rows, int64_t columns, const dnnl::memory::desc& to) {
-    return onednn::copy(tile_desc(from, rows, columns), to);
-  }
-
   // Packed weights, a block for each matrix and tile of columns; then what each thread has for itself: a tile of src, of dst,
   // and the scratch of what it calls.
   void place_scratch() {
@@ -314,6 +313,7 @@ class Matmul final : public Primitive {
         operand_bytes_ += aligned(static_cast<size_t>(bytes_of(operand.dtype, tile_.rows * tile_.columns)));
     }
     for (const PrimitiveCall* call : calls()) call_bytes_ = std::max(call_bytes_, call->scratch_bytes());
+    for (const TileCopy* copy : tile_copies()) call_bytes_ = std::max(call_bytes_, copy->scratch_bytes());
     thread_bytes_ = src_bytes_ + dst_bytes_ + operand_bytes_ + call_bytes_;
     scratch_bytes_ = (packs_ahead_ ? 0 : packed_bytes_in_all()) + static_cast<size_t>(slots_) * thread_bytes_;
   }
@@ -321,10 +321,17 @@ class Matmul final : public Primitive {
   std::vector<const PrimitiveCall*> calls() const {
     std::vector<const PrimitiveCall*> all;
     for (size_t c = 0; c < 2; ++c) {
-      all.insert(all.end(), {&packings_[c], &gathers_[c], &copies_in_[c]});
+      all.insert(all.end(), {&packings_[c], &gathers_[c], &products_[c][0].call, &products_[c][1].call});
+    }
+    return all;
+  }
+
+  std::vector<const TileCopy*> tile_copies() const {
+    std::vector<const TileCopy*> all = {&copies_in_[0], &copies_in_[1]};
+    for (size_t c = 0; c < 2; ++c) {
       for (size_t r = 0; r < 2; ++r) {
-        all.insert(all.end(), {&products_[c][r].call, &copies_out_[c][r]});
-        for (const PrimitiveCall& copy : copies_operands_[c][r]) all.push_back(&copy);
+        all.push_back(&copies_out_[c][r]);
+        for (const TileCopy& copy : copies_operands_[c][r]) all.push_back(&copy);
       }
     }
     return all;
@@ -375,8 +382,8 @@ class Matmul final : public Primitive {
       const Matrix& operand = problem_.operands[i];
       const int64_t first = at.operands[i] + place.row * operand.row_stride + place.column * operand.column_stride;
       void* pointer = element(memory.operands[i], operand.dtype, first);
-      if (const PrimitiveCall& copy = copies_operands_[place.c][place.r][i]; copy) {
-        copy.run({pointer, copied}, scratch);
+      if (const TileCopy& copy = copies_operands_[place.c][place.r][i]; copy) {
+        copy.run(pointer, copied, scratch);
         pointer = copied;
         copied += aligned(static_cast<size_t>(bytes_of(operand.dtype, tile_.rows * tile_.columns)));
       }
@@ -397,7 +404,7 @@ class Matmul final : public Primitive {
         element(memory.dst, problem_.dst.dtype, at.dst + row * problem_.dst.row_stride + column * problem_.dst.column_stride);
     void* const dst = copies_dst_ ? own + src_bytes_ : result;
     if (copies_src_) {
-      copies_in_[r].run({src, own}, scratch);
+      copies_in_[r].run(src, own, scratch);
       src = own;
     }
     void* const weights =
@@ -416,7 +423,7 @@ class Matmul final : public Primitive {
     add_operands(memory, at, {row, column, c, r}, own, pointers.data(), count);
     following_.add_to(pointers.data(), count);
     products_[c][fixed_rows_ ? 0 : r].call.run(std::span<void* const>(pointers.data(), count), scratch);
-    if (copies_dst_) copies_out_[c][r].run({dst, result}, scratch);
+    if (copies_dst_) copies_out_[c][r].run(dst, result, scratch);
   }
 
   static constexpr int32_t kShift = 128;    // from u8 to s8
@@ -426,7 +433,7 @@ class Matmul final : public Primitive {
   int32_t zero_point_ = 0, weights_zero_point_ = 0;
   Following following_;
   const Matmul* like_;  // while this one is made
-  bool gains_by_packing_, packs_ahead_;
+  bool packs_weights_, packs_once_, packs_ahead_ = false;
   bool is_in_a_tile_;  // of a tiled step: a thread is all there is
   int slots_;          // most threads at once
   size_t ports_;       // of the inputs
@@ -436,9 +443,10 @@ class Matmul final : public Primitive {
   bool is_blocked_ = false, fixed_rows_ = false, packs_ = false, copies_src_ = false, copies_dst_ = false;
   // First index: a full tile of columns, or the last; second: likewise rows.
   std::array<std::array<Product, 2>, 2> products_;
-  std::array<std::array<PrimitiveCall, 2>, 2> copies_out_;
-  std::array<std::array<std::vector<PrimitiveCall>, 2>, 2> copies_operands_;  // where dst is copied
-  std::array<PrimitiveCall, 2> copies_in_, gathers_, packings_;
+  std::array<std::array<TileCopy, 2>, 2> copies_out_;
+  std::array<std::array<std::vector<TileCopy>, 2>, 2> copies_operands_;  // where dst is copied
+  std::array<TileCopy, 2> copies_in_;
+  std::array<PrimitiveCall, 2> gathers_, packings_;
   size_t packed_bytes_ = 0, src_bytes_ = 0, dst_bytes_ = 0, operand_bytes_ = 0, call_bytes_ = 0, thread_bytes_ = 0;
   size_t scratch_bytes_ = 0;
 };
