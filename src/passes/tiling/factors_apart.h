@@ -13,6 +13,7 @@
 
 namespace lamina {
 
-std::vector<FusionGroup> with_factors_apart(const Graph& graph, std::vector<FusionGroup> groups, const IntegerSupport& integers);
+std::vector<FusionGroup> with_factors_apart(const Graph& graph, std::vector<FusionGroup> groups,
+                                            const IntegerSupport& integers);
 
 }  // namespace lamina

@@ -187,7 +187,7 @@ class Matmul final : public Primitive {
       if (columns > 0) make_products(c, columns);
     }
     name_ = join("matmul ", products_[0][0].call.implementation(), ", tiles of ", tile_.rows, "x", tile_.columns,
-                 packs_ ? ", weights packed" : "");
+                 packs_ ? ", weights packed" : "", following_.text());
   }
 
   void make_products(size_t c, int64_t columns) {
