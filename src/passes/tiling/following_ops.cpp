@@ -184,6 +184,9 @@ class Chain {
 
 std::optional<FollowingOps> following_ops(const Graph& graph, const Op& product, const FusionGroup& group,
                                           const std::function<bool(ValueIndex)>& is_kept) {
+  // Sums over nothing are no library's.
+  const auto is_empty = [&](ValueIndex value) { return value != kNoValue && graph.tensor(value).element_count() == 0; };
+  if (std::any_of(product.inputs.begin(), product.inputs.end(), is_empty)) return std::nullopt;
   return Chain(graph, product, group, is_kept).find();
 }
 

@@ -21,6 +21,10 @@ constexpr int64_t kLeastTiles = 8;           // fewer leave threads without work
 constexpr int64_t kGoodTiles = 32;
 // Each tile reads the weights of its products again. Where they are larger, only many rows make up for that.
 constexpr int64_t kWeightBytes = 1 << 20;
+// Weights are dequantised again for each tile of so many rows, or more, where all of them would fill a cache: that costs little
+// beside their product.
+constexpr int64_t kRowsWorthRepeating = 64;
+constexpr int64_t kMostRepeatedBytes = 2 << 20;
 constexpr size_t kMostValues = 60;  // inputs and outputs of a region, and what lies between
 
 class Grower {
@@ -43,6 +47,17 @@ class Grower {
 
   // The region around the product that is group `seed`; nothing, and why, when no tiles are worth their while.
   std::optional<TileRegion> grow(size_t seed, const std::vector<bool>& taken, std::string& why_not) {
+    for (const bool repeats : {true, false}) {
+      std::optional<TileRegion> region = grow_once(seed, taken, repeats, why_not);
+      if (region || !has_repeats()) return region;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // `repeats`: each tile may dequantise weights that others have dequantised too.
+  std::optional<TileRegion> grow_once(size_t seed, const std::vector<bool>& taken, bool repeats, std::string& why_not) {
+    may_repeat_ = repeats;
     region_ = {};
     members_.clear();
     taken_ = &taken;
@@ -62,7 +77,6 @@ class Grower {
     return finish(why_not);
   }
 
- private:
   // An axis of extent 1 is not cut: there is nothing to cut.
   static AxisLoops settled(const LogicalTensor& tensor, AxisLoops loops) {
     for (size_t axis = 0; axis < loops.size(); ++axis) {
@@ -104,7 +118,8 @@ class Grower {
       if (!cut_op(cut, graph_.op(*next))) return false;
       waiting.erase(next);
     }
-    if (!members_.empty() && !costs_nothing_.contains(group) && recomputes(group, cut))
+    if (!members_.empty() && !costs_nothing_.contains(group) && recomputes(group, cut) &&
+        !(may_repeat_ && only_dequantises_weights(group)))
       return refuse("it would be computed again for each tile");
     if (cut.size() > kMostValues) return refuse(join("a region has at most ", kMostValues, " values"));
     region_.cut = std::move(cut);
@@ -171,11 +186,57 @@ class Grower {
         if (!whole) return refuse(join(describe(op), " has a part of the rows in an axis"));
         axes[axis] = loop;
       }
-      if (axes[axis] >= 0 && bits_of(tensor.dtype) < 8) return refuse(join(describe(op), " cuts a tensor of four bits"));
+      if (axes[axis] >= 0 && !begins_at_a_byte(tensor, axis))
+        return refuse(join(describe(op), " cuts bytes of four-bit numbers"));
     }
     axes = settled(tensor, std::move(axes));
     const auto [place, is_new] = cut.try_emplace(value, axes);
     return is_new || place->second == axes || refuse(join(describe(op), " and its neighbours cut a value differently"));
+  }
+
+  static bool begins_at_a_byte(const LogicalTensor& tensor, size_t axis) {
+    return bits_of(tensor.dtype) >= 8 || made_dense(tensor).strides[axis] % 2 == 0;
+  }
+
+  // Whether the group makes weights of products of numbers in few bits, and nothing else.
+  bool only_dequantises_weights(size_t group) const {
+    bool dequantises = false;
+    for (const int position : groups_[group].ops) {
+      const Op& op = graph_.op(position);
+      const bool is_first = op.kind == OpKind::Dequantize || op.kind == OpKind::DynamicDequantize;
+      if (!is_first && op.kind != OpKind::TypeCast) return false;
+      dequantises = dequantises || is_first;
+      if (is_output_[static_cast<size_t>(op.outputs[0])]) return false;
+      for (const Port& reader : graph_.value(op.outputs[0]).consumers) {
+        const bool is_weights = is_matrix_product(graph_.op(reader.op)) && reader.port == 1;
+        if (!is_weights && group_of_[static_cast<size_t>(reader.op)] != group) return false;
+      }
+    }
+    return dequantises;
+  }
+  bool is_repeated(size_t group) const {
+    return !costs_nothing_.contains(group) && only_dequantises_weights(group) && recomputes(group, region_.cut);
+  }
+  bool has_repeats() const {
+    return may_repeat_ && std::any_of(members_.begin(), members_.end(), [this](size_t group) { return is_repeated(group); });
+  }
+  int64_t bytes_of_repeated() const {
+    int64_t bytes = 0;
+    for (const size_t group : members_) {
+      if (is_repeated(group)) bytes += graph_.tensor(graph_.op(groups_[group].ops.back()).outputs[0]).byte_size();
+    }
+    return bytes;
+  }
+  // Whether another loop than that of the rows passes over them again.
+  bool repeats_for_other_loops() const {
+    return std::any_of(members_.begin(), members_.end(), [this](size_t group) {
+      if (!is_repeated(group)) return false;
+      const AxisLoops& axes = region_.cut.at(graph_.op(groups_[group].ops.back()).outputs[0]);
+      for (size_t loop = 0; loop + 1 < region_.loops.size(); ++loop) {
+        if (region_.loops[loop] > 1 && std::find(axes.begin(), axes.end(), static_cast<int>(loop)) == axes.end()) return true;
+      }
+      return false;
+    });
   }
 
   // A value without one of the loops is made by every tile of it.
@@ -238,6 +299,11 @@ class Grower {
       return members_.contains(weights_and_src.first) && !members_.contains(weights_and_src.second);
     });
   }
+  // Whether a product of integers takes what the group would dequantise.
+  bool is_left_out(size_t group) const {
+    return std::any_of(costs_nothing_.begin(), costs_nothing_.end(),
+                       [group](const auto& factors) { return factors.first == group || factors.second == group; });
+  }
   bool is_read_outside(ValueIndex value) const {
     const auto& readers = graph_.value(value).consumers;
     return std::any_of(readers.begin(), readers.end(),
@@ -248,24 +314,31 @@ class Grower {
     region_.groups.assign(members_.begin(), members_.end());
     if (dequantises_in_each_tile()) return why_not = "it would dequantise weights again for each tile", std::nullopt;
     if (gives_positions_away()) return why_not = "positions that it cuts are read outside", std::nullopt;
-    const int64_t row_bytes = bytes_between();
+    const int64_t row_bytes = bytes_between(true), fixed_bytes = bytes_between(false);
+    const bool repeats = has_repeats();
+    if (repeats && fixed_bytes > kMostRepeatedBytes) return why_not = "its weights would fill a cache", std::nullopt;
     int64_t others = 1;
     for (size_t loop = 0; loop + 1 < region_.loops.size(); ++loop) others *= region_.loops[loop];
     const int64_t all_rows = region_.loops.back();
     const auto tiles = [&](int64_t rows) { return others * ((all_rows + rows - 1) / rows); };
     const bool has_large_weights = bytes_of_weights() > kWeightBytes;
-    const int64_t good_rows = has_large_weights ? kMostRows : kGoodRows;
+    const int64_t good_rows = has_large_weights ? kMostRows : repeats ? kRowsWorthRepeating : kGoodRows;
     const int64_t good_bytes = has_large_weights ? kMostTileBytes : kTileBytes;
     int64_t rows = kMostRows;
-    while (rows > kLeastRows && (rows * row_bytes > good_bytes || (rows > good_rows && tiles(rows) < kGoodTiles))) rows /= 2;
+    while (rows > kLeastRows && (rows * row_bytes + fixed_bytes > good_bytes || (rows > good_rows && tiles(rows) < kGoodTiles)))
+      rows /= 2;
     rows = std::min(rows, all_rows);
-    if (rows * row_bytes > kMostTileBytes)
-      return why_not = join("a tile of ", rows, " rows holds ", rows * row_bytes, " bytes, allowed are ", kMostTileBytes),
+    const bool is_made_once = rows == all_rows && !repeats_for_other_loops();
+    if (repeats && !is_made_once && (rows < kRowsWorthRepeating || bytes_of_repeated() <= kTileBytes))
+      return why_not = "it would dequantise weights again for each tile", std::nullopt;
+    const int64_t tile_bytes = rows * row_bytes + fixed_bytes;
+    if (tile_bytes > kMostTileBytes)
+      return why_not = join("a tile of ", rows, " rows holds ", tile_bytes, " bytes, allowed are ", kMostTileBytes),
              std::nullopt;
     if (tiles(rows) < kLeastTiles)
       return why_not = join("there are ", tiles(rows), " tiles, and ", kLeastTiles, " are wanted"), std::nullopt;
     region_.rows = rows;
-    region_.bytes = rows * row_bytes;
+    region_.bytes = tile_bytes;
     return std::move(region_);
   }
 
@@ -288,22 +361,26 @@ class Grower {
     return bytes_of(graph_.tensor(value).dtype, elements);
   }
 
-  // Of a row of all values that only the region knows.
-  int64_t bytes_between() const {
+  // Of all values that only the region knows: of a row of those that have rows, or of the others.
+  int64_t bytes_between(bool with_rows) const {
     int64_t bytes = 0;
     for (const auto& [value, axes] : region_.cut) {
-      if (is_made_inside(value)) bytes += bytes_of_an_entry(value);
+      if (is_made_inside(value) && has_rows(axes) == with_rows) bytes += bytes_of_an_entry(value);
     }
     return bytes;
+  }
+  bool has_rows(const AxisLoops& axes) const {
+    const auto rows = static_cast<int>(region_.loops.size()) - 1;
+    return region_.loops.back() == 1 || std::find(axes.begin(), axes.end(), rows) != axes.end();
   }
   // Between groups of the region, and nowhere else.
   bool is_made_inside(ValueIndex value) const {
     const Value& v = graph_.value(value);
     if (v.producer.op < 0 || is_output_[static_cast<size_t>(value)] || is_read_outside(value)) return false;
     const size_t maker = group_of_[static_cast<size_t>(v.producer.op)];
-    return members_.contains(maker) && std::any_of(v.consumers.begin(), v.consumers.end(), [&](const Port& reader) {
-             return group_of_[static_cast<size_t>(reader.op)] != maker;
-           });
+    return members_.contains(maker) && !is_left_out(maker) &&
+           std::any_of(v.consumers.begin(), v.consumers.end(),
+                       [&](const Port& reader) { return group_of_[static_cast<size_t>(reader.op)] != maker; });
   }
 
   const Graph& graph_;
@@ -312,6 +389,7 @@ class Grower {
   std::vector<bool> is_output_;   // per value
   // Groups that dequantise the weights of a product of integers, which leaves them out where it has those of its src beside it.
   std::map<size_t, size_t> costs_nothing_;
+  bool may_repeat_ = true;
   const std::vector<bool>* taken_ = nullptr;
   TileRegion region_;
   std::set<size_t> members_;

@@ -187,5 +187,35 @@ TEST(JoinedGroups, EndAtWhatDoesNotRun) {
   EXPECT_EQ(sizes_of_partitions(g.finish()), (std::vector<size_t>{1, 1, 2}));
 }
 
+// ---- weights that are dequantised
+
+struct Compressed {
+  int64_t heads = 32, queries = 32, keys = 256, width = 64;
+  DataType dtype = DataType::s8;
+};
+
+Graph compressed_keys(const Compressed& c) {
+  GraphBuilder g;
+  const Dims keys{1, c.heads, c.width, c.keys}, groups{1, c.heads, c.width / 32, c.keys};
+  const auto k = g.named("dequantize")
+                     .op(OpKind::DynamicDequantize, {g.input(c.dtype, keys), g.input(f32, groups)},
+                         {{"qtype", std::string("per_group")}, {"group_shape", Dims{1, 1, 32, 1}}}, f32);
+  const auto scores = g.named("qk").op(OpKind::MatMul, {g.input(f32, {1, c.heads, c.queries, c.width}), k});
+  g.named("softmax").op(OpKind::SoftMax, {scores}, {{"axis", int64_t{-1}}});
+  return g.finish();
+}
+
+TEST(TileRegions, DequantizeWeightsInTheirTile) {
+  EXPECT_EQ(tiled(compressed_keys({})), "dequantize qk softmax / 32");
+  EXPECT_EQ(tiled(compressed_keys({.dtype = DataType::u4})), "dequantize qk softmax / 32");
+  EXPECT_EQ(tiled(compressed_keys({.queries = 1})), "dequantize qk softmax / 1");
+}
+
+// Several blocks of rows read them: again for each where all of them are too many for a cache, else once.
+TEST(TileRegions, DequantizeAgainOnlyWhatFillsACache) {
+  EXPECT_EQ(tiled(compressed_keys({.queries = 512})), "dequantize qk softmax / 128");
+  EXPECT_EQ(tiled(compressed_keys({.heads = 4, .queries = 512})), "dequantize | qk softmax / 64");
+}
+
 }  // namespace
 }  // namespace lamina::testing

@@ -112,7 +112,7 @@ class TiledConvolution final : public Primitive {
     });
     like_ = nullptr;
     name_ = join(tiles_[0].kind->convolving.call.implementation(), ", ", tiles_.size(), tiles_.size() == 1 ? " tile" : " tiles",
-                 " an image");
+                 " an image", ends_.following.text());
   }
 
   const std::string& name() const override { return name_; }

@@ -28,8 +28,8 @@ dnnl::memory::desc single(dnnl::memory::data_type type) { return {{1}, type, dnn
 
 Following::Following(const kernel::LibraryStep& step) {
   if (!step.following) return;
-  operands_ = step.following->operands.size();
   for (const FollowingOp& following : step.following->ops) {
+    text_ += join(text_.empty() ? ", then " : ", ", name_of(following.op.kind));
     const int number = following.operand;
     add(following.op, number < 0 ? nullptr : &step.following->operands[static_cast<size_t>(number)], number);
   }

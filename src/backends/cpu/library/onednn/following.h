@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "backends/cpu/library/onednn/primitive_call.h"
@@ -13,7 +14,7 @@ class Following {
   Following() = default;
   explicit Following(const kernel::LibraryStep& step);
 
-  size_t operands() const { return operands_; }
+  const std::string& text() const { return text_; }  // ", then GELU, Quantize", for reports
   // For a tile whose operands are these, as oneDNN is to see them; behind the post-ops that `attr` has.
   void add_to(dnnl::primitive_attr& attr, const std::vector<dnnl::memory::desc>& operands) const;
   // The operands in their order, then what the result is quantised by. `first`: the post-ops that were there before.
@@ -32,7 +33,7 @@ class Following {
   void add_binary(const Op& op, const FollowingOperand& operand, int number);
 
   std::vector<Operation> operations_;
-  size_t operands_ = 0;
+  std::string text_;
   bool is_quantized_ = false;
   float scale_ = 1;
   int32_t zero_point_ = 0;

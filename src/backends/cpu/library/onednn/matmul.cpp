@@ -188,7 +188,7 @@ class Matmul final : public Primitive {
       if (columns > 0) make_products(c, columns);
     }
     name_ = join("matmul ", products_[0][0].call.implementation(), ", tiles of ", tile_.rows, "x", tile_.columns,
-                 packs_ ? ", weights packed" : "");
+                 packs_ ? ", weights packed" : "", following_.text());
   }
 
   // Whether the product makes a copy of weights as they are in its scratch, every time: seen where rows lie a power of two
