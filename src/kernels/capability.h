@@ -15,6 +15,8 @@ struct PlanTarget {
   size_t alignment = 64;                                   // of what lies in the arena, in bytes; a power of two
   bool reads_four_bits = false, writes_four_bits = false;  // kernels with s4 and u4, two elements a byte
   bool tiles = false;                                      // runs tiled steps
+  bool computes_ahead = false;                             // another kernel costs less than what all rows share in each row
+  bool copies_in_words = false;                            // reads and writes words of 32 bits that begin at any byte
   // Whether it runs library steps of quantized products; asked where there is one. Null: it does not.
   std::function<bool()> multiplies_integers = nullptr;
   // "" when a primitive library of the backend runs the op on whole tensors, else why not, one sentence. Null: it has none.

@@ -78,7 +78,13 @@ class CpuBackend final : public Backend {
       : library_(std::move(library)),
         machine_(std::move(machine)),
         shares_executables_(library_ == heavy_library() && !machine_) {
-    target_ = {.name = "cpu", .alignment = kAlignment, .reads_four_bits = true, .writes_four_bits = true, .tiles = true};
+    target_ = {.name = "cpu",
+               .alignment = kAlignment,
+               .reads_four_bits = true,
+               .writes_four_bits = true,
+               .tiles = true,
+               .computes_ahead = true,
+               .copies_in_words = true};
     if (library_ == nullptr) return;
     target_.multiplies_integers = [this] { return library_->multiplies_integers(); };
     target_.why_no_library_step = [this](const Graph& graph, const Op& op) { return library_->why_unsupported(graph, op); };
