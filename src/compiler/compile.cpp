@@ -6,6 +6,7 @@
 #include "compiler/ports.h"
 #include "compiler/verbose.h"
 #include "interface/status.h"
+#include "passes/inner_layouts.h"
 #include "passes/tiling/factors_apart.h"
 
 namespace lamina::compiler {
@@ -35,6 +36,7 @@ SharedExecutable compile_anew(const Partition& partition, std::span<const Logica
   const PortTensors ports = joined_ports(label, partition, inputs, outputs);
   Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
   require_known_shapes(label, subgraph.graph);
+  if (backend.plan_target() != nullptr) put_inner_channels_last(subgraph.graph, subgraph.outputs);
   dump_subgraph(subgraph.graph, partition.id);
   SharedExecutable made{tensors_of(subgraph.graph, subgraph.inputs), tensors_of(subgraph.graph, subgraph.outputs),
                         compile_subgraph(subgraph, backend, record)};

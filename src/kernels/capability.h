@@ -17,6 +17,8 @@ struct PlanTarget {
   bool reads_four_bits = false, writes_four_bits = false;  // kernels with s4 and u4, two elements a byte
   bool tiles = false;                                      // runs tiled steps
   IntegerSupport integers = {};                            // library steps of quantized products
+  bool computes_ahead = false;                             // another kernel costs less than what all rows share in each row
+  bool copies_in_words = false;                            // reads and writes words of 32 bits that begin at any byte
   // "" when a primitive library of the backend runs the op on whole tensors, else why not, one sentence. Null: it has none.
   std::function<std::string(const Graph& graph, const Op& op)> why_no_library_step = nullptr;
 };

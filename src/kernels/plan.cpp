@@ -8,6 +8,8 @@
 #include "kernels/arena.h"
 #include "kernels/cut_graph.h"
 #include "kernels/lower.h"
+#include "kernels/shared_values.h"
+#include "kernels/wide_copies.h"
 #include "passes/tiling/factors_apart.h"
 
 namespace lamina::kernel {
@@ -217,7 +219,10 @@ class Planner {
   }
 
   void add_kernels(const FusionGroup& group) {
-    for (LoweredKernel& lowered : lower(graph_, group, needed_)) {
+    std::vector<LoweredKernel> kernels = lower(graph_, group, needed_);
+    if (target_.computes_ahead) kernels = with_shared_values_ahead(std::move(kernels));
+    for (LoweredKernel& lowered : kernels) {
+      if (target_.copies_in_words) copy_in_words(lowered);
       std::vector<Binding> args;
       for (size_t a = 0; a < lowered.args.size(); ++a) {
         args.push_back(bind(lowered, a));

@@ -35,6 +35,10 @@ std::vector<Reason> reasons_of_origins(const Op& op) {
   if (op.origins.empty()) return {};
   std::string names;
   for (const Origin& origin : op.origins) names += join(names.empty() ? "" : ", ", describe(origin), " (op ", origin.id, ")");
+  const bool moves_integers =
+      std::any_of(op.origins.begin(), op.origins.end(), [](const Origin& origin) { return origin.kind == OpKind::Quantize; });
+  if (op.raised_by.empty() && moves_integers)
+    return {make_reason(ReasonCode::dropped, join(names, ": no work, ", describe(op), " moves the integers as they are"))};
   if (op.raised_by.empty()) return {make_reason(ReasonCode::dropped, join(names, ": no work, the value is what it reads"))};
   return {make_reason(ReasonCode::raised, join(describe(op), " was written out, found by pattern ", op.raised_by,
                                                "; it stands for itself and ", names))};

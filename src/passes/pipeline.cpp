@@ -3,6 +3,7 @@
 #include "passes/canonicalize.h"
 #include "passes/fusion/fuse.h"
 #include "passes/join_groups.h"
+#include "passes/move_integers.h"
 #include "passes/partition.h"
 #include "passes/raise_decomposed.h"
 #include "passes/verify_graph.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr GraphPass kGraphPasses[] = {
     {"canonicalize", canonicalize},          // first: one spelling of every op, so that no later pass knows the older ones
     {"raise_decomposed", raise_decomposed},  // before anything is grouped: a norm in small ops would be several loop nests
+    {"move_integers", move_integers},        // before anything is grouped: a copy of integers is no arithmetic
 };
 // Policy debug shows every op of the user as it is.
 constexpr size_t kDebugPasses = 1;

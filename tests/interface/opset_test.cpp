@@ -27,7 +27,7 @@ const std::map<std::string, std::set<std::string>> kOwnInputs{{"LayerNorm", {"me
 // Words that the op set's documents list but its table leaves open.
 const std::set<std::string> kOwnChoices{"qtype", "rounding_type"};
 // End takes every type, and layout ops move any; the gradient of LayerNorm follows the documents, not the slip in the check.
-const std::set<std::string> kAnyType{"End", "StaticReshape", "StaticTranspose", "Reorder"};
+const std::set<std::string> kAnyType{"End", "StaticReshape", "StaticTranspose", "Reorder", "Concat"};
 const std::set<std::string> kStricterTypes{"LayerNormBackward"};
 // Required there, but LayerNormGrad's mask may leave any gradient out, so its canonical form may too.
 const std::set<std::string> kOptionalHere{"LayerNormBackward.diff_src"};

@@ -82,7 +82,13 @@ class CpuBackend final : public Backend {
         machine_(std::move(machine)),
         threads_(threads),
         shares_executables_(library_ == heavy_library() && !machine_) {
-    target_ = {.name = "cpu", .alignment = kAlignment, .reads_four_bits = true, .writes_four_bits = true, .tiles = true};
+    target_ = {.name = "cpu",
+               .alignment = kAlignment,
+               .reads_four_bits = true,
+               .writes_four_bits = true,
+               .tiles = true,
+               .computes_ahead = true,
+               .copies_in_words = true};
     if (library_ == nullptr) return;
     target_.integers = {.multiplies = [this] { return library_->multiplies_integers(); },
                         .convolves = [this] { return library_->convolves_integers(); }};

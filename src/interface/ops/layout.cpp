@@ -106,6 +106,13 @@ void check_concat(const OpView& view) {
   if (const Dims* first = known_shape(view, "src_i")) normalized_axis(view, "axis", static_cast<int>(first->size()));
 }
 
+// What is joined begins at any element of the result: with four bits that need not be a byte.
+std::vector<DataType> types_of_whole_bytes() {
+  std::vector<DataType> types = all_types();
+  std::erase_if(types, [](DataType dtype) { return bits_of(dtype) < 8; });
+  return types;
+}
+
 // Folds one more input into the running shape.
 void append_along(const OpView& view, size_t input, size_t axis, Dims& joined) {
   const Dims& next = *view.input_at(input)->shape;
@@ -167,7 +174,7 @@ LAMINA_SCHEMA(Concat) {
   schema.inputs = {{.name = "src_i", .type = "T", .presence = Presence::variadic, .meaning = "1 to 64 tensors"}};
   schema.outputs.front().meaning = "shape of the inputs, their extents along axis added up";
   schema.attributes = {parts::axis(std::nullopt)};
-  schema.types = {{"T", floats_and_f64()}};
+  schema.types = {{"T", types_of_whole_bytes()}};
   schema.check = check_concat;
   schema.infer_shapes = concat_shapes;
   return schema;

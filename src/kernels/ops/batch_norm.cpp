@@ -17,8 +17,12 @@ Value scale_and_shift(OpLowering& op, Value normalized) {
 
 Value rstd_of(OpLowering& op, Value variance) { return 1.0 / sqrt(variance + op.f32_attribute("epsilon")); }
 
+// What does not vary inside a channel is one factor: with the channels last it is taken once for all positions
+// (kernels/shared_values.h).
 void inference(OpLowering& op) {
-  op.out("dst", scale_and_shift(op, (op.in("src") - op.in("mean")) * rstd_of(op, op.in("variance"))));
+  const Value centered = op.in("src") - op.in("mean"), rstd = rstd_of(op, op.in("variance"));
+  const Value factor = op.has("gamma") ? rstd * op.in("gamma") : rstd;
+  op.out("dst", op.has("beta") ? fma(centered, factor, op.in("beta")) : centered * factor);
 }
 
 void forward_training(OpLowering& op) {

@@ -507,13 +507,17 @@ void KernelEmitter::choose_step(const NodeList& nodes, size_t rows) {
     step_ = transposes ? row_lanes_ : is_heavy(nodes) ? 1 : tuning::kPositionsPerIteration * width_ / row_lanes_;
     return;
   }
-  if (roots_reduce() || (rows == 1 && !is_heavy(nodes))) return;
+  if (roots_reduce()) return;
+  // Vectors of a row that is shorter than a chunk are whole: only such are streamed.
+  if (const int64_t row = kernel_.row_size(); row >= width_ && row < kVirtualLanes)
+    step_ = static_cast<int>(row) / width_ * width_;
+  if (rows == 1 && !is_heavy(nodes)) return;
   constexpr int kLineBits = 8 * static_cast<int>(tuning::kLine);
   int narrowest = 64;
   for (const kernel::Arg& arg : kernel_.args) {
     if (arg.output && !arg.column) narrowest = std::min(narrowest, std::max(bits_of(arg.dtype), 8));
   }
-  step_ = std::clamp(kLineBits / narrowest, width_, kVirtualLanes);
+  step_ = std::clamp(kLineBits / narrowest, width_, step_);
 }
 
 }  // namespace lamina::cpu

@@ -168,6 +168,25 @@ TEST(ConvolutionStep, TakesPadsBeyondTheWindow) {
                             .dtype = dtype});
 }
 
+// Then the window ends in the image, as fast code wants it to, and is as small as what is made.
+TEST(ConvolutionStep, LeavesOutPositionsBehindTheImage) {
+  Case c{.src_channels = 32,
+         .dst_channels = 32,
+         .space = {24, 24},
+         .strides = {2, 2},
+         .pads_begin = {0, 0},
+         .pads_end = {33, 33},
+         .has_bias = false};
+  for (const OpKind kind : {OpKind::ConvTranspose, OpKind::ConvTransposeBackwardWeights}) {
+    c.kind = kind;
+    for (const bool channels_last : {true, false}) {
+      c.channels_last = channels_last;
+      const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+      EXPECT_THAT(run.info.kernels, ElementsAre(Not(HasSubstr("gemm"))));
+    }
+  }
+}
+
 TEST(ConvolutionStep, PadsAsAutoPadSays) {
   for (const char* auto_pad : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
     SCOPED_TRACE(auto_pad);

@@ -188,8 +188,9 @@ class TiledConvolution final : public Primitive {
     if (!has_slices) return;
     const int64_t channels = read().dims[1];
     const Dims extents = tile_dims(channels, shape_.makes_image() ? shape_.position_extents : shape_.image_extents);
-    staged_ =
-        DenseBlock(DenseBlock::Way::in, read(), {extents, tile_dims(channels, {read().dims.begin() + 2, read().dims.end()})});
+    Dims present = extents;
+    for (size_t axis = 2; axis < present.size(); ++axis) present[axis] = std::min(present[axis], read().dims[axis]);
+    staged_ = DenseBlock(DenseBlock::Way::in, read(), {extents, present});
     if (!staged_.is_in_place()) source_ = as_block(read().dtype, extents);
   }
 

@@ -93,6 +93,14 @@ void add_spatial_axis(ConvolutionShape& shape) {
   shape.slab_axis = 1;
 }
 
+// Positions whose window lies behind the image altogether have no part in what an image or weights are made of.
+void drop_positions_behind(ConvolutionShape& shape) {
+  for (size_t axis = 0; axis < shape.spatial_rank(); ++axis) {
+    const int64_t last = (shape.image_extents[axis] - 1 + shape.pads_begin[axis]) / shape.strides[axis];
+    shape.position_extents[axis] = std::min(shape.position_extents[axis], std::max<int64_t>(last, 0) + 1);
+  }
+}
+
 // As many positions as the window has without leaving the image.
 void add_positions(ConvolutionShape& shape) {
   for (size_t axis = 0; axis < shape.spatial_rank(); ++axis) {
@@ -144,6 +152,7 @@ ConvolutionShape convolution_shape(const kernel::LibraryStep& step) {
   shape.strides = per_axis(view, "strides", rank, 1);
   shape.dilations = per_axis(view, "dilations", rank, 1);
   shape.pads_begin = resolved_pads(view, shape.image_extents, shape.kernel, roles.transposed_pads).begin;
+  if (roles.made != ConvolutionShape::Made::positions) drop_positions_behind(shape);
   add_positions(shape);
   // There oneDNN 3.2 sums what lies beside the image, in the gradient of 16-bit weights.
   if (roles.made == ConvolutionShape::Made::weights && is_smaller_than_window(shape)) add_pads(shape);

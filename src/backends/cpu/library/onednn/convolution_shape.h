@@ -31,7 +31,8 @@ struct ConvolutionShape {
   AxesInOrder bias;  // of rank 1; no dims: there is none
   int64_t groups = 1;
   // Per spatial axis. Positions may be more than their tensor holds: those that are missing are 0. oneDNN wants as many as
-  // the window has without leaving the image. So may an image, from `image_at` zeros before what its tensor holds.
+  // the window has without leaving the image. So may an image, from `image_at` zeros before what its tensor holds. Positions
+  // are fewer where those at the end see nothing of the image.
   Dims image_extents, image_at, position_extents, kernel, strides, dilations, pads_begin;
   size_t slab_axis = 0;  // the spatial axis that is cut into slabs: the first that is not put in front
 

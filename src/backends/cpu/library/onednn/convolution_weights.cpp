@@ -143,7 +143,8 @@ class WeightGradient final : public Primitive {
       staged_.push_back({tensor, 0, tensor, {}, 0});
       return;
     }
-    const Dims present(tensor.dims.begin() + 2, tensor.dims.end());
+    Dims present(tensor.dims.begin() + 2, tensor.dims.end());
+    for (size_t axis = 0; axis < present.size(); ++axis) present[axis] = std::min(present[axis], extents[axis]);
     DenseBlock image(DenseBlock::Way::in, tensor,
                      {dims_of(1, channels, extents), dims_of(1, channels, present), dims_of(0, 0, before)}, true);
     staged_.push_back({tensor, channel, as_block(tensor.dtype, all), std::move(image), common_bytes_});
