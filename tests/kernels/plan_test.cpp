@@ -56,17 +56,35 @@ TEST(Plan, AFusedChainIsOneKernelFromInputToOutput) {
   EXPECT_THAT(plan.inplace_ports(), ElementsAre(Pair(0u, 0u)));
 }
 
-TEST(Plan, ValuesBetweenStepsShareTheArenaByLifetime) {
+TEST(Plan, AStepWritesOverWhatNobodyReadsAfterIt) {
   const Plan plan = plan_of(chain(), {.name = "test", .alignment = 64}, false);
   ASSERT_EQ(plan.steps.size(), 4u);
   EXPECT_THAT(sources_of(plan.steps[1]), ElementsAre(Source::arena, Source::arena));
-  // Three values lie between four steps, two at a time.
-  EXPECT_EQ(plan.arena_bytes, 2u * 4 * 64 * 4);
-  const size_t first = args_of(plan.steps[1])[0].index, second = args_of(plan.steps[1])[1].index;
-  EXPECT_NE(first, second);
-  EXPECT_EQ(args_of(plan.steps[2])[0].index, second);
-  EXPECT_EQ(args_of(plan.steps[2])[1].index, first);
+  EXPECT_EQ(plan.arena_bytes, size_t{4} * 64 * 4);  // of three values
   EXPECT_TRUE(plan.inplace_ports().empty());
+}
+
+TEST(Plan, AValueThatIsReadLaterIsNotWrittenOver) {
+  GraphBuilder g;
+  const uint64_t kept = g.op(OpKind::Abs, {g.input(f32, {4, 64})});
+  g.op(OpKind::Add, {kept, g.op(OpKind::Sqrt, {g.op(OpKind::Exp, {kept})})});
+  const Plan plan = plan_of(with_strides(g.finish()), {.name = "test", .alignment = 64}, false);
+  ASSERT_EQ(plan.steps.size(), 4u);
+  EXPECT_EQ(plan.arena_bytes, size_t{2} * 4 * 64 * 4);
+  const auto &exp = args_of(plan.steps[1]), &sqrt = args_of(plan.steps[2]);
+  EXPECT_NE(exp[0].index, exp[1].index);
+  EXPECT_EQ(sqrt[0].index, sqrt[1].index);
+}
+
+TEST(Plan, WhatIsReadAcrossRowsOrInAnotherTypeIsNotWrittenOver) {
+  GraphBuilder g;
+  const uint64_t wide = g.op(OpKind::Abs, {g.input(f32, {64, 64})});
+  const uint64_t turned = g.op(OpKind::StaticTranspose, {wide}, {{"order", std::vector<int64_t>{1, 0}}});
+  const uint64_t half = g.op(OpKind::TypeCast, {turned}, {}, DataType::f16);
+  g.op(OpKind::Exp, {half}, {}, DataType::f16);
+  const Plan plan = plan_of(with_strides(g.finish()), {.name = "test", .alignment = 64}, false);
+  ASSERT_EQ(plan.steps.size(), 4u);
+  for (const size_t step : {1u, 2u}) EXPECT_NE(args_of(plan.steps[step])[0].index, args_of(plan.steps[step])[1].index) << step;
 }
 
 TEST(Plan, APortThatIsInputAndOutputIsRefused) {
