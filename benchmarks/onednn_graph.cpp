@@ -1,8 +1,10 @@
 // The graph of a dump in oneDNN's graph interface. The enumerators of kinds, attributes and types are oneDNN's in lamina too,
 // so that they are handed over as they are; what this version of oneDNN does not know, it refuses.
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <oneapi/dnnl/dnnl_graph.hpp>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <vector>
@@ -114,6 +116,18 @@ struct Step {
   std::vector<dnnl::graph::tensor> inputs, outputs;
 };
 
+bool is_view(const DumpedOp& op) {
+  return op.kind == lamina::OpKind::StaticReshape || op.kind == lamina::OpKind::StaticTranspose;
+}
+
+bool is_dense(const lamina::Dims& shape, const lamina::Dims& strides) {
+  int64_t stride = 1;
+  for (size_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) {
+    if (shape[axis] != 1 && strides[axis] != stride) return false;
+  }
+  return true;
+}
+
 // What the dump says of its ops, and of the tensors that they make.
 class DumpIndex {
  public:
@@ -121,8 +135,12 @@ class DumpIndex {
     std::set<uint64_t> read, ended;
     for (const DumpedOp& op : dump.ops) {
       ops_[op.id] = &op;
-      for (const LogicalTensor& input : op.inputs) (op.kind == lamina::OpKind::End ? ended : read).insert(input.id);
+      const bool wants_strides = op.kind == lamina::OpKind::End || is_view(op);
+      for (const LogicalTensor& input : op.inputs) (wants_strides ? ended : read).insert(input.id);
       for (const LogicalTensor& output : op.outputs) made_[output.id] = output;
+    }
+    for (const auto& [id, tensor] : made_) {
+      if (!read.contains(id) && !ended.contains(id)) results_.insert(id);
     }
     // Where the dump leaves the layout open: dense for a result of the graph; between partitions it is oneDNN's to choose.
     for (auto& [id, tensor] : made_) {
@@ -132,11 +150,18 @@ class DumpIndex {
   }
 
   const LogicalTensor& made(uint64_t id) const { return made_.at(id); }
+  // The op of a partition that a framework would not run at all, but see the same memory in another shape; null: any other.
+  const DumpedOp* view_in(const dnnl::graph::partition& partition) const {
+    const std::vector<size_t> ids = partition.get_ops();
+    const DumpedOp* const op = ops_.at(ids.front());
+    return ids.size() == 1 && is_view(*op) ? op : nullptr;
+  }
   std::string name_of(const dnnl::graph::partition& partition) const {
     const std::vector<size_t> ids = partition.get_ops();
     const std::string first = named(*ops_.at(ids.front()));
     return ids.size() == 1 ? first : first + " and " + std::to_string(ids.size() - 1) + " more";
   }
+  bool is_result(uint64_t id) const { return results_.contains(id); }
   bool is_end(const dnnl::graph::partition& partition) const {
     const std::vector<size_t> ids = partition.get_ops();
     return ids.size() == 1 && ops_.at(ids.front())->kind == lamina::OpKind::End;
@@ -145,6 +170,7 @@ class DumpIndex {
  private:
   std::map<uint64_t, const DumpedOp*> ops_;
   std::map<uint64_t, LogicalTensor> made_;
+  std::set<uint64_t> results_;  // read by no op
 };
 
 // Memory of the kind that lamina's tensors have; of a layout that is oneDNN's own the size alone is known.
@@ -173,8 +199,13 @@ class Compiler {
 
   bool is_work(const dnnl::graph::partition& partition) const { return !index_.is_end(partition); }
 
-  Step compile(const dnnl::graph::partition& partition) {
+  // Nothing for a view: its readers get the memory of what it shows.
+  std::optional<Step> compile(const dnnl::graph::partition& partition) {
     try {
+      if (const DumpedOp* const view = index_.view_in(partition); view != nullptr && !partition.is_supported()) {
+        show(*view);
+        return std::nullopt;
+      }
       return compile_supported(partition);
     } catch (const std::exception& error) {
       throw std::runtime_error(index_.name_of(partition) + ": " + error.what());
@@ -204,6 +235,30 @@ class Compiler {
     return step;
   }
 
+  void show(const DumpedOp& view) {
+    const uint64_t from = view.inputs.front().id, to = view.outputs.front().id;
+    const logical_tensor& input = described(from);
+    const LogicalTensor& wanted = index_.made(to);
+    const lamina::Dims shape = input.get_dims(), strides = input.get_strides();
+    lamina::Dims shown = *wanted.shape, shown_strides = dense_strides(shown);
+    if (view.kind == lamina::OpKind::StaticTranspose) {
+      const auto& order = std::get<std::vector<int64_t>>(view.attributes.at("order"));
+      for (size_t axis = 0; axis < shown.size(); ++axis)
+        shown_strides[axis] = strides[static_cast<size_t>(order[axis] < 0 ? order[axis] + std::ssize(order) : order[axis])];
+    } else if (!is_dense(shape, strides)) {
+      throw std::runtime_error("not supported, and its input is no dense tensor, of which it were a view");
+    }
+    const bool as_wanted = !wanted.has_strides() || wanted.strides == shown_strides;
+    if (!as_wanted || index_.is_result(to)) throw std::runtime_error("not supported, and its output is no view of its input");
+    described_[to] = {to, input.get_data_type(), shown, shown_strides, logical_tensor::property_type::variable};
+    tensors_[to] = tensors_.at(from);
+  }
+  static lamina::Dims dense_strides(const lamina::Dims& shape) {
+    lamina::Dims strides(shape.size(), 1);
+    for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
+    return strides;
+  }
+
   const logical_tensor& described(uint64_t id) const {
     const auto found = described_.find(id);
     if (found == described_.end()) throw std::runtime_error("tensor " + std::to_string(id) + " is made by a later partition");
@@ -229,7 +284,8 @@ GraphContender onednn_graph(const GraphDump& dump, const Buffers& inputs) {
   GraphContender contender;
   std::vector<Step> steps;
   for (const dnnl::graph::partition& partition : build(dump, contender.remark).get_partitions()) {
-    if (compiler.is_work(partition)) steps.push_back(compiler.compile(partition));
+    if (!compiler.is_work(partition)) continue;
+    if (std::optional<Step> step = compiler.compile(partition)) steps.push_back(std::move(*step));
   }
   contender.partitions = steps.size();
   contender.compile_ms = compiler.compile_ms();
