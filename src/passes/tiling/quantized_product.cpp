@@ -87,4 +87,8 @@ bool are_taken(const IntegerSupport& support, const Op& product) {
   return asked != nullptr && asked();
 }
 
+bool dequantises_or_casts(const Op& op) {
+  return op.kind == OpKind::Dequantize || op.kind == OpKind::DynamicDequantize || op.kind == OpKind::TypeCast;
+}
+
 }  // namespace lamina

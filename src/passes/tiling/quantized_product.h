@@ -32,6 +32,9 @@ struct IntegerSupport {
 // libraries do not take there.
 std::optional<QuantizedProduct> quantized_product(const Graph& graph, const Op& product);
 
+// Dequantize in both forms, and the TypeCast that may stand behind one.
+bool dequantises_or_casts(const Op& op);
+
 // Whether products of this kind are taken as integers. Asks only where `product` is one.
 bool are_taken(const IntegerSupport& support, const Op& product);
 

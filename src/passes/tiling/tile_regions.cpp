@@ -203,9 +203,8 @@ class Grower {
     bool dequantises = false;
     for (const int position : groups_[group].ops) {
       const Op& op = graph_.op(position);
-      const bool is_first = op.kind == OpKind::Dequantize || op.kind == OpKind::DynamicDequantize;
-      if (!is_first && op.kind != OpKind::TypeCast) return false;
-      dequantises = dequantises || is_first;
+      if (!dequantises_or_casts(op)) return false;
+      dequantises = dequantises || op.kind != OpKind::TypeCast;
       if (is_output_[static_cast<size_t>(op.outputs[0])]) return false;
       for (const Port& reader : graph_.value(op.outputs[0]).consumers) {
         const bool is_weights = is_matrix_product(graph_.op(reader.op)) && reader.port == 1;

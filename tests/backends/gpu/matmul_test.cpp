@@ -282,7 +282,7 @@ TEST(GpuMatmul, AttentionIsOnePartitionOfThreeSteps) {
     EXPECT_EQ(partition_graph(graph, PartitionPolicy::fusion, *gpu).size(), 1U);
     const WholeRun run = expect_whole_graph_is_right(*gpu, graph, dtype == f32 ? 1e-5 : 3e-2);
     EXPECT_EQ(run.info.schedules.size(), 3U);
-    EXPECT_EQ(run.info.arena_bytes, 2 * static_cast<size_t>(bytes_of(dtype, 2 * 3 * 40 * 40)));
+    EXPECT_EQ(run.info.arena_bytes, static_cast<size_t>(bytes_of(dtype, 2 * 3 * 40 * 40)));  // SoftMax works in place
   }
 }
 
