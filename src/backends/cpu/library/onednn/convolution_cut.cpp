@@ -10,8 +10,8 @@ constexpr double kMostTiles = 32;
 constexpr int64_t kLeastSlice = 64, kSliceStep = 32;  // channels
 
 // Of an image.
-constexpr double kTileOperations = 4.0e6;  // multiplications and additions worth a tile of their own
-constexpr double kTileBytes = 128 << 10;   // or bytes that they read and write
+constexpr double kTileOperations = 8.0e6;  // multiplications and additions worth a tile of their own
+constexpr double kTileBytes = 256 << 10;   // or bytes that they read and write
 constexpr int64_t kLeastPositions = 32;    // that share a tile's trip over the weights
 constexpr double kLeastOperations = 1024;  // per element made, where slices are to be copied to their place at little cost
 
