@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <regex>
 #include <set>
 
 #include "driver_process.h"
@@ -99,6 +100,25 @@ TEST(Replay, WritesAReportAndATable) {
               AllOf(HasSubstr("\"verdict\": \"ok\""), HasSubstr("\"kinds\": [\"Add\", \"LayerNorm\", \"ReLU\"]"),
                     HasSubstr("\"backend\": \"cpu\""), ContainsRegex("\"cached_compile_ms\": [0-9]"),
                     ContainsRegex("\"median_us\": [0-9]"), ContainsRegex("\"gb_per_s\": [0-9]"), HasSubstr("\"worst_error\"")));
+}
+
+// Two steps of a product and a norm: what lies between them is memory beside the ports.
+TEST(Replay, TheReportTellsOfMemory) {
+  const Workspace w("memory");
+  GraphBuilder g;
+  const auto product = g.op(OpKind::MatMul, {g.input(f32, {40, 64}), g.input(f32, {64, 80})});
+  g.op(OpKind::SoftMax, {product}, {{"axis", int64_t{-1}}});
+  const std::string file = w.write("product.json", write_graph_json(g.finish()));
+  ASSERT_EQ(w.run("replay " + file + " --engine cpu --report " + w.path("report.json")).code, 0);
+  const std::string report = read_text(w.path("report.json"));
+  const auto bytes_in = [&](const std::string& name) {
+    std::smatch found;
+    return std::regex_search(report, found, std::regex('"' + name + "\": ([0-9]+)")) ? std::stoll(found[1]) : -1;
+  };
+  EXPECT_EQ(bytes_in("required_bytes"), 4 * (40 * 64 + 64 * 80 + 40 * 80));
+  EXPECT_GE(bytes_in("workspace_bytes"), bytes_in("arena_bytes"));
+  EXPECT_GT(bytes_in("workspace_bytes"), 0);
+  EXPECT_EQ(bytes_in("peak_bytes"), bytes_in("required_bytes") + bytes_in("workspace_bytes"));
 }
 
 TEST(Replay, ReadsInputsAndWritesOutputs) {

@@ -241,6 +241,7 @@ class FileReplay {
     report.required_bytes = info.required_bytes;
     report.moved_bytes = info.moved_bytes;
     report.arena_bytes = info.arena_bytes;
+    report.workspace_bytes = info.workspace_bytes;
     report.compile_ms = compiled.compile_ms();
   }
 

@@ -162,6 +162,8 @@ std::string partition_json(const PartitionReport& partition, const std::string& 
       .member("required_bytes", std::to_string(partition.required_bytes))
       .member("moved_bytes", std::to_string(partition.moved_bytes))
       .member("arena_bytes", std::to_string(partition.arena_bytes))
+      .member("workspace_bytes", std::to_string(partition.workspace_bytes))
+      .member("peak_bytes", std::to_string(partition.peak_bytes()))
       .member("compile_ms", number(partition.compile_ms))
       .member("cached_compile_ms", number(partition.cached_compile_ms))
       .member("median_us", number(partition.median_us))

@@ -19,7 +19,8 @@ struct PartitionReport {
   std::vector<std::string> schedules;  // of kernels that can run in several ways
   int64_t required_bytes = 0;
   int64_t moved_bytes = 0;
-  size_t arena_bytes = 0;  // between the steps, reused by lifetime
+  size_t arena_bytes = 0;      // between the steps, reused by lifetime
+  size_t workspace_bytes = 0;  // the arena and what steps need inside, for all threads
   double compile_ms = 0;
   std::optional<double> cached_compile_ms;
   std::optional<double> median_us;
@@ -27,6 +28,8 @@ struct PartitionReport {
   std::string problem;  // why it could not be compiled or executed, one sentence
 
   std::optional<double> gigabytes_per_second() const;
+  // Of its ports and its workspace: what an execution has in memory at most, beside weights that are kept packed.
+  size_t peak_bytes() const { return static_cast<size_t>(required_bytes) + workspace_bytes; }
 };
 
 struct FileReport {
