@@ -15,9 +15,10 @@ namespace {
 
 // Sizes follow from shapes and types alone, so that bits do not depend on the machine.
 constexpr int64_t kMostRows = 128, kLeastRows = 16, kGoodRows = 32;
-constexpr int64_t kTileBytes = 1 << 20;      // of the values between groups: about a second-level cache
-constexpr int64_t kMostTileBytes = 4 << 20;  // above it the values lie in memory anyway
-constexpr int64_t kLeastTiles = 8;           // fewer leave threads without work that a whole product would give them
+constexpr int64_t kTileBytes = 1 << 20;  // of the values between groups: about a second-level cache
+// Above it the values lie in memory anyway. Less is needed, where kernels write in place.
+constexpr int64_t kMostTileBytes = 5 << 20;
+constexpr int64_t kLeastTiles = 8;  // fewer leave threads without work that a whole product would give them
 constexpr int64_t kGoodTiles = 32;
 // Each tile reads the weights of its products again. Where they are larger, only many rows make up for that.
 constexpr int64_t kWeightBytes = 1 << 20;

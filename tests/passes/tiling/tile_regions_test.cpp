@@ -66,7 +66,7 @@ TEST(TileRegions, EndWhereATileWouldNotFitTheCaches) {
   attention(g, {.keys = 100000});
   const Graph graph = g.finish();
   EXPECT_EQ(tiled(graph), "qk | scale softmax | pv");
-  EXPECT_THAT(why_not(graph), HasSubstr("a tile of 16 rows holds 12800000 bytes, allowed are 4194304"));
+  EXPECT_THAT(why_not(graph), HasSubstr("a tile of 16 rows holds 12800000 bytes, allowed are 5242880"));
 }
 
 // Normalised along the queries, a row needs all others.

@@ -29,7 +29,7 @@ struct TileShape {
 
 constexpr int64_t kMostRows = 128, kGoodRows = 64, kLeastRows = 32, kFixedRows = 32;
 constexpr int64_t kLeastColumns = 64;
-constexpr int64_t kLargeWeights = 1 << 19, kPlainWeights = 1 << 19;  // elements
+constexpr int64_t kLargeWeights = 1 << 20, kPlainWeights = 1 << 19;  // elements
 constexpr int64_t kTilesWanted = 16;                                 // so that threads have enough to take from
 constexpr double kLeastTileWork = 4.0e6;                             // multiplications and additions worth a tile of their own
 
