@@ -86,6 +86,13 @@ TEST(TiledPlan, RowsThatAreNoMultipleOfATile) {
   expect_tiled(attention({.q = {3, 4, 129, 32}, .k = {3, 4, 90, 32}, .v = {3, 4, 90, 16}}), 1e-5);
 }
 
+// oneDNN copies values whose rows lie a power of two apart before it multiplies many rows by them, so they are packed ahead;
+// the last tile, of few rows, must see them so too.
+TEST(TiledPlan, TheLastTileTakesValuesPackedAsTheOthersDo) {
+  for (const int64_t rows : {129, 133, 150})
+    expect_tiled(attention({.q = {1, 8, rows, 32}, .k = {1, 8, 512, 32}, .v = {1, 8, 512, 512}}), 1e-4);
+}
+
 // Packed keys and values of all heads would take 64 MiB.
 TEST(TiledPlan, ManyKeysArePackedAFewHeadsAtATime) {
   const LibraryRun run =

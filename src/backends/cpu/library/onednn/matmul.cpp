@@ -179,7 +179,7 @@ class Matmul final : public Primitive {
       see(true, true);
     }
     const bool gains_by_packing = packs_once_ || !is_multiplied_as_it_is(problem_) || copies_plain_weights();
-    packs_ahead_ = packs_weights_ && gains_by_packing;
+    packs_ahead_ = like_ != nullptr ? like_->packs_ahead_ : packs_weights_ && gains_by_packing;
     const bool is_shared = tiles_of(problem_.m, tile_.rows) > 1 || problem_.distinct_weights.size() < problem_.products.size();
     packs_ = packs_ahead_ || shifts_weights() || !problem_.weights.is_plain() || (gains_by_packing && is_shared) ||
              (!fixed_rows_ && !is_blocked_product(describe(tile_.rows, tile_.columns, false).impl_info_str()));
