@@ -13,8 +13,6 @@ namespace {
 constexpr size_t kPackedBytes = 32 << 20;  // of packed weights in scratch
 constexpr size_t kInlineArgs = 64;         // a step has no more: regions that would are not tiled
 
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 int64_t count_of(const Dims& loops) {
   int64_t count = 1;
   for (const int64_t extent : loops) count *= extent;
