@@ -13,18 +13,18 @@ void require_scalar(const OpView& view, std::string_view input) {
   view.fail_shape(join("input ", input, " has shape ", describe(*shape), ", allowed is [] or [1]"));
 }
 
-// A part of a larger tensor: where its first element lies there, and the steps from element to element.
-void check_part(const OpView& view) {
-  const bool has_first = view.input("first") != nullptr, has_steps = view.op().has_attribute("steps");
-  if (has_first != has_steps)
-    view.fail(join(has_first ? "input first is given without attribute steps" : "attribute steps is given without input first",
-                   ", allowed is both or none"));
+// A part of a larger tensor says how many positions there it is from element to element.
+void check_steps(const OpView& view) {
   const Dims* src = known_shape(view, "src");
-  if (!has_steps || src == nullptr) return;
+  if (!view.op().has_attribute("steps") || src == nullptr) return;
   const auto& steps = view.attribute<std::vector<int64_t>>("steps");
-  if (steps.size() != src->size())
-    view.fail(join("attribute steps has ", steps.size(), " entries, allowed is one per axis of src ", describe(*src)),
-              "attribute steps");
+  if (steps.size() == src->size()) return;
+  view.fail(join("attribute steps has ", steps.size(), " entries, allowed is one per axis of src ", describe(*src)),
+            "attribute steps");
+}
+
+Condition is_part() {
+  return {"steps is given", [](const Attributes& attributes) { return attributes.contains("steps"); }, "steps is not given"};
 }
 
 }  // namespace
@@ -40,9 +40,9 @@ LAMINA_SCHEMA(Dropout) {
                      within(needs(0, 1000), port("offset", "T_offset", "scalar")),
                      within(needs(0.25, 0.25),
                             as(PortRole::parameter, port("probability", "T_p", "scalar, of dropping an element"))),
-                     within(needs(0, 1000), optional_port("first", "T_first",
-                                                          "scalar, of a part of a larger tensor: the row-major position of its "
-                                                          "first element there"))},
+                     within(needs(0, 1000), port_when("first", "T_offset", is_part(),
+                                                      "scalar, of a part of a larger tensor: the row-major position of its "
+                                                      "first element there"))},
           .outputs = {port("dst", "T", "shape of src"), optional_port("mask", "T_mask", "shape of src")},
           .attributes = {{.name = "steps",
                           .type = AttributeType::s64_list,
@@ -50,13 +50,12 @@ LAMINA_SCHEMA(Dropout) {
           .types = {{"T", floats_and_f64()},
                     {"T_seed", {DataType::s64}},
                     {"T_offset", {DataType::s64}},
-                    {"T_first", {DataType::s64}},
                     {"T_p", {DataType::f32}},
                     {"T_mask", {DataType::u8}}},
           .check =
               [](const OpView& view) {
                 for (const char* input : {"seed", "offset", "probability", "first"}) require_scalar(view, input);
-                check_part(view);
+                check_steps(view);
               },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst", "mask"}); },
           .traits = {.positional = true}};
