@@ -5,15 +5,15 @@
                   [--compile-for PROGRAM] [--keep FOLDER] [--update FILE.md]
     loop_costs.py --check
 
-compile_for (tools/) makes the kernels of small graphs for each machine; llvm-objdump reads them, this script cuts out the inner
-loops (of one with branches the shortest and the longest iteration), and llvm-mca runs each some hundred times on its model of the
-processor. `--machine host` is this one. `--check` only says
-whether the programs are there. `--keep` leaves the loops' assembly in a folder, `--update` puts a table with a column
-a machine between the lines `<!-- loops -->` and `<!-- end of loops -->` of a file. Exit codes: 0 all good, 1 something failed, 2 usage, 3 a program is missing.
+compile_for (tools/) makes the kernels of small graphs for each machine; llvm-objdump reads them, this script cuts out the
+inner loops (of one with branches the shortest and the longest iteration), and llvm-mca runs each some hundred times on its
+model of the processor. `--machine host` is this one. `--check` only says whether the programs are there. `--keep` leaves the
+loops' assembly in a folder, `--update` puts a table with a column a machine between the lines `<!-- loops -->` and `<!-- end
+of loops -->` of a file. Exit codes: 0 all good, 1 something failed, 2 usage, 3 a program is missing.
 
-A vector is as many f32 as a register has: 16, on alderlake 8. The model has every load hit the first-level cache, every branch
-predicted, and no limit to the fetching of instructions. So a figure is a bound from below, and says what the arithmetic allows where
-data are close; nothing about memory.
+A vector is as many f32 as a register has: 16, on alderlake 8. The model has every load hit the first-level cache, every
+branch predicted, and no limit to the fetching of instructions. So a figure is a bound from below, and says what the
+arithmetic allows where data are close; nothing about memory.
 """
 import argparse
 import json
@@ -286,7 +286,8 @@ class Loop:
                    if match and match[1] in steps]
         self.elements = steps[max(indices, key=indices.count)] if indices else 0
         self.is_walk = self.elements >= self.width and ("%zmm" in names or "%ymm" in names)
-        memory = [each for each in instructions if each.name.startswith("v") and "(" in each.operands and "(%rip)" not in each.operands]
+        memory = [each for each in instructions
+                  if each.name.startswith("v") and "(" in each.operands and "(%rip)" not in each.operands]
         spills = [each for each in memory if "(%rsp)" in each.operands or "(%rbp)" in each.operands]
         touches = [each for each in memory if each not in spills]
         writes = [each for each in touches if "(" in re.split(r", (?![^(]*\))", each.operands)[-1]]
@@ -344,7 +345,8 @@ def cost_of(loop, processor, path):
     lines = [re.sub(r"^vmovnt\w+", lambda match: ORDINARY_STORES[match[0]], str(each)) for each in loop.instructions]
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
-    text, _ = output_of([llvm_program("llvm-mca"), "-mtriple=x86_64", f"-mcpu={processor}", f"-iterations={ITERATIONS}", "-json", path])
+    text, _ = output_of([llvm_program("llvm-mca"), "-mtriple=x86_64", f"-mcpu={processor}", f"-iterations={ITERATIONS}", "-json",
+                         path])
     said = json.loads(text)
     return Cost(said["CodeRegions"][0], said["TargetInfo"]["Resources"])
 
