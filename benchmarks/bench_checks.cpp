@@ -30,8 +30,8 @@ void latencies_tell_what_a_cache_holds() {
 
 void what_is_told_yields_to_what_was_measured() {
   expect(judged_last_level(32 * kMiB, 32 * kMiB) == 32 * kMiB, "both agree");
-  expect(judged_last_level(32 * kMiB, 4 * kMiB) == 32 * kMiB, "an eighth is no contradiction: neighbours share");
-  expect(judged_last_level(384 * kMiB, 32 * kMiB) == 32 * kMiB, "384 MiB told, 32 found");
+  expect(judged_last_level(32 * kMiB, 2 * kMiB) == 32 * kMiB, "a sixteenth is no contradiction: neighbours share");
+  expect(judged_last_level(480 * kMiB, 16 * kMiB) == 16 * kMiB, "480 MiB told, 16 found");
   expect(judged_last_level(kMiB, 32 * kMiB) == 32 * kMiB, "a level that was not told of");
   expect(judged_last_level(480 * kMiB, 0) == 480 * kMiB, "nothing found, so what is told");
   expect(judged_last_level(0, 64 * kMiB) == 64 * kMiB, "nothing told");

@@ -21,18 +21,18 @@ struct LatencyStep {
   double nanoseconds;
 };
 
-// From 1 to 256 MiB by powers of two; takes some two seconds, once in a process.
+// From 1 to 256 MiB by powers of two, the least of up to three times; takes two to six seconds, once in a process.
 const std::vector<LatencyStep>& measured_latencies();
 
 // The largest step whose loads take less than half of what the last step's take, which has to be memory: 0 where it is not.
 size_t size_by_latencies(std::span<const LatencyStep> steps);
 
-// What sysfs tells (else sysconf) where the measurement does not contradict it, else what was measured. Between an eighth of
-// what is told and twice that is no contradiction: neighbours on the machine take most of a cache, and come and go, while sizes
-// of problems should be the same from run to run.
+// What is told where the measurement does not contradict it, else what was measured. Between a sixteenth of what is told and
+// twice that is no contradiction: neighbours take most of a cache and come and go (here loads were held up to 8 MiB of 32 in
+// some minutes and to 2 in others), while sizes of problems should be the same from run to run.
 size_t judged_last_level(size_t told, size_t measured);
 
-// Of this machine, judged once in a process; 32 MiB where nothing is known.
+// Of this machine, as sysfs tells (else sysconf), judged once in a process; 32 MiB where nothing is known.
 size_t last_level_cache();
 
 }  // namespace bench

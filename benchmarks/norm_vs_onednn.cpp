@@ -208,9 +208,10 @@ int run_all(const Options& options) {
   omp_set_num_threads(options.threads);
   std::printf(
       "%d threads, at least %.2g s per case; times are medians; speed-up = oneDNN / lamina; of roof = roof / lamina\n"
-      "oneDNN is %s; the last cache holds %.0f MiB (sysfs tells %.0f, sysconf %.0f)\n\n",
+      "oneDNN is %s; the last cache counts as %.0f MiB (sysfs tells %.0f, sysconf %.0f, loads %.0f)\n\n",
       options.threads, options.seconds, onednn_version().empty() ? "absent" : onednn_version().c_str(),
-      in_mib(last_level_cache()), in_mib(told_by_sysfs().last), in_mib(told_by_sysconf().last));
+      in_mib(last_level_cache()), in_mib(told_by_sysfs().last), in_mib(told_by_sysconf().last),
+      in_mib(size_by_latencies(measured_latencies())));
   print_head();
   Evictor evictor;
   Json results = Json::array();
