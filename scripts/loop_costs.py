@@ -62,8 +62,9 @@ def layer_norm_backward(dump, dtype, shape):
     src, diff_dst = (rows_of(dump, name, dtype, shape) for name in ("src", "diff_dst"))
     mean, variance = (dump.input(name, "f32", [shape[0]]) for name in ("mean", "variance"))
     gamma = dump.input("gamma", "f32", [shape[1]])
-    dump.like("LayerNormBackward", [src, diff_dst, mean, variance, gamma], begin_norm_axis=-1, epsilon=1e-5, use_affine=True)
-    dump.ops[-1]["outputs"] += [dump.tensor("f32", [shape[1]]) for _ in ("diff_gamma", "diff_beta")]
+    dump.op("LayerNormBackward", [src, diff_dst, mean, variance, gamma], dump.tensor(dtype, shape),
+            *(dump.tensor("f32", [shape[1]]) for _ in ("diff_gamma", "diff_beta")), begin_norm_axis=-1, epsilon=1e-5,
+            use_affine=True)
 
 
 def added(dump, dtype, shape):
