@@ -1,13 +1,17 @@
 #include "buffers.h"
 
-#include <unistd.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <new>
+#include <system_error>
+
+#include "caches.h"
 
 namespace bench {
 
@@ -116,28 +120,61 @@ std::string describe(const Problem& problem) {
   return name_of(problem.type) + (" " + std::to_string(problem.rows)) + "x" + std::to_string(problem.columns);
 }
 
-Buffer::Buffer(size_t bytes) {
-  constexpr size_t kPage = 2 << 20;
-  const size_t rounded = (bytes + kPage - 1) / kPage * kPage;
-  memory_.reset(std::aligned_alloc(kPage, rounded));
-  if (memory_ == nullptr) throw std::bad_alloc();
-  auto* bytes_of_buffer = static_cast<char*>(memory_.get());
+const char* name_of(Memory memory) {
+  switch (memory) {
+    case Memory::as_given: return "as given";
+    case Memory::huge_pages: return "huge pages";
+    case Memory::small_pages: return "small pages";
+    case Memory::lines: return "lines";
+  }
+  return "?";
+}
+
+namespace {
+
+constexpr size_t kSmallPage = 4096, kHugePage = size_t{2} << 20, kLine = 64;
+
+// Tensors of one problem begin at different places of their pages, odd numbers of lines behind the page's begin.
+size_t next_place_in_page() {
+  static std::atomic<size_t> made = 0;
+  return (made++ * 10 + 7) % (kSmallPage / kLine) * kLine;
+}
+
+void ask_for_pages(void* memory, size_t bytes, Memory kind) {
+  if (kind == Memory::as_given) return;
+  const bool is_huge = kind == Memory::huge_pages;
+  if (madvise(memory, bytes, is_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0) return;
+  throw std::system_error(errno, std::generic_category(), is_huge ? "pages of 2 MiB" : "pages of 4 KiB");
+}
+
+}  // namespace
+
+// Mapped, not allocated: memory that was given back and taken again would keep the advice it had.
+Buffer::Buffer(size_t bytes, Memory memory) {
+  const size_t rounded = (bytes + kSmallPage + kHugePage - 1) / kHugePage * kHugePage, mapped = rounded + kHugePage;
+  void* const base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) throw std::bad_alloc();
+  mapping_ = {base, Unmap{mapped}};
+  const size_t to_boundary = (kHugePage - reinterpret_cast<uintptr_t>(base) % kHugePage) % kHugePage;
+  auto* const begin = static_cast<char*>(base) + to_boundary;
+  ask_for_pages(begin, rounded, memory);
+  data_ = memory == Memory::lines ? begin + next_place_in_page() : begin;
 #pragma omp parallel for
-  for (int64_t page = 0; page < static_cast<int64_t>(rounded / 4096); ++page) {
-    std::fill_n(bytes_of_buffer + page * 4096, 4096, char{0});
+  for (int64_t page = 0; page < static_cast<int64_t>(rounded / kSmallPage); ++page) {
+    std::fill_n(begin + page * static_cast<int64_t>(kSmallPage), kSmallPage, char{0});
   }
 }
 
-void Buffer::Release::operator()(void* memory) const { std::free(memory); }
+void Unmap::operator()(void* memory) const { munmap(memory, bytes); }
 
-Inputs::Inputs(const Problem& problem)
-    : src(problem.bytes()),
-      other(problem.bytes()),
-      diff_dst(problem.bytes()),
-      gamma(small_bytes(problem)),
-      beta(small_bytes(problem)),
-      mean(small_bytes(problem)),
-      variance(small_bytes(problem)) {
+Inputs::Inputs(const Problem& problem, Memory memory)
+    : src(problem.bytes(), memory),
+      other(problem.bytes(), memory),
+      diff_dst(problem.bytes(), memory),
+      gamma(small_bytes(problem), memory),
+      beta(small_bytes(problem), memory),
+      mean(small_bytes(problem), memory),
+      variance(small_bytes(problem), memory) {
   fill(problem.type, src, problem.count(), 1, 0.5);
   fill(problem.type, other, problem.count(), 2, -0.25);
   fill(problem.type, diff_dst, problem.count(), 3, 0.0);
@@ -146,8 +183,11 @@ Inputs::Inputs(const Problem& problem)
   take_moments(problem, *this);
 }
 
-Outputs::Outputs(const Problem& problem)
-    : big(problem.bytes()), sum(problem.bytes()), first_small(small_bytes(problem)), second_small(small_bytes(problem)) {}
+Outputs::Outputs(const Problem& problem, Memory memory)
+    : big(problem.bytes(), memory),
+      sum(problem.bytes(), memory),
+      first_small(small_bytes(problem), memory),
+      second_small(small_bytes(problem), memory) {}
 
 double largest_difference(Type type, const Buffer& a, const Buffer& b, size_t count) {
   return largest(type, a, b, count, [](double x, double y) { return std::abs(x - y) / std::max(1.0, std::abs(y)); });
@@ -158,13 +198,6 @@ double difference_in_norm(Type type, const Buffer& a, const Buffer& b, size_t co
   double size = 0;
   for (size_t i = 0; i < count; ++i) size = std::max(size, std::abs(get(type, b.data(), i)));
   return apart / std::max(size, std::numeric_limits<double>::min());
-}
-
-size_t last_level_cache() {
-  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
-    if (const long bytes = sysconf(level); bytes > 0) return static_cast<size_t>(bytes);
-  }
-  return size_t{32} << 20;
 }
 
 Evictor::Evictor() : bytes_(2 * last_level_cache()), buffer_(bytes_) {}

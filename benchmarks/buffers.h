@@ -23,28 +23,41 @@ struct Problem {
 };
 std::string describe(const Problem& problem);  // "f32 4096x768"
 
-// Memory on a huge-page-friendly boundary, touched by the threads that will work on it.
+// Where tensors lie. Caches and prefetchers treat them differently, and users have all of these.
+enum class Memory {
+  as_given,     // they begin at a multiple of 2 MiB; pages as the system's policy has it (machine.h tells it)
+  huge_pages,   // the same, and pages of 2 MiB are asked for
+  small_pages,  // pages of 4 KiB, and each begins one
+  lines,        // pages of 4 KiB, and each begins somewhere in one, with a line of 64 bytes, as an allocator's memory does
+};
+inline constexpr Memory kMemories[] = {Memory::as_given, Memory::huge_pages, Memory::small_pages, Memory::lines};
+const char* name_of(Memory memory);
+
+struct Unmap {
+  size_t bytes = 0;
+  void operator()(void* memory) const;
+};
+
+// Touched by the threads that will work on it. Throws std::system_error where the system refuses such pages.
 class Buffer {
  public:
-  explicit Buffer(size_t bytes);
-  void* data() const { return memory_.get(); }
+  explicit Buffer(size_t bytes, Memory memory = Memory::as_given);
+  void* data() const { return data_; }
 
  private:
-  struct Release {
-    void operator()(void* memory) const;
-  };
-  std::unique_ptr<void, Release> memory_;
+  std::unique_ptr<void, Unmap> mapping_;
+  void* data_;
 };
 
 // What all contenders read.
 struct Inputs {
-  explicit Inputs(const Problem& problem);
+  explicit Inputs(const Problem& problem, Memory memory = Memory::as_given);
   Buffer src, other, diff_dst, gamma, beta, mean, variance;
 };
 
 // What each writes.
 struct Outputs {
-  explicit Outputs(const Problem& problem);
+  explicit Outputs(const Problem& problem, Memory memory = Memory::as_given);
   Buffer big, sum;                   // dst or diff_src; the sum that a residual Add keeps
   Buffer first_small, second_small;  // mean, variance; or diff_gamma, diff_beta
 };
@@ -65,6 +78,5 @@ class Evictor {
   Buffer buffer_;
   float sum_ = 0;
 };
-size_t last_level_cache();  // bytes; 32 MiB where the machine does not tell
 
 }  // namespace bench

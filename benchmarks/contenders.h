@@ -54,7 +54,7 @@ Contender lamina_contender(Case which, const Problem& problem, const Inputs& inp
 std::vector<Contender> onednn_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs);
 std::string onednn_version();  // "" where it is not there
 
-// Moving the same bytes and nothing else, with ordinary and with non-temporal stores; the fastest counts.
+// Moving the same bytes and nothing else, by every kind of store and prefetch that lamina may use; the fastest counts.
 std::vector<Contender> roof_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs);
 
 inline constexpr float kEpsilon = 1e-5f;

@@ -3,10 +3,10 @@
 #include <omp.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
+#include "caches.h"
 #include "contenders.h"
 
 namespace bench {
@@ -29,16 +29,25 @@ std::string line_of(const char* path) {
   return std::getline(file, line) ? line : "unknown";
 }
 
-long cache_bytes(int level) { return std::max(0L, sysconf(level)); }
-
 const char* widest_vectors() {
   if (__builtin_cpu_supports("avx512f")) return "AVX-512";
   return __builtin_cpu_supports("avx2") ? "AVX2" : "SSE2";
 }
 
+nlohmann::ordered_json describe_caches() {
+  nlohmann::ordered_json latencies;
+  for (const LatencyStep& step : measured_latencies())
+    latencies.push_back({{"bytes", step.bytes}, {"ns_a_load", step.nanoseconds}});
+  return {{"sysfs_last_level_bytes", told_by_sysfs().last},
+          {"sysconf_last_level_bytes", told_by_sysconf().last},
+          {"measured_last_level_bytes", size_by_latencies(measured_latencies())},
+          {"latencies", latencies}};
+}
+
 }  // namespace
 
 nlohmann::ordered_json describe_machine() {
+  const CacheSizes sysfs = told_by_sysfs(), sizes = sysfs.last != 0 ? sysfs : told_by_sysconf();
   const char* const cap = std::getenv("LAMINA_MAX_ISA");
   return {{"cpu", cpuinfo("model name")},
           {"cpu_model", cpuinfo("cpu family") + "/" + cpuinfo("model\t") + "/" + cpuinfo("stepping")},
@@ -46,9 +55,10 @@ nlohmann::ordered_json describe_machine() {
           {"isa_cap", cap == nullptr ? "" : cap},
           {"cpus", sysconf(_SC_NPROCESSORS_ONLN)},
           {"threads", omp_get_max_threads()},
-          {"l1d_bytes", cache_bytes(_SC_LEVEL1_DCACHE_SIZE)},
-          {"l2_bytes", cache_bytes(_SC_LEVEL2_CACHE_SIZE)},
+          {"l1d_bytes", sizes.first_data},
+          {"l2_bytes", sizes.second},
           {"last_level_cache_bytes", last_level_cache()},
+          {"caches", describe_caches()},
           {"huge_pages", line_of("/sys/kernel/mm/transparent_hugepage/enabled")},
           {"compiler", std::string("g++ ") + __VERSION__},
           {"onednn", onednn_version()}};

@@ -1,11 +1,12 @@
 // lamina against oneDNN and against the machine's memory, on the normalisations (contenders.h says what each case does).
 //
 //   norm_vs_onednn [--full | --smoke] [--types f32,bf16,f16,f64] [--case NAME]... [--threads N] [--seconds S] [--json FILE]
-//                  [ROWSxCOLUMNS...]
+//                  [--memory as-given,huge-pages,small-pages,lines] [ROWSxCOLUMNS...]
 //
 // All contenders of a case take turns in one process; each figure is the median of its rounds. GB/s count what must move: each
 // tensor once, but for statistics. Out of cache (128 MiB a tensor or more) everything is evicted before each run. --smoke runs
-// each case once on a few elements and fails where lamina and oneDNN differ: a test, not a measurement.
+// each case once on a few elements and fails where lamina and oneDNN differ: a test, not a measurement. --memory says where
+// tensors lie (buffers.h); with several, each case is measured in each.
 #include <omp.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "caches.h"
 #include "machine.h"
 #include "measure.h"
 #include "plan.h"
@@ -36,12 +38,14 @@ struct Options {
   std::string json;
   std::vector<Type> types;
   std::vector<Case> cases;  // empty: all
+  std::vector<Memory> memories = {Memory::as_given};
   std::vector<std::pair<int64_t, int64_t>> sizes;
 };
 
 struct Result {
   Case which;
   Problem problem;
+  Memory memory;
   Timing lamina, onednn, roof;
   double difference = -1;  // from oneDNN; -1: nothing to compare with
   double others = 0;       // of the machine, taken by others while this was measured
@@ -88,9 +92,9 @@ std::pair<std::vector<Timing>, double> measure_in_peace(const std::vector<std::v
   return best;
 }
 
-Result run_case(Case which, const Problem& problem, const Inputs& inputs, const Measurement& how) {
-  Result result{which, problem, {}, {}, {}, -1, 0, ""};
-  const Outputs ours(problem), theirs(problem), scratch(problem);
+Result run_case(Case which, const Problem& problem, Memory memory, const Inputs& inputs, const Measurement& how) {
+  Result result{which, problem, memory, {}, {}, {}, -1, 0, ""};
+  const Outputs ours(problem, memory), theirs(problem, memory), scratch(problem, memory);
   std::vector<std::vector<Contender>> groups(3);
   try {
     groups[0].push_back(lamina_contender(which, problem, inputs, ours));
@@ -113,12 +117,13 @@ Result run_case(Case which, const Problem& problem, const Inputs& inputs, const 
 }
 
 void print_head() {
-  std::printf("%-23s %-18s %-7s %10s %10s %10s %7s %8s %8s  %-18s %-17s %s\n", "case", "problem", "data in", "lamina us",
-              "oneDNN us", "roof us", "GB/s", "speed-up", "of roof", "best of oneDNN", "best roof", "difference");
+  std::printf("%-23s %-18s %-11s %-7s %10s %10s %10s %7s %8s %8s  %-18s %-26s %s\n", "case", "problem", "memory", "data in",
+              "lamina us", "oneDNN us", "roof us", "GB/s", "speed-up", "of roof", "best of oneDNN", "best roof", "difference");
 }
 
 void print_row(const Result& r) {
-  std::printf("%-23s %-18s %-7s ", name_of(r.which), describe(r.problem).c_str(), name_of(tier_of(r.problem)));
+  std::printf("%-23s %-18s %-11s %-7s ", name_of(r.which), describe(r.problem).c_str(), name_of(r.memory),
+              name_of(tier_of(r.problem)));
   if (!r.refused.empty()) {
     std::printf("refused: %s\n", r.refused.c_str());
     return;
@@ -131,7 +136,7 @@ void print_row(const Result& r) {
   } else {
     std::printf("%8s ", "-");
   }
-  std::printf("%7.0f%%  %-18s %-17s ", 100 * r.roof.seconds / r.lamina.seconds, r.onednn.way.c_str(), r.roof.way.c_str());
+  std::printf("%7.0f%%  %-18s %-26s ", 100 * r.roof.seconds / r.lamina.seconds, r.onednn.way.c_str(), r.roof.way.c_str());
   std::printf(r.difference < 0 ? "-" : "%.1e", r.difference);
   std::printf("%s%s\n", r.lamina.way == "lamina" ? "" : (", " + r.lamina.way).c_str(),
               r.others > kBusy ? ", machine busy" : "");
@@ -148,6 +153,7 @@ Json json_of(const Result& r) {
           {"type", name_of(r.problem.type)},
           {"rows", r.problem.rows},
           {"columns", r.problem.columns},
+          {"memory", name_of(r.memory)},
           {"tier", name_of(tier_of(r.problem))},
           {"tensor_bytes", r.problem.bytes()},
           {"moved_bytes", moved_bytes(r.which, r.problem)},
@@ -191,6 +197,8 @@ void write_json(const Options& options, const Json& results) {
   }
 }
 
+double in_mib(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
 // How many results are wrong (differ from oneDNN's, or were refused).
 int run_all(const Options& options) {
   double load = 0;
@@ -199,24 +207,30 @@ int run_all(const Options& options) {
   }
   omp_set_num_threads(options.threads);
   std::printf(
-      "%d threads, at least %.2g s per case; times are medians; speed-up = oneDNN / lamina; of roof = roof / lamina\n\n",
-      options.threads, options.seconds);
+      "%d threads, at least %.2g s per case; times are medians; speed-up = oneDNN / lamina; of roof = roof / lamina\n"
+      "oneDNN is %s; the last cache counts as %.0f MiB (sysfs tells %.0f, sysconf %.0f, loads %.0f)\n\n",
+      options.threads, options.seconds, onednn_version().empty() ? "absent" : onednn_version().c_str(),
+      in_mib(last_level_cache()), in_mib(told_by_sysfs().last), in_mib(told_by_sysconf().last),
+      in_mib(size_by_latencies(measured_latencies())));
   print_head();
   Evictor evictor;
   Json results = Json::array();
   int wrong = 0, busy = 0;
   for (const PlanItem& item : plan_for(options)) {
     if (item.cases.empty()) continue;
-    const Inputs inputs(item.problem);
-    for (const Case which : item.cases) {
-      Measurement how{options.seconds};
-      if (options.mode == Options::Mode::smoke) how.rounds = how.attempts = 1;
-      if (tier_of(item.problem) == Tier::memory) how.evictor = &evictor;
-      const Result result = run_case(which, item.problem, inputs, how);
-      print_row(result);
-      results.push_back(json_of(result));
-      wrong += !result.refused.empty() || result.difference > tolerance(type_of_dst(which, item.problem));
-      busy += result.others > kBusy;
+    // Place after place: in turns they would push each other out of the caches.
+    for (const Memory memory : options.memories) {
+      const Inputs inputs(item.problem, memory);
+      for (const Case which : item.cases) {
+        Measurement how{options.seconds};
+        if (options.mode == Options::Mode::smoke) how.rounds = how.attempts = 1;
+        if (tier_of(item.problem) == Tier::memory) how.evictor = &evictor;
+        const Result result = run_case(which, item.problem, memory, inputs, how);
+        print_row(result);
+        results.push_back(json_of(result));
+        wrong += !result.refused.empty() || result.difference > tolerance(type_of_dst(which, item.problem));
+        busy += result.others > kBusy;
+      }
     }
     if (!options.json.empty()) write_json(options, results);
   }
@@ -228,7 +242,7 @@ int run_all(const Options& options) {
 [[noreturn]] void fail_usage(const std::string& what) {
   std::fprintf(stderr,
                "norm_vs_onednn: %s; usage: [--full | --smoke] [--types f32,bf16,f16,f64] [--case NAME]... [--threads N] "
-               "[--seconds S] [--json FILE] [ROWSxCOLUMNS...]\n",
+               "[--seconds S] [--json FILE] [--memory as-given,huge-pages,small-pages,lines] [ROWSxCOLUMNS...]\n",
                what.c_str());
   std::exit(2);
 }
@@ -252,6 +266,19 @@ Case case_of(const std::string& name) {
     allowed += (allowed.empty() ? "" : ", ") + std::string(each.name);
   }
   fail_usage("case '" + name + "' is none of " + allowed);
+}
+
+// The names of buffers.h, with hyphens for spaces.
+std::vector<Memory> memories_of(const std::string& list) {
+  std::vector<Memory> memories;
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',');) {
+    std::ranges::replace(name, '-', ' ');
+    const auto memory = std::ranges::find_if(kMemories, [&](Memory each) { return name == name_of(each); });
+    if (memory == std::end(kMemories)) fail_usage("memory '" + name + "' is none of as-given, huge-pages, small-pages, lines");
+    memories.push_back(*memory);
+  }
+  return memories;
 }
 
 std::pair<int64_t, int64_t> size_of(const char* argument) {
@@ -283,6 +310,8 @@ Options parse(int count, char** arguments) {
       options.json = value();
     } else if (argument == "--types") {
       options.types = types_of(value());
+    } else if (argument == "--memory") {
+      options.memories = memories_of(value());
     } else if (argument == "--case") {
       options.cases.push_back(case_of(value()));
     } else {

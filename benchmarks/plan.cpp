@@ -1,11 +1,18 @@
 #include "plan.h"
 
+#include <algorithm>
+
+#include "caches.h"
+
 namespace bench {
 
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int64_t kInCache = 16 * kMiB, kOutOfCache = 128 * kMiB;  // bytes a tensor
+constexpr int64_t kOutOfCache = 128 * kMiB;  // bytes a tensor
+
+// Bytes of a tensor that is in cache with its companions, and fills rows up a little.
+int64_t in_cache() { return std::min(16 * kMiB, static_cast<int64_t>(last_level_cache()) / 6); }
 
 // Rows of `columns` elements that fill `bytes`, or a little more.
 Problem filling(int64_t bytes, int64_t columns, Type type) {
@@ -44,14 +51,14 @@ std::vector<Case> cases_for(Type type) {
 
 std::vector<PlanItem> quick_plan() {
   std::vector<PlanItem> plan;
-  for (const Problem& problem : {Problem{1, 64, Type::f32}, Problem{128, 768, Type::f32}, filling(kInCache, 768, Type::f32),
-                                 filling(kInCache, 1021, Type::f32), filling(kInCache, 16384, Type::f32),
+  for (const Problem& problem : {Problem{1, 64, Type::f32}, Problem{128, 768, Type::f32}, filling(in_cache(), 768, Type::f32),
+                                 filling(in_cache(), 1021, Type::f32), filling(in_cache(), 16384, Type::f32),
                                  filling(kOutOfCache, 1024, Type::f32), filling(kOutOfCache, 16384, Type::f32)}) {
     plan.push_back({problem, cases_for(Type::f32)});
   }
   plan.push_back({{1, int64_t{1} << 25, Type::f32}, {Case::forward, Case::backward}});
   for (const Type type : {Type::bf16, Type::f16}) {
-    for (const int64_t bytes : {kInCache, kOutOfCache}) {
+    for (const int64_t bytes : {in_cache(), kOutOfCache}) {
       plan.push_back({filling(bytes, 1024, type), {Case::forward, Case::backward, Case::chain}});
     }
   }
@@ -65,7 +72,7 @@ std::vector<PlanItem> full_plan(const std::vector<Type>& types) {
     for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 64}, {1, 1024}, {16, 256}, {128, 768}, {37, 1021}}) {
       add({rows, columns, type});
     }
-    for (const int64_t bytes : {kInCache, kOutOfCache}) {
+    for (const int64_t bytes : {in_cache(), kOutOfCache}) {
       for (const int64_t columns : {64, 256, 768, 1024, 4096, 16384, 65536}) add(filling(bytes, columns, type));
       // Primes, and what no vector length divides, but for 31 next to a multiple of 16 from the list above.
       for (const int64_t columns : {31, 257, 769, 1000, 1021, 4093, 65521}) add(filling(bytes, columns, type));

@@ -14,6 +14,7 @@ import math
 import sys
 
 BUSY = 0.03  # of the machine's time, taken by others
+USUAL_MEMORY = "as given"  # where tensors lie in all tables but one
 TIERS = {"cache": "in cache", "memory": "out of cache"}
 # Least part of the roof that lamina is after (256 <= N <= 65536), by case and tier; 16-bit types have their own.
 GOALS = {
@@ -37,6 +38,7 @@ class Row:
     def __init__(self, fields):
         self.case, self.type = fields["case"], fields["type"]
         self.rows, self.columns, self.tier = fields["rows"], fields["columns"], fields["tier"]
+        self.memory = fields.get("memory", USUAL_MEMORY)
         self.moved, self.others, self.refused = fields["moved_bytes"], fields["others"], fields["refused"]
         self.time = {name: fields[name]["us"] if fields[name] else None for name in ("lamina", "onednn", "roof")}
         self.way = {name: fields[name]["way"] if fields[name] else "" for name in ("lamina", "onednn", "roof")}
@@ -47,7 +49,7 @@ class Row:
 
     @property
     def key(self):
-        return self.case, self.type, self.rows, self.columns
+        return self.case, self.type, self.rows, self.columns, self.memory
 
     @property
     def speed_up(self):
@@ -76,6 +78,11 @@ def load(paths):
                 rows[row.key] = row
     busy = sum(row.others > BUSY for row in rows.values())
     return [row for row in rows.values() if row.others <= BUSY], busy, machine
+
+
+def peer_of(machine):
+    """With its version, which every table says: a newer one may be faster."""
+    return f"oneDNN {machine['onednn']}" if machine["onednn"] else "oneDNN (absent)"
 
 
 def geometric_mean(values):
@@ -108,9 +115,9 @@ def times(value):
     return f"{value:.2f}x"
 
 
-def summary(rows):
+def summary(rows, peer):
     """One line a case, type and tier."""
-    lines = [["case", "type", "data", "sizes", "of roof, mean", "of roof, least", "over oneDNN, mean", "over oneDNN, least"]]
+    lines = [["case", "type", "data", "sizes", "of roof, mean", "of roof, least", f"over {peer}, mean", f"over {peer}, least"]]
     for (case, dtype, tier), members in groups(rows).items():
         usual = at_usual_sizes(members) or members
         goals = GOALS if dtype in ("f32", "f64") else GOALS_16_BIT
@@ -130,21 +137,21 @@ def summary(rows):
     return lines
 
 
-def behind(rows, roof_limit=0.85):
+def behind(rows, peer, roof_limit=0.85):
     """What is slower than oneDNN, or below the limit of the roof: the worst first."""
-    lines = [["case", "type", "size", "data", "lamina us", "oneDNN us", "roof us", "over oneDNN", "of roof", "best roof"]]
+    lines = [["case", "type", "size", "data", "lamina us", f"{peer} us", "roof us", f"over {peer}", "of roof", "best roof"]]
     bad = [row for row in rows if row.tier != "tiny" and ((row.speed_up or 9) < 1 or row.of_roof < roof_limit)]
     bad += [row for row in rows if row.tier == "tiny" and (row.speed_up or 9) < 1]
     for row in sorted(bad, key=lambda row: min(row.speed_up or 9, 1) * row.of_roof):
-        peer = row.time["onednn"]
+        theirs = row.time["onednn"]
         lines.append([row.case, row.type, row.size, TIERS.get(row.tier, row.tier), f"{row.time['lamina']:.1f}",
-                      f"{peer:.1f}" if peer else "-", f"{row.time['roof']:.1f}", times(row.speed_up) if peer else "-",
+                      f"{theirs:.1f}" if theirs else "-", f"{row.time['roof']:.1f}", times(row.speed_up) if theirs else "-",
                       percent(row.of_roof), row.way["roof"]])
     return lines
 
 
-def slower_than_peer(rows):
-    lines = [["case", "type", "size", "data", "over oneDNN", "of roof"]]
+def slower_than_peer(rows, peer):
+    lines = [["case", "type", "size", "data", f"over {peer}", "of roof"]]
     for row in sorted((row for row in rows if row.speed_up and row.speed_up < 1), key=lambda row: row.speed_up):
         lines.append([row.case, row.type, row.size, TIERS.get(row.tier, row.tier), times(row.speed_up), percent(row.of_roof)])
     return lines
@@ -166,14 +173,33 @@ def odd_sizes(rows):
     return lines
 
 
-def single_rows(rows):
+def single_rows(rows, peer):
     """The tiniest and the longest: one row."""
-    lines = [["case", "type", "size", "lamina us", "oneDNN us", "roof us", "of roof"]]
+    lines = [["case", "type", "size", "lamina us", f"{peer} us", "roof us", "of roof"]]
     for row in rows:
         if row.rows == 1 and row.columns in (64, 1 << 25, 1 << 26):
-            peer = row.time["onednn"]
-            lines.append([row.case, row.type, row.size, f"{row.time['lamina']:.2f}", f"{peer:.2f}" if peer else "-",
+            theirs = row.time["onednn"]
+            lines.append([row.case, row.type, row.size, f"{row.time['lamina']:.2f}", f"{theirs:.2f}" if theirs else "-",
                           f"{row.time['roof']:.2f}", percent(row.of_roof)])
+    return lines
+
+
+def memories(rows, peer):
+    """What it costs to have the tensors elsewhere: times over those at the usual place, means over the sizes that have both."""
+    usual = {row.key[:4]: row for row in rows if row.memory == USUAL_MEMORY}
+    found = {}
+    for row in rows:
+        if row.memory != USUAL_MEMORY and row.key[:4] in usual:
+            found.setdefault((row.case, row.type, row.tier, row.memory), []).append((row, usual[row.key[:4]]))
+    lines = [["case", "type", "data", "memory", "sizes", "lamina, time over as given", f"{peer}, the same", "roof, the same",
+              f"over {peer}"]]
+    for (case, dtype, tier, memory), pairs in found.items():
+        def ratio(name, pairs=pairs):
+            both = [(row.time[name], other.time[name]) for row, other in pairs if row.time[name] and other.time[name]]
+            return f"{geometric_mean([here / there for here, there in both]):.2f}" if both else "-"
+        compared = [row.speed_up for row, _ in pairs if row.speed_up]
+        lines.append([case, dtype, TIERS.get(tier, tier), memory, str(len(pairs)), *map(ratio, ("lamina", "onednn", "roof")),
+                      times(geometric_mean(compared)) if compared else "-"])
     return lines
 
 
@@ -192,15 +218,33 @@ def machine_text(machine):
     cap = f", capped to {machine['isa_cap']}" if machine["isa_cap"] else ""
     return (f"{machine['cpu']} (family/model/stepping {machine['cpu_model']}), {machine['vectors']}{cap}; {machine['cpus']} CPUs, "
             f"{machine['threads']} threads; L1d {machine['l1d_bytes'] // 1024} KiB and L2 {machine['l2_bytes'] // 1024} KiB a core, "
-            f"last level {mib:.0f} MiB; {machine['compiler']}; oneDNN {machine['onednn'] or 'absent'}")
+            f"last level {mib:.0f} MiB{disagreement(machine)}; pages {chosen(machine['huge_pages'])}; {machine['compiler']}; "
+            f"oneDNN {machine['onednn'] or 'absent'}")
 
 
-def markdown(rows, busy, machine):
-    parts = [f"Machine: {machine_text(machine)}. {len(rows)} cases" +
+def chosen(policy):
+    """`always [madvise] never` -> `madvise`: what the system gives to who does not ask."""
+    return policy.split("[")[-1].split("]")[0]
+
+
+def disagreement(machine):
+    """What else is told of the last level, where it is not what counts."""
+    caches = machine.get("caches", {})
+    words = {"sysfs_last_level_bytes": "sysfs tells", "sysconf_last_level_bytes": "sysconf tells",
+             "measured_last_level_bytes": "by latency at least"}
+    other = [f"{text} {caches[name] / 2**20:.0f}" for name, text in words.items()
+             if caches.get(name) not in (None, machine["last_level_cache_bytes"])]
+    return f" ({', '.join(other)})" if other else ""
+
+
+def markdown(all_rows, busy, machine):
+    rows, peer = [row for row in all_rows if row.memory == USUAL_MEMORY], peer_of(machine)
+    parts = [f"Machine: {machine_text(machine)}. {len(all_rows)} cases" +
              (f"; {busy} more were measured while other programs ran and are left out." if busy else "."),
-             "### Summary\n\n" + as_markdown(summary(rows))]
-    for title, lines in [("Slower than oneDNN", slower_than_peer(rows)), ("One row", single_rows(rows)),
-                         ("Primes and N % 16 != 0, against the neighbouring multiple", odd_sizes(rows))]:
+             "### Summary\n\n" + as_markdown(summary(rows, peer))]
+    for title, lines in [(f"Slower than {peer}", slower_than_peer(rows, peer)), ("One row", single_rows(rows, peer)),
+                         ("Primes and N % 16 != 0, against the neighbouring multiple", odd_sizes(rows)),
+                         ("Tensors elsewhere in memory", memories(all_rows, peer))]:
         parts.append(f"### {title}\n\n" + (as_markdown(lines) if len(lines) > 1 else "None."))
     return "\n\n".join(parts)
 
@@ -288,7 +332,7 @@ def picture(rows, dtype, machine):
     for name, label in SERIES:
         dashed = " dashed" if name == "roof" else ""
         out.append(f'<line class="{name} line{dashed}" x1="{legend_x}" x2="{legend_x + 30}" y1="44" y2="44"/>')
-        label = f"oneDNN {machine['onednn']}" if name == "onednn" else label
+        label = peer_of(machine) if name == "onednn" else label
         out.append(f'<text class="text" x="{legend_x + 38}" y="48">{label}</text>')
         legend_x += 160
     out.append(f'<text class="text" x="{legend_x}" y="48">hollow: N % 16 != 0</text>')
@@ -310,15 +354,18 @@ def main():
     parser.add_argument("--update", metavar="FILE.md")
     parser.add_argument("--pictures", metavar="FOLDER")
     arguments = parser.parse_args()
-    rows, busy, machine = load(arguments.results)
-    if not rows:
+    all_rows, busy, machine = load(arguments.results)
+    rows, peer = [row for row in all_rows if row.memory == USUAL_MEMORY], peer_of(machine)
+    if not all_rows:
         sys.exit(f"report.py: nothing was measured in peace ({busy} cases while other programs ran)")
-    print(f"{machine_text(machine)}\n{len(rows)} cases, {busy} left out because other programs ran\n")
-    print(as_text(summary(rows)))
-    print("\nslower than oneDNN, or below 85 % of the roof:\n" + as_text(behind(rows)))
+    print(f"{machine_text(machine)}\n{len(all_rows)} cases, {busy} left out because other programs ran\n")
+    print(as_text(summary(rows, peer)))
+    print(f"\nslower than {peer}, or below 85 % of the roof:\n" + as_text(behind(rows, peer)))
     print("\nprimes and N % 16 != 0, GB/s over the neighbouring multiple's:\n" + as_text(odd_sizes(rows)))
+    if len(elsewhere := memories(all_rows, peer)) > 1:
+        print("\ntensors elsewhere in memory, time over the usual:\n" + as_text(elsewhere))
     if arguments.update:
-        update(arguments.update, markdown(rows, busy, machine))
+        update(arguments.update, markdown(all_rows, busy, machine))
     if arguments.pictures:
         for dtype in dict.fromkeys(row.type for row in rows):
             if drawing := picture(rows, dtype, machine):

@@ -4,6 +4,8 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "contenders.h"
 
@@ -68,83 +70,155 @@ LAMINA_FOR_THIS_CPU void fill(const Share& s) {
 
 void copy_by_library(const Share& s) { std::memcpy(s.out, s.a, s.lines * 64); }
 
-// Non-temporal stores, a whole line each.
+// The same written out: whole lines or halves, with ordinary and with non-temporal stores, without and with asking ahead for
+// what is read, into the first-level cache or, further ahead, into the second. These are what lamina's kernels choose among.
+enum class Stores { ordinary, streaming };
+enum class Reads { plain, to_first, to_second };
+
+// Words ahead: the machine's own prefetching stops at the end of a page.
+constexpr size_t kAheadToFirst = 4096 / sizeof(Word), kAheadToSecond = 16384 / sizeof(Word);
+
+template <Reads reads>
+inline void ask_for(const Word* from) {
+  if constexpr (reads == Reads::to_first) __builtin_prefetch(from + kAheadToFirst, 0, 3);
+  if constexpr (reads == Reads::to_second) __builtin_prefetch(from + kAheadToSecond, 0, 2);
+}
+
+template <Stores stores>
+inline void drain() {
+  if constexpr (stores == Stores::streaming) _mm_sfence();
+}
+
 #define LAMINA_AVX512 __attribute__((target("avx512f")))
 
 LAMINA_AVX512 inline __m512i line_at(const Word* from) { return _mm512_loadu_si512(from); }
-LAMINA_AVX512 inline void stream(Word* to, __m512i line) { _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line); }
 
-LAMINA_AVX512 void copy_streaming(const Share& s) {
-  for (size_t i = 0; i < s.lines * 16; i += 16) stream(s.out + i, line_at(s.a + i));
-  _mm_sfence();
+template <Stores stores>
+LAMINA_AVX512 inline void put(Word* to, __m512i line) {
+  if constexpr (stores == Stores::streaming)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
+  else
+    _mm512_storeu_si512(to, line);
 }
 
-LAMINA_AVX512 void triad_streaming(const Share& s) {
-  for (size_t i = 0; i < s.lines * 16; i += 16) stream(s.out + i, _mm512_xor_si512(line_at(s.a + i), line_at(s.b + i)));
-  _mm_sfence();
+template <Stores stores, Reads reads>
+LAMINA_AVX512 void copy_lines(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 16) {
+    ask_for<reads>(s.a + i);
+    put<stores>(s.out + i, line_at(s.a + i));
+  }
+  drain<stores>();
 }
 
-LAMINA_AVX512 void two_to_two_streaming(const Share& s) {
+template <Stores stores, Reads reads>
+LAMINA_AVX512 void triad_lines(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 16) {
+    ask_for<reads>(s.a + i);
+    ask_for<reads>(s.b + i);
+    put<stores>(s.out + i, _mm512_xor_si512(line_at(s.a + i), line_at(s.b + i)));
+  }
+  drain<stores>();
+}
+
+template <Stores stores, Reads reads>
+LAMINA_AVX512 void two_to_two_lines(const Share& s) {
   const __m512i ones = _mm512_set1_epi32(-1);
   for (size_t i = 0; i < s.lines * 16; i += 16) {
+    ask_for<reads>(s.a + i);
+    ask_for<reads>(s.b + i);
     const __m512i both = _mm512_xor_si512(line_at(s.a + i), line_at(s.b + i));
-    stream(s.out + i, both);
-    stream(s.second_out + i, _mm512_xor_si512(both, ones));
+    put<stores>(s.out + i, both);
+    put<stores>(s.second_out + i, _mm512_xor_si512(both, ones));
   }
-  _mm_sfence();
+  drain<stores>();
 }
 
-LAMINA_AVX512 void shrink_streaming(const Share& s) {
+template <Stores stores, Reads reads>
+LAMINA_AVX512 void shrink_lines(const Share& s) {
   for (size_t i = 0; i < s.lines * 16; i += 16) {
     const Word* const from = s.a + i * 4;
+    for (size_t line = 0; line < 4; ++line) ask_for<reads>(from + line * 16);
     const __m512i low = _mm512_xor_si512(line_at(from), line_at(from + 16));
     const __m512i high = _mm512_xor_si512(line_at(from + 32), line_at(from + 48));
-    stream(s.out + i, _mm512_xor_si512(low, high));
+    put<stores>(s.out + i, _mm512_xor_si512(low, high));
   }
-  _mm_sfence();
+  drain<stores>();
 }
 
-LAMINA_AVX512 void fill_streaming(const Share& s) {
+template <Stores stores>
+LAMINA_AVX512 void fill_lines(const Share& s) {
   const __m512i ones = _mm512_set1_epi32(1);
   for (Word* const to : {s.out, s.second_out}) {
     if (to == nullptr) continue;
-    for (size_t i = 0; i < s.lines * 16; i += 16) stream(to + i, ones);
+    for (size_t i = 0; i < s.lines * 16; i += 16) put<stores>(to + i, ones);
   }
-  _mm_sfence();
+  drain<stores>();
 }
 
-// The same for machines without AVX-512: half lines.
+// For machines without AVX-512.
 #define LAMINA_AVX __attribute__((target("avx")))
 
 LAMINA_AVX inline __m256 half_line_at(const Word* from) { return _mm256_loadu_ps(reinterpret_cast<const float*>(from)); }
-LAMINA_AVX inline void stream(Word* to, __m256 half_line) { _mm256_stream_ps(reinterpret_cast<float*>(to), half_line); }
 
-LAMINA_AVX void copy_streaming_by_halves(const Share& s) {
-  for (size_t i = 0; i < s.lines * 16; i += 8) stream(s.out + i, half_line_at(s.a + i));
-  _mm_sfence();
+template <Stores stores>
+LAMINA_AVX inline void put(Word* to, __m256 half_line) {
+  if constexpr (stores == Stores::streaming)
+    _mm256_stream_ps(reinterpret_cast<float*>(to), half_line);
+  else
+    _mm256_storeu_ps(reinterpret_cast<float*>(to), half_line);
 }
 
-LAMINA_AVX void triad_streaming_by_halves(const Share& s) {
-  for (size_t i = 0; i < s.lines * 16; i += 8) stream(s.out + i, _mm256_xor_ps(half_line_at(s.a + i), half_line_at(s.b + i)));
-  _mm_sfence();
-}
-
-LAMINA_AVX void two_to_two_streaming_by_halves(const Share& s) {
+template <Stores stores, Reads reads>
+LAMINA_AVX void copy_halves(const Share& s) {
   for (size_t i = 0; i < s.lines * 16; i += 8) {
-    const __m256 both = _mm256_xor_ps(half_line_at(s.a + i), half_line_at(s.b + i));
-    stream(s.out + i, both);
-    stream(s.second_out + i, _mm256_xor_ps(both, half_line_at(s.a + i)));
+    if (i % 16 == 0) ask_for<reads>(s.a + i);
+    put<stores>(s.out + i, half_line_at(s.a + i));
   }
-  _mm_sfence();
+  drain<stores>();
 }
 
-LAMINA_AVX void fill_streaming_by_halves(const Share& s) {
+template <Stores stores, Reads reads>
+LAMINA_AVX void triad_halves(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 8) {
+    if (i % 16 == 0) ask_for<reads>(s.a + i);
+    if (i % 16 == 0) ask_for<reads>(s.b + i);
+    put<stores>(s.out + i, _mm256_xor_ps(half_line_at(s.a + i), half_line_at(s.b + i)));
+  }
+  drain<stores>();
+}
+
+template <Stores stores, Reads reads>
+LAMINA_AVX void two_to_two_halves(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 8) {
+    if (i % 16 == 0) ask_for<reads>(s.a + i);
+    if (i % 16 == 0) ask_for<reads>(s.b + i);
+    const __m256 both = _mm256_xor_ps(half_line_at(s.a + i), half_line_at(s.b + i));
+    put<stores>(s.out + i, both);
+    put<stores>(s.second_out + i, _mm256_xor_ps(both, half_line_at(s.a + i)));
+  }
+  drain<stores>();
+}
+
+template <Stores stores, Reads reads>
+LAMINA_AVX void shrink_halves(const Share& s) {
+  for (size_t i = 0; i < s.lines * 16; i += 8) {
+    const Word* const from = s.a + i * 4;
+    for (size_t line = 0; line < 2; ++line) ask_for<reads>(from + line * 16);
+    const __m256 low = _mm256_xor_ps(half_line_at(from), half_line_at(from + 8));
+    const __m256 high = _mm256_xor_ps(half_line_at(from + 16), half_line_at(from + 24));
+    put<stores>(s.out + i, _mm256_xor_ps(low, high));
+  }
+  drain<stores>();
+}
+
+template <Stores stores>
+LAMINA_AVX void fill_halves(const Share& s) {
   const __m256 ones = _mm256_set1_ps(1);
   for (Word* const to : {s.out, s.second_out}) {
     if (to == nullptr) continue;
-    for (size_t i = 0; i < s.lines * 16; i += 8) stream(to + i, ones);
+    for (size_t i = 0; i < s.lines * 16; i += 8) put<stores>(to + i, ones);
   }
-  _mm_sfence();
+  drain<stores>();
 }
 
 // The part of `all` that is this thread's; the lines of a are `in_words` words.
@@ -158,7 +232,7 @@ Share part_of(const Share& all, size_t in_words) {
 
 // One way to do all of it.
 struct Way {
-  const char* name;
+  std::string name;
   Move move;   // of the big tensors; gamma and beta are read after them
   Move write;  // of the column sums
 };
@@ -176,30 +250,31 @@ void run_on_threads(const Way& way, const Share& big, size_t in_words, const Sha
   }
 }
 
+// The ways of a move that is written out, by this machine's widest registers; none where they are narrow.
+#define LAMINA_WRITTEN_WAYS(name, move, fill)                                                            \
+  std::vector<Way> {                                                                                     \
+    {name ", lines", move<Stores::ordinary, Reads::plain>, fill<Stores::ordinary>},                      \
+        {name ", to L1", move<Stores::ordinary, Reads::to_first>, fill<Stores::ordinary>},               \
+        {name ", to L2", move<Stores::ordinary, Reads::to_second>, fill<Stores::ordinary>},              \
+        {name ", streaming", move<Stores::streaming, Reads::plain>, fill<Stores::streaming>},            \
+        {name ", streaming, to L1", move<Stores::streaming, Reads::to_first>, fill<Stores::streaming>},  \
+        {name ", streaming, to L2", move<Stores::streaming, Reads::to_second>, fill<Stores::streaming>}, \
+  }
+#define LAMINA_WRITTEN_FOR_HERE(name, move)                                                  \
+  (__builtin_cpu_supports("avx512f") ? LAMINA_WRITTEN_WAYS(name, move##_lines, fill_lines)   \
+   : __builtin_cpu_supports("avx")   ? LAMINA_WRITTEN_WAYS(name, move##_halves, fill_halves) \
+                                     : std::vector<Way>{})
+
 std::vector<Way> ways_for(Case which) {
   const CaseTraits& traits = traits_of(which);
-  const bool whole_lines = __builtin_cpu_supports("avx512f"), halves = __builtin_cpu_supports("avx");
-  if (traits.to_s8) {
-    std::vector<Way> ways = {{"shrink", shrink, fill}};
-    if (whole_lines) ways.push_back({"shrink, streaming", shrink_streaming, fill_streaming});
-    return ways;
-  }
-  const auto with_streaming = [&](std::vector<Way> ways, const char* name, Move by_lines, Move by_halves) {
-    if (whole_lines) {
-      ways.push_back({name, by_lines, fill_streaming});
-    } else if (halves) {
-      ways.push_back({name, by_halves, fill_streaming_by_halves});
-    }
+  const auto with = [](std::vector<Way> ways, const std::vector<Way>& more) {
+    ways.insert(ways.end(), more.begin(), more.end());
     return ways;
   };
-  if (traits.writes == 2) {
-    return with_streaming({{"2 to 2", two_to_two, fill}}, "2 to 2, streaming", two_to_two_streaming,
-                          two_to_two_streaming_by_halves);
-  }
-  if (traits.reads == 2)
-    return with_streaming({{"triad", triad, fill}}, "triad, streaming", triad_streaming, triad_streaming_by_halves);
-  return with_streaming({{"copy", copy, fill}, {"memcpy", copy_by_library, fill}}, "copy, streaming", copy_streaming,
-                        copy_streaming_by_halves);
+  if (traits.to_s8) return with({{"shrink", shrink, fill}}, LAMINA_WRITTEN_FOR_HERE("shrink", shrink));
+  if (traits.writes == 2) return with({{"2 to 2", two_to_two, fill}}, LAMINA_WRITTEN_FOR_HERE("2 to 2", two_to_two));
+  if (traits.reads == 2) return with({{"triad", triad, fill}}, LAMINA_WRITTEN_FOR_HERE("triad", triad));
+  return with({{"copy", copy, fill}, {"memcpy", copy_by_library, fill}}, LAMINA_WRITTEN_FOR_HERE("copy", copy));
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ def results_of(case, shards):
     report = shards / f"{name}.xml"
     failed = case.find("failure") is not None or case.get("status") == "fail"
     if case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
-        yield Result(name, "skipped", case.find("skipped").get("message", "no reason given"))
+        said = re.search(r"^skipped: (.*)$", case.findtext("system-out") or "", re.MULTILINE)
+        yield Result(name, "skipped", said[1] if said else case.find("skipped").get("message", "no reason given"))
     elif not report.exists():
         yield Result(name, "failed" if failed else "passed", unfinished(case) if failed else "")
     else:

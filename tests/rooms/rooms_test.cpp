@@ -83,6 +83,10 @@ const std::vector<Room>& rooms() {
        {"tools/"},
        {"compiler", "api", "reference", "backends", "kernels", "passes", "passes/fusion", "passes' words", "interface/json",
         "interface", "include"}},
+      // Code for machines described, which no engine of the driver's is.
+      {"described machines",
+       {"tools/compile_for."},
+       {"tools", "compiler", "cpu", "cpu/code", "cpu/schedule", "passes", "interface"}},
       {"benchmarks",
        {"benchmarks/"},
        {"tools", "compat", "compiler", "gpu/cuda", "gpu/opencl", "gpu", "backends", "passes", "passes/fusion", "passes' words",

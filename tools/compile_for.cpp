@@ -1,0 +1,126 @@
+// Compiles graph dumps for a machine that need not be this one, and leaves the code of every kernel in a folder, as the cache
+// on disk keeps it (docs/debugging.md): for those who look at code, as scripts/loop_costs.py does. Nothing is run.
+//
+//   compile_for MACHINE FOLDER FILE...      compile_for --machines
+//
+// FOLDER is absolute, its parent exists. Exit codes: 0 all good, 1 an op is refused, 2 bad input or usage.
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <span>
+#include <string>
+
+#include "backends/cpu/backend.h"
+#include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/schedule/machine.h"
+#include "compiler/compile.h"
+#include "interface/status.h"
+#include "lamina/load.h"
+#include "passes/pipeline.h"
+
+namespace {
+
+using lamina::Error;
+using lamina::Status;
+using lamina::cpu::Isa;
+using lamina::cpu::Machine;
+
+struct NamedMachine {
+  const char* name;  // as LLVM calls the processor
+  Machine machine;
+};
+
+// Caches are those of the processors' descriptions. Alder Lake has no AVX-512, and so the code that all such machines share.
+std::span<const NamedMachine> described_machines() {
+  static const std::array<NamedMachine, 4> machines = {{
+      {"znver4",
+       {.isa = Isa::avx512,
+        .cpu = "znver4",
+        .features = "",
+        .flags = {.sse41 = true, .f16c = true, .avx512 = true, .avx512_bf16 = true},
+        .caches = {.first = 32 << 10, .second = 1 << 20},
+        .cores = 2}},
+      {"sapphirerapids",
+       {.isa = Isa::avx512,
+        .cpu = "sapphirerapids",
+        .features = "",
+        .flags = {.sse41 = true, .f16c = true, .avx512 = true, .avx512_bf16 = true, .avx512_fp16 = true},
+        .caches = {.first = 48 << 10, .second = 2 << 20},
+        .cores = 2}},
+      {"icelake-server",
+       {.isa = Isa::avx512,
+        .cpu = "icelake-server",
+        .features = "",
+        .flags = {.sse41 = true, .f16c = true, .avx512 = true},
+        .caches = {.first = 48 << 10, .second = 1280 << 10},
+        .cores = 2}},
+      {"alderlake",
+       {.isa = Isa::avx2,
+        .cpu = "x86-64-v3",
+        .features = "",
+        .flags = {.sse41 = true, .f16c = true},
+        .caches = {.first = 48 << 10, .second = 1280 << 10},
+        .cores = 2}},
+  }};
+  return machines;
+}
+
+std::string names() {
+  std::string all = "host";
+  for (const NamedMachine& each : described_machines()) all += std::string(", ") + each.name;
+  return all;
+}
+
+Machine machine_called(const std::string& name) {
+  if (name == "host") return lamina::cpu::host_machine();
+  for (const NamedMachine& each : described_machines()) {
+    if (name == each.name) return each.machine;
+  }
+  throw Error(Status::invalid_arguments, lamina::join("machine \"", name, "\", allowed is ", names()));
+}
+
+// Throws Error(unimplemented) naming the first op that is refused.
+void compile_file(const std::string& file, const lamina::Backend& backend) {
+  const lamina::Graph graph = lamina::driver::load_graph(file, {});
+  for (const lamina::Partition& partition : lamina::partition_graph(graph, lamina::PartitionPolicy::fusion, backend)) {
+    if (!partition.supported) {
+      throw Error(Status::unimplemented, lamina::driver::place_of(file, partition) + partition.unsupported_reason);
+    }
+    const auto compiled = lamina::compiler::compile_partition(partition, backend);
+    for (const std::string& kernel : compiled->info().kernels) std::cout << kernel << '\n';
+  }
+}
+
+int run(const std::string& machine, const std::string& folder, std::span<char* const> files) {
+  const auto backend = lamina::cpu::make_backend(machine_called(machine));
+  if (!std::filesystem::path(folder).is_absolute())
+    throw Error(Status::invalid_arguments, lamina::join("folder \"", folder, "\", allowed is an absolute path"));
+  setenv("LAMINA_CACHE_DIR", folder.c_str(), 1);  // before the first kernel, when it is read
+  for (const char* const file : files) compile_file(file, *backend);
+  if (!std::filesystem::is_directory(folder) || std::filesystem::is_empty(folder))
+    throw Error(Status::invalid_arguments, lamina::join("folder \"", folder, "\" took no code; LAMINA_VERBOSE=1 says why"));
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count == 2 && std::string(arguments[1]) == "--machines") {
+    std::cout << names() << '\n';
+    return 0;
+  }
+  if (count < 4) {
+    std::cerr << "usage: compile_for MACHINE FOLDER FILE..., or compile_for --machines\n";
+    return 2;
+  }
+  try {
+    return run(arguments[1], arguments[2], std::span(arguments + 3, static_cast<size_t>(count - 3)));
+  } catch (const Error& error) {
+    std::cerr << "compile_for: " << error.what() << '\n';
+    return error.status() == Status::unimplemented ? 1 : 2;
+  } catch (const std::exception& error) {
+    std::cerr << "compile_for: " << error.what() << '\n';
+    return 2;
+  }
+}
