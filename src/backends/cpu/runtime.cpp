@@ -63,12 +63,13 @@ bool stores_row_values(const kernel::Kernel& kernel) {
 
 }  // namespace
 
-KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine)
+KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule* given)
     : machine_(machine),
       runs_here_(host_runs(machine)),
       kernel_(with_rows_arranged(std::move(kernel), machine)),
+      given_(given == nullptr ? std::nullopt : std::optional(*given)),
       code_(compile(true)),
-      splits_(!code_.schedule.transposed && can_split(kernel_, machine.caches)),
+      splits_(given_ ? given_->split : !code_.schedule.transposed && can_split(kernel_, machine.caches)),
       sharing_(kernel_, machine.caches) {
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
@@ -96,7 +97,9 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine)
 }
 
 KernelRunner::Code KernelRunner::compile(bool past_caches) const {
-  Schedule schedule = choose_schedule(kernel_, machine_, past_caches);
+  Schedule schedule = given_ ? *given_ : choose_schedule(kernel_, machine_, past_caches);
+  if (given_ && !past_caches) schedule = through_caches(std::move(schedule));
+  schedule.split = false;
   CompiledKernel cached = compile_kernel(kernel_, schedule, machine_);
   const bool non_temporal = !schedule.streamed.empty();
   return {std::move(schedule), std::move(cached), non_temporal, std::make_unique<SplitCode>()};
@@ -104,8 +107,11 @@ KernelRunner::Code KernelRunner::compile(bool past_caches) const {
 
 // Only some numbers of threads want it.
 KernelFunction KernelRunner::split_function(const Code& code) const {
-  std::call_once(code.split->compiled,
-                 [&] { code.split->kernel = compile_kernel(kernel_, split_schedule(code.schedule, kernel_), machine_); });
+  std::call_once(code.split->compiled, [&] {
+    Schedule schedule = code.schedule;
+    schedule.split = true;
+    code.split->kernel = compile_kernel(kernel_, given_ ? schedule : split_schedule(code.schedule, kernel_), machine_);
+  });
   return code.split->kernel.function;
 }
 
