@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/code/jit.h"
+#include "backends/cpu/code/tuned_schedules.h"
 #include "backends/cpu/schedule/machine.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "backends/cpu/schedule/sharing.h"
@@ -22,11 +23,15 @@ namespace lamina::cpu {
 class KernelRunner {
  public:
   // Compiles for `machine`, or takes the code from the cache. What this machine cannot run is compiled all the same.
-  KernelRunner(kernel::Kernel kernel, const Machine& machine) : KernelRunner(std::move(kernel), machine, nullptr) {}
+  // By the schedule that measuring has found for it here (code/tuned_schedules.h), else by the rules of schedule/.
+  KernelRunner(kernel::Kernel kernel, const Machine& machine) : KernelRunner(std::move(kernel), machine, nullptr, true) {}
+  static KernelRunner by_rules(kernel::Kernel kernel, const Machine& machine) {
+    return {std::move(kernel), machine, nullptr, false};
+  }
   // By one of the caller's, which is legal for the kernel as with_rows_arranged leaves it. Where it splits rows it does so
   // whenever there are several threads.
   KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule& schedule)
-      : KernelRunner(std::move(kernel), machine, &schedule) {}
+      : KernelRunner(std::move(kernel), machine, &schedule, false) {}
 
   // `pointers`: one per arg. `scratch`: scratch_bytes() bytes, 64-byte aligned. Runs on threads of `executor`, on the
   // calling thread alone when there is little to do. Allocates nothing, but for what it compiles:
@@ -39,9 +44,13 @@ class KernelRunner {
   const kernel::Kernel& kernel() const { return kernel_; }  // its rows arranged
   const std::string& symbol() const { return code_.cached.symbol; }
   bool from_cache() const { return code_.cached.from_cache; }
+  // By which it runs on as many threads as its machine has cores, memory permitting.
+  Schedule schedule() const;
+  // The same in words, with who chose it and how far others were.
+  std::string choice() const;
 
  private:
-  KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule* given);
+  KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule* given, bool takes_tuned);
   struct Column {
     int arg;
     DataType dtype;
@@ -87,7 +96,8 @@ class KernelRunner {
   Machine machine_;
   bool runs_here_;
   kernel::Kernel kernel_;
-  std::optional<Schedule> given_;  // else the rules choose
+  std::optional<TunedSchedule> tuned_;
+  std::optional<Schedule> given_;  // by measuring or by the caller; else the rules choose
   Code code_;                      // streams where outputs are large
   bool splits_;
   RowSharing sharing_;

@@ -41,7 +41,8 @@ TiledRunner::TiledRunner(const kernel::TiledStep& step, const StepCompiler& comp
   }
   place_packings(step, constant_of);
   const std::string tiles = join("tile of ", rows_, " rows, ", count_of(loops_), " tiles: ");
-  for (const PlanRunner::StepText& text : plans_.front()->texts()) texts_.push_back({text.name, tiles + text.text});
+  for (const PlanRunner::StepText& text : plans_.front()->texts())
+    texts_.push_back({text.name, tiles + text.text, text.schedule});
 }
 
 bool TiledRunner::from_cache() const {
