@@ -82,7 +82,7 @@ Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, b
   schedule.vector_bits = vector_bits(machine.isa);
   schedule.rows_per_tile = rows_per_tile(kernel);
   choose_lanes(schedule, kernel);
-  if (past_caches) choose_streaming(schedule, kernel);
+  if (past_caches) choose_streaming(schedule, kernel, machine.caches);
   const Footprint bytes = footprint(kernel);
   if (!schedule.transposed) choose_strips(schedule, kernel, bytes, machine.caches);
   choose_prefetching(schedule, kernel, bytes, machine.caches);

@@ -69,11 +69,13 @@ bool has_few_lines(const Kernel& kernel, const std::vector<int>& streamed) {
   return bytes_of(kernel.args[static_cast<size_t>(streamed.front())].dtype, kernel.row_size()) < tuning::kFewestLines * kLine;
 }
 
-bool overflow_caches(const Kernel& kernel, const std::vector<int>& streamed) {
+// Outputs that would throw out of the caches what is still to be read. Where the last level holds all that the kernel reads and
+// writes, they do not, and who reads them next finds them there.
+bool overflow_caches(const Kernel& kernel, const std::vector<int>& streamed, const Caches& caches) {
   int64_t bytes = 0;
   for (const int a : streamed)
     bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
-  return bytes >= tuning::kNonTemporalBytes;
+  return bytes >= tuning::kNonTemporalBytes && moved_bytes(kernel) > caches.last / tuning::kLastCacheShare;
 }
 
 }  // namespace
@@ -107,9 +109,9 @@ bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule) {
          });
 }
 
-void choose_streaming(Schedule& schedule, const Kernel& kernel) {
+void choose_streaming(Schedule& schedule, const Kernel& kernel, const Caches& caches) {
   schedule.streamed = streamable_args(kernel, schedule);
-  if (!overflow_caches(kernel, schedule.streamed)) schedule.streamed.clear();
+  if (!overflow_caches(kernel, schedule.streamed, caches)) schedule.streamed.clear();
   if (!begins_within_lines(kernel, schedule)) return;
   schedule.realigns = leaves_as_stream(kernel, schedule);
   schedule.follows_lines = !schedule.realigns && !has_few_lines(kernel, schedule.streamed);

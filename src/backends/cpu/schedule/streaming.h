@@ -19,6 +19,6 @@ bool begins_within_lines(const kernel::Kernel& kernel, const Schedule& schedule)
 bool leaves_as_stream(const kernel::Kernel& kernel, const Schedule& schedule);
 
 // After choose_lanes.
-void choose_streaming(Schedule& schedule, const kernel::Kernel& kernel);
+void choose_streaming(Schedule& schedule, const kernel::Kernel& kernel, const Caches& caches);
 
 }  // namespace lamina::cpu
