@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Graph dumps of what transformers are made of, for `lamina replay` and `corpus`.
 
-    transformer_dumps.py OUT_DIR [--attention BxHxSxD[xK]]... [--encoder BxS]... [--types f32,bf16]
+    transformer_dumps.py OUT_DIR [--attention BxHxSxD[xK]]... [--training BxHxSxD[xK]]... [--encoder BxS]...
+                         [--types f32,bf16]
 
 Attention: softmax(Q K' / sqrt(D)) V of a batch of B, H heads, S tokens and width D, with K heads of keys and values where K is
 given (H a multiple of it). Each in every type, and causal as well: the mask is made in the graph, of indices. Scores are f32
 in every type, as frameworks ask for them.
+
+Training: the same attention with a Dropout of its weights, forward with the statistics of the softmax, and the gradients of
+query, key and value, for which the weights are made anew of the statistics; a dump each.
 
 Encoder: a layer of BERT-base, in f32, for a batch of B sequences of S tokens; its weights are constant. Heads are split
 and joined by views: the strides of the transposed tensors are those of the tensor in memory.
@@ -46,7 +50,8 @@ def attribute(value):
 
 
 class Dump:
-    """A graph under construction. `inputs` has the tensors that nothing makes, by name; `output` is the result."""
+    """A graph under construction. `inputs` has the tensors that nothing makes, by name; `output` is the result, `results` are
+    others beside it."""
 
     def __init__(self, name):
         self.name = name
@@ -54,6 +59,7 @@ class Dump:
         self.tensors = 0
         self.inputs = {}
         self.output = None
+        self.results = []
 
     def tensor(self, dtype, shape, strides=None, property_type="undef"):
         self.tensors += 1
@@ -65,11 +71,11 @@ class Dump:
         self.inputs[name] = self.tensor(dtype, shape, property_type=property_type)
         return self.inputs[name]
 
-    def op(self, kind, inputs, output, **attributes):
-        """Adds an op with one output and returns that."""
+    def op(self, kind, inputs, output, *others, **attributes):
+        """Adds an op and returns its first output."""
         self.ops.append({"id": len(self.ops), "name": f"{kind}_{len(self.ops)}", "kind": kind,
                          "attrs": {name: attribute(value) for name, value in attributes.items()},
-                         "inputs": list(inputs), "outputs": [output]})
+                         "inputs": list(inputs), "outputs": [output, *others]})
         self.output = output
         return output
 
@@ -86,14 +92,17 @@ class Dump:
         shape, strides = ([source[key][axis] for axis in order] for key in ("shape", "stride"))
         return self.op("StaticTranspose", [source], self.tensor(source["dtype"], shape, strides), order=order)
 
-    def matmul(self, inputs, output, transpose_b=False):
-        return self.op("MatMul", inputs, output, transpose_a=False, transpose_b=transpose_b, accumulation_mode="strict")
+    def matmul(self, inputs, output, transpose_a=False, transpose_b=False):
+        return self.op("MatMul", inputs, output, transpose_a=transpose_a, transpose_b=transpose_b, accumulation_mode="strict")
+
+    def cast(self, source, dtype):
+        return source if source["dtype"] == dtype else self.op("TypeCast", [source], self.tensor(dtype, source["shape"]))
 
     def write(self, path):
         made = {tensor["id"] for op in self.ops for tensor in op["outputs"]}
         content = {"version": "3.11.0", "engine_kind": "cpu", "fpmath_mode": "strict", "fpmath_mode_apply_to_int": "false",
                    "input_ports": [t["id"] for op in self.ops for t in op["inputs"] if t["id"] not in made],
-                   "output_ports": [self.output["id"]], "graph": self.ops}
+                   "output_ports": [t["id"] for t in self.results + [self.output]], "graph": self.ops}
         with open(path + ".new", "w", encoding="utf-8") as file:
             json.dump(content, file, indent=2)
             file.write("\n")
@@ -131,6 +140,65 @@ def attention(batch, heads, tokens, width, kv_heads, dtype, causal):
     if grouped:
         dump.reshape(result, [batch, heads, tokens, width])
     return dump
+
+
+class Training:
+    """Builds the dumps of attention in training. Inputs of both: query [B, H, S, D], key and value [B, K, S, D], scale [] =
+    1 / sqrt(D), seed [], offset [] and probability [] of the Dropout; of the gradients also stats [B, H, S, 1], the logarithm of
+    each row's sum of exponentials, dst and diff_dst [B, H, S, D]."""
+
+    def __init__(self, batch, heads, tokens, width, kv_heads, dtype):
+        self.dtype, self.grouped = dtype, kv_heads != heads
+        self.name = f"{batch}x{heads}x{tokens}x{width}" + (f"-kv{kv_heads}" if self.grouped else "") + f"-{dtype}"
+        self.rows = [batch, kv_heads, heads // kv_heads, tokens] if self.grouped else [batch, heads, tokens]
+        self.shared = [batch, kv_heads, 1, tokens] if self.grouped else self.rows
+        self.tokens, self.width = tokens, width
+
+    def begin(self, direction):
+        self.dump = dump = Dump(f"attention-training-{direction}-{self.name}")
+        self.query = dump.input("query", self.dtype, self.rows + [self.width])
+        self.key, self.value = (dump.input(port, self.dtype, self.shared + [self.width]) for port in ("key", "value"))
+        self.random = [dump.input(port, dtype, [], "host_scalar")
+                       for port, dtype in (("seed", "s64"), ("offset", "s64"), ("probability", "f32"))]
+        self.scale = dump.input("scale", "f32", [], "host_scalar")
+        scores = dump.matmul([self.query, self.key], dump.tensor("f32", self.rows + [self.tokens]), transpose_b=True)
+        return dump, dump.like("Multiply", [scores, self.scale], auto_broadcast="numpy")
+
+    def dropout(self, source):
+        return self.dump.like("Dropout", [source] + self.random)
+
+    def forward(self):
+        dump, scores = self.begin("forward")
+        stats = dump.tensor("f32", self.rows + [1])
+        weights = dump.op("SoftMax", [scores], dump.tensor(self.dtype, scores["shape"]), stats, axis=-1, mode="inf_as_zero")
+        dump.results = [stats]
+        dump.matmul([self.dropout(weights), self.value], dump.tensor(self.dtype, self.rows + [self.width]))
+        return dump
+
+    def backward(self):
+        dump, scores = self.begin("backward")
+        stats = dump.input("stats", "f32", self.rows + [1])
+        dst, diff_dst = (dump.input(port, self.dtype, self.rows + [self.width]) for port in ("dst", "diff_dst"))
+        weights = dump.like("Exp", [dump.like("Subtract", [scores, stats], auto_broadcast="numpy")])
+        diff_value = self.gradient(dump.cast(self.dropout(weights), self.dtype), diff_dst)
+        diff_weights = dump.matmul([diff_dst, self.value], dump.tensor("f32", scores["shape"]), transpose_b=True)
+        products = dump.op("Multiply", [dst, diff_dst], dump.tensor("f32", dst["shape"]), auto_broadcast="numpy")
+        inner = dump.op("ReduceSum", [products], dump.tensor("f32", stats["shape"]), axes=[-1], keep_dims=True)
+        diff_scores = dump.like("Subtract", [self.dropout(diff_weights), inner], auto_broadcast="numpy")
+        diff_scores = dump.like("Multiply", [weights, diff_scores], auto_broadcast="numpy")
+        diff_scores = dump.cast(dump.like("Multiply", [diff_scores, self.scale], auto_broadcast="numpy"), self.dtype)
+        diff_key = self.gradient(diff_scores, self.query)
+        dump.results = [diff_value, diff_key]
+        dump.matmul([diff_scores, self.key], dump.tensor(self.dtype, self.rows + [self.width]))
+        return dump
+
+    def gradient(self, scores, other):
+        """Of key or value: the sum over the queries, and over the heads that share it."""
+        dump = self.dump
+        result = dump.matmul([scores, other], dump.tensor(self.dtype, self.rows + [self.width]), transpose_a=True)
+        if not self.grouped:
+            return result
+        return dump.op("ReduceSum", [result], dump.tensor(self.dtype, self.shared + [self.width]), axes=[2], keep_dims=True)
 
 
 class Encoder:
@@ -211,12 +279,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="OUT_DIR")
     parser.add_argument("--attention", action="append", default=[], type=attention_shape, metavar="BxHxSxD[xK]")
+    parser.add_argument("--training", action="append", default=[], type=attention_shape, metavar="BxHxSxD[xK]")
     parser.add_argument("--encoder", action="append", default=[], type=lambda text: extents(text, (2,)), metavar="BxS")
     parser.add_argument("--types", type=types, default=list(TYPES), help="of attention; all by default")
     given = parser.parse_args()
-    every = not given.attention and not given.encoder
+    every = not given.attention and not given.training and not given.encoder
     dumps = [attention(*shape, dtype, causal) for shape in (ATTENTION_SHAPES if every else given.attention)
              for causal in (False, True) for dtype in given.types]
+    for training in (Training(*shape, dtype) for shape in given.training for dtype in given.types):
+        dumps += [training.forward(), training.backward()]
     dumps += [encoder(*shape) for shape in (ENCODER_SHAPES if every else given.encoder)]
     try:
         os.makedirs(given.folder, exist_ok=True)

@@ -11,8 +11,6 @@ namespace {
 
 using Arg = lamina_layer_norm_arg_t;
 
-bool is_quantized(DataType type) { return type == DataType::s8 || type == DataType::u8; }
-
 // Adds ops one after the other; each result is a new tensor unless the caller names it.
 class GraphWriter {
  public:
@@ -48,7 +46,7 @@ class GraphWriter {
 
   // src as numbers: what s8 and u8 stand for, in f32.
   LogicalTensor dequantized(const LogicalTensor& tensor) {
-    if (!is_quantized(tensor.dtype)) return tensor;
+    if (!is_byte_integer(tensor.dtype)) return tensor;
     const LogicalTensor result = fresh(DataType::f32, tensor);
     if (problem_[lamina_layer_norm_src_scale]) {
       add(OpKind::DynamicDequantize, {}, {tensor, arg(lamina_layer_norm_src_scale)}, {result});
@@ -60,7 +58,7 @@ class GraphWriter {
 
   // Writes `tensor` to `target`, whose type may be any.
   void convert(const LogicalTensor& tensor, const LogicalTensor& target) {
-    if (!is_quantized(target.dtype)) return cast(tensor, target);
+    if (!is_byte_integer(target.dtype)) return cast(tensor, target);
     const LogicalTensor numbers = as(DataType::f32, tensor);
     if (problem_[lamina_layer_norm_dst_scale]) {
       add(OpKind::DynamicQuantize, {}, {numbers, arg(lamina_layer_norm_dst_scale)}, {target});
@@ -96,10 +94,10 @@ class GraphWriter {
 // The type that the norm itself runs in: that of the data when all of them have it, else f64 or f32.
 DataType norm_type(std::initializer_list<const LogicalTensor*> data) {
   DataType common = (*data.begin())->dtype;
-  bool same = !is_quantized(common), quantized = false, wide = false;
+  bool same = !is_byte_integer(common), quantized = false, wide = false;
   for (const LogicalTensor* tensor : data) {
     same = same && tensor->dtype == common;
-    quantized = quantized || is_quantized(tensor->dtype);
+    quantized = quantized || is_byte_integer(tensor->dtype);
     wide = wide || tensor->dtype == DataType::f64;
   }
   if (same) return common;

@@ -186,6 +186,8 @@ bool is_floating(DataType type) {
   }
 }
 
+bool is_byte_integer(DataType type) { return type == DataType::s8 || type == DataType::u8; }
+
 std::string_view name_of(DataType type) { return row_of(type).name; }
 
 std::optional<DataType> data_type_from_name(std::string_view name) {

@@ -27,6 +27,9 @@ int64_t bytes_of(DataType type, int64_t count);
 // Real or a small float.
 bool is_floating(DataType type);
 
+// s8 or u8: what integer products take.
+bool is_byte_integer(DataType type);
+
 // The spelling of graph dumps: "f32", "bf16", "boolean", ...
 std::string_view name_of(DataType type);
 std::optional<DataType> data_type_from_name(std::string_view name);

@@ -18,12 +18,49 @@ bool is_given(const Graph& graph, const TileRegion& region, const Op& op) {
   return axis >= 0 && region.cut.at(op.outputs[0])[static_cast<size_t>(axis)] >= 0;
 }
 
-LogicalTensor slice(const LogicalTensor& tensor, const AxisLoops& cut, const Dims& loops, int64_t rows) {
+// One entry of the loops before that of the rows.
+LogicalTensor slice(const LogicalTensor& tensor, const AxisLoops& cut, size_t row_loop, int64_t rows, int64_t columns) {
   LogicalTensor part = tensor;
   for (size_t axis = 0; axis < cut.size(); ++axis) {
-    if (cut[axis] >= 0) (*part.shape)[axis] = static_cast<size_t>(cut[axis]) + 1 == loops.size() ? rows : 1;
+    if (cut[axis] < 0) continue;
+    const auto loop = static_cast<size_t>(cut[axis]);
+    (*part.shape)[axis] = loop == row_loop ? rows : loop > row_loop ? columns : 1;
   }
   return part;
+}
+
+// Positions from one entry of each loop to the next, in the tensors of an op that draws by position.
+Dims positions_of_loops(const Graph& graph, const TileRegion& region, const Op& op) {
+  const Dims steps = dense_strides(*graph.tensor(op.inputs[0]).shape);
+  const AxisLoops& cut = region.cut.at(op.inputs[0]);
+  Dims positions(region.loops.size(), 0);
+  for (size_t axis = 0; axis < cut.size(); ++axis) {
+    if (cut[axis] >= 0) positions[static_cast<size_t>(cut[axis])] = steps[axis];
+  }
+  return positions;
+}
+
+// Its elements are drawn as in the whole tensor: where they begin comes from outside.
+void make_a_part(Op& op, const Graph& graph, ValueIndex first) {
+  op.attributes["steps"] = dense_strides(*graph.tensor(op.inputs[0]).shape);
+  const std::vector<const PortSpec*> ports = existing_inputs(schema_of(op.kind), op.attributes);
+  const auto port = std::find_if(ports.begin(), ports.end(), [](const PortSpec* each) { return each->name == "first"; });
+  LAMINA_CHECK(port != ports.end(), join(describe(op), " cannot be a part"));
+  op.inputs.resize(static_cast<size_t>(port - ports.begin()) + 1, kNoValue);
+  op.inputs.back() = first;
+}
+
+// Numbers that the graph does not have.
+std::vector<LogicalTensor> new_scalars(const Graph& graph, size_t count) {
+  LogicalTensor tensor;
+  tensor.id = 0;
+  tensor.dtype = DataType::s64;
+  tensor.shape = Dims{};
+  tensor.layout = LayoutType::strided;
+  for (const Value& value : graph.values()) tensor.id = std::max(tensor.id, value.tensor.id + 1);
+  std::vector<LogicalTensor> scalars(count, tensor);
+  for (size_t i = 0; i < count; ++i) scalars[i].id += i;
+  return scalars;
 }
 
 }  // namespace
@@ -40,6 +77,11 @@ RegionBorder border_of(const Graph& graph, const std::vector<FusionGroup>& group
     if (is_marker(op) || is_given(graph, region, op)) continue;
     border.ops.push_back(position);
     made.insert(op.outputs.begin(), op.outputs.end());
+    if (!schema_of(op.kind).traits.positional) continue;
+    const Dims positions = positions_of_loops(graph, region, op);
+    const auto same = std::find(border.firsts.begin(), border.firsts.end(), positions);
+    border.parts[position] = static_cast<size_t>(same - border.firsts.begin());
+    if (same == border.firsts.end()) border.firsts.push_back(positions);
   }
   for (const int position : border.ops) {
     const Op& op = graph.op(position);
@@ -57,10 +99,25 @@ RegionBorder border_of(const Graph& graph, const std::vector<FusionGroup>& group
   return border;
 }
 
-Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder& border, int64_t rows) {
+LogicalTensor tensor_of_sum(const Graph& graph, const TileRegion& region, ValueIndex value) {
+  const size_t rows = region.row_loop();
+  LogicalTensor entry = slice(graph.tensor(value), region.cut.at(value), rows, region.loops[rows], region.loops.back());
+  entry.dtype = DataType::f32;
+  entry.layout = LayoutType::strided;
+  entry.strides = dense_strides(*entry.shape);
+  return entry;
+}
+
+Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns) {
   std::vector<Op> ops;
-  for (const int position : border.ops) ops.push_back(graph.op(position));
-  Tile tile{GraphEditor::assemble(graph, std::move(ops)), {}, {}};
+  const std::vector<LogicalTensor> firsts = new_scalars(graph, border.firsts.size());
+  for (const int position : border.ops) {
+    ops.push_back(graph.op(position));
+    const auto part = border.parts.find(position);
+    if (part != border.parts.end())
+      make_a_part(ops.back(), graph, static_cast<ValueIndex>(graph.values().size() + part->second));
+  }
+  Tile tile{GraphEditor::assemble(graph, std::move(ops), firsts), {}, {}};
   for (size_t v = 0; v < tile.graph.values().size(); ++v) {
     const auto index = static_cast<ValueIndex>(v);
     LogicalTensor tensor = tile.graph.tensor(index);
@@ -71,7 +128,9 @@ Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder&
     tile.graph.set_tensor(index, std::move(tensor));
   }
   const auto bind = [&](ValueIndex value, int axis_of_positions) {
-    LogicalTensor part = slice(made_dense(graph.tensor(value)), region.cut.at(value), region.loops, rows);
+    const bool is_sum = region.sums.contains(value);
+    const LogicalTensor whole = is_sum ? tensor_of_sum(graph, region, value) : made_dense(graph.tensor(value));
+    LogicalTensor part = slice(whole, region.cut.at(value), region.row_loop(), rows, columns);
     if (axis_of_positions >= 0) {
       part.strides.assign(part.shape->size(), 0);
       part.strides[static_cast<size_t>(axis_of_positions)] = 1;
@@ -81,6 +140,7 @@ Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder&
     return bound;
   };
   for (size_t i = 0; i < border.inputs.size(); ++i) tile.inputs.push_back(bind(border.inputs[i], border.axes_of_positions[i]));
+  for (const LogicalTensor& first : firsts) tile.inputs.push_back(*tile.graph.find_value(first.id));
   for (const ValueIndex value : border.outputs) tile.outputs.push_back(bind(value, -1));
   tile.graph.infer_shapes();
   for (size_t v = 0; v < tile.graph.values().size(); ++v) {

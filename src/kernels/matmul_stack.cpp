@@ -56,7 +56,7 @@ Side dst_side(const LogicalTensor& tensor, bool row_dropped, bool column_dropped
 }
 
 // What is broadcast over dst, with all of dst's axes, dropped ones too.
-Side bias_side(const LogicalTensor& tensor, size_t dst_rank, bool row_dropped, bool column_dropped) {
+Side side_over_dst(const LogicalTensor& tensor, size_t dst_rank, bool row_dropped, bool column_dropped) {
   Dims strides(dst_rank, 0);
   Dims shape(dst_rank, 1);
   const size_t added = dst_rank - tensor.shape->size();
@@ -124,7 +124,7 @@ MatrixStack over_dst(const LibraryStep& step, const LogicalTensor& tensor) {
   const LogicalTensor& dst = step.outputs[0];
   const bool row_dropped = step.inputs[0].rank() == 1, column_dropped = step.inputs[1].rank() == 1;
   const Dims batch = dst_side(dst, row_dropped, column_dropped).batch;
-  return broadcast_to(batch, bias_side(tensor, dst.shape->size(), row_dropped, column_dropped));
+  return broadcast_to(batch, side_over_dst(tensor, dst.shape->size(), row_dropped, column_dropped));
 }
 
 MatmulStack collapsed(MatmulStack stack) {

@@ -57,8 +57,8 @@ Value OpLowering::index_along(int axis) {
   return k.index(wiring_.iteration_strides({map[static_cast<size_t>(wrapped)]}, {1}));
 }
 
-Value OpLowering::linear_index() {
-  return k.index(wiring_.iteration_strides(wiring_.input_map(0), dense_strides(*input_tensor(0).shape)));
-}
+Value OpLowering::linear_index() { return index_by(dense_strides(*input_tensor(0).shape)); }
+
+Value OpLowering::index_by(const Dims& steps) { return k.index(wiring_.iteration_strides(wiring_.input_map(0), steps)); }
 
 }  // namespace lamina::kernel

@@ -57,6 +57,8 @@ class OpLowering {
   // Position along one axis of input 0, or in the whole row-major tensor, type s64.
   Value index_along(int axis);
   Value linear_index();
+  // Likewise with so many positions from one element to the next, per axis.
+  Value index_by(const Dims& steps);
 
   template <typename T>
   const T& attribute(std::string_view name) const {

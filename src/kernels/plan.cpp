@@ -7,6 +7,7 @@
 #include "interface/status.h"
 #include "kernels/arena.h"
 #include "kernels/cut_graph.h"
+#include "kernels/finish_sums.h"
 #include "kernels/lower.h"
 #include "kernels/shared_values.h"
 #include "kernels/wide_copies.h"
@@ -269,10 +270,9 @@ class Planner {
   void add_tiled_step(const std::vector<FusionGroup>& groups, const TileRegion& region) {
     const RegionBorder border = border_of(graph_, groups, region, needed_);
     TiledStep step;
-    step.loops = region.loops, step.rows = region.rows;
-    step.plans.push_back(plan_of_tile(region, border, region.rows));
-    if (const int64_t rest = region.loops.back() % region.rows; rest > 0)
-      step.plans.push_back(plan_of_tile(region, border, rest));
+    step.loops = region.loops, step.row_loop = region.row_loop();
+    step.rows = region.rows, step.columns = region.columns, step.segments = region.segments;
+    add_plans_of_tiles(step, region, border);
     for (size_t i = 0; i < border.inputs.size(); ++i) {
       LogicalTensor tensor = made_dense(graph_.tensor(border.inputs[i]));
       if (const int axis = border.axes_of_positions[i]; axis >= 0) {
@@ -293,14 +293,58 @@ class Planner {
       step.strides.push_back(strides_of_loops(tensor, region.cut.at(value), region.loops.size()));
       step.outputs.push_back(tensor);
     }
+    step.firsts = border.firsts;
+    add_sums(step, region, border);
     plan_.steps.push_back(std::move(step));
   }
 
-  Plan plan_of_tile(const TileRegion& region, const RegionBorder& border, int64_t rows) const {
-    const Tile tile = cut_graph(graph_, region, border, rows);
+  void add_plans_of_tiles(TiledStep& step, const TileRegion& region, const RegionBorder& border) const {
+    const auto rest = [&](size_t loop, int64_t block) { return block > 0 ? region.loops[loop] % block : 0; };
+    for (const int64_t columns : {region.columns, rest(region.loops.size() - 1, region.columns)}) {
+      if (columns == 0 && region.columns > 0) continue;
+      for (const int64_t rows : {region.rows, rest(region.row_loop(), region.rows)}) {
+        if (rows > 0) step.plans.push_back(plan_of_tile(region, border, rows, columns));
+      }
+      if (region.columns == 0) break;
+    }
+  }
+
+  Plan plan_of_tile(const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns) const {
+    const Tile tile = cut_graph(graph_, region, border, rows, columns);
     const std::vector<FusionGroup> groups = with_factors_apart(
         tile.graph, fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true), target_.integers);
-    return make_plan(tile.graph, tile.inputs, tile.outputs, groups, one_by_one(groups.size()), target_);
+    Plan plan = make_plan(tile.graph, tile.inputs, tile.outputs, groups, one_by_one(groups.size()), target_);
+    std::set<uint64_t> adding;
+    for (const auto& [value, loop] : region.sums) adding.insert(graph_.op(graph_.value(value).producer.op).id);
+    for (PlanStep& part : plan.steps) {
+      auto* const heavy = std::get_if<LibraryStep>(&part);
+      if (heavy == nullptr || !adding.contains(heavy->op.id)) continue;
+      LAMINA_CHECK(!heavy->quantized && !heavy->following, join("a sum of integers: ", describe(heavy->op)));
+      heavy->adds = true;
+    }
+    return plan;
+  }
+
+  void add_sums(TiledStep& step, const TileRegion& region, const RegionBorder& border) const {
+    std::vector<SumToFinish> sums;
+    for (size_t o = 0; o < border.outputs.size(); ++o) {
+      const auto found = region.sums.find(border.outputs[o]);
+      if (found == region.sums.end()) continue;
+      const LogicalTensor entry = tensor_of_sum(graph_, region, found->first);
+      const bool in_segments = step.segments > 1 && static_cast<size_t>(found->second) == step.row_loop;
+      TileSum sum{o, found->second, false, entry.byte_size(),
+                  strides_of_loops(entry, region.cut.at(found->first), region.loops.size())};
+      std::fill_n(sum.strides.begin(), step.row_loop, 0);
+      LogicalTensor result = step.outputs[o];
+      result.shape = entry.shape;
+      sum.in_place = !in_segments && lie_alike(result, entry) && result.dtype == DataType::f32;
+      if (!sum.in_place) sums.push_back({entry, result, in_segments ? step.segments : 1});
+      step.sums.push_back(std::move(sum));
+    }
+    if (sums.empty()) return;
+    const Graph graph = graph_that_finishes(sums);
+    const std::vector<FusionGroup> groups = fuse(graph, std::vector<bool>(graph.ops().size(), true), true);
+    step.finish.push_back(make_plan(graph, graph.inputs(), graph.outputs(), groups, one_by_one(groups.size()), target_));
   }
 
   Binding bind(const LoweredKernel& lowered, size_t index) {

@@ -46,19 +46,41 @@ struct LibraryStep {
   // What is done to each element before it is stored; the output is its result then.
   std::optional<FollowingOps> following = std::nullopt;
   std::vector<LogicalTensor> operands = {};  // of these, in their order
+  bool adds = false;                         // a product: to what its output holds, instead of writing it
 };
 
 struct Plan;
 
+// An output of a tiled step to which several tiles add, in f32, in the order of their blocks: for one entry of the loops before
+// that of the rows.
+struct TileSum {
+  size_t output = 0;      // of the step
+  int loop = 0;           // over whose blocks it is summed
+  bool in_place = false;  // in the output itself
+  int64_t bytes = 0;      // of one copy: there is one, or one for each segment of the rows where it is summed over these
+  Dims strides;           // per loop: bytes from one entry to the next
+};
+
 // A chain of steps over tiles: blocks of rows that do not see each other (passes/tiling). Each tile is a small plan of its own,
-// whose ports are slices of the args; threads take tiles, and what lies between its steps is the thread's.
+// whose ports are slices of the args; threads take tiles, and what lies between its steps is the thread's. Where tiles add to
+// sums, a thread takes all those of an entry, or of a segment of its rows, in order.
 struct TiledStep {
-  Dims loops;  // the last is cut into blocks of `rows`, of the others a tile has one entry
-  int64_t rows = 0;
-  std::vector<Plan> plans;                     // of a whole tile; of the last block of rows, where it is smaller
+  Dims loops;
+  size_t row_loop = 0;   // the last, or the last but one; of the loops before it a tile has one entry
+  int64_t rows = 0;      // of a tile
+  int64_t columns = 0;   // of a tile: entries of the loop behind that of the rows
+  int64_t segments = 1;  // of the rows, in whole tiles
+  // Of a whole tile; of the last block of rows, where it is smaller; then both for the last block of columns, likewise.
+  std::vector<Plan> plans;
   std::vector<LogicalTensor> inputs, outputs;  // whole
   std::vector<Binding> args;                   // of the inputs, then of the outputs
   std::vector<Dims> strides;                   // per arg and loop: bytes from one entry to the next
+  // Of further inputs of the tiles' plans, behind those: s64, the position of a tile's first element in a tensor; per loop,
+  // from one entry to the next.
+  std::vector<Dims> firsts;
+  std::vector<TileSum> sums;
+  // Makes the outputs of an entry out of those sums that are not in place (finish_sums.h); none or one.
+  std::vector<Plan> finish;
 };
 
 using PlanStep = std::variant<KernelStep, LibraryStep, TiledStep>;

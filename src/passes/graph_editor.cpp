@@ -35,7 +35,7 @@ Graph GraphEditor::finish() {
   return graph;
 }
 
-Graph GraphEditor::assemble(const Graph& source, std::vector<Op> ops) {
+Graph GraphEditor::assemble(const Graph& source, std::vector<Op> ops, const std::vector<LogicalTensor>& added) {
   Graph graph;
   graph.engine_kind = source.engine_kind;
   graph.fpmath_mode = source.fpmath_mode;
@@ -45,8 +45,11 @@ Graph GraphEditor::assemble(const Graph& source, std::vector<Op> ops) {
   const auto take = [&](ValueIndex& index) -> Value& {
     const auto [found, is_new] = renumbered.try_emplace(index, static_cast<ValueIndex>(graph.values_.size()));
     if (is_new) {
-      graph.values_.push_back({source.tensor(index), {}, {}, source.value(index).constant});
-      graph.value_by_id_.emplace(source.tensor(index).id, found->second);
+      const auto place = static_cast<size_t>(index), known = source.values().size();
+      Value value = place < known ? Value{source.tensor(index), {}, {}, source.value(index).constant}
+                                  : Value{added[place - known], {}, {}};
+      graph.value_by_id_.emplace(value.tensor.id, found->second);
+      graph.values_.push_back(std::move(value));
     }
     index = found->second;
     return graph.values_[static_cast<size_t>(index)];

@@ -28,8 +28,9 @@ class GraphEditor {
   // The rewritten graph, with the warnings of the source. Values that no op touches any more are gone.
   Graph finish();
 
-  // A finalized graph of `ops`, in topological order, whose ports are value indices of `source`. Values keep their tensors.
-  static Graph assemble(const Graph& source, std::vector<Op> ops);
+  // A finalized graph of `ops`, in topological order, whose ports are value indices of `source`; behind its values count
+  // `added`, tensors that the source does not have. Values keep their tensors.
+  static Graph assemble(const Graph& source, std::vector<Op> ops, const std::vector<LogicalTensor>& added = {});
 
  private:
   const Graph& source_;

@@ -22,8 +22,8 @@ const std::filesystem::path kTable = kShared / "spec" / "opset.json";
 
 // Attributes and ports that the op set does not have.
 const std::map<std::string, std::set<std::string>> kOwnAttributes{
-    {"LayerNorm", {"use_stats"}}, {"LayerNormBackward", {"use_stats", "stats_kind", "src_kind"}}};
-const std::map<std::string, std::set<std::string>> kOwnInputs{{"LayerNorm", {"mean", "variance"}}};
+    {"LayerNorm", {"use_stats"}}, {"LayerNormBackward", {"use_stats", "stats_kind", "src_kind"}}, {"Dropout", {"steps"}}};
+const std::map<std::string, std::set<std::string>> kOwnInputs{{"LayerNorm", {"mean", "variance"}}, {"Dropout", {"first"}}};
 // Words that the op set's documents list but its table leaves open.
 const std::set<std::string> kOwnChoices{"qtype", "rounding_type"};
 // End takes every type, and layout ops move any; the gradient of LayerNorm follows the documents, not the slip in the check.

@@ -43,6 +43,18 @@ void print_kernels(const Partition& partition, const Backend& backend, bool text
   }
 }
 
+// What tiles add to, in which order.
+void print_sums(const Graph& graph, const TileRegion& region) {
+  if (region.sums.empty()) return;
+  std::cout << "    summed over tiles:";
+  for (const auto& [value, loop] : region.sums) {
+    const bool by_rows = static_cast<size_t>(loop) == region.row_loop();
+    std::cout << ' ' << describe(graph.op(graph.value(value).producer.op)) << (by_rows ? " (rows)" : " (columns)");
+  }
+  std::cout << "; a thread takes " << (region.segments > 1 ? join("1 of ", region.segments, " parts of ") : "all ")
+            << "the rows of an entry in their order, in f32\n";
+}
+
 // Which of the partition's ops run tile after tile, and which products do not, and why.
 void print_tiles(const compiler::CompileRecord& record) {
   for (const TileRegion& region : record.regions) {
@@ -51,14 +63,15 @@ void print_tiles(const compiler::CompileRecord& record) {
       std::cout << "  not tiled: " << describe(product) << ", " << region.why_not << '\n';
     }
     if (region.rows == 0) continue;
-    int64_t tiles = (region.loops.back() + region.rows - 1) / region.rows;
-    for (size_t loop = 0; loop + 1 < region.loops.size(); ++loop) tiles *= region.loops[loop];
-    std::cout << "  tiled: " << tiles << (tiles == 1 ? " tile" : " tiles") << " of " << region.rows
-              << " rows, one thread takes each through";
+    const int64_t tiles = region.tiles();
+    std::cout << "  tiled: " << tiles << (tiles == 1 ? " tile" : " tiles") << " of " << region.rows << " rows";
+    if (region.columns > 0) std::cout << " and " << region.columns << " columns";
+    std::cout << ", one thread takes each through";
     for (const size_t group : region.groups) {
       for (const int op : record.groups[group].ops) std::cout << ' ' << describe(record.subgraph.graph.op(op));
     }
     std::cout << "; between these " << region.bytes << " bytes stay in its caches\n";
+    print_sums(record.subgraph.graph, region);
   }
 }
 

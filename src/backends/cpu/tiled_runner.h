@@ -1,4 +1,5 @@
-// A tiled step, compiled: threads take tiles, each runs the small plan of a tile on slices of the args.
+// A tiled step, compiled: threads take tiles, each runs the small plan of a tile on slices of the args. Where tiles add to
+// sums, what a thread takes is all tiles of an entry of the loops before that of the rows, or of a segment of its rows.
 #pragma once
 
 #include <array>
@@ -44,19 +45,56 @@ class TiledRunner {
                PackedConstants* constants) const;
   void pack(const Packing& packing, std::span<void* const> args, char* scratch, char* packed, int64_t first, int64_t last,
             const Executor& team) const;
-  void run_tile(std::span<void* const> args, std::span<char* const> packed, char* scratch, int64_t tile, int thread) const;
-  // Per loop: the entry, or block of rows, of a tile.
+
+  // Per loop: the entry, or block, of a tile.
   using Entries = std::array<int64_t, kMaxRank>;
   Entries entries_of(int64_t tile) const;
   int64_t at(const Entries& entries, const Dims& strides) const;
 
-  Dims loops_;  // entries, the last in blocks
-  int64_t rows_, last_rows_;
+  // What the tiles of one execution share.
+  struct Run {
+    std::span<void* const> args;
+    std::span<char* const> packed;
+    char* scratch;
+  };
+  // `sums`: of the tile's entry, where such are not in place.
+  void run_tile(const Run& run, const Entries& entries, char* sums, int thread) const;
+  const PlanRunner& plan_of(const Entries& entries) const;
+  char* scratch_of(const Run& run, int thread) const {
+    return run.scratch + threads_at_ + static_cast<size_t>(thread) * thread_bytes_;
+  }
+
+  // A sum that tiles add to, in f32.
+  struct Sum {
+    size_t arg;       // the output
+    bool in_place;    // in the output itself
+    bool by_segment;  // a copy for each
+    size_t at;        // among the sums of an entry
+    size_t bytes;     // of a copy
+    Dims strides;     // per loop: bytes from entry to entry, or block to block
+  };
+  void place_sums(const kernel::TiledStep& step, const StepCompiler& compiler);
+  void run_entries(const Run& run, int64_t first, int64_t last, const Executor& team) const;
+  void run_segment(const Run& run, int64_t outer, int64_t segment, char* sums, int thread) const;
+  void clear(const Run& run, const Sum& sum, const Entries& entries, int64_t blocks, char* sums) const;
+  void finish(const Run& run, int64_t outer, char* sums, int thread) const;
+  char* place_of(const Run& run, const Sum& sum, const Entries& entries, char* sums) const;
+  int64_t blocks_of_segment() const { return (loops_[row_loop_] + segments_ - 1) / segments_; }
+
+  Dims loops_;       // entries, those of rows and columns in blocks
+  size_t row_loop_;  // loops behind it: columns
+  int64_t rows_, segments_;
+  bool has_less_rows_, has_less_columns_;  // in the last block
   size_t inputs_;
-  std::vector<Dims> strides_;  // per arg and loop: bytes from one entry to the next, of the last from block to block
+  std::vector<Dims> firsts_;   // per further input of a tile, and loop: positions from entry to entry, or block to block
+  std::vector<Dims> strides_;  // per arg and loop: bytes from one entry to the next, of blocks from block to block
   std::vector<std::unique_ptr<const PlanRunner>> plans_;
+  std::vector<Sum> sums_;
+  std::unique_ptr<const PlanRunner> finish_;  // null: all sums are in place
+  bool finishes_alone_ = true;                // the thread that has the entry; else all, when its segments are done
+  size_t sum_bytes_ = 0, sums_at_ = 0;        // of an entry's sums; where in scratch, of the thread or of all
   std::vector<Packing> packings_;
-  int64_t outer_ = 1;  // entries of all loops but the last
+  int64_t outer_ = 1;  // entries of the loops before that of the rows
   int64_t wave_ = 1;   // of these at a time, so that packed weights take little memory
   int slots_;          // most threads at once
   size_t threads_at_ = 0, thread_bytes_ = 0;

@@ -72,7 +72,7 @@ std::string SourceEmitter::constant(const Node& n) const { return constant(n.val
 std::string SourceEmitter::from_storage(DataType dtype, const std::string& raw) const {
   if (dtype == DataType::boolean) return join("(", raw, " != 0)");
   if (is_small_float(dtype)) return join("lm_f32_from_", lamina::name_of(dtype), "(", raw, ")");
-  return dtype == DataType::s8 || dtype == DataType::u8 ? join("(lm_f32)", raw) : raw;
+  return is_byte_integer(dtype) ? join("(lm_f32)", raw) : raw;
 }
 
 std::string SourceEmitter::load_at(int a, const std::string& offset) const {

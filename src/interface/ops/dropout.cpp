@@ -13,6 +13,20 @@ void require_scalar(const OpView& view, std::string_view input) {
   view.fail_shape(join("input ", input, " has shape ", describe(*shape), ", allowed is [] or [1]"));
 }
 
+// A part of a larger tensor says how many positions there it is from element to element.
+void check_steps(const OpView& view) {
+  const Dims* src = known_shape(view, "src");
+  if (!view.op().has_attribute("steps") || src == nullptr) return;
+  const auto& steps = view.attribute<std::vector<int64_t>>("steps");
+  if (steps.size() == src->size()) return;
+  view.fail(join("attribute steps has ", steps.size(), " entries, allowed is one per axis of src ", describe(*src)),
+            "attribute steps");
+}
+
+Condition is_part() {
+  return {"steps is given", [](const Attributes& attributes) { return attributes.contains("steps"); }, "steps is not given"};
+}
+
 }  // namespace
 }  // namespace lamina
 
@@ -20,13 +34,19 @@ LAMINA_SCHEMA(Dropout) {
   return {.kind = OpKind::Dropout,
           .op_class = OpClass::elementwise,
           .formula =
-              "mask = u > probability, u drawn by Philox4x32-10 keyed by seed and offset; "
+              "mask = u > probability, u drawn by Philox4x32-10 keyed by seed and offset for an element's position; "
               "dst = mask * src / (1 - probability)",
           .inputs = {port("src", "T"), within(needs(1, 1000), port("seed", "T_seed", "scalar")),
                      within(needs(0, 1000), port("offset", "T_offset", "scalar")),
                      within(needs(0.25, 0.25),
-                            as(PortRole::parameter, port("probability", "T_p", "scalar, of dropping an element")))},
+                            as(PortRole::parameter, port("probability", "T_p", "scalar, of dropping an element"))),
+                     within(needs(0, 1000), port_when("first", "T_offset", is_part(),
+                                                      "scalar, of a part of a larger tensor: the row-major position of its "
+                                                      "first element there"))},
           .outputs = {port("dst", "T", "shape of src"), optional_port("mask", "T_mask", "shape of src")},
+          .attributes = {{.name = "steps",
+                          .type = AttributeType::s64_list,
+                          .meaning = "with first: per axis, how many positions it is to the next element"}},
           .types = {{"T", floats_and_f64()},
                     {"T_seed", {DataType::s64}},
                     {"T_offset", {DataType::s64}},
@@ -34,7 +54,8 @@ LAMINA_SCHEMA(Dropout) {
                     {"T_mask", {DataType::u8}}},
           .check =
               [](const OpView& view) {
-                for (const char* input : {"seed", "offset", "probability"}) require_scalar(view, input);
+                for (const char* input : {"seed", "offset", "probability", "first"}) require_scalar(view, input);
+                check_steps(view);
               },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst", "mask"}); },
           .traits = {.positional = true}};

@@ -6,12 +6,20 @@ namespace lamina::kernel {
 
 namespace {
 
+constexpr int kFirst = 4;  // a port
+
+// Of an element in the tensor, or in that which it is a part of.
+Value position(OpLowering& op) {
+  if (!op.has("first")) return op.linear_index();
+  return op.k.map(MapOp::add, op.index_by(op.attribute<std::vector<int64_t>>("steps")), op.in_as_is(kFirst));
+}
+
 void dropout(OpLowering& op) {
   const Value seed = op.in_as_is(1);
   const Value offset = op.in_as_is(2);
   const Value probability = op.k.cast(op.in_as_is(3), Type::f64);
   const Value threshold = op.k.cast(op.k.map(MapOp::floor, min(max(probability, 0.0), 1.0) * 4294967295.0), Type::s64);
-  const Value kept = op.k.map(MapOp::greater, op.k.map(MapOp::philox_word, op.linear_index(), seed, offset), threshold);
+  const Value kept = op.k.map(MapOp::greater, op.k.map(MapOp::philox_word, position(op), seed, offset), threshold);
   const Value x = op.in(0);
   // p = 1 keeps nothing; the scale must not become infinite then.
   const Value scale = select(less(probability, 1), 1.0 / (1.0 - probability), 0);

@@ -12,8 +12,6 @@ namespace {
 
 constexpr size_t kMostOps = 8, kMostOperands = 4;
 
-bool is_integer(DataType dtype) { return dtype == DataType::u8 || dtype == DataType::s8; }
-
 bool is_unary(const Op& op) {
   switch (op.kind) {
     case OpKind::Abs:
@@ -95,7 +93,7 @@ class Chain {
     }
     if (!members_.empty() || chain_.ops.size() > kMostOps || chain_.operands.size() > kMostOperands) return std::nullopt;
     const DataType dtype = graph_.tensor(chain_.result).dtype;
-    if (!is_integer(dtype) && (loses_nan_ || (dtype != DataType::f32 && dtype != DataType::bf16))) return std::nullopt;
+    if (!is_byte_integer(dtype) && (loses_nan_ || (dtype != DataType::f32 && dtype != DataType::bf16))) return std::nullopt;
     return chain_;
   }
 
@@ -108,14 +106,14 @@ class Chain {
   }
 
   bool take(const Op& op) {
-    if (is_integer(graph_.tensor(chain_.result).dtype)) return false;
+    if (is_byte_integer(graph_.tensor(chain_.result).dtype)) return false;
     if (op.kind == OpKind::TypeCast) return true;
     FollowingOp following{op};
     if (is_binary(op)) {
       if (!take_operand(op)) return false;
       following.operand = static_cast<int>(chain_.operands.size()) - 1;
     } else if (op.kind == OpKind::Quantize) {
-      if (op.attribute<std::vector<float>>("scales").size() != 1 || !is_integer(graph_.tensor(op.outputs[0]).dtype))
+      if (op.attribute<std::vector<float>>("scales").size() != 1 || !is_byte_integer(graph_.tensor(op.outputs[0]).dtype))
         return false;
     } else if (!is_unary(op)) {
       return false;
@@ -143,7 +141,7 @@ class Chain {
       return false;
     }
     const bool is_float = tensor.dtype == DataType::f32 || tensor.dtype == DataType::bf16;
-    if (!is_float && !is_integer(tensor.dtype)) return false;
+    if (!is_float && !is_byte_integer(tensor.dtype)) return false;
     may_be_nan_ = may_be_nan_ || is_float || op.kind == OpKind::Divide;
     chain_.operands.push_back(operand);
     return true;
@@ -168,7 +166,7 @@ class Chain {
       break;
     }
     for (const int position : taken) members_.erase(position);
-    if (!is_integer(graph_.tensor(operand.value).dtype)) return false;
+    if (!is_byte_integer(graph_.tensor(operand.value).dtype)) return false;
     return reader.kind == OpKind::Add || (reader.kind == OpKind::Multiply && operand.zero_point == 0);
   }
 

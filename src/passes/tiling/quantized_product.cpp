@@ -42,10 +42,7 @@ std::optional<QuantizedFactor> factor_of(const Graph& graph, ValueIndex value, i
   return agree ? std::optional(factor) : std::nullopt;
 }
 
-bool is_integer(const Graph& graph, const QuantizedFactor& factor) {
-  const DataType dtype = graph.tensor(factor.value).dtype;
-  return dtype == DataType::u8 || dtype == DataType::s8;
-}
+bool is_integer(const Graph& graph, const QuantizedFactor& factor) { return is_byte_integer(graph.tensor(factor.value).dtype); }
 
 bool is_convolution(const Op& op) { return op.kind == OpKind::Convolution || op.kind == OpKind::ConvTranspose; }
 

@@ -6,8 +6,8 @@
 
 namespace lamina {
 
-// As its iteration view, where `inner` means: cannot be cut along this dim. A matrix product, which has no loop nest, is seen
-// as one over its batch dims, rows, columns and the dim that it sums over, of which the last two are inner.
+// As its iteration view, where `inner` means: rows cannot be cut along this dim. A matrix product, which has no loop nest, is
+// seen as one over its batch dims, rows, columns and the dim that it sums over, of which the last two are inner, in this order.
 IterationView row_view(const Graph& graph, const Op& op);
 
 bool is_matrix_product(const Op& op);

@@ -161,6 +161,14 @@ TEST(FusedKernels, DropoutDrawsTheReferencesNumbers) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish()));
 }
 
+TEST(FusedKernels, DropoutOfAPartDrawsTheReferencesNumbers) {
+  GraphBuilder g;
+  const auto s64 = DataType::s64;
+  g.multi(OpKind::Dropout, {g.input(f32, {3, 7, 33}), g.scalar(s64), g.scalar(s64), g.scalar(f32), g.scalar(s64)},
+          {{"steps", std::vector<int64_t>{5000, 100, 1}}}, {f32, DataType::u8});
+  expect_one_kernel(expect_cpu_matches_reference(g.finish()));
+}
+
 // Multiply scalar -> LayerNorm -> Select (a scalar where the condition fails) -> DynamicQuantize, scale and zero point scalars
 TEST(FusedKernels, HostScalarsScaleFillAndQuantize) {
   GraphBuilder g;

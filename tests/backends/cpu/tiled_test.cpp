@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/cpu/library/library_check.h"
 #include "kernels/plan.h"
 #include "passes/fusion/fuse.h"
@@ -42,8 +44,14 @@ LibraryRun expect_tiled(const Graph& graph, double error) {
 struct Attention {
   Dims q = {2, 3, 150, 32}, k = {2, 3, 90, 32}, v = {2, 3, 90, 48};
   DataType dtype = f32;
-  bool causal = false, has_mask = false, keeps_stats = false;
+  bool causal = false, has_mask = false, keeps_stats = false, drops = false;
 };
+
+// Of half of the elements.
+std::vector<uint64_t> dropout(GraphBuilder& g, uint64_t x, uint64_t seed, bool has_mask) {
+  return g.multi(OpKind::Dropout, {x, seed, g.number(7, DataType::s64), g.number(0.5)}, {},
+                 {g.tensor(x).dtype, has_mask ? DataType::u8 : DataType::undef});
+}
 
 Graph attention(const Attention& a) {
   GraphBuilder g;
@@ -59,6 +67,7 @@ Graph attention(const Attention& a) {
   }
   auto weights = g.multi(OpKind::SoftMax, {scores}, {{"axis", int64_t{-1}}}, {a.dtype, a.keeps_stats ? f32 : DataType::undef});
   if (a.keeps_stats) g.output(weights[1]);
+  if (a.drops) weights[0] = dropout(g, weights[0], g.scalar(DataType::s64), true)[0];
   g.op(OpKind::MatMul, {weights[0], v});
   return g.finish();
 }
@@ -68,6 +77,120 @@ TEST(TiledPlan, AttentionHasTheBitsOfItsStepsOneByOne) {
   expect_tiled(attention({.has_mask = true}), 1e-5);
   expect_tiled(attention({.causal = true}), 1e-5);
   expect_tiled(attention({.keeps_stats = true}), 1e-5);
+}
+
+// The numbers that a tile draws are those of its place in the whole.
+TEST(TiledPlan, DropoutHasTheBitsOfItsStepsOneByOne) {
+  expect_tiled(attention({.drops = true}), 1e-5);
+  expect_tiled(attention({.dtype = bf16, .causal = true, .drops = true}), 2e-2);
+}
+
+// ---- gradients: sums over the rows of tiles
+
+struct Backward {
+  Dims batch = {1, 2};
+  int64_t queries = 300, keys = 700, width = 32;
+  int64_t shared_by = 1;  // queries for each head of keys
+  DataType dtype = f32;
+  bool has_mask = false, causal = false, drops = false, has_softmax = false;
+};
+
+// Attention's gradients as frameworks ask for them: weights made anew of the scores and their statistics.
+Graph backward(const Backward& b) {
+  GraphBuilder g;
+  const auto tensor = [&](int64_t heads, int64_t rows, int64_t columns, DataType dtype) {
+    Dims shape = b.batch;
+    if (b.shared_by > 1) shape.push_back(heads);
+    shape.insert(shape.end(), {rows, columns});
+    return g.input(dtype, shape);
+  };
+  const auto q = tensor(b.shared_by, b.queries, b.width, b.dtype), k = tensor(1, b.keys, b.width, b.dtype),
+             v = tensor(1, b.keys, b.width, b.dtype), dst = tensor(b.shared_by, b.queries, b.width, b.dtype),
+             diff_dst = tensor(b.shared_by, b.queries, b.width, b.dtype);
+  const auto seed = g.scalar(DataType::s64);
+  const auto narrow = [&](uint64_t x) { return b.dtype == f32 ? x : g.op(OpKind::TypeCast, {x}, {}, b.dtype); };
+  auto scores = g.op(OpKind::MatMul, {q, k}, {{"transpose_b", true}}, f32);
+  scores = g.op(OpKind::Multiply, {scores, g.number(0.2)});
+  if (b.has_mask) scores = g.op(OpKind::Add, {scores, g.input(f32, {1, b.queries, b.keys})});
+  if (b.causal) {
+    const auto row = g.op(OpKind::GenIndex, {scores}, {{"axis", int64_t{-2}}}, DataType::s32);
+    const auto column = g.op(OpKind::GenIndex, {scores}, {{"axis", int64_t{-1}}}, DataType::s32);
+    scores = g.op(OpKind::Select, {g.op(OpKind::GreaterEqual, {row, column}, {}, DataType::boolean), scores, g.number(-1e30)},
+                  {}, f32);
+  }
+  // Not of statistics at random: exponentials of those may be anything.
+  const auto exponential = [&](uint64_t x) {
+    return g.op(OpKind::Exp, {g.op(OpKind::Clamp, {x}, {{"min", -2.0f}, {"max", 2.0f}})});
+  };
+  const auto weights = b.has_softmax ? g.op(OpKind::SoftMax, {scores}, {{"axis", int64_t{-1}}})
+                                     : exponential(g.op(OpKind::Subtract, {scores, tensor(b.shared_by, b.queries, 1, f32)}));
+  const auto kept = b.drops ? dropout(g, weights, seed, false)[0] : weights;
+  const auto dv = g.op(OpKind::MatMul, {narrow(kept), diff_dst}, {{"transpose_a", true}});
+  auto dp = g.op(OpKind::MatMul, {diff_dst, v}, {{"transpose_b", true}}, f32);
+  if (b.drops) dp = dropout(g, dp, seed, false)[0];
+  const auto products = g.op(OpKind::Multiply, {dst, diff_dst}, {}, f32);
+  const auto delta = g.op(OpKind::ReduceSum, {products}, {{"axes", std::vector<int64_t>{-1}}, {"keep_dims", true}});
+  const auto ds = narrow(g.op(OpKind::Multiply, {weights, g.op(OpKind::Subtract, {dp, delta})}));
+  g.op(OpKind::MatMul, {ds, k});
+  const auto dk = g.op(OpKind::MatMul, {ds, q}, {{"transpose_a", true}});
+  if (b.shared_by == 1) return g.finish();
+  for (const auto gradient : {dk, dv})
+    g.op(OpKind::ReduceSum, {gradient}, {{"axes", std::vector<int64_t>{-3}}, {"keep_dims", true}});
+  return g.finish();
+}
+
+LibraryRun expect_sums(const Graph& graph, double error, const std::map<uint64_t, Buffer>& given = {}) {
+  LibraryRun run = expect_library_matches_reference(graph, error, given);
+  EXPECT_TRUE(std::any_of(run.info.kernel_texts.begin(), run.info.kernel_texts.end(),
+                          [](const std::string& text) { return text.find("which add to ") != std::string::npos; }));
+  return run;
+}
+
+TEST(TiledPlan, GradientsAddUpOverTiles) {
+  expect_sums(backward({}), 1e-5);
+  expect_sums(backward({.keys = 577, .has_mask = true}), 1e-5);
+  expect_sums(backward({.queries = 640, .causal = true}), 1e-5);
+  expect_sums(backward({.queries = 1100, .keys = 300}), 1e-5);  // whole rows
+  expect_sums(backward({.queries = 1100, .has_softmax = true}), 1e-4);
+}
+
+TEST(TiledPlan, GradientsInSixteenBits) {
+  for (const DataType dtype : {bf16, f16}) {
+    SCOPED_TRACE(name_of(dtype));
+    expect_sums(backward({.dtype = dtype}), dtype == bf16 ? 2e-2 : 3e-3);
+    expect_sums(backward({.queries = 1100, .dtype = dtype, .causal = true}), dtype == bf16 ? 2e-2 : 3e-3);
+  }
+}
+
+TEST(TiledPlan, GradientsOfSharedHeads) {
+  expect_sums(backward({.shared_by = 3}), 1e-5);
+  expect_sums(backward({.shared_by = 2, .dtype = bf16, .has_mask = true}), 2e-2);
+}
+
+// The same elements are dropped on the way back, in blocks of rows and columns, as in the reference.
+TEST(TiledPlan, GradientsBehindADropout) {
+  expect_sums(backward({.drops = true}), 1e-5);
+  expect_sums(backward({.queries = 1100, .shared_by = 2, .dtype = bf16, .drops = true}), 2e-2);
+}
+
+// Of sixteen entries threads take one at a time, with all of its rows; of one they take parts of its rows.
+TEST(TiledPlan, AnEntrysGradientsAreItsOwn) {
+  for (const DataType dtype : {f32, bf16}) {
+    SCOPED_TRACE(name_of(dtype));
+    const Backward all{.batch = {16, 1}, .queries = 1030, .keys = 520, .width = 16, .dtype = dtype};
+    Backward one = all;
+    one.batch = {1, 1};
+    const LibraryRun whole = expect_sums(backward(all), 2e-2);
+    std::map<uint64_t, Buffer> given;
+    for (const LogicalTensor& tensor : whole.inputs) given[tensor.id] = whole.buffers.at(tensor.id);
+    const LibraryRun part = expect_sums(backward(one), 2e-2, given);
+    if (!rows_are_their_own(whole)) continue;
+    for (size_t o = 0; o < part.outputs.size(); ++o) {
+      const std::vector<double> many = elements(whole.outputs[o], whole.buffers.at(whole.outputs[o].id)),
+                                first = elements(part.outputs[o], part.buffers.at(part.outputs[o].id));
+      EXPECT_TRUE(std::equal(first.begin(), first.end(), many.begin())) << "output " << o;
+    }
+  }
 }
 
 TEST(TiledPlan, AttentionInSixteenBits) {

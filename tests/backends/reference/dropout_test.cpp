@@ -72,6 +72,15 @@ TEST(ReferenceDropout, SeedsBeyondDoublePrecisionAreToldApart) {
   EXPECT_NE(dropout(Numbers(64, 1), big, 0, 0.5).result(1), dropout(Numbers(64, 1), big - 1, 0, 0.5).result(1));
 }
 
+// Columns 2 and 3 of rows 1 and 2 of a tensor of 3 x 5.
+TEST(ReferenceDropout, APartDrawsWhatTheWholeDoes) {
+  const Numbers whole = dropout(Numbers(15, 1), 1, 3, 0.5).result(1);
+  OpCase part(OpKind::Dropout);
+  part.input({2, 2}, Numbers(4, 1), f32).integer(1).integer(3).input({}, {0.5}, f32).integer(7);
+  part.attr("steps", std::vector<int64_t>{5, 1}).outputs({f32, u8});
+  EXPECT_THAT(part.result(1), ElementsAre(whole[7], whole[8], whole[12], whole[13]));
+}
+
 TEST(ReferenceDropout, TheMaskMayBeLeftOut) {
   OpCase op = dropout({1, 2, 3, 4}, 1, 3, 0.5);
   EXPECT_THAT(op.outputs({f32}).result(), ElementsAre(2, 0, 0, 0));

@@ -202,6 +202,16 @@ TEST(DropoutSchema, TheMaskIsOptional) {
               HasSubstr("input seed has shape [2], allowed is [] or [1]"));
 }
 
+TEST(DropoutSchema, APartKnowsItsPlaceInTheWhole) {
+  const auto part = [] { return dropout().input("first", DataType::s64, Dims{}); };
+  EXPECT_EQ(error_of(part().attr("steps", std::vector<int64_t>{100, 1})), "");
+  EXPECT_THAT(error_of(part()), HasSubstr("first is absent because steps is not given"));
+  EXPECT_THAT(error_of(dropout().attr("steps", std::vector<int64_t>{100, 1})),
+              HasSubstr("first (port 4) is missing: it is required because steps is given"));
+  EXPECT_THAT(error_of(part().attr("steps", std::vector<int64_t>{1})),
+              HasSubstr("attribute steps has 1 entries, allowed is one per axis of src [2, 3]"));
+}
+
 TEST(GenIndexSchema, TheAxisIsInRange) {
   const auto gen_index = [](int axis) {
     return an_op(OpKind::GenIndex).attr("axis", axis).input("src", bf16, Dims{2, 3}).output("dst", s32);

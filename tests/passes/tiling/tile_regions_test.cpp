@@ -10,7 +10,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// "qk softmax pv / 64": the ops of each region, in order, and the rows of a tile; regions apart by " | ".
+// "qk softmax pv / 64": the ops of each region, in order, and the rows of a tile, "128x512" rows and columns, "+" what tiles
+// add to; regions apart by " | ".
 std::string tiled(const Graph& graph) {
   const std::vector<FusionGroup> groups = groups_of(graph);
   std::string text;
@@ -21,6 +22,9 @@ std::string tiled(const Graph& graph) {
     std::sort(ops.begin(), ops.end());
     for (size_t i = 0; i < ops.size(); ++i) text += join(i == 0 ? "" : " ", graph.op(ops[i]).name);
     if (region.rows > 0) text += join(" / ", region.rows);
+    if (region.columns > 0) text += join("x", region.columns);
+    for (const auto& [value, loop] : region.sums) text += join(" + ", graph.op(graph.value(value).producer.op).name);
+    if (region.segments > 1) text += join(" in ", region.segments);
   }
   return text;
 }
@@ -126,6 +130,18 @@ TEST(TileRegions, TakeAGatedProductThrough) {
   EXPECT_EQ(tiled(g.finish()), "gate up sigmoid multiply down / 32");
 }
 
+// The first op of the group knows nothing but the factor that it shares with the last.
+TEST(TileRegions, LearnNothingFromANumberThatOpsShare) {
+  GraphBuilder g;
+  const auto factor = g.input(f32, {1});
+  const auto scaled = g.named("scale").op(OpKind::Multiply, {g.input(f32, {1024, 128}), factor});
+  const auto product = g.named("product").op(OpKind::MatMul, {g.input(f32, {1024, 64}), g.input(f32, {64, 128})});
+  const auto again = g.named("again").op(OpKind::Multiply, {product, factor});
+  const auto sum = g.named("sum").op(OpKind::Add, {again, scaled});
+  g.named("down").op(OpKind::MatMul, {sum, g.input(f32, {128, 64})});
+  EXPECT_EQ(tiled(g.finish()), "scale product again sum down / 32");
+}
+
 // What the weights are made of has no rows of tokens: it is made once, before.
 TEST(TileRegions, LeaveWeightsOutside) {
   GraphBuilder g;
@@ -135,15 +151,111 @@ TEST(TileRegions, LeaveWeightsOutside) {
   EXPECT_EQ(tiled(g.finish()), "double | product relu / 32");
 }
 
-// Random numbers are drawn by position.
-TEST(TileRegions, DoNotCutADropout) {
+// Random numbers are drawn by position in the whole tensor, which a tile is told. A part of a larger one is told already.
+TEST(TileRegions, CutADropoutThatIsNoPartAlready) {
+  for (const bool is_part : {false, true}) {
+    GraphBuilder g;
+    const auto s64 = DataType::s64;
+    const auto product = g.named("product").op(OpKind::MatMul, {g.input(f32, {1024, 64}), g.input(f32, {64, 128})});
+    std::vector<uint64_t> inputs{product, g.scalar(s64), g.scalar(s64), g.scalar(f32)};
+    Attributes attributes;
+    if (is_part) {
+      inputs.push_back(g.scalar(s64));
+      attributes["steps"] = std::vector<int64_t>{128, 1};
+    }
+    g.named("dropout").multi(OpKind::Dropout, inputs, attributes, {f32, DataType::u8});
+    const Graph graph = g.finish();
+    EXPECT_EQ(tiled(graph), is_part ? "product | dropout" : "product dropout / 32");
+    EXPECT_THAT(why_not(graph), HasSubstr(is_part ? "is a part of a larger tensor already" : ""));
+  }
+}
+
+// ---- sums over the rows of tiles
+
+struct Backward {
+  Dims batch = {2, 8};
+  int64_t queries = 1024, keys = 1024, width = 64;
+  bool has_softmax = false, has_bias = false, reads_sum = false;
+};
+
+//   q ─┐                   stats ─┐
+//      qk ──> scale ──> subtract ──> exp ──┬──> (P') dv, with diff_dst
+//   k ─┘         diff_dst, v ──> dp ───────┴──> ds ──┬──> (dS') dk, with q
+//                                                    └──> dq, with k
+Graph backward(const Backward& b) {
   GraphBuilder g;
-  const auto product = g.named("product").op(OpKind::MatMul, {g.input(f32, {1024, 64}), g.input(f32, {64, 128})});
-  g.named("dropout").multi(OpKind::Dropout, {product, g.scalar(DataType::s64), g.scalar(DataType::s64), g.scalar(f32)}, {},
-                           {f32, DataType::u8});
-  const Graph graph = g.finish();
-  EXPECT_EQ(tiled(graph), "product | dropout");
-  EXPECT_THAT(why_not(graph), HasSubstr("depends on where its elements lie"));
+  const auto matrix = [&](int64_t rows, int64_t columns) {
+    Dims shape = b.batch;
+    shape.insert(shape.end(), {rows, columns});
+    return g.input(f32, shape);
+  };
+  const auto q = matrix(b.queries, b.width), k = matrix(b.keys, b.width), v = matrix(b.keys, b.width),
+             diff_dst = matrix(b.queries, b.width);
+  const auto scores = g.named("qk").op(OpKind::MatMul, {q, k}, {{"transpose_b", true}});
+  const auto weights = b.has_softmax ? g.named("softmax").op(OpKind::SoftMax, {scores}, {{"axis", int64_t{-1}}})
+                                     : g.named("exp").op(OpKind::Exp, {scores});
+  std::vector<uint64_t> of_values{weights, diff_dst};
+  if (b.has_bias) of_values.push_back(g.input(f32, {b.width}));
+  const auto dv = g.named("dv").op(OpKind::MatMul, of_values, {{"transpose_a", true}});
+  const auto dp = g.named("dp").op(OpKind::MatMul, {diff_dst, v}, {{"transpose_b", true}});
+  const auto ds = g.named("ds").op(OpKind::Multiply, {weights, dp});
+  g.named("dk").op(OpKind::MatMul, {ds, q}, {{"transpose_a", true}});
+  g.named("dq").op(OpKind::MatMul, {ds, k});
+  if (b.reads_sum) g.named("reader").op(OpKind::Abs, {dv});
+  return g.finish();
+}
+
+TEST(TileRegions, AddToSumsOverRowsAndColumns) {
+  EXPECT_EQ(tiled(backward({})), "qk exp dv dp ds dk dq / 128x512 + dv + dk + dq in 2");
+  EXPECT_EQ(tiled(backward({.queries = 4096})), "qk exp dv dp ds dk dq / 128x512 + dv + dk + dq in 4");
+}
+
+// However long the rows are.
+TEST(TileRegions, CutColumnsOfAnyNumber) {
+  EXPECT_EQ(tiled(backward({.queries = 512, .keys = 100000})), "qk exp dv dp ds dk dq / 128x512 + dv + dk + dq");
+  EXPECT_EQ(tiled(backward({.queries = 512, .keys = 577})), "qk exp dv dp ds dk dq / 128x320 + dv + dk + dq");
+}
+
+// Where the rows are one block there is nothing to add.
+TEST(TileRegions, AddNothingInOneTile) {
+  EXPECT_EQ(tiled(backward({.queries = 128, .keys = 128})), "qk exp dv dp ds dk dq / 128");
+  EXPECT_EQ(tiled(backward({.queries = 512, .keys = 512})), "qk exp dv dp ds dk dq / 128 + dv + dk");
+}
+
+// A softmax needs whole rows.
+TEST(TileRegions, SumOverRowsThatAreWhole) {
+  EXPECT_EQ(tiled(backward({.has_softmax = true})), "qk softmax dv dp ds dk dq / 128 + dv + dk in 2");
+  const Graph long_rows = backward({.keys = 16384, .width = 128, .has_softmax = true});
+  EXPECT_THAT(tiled(long_rows), HasSubstr("qk softmax dp ds dq / 32 | dv | dk"));
+  EXPECT_THAT(why_not(long_rows), HasSubstr("a tile adds to 8388608 bytes of a sum, allowed are 4194304"));
+}
+
+// An entry alone is cut as it is within the batch.
+TEST(TileRegions, CutSumsAlikeInAnyBatch) {
+  EXPECT_EQ(tiled(backward({.batch = {1}})), tiled(backward({})));
+  EXPECT_EQ(tiled(backward({.batch = {100, 3}})), tiled(backward({})));
+}
+
+TEST(TileRegions, LeaveOutSumsThatTheyCannotAddTo) {
+  const Graph with_bias = backward({.has_bias = true});
+  EXPECT_EQ(tiled(with_bias).find("+ dv"), std::string::npos) << tiled(with_bias);
+  EXPECT_THAT(why_not(with_bias), HasSubstr("\"dv\" sums over the rows of a tile, and would add its bias in each"));
+  const Graph one_matrix = backward({.batch = {}});
+  EXPECT_EQ(tiled(one_matrix).find('+'), std::string::npos) << tiled(one_matrix);
+  EXPECT_THAT(why_not(one_matrix), HasSubstr("there is no batch to take apart instead"));
+}
+
+TEST(TileRegions, EndBehindASum) {
+  const std::string text = tiled(backward({.reads_sum = true}));
+  EXPECT_THAT(text, HasSubstr("qk exp dv dp ds dk dq / 128x512 + dv + dk + dq in 2 | reader"));
+}
+
+// x x': both sides are rows of the same loop, of which a tile has one block.
+TEST(TileRegions, DoNotJoinRowsWithThemselves) {
+  GraphBuilder g;
+  const auto x = g.named("x").op(OpKind::MatMul, {g.input(f32, {4, 512, 64}), g.input(f32, {64, 64})});
+  g.named("square").op(OpKind::MatMul, {x, x}, {{"transpose_b", true}});
+  EXPECT_EQ(tiled(g.finish()), "x | square");
 }
 
 // ---- partitions

@@ -13,6 +13,9 @@ namespace lamina::cpu {
 
 class Executor;
 
+// Bytes that `bytes` take where the next thing in scratch begins a line of its own.
+constexpr size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 // Immutable; run may be called from many threads at once.
 class Primitive {
  public:

@@ -15,8 +15,6 @@ constexpr int64_t kChunk = 16384;  // elements that a thread converts at a time
 constexpr size_t kMostPorts = 8;   // of any heavy op
 constexpr size_t kMostArgs = 16;   // with the operands of what follows
 
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 class Widened final : public Primitive {
  public:
   Widened(const kernel::LibraryStep& step, std::unique_ptr<const Primitive> primitive)

@@ -74,10 +74,13 @@ class Matmul final : public Primitive {
         packs_weights_(use.packs_weights),
         packs_once_(use.packs_once),
         is_in_a_tile_(use.in_a_tile),
+        adds_(step.adds),
         slots_(use.threads),
         ports_(step.inputs.size()) {
     if (step.quantized) take_scales(*step.quantized);
     following_ = Following(step);
+    LAMINA_CHECK(!adds_ || (problem_.dst.dtype == DataType::f32 && !problem_.has_bias && scales_.empty() && !step.following),
+                 join(lamina::describe(step.op), " adds to what is no plain sum in f32"));
     made_for(step.op, [&] { choose(); });
     like_ = nullptr;
     place_scratch();
@@ -244,11 +247,10 @@ class Matmul final : public Primitive {
     if (!scales_.empty()) attr.set_scales_mask(DNNL_ARG_WEIGHTS, scales_.size() > 1 ? kByColumn : 0);
     if (zero_point_ != 0) attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
     if (weights_zero_point_ != 0) attr.set_zero_points_mask(DNNL_ARG_WEIGHTS, 0);
-    if (problem_.has_bias && adds_bias_last()) {
-      dnnl::post_ops after;
-      after.append_binary(dnnl::algorithm::binary_add, bias_desc(rows, columns));
-      attr.set_post_ops(after);
-    }
+    dnnl::post_ops after;
+    if (problem_.has_bias && adds_bias_last()) after.append_binary(dnnl::algorithm::binary_add, bias_desc(rows, columns));
+    if (adds_ && !copies_dst_) after.append_sum();
+    if (after.len() > 0) attr.set_post_ops(after);
     following_.add_to(attr, operand_descs(rows, columns));
     if (problem_.has_bias && !adds_bias_last()) return {engine(), src, weights, bias_desc(rows, columns), dst, attr};
     return {engine(), src, weights, dst, attr};
@@ -423,7 +425,20 @@ class Matmul final : public Primitive {
     add_operands(memory, at, {row, column, c, r}, own, pointers.data(), count);
     following_.add_to(pointers.data(), count);
     products_[c][fixed_rows_ ? 0 : r].call.run(std::span<void* const>(pointers.data(), count), scratch);
-    if (copies_dst_) copies_out_[c][r].run(dst, result, scratch);
+    if (!copies_dst_) return;
+    if (adds_)
+      add(static_cast<const float*>(dst), static_cast<float*>(result), std::min(tile_.rows, problem_.m - row),
+          std::min(tile_.columns, problem_.n - column));
+    else
+      copies_out_[c][r].run(dst, result, scratch);
+  }
+
+  void add(const float* tile, float* sum, int64_t rows, int64_t columns) const {
+    for (int64_t i = 0; i < rows; ++i) {
+      const float* const from = tile + i * columns;
+      float* const to = sum + i * problem_.dst.row_stride;
+      for (int64_t j = 0; j < columns; ++j) to[j * problem_.dst.column_stride] += from[j];
+    }
   }
 
   static constexpr int32_t kShift = 128;    // from u8 to s8
@@ -435,6 +450,7 @@ class Matmul final : public Primitive {
   const Matmul* like_;  // while this one is made
   bool packs_weights_, packs_once_, packs_ahead_ = false;
   bool is_in_a_tile_;  // of a tiled step: a thread is all there is
+  bool adds_;          // to what dst holds, which is f32 then
   int slots_;          // most threads at once
   size_t ports_;       // of the inputs
   std::string name_;

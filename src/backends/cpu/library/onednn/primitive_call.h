@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/cpu/library/onednn/headers.h"
+#include "backends/cpu/library/primitive_library.h"
 #include "backends/cpu/threads/executor.h"
 #include "interface/logical_tensor.h"
 #include "kernels/plan.h"
@@ -99,7 +100,6 @@ PrimitiveCall reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& 
 // Copies u8 less a zero point, the third argument, an s32.
 PrimitiveCall shifted_copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
-inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 inline void* offset(const void* base, int64_t bytes) { return static_cast<char*>(const_cast<void*>(base)) + bytes; }
 
 }  // namespace lamina::cpu::onednn
