@@ -308,6 +308,15 @@ LAMINA_API lamina_status_t lamina_graph_partition_compile(const_lamina_graph_par
                                                           const lamina_graph_logical_tensor_t** inputs, size_t out_num,
                                                           const lamina_graph_logical_tensor_t** outputs,
                                                           const_lamina_engine_t engine);
+/* Times the kernels of the partition under several schedules, for these tensors (as for compile) and on memory of its own, and
+ * keeps the fastest: partitions that are compiled from then on run by it, in this process and, where LAMINA_CACHE_DIR is set,
+ * in others. No bit of a result changes. `milliseconds`: of each kernel, compiling included; 0: 200. `timed` may be null; else
+ * it gets the number of kernels that were timed: those of which nothing is known yet, none on a GPU. Takes all threads of the
+ * engine; what else runs meanwhile spoils the times. Errors: as for compile; milliseconds that are negative or not finite. */
+LAMINA_API lamina_status_t lamina_graph_partition_tune(const_lamina_graph_partition_t partition, size_t in_num,
+                                                       const lamina_graph_logical_tensor_t** inputs, size_t out_num,
+                                                       const lamina_graph_logical_tensor_t** outputs,
+                                                       const_lamina_engine_t engine, double milliseconds, size_t* timed);
 
 /* ---- tensor ---- */
 

@@ -362,6 +362,16 @@ class partition : public detail::handle<lamina_graph_partition, lamina_graph_par
     return result;
   }
 
+  // Finds by measuring how the kernels run best for these tensors; what is compiled from then on runs so. How many were timed.
+  std::size_t tune(const std::vector<logical_tensor>& inputs, const std::vector<logical_tensor>& outputs, const engine& aengine,
+                   double milliseconds_a_kernel = 0) const {
+    std::size_t timed = 0;
+    auto c_inputs = pointers_to(inputs), c_outputs = pointers_to(outputs);
+    error::wrap_c_api(lamina_graph_partition_tune(get(), c_inputs.size(), c_inputs.data(), c_outputs.size(), c_outputs.data(),
+                                                  aengine.get(), milliseconds_a_kernel, &timed));
+    return timed;
+  }
+
  private:
   using port_getter = lamina_status_t (*)(const_lamina_graph_partition_t, std::size_t, lamina_graph_logical_tensor_t*);
 

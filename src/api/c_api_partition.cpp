@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cmath>
 
 #include "api/boundary.h"
 #include "api/convert.h"
 #include "api/objects.h"
 #include "compiler/compile.h"
 #include "compiler/partitioning.h"
+#include "interface/number_text.h"
 
 namespace lamina::api {
 namespace {
@@ -164,6 +166,28 @@ lamina_status_t lamina_graph_partition_compile(const_lamina_graph_partition_t pa
     compiled_partition->inplace_pairs = std::move(pairs);
     compiled_partition->compiled = std::move(compiled);
     compiled_partition->device = engine->device;
+  });
+}
+
+lamina_status_t lamina_graph_partition_tune(const_lamina_graph_partition_t partition, size_t in_num,
+                                            const lamina_graph_logical_tensor_t** inputs, size_t out_num,
+                                            const lamina_graph_logical_tensor_t** outputs, const_lamina_engine_t engine,
+                                            double milliseconds, size_t* timed) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(partition);
+    LAMINA_REQUIRE(engine);
+    if (!std::isfinite(milliseconds) || milliseconds < 0) {
+      throw lamina::Error(lamina::Status::invalid_arguments,
+                          lamina::join(function_name, ": milliseconds is ", lamina::general_text(milliseconds, 6),
+                                       ", allowed are finite numbers from 0 on"));
+    }
+    lamina::TuningRequest request;
+    if (milliseconds > 0) request.milliseconds = milliseconds;
+    const auto given_inputs = tensors_from_c(function_name, in_num, inputs);
+    const auto given_outputs = tensors_from_c(function_name, out_num, outputs);
+    const size_t count =
+        lamina::compiler::tune_partition(partition->partition, given_inputs, given_outputs, *engine->backend, request);
+    if (timed != nullptr) *timed = count;
   });
 }
 

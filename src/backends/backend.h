@@ -53,7 +53,7 @@ struct ExecutableInfo {
   std::vector<std::string> kernels;                          // symbol names, in order
   std::vector<size_t> step_of_kernel;                        // which step each belongs to; empty: every step has one
   std::vector<std::string> kernel_texts;                     // what each step computes, readable: a kernel's IR
-  std::vector<std::string> schedules;                        // how each step runs, where a backend has several ways
+  std::vector<std::string> schedules;                        // how each step runs, where there are several ways; else ""
   std::vector<std::pair<std::string, std::string>> sources;  // file name and text of each generated program
   int64_t required_bytes = 0;                                // bytes of the partition's inputs and outputs, each once
   int64_t moved_bytes = 0;                                   // bytes that the kernels read and write in main memory
@@ -96,6 +96,15 @@ class DeviceMemory {
   virtual void wait(void* stream) const = 0;  // until all that the stream was given is done; null: the backend's own stream
 };
 
+// A wish to know by measuring how kernels run best.
+struct TuningRequest {
+  static constexpr double kDefaultMilliseconds = 200;
+  double milliseconds = kDefaultMilliseconds;  // of each kernel, compiling included
+  bool again = false;                          // also where something has been found before
+  // Of `count` kernels that are tuned together number `kernel` is at work, `done` (0 to 1) of its time is spent. May be null.
+  std::function<void(size_t kernel, size_t count, double done)> progress = nullptr;
+};
+
 // A backend runs plans (it has a plan_target), or graphs as they are, op after op (the reference).
 class Backend : public Capabilities {
  public:
@@ -106,6 +115,10 @@ class Backend : public Capabilities {
   virtual std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan>) const {
     throw Error(Status::runtime_error, join("bug in lamina: the ", name(), " backend runs graphs, it was given a plan"));
   }
+  // Times the kernels of a plan made for plan_target() under several schedules, on memory of its own; what is found is what
+  // compile takes from then on, in this process and where there is a cache on disk in others. Never changes a bit of a result.
+  // How many kernels were timed: none where a backend has one way for each. Throws Error.
+  virtual size_t tune(const kernel::Plan&, const TuningRequest&) const { return 0; }
   // Of a partition's ops with every shape, stride and dtype known. Throws Error.
   virtual std::unique_ptr<Executable> compile_graph(const Subgraph&) const {
     throw Error(Status::runtime_error, join("bug in lamina: the ", name(), " backend runs plans, it was given a graph"));

@@ -1,8 +1,11 @@
 #include "compiler/compile.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <optional>
+#include <string_view>
 
+#include "backends/cache/code_cache.h"
 #include "compiler/ports.h"
 #include "compiler/verbose.h"
 #include "interface/status.h"
@@ -27,8 +30,9 @@ std::vector<LogicalTensor> tensors_of(const Graph& graph, const std::vector<Valu
   return tensors;
 }
 
-SharedExecutable compile_anew(const Partition& partition, std::span<const LogicalTensor> inputs,
-                              std::span<const LogicalTensor> outputs, const Backend& backend, CompileRecord* record) {
+// The partition as a graph of its own, with the layouts that this backend likes.
+Subgraph subgraph_of(const Partition& partition, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs,
+                     const Backend& backend) {
   const std::string label = label_of(partition);
   if (!partition.supported) {
     throw Error(Status::unimplemented, join("compile of ", label, ": not supported: ", partition.unsupported_reason));
@@ -37,11 +41,30 @@ SharedExecutable compile_anew(const Partition& partition, std::span<const Logica
   Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
   require_known_shapes(label, subgraph.graph);
   if (backend.plan_target() != nullptr) put_inner_channels_last(subgraph.graph, subgraph.outputs);
+  return subgraph;
+}
+
+SharedExecutable compile_anew(const Partition& partition, std::span<const LogicalTensor> inputs,
+                              std::span<const LogicalTensor> outputs, const Backend& backend, CompileRecord* record) {
+  Subgraph subgraph = subgraph_of(partition, inputs, outputs, backend);
   dump_subgraph(subgraph.graph, partition.id);
   SharedExecutable made{tensors_of(subgraph.graph, subgraph.inputs), tensors_of(subgraph.graph, subgraph.outputs),
                         compile_subgraph(subgraph, backend, record)};
   if (record != nullptr) record->subgraph = std::move(subgraph);
   return made;
+}
+
+const Backend& backend_of(const Partition& partition, const Backend& engine) {
+  return partition.runs_on_reference ? reference_backend() : engine;
+}
+
+// LAMINA_TUNE=1: what is compiled is tuned first.
+bool tunes_what_it_compiles() {
+  static const bool does = [] {
+    const char* const text = std::getenv("LAMINA_TUNE");
+    return text != nullptr && std::string_view(text) == "1";
+  }();
+  return does;
 }
 
 }  // namespace
@@ -67,7 +90,7 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
                                                            std::span<const LogicalTensor> outputs, const Backend& engine,
                                                            CompileRecord* record) {
   const auto start = std::chrono::steady_clock::now();
-  const Backend& backend = partition.runs_on_reference ? reference_backend() : engine;
+  const Backend& backend = backend_of(partition, engine);
   thread_local std::string key;
   const bool may_share = partition.supported && backend.shares_executables() && !dumps_subgraphs();
   std::optional<SharedExecutable> shared;
@@ -77,6 +100,7 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
   }
   const bool found = shared.has_value();
   if (!found) {
+    if (tunes_what_it_compiles()) tune_partition(partition, inputs, outputs, engine, {});
     shared = compile_anew(partition, inputs, outputs, backend, record);
     if (may_share) CompileCache::instance().keep(key, *shared);
   }
@@ -91,6 +115,22 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
                                                            CompileRecord* record) {
   const PortTensors ports = known_ports(partition);
   return compile_partition(partition, ports.inputs, ports.outputs, backend, record);
+}
+
+size_t tune_partition(const Partition& partition, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs,
+                      const Backend& engine, const TuningRequest& request) {
+  const Backend& backend = backend_of(partition, engine);
+  if (backend.plan_target() == nullptr) return 0;
+  const Subgraph subgraph = subgraph_of(partition, inputs, outputs, backend);
+  const size_t timed = backend.tune(plan_subgraph(subgraph, *backend.plan_target()), request);
+  if (timed > 0) CompileCache::instance().clear();  // what is there runs as it did
+  return timed;
+}
+
+std::string why_not_kept_on_disk() {
+  const CodeCache* const disk = CodeCache::from_environment();
+  if (disk == nullptr) return "LAMINA_CACHE_DIR is not set";
+  return disk->why_off().empty() ? "" : disk->complaint();
 }
 
 }  // namespace lamina::compiler

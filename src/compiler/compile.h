@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends/backend.h"
@@ -38,6 +39,15 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
 // With the ports as the graph has them.
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, const Backend& backend,
                                                            CompileRecord* record = nullptr);
+
+// Finds by measuring, on memory of its own, how the partition's kernels run best for these ports (as compile_partition takes
+// them). Partitions that are compiled from then on run so; those that are compiled already do not change. How many kernels were
+// timed. Throws Error.
+size_t tune_partition(const Partition& partition, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs,
+                      const Backend& backend, const TuningRequest& request);
+
+// Why other processes will find nothing of what this one compiles and tunes; "" where it is kept on disk.
+std::string why_not_kept_on_disk();
 
 // The steps behind extract_subgraph.
 kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, Decisions* decisions = nullptr);

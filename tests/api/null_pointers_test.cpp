@@ -103,6 +103,7 @@ TEST(NullPointers, PartitionAndCompiledPartition) {
   EXPECT_REFUSED("partition", lamina_graph_partition_get_op_num, nullptr, &num);
   EXPECT_REFUSED("partition", lamina_graph_partition_get_input_ports, nullptr, 0, &t);
   EXPECT_REFUSED("partition", lamina_graph_partition_compile, nullptr, nullptr, 0, nullptr, 0, nullptr, nullptr);
+  EXPECT_REFUSED("partition", lamina_graph_partition_tune, nullptr, 0, nullptr, 0, nullptr, nullptr, 0, nullptr);
   EXPECT_REFUSED("partition", lamina_graph_compiled_partition_create, &c, nullptr);
   EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_query_logical_tensor, nullptr, 0, &t);
   EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_get_inplace_ports, nullptr, &num, &pairs);

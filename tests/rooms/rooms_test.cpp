@@ -89,8 +89,8 @@ const std::vector<Room>& rooms() {
        {"tools", "compiler", "cpu", "cpu/code", "cpu/schedule", "passes", "interface"}},
       {"benchmarks",
        {"benchmarks/"},
-       {"tools", "compat", "compiler", "gpu/cuda", "gpu/opencl", "gpu", "backends", "passes", "passes/fusion", "passes' words",
-        "interface/json", "interface", "include"}},
+       {"tools", "compat", "compiler", "cpu/code", "cpu/schedule", "cpu", "gpu/cuda", "gpu/opencl", "gpu", "backends",
+        "kernels", "passes", "passes/fusion", "passes' words", "interface/json", "interface", "include"}},
   };
   return all;
 }

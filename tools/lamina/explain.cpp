@@ -32,7 +32,8 @@ void print_kernels(const Partition& partition, const Backend& backend, bool text
     for (size_t i = 0; i < info.kernels.size(); ++i) {
       const size_t step = info.step_of_kernel.empty() ? i : info.step_of_kernel[i];
       const bool is_first = i == 0 || info.step_of_kernel.empty() || info.step_of_kernel[i - 1] != step;
-      const std::string schedule = step < info.schedules.size() ? join(" (", info.schedules[step], ")") : "";
+      const bool has_schedule = step < info.schedules.size() && !info.schedules[step].empty();
+      const std::string schedule = has_schedule ? join(" (", info.schedules[step], ")") : "";
       std::cout << "  kernel: " << info.kernels[i] << schedule << '\n';
       if (texts && is_first && step < info.kernel_texts.size()) print_indented(info.kernel_texts[step], "    ");
     }

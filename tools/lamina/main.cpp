@@ -10,6 +10,7 @@
 #include "lamina/overrides.h"
 #include "lamina/replay.h"
 #include "lamina/show.h"
+#include "lamina/tune.h"
 #include "lamina/version.h"
 
 namespace {
@@ -18,6 +19,7 @@ using lamina::driver::ExplainOptions;
 using lamina::driver::Overrides;
 using lamina::driver::ReplayOptions;
 using lamina::driver::ShowOptions;
+using lamina::driver::TuneOptions;
 
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
@@ -78,6 +80,18 @@ void add_show(CLI::App& app, ShowOptions& options) {
   add_overrides(command, options.overrides);
 }
 
+void add_tune(CLI::App& app, TuneOptions& options) {
+  CLI::App& command =
+      *app.add_subcommand("tune", "time kernels under several schedules; keep the fastest in LAMINA_CACHE_DIR for later runs");
+  command.add_option("FILE", options.files, "graph dumps (JSON)")->required();
+  add_engine(command, options.engine, options.device, options.policy);
+  command.add_option("--budget", options.milliseconds, "milliseconds of each kernel, 200 by default")
+      ->check(CLI::Range(1.0, 3600'000.0));
+  command.add_flag("--again", options.again, "also kernels of which something is kept");
+  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, 4096));
+  add_overrides(command, options.overrides);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("lamina: replay, explain and draw graphs of deep-learning operations", "lamina");
   app.require_subcommand(1);
@@ -85,10 +99,12 @@ int run(int argc, char** argv) {
   ReplayOptions replay_options;
   ExplainOptions explain_options;
   ShowOptions show_options;
+  TuneOptions tune_options;
   std::string kind;
   add_replay(app, replay_options);
   add_explain(app, explain_options);
   add_show(app, show_options);
+  add_tune(app, tune_options);
   app.add_subcommand("ops", "the op schemas")->add_option("KIND", kind, "one op kind, all of its schema");
   try {
     app.parse(argc, argv);
@@ -98,9 +114,11 @@ int run(int argc, char** argv) {
   replay_options.overrides = split(replay_options.overrides);
   explain_options.overrides = split(explain_options.overrides);
   show_options.overrides = split(show_options.overrides);
+  tune_options.overrides = split(tune_options.overrides);
   if (app.got_subcommand("replay")) return lamina::driver::replay(replay_options);
   if (app.got_subcommand("explain")) return lamina::driver::explain(explain_options);
   if (app.got_subcommand("show")) return lamina::driver::show(show_options);
+  if (app.got_subcommand("tune")) return lamina::driver::tune(tune_options);
   lamina::driver::print_ops(std::cout, kind);
   return 0;
 }

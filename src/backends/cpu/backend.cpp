@@ -9,6 +9,7 @@
 #include "backends/cpu/library/heavy_library.h"
 #include "backends/cpu/plan_runner.h"
 #include "backends/cpu/threads/executor.h"
+#include "backends/cpu/tune_kernel.h"
 #include "backends/scratch_pool.h"
 #include "interface/status.h"
 
@@ -35,6 +36,7 @@ class CpuExecutable final : public Executable {
     for (const PlanRunner::StepText& text : runner_.texts()) {
       info_.kernels.push_back(text.name);
       info_.kernel_texts.push_back(text.text);
+      info_.schedules.push_back(text.schedule);
     }
     info_.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
   }
@@ -108,12 +110,19 @@ class CpuBackend final : public Backend {
   bool runs_several_groups() const override { return true; }
   const kernel::PlanTarget* plan_target() const override { return &target_; }
   std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan> plan) const override {
-    Machine machine = machine_ ? *machine_ : host_machine();
-    if (threads_ > 0) machine.cores = threads_;
-    return std::make_unique<CpuExecutable>(std::move(plan), StepCompiler{library_.get(), machine});
+    return std::make_unique<CpuExecutable>(std::move(plan), StepCompiler{library_.get(), machine()});
+  }
+  size_t tune(const kernel::Plan& plan, const TuningRequest& request) const override {
+    return tune_plan(plan, machine(), request);
   }
 
  private:
+  Machine machine() const {
+    Machine machine = machine_ ? *machine_ : host_machine();
+    if (threads_ > 0) machine.cores = threads_;
+    return machine;
+  }
+
   std::shared_ptr<const PrimitiveLibrary> library_;
   std::optional<Machine> machine_;
   int threads_;

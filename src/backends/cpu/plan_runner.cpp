@@ -32,7 +32,7 @@ void PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler,
   if (const auto* generated = std::get_if<kernel::KernelStep>(&step)) {
     KernelRunner runner(generated->kernel, compiler.machine);
     scratch = runner.scratch_bytes();
-    texts_.push_back({runner.symbol(), kernel::print(generated->kernel)});
+    texts_.push_back({runner.symbol(), kernel::print(generated->kernel), runner.choice()});
     from_cache_ = from_cache_ && runner.from_cache();
     steps_.push_back({std::move(runner), kernel::args_of(step)});
   } else {

@@ -53,6 +53,7 @@ class PlanRunner {
   // What each step is, in order: for reports.
   struct StepText {
     std::string name, text;
+    std::string schedule = "";  // of a kernel: how it runs, and who says so
   };
   const std::vector<StepText>& texts() const { return texts_; }
   bool from_cache() const { return from_cache_; }

@@ -8,6 +8,7 @@
 #include "backends/cpu/emit/split_call.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/tuning.h"
+#include "interface/number_text.h"
 #include "interface/status.h"
 #include "kernels/numerics.h"
 
@@ -63,15 +64,20 @@ bool stores_row_values(const kernel::Kernel& kernel) {
 
 }  // namespace
 
-KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine)
+KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule* given, bool takes_tuned)
     : machine_(machine),
       runs_here_(host_runs(machine)),
       kernel_(with_rows_arranged(std::move(kernel), machine)),
+      tuned_(takes_tuned ? tuned_schedules::find(kernel_, machine) : std::nullopt),
+      given_(given != nullptr ? std::optional(*given)
+             : tuned_         ? std::optional(tuned_->chosen.schedule)
+                              : std::nullopt),
       code_(compile(true)),
-      splits_(!code_.schedule.transposed && can_split(kernel_, machine.caches)),
+      splits_(given_ ? given_->split : !code_.schedule.transposed && can_split(kernel_, machine.caches)),
       sharing_(kernel_, machine.caches) {
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
+  moved_bytes_ = moved_bytes(kernel_);
   split_steps_ = 2 * kernel_.phase_count() - (stores_row_values(kernel_) ? 0 : 1);
   paired_stages_ = sharing_.reduces_whole_rows() ? kernel_.phase_count() - 1 : 0;
   if (splits_) state_bytes_ = split_state_bytes(kernel_);
@@ -79,12 +85,8 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine)
   call_.assign(kernel_.args.size(), 0);
   for (size_t d = 0; d < outer; ++d) call_.push_back(kernel_.extents[d]);
   for (const kernel::Arg& arg : kernel_.args) {
-    int64_t elements = 1;
-    for (size_t d = 0; d < arg.strides.size(); ++d) {
-      if (d < outer) call_.push_back(arg.strides[d] * bytes_of(arg.dtype, 1));  // nibbles: in elements (emit/nibbles.cpp)
-      if (arg.strides[d] != 0) elements *= kernel_.extents[d];
-    }
-    moved_bytes_ += bytes_of(arg.dtype, elements);
+    for (size_t d = 0; d < outer; ++d)
+      call_.push_back(arg.strides[d] * bytes_of(arg.dtype, 1));  // nibbles: in elements (emit/nibbles.cpp)
     one_thread_ = one_thread_ || (arg.output && shares_bytes(arg));
   }
   for (const kernel::Node& node : kernel_.nodes) {
@@ -96,16 +98,38 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine)
 }
 
 KernelRunner::Code KernelRunner::compile(bool past_caches) const {
-  Schedule schedule = choose_schedule(kernel_, machine_, past_caches);
+  Schedule schedule = given_ ? *given_ : choose_schedule(kernel_, machine_, past_caches);
+  if (given_ && !past_caches) schedule = through_caches(std::move(schedule));
+  schedule.split = false;
   CompiledKernel cached = compile_kernel(kernel_, schedule, machine_);
   const bool non_temporal = !schedule.streamed.empty();
   return {std::move(schedule), std::move(cached), non_temporal, std::make_unique<SplitCode>()};
 }
 
+Schedule KernelRunner::schedule() const {
+  if (given_) return *given_;
+  return wants_split(machine_.cores) ? split_schedule(code_.schedule, kernel_) : code_.schedule;
+}
+
+std::string KernelRunner::choice() const {
+  const std::string fields = describe(schedule()), what = fields.empty() ? "nothing unusual" : fields;
+  if (!tuned_) return join(given_ ? "given: " : "by rule: ", what);
+  const auto time = [](double microseconds) { return join(general_text(microseconds, 4), " us"); };
+  std::string text = join("measured: ", what, "; ", time(tuned_->chosen.microseconds));
+  if (tuned_->chosen.schedule != tuned_->by_default.schedule) text += join(", by rule ", time(tuned_->by_default.microseconds));
+  if (!tuned_->others.empty())
+    text += join(", ", tuned_->others.size(), " others ", time(tuned_->others.front().microseconds), " to ",
+                 time(tuned_->others.back().microseconds));
+  return text;
+}
+
 // Only some numbers of threads want it.
 KernelFunction KernelRunner::split_function(const Code& code) const {
-  std::call_once(code.split->compiled,
-                 [&] { code.split->kernel = compile_kernel(kernel_, split_schedule(code.schedule, kernel_), machine_); });
+  std::call_once(code.split->compiled, [&] {
+    Schedule schedule = code.schedule;
+    schedule.split = true;
+    code.split->kernel = compile_kernel(kernel_, given_ ? schedule : split_schedule(code.schedule, kernel_), machine_);
+  });
   return code.split->kernel.function;
 }
 

@@ -4,10 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/code/jit.h"
+#include "backends/cpu/code/tuned_schedules.h"
 #include "backends/cpu/schedule/machine.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "backends/cpu/schedule/sharing.h"
@@ -19,7 +23,15 @@ namespace lamina::cpu {
 class KernelRunner {
  public:
   // Compiles for `machine`, or takes the code from the cache. What this machine cannot run is compiled all the same.
-  KernelRunner(kernel::Kernel kernel, const Machine& machine);
+  // By the schedule that measuring has found for it here (code/tuned_schedules.h), else by the rules of schedule/.
+  KernelRunner(kernel::Kernel kernel, const Machine& machine) : KernelRunner(std::move(kernel), machine, nullptr, true) {}
+  static KernelRunner by_rules(kernel::Kernel kernel, const Machine& machine) {
+    return {std::move(kernel), machine, nullptr, false};
+  }
+  // By one of the caller's, which is legal for the kernel as with_rows_arranged leaves it. Where it splits rows it does so
+  // whenever there are several threads.
+  KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule& schedule)
+      : KernelRunner(std::move(kernel), machine, &schedule, false) {}
 
   // `pointers`: one per arg. `scratch`: scratch_bytes() bytes, 64-byte aligned. Runs on threads of `executor`, on the
   // calling thread alone when there is little to do. Allocates nothing, but for what it compiles:
@@ -29,11 +41,16 @@ class KernelRunner {
   void run(std::span<void* const> pointers, void* scratch, const Executor& executor) const;
 
   size_t scratch_bytes() const;  // partial column sums, and the rows' states where a row may be split
-  const kernel::Kernel& kernel() const { return kernel_; }
+  const kernel::Kernel& kernel() const { return kernel_; }  // its rows arranged
   const std::string& symbol() const { return code_.cached.symbol; }
   bool from_cache() const { return code_.cached.from_cache; }
+  // By which it runs on as many threads as its machine has cores, memory permitting.
+  Schedule schedule() const;
+  // The same in words, with who chose it and how far others were.
+  std::string choice() const;
 
  private:
+  KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule* given, bool takes_tuned);
   struct Column {
     int arg;
     DataType dtype;
@@ -59,7 +76,9 @@ class KernelRunner {
   const Code& plain_code() const;
   void run(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
   void run_rows(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
-  bool wants_split(int threads) const { return splits_ && sharing_.gains_by_split(threads); }
+  bool wants_split(int threads) const {
+    return splits_ && (given_ ? threads > 1 && rows_ > 0 : sharing_.gains_by_split(threads));
+  }
   void run_split(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
   struct Group;
   struct SplitWork;
@@ -77,7 +96,9 @@ class KernelRunner {
   Machine machine_;
   bool runs_here_;
   kernel::Kernel kernel_;
-  Code code_;  // streams where outputs are large
+  std::optional<TunedSchedule> tuned_;
+  std::optional<Schedule> given_;  // by measuring or by the caller; else the rules choose
+  Code code_;                      // streams where outputs are large
   bool splits_;
   RowSharing sharing_;
   std::unique_ptr<PlainCode> plain_ =

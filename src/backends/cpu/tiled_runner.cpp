@@ -54,10 +54,11 @@ TiledRunner::TiledRunner(const kernel::TiledStep& step, const StepCompiler& comp
   if (step.columns > 0) tiles += join(" and ", step.columns, " columns");
   tiles += join(", ", count_of(loops_), " tiles");
   if (!sums_.empty()) tiles += join(", which add to ", sums_.size(), sums_.size() == 1 ? " sum" : " sums");
-  for (const PlanRunner::StepText& text : plans_.front()->texts()) texts_.push_back({text.name, join(tiles, ": ", text.text)});
+  for (const PlanRunner::StepText& text : plans_.front()->texts())
+    texts_.push_back({text.name, join(tiles, ": ", text.text), text.schedule});
   if (finish_ == nullptr) return;
   for (const PlanRunner::StepText& text : finish_->texts())
-    texts_.push_back({text.name, join("behind the tiles, ", outer_, " entries: ", text.text)});
+    texts_.push_back({text.name, join("behind the tiles, ", outer_, " entries: ", text.text), text.schedule});
 }
 
 bool TiledRunner::from_cache() const {

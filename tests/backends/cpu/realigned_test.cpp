@@ -133,5 +133,19 @@ TEST(RowsOfFewLines, AreNotStreamed) {
   EXPECT_TRUE(streams(backward({131072, 65})));
 }
 
+// Rows of a few lines that are shorter than a chunk of 64 elements: no element is taken twice, which a sum would tell.
+TEST(RowsOfFewLines, OfDoublesGiveTheInterpretersBits) {
+  const cpu::Machine machine = to_run_here(epyc().machine);
+  for (const int64_t size : {33, 47, 57, 63}) {
+    Rows k("scaled_with_sums", {(int64_t{4} << 20) / size / 8 + 3, size, DataType::f64});
+    const Value x = k.src("src");
+    k.out(x * k.weight("gamma"), "dst");
+    k.column(x, "sums");
+    const Kernel kernel = k.finish();
+    ASSERT_TRUE(cpu::choose_schedule(kernel, machine, true).follows_lines) << size;
+    expect_interpreter_bits(kernel, 2, machine);
+  }
+}
+
 }  // namespace
 }  // namespace lamina::testing

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 
 #include "backends/cpu/code/llvm_headers.h"
@@ -27,10 +28,21 @@ Isa host_isa() {
   return isa;
 }
 
+// Of the last-level cache the C library tells the sum over a socket, Linux what one core reaches: the lesser is taken.
+int64_t last_cache() {
+  int64_t bytes = std::max<long>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0), kilobytes = 0;
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  char unit = 0;
+  if (file >> kilobytes >> unit && unit == 'K' && kilobytes > 0 && (bytes == 0 || kilobytes << 10 < bytes))
+    bytes = kilobytes << 10;
+  return bytes;
+}
+
 Caches host_caches() {
   Caches caches;
   if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) caches.first = bytes;
   if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) caches.second = bytes;
+  caches.last = last_cache();
   return caches;
 }
 

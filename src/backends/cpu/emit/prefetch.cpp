@@ -92,7 +92,7 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
     const Node& n = kernel_.nodes[i];
     if (n.kind != NodeKind::load) continue;
     const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
-    const bool varies = varies_by_row(kernel_, arg);
+    const bool varies = schedule_.prefetches_rows && varies_by_row(kernel_, arg);
     const bool is_read = std::find(nodes.begin(), nodes.end(), static_cast<NodeIndex>(i)) != nodes.end();
     const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
     const auto& within = schedule_.prefetched_within_row;

@@ -2,6 +2,7 @@
 #include "backends/cpu/emit/emit_kernel.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "backends/cpu/emit/kernel_emitter.h"
 #include "backends/cpu/schedule/tuning.h"
@@ -508,9 +509,11 @@ void KernelEmitter::choose_step(const NodeList& nodes, size_t rows) {
     return;
   }
   if (roots_reduce()) return;
-  // Vectors of a row that is shorter than a chunk are whole: only such are streamed.
+  // Vectors of a row that is shorter than a chunk are whole: only such are streamed. A walk along lines counts in powers of
+  // two.
   if (const int64_t row = kernel_.row_size(); row >= width_ && row < kVirtualLanes)
-    step_ = static_cast<int>(row) / width_ * width_;
+    step_ = follows_lines() ? static_cast<int>(std::bit_floor(static_cast<uint64_t>(row)))
+                            : static_cast<int>(row) / width_ * width_;
   if (rows == 1 && !is_heavy(nodes)) return;
   constexpr int kLineBits = 8 * static_cast<int>(tuning::kLine);
   int narrowest = 64;

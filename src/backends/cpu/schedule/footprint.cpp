@@ -35,6 +35,16 @@ Footprint footprint(const Kernel& kernel) {
   return bytes;
 }
 
+int64_t moved_bytes(const Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const Arg& arg : kernel.args) {
+    int64_t elements = 1;
+    for (size_t d = 0; d < arg.strides.size(); ++d) elements *= arg.strides[d] != 0 ? kernel.extents[d] : 1;
+    bytes += bytes_of(arg.dtype, elements);
+  }
+  return bytes;
+}
+
 bool computes_function(const Node& n) { return n.kind == NodeKind::map && kernel::is_function(n.op); }
 
 bool computes_functions(const Kernel& kernel, int phases) {

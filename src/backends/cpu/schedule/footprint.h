@@ -1,6 +1,8 @@
 // What a row of a kernel reads, and what of a kernel its choices look at.
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
@@ -16,6 +18,9 @@ struct Footprint {
   int64_t read = 0, kept = 0, shared = 0;
 };
 Footprint footprint(const kernel::Kernel& kernel);
+
+// Of all args once: what a call moves at least.
+int64_t moved_bytes(const kernel::Kernel& kernel);
 
 // A transcendental function, dear to compute.
 bool computes_function(const kernel::Node& node);

@@ -52,34 +52,27 @@ double cost_across_rows(const Kernel& kernel, size_t lane_dim, int lanes) {
          filled;
 }
 
-bool suits_lanes(const Kernel& kernel, size_t dim) {
-  const bool races = std::any_of(kernel.args.begin(), kernel.args.end(),
-                                 [&](const Arg& arg) { return arg.output && !arg.column && arg.strides[dim] == 0; });
-  return kernel.extents[dim] >= tuning::kFewestRowsInLanes && !races;
+// Rows that write the same elements can not be lanes of one vector.
+bool races(const Kernel& kernel, size_t dim) {
+  return std::any_of(kernel.args.begin(), kernel.args.end(),
+                     [&](const Arg& arg) { return arg.output && !arg.column && arg.strides[dim] == 0; });
 }
 
 bool goes_across_rows(const Kernel& kernel, size_t dim, int vector_bits) {
-  return suits_lanes(kernel, dim) && cost_across_rows(kernel, dim, lane_count(kernel, vector_bits)) < cost_along_rows(kernel);
+  return kernel.extents[dim] >= tuning::kFewestRowsInLanes && !races(kernel, dim) &&
+         cost_across_rows(kernel, dim, lane_count(kernel, vector_bits)) < cost_along_rows(kernel);
 }
 
-// Where the positions of a row lie apart, several vectors of rows make runs of several lines of memory. Not with transpositions
-// or gathers, which are made for one vector.
-int vectors_per_group(const Kernel& kernel, int lanes) {
+// Where the positions of a row lie apart, several vectors of rows make runs of several lines of memory.
+bool positions_lie_apart(const Kernel& kernel, int lanes) {
   const size_t lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
-  bool positions_lie_apart = false;
-  for (const Arg& arg : kernel.args) {
-    if (arg.column) return 1;
-    if (!varies_along_row(kernel, arg) || arg.strides[lane_dim] == 0) continue;
-    if (arg.strides[lane_dim] != 1) return 1;
-    positions_lie_apart = positions_lie_apart || arg.strides.back() > lanes;
-  }
-  for (const int count : tuning::kVectorsPerGroup) {
-    if (positions_lie_apart && kernel.extents[lane_dim] % (lanes * count) == 0) return count;
-  }
-  return 1;
+  return std::any_of(kernel.args.begin(), kernel.args.end(), [&](const Arg& arg) {
+    return varies_along_row(kernel, arg) && arg.strides[lane_dim] != 0 && arg.strides.back() > lanes;
+  });
 }
 
-bool may_be_transposed(const Kernel& kernel) {
+// Whether any outer dim of this kernel can be that of the lanes.
+bool has_lane_dim(const Kernel& kernel) {
   return kernel.outer_rank > 0 && !has_nibbles(kernel) && kernel.row_count() * kernel.row_size() > 0;
 }
 
@@ -92,7 +85,7 @@ void move_last(Dims& dims, size_t from, size_t to) {
 }  // namespace
 
 Kernel with_rows_arranged(Kernel kernel, const Machine& machine) {
-  if (!may_be_transposed(kernel) || kernel.has_column_sum()) return kernel;
+  if (!has_lane_dim(kernel) || kernel.has_column_sum()) return kernel;
   const auto outer = static_cast<size_t>(kernel.outer_rank);
   const int bits = vector_bits(machine.isa), lanes = lane_count(kernel, bits);
   size_t best = outer;
@@ -109,22 +102,47 @@ Kernel with_rows_arranged(Kernel kernel, const Machine& machine) {
   return kernel;
 }
 
+bool may_be_transposed(const Kernel& kernel) {
+  return has_lane_dim(kernel) && !races(kernel, static_cast<size_t>(kernel.outer_rank) - 1);
+}
+
+std::vector<int> group_sizes(const Kernel& kernel, int vector_bits) {
+  const size_t lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
+  const int lanes = lane_count(kernel, vector_bits);
+  const bool is_one_vector = std::any_of(kernel.args.begin(), kernel.args.end(), [&](const Arg& arg) {
+    return arg.column || (varies_along_row(kernel, arg) && arg.strides[lane_dim] != 0 && arg.strides[lane_dim] != 1);
+  });
+  std::vector<int> sizes{lanes};
+  for (const int count : tuning::kVectorsPerGroup) {
+    if (!is_one_vector && fills_groups(kernel, lanes * count)) sizes.push_back(lanes * count);
+  }
+  return sizes;
+}
+
+bool fills_groups(const Kernel& kernel, int rows) {
+  return kernel.extents[static_cast<size_t>(kernel.outer_rank) - 1] % rows == 0;
+}
+
+std::vector<LaneStep> lane_steps(const Kernel& kernel) {
+  std::vector<LaneStep> steps;
+  for (const Arg& arg : kernel.args) {
+    const int64_t step = arg.strides[static_cast<size_t>(kernel.outer_rank) - 1];
+    steps.push_back(step == 0 ? LaneStep::none : step == 1 ? LaneStep::one : LaneStep::other);
+  }
+  return steps;
+}
+
 void choose_lanes(Schedule& schedule, const Kernel& kernel) {
-  const auto lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
   const int bits = schedule.vector_bits;
-  if (!may_be_transposed(kernel) || !goes_across_rows(kernel, lane_dim, bits)) return;
+  if (!may_be_transposed(kernel) || !goes_across_rows(kernel, static_cast<size_t>(kernel.outer_rank) - 1, bits)) return;
   schedule.transposed = true;
   schedule.rows_per_tile = 1;
-  const int64_t rows = kernel.extents[lane_dim];
-  const bool half_fills = rows % lane_count(kernel, bits / 2) == 0 && rows % lane_count(kernel, bits) != 0;
+  const bool half_fills = fills_groups(kernel, lane_count(kernel, bits / 2)) && !fills_groups(kernel, lane_count(kernel, bits));
   if (half_fills && bits > 256) schedule.vector_bits = bits / 2;
-  const int lanes = lane_count(kernel, schedule.vector_bits);
-  schedule.rows_per_group = lanes * vectors_per_group(kernel, lanes);
-  schedule.whole_groups = rows % schedule.rows_per_group == 0;
-  for (const Arg& arg : kernel.args) {
-    const int64_t step = arg.strides[lane_dim];
-    schedule.lane_steps.push_back(step == 0 ? LaneStep::none : step == 1 ? LaneStep::one : LaneStep::other);
-  }
+  const std::vector<int> sizes = group_sizes(kernel, schedule.vector_bits);
+  schedule.rows_per_group = sizes[positions_lie_apart(kernel, sizes[0]) && sizes.size() > 1 ? 1 : 0];
+  schedule.whole_groups = fills_groups(kernel, schedule.rows_per_group);
+  schedule.lane_steps = lane_steps(kernel);
 }
 
 }  // namespace lamina::cpu

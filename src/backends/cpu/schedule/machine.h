@@ -22,9 +22,10 @@ struct TargetFeatures {
   bool operator==(const TargetFeatures&) const = default;
 };
 
-// That a core has to itself: bytes, of data.
+// Bytes, of data.
 struct Caches {
-  int64_t first = int64_t{32} << 10, second = int64_t{1} << 20;
+  int64_t first = int64_t{32} << 10, second = int64_t{1} << 20;  // that a core has to itself
+  int64_t last = 0;                                              // that its neighbours share; 0: not known
   bool operator==(const Caches&) const = default;
 };
 

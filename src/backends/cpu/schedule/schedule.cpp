@@ -1,5 +1,9 @@
 #include "backends/cpu/schedule/schedule.h"
 
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/streaming.h"
 #include "backends/cpu/schedule/tiles.h"
@@ -8,28 +12,6 @@
 namespace lamina::cpu {
 
 namespace {
-
-// How many fields an aggregate has: so many values, and no more, can initialise it.
-struct AnyValue {
-  template <typename T>
-  operator T() const;
-};
-
-template <typename Aggregate, typename... Values>
-constexpr size_t field_count() {
-  if constexpr (requires { Aggregate{Values{}..., AnyValue{}}; })
-    return field_count<Aggregate, Values..., AnyValue>();
-  else
-    return sizeof...(Values);
-}
-
-constexpr size_t listed_fields() {
-  size_t count = 0;
-  for_each_field([&](const char*, const auto&) { ++count; });
-  return count;
-}
-
-static_assert(listed_fields() == field_count<Schedule>(), "a field of Schedule is missing in for_each_field");
 
 template <typename T>
 std::string text_of(const T& value) {
@@ -43,6 +25,31 @@ std::string text_of(const std::vector<T>& values) {
   return text;
 }
 
+// The number that the whole of `text` is.
+template <typename T>
+bool read(std::string_view text, T& value) {
+  int64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  value = static_cast<T>(number);
+  return error == std::errc{} && stop == text.data() + text.size() && static_cast<int64_t>(value) == number;
+}
+
+// As many as there are up to the separator, which goes with it.
+std::string_view take_until(std::string_view& text, std::string_view separator) {
+  const std::string_view part = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(text.size(), part.size() + separator.size()));
+  return part;
+}
+
+template <typename T>
+bool read(std::string_view text, std::vector<T>& values) {
+  values.clear();
+  while (!text.empty()) {
+    if (!read(take_until(text, " "), values.emplace_back())) return false;
+  }
+  return !values.empty();
+}
+
 }  // namespace
 
 std::string describe(const Schedule& schedule) {
@@ -54,15 +61,37 @@ std::string describe(const Schedule& schedule) {
   return text;
 }
 
+std::optional<Schedule> schedule_of(std::string_view description) {
+  Schedule schedule;
+  std::string_view text = description;
+  while (!text.empty()) {
+    std::string_view field = take_until(text, ", ");
+    const std::string_view name = take_until(field, " ");
+    bool is_read = false;
+    for_each_field([&](const char* known, const auto& member) {
+      if (name == known) is_read = read(field, schedule.*member);
+    });
+    if (!is_read) return std::nullopt;
+  }
+  if (describe(schedule) != description) return std::nullopt;
+  return schedule;
+}
+
 Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, bool past_caches) {
   Schedule schedule;
   schedule.vector_bits = vector_bits(machine.isa);
   schedule.rows_per_tile = rows_per_tile(kernel);
   choose_lanes(schedule, kernel);
-  if (past_caches) choose_streaming(schedule, kernel);
+  if (past_caches) choose_streaming(schedule, kernel, machine.caches);
   const Footprint bytes = footprint(kernel);
   if (!schedule.transposed) choose_strips(schedule, kernel, bytes, machine.caches);
   choose_prefetching(schedule, kernel, bytes, machine.caches);
+  return schedule;
+}
+
+Schedule through_caches(Schedule schedule) {
+  schedule.streamed.clear();
+  schedule.follows_lines = schedule.realigns = false;
   return schedule;
 }
 
@@ -70,8 +99,11 @@ Schedule split_schedule(Schedule schedule, const kernel::Kernel& kernel) {
   schedule.split = true;
   schedule.follows_lines = schedule.follows_lines || schedule.realigns;
   schedule.realigns = false;
-  schedule.prefetches_late = true;  // the rows between two barriers are more than a tile
-  schedule.prefetches_to_first = reads_several_streams(kernel);
+  schedule.keeps_conversions = true;  // nothing is kept between a row's steps
+  if (asks_for_rows(kernel, schedule)) {
+    schedule.prefetches_late = true;  // the rows between two barriers are more than a tile
+    schedule.prefetches_to_first = reads_several_streams(kernel);
+  }
   choose_strips_of_split_rows(schedule, kernel);
   return schedule;
 }

@@ -34,6 +34,12 @@ bool overflows_cache(const Footprint& bytes, const Caches& caches) {
   return bytes.shared > bytes.read && 2 * bytes.read + bytes.shared > room;
 }
 
+bool may_be_split(const Kernel& kernel) {
+  const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
+  return is_one_run(kernel) && reduces && !has_nibbles(kernel) &&
+         (kernel.row_size() > numerics::kBlock || (reduces_whole_rows(kernel) && kernel.row_size() > tuning::kColumnUnit));
+}
+
 bool reduces_whole_rows(const Kernel& kernel) {
   const auto is_known_late = [last = kernel.phase_count() - 1](const Node& n) {
     return (n.kind == NodeKind::reduce || n.kind == NodeKind::moments) && n.phase > last;
@@ -44,8 +50,7 @@ bool reduces_whole_rows(const Kernel& kernel) {
 
 bool can_split(const Kernel& kernel, const Caches& caches) {
   const int64_t units = kernel.has_column_sum() ? kernel.row_count() / kColumnBlockRows : kernel.row_count();
-  const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
-  if (!is_one_run(kernel) || !reduces || has_nibbles(kernel)) return false;
+  if (!may_be_split(kernel)) return false;
   if (kernel.row_size() < tuning::kShortestSplitRow)
     return units <= tuning::kMostUnits && kernel.row_size() >= tuning::kShortestRowOfColumns && reduces_whole_rows(kernel);
   return units <= tuning::kMostUnits || overflows_cache(footprint(kernel), caches);

@@ -6,7 +6,10 @@
 
 namespace lamina::cpu {
 
-// Whether rows of this kernel can be divided among threads, and may gain by it: few of them, or such as overflow the cache.
+// Whether rows of this kernel can be divided among threads: there is more than one part of a row.
+bool may_be_split(const kernel::Kernel& kernel);
+
+// Whether they may gain by it: few of them, or such as overflow the cache.
 bool can_split(const kernel::Kernel& kernel, const Caches& caches);
 
 // Of those the ones too short for threads to reduce parts of them: each thread reduces rows of its own, and the last phase

@@ -64,21 +64,41 @@ std::vector<int> streamed_across_rows(const Kernel& kernel, int lanes) {
   return args;
 }
 
-bool rows_share_lines(const Kernel& kernel, const std::vector<int>& streamed) {
-  const Arg& arg = kernel.args[static_cast<size_t>(streamed.front())];
-  for (size_t d = 0; d + 1 < arg.strides.size(); ++d) {
-    if (!fills_lines(arg, d)) return false;
-  }
-  return true;
+// Too few, or none, to gain what the masked ends of a walk along lines cost.
+bool has_few_lines(const Kernel& kernel, const std::vector<int>& streamed) {
+  return bytes_of(kernel.args[static_cast<size_t>(streamed.front())].dtype, kernel.row_size()) < tuning::kFewestLines * kLine;
 }
 
-// Rows that end where the next one begins, of the type that is computed in: 16-bit elements, of which a vector fills half a
-// line, gain nothing. Column sums are worth more in rows side by side.
+// Outputs that would throw out of the caches what is still to be read. Where the last level holds all that the kernel reads and
+// writes, they do not, and who reads them next finds them there.
+bool overflow_caches(const Kernel& kernel, const std::vector<int>& streamed, const Caches& caches) {
+  int64_t bytes = 0;
+  for (const int a : streamed)
+    bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
+  return bytes >= tuning::kNonTemporalBytes && moved_bytes(kernel) > caches.last / tuning::kLastCacheShare;
+}
+
+}  // namespace
+
+std::vector<int> streamable_args(const Kernel& kernel, const Schedule& schedule) {
+  if (has_nibbles(kernel)) return {};
+  return schedule.transposed ? streamed_across_rows(kernel, schedule.rows_per_group) : streamed_along_rows(kernel);
+}
+
+bool begins_within_lines(const Kernel& kernel, const Schedule& schedule) {
+  if (schedule.streamed.empty() || schedule.transposed) return false;
+  const Arg& arg = kernel.args[static_cast<size_t>(schedule.streamed.front())];
+  for (size_t d = 0; d + 1 < arg.strides.size(); ++d) {
+    if (!fills_lines(arg, d)) return true;
+  }
+  return false;
+}
+
 bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule) {
   const bool has_one_outer_dim = kernel.outer_rank == 1 && kernel.extents.size() == 2, wide = kernel.computes_in_f64();
   const bool fits_vector = kernel.row_size() <= lane_count(kernel, schedule.vector_bits);
-  if (!has_one_outer_dim || schedule.vector_bits != 512 || !kernel.has_row_reduction() || kernel.has_column_sum() ||
-      fits_vector)
+  if (schedule.split || !has_one_outer_dim || schedule.vector_bits != 512 || !kernel.has_row_reduction() ||
+      kernel.has_column_sum() || fits_vector)
     return false;
   const kernel::Type type = wide ? kernel::Type::f64 : kernel::Type::f32;
   const auto has_type = [&](const Node& n) { return n.kind != NodeKind::store || !n.per_element || n.type == type; };
@@ -89,26 +109,10 @@ bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule) {
          });
 }
 
-// Too few, or none, to gain what the masked ends of a walk along lines cost.
-bool has_few_lines(const Kernel& kernel, const std::vector<int>& streamed) {
-  return bytes_of(kernel.args[static_cast<size_t>(streamed.front())].dtype, kernel.row_size()) < tuning::kFewestLines * kLine;
-}
-
-// Never with args of four bits: a walk that follows an output's lines begins at any element, theirs at an even one.
-std::vector<int> choose_streamed(const Kernel& kernel, const Schedule& schedule) {
-  if (has_nibbles(kernel)) return {};
-  std::vector<int> args =
-      schedule.transposed ? streamed_across_rows(kernel, schedule.rows_per_group) : streamed_along_rows(kernel);
-  int64_t bytes = 0;
-  for (const int a : args) bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
-  return bytes >= tuning::kNonTemporalBytes ? args : std::vector<int>{};
-}
-
-}  // namespace
-
-void choose_streaming(Schedule& schedule, const Kernel& kernel) {
-  schedule.streamed = choose_streamed(kernel, schedule);
-  if (schedule.streamed.empty() || schedule.transposed || rows_share_lines(kernel, schedule.streamed)) return;
+void choose_streaming(Schedule& schedule, const Kernel& kernel, const Caches& caches) {
+  schedule.streamed = streamable_args(kernel, schedule);
+  if (!overflow_caches(kernel, schedule.streamed, caches)) schedule.streamed.clear();
+  if (!begins_within_lines(kernel, schedule)) return;
   schedule.realigns = leaves_as_stream(kernel, schedule);
   schedule.follows_lines = !schedule.realigns && !has_few_lines(kernel, schedule.streamed);
   if (!schedule.realigns && !schedule.follows_lines) schedule.streamed.clear();

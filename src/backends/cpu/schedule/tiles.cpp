@@ -16,10 +16,9 @@ using kernel::NodeKind;
 
 // What rows have in common (gamma, beta, column sums) stays in the first-level cache for all rows of a tile if they take the
 // last phase in strips; the tile itself waits in the second-level cache, the next one beside it. A value along the row that is
-// dear to compute is kept for that phase in the first-level cache, where a few long rows have no room. Rows without a sum are
-// walked over the range that the code is called with: each strip would walk all of it.
+// dear to compute is kept for that phase in the first-level cache, where a few long rows have no room.
 bool can_take_strips(const Kernel& kernel) {
-  return is_one_run(kernel) && (kernel.has_row_reduction() || kernel.has_column_sum()) &&
+  return may_take_strips(kernel) &&
          kernel.row_size() * (kernel.computes_in_f64() ? 2 : 1) > tuning::kFewestStrips * tuning::kStrip &&
          !computes_functions(kernel, kernel.phase_count() - 1);
 }
@@ -42,24 +41,32 @@ bool overflows_wait(int64_t tile_bytes, const Caches& caches) {
   return tile_bytes >= caches.second / tuning::kLateShareOfSecondCache;
 }
 
-// Args of which hints for the next row would come too early.
-std::vector<int> too_long_to_wait(const Kernel& kernel) {
-  std::vector<int> args;
-  for (size_t a = 0; a < kernel.args.size() && is_one_run(kernel); ++a) {
-    const Arg& arg = kernel.args[a];
-    const bool is_dense = arg.strides.back() == 1 && bits_of(arg.dtype) >= 8;
-    if (!arg.output && is_dense && bytes_of(arg.dtype, kernel.row_size()) > tuning::kLongestRowAhead)
-      args.push_back(static_cast<int>(a));
-  }
-  return args;
-}
-
 }  // namespace
 
 bool batches_rows(const Kernel& kernel) {
   const auto is_moments = [](const Node& n) { return n.kind == NodeKind::moments; };
   return is_one_run(kernel) && kernel.row_size() <= tuning::kLongestRowOfBatch &&
          std::any_of(kernel.nodes.begin(), kernel.nodes.end(), is_moments);
+}
+
+bool may_take_strips(const Kernel& kernel) {
+  return is_one_run(kernel) && (kernel.has_row_reduction() || kernel.has_column_sum());
+}
+
+bool asks_for_rows(const Kernel& kernel, const Schedule& schedule) { return !schedule.transposed && kernel.phase_count() > 1; }
+
+bool may_keep_conversions(const Kernel& kernel, const Schedule& schedule, const Footprint& bytes) {
+  return bytes.kept > 0 && is_one_run(kernel) && !schedule.transposed && !schedule.split;
+}
+
+std::vector<int> inputs_longer_than(const Kernel& kernel, int64_t bytes) {
+  std::vector<int> args;
+  for (size_t a = 0; a < kernel.args.size() && is_one_run(kernel); ++a) {
+    const Arg& arg = kernel.args[a];
+    const bool is_dense = arg.strides.back() == 1 && bits_of(arg.dtype) >= 8;
+    if (!arg.output && is_dense && bytes_of(arg.dtype, kernel.row_size()) > bytes) args.push_back(static_cast<int>(a));
+  }
+  return args;
 }
 
 int rows_per_tile(const Kernel& kernel) {
@@ -100,11 +107,10 @@ void choose_prefetching(Schedule& schedule, const Kernel& kernel, const Footprin
   const int64_t of_tile = schedule.rows_per_tile * (bytes.read + bytes.kept) + bytes.shared;
   const int64_t room = caches.first / tuning::kFirstCacheParts * tuning::kFirstCachePartsOfRows;
   const bool fits_first = of_tile + schedule.rows_per_tile * bytes.read <= room;
-  if (!schedule.transposed) schedule.prefetched_within_row = too_long_to_wait(kernel);
-  // What decides nothing stays as usual: code is known by its schedule, and would be compiled anew for another size.
-  if (bytes.kept > 0) schedule.keeps_conversions = of_tile <= caches.first;
-  if (kernel.phase_count() == 1) return;  // no walk has time to ask for rows to come
-  schedule.prefetches_late = !schedule.transposed && overflows_wait(schedule.rows_per_tile * bytes.read, caches);
+  if (!schedule.transposed) schedule.prefetched_within_row = inputs_longer_than(kernel, tuning::kLongestRowAhead);
+  if (may_keep_conversions(kernel, schedule, bytes)) schedule.keeps_conversions = of_tile <= caches.first;
+  if (!asks_for_rows(kernel, schedule)) return;
+  schedule.prefetches_late = overflows_wait(schedule.rows_per_tile * bytes.read, caches);
   schedule.prefetches_to_first = fits_first || (schedule.prefetches_late && reads_several_streams(kernel));
 }
 

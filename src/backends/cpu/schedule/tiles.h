@@ -1,6 +1,9 @@
 // How many rows go together along rows, in strips or whole, and where the rows to come wait.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "backends/cpu/schedule/footprint.h"
 #include "backends/cpu/schedule/schedule.h"
 
@@ -12,6 +15,21 @@ bool batches_rows(const kernel::Kernel& kernel);
 
 // Several short rows go through a phase before any goes through the next.
 int rows_per_tile(const kernel::Kernel& kernel);
+
+// Whether the last walk may go in strips. Rows without a sum are walked over the range that the code is called with: each strip
+// would walk all of it.
+bool may_take_strips(const kernel::Kernel& kernel);
+
+// Whether walks ask for rows to come, and so where these wait is a choice: one walk alone has no time to ask, and rows across
+// lanes always wait in the second-level cache.
+bool asks_for_rows(const kernel::Kernel& kernel, const Schedule& schedule);
+
+// Whether converted elements may be kept between the walks along a row; across rows they always are, where several threads
+// share a row never.
+bool may_keep_conversions(const kernel::Kernel& kernel, const Schedule& schedule, const Footprint& bytes);
+
+// The args that a walk may ask for a little ahead of itself, of which a row takes more than so many bytes.
+std::vector<int> inputs_longer_than(const kernel::Kernel& kernel, int64_t bytes);
 
 // After choose_lanes and choose_streaming.
 void choose_strips(Schedule& schedule, const kernel::Kernel& kernel, const Footprint& bytes, const Caches& caches);

@@ -19,7 +19,6 @@ void change(bool& field) { field = !field; }
 void change(std::vector<int>& field) { field.push_back(0); }
 void change(std::vector<cpu::LaneStep>& field) { field.push_back(cpu::LaneStep::none); }
 
-// That for_each_field has as many fields as a Schedule is asserted where describe() is compiled.
 TEST(Schedule, EachFieldIsComparedAndDescribed) {
   std::set<std::string> descriptions{cpu::describe(Schedule{})};
   size_t fields = 0;

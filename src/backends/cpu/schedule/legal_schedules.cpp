@@ -1,0 +1,172 @@
+#include "backends/cpu/schedule/legal_schedules.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "backends/cpu/schedule/lane_order.h"
+#include "backends/cpu/schedule/sharing.h"
+#include "backends/cpu/schedule/streaming.h"
+#include "backends/cpu/schedule/tiles.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+using kernel::Kernel;
+
+// ---- what schedule_fields.def says candidates with
+
+template <typename T>
+std::vector<T> only(T value) {
+  return {std::move(value)};
+}
+
+// The usual value first, where there is a choice.
+std::vector<bool> yes_or_no_if(bool is_a_choice, bool usual) {
+  return is_a_choice ? std::vector<bool>{usual, !usual} : std::vector<bool>{usual};
+}
+
+std::vector<bool> may_be(bool is_a_choice) { return yes_or_no_if(is_a_choice, false); }
+
+std::vector<std::vector<int>> none_or(std::vector<int> args) {
+  std::vector<std::vector<int>> lists{{}};
+  if (!args.empty()) lists.push_back(std::move(args));
+  return lists;
+}
+
+std::vector<int> vector_widths(const Machine& machine) {
+  std::vector<int> widths;
+  for (int bits = vector_bits(machine.isa); bits >= vector_bits(Isa::generic); bits /= 2) widths.push_back(bits);
+  return widths;
+}
+
+// Rows of a batch are a power of two, whose vectors are folded in pairs.
+std::vector<int> tile_sizes(const Kernel& kernel, const Schedule& s) {
+  const bool is_one_walk = kernel.phase_count() == 1;
+  if (s.transposed || ((is_one_walk || s.split) && !kernel.has_column_sum() && !may_take_strips(kernel))) return {1};
+  return batches_rows(kernel) ? std::vector{1, 2, 4, 8} : std::vector{1, 2, 3, 4, 8};
+}
+
+// A strip is worth a look where there are several and several rows share them. A stream of lines goes on from row to row.
+std::vector<int64_t> strips(const Kernel& kernel, const Schedule& s) {
+  std::vector<int64_t> columns{0};
+  if (s.rows_per_tile == 1 || s.transposed || s.realigns || !may_take_strips(kernel)) return columns;
+  for (const int64_t strip : {512, 1024, 2048, 4096}) {
+    if (strip < kernel.row_size()) columns.push_back(strip);
+  }
+  return columns;
+}
+
+// Of the inputs none, or those with the longest rows.
+std::vector<std::vector<int>> none_or_longest_inputs(const Kernel& kernel) {
+  std::vector<std::vector<int>> lists{{}};
+  for (std::vector<int> args = inputs_longer_than(kernel, 0); !args.empty();) {
+    lists.push_back(args);
+    int64_t shortest = bytes_of(kernel.arg(args.front()).dtype, kernel.row_size());
+    for (const int a : args) shortest = std::min(shortest, bytes_of(kernel.arg(a).dtype, kernel.row_size()));
+    args = inputs_longer_than(kernel, shortest);
+  }
+  return lists;
+}
+
+// ---- a field, whatever its type
+
+struct Field {
+  // Gives the field one of its values, if there are so many; returns how many there are.
+  size_t (*set)(const Question& q, Schedule& schedule, size_t choice);
+  // The number of the field's value among those, or how many there are.
+  size_t (*find)(const Question& q, const Schedule& schedule);
+};
+
+template <auto member, auto candidates>
+constexpr Field field_of() {
+  return {
+      .set =
+          [](const Question& q, Schedule& schedule, size_t choice) {
+            const auto values = candidates(q, schedule);
+            if (choice < values.size()) schedule.*member = values[choice];
+            return values.size();
+          },
+      .find =
+          [](const Question& q, const Schedule& schedule) {
+            const auto values = candidates(q, schedule);
+            return static_cast<size_t>(std::find(values.begin(), values.end(), schedule.*member) - values.begin());
+          },
+  };
+}
+
+#define LAMINA_FIELD(type, name, usual, ...)                                                                       \
+  std::vector<type> candidates_of_##name([[maybe_unused]] const Question& q, [[maybe_unused]] const Schedule& s) { \
+    return __VA_ARGS__;                                                                                            \
+  }
+#include "backends/cpu/schedule/schedule_fields.def"
+
+constexpr Field kFields[] = {
+#define LAMINA_FIELD(type, name, usual, ...) field_of<&Schedule::name, candidates_of_##name>(),
+#include "backends/cpu/schedule/schedule_fields.def"
+};
+static_assert(std::size(kFields) == schedule_field_count());
+
+size_t count_of(const Field& field, const Question& q, Schedule& schedule) { return field.set(q, schedule, 0); }
+
+}  // namespace
+
+LegalSchedules::Iterator::Iterator(const Question& question) : question_(&question) { fill_from(0); }
+
+// The first value of each field from this one on.
+void LegalSchedules::Iterator::fill_from(size_t field) {
+  for (; field < std::size(kFields); ++field) {
+    choices_[field] = 0;
+    counts_[field] = kFields[field].set(*question_, schedule_, 0);
+  }
+}
+
+LegalSchedules::Iterator& LegalSchedules::Iterator::operator++() {
+  size_t field = std::size(kFields);
+  while (field > 0 && choices_[field - 1] + 1 == counts_[field - 1]) --field;
+  is_done_ = field == 0;
+  if (is_done_) return *this;
+  kFields[field - 1].set(*question_, schedule_, ++choices_[field - 1]);
+  fill_from(field);
+  return *this;
+}
+
+LegalSchedules::LegalSchedules(const Kernel& kernel, const Machine& machine)
+    : question_{kernel, machine, footprint(kernel), may_be_transposed(kernel), may_be_split(kernel)} {}
+
+bool LegalSchedules::contains(const Schedule& schedule) const {
+  return std::all_of(std::begin(kFields), std::end(kFields), [&](const Field& field) {
+    Schedule so_far = schedule;
+    return field.find(question_, schedule) < count_of(field, question_, so_far);
+  });
+}
+
+Schedule LegalSchedules::sample(std::mt19937_64& random) const {
+  Schedule schedule;
+  for (const Field& field : kFields) {
+    const size_t count = count_of(field, question_, schedule);
+    field.set(question_, schedule, static_cast<size_t>(random() % count));
+  }
+  return schedule;
+}
+
+std::vector<Schedule> LegalSchedules::neighbours(const Schedule& schedule) const {
+  std::vector<Schedule> found;
+  for (size_t changed = 0; changed < std::size(kFields); ++changed) {
+    Schedule other = schedule;
+    const size_t own = kFields[changed].find(question_, schedule), count = count_of(kFields[changed], question_, other);
+    for (size_t choice = 0; choice < count; ++choice) {
+      if (choice == own) continue;
+      other = schedule;
+      kFields[changed].set(question_, other, choice);
+      for (size_t behind = changed + 1; behind < std::size(kFields); ++behind) {
+        Schedule first = other;
+        if (kFields[behind].find(question_, other) >= count_of(kFields[behind], question_, first)) other = first;
+      }
+      found.push_back(other);
+    }
+  }
+  return found;
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,69 @@
+// Every schedule that a kernel may run by on a machine: the product of the fields of schedule_fields.def, in which the values
+// of a field follow from the kernel, the machine and the fields before it. All of them give the same bits.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <iterator>
+#include <random>
+#include <vector>
+
+#include "backends/cpu/schedule/footprint.h"
+#include "backends/cpu/schedule/machine.h"
+#include "backends/cpu/schedule/schedule.h"
+
+namespace lamina::cpu {
+
+constexpr size_t schedule_field_count() {
+  size_t count = 0;
+  for_each_field([&](const char*, const auto&) { ++count; });
+  return count;
+}
+
+// What the candidates of a field are asked for.
+struct Question {
+  const kernel::Kernel& kernel;
+  const Machine& machine;
+  Footprint bytes;
+  bool may_be_transposed, may_be_split;
+};
+
+class LegalSchedules {
+ public:
+  // Walks the product; a schedule is made when it is its turn.
+  class Iterator {
+   public:
+    using value_type = Schedule;
+    using difference_type = std::ptrdiff_t;
+    explicit Iterator(const Question& question);
+    const Schedule& operator*() const { return schedule_; }
+    Iterator& operator++();
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return is_done_; }
+
+   private:
+    void fill_from(size_t field);
+    const Question* question_;
+    Schedule schedule_;
+    std::array<size_t, schedule_field_count()> choices_{}, counts_{};
+    bool is_done_ = false;
+  };
+
+  // The kernel is as with_rows_arranged leaves it; it and the machine live as long as this.
+  LegalSchedules(const kernel::Kernel& kernel, const Machine& machine);
+
+  Iterator begin() const { return Iterator(question_); }
+  std::default_sentinel_t end() const { return {}; }
+  bool contains(const Schedule& schedule) const;
+  // One of them: each field takes any of its values.
+  Schedule sample(std::mt19937_64& random) const;
+  // Those in which one field has another value, and those behind it keep theirs as far as they may; `schedule` is legal.
+  std::vector<Schedule> neighbours(const Schedule& schedule) const;
+
+ private:
+  Question question_;
+};
+
+inline LegalSchedules legal_schedules(const kernel::Kernel& kernel, const Machine& machine) { return {kernel, machine}; }
+
+}  // namespace lamina::cpu

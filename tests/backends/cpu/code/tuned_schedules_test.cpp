@@ -1,0 +1,77 @@
+// What measuring has found, kept: read back as it was written, found for its kernel and machine alone, and a miss where it is
+// damaged or no schedule of the kernel's.
+#include "backends/cpu/code/tuned_schedules.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backends/cpu/described_machines.h"
+#include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/schedule/legal_schedules.h"
+#include "backends/cpu/schedule/schedule.h"
+
+namespace lamina::testing {
+namespace {
+
+using cpu::Schedule;
+using cpu::TimedSchedule;
+using cpu::TunedSchedule;
+
+class TunedSchedules : public ::testing::Test {
+ protected:
+  void SetUp() override { cpu::tuned_schedules::forget(); }
+  void TearDown() override { cpu::tuned_schedules::forget(); }
+
+  const kernel::Kernel kernel_ = layer_norm({64, 1000});
+  const cpu::Machine machine_ = epyc().machine;
+  const Schedule by_rule_ = cpu::choose_schedule(kernel_, machine_, true);
+  const TunedSchedule tuned_{{cpu::legal_schedules(kernel_, machine_).neighbours(by_rule_).at(0), 12.5},
+                             {by_rule_, 20.125},
+                             {{cpu::legal_schedules(kernel_, machine_).neighbours(by_rule_).at(1), 30}}};
+};
+
+TEST_F(TunedSchedules, AreReadBackAsWritten) {
+  EXPECT_EQ(cpu::tuned_schedule_of(cpu::text_of(tuned_)), tuned_);
+  const TunedSchedule bare{{Schedule{}, 1}, {Schedule{}, 1}, {}};
+  EXPECT_EQ(cpu::tuned_schedule_of(cpu::text_of(bare)), bare);
+}
+
+TEST_F(TunedSchedules, AreNothingWhereTheTextIsCutOrChanged) {
+  const std::string text = cpu::text_of(tuned_);
+  for (size_t length = 0; length < text.size(); ++length) {
+    const auto found = cpu::tuned_schedule_of(text.substr(0, length));
+    // Whole lines less: fewer others were timed.
+    EXPECT_TRUE(!found || (found->others.empty() && found->chosen == tuned_.chosen)) << length;
+  }
+  for (const char* const changed :
+       {"", "lamina tuned schedule 2\n1 \n1 \n", "lamina tuned schedule 1\n1 \n", "lamina tuned schedule 1\n0 \n1 \n",
+        "lamina tuned schedule 1\n-1 \n1 \n", "lamina tuned schedule 1\n1\n1 \n", "lamina tuned schedule 1\n1 split 2\n1 \n",
+        "lamina tuned schedule 1\n1 \n1 \nrest"})
+    EXPECT_FALSE(cpu::tuned_schedule_of(changed)) << changed;
+}
+
+TEST_F(TunedSchedules, AreFoundForTheirKernelAndMachineAlone) {
+  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_));
+  cpu::tuned_schedules::keep(kernel_, machine_, tuned_);
+  EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), tuned_);
+  EXPECT_EQ(cpu::tuned_schedules::find(layer_norm({64, 1000}), machine_), tuned_);
+  EXPECT_FALSE(cpu::tuned_schedules::find(layer_norm({65, 1000}), machine_)) << "other rows";
+  EXPECT_FALSE(cpu::tuned_schedules::find(layer_norm({64, 1000, DataType::f32, true}), machine_)) << "other strides";
+  EXPECT_FALSE(cpu::tuned_schedules::find(backward({64, 1000}), machine_));
+  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, xeon().machine));
+  cpu::Machine fewer = machine_;
+  fewer.cores = 1;
+  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, fewer));
+}
+
+TEST_F(TunedSchedules, AreReplacedByLaterOnes) {
+  cpu::tuned_schedules::keep(kernel_, machine_, tuned_);
+  TunedSchedule later = tuned_;
+  later.chosen = later.by_default;
+  cpu::tuned_schedules::keep(kernel_, machine_, later);
+  EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), later);
+}
+
+}  // namespace
+}  // namespace lamina::testing

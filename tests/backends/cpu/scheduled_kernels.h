@@ -1,0 +1,169 @@
+// Kernels of every kind that schedules tell apart: what the property of legal schedules (and a benchmark of them) is held over.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/kernels_of_rows.h"
+#include "interface/status.h"
+
+namespace lamina::testing {
+
+struct ScheduledKernel {
+  std::string name;
+  kernel::Kernel kernel;
+  friend void PrintTo(const ScheduledKernel& of, std::ostream* out) { *out << of.name; }
+};
+
+// Mean and variance alone: the last walk reduces.
+inline kernel::Kernel statistics(const Shape& shape) {
+  Rows k("statistics", shape);
+  const auto moments = k.builder().moments(k.src("src"));
+  k.row_out(moments.mean, "mean");
+  k.row_out(moments.variance, "variance");
+  return k.finish();
+}
+
+// Sums of rows and of columns in one walk.
+inline kernel::Kernel both_sums(const Shape& shape) {
+  Rows k("both_sums", shape);
+  const kernel::Value x = k.src("src");
+  k.row_out(k.builder().reduce(kernel::Reduction::sum, x), "sum_of_row");
+  k.column(x, "sum_of_column");
+  return k.finish();
+}
+
+// What LayerNormBackward is where diff_gamma alone is wanted.
+inline kernel::Kernel column_sums(const Shape& shape) {
+  Rows k("column_sums", shape);
+  k.column(k.src("diff_dst") * (k.src("src") - k.per_row("mean")) * k.per_row("rstd"), "diff_gamma");
+  return k.finish();
+}
+
+// A function whose values are kept, three walks.
+inline kernel::Kernel softmax(const Shape& shape) {
+  Rows k("softmax", shape);
+  const kernel::Value x = k.src("src"), power = exp(x - k.builder().reduce(kernel::Reduction::maximum, x));
+  k.out(power / k.builder().reduce(kernel::Reduction::sum, power), "dst");
+  return k.finish();
+}
+
+inline kernel::Kernel softmax_with_sums(const Shape& shape) {
+  Rows k("softmax_with_sums", shape);
+  const kernel::Value x = k.src("src"), power = exp(x - k.builder().reduce(kernel::Reduction::maximum, x));
+  const kernel::Value y = power / k.builder().reduce(kernel::Reduction::sum, power);
+  k.out(y, "dst");
+  k.column(y, "sums");
+  return k.finish();
+}
+
+// Two inputs, two outputs, of which the sum leaves in an early walk or in the last.
+inline kernel::Kernel add_layer_norm(const Shape& shape) {
+  Rows k("add_layer_norm", shape);
+  const kernel::Value sum = k.src("a") + k.src("b");
+  const auto moments = k.builder().moments(sum);
+  k.out(k.builder().center(sum, moments, 1.0 / sqrt(moments.variance + 1e-5)) * k.weight("gamma"), "dst");
+  k.out(sum, "sum");
+  return k.finish();
+}
+
+// A heavy body behind the norm.
+inline kernel::Kernel layer_norm_gelu(const Shape& shape) {
+  Rows k("layer_norm_gelu", shape);
+  const kernel::Value x = k.src("src");
+  const auto moments = k.builder().moments(x);
+  const kernel::Value y =
+      fma(k.builder().center(x, moments, 1.0 / sqrt(moments.variance + 1e-5)), k.weight("gamma"), k.weight("beta"));
+  k.out(y * k.builder().map(kernel::MapOp::normal_cdf, y), "dst");
+  return k.finish();
+}
+
+// No sums: one walk.
+inline kernel::Kernel elementwise(const Shape& shape) {
+  Rows k("elementwise", shape);
+  k.out(k.src("src") * k.weight("gamma") + k.per_row("shift"), "dst");
+  return k.finish();
+}
+
+// Values per row of every kind, and an index.
+inline kernel::Kernel row_values(const Shape& shape) {
+  Rows k("row_values", shape);
+  const kernel::Value scale = k.per_row("scale"), x = k.src("src") * scale;
+  const auto moments = k.builder().moments(x);
+  const kernel::Value rstd = 1.0 / sqrt(moments.variance + 1e-5), is_small = less(moments.variance, 1.2);
+  const kernel::Value y = k.builder().center(x, moments, rstd) + abs(scale) * 0.5;
+  k.out(k.builder().select(is_small, y, y * k.row_number()), "dst");
+  k.row_out(k.builder().select(is_small, rstd, scale), "choice");
+  k.row_out(is_small, "is_small", DataType::boolean);
+  return k.finish();
+}
+
+// [groups, channels | positions] with the channels, or the positions, side by side.
+inline kernel::Kernel norm_of_channels(int64_t groups, int64_t channels, int64_t size, bool channels_last, DataType dtype) {
+  kernel::Builder builder("norm_of_channels", {groups, channels, size}, 2);
+  const Dims strides = channels_last ? Dims{channels * size, 1, channels} : Dims{channels * size, size, 1};
+  const auto arg = [&](const char* name, Dims steps, bool output) {
+    return builder.add_arg({.name = name, .dtype = dtype, .output = output, .strides = std::move(steps), .table = {}});
+  };
+  const kernel::Value x = builder.load(arg("src", strides, false)), gamma = builder.load(arg("gamma", {0, 1, 0}, false));
+  const auto moments = builder.moments(x);
+  builder.store(builder.center(x, moments, 1.0 / sqrt(moments.variance + 1e-5)) * gamma, arg("dst", strides, true));
+  kernel::Kernel kernel = builder.finish();
+  kernel::simplify_dims(kernel);
+  return kernel;
+}
+
+// Reduced over two dims that are not one run.
+inline kernel::Kernel norm_of_planes(int64_t images, int64_t height, int64_t width, int64_t pitch, DataType dtype) {
+  kernel::Builder builder("norm_of_planes", {images, height, width}, 1);
+  const auto arg = [&](const char* name, bool output) {
+    return builder.add_arg(
+        {.name = name, .dtype = dtype, .output = output, .strides = {height * pitch, pitch, 1}, .table = {}});
+  };
+  const kernel::Value x = builder.load(arg("src", false));
+  const auto moments = builder.moments(x);
+  builder.store(builder.center(x, moments, 1.0 / sqrt(moments.variance + 1e-5)), arg("dst", true));
+  kernel::Kernel kernel = builder.finish();
+  kernel::simplify_dims(kernel);
+  return kernel;
+}
+
+inline std::vector<ScheduledKernel> scheduled_kernels() {
+  constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
+  std::vector<ScheduledKernel> all;
+  const auto add = [&](const char* name, kernel::Kernel (*make)(const Shape&), const Shape& shape) {
+    all.push_back({join(name, "_", shape.rows, "x", shape.size, "_", name_of(shape.dtype), shape.in_threes ? "_in_threes" : ""),
+                   make(shape)});
+  };
+  for (const Shape& shape : {Shape{600, 61}, Shape{333, 128, bf16}, Shape{37, 1024}, Shape{67, 1021, f16}, Shape{9, 4103},
+                             Shape{5, 8192, bf16}, Shape{70, 256, f64}, Shape{40, 333, f32, true}, Shape{900, 16}})
+    add("layer_norm", layer_norm, shape);
+  for (const Shape& shape : {Shape{600, 47}, Shape{133, 260, bf16}, Shape{67, 1024}, Shape{131, 1019}, Shape{67, 2113, bf16},
+                             Shape{66, 4160}, Shape{5, 8320, f64}, Shape{30, 700, f32, true}, Shape{130, 47, f64}})
+    add("backward", backward, shape);
+  for (const Shape& shape : {Shape{100, 515}, Shape{6, 9000, bf16}}) add("statistics", statistics, shape);
+  for (const Shape& shape : {Shape{130, 300}, Shape{67, 4100}}) add("both_sums", both_sums, shape);
+  for (const Shape& shape : {Shape{130, 520, bf16}, Shape{67, 4224}}) add("column_sums", column_sums, shape);
+  for (const Shape& shape : {Shape{300, 100}, Shape{37, 1037, bf16}, Shape{7, 5000}}) add("softmax", softmax, shape);
+  add("softmax_with_sums", softmax_with_sums, {70, 2100});
+  for (const Shape& shape : {Shape{100, 509}, Shape{37, 2061, bf16}, Shape{33, 2048}})
+    add("add_layer_norm", add_layer_norm, shape);
+  for (const Shape& shape : {Shape{100, 400}, Shape{20, 2500, f16}}) add("layer_norm_gelu", layer_norm_gelu, shape);
+  for (const Shape& shape : {Shape{100, 517, bf16}, Shape{3, 20000}}) add("elementwise", elementwise, shape);
+  for (const Shape& shape : {Shape{130, 461}, Shape{50, 1030, f64}}) add("row_values", row_values, shape);
+  const auto add_channels = [&](const char* name, int64_t channels, int64_t size, bool channels_last, DataType dtype) {
+    all.push_back(
+        {join(name, "_", channels, "x", size, "_", name_of(dtype)), norm_of_channels(3, channels, size, channels_last, dtype)});
+  };
+  add_channels("channels_last", 128, 100, true, f32);
+  add_channels("channels_last", 50, 300, true, bf16);
+  add_channels("channels_last", 32, 4200, true, f64);
+  add_channels("channels_first", 64, 80, false, f32);
+  all.push_back({"planes_f32", norm_of_planes(40, 17, 61, 64, f32)});
+  all.push_back({"planes_bf16", norm_of_planes(9, 60, 64, 64, bf16)});
+  return all;
+}
+
+}  // namespace lamina::testing

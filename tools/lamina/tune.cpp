@@ -1,0 +1,92 @@
+#include "lamina/tune.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "compiler/compile.h"
+#include "compiler/ports.h"
+#include "interface/status.h"
+#include "lamina/load.h"
+#include "passes/pipeline.h"
+
+namespace lamina::driver {
+namespace {
+
+// A bar on a terminal; nothing elsewhere.
+class Bar {
+ public:
+  explicit Bar(size_t file_count) : file_count_(file_count), shown_(::isatty(STDERR_FILENO) == 1) {}
+  ~Bar() { clear(); }
+  void next_file(const std::string& file) {
+    ++file_;
+    name_ = file;
+  }
+  void show(const std::string& partition, size_t kernel, size_t count, double done) {
+    if (!shown_) return;
+    constexpr size_t kWidth = 20;
+    const auto full = static_cast<size_t>(std::clamp(done, 0.0, 1.0) * kWidth);
+    std::cerr << "\r\x1b[K[" << file_ << '/' << file_count_ << "] " << name_ << ": " << partition << ", kernel " << kernel + 1
+              << '/' << count << " [" << std::string(full, '#') << std::string(kWidth - full, '-') << ']' << std::flush;
+    dirty_ = true;
+  }
+  void clear() {
+    if (dirty_) std::cerr << "\r\x1b[K" << std::flush;
+    dirty_ = false;
+  }
+
+ private:
+  size_t file_count_, file_ = 0;
+  std::string name_;
+  bool shown_, dirty_ = false;
+};
+
+void tune_partition(const Partition& partition, const Backend& backend, const TuneOptions& options, Bar& bar) {
+  const std::string label = compiler::label_of(partition);
+  TuningRequest request{.milliseconds = options.milliseconds, .again = options.again};
+  request.progress = [&](size_t kernel, size_t count, double done) { bar.show(label, kernel, count, done); };
+  const compiler::PortTensors ports = compiler::known_ports(partition);
+  const size_t timed = compiler::tune_partition(partition, ports.inputs, ports.outputs, backend, request);
+  const auto compiled = compiler::compile_partition(partition, backend);
+  bar.clear();
+  std::cout << "  " << label << ": " << timed << (timed == 1 ? " kernel" : " kernels") << " timed\n";
+  const ExecutableInfo& info = compiled->info();
+  for (size_t i = 0; i < std::min(info.kernels.size(), info.schedules.size()); ++i) {
+    if (!info.schedules[i].empty()) std::cout << "    " << info.kernels[i] << "\n      " << info.schedules[i] << '\n';
+  }
+}
+
+}  // namespace
+
+int tune(const TuneOptions& options) {
+  const Backend& backend = backend_for(options.engine, options.device);
+  std::vector<Graph> graphs;
+  for (const std::string& file : options.files) graphs.push_back(load_graph(file, options.overrides));
+  if (options.threads > 0) omp_set_num_threads(options.threads);
+  if (const std::string why = compiler::why_not_kept_on_disk(); !why.empty())
+    std::cerr << why << ": what is found is printed, and lost when this ends\n";
+  const auto policy = options.policy == "debug" ? PartitionPolicy::debug : PartitionPolicy::fusion;
+  bool all_supported = true;
+  Bar bar(options.files.size());
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    bar.next_file(options.files[i]);
+    std::cout << options.files[i] << '\n';
+    try {
+      for (const Partition& partition : partition_graph(graphs[i], policy, backend)) {
+        if (partition.supported) {
+          tune_partition(partition, backend, options, bar);
+          continue;
+        }
+        all_supported = false;
+        std::cerr << place_of(options.files[i], partition) << "not supported: " << partition.unsupported_reason << '\n';
+      }
+    } catch (const Error& error) {
+      throw error.in_file(options.files[i]);
+    }
+  }
+  return all_supported ? 0 : 1;
+}
+
+}  // namespace lamina::driver
