@@ -84,12 +84,14 @@ void KernelEmitter::begin_batches() {
     }
   }
   int64_t bytes = 0;
-  for (int phase = 0; phase < kernel_.phase_count(); ++phase) bytes = std::max(bytes, end_of(places_of(roots_of_phase(phase))));
-  row_sums_ = alloca_at_entry(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes)));
+  for (int phase = 0; phase < kernel_.phase_count(); ++phase)
+    bytes = std::max(bytes, end_of(places_of(phases_.roots_of(phase))));
+  row_sums_ = e_.alloca_at_entry(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes)));
   row_sums_->setAlignment(llvm::Align(kKeptAlignment));
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
-    if (n.kind == NodeKind::moments) batch_nodes_[i].shifts = alloca_at_entry(llvm::ArrayType::get(llvm_type(n.type, 1), rows));
+    if (n.kind == NodeKind::moments)
+      batch_nodes_[i].shifts = e_.alloca_at_entry(llvm::ArrayType::get(e_.type(n.type, 1), rows));
   }
 }
 
@@ -109,12 +111,12 @@ std::vector<KernelEmitter::RowSums> KernelEmitter::places_of(const NodeList& roo
 int64_t KernelEmitter::end_of(const std::vector<RowSums>& places) const {
   using tuning::kLine;
   if (places.empty()) return 0;
-  const auto bits = static_cast<int64_t>(llvm_type(places.back().type, width_)->getPrimitiveSizeInBits().getFixedValue());
+  const auto bits = static_cast<int64_t>(e_.type(places.back().type, e_.width)->getPrimitiveSizeInBits().getFixedValue());
   return places.back().begin + (bits / 8 * schedule_.rows_per_tile + kLine - 1) / kLine * kLine;
 }
 
 llvm::Value* KernelEmitter::row_sum_slot(const RowSums& sums, llvm::Value* place) {
-  return b_.CreateGEP(llvm_type(sums.type, width_), b_.CreateGEP(b_.getInt8Ty(), row_sums_, i64(sums.begin)), place);
+  return b_.CreateGEP(e_.type(sums.type, e_.width), b_.CreateGEP(b_.getInt8Ty(), row_sums_, i64(sums.begin)), place);
 }
 
 // Of the values per row, those that the code being emitted makes: a row reads and writes memory, its batch computes.
@@ -129,7 +131,7 @@ bool KernelEmitter::is_computed_here(NodeIndex index) const {
 
 void KernelEmitter::emit_batched_tile(const Tile& tile, llvm::Value* begin) {
   const int last = kernel_.phase_count() - 1;
-  row_state_.assign(3 * kernel_.nodes.size(), {});
+  row_state_.assign(row_value_count(kernel_), {});
   saved_.assign(row_state_.size(), nullptr);
   stores_row_values_ = false;
   Row batch = begin_batch(tile);
@@ -137,7 +139,7 @@ void KernelEmitter::emit_batched_tile(const Tile& tile, llvm::Value* begin) {
     emit_batch_values(batch, phase);
     emit_batch_shifts(batch, tile, phase);
     emit_batch_walk(batch, tile, phase);
-    if (phase + 1 == last || !may_be_skipped(phase + 1)) continue;
+    if (phase + 1 == last || !phases_.may_be_skipped(phase + 1)) continue;
     ++phase;
     in_batch([&] { emit_second_walk(batch, phase, [&](Row& walked) { emit_far_rows(walked, tile, phase); }); });
   }
@@ -152,19 +154,19 @@ Row KernelEmitter::begin_batch(const Tile& tile) {
   batch.values.assign(kernel_.nodes.size(), nullptr);
   batch.mean_high = batch.mean_low = batch.shifts = batch.values;
   llvm::Value* const last = b_.CreateSub(tile.count, i64(1));
-  std::vector<Values> positions;
+  std::vector<ValueList> positions;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
     if (!batch_nodes_[i].read_by_batch || n.per_element || !is_read(n)) continue;
     for (int r = static_cast<int>(positions.size()); r < schedule_.rows_per_tile; ++r) {
       positions.push_back(
-          row_position(b_.CreateAdd(tile.first, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, i64(r), last))));
+          e_.row_position(b_.CreateAdd(tile.first, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, i64(r), last))));
     }
     llvm::Value*& all = batch.values[i];
-    all = llvm::PoisonValue::get(llvm_type(n.type, schedule_.rows_per_tile));
+    all = llvm::PoisonValue::get(e_.type(n.type, schedule_.rows_per_tile));
     for (size_t r = 0; r < positions.size(); ++r) {
-      llvm::Value* const one =
-          n.kind == NodeKind::load ? load_arg(row_pointer(n.arg, positions[r]), n.arg, {}, 0) : row_index(n, positions[r]);
+      llvm::Value* const one = n.kind == NodeKind::load ? memory_.load_arg(e_.row_pointer(n.arg, positions[r]), n.arg, {}, 0)
+                                                        : e_.row_index(n, positions[r]);
       all = b_.CreateInsertElement(all, one, i64(static_cast<int64_t>(r)));
     }
   }
@@ -197,7 +199,7 @@ void KernelEmitter::save_batch(size_t slot, llvm::Value* value) {
 
 // The second walk of rows whose moments it decides, each by itself: it is rare.
 void KernelEmitter::emit_far_rows(Row& batch, const Tile& tile, int phase) {
-  const NodeList roots = roots_of_phase(phase);
+  const NodeList roots = phases_.roots_of(phase);
   std::vector<bool> changes(kernel_.nodes.size(), false);
   for (const NodeIndex root : roots) {
     for (size_t i = 0; i < changes.size(); ++i) {
@@ -219,7 +221,7 @@ void KernelEmitter::emit_far_rows(Row& batch, const Tile& tile, int phase) {
     emit_row_values(row, phase);
     llvm::Value* is_far = b_.getFalse();
     for (const NodeIndex root : roots) is_far = b_.CreateOr(is_far, row.values[static_cast<size_t>(root)]);
-    emit_if(is_far, [&] {
+    e_.when(is_far, [&] {
       emit_walk({&row}, roots, phase);
       for_each_change(row,
                       [&](size_t slot, llvm::Value* value) { b_.CreateStore(value, row_slot(slot, value->getType(), place)); });
@@ -237,7 +239,7 @@ Row KernelEmitter::row_of_batch(const Tile& tile, llvm::Value* place) {
   restore(row, place);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (batch_nodes_[i].shifts == nullptr) continue;
-    llvm::Type* const type = llvm_type(kernel_.nodes[i].type, 1);
+    llvm::Type* const type = e_.type(kernel_.nodes[i].type, 1);
     row.shifts[i] = b_.CreateLoad(type, b_.CreateGEP(type, batch_nodes_[i].shifts, place));
   }
   return row;
@@ -245,8 +247,8 @@ Row KernelEmitter::row_of_batch(const Tile& tile, llvm::Value* place) {
 
 // What the differences of this phase's moments are taken from. The rows' first elements wait where their sums will.
 void KernelEmitter::emit_batch_shifts(Row& batch, const Tile& tile, int phase) {
-  NodeList moments = roots_of_phase(phase);
-  std::erase_if(moments, [&](NodeIndex i) { return node(i).kind != NodeKind::moments || loop_of(i) != phase; });
+  NodeList moments = phases_.roots_of(phase);
+  std::erase_if(moments, [&](NodeIndex i) { return node(i).kind != NodeKind::moments || phases_.loop_of(i) != phase; });
   if (moments.empty()) return;
   std::vector<RowSums> places;
   for (const NodeIndex i : moments) places.push_back({Combine::sum, node(i).type, end_of(places)});
@@ -258,13 +260,13 @@ void KernelEmitter::emit_batch_shifts(Row& batch, const Tile& tile, int phase) {
   });
   for (size_t m = 0; m < moments.size(); ++m) {
     const auto i = static_cast<size_t>(moments[m]);
-    batch.shifts[i] = shift_from(moments[m], fold_rows(places[m], std::clamp(shift_elements(), 1, width_)));
+    batch.shifts[i] = shift_from(moments[m], fold_rows(places[m], std::clamp(shift_elements(), 1, e_.width)));
     b_.CreateAlignedStore(batch.shifts[i], batch_nodes_[i].shifts, llvm::Align(1));
   }
 }
 
 void KernelEmitter::emit_batch_walk(Row& batch, const Tile& tile, int phase) {
-  const NodeList roots = roots_of_phase(phase), nodes = nodes_for(roots, phase);
+  const NodeList roots = phases_.roots_of(phase), nodes = phases_.nodes_for(roots, phase);
   if (roots.empty()) return;
   const std::vector<RowSums> places = places_of(roots);
   emit_rows(i64(0), tile.count, 1, [&](llvm::Value* place) {
@@ -276,8 +278,8 @@ void KernelEmitter::emit_batch_walk(Row& batch, const Tile& tile, int phase) {
     walk_run(row, i64(0), kernel_.row_size(), [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase, lanes); });
     size_t next = 0;
     for (RootState& root : roots_) {
-      for (Accumulator& accumulator : root.accumulators)
-        b_.CreateStore(fold_vectors(accumulator), row_sum_slot(places[next++], place));
+      for (const auto& accumulator : root.accumulators)
+        b_.CreateStore(accumulator->fold_vectors(), row_sum_slot(places[next++], place));
     }
   });
   in_batch([&] { finish_batch(batch, places, phase); });
@@ -290,8 +292,8 @@ void KernelEmitter::finish_batch(Row& batch, const std::vector<RowSums>& places,
     if (root.accumulators.empty()) continue;
     add_totals(root);
     root.shift = batch.shifts[static_cast<size_t>(root.node)];
-    Values sums;
-    for (size_t i = 0; i < root.accumulators.size(); ++i) sums.push_back(fold_rows(places[next++], width_));
+    ValueList sums;
+    for (size_t i = 0; i < root.accumulators.size(); ++i) sums.push_back(fold_rows(places[next++], e_.width));
     combine_block(root, sums, nullptr, nullptr);
   }
   finish_roots(batch, phase);
@@ -300,11 +302,11 @@ void KernelEmitter::finish_batch(Row& batch, const std::vector<RowSums>& places,
 // The rest of the tree over the first `lanes` lanes of the vectors that the rows left: a lane per row.
 llvm::Value* KernelEmitter::fold_rows(const RowSums& sums, int lanes) {
   const int rows = schedule_.rows_per_tile, lanes_of_register = std::min(lanes, sums.type == kernel::Type::f64 ? 2 : 4);
-  Values vectors(static_cast<size_t>(rows));
+  ValueList vectors(static_cast<size_t>(rows));
   const std::vector<int> order = order_of_rows(rows, lanes, lanes_of_register);
   for (int lane = 0; lane < rows; ++lane) {
     vectors[static_cast<size_t>(order[static_cast<size_t>(lane)])] =
-        b_.CreateLoad(llvm_type(sums.type, lanes), row_sum_slot(sums, i64(lane)));
+        b_.CreateLoad(e_.type(sums.type, lanes), row_sum_slot(sums, i64(lane)));
   }
   for (int of_row = lanes, rows_of_vector = 1; of_row > 1; of_row /= 2) {
     const bool joins = vectors.size() > 1;
@@ -321,7 +323,7 @@ llvm::Value* KernelEmitter::fold_rows(const RowSums& sums, int lanes) {
     const size_t step = joins ? 2 : 1, left = vectors.size() / step;
     for (size_t v = 0; v < left; ++v) {
       llvm::Value *const a = vectors[v * step], *const b = vectors[v * step + step - 1];
-      vectors[v] = combine(sums.how, b_.CreateShuffleVector(a, b, low), b_.CreateShuffleVector(a, b, high));
+      vectors[v] = combine(e_, sums.how, b_.CreateShuffleVector(a, b, low), b_.CreateShuffleVector(a, b, high));
     }
     vectors.resize(left);
     rows_of_vector = static_cast<int>(halves.size());
@@ -330,7 +332,7 @@ llvm::Value* KernelEmitter::fold_rows(const RowSums& sums, int lanes) {
 }
 
 // One vector of all their lanes.
-llvm::Value* KernelEmitter::join(Values parts) {
+llvm::Value* KernelEmitter::join(ValueList parts) {
   if (!parts[0]->getType()->isVectorTy()) {
     llvm::Value* all =
         llvm::PoisonValue::get(llvm::FixedVectorType::get(parts[0]->getType(), static_cast<unsigned>(parts.size())));
@@ -338,7 +340,7 @@ llvm::Value* KernelEmitter::join(Values parts) {
     return all;
   }
   while (parts.size() > 1) {
-    for (size_t i = 0; i < parts.size() / 2; ++i) parts[i] = side_by_side(parts[2 * i], parts[2 * i + 1]);
+    for (size_t i = 0; i < parts.size() / 2; ++i) parts[i] = e_.side_by_side(parts[2 * i], parts[2 * i + 1]);
     parts.resize(parts.size() / 2);
   }
   return parts[0];

@@ -23,15 +23,6 @@ void KernelEmitter::hint(llvm::Value* address, int level, bool writes) {
                      {address, b_.getInt32(writes), b_.getInt32(static_cast<uint32_t>(level)), b_.getInt32(1)});
 }
 
-// The walks that every row goes through.
-std::vector<int> KernelEmitter::usual_walks() const {
-  std::vector<int> walks;
-  for (int p = 0; p < kernel_.phase_count(); ++p) {
-    if (!roots_of_phase(p).empty() && !may_be_skipped(p)) walks.push_back(p);
-  }
-  return walks;
-}
-
 // The lines at the ends of a streamed row are shared with its neighbours and written through the caches. A store that waits for
 // its line holds up the streaming stores behind it.
 void KernelEmitter::prefetch_ends(const Row& row) {
@@ -41,8 +32,8 @@ void KernelEmitter::prefetch_ends(const Row& row) {
   for (const int a : schedule_.streamed) {
     llvm::Value* const row_begin = row.pointers[static_cast<size_t>(a)];
     const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(a)].dtype, 1);
-    llvm::Value* const first = has_length ? i64(0) : b_.CreateMul(inner_begin_, i64(bytes));
-    llvm::Value* const past = has_length ? i64(bytes * kernel_.row_size()) : b_.CreateMul(inner_end_, i64(bytes));
+    llvm::Value* const first = has_length ? i64(0) : b_.CreateMul(e_.inner_begin, i64(bytes));
+    llvm::Value* const past = has_length ? i64(bytes * kernel_.row_size()) : b_.CreateMul(e_.inner_end, i64(bytes));
     for (llvm::Value* const at : {first, b_.CreateSub(past, i64(1))})
       hint(b_.CreateGEP(b_.getInt8Ty(), row_begin, at), kFirstLevel, true);
   }
@@ -54,11 +45,12 @@ void KernelEmitter::prefetch_ends(const Row& row) {
 // next rows, and the first walk for the second half of its own. Where a transcendental function makes a walk long the last has
 // time for all.
 KernelEmitter::Ahead KernelEmitter::ahead_of(int64_t element_bytes, int phase) const {
-  const std::vector<int> walks = usual_walks();
+  const std::vector<int> walks = phases_.usual_walks();
   const auto found = std::find(walks.begin(), walks.end(), phase);
   if (walks.size() < 2 || found == walks.end()) return {};
   const bool is_last = phase == walks.back();
-  if (std::any_of(walks.begin(), walks.end(), [&](int p) { return has_function(nodes_for(roots_of_phase(p), p)); })) {
+  if (std::any_of(walks.begin(), walks.end(),
+                  [&](int p) { return phases_.has_function(phases_.nodes_for(phases_.roots_of(p), p)); })) {
     return {.pace = is_last ? element_bytes : 0};
   }
   if (schedule_.prefetches_late) {
@@ -77,9 +69,9 @@ llvm::Value* KernelEmitter::bytes_ahead(int64_t row_bytes, int64_t element_bytes
   if (!schedule_.split)
     return i64((asked.of_own_row ? 0 : row_bytes * schedule_.rows_per_tile) +
                asked.before * kernel_.row_size() / kLine * kLine);
-  llvm::Value* const part = b_.CreateMul(b_.CreateSub(inner_end_, inner_begin_), i64(asked.before));
+  llvm::Value* const part = b_.CreateMul(b_.CreateSub(e_.inner_end, e_.inner_begin), i64(asked.before));
   llvm::Value* const begin =
-      b_.CreateAdd(b_.CreateMul(inner_begin_, i64(element_bytes - asked.pace)), b_.CreateAnd(part, i64(-kLine)));
+      b_.CreateAdd(b_.CreateMul(e_.inner_begin, i64(element_bytes - asked.pace)), b_.CreateAnd(part, i64(-kLine)));
   return asked.of_own_row ? begin : b_.CreateAdd(b_.CreateMul(rows_ahead_, i64(row_bytes)), begin);
 }
 
@@ -97,15 +89,15 @@ void KernelEmitter::prefetch(const std::vector<Row*>& rows, const NodeList& node
     const int64_t row_bytes = bytes_of(arg.dtype, kernel_.row_size());
     const auto& within = schedule_.prefetched_within_row;
     const bool is_long = std::find(within.begin(), within.end(), n.arg) != within.end();
-    if (arg.strides.back() != 1 || bits_of(arg.dtype) < 8 || inner_rank() > 1 || !(is_long ? is_read : varies)) continue;
+    if (arg.strides.back() != 1 || bits_of(arg.dtype) < 8 || e_.inner_rank() > 1 || !(is_long ? is_read : varies)) continue;
     const int64_t element_bytes = bytes_of(arg.dtype, 1);
     const Ahead asked = ahead_of(element_bytes, phase);
     const int64_t pace = is_long ? element_bytes : asked.pace;
     llvm::Value* const ahead = is_long ? i64(tuning::kAheadInRow) : bytes_ahead(row_bytes, element_bytes, asked);
     const int level = is_long || schedule_.prefetches_to_first ? kFirstLevel : kSecondLevel;
     // Lines that begin among these vectors' part.
-    const int64_t begin = (static_cast<int64_t>(first) * width_ * pace + kLine - 1) / kLine * kLine;
-    const int64_t end = static_cast<int64_t>(first + count) * width_ * pace;
+    const int64_t begin = (static_cast<int64_t>(first) * e_.width * pace + kLine - 1) / kLine * kLine;
+    const int64_t end = static_cast<int64_t>(first + count) * e_.width * pace;
     for (const Row* row : rows) {
       llvm::Value* const here =
           b_.CreateGEP(b_.getInt8Ty(), row->segment[static_cast<size_t>(n.arg)], b_.CreateMul(chunk.front().offset, i64(pace)));
@@ -126,9 +118,9 @@ KernelEmitter::Share KernelEmitter::share_of(int64_t walk, int64_t walks) {
 // since the first has room for one. A share of what lies in one piece is a part of it; of pieces that lie apart, a part of
 // each.
 void KernelEmitter::prefetch_group(const std::vector<Lanes>& positions, int phase) {
-  const std::vector<int> walks = usual_walks();
+  const std::vector<int> walks = phases_.usual_walks();
   const auto found = std::find(walks.begin(), walks.end(), phase);
-  if (next_group_.empty() || inner_rank() > 1 || walks.size() < 2 || found == walks.end()) return;
+  if (next_group_.empty() || e_.inner_rank() > 1 || walks.size() < 2 || found == walks.end()) return;
   const Share share = share_of(static_cast<int64_t>(found - walks.begin()), static_cast<int64_t>(walks.size()));
   std::vector<bool> done(kernel_.args.size(), false);
   for (const Node& n : kernel_.nodes) {

@@ -22,20 +22,20 @@ bool KernelEmitter::is_realigned(const Node& n) const {
 llvm::AllocaInst* KernelEmitter::stream_end(int arg) {
   if (stream_ends_.empty()) stream_ends_.assign(kernel_.args.size(), nullptr);
   llvm::AllocaInst*& end = stream_ends_[static_cast<size_t>(arg)];
-  if (end == nullptr) end = alloca_at_entry(llvm_type(lane_type(), width_));
+  if (end == nullptr) end = e_.alloca_at_entry(e_.type(lane_type(), e_.width));
   return end;
 }
 
 // Elements between the line's begin and `pointer`.
 llvm::Value* KernelEmitter::fill_at(int arg, llvm::Value* pointer) {
   const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1);
-  return b_.CreateAnd(b_.CreateUDiv(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), i64(bytes)), i64(width_ - 1));
+  return b_.CreateAnd(b_.CreateUDiv(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), i64(bytes)), i64(e_.width - 1));
 }
 
 // first, first + step, ... as a permutation takes them.
 llvm::Value* KernelEmitter::lane_numbers(llvm::Value* first, int64_t step) {
-  llvm::Type* const number = wide_ ? b_.getInt64Ty() : b_.getInt32Ty();
-  llvm::Value* const all = widen(b_.CreateTrunc(first, number), width_);
+  llvm::Type* const number = e_.wide ? b_.getInt64Ty() : b_.getInt32Ty();
+  llvm::Value* const all = e_.widen(b_.CreateTrunc(first, number), e_.width);
   return step == 0 ? all : b_.CreateAdd(b_.CreateStepVector(all->getType()), all);
 }
 
@@ -45,12 +45,12 @@ llvm::Value* KernelEmitter::lanes_below(llvm::Value* count) {
 
 // The last `fill` elements of `before`, then the first of `next`.
 llvm::Value* KernelEmitter::join_at(llvm::Value* fill, llvm::Value* before, llvm::Value* next) {
-  const auto permute = wide_ ? llvm::Intrinsic::x86_avx512_vpermi2var_pd_512 : llvm::Intrinsic::x86_avx512_vpermi2var_ps_512;
-  return b_.CreateIntrinsic(permute, {}, {before, lane_numbers(b_.CreateSub(i64(width_), fill)), next});
+  const auto permute = e_.wide ? llvm::Intrinsic::x86_avx512_vpermi2var_pd_512 : llvm::Intrinsic::x86_avx512_vpermi2var_ps_512;
+  return b_.CreateIntrinsic(permute, {}, {before, lane_numbers(b_.CreateSub(i64(e_.width), fill)), next});
 }
 
 void KernelEmitter::store_line(llvm::Value* address, int arg, llvm::Value* line, llvm::Value* mask) {
-  store_vector(address, arg, line, lane_type(), {width_, nullptr, mask});
+  memory_.store_vector(address, {arg, lane_type(), mask == nullptr}, line, {e_.width, nullptr, mask});
 }
 
 // A vector of a row; the first one begins it if `begins_row`, the last one has a mask if it is not full.
@@ -60,23 +60,22 @@ void KernelEmitter::append_to_stream(const Row& row, int arg, llvm::Value* value
   llvm::Value* const pointer = row.pointers[static_cast<size_t>(arg)];
   llvm::Value* const fill = fill_at(arg, pointer);
   llvm::Value* const before = b_.CreateLoad(end->getAllocatedType(), end);
-  value = widen(value, width_);
+  value = e_.widen(value, e_.width);
   llvm::Value* const line = join_at(fill, before, value);
   llvm::Value* const address =
       b_.CreateGEP(b_.getInt8Ty(), pointer, b_.CreateMul(b_.CreateSub(at.offset, fill), i64(bytes_of(a.dtype, 1))));
   if (at.mask != nullptr) {
-    const int live = static_cast<int>(kernel_.row_size() % width_);
-    emit_if(b_.CreateICmpSGE(b_.CreateAdd(fill, i64(live)), i64(width_)), [&] { store_line(address, arg, line, nullptr); });
-    std::vector<int> last(static_cast<size_t>(width_));
+    const int live = static_cast<int>(kernel_.row_size() % e_.width);
+    e_.when(b_.CreateICmpSGE(b_.CreateAdd(fill, i64(live)), i64(e_.width)), [&] { store_line(address, arg, line, nullptr); });
+    std::vector<int> last(static_cast<size_t>(e_.width));
     std::iota(last.begin(), last.end(), live);
     b_.CreateStore(b_.CreateShuffleVector(before, value, last), end);
     return;
   }
   if (begins_row) {
-    llvm::Value* const is_shared =
-        b_.CreateAnd(b_.CreateICmpEQ(row.number, function_->getArg(1)), b_.CreateICmpNE(fill, i64(0)));
-    emit_if(is_shared, [&] { store_line(address, arg, line, b_.CreateNot(lanes_below(fill))); });
-    emit_if(b_.CreateNot(is_shared), [&] { store_line(address, arg, line, nullptr); });
+    llvm::Value* const is_shared = b_.CreateAnd(b_.CreateICmpEQ(row.number, e_.row_begin), b_.CreateICmpNE(fill, i64(0)));
+    e_.when(is_shared, [&] { store_line(address, arg, line, b_.CreateNot(lanes_below(fill))); });
+    e_.when(b_.CreateNot(is_shared), [&] { store_line(address, arg, line, nullptr); });
   } else {
     store_line(address, arg, line, nullptr);
   }
@@ -86,12 +85,12 @@ void KernelEmitter::append_to_stream(const Row& row, int arg, llvm::Value* value
 // What is left when the last row is done.
 void KernelEmitter::end_streams() {
   if (stream_ends_.empty()) return;
-  const Values position = row_position(function_->getArg(2));
+  const ValueList position = e_.row_position(e_.row_end);
   for (const int arg : schedule_.streamed) {
     if (stream_ends_[static_cast<size_t>(arg)] == nullptr) continue;
-    llvm::Value* const pointer = row_pointer(arg, position);
+    llvm::Value* const pointer = e_.row_pointer(arg, position);
     llvm::Value* const fill = fill_at(arg, pointer);
-    llvm::Value* const before = b_.CreateLoad(llvm_type(lane_type(), width_), stream_end(arg));
+    llvm::Value* const before = b_.CreateLoad(e_.type(lane_type(), e_.width), stream_end(arg));
     llvm::Value* const address =
         b_.CreateGEP(b_.getInt8Ty(), pointer,
                      b_.CreateMul(b_.CreateNeg(fill), i64(bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1))));
@@ -105,7 +104,7 @@ void KernelEmitter::walk_realigned(const Body& body) {
   begins_row_ = true;
   body(chunk_at(i64(0), static_cast<int>(std::min<int64_t>(size, step_))));
   begins_row_ = false;
-  emit_loop(i64(step_), i64(whole), i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
+  e_.loop(i64(step_), i64(whole), i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
   if (size > whole) body(chunk_at(i64(whole), static_cast<int>(size - whole)));
 }
 

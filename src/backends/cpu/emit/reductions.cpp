@@ -1,7 +1,4 @@
-// Accumulators and the roots that fill them.
-//
-// An accumulator has 64 virtual lanes in vectors of the machine's width. At the end of a block the lanes are folded: lane l
-// with l + 32, then l + 16, ... which is the same tree for every width; the block's result goes to a total in f64.
+// Reductions: what the accumulators of a walk come to. A block's result goes to a total in f64.
 //
 // Mean and variance of a row come from one walk if its first elements stand near its mean: s being their average, d = x - s,
 // the sums of d and d^2 give mean s + sum d / n and variance (sum d^2 - (sum d)^2 / n) / n, which loses no more than a bit
@@ -13,8 +10,6 @@
 // once.
 #include <algorithm>
 #include <bit>
-#include <limits>
-#include <numeric>
 
 #include "backends/cpu/emit/kernel_emitter.h"
 #include "backends/cpu/schedule/tuning.h"
@@ -26,104 +21,19 @@ using kernel::NodeIndex;
 using kernel::NodeKind;
 using kernel::Type;
 
-llvm::Value* KernelEmitter::combine(Combine how, llvm::Value* a, llvm::Value* b) {
-  switch (how) {
-    case Combine::sum: return a->getType()->isIntOrIntVectorTy() ? b_.CreateAdd(a, b) : b_.CreateFAdd(a, b);
-    case Combine::product: return b_.CreateFMul(a, b);
-    case Combine::maximum: return maximum(a, b);
-    case Combine::minimum: return minimum(a, b);
-  }
-  return nullptr;
-}
-
-llvm::Value* KernelEmitter::identity(Combine how, llvm::Type* type) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  const double value = how == Combine::sum ? 0 : how == Combine::product ? 1 : how == Combine::maximum ? -infinity : infinity;
-  return llvm::ConstantFP::get(type, value);
-}
-
-KernelEmitter::Accumulator KernelEmitter::make_accumulator(Combine how, Type type) {
-  Accumulator accumulator{how, type, {}, {}, 0};
-  if (rows_in_lanes())
-    accumulator.lanes.push_back(
-        alloca_at_entry(llvm::ArrayType::get(row_type(type), kVirtualLanes + tuning::kVectorsBetweenArrays)));
-  else
-    for (int lane = 0; lane < kVirtualLanes; lane += width_)
-      accumulator.lanes.push_back(alloca_at_entry(llvm_type(type, width_)));
-  reset_lanes(accumulator);
-  return accumulator;
-}
-
 void KernelEmitter::add_totals(RootState& root) {
   root.totals.clear();
-  for (const Accumulator& accumulator : root.accumulators) {
-    const bool adds = accumulator.combine == Combine::sum || accumulator.combine == Combine::product;
-    llvm::Type* const type = row_type(adds ? Type::f64 : accumulator.type);
-    root.totals.push_back(alloca_at_entry(type));
-    b_.CreateStore(identity(accumulator.combine, type), root.totals.back());
+  for (const auto& accumulator : root.accumulators) {
+    const bool adds = accumulator->how() == Combine::sum || accumulator->how() == Combine::product;
+    llvm::Type* const type = row_type(adds ? Type::f64 : accumulator->type());
+    root.totals.push_back(e_.alloca_at_entry(type));
+    b_.CreateStore(identity_of(accumulator->how(), type), root.totals.back());
   }
 }
 
-void KernelEmitter::reset_lanes(Accumulator& accumulator) {
-  if (rows_in_lanes()) return inner_rank() > 1 ? reset_lane_array(accumulator) : void();
-  for (llvm::AllocaInst* lane : accumulator.lanes)
-    b_.CreateStore(identity(accumulator.combine, lane->getAllocatedType()), lane);
-}
-
-void KernelEmitter::update(Accumulator& accumulator, size_t vector, llvm::Type* type, const Lanes& lanes,
-                           const std::function<llvm::Value*(llvm::Value*)>& next) {
-  if (!accumulator.held.empty()) {
-    llvm::AllocaInst* const lane = accumulator.held[(first_held_ + vector) % accumulator.held.size()];
-    b_.CreateStore(next(b_.CreateLoad(type, lane)), lane);
-    return;
-  }
-  llvm::Value* const slot =
-      rows_in_lanes() ? lane_slot(accumulator, b_.CreateAnd(lanes.offset, i64(kVirtualLanes - 1))) : accumulator.lanes[vector];
-  b_.CreateStore(next(b_.CreateLoad(type, slot)), slot);
-}
-
-void KernelEmitter::accumulate(Accumulator& accumulator, size_t vector, llvm::Value* value, const Lanes& lanes) {
-  if (has_dead_elements(lanes)) value = b_.CreateSelect(lanes.mask, value, identity(accumulator.combine, value->getType()));
-  update(accumulator, vector, value->getType(), lanes,
-         [&](llvm::Value* sum) { return combine(accumulator.combine, sum, value); });
-}
-
-void KernelEmitter::accumulate_product(Accumulator& accumulator, size_t vector, llvm::Value* a, const Lanes& lanes) {
-  if (has_dead_elements(lanes)) a = b_.CreateSelect(lanes.mask, a, llvm::Constant::getNullValue(a->getType()));
-  update(accumulator, vector, a->getType(), lanes, [&](llvm::Value* sum) { return fma(a, a, sum); });
-}
-
-llvm::Value* KernelEmitter::fold(Accumulator& accumulator) {
-  return rows_in_lanes() ? fold_lane_array(accumulator) : fold_lanes(accumulator.combine, fold_vectors(accumulator), width_);
-}
-
-llvm::Value* KernelEmitter::fold_vectors(Accumulator& accumulator) {
-  Values vectors;
-  for (llvm::AllocaInst* lane : accumulator.lanes) vectors.push_back(b_.CreateLoad(lane->getAllocatedType(), lane));
-  while (vectors.size() > 1) {
-    const size_t half = vectors.size() / 2;
-    for (size_t i = 0; i < half; ++i) vectors[i] = combine(accumulator.combine, vectors[i], vectors[i + half]);
-    vectors.resize(half);
-  }
-  reset_lanes(accumulator);
-  return vectors[0];
-}
-
-// Lane 0 of the tree over the first `count` lanes: l joins l + count / 2, and so on.
-llvm::Value* KernelEmitter::fold_lanes(Combine how, llvm::Value* folded, int count) {
-  if (width_ == 1) return folded;
-  for (int half = count / 2; half >= 1; half /= 2) {
-    std::vector<int> low(static_cast<size_t>(half)), high(static_cast<size_t>(half));
-    std::iota(low.begin(), low.end(), 0);
-    std::iota(high.begin(), high.end(), half);
-    folded = combine(how, b_.CreateShuffleVector(folded, low), b_.CreateShuffleVector(folded, high));
-  }
-  return b_.CreateExtractElement(folded, i64(0));
-}
-
-KernelEmitter::Values KernelEmitter::fold_all(RootState& root) {
-  Values values;
-  for (Accumulator& accumulator : root.accumulators) values.push_back(fold(accumulator));
+ValueList KernelEmitter::fold_all(RootState& root) {
+  ValueList values;
+  for (const auto& accumulator : root.accumulators) values.push_back(accumulator->fold());
   return values;
 }
 
@@ -139,26 +49,24 @@ llvm::Value* KernelEmitter::total(const RootState& root, size_t i) {
 // x minus the mean, the mean given as high + low; with a scale (x - high) * scale - low * scale, rounded once at the end.
 llvm::Value* KernelEmitter::centered(Row& row, NodeIndex moments, llvm::Value* value, llvm::Value* scale) {
   const auto slot = static_cast<size_t>(moments);
-  const int width = value->getType()->isVectorTy()
-                        ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements())
-                        : 1;
-  llvm::Value* const difference = b_.CreateFSub(value, widen(row.mean_high[slot], width));
+  const int width = lanes_of(value);
+  llvm::Value* const difference = b_.CreateFSub(value, e_.widen(row.mean_high[slot], width));
   llvm::Value* const low = row.mean_low[slot];
-  if (scale == nullptr) return low == nullptr ? difference : b_.CreateFSub(difference, widen(low, width));
+  if (scale == nullptr) return low == nullptr ? difference : b_.CreateFSub(difference, e_.widen(low, width));
   if (low == nullptr) return b_.CreateFMul(difference, scale);
-  return fma(difference, scale, b_.CreateFNeg(b_.CreateFMul(widen(low, width), scale)));
+  return e_.fma(difference, scale, b_.CreateFNeg(b_.CreateFMul(e_.widen(low, width), scale)));
 }
 
 // The values of an element node at some positions of the row.
 std::vector<llvm::Value*> KernelEmitter::elements(Row& row, NodeIndex root, const std::vector<Lanes>& positions) {
-  if (!node(root).per_element) return Values(positions.size(), widen(row.values[static_cast<size_t>(root)], width_));
+  if (!node(root).per_element) return ValueList(positions.size(), e_.widen(row.values[static_cast<size_t>(root)], e_.width));
   const std::vector<bool> needed = kernel::element_nodes_of(kernel_, root);
   NodeList nodes;
   for (size_t i = 0; i < needed.size(); ++i) {
     if (needed[i]) nodes.push_back(static_cast<NodeIndex>(i));
   }
   std::vector<ElementValues> all = transposed_loads(row, nodes, 0, positions);
-  Values values;
+  ValueList values;
   for (size_t p = 0; p < positions.size(); ++p) {
     const Lanes& lanes = positions[p];
     ElementValues& known = all[p];
@@ -171,25 +79,21 @@ std::vector<llvm::Value*> KernelEmitter::elements(Row& row, NodeIndex root, cons
 }
 
 void KernelEmitter::begin_roots(Row& row, const NodeList& roots, int phase) {
-  roots_.clear();
-  for (const NodeIndex root : roots) roots_.push_back(begin_root(row, root, phase));
-}
-
-KernelEmitter::Combine KernelEmitter::combine_of(kernel::Reduction reduction) {
-  static constexpr Combine all[] = {Combine::sum, Combine::maximum, Combine::minimum, Combine::product};
-  return all[static_cast<size_t>(reduction)];
+  begun_roots_.clear();
+  for (const NodeIndex root : roots) begun_roots_.push_back(begin_root(row, root, phase));
+  roots_ = begun_roots_;
 }
 
 KernelEmitter::RootState KernelEmitter::begin_root(Row& row, NodeIndex index, int phase) {
   const Node& n = node(index);
   RootState root{index, {}, {}, nullptr, false, {}};
   if (n.kind == NodeKind::reduce) {
-    root.accumulators.push_back(make_accumulator(combine_of(n.reduction), n.type));
+    root.accumulators.push_back(make_accumulator(e_, combine_of(n.reduction), n.type));
     add_totals(root);
   } else if (n.kind == NodeKind::moments) {
-    const bool first_walk = loop_of(index) == phase;
-    root.by_block = first_walk && moments_by_block();
-    for (int i = 0; i < 2; ++i) root.accumulators.push_back(make_accumulator(Combine::sum, n.type));
+    const bool first_walk = phases_.loop_of(index) == phase;
+    root.by_block = first_walk && phases_.moments_by_block();
+    for (int i = 0; i < 2; ++i) root.accumulators.push_back(make_accumulator(e_, Combine::sum, n.type));
     add_totals(root);
     if (first_walk) begin_moments(row, root);
   }
@@ -203,8 +107,8 @@ void KernelEmitter::begin_moments(Row& row, RootState& root) {
   root.shift = row.shifts[static_cast<size_t>(root.node)];
   if (root.shift != nullptr) return;
   llvm::Value* const parts = add_shift_elements(row, root.node);
-  root.shift =
-      shift_from(root.node, rows_in_lanes() ? parts : fold_lanes(Combine::sum, parts, std::min(shift_elements(), width_)));
+  root.shift = shift_from(root.node,
+                          e_.across_rows() ? parts : fold_lanes(e_, Combine::sum, parts, std::min(shift_elements(), e_.width)));
 }
 
 int KernelEmitter::shift_elements() const {
@@ -214,8 +118,8 @@ int KernelEmitter::shift_elements() const {
 // As far as one vector.
 llvm::Value* KernelEmitter::add_shift_elements(Row& row, NodeIndex moments) {
   const int count = shift_elements();
-  if (kernel_.row_size() == 0) return llvm::Constant::getNullValue(llvm_type(node(moments).type, width_));
-  Values some = elements(row, node(moments).operands[0], positions_from(i64(0), count));
+  if (kernel_.row_size() == 0) return llvm::Constant::getNullValue(e_.type(node(moments).type, e_.width));
+  ValueList some = elements(row, node(moments).operands[0], positions_from(i64(0), count));
   for (llvm::Value*& value : some) value = b_.CreateFMul(value, llvm::ConstantFP::get(value->getType(), 1.0 / count));
   while (some.size() > 1) {
     const size_t half = some.size() / 2;
@@ -227,32 +131,29 @@ llvm::Value* KernelEmitter::add_shift_elements(Row& row, NodeIndex moments) {
 
 llvm::Value* KernelEmitter::shift_from(NodeIndex moments, llvm::Value* average) {
   const DataType coarse = kernel::data_precision(kernel_, node(moments).operands[0]);
-  if (coarse != DataType::undef) average = round_trip(coarse, node(moments).type, average);
+  if (coarse != DataType::undef) average = memory_.round_trip(coarse, node(moments).type, average);
   llvm::Value* const zero = llvm::Constant::getNullValue(average->getType());
   return b_.CreateSelect(b_.CreateFCmpOEQ(b_.CreateFSub(average, average), zero), average, zero);
 }
 
-void KernelEmitter::accumulate_root(Row& row, RootState& root, int phase, size_t vector, llvm::Value* operand,
-                                    const Lanes& lanes) {
+void KernelEmitter::accumulate_root(Row& row, RootState& root, int phase, llvm::Value* operand, const Lanes& lanes) {
   const Node& n = node(root.node);
   if (n.kind == NodeKind::reduce) {
-    accumulate(root.accumulators[0], vector, operand, lanes);
+    root.accumulators[0]->add(operand, lanes);
     return;
   }
-  llvm::Value* const middle = loop_of(root.node) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)];
-  llvm::Value* const d = b_.CreateFSub(operand, widen(middle, lanes.width));
-  accumulate(root.accumulators[0], vector, d, lanes);
-  accumulate_product(root.accumulators[1], vector, d, lanes);
-}
-
-// Whether any of them sums along the row.
-bool KernelEmitter::has_reductions(const NodeList& roots) const {
-  return std::any_of(roots.begin(), roots.end(),
-                     [&](NodeIndex i) { return node(i).kind == NodeKind::reduce || node(i).kind == NodeKind::moments; });
+  llvm::Value* const middle = phases_.loop_of(root.node) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)];
+  llvm::Value* const d = b_.CreateFSub(operand, e_.widen(middle, lanes.width));
+  root.accumulators[0]->add(d, lanes);
+  root.accumulators[1]->add_square(d, lanes);
 }
 
 bool KernelEmitter::roots_reduce() const {
   return std::any_of(roots_.begin(), roots_.end(), [](const RootState& root) { return !root.accumulators.empty(); });
+}
+
+bool KernelEmitter::streams(int arg) const {
+  return streams() && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end();
 }
 
 void KernelEmitter::flush_roots() {
@@ -261,7 +162,7 @@ void KernelEmitter::flush_roots() {
 
 // What one walk tells of `count` elements (f64) of which `sums` are the sums of x - s and its squares: mean and squared
 // deviations, and whether s was too far away for them.
-KernelEmitter::OneWalk KernelEmitter::one_walk(const RootState& root, const Values& sums, llvm::Value* count) {
+KernelEmitter::OneWalk KernelEmitter::one_walk(const RootState& root, const ValueList& sums, llvm::Value* count) {
   llvm::Value* const distance = b_.CreateFDiv(to_double(sums[0]), count);
   llvm::Value* const shifted = b_.CreateFMul(to_double(sums[0]), distance);
   llvm::Value* const deviations = b_.CreateFSub(to_double(sums[1]), shifted);
@@ -269,7 +170,7 @@ KernelEmitter::OneWalk KernelEmitter::one_walk(const RootState& root, const Valu
 }
 
 // After the second walk: the mean, corrected, and the squared deviations from it.
-KernelEmitter::Values KernelEmitter::second_walk(Row& row, const RootState& root, const Values& sums, llvm::Value* count) {
+ValueList KernelEmitter::second_walk(Row& row, const RootState& root, const ValueList& sums, llvm::Value* count) {
   llvm::Value* const residual = b_.CreateFDiv(to_double(sums[0]), count);
   llvm::Value* const deviations = b_.CreateFSub(to_double(sums[1]), b_.CreateFMul(to_double(sums[0]), residual));
   llvm::Value* const negative = b_.CreateFCmpOLT(deviations, f64(0));
@@ -277,15 +178,15 @@ KernelEmitter::Values KernelEmitter::second_walk(Row& row, const RootState& root
 }
 
 // Adds a block of `count` elements (i64) to the totals; `before`: elements so far. Only moments by block look at the counts.
-void KernelEmitter::combine_block(const RootState& root, const Values& values, llvm::Value* before, llvm::Value* count) {
+void KernelEmitter::combine_block(const RootState& root, const ValueList& values, llvm::Value* before, llvm::Value* count) {
   if (!root.by_block) {
     for (size_t i = 0; i < values.size(); ++i) {
       llvm::Value* const value = root.totals[i]->getAllocatedType() == row_type(Type::f64) ? to_double(values[i]) : values[i];
-      b_.CreateStore(combine(root.accumulators[i].combine, total(root, i), value), root.totals[i]);
+      b_.CreateStore(combine(e_, root.accumulators[i]->how(), total(root, i), value), root.totals[i]);
     }
     return;
   }
-  const auto as_row_value = [&](llvm::Value* n) { return widen(b_.CreateSIToFP(n, b_.getDoubleTy()), row_lanes_); };
+  const auto as_row_value = [&](llvm::Value* n) { return e_.widen(b_.CreateSIToFP(n, b_.getDoubleTy()), row_lanes_); };
   llvm::Value* const old_size = as_row_value(before);
   llvm::Value* const size = as_row_value(count);
   llvm::Value* const new_size = b_.CreateFAdd(old_size, size);
@@ -306,7 +207,7 @@ void KernelEmitter::finish_roots(Row& row, int phase) {
       finish_reduction(row, root);
     else if (root.by_block)
       finish_blocks(row, root);
-    else if (loop_of(root.node) == phase)
+    else if (phases_.loop_of(root.node) == phase)
       finish_first_walk(row, root);
     else
       finish_second_walk(row, root);
@@ -331,11 +232,11 @@ void KernelEmitter::finish_first_walk(Row& row, const RootState& root) {
 }
 
 void KernelEmitter::finish_second_walk(Row& row, const RootState& root) {
-  const Values found = second_walk(row, root, {total(root, 0), total(root, 1)}, row_size());
+  const ValueList found = second_walk(row, root, {total(root, 0), total(root, 1)}, row_size());
   const Row before = row;
   set_moments(row, root.node, found[0], found[1]);
   llvm::Value* const is_far = before.values[static_cast<size_t>(root.node)];
-  const auto choose = [&](const Values& old, Values& now) {
+  const auto choose = [&](const ValueList& old, ValueList& now) {
     for (size_t i = 0; i < now.size(); ++i) {
       if (now[i] != old[i]) now[i] = b_.CreateSelect(is_far, now[i], old[i]);
     }

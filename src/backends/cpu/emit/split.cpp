@@ -15,8 +15,6 @@ namespace {
 
 int64_t block_count(const kernel::Kernel& kernel) { return (kernel.row_size() + kBlock - 1) / kBlock; }
 
-size_t row_value_count(const kernel::Kernel& kernel) { return 3 * kernel.nodes.size(); }  // as for_each_row_value counts
-
 }  // namespace
 
 int64_t split_state_bytes(const kernel::Kernel& kernel) {
@@ -29,29 +27,28 @@ int64_t split_state_bytes(const kernel::Kernel& kernel) {
 }
 
 void KernelEmitter::emit_split() {
-  b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
-  llvm::Value* const split = partials_;
+  llvm::Value* const split = e_.column_sums;
   const auto field = [&](llvm::Type* type, size_t offset) {
     return b_.CreateLoad(type, b_.CreateConstGEP1_64(b_.getInt64Ty(), split, offset / sizeof(int64_t)));
   };
   llvm::Value* const step = field(b_.getInt64Ty(), offsetof(SplitCall, step));
   llvm::Value* const block_begin = field(b_.getInt64Ty(), offsetof(SplitCall, block_begin));
   rows_ahead_ = field(b_.getInt64Ty(), offsetof(SplitCall, rows_ahead));
-  partials_ = field(b_.getPtrTy(), offsetof(SplitCall, column_sums));
+  e_.column_sums = field(b_.getPtrTy(), offsetof(SplitCall, column_sums));
   split_states_ = field(b_.getPtrTy(), offsetof(SplitCall, row_states));
   make_kept_buffers(1);
   row_state_.assign(row_value_count(kernel_), {});
-  auto* const done = llvm::BasicBlock::Create(context_, "done", function_);
+  auto* const done = llvm::BasicBlock::Create(e_.context, "done", e_.function);
   const int phases = kernel_.phase_count();
   llvm::SwitchInst* const choice = b_.CreateSwitch(step, done, static_cast<unsigned>(2 * phases));
   for (int s = 0; s < 2 * phases; ++s) {
-    auto* const block = llvm::BasicBlock::Create(context_, s % 2 == 0 ? "walk" : "finish", function_);
+    auto* const block = llvm::BasicBlock::Create(e_.context, s % 2 == 0 ? "walk" : "finish", e_.function);
     choice->addCase(b_.getInt64(static_cast<uint64_t>(s)), block);
     b_.SetInsertPoint(block);
     stores_row_values_ = s + 1 == 2 * phases;  // in the last finish alone: every thread walks
     if (s % 2 != 0)
       for_each_split_row([&](Row& row) { emit_split_finish(row, s / 2); });
-    else if (has_reductions(roots_of_phase(s / 2))) {
+    else if (phases_.reduces(phases_.roots_of(s / 2))) {
       for_each_split_row([&](Row& row) {
         first_of_partials_ = b_.CreateICmpEQ(row.number, block_begin);
         emit_split_walk(row, s / 2);
@@ -66,8 +63,8 @@ void KernelEmitter::emit_split() {
 
 // Of all rows of the group, with what is known of each.
 void KernelEmitter::for_each_split_row(const std::function<void(Row&)>& body) {
-  llvm::Value* const first = function_->getArg(1);
-  emit_loop(i64(0), b_.CreateSub(function_->getArg(2), first), i64(1), [&](llvm::Value* place) {
+  llvm::Value* const first = e_.row_begin;
+  e_.loop(i64(0), b_.CreateSub(e_.row_end, first), i64(1), [&](llvm::Value* place) {
     Row row = begin_row(b_.CreateAdd(first, place), place);
     restore(row, place);
     body(row);
@@ -88,9 +85,9 @@ llvm::Value* KernelEmitter::block_slot(const Row& row, size_t result, llvm::Valu
 
 void KernelEmitter::emit_split_walk(Row& row, int phase) {
   emit_row_values(row, phase);
-  const NodeList roots = roots_of_phase(phase);
+  const NodeList roots = phases_.roots_of(phase);
   begin_roots(row, roots, phase);
-  const NodeList nodes = nodes_for(roots, phase);
+  const NodeList nodes = phases_.nodes_for(roots, phase);
   choose_step(nodes, 1);
   const Body body = [&](const std::vector<Lanes>& lanes) { emit_body({&row}, nodes, phase, lanes); };
   const auto block = [&](llvm::Value* start, int64_t count) {
@@ -104,17 +101,17 @@ void KernelEmitter::emit_split_walk(Row& row, int phase) {
     }
   };
   const int64_t size = kernel_.row_size(), full = (size - 1) / kBlock * kBlock;
-  llvm::Value* const has_rest = b_.CreateICmpSGT(inner_end_, i64(full));
-  emit_loop(inner_begin_, b_.CreateSelect(has_rest, i64(full), inner_end_), i64(kBlock),
-            [&](llvm::Value* start) { block(start, kBlock); });
-  emit_if(has_rest, [&] { block(i64(full), size - full); });
+  llvm::Value* const has_rest = b_.CreateICmpSGT(e_.inner_end, i64(full));
+  e_.loop(e_.inner_begin, b_.CreateSelect(has_rest, i64(full), e_.inner_end), i64(kBlock),
+          [&](llvm::Value* start) { block(start, kBlock); });
+  e_.when(has_rest, [&] { block(i64(full), size - full); });
 }
 
 // Tile after tile, as one thread alone would, but for the columns that are not this thread's.
 void KernelEmitter::emit_split_last_walk(llvm::Value* block_begin) {
-  llvm::Value *const first = function_->getArg(1), *const states = split_states_, *const tile = i64(schedule_.rows_per_tile);
-  llvm::Value* const rows = b_.CreateSub(function_->getArg(2), first);
-  emit_loop(i64(0), rows, tile, [&](llvm::Value* at) {
+  llvm::Value *const first = e_.row_begin, *const states = split_states_, *const tile = i64(schedule_.rows_per_tile);
+  llvm::Value* const rows = b_.CreateSub(e_.row_end, first);
+  e_.loop(i64(0), rows, tile, [&](llvm::Value* at) {
     split_states_ = split_slot(at, i64(0));
     llvm::Value* const count = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(rows, at), tile);
     emit_last_phase(b_.CreateAdd(first, at), count, block_begin);
@@ -125,19 +122,19 @@ void KernelEmitter::emit_split_last_walk(llvm::Value* block_begin) {
 // Also what the next walk needs once per row.
 void KernelEmitter::emit_split_finish(Row& row, int phase) {
   emit_row_values(row, phase);
-  const NodeList roots = roots_of_phase(phase);
+  const NodeList roots = phases_.roots_of(phase);
   begin_roots(row, roots, phase);
   if (roots_reduce()) {
     const int64_t size = kernel_.row_size();
-    emit_loop(i64(0), i64(block_count(kernel_)), i64(1), [&](llvm::Value* block) {
+    e_.loop(i64(0), i64(block_count(kernel_)), i64(1), [&](llvm::Value* block) {
       llvm::Value* const before = b_.CreateMul(block, i64(kBlock));
       llvm::Value* const left = b_.CreateSub(i64(size), before);
       llvm::Value* const count = b_.CreateSelect(b_.CreateICmpSLT(left, i64(kBlock)), left, i64(kBlock));
       size_t result = 0;
       for (const RootState& root : roots_) {
-        Values values;
+        ValueList values;
         for (size_t i = 0; i < root.totals.size(); ++i) {
-          llvm::Type* const type = root.by_block ? b_.getDoubleTy() : llvm_type(root.accumulators[i].type, 1);
+          llvm::Type* const type = root.by_block ? b_.getDoubleTy() : e_.type(root.accumulators[i]->type(), 1);
           values.push_back(b_.CreateLoad(type, block_slot(row, result++, block)));
         }
         if (!values.empty()) combine_block(root, values, before, count);
