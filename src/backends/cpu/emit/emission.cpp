@@ -29,8 +29,8 @@ llvm::Type* with_lanes(llvm::Type* scalar, int lanes) {
   return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes));
 }
 
-int lanes_of(const llvm::Value* value) {
-  const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+int lanes_of(const llvm::Type* type) {
+  const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   return vector == nullptr ? 1 : static_cast<int>(vector->getNumElements());
 }
 

@@ -36,6 +36,7 @@ class Emission {
   // The call, as emit_kernel.h lays it out. The split schedule finds its column sums elsewhere.
   llvm::Value *const call, *const row_begin, *const row_end, *const inner_begin, *const inner_end;
   llvm::Value* column_sums;
+  llvm::Value* rows_ahead = nullptr;  // under the split schedule: from here to the rows that come next
   llvm::Value* call_word(size_t i) { return b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), call, i)); }
 
   bool across_rows() const { return schedule.transposed; }
@@ -68,7 +69,7 @@ class Part {
  protected:
   explicit Part(Emission& emission) : e_(emission), b_(emission.b), kernel_(emission.kernel), schedule_(emission.schedule) {}
   const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.node(i); }
-  llvm::Value* i64(int64_t value) { return e_.i64(value); }
+  llvm::Value* i64(int64_t value) const { return e_.i64(value); }
 
   Emission& e_;
   llvm::IRBuilder<>& b_;
@@ -77,6 +78,7 @@ class Part {
 };
 
 llvm::Type* with_lanes(llvm::Type* scalar, int lanes);  // a scalar's type for one lane
-int lanes_of(const llvm::Value* value);                 // 1 of a scalar
+int lanes_of(const llvm::Type* type);                   // 1 of a scalar
+inline int lanes_of(const llvm::Value* value) { return lanes_of(value->getType()); }
 
 }  // namespace lamina::cpu

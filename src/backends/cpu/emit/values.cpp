@@ -4,7 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "backends/cpu/emit/kernel_emitter.h"
+#include "backends/cpu/emit/values.h"
+
 #include "backends/cpu/vector/convert.h"
 #include "backends/cpu/vector/philox.h"
 #include "interface/status.h"
@@ -32,19 +33,18 @@ DataType data_type_of(Type type) {
 
 }  // namespace
 
-// ValueList known once per row that phase `phase` may use: everything whose operands are rows and known by now.
-void KernelEmitter::emit_row_values(Row& row, int phase) {
+// Values known once per row that phase `phase` may use: everything whose operands are rows and known by now.
+void Values::compute_row_values(Row& row, int phase) {
+  const Lanes lanes{row.frame.lanes, nullptr, row.frame.mask};
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
-    const auto index = static_cast<NodeIndex>(i);
-    if (n.per_element || n.phase > phase || row.values[i] != nullptr || !is_computed_here(index)) continue;
+    if (n.per_element || n.phase > phase || row.values[i] != nullptr) continue;
+    if (row.computes != nullptr && !(*row.computes)[i]) continue;
     const auto operand = [&](int k) { return row.values[static_cast<size_t>(n.operands[static_cast<size_t>(k)])]; };
     switch (n.kind) {
-      case NodeKind::load:
-        row.values[i] = memory_.load_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, row_lanes(), 0);
-        break;
+      case NodeKind::load: row.values[i] = memory_.load_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, lanes, 0); break;
       case NodeKind::constant: {
-        llvm::Type* const type = row_type(n.type);
+        llvm::Type* const type = e_.type(n.type, row.frame.lanes);
         row.values[i] = type->isFPOrFPVectorTy() ? llvm::ConstantFP::get(type, n.value)
                                                  : llvm::ConstantInt::getSigned(type, static_cast<int64_t>(n.value));
         break;
@@ -54,14 +54,13 @@ void KernelEmitter::emit_row_values(Row& row, int phase) {
         row.values[i] = centered(row, n.operands[1], operand(0), n.operands[2] < 0 ? nullptr : operand(2));
         break;
       case NodeKind::map: {
-        std::vector<llvm::Value*> operands;
+        ValueList operands;
         for (int k = 0; k < kernel::operand_count(n); ++k) operands.push_back(operand(k));
-        row.values[i] = map_value(kernel_.nodes[static_cast<size_t>(index)], operands);
+        row.values[i] = map_value(n, operands);
         break;
       }
       case NodeKind::store:
-        if (!stores_row_values_) break;
-        memory_.store_arg(row.pointers[static_cast<size_t>(n.arg)], {n.arg, n.type}, operand(0), row_lanes(), 0);
+        memory_.store_arg(row.pointers[static_cast<size_t>(n.arg)], {n.arg, n.type}, operand(0), lanes, 0);
         row.values[i] = operand(0);  // marks it as done
         break;
       default: break;  // reductions, and what is read from moments, are set when their loop is done
@@ -69,7 +68,7 @@ void KernelEmitter::emit_row_values(Row& row, int phase) {
   }
 }
 
-llvm::Value* KernelEmitter::element_value(Row& row, NodeIndex index, const Lanes& lanes, const ElementValues& known) {
+llvm::Value* Values::element(const Row& row, NodeIndex index, const Lanes& lanes, const ElementValues& known) {
   const Node& n = node(index);
   const auto operand = [&](int k) {
     const auto i = static_cast<size_t>(n.operands[static_cast<size_t>(k)]);
@@ -82,7 +81,7 @@ llvm::Value* KernelEmitter::element_value(Row& row, NodeIndex index, const Lanes
     case NodeKind::index: {
       const int64_t step = n.coefficients.back();
       llvm::Value* const base =
-          b_.CreateAdd(row.index_base[static_cast<size_t>(index)], e_.widen(b_.CreateMul(lanes.offset, i64(step)), row_lanes_));
+          b_.CreateAdd(row.index_base[static_cast<size_t>(index)], e_.widen(b_.CreateMul(lanes.offset, i64(step)), e_.group));
       if (lanes.width == 1 || e_.across_rows()) return base;
       auto* const type = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
       return b_.CreateAdd(e_.widen(base, lanes.width),
@@ -90,11 +89,22 @@ llvm::Value* KernelEmitter::element_value(Row& row, NodeIndex index, const Lanes
     }
     case NodeKind::center: return centered(row, n.operands[1], operand(0), n.operands[2] < 0 ? nullptr : operand(2));
     default: {
-      std::vector<llvm::Value*> operands;
+      ValueList operands;
       for (int k = 0; k < kernel::operand_count(n); ++k) operands.push_back(operand(k));
       return map_value(n, operands);
     }
   }
+}
+
+// x minus the mean, the mean given as high + low; with a scale (x - high) * scale - low * scale, rounded once at the end.
+llvm::Value* Values::centered(const Row& row, NodeIndex moments, llvm::Value* value, llvm::Value* scale) {
+  const auto slot = static_cast<size_t>(moments);
+  const int width = lanes_of(value);
+  llvm::Value* const difference = b_.CreateFSub(value, e_.widen(row.mean_high[slot], width));
+  llvm::Value* const low = row.mean_low[slot];
+  if (scale == nullptr) return low == nullptr ? difference : b_.CreateFSub(difference, e_.widen(low, width));
+  if (low == nullptr) return b_.CreateFMul(difference, scale);
+  return e_.fma(difference, scale, b_.CreateFNeg(b_.CreateFMul(e_.widen(low, width), scale)));
 }
 
 // x - max(x), as a softmax has it: at most 0, or NaN.
@@ -106,7 +116,7 @@ static bool is_below_its_maximum(const kernel::Kernel& kernel, NodeIndex index) 
          maximum.operands[0] == difference.operands[0];
 }
 
-llvm::Value* KernelEmitter::map_value(const Node& n, std::vector<llvm::Value*> operands) {
+llvm::Value* Values::map_value(const Node& n, ValueList operands) {
   llvm::Value* const a = operands[0];
   llvm::Value* const b = operands.size() > 1 ? operands[1] : nullptr;
   const bool integer = a->getType()->isIntOrIntVectorTy();
@@ -149,7 +159,7 @@ llvm::Value* KernelEmitter::map_value(const Node& n, std::vector<llvm::Value*> o
   return nullptr;
 }
 
-llvm::Value* KernelEmitter::cast_value(llvm::Value* value, Type from, Type to) {
+llvm::Value* Values::cast_value(llvm::Value* value, Type from, Type to) {
   llvm::Type* const type = e_.type(to, lanes_of(value));
   const bool from_float = from == Type::f32 || from == Type::f64;
   const bool to_float = to == Type::f32 || to == Type::f64;

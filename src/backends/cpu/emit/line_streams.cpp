@@ -5,58 +5,49 @@
 //
 // Of a row's vectors v(0), v(1), ... the k-th line has the last `fill` elements of v(k - 1) and the first of v(k), `fill` being
 // the elements of the first line that belong to the row before.
-#include <algorithm>
-#include <numeric>
+#include "backends/cpu/emit/line_streams.h"
 
-#include "backends/cpu/emit/kernel_emitter.h"
+#include <numeric>
 
 namespace lamina::cpu {
 
-using kernel::Node;
-using kernel::NodeKind;
-
-bool KernelEmitter::is_realigned(const Node& n) const {
-  return n.kind == NodeKind::store && schedule_.realigns && streams(n.arg);
-}
-
-llvm::AllocaInst* KernelEmitter::stream_end(int arg) {
-  if (stream_ends_.empty()) stream_ends_.assign(kernel_.args.size(), nullptr);
-  llvm::AllocaInst*& end = stream_ends_[static_cast<size_t>(arg)];
+llvm::AllocaInst* LineStreams::last_vector(int arg) {
+  if (ends_.empty()) ends_.assign(kernel_.args.size(), nullptr);
+  llvm::AllocaInst*& end = ends_[static_cast<size_t>(arg)];
   if (end == nullptr) end = e_.alloca_at_entry(e_.type(lane_type(), e_.width));
   return end;
 }
 
 // Elements between the line's begin and `pointer`.
-llvm::Value* KernelEmitter::fill_at(int arg, llvm::Value* pointer) {
+llvm::Value* LineStreams::fill_at(int arg, llvm::Value* pointer) {
   const int64_t bytes = bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1);
   return b_.CreateAnd(b_.CreateUDiv(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), i64(bytes)), i64(e_.width - 1));
 }
 
 // first, first + step, ... as a permutation takes them.
-llvm::Value* KernelEmitter::lane_numbers(llvm::Value* first, int64_t step) {
+llvm::Value* LineStreams::lane_numbers(llvm::Value* first, int64_t step) {
   llvm::Type* const number = e_.wide ? b_.getInt64Ty() : b_.getInt32Ty();
   llvm::Value* const all = e_.widen(b_.CreateTrunc(first, number), e_.width);
   return step == 0 ? all : b_.CreateAdd(b_.CreateStepVector(all->getType()), all);
 }
 
-llvm::Value* KernelEmitter::lanes_below(llvm::Value* count) {
+llvm::Value* LineStreams::lanes_below(llvm::Value* count) {
   return b_.CreateICmpSLT(lane_numbers(i64(0)), lane_numbers(count, 0));
 }
 
 // The last `fill` elements of `before`, then the first of `next`.
-llvm::Value* KernelEmitter::join_at(llvm::Value* fill, llvm::Value* before, llvm::Value* next) {
+llvm::Value* LineStreams::join_at(llvm::Value* fill, llvm::Value* before, llvm::Value* next) {
   const auto permute = e_.wide ? llvm::Intrinsic::x86_avx512_vpermi2var_pd_512 : llvm::Intrinsic::x86_avx512_vpermi2var_ps_512;
   return b_.CreateIntrinsic(permute, {}, {before, lane_numbers(b_.CreateSub(i64(e_.width), fill)), next});
 }
 
-void KernelEmitter::store_line(llvm::Value* address, int arg, llvm::Value* line, llvm::Value* mask) {
+void LineStreams::store_line(llvm::Value* address, int arg, llvm::Value* line, llvm::Value* mask) {
   memory_.store_vector(address, {arg, lane_type(), mask == nullptr}, line, {e_.width, nullptr, mask});
 }
 
-// A vector of a row; the first one begins it if `begins_row`, the last one has a mask if it is not full.
-void KernelEmitter::append_to_stream(const Row& row, int arg, llvm::Value* value, const Lanes& at, bool begins_row) {
+void LineStreams::append(const Row& row, int arg, llvm::Value* value, const Lanes& at) {
   const kernel::Arg& a = kernel_.args[static_cast<size_t>(arg)];
-  llvm::AllocaInst* const end = stream_end(arg);
+  llvm::AllocaInst* const end = last_vector(arg);
   llvm::Value* const pointer = row.pointers[static_cast<size_t>(arg)];
   llvm::Value* const fill = fill_at(arg, pointer);
   llvm::Value* const before = b_.CreateLoad(end->getAllocatedType(), end);
@@ -72,7 +63,7 @@ void KernelEmitter::append_to_stream(const Row& row, int arg, llvm::Value* value
     b_.CreateStore(b_.CreateShuffleVector(before, value, last), end);
     return;
   }
-  if (begins_row) {
+  if (at.begins_row) {
     llvm::Value* const is_shared = b_.CreateAnd(b_.CreateICmpEQ(row.number, e_.row_begin), b_.CreateICmpNE(fill, i64(0)));
     e_.when(is_shared, [&] { store_line(address, arg, line, b_.CreateNot(lanes_below(fill))); });
     e_.when(b_.CreateNot(is_shared), [&] { store_line(address, arg, line, nullptr); });
@@ -82,30 +73,19 @@ void KernelEmitter::append_to_stream(const Row& row, int arg, llvm::Value* value
   b_.CreateStore(value, end);
 }
 
-// What is left when the last row is done.
-void KernelEmitter::end_streams() {
-  if (stream_ends_.empty()) return;
+void LineStreams::end() {
+  if (ends_.empty()) return;
   const ValueList position = e_.row_position(e_.row_end);
   for (const int arg : schedule_.streamed) {
-    if (stream_ends_[static_cast<size_t>(arg)] == nullptr) continue;
+    if (ends_[static_cast<size_t>(arg)] == nullptr) continue;
     llvm::Value* const pointer = e_.row_pointer(arg, position);
     llvm::Value* const fill = fill_at(arg, pointer);
-    llvm::Value* const before = b_.CreateLoad(e_.type(lane_type(), e_.width), stream_end(arg));
+    llvm::Value* const before = b_.CreateLoad(e_.type(lane_type(), e_.width), last_vector(arg));
     llvm::Value* const address =
         b_.CreateGEP(b_.getInt8Ty(), pointer,
                      b_.CreateMul(b_.CreateNeg(fill), i64(bytes_of(kernel_.args[static_cast<size_t>(arg)].dtype, 1))));
     store_line(address, arg, join_at(fill, before, before), lanes_below(fill));
   }
-}
-
-// The first chunk by itself.
-void KernelEmitter::walk_realigned(const Body& body) {
-  const int64_t size = kernel_.row_size(), whole = std::max<int64_t>(size / step_, 1) * step_;
-  begins_row_ = true;
-  body(chunk_at(i64(0), static_cast<int>(std::min<int64_t>(size, step_))));
-  begins_row_ = false;
-  e_.loop(i64(step_), i64(whole), i64(step_), [&](llvm::Value* at) { body(chunk_at(at, step_)); });
-  if (size > whole) body(chunk_at(i64(whole), static_cast<int>(size - whole)));
 }
 
 }  // namespace lamina::cpu
