@@ -8,11 +8,10 @@
 //
 // Loads of a value per row are gathered for what the batch makes of them; stores are the rows' own. Where the tile has fewer
 // rows, the lanes that are left hold what some row before left there, and nobody reads them.
+#include "backends/cpu/emit/batch.h"
+
 #include <algorithm>
 #include <utility>
-
-#include "backends/cpu/emit/batch.h"
-#include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
 
@@ -47,9 +46,6 @@ Batches::Batches(Parts& parts, RowPhases& row_phases, Tiles& tiles)
     batch_computes_.push_back(!is_read(n) && n.kind != NodeKind::store);
     rows_compute_.push_back(is_read(n) ? nodes_[i].read_by_rows : n.kind == NodeKind::constant);
     rows_compute_last_.push_back(rows_compute_[i] || n.kind == NodeKind::store);
-  }
-  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    const Node& n = kernel_.nodes[i];
     if (n.kind == NodeKind::moments) nodes_[i].shifts = e_.alloca_at_entry(llvm::ArrayType::get(e_.type(n.type, 1), rows));
   }
 }
@@ -85,8 +81,7 @@ Batches::Batch Batches::begin(const Tile& tile) {
     const Node& n = kernel_.nodes[i];
     if (!nodes_[i].read_by_batch || n.per_element || !is_read(n)) continue;
     for (int r = static_cast<int>(positions.size()); r < schedule_.rows_per_tile; ++r) {
-      positions.push_back(
-          e_.row_position(b_.CreateAdd(tile.first, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, i64(r), last))));
+      positions.push_back(e_.row_position(b_.CreateAdd(tile.first, e_.smaller(i64(r), last))));
     }
     llvm::Value*& all = values.values[i];
     all = llvm::PoisonValue::get(e_.type(n.type, schedule_.rows_per_tile));

@@ -1,14 +1,7 @@
-// A value per node: element nodes as vectors of lanes, row nodes as scalars.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numeric>
-
 #include "backends/cpu/emit/values.h"
 
 #include "backends/cpu/vector/convert.h"
 #include "backends/cpu/vector/philox.h"
-#include "interface/status.h"
 
 namespace lamina::cpu {
 
