@@ -1,8 +1,6 @@
-// What a walk does at a chunk of vectors: the values of the nodes there, then what becomes of them (stores, column sums,
-// accumulators).
-#include <algorithm>
+#include "backends/cpu/emit/body.h"
 
-#include "backends/cpu/emit/kernel_emitter.h"
+#include <algorithm>
 
 namespace lamina::cpu {
 
@@ -10,135 +8,145 @@ using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
-llvm::Value* KernelEmitter::kept_address(const Row& row, NodeIndex index, const Lanes& lanes) {
-  return b_.CreateGEP(row_type(node(index).type), row.kept[static_cast<size_t>(index)], lanes.offset);
+Body::Body(Parts& parts, const WalkTask& task)
+    : Part(parts.e),
+      p_(parts),
+      task_(task),
+      one_by_one_(task.rows.size() > 1 || parts.phases.is_heavy(task.nodes) || (e_.across_rows() && task.step == e_.group)),
+      streams_(!schedule_.streamed.empty() && !reduce(task.roots)) {}
+
+bool Body::past_caches(int arg) const {
+  return streams_ && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end();
 }
 
-void KernelEmitter::emit_body(const std::vector<Row*>& rows, const NodeList& nodes, int phase,
-                              const std::vector<Lanes>& lanes) {
-  const bool one_by_one = rows.size() > 1 || is_heavy(nodes) || (rows_in_lanes() && step_ == row_lanes_);
-  // Two vectors that leave as one line stay together.
-  const auto in_twos = [&](const RootState& root) {
-    return node(root.node).kind == NodeKind::store && stores_in_twos(node(root.node).arg);
-  };
-  const size_t fewest = !rows_in_lanes() && std::any_of(roots_.begin(), roots_.end(), in_twos) ? 2 : 1;
-  const size_t group = one_by_one ? fewest : lanes.size();
-  const auto loaded = rows_in_lanes() ? transposed_loads(*rows.front(), nodes, phase, lanes) : std::vector<ElementValues>();
-  for (size_t first = 0; first < lanes.size(); first += group) {
-    emit_lane_group(rows, nodes, phase, lanes, loaded, first, std::min(group, lanes.size() - first));
+// Two vectors that leave as one line stay together.
+bool Body::leaves_in_twos(const Root& root) const {
+  return !e_.across_rows() && node(root.node).kind == NodeKind::store && p_.memory.stores_in_twos(node(root.node).arg);
+}
+
+void Body::operator()(const std::vector<Lanes>& lanes, size_t run) const {
+  const bool in_twos =
+      std::any_of(task_.roots.begin(), task_.roots.end(), [&](const Root& root) { return leaves_in_twos(root); });
+  const size_t together = !one_by_one_ ? lanes.size() : in_twos ? 2 : 1;
+  AtChunk chunk{lanes, {}, std::vector<PerRow>(task_.roots.size(), PerRow(task_.rows.size()))};
+  if (e_.across_rows()) chunk.loaded = p_.squares.load(*task_.rows.front(), task_.nodes, task_.phase, lanes);
+  for (size_t first = 0; first < lanes.size(); first += together) {
+    at_vectors(chunk, first, std::min(together, lanes.size() - first));
   }
-  if (rows_in_lanes()) prefetch_group(lanes, phase);
+  if (e_.across_rows()) p_.prefetch.ask_across(*task_.rows.front(), lanes, run, task_.phase);
 }
 
-llvm::Value* KernelEmitter::kept_or_computed(Row& row, NodeIndex index, int phase, const Lanes& lanes,
-                                             const ElementValues& known) {
-  const int since = kept_since_[static_cast<size_t>(index)];
+void Body::at_vectors(AtChunk& chunk, size_t first, size_t count) const {
+  const size_t rows = task_.rows.size();
+  // values[row][vector][node]
+  std::vector<std::vector<ElementValues>> values(rows, std::vector<ElementValues>(count));
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t v = 0; v < count; ++v)
+      values[r][v] = chunk.loaded.empty() ? ElementValues(kernel_.nodes.size(), nullptr) : chunk.loaded[first + v];
+    for (const NodeIndex i : task_.nodes) {
+      for (size_t v = 0; v < count; ++v) {
+        values[r][v][static_cast<size_t>(i)] = kept_or_computed(*task_.rows[r], i, chunk.lanes[first + v], values[r][v]);
+      }
+    }
+  }
+  if (!e_.across_rows()) p_.prefetch.ask_along(task_.rows, task_.nodes, chunk.lanes, first, count, task_.phase);
+  for (size_t root = 0; root < task_.roots.size(); ++root) {
+    const NodeIndex operand = node(task_.roots[root].node).operands[0];
+    PerRow operands(rows);
+    for (size_t r = 0; r < rows; ++r) {
+      for (size_t v = 0; v < count; ++v) {
+        llvm::Value* const known = values[r][v][static_cast<size_t>(operand)];
+        operands[r].push_back(known != nullptr ? known : e_.widen(task_.rows[r]->value(operand), chunk.lanes[first + v].width));
+      }
+    }
+    at_root(chunk, root, first, operands);
+  }
+}
+
+llvm::Value* Body::kept_address(const Row& row, NodeIndex index, const Lanes& lanes) const {
+  return b_.CreateGEP(e_.type(node(index).type, e_.group), row.kept[static_cast<size_t>(index)], lanes.offset);
+}
+
+llvm::Value* Body::kept_or_computed(const Row& row, NodeIndex index, const Lanes& lanes, const ElementValues& known) const {
   const uint64_t bytes = node(index).type == kernel::Type::f64 ? 8 : 4;
-  const auto align = llvm::Align(follows_lines() ? bytes : bytes * static_cast<uint64_t>(lanes.width));
-  if (since >= 0 && since < phase) {
-    return b_.CreateAlignedLoad(llvm_type(node(index).type, lanes.width), kept_address(row, index, lanes), align);
-  }
+  const bool anywhere = streams_ && schedule_.follows_lines;
+  const auto align = llvm::Align(anywhere ? bytes : bytes * static_cast<uint64_t>(lanes.width));
+  if (p_.phases.is_read_back(index, task_.phase))
+    return b_.CreateAlignedLoad(e_.type(node(index).type, lanes.width), kept_address(row, index, lanes), align);
   llvm::Value* const loaded = known[static_cast<size_t>(index)];
-  llvm::Value* const value = loaded != nullptr ? loaded : element_value(row, index, lanes, known);
-  if (since == phase) b_.CreateAlignedStore(value, kept_address(row, index, lanes), align);
+  llvm::Value* const value = loaded != nullptr ? loaded : p_.values.element(row, index, lanes, known);
+  if (p_.phases.kept_since(index) == task_.phase) b_.CreateAlignedStore(value, kept_address(row, index, lanes), align);
   return value;
 }
 
-// `loaded`: per vector of the chunk, what is known already; none where nothing is.
-void KernelEmitter::emit_lane_group(const std::vector<Row*>& rows, const NodeList& nodes, int phase,
-                                    const std::vector<Lanes>& lanes, const std::vector<ElementValues>& loaded, size_t first,
-                                    size_t count) {
-  // values[row][vector][node]
-  std::vector<std::vector<ElementValues>> values(rows.size(), std::vector<ElementValues>(count));
-  for (size_t r = 0; r < rows.size(); ++r) {
-    for (size_t v = 0; v < count; ++v)
-      values[r][v] = loaded.empty() ? ElementValues(kernel_.nodes.size(), nullptr) : loaded[first + v];
-    for (const NodeIndex i : nodes) {
-      for (size_t v = 0; v < count; ++v) {
-        values[r][v][static_cast<size_t>(i)] = kept_or_computed(*rows[r], i, phase, lanes[first + v], values[r][v]);
-      }
-    }
-  }
-  if (!rows_in_lanes()) prefetch(rows, nodes, lanes, first, count, phase);
-  for (RootState& root : roots_) {
-    const auto operand = static_cast<size_t>(node(root.node).operands[0]);
-    std::vector<Values> operands(rows.size());
-    for (size_t r = 0; r < rows.size(); ++r) {
-      for (size_t v = 0; v < count; ++v) {
-        llvm::Value* const known = values[r][v][operand];
-        operands[r].push_back(known != nullptr ? known : widen(rows[r]->values[operand], lanes[first + v].width));
-      }
-    }
-    emit_root(rows, root, phase, lanes, first, operands);
-  }
-}
-
-// operands[row][vector]: of vectors `first` and after of the chunk `lanes`.
-void KernelEmitter::emit_root(const std::vector<Row*>& rows, RootState& root, int phase, const std::vector<Lanes>& lanes,
-                              size_t first, const std::vector<Values>& operands) {
+void Body::at_root(AtChunk& chunk, size_t index, size_t first, const PerRow& operands) const {
+  Root& root = task_.roots[index];
   const Node& n = node(root.node);
-  const auto arg = static_cast<size_t>(n.arg);
-  const bool is_store = n.kind == NodeKind::store, transposes = is_transposed_in_registers(n),
-             whole_chunks = is_store && stores_whole_chunks(n, lanes);
-  if (whole_chunks || transposes) root.chunk.resize(rows.size());
+  PerRow& waiting = chunk.waiting[index];
+  if (p_.squares.transposes(n)) return collect_square(chunk, root, waiting, first, operands[0]);
+  if (n.kind == NodeKind::store) return store(chunk, n, waiting, first, operands);
   for (size_t v = 0; v < operands[0].size(); ++v) {
-    const Lanes& at = lanes[first + v];
-    const bool ends_chunk = first + v + 1 == lanes.size();
-    if (transposes) {
-      root.chunk[0].push_back(widen(operands[0][v], at.width));
-      if (ends_chunk || root.chunk[0].size() == static_cast<size_t>(row_lanes_))
-        finish_transpose(*rows.front(), root, lanes[first + v + 1 - root.chunk[0].size()].offset);
-    } else if (is_realigned(n)) {
-      append_to_stream(*rows.front(), n.arg, operands[0][v], at, begins_row_ && first + v == 0);
-    } else if (whole_chunks) {
-      for (size_t r = 0; r < rows.size(); ++r) {
-        root.chunk[r].push_back(widen(operands[r][v], at.width));
-        if (!ends_chunk) continue;
-        store_chunk(rows[r]->segment[arg], n.arg, root.chunk[r], lanes.front());
-        root.chunk[r].clear();
-      }
-    } else if (is_store) {
-      const bool two =
-          v + 1 < operands[0].size() && stores_in_twos(n.arg) && at.mask == nullptr && lanes[first + v + 1].mask == nullptr;
-      for (size_t r = 0; r < rows.size(); ++r) {
-        llvm::Value* const value = two ? side_by_side(operands[r][v], operands[r][v + 1]) : operands[r][v];
-        store_arg(rows[r]->segment[arg], n.arg, value, n.type, two ? Lanes{2 * at.width, at.offset, nullptr} : at,
-                  kernel_.args[arg].strides.back());
-      }
-      v += two ? 1 : 0;
-    } else if (n.kind == NodeKind::column_sum) {
-      llvm::Type* const scalar = operands[0][v]->getType()->getScalarType();
-      const ColumnSums sums = column_sums(
-          root.node, at.width == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(at.width)), at);
-      llvm::Value* sum = sums.so_far;
-      for (size_t r = 0; r < rows.size(); ++r) sum = b_.CreateFAdd(sum, operands[r][v]);
-      store_column_sums(sums, sum, at);
+    const Lanes& at = chunk.lanes[first + v];
+    if (n.kind == NodeKind::column_sum) {
+      ValueList of_rows;
+      for (const ValueList& of_row : operands) of_rows.push_back(of_row[v]);
+      p_.columns.add(task_.rows, root.node, of_rows, at);
     } else {
-      accumulate_root(*rows.front(), root, phase, first + v, operands[0][v], at);
+      p_.reductions.add(*task_.rows.front(), root, task_.phase, operands[0][v], at);
     }
   }
 }
 
-// The partial sums at `lanes`; 0 where the tile starts a block of rows.
-KernelEmitter::ColumnSums KernelEmitter::column_sums(NodeIndex root, llvm::Type* type, const Lanes& lanes) {
-  llvm::Type* const scalar = type->getScalarType();
-  llvm::Value* position =
-      b_.CreateAdd(lanes.offset, i64(column_slot_[static_cast<size_t>(root)] * column_pitch(kernel_.row_size())));
-  if (segment_index_ != nullptr) position = b_.CreateAdd(position, b_.CreateMul(segment_index_, i64(kernel_.extents.back())));
-  llvm::Value* const address = b_.CreateGEP(scalar, partials_, position);
-  const auto align = llvm::Align(scalar->getPrimitiveSizeInBits() / 8);
-  llvm::Value* const zero = llvm::Constant::getNullValue(type);
-  llvm::Value* const sum = lanes.mask == nullptr ? static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, address, align))
-                                                 : b_.CreateMaskedLoad(type, address, align, lanes.mask, zero);
-  return {address, b_.CreateSelect(first_of_partials_, zero, sum)};
+// The vectors of a store or a column sum, a position each, once there are as many as there are rows or positions.
+void Body::collect_square(const AtChunk& chunk, const Root& root, PerRow& waiting, size_t first,
+                          const ValueList& operands) const {
+  const Node& n = node(root.node);
+  ValueList& positions = waiting[0];
+  for (size_t v = 0; v < operands.size(); ++v) {
+    positions.push_back(e_.widen(operands[v], chunk.lanes[first + v].width));
+    const bool ends_chunk = first + v + 1 == chunk.lanes.size();
+    if (!ends_chunk && positions.size() < static_cast<size_t>(e_.group)) continue;
+    llvm::Value* const begin = chunk.lanes[first + v + 1 - positions.size()].offset;
+    const Squares::Square square = p_.squares.to_rows(positions, begin);
+    positions.clear();
+    if (n.kind == NodeKind::column_sum)
+      p_.columns.add(*task_.rows.front(), root.node, square);
+    else
+      p_.squares.store(*task_.rows.front(), {n.arg, n.type, past_caches(n.arg)}, square);
+  }
 }
 
-void KernelEmitter::store_column_sums(const ColumnSums& sums, llvm::Value* sum, const Lanes& lanes) {
-  const auto align = llvm::Align(sum->getType()->getScalarType()->getPrimitiveSizeInBits() / 8);
-  if (lanes.mask == nullptr)
-    b_.CreateAlignedStore(sum, sums.address, align);
-  else
-    b_.CreateMaskedStore(sum, sums.address, align, lanes.mask);
+void Body::store(const AtChunk& chunk, const Node& n, PerRow& waiting, size_t first, const PerRow& operands) const {
+  const Store to{n.arg, n.type, past_caches(n.arg)};
+  const bool realigned = schedule_.realigns && to.past_caches;
+  if (!realigned && !p_.memory.stores_whole_chunks(n, chunk.lanes)) return store_vectors(chunk, to, first, operands);
+  for (size_t v = 0; v < operands[0].size(); ++v) {
+    const Lanes& at = chunk.lanes[first + v];
+    if (realigned) {
+      p_.streams.append(*task_.rows.front(), n.arg, operands[0][v], at);
+      continue;
+    }
+    for (size_t r = 0; r < task_.rows.size(); ++r) {
+      waiting[r].push_back(e_.widen(operands[r][v], at.width));
+      if (first + v + 1 < chunk.lanes.size()) continue;
+      p_.memory.store_chunk(task_.rows[r]->segment[static_cast<size_t>(n.arg)], to, waiting[r], chunk.lanes.front());
+    }
+  }
+}
+
+void Body::store_vectors(const AtChunk& chunk, const Store& to, size_t first, const PerRow& operands) const {
+  const bool in_twos = p_.memory.stores_in_twos(to.arg);
+  const size_t count = operands[0].size();
+  for (size_t v = 0; v < count; ++v) {
+    const Lanes& at = chunk.lanes[first + v];
+    const bool two = v + 1 < count && in_twos && at.mask == nullptr && chunk.lanes[first + v + 1].mask == nullptr;
+    for (size_t r = 0; r < task_.rows.size(); ++r) {
+      llvm::Value* const value = two ? e_.side_by_side(operands[r][v], operands[r][v + 1]) : operands[r][v];
+      p_.memory.store_arg(task_.rows[r]->segment[static_cast<size_t>(to.arg)], to, value,
+                          two ? Lanes{2 * at.width, at.offset, nullptr} : at, kernel_.arg(to.arg).strides.back());
+    }
+    v += two ? 1 : 0;
+  }
 }
 
 }  // namespace lamina::cpu

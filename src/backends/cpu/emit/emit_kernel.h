@@ -9,6 +9,29 @@
 // Under the split schedule the function does one step of its rows; `partials` points to a SplitCall. Step 2p walks the blocks
 // of inner range [inner_begin, inner_end) of each row in phase p (a range starts at a multiple of kBlock and ends at one or at
 // the row's end), step 2p + 1 combines what they came to, once per row, when all of them are done.
+//
+// Words of the room:
+//   row, segment    a point of the outer dims; of several inner dims, a run of the innermost
+//   lane, vector    an element of a row, of which as many as the machine has go together; across rows a lane is a row
+//   chunk, block    the 64 virtual lanes of a sum, and the elements after which they are folded (kernels/numerics.h)
+//   tile, strip     rows that go through a phase before any goes through the next; columns that all of them go through first
+//   group, batch    rows with a lane each: all the way (across rows), or where short rows have their values per row computed
+//   frame           how a value per row lies: one of a row, or a lane for each row of a group or batch
+//   phase, root     a walk over the row, and what it is for: a reduction, a store of elements, a column sum
+//   walk, run       a way over a row, and over some elements of it; at each chunk it comes to they call a body
+//   kept            of a node: its values along the row, held between phases
+//   e_, b_          in every part, the emission and the builder of its IR
+//
+// From the function down to the instruction; each knows those below it:
+//   emit_kernel -> along_rows, across_rows, split_rows   a schedule each: which rows, in tiles (tiles, batch)
+//   row_phases                                           a phase of some rows: values per row, a walk, what its roots came to
+//   walk_whole, _strip, _segments, _realigned            ways over a row, made of
+//   run_chunks, _lines, _across                          ways over some elements
+//   body                                                 at a chunk: the nodes' values, then what becomes of them:
+//   reductions (moments, accumulators), column_sums, line_streams, memory, with squares across rows
+//   values, memory (nibbles), rows_in_flight, prefetch   a value per node; loads and stores; where a row lies
+//   phases                                               what runs in which walk, and what is kept: emits nothing
+//   emission                                             the function, its arguments, loops, conditions, constants
 #pragma once
 
 #include <string>

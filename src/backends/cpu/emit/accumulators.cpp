@@ -1,0 +1,174 @@
+#include "backends/cpu/emit/accumulators.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numeric>
+
+#include "backends/cpu/schedule/tuning.h"
+
+namespace lamina::cpu {
+
+using tuning::kLanesPerIteration;
+
+Combine combine_of(kernel::Reduction reduction) {
+  static constexpr Combine all[] = {Combine::sum, Combine::maximum, Combine::minimum, Combine::product};
+  return all[static_cast<size_t>(reduction)];
+}
+
+llvm::Value* combine(Emission& e, Combine how, llvm::Value* a, llvm::Value* b) {
+  switch (how) {
+    case Combine::sum: return a->getType()->isIntOrIntVectorTy() ? e.b.CreateAdd(a, b) : e.b.CreateFAdd(a, b);
+    case Combine::product: return e.b.CreateFMul(a, b);
+    case Combine::maximum: return e.maximum(a, b);
+    case Combine::minimum: return e.minimum(a, b);
+  }
+  return nullptr;
+}
+
+llvm::Value* identity_of(Combine how, llvm::Type* type) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double value = how == Combine::sum ? 0 : how == Combine::product ? 1 : how == Combine::maximum ? -infinity : infinity;
+  return llvm::ConstantFP::get(type, value);
+}
+
+llvm::Value* fold_lanes(Emission& e, Combine how, llvm::Value* folded, int count) {
+  if (e.width == 1) return folded;
+  for (int half = count / 2; half >= 1; half /= 2) {
+    std::vector<int> low(static_cast<size_t>(half)), high(static_cast<size_t>(half));
+    std::iota(low.begin(), low.end(), 0);
+    std::iota(high.begin(), high.end(), half);
+    folded = combine(e, how, e.b.CreateShuffleVector(folded, low), e.b.CreateShuffleVector(folded, high));
+  }
+  return e.b.CreateExtractElement(folded, e.i64(0));
+}
+
+std::unique_ptr<Accumulator> make_accumulator(Emission& e, Combine how, kernel::Type type) {
+  if (e.across_rows()) return std::make_unique<LanesInMemory>(e, how, type);
+  return std::make_unique<LanesInRegisters>(e, how, type);
+}
+
+void Accumulator::add(llvm::Value* value, const Lanes& lanes) {
+  value = where_live(value, identity_of(how_, value->getType()), lanes);
+  llvm::Value* const at = slot(lanes);
+  b_.CreateStore(combine(e_, how_, b_.CreateLoad(value->getType(), at), value), at);
+}
+
+void Accumulator::add_square(llvm::Value* value, const Lanes& lanes) {
+  value = where_live(value, llvm::Constant::getNullValue(value->getType()), lanes);
+  llvm::Value* const at = slot(lanes);
+  b_.CreateStore(e_.fma(value, value, b_.CreateLoad(value->getType(), at)), at);
+}
+
+// ---- in registers
+
+LanesInRegisters::LanesInRegisters(Emission& e, Combine how, kernel::Type type) : Accumulator(e, how, type) {
+  for (int lane = 0; lane < kVirtualLanes; lane += e_.width) vectors_.push_back(e_.alloca_at_entry(e_.type(type, e_.width)));
+  reset();
+}
+
+void LanesInRegisters::reset() {
+  for (llvm::AllocaInst* vector : vectors_) b_.CreateStore(identity_of(how_, vector->getAllocatedType()), vector);
+}
+
+llvm::Value* LanesInRegisters::where_live(llvm::Value* value, llvm::Value* otherwise, const Lanes& lanes) {
+  return lanes.mask == nullptr ? value : b_.CreateSelect(lanes.mask, value, otherwise);
+}
+
+llvm::Value* LanesInRegisters::fold_vectors() {
+  ValueList folded;
+  for (llvm::AllocaInst* vector : vectors_) folded.push_back(b_.CreateLoad(vector->getAllocatedType(), vector));
+  while (folded.size() > 1) {
+    const size_t half = folded.size() / 2;
+    for (size_t i = 0; i < half; ++i) folded[i] = combine(e_, how_, folded[i], folded[i + half]);
+    folded.resize(half);
+  }
+  reset();
+  return folded[0];
+}
+
+llvm::Value* LanesInRegisters::fold() { return fold_lanes(e_, how_, fold_vectors(), e_.width); }
+
+// ---- in memory
+
+LanesInMemory::LanesInMemory(Emission& e, Combine how, kernel::Type type)
+    : Accumulator(e, how, type),
+      vector_(e.type(type, e.group)),
+      array_(e.alloca_at_entry(llvm::ArrayType::get(vector_, kVirtualLanes + tuning::kVectorsBetweenArrays))) {
+  if (e_.inner_rank() > 1) reset();
+}
+
+int LanesInMemory::lanes_in_use() const {
+  const int64_t run = e_.inner_rank() == 1 ? kernel_.row_size() : kernel_.extents.back();
+  return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(run, 1, kVirtualLanes))));
+}
+
+llvm::Value* LanesInMemory::slot(const Lanes& lanes) {
+  if (!held_.empty()) return held_[lanes.number % held_.size()];
+  return slot_of(b_.CreateAnd(lanes.offset, i64(kVirtualLanes - 1)));
+}
+
+void LanesInMemory::reset() {
+  llvm::Value* const value = identity_of(how_, vector_);
+  in_memory_ = lanes_in_use();
+  for_each_lane(in_memory_, [&](llvm::Value* lane) { b_.CreateStore(value, slot_of(lane)); });
+}
+
+void LanesInMemory::hold(int count) {
+  for (int i = 0; i < 2 * count; ++i) held_.push_back(e_.alloca_at_entry(vector_));
+}
+
+void LanesInMemory::start_held() {
+  for (llvm::AllocaInst* const lane : held_) b_.CreateStore(identity_of(how_, vector_), lane);
+}
+
+void LanesInMemory::join_held(llvm::Value* first) {
+  const auto lane = [&](size_t i) { return b_.CreateLoad(vector_, held_[i]); };
+  const size_t count = held_.size() / 2;
+  for (size_t i = 0; i < count; ++i) {
+    b_.CreateStore(combine(e_, how_, lane(i), lane(count + i)), slot_of(b_.CreateAdd(first, i64(static_cast<int64_t>(i)))));
+  }
+  in_memory_ = kVirtualLanes / 2;
+}
+
+llvm::Value* LanesInMemory::fold_vectors() {
+  join_levels();
+  llvm::Value* const folded = b_.CreateLoad(vector_, array_);
+  if (e_.inner_rank() > 1) reset();
+  return folded;
+}
+
+// Lanes beyond a short row's end hold the identity; the levels of the tree that would only add them are left out. The upper
+// levels share their code.
+void LanesInMemory::join_levels() {
+  const int levels = std::bit_width(static_cast<unsigned>(in_memory_ / kLanesPerIteration)) - 1;
+  e_.loop(i64(0), i64(levels), i64(1), [&](llvm::Value* level) {
+    llvm::Value* const half = b_.CreateLShr(i64(in_memory_ / 2), level);
+    e_.loop(i64(0), half, i64(kLanesPerIteration), [&](llvm::Value* lane) {
+      for (int i = 0; i < kLanesPerIteration; ++i) join(b_.CreateAdd(lane, i64(i)), half);
+    });
+  });
+  for (int half = std::min(in_memory_, kLanesPerIteration) / 2; half >= 1; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) join(i64(lane), i64(half));
+  }
+}
+
+void LanesInMemory::join(llvm::Value* lane, llvm::Value* half) {
+  llvm::Value* const low = slot_of(lane);
+  llvm::Value* const high = slot_of(b_.CreateAdd(lane, half));
+  b_.CreateStore(combine(e_, how_, b_.CreateLoad(vector_, low), b_.CreateLoad(vector_, high)), low);
+}
+
+// lane 0 .. count - 1, a few in an iteration; count is a power of two.
+void LanesInMemory::for_each_lane(int count, const std::function<void(llvm::Value*)>& body) {
+  const int step = std::min(count, kLanesPerIteration);
+  const auto iteration = [&](llvm::Value* first) {
+    for (int i = 0; i < step; ++i) body(b_.CreateAdd(first, i64(i)));
+  };
+  if (count == step)
+    iteration(i64(0));
+  else
+    e_.loop(i64(0), i64(count), i64(step), iteration);
+}
+
+}  // namespace lamina::cpu

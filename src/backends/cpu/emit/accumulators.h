@@ -1,0 +1,92 @@
+// Accumulators: the 64 virtual lanes of a sum (product, maximum, minimum) along a row, in one of two forms.
+//
+// Along rows the lanes lie in vectors of the machine's width, which become registers: a vector of the chunk has one of its own.
+// Across rows a lane of the 64 is a vector with a lane per row; they lie in an array in memory, element i of a run in vector
+// i mod 64. A few at a time may be *held* in registers while a walk goes through them alone.
+//
+// At the end of a block the lanes are folded: lane l with l + 32, then l + 16, ... which is the same tree for every width.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/emit/row.h"
+
+namespace lamina::cpu {
+
+enum class Combine { sum, product, maximum, minimum };
+
+Combine combine_of(kernel::Reduction reduction);
+llvm::Value* combine(Emission& e, Combine how, llvm::Value* a, llvm::Value* b);
+llvm::Value* identity_of(Combine how, llvm::Type* type);
+// Lane 0 of the tree over the first `count` lanes of a vector: l joins l + count / 2, and so on.
+llvm::Value* fold_lanes(Emission& e, Combine how, llvm::Value* vector, int count);
+
+class Accumulator : protected Part {
+ public:
+  virtual ~Accumulator() = default;
+  Combine how() const { return how_; }
+  kernel::Type type() const { return type_; }
+
+  // The elements at `lanes` join theirs.
+  void add(llvm::Value* value, const Lanes& lanes);
+  void add_square(llvm::Value* value, const Lanes& lanes);
+  // What the lanes come to, as far as one vector, and as a value per row; they start anew.
+  virtual llvm::Value* fold_vectors() = 0;
+  virtual llvm::Value* fold() = 0;
+
+ protected:
+  Accumulator(Emission& e, Combine how, kernel::Type type) : Part(e), how_(how), type_(type) {}
+  virtual llvm::Value* slot(const Lanes& lanes) = 0;  // the address of the accumulator's part at `lanes`
+  virtual llvm::Value* where_live(llvm::Value* value, llvm::Value* otherwise, const Lanes& lanes) = 0;
+
+  const Combine how_;
+  const kernel::Type type_;
+};
+
+class LanesInRegisters final : public Accumulator {
+ public:
+  LanesInRegisters(Emission& e, Combine how, kernel::Type type);
+  llvm::Value* fold_vectors() override;
+  llvm::Value* fold() override;
+
+ private:
+  llvm::Value* slot(const Lanes& lanes) override { return vectors_[lanes.number]; }
+  llvm::Value* where_live(llvm::Value* value, llvm::Value* otherwise, const Lanes& lanes) override;
+  void reset();
+
+  std::vector<llvm::AllocaInst*> vectors_;
+};
+
+class LanesInMemory final : public Accumulator {
+ public:
+  LanesInMemory(Emission& e, Combine how, kernel::Type type);
+  llvm::Value* fold_vectors() override;
+  llvm::Value* fold() override { return fold_vectors(); }  // a lane per row is a value per row
+  void reset();
+
+  // From hold to release: `count` lanes in registers, then the ones 32 above them; the walk numbers them in this order.
+  void hold(int count);
+  void start_held();
+  void join_held(llvm::Value* first);  // both halves, to the array's lanes from `first` on: its upper half is never used
+  void release() { held_.clear(); }
+
+ private:
+  llvm::Value* slot(const Lanes& lanes) override;
+  // Rows that are not there have lanes too; nobody reads them.
+  llvm::Value* where_live(llvm::Value* value, llvm::Value*, const Lanes&) override { return value; }
+  llvm::Value* slot_of(llvm::Value* lane) { return b_.CreateGEP(vector_, array_, lane); }
+  void join_levels();
+  void join(llvm::Value* lane, llvm::Value* half);
+  void for_each_lane(int count, const std::function<void(llvm::Value*)>& body);
+  int lanes_in_use() const;
+
+  llvm::Type* const vector_;
+  llvm::AllocaInst* const array_;
+  std::vector<llvm::AllocaInst*> held_;
+  int in_memory_ = 0;  // the first lanes of the array, to which all are joined
+};
+
+std::unique_ptr<Accumulator> make_accumulator(Emission& e, Combine how, kernel::Type type);
+
+}  // namespace lamina::cpu

@@ -1,0 +1,76 @@
+// The transposed schedule: a lane is a row. As many rows as a vector has lanes, or a few vectors, go together as a *group*; a
+// value per row is a vector, and so is the value of one element of each. The 64 virtual lanes of a row lie in memory, a vector
+// each.
+//
+// An arg whose elements lie side by side along a row, not across rows, is transposed in registers when it is read and
+// written: a square of as many positions as there are rows. Column sums, which add row after row, are taken from such squares
+// too.
+#include "backends/cpu/emit/schedules.h"
+#include "backends/cpu/emit/tiles.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+class Groups : private Part {
+ public:
+  explicit Groups(Emission& emission) : Part(emission), p_(emission, 1), row_phases_(p_), tiles_(p_, row_phases_) {}
+  void emit();
+
+ private:
+  void emit_group(llvm::Value* first, llvm::Value* count);
+  void emit_tile(llvm::Value* first, const Frame& frame);
+
+  Parts p_;
+  RowPhases row_phases_;
+  Tiles tiles_;
+};
+
+// Rows of a group follow each other along the last outer dim; at its end, or at the end of the rows, there are fewer.
+void Groups::emit() {
+  llvm::Value* const extent = e_.call_word(kernel_.args.size() + static_cast<size_t>(kernel_.outer_rank) - 1);
+  llvm::AllocaInst* const next = e_.alloca_at_entry(b_.getInt64Ty());
+  b_.CreateStore(e_.row_begin, next);
+  auto* const head = llvm::BasicBlock::Create(e_.context, "rows", e_.function);
+  auto* const body = llvm::BasicBlock::Create(e_.context, "group", e_.function);
+  auto* const after = llvm::BasicBlock::Create(e_.context, "after", e_.function);
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  llvm::Value* const first = b_.CreateLoad(b_.getInt64Ty(), next);
+  b_.CreateCondBr(b_.CreateICmpSLT(first, e_.row_end), body, after);
+  b_.SetInsertPoint(body);
+  llvm::Value* const left = e_.smaller(b_.CreateSub(extent, b_.CreateURem(first, extent)), b_.CreateSub(e_.row_end, first));
+  llvm::Value* const count = e_.smaller(left, i64(e_.group));
+  emit_group(first, count);
+  b_.CreateStore(b_.CreateAdd(first, count), next);
+  b_.CreateBr(head);
+  b_.SetInsertPoint(after);
+}
+
+// Fewer rows than a group has are code of their own, with masks.
+void Groups::emit_group(llvm::Value* first, llvm::Value* count) {
+  llvm::Value* const is_full = b_.CreateICmpEQ(count, i64(e_.group));
+  const auto full_group = [&] {
+    const Row next = p_.rows.begin(b_.CreateAdd(first, i64(e_.group)), i64(0), {.lanes = e_.group});
+    emit_tile(first, {.lanes = e_.group, .next_group = next.pointers});
+  };
+  const auto part_of_group = [&] {
+    auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(e_.group));
+    llvm::Value* const mask = b_.CreateICmpSLT(b_.CreateStepVector(words), e_.widen(count, e_.group));
+    emit_tile(first, {.lanes = e_.group, .rows = count, .mask = mask});
+  };
+  if (schedule_.whole_groups) return full_group();
+  e_.when(is_full, full_group);
+  e_.when(b_.CreateNot(is_full), part_of_group);
+}
+
+void Groups::emit_tile(llvm::Value* first, const Frame& frame) {
+  RowStore store(e_);
+  tiles_.emit({first, i64(1), e_.row_begin, &store, frame});
+}
+
+}  // namespace
+
+void emit_across_rows(Emission& emission) { Groups(emission).emit(); }
+
+}  // namespace lamina::cpu

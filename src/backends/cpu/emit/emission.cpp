@@ -1,0 +1,165 @@
+#include "backends/cpu/emit/emission.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "backends/cpu/emit/nibbles.h"
+
+namespace lamina::cpu {
+
+using kernel::Type;
+
+namespace {
+
+llvm::Function* make_function(llvm::Module& module, const std::string& symbol, int vector_bits) {
+  llvm::LLVMContext& context = module.getContext();
+  auto* const pointer = llvm::PointerType::getUnqual(context);
+  auto* const word = llvm::Type::getInt64Ty(context);
+  auto* const type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, word, word, word, word, pointer}, false);
+  auto* const function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr("prefer-vector-width", std::to_string(vector_bits));
+  function->addFnAttr("min-legal-vector-width", std::to_string(vector_bits));
+  return function;
+}
+
+}  // namespace
+
+llvm::Type* with_lanes(llvm::Type* scalar, int lanes) {
+  return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes));
+}
+
+int lanes_of(const llvm::Type* type) {
+  const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  return vector == nullptr ? 1 : static_cast<int>(vector->getNumElements());
+}
+
+Emission::Emission(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel_in,
+                   const Schedule& schedule_in, const TargetFeatures& target_in)
+    : kernel(kernel_in),
+      schedule(schedule_in),
+      target(target_in),
+      context(module.getContext()),
+      wide(kernel.computes_in_f64()),
+      width(std::min(kVirtualLanes, schedule.vector_bits / (wide ? 64 : 32))),
+      group(schedule.transposed ? schedule.rows_per_group : 1),
+      function(make_function(module, symbol, schedule.vector_bits)),
+      b(llvm::BasicBlock::Create(context, "entry", function)),
+      call(function->getArg(0)),
+      row_begin(function->getArg(1)),
+      row_end(function->getArg(2)),
+      inner_begin(function->getArg(3)),
+      inner_end(function->getArg(4)),
+      column_sums(function->getArg(5)) {}
+
+LaneStep Emission::lane_step(int arg, int64_t stride) const {
+  if (across_rows()) return schedule.lane_steps[static_cast<size_t>(arg)];
+  return stride == 0 ? LaneStep::none : stride == 1 ? LaneStep::one : LaneStep::other;
+}
+
+void Emission::loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body) {
+  llvm::BasicBlock* const before = b.GetInsertBlock();
+  auto* const head = llvm::BasicBlock::Create(context, "loop", function);
+  auto* const after = llvm::BasicBlock::Create(context, "after", function);
+  b.CreateCondBr(b.CreateICmpSLT(begin, end), head, after);
+  b.SetInsertPoint(head);
+  llvm::PHINode* const i = b.CreatePHI(b.getInt64Ty(), 2);
+  i->addIncoming(begin, before);
+  body(i);
+  llvm::Value* const next = b.CreateAdd(i, step, "", true, true);
+  i->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpSLT(next, end), head, after);
+  b.SetInsertPoint(after);
+}
+
+void Emission::when(llvm::Value* condition, const std::function<void()>& body) {
+  auto* const then = llvm::BasicBlock::Create(context, "then", function);
+  auto* const after = llvm::BasicBlock::Create(context, "after", function);
+  b.CreateCondBr(condition, then, after);
+  b.SetInsertPoint(then);
+  body();
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+}
+
+llvm::AllocaInst* Emission::alloca_at_entry(llvm::Type* type) {
+  llvm::BasicBlock& entry = function->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&entry, entry.begin());
+  return at_entry.CreateAlloca(type);
+}
+
+llvm::Type* Emission::type(Type type, int lanes) const {
+  switch (type) {
+    case Type::f32: return with_lanes(llvm::Type::getFloatTy(context), lanes);
+    case Type::f64: return with_lanes(llvm::Type::getDoubleTy(context), lanes);
+    case Type::s32: return with_lanes(llvm::Type::getInt32Ty(context), lanes);
+    case Type::s64: return with_lanes(llvm::Type::getInt64Ty(context), lanes);
+    case Type::boolean: return with_lanes(llvm::Type::getInt1Ty(context), lanes);
+  }
+  return nullptr;
+}
+
+llvm::Value* Emission::widen(llvm::Value* scalar, int lanes) {
+  return lanes == 1 || scalar->getType()->isVectorTy() ? scalar : b.CreateVectorSplat(static_cast<unsigned>(lanes), scalar);
+}
+
+llvm::Value* Emission::fma(llvm::Value* x, llvm::Value* y, llvm::Value* z) {
+  return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+}
+
+// NaN in either operand wins; of two zeros the second is taken.
+llvm::Value* Emission::maximum(llvm::Value* x, llvm::Value* y) {
+  if (x->getType()->isIntOrIntVectorTy()) return b.CreateSelect(b.CreateICmpSGT(x, y), x, y);
+  llvm::Value* const larger = b.CreateSelect(b.CreateFCmpOGT(x, y), x, y);
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, larger);
+}
+
+llvm::Value* Emission::minimum(llvm::Value* x, llvm::Value* y) {
+  if (x->getType()->isIntOrIntVectorTy()) return b.CreateSelect(b.CreateICmpSLT(x, y), x, y);
+  llvm::Value* const smaller = b.CreateSelect(b.CreateFCmpOLT(x, y), x, y);
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, smaller);
+}
+
+llvm::Value* Emission::side_by_side(llvm::Value* x, llvm::Value* y) {
+  std::vector<int> lanes(2 * llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
+  std::iota(lanes.begin(), lanes.end(), 0);
+  return b.CreateShuffleVector(x, y, lanes);
+}
+
+ValueList Emission::row_position(llvm::Value* row) {
+  const auto outer = static_cast<size_t>(kernel.outer_rank);
+  ValueList position(outer, row);
+  llvm::Value* rest = row;
+  for (size_t d = outer; d-- > 1;) {
+    llvm::Value* const extent = call_word(kernel.args.size() + d);
+    position[d] = b.CreateURem(rest, extent);
+    rest = b.CreateUDiv(rest, extent);
+  }
+  if (outer > 0) position[0] = rest;
+  return position;
+}
+
+llvm::Value* Emission::row_pointer(int arg, const ValueList& position) {
+  const auto outer = static_cast<size_t>(kernel.outer_rank), a = static_cast<size_t>(arg);
+  llvm::Value* pointer = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getInt64Ty(), call, a));
+  if (bits_of(kernel.args[a].dtype) < 8) pointer = nibble_address(b, pointer);
+  for (size_t d = 0; d < outer; ++d) {
+    if (kernel.args[a].strides[d] == 0) continue;
+    llvm::Value* const bytes = call_word(kernel.args.size() + outer + a * outer + d);
+    pointer = b.CreateGEP(b.getInt8Ty(), pointer, b.CreateMul(position[d], bytes));
+  }
+  return pointer;
+}
+
+llvm::Value* Emission::row_index(const kernel::Node& index, const ValueList& position) {
+  llvm::Value* base = i64(0);
+  for (size_t d = 0; d < position.size(); ++d) base = b.CreateAdd(base, b.CreateMul(position[d], i64(index.coefficients[d])));
+  return base;
+}
+
+llvm::Value* Emission::bytes_to_next_row(int arg) {
+  const auto outer = static_cast<size_t>(kernel.outer_rank);
+  return call_word(kernel.args.size() + outer + static_cast<size_t>(arg) * outer + outer - 1);
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,137 @@
+// Elements in memory: loads and stores along a row, across rows and one at a time, with the conversions between what is stored
+// and what is computed in.
+//
+// Elements of s8 and u8 leave a chunk of 64 at a time: converted vector by vector, packed and stored as one line. Alone, a
+// vector of them would be a quarter of a line, which AVX-512 narrows and stores in one instruction that cannot go past the
+// caches.
+#include "backends/cpu/emit/memory.h"
+
+#include "backends/cpu/emit/nibbles.h"
+#include "backends/cpu/vector/convert.h"
+
+namespace lamina::cpu {
+
+using kernel::Type;
+
+llvm::Value* Memory::to_compute(DataType dtype, llvm::Value* raw) {
+  switch (kernel::compute_type(dtype)) {
+    case Type::f64:
+    case Type::s32:
+    case Type::s64: return raw;
+    case Type::boolean: return b_.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
+    case Type::f32: return emit_to_f32(b_, dtype, raw, e_.target);
+  }
+  return nullptr;
+}
+
+llvm::Value* Memory::to_storage(DataType dtype, Type type, llvm::Value* value) {
+  switch (type) {
+    case Type::f32: return emit_from_f32(b_, dtype, value, e_.target);
+    case Type::f64: return emit_from_f64(b_, dtype, value, e_.target);
+    case Type::boolean: return b_.CreateZExt(value, with_lanes(b_.getInt8Ty(), lanes_of(value)));
+    default: return value;
+  }
+}
+
+// As it would read back from memory.
+llvm::Value* Memory::round_trip(DataType dtype, Type type, llvm::Value* value) {
+  llvm::Value* const stored = to_storage(dtype, type, value);
+  return type == Type::f64 ? emit_to_f64(b_, dtype, stored, e_.target) : emit_to_f32(b_, dtype, stored, e_.target);
+}
+
+llvm::Value* Memory::lane_addresses(llvm::Value* first, int arg, const Lanes& lanes, int64_t stride) {
+  auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes.width));
+  llvm::Value* const bytes = e_.across_rows() ? e_.bytes_to_next_row(arg) : i64(stride * bytes_of(kernel_.arg(arg).dtype, 1));
+  return b_.CreateGEP(b_.getInt8Ty(), first, b_.CreateMul(b_.CreateStepVector(words), e_.widen(bytes, lanes.width)));
+}
+
+llvm::Value* Memory::load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride) {
+  const DataType dtype = kernel_.arg(arg).dtype;
+  if (bits_of(dtype) < 8) return to_compute(dtype, load_nibbles(e_, pointer, kernel_.arg(arg), lanes, stride));
+  llvm::Type* const scalar = storage_type(e_.context, dtype);
+  const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
+  llvm::Value* const first = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
+  const LaneStep step = e_.lane_step(arg, stride);
+  if (lanes.width == 1 || step == LaneStep::none)
+    return e_.widen(to_compute(dtype, b_.CreateAlignedLoad(scalar, first, align)), lanes.width);
+  if (step == LaneStep::one) return load_vector(first, arg, {lanes.width, nullptr, lanes.mask});
+  llvm::Type* const type = with_lanes(scalar, lanes.width);
+  llvm::Value* const mask = lanes.mask != nullptr ? lanes.mask : e_.widen(b_.getTrue(), lanes.width);
+  return to_compute(dtype, b_.CreateMaskedGather(type, lane_addresses(first, arg, lanes, stride), align, mask,
+                                                 llvm::Constant::getNullValue(type)));
+}
+
+llvm::Value* Memory::load_vector(llvm::Value* pointer, int arg, const Lanes& lanes) {
+  const DataType dtype = kernel_.arg(arg).dtype;
+  llvm::Type* const scalar = storage_type(e_.context, dtype);
+  llvm::Type* const type = with_lanes(scalar, lanes.width);
+  const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
+  llvm::Value* const first = lanes.offset == nullptr ? pointer : b_.CreateGEP(scalar, pointer, lanes.offset);
+  if (lanes.mask == nullptr) return to_compute(dtype, b_.CreateAlignedLoad(type, first, align));
+  return to_compute(dtype, b_.CreateMaskedLoad(type, first, align, lanes.mask, llvm::Constant::getNullValue(type)));
+}
+
+// Two vectors of f32 become a whole line of 16-bit elements.
+bool Memory::stores_in_twos(int index) const {
+  const kernel::Arg& arg = kernel_.arg(index);
+  const bool is_small =
+      (arg.dtype == DataType::bf16 && e_.target.avx512_bf16) || (arg.dtype == DataType::f16 && e_.target.avx512);
+  return is_small && e_.width == 16 && !e_.across_rows() && arg.strides.back() == 1;
+}
+
+void Memory::mark_non_temporal(llvm::StoreInst* store) {
+  auto* const one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(e_.context, {one}));
+}
+
+void Memory::store_arg(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes, int64_t stride) {
+  const DataType dtype = kernel_.arg(to.arg).dtype;
+  llvm::Type* const scalar = storage_type(e_.context, dtype);
+  const auto bytes = static_cast<uint64_t>(bytes_of(dtype, 1));
+  if (bits_of(dtype) < 8)
+    return store_nibbles(e_, pointer, kernel_.arg(to.arg), to_storage(dtype, to.type, e_.widen(value, lanes.width)), lanes,
+                         stride);
+  llvm::Value* const first = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
+  const LaneStep step = e_.lane_step(to.arg, stride);
+  if (lanes.width > 1 && step == LaneStep::one) return store_vector(first, to, value, {lanes.width, nullptr, lanes.mask});
+  llvm::Value* const raw = to_storage(dtype, to.type, e_.widen(value, lanes.width));
+  if (lanes.width == 1) {
+    b_.CreateAlignedStore(raw, first, llvm::Align(bytes));
+    return;
+  }
+  llvm::Value* const mask = lanes.mask != nullptr ? lanes.mask : e_.widen(b_.getTrue(), lanes.width);
+  b_.CreateMaskedScatter(raw, lane_addresses(first, to.arg, lanes, stride), llvm::Align(bytes), mask);
+}
+
+void Memory::store_vector(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes) {
+  const DataType dtype = kernel_.arg(to.arg).dtype;
+  const auto bytes = static_cast<uint64_t>(bytes_of(dtype, 1));
+  llvm::Value* const raw = to_storage(dtype, to.type, e_.widen(value, lanes.width));
+  llvm::Value* const first =
+      lanes.offset == nullptr ? pointer : b_.CreateGEP(storage_type(e_.context, dtype), pointer, lanes.offset);
+  if (lanes.mask != nullptr) {
+    b_.CreateMaskedStore(raw, first, llvm::Align(bytes), lanes.mask);
+    return;
+  }
+  llvm::StoreInst* const store =
+      b_.CreateAlignedStore(raw, first, llvm::Align(to.past_caches ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
+  if (to.past_caches) mark_non_temporal(store);
+}
+
+bool Memory::stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const {
+  constexpr size_t kVectors = 4;
+  const kernel::Arg& arg = kernel_.arg(store.arg);
+  const bool is_byte = arg.dtype == DataType::s8 || arg.dtype == DataType::u8;
+  return e_.target.avx512 && !e_.across_rows() && is_byte && store.type == Type::f32 && arg.strides.back() == 1 &&
+         chunk.size() == kVectors && chunk.front().width == kVirtualLanes / static_cast<int>(kVectors) &&
+         chunk.back().mask == nullptr;
+}
+
+void Memory::store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first) {
+  llvm::Value* const bytes = emit_bytes_from_f32(b_, kernel_.arg(to.arg).dtype, vectors);
+  llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), pointer, first.offset);
+  llvm::StoreInst* const store = b_.CreateAlignedStore(bytes, address, llvm::Align(to.past_caches ? kVirtualLanes : 1));
+  if (to.past_caches) mark_non_temporal(store);
+}
+
+}  // namespace lamina::cpu

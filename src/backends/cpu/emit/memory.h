@@ -1,0 +1,42 @@
+// Elements in memory: loads, stores and the conversions at both.
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/emit/row.h"
+
+namespace lamina::cpu {
+
+// Where a value goes.
+struct Store {
+  int arg;
+  kernel::Type type;         // of the value
+  bool past_caches = false;  // whole vectors of it, which then begin at multiples of their size
+};
+
+class Memory : private Part {
+ public:
+  explicit Memory(Emission& emission) : Part(emission) {}
+
+  // At lanes.offset steps of `stride` from `pointer`; lanes follow each other at that stride too or, across rows, at the row's.
+  llvm::Value* load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride);
+  void store_arg(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes, int64_t stride);
+  // Neighbouring elements.
+  llvm::Value* load_vector(llvm::Value* pointer, int arg, const Lanes& lanes);
+  void store_vector(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes);
+  bool stores_in_twos(int arg) const;  // two vectors at once, as one line
+  // A chunk of 64 elements at once.
+  bool stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const;
+  void store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first);
+
+  // `value` as it would read back from memory.
+  llvm::Value* round_trip(DataType dtype, kernel::Type type, llvm::Value* value);
+
+ private:
+  llvm::Value* to_compute(DataType dtype, llvm::Value* raw);
+  llvm::Value* to_storage(DataType dtype, kernel::Type type, llvm::Value* value);
+  llvm::Value* lane_addresses(llvm::Value* first, int arg, const Lanes& lanes, int64_t stride);
+  void mark_non_temporal(llvm::StoreInst* store);
+};
+
+}  // namespace lamina::cpu

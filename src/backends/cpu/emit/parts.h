@@ -1,0 +1,42 @@
+// The parts of an emission, each of which knows of those before it.
+#pragma once
+
+#include "backends/cpu/emit/column_sums.h"
+#include "backends/cpu/emit/line_streams.h"
+#include "backends/cpu/emit/memory.h"
+#include "backends/cpu/emit/phases.h"
+#include "backends/cpu/emit/prefetch.h"
+#include "backends/cpu/emit/reductions.h"
+#include "backends/cpu/emit/rows_in_flight.h"
+#include "backends/cpu/emit/squares.h"
+#include "backends/cpu/emit/values.h"
+
+namespace lamina::cpu {
+
+struct Parts {
+  // `tile`: rows whose kept values are held at once.
+  Parts(Emission& emission, int tile)
+      : e(emission),
+        phases(e),
+        memory(e),
+        values(e, memory),
+        rows(e, phases, tile),
+        squares(e, phases, memory),
+        reductions(e, phases, memory, squares, values),
+        columns(e, squares),
+        streams(e, memory),
+        prefetch(e, phases, squares) {}
+
+  Emission& e;
+  Phases phases;
+  Memory memory;
+  Values values;
+  Rows rows;
+  Squares squares;
+  Reductions reductions;
+  ColumnSums columns;
+  LineStreams streams;
+  Prefetch prefetch;
+};
+
+}  // namespace lamina::cpu

@@ -1,0 +1,155 @@
+#include "backends/cpu/emit/phases.h"
+
+#include <algorithm>
+
+#include "backends/cpu/schedule/footprint.h"
+#include "backends/cpu/schedule/tuning.h"
+
+namespace lamina::cpu {
+
+using kernel::Node;
+using kernel::NodeIndex;
+using kernel::NodeKind;
+
+Phases::Phases(const Emission& emission)
+    : e_(emission), kernel_(emission.kernel), schedule_(emission.schedule), kept_since_(emission.kernel.nodes.size(), -1) {
+  choose_stores();
+  choose_kept_nodes();
+}
+
+// A reduction runs in the loop where its operand is known, a column sum in the last loop.
+int Phases::loop_of(NodeIndex index) const {
+  const Node& root = node(index);
+  if (root.kind == NodeKind::column_sum) return last();
+  if (root.kind == NodeKind::store) return store_loop_[static_cast<size_t>(index)];
+  return node(root.operands[0]).phase;
+}
+
+// A store runs where its value is known; a streamed one in the last loop, which follows the output's lines, if the value is
+// there anyway.
+void Phases::choose_stores() {
+  store_loop_.assign(kernel_.nodes.size(), -1);
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (kernel_.nodes[i].kind == NodeKind::store) store_loop_[i] = kernel_.nodes[i].phase;
+  }
+  if (schedule_.streamed.empty()) return;
+  const NodeList at_last = nodes_for(roots_of(last()), last());
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (store_loop_[i] >= 0 && std::find(at_last.begin(), at_last.end(), kernel_.nodes[i].operands[0]) != at_last.end())
+      store_loop_[i] = last();
+  }
+}
+
+NodeList Phases::roots_of(int phase) const {
+  NodeList roots;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    const Node& n = kernel_.nodes[i];
+    const bool reduces = n.kind == NodeKind::reduce || n.kind == NodeKind::moments;
+    const bool writes = n.kind == NodeKind::column_sum || (n.kind == NodeKind::store && n.per_element);
+    if (!reduces && !writes) continue;
+    const int loop = loop_of(static_cast<NodeIndex>(i));
+    const bool second_walk = n.kind == NodeKind::moments && !moments_by_block() && loop + 1 == phase;
+    if (loop == phase || second_walk) roots.push_back(static_cast<NodeIndex>(i));
+  }
+  return roots;
+}
+
+NodeList Phases::nodes_for(const NodeList& roots, int phase) const {
+  std::vector<bool> needed(kernel_.nodes.size(), false);
+  for (const NodeIndex root : roots) needed[static_cast<size_t>(node(root).operands[0])] = true;
+  NodeList list;
+  for (size_t i = kernel_.nodes.size(); i-- > 0;) {
+    const Node& n = kernel_.nodes[i];
+    if (!needed[i] || !n.per_element) continue;
+    list.push_back(static_cast<NodeIndex>(i));
+    if (is_read_back(static_cast<NodeIndex>(i), phase)) continue;  // read back, whatever it was made of
+    for (int k = 0; k < kernel::operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
+  }
+  std::reverse(list.begin(), list.end());
+  return list;
+}
+
+// What is dear to compute (a conversion, a strided access, a transcendental function) and needed in several walks over the row
+// is kept as f32 (f64) in a buffer that stays in the first-level cache; on the stack, so what buffers take is bounded.
+void Phases::choose_kept_nodes() {
+  kept_since_.assign(kernel_.nodes.size(), -1);
+  if (e_.inner_rank() > 1 || schedule_.split) return;
+  std::vector<int> first(kernel_.nodes.size(), -1), loops(kernel_.nodes.size(), 0);
+  for (int phase = 0; phase < count(); ++phase) {
+    for (const NodeIndex i : nodes_for(roots_of(phase), phase)) {
+      const auto at = static_cast<size_t>(i);
+      if (loops[at]++ == 0) first[at] = phase;
+    }
+  }
+  int64_t room = e_.across_rows() ? tuning::kKeptBytesTransposed : tuning::kKeptBytes / schedule_.rows_per_tile;
+  const int64_t bytes = kept_row_size() * e_.group * (e_.wide ? 8 : 4);
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    const Node& n = kernel_.nodes[i];
+    if (loops[i] < 2 || (n.type != kernel::Type::f32 && n.type != kernel::Type::f64)) continue;
+    const NodeIndex replaced = kept_operand_of_alone(static_cast<NodeIndex>(i));
+    if (replaced < 0 && (bytes > room || !is_dear(n))) continue;
+    kept_since_[i] = first[i];
+    if (replaced < 0)
+      room -= bytes;
+    else
+      kept_since_[static_cast<size_t>(replaced)] = -1;
+  }
+}
+
+bool Phases::is_dear(const Node& n) const {
+  if (n.kind == NodeKind::map) return computes_function(n);
+  if (n.kind != NodeKind::load) return false;
+  const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
+  const LaneStep step = e_.lane_step(n.arg, arg.strides.back());
+  const bool converts = bits_of(arg.dtype) < 32 && (schedule_.keeps_conversions || e_.across_rows());
+  return varies_by_row(kernel_, arg) && (converts || (e_.across_rows() ? step == LaneStep::other : step != LaneStep::one));
+}
+
+// The kept node that is the only element value `index` reads and that nothing else reads: keeping `index` in its stead costs
+// the same and spares a step. -1: none.
+NodeIndex Phases::kept_operand_of_alone(NodeIndex index) const {
+  const Node& n = node(index);
+  if (n.kind != NodeKind::map) return -1;
+  NodeIndex only = -1;
+  for (int k = 0; k < kernel::operand_count(n); ++k) {
+    const NodeIndex operand = n.operands[static_cast<size_t>(k)];
+    if (!node(operand).per_element) continue;
+    if (only >= 0 || kept_since_[static_cast<size_t>(operand)] < 0) return -1;
+    only = operand;
+  }
+  const auto reads = [&](const Node& other) {
+    return std::find(other.operands.begin(), other.operands.end(), only) != other.operands.end();
+  };
+  return only >= 0 && std::count_if(kernel_.nodes.begin(), kernel_.nodes.end(), reads) == 1 ? only : -1;
+}
+
+bool Phases::may_be_skipped(int phase) const {
+  const NodeList roots = roots_of(phase);
+  return !roots.empty() && std::all_of(roots.begin(), roots.end(),
+                                       [&](NodeIndex i) { return node(i).kind == NodeKind::moments && loop_of(i) < phase; });
+}
+
+std::vector<int> Phases::usual_walks() const {
+  std::vector<int> walks;
+  for (int p = 0; p < count(); ++p) {
+    if (!roots_of(p).empty() && !may_be_skipped(p)) walks.push_back(p);
+  }
+  return walks;
+}
+
+bool Phases::reduces(const NodeList& roots) const {
+  return std::any_of(roots.begin(), roots.end(),
+                     [&](NodeIndex i) { return node(i).kind == NodeKind::reduce || node(i).kind == NodeKind::moments; });
+}
+
+int64_t Phases::kept_row_size() const { return (kernel_.row_size() + kVirtualLanes - 1) / kVirtualLanes * kVirtualLanes; }
+
+bool Phases::has_function(const NodeList& nodes) const {
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex i) { return computes_function(node(i)); });
+}
+
+bool Phases::is_heavy(const NodeList& nodes) const {
+  return static_cast<int64_t>(nodes.size()) > tuning::kMostNodesSideBySide || has_function(nodes);
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,51 @@
+// What runs where: which roots (reductions, stores of elements, column sums) each phase's walk over a row is for, which nodes
+// it computes for them, and which of these are kept between walks. Nothing is emitted here.
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/emit/emission.h"
+
+namespace lamina::cpu {
+
+class Phases {
+ public:
+  explicit Phases(const Emission& emission);
+
+  int count() const { return kernel_.phase_count(); }
+  int last() const { return count() - 1; }
+  NodeList roots_of(int phase) const;
+  int loop_of(kernel::NodeIndex root) const;  // the phase in whose loop a root runs
+  // Element nodes that a phase's loop computes for `roots` or takes from the row buffer, in order.
+  NodeList nodes_for(const NodeList& roots, int phase) const;
+  // Whether nothing but second walks for mean and variance runs in this phase.
+  bool may_be_skipped(int phase) const;
+  std::vector<int> usual_walks() const;       // those that every row goes through
+  bool reduces(const NodeList& roots) const;  // any of them sums along the row
+  // Rows of several blocks: a second walk over the whole row would come from beyond the first-level cache.
+  bool moments_by_block() const { return e_.inner_rank() == 1 && kernel_.row_size() > kBlock; }
+
+  // The phase whose loop puts a node into the row buffer; -1: it is computed anew each time.
+  int kept_since(kernel::NodeIndex i) const { return kept_since_[static_cast<size_t>(i)]; }
+  bool is_read_back(kernel::NodeIndex i, int phase) const { return kept_since(i) >= 0 && kept_since(i) < phase; }
+  int64_t kept_row_size() const;  // elements: whole chunks
+
+  bool has_function(const NodeList& nodes) const;
+  // Many values in flight would spill: heavy bodies go vector by vector, light ones all vectors of a chunk side by side.
+  bool is_heavy(const NodeList& nodes) const;
+
+ private:
+  void choose_stores();
+  void choose_kept_nodes();
+  bool is_dear(const kernel::Node& n) const;
+  kernel::NodeIndex kept_operand_of_alone(kernel::NodeIndex index) const;
+  const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.node(i); }
+
+  const Emission& e_;
+  const kernel::Kernel& kernel_;
+  const Schedule& schedule_;
+  std::vector<int> store_loop_;  // per store of elements: the phase in whose loop it runs
+  std::vector<int> kept_since_;  // per node
+};
+
+}  // namespace lamina::cpu

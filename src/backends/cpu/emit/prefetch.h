@@ -1,0 +1,46 @@
+// Prefetching: what a kernel asks memory for before it reads it.
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/emit/phases.h"
+#include "backends/cpu/emit/squares.h"
+
+namespace lamina::cpu {
+
+class Prefetch : private Part {
+ public:
+  Prefetch(Emission& emission, const Phases& phases, Squares& squares) : Part(emission), phases_(phases), squares_(squares) {}
+
+  void ask_ends(const Row& row);  // the lines at both ends of streamed rows
+  // Beside vectors [first, first + count) of a chunk.
+  void ask_along(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
+                 size_t count, int phase);
+  // Beside positions of a group, of which `run` at a time follow each other.
+  void ask_across(const Row& group, const std::vector<Lanes>& positions, size_t run, int phase);
+
+ private:
+  struct Ahead {              // what a walk asks for, in bytes of each element
+    int64_t pace = 0;         // so many of them,
+    int64_t before = 0;       // after those that other walks ask for,
+    bool of_own_row = false;  // of the row itself or of the one that comes next
+  };
+  struct Range {
+    int64_t begin, end;
+  };
+  struct Share {  // from begin / whole to end / whole of something
+    int64_t begin, end, whole;
+    Range of(int64_t size) const { return {size * begin / whole, size * end / whole}; }
+  };
+  void hint(llvm::Value* address, int level, bool writes = false);
+  Ahead ahead_of(int64_t element_bytes, int phase) const;
+  llvm::Value* bytes_ahead(int64_t row_bytes, int64_t element_bytes, const Ahead& asked);
+  static Share share_of(int64_t walk, int64_t walks);
+  void ask_rows(const Row& group, int arg, const std::vector<Lanes>& positions, const Range& rows);
+  void ask_positions(const Row& group, int arg, const std::vector<Lanes>& positions, size_t run, const Share& share);
+
+  const Phases& phases_;
+  Squares& squares_;
+};
+
+}  // namespace lamina::cpu

@@ -1,0 +1,75 @@
+// Roots in flight: what a walk over a row is for, and what becomes of the reductions among them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/cpu/emit/accumulators.h"
+#include "backends/cpu/emit/phases.h"
+#include "backends/cpu/emit/squares.h"
+#include "backends/cpu/emit/values.h"
+
+namespace lamina::cpu {
+
+// Of moments a walk gives {sum, squares} of the differences from a shift, or from a mean; where the row has several blocks,
+// each block comes to {mean, deviations}, and so do the totals.
+struct Root {
+  kernel::NodeIndex node;
+  std::vector<std::unique_ptr<Accumulator>> accumulators = {};  // none: a store or a column sum
+  std::vector<llvm::AllocaInst*> totals = {};                   // of the blocks so far; f64 for sums and products
+  llvm::Value* shift = nullptr;
+  bool by_block = false;
+
+  bool reduces() const { return !accumulators.empty(); }
+};
+bool reduce(std::span<const Root> roots);  // any of them
+
+class Reductions : private Part {
+ public:
+  Reductions(Emission& emission, const Phases& phases, Memory& memory, Squares& squares, Values& values)
+      : Part(emission), phases_(phases), memory_(memory), squares_(squares), values_(values) {}
+
+  std::vector<Root> begin(const Row& row, const NodeList& roots, int phase);
+  void add(const Row& row, Root& root, int phase, llvm::Value* operand, const Lanes& lanes);
+  ValueList fold(Root& root);  // each accumulator's result since the last fold
+  // Adds a block of `count` elements (i64) to the totals; `before`: elements so far. Only moments by block look at the counts.
+  void add_block(const Root& root, const ValueList& values, llvm::Value* before, llvm::Value* count);
+  void fold_to_totals(std::span<Root> roots);
+  void finish(Row& row, std::span<const Root> roots, int phase);  // the row's values are known then
+  void add_totals(Root& root, int lanes);                         // new ones, of values per row with so many lanes
+
+  // Mean and squared deviations of some elements, f64; is_far: i1, a second walk around split_mean(mean) decides.
+  struct OneWalk {
+    llvm::Value *mean, *deviations, *is_far;
+  };
+  OneWalk one_walk(const Root& root, const ValueList& sums, llvm::Value* count);
+  ValueList second_walk(const Row& row, const Root& root, const ValueList& sums, llvm::Value* count);
+  void split_mean(Row& row, kernel::NodeIndex moments, llvm::Value* mean);
+
+  // What differences are taken from: an average of the row's first elements, made of parts.
+  int shift_elements() const;
+  llvm::Value* add_shift_elements(const Row& row, kernel::NodeIndex moments);  // as far as one vector
+  llvm::Value* shift_from(kernel::NodeIndex moments, llvm::Value* average);
+
+ private:
+  Root begin_root(const Row& row, kernel::NodeIndex index, int phase);
+  llvm::Value* shift_of(const Row& row, kernel::NodeIndex moments);
+  ValueList elements(const Row& row, kernel::NodeIndex node, const std::vector<Lanes>& positions);
+  void join_moments(const Root& root, const ValueList& values, llvm::Value* before, llvm::Value* count);
+  void finish_reduction(Row& row, const Root& root);
+  void finish_first_walk(Row& row, const Root& root);
+  void finish_second_walk(Row& row, const Root& root);
+  void set_moments(Row& row, kernel::NodeIndex moments, llvm::Value* mean, llvm::Value* deviations);
+  llvm::Value* mean_with_residual(const Row& row, kernel::NodeIndex moments, llvm::Value* residual);
+  llvm::Value* total(const Root& root, size_t i);
+  llvm::Value* to_double(llvm::Value* value);
+  llvm::Value* row_size(const Row& row);  // f64, as a value per row
+
+  const Phases& phases_;
+  Memory& memory_;
+  Squares& squares_;
+  Values& values_;
+};
+
+}  // namespace lamina::cpu

@@ -1,0 +1,37 @@
+// What the rows of a batch leave of a walk, a vector of each accumulator, and the tree that makes of the vectors of all rows
+// one with a lane per row.
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/emit/accumulators.h"
+#include "backends/cpu/emit/rows_in_flight.h"
+
+namespace lamina::cpu {
+
+inline bool is_reduction(const kernel::Node& n) {
+  return n.kind == kernel::NodeKind::reduce || n.kind == kernel::NodeKind::moments;
+}
+
+class RowSums : private Part {
+ public:
+  RowSums(Emission& emission, const Phases& phases);
+
+  // Of one accumulator: a vector of each row, from `begin` (in bytes) on.
+  struct Place {
+    Combine how;
+    kernel::Type type;
+    int64_t begin;
+  };
+  std::vector<Place> places_of(const NodeList& roots) const;
+  int64_t end_of(const std::vector<Place>& places) const;
+  llvm::Value* address(const Place& sums, llvm::Value* row);  // the row's place in its tile
+  llvm::Value* fold(const Place& sums, int lanes);            // over the first `lanes` lanes of each vector
+
+ private:
+  llvm::Value* join(ValueList parts);
+
+  llvm::AllocaInst* memory_;
+};
+
+}  // namespace lamina::cpu

@@ -1,0 +1,112 @@
+// Positions of a group of rows, a lane each. Where they reduce, lane after lane of the 64 may go from the block's begin to its
+// end in registers; else position after position, the lanes in memory.
+#include <algorithm>
+
+#include "backends/cpu/emit/walk.h"
+#include "backends/cpu/schedule/tuning.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+class AcrossRun final : public Run {
+ public:
+  AcrossRun(Emission& emission, int step) : Run(emission, step) {}
+  void count(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const override;
+  void range(const Row& group, llvm::Value* begin, llvm::Value* end, const Body& body) const override;
+
+ private:
+  void in_order(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const;
+  void by_lanes(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const;
+  void lanes_of_chunks(const Row& group, llvm::Value* at, int64_t chunks, int step, const Body& body) const;
+  void lanes_of_tail(const Row& group, llvm::Value* begin, llvm::Value* lane, int64_t live, int step, const Body& body) const;
+};
+
+// Across rows accumulators are of no other form.
+std::vector<LanesInMemory*> lanes_in_memory(std::span<Root> roots) {
+  std::vector<LanesInMemory*> all;
+  for (Root& root : roots) {
+    for (const auto& accumulator : root.accumulators) all.push_back(static_cast<LanesInMemory*>(accumulator.get()));
+  }
+  return all;
+}
+
+// Lanes in memory start anew here; not where several segments fill them.
+void AcrossRun::count(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const {
+  if (!reduce(body.roots()) || e_.inner_rank() > 1) return in_order(group, begin, count, body);
+  if (step_ < e_.group && count >= kVirtualLanes) return by_lanes(group, begin, count, body);
+  for (LanesInMemory* accumulator : lanes_in_memory(body.roots())) accumulator->reset();
+  in_order(group, begin, count, body);
+}
+
+void AcrossRun::in_order(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const {
+  const int64_t whole = count / step_ * step_;
+  if (whole > 0)
+    e_.loop(begin, b_.CreateAdd(begin, i64(whole)), i64(step_),
+            [&](llvm::Value* at) { body(positions_at(e_, group.frame, at, step_)); });
+  if (count > whole) body(positions_at(e_, group.frame, b_.CreateAdd(begin, i64(whole)), static_cast<int>(count - whole)));
+}
+
+// Lane after lane, each from the block's begin to its end in a register. Lanes that the fold would join first, 32 apart, go
+// together and are joined at once: half of the lanes never exist in memory.
+void AcrossRun::by_lanes(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const {
+  const int step = std::max(1, step_ / 2);
+  const auto accumulators = lanes_in_memory(body.roots());
+  for (LanesInMemory* accumulator : accumulators) accumulator->hold(step);
+  e_.loop(i64(0), i64(kVirtualLanes / 2), i64(step), [&](llvm::Value* lane) {
+    for (LanesInMemory* accumulator : accumulators) accumulator->start_held();
+    lanes_of_chunks(group, b_.CreateAdd(begin, lane), count / kVirtualLanes, step, body);
+    lanes_of_tail(group, b_.CreateAdd(begin, i64(count - count % kVirtualLanes)), lane, count % kVirtualLanes, step, body);
+    for (LanesInMemory* accumulator : accumulators) accumulator->join_held(lane);
+  });
+  for (LanesInMemory* accumulator : accumulators) accumulator->release();
+}
+
+// The held lanes in `chunks` chunks, the first lane of them at `at`; a few chunks an iteration.
+void AcrossRun::lanes_of_chunks(const Row& group, llvm::Value* at, int64_t chunks, int step, const Body& body) const {
+  const bool is_light = step > 1 || e_.group > e_.width;
+  const int64_t most = is_light ? tuning::kChunksOfLightBody : tuning::kChunksOfHeavyBody, iterations = chunks / most;
+  const auto iteration = [&](llvm::Value* first, int64_t deep) {
+    std::vector<Lanes> positions;
+    for (int64_t offset = 0; offset < deep * kVirtualLanes; offset += kVirtualLanes / 2) {
+      for (Lanes& lanes : positions_at(e_, group.frame, b_.CreateAdd(first, i64(offset)), step)) {
+        lanes.number = positions.size();
+        positions.push_back(lanes);
+      }
+    }
+    body(positions, static_cast<size_t>(step));
+  };
+  const int64_t whole = iterations * most * kVirtualLanes;
+  if (iterations == 1)
+    iteration(at, most);
+  else if (iterations > 1)
+    e_.loop(at, b_.CreateAdd(at, i64(whole)), i64(most * kVirtualLanes), [&](llvm::Value* first) { iteration(first, most); });
+  if (chunks % most != 0) iteration(b_.CreateAdd(at, i64(whole)), chunks % most);
+}
+
+// The last chunk, which has `live` of the lanes only.
+void AcrossRun::lanes_of_tail(const Row& group, llvm::Value* begin, llvm::Value* lane, int64_t live, int step,
+                              const Body& body) const {
+  if (live == 0) return;
+  for (int i = 0; i < 2 * step; ++i) {
+    llvm::Value* const at = b_.CreateAdd(lane, i64(i < step ? i : kVirtualLanes / 2 + i - step));
+    e_.when(b_.CreateICmpSLT(at, i64(live)), [&] {
+      std::vector<Lanes> positions = positions_at(e_, group.frame, b_.CreateAdd(begin, at), 1);
+      positions[0].number = static_cast<size_t>(i);
+      body(positions);
+    });
+  }
+}
+
+void AcrossRun::range(const Row& group, llvm::Value* begin, llvm::Value* end, const Body& body) const {
+  llvm::Value* const iterations = b_.CreateSDiv(b_.CreateSub(end, begin), i64(step_));
+  llvm::Value* const rest = b_.CreateAdd(begin, b_.CreateMul(iterations, i64(step_)));
+  e_.loop(begin, rest, i64(step_), [&](llvm::Value* at) { body(positions_at(e_, group.frame, at, step_)); });
+  e_.loop(rest, end, i64(1), [&](llvm::Value* at) { body(positions_at(e_, group.frame, at, 1)); });
+}
+
+}  // namespace
+
+std::unique_ptr<Run> run_across_rows(Emission& emission, int step) { return std::make_unique<AcrossRun>(emission, step); }
+
+}  // namespace lamina::cpu

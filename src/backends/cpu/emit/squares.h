@@ -1,0 +1,42 @@
+// Squares: what lies along rows and is needed across them, transposed in registers, as many positions as there are rows in a
+// group.
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/emit/memory.h"
+#include "backends/cpu/emit/phases.h"
+
+namespace lamina::cpu {
+
+class Squares : private Part {
+ public:
+  Squares(Emission& emission, const Phases& phases, Memory& memory) : Part(emission), phases_(phases), memory_(memory) {}
+
+  // Whether elements of a row lie side by side, not those of neighbouring rows. A column sum is taken from a square as well.
+  bool transposes(int arg) const;
+  bool transposes(const kernel::Node& n) const;
+
+  // What args that are transposed hold at these positions, per position and node; null for all other nodes.
+  std::vector<ElementValues> load(const Row& group, const NodeList& nodes, int phase, const std::vector<Lanes>& positions);
+  // `positions`: a vector each, from `first` on and at most as many as there are rows; they become rows.
+  struct Square {
+    ValueList rows;
+    Lanes along;  // where they lie along each row
+  };
+  Square to_rows(ValueList positions, llvm::Value* first);
+  void store(const Row& group, const Store& to, const Square& square);
+
+  llvm::Value* has_row(const Frame& group, int r) { return b_.CreateICmpSLT(i64(r), group.rows); }
+  // The address of row `r` of a group; of a row that is there, if it is not.
+  llvm::Value* row_address(const Frame& group, llvm::Value* first_row, int arg, int r);
+
+ private:
+  void transpose(ValueList& square);
+  llvm::Value* positions_mask(size_t count);
+
+  const Phases& phases_;
+  Memory& memory_;
+};
+
+}  // namespace lamina::cpu

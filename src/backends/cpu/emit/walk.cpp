@@ -1,0 +1,71 @@
+#include "backends/cpu/emit/walk.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "backends/cpu/schedule/tuning.h"
+
+namespace lamina::cpu {
+
+using kernel::NodeIndex;
+
+namespace {
+
+// Squares go whole; else as many positions as keep their values in registers.
+int step_across(Parts& parts, const NodeList& nodes, std::span<const Root> roots) {
+  Emission& e = parts.e;
+  const auto transposed = [&](NodeIndex i) { return parts.squares.transposes(e.kernel.node(i)); };
+  const bool transposes = std::any_of(nodes.begin(), nodes.end(), transposed) ||
+                          std::any_of(roots.begin(), roots.end(), [&](const Root& root) { return transposed(root.node); });
+  return transposes ? e.group : parts.phases.is_heavy(nodes) ? 1 : tuning::kPositionsPerIteration * e.width / e.group;
+}
+
+// A walk that sums nothing may take fewer vectors an iteration, which makes less code of what goes vector by vector anyway: as
+// many as fill a line of the narrowest output.
+int step_along(Parts& parts, const NodeList& nodes, std::span<const Root> roots, size_t rows) {
+  if (reduce(roots)) return kVirtualLanes;
+  const Emission& e = parts.e;
+  // Vectors of a row that is shorter than a chunk are whole: only such are streamed. A walk along lines counts in powers of two.
+  int step = kVirtualLanes;
+  const bool follows_lines = !e.schedule.streamed.empty() && e.schedule.follows_lines;
+  if (const int64_t row = e.kernel.row_size(); row >= e.width && row < kVirtualLanes)
+    step = follows_lines ? static_cast<int>(std::bit_floor(static_cast<uint64_t>(row)))
+                         : static_cast<int>(row) / e.width * e.width;
+  if (rows == 1 && !parts.phases.is_heavy(nodes)) return step;
+  constexpr int kLineBits = 8 * static_cast<int>(tuning::kLine);
+  int narrowest = 64;
+  for (const kernel::Arg& arg : e.kernel.args) {
+    if (arg.output && !arg.column) narrowest = std::min(narrowest, std::max(bits_of(arg.dtype), 8));
+  }
+  return std::clamp(kLineBits / narrowest, e.width, step);
+}
+
+WalkTask make_task(Parts& parts, const std::vector<Row*>& rows, const NodeList& roots_of_phase, std::span<Root> roots,
+                   int phase) {
+  WalkTask task{rows, parts.phases.nodes_for(roots_of_phase, phase), roots, phase, 0};
+  task.step = parts.e.across_rows() ? step_across(parts, task.nodes, roots) : step_along(parts, task.nodes, roots, rows.size());
+  return task;
+}
+
+}  // namespace
+
+PhaseWalk::PhaseWalk(Parts& parts, const std::vector<Row*>& rows, const NodeList& roots_of_phase, int phase)
+    : roots(parts.reductions.begin(*rows.front(), roots_of_phase, phase)),
+      task(make_task(parts, rows, roots_of_phase, roots, phase)),
+      body(parts, task),
+      e_(parts.e) {
+  run = follows_lines()    ? run_along_lines(e_, task.step)
+        : e_.across_rows() ? run_across_rows(e_, task.step)
+                           : run_by_chunks(e_, task.step);
+}
+
+std::unique_ptr<Walk> PhaseWalk::choose(llvm::Value* strip, const std::function<void()>& flush) const {
+  const bool is_flat = !e_.kernel.has_row_reduction() && !e_.kernel.has_column_sum();  // of any length
+  if (is_flat) return walk_part(e_, *run);
+  if (e_.inner_rank() > 1) return walk_segments(e_, *run, flush);
+  if (e_.schedule.realigns && body.streams()) return walk_realigned(e_, task.step);
+  if (strip != nullptr) return walk_strip(e_, *run, strip, follows_lines());
+  return e_.schedule.split ? walk_part(e_, *run) : walk_whole(e_, *run);
+}
+
+}  // namespace lamina::cpu

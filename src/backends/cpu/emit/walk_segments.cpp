@@ -1,0 +1,85 @@
+// Several inner dims: loops over the outer ones of them, a run of the innermost in each. Lanes follow the innermost dim; after
+// about a block's worth of segments they are folded into the total.
+#include <algorithm>
+
+#include "backends/cpu/emit/walk.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+class SegmentWalk final : public Walk {
+ public:
+  SegmentWalk(Emission& emission, const Run& run, std::function<void()> flush)
+      : Walk(emission), run_(run), flush_(std::move(flush)) {}
+  void over(const std::vector<Row*>& rows, const Body& body) const override;
+
+ private:
+  void from_dim(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment) const;
+  void enter(Row& row, const Row& outer, size_t dim, llvm::Value* i) const;
+
+  const Run& run_;
+  const std::function<void()> flush_;
+};
+
+void SegmentWalk::over(const std::vector<Row*>& rows, const Body& body) const {
+  const int64_t run = std::max<int64_t>(kernel_.extents.back(), 1);
+  const int64_t segments_per_block = std::max<int64_t>(1, kBlock / run);
+  llvm::AllocaInst* const done = e_.alloca_at_entry(b_.getInt64Ty());
+  b_.CreateStore(i64(0), done);
+  from_dim(rows, static_cast<size_t>(kernel_.outer_rank), body, [&] {
+    llvm::Value* const count = b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), done), i64(1));
+    b_.CreateStore(count, done);
+    if (!flush_) return;
+    llvm::Value* const full = b_.CreateICmpEQ(b_.CreateURem(count, i64(segments_per_block)), i64(0));
+    e_.when(full, flush_);
+  });
+  for (Row* row : rows) row->segment = row->pointers;
+  if (flush_) flush_();
+}
+
+// Loops over the inner dims from `dim` on; the innermost one is a run.
+void SegmentWalk::from_dim(const std::vector<Row*>& rows, size_t dim, const Body& body,
+                           const std::function<void()>& after_segment) const {
+  if (dim + 1 == kernel_.extents.size()) {
+    run_.count(*rows.front(), i64(0), kernel_.extents.back(), body);
+    after_segment();
+    return;
+  }
+  std::vector<Row> outer;
+  for (const Row* row : rows) outer.push_back(*row);
+  e_.loop(i64(0), i64(kernel_.extents[dim]), i64(1), [&](llvm::Value* i) {
+    for (size_t r = 0; r < rows.size(); ++r) enter(*rows[r], outer[r], dim, i);
+    llvm::Value* const before = outer[0].segment_number;
+    llvm::Value* const number = before == nullptr ? i : b_.CreateAdd(b_.CreateMul(before, i64(kernel_.extents[dim])), i);
+    for (Row* row : rows) row->segment_number = number;
+    from_dim(rows, dim + 1, body, after_segment);
+  });
+  for (size_t r = 0; r < rows.size(); ++r) {
+    rows[r]->segment = outer[r].segment;
+    rows[r]->index_base = outer[r].index_base;
+    rows[r]->segment_number = outer[r].segment_number;
+  }
+}
+
+void SegmentWalk::enter(Row& row, const Row& outer, size_t dim, llvm::Value* i) const {
+  for (size_t a = 0; a < kernel_.args.size(); ++a) {
+    const kernel::Arg& arg = kernel_.args[a];
+    const int64_t bytes = arg.strides[dim] * bytes_of(arg.dtype, 1);
+    row.segment[a] =
+        bytes == 0 ? outer.segment[a] : b_.CreateGEP(b_.getInt8Ty(), outer.segment[a], b_.CreateMul(i, i64(bytes)));
+  }
+  for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
+    if (outer.index_base[n] == nullptr) continue;
+    row.index_base[n] =
+        b_.CreateAdd(outer.index_base[n], e_.widen(b_.CreateMul(i, i64(kernel_.nodes[n].coefficients[dim])), e_.group));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Walk> walk_segments(Emission& emission, const Run& run, const std::function<void()>& flush) {
+  return std::make_unique<SegmentWalk>(emission, run, flush);
+}
+
+}  // namespace lamina::cpu
