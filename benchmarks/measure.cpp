@@ -1,12 +1,14 @@
 #include "measure.h"
 
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <limits>
+#include <thread>
 
 namespace bench {
 
@@ -15,6 +17,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double own_cpu_seconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 double time_of(const Contender& contender, int repeats) {
   const auto start = Clock::now();
@@ -37,9 +45,17 @@ struct Runner {
   }
 };
 
-// So many runs that one sample takes a few hundred microseconds: a clock reading must not count. The first run warms up.
+// Until threads that slept are awake and stay so: a call may have ended before they come.
+void warm_up(const Contender& contender) {
+  const auto start = Clock::now();
+  do {
+    contender.run();
+  } while (seconds_since(start) < 5e-4);
+}
+
+// So many runs that one sample takes a few hundred microseconds: a clock reading must not count.
 int repeats_for(const Contender& contender, bool evicts) {
-  contender.run();
+  warm_up(contender);
   if (evicts) return 1;
   return std::clamp(static_cast<int>(3e-4 / time_of(contender, 1)), 1, 1000);
 }
@@ -59,6 +75,15 @@ void send_slow_ones_away(std::vector<Runner>& runners, size_t groups) {
 
 }  // namespace
 
+void wait_for_idle_threads() {
+  for (int i = 0; i < 100; ++i) {
+    const auto start = Clock::now();
+    const double before = own_cpu_seconds();
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    if (own_cpu_seconds() - before < 0.2 * seconds_since(start)) return;
+  }
+}
+
 std::vector<Timing> measure(const std::vector<std::vector<Contender>>& groups, const Measurement& how) {
   std::vector<Runner> runners;
   for (size_t group = 0; group < groups.size(); ++group) {
@@ -72,6 +97,8 @@ std::vector<Timing> measure(const std::vector<std::vector<Contender>>& groups, c
     for (Runner& each : runners) {
       if (each.has_left) continue;
       if (how.evictor != nullptr) (*how.evictor)();
+      if (how.rounds > 1) wait_for_idle_threads();
+      if (how.evictor == nullptr) warm_up(*each.contender);
       each.samples.push_back(time_of(*each.contender, each.repeats));
     }
   }

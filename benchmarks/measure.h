@@ -22,6 +22,10 @@ struct Measurement {
   Evictor* evictor = nullptr;  // where given, runs before each single run: all data come from memory
 };
 
+// Returns when the other threads of this program are asleep. OpenMP's go on spinning for milliseconds after a region and would
+// take a core from a contender that has threads of its own.
+void wait_for_idle_threads();
+
 // The fastest way of each group. After three rounds, ways that are clearly slower than their group's best leave.
 std::vector<Timing> measure(const std::vector<std::vector<Contender>>& groups, const Measurement& how);
 

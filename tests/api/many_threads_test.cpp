@@ -1,6 +1,8 @@
-// Many threads execute shared compiled partitions on one pool, while partitions are compiled beside them: the same ones, which
-// the cache has, and new ones. Run under the thread sanitizer as well (docs/building.md); it sees every synchronisation here,
-// as the pool is the test's own.
+// Many threads execute shared compiled partitions on one pool, or on lamina's helpers, while partitions are compiled beside
+// them: the same ones, which the cache has, and new ones. Run under the thread sanitizer as well (docs/building.md); it sees
+// every synchronisation here, as the pool is the test's own and helpers are lamina's.
+#include <omp.h>
+
 #include <array>
 #include <atomic>
 #include <memory>
@@ -32,9 +34,14 @@ std::vector<GraphCase> small_cases() {
           pool_case(2, 16, 24)};
 }
 
-class ManyThreads : public ::testing::Test {
+enum class Threads { of_pool, helpers };
+
+class ManyThreads : public ::testing::TestWithParam<Threads> {
  protected:
-  ManyThreads() : pool_(kPoolThreads), pooled_(make_engine_with_threadpool(engine::kind::cpu, 0, pool_)) {
+  ManyThreads()
+      : pool_(kPoolThreads),
+        pooled_(GetParam() == Threads::helpers ? engine(engine::kind::cpu, 0)
+                                               : make_engine_with_threadpool(engine::kind::cpu, 0, pool_)) {
     for (const GraphCase& each : small_cases()) {
       shared_.push_back(std::make_unique<const CompiledCase>(each, pooled_));
       bits_.push_back(shared_.back()->run(pooled_));
@@ -42,6 +49,7 @@ class ManyThreads : public ::testing::Test {
   }
 
   void execute_and_compile(int thread) {
+    omp_set_num_threads(kPoolThreads);  // helpers are as many as OpenMP's threads would be
     for (int i = 0; i < kExecutionsOfAThread; ++i) {
       const size_t which = static_cast<size_t>(i + thread) % shared_.size();
       const CompiledCase& shared = *shared_[which];
@@ -66,12 +74,17 @@ class ManyThreads : public ::testing::Test {
   std::atomic<int> different_ = 0;
 };
 
-TEST_F(ManyThreads, ExecuteSharedPartitionsWhileOthersAreCompiled) {
+INSTANTIATE_TEST_SUITE_P(Kinds, ManyThreads, ::testing::Values(Threads::of_pool, Threads::helpers),
+                         [](const auto& one) { return one.param == Threads::helpers ? "Helpers" : "OfAPool"; });
+
+TEST_P(ManyThreads, ExecuteSharedPartitionsWhileOthersAreCompiled) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) threads.emplace_back([this, t] { execute_and_compile(t); });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(different_, 0) << "of " << kThreads * kExecutionsOfAThread << " executions";
-  EXPECT_GT(pool_.calls, kThreads * kExecutionsOfAThread / 2) << "the cases are too small for threads";
+  if (GetParam() == Threads::of_pool) {
+    EXPECT_GT(pool_.calls, kThreads * kExecutionsOfAThread / 2) << "the cases are too small for threads";
+  }
 }
 
 }  // namespace

@@ -57,6 +57,13 @@ void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t
   }
 }
 
+// Of so many units that move so many bytes, what a thread takes at a time.
+int64_t chunk_of(int64_t units, int64_t bytes, int threads) {
+  const double worth = static_cast<double>(tuning::kChunkBytes) / static_cast<double>(std::max<int64_t>(bytes, 1));
+  const auto most = static_cast<int64_t>(worth * static_cast<double>(units));
+  return std::max<int64_t>(1, std::min(most, units / (threads * tuning::kFewestChunks)));
+}
+
 bool stores_row_values(const kernel::Kernel& kernel) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
                      [](const kernel::Node& n) { return n.kind == kernel::NodeKind::store && !n.per_element; });
@@ -236,12 +243,17 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
   const int64_t groups =
       last_block * ((kColumnBlockRows + rows_at_a_time - 1) / rows_at_a_time) + (rest + rows_at_a_time - 1) / rows_at_a_time;
   const int64_t of_a_group = split_steps_ - paired_stages_, walking = groups * of_a_group;
-  executor.run(walking + (columns_.empty() ? 0 : 1), [&](Part part, int64_t stage) {
-    if (stage < walking)
-      run_split_stage(work, part, group_of(stage / of_a_group, rows_at_a_time), stage % of_a_group);
-    else
-      combine_columns_of(part, sums, call);
-  });
+  const int64_t parts = executor.threads(), chunk = columns_of_chunk(executor.threads());
+  executor.run(
+      walking + (columns_.empty() ? 0 : 1), Deal::by_place,
+      [&](int64_t stage) { return stage < walking ? parts : (row_size_ + chunk - 1) / chunk; },
+      [&](const Piece& piece) {
+        if (piece.stage == walking)
+          return combine_partials(sums, call, piece.begin * chunk, std::min(piece.end * chunk, row_size_));
+        const Group group = group_of(piece.stage / of_a_group, rows_at_a_time);
+        for (int64_t part = piece.begin; part < piece.end; ++part)
+          run_split_stage(work, {part, parts}, group, piece.stage % of_a_group);
+      });
 }
 
 void KernelRunner::run_split_stage(const SplitWork& work, Part part, const Group& group, int64_t stage) const {
@@ -265,19 +277,24 @@ void KernelRunner::run_split_stage(const SplitWork& work, Part part, const Group
   }
 }
 
-// Every part takes one run of rows; few long rows without reductions are shared along the row instead.
+// Threads take chunks of rows; few long rows without reductions are divided along the row instead.
 void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {
   if (rows_ == 0) return;
   const KernelFunction function = code.cached.function;
   const bool along_rows = sharing_.divides_along_rows(executor.threads());
-  executor.run(1, [&](Part part, int64_t) {
-    const int64_t unit = along_rows ? kInnerUnit : code.schedule.rows_per_group, extent = along_rows ? row_size_ : rows_;
-    const int64_t units = (extent + unit - 1) / unit;
-    const int64_t begin = part.begin(units) * unit, end = std::min(part.end(units) * unit, extent);
-    if (begin < end && along_rows) function(call, 0, rows_, begin, end, scratch);
-    if (begin < end && !along_rows) function(call, begin, end, 0, row_size_, scratch);
-    if (code.non_temporal) drain_stores();
-  });
+  const int64_t unit = along_rows ? kInnerUnit : code.schedule.rows_per_group, extent = along_rows ? row_size_ : rows_;
+  const int64_t chunk = unit * chunk_of((extent + unit - 1) / unit, moved_bytes_, executor.threads());
+  const int64_t chunks = (extent + chunk - 1) / chunk;
+  executor.at_most(chunks).run(
+      1, Deal::by_place, [&](int64_t) { return chunks; },
+      [&](const Piece& piece) {
+        const int64_t begin = piece.begin * chunk, end = std::min(piece.end * chunk, extent);
+        if (along_rows)
+          function(call, 0, rows_, begin, end, scratch);
+        else
+          function(call, begin, end, 0, row_size_, scratch);
+        if (code.non_temporal) drain_stores();
+      });
 }
 
 // Blocks of a fixed number of rows each fill their own partial sums; then runs of columns are combined over the blocks.
@@ -286,16 +303,25 @@ void KernelRunner::run_column_blocks(const Code& code, const int64_t* call, void
     char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * partial_bytes();
     code.cached.function(call, b * kColumnBlockRows, std::min((b + 1) * kColumnBlockRows, rows_), 0, row_size_, partials);
   };
-  executor.run(2, [&](Part part, int64_t stage) {
-    if (stage == 1) return combine_columns_of(part, scratch, call);
-    for (int64_t b = part.begin(column_blocks()); b < part.end(column_blocks()); ++b) fill(b);
-    if (code.non_temporal) drain_stores();
-  });
+  const int64_t blocks = column_blocks(), blocks_of_chunk = chunk_of(blocks, moved_bytes_, executor.threads());
+  const int64_t columns = columns_of_chunk(executor.threads());
+  const int64_t chunks[] = {(blocks + blocks_of_chunk - 1) / blocks_of_chunk, (row_size_ + columns - 1) / columns};
+  executor.at_most(std::max(chunks[0], chunks[1]))
+      .run(
+          2, Deal::by_place, [&](int64_t stage) { return chunks[stage]; },
+          [&](const Piece& piece) {
+            if (piece.stage == 1)
+              return combine_partials(scratch, call, piece.begin * columns, std::min(piece.end * columns, row_size_));
+            const int64_t end = std::min(piece.end * blocks_of_chunk, blocks);
+            for (int64_t b = piece.begin * blocks_of_chunk; b < end; ++b) fill(b);
+            if (code.non_temporal) drain_stores();
+          });
 }
 
-void KernelRunner::combine_columns_of(Part part, const void* partials, const int64_t* call) const {
+// Columns, in whole units, whose partial sums a thread combines at a time.
+int64_t KernelRunner::columns_of_chunk(int threads) const {
   const int64_t units = (row_size_ + kColumnUnit - 1) / kColumnUnit;
-  combine_partials(partials, call, part.begin(units) * kColumnUnit, std::min(part.end(units) * kColumnUnit, row_size_));
+  return kColumnUnit * chunk_of(units, static_cast<int64_t>(column_bytes()), threads);
 }
 
 void KernelRunner::combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const {

@@ -1,4 +1,5 @@
-// Running a compiled kernel: rows among threads, column sums combined in a fixed tree. Nothing here decides a bit of a result.
+// Running a compiled kernel: threads take chunks of rows, column sums are combined in a fixed tree. Nothing here decides a bit
+// of a result.
 #pragma once
 
 #include <cstdint>
@@ -85,7 +86,7 @@ class KernelRunner {
   Group group_of(int64_t index, int64_t rows_at_a_time) const;
   void run_split_stage(const SplitWork& work, Part part, const Group& group, int64_t stage) const;
   void run_column_blocks(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
-  void combine_columns_of(Part part, const void* partials, const int64_t* call) const;
+  int64_t columns_of_chunk(int threads) const;
   void combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const;
   template <typename T>
   void combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const;

@@ -63,13 +63,14 @@ inline uint64_t digest(const kernel::Kernel& kernel, const Memory& memory) {
 }
 
 // Runs as on `machine`, whose instructions the host has.
-inline Memory run_on_machine(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory actual) {
+inline Memory run_on_machine(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory actual,
+                             cpu::Executor::Kind kind = cpu::Executor::Kind::helpers) {
   const cpu::KernelRunner runner(kernel, machine);
   std::vector<void*> pointers;
   for (auto& buffer : actual) pointers.push_back(buffer.data());
   std::vector<std::byte> scratch(runner.scratch_bytes() + 64);
   void* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-  runner.run(pointers, aligned, cpu::Executor(threads));
+  runner.run(pointers, aligned, cpu::Executor(kind, threads));
   return actual;
 }
 
@@ -95,6 +96,10 @@ inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, c
   const std::string key = kernel::print(kernel);
   const auto known = seen.find(key);
   const uint64_t found = digest(kernel, run_on_machine(kernel, threads, machine, memory_for(kernel)));
+  if (threads > 1) {
+    const Memory by_openmp = run_on_machine(kernel, threads, machine, memory_for(kernel), cpu::Executor::Kind::openmp);
+    EXPECT_EQ(digest(kernel, by_openmp), found) << "OpenMP's threads\n" << key;
+  }
   if (known != seen.end() && known->second == found) return;
   expect_interpreter_bits(kernel, threads, machine, memory_for(kernel));
   if (!::testing::Test::HasFatalFailure()) seen[key] = found;

@@ -148,6 +148,13 @@ inline constexpr int64_t kFewRowsPerThread = 4;
 // Elements of partial column sums that a thread combines at a time: whole lines of them.
 //   scripts/bench --case LayerNormBackward --types f32 16384x1024
 inline constexpr int64_t kColumnUnit = 64;
+// Bytes that a thread moves with what it takes at a time: some ten microseconds' worth, so that at the end nobody waits long
+// for the last ones, and taking costs little beside them.
+//   scripts/bench --case LayerNorm --case LayerNormBackward --types f32,bf16 4096x768; company
+inline constexpr int64_t kChunkBytes = 256 << 10;
+// Chunks of a thread at least, where there are rows enough: what a thread that comes late does not take, others do.   (as
+// above)
+inline constexpr int64_t kFewestChunks = 4;
 
 // ---- the shape of loops
 

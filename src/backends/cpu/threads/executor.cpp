@@ -2,8 +2,15 @@
 
 #include <omp.h>
 
-#include <exception>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string_view>
 
+#include "backends/cpu/threads/cpu_quota.h"
+#include "backends/cpu/threads/helpers.h"
+#include "backends/cpu/threads/ranges.h"
 #include "backends/thread_pool.h"
 #include "interface/status.h"
 
@@ -11,45 +18,33 @@ namespace lamina::cpu {
 
 namespace {
 
-// What the parts of a run share.
-class SharedRun {
- public:
-  SharedRun(Executor::Work work, void* state) : work_(work), state_(state) {}
+int ranges_for(const SharedWork& work, int threads) {
+  return work.work().deal == Deal::in_turn ? 1 : std::min(threads, Ranges::kMost);
+}
 
-  // Exceptions stay here: they would pass through threads, and functions, that are not ours.
-  void run_part(Part part, int64_t stage) {
-    if (failed_.load(std::memory_order_relaxed)) return;
-    try {
-      if (part.index < 0 || part.index >= part.count)
-        throw Error(Status::runtime_error, join("thread pool: parallel_for called work with index ", part.index,
-                                                ", allowed is 0 to ", part.count - 1));
-      work_(state_, part, stage);
-    } catch (...) {
-      if (!failed_.exchange(true)) failure_ = std::current_exception();
-    }
-  }
-  bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  void rethrow() const {
-    if (failure_ != nullptr) std::rethrow_exception(failure_);
-  }
+void deal(SharedWork& work, int64_t stage, int threads, Ranges& ranges) {
+  int64_t units = 0;
+  work.guard([&] { units = work.units(stage); });
+  ranges.deal(stage, units, ranges_for(work, threads));
+}
 
- private:
-  Executor::Work work_;
-  void* state_;
-  std::atomic<bool> failed_ = false;
-  std::exception_ptr failure_ = nullptr;
-};
+void take_all(SharedWork& work, int64_t stage, int slot, Ranges& ranges) {
+  for (Ranges::Taken taken = ranges.take(stage, slot); taken.count() > 0; taken = ranges.take(stage, slot))
+    work.run({taken.begin, taken.end, stage, slot});
+}
 
-void run_by_openmp(SharedRun& run, int threads, int64_t stages) {
+// The next stage is dealt while others may still take from this one.
+void run_by_openmp(SharedWork& work, int threads) {
+  std::array<Ranges, 2> ranges;
+  const int64_t stages = work.work().stages;
+  deal(work, 0, threads, ranges[0]);
 #pragma omp parallel num_threads(threads)
-  {
-    // OpenMP may give fewer threads than were asked for.
-    const Part part{omp_get_thread_num(), omp_get_num_threads()};
-    for (int64_t stage = 0; stage < stages; ++stage) {
-      run.run_part(part, stage);
-      if (stage + 1 == stages) break;
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    const int slot = omp_get_thread_num();
+    take_all(work, stage, slot, ranges[stage % 2]);
+    if (stage + 1 == stages) break;
+    if (slot == 0) deal(work, stage + 1, threads, ranges[(stage + 1) % 2]);
 #pragma omp barrier
-    }
   }
 }
 
@@ -66,27 +61,35 @@ auto asked(const char* function, Call&& call) {
 }
 
 struct PoolStage {
-  SharedRun& run;
+  SharedWork& work;
   int64_t stage;
-  int parts;
+  int items;
+  Ranges& ranges;
   std::atomic<int> ended = 0;
 
   static void run_item(void* state, int index) {
     auto& self = *static_cast<PoolStage*>(state);
-    self.run.run_part({index, self.parts}, self.stage);
-    // What the part wrote is seen by who reads this, whatever the pool itself promises.
+    self.work.guard([&] {
+      if (index < 0 || index >= self.items)
+        throw Error(Status::runtime_error,
+                    join("thread pool: parallel_for called work with index ", index, ", allowed is 0 to ", self.items - 1));
+    });
+    take_all(self.work, self.stage, index, self.ranges);
+    // What the item wrote is seen by who reads this, whatever the pool itself promises.
     self.ended.fetch_add(1, std::memory_order_release);
   }
 };
 
-void run_by_pool(const ThreadPool& pool, SharedRun& run, int parts, int64_t stages) {
-  for (int64_t stage = 0; stage < stages && !run.failed(); ++stage) {
-    PoolStage state{run, stage, parts};
-    asked("parallel_for", [&] { pool.parallel_for(pool.user, parts, &PoolStage::run_item, &state); });
+void run_by_pool(const ThreadPool& pool, SharedWork& work, int items) {
+  Ranges ranges;
+  for (int64_t stage = 0; stage < work.work().stages && !work.failed(); ++stage) {
+    deal(work, stage, items, ranges);
+    PoolStage state{work, stage, items, ranges};
+    asked("parallel_for", [&] { pool.parallel_for(pool.user, items, &PoolStage::run_item, &state); });
     const int ended = state.ended.load(std::memory_order_acquire);
-    if (run.failed() || ended == parts) continue;
+    if (work.failed() || ended == items) continue;
     throw Error(Status::runtime_error,
-                join("thread pool: parallel_for returned when work had been called ", ended, " times, asked for were ", parts));
+                join("thread pool: parallel_for returned when work had been called ", ended, " times, asked for were ", items));
   }
 }
 
@@ -94,7 +97,38 @@ bool is_at_work(const ThreadPool& pool) {
   return asked("in_parallel", [&] { return pool.in_parallel(pool.user); }) != 0;
 }
 
+Executor::Kind chosen_kind() {
+  const char* const chosen = std::getenv("LAMINA_EXECUTOR");
+  const std::string_view name = chosen == nullptr || *chosen == '\0' ? "helpers" : chosen;
+  if (name == "helpers") return Executor::Kind::helpers;
+  if (name == "openmp") return Executor::Kind::openmp;
+  throw Error(Status::invalid_arguments, join("LAMINA_EXECUTOR is \"", name, "\", allowed is helpers or openmp"));
+}
+
+Executor::Kind kind_of_process() {
+  static const Executor::Kind kind = chosen_kind();
+  return kind;
+}
+
+// As many as a parallel region would have here: one, where the caller is in as many regions as may be active already.
+int allowed_threads(int wanted) {
+  if (omp_in_parallel() != 0 && omp_get_active_level() >= omp_get_max_active_levels()) return 1;
+  return std::max(1, std::min(wanted > 0 ? wanted : default_threads(), omp_get_thread_limit()));
+}
+
+std::optional<int> quota_of_process() {
+  std::ifstream groups("/proc/self/cgroup");
+  return cpu_quota("/sys/fs/cgroup", groups);
+}
+
 }  // namespace
+
+int default_threads() {
+  static const std::optional<int> quota = quota_of_process();
+  const int threads = omp_get_max_threads();
+  if (!quota || threads <= *quota || std::getenv("OMP_NUM_THREADS") != nullptr) return threads;
+  return threads == omp_get_num_procs() ? *quota : threads;  // another number was asked for
+}
 
 int thread_count(const ThreadPool& pool) {
   const int threads = asked("num_threads", [&] { return pool.num_threads(pool.user); });
@@ -102,9 +136,14 @@ int thread_count(const ThreadPool& pool) {
   throw Error(Status::invalid_arguments, join("thread pool: num_threads returned ", threads, ", allowed is 1 or more"));
 }
 
-Executor::Executor(int threads) : threads_(threads > 0 ? threads : omp_get_max_threads()) {}
+Executor::Executor(int threads) : Executor(kind_of_process(), threads) {}
 
-Executor::Executor(const ThreadPool& pool) : pool_(&pool), threads_(is_at_work(pool) ? 1 : thread_count(pool)) {}
+Executor::Executor(Kind kind, int threads) : kind_(kind), threads_(allowed_threads(threads)) {
+  LAMINA_CHECK(kind != Kind::pool, "a pool comes with its functions");
+}
+
+Executor::Executor(const ThreadPool& pool)
+    : kind_(Kind::pool), pool_(&pool), threads_(is_at_work(pool) ? 1 : thread_count(pool)) {}
 
 Executor Executor::at_most(int64_t threads) const {
   Executor fewer = *this;
@@ -112,16 +151,21 @@ Executor Executor::at_most(int64_t threads) const {
   return fewer;
 }
 
-void Executor::run(int64_t stages, Work work, void* state) const {
+void Executor::run(const Work& work) const {
+  if (work.stages == 0) return;
   if (threads_ == 1) {
-    for (int64_t stage = 0; stage < stages; ++stage) work(state, {0, 1}, stage);
+    for (int64_t stage = 0; stage < work.stages; ++stage) {
+      const int64_t units = work.units(work.state, stage);
+      if (units > 0) work.piece(work.state, {0, units, stage, 0});
+    }
     return;
   }
-  SharedRun shared(work, state);
-  if (pool_ == nullptr)
-    run_by_openmp(shared, threads_, stages);
-  else
-    run_by_pool(*pool_, shared, threads_, stages);
+  SharedWork shared(work);
+  switch (kind_) {
+    case Kind::helpers: run_with_helpers(shared, threads_); break;
+    case Kind::openmp: run_by_openmp(shared, threads_); break;
+    case Kind::pool: run_by_pool(*pool_, shared, threads_); break;
+  }
   shared.rethrow();
 }
 

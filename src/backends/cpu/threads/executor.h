@@ -1,14 +1,18 @@
-// Where threads come from: OpenMP, or a caller's pool. All that the CPU backend does on several threads goes through here.
+// Where threads come from: lamina's own helpers, OpenMP, or a caller's pool (docs/decisions/0012, 0014). All that the CPU
+// backend does on several threads goes through here.
 //
-// Work is divided into parts, or into tiles that parts take from a counter. Parts may run at once, one after the other, in any
-// order, several on one thread: no part waits for another. What has to wait for all others is a stage of its own. So a pool
-// need not promise that its threads run together.
+// Work has stages, and a stage units, which threads take from counters. Units may run at once, one after the other, in any
+// order, several on one thread: no unit waits for another. What has to wait for all others is a stage of its own. So nobody
+// need promise that threads run together, nor that they come at all.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
+
+#include "backends/cpu/threads/work.h"
 
 namespace lamina {
 struct ThreadPool;
@@ -16,7 +20,7 @@ struct ThreadPool;
 
 namespace lamina::cpu {
 
-// One of `count` parts that work is divided into.
+// One of `count` parts that something is divided into.
 struct Part {
   int64_t index, count;
   // Its share of so many units: begin to end - 1.
@@ -24,16 +28,21 @@ struct Part {
   int64_t end(int64_t units) const { return units * (index + 1) / count; }
 };
 
+// As many as OpenMP would take; fewer where nobody has said how many and the process's control group allows it fewer CPUs.
+int default_threads();
+
 // How many threads a pool says it has. Throws Error(invalid_arguments) for less than one, (runtime_error) where it throws.
 int thread_count(const ThreadPool& pool);
 
 // A value, made anew for each execution.
 class Executor {
  public:
-  using Work = void (*)(void* state, Part part, int64_t stage);
+  enum class Kind { helpers, openmp, pool };
 
-  // OpenMP's threads: at most so many, 0: as many as it would take.
+  // Threads of the process: lamina's helpers, or OpenMP's where LAMINA_EXECUTOR says so. At most so many, 0:
+  // default_threads(). Throws Error(invalid_arguments) for another value of LAMINA_EXECUTOR.
   explicit Executor(int threads = 0);
+  Executor(Kind kind, int threads);  // not pool
   // The caller's, which outlives this; the calling thread alone where it is one of the pool's that works already. Throws Error
   // as thread_count(pool) does.
   explicit Executor(const ThreadPool& pool);
@@ -42,23 +51,26 @@ class Executor {
   Executor at_most(int64_t threads) const;
   // For work that other executions wait for. A pool's own threads may be among those who wait: the calling thread is all that
   // is sure to go on.
-  Executor while_others_wait() const { return pool_ == nullptr ? *this : at_most(1); }
+  Executor while_others_wait() const { return kind_ == Kind::pool ? at_most(1) : *this; }
 
-  // Calls `work(part, stage)` for stage = 0 .. stages - 1 in this order and in each for every part, of which there are up to
-  // threads(), the same in all stages. Returns when all have ended; the first exception of a part ends the work with its stage,
-  // and is thrown on. Throws Error(runtime_error) where a pool does not run what it was given. On one thread: without OpenMP
-  // and pool.
-  template <typename Stage>
-  void run(int64_t stages, Stage&& work) const {
-    run(
-        stages,
-        [](void* state, Part part, int64_t stage) { (*static_cast<std::remove_reference_t<Stage>*>(state))(part, stage); },
-        const_cast<void*>(static_cast<const void*>(&work)));
+  // Calls `work(piece)` for stage = 0 .. stages - 1 in this order, in each for pieces that together are the units 0 to
+  // units(stage) - 1, on up to threads() threads; a piece's slot is below that. Returns when all have ended; the first
+  // exception ends the work with its stage, and is thrown on. Throws Error(runtime_error) where a pool does not run what it was
+  // given. On one thread a stage is one piece.
+  template <typename Units, typename Do>
+  void run(int64_t stages, Deal deal, Units&& units, Do&& work) const {
+    struct Both {
+      std::remove_reference_t<Units>& units;
+      std::remove_reference_t<Do>& work;
+    } both{units, work};
+    run({&both, [](void* state, int64_t stage) -> int64_t { return static_cast<Both*>(state)->units(stage); },
+         [](void* state, const Piece& piece) { static_cast<Both*>(state)->work(piece); }, stages, deal});
   }
-  void run(int64_t stages, Work work, void* state) const;
+  void run(const Work& work) const;
 
  private:
-  const ThreadPool* pool_ = nullptr;  // null: OpenMP
+  Kind kind_;
+  const ThreadPool* pool_ = nullptr;
   int threads_;
 };
 
@@ -74,22 +86,23 @@ class ThreadLimit {
   int before_;
 };
 
-// Calls `tile(index, part)` for index = 0 .. count - 1, in any order; part < executor.threads(), and no two tiles of one part
+// Calls `tile(index, slot)` for index = 0 .. count - 1, in any order; slot < executor.threads(), and no two tiles of one slot
 // at once. One that is held up holds up its tile and not the others. A tile runs on its thread alone: whatever it calls finds
 // one thread. The first exception ends the work and is thrown on.
 template <typename Tile>
 void for_each_tile(int64_t count, const Executor& executor, Tile&& tile) {
-  std::atomic<int64_t> next = 0;
   std::atomic<bool> failed = false;
-  executor.at_most(count).run(1, [&](Part part, int64_t) {
-    const ThreadLimit alone(1);
-    try {
-      for (int64_t i = next++; i < count && !failed; i = next++) tile(i, static_cast<int>(part.index));
-    } catch (...) {
-      failed = true;
-      throw;
-    }
-  });
+  executor.at_most(count).run(
+      1, Deal::in_turn, [count](int64_t) { return count; },
+      [&](const Piece& piece) {
+        const ThreadLimit alone(1);
+        try {
+          for (int64_t i = piece.begin; i < piece.end && !failed.load(std::memory_order_relaxed); ++i) tile(i, piece.slot);
+        } catch (...) {
+          failed = true;
+          throw;
+        }
+      });
 }
 
 }  // namespace lamina::cpu

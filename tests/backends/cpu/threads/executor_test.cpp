@@ -1,0 +1,335 @@
+// Work in stages on lamina's helpers and on OpenMP's threads: each unit once, stage after stage; and what only helpers promise:
+// that nobody waits for one that does not come.
+#include "backends/cpu/threads/executor.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <latch>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "interface/status.h"
+#include "support/own_process.h"
+
+namespace lamina::cpu {
+namespace {
+
+using ::testing::HasSubstr;
+using Kind = Executor::Kind;
+
+// How often each unit of each stage is run.
+std::vector<std::vector<int>> runs_of(const Executor& executor, const std::vector<int64_t>& units, Deal deal) {
+  std::vector<std::vector<std::atomic<int>>> times;
+  for (const int64_t count : units) times.emplace_back(static_cast<size_t>(count));
+  executor.run(
+      std::ssize(units), deal, [&](int64_t stage) { return units[static_cast<size_t>(stage)]; },
+      [&](const Piece& piece) {
+        for (int64_t unit = piece.begin; unit < piece.end; ++unit)
+          ++times[static_cast<size_t>(piece.stage)][static_cast<size_t>(unit)];
+      });
+  std::vector<std::vector<int>> result;
+  for (const auto& stage : times) result.emplace_back(stage.begin(), stage.end());
+  return result;
+}
+
+std::vector<std::vector<int>> once_each(const std::vector<int64_t>& units) {
+  std::vector<std::vector<int>> result;
+  for (const int64_t count : units) result.emplace_back(static_cast<size_t>(count), 1);
+  return result;
+}
+
+class Executors : public ::testing::TestWithParam<std::pair<Kind, int>> {
+ protected:
+  Executor executor() const { return {GetParam().first, GetParam().second}; }
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, Executors,
+                         ::testing::Values(std::pair(Kind::helpers, 1), std::pair(Kind::helpers, 2),
+                                           std::pair(Kind::helpers, 3), std::pair(Kind::helpers, 8),
+                                           std::pair(Kind::helpers, 70), std::pair(Kind::openmp, 1), std::pair(Kind::openmp, 2),
+                                           std::pair(Kind::openmp, 5)),
+                         [](const auto& one) {
+                           return (one.param.first == Kind::helpers ? "Helpers" : "Openmp") + std::to_string(one.param.second);
+                         });
+
+TEST_P(Executors, RunEachUnitOnce) {
+  const std::vector<int64_t> units = {1, 0, 100, 7, 0, 0, 1000, 2, 0};
+  for (int i = 0; i < 20; ++i) {
+    for (const Deal deal : {Deal::by_place, Deal::in_turn}) EXPECT_EQ(runs_of(executor(), units, deal), once_each(units));
+  }
+  for (const std::vector<int64_t>& none : {std::vector<int64_t>{}, {0}, {0, 0, 0}})
+    EXPECT_EQ(runs_of(executor(), none, Deal::by_place), once_each(none));
+}
+
+TEST_P(Executors, BeginNoStageBeforeTheOneBeforeHasEnded) {
+  constexpr int64_t kStages = 300, kUnits = 9;
+  std::vector<std::atomic<int64_t>> ended(kStages);
+  std::atomic<int> early = 0;
+  executor().run(
+      kStages, Deal::by_place, [](int64_t) { return kUnits; },
+      [&](const Piece& piece) {
+        if (piece.stage > 0 && ended[static_cast<size_t>(piece.stage) - 1] != kUnits) ++early;
+        ended[static_cast<size_t>(piece.stage)] += piece.end - piece.begin;
+      });
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(ended.back(), kUnits);
+}
+
+TEST_P(Executors, GiveEachThreadASlotOfItsOwn) {
+  const Executor team = executor();
+  std::vector<std::atomic<int>> in_use(static_cast<size_t>(team.threads()));
+  std::atomic<int> shared = 0, outside = 0;
+  for (int i = 0; i < 50; ++i) {
+    team.run(
+        3, Deal::in_turn, [](int64_t) { return 40; },
+        [&](const Piece& piece) {
+          if (piece.slot < 0 || piece.slot >= team.threads()) {
+            ++outside;
+            return;
+          }
+          if (++in_use[static_cast<size_t>(piece.slot)] != 1) ++shared;
+          std::this_thread::yield();
+          --in_use[static_cast<size_t>(piece.slot)];
+        });
+  }
+  EXPECT_EQ(shared, 0);
+  EXPECT_EQ(outside, 0);
+}
+
+TEST_P(Executors, ThrowTheFirstExceptionOnAndWorkAgain) {
+  const auto run_and_throw = [&](int64_t at) {
+    std::atomic<int> later = 0;
+    EXPECT_THROW(executor().run(
+                     3, Deal::by_place, [](int64_t) { return 20; },
+                     [&](const Piece& piece) {
+                       later += piece.stage == 2;
+                       if (piece.stage == 1 && piece.begin <= at && at < piece.end) throw std::runtime_error("unit");
+                     }),
+                 std::runtime_error);
+    EXPECT_EQ(later, 0) << "a stage after the one that failed";
+  };
+  for (int64_t at = 0; at < 20; ++at) run_and_throw(at);
+  EXPECT_THROW(executor().run(
+                   2, Deal::by_place,
+                   [](int64_t stage) -> int64_t {
+                     if (stage == 1) throw std::runtime_error("units");
+                     return 3;
+                   },
+                   [](const Piece&) {}),
+               std::runtime_error);
+  EXPECT_EQ(runs_of(executor(), {5, 5}, Deal::by_place), once_each({5, 5}));
+}
+
+TEST_P(Executors, RunWorkWithinAUnit) {
+  std::atomic<int> inner = 0;
+  executor().run(
+      1, Deal::in_turn, [](int64_t) { return 6; },
+      [&](const Piece& outer) {
+        for (int64_t i = outer.begin; i < outer.end; ++i) {
+          executor().run(
+              2, Deal::by_place, [](int64_t) { return 10; },
+              [&](const Piece& piece) { inner += static_cast<int>(piece.end - piece.begin); });
+        }
+      });
+  EXPECT_EQ(inner, 6 * 2 * 10);
+}
+
+TEST_P(Executors, AreSharedByManyCallers) {
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 6; ++c) {
+    callers.emplace_back([&] {
+      const std::vector<int64_t> units = {30, 1, 17};
+      for (int i = 0; i < 100; ++i) wrong += runs_of(executor(), units, Deal::by_place) != once_each(units);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// ---- helpers alone
+
+// Stages are numbered anew after so many.
+TEST(Helpers, RunMoreStagesThanOneCallOfThemHas) {
+  constexpr int64_t kStages = 70'000;
+  std::atomic<int64_t> units = 0, sum = 0;
+  Executor(Kind::helpers, 2)
+      .run(
+          kStages, Deal::by_place, [](int64_t stage) { return stage % 3; },
+          [&](const Piece& piece) {
+            units += piece.end - piece.begin;
+            sum += piece.stage * (piece.end - piece.begin);
+          });
+  int64_t expected = 0, expected_sum = 0;
+  for (int64_t stage = 0; stage < kStages; ++stage) {
+    expected += stage % 3;
+    expected_sum += stage * (stage % 3);
+  }
+  EXPECT_EQ(units, expected);
+  EXPECT_EQ(sum, expected_sum);
+}
+
+// The only helper that there is, in a process of its own, is held up in one call: others do not wait for it, whatever they have
+// to do.
+TEST(Helpers, DISABLED_OneThatIsStuckHoldsUpNoOtherCall) {
+  const Executor two(Kind::helpers, 2);
+  std::latch both_taken(2), may_end(1);
+  std::thread stuck([&] {
+    two.run(
+        1, Deal::by_place, [](int64_t) { return 2; },
+        [&](const Piece&) {
+          both_taken.count_down();
+          may_end.wait();
+        });
+  });
+  both_taken.wait();  // by the caller and by the one helper
+  const std::vector<int64_t> units = {50, 1, 200, 3};
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(runs_of(two, units, Deal::by_place), once_each(units));
+  may_end.count_down();
+  stuck.join();
+}
+TEST(Helpers, OneThatIsStuckHoldsUpNoOtherCall) {
+  testing::expect_passes_in_own_process("Helpers.DISABLED_OneThatIsStuckHoldsUpNoOtherCall", {});
+}
+
+// More callers at once than there are desks: each does its work, if need be alone.
+TEST(Helpers, CallersThatFindNoDeskWorkAlone) {
+  constexpr int kCallers = 90;
+  std::latch all_begun(kCallers);
+  std::atomic<int> units = 0;
+  std::vector<std::thread> callers;
+  for (int c = 0; c < kCallers; ++c) {
+    callers.emplace_back([&] {
+      std::atomic<bool> has_begun = false;
+      Executor(Kind::helpers, 2)
+          .run(
+              1, Deal::by_place, [](int64_t) { return 4; },
+              [&](const Piece& piece) {
+                if (piece.slot == 0 && !has_begun.exchange(true)) all_begun.arrive_and_wait();
+                units += static_cast<int>(piece.end - piece.begin);
+              });
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(units, kCallers * 4);
+}
+
+// The child has none of the parent's helpers, and starts its own.
+TEST(Helpers, WorkInTheChildOfAFork) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the thread sanitizer lets no child of a program with threads start any";
+#endif
+  const Executor three(Kind::helpers, 3);
+  const std::vector<int64_t> units = {100, 3, 50};
+  EXPECT_EQ(runs_of(three, units, Deal::by_place), once_each(units));
+  std::atomic<bool> ends = false;
+  std::thread caller([&] {
+    while (!ends) runs_of(three, units, Deal::by_place);  // so that the fork finds calls under way
+  });
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      bool is_right = true;
+      for (int k = 0; k < 5; ++k) is_right = is_right && runs_of(three, units, Deal::by_place) == once_each(units);
+      std::set<std::thread::id> threads;
+      std::mutex mutex;
+      three.run(
+          1, Deal::in_turn, [](int64_t) { return 60; },
+          [&](const Piece&) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+            const std::lock_guard lock(mutex);
+            threads.insert(std::this_thread::get_id());
+          });
+      _exit(is_right && threads.size() > 1 ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+  }
+  ends = true;
+  caller.join();
+}
+
+size_t threads_of_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+TEST(Helpers, EndWithTheirLibrary) {
+  for (int i = 0; i < 10; ++i) {
+    const size_t before = threads_of_process();
+    void* const module = dlopen(LAMINA_HELPERS_MODULE, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(module, nullptr) << dlerror();
+    const auto sum = reinterpret_cast<int (*)(int, int)>(dlsym(module, "helpers_module_sum"));
+    ASSERT_NE(sum, nullptr);
+    EXPECT_EQ(sum(100, 5), 4950);
+    EXPECT_EQ(threads_of_process(), before + 4);
+    ASSERT_EQ(dlclose(module), 0);
+    ASSERT_EQ(dlopen(LAMINA_HELPERS_MODULE, RTLD_NOW | RTLD_NOLOAD), nullptr) << "still loaded";
+    EXPECT_EQ(threads_of_process(), before);
+  }
+}
+
+// ---- how many, and which
+
+TEST(ExecutorThreads, AreAsManyAsOpenmpWouldTake) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(3);
+  EXPECT_EQ(Executor().threads(), 3);
+  EXPECT_EQ(Executor(5).threads(), 5);
+  EXPECT_EQ(Executor(5).at_most(2).threads(), 2);
+  EXPECT_EQ(Executor(5).at_most(0).threads(), 1);
+  omp_set_num_threads(before);
+}
+
+// The caller's threads have the cores already.
+TEST(ExecutorThreads, AreTheCallingOneInAParallelRegion) {
+  std::atomic<int> others = 0, regions = 0;
+#pragma omp parallel num_threads(2)
+  {
+    ++regions;
+    others += Executor(4).threads() - 1;
+  }
+  if (regions > 1) {
+    EXPECT_EQ(others, 0);
+  }
+}
+
+TEST(ExecutorChoice, DISABLED_OfOpenmp) {
+  std::atomic<int> others = 0;
+  Executor(2).run(1, Deal::in_turn, [](int64_t) { return 20; }, [&](const Piece&) { others += omp_in_parallel() == 0; });
+  EXPECT_EQ(others, 0);
+}
+TEST(ExecutorChoice, DISABLED_OfHelpers) {
+  std::atomic<int> openmps = 0;
+  Executor(2).run(1, Deal::in_turn, [](int64_t) { return 20; }, [&](const Piece&) { openmps += omp_in_parallel() != 0; });
+  EXPECT_EQ(openmps, 0);
+}
+TEST(ExecutorChoice, DISABLED_OfWhatThereIsNot) {
+  try {
+    Executor(2).run(1, Deal::in_turn, [](int64_t) { return 1; }, [](const Piece&) {});
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::invalid_arguments);
+    EXPECT_THAT(error.what(), HasSubstr("LAMINA_EXECUTOR is \"tbb\", allowed is helpers or openmp"));
+  }
+}
+TEST(ExecutorChoice, IsTheEnvironments) {
+  testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfOpenmp", {{"LAMINA_EXECUTOR", "openmp"}});
+  testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfHelpers", {{"LAMINA_EXECUTOR", "helpers"}});
+  testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfHelpers", {{"LAMINA_EXECUTOR", ""}});
+  testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfWhatThereIsNot", {{"LAMINA_EXECUTOR", "tbb"}});
+}
+
+}  // namespace
+}  // namespace lamina::cpu

@@ -1,0 +1,18 @@
+// What a test calls in a library that it loads and unloads.
+#include "backends/cpu/threads/helpers.h"
+
+extern "C" __attribute__((visibility("default"))) int helpers_module_sum(int units, int threads) {
+  using namespace lamina::cpu;
+  struct State {
+    int units;
+    std::atomic<int> sum = 0;
+  } state{units};
+  const Work work{&state, [](void* given, int64_t) -> int64_t { return static_cast<State*>(given)->units; },
+                  [](void* given, const Piece& piece) {
+                    for (int64_t i = piece.begin; i < piece.end; ++i) static_cast<State*>(given)->sum += static_cast<int>(i);
+                  },
+                  1, Deal::by_place};
+  SharedWork shared(work);
+  run_with_helpers(shared, threads);
+  return state.sum;
+}
