@@ -25,7 +25,8 @@ int step_across(Parts& parts, const NodeList& nodes, std::span<const Root> roots
 int step_along(Parts& parts, const NodeList& nodes, std::span<const Root> roots, size_t rows) {
   if (reduce(roots)) return kVirtualLanes;
   const Emission& e = parts.e;
-  // Vectors of a row that is shorter than a chunk are whole: only such are streamed. A walk along lines counts in powers of two.
+  // Vectors of a row that is shorter than a chunk are whole: only such are streamed. A walk along lines counts in powers of
+  // two.
   int step = kVirtualLanes;
   const bool follows_lines = !e.schedule.streamed.empty() && e.schedule.follows_lines;
   if (const int64_t row = e.kernel.row_size(); row >= e.width && row < kVirtualLanes)
