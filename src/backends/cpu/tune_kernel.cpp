@@ -31,8 +31,9 @@ int order_of(const Schedule& from, const Schedule& to) {
   if (to.transposed != from.transposed) return 5;
   if (to.vector_bits != from.vector_bits) return to.vector_bits * 2 < from.vector_bits ? 5 : 4;
   if (to.streamed != from.streamed || to.realigns != from.realigns) return 0;
-  if (to.rows_per_tile != from.rows_per_tile || to.strip != from.strip) return 1;
-  return to.split == from.split && to.keeps_conversions == from.keeps_conversions ? 2 : 3;  // 2: prefetches
+  if (to.prefetched_within_row != from.prefetched_within_row) return 1;
+  if (to.rows_per_tile != from.rows_per_tile || to.strip != from.strip) return 2;
+  return 3;
 }
 
 class Tuning {

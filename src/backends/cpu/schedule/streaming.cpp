@@ -75,7 +75,8 @@ bool overflow_caches(const Kernel& kernel, const std::vector<int>& streamed, con
   int64_t bytes = 0;
   for (const int a : streamed)
     bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
-  return bytes >= tuning::kNonTemporalBytes && moved_bytes(kernel) > caches.last / tuning::kLastCacheShare;
+  const int64_t held = caches.last / tuning::kLastCacheParts * tuning::kLastCachePartsOfTensors;
+  return bytes >= tuning::kNonTemporalBytes && moved_bytes(kernel) > held;
 }
 
 }  // namespace

@@ -88,9 +88,10 @@ inline constexpr int64_t kKeptBytesTransposed = int64_t{128} << 10;
 //   scripts/bench --case LayerNorm --types f32 1024x768 2048x1024 4096x1024
 inline constexpr int64_t kNonTemporalBytes = int64_t{4} << 20;
 // Of the last-level cache, as the system tells it, what a kernel may read and write for its outputs to go through the caches
-// all the same: half, since others may use it too. Between half and all of it either kind of store wins, from minute to minute.
-//   build/bench/bin/schedules --budget 0 --sample 0 forward:f32:2048x768 forward:f32:4096x768 forward:f32:8192x768
-inline constexpr int64_t kLastCacheShare = 2;
+// all the same: thirteen sixteenths, since others use it too. From five eighths to all of it the gain differs from minute to
+// minute.
+//   build/bench/bin/schedules --budget 0 --sample 0 forward:f32:2048x768 forward:f32:4096x768 forward:f32:4608x768
+inline constexpr int64_t kLastCacheParts = 16, kLastCachePartsOfTensors = 13;
 // Lines of a row, from which on the masked ends of a walk along lines cost less than whole lines gain (0007).
 //   scripts/bench --case LayerNormBackward --types f32,bf16 65536x47
 inline constexpr int64_t kFewestLines = 4;
