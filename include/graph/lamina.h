@@ -93,7 +93,7 @@ LAMINA_API lamina_status_t lamina_graph_allocator_destroy(lamina_graph_allocator
 LAMINA_API lamina_status_t lamina_graph_make_engine_with_allocator(lamina_engine_t* engine, lamina_engine_kind_t kind,
                                                                    size_t index, const_lamina_graph_allocator_t allocator);
 
-/* A framework's own threads, for a CPU engine in place of OpenMP's. Results have the same bits with either.
+/* A framework's own threads, for a CPU engine in place of lamina's. Results have the same bits with either.
  *
  * An execution asks in_parallel and num_threads, at most once each, on the thread that executes. Where in_parallel says 1 (this
  * thread is one of the pool's, at work already), or there is little to do, it runs on this thread alone. Otherwise it calls

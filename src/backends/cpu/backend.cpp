@@ -119,7 +119,7 @@ class CpuBackend final : public Backend {
  private:
   Machine machine() const {
     Machine machine = machine_ ? *machine_ : host_machine();
-    if (threads_ > 0) machine.cores = threads_;
+    if (threads_ > 0 || !machine_) machine.cores = threads_ > 0 ? threads_ : default_threads();
     return machine;
   }
 

@@ -56,13 +56,15 @@ KernelTimer::KernelTimer(const kernel::Kernel& kernel, const Machine& machine) :
     const std::vector<std::byte> pattern = pattern_of(arg, std::max<int64_t>(kPattern, static_cast<int64_t>(arg.table.size())));
     args_.push_back(std::make_unique<HostBlock>(bytes + kAlignment, kAlignment, nullptr));
     auto* const memory = static_cast<std::byte*>(args_.back()->memory());
-    executor_.run(1, [&](Part part, int64_t) {
-      const auto pieces = static_cast<int64_t>((bytes + pattern.size() - 1) / pattern.size());
-      for (int64_t piece = part.begin(pieces); piece < part.end(pieces); ++piece) {
-        const size_t at = static_cast<size_t>(piece) * pattern.size();
-        std::memcpy(memory + at, pattern.data(), std::min(pattern.size(), bytes - at));
-      }
-    });
+    const auto copies = static_cast<int64_t>((bytes + pattern.size() - 1) / pattern.size());
+    executor_.run(
+        1, Deal::by_place, [&](int64_t) { return copies; },
+        [&](const Piece& piece) {
+          for (int64_t copy = piece.begin; copy < piece.end; ++copy) {
+            const size_t at = static_cast<size_t>(copy) * pattern.size();
+            std::memcpy(memory + at, pattern.data(), std::min(pattern.size(), bytes - at));
+          }
+        });
     pointers_.push_back(memory);
   }
 }

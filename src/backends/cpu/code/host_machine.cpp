@@ -1,5 +1,6 @@
 #include "backends/cpu/code/host_machine.h"
 
+#include <omp.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <memory>
 
 #include "backends/cpu/code/llvm_headers.h"
-#include "backends/cpu/threads/executor.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -100,7 +100,7 @@ bool lacks_nothing_of(const Machine& machine) {
 
 Machine host_machine() {
   Machine machine = capped(whole_host(), isa_cap());
-  machine.cores = default_threads();
+  machine.cores = omp_get_max_threads();
   return machine;
 }
 

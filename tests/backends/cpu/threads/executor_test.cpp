@@ -55,15 +55,15 @@ class Executors : public ::testing::TestWithParam<std::pair<Kind, int>> {
 INSTANTIATE_TEST_SUITE_P(Kinds, Executors,
                          ::testing::Values(std::pair(Kind::helpers, 1), std::pair(Kind::helpers, 2),
                                            std::pair(Kind::helpers, 3), std::pair(Kind::helpers, 8),
-                                           std::pair(Kind::helpers, 70), std::pair(Kind::openmp, 1), std::pair(Kind::openmp, 2),
-                                           std::pair(Kind::openmp, 5)),
+                                           std::pair(Kind::helpers, 66), std::pair(Kind::openmp, 1), std::pair(Kind::openmp, 2),
+                                           std::pair(Kind::openmp, 3)),
                          [](const auto& one) {
                            return (one.param.first == Kind::helpers ? "Helpers" : "Openmp") + std::to_string(one.param.second);
                          });
 
 TEST_P(Executors, RunEachUnitOnce) {
   const std::vector<int64_t> units = {1, 0, 100, 7, 0, 0, 1000, 2, 0};
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 5; ++i) {
     for (const Deal deal : {Deal::by_place, Deal::in_turn}) EXPECT_EQ(runs_of(executor(), units, deal), once_each(units));
   }
   for (const std::vector<int64_t>& none : {std::vector<int64_t>{}, {0}, {0, 0, 0}})
@@ -71,7 +71,7 @@ TEST_P(Executors, RunEachUnitOnce) {
 }
 
 TEST_P(Executors, BeginNoStageBeforeTheOneBeforeHasEnded) {
-  constexpr int64_t kStages = 300, kUnits = 9;
+  constexpr int64_t kStages = 60, kUnits = 9;
   std::vector<std::atomic<int64_t>> ended(kStages);
   std::atomic<int> early = 0;
   executor().run(
@@ -88,7 +88,7 @@ TEST_P(Executors, GiveEachThreadASlotOfItsOwn) {
   const Executor team = executor();
   std::vector<std::atomic<int>> in_use(static_cast<size_t>(team.threads()));
   std::atomic<int> shared = 0, outside = 0;
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 10; ++i) {
     team.run(
         3, Deal::in_turn, [](int64_t) { return 40; },
         [&](const Piece& piece) {
@@ -117,7 +117,7 @@ TEST_P(Executors, ThrowTheFirstExceptionOnAndWorkAgain) {
                  std::runtime_error);
     EXPECT_EQ(later, 0) << "a stage after the one that failed";
   };
-  for (int64_t at = 0; at < 20; ++at) run_and_throw(at);
+  for (const int64_t at : {0, 7, 19}) run_and_throw(at);
   EXPECT_THROW(executor().run(
                    2, Deal::by_place,
                    [](int64_t stage) -> int64_t {
@@ -149,7 +149,7 @@ TEST_P(Executors, AreSharedByManyCallers) {
   for (int c = 0; c < 6; ++c) {
     callers.emplace_back([&] {
       const std::vector<int64_t> units = {30, 1, 17};
-      for (int i = 0; i < 100; ++i) wrong += runs_of(executor(), units, Deal::by_place) != once_each(units);
+      for (int i = 0; i < 20; ++i) wrong += runs_of(executor(), units, Deal::by_place) != once_each(units);
     });
   }
   for (std::thread& caller : callers) caller.join();
@@ -214,7 +214,7 @@ TEST(Helpers, CallersThatFindNoDeskWorkAlone) {
           .run(
               1, Deal::by_place, [](int64_t) { return 4; },
               [&](const Piece& piece) {
-                if (piece.slot == 0 && !has_begun.exchange(true)) all_begun.arrive_and_wait();
+                if (!has_begun.exchange(true)) all_begun.arrive_and_wait();
                 units += static_cast<int>(piece.end - piece.begin);
               });
     });
