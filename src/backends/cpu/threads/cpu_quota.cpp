@@ -1,10 +1,11 @@
 #include "backends/cpu/threads/cpu_quota.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fstream>
-#include <sstream>
 #include <string>
+#include <string_view>
 
 namespace lamina::cpu {
 
@@ -12,13 +13,40 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The first number of the text, which loses it; nothing where it begins with none.
+std::optional<double> take_number(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return number;
+}
+
+std::string first_line_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Up to the separator, which goes too.
+std::string_view take_field(std::string_view& text, char separator) {
+  const std::string_view field = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(field.size() + 1, text.size()));
+  return field;
+}
+
 // Microseconds of a period: version 2 has both in one file, "max" for no limit; version 1 has a file each, -1 for no limit.
 std::optional<double> quota_of(const fs::path& group) {
-  double quota = 0, period = 0;
-  std::ifstream both(group / "cpu.max"), first(group / "cpu.cfs_quota_us"), second(group / "cpu.cfs_period_us");
-  if (!(both >> quota >> period) && !(first >> quota && second >> period)) return std::nullopt;
-  if (quota <= 0 || period <= 0) return std::nullopt;
-  return quota / period;
+  const std::string both = first_line_of(group / "cpu.max"), first = first_line_of(group / "cpu.cfs_quota_us"),
+                    second = first_line_of(group / "cpu.cfs_period_us");
+  std::string_view quota_text = both.empty() ? first : both;
+  const std::optional<double> quota = take_number(quota_text);
+  std::string_view period_text = both.empty() ? second : quota_text;
+  const std::optional<double> period = take_number(period_text);
+  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
+  return *quota / *period;
 }
 
 // Of a group and those above it. In a container a group's path may be that of the world outside: its own is then the mount.
@@ -36,9 +64,10 @@ std::optional<double> tightest(const fs::path& mount, const fs::path& group) {
 std::optional<int> cpu_quota(const fs::path& root, std::istream& groups) {
   std::optional<double> least;
   for (std::string line; std::getline(groups, line);) {
-    std::istringstream fields(line);  // number:controllers:path
-    std::string number, controllers, path;
-    if (!std::getline(fields, number, ':') || !std::getline(fields, controllers, ':') || !std::getline(fields, path)) continue;
+    std::string_view path = line;  // number:controllers:path
+    if (std::count(line.begin(), line.end(), ':') < 2) continue;
+    take_field(path, ':');
+    const std::string controllers(take_field(path, ':'));
     if (!controllers.empty() && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
     const std::optional<double> quota = tightest(controllers.empty() ? root : root / controllers, path);
     if (quota) least = std::min(*quota, least.value_or(*quota));
