@@ -219,6 +219,14 @@ struct KernelRunner::Group {
   int64_t block, first, rows;
 };
 
+// One of `count` that something is divided into.
+struct KernelRunner::Portion {
+  int64_t index, count;
+  // Its share of so many units: begin to end - 1.
+  int64_t begin(int64_t units) const { return units * index / count; }
+  int64_t end(int64_t units) const { return units * (index + 1) / count; }
+};
+
 struct KernelRunner::SplitWork {
   KernelFunction function;
   const int64_t* call;
@@ -233,8 +241,8 @@ KernelRunner::Group KernelRunner::group_of(int64_t index, int64_t rows_at_a_time
   return {block, first, std::min({rows_at_a_time, rows_ - first, kColumnBlockRows - begin})};
 }
 
-// Group of rows after group, phase after phase: every part walks its piece of each row, then each row is combined. Where rows
-// are reduced whole, a part walks rows of its own up to the last phase.
+// Group of rows after group, phase after phase: every portion walks its piece of each row, then each row is combined. Where
+// rows are reduced whole, a portion walks rows of its own up to the last phase.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {
   char* const sums = static_cast<char*>(scratch);
   const SplitWork work{split_function(code), call, sums, sums + column_bytes(), code.non_temporal};
@@ -256,10 +264,10 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
       });
 }
 
-void KernelRunner::run_split_stage(const SplitWork& work, Part part, const Group& group, int64_t stage) const {
+void KernelRunner::run_split_stage(const SplitWork& work, Portion portion, const Group& group, int64_t stage) const {
   const int64_t unit = sharing_.unit_of_split_row(), units = (row_size_ + unit - 1) / unit;
-  const int64_t begin = part.begin(units) * unit, end = std::min(part.end(units) * unit, row_size_);
-  const int64_t my_begin = part.begin(group.rows), my_end = part.end(group.rows);
+  const int64_t begin = portion.begin(units) * unit, end = std::min(portion.end(units) * unit, row_size_);
+  const int64_t my_begin = portion.begin(group.rows), my_end = portion.end(group.rows);
   char* const block_sums = work.sums + static_cast<size_t>(group.block) * partial_bytes();
   char* const my_states = work.states + my_begin * state_bytes_;
   const bool is_pair = stage < paired_stages_;

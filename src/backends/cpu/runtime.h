@@ -82,9 +82,10 @@ class KernelRunner {
   }
   void run_split(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
   struct Group;
+  struct Portion;
   struct SplitWork;
   Group group_of(int64_t index, int64_t rows_at_a_time) const;
-  void run_split_stage(const SplitWork& work, Part part, const Group& group, int64_t stage) const;
+  void run_split_stage(const SplitWork& work, Portion portion, const Group& group, int64_t stage) const;
   void run_column_blocks(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
   int64_t columns_of_chunk(int threads) const;
   void combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const;

@@ -20,14 +20,6 @@ struct ThreadPool;
 
 namespace lamina::cpu {
 
-// One of `count` parts that something is divided into.
-struct Part {
-  int64_t index, count;
-  // Its share of so many units: begin to end - 1.
-  int64_t begin(int64_t units) const { return units * index / count; }
-  int64_t end(int64_t units) const { return units * (index + 1) / count; }
-};
-
 // As many as OpenMP would take; fewer where nobody has said how many and the process's control group allows it fewer CPUs.
 int default_threads();
 
