@@ -2,6 +2,8 @@
 //
 //   company [--threads N] [--seconds S] [--busy 0,1,2,4] [--types f32,bf16] [--case NAME]... [--smoke] [ROWSxCOLUMNS...]
 //
+// LAMINA_EXECUTOR says whose threads lamina's are (docs/decisions/0014).
+//
 // Busy programs compute, never sleep, and are of this program's session, so that the system weighs them by their priority
 // alone: first at this program's, then at the lowest (nice 19). `share` is what a fair division of the cores would make of the
 // idle mean, (threads + busy programs) / cores; at the lowest priority nearly nothing should be lost, the column shows the same

@@ -99,7 +99,7 @@ bool is_at_work(const ThreadPool& pool) {
 
 Executor::Kind chosen_kind() {
   const char* const chosen = std::getenv("LAMINA_EXECUTOR");
-  const std::string_view name = chosen == nullptr || *chosen == '\0' ? "helpers" : chosen;
+  const std::string_view name = chosen == nullptr || *chosen == '\0' ? "openmp" : chosen;
   if (name == "helpers") return Executor::Kind::helpers;
   if (name == "openmp") return Executor::Kind::openmp;
   throw Error(Status::invalid_arguments, join("LAMINA_EXECUTOR is \"", name, "\", allowed is helpers or openmp"));

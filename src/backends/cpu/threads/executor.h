@@ -31,7 +31,7 @@ class Executor {
  public:
   enum class Kind { helpers, openmp, pool };
 
-  // Threads of the process: lamina's helpers, or OpenMP's where LAMINA_EXECUTOR says so. At most so many, 0:
+  // Threads of the process: OpenMP's, or lamina's helpers where LAMINA_EXECUTOR says so. At most so many, 0:
   // default_threads(). Throws Error(invalid_arguments) for another value of LAMINA_EXECUTOR.
   explicit Executor(int threads = 0);
   Executor(Kind kind, int threads);  // not pool

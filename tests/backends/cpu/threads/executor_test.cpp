@@ -327,7 +327,7 @@ TEST(ExecutorChoice, DISABLED_OfWhatThereIsNot) {
 TEST(ExecutorChoice, IsTheEnvironments) {
   testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfOpenmp", {{"LAMINA_EXECUTOR", "openmp"}});
   testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfHelpers", {{"LAMINA_EXECUTOR", "helpers"}});
-  testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfHelpers", {{"LAMINA_EXECUTOR", ""}});
+  testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfOpenmp", {{"LAMINA_EXECUTOR", ""}});
   testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfWhatThereIsNot", {{"LAMINA_EXECUTOR", "tbb"}});
 }
 
