@@ -34,14 +34,15 @@ std::vector<GraphCase> small_cases() {
           pool_case(2, 16, 24)};
 }
 
-enum class Threads { of_pool, helpers };
+// The process's are OpenMP's; lamina's helpers where the environment says so, as it does for the thread sanitizer.
+enum class Threads { of_pool, of_process };
 
 class ManyThreads : public ::testing::TestWithParam<Threads> {
  protected:
   ManyThreads()
       : pool_(kPoolThreads),
-        pooled_(GetParam() == Threads::helpers ? engine(engine::kind::cpu, 0)
-                                               : make_engine_with_threadpool(engine::kind::cpu, 0, pool_)) {
+        pooled_(GetParam() == Threads::of_process ? engine(engine::kind::cpu, 0)
+                                                  : make_engine_with_threadpool(engine::kind::cpu, 0, pool_)) {
     for (const GraphCase& each : small_cases()) {
       shared_.push_back(std::make_unique<const CompiledCase>(each, pooled_));
       bits_.push_back(shared_.back()->run(pooled_));
@@ -49,7 +50,7 @@ class ManyThreads : public ::testing::TestWithParam<Threads> {
   }
 
   void execute_and_compile(int thread) {
-    omp_set_num_threads(kPoolThreads);  // helpers are as many as OpenMP's threads would be
+    omp_set_num_threads(kPoolThreads);  // the process's threads, of either kind
     for (int i = 0; i < kExecutionsOfAThread; ++i) {
       const size_t which = static_cast<size_t>(i + thread) % shared_.size();
       const CompiledCase& shared = *shared_[which];
@@ -74,8 +75,8 @@ class ManyThreads : public ::testing::TestWithParam<Threads> {
   std::atomic<int> different_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, ManyThreads, ::testing::Values(Threads::of_pool, Threads::helpers),
-                         [](const auto& one) { return one.param == Threads::helpers ? "Helpers" : "OfAPool"; });
+INSTANTIATE_TEST_SUITE_P(Kinds, ManyThreads, ::testing::Values(Threads::of_pool, Threads::of_process),
+                         [](const auto& one) { return one.param == Threads::of_process ? "OfTheProcess" : "OfAPool"; });
 
 TEST_P(ManyThreads, ExecuteSharedPartitionsWhileOthersAreCompiled) {
   std::vector<std::thread> threads;
