@@ -16,6 +16,9 @@ import sys
 from dataclasses import dataclass
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
+from report import as_markdown, as_text
+
 COSTS = os.path.join(ROOT, "benchmarks", "scaling_costs.json")
 BLOCK_ROWS = 64    # behind one partial column sum: kColumnBlockRows, which the bits depend on
 COLUMN_UNIT = 64   # columns that a thread combines at a time: kColumnUnit
@@ -295,16 +298,6 @@ def company_table(costs, kernels):
         lines.append([machine.name, us(), us(way="dealt", late=SLICE_NS), us(late=SLICE_NS), us(late=SLICE_NS, optional=True),
                       us(way="counter a cache", late=SLICE_NS, optional=True)])
     return lines
-
-
-def as_text(lines):
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
-
-
-def as_markdown(lines):
-    head, *body = [f"| {' | '.join(line)} |" for line in lines]
-    return "\n".join([head, "|" + " --- |" * len(lines[0]), *body])
 
 
 def measured_table(measured):
