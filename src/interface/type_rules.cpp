@@ -41,7 +41,8 @@ TypeRule only_with_same(DataType type, std::string variable, std::string source)
 
 TypeRule equal_or_f32(std::string variable, std::string source, bool either) {
   return [=](const TypeOf& type_of) -> std::string {
-    if (type_of(variable) == type_of(source) || type_of(variable) == DataType::f32) return "";
+    const DataType type = type_of(variable);
+    if (type == type_of(source) || type == DataType::f32 || type == DataType::undef) return "";
     if (either && type_of(source) == DataType::f32) return "";
     return either ? "equal types, or f32 on one side" : "the type of the input, or f32";
   };

@@ -22,7 +22,11 @@ const std::filesystem::path kTable = kShared / "spec" / "opset.json";
 
 // Attributes and ports that the op set does not have.
 const std::map<std::string, std::set<std::string>> kOwnAttributes{
-    {"LayerNorm", {"use_stats"}}, {"LayerNormBackward", {"use_stats", "stats_kind", "src_kind"}}, {"Dropout", {"steps"}}};
+    {"LayerNorm", {"use_stats", "stats_kind"}},
+    {"LayerNormBackward", {"use_stats", "stats_kind", "src_kind"}},
+    {"GroupNorm", {"stats_kind"}},
+    {"BatchNormTrainingBackward", {"stats_kind"}},
+    {"Dropout", {"steps"}}};
 const std::map<std::string, std::set<std::string>> kOwnInputs{{"LayerNorm", {"mean", "variance"}}, {"Dropout", {"first"}}};
 // Words that the op set's documents list but its table leaves open.
 const std::set<std::string> kOwnChoices{"qtype", "rounding_type"};
@@ -156,18 +160,18 @@ TEST_F(Opset, PortsAgree) {
   });
 }
 
-// Which variable of lamina's schema stands for the table's: the one of a port that has it.
-std::map<std::string, std::string> own_variables(const json& entry, const OpSchema& schema) {
-  std::map<std::string, std::string> names;
+// Which variables of lamina's schema stand for the table's: those of ports that have it, of norms more than one.
+std::map<std::string, std::set<std::string>> own_variables(const json& entry, const OpSchema& schema) {
+  std::map<std::string, std::set<std::string>> names;
   const auto match = [&](const json& listed, const std::vector<PortSpec>& declared) {
     for (const json& port : listed)
       for (const PortSpec& own : declared)
-        if (own.name == port["name"].get<std::string>()) names[port["type"].get<std::string>()] = own.type;
+        if (own.name == port["name"].get<std::string>()) names[port["type"].get<std::string>()].insert(own.type);
   };
   match(entry["inputs"], schema.inputs);
   match(entry["outputs"], schema.outputs);
   for (const char* side : {"variadic_inputs", "variadic_outputs"})
-    if (!entry[side].is_null()) names[entry[side]["type"].get<std::string>()] = schema.inputs.front().type;
+    if (!entry[side].is_null()) names[entry[side]["type"].get<std::string>()] = {schema.inputs.front().type};
   return names;
 }
 
@@ -178,7 +182,9 @@ size_t accepted_of_table(const json& entry, const OpSchema& schema) {
     bool in_table = is_legal(schema, assignment);
     for (const auto& [listed, own] : variables) {
       const auto names = entry["type_vars"][listed].get<std::set<std::string>>();
-      in_table = in_table && names.contains(std::string(name_of(assignment.at(own))));
+      for (const std::string& variable : own)
+        in_table = in_table && names.contains(std::string(name_of(assignment.at(variable)))) &&
+                   assignment.at(variable) == assignment.at(*own.begin());
     }
     accepted += in_table ? 1 : 0;
   }
@@ -205,7 +211,7 @@ TEST_F(Opset, DocumentedAndSeenTypesAreAccepted) {
       for (const json& row : entry[list]) {
         TypeAssignment assignment;
         for (const auto& [listed, type] : row.items())
-          assignment[variables.at(listed)] = *data_type_from_name(type.get<std::string>());
+          for (const std::string& own : variables.at(listed)) assignment[own] = *data_type_from_name(type.get<std::string>());
         EXPECT_EQ(error_of(op_with_types(schema.kind, assignment, legal_attributes(schema))), "") << row.dump();
       }
   });
@@ -213,15 +219,20 @@ TEST_F(Opset, DocumentedAndSeenTypesAreAccepted) {
 
 // Beside f64, integers where frameworks compute positions and masks with them.
 TEST_F(Opset, F64IsTheOnlyTypeAddedToComputingOps) {
-  const std::map<std::string, std::set<DataType>> own_types{{"Add", {DataType::s64}},
-                                                            {"Subtract", {DataType::s64}},
-                                                            {"Multiply", {DataType::s32, DataType::s64}},
-                                                            {"GreaterEqual", {DataType::s64}},
-                                                            {"TypeCast", {DataType::s32, DataType::s64, DataType::boolean}}};
+  const std::map<std::string, std::set<DataType>> own_types{
+      {"Add", {DataType::s64}},
+      {"Subtract", {DataType::s64}},
+      {"Multiply", {DataType::s32, DataType::s64}},
+      {"GreaterEqual", {DataType::s64}},
+      {"LayerNorm", {DataType::f16}},  // gamma, beta and statistics as the data
+      {"LayerNormBackward", {DataType::f16}},
+      {"GroupNorm", {DataType::f16}},
+      {"TypeCast", {DataType::s32, DataType::s64, DataType::boolean}}};
   for_each_op([&](const json& entry, const OpSchema& schema) {
     const auto added = own_types.find(entry["kind"].get<std::string>());
     if (kAnyType.contains(entry["kind"].get<std::string>())) return;
-    for (const auto& [listed, own] : own_variables(entry, schema)) {
+    for (const auto& [listed, variables] : own_variables(entry, schema)) {
+      const std::string& own = *variables.rbegin();
       if (own == "any") continue;
       const auto names = entry["type_vars"][listed].get<std::set<std::string>>();
       const auto variable = std::find_if(schema.types.begin(), schema.types.end(),

@@ -7,9 +7,9 @@
 
 #include "interface/number_text.h"
 #include "interface/status.h"
+#include "kernels/dialect/trigonometry.h"
 #include "kernels/ops/power.h"
 #include "kernels/polynomials.h"
-#include "kernels/dialect/trigonometry.h"
 
 namespace lamina::gpu {
 

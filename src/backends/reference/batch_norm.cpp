@@ -72,7 +72,9 @@ void batch_norm_training_backward(const OpRun& run) {
   parallel_for(channels.count, channels.size, [&](int64_t c) {
     const double mean = run.in("mean")[c];
     const double scale = entry_or(run.in_or_null("gamma"), c, 1);
-    const double rstd = 1 / std::sqrt(run.in("variance")[c] + run.number("epsilon"));
+    const double given = run.in("variance")[c];
+    const bool is_rstd = run.attribute<std::string>("stats_kind") == "rstd";
+    const double rstd = is_rstd ? given : 1 / std::sqrt(given + run.number("epsilon"));
     double sum_dy = 0, sum_dy_xh = 0;
     for (int64_t i = 0; i < channels.size; ++i) {
       const int64_t at = channels.at(c, i);

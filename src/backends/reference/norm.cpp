@@ -18,6 +18,8 @@ double scale_and_shift(double normalized, const Tensor* gamma, const Tensor* bet
   return normalized;
 }
 
+bool holds_rstd(const OpRun& run) { return run.attribute<std::string>("stats_kind") == "rstd"; }
+
 // dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta; with use_stats mean and variance are inputs.
 void layer_norm(const OpRun& run) {
   const Tensor& src = run.in("src");
@@ -33,13 +35,14 @@ void layer_norm(const OpRun& run) {
   parallel_for(rows.count, rows.size, [&](int64_t row) {
     const Moments moments = given_mean != nullptr ? Moments{(*given_mean)[row], (*given_variance)[row]}
                                                   : moments_of(rows.size, [&](int64_t k) { return src[rows.at(row, k)]; });
-    const double root = std::sqrt(moments.variance + epsilon);
+    const bool is_inverse = given_mean != nullptr && holds_rstd(run);
+    const double root = is_inverse ? 1 / moments.variance : std::sqrt(moments.variance + epsilon);
     for (int64_t i = 0; i < rows.size; ++i) {
       const int64_t at = rows.at(row, i);
       dst[at] = scale_and_shift((src[at] - moments.mean) / root, gamma, beta, i);
     }
     if (mean != nullptr) (*mean)[row] = moments.mean;
-    if (variance != nullptr) (*variance)[row] = moments.variance;
+    if (variance != nullptr) (*variance)[row] = holds_rstd(run) ? 1 / root : moments.variance;
   });
 }
 
@@ -81,7 +84,7 @@ void group_norm(const OpRun& run) {
     for (int64_t i = 0; i < size; ++i)
       dst[at(i)] = scale_and_shift((src[at(i)] - moments.mean) / root, gamma, beta, channel(i));
     if (mean != nullptr) (*mean)[statistic] = moments.mean;
-    if (variance != nullptr) (*variance)[statistic] = moments.variance;
+    if (variance != nullptr) (*variance)[statistic] = holds_rstd(run) ? 1 / root : moments.variance;
   });
 }
 

@@ -235,7 +235,9 @@ void group_norm_backward(const OpRun& run) {
     const auto at = [&](int64_t i) { return layout.at(row / groups, channel(i), i % layout.space); };
     const Moments moments = given_mean != nullptr ? Moments{(*given_mean)[row], (*given_variance)[row]}
                                                   : moments_of(size, [&](int64_t i) { return src[at(i)]; });
-    const Normalizer normalized{moments.mean, 1 / std::sqrt(moments.variance + run.number("epsilon"))};
+    const bool is_rstd = given_mean != nullptr && stats_kind(run) == StatsKind::rstd;
+    const double rstd = is_rstd ? moments.variance : 1 / std::sqrt(moments.variance + run.number("epsilon"));
+    const Normalizer normalized{moments.mean, rstd};
     double sum_g = 0, sum_g_xh = 0;
     for (int64_t i = 0; i < size; ++i) {
       const double xh = normalized(src[at(i)]), dy = diff_dst[at(i)];

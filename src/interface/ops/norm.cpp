@@ -52,13 +52,29 @@ void check_norm(const OpView& view, std::string_view data, const std::vector<std
   }
 }
 
-TypeRule opset_norm_rule() { return all_of({f64_stays_alone({"T1", "T2"}), only_with_same(DataType::bf16, "T2", "T1")}); }
+// T1 data, T2 gamma, beta and their gradients, T3 statistics. Frameworks mix them: each is as the data or f32.
+std::vector<TypeVariable> norm_types() {
+  return {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}, {"T3", floats_and_f64()}};
+}
 
-std::vector<DataType> affine_types() { return {DataType::f32, DataType::bf16, DataType::f64}; }
+TypeRule norm_rule() {
+  return all_of({f64_stays_alone({"T1", "T2", "T3"}), equal_or_f32("T2", "T1"), equal_or_f32("T3", "T1")});
+}
 
-const char* const kNormRuleText = "gamma, beta and statistics are f32, or bf16 with bf16 data; f64 with f64 only";
+const char* const kNormRuleText =
+    "gamma and beta have the type of the data or f32, statistics too, each by itself; f64 with f64 only";
 
-std::vector<TypeVariable> norm_types() { return {{"T1", floats_and_f64()}, {"T2", affine_types()}}; }
+AttributeSpec stats_kind() {
+  return choice("stats_kind", "variance", {"variance", "rstd"},
+                "what input or output variance holds; rstd: 1 / sqrt(variance + epsilon)");
+}
+
+// Statistics that are computed are variances.
+void require_given_unless_variance(const OpView& view) {
+  const auto& kind = view.attribute<std::string>("stats_kind");
+  if (!view.attribute<bool>("use_stats") && kind != "variance")
+    view.fail(join("attribute stats_kind is \"", kind, "\", allowed is \"variance\" when use_stats is false"));
+}
 
 ShapeMap layer_norm_shapes(const OpView& view) {
   const Dims& src = view.shape("src");
@@ -85,13 +101,11 @@ void require_some_output(const OpView& view) {
 void check_layer_norm_backward(const OpView& view) {
   const bool use_stats = view.attribute<bool>("use_stats");
   const auto& src_kind = view.attribute<std::string>("src_kind");
-  const auto& stats_kind = view.attribute<std::string>("stats_kind");
   if (!use_stats && src_kind == "normalized")
     view.fail(
         "attribute src_kind is \"normalized\", allowed is \"raw\" when use_stats is false: the statistics cannot be "
         "computed from a normalised src");
-  if (!use_stats && stats_kind != "variance")
-    view.fail(join("attribute stats_kind is \"", stats_kind, "\", allowed is \"variance\" when use_stats is false"));
+  require_given_unless_variance(view);
   require_some_output(view);
   require_same_shape(view, "src", "diff_dst");
   check_norm(view, "src", {"gamma", "beta"}, {"mean", "variance"});
@@ -181,11 +195,9 @@ ShapeMap layer_norm_grad_shapes(const OpView& view) {
 
 // ---- RMSNorm
 
-std::vector<TypeVariable> rms_norm_types() {
-  std::vector<TypeVariable> types = norm_types();
-  types[1].allowed.push_back(DataType::f16);
-  return types;
-}
+std::vector<TypeVariable> rms_norm_types() { return {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}}; }
+
+TypeRule rms_norm_rule() { return all_of({f64_stays_alone({"T1", "T2"}), only_with_same(DataType::bf16, "T2", "T1")}); }
 
 const char* const kRmsNormRuleText = "gamma is f32 or f16, or bf16 with bf16 data; f64 with f64 only";
 
@@ -230,6 +242,7 @@ ShapeMap group_norm_shapes(const OpView& view) {
 
 void check_group_norm_backward(const OpView& view) {
   require_some_output(view);
+  require_given_unless_variance(view);
   require_same_shape(view, "src", "diff_dst");
   check_group_norm(view, {"gamma"}, {"mean", "variance"});
 }
@@ -255,17 +268,19 @@ LAMINA_SCHEMA(LayerNorm) {
                      as(PortRole::gamma, port_when("gamma", "T2", affine, "shape of the normalised axes")),
                      as(PortRole::beta, port_when("beta", "T2", affine, "shape of the normalised axes")),
                      as(PortRole::mean,
-                        port_when("mean", "T2", given_stats, "leading axes of src; used instead of being computed")),
+                        port_when("mean", "T3", given_stats, "leading axes of src; used instead of being computed")),
                      as(PortRole::variance,
-                        port_when("variance", "T2", given_stats, "leading axes of src; used instead of being computed"))},
+                        port_when("variance", "T3", given_stats,
+                                  "leading axes of src; used instead of being computed; stats_kind says what it holds"))},
           .outputs = {port("dst", "T1", "shape of src"),
-                      as(PortRole::mean, port_when("mean", "T2", kept_stats, "leading axes of src")),
-                      as(PortRole::variance, port_when("variance", "T2", kept_stats, "leading axes of src; biased"))},
+                      as(PortRole::mean, port_when("mean", "T3", kept_stats, "leading axes of src")),
+                      as(PortRole::variance, port_when("variance", "T3", kept_stats,
+                                                       "leading axes of src; biased; stats_kind says what it holds"))},
           .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"), begin_norm_axis(),
                          flag("use_affine", true, "true: gamma and beta are given"), epsilon(),
-                         flag("use_stats", false, "true: mean and variance are inputs")},
+                         flag("use_stats", false, "true: mean and variance are inputs"), stats_kind()},
           .types = norm_types(),
-          .check_types = opset_norm_rule(),
+          .check_types = norm_rule(),
           .type_rule_text = kNormRuleText,
           .check = [](const OpView& view) { check_norm(view, "src", {"gamma", "beta"}, {"mean", "variance"}); },
           .infer_shapes = layer_norm_shapes,
@@ -285,9 +300,9 @@ LAMINA_SCHEMA(LayerNormBackward) {
               "diff_gamma = column_sum(diff_dst * x); diff_beta = column_sum(diff_dst)",
           .inputs = {as(PortRole::normalized, port("src", "T1")), port("diff_dst", "T1", "shape of src"),
                      as(PortRole::mean,
-                        port_when("mean", "T2", both(given_stats, text_is("src_kind", "raw")), "leading axes of src")),
+                        port_when("mean", "T3", both(given_stats, text_is("src_kind", "raw")), "leading axes of src")),
                      as(PortRole::variance,
-                        port_when("variance", "T2", given_stats, "leading axes of src; stats_kind says what it holds")),
+                        port_when("variance", "T3", given_stats, "leading axes of src; stats_kind says what it holds")),
                      as(PortRole::gamma, port_when("gamma", "T2", affine, "shape of the normalised axes")),
                      as(PortRole::beta, optional_when("beta", "T2", affine, "accepted, needed for nothing"))},
           .outputs = {optional_port("diff_src", "T1", "shape of src"),
@@ -299,7 +314,7 @@ LAMINA_SCHEMA(LayerNormBackward) {
                          choice("src_kind", "raw", {"raw", "normalized"},
                                 "normalized: src is (x - mean) / std already, and no mean is given")},
           .types = norm_types(),
-          .check_types = opset_norm_rule(),
+          .check_types = norm_rule(),
           .type_rule_text = kNormRuleText,
           .check = check_layer_norm_backward,
           .infer_shapes = layer_norm_backward_shapes,
@@ -372,7 +387,7 @@ LAMINA_SCHEMA(RMSNorm) {
           .outputs = {port("dst", "T1", "shape of src")},
           .attributes = {begin_norm_axis(), epsilon()},
           .types = rms_norm_types(),
-          .check_types = opset_norm_rule(),
+          .check_types = rms_norm_rule(),
           .type_rule_text = kRmsNormRuleText,
           .check = [](const OpView& view) { check_norm(view, "src", {"gamma"}, {}); },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
@@ -394,7 +409,7 @@ LAMINA_SCHEMA(RMSNormBackward) {
                   as(PortRole::affine_gradient, optional_port("diff_gamma", "T2", "shape of gamma; only when gamma is given"))},
       .attributes = {begin_norm_axis(), epsilon()},
       .types = rms_norm_types(),
-      .check_types = opset_norm_rule(),
+      .check_types = rms_norm_rule(),
       .type_rule_text = kRmsNormRuleText,
       .check = check_rms_norm_backward,
       .infer_shapes = rms_norm_backward_shapes,
@@ -411,12 +426,13 @@ LAMINA_SCHEMA(GroupNorm) {
       .formula = "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta, statistics per sample and group of channels",
       .inputs = {as(PortRole::normalized, port("src", "T1")), as(PortRole::gamma, port_when("gamma", "T2", affine, "[C]")),
                  as(PortRole::beta, port_when("beta", "T2", affine, "[C]"))},
-      .outputs = {port("dst", "T1", "shape of src"), as(PortRole::mean, port_when("mean", "T2", kept_stats, "[N, groups]")),
-                  as(PortRole::variance, port_when("variance", "T2", kept_stats, "[N, groups]; biased"))},
+      .outputs = {port("dst", "T1", "shape of src"), as(PortRole::mean, port_when("mean", "T3", kept_stats, "[N, groups]")),
+                  as(PortRole::variance,
+                     port_when("variance", "T3", kept_stats, "[N, groups]; biased; stats_kind says what it holds"))},
       .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"), group_count(),
-                     flag("use_affine", true, "true: gamma and beta are given"), epsilon(), data_format()},
+                     flag("use_affine", true, "true: gamma and beta are given"), epsilon(), data_format(), stats_kind()},
       .types = norm_types(),
-      .check_types = opset_norm_rule(),
+      .check_types = norm_rule(),
       .type_rule_text = kNormRuleText,
       .check = [](const OpView& view) { check_group_norm(view, {"gamma", "beta"}, {}); },
       .infer_shapes = group_norm_shapes,
@@ -427,26 +443,28 @@ LAMINA_SCHEMA(GroupNorm) {
 LAMINA_SCHEMA(GroupNormBackward) {
   const Condition affine = flag_is("use_affine", true);
   const Condition given_stats = flag_is("use_stats", true);
-  return {.kind = OpKind::GroupNormBackward,
-          .op_class = OpClass::inner_reduction,
-          .nest = LoopNest::group_rows,
-          .formula =
-              "rstd = 1 / sqrt(variance + epsilon); x = (src - mean) * rstd; g = gamma * diff_dst; "
-              "diff_src = rstd * (g - group_mean(g) - x * group_mean(g * x)); "
-              "diff_gamma = channel_sum(diff_dst * x); diff_beta = channel_sum(diff_dst)",
-          .inputs = {as(PortRole::normalized, port("src", "T1", "the forward input")), port("diff_dst", "T1", "shape of src"),
-                     as(PortRole::mean, port_when("mean", "T2", given_stats, "[N, groups]")),
-                     as(PortRole::variance, port_when("variance", "T2", given_stats, "[N, groups]; biased")),
-                     as(PortRole::gamma, port_when("gamma", "T2", affine, "[C]"))},
-          .outputs = {optional_port("diff_src", "T1", "shape of src"),
-                      as(PortRole::affine_gradient, optional_when("diff_gamma", "T2", affine, "[C]")),
-                      as(PortRole::affine_gradient, optional_when("diff_beta", "T2", affine, "[C]"))},
-          .attributes = {group_count(), flag("use_affine", true, "true: gamma is given"), epsilon(),
-                         flag("use_stats", true, "false: mean and variance are computed from src"), data_format()},
-          .types = norm_types(),
-          .check_types = opset_norm_rule(),
-          .type_rule_text = kNormRuleText,
-          .check = check_group_norm_backward,
-          .infer_shapes = group_norm_backward_shapes,
-          .inplace = {{"diff_dst", "diff_src"}}};
+  return {
+      .kind = OpKind::GroupNormBackward,
+      .op_class = OpClass::inner_reduction,
+      .nest = LoopNest::group_rows,
+      .formula =
+          "rstd = 1 / sqrt(variance + epsilon); x = (src - mean) * rstd; g = gamma * diff_dst; "
+          "diff_src = rstd * (g - group_mean(g) - x * group_mean(g * x)); "
+          "diff_gamma = channel_sum(diff_dst * x); diff_beta = channel_sum(diff_dst)",
+      .inputs = {as(PortRole::normalized, port("src", "T1", "the forward input")), port("diff_dst", "T1", "shape of src"),
+                 as(PortRole::mean, port_when("mean", "T3", given_stats, "[N, groups]")),
+                 as(PortRole::variance,
+                    port_when("variance", "T3", given_stats, "[N, groups]; biased; stats_kind says what it holds")),
+                 as(PortRole::gamma, port_when("gamma", "T2", affine, "[C]"))},
+      .outputs = {optional_port("diff_src", "T1", "shape of src"),
+                  as(PortRole::affine_gradient, optional_when("diff_gamma", "T2", affine, "[C]")),
+                  as(PortRole::affine_gradient, optional_when("diff_beta", "T2", affine, "[C]"))},
+      .attributes = {group_count(), flag("use_affine", true, "true: gamma is given"), epsilon(),
+                     flag("use_stats", true, "false: mean and variance are computed from src"), data_format(), stats_kind()},
+      .types = norm_types(),
+      .check_types = norm_rule(),
+      .type_rule_text = kNormRuleText,
+      .check = check_group_norm_backward,
+      .infer_shapes = group_norm_backward_shapes,
+      .inplace = {{"diff_dst", "diff_src"}}};
 }

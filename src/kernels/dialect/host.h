@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <iterator>
 
-#include "kernels/polynomials.h"
 #include "kernels/dialect/trigonometry.h"
+#include "kernels/polynomials.h"
 
 namespace lamina::kernel::dialect {
 

@@ -40,7 +40,8 @@ void forward_training(OpLowering& op) {
 void training_backward(OpLowering& op) {
   const Value diff_dst = op.in("diff_dst");
   const Value centered = op.in("src") - op.in("mean");
-  const Value rstd = rstd_of(op, op.in("variance"));
+  const Value given = op.in("variance");
+  const Value rstd = op.attribute<std::string>("stats_kind") == "rstd" ? given : rstd_of(op, given);
   const Value sum_dy = op.k.reduce(Reduction::sum, diff_dst);
   const Value sum_dyc = op.k.reduce(Reduction::sum, diff_dst * centered);
   if (op.wants("diff_src")) {

@@ -17,9 +17,11 @@ Value scale_and_shift(OpLowering& op, Value normalized) {
 
 void layer_norm(OpLowering& op) {
   const Value src = op.in("src");
+  const bool holds_rstd = op.attribute<std::string>("stats_kind") == "rstd";
   const double epsilon = op.f32_attribute("epsilon");
   if (op.has("mean")) {  // use_stats: given, not computed
-    const Value rstd = 1.0 / sqrt(op.in("variance") + epsilon);
+    const Value given = op.in("variance");
+    const Value rstd = holds_rstd ? given : 1.0 / sqrt(given + epsilon);
     op.out("dst", scale_and_shift(op, (src - op.in("mean")) * rstd));
     return;
   }
@@ -27,7 +29,7 @@ void layer_norm(OpLowering& op) {
   const Value rstd = 1.0 / sqrt(moments.variance + epsilon);
   op.out("dst", scale_and_shift(op, op.k.center(src, moments, rstd)));
   if (op.wants("mean")) op.out("mean", moments.mean);
-  if (op.wants("variance")) op.out("variance", moments.variance);
+  if (op.wants("variance")) op.out("variance", holds_rstd ? rstd : moments.variance);
 }
 
 void rms_norm(OpLowering& op) {

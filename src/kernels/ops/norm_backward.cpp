@@ -55,7 +55,11 @@ void layer_norm_backward(OpLowering& op) { write_gradients(op, row_statistics(op
 RowStatistics group_statistics(OpLowering& op) {
   const Value src = op.in("src");
   const double epsilon = op.f32_attribute("epsilon");
-  if (op.has("variance")) return {src - op.in("mean"), 1.0 / sqrt(op.in("variance") + epsilon)};
+  if (op.has("variance")) {
+    const Value given = op.in("variance");
+    const bool holds_rstd = op.attribute<std::string>("stats_kind") == "rstd";
+    return {src - op.in("mean"), holds_rstd ? given : 1.0 / sqrt(given + epsilon)};
+  }
   enum Slot { mean, rest_of_mean, rstd };
   if (op.sums_only()) return {src - op.carried(mean) - op.carried(rest_of_mean), op.carried(rstd)};
   const auto moments = op.k.moments(src);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "support/op_builder.h"
+#include "support/valid_op.h"
 
 namespace lamina::testing {
 namespace {
@@ -121,11 +122,42 @@ TEST(LayerNormSchema, TypesOfAffineFollowTheData) {
   EXPECT_EQ(error(bf16, bf16), "");
   EXPECT_EQ(error(f16, f32), "");
   EXPECT_EQ(error(f64, f64), "");
-  EXPECT_THAT(error(f16, bf16), HasSubstr("allowed is bf16 for gamma, beta and statistics only with bf16 data"));
+  EXPECT_THAT(error(f16, bf16), HasSubstr("allowed is the type of the input, or f32"));
   EXPECT_THAT(error(f32, bf16), HasSubstr("the types are src f32, gamma bf16, beta bf16 -> dst f32"));
   EXPECT_THAT(error(f32, f64), HasSubstr("allowed is f64 with f64 only"));
   EXPECT_THAT(error(f64, f32), HasSubstr("allowed is f64 with f64 only"));
-  EXPECT_EQ(error(f16, f16), "LayerNorm \"op0\": input gamma is f16, allowed is f32, bf16, f64");
+  EXPECT_EQ(error(f16, f16), "");
+}
+
+TEST(LayerNormSchema, AffineAndStatisticsFollowTheDataEachByItself) {
+  const auto error = [](DataType data, DataType affine, DataType statistics) {
+    OpBuilder op(OpKind::LayerNorm);
+    op.input("src", data).input("gamma", affine).input("beta", affine);
+    return error_of(op.output("dst", data).output("mean", statistics).output("variance", statistics));
+  };
+  for (const DataType narrow : {bf16, f16}) {
+    EXPECT_EQ(error(narrow, narrow, f32), "");
+    EXPECT_EQ(error(narrow, f32, narrow), "");
+    EXPECT_THAT(error(f32, f32, narrow), HasSubstr("allowed is the type of the input, or f32"));
+  }
+  EXPECT_THAT(error(f64, f64, f32), HasSubstr("allowed is f64 with f64 only"));
+}
+
+TEST(NormSchemas, StatisticsMayBeInverseDeviations) {
+  for (const OpKind kind : {OpKind::LayerNorm, OpKind::LayerNormBackward, OpKind::GroupNorm, OpKind::GroupNormBackward,
+                            OpKind::BatchNormTrainingBackward}) {
+    EXPECT_EQ(error_of(a_valid_op(kind).attr("stats_kind", "rstd")), "") << name_of(kind);
+    EXPECT_THAT(error_of(a_valid_op(kind).attr("stats_kind", "sigma")), HasSubstr("attribute stats_kind is \"sigma\""));
+  }
+  EXPECT_THAT(error_of(an_op(OpKind::GroupNormBackward)
+                           .attr("groups", 1)
+                           .attr("use_stats", false)
+                           .attr("use_affine", false)
+                           .attr("stats_kind", "rstd")
+                           .input("src", f32)
+                           .input("diff_dst", f32)
+                           .output("diff_src", f32)),
+              HasSubstr("attribute stats_kind is \"rstd\", allowed is \"variance\" when use_stats is false"));
 }
 
 // ---- LayerNormBackward
