@@ -85,15 +85,12 @@ void Body::at_root(AtChunk& chunk, size_t index, size_t first, const PerRow& ope
   PerRow& waiting = chunk.waiting[index];
   if (p_.squares.transposes(n)) return collect_square(chunk, root, waiting, first, operands[0]);
   if (n.kind == NodeKind::store) return store(chunk, n, waiting, first, operands);
-  for (size_t v = 0; v < operands[0].size(); ++v) {
-    const Lanes& at = chunk.lanes[first + v];
-    if (n.kind == NodeKind::column_sum) {
-      ValueList of_rows;
-      for (const ValueList& of_row : operands) of_rows.push_back(of_row[v]);
-      p_.columns.add(task_.rows, root.node, of_rows, at);
-    } else {
-      p_.reductions.add(*task_.rows.front(), root, task_.phase, operands[0][v], at);
-    }
+  const auto lanes = std::span(chunk.lanes).subspan(first, operands[0].size());
+  if (n.kind != NodeKind::column_sum) return p_.reductions.add(*task_.rows.front(), root, task_.phase, operands[0], lanes);
+  for (size_t v = 0; v < lanes.size(); ++v) {
+    ValueList of_rows;
+    for (const ValueList& of_row : operands) of_rows.push_back(of_row[v]);
+    p_.columns.add(task_.rows, root.node, of_rows, lanes[v]);
   }
 }
 
