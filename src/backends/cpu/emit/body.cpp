@@ -12,8 +12,16 @@ Body::Body(Parts& parts, const WalkTask& task)
     : Part(parts.e),
       p_(parts),
       task_(task),
-      one_by_one_(task.rows.size() > 1 || parts.phases.is_heavy(task.nodes) || (e_.across_rows() && task.step == e_.group)),
+      one_by_one_(task.rows.size() > 1 || (parts.phases.is_heavy(task.nodes) && !is_short_function()) ||
+                  (e_.across_rows() && task.step == e_.group)),
       streams_(!schedule_.streamed.empty() && !reduce(task.roots)) {}
+
+// A function on the way to a sum, and little else, as in a softmax: its operations wait for each other, so that vectors side by
+// side keep the machine busy, if it has the registers.
+bool Body::is_short_function() const {
+  constexpr size_t kFewNodes = 4;
+  return e_.target.avx512 && !e_.across_rows() && reduce(task_.roots) && task_.nodes.size() <= kFewNodes;
+}
 
 bool Body::past_caches(int arg) const {
   return streams_ && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end();

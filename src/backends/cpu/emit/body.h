@@ -46,6 +46,7 @@ class Body : private Part {
   void store_vectors(const AtChunk& chunk, const Store& to, size_t first, const PerRow& operands) const;
   bool leaves_in_twos(const Root& root) const;
   bool past_caches(int arg) const;
+  bool is_short_function() const;
 
   Parts& p_;
   const WalkTask& task_;

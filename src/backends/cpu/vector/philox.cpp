@@ -84,24 +84,41 @@ Words draw_in_loop(Builder& b, Value* block, Value* seed, Value* offset) {
   return counter;
 }
 
-Value* low_word(Builder& b, Value* word) { return b.CreateTrunc(word, word->getType()->getWithNewType(b.getInt32Ty())); }
-
 // The words of each lane, 32 bits each: those of lane i are 4i .. 4i + 3.
 Value* interleave(Builder& b, const Words& words, int lanes) {
-  const auto pair = [&](Value* first, Value* second) { return b.CreateOr(low_half(b, first), b.CreateShl(second, 32)); };
-  llvm::SmallVector<int, 32> order;
-  for (int i = 0; i < lanes; ++i) order.append({i, lanes + i});
+  const auto elements = static_cast<unsigned>(lanes);
+  auto* const low_and_high = llvm::FixedVectorType::get(b.getInt32Ty(), 2 * elements);
+  auto* const pairs = llvm::FixedVectorType::get(b.getInt64Ty(), elements);
+  llvm::SmallVector<int, 32> low_of_two, order;
+  for (int i = 0; i < lanes; ++i) {
+    low_of_two.append({2 * i, 2 * lanes + 2 * i});
+    order.append({i, lanes + i});
+  }
+  const auto pair = [&](Value* first, Value* second) {
+    Value* const both =
+        b.CreateShuffleVector(b.CreateBitCast(first, low_and_high), b.CreateBitCast(second, low_and_high), low_of_two);
+    return b.CreateBitCast(both, pairs);
+  };
   Value* const all = b.CreateShuffleVector(pair(words[0], words[1]), pair(words[2], words[3]), order);
-  return b.CreateBitCast(all, llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(4 * lanes)));
+  return b.CreateBitCast(all, llvm::FixedVectorType::get(b.getInt32Ty(), 4 * elements));
+}
+
+// The words of calls for the elements from `begin` on.
+Value* draw_side_by_side(Builder& b, Value* begin, int calls, Value* seed, Value* offset) {
+  llvm::SmallVector<llvm::Constant*, 16> steps;
+  for (int i = 0; i < calls; ++i) steps.push_back(b.getInt64(static_cast<uint64_t>(4 * i)));
+  Value* const blocks = b.CreateAdd(b.CreateVectorSplat(static_cast<unsigned>(calls), begin), llvm::ConstantVector::get(steps));
+  return interleave(b, draw(b, blocks, seed, offset), calls);
 }
 
 // All but the first `begin` (0 to 3) of `words`, and as many of those that come `after`. Where `begin` is known to be 0, LLVM
 // sees that nobody asks for the latter.
-Value* words_from(Builder& b, Value* words, const Words& after, Value* begin) {
+Value* words_from(Builder& b, Value* words, Value* after, Value* begin) {
   const auto* const type = llvm::cast<llvm::FixedVectorType>(words->getType());
   const auto width = static_cast<int>(type->getNumElements());
-  Value* next = llvm::PoisonValue::get(words->getType());
-  for (uint64_t i = 0; i < 3; ++i) next = b.CreateInsertElement(next, low_word(b, after[i]), i);
+  llvm::SmallVector<int, 64> as_wide(type->getNumElements(), llvm::PoisonMaskElem);
+  for (int i = 0; i < 3; ++i) as_wide[static_cast<size_t>(i)] = i;
+  Value* const next = b.CreateShuffleVector(after, as_wide);
   const auto run_from = [&](int first) {
     llvm::SmallVector<int, 64> order;
     for (int i = 0; i < width; ++i) order.push_back(first + i);
@@ -126,14 +143,11 @@ Value* emit_philox_word(Builder& b, Value* index, Value* seed, Value* offset) {
 
 Value* emit_philox_words_from(Builder& b, Value* first, int width, Value* seed, Value* offset) {
   LAMINA_CHECK(width > 0 && width % 4 == 0, join("philox makes four words at a time, not ", width));
-  const int calls = width / 4;
-  llvm::SmallVector<llvm::Constant*, 16> steps;
-  for (int i = 0; i < calls; ++i) steps.push_back(b.getInt64(static_cast<uint64_t>(4 * i)));
+  constexpr int kCallsAfter = 2;  // one would do, and be taken apart to scalars
   Value* const begin = b.CreateAnd(first, ~uint64_t{3});
-  Value* const blocks = b.CreateAdd(b.CreateVectorSplat(static_cast<unsigned>(calls), begin), llvm::ConstantVector::get(steps));
-  Value* const words = interleave(b, draw(b, blocks, seed, offset), calls);
-  const Words after = draw(b, b.CreateAdd(begin, b.getInt64(static_cast<uint64_t>(width))), seed, offset);
-  return words_from(b, words, after, b.CreateAnd(first, 3));
+  Value* const words = draw_side_by_side(b, begin, width / 4, seed, offset);
+  Value* const past_end = b.CreateAdd(begin, b.getInt64(static_cast<uint64_t>(width)));
+  return words_from(b, words, draw_side_by_side(b, past_end, kCallsAfter, seed, offset), b.CreateAnd(first, 3));
 }
 
 }  // namespace lamina::cpu
