@@ -33,6 +33,8 @@ inline constexpr int64_t kLongRowWithSums = 3584;
 // Rows of a tile of a kernel of one phase with column sums: they share the loop that loads and stores the sums.
 //   lamina replay --bench of a LayerNormBackward that gives diff_gamma alone
 inline constexpr int kRowsOfSumsAlone = 2;
+// Rows with column sums that share a loop.   (as above)
+inline constexpr int kRowsOfSumsTogether = 2;
 
 // ---- strips: columns that all rows of a tile go through before any goes on (0007, "Strips")
 
