@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
+#include <chrono>
 #include <mutex>
 #include <new>
 
@@ -22,12 +22,11 @@ namespace {
 constexpr int kDesks = 64;  // calls at once that helpers may join; others work alone
 constexpr int kWoken = 3;   // helpers that a thread wakes; these wake further ones
 
-// A helper that finds nothing to do looks out for so long before it sleeps.
-const auto kHelperLooks = std::chrono::microseconds(getenv("LOOKS") ? atoi(getenv("LOOKS")) : 2000);
-// Where it has seen that another program wants the core it sleeps at once, for so long.
-const auto kNoLooking = std::chrono::microseconds(getenv("NOLOOK") ? atoi(getenv("NOLOOK")) : 100000);
-// How long in such company
-const auto kShort = std::chrono::microseconds(getenv("SHORT") ? atoi(getenv("SHORT")) : 0);
+// A helper that finds nothing to do looks out for so long before it sleeps: being woken costs the caller 5 to 20 microseconds
+// and comes 25 to 400 late where this was measured (docs/decisions/0014).
+constexpr auto kHelperLooks = std::chrono::milliseconds(1);
+// Where another program wants its core it sleeps at once, for so long: what looking out takes from its share it would lack.
+constexpr auto kNoLooking = std::chrono::milliseconds(100);
 
 struct alignas(64) Helper {
   std::atomic<uint32_t> sleeps = 0;
@@ -146,12 +145,13 @@ class Helpers {
     Clock::time_point looks_from = {};
     while (!stops_) {
       if (help(number)) continue;
-      {
+      // Beside a caller on the same core nothing is to be seen.
+      if (Clock::now() >= looks_from && this_core() != callers_core_.load(std::memory_order_relaxed)) {
         ++looking_;
-        const Look look = look_giving_way(Clock::now() >= looks_from ? kHelperLooks : kShort, [this] { return stops_ || has_units(); });
+        const Look look = look_giving_way(kHelperLooks, [this] { return stops_ || has_units(); });
         --looking_;
-        if (look == Look::taken_off) looks_from = Clock::now() + kNoLooking;
         if (look == Look::seen) continue;
+        if (look == Look::taken_off) looks_from = Clock::now() + kNoLooking;
       }
       self.placement.keep_off(callers_core_.load(std::memory_order_relaxed));
       self.sleeps.store(1);
