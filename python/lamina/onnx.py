@@ -26,17 +26,50 @@ _FLOATS = ("f32", "f64", "f16", "bf16")
 
 
 class _Unfit(Exception):
-    pass
+    """A node that lamina does not carry so; the text says why."""
+
+
+class _NeedsValue(Exception):
+    """The value of a model's input must be known to compile."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 class OnnxFunction:
-    """A model as a function of its inputs: `f(*arrays)` or `f({"name": array})`; returns a tuple of arrays in the model's order."""
+    """A model as a function of its inputs: `f(*arrays)` or `f({"name": array})`; returns a tuple of arrays in the model's order.
 
-    def __init__(self, name: str, inputs: list, outputs: list, run: Callable, weights: list) -> None:
-        self.name, self.input_names, self.output_names = name, inputs, outputs
-        self._run, self._weights = run, weights
+    Integer inputs, and others that shapes or attributes depend on (axes, bounds), are compiled in: `static_inputs` names them. The
+    model is compiled for each set of their values."""
+
+    def __init__(self, model: onnx.ModelProto, name: str) -> None:
+        self.name, self._model = name, model
+        weights = {tensor.name for tensor in model.graph.initializer}
+        self.input_names = [value.name for value in model.graph.input if value.name not in weights]
+        self.output_names = [value.name for value in model.graph.output]
+        self.static_inputs = [v.name for v in model.graph.input if v.name in self.input_names and _is_integer(v)]
+        self._compiled: dict = {}
+        if not self.static_inputs:
+            try:
+                self._compiled[()] = _Importer(model, name, {}).run()
+            except _NeedsValue as needed:
+                self.static_inputs.append(needed.name)
 
     def __call__(self, *arrays: Any) -> tuple:
+        given = self._by_name(arrays)
+        while True:
+            static = {name: given[name] for name in self.static_inputs}
+            key = tuple((str(a.dtype), a.shape, a.tobytes()) for a in static.values())
+            try:
+                if key not in self._compiled:
+                    self._compiled[key] = _Importer(self._model, self.name, static).run()
+                return self._compiled[key](given)
+            except _NeedsValue as needed:
+                self.static_inputs.append(needed.name)
+                self._compiled.clear()
+
+    def _by_name(self, arrays: tuple) -> dict:
         if len(arrays) == 1 and isinstance(arrays[0], dict):
             missing = [name for name in self.input_names if name not in arrays[0]]
             if missing:
@@ -44,25 +77,41 @@ class OnnxFunction:
             arrays = tuple(arrays[0][name] for name in self.input_names)
         if len(arrays) != len(self.input_names):
             raise Error(f"{self.name}: {len(arrays)} inputs are given, allowed is {len(self.input_names)}: {', '.join(self.input_names)}")
-        made = self._run(*arrays, *self._weights)
-        return made if isinstance(made, tuple) else (made,)
+        return {name: numpy_helper.to_array(a) if isinstance(a, onnx.TensorProto) else a for name, a in zip(self.input_names, arrays)}
 
 
 def from_onnx(model: Union[str, os.PathLike, bytes, onnx.ModelProto], name: str = "model") -> OnnxFunction:
     """A function of an ONNX model (opset 13 or newer), a path, its bytes or the loaded model.
 
     Raises lamina.Error naming the node and what is allowed where the model is not valid, or an op, type or attribute is not
-    carried."""
+    carried; of a model with static inputs at the first call."""
     if isinstance(model, (str, os.PathLike)):
         name, model = str(model), onnx.load(model)
     elif isinstance(model, bytes):
         model = onnx.load_from_string(model)
-    return _Importer(model, name).run()
+    return OnnxFunction(model, name)
+
+
+def _is_integer(value: onnx.ValueInfoProto) -> bool:
+    kind = value.type.tensor_type.elem_type
+    return kind in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+
+
+def _plain(array: Any) -> Any:
+    """What numpy's protocols share: brain floats become their bits."""
+    return array.view("uint16") if str(getattr(array, "dtype", "")) == "bfloat16" else array
+
+
+def _typed(array: Any, dtype: str) -> Any:
+    """Bits of brain floats as the type that ONNX's own package has for them."""
+    if dtype != "bf16" or not isinstance(array, numpy.ndarray):
+        return array
+    return array.view(helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16))
 
 
 class _Importer:
-    def __init__(self, model: onnx.ModelProto, name: str) -> None:
-        self.model, self.name = model, name
+    def __init__(self, model: onnx.ModelProto, name: str, static: dict) -> None:
+        self.model, self.name, self.static = model, name, static
         self.opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
         if self.opset < 13:
             raise Error(f"{name}: opset {self.opset}, allowed is 13 or newer", "unimplemented")
@@ -71,14 +120,17 @@ class _Importer:
         self.weights: dict[int, numpy.ndarray] = {}  # by tensor id
         self.values: dict[str, numpy.ndarray] = {}  # known now: initializers and what Constant nodes hold
 
-    def run(self) -> OnnxFunction:
+    def run(self) -> Callable:
+        """A function of the inputs by their names."""
         try:
             model = shape_inference.infer_shapes(self.model, strict_mode=False)
         except Exception as error:
             raise Error(f"{self.name}: {error}", "invalid_graph") from None
         graph = model.graph
         self.values = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        self.values.update(self.static)
         inputs = [value for value in graph.input if value.name not in self.values]
+        self.open = {value.name for value in inputs}
         for value in inputs:
             self.tensors[value.name] = self._input(value)
         for node in graph.node:
@@ -88,13 +140,17 @@ class _Importer:
         if any(tensor.id in passed for tensor in outputs) or len({t.id for t in outputs}) != len(outputs):
             raise Error(f"{self.name}: an output is an input or another output, allowed is what a node computes", "unimplemented")
         compiled = self.graph.compile(outputs)
-        kept = self.graph._inputs
-        names = {tensor.id: value.name for value in inputs for tensor in [self.tensors[value.name]]}
-        weights = [self.weights[tensor.id] for tensor in kept if tensor.id not in names]
-        order = [names[tensor.id] for tensor in kept if tensor.id in names]
-        if order != [value.name for value in inputs]:
-            raise Error(f"{self.name}: inputs out of order: this is a bug in lamina.onnx", "runtime_error")
-        return OnnxFunction(self.name, order, [value.name for value in graph.output], compiled, weights)
+        names = {self.tensors[value.name].id: value.name for value in inputs}
+        order = [names.get(tensor.id) for tensor in self.graph._inputs]
+        weights = [self.weights.get(tensor.id) for tensor in self.graph._inputs]
+        types = [tensor.dtype for tensor in outputs]
+
+        def call(given: dict) -> tuple:
+            made = compiled(*[weight if name is None else _plain(given[name]) for name, weight in zip(order, weights)])
+            made = made if isinstance(made, tuple) else (made,)
+            return tuple(_typed(array, dtype) for array, dtype in zip(made, types))
+
+        return call
 
     def _input(self, value: onnx.ValueInfoProto) -> Any:
         kind = value.type.tensor_type
@@ -197,6 +253,8 @@ class _Call:
         if not self.has(position):
             return None
         name = self.node.input[position]
+        if name in self.importer.open:
+            raise _NeedsValue(name)
         if name not in self.importer.values:
             raise _Unfit(f"input {position} {name!r} is not constant")
         return self.importer.values[name]
@@ -287,16 +345,25 @@ def _softmax(kind: str) -> Callable:
 
 
 def _layer_norm(call: _Call) -> Any:
-    call.only_output(0)
     x, scale = call.tensor(0), call.tensor(1)
     call.floating(x, scale)
-    axis, epsilon = call.attribute("axis", -1), call.attribute("epsilon", 1e-5)
-    if scale.dtype != x.dtype or scale.shape != tuple(call.shape(x)[axis:]):
+    shape, epsilon = call.shape(x), call.attribute("epsilon", 1e-5)
+    axis = call.attribute("axis", -1) % len(shape)
+    if scale.dtype != x.dtype or list(scale.shape) != shape[axis:]:
         raise _Unfit(f"a scale of {scale.dtype}{list(scale.shape)}")
-    if call.has(2):
-        return call.op("LayerNorm", [x, scale, call.tensor(2)], begin_norm_axis=axis, epsilon=epsilon, keep_stats=False)
-    y = call.op("LayerNorm", [x], begin_norm_axis=axis, epsilon=epsilon, keep_stats=False, use_affine=False)
-    return call.op("Multiply", [y, scale])
+    stats = any(call.node.output[1:])
+    inputs = [x, scale, call.tensor(2)] if call.has(2) else [x]
+    made = call.op("LayerNorm", inputs, begin_norm_axis=axis, epsilon=epsilon, keep_stats=stats, use_affine=call.has(2))
+    dst, *rest = made if isinstance(made, tuple) else (made,)
+    dst = dst if call.has(2) else call.op("Multiply", [dst, scale])
+    if not stats:
+        return dst
+    mean, variance = rest
+    if mean.dtype != "f32":
+        raise _Unfit(f"statistics of {mean.dtype}")
+    rstd = call.op("Pow", [call.op("Add", [variance, call.graph.constant(epsilon, variance.dtype)])], beta=-0.5)
+    column = shape[:axis] + [1] * (len(shape) - axis)
+    return [dst, *(call.op("StaticReshape", [t], shape=column, special_zero=False) for t in (mean, rstd))]
 
 
 def _rms_norm(call: _Call) -> Any:
@@ -373,6 +440,8 @@ def _pool(kind: str) -> Callable:
         attributes = dict(kernel=kernel, strides=list(call.attribute("strides", [1] * spatial)), data_format="NCX",
                           rounding_type="ceil" if call.attribute("ceil_mode", 0) else "floor", **_pads(call, spatial))
         dilations = list(call.attribute("dilations", [1] * spatial))
+        if attributes["rounding_type"] == "ceil":
+            _no_window_on_padding(call.shape(x)[2:], attributes, dilations)
         if kind == "MaxPool":
             attributes["dilations"] = dilations
         elif any(d != 1 for d in dilations):
@@ -382,6 +451,15 @@ def _pool(kind: str) -> Callable:
         return call.op(kind, [x], **attributes)
 
     return rule
+
+
+def _no_window_on_padding(extents: list, attributes: dict, dilations: list) -> None:
+    """ONNX drops a last window that begins behind the data; lamina keeps it."""
+    for i, extent in enumerate(extents):
+        begin, end, step = attributes["pads_begin"][i], attributes["pads_end"][i], attributes["strides"][i]
+        last = -(-(extent + begin + end - dilations[i] * (attributes["kernel"][i] - 1) - 1) // step)
+        if last * step >= extent + begin:
+            raise _Unfit("ceil_mode with a window that begins on padding")
 
 
 def _reshape(call: _Call) -> Any:

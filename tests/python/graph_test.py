@@ -102,7 +102,7 @@ def test_json_comes_back_and_runs():
      'LayerNorm "ln": attribute begin_norm_axis is 5, allowed is -2..1'),
     (lambda g: g.op("LayerNorm", [g.input((2, 8)), g.input((7,)), g.input((8,))], name="ln"), "invalid_shape",
      'LayerNorm "ln": input gamma has shape [7], allowed is [8]'),
-    (lambda g: g.op("Add", [g.input((2,)), g.input((2,), "f64")], name="a"), "invalid_data_type", 'Add "a": input src_1 is f64'),
+    (lambda g: g.op("Add", [g.input((2,)), g.input((2,), "f64")], name="a"), "invalid_data_type", 'Add "a": the types are src_0 f32, src_1 f64 -> dst f32, allowed is f64 with f64 only'),
     (lambda g: g.op("Nothing", []), "invalid_arguments", 'there is no op kind "Nothing"'),
     (lambda g: g.op("GELU", [g.input((2,))], mode=3, name="g"), "invalid_arguments", 'GELU "g": attribute mode is 3, allowed is a string'),
     (lambda g: g.op("GELU", [g.input((2,))], shade=3, name="g"), "invalid_arguments", 'GELU "g": there is no attribute "shade"'),
