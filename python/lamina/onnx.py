@@ -325,7 +325,7 @@ def _reduce(kind: str) -> Callable:
         given = call.known(1) if axes is None else numpy.array(axes)
         if given is None or given.size == 0:
             if call.attribute("noop_with_empty_axes", 0):
-                raise _Unfit("noop_with_empty_axes")
+                return call.op("Reorder", [x])
             given = numpy.arange(call.rank(x))
         if 0 in call.shape(x) or not call.rank(x):
             raise _Unfit("a reduction without elements or axes")
@@ -538,6 +538,17 @@ def _cast(call: _Call) -> Any:
     return call.op("Reorder", [x]) if to == x.dtype else call.op("TypeCast", [x], dtype=to)
 
 
+def _cast_like(call: _Call) -> Any:
+    x, like = call.tensor(0), call.tensor(1)
+    call.floating(x, like)
+    return call.op("Reorder", [x]) if like.dtype == x.dtype else call.op("TypeCast", [x], dtype=like.dtype)
+
+
+def _mean(call: _Call) -> Any:
+    total = _folded("Add")(call)
+    return call.op("Multiply", [total, call.graph.constant(1 / len(call), total.dtype)])
+
+
 def _where(call: _Call) -> Any:
     condition, left, right = (call.tensor(i) for i in range(3))
     call.floating(left, right)
@@ -582,6 +593,6 @@ _RULES = {
     "GroupNormalization": _group_norm, "InstanceNormalization": _instance_norm, "BatchNormalization": _batch_norm,
     "MatMul": _matmul, "Gemm": _gemm, "Conv": _convolution, "MaxPool": _pool("MaxPool"), "AveragePool": _pool("AvgPool"),
     "Reshape": _reshape, "Flatten": _same_elements(_flattened), "Squeeze": _same_elements(_squeezed),
-    "Unsqueeze": _same_elements(_unsqueezed), "Transpose": _transpose, "Concat": _concat, "Cast": _cast, "Constant": _constant,
+    "Unsqueeze": _same_elements(_unsqueezed), "Transpose": _transpose, "Concat": _concat, "Cast": _cast, "CastLike": _cast_like, "Mean": _mean, "Constant": _constant,
     "Identity": _identity, "Dropout": _dropout,
 }

@@ -44,3 +44,13 @@ def test_the_readmes_example_runs_as_it_stands():
     result = run(example)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "(128, 768) (5, 768)"
+
+
+def test_the_stub_is_that_of_the_module(tmp_path):
+    pytest.importorskip("nanobind", reason="nanobind is not installed")
+    made = tmp_path / "_core.pyi"
+    result = subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "lamina._core", "-o", str(made)], capture_output=True,
+                            text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    with open(os.path.join(ROOT, "python", "lamina", "_core.pyi"), encoding="utf-8") as file:
+        assert made.read_text() == file.read(), "renew it: python -m nanobind.stubgen -m lamina._core -o python/lamina/_core.pyi"
