@@ -12,6 +12,7 @@
 #include "kernels/shared_values.h"
 #include "kernels/wide_copies.h"
 #include "passes/tiling/factors_apart.h"
+#include "passes/tiling/grouped_graph.h"
 
 namespace lamina::kernel {
 
