@@ -66,7 +66,8 @@ def pytest_results(file):
         if failures:
             yield Result(name, "failed", "\n".join(failures))
         elif skipped is not None:
-            yield Result(name, "skipped", " ".join(skipped.get("message", "no reason given").split()))
+            whole_file = re.search(r"Skipped: (.*?)['\")]*$", (skipped.text or "").strip())
+            yield Result(name, "skipped", whole_file[1] if whole_file else " ".join(skipped.get("message", "").split()))
         else:
             yield Result(name, "passed", "")
 

@@ -1,12 +1,12 @@
 #include "graph/text.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "api/boundary.h"
 #include "api/convert.h"
 #include "api/objects.h"
 #include "compiler/partitioning.h"
+#include "interface/json/describe.h"
 #include "interface/json/json.h"
 #include "interface/op_schema.h"
 #include "interface/schema_text.h"
@@ -16,44 +16,10 @@ using namespace lamina::api;
 namespace lamina::api {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 void require_writer(lamina_text_f write, const char* function_name) {
   if (write == nullptr) fail_null(function_name, "write");
 }
 void hand_over(const std::string& text, lamina_text_f write, void* user) { write(user, text.data(), text.size()); }
-void hand_over(const Json& json, lamina_text_f write, void* user) { hand_over(json.dump(1), write, user); }
-
-// ---- schemas
-
-Json ports_to_json(const std::vector<PortSpec>& ports) {
-  Json list = Json::array();
-  for (const PortSpec& port : ports)
-    list.push_back({{"name", port.name}, {"type", port.type}, {"given", presence_text(port)}, {"meaning", port.meaning}});
-  return list;
-}
-
-Json schema_to_json(const OpSchema& schema) {
-  Json attributes = Json::array();
-  for (const AttributeSpec& attribute : schema.attributes)
-    attributes.push_back({{"name", attribute.name},
-                          {"type", name_of(attribute.type)},
-                          {"given", default_text(attribute)},
-                          {"allowed", allowed_text(attribute)},
-                          {"meaning", attribute.meaning}});
-  Json types = Json::object();
-  for (const TypeVariable& variable : schema.types) {
-    types[variable.name] = Json::array();
-    for (const DataType type : variable.allowed) types[variable.name].push_back(name_of(type));
-  }
-  return {{"kind", name_of(schema.kind)},
-          {"class", name_of(schema.op_class)},
-          {"formula", schema.formula},
-          {"inputs", ports_to_json(schema.inputs)},
-          {"outputs", ports_to_json(schema.outputs)},
-          {"attributes", attributes},
-          {"types", types}};
-}
 
 // ---- outputs of an op
 
@@ -125,34 +91,16 @@ std::vector<LogicalTensor> inferred_outputs(const lamina_graph_op& op) {
   return outputs;
 }
 
-// ---- reasons
-
-Json op_to_json(const Partition& partition, size_t index) {
-  const Op& op = partition.graph->op(partition.ops[index]);
-  Json reasons = Json::array();
-  if (index < partition.reasons.size())
-    for (const Reason& reason : partition.reasons[index]) reasons.push_back({{"code", reason.code}, {"text", reason.text}});
-  return {{"id", op.id}, {"kind", name_of(op.kind)}, {"name", op.name}, {"reasons", reasons}};
-}
-
-Json partition_to_json(const Partition& partition) {
-  Json json = {{"supported", partition.supported}};
-  if (!partition.supported) json["unsupported_reason"] = partition.unsupported_reason;
-  json["ops"] = Json::array();
-  for (size_t i = 0; i < partition.ops.size(); ++i) json["ops"].push_back(op_to_json(partition, i));
-  return json;
-}
-
-Json info_to_json(const compiler::CompiledPartition& compiled) {
+std::string info_to_json(const compiler::CompiledPartition& compiled) {
   const ExecutableInfo& info = compiled.info();
-  return {{"backend", info.backend},
-          {"kernels", info.kernels},
-          {"schedules", info.schedules},
-          {"required_bytes", info.required_bytes},
-          {"moved_bytes", info.moved_bytes},
-          {"workspace_bytes", info.workspace_bytes},
-          {"compile_ms", compiled.compile_ms()},
-          {"from_cache", compiled.from_cache()}};
+  return json_object({{"backend", info.backend},
+                      {"kernels", info.kernels},
+                      {"schedules", info.schedules},
+                      {"required_bytes", info.required_bytes},
+                      {"moved_bytes", info.moved_bytes},
+                      {"workspace_bytes", static_cast<int64_t>(info.workspace_bytes)},
+                      {"compile_ms", compiled.compile_ms()},
+                      {"from_cache", compiled.from_cache()}});
 }
 
 void copy_tensors(const Graph& graph, const std::vector<ValueIndex>& values, size_t num, const char* function_name,

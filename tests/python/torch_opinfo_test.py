@@ -35,12 +35,12 @@ def double(value):
 
 
 def outcome(function, sample):
-    """Outputs and gradients of all floating inputs."""
+    """Outputs, and gradients of all floating inputs."""
     outputs = floats(function(sample.input, *sample.args, **sample.kwargs))
     inputs = [t for t in floats([*([sample.input] if isinstance(sample.input, torch.Tensor) else sample.input), *sample.args]) if t.requires_grad]
     wanted = [o for o in outputs[:1] if o.requires_grad]
     grads = torch.autograd.grad([o.sum() for o in wanted], inputs, allow_unused=True) if wanted and inputs else []
-    return [t.detach() for t in [*outputs, *[g for g in grads if g is not None]]]
+    return [t.detach() for t in outputs], [g for g in grads if g is not None]
 
 
 @pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
@@ -61,9 +61,10 @@ def test_samples(op):
         exact_sample = copy.copy(sample)
         exact_sample.input, exact_sample.args, exact_sample.kwargs = double(sample.input), double(sample.args), double(sample.kwargs)
         exact = outcome(op.op, exact_sample)
-        assert called and len(ours) == len(eager) == len(exact)
-        for a, b, e in zip(ours, eager, exact):
-            assert a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride(), sample
+        assert called and [len(t) for t in ours] == [len(t) for t in eager]
+        assert [t.stride() for t in ours[0]] == [t.stride() for t in eager[0]], sample
+        for a, b, e in zip(ours[0] + ours[1], eager[0] + eager[1], exact[0] + exact[1]):
+            assert a.shape == b.shape and a.dtype == b.dtype, sample
             same = torch.isfinite(e) & torch.isfinite(b)
             assert (torch.isfinite(a) == torch.isfinite(b)).all(), sample
             off = (a.double() - e)[same].abs()

@@ -1,0 +1,22 @@
+// What schemas and partitions say of themselves, as JSON; graph/text.h has the keys.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "interface/op_schema.h"
+#include "interface/partition.h"
+
+namespace lamina {
+
+std::string schema_to_json(const OpSchema& schema);
+std::string partition_to_json(const Partition& partition);
+
+// An object of these fields, in their order.
+using JsonField = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+std::string json_object(const std::vector<std::pair<std::string, JsonField>>& fields);
+
+}  // namespace lamina
