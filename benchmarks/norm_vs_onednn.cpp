@@ -1,12 +1,16 @@
 // lamina against oneDNN and against the machine's memory, on the normalisations (contenders.h says what each case does).
 //
 //   norm_vs_onednn [--full | --smoke] [--types f32,bf16,f16,f64] [--case NAME]... [--threads N] [--seconds S] [--json FILE]
-//                  [--memory as-given,huge-pages,small-pages,lines] [ROWSxCOLUMNS...]
+//                  [--memory as-given,huge-pages,small-pages,lines] [--tune MS] [--search S] [ROWSxCOLUMNS...]
 //
 // All contenders of a case take turns in one process; each figure is the median of its rounds. GB/s count what must move: each
 // tensor once, but for statistics. Out of cache (128 MiB a tensor or more) everything is evicted before each run. --smoke runs
 // each case once on a few elements and fails where lamina and oneDNN differ: a test, not a measurement. --memory says where
 // tensors lie (buffers.h); with several, each case is measured in each.
+//
+// lamina runs by the schedules of its rules, by those that tuning finds in --tune milliseconds a kernel (200; 0: not at all),
+// and by the best of all legal ones that a search of --search seconds a kernel finds (2; 0: not at all; schedule_search.h says
+// how). In --json is which these are. What the environment says of tuning and of what is kept on disk is not listened to.
 #include <omp.h>
 
 #include <algorithm>
@@ -22,6 +26,7 @@
 #include <thread>
 
 #include "caches.h"
+#include "lamina_choices.h"
 #include "machine.h"
 #include "measure.h"
 #include "plan.h"
@@ -39,6 +44,7 @@ struct Options {
   std::vector<Type> types;
   std::vector<Case> cases;  // empty: all
   std::vector<Memory> memories = {Memory::as_given};
+  ChoiceBudget choices;
   std::vector<std::pair<int64_t, int64_t>> sizes;
 };
 
@@ -46,10 +52,12 @@ struct Result {
   Case which;
   Problem problem;
   Memory memory;
-  Timing lamina, onednn, roof;
-  double difference = -1;  // from oneDNN; -1: nothing to compare with
-  double others = 0;       // of the machine, taken by others while this was measured
-  std::string refused;     // lamina's reason
+  Timing lamina = {}, tuned = {}, best = {};  // by its rules, by what tuning found, by the best that was found
+  Timing onednn = {}, roof = {};
+  Choices choices = {};
+  double difference = -1;    // from oneDNN; -1: nothing to compare with
+  double others = 0;         // of the machine, taken by others while this was measured
+  std::string refused = "";  // lamina's reason
 };
 
 constexpr double kBusy = 0.03;  // others() above this: not to be trusted
@@ -92,24 +100,40 @@ std::pair<std::vector<Timing>, double> measure_in_peace(const std::vector<std::v
   return best;
 }
 
-Result run_case(Case which, const Problem& problem, Memory memory, const Inputs& inputs, const Measurement& how) {
-  Result result{which, problem, memory, {}, {}, {}, -1, 0, ""};
+// What was found to be best may not be so in these rounds.
+Timing fastest_found(const Result& result, const Timing& searched) {
+  Timing best = result.lamina;
+  for (const Timing& other : {result.tuned, searched}) {
+    if (other.seconds > 0 && other.seconds < best.seconds) best = other;
+  }
+  return best;
+}
+
+Result run_case(Case which, const Problem& problem, Memory memory, const Inputs& inputs, const ChoiceBudget& budget,
+                const Measurement& how) {
+  Result result{which, problem, memory};
   const Outputs ours(problem, memory), theirs(problem, memory), scratch(problem, memory);
-  std::vector<std::vector<Contender>> groups(3);
+  enum Group : size_t { lamina, tuned, best, onednn, roof, count };
+  std::vector<std::vector<Contender>> groups(count);
   try {
-    groups[0].push_back(lamina_contender(which, problem, inputs, ours));
+    result.choices = lamina_choices(which, problem, inputs, ours, budget);
+    groups[lamina] = {result.choices.by_default};
+    if (result.choices.tuned) groups[tuned] = {*result.choices.tuned};
+    if (result.choices.best) groups[best] = {*result.choices.best};
   } catch (const std::exception& error) {
     result.refused = error.what();
   }
-  groups[1] = onednn_contenders(which, problem, inputs, theirs);
-  groups[2] = roof_contenders(which, problem, inputs, scratch);
+  groups[onednn] = onednn_contenders(which, problem, inputs, theirs);
+  groups[roof] = roof_contenders(which, problem, inputs, scratch);
   const auto [timings, others] = measure_in_peace(groups, how);
   result.others = how.attempts > 1 ? others : 0;  // a smoke run measures nothing
-  result.lamina = timings[0];
-  result.onednn = timings[1];
-  result.roof = timings[2];
-  if (groups[0].empty() || groups[1].empty()) return result;
-  for (const Contender& way : groups[1]) {
+  result.lamina = timings[lamina];
+  result.tuned = groups[tuned].empty() ? result.lamina : timings[tuned];
+  result.best = fastest_found(result, timings[best]);
+  result.onednn = timings[onednn];
+  result.roof = timings[roof];
+  if (groups[lamina].empty() || groups[onednn].empty()) return result;
+  for (const Contender& way : groups[onednn]) {
     if (way.name == result.onednn.way) way.run();
   }
   result.difference = difference_of(which, problem, ours, theirs);
@@ -117,8 +141,11 @@ Result run_case(Case which, const Problem& problem, Memory memory, const Inputs&
 }
 
 void print_head() {
-  std::printf("%-23s %-18s %-11s %-7s %10s %10s %10s %7s %8s %8s  %-18s %-26s %s\n", "case", "problem", "memory", "data in",
-              "lamina us", "oneDNN us", "roof us", "GB/s", "speed-up", "of roof", "best of oneDNN", "best roof", "difference");
+  std::printf("%-23s %-18s %-11s %-7s %10s %10s %10s %7s  %-22s %-20s %-18s %-26s %s\n", "", "", "", "", "by rules", "", "",
+              "by rules", "over oneDNN by", "of roof by", "", "", "");
+  std::printf("%-23s %-18s %-11s %-7s %10s %10s %10s %7s  %6s %7s %7s  %5s %6s %6s  %-18s %-26s %s\n", "case", "problem",
+              "memory", "data in", "lamina us", "oneDNN us", "roof us", "GB/s", "rules", "tuning", "best", "rules", "tuning",
+              "best", "best of oneDNN", "best roof", "difference");
 }
 
 void print_row(const Result& r) {
@@ -131,12 +158,14 @@ void print_row(const Result& r) {
   const double gbs = static_cast<double>(moved_bytes(r.which, r.problem)) / r.lamina.seconds * 1e-9;
   const std::string peer = r.onednn.seconds > 0 ? std::to_string(r.onednn.seconds * 1e6) : "-";
   std::printf("%10.1f %10.8s %10.1f %7.1f ", r.lamina.seconds * 1e6, peer.c_str(), r.roof.seconds * 1e6, gbs);
-  if (r.onednn.seconds > 0) {
-    std::printf("%7.2fx ", r.onednn.seconds / r.lamina.seconds);
-  } else {
-    std::printf("%8s ", "-");
+  for (const Timing& lamina : {r.lamina, r.tuned, r.best}) {
+    if (r.onednn.seconds > 0)
+      std::printf("%6.2fx ", r.onednn.seconds / lamina.seconds);
+    else
+      std::printf("%7s ", "-");
   }
-  std::printf("%7.0f%%  %-18s %-26s ", 100 * r.roof.seconds / r.lamina.seconds, r.onednn.way.c_str(), r.roof.way.c_str());
+  for (const Timing& lamina : {r.lamina, r.tuned, r.best}) std::printf("%5.0f%% ", 100 * r.roof.seconds / lamina.seconds);
+  std::printf(" %-18s %-26s ", r.onednn.way.c_str(), r.roof.way.c_str());
   std::printf(r.difference < 0 ? "-" : "%.1e", r.difference);
   std::printf("%s%s\n", r.lamina.way == "lamina" ? "" : (", " + r.lamina.way).c_str(),
               r.others > kBusy ? ", machine busy" : "");
@@ -148,6 +177,12 @@ Json json_of(const Timing& timing) {
   return {{"way", timing.way}, {"us", timing.seconds * 1e6}, {"spread", timing.spread}};
 }
 
+Json json_of(const Timing& timing, const std::string& schedule) {
+  Json json = json_of(timing);
+  if (!json.is_null()) json["schedule"] = schedule;
+  return json;
+}
+
 Json json_of(const Result& r) {
   return {{"case", name_of(r.which)},
           {"type", name_of(r.problem.type)},
@@ -157,7 +192,10 @@ Json json_of(const Result& r) {
           {"tier", name_of(tier_of(r.problem))},
           {"tensor_bytes", r.problem.bytes()},
           {"moved_bytes", moved_bytes(r.which, r.problem)},
-          {"lamina", json_of(r.lamina)},
+          {"lamina", json_of(r.lamina, r.choices.default_text)},
+          {"tuned", r.choices.tuned_text.empty() ? Json(nullptr) : json_of(r.tuned, r.choices.tuned_text)},
+          {"best", r.choices.best_text.empty() ? Json(nullptr) : json_of(r.best, r.choices.best_text)},
+          {"searched_all", r.choices.searched_all},
           {"onednn", json_of(r.onednn)},
           {"roof", json_of(r.roof)},
           {"difference", r.difference < 0 ? Json(nullptr) : Json(r.difference)},
@@ -207,7 +245,7 @@ int run_all(const Options& options) {
   }
   omp_set_num_threads(options.threads);
   std::printf(
-      "%d threads, at least %.2g s per case; times are medians; speed-up = oneDNN / lamina; of roof = roof / lamina\n"
+      "%d threads, at least %.2g s per case; times are medians; over oneDNN = oneDNN / lamina; of roof = roof / lamina\n"
       "oneDNN is %s; the last cache counts as %.0f MiB (sysfs tells %.0f, sysconf %.0f, loads %.0f)\n\n",
       options.threads, options.seconds, onednn_version().empty() ? "absent" : onednn_version().c_str(),
       in_mib(last_level_cache()), in_mib(told_by_sysfs().last), in_mib(told_by_sysconf().last),
@@ -225,7 +263,7 @@ int run_all(const Options& options) {
         Measurement how{options.seconds};
         if (options.mode == Options::Mode::smoke) how.rounds = how.attempts = 1;
         if (tier_of(item.problem) == Tier::memory) how.evictor = &evictor;
-        const Result result = run_case(which, item.problem, memory, inputs, how);
+        const Result result = run_case(which, item.problem, memory, inputs, options.choices, how);
         print_row(result);
         results.push_back(json_of(result));
         wrong += !result.refused.empty() || result.difference > tolerance(type_of_dst(which, item.problem));
@@ -242,7 +280,8 @@ int run_all(const Options& options) {
 [[noreturn]] void fail_usage(const std::string& what) {
   std::fprintf(stderr,
                "norm_vs_onednn: %s; usage: [--full | --smoke] [--types f32,bf16,f16,f64] [--case NAME]... [--threads N] "
-               "[--seconds S] [--json FILE] [--memory as-given,huge-pages,small-pages,lines] [ROWSxCOLUMNS...]\n",
+               "[--seconds S] [--json FILE] [--memory as-given,huge-pages,small-pages,lines] [--tune MS] [--search S] "
+               "[ROWSxCOLUMNS...]\n",
                what.c_str());
   std::exit(2);
 }
@@ -302,10 +341,15 @@ Options parse(int count, char** arguments) {
     } else if (argument == "--smoke") {
       options.mode = Options::Mode::smoke;
       options.seconds = 0;
+      options.choices = {.tuning_milliseconds = 1, .search_seconds = 0.01};
     } else if (argument == "--threads") {
       options.threads = std::atoi(value());
     } else if (argument == "--seconds") {
       options.seconds = std::atof(value());
+    } else if (argument == "--tune") {
+      options.choices.tuning_milliseconds = std::atof(value());
+    } else if (argument == "--search") {
+      options.choices.search_seconds = std::atof(value());
     } else if (argument == "--json") {
       options.json = value();
     } else if (argument == "--types") {
@@ -318,7 +362,9 @@ Options parse(int count, char** arguments) {
       options.sizes.push_back(size_of(arguments[i]));
     }
   }
-  if (options.threads < 1 || options.seconds < 0) fail_usage("a count of threads below 1, or a negative time");
+  if (options.threads < 1 || options.seconds < 0 || options.choices.tuning_milliseconds < 0 ||
+      options.choices.search_seconds < 0)
+    fail_usage("a count of threads below 1, or a negative time");
   return options;
 }
 
@@ -326,6 +372,7 @@ Options parse(int count, char** arguments) {
 }  // namespace bench
 
 int main(int count, char** arguments) {
+  for (const char* const variable : {"LAMINA_CACHE_DIR", "LAMINA_TUNE"}) unsetenv(variable);
   try {
     const bench::Options options = bench::parse(count, arguments);
     const int wrong = bench::run_all(options);

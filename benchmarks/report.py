@@ -41,6 +41,10 @@ class Row:
         self.memory = fields.get("memory", USUAL_MEMORY)
         self.moved, self.others, self.refused = fields["moved_bytes"], fields["others"], fields["refused"]
         self.time = {name: fields[name]["us"] if fields[name] else None for name in ("lamina", "onednn", "roof")}
+        self.choices = {"default": self.time["lamina"]}
+        for name in ("tuned", "best"):  # None in files of before, and where it was not looked for
+            self.choices[name] = fields[name]["us"] if fields.get(name) else None
+        self.searched_all = fields.get("searched_all", False)
         self.way = {name: fields[name]["way"] if fields[name] else "" for name in ("lamina", "onednn", "roof")}
 
     @property
@@ -184,6 +188,37 @@ def single_rows(rows, peer):
     return lines
 
 
+TUNED_WITHIN, DEFAULT_WITHIN = 1.03, 1.15  # of the best's time: what the choices are after
+
+
+def choices(rows, peer):
+    """How far the default and the tuned schedule are from the best that was found, and what each is over the peer, by tier."""
+    lines = [["data", "cases", f"tuned within {100 * TUNED_WITHIN - 100:.0f} % of best", "mean", "most",
+              f"default within {100 * DEFAULT_WITHIN - 100:.0f} % of best", "mean", "most", f"default over {peer}, mean, least",
+              f"tuned over {peer}, mean, least"]]
+    for tier in dict.fromkeys(row.tier for row in rows):
+        members = [row for row in rows if row.tier == tier and row.choices["best"] and row.choices["tuned"]]
+        if not members:
+            continue
+        line = [TIERS.get(tier, tier), str(len(members))]
+        for name, limit in (("tuned", TUNED_WITHIN), ("default", DEFAULT_WITHIN)):
+            losses = {row: row.choices[name] / row.choices["best"] for row in members}
+            worst = max(members, key=losses.get)
+            line += [f"{sum(loss <= limit for loss in losses.values())} of {len(members)}",
+                     f"{geometric_mean(list(losses.values())):.3f}",
+                     f"{losses[worst]:.2f} at {worst.case} {worst.type} {worst.size}"]
+        for name in ("default", "tuned"):
+            speed_ups = [row.time["onednn"] / row.choices[name] for row in members if row.time["onednn"]]
+            line.append(f"{times(geometric_mean(speed_ups))}, {times(min(speed_ups))}" if speed_ups else "-")
+        lines.append(line)
+    return lines
+
+
+def searches(rows):
+    found = [row for row in rows if row.choices["best"]]
+    return f"{sum(row.searched_all for row in found)} of {len(found)} lists of legal schedules were timed whole"
+
+
 def memories(rows, peer):
     """What it costs to have the tensors elsewhere: times over those at the usual place, means over the sizes that have both."""
     usual = {row.key[:4]: row for row in rows if row.memory == USUAL_MEMORY}
@@ -244,6 +279,8 @@ def markdown(all_rows, busy, machine):
              "### Summary\n\n" + as_markdown(summary(rows, peer))]
     for title, lines in [(f"Slower than {peer}", slower_than_peer(rows, peer)), ("One row", single_rows(rows, peer)),
                          ("Primes and N % 16 != 0, against the neighbouring multiple", odd_sizes(rows)),
+                         (f"Schedules by rules and by tuning, time over the best that was found ({searches(rows)})",
+                          choices(rows, peer)),
                          ("Tensors elsewhere in memory", memories(all_rows, peer))]:
         parts.append(f"### {title}\n\n" + (as_markdown(lines) if len(lines) > 1 else "None."))
     return "\n\n".join(parts)
@@ -362,6 +399,8 @@ def main():
     print(as_text(summary(rows, peer)))
     print(f"\nslower than {peer}, or below 85 % of the roof:\n" + as_text(behind(rows, peer)))
     print("\nprimes and N % 16 != 0, GB/s over the neighbouring multiple's:\n" + as_text(odd_sizes(rows)))
+    if len(chosen_well := choices(rows, peer)) > 1:
+        print(f"\nschedules by rules and by tuning, time over the best that was found ({searches(rows)}):\n" + as_text(chosen_well))
     if len(elsewhere := memories(all_rows, peer)) > 1:
         print("\ntensors elsewhere in memory, time over the usual:\n" + as_text(elsewhere))
     if arguments.update:

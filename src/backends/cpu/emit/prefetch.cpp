@@ -95,7 +95,7 @@ void Prefetch::ask_along(const std::vector<Row*>& rows, const NodeList& nodes, c
     const int64_t element_bytes = bytes_of(arg.dtype, 1);
     const Ahead asked = ahead_of(element_bytes, phase);
     const int64_t pace = is_long ? element_bytes : asked.pace;
-    llvm::Value* const ahead = is_long ? i64(tuning::kAheadInRow) : bytes_ahead(row_bytes, element_bytes, asked);
+    llvm::Value* const ahead = is_long ? i64(schedule_.ahead_in_row) : bytes_ahead(row_bytes, element_bytes, asked);
     const int level = is_long || schedule_.prefetches_to_first ? kFirstLevel : kSecondLevel;
     // Lines that begin among these vectors' part.
     const int64_t begin = (static_cast<int64_t>(first) * e_.width * pace + kLine - 1) / kLine * kLine;

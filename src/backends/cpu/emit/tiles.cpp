@@ -35,10 +35,7 @@ void Tiles::emit(const Tile& tile) {
 }
 
 void Tiles::emit_last_phase(const Tile& tile) {
-  // Column sums: two rows share a loop, so that the sums are loaded and stored half as often. Not where the lines of a streamed
-  // output begin at other elements in one row than in the next.
-  const bool shares = kernel_.has_column_sum() && !schedule_.follows_lines && !e_.across_rows();
-  const int together = shares ? std::min(2, schedule_.rows_per_tile) : 1;
+  const int together = schedule_.rows_together;
   llvm::Value* const grouped = together == 1 ? tile.count : b_.CreateAnd(tile.count, i64(-together));
   const auto all_rows = [&](llvm::Value* strip) {
     const auto emit_rows = [&](llvm::Value* from, llvm::Value* to, int rows) {

@@ -135,6 +135,8 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
     case MapOp::erf: return emit_erf(b_, a, e_.target);
     case MapOp::normal_cdf: return emit_normal_cdf(b_, a, e_.target);
     case MapOp::sigmoid: return emit_sigmoid(b_, a, e_.target);
+    case MapOp::sin: return emit_sin(b_, a, e_.target);
+    case MapOp::cos: return emit_cos(b_, a, e_.target);
     case MapOp::round_half_even: return emit_round_half_even(b_, a, e_.target);
     case MapOp::floor: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, a);
     case MapOp::power: return emit_pow_const(b_, a, n.value, e_.target);

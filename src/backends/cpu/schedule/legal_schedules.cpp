@@ -69,6 +69,16 @@ std::vector<std::vector<int>> none_or_longest_inputs(const Kernel& kernel) {
   return lists;
 }
 
+// Where the lines of a streamed output begin at other elements in one row than in the next, each row has a loop of its own.
+std::vector<int> rows_of_a_loop(const Schedule& s) {
+  std::vector<int> rows{1};
+  if (s.transposed || s.follows_lines || s.realigns) return rows;
+  for (const int together : {2, 4}) {
+    if (together <= s.rows_per_tile) rows.push_back(together);
+  }
+  return rows;
+}
+
 // ---- a field, whatever its type
 
 struct Field {

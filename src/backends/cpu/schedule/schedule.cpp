@@ -85,6 +85,7 @@ Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, b
   if (past_caches) choose_streaming(schedule, kernel, machine.caches);
   const Footprint bytes = footprint(kernel);
   if (!schedule.transposed) choose_strips(schedule, kernel, bytes, machine.caches);
+  choose_rows_together(schedule, kernel);
   choose_prefetching(schedule, kernel, bytes, machine.caches);
   return schedule;
 }
@@ -105,6 +106,7 @@ Schedule split_schedule(Schedule schedule, const kernel::Kernel& kernel) {
     schedule.prefetches_to_first = reads_several_streams(kernel);
   }
   choose_strips_of_split_rows(schedule, kernel);
+  choose_rows_together(schedule, kernel);
   return schedule;
 }
 

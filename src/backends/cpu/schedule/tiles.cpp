@@ -97,6 +97,11 @@ void choose_strips_of_split_rows(Schedule& schedule, const Kernel& kernel) {
   schedule.strip = in_strips ? tuning::kStrip : 0;
 }
 
+void choose_rows_together(Schedule& schedule, const Kernel& kernel) {
+  const bool shares = kernel.has_column_sum() && !schedule.follows_lines && !schedule.realigns && !schedule.transposed;
+  schedule.rows_together = shares ? std::min(tuning::kRowsOfSumsTogether, schedule.rows_per_tile) : 1;
+}
+
 bool reads_several_streams(const Kernel& kernel) {
   return std::count_if(kernel.args.begin(), kernel.args.end(), [&](const Arg& arg) {
            return !arg.output && varies_by_row(kernel, arg) && varies_along_row(kernel, arg);

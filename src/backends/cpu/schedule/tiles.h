@@ -37,6 +37,9 @@ void choose_strips(Schedule& schedule, const kernel::Kernel& kernel, const Footp
 // The same for rows that threads divide among them.
 void choose_strips_of_split_rows(Schedule& schedule, const kernel::Kernel& kernel);
 
+// After choose_strips, and again where it changed what is before it.
+void choose_rows_together(Schedule& schedule, const kernel::Kernel& kernel);
+
 // After choose_strips.
 void choose_prefetching(Schedule& schedule, const kernel::Kernel& kernel, const Footprint& bytes, const Caches& caches);
 

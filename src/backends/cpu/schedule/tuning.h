@@ -33,6 +33,8 @@ inline constexpr int64_t kLongRowWithSums = 3584;
 // Rows of a tile of a kernel of one phase with column sums: they share the loop that loads and stores the sums.
 //   lamina replay --bench of a LayerNormBackward that gives diff_gamma alone
 inline constexpr int kRowsOfSumsAlone = 2;
+// Rows with column sums that share a loop.   (as above)
+inline constexpr int kRowsOfSumsTogether = 2;
 
 // ---- strips: columns that all rows of a tile go through before any goes on (0007, "Strips")
 
@@ -66,9 +68,6 @@ inline constexpr int64_t kSharesOfNextRow = 4;
 // Bytes of a row in one arg, above which no cache keeps it until its turn: every walk asks for what it reads a little later.
 //   scripts/bench --case LayerNorm --types f32 64x262144 16x1048576
 inline constexpr int64_t kLongestRowAhead = int64_t{512} << 10;
-// Bytes between what such a walk reads and what it asks for: the time in which memory answers; past the end of a page, where
-// the machine's own prefetching stops.   (as above)
-inline constexpr int64_t kAheadInRow = int64_t{8} << 10;
 // Bytes of a group of rows across lanes in one arg, above which the next group is not asked for.
 //   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
 inline constexpr int64_t kLargestGroupAhead = int64_t{512} << 10;
