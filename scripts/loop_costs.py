@@ -8,8 +8,9 @@
 compile_for (tools/) makes the kernels of small graphs for each machine; llvm-objdump reads them, this script cuts out the
 inner loops (of one with branches the shortest and the longest iteration), and llvm-mca runs each some hundred times on its
 model of the processor. `--machine host` is this one. `--check` only says whether the programs are there. `--keep` leaves the
-loops' assembly in a folder, `--update` puts a table with a column a machine between the lines `<!-- loops -->` and `<!-- end
-of loops -->` of a file. Exit codes: 0 all good, 1 something failed, 2 usage, 3 a program is missing.
+loops' assembly in a folder. `--update` puts two tables with a column a machine into a file: the walks between the lines
+`<!-- loops -->` and `<!-- end of loops -->`, and what arithmetic allows between those of `bounds`. Exit codes: 0 all good,
+1 something failed, 2 usage, 3 a program is missing.
 
 A vector is as many f32 as a register has: 16, on alderlake 8. The model has every load hit the first-level cache, every
 branch predicted, and no limit to the fetching of instructions. So a figure is a bound from below, and says what the
@@ -87,8 +88,8 @@ def layer_norm_gelu_quantize(dump, dtype, shape):
 
 def layer_norm_dropout(dump, dtype, shape):
     seed, offset = (dump.input(name, "s64", []) for name in ("seed", "offset"))
-    dump.op("Dropout", [norm(dump, rows_of(dump, "src", dtype, shape), shape[1]), seed, offset, dump.input("probability", "f32", [])],
-            dump.tensor(dtype, shape), dump.tensor("u8", shape))
+    inputs = [norm(dump, rows_of(dump, "src", dtype, shape), shape[1]), seed, offset, dump.input("probability", "f32", [])]
+    dump.op("Dropout", inputs, dump.tensor(dtype, shape), dump.tensor("u8", shape))
 
 
 def soft_max(dump, dtype, shape):
@@ -103,6 +104,16 @@ CASES = {
     "LayerNorm+GELU+Quantize": (layer_norm_gelu_quantize, ["f32"]),
     "LayerNorm+Dropout": (layer_norm_dropout, ["f32", "bf16"]),
     "SoftMax": (soft_max, ["f32", "bf16"]),
+}
+
+
+# Where arithmetic decides in cache: tensors of rows that move in the case's type, bytes an element of others, and the walks that
+# every row takes (a second walk for mean and variance is rare).
+BOUND_BY_ARITHMETIC = {
+    "Add+LayerNorm+GELU": (3, 0, "13"),
+    "LayerNorm+GELU+Quantize": (1, 1, "13"),
+    "LayerNorm+Dropout": (2, 1, "13"),
+    "SoftMax": (2, 0, "123"),
 }
 
 
@@ -396,6 +407,7 @@ class Walk:
     def __init__(self, kernel, machine, name, loop, cost):
         self.kernel, self.machine, self.name = kernel, machine, name
         self.text, self.cycles, self.bound = loop.text(), cost.cycles / loop.vectors, cost.bound
+        self.width = loop.width
 
 
 def walks(arguments):
@@ -423,6 +435,23 @@ def by_machines(found):
         [*key, *(cells.get(machine, "-") for machine in machines)] for key, cells in sorted(lines.items(), key=order_in(found))]
 
 
+def by_arithmetic(found):
+    """Bytes of rows that move in a cycle at most: those of a vector over the cycles of its walks, each at its shortest."""
+    machines = list(dict.fromkeys(each.machine for each in found))
+    lines = {}
+    for kernel in dict.fromkeys(each.kernel for each in found):
+        case, dtype = kernel.split()
+        if case not in BOUND_BY_ARITHMETIC:
+            continue
+        tensors, others, walks_taken = BOUND_BY_ARITHMETIC[case]
+        for machine in machines:
+            taken = [each for each in found if each.kernel == kernel and each.machine == machine
+                     and each.name[0] in walks_taken and "longest" not in each.name]
+            bytes_moved = (tensors * {"f32": 4, "bf16": 2}[dtype] + others) * taken[0].width
+            lines.setdefault(kernel, []).append(f"{bytes_moved / sum(each.cycles for each in taken):.1f}")
+    return [["kernel", *machines]] + [[kernel, *cells] for kernel, cells in lines.items()]
+
+
 def order_in(found):
     """By kernel as found, then by the walk's number."""
     kernels = list(dict.fromkeys(each.kernel for each in found))
@@ -434,8 +463,8 @@ def as_text(lines):
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
 
-def update(path, lines):
-    begin, end = "<!-- loops -->\n", "\n<!-- end of loops -->"
+def update(path, name, lines):
+    begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
     with open(path, encoding="utf-8") as file:
         content = file.read()
     if begin not in content or end not in content:
@@ -475,7 +504,8 @@ def main():
         found = walks(arguments)
         print(as_text(long_table(found)))
         if arguments.update:
-            update(arguments.update, by_machines(found))
+            update(arguments.update, "loops", by_machines(found))
+            update(arguments.update, "bounds", by_arithmetic(found))
     except Missing as missing:
         print(f"loop_costs: {missing}", file=sys.stderr)
         return 3
