@@ -1,5 +1,6 @@
 // What a call costs before the first byte moves: compiling a partition (in a fresh process, cold, from the cache in memory,
-// from the cache on disk) and executing one of 64 elements, beside oneDNN. A Google Benchmark program; its options apply.
+// from the cache on disk, with a tuned schedule there too) and executing one of 64 elements, beside oneDNN. A Google Benchmark
+// program; its options apply.
 #include <benchmark/benchmark.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <utility>
 
 #include "lamina_cases.h"
 
@@ -67,14 +69,18 @@ void compile_in_fresh_process(benchmark::State& state, Case which) {
   for (auto _ : state) take_manual_time(state, in_fresh_process([&] { return compile_time(which); }));
 }
 
-void compile_from_disk(benchmark::State& state, Case which) {
+// `is_tuned`: the disk has a measured choice of the schedule as well.
+void compile_from_disk(benchmark::State& state, Case which, bool is_tuned) {
   std::string folder = (std::filesystem::temp_directory_path() / "lamina_call_costs_XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return state.SkipWithError("no folder for the cache");
   const auto with_cache = [&] {
     setenv("LAMINA_CACHE_DIR", folder.c_str(), 1);
     return compile_time(which);
   };
-  in_fresh_process(with_cache);
+  in_fresh_process([&] {
+    if (is_tuned) setenv("LAMINA_TUNE", "1", 1);
+    return with_cache();
+  });
   if (std::filesystem::is_empty(folder)) {
     state.SkipWithError("nothing was written to LAMINA_CACHE_DIR");
   } else {
@@ -88,6 +94,9 @@ Problem unseen_problem() {
   static int64_t columns = 512;
   return {128, columns += 16, Type::f32};
 }
+
+void compile_from_disk(benchmark::State& state, Case which) { compile_from_disk(state, which, false); }
+void compile_tuned_from_disk(benchmark::State& state, Case which) { compile_from_disk(state, which, true); }
 
 void compile_cold(benchmark::State& state, Case which) {
   for (auto _ : state) {
@@ -156,11 +165,10 @@ benchmark::internal::Benchmark* add(const std::string& name, Body body, Case whi
 void add_all() {
   const Case compiled[] = {Case::forward, Case::backward, Case::chain};
   for (const Case which : compiled) {
-    add("compile/lamina, fresh process", compile_in_fresh_process, which)
-        ->UseManualTime()
-        ->Iterations(9)
-        ->Unit(benchmark::kMillisecond);
-    add("compile/lamina, from disk", compile_from_disk, which)->UseManualTime()->Iterations(9)->Unit(benchmark::kMillisecond);
+    for (const auto& [name, body] : {std::pair<const char*, Body>("compile/lamina, fresh process", compile_in_fresh_process),
+                                     {"compile/lamina, from disk", compile_from_disk},
+                                     {"compile/lamina, from disk, tuned", compile_tuned_from_disk}})
+      add(name, body, which)->UseManualTime()->Iterations(9)->Unit(benchmark::kMillisecond);
   }
   for (const Case which : compiled) {
     add("compile/lamina, cold", compile_cold, which)->UseManualTime()->Iterations(15)->Unit(benchmark::kMillisecond);

@@ -254,13 +254,14 @@ void run_all(const Options& options) {
     lowest.emplace_back(19);
   }
   std::vector<Company> companies;
+  if (std::ranges::count(options.busy, 0) > 0) companies.push_back({"nobody", &equal, 0});
+  companies.push_back({"a region before", &equal, 0, true});  // before all others, whom lamina does not forget at once
   for (const int busy : options.busy) {
-    companies.push_back({busy == 0 ? "nobody" : std::to_string(busy) + " busy", &equal, busy});
+    if (busy > 0) companies.push_back({std::to_string(busy) + " busy", &equal, busy});
   }
   for (const int busy : options.busy) {
     if (busy > 0) companies.push_back({std::to_string(busy) + " busy, lowest", &lowest, busy});
   }
-  companies.push_back({"a region before", &equal, 0, true});
   omp_set_num_threads(options.threads);
   print_head(options);
   for (const auto& [rows, columns] : options.sizes) {

@@ -17,7 +17,7 @@ target_link_options(lamina PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cm
 install(TARGETS lamina EXPORT lamina-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT lamina NAMELINK_COMPONENT lamina)
 install(FILES include/graph/lamina.h include/graph/lamina.hpp include/graph/lamina_common.hpp include/graph/layer_norm.h
-  include/graph/layer_norm.hpp include/graph/cuda.h include/graph/opencl.h include/graph/op_kinds.def
+  include/graph/layer_norm.hpp include/graph/cuda.h include/graph/opencl.h include/graph/text.h include/graph/op_kinds.def
   include/graph/data_types.def
   include/graph/attribute_kinds.def
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/graph COMPONENT lamina)

@@ -85,6 +85,12 @@ def layer_norm_gelu_quantize(dump, dtype, shape):
     dump.ops[-1]["attrs"]["scales"] = {"type": "f32[]", "value": [0.03]}
 
 
+def layer_norm_dropout(dump, dtype, shape):
+    seed, offset = (dump.input(name, "s64", []) for name in ("seed", "offset"))
+    dump.op("Dropout", [norm(dump, rows_of(dump, "src", dtype, shape), shape[1]), seed, offset, dump.input("probability", "f32", [])],
+            dump.tensor(dtype, shape), dump.tensor("u8", shape))
+
+
 def soft_max(dump, dtype, shape):
     dump.like("SoftMax", [rows_of(dump, "src", dtype, shape)], axis=-1)
 
@@ -95,6 +101,7 @@ CASES = {
     "Add+LayerNorm": (add_layer_norm, ["f32", "bf16"]),
     "Add+LayerNorm+GELU": (add_layer_norm_gelu, ["f32", "bf16"]),
     "LayerNorm+GELU+Quantize": (layer_norm_gelu_quantize, ["f32"]),
+    "LayerNorm+Dropout": (layer_norm_dropout, ["f32", "bf16"]),
     "SoftMax": (soft_max, ["f32", "bf16"]),
 }
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Sums up a run of the tests: what failed and how, what was skipped and why, and on the last line how many there were.
 
-    test_results.py JUNIT SHARDS      JUNIT: what ctest --output-junit wrote
-                                      SHARDS: the folder in which each run of a GoogleTest program left NAME.xml
+    test_results.py JUNIT SHARDS [PYTEST]   JUNIT: what ctest --output-junit wrote
+                                            SHARDS: the folder in which each run of a GoogleTest program left NAME.xml
+                                            PYTEST: what pytest --junit-xml wrote; it is there only if Python's tests ran
 
 A run of ctest is one process, in which a GoogleTest program runs many tests: those of NAME are counted from SHARDS/NAME.xml. What
 has no such file is one test. Exits with 1 where a test failed or none ran.
@@ -56,11 +57,27 @@ def results_of(case, shards):
             yield Result(name, "failed", unfinished(case))
 
 
+def pytest_results(file):
+    """Of each Python test; a file that could not be collected is one that failed."""
+    for case in ElementTree.parse(file).getroot().iter("testcase"):
+        name = f"{case.get('classname')}.{case.get('name')} (Python)"
+        failures = [child.text or child.get("message", "") for child in case if child.tag in ("failure", "error")]
+        skipped = case.find("skipped")
+        if failures:
+            yield Result(name, "failed", "\n".join(failures))
+        elif skipped is not None:
+            yield Result(name, "skipped", " ".join(skipped.get("message", "no reason given").split()))
+        else:
+            yield Result(name, "passed", "")
+
+
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     shards = pathlib.Path(sys.argv[2])
     results = [result for case in ElementTree.parse(sys.argv[1]).getroot().findall("testcase") for result in results_of(case, shards)]
+    if len(sys.argv) == 4 and pathlib.Path(sys.argv[3]).exists():
+        results += pytest_results(sys.argv[3])
     count = collections.Counter(result.verdict for result in results)
     reasons = collections.Counter(result.text for result in results if result.verdict == "skipped")
     for result in results:

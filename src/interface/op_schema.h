@@ -38,6 +38,8 @@ enum class LoopNest {
   transposed,     // by `order`
   reshaped,       // row-major order kept
   concatenated,   // inputs one after the other along `axis`
+  repeated,       // the input broadcast to `shape`
+  sliced,         // a part of the input, as `starts`, `ends`, `axes` and `steps` say
   trailing_axes,  // rows are the axes from begin_norm_axis on; gamma and beta run along them, mean and variance across them
   group_rows,     // rows are a sample's group of channels and its space; mean and variance are [N, groups]
   channel_rows,   // rows are all that shares a channel; one-dimensional tensors run along the channels

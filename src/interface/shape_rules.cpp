@@ -99,6 +99,44 @@ std::vector<int> reduced_axes(const OpView& view, int rank) {
   return axes;
 }
 
+// ---- slices
+
+namespace {
+
+// A bound of Slice inside an axis of that extent.
+int64_t bound_inside(int64_t bound, int64_t extent) {
+  return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, 0, extent);
+}
+
+AxisSlice slice_of(int64_t start, int64_t end, int64_t step, int64_t extent) {
+  if (start == 0 && end == INT64_MAX && step == 1) return {0, extent, 1};
+  if (extent == kUnknownDim) return {start, kUnknownDim, step};
+  const int64_t first = bound_inside(start, extent), last = bound_inside(end, extent);
+  return {first, last <= first ? 0 : (last - first - 1) / step + 1, step};
+}
+
+}  // namespace
+
+std::vector<AxisSlice> slices_of(const OpView& view, const Dims& src) {
+  const auto& starts = view.attribute<std::vector<int64_t>>("starts");
+  const auto& ends = view.attribute<std::vector<int64_t>>("ends");
+  const auto& axes = view.attribute<std::vector<int64_t>>("axes");
+  const auto& steps = view.attribute<std::vector<int64_t>>("steps");
+  const int rank = static_cast<int>(src.size());
+  std::vector<AxisSlice> slices;
+  for (const int64_t extent : src) slices.push_back({0, extent, 1});
+  std::vector<bool> named(src.size(), false);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const int64_t axis = axes.empty() ? static_cast<int64_t>(i) : axes[i];
+    if (axis < -rank || axis >= rank) view.fail(join("attribute axes names ", axis, ", allowed is ", -rank, "..", rank - 1));
+    const auto place = static_cast<size_t>(wrap_axis(axis, rank));
+    if (named[place]) view.fail(join("attribute axes names axis ", place, " twice, allowed is once"));
+    named[place] = true;
+    slices[place] = slice_of(starts[i], ends[i], steps.empty() ? 1 : steps[i], src[place]);
+  }
+  return slices;
+}
+
 // ---- windows
 
 namespace {

@@ -41,6 +41,15 @@ Dims data_shape(const OpView& view, int64_t batch, int64_t channels, const Dims&
 // Axes of a reduction, wrapped and ascending. Empty when the `axes` input decides.
 std::vector<int> reduced_axes(const OpView& view, int rank);
 
+// What Slice takes along an axis of src: `extent` elements from `start` on, `step` apart.
+struct AxisSlice {
+  int64_t start = 0;
+  int64_t extent = kUnknownDim;  // where that of src is unknown, unless all of it is taken
+  int64_t step = 1;
+};
+// One per axis of src. Bounds count from the end where they are negative and are cut off at the ends of the axis.
+std::vector<AxisSlice> slices_of(const OpView& view, const Dims& src);
+
 // ---- windows: convolutions and pools
 
 struct Pads {

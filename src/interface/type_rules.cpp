@@ -17,18 +17,20 @@ std::vector<DataType> all_types() {
   };
 }
 
-TypeRule f64_stays_alone(std::vector<std::string> variables) {
-  return [variables = std::move(variables)](const TypeOf& type_of) -> std::string {
-    bool has_f64 = false;
+TypeRule stays_alone(DataType alone, std::vector<std::string> variables) {
+  return [alone, variables = std::move(variables)](const TypeOf& type_of) -> std::string {
+    bool has_it = false;
     bool has_other = false;
     for (const std::string& variable : variables) {
       const DataType type = type_of(variable);
-      has_f64 = has_f64 || type == DataType::f64;
-      has_other = has_other || (type != DataType::f64 && type != DataType::undef);
+      has_it = has_it || type == alone;
+      has_other = has_other || (type != alone && type != DataType::undef);
     }
-    return has_f64 && has_other ? "f64 with f64 only" : "";
+    return has_it && has_other ? join(name_of(alone), " with ", name_of(alone), " only") : "";
   };
 }
+
+TypeRule f64_stays_alone(std::vector<std::string> variables) { return stays_alone(DataType::f64, std::move(variables)); }
 
 TypeRule only_with_same(DataType type, std::string variable, std::string source) {
   return [=](const TypeOf& type_of) -> std::string {

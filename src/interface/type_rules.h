@@ -18,7 +18,8 @@ std::vector<DataType> all_types();  // every type but undef
 using TypeOf = std::function<DataType(std::string_view)>;  // undef for a variable that no given port binds
 using TypeRule = std::function<std::string(const TypeOf&)>;
 
-// f64 never mixes with another type among these variables.
+// That type never mixes with another among these variables.
+TypeRule stays_alone(DataType type, std::vector<std::string> variables);
 TypeRule f64_stays_alone(std::vector<std::string> variables);
 
 // The narrow type `type` of `variable` is allowed only where `source` has it too.

@@ -38,6 +38,8 @@ struct Functions;
         case MapOp::erf: return lm_erf_##suffix(x);                                                            \
         case MapOp::normal_cdf: return lm_normal_cdf_##suffix(x);                                              \
         case MapOp::sigmoid: return lm_sigmoid_##suffix(x);                                                    \
+        case MapOp::sin: return lm_sin_##suffix(x);                                                            \
+        case MapOp::cos: return lm_cos_##suffix(x);                                                            \
         case MapOp::round_half_even: return lm_round_half_even_##suffix(x);                                    \
         case MapOp::floor: return lm_floor_##suffix(x);                                                        \
         default: throw Error(Status::runtime_error, join("bug in lamina: ", name_of(op), " is no unary map")); \

@@ -19,7 +19,7 @@ namespace lamina::kernel {
 // What arithmetic runs in. 16-bit and 8-bit floats are converted on load and store only.
 enum class Type { f32, f64, s32, s64, boolean };
 
-// What a tensor of `dtype` is computed in: f64 for f64, s32 for s32, s64, boolean; f32 for everything else.
+// What a tensor of `dtype` is computed in: itself for f64, s32, s64 and boolean; f32 for everything else.
 Type compute_type(DataType dtype);
 
 enum class NodeKind {

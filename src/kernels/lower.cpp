@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "interface/op_schema.h"
+#include "interface/shape_rules.h"
 #include "interface/status.h"
 #include "kernels/dims.h"
 #include "kernels/op_lowering.h"
@@ -82,6 +84,24 @@ Dims strides_of_row_values(const FusionGroup& group) {
   return strides;
 }
 
+// Where the elements lie that an op reads of a tensor.
+struct Source {
+  int64_t offset = 0;  // of the first, in elements
+  Dims strides;        // from one to the next, per dim of the tensor
+};
+
+Source source_of(const Graph& graph, const Op& op, int port) {
+  const LogicalTensor& tensor = graph.tensor(op.inputs[static_cast<size_t>(port)]);
+  Source source{0, tensor.strides};
+  if (schema_of(op.kind).nest != LoopNest::sliced) return source;
+  const std::vector<AxisSlice> slices = slices_of(OpView(graph, op), *tensor.shape);
+  for (size_t axis = 0; axis < slices.size(); ++axis) {
+    source.offset += slices[axis].start * source.strides[axis];
+    source.strides[axis] *= slices[axis].step;
+  }
+  return source;
+}
+
 class GroupLowering {
  public:
   // `sums`: the second walk of one op; else what the group's own kernel leaves to such walks is in `left`.
@@ -101,8 +121,9 @@ class GroupLowering {
     for (const auto& [value, stored] : made_) {
       if (needed_[static_cast<size_t>(value)]) store(value, stored);
     }
-    LoweredKernel lowered{builder_.finish(), std::move(args_), {}};
+    LoweredKernel lowered{builder_.finish(), std::move(args_), std::move(offsets_)};
     lowered.args.resize(lowered.kernel.args.size(), kNoValue);
+    if (!lowered.offsets.empty()) lowered.offsets.resize(lowered.kernel.args.size(), 0);
     store_sums_of_one_row(lowered.kernel);
     simplify_dims(lowered.kernel);
     verify(lowered.kernel);
@@ -156,15 +177,15 @@ class GroupLowering {
     return ordered;
   }
 
-  int add_value_arg(ValueIndex value, const DimMap& map, bool output) {
+  int add_value_arg(ValueIndex value, Dims strides, bool output) {
     const LogicalTensor& tensor = graph_.tensor(value);
-    const int arg = builder_.add_arg({.name = join("t", tensor.id),
-                                      .dtype = tensor.dtype,
-                                      .output = output,
-                                      .strides = iteration_strides(map, tensor.strides),
-                                      .table = {}});
+    const int arg = builder_.add_arg(
+        {.name = join("t", tensor.id), .dtype = tensor.dtype, .output = output, .strides = std::move(strides), .table = {}});
     remember_arg(arg, value);
     return arg;
+  }
+  int add_output_arg(ValueIndex value, const DimMap& map) {
+    return add_value_arg(value, iteration_strides(map, graph_.tensor(value).strides), true);
   }
 
   // A value per row of the group, in memory of its own.
@@ -202,9 +223,7 @@ class GroupLowering {
 
   OpLowering::Wiring wiring(int position, const Op& op) {
     OpLowering::Wiring wiring;
-    wiring.read = [this, position, &op](int port) {
-      return read(op.inputs[static_cast<size_t>(port)], group_.input_maps.at({position, port}));
-    };
+    wiring.read = [this, position, &op](int port) { return read(op, port, group_.input_maps.at({position, port})); };
     wiring.write = [this, position, &op](int port, Value value) {
       made_[op.outputs[static_cast<size_t>(port)]] = {value, group_.output_maps.at({position, port})};
     };
@@ -218,7 +237,7 @@ class GroupLowering {
       else if (sums_ != nullptr && sums_->by_rows)
         made_[result] = {builder_.reduce(Reduction::sum, value), map};
       else
-        builder_.column_sum(value, add_value_arg(result, map, true));
+        builder_.column_sum(value, add_output_arg(result, map));
     };
     wiring.is_needed = [this, position, &op](int port) {
       const bool here = is_left_to_sums(position, port) == (sums_ != nullptr);
@@ -253,16 +272,23 @@ class GroupLowering {
     return value != kNoValue && (needed_[static_cast<size_t>(value)] || !graph_.value(value).consumers.empty());
   }
 
-  Value read(ValueIndex value, const DimMap& map) {
+  Value read(const Op& op, int port, const DimMap& map) {
+    const ValueIndex value = op.inputs[static_cast<size_t>(port)];
     if (const auto made = made_.find(value); made != made_.end()) return made->second.value;
-    const auto key = std::make_pair(value, iteration_strides(map, graph_.tensor(value).strides));
+    const Source source = source_of(graph_, op, port);
+    const auto key = std::make_tuple(value, source.offset, iteration_strides(map, source.strides));
     if (const auto loaded = loaded_.find(key); loaded != loaded_.end()) return loaded->second;
-    const Value result = builder_.load(add_value_arg(value, map, false));
+    const int arg = add_value_arg(value, std::get<Dims>(key), false);
+    if (source.offset != 0) {
+      offsets_.resize(static_cast<size_t>(arg) + 1, 0);
+      offsets_.back() = source.offset;
+    }
+    const Value result = builder_.load(arg);
     loaded_.emplace(key, result);
     return result;
   }
 
-  void store(ValueIndex value, const Made& made) { builder_.store(made.value, add_value_arg(value, made.map, true)); }
+  void store(ValueIndex value, const Made& made) { builder_.store(made.value, add_output_arg(value, made.map)); }
 
   const Graph& graph_;
   const FusionGroup& group_;
@@ -275,8 +301,9 @@ class GroupLowering {
       std::max<size_t>(order_.size() + (std::count(group_.inner.begin(), group_.inner.end(), true) == 0), 1);
   Builder builder_;
   std::vector<ValueIndex> args_;
+  Dims offsets_;  // per arg, as far as some is not 0
   std::map<ValueIndex, Made> made_;
-  std::map<std::pair<ValueIndex, Dims>, Value> loaded_;
+  std::map<std::tuple<ValueIndex, int64_t, Dims>, Value> loaded_;
 };
 
 // Dims of the group that a map does not have. Extents of 1 count as what is convenient: as had.

@@ -12,6 +12,7 @@
 #include "kernels/shared_values.h"
 #include "kernels/wide_copies.h"
 #include "passes/tiling/factors_apart.h"
+#include "passes/tiling/grouped_graph.h"
 
 namespace lamina::kernel {
 
@@ -125,7 +126,8 @@ int sole_arg(const std::vector<Binding>& args, Binding::Source source, size_t in
   return found;
 }
 
-// Whether a kernel has read each element of `source` for the last time when it writes that of `target`.
+// Whether a kernel has read each element of `source` for the last time when it writes that of `target`; both begin at the same
+// byte.
 bool may_lie_together(const Kernel& kernel, int source, int target) {
   const Arg &from = kernel.args[static_cast<size_t>(source)], &to = kernel.args[static_cast<size_t>(target)];
   return is_written_last(kernel, target) && from.dtype == to.dtype && from.strides == to.strides;
@@ -427,8 +429,10 @@ bool Plan::may_share(size_t input, size_t output) const {
   const PlanStep* const user = sole_user(steps, Binding::Source::output, output);
   if (user == nullptr || user != sole_user(steps, Binding::Source::input, input)) return false;
   const auto* const kernel = std::get_if<KernelStep>(user);
-  return kernel != nullptr && may_lie_together(kernel->kernel, sole_arg(kernel->args, Binding::Source::input, input),
-                                               sole_arg(kernel->args, Binding::Source::output, output));
+  if (kernel == nullptr) return false;
+  const int read = sole_arg(kernel->args, Binding::Source::input, input);
+  const int written = sole_arg(kernel->args, Binding::Source::output, output);
+  return kernel->args[static_cast<size_t>(read)].bytes == 0 && may_lie_together(kernel->kernel, read, written);
 }
 
 std::vector<std::pair<size_t, size_t>> Plan::inplace_ports() const {

@@ -108,12 +108,14 @@ int add_arg(LoweredKernel& lowered, Arg arg, ValueIndex value) {
   return static_cast<int>(lowered.args.size()) - 1;
 }
 
-// A kernel over one row of `lowered` that stores `nodes` to temporaries from `temporary` down; `lowered` then loads them.
+// A kernel over one row of `lowered` that stores `nodes` to temporaries from `temporary` down; `lowered` then loads them. As it
+// reduces nothing, what were inner dims there are outer ones, but for the last.
 LoweredKernel taken_ahead(LoweredKernel& lowered, const std::vector<NodeIndex>& nodes, ValueIndex temporary) {
   LoweredKernel ahead = lowered;
   ahead.kernel.name += "_shared";
   std::fill_n(ahead.kernel.extents.begin(), ahead.kernel.outer_rank, 1);
-  for (Node& node : ahead.kernel.nodes) {  // nothing reads what is written
+  ahead.kernel.outer_rank = static_cast<int>(ahead.kernel.extents.size()) - 1;  // it reduces nothing
+  for (Node& node : ahead.kernel.nodes) {                                       // nothing reads what is written
     if (node.kind == NodeKind::store || node.kind == NodeKind::column_sum)
       node = {.kind = NodeKind::constant, .type = node.type, .coefficients = {}};
   }

@@ -60,6 +60,22 @@ bool spell_out_order(const Graph& graph, Op& op) {
   return true;
 }
 
+// Extents that src has already are left to it, so that the op says nothing of them.
+bool leave_known_extents(const Graph& graph, Op& op) {
+  const LogicalTensor& src = graph.tensor(op.inputs[0]);
+  auto shape = op.attribute<std::vector<int64_t>>("shape");
+  if (src.rank() < 0) return false;
+  bool changed = false;
+  for (size_t i = 1; i <= shape.size() && i <= src.shape->size(); ++i) {
+    int64_t& entry = shape[shape.size() - i];
+    if (entry < 0 || entry == 1 || entry != (*src.shape)[src.shape->size() - i]) continue;
+    entry = 1;
+    changed = true;
+  }
+  if (changed) op.attributes["shape"] = std::move(shape);
+  return changed;
+}
+
 // Axes given as an input of one element with a known number become the attribute.
 bool take_axes_from_input(const Graph& graph, Op& op) {
   const ValueIndex axes = graph.input_value(op, "axes");
@@ -80,6 +96,23 @@ bool is_identity(const std::vector<int64_t>& order) {
 
 bool same_known_shape(const LogicalTensor& a, const LogicalTensor& b) { return a.has_full_shape() && a.shape == b.shape; }
 
+// Whether every reader broadcasts by itself, because another operand has the whole shape.
+bool is_repeated_by_its_readers(const Graph& graph, const Op& expand) {
+  const LogicalTensor& dst = graph.tensor(expand.outputs[0]);
+  const auto has_the_shape = [&](ValueIndex operand) {
+    const int producer = operand == kNoValue ? -1 : graph.value(operand).producer.op;
+    if (operand == kNoValue || (producer >= 0 && graph.op(producer).kind == expand.kind)) return false;
+    return same_known_shape(graph.tensor(operand), dst);
+  };
+  const auto repeats = [&](const Port& port) {
+    const Op& reader = graph.op(port.op);
+    return reader.has_attribute("auto_broadcast") && reader.attribute<std::string>("auto_broadcast") == "numpy" &&
+           std::any_of(reader.inputs.begin(), reader.inputs.end(), has_the_shape);
+  };
+  const std::vector<Port>& readers = graph.value(expand.outputs[0]).consumers;
+  return std::all_of(readers.begin(), readers.end(), repeats);
+}
+
 bool changes_nothing(const Graph& graph, const Op& op) {
   if (op.inputs.size() != 1 || op.outputs.size() != 1 || op.inputs[0] == kNoValue || op.outputs[0] == kNoValue) return false;
   const LogicalTensor& src = graph.tensor(op.inputs[0]);
@@ -87,7 +120,9 @@ bool changes_nothing(const Graph& graph, const Op& op) {
   if (src.dtype != dst.dtype) return false;
   switch (op.kind) {
     case OpKind::TypeCast: return true;
-    case OpKind::StaticReshape: return same_known_shape(src, dst);
+    case OpKind::StaticReshape:
+    case OpKind::Slice: return same_known_shape(src, dst);
+    case OpKind::Expand: return same_known_shape(src, dst) || is_repeated_by_its_readers(graph, op);
     case OpKind::StaticTranspose:  // without a known rank an empty order says nothing
       return !op.attribute<std::vector<int64_t>>("order").empty() && is_identity(op.attribute<std::vector<int64_t>>("order"));
     case OpKind::Reorder: return !dst.has_strides() || (src.has_strides() && src.strides == dst.strides);
@@ -146,6 +181,7 @@ bool rewrite(const Graph& graph, Op& op) {
   }
   switch (schema_of(op.kind).nest) {
     case LoopNest::transposed: return spell_out_order(graph, op);
+    case LoopNest::repeated: return leave_known_extents(graph, op);
     case LoopNest::listed_axes: return take_axes_from_input(graph, op);
     default: return move_group_scales(graph, op);
   }

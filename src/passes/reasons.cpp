@@ -32,6 +32,7 @@ const std::vector<ReasonEntry>& reason_table() {
        "The op moves elements across the inner dims of the loop nest, or reshapes without common dims."},
       {ReasonCode::alone_column_result, "alone.column_result",
        "The value is a sum over all rows, complete only when the loop nest has ended."},
+      {ReasonCode::alone_part, "alone.part", "One op reads a part of what the other makes, which must lie in memory before."},
       {ReasonCode::alone_mixed_f64, "alone.mixed_f64", "A loop nest computes in f64 or in f32, not in both."},
       {ReasonCode::alone_unsupported, "alone.unsupported", "The backend does not run the op."},
       {ReasonCode::on_reference, "on_reference",

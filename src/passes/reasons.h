@@ -27,6 +27,7 @@ enum class ReasonCode {
   alone_recompute_limit,
   alone_layout,
   alone_column_result,
+  alone_part,
   alone_mixed_f64,
   alone_unsupported,
   on_reference,

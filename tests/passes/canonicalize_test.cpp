@@ -186,6 +186,41 @@ TEST(CanonicalizeNothing, KeepsWhatMakesAGraphOutput) {
   g.op(OpKind::Reorder, {g.input(f32, {4, 8})});
   EXPECT_EQ(kinds(canonical(g)), "Reorder");
 }
+Attributes slice_of(std::vector<int64_t> starts, std::vector<int64_t> ends) {
+  return {{"starts", std::move(starts)}, {"ends", std::move(ends)}};
+}
+TEST(CanonicalizeNothing, DropsASliceOfEverything) {
+  GraphBuilder g;
+  g.op(OpKind::Abs, {g.op(OpKind::Slice, {g.input(f32, {4, 8})}, slice_of({0, 0}, {4, 100}))});
+  EXPECT_EQ(kinds(canonical(g)), "Abs");
+}
+TEST(CanonicalizeNothing, KeepsASliceOfAPart) {
+  GraphBuilder g;
+  g.op(OpKind::Abs, {g.op(OpKind::Slice, {g.input(f32, {4, 8})}, slice_of({1}, {4}))});
+  EXPECT_EQ(kinds(canonical(g)), "Slice Abs");
+}
+
+//   x [8, 1] ──> expand [8, 16] ──> add
+//   y [8, 16] ───────────────────────┘
+std::string expanded_and_added(Dims other, bool other_is_expanded) {
+  GraphBuilder g;
+  const Attributes shape{{"shape", std::vector<int64_t>{8, 16}}};
+  const auto x = g.op(OpKind::Expand, {g.input(f32, {8, 1})}, shape);
+  const auto y = g.input(f32, std::move(other));
+  g.op(OpKind::Add, {x, other_is_expanded ? g.op(OpKind::Expand, {y}, shape) : y});
+  return kinds(canonical(g));
+}
+TEST(CanonicalizeExpand, GoesWhereItsReadersBroadcastByThemselves) { EXPECT_EQ(expanded_and_added({8, 16}, false), "Add"); }
+TEST(CanonicalizeExpand, StaysWhereNobodyElseHasTheWholeShape) {
+  EXPECT_EQ(expanded_and_added({1, 16}, false), "Expand Add");
+  EXPECT_EQ(expanded_and_added({1, 16}, true), "Expand Expand Add");
+}
+TEST(CanonicalizeExpand, LeavesExtentsThatSrcHasToSrc) {
+  GraphBuilder g;
+  g.op(OpKind::Expand, {g.input(f32, {8, 1, 4})}, {{"shape", std::vector<int64_t>{2, 8, 16, -1}}});
+  EXPECT_EQ(canonical(g).ops()[0].attribute<std::vector<int64_t>>("shape"), (std::vector<int64_t>{2, 1, 16, -1}));
+}
+
 TEST(CanonicalizeNothing, FollowsAChainOfThem) {
   GraphBuilder g;
   auto x = g.input(f32, {4, 8});

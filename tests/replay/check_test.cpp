@@ -75,6 +75,19 @@ TEST(Check, SeesAnErrorOfAFewUnitsInTheLastPlace) {
   EXPECT_THAT(result.text(), HasSubstr("WRONG, 1 of 528"));
 }
 
+// The sum of some six hundred numbers of either sign, in f32: it may be small, its error is theirs.
+TEST(Check, TakesWhatCancelsForWhatItIs) {
+  GraphBuilder g;
+  g.multi(OpKind::PReLUBackward, {g.input(f32, {32, 36}), g.input(f32, {1}), g.input(f32, {32, 36})}, {}, {f32, f32});
+  ReferenceRun run(g.finish());
+  Buffer& diff_slope = *run.outputs[1];
+  const double sum = diff_slope.load(0);
+  diff_slope.store(0, sum + 1e-6);
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  diff_slope.store(0, sum + 1e-4);
+  EXPECT_FALSE(run.check().good) << run.check().text();
+}
+
 TEST(Check, SeesABf16ThatIsTwoStepsOff) {
   ReferenceRun run(layer_norm(DataType::bf16));
   auto* bits = static_cast<uint16_t*>(run.outputs[0]->data());

@@ -99,6 +99,7 @@ std::string engines(const OpSchema& schema) {
   if (schema.op_class == OpClass::elementwise) return cpu + ", together with whatever stands next to it.";
   if (schema.op_class == OpClass::inner_reduction)
     return cpu + ": its rows are those of the loop nest, and elementwise ops and reductions over the same axes join it.";
+  if (schema.nest == LoopNest::sliced) return cpu + "; a neighbour that reads what it takes does so where that lies.";
   if (schema.nest == LoopNest::concatenated) return cpu + " of its own: one copy for each input.";
   return cpu + "; where a neighbour can read the values in their new places, nothing is moved.";
 }

@@ -9,6 +9,8 @@
 namespace lamina::driver {
 namespace {
 
+constexpr double kOfF64 = 0x1p-29;  // of an error in f32: all arithmetic is f64 then
+
 // How many products an element of the output sums.
 double contraction_length(const Graph& graph, const Op& op) {
   const auto count = [&](size_t input) {
@@ -89,12 +91,19 @@ PortRole role_of(const Graph& graph, ValueIndex output) {
   return static_cast<size_t>(made.port) < ports.size() ? ports[static_cast<size_t>(made.port)]->role : PortRole::data;
 }
 
-// What the output is a mean or sum of; kNoValue when it is none.
+// What the output is a mean or sum of, or, for the gradient of what was normalised, the gradient whose parts cancel there;
+// kNoValue when it is none.
 ValueIndex averaged_value(const Graph& graph, ValueIndex output) {
   const Port& made = graph.value(output).producer;
   if (made.op < 0) return kNoValue;
   const Op& op = graph.op(made.op);
-  return schema_of(op.kind).traits.sums || role_of(graph, output) == PortRole::mean ? op.inputs.front() : kNoValue;
+  const OpSchema& schema = schema_of(op.kind);
+  const PortRole role = role_of(graph, output);
+  if (schema.traits.sums || role == PortRole::mean) return op.inputs.front();
+  const size_t gradient = port_with_role(schema.inputs, op.attributes, PortRole::data);
+  const bool is_of_rows = schema.op_class == OpClass::inner_reduction && schema.nest != LoopNest::slope;
+  const bool has_two = op.inputs.size() > 1 && !is_parameter(schema.inputs[0].role) && !is_parameter(schema.inputs[1].role);
+  return is_of_rows && has_two && gradient < op.inputs.size() && !is_parameter(role) ? op.inputs[gradient] : kNoValue;
 }
 
 // Behind a product the roundings of many inner values meet in one element: together they are as large as one of them, relative
@@ -114,7 +123,8 @@ bool sums_products_of_inner_values(const Graph& graph, const std::vector<bool>& 
 
 Tolerance tolerance_of_step(const Graph& subgraph, const Op& op, ValueIndex value) {
   const DataType dtype = subgraph.tensor(value).dtype;
-  return {op_error(subgraph, op), half_ulp(dtype), smallest_step(dtype), false, kNoValue};
+  return {op_error(subgraph, op) * (dtype == DataType::f64 ? kOfF64 : 1), half_ulp(dtype), smallest_step(dtype), false,
+          kNoValue};
 }
 
 Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
@@ -126,7 +136,8 @@ Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
     if (!above[i]) continue;
     const Op& op = subgraph.ops()[i];
     tolerance.computed += op_error(subgraph, op);
-    if (schema_of(op.kind).traits.jumps && reads_computed(subgraph, op)) tolerance.may_jump = true;
+    const bool rounds_quotients = op.outputs.front() == output && !is_floating(dtype) && !has_constant_scales(op.kind);
+    if (schema_of(op.kind).traits.jumps && (rounds_quotients || reads_computed(subgraph, op))) tolerance.may_jump = true;
     // The reference keeps inner values unrounded; a backend may store them.
     for (const ValueIndex inner : op.outputs)
       if (inner != kNoValue && inner != output && !subgraph.value(inner).consumers.empty())
@@ -134,7 +145,7 @@ Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
             subgraph.tensor(inner).dtype == DataType::f32 ? 0 : spread * half_ulp(subgraph.tensor(inner).dtype);
   }
   if (role_of(subgraph, output) == PortRole::affine_gradient) tolerance.computed += kColumnSumError;
-  if (dtype == DataType::f64) tolerance.computed *= 0x1p-29;  // all arithmetic is f64 then
+  if (dtype == DataType::f64) tolerance.computed *= kOfF64;
   return tolerance;
 }
 

@@ -29,6 +29,7 @@ constexpr std::string_view kMagic = "lamina1\n";
 constexpr std::string_view kSuffix = ".code", kTemporaryPrefix = "writing-";
 constexpr int64_t kMostEntryBytes = int64_t{16} << 20;
 constexpr int kWritesBetweenShrinks = 64;
+constexpr time_t kUsedAnewSeconds = 600;    // whoever notes more often that an entry is used waits for the disk now and then
 constexpr time_t kAbandonedSeconds = 3600;  // a temporary that old has lost its writer
 
 class File {
@@ -195,7 +196,7 @@ std::optional<std::string> CodeCache::find(std::string_view key) const {
   std::string entry(static_cast<size_t>(status.st_size), '\0');
   if (!read_whole(file.get(), entry)) return std::nullopt;
   auto object = object_in(entry, key);
-  if (object) futimens(file.get(), nullptr);  // used now
+  if (object && status.st_mtim.tv_sec + kUsedAnewSeconds < std::time(nullptr)) futimens(file.get(), nullptr);  // used now
   return object;
 }
 

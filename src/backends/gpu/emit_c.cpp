@@ -453,6 +453,7 @@ bool needs_f64(const kernel::Kernel& kernel) {
     if (arg.dtype == DataType::f64) return true;
   }
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) {
+    if (n.kind == NodeKind::map && (n.op == kernel::MapOp::sin || n.op == kernel::MapOp::cos)) return true;
     return n.type == Type::f64 || (n.kind == NodeKind::map && n.op == kernel::MapOp::power && needs_general_power(n.value));
   });
 }

@@ -9,6 +9,7 @@
 #include "interface/status.h"
 #include "kernels/ops/power.h"
 #include "kernels/polynomials.h"
+#include "kernels/dialect/trigonometry.h"
 
 namespace lamina::gpu {
 
@@ -71,6 +72,17 @@ std::string real_functions(bool wide) {
   return text;
 }
 
+std::string trigonometry() {
+  const auto& c = kernel::kTrigonometry;
+  std::string digits;
+  for (const uint32_t group : kernel::kTwoOverPi) digits += join(digits.empty() ? "" : ", ", group);
+  return polynomial("short_sin_tail", c.short_sin_tail, true) + polynomial("short_cos_tail", c.short_cos_tail, true) +
+         polynomial("sin_tail", c.sin_tail, true) + polynomial("cos_tail", c.cos_tail, true) +
+         join("LM_FN lm_f64 lm_two_over_pi_f64(int group) {\n  const lm_u32 groups[] = {", digits,
+              "};\n  return (lm_f64)groups[group];\n}\n") +
+         text::kTrigonometry;
+}
+
 bool uses(const kernel::Kernel& kernel, kernel::MapOp op) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
                      [op](const kernel::Node& n) { return n.kind == kernel::NodeKind::map && n.op == op; });
@@ -98,6 +110,7 @@ std::string program_prelude(const kernel::Kernel& kernel, Language language, boo
   if (wide) text += text::kConvertF64;
   if (uses(kernel, kernel::MapOp::philox_word)) text += text::kPhilox;
   if (wide && uses(kernel, kernel::MapOp::power)) text += text::kPower;
+  if (uses(kernel, kernel::MapOp::sin) || uses(kernel, kernel::MapOp::cos)) text += trigonometry();
   return text + text::kTeams + "\n";
 }
 

@@ -26,6 +26,7 @@ extern const char kConvert[];
 extern const char kConvertF64[];
 extern const char kPhilox[];
 extern const char kPower[];
+extern const char kTrigonometry[];
 }  // namespace text
 
 }  // namespace lamina::gpu

@@ -20,8 +20,8 @@ std::map<OpKind, Evaluate> join_families() {
   for (const Evaluators& family :
        {norm_evaluators(), norm_backward_evaluators(), batch_norm_evaluators(), elementwise_evaluators(),
         elementwise_backward_evaluators(), binary_evaluators(), prelu_evaluators(), reduce_evaluators(), softmax_evaluators(),
-        quantize_evaluators(), layout_evaluators(), dropout_evaluators(), matmul_evaluators(), convolution_evaluators(),
-        pool_evaluators(), interpolate_evaluators(), marker_evaluators()})
+        quantize_evaluators(), layout_evaluators(), indexed_evaluators(), dropout_evaluators(), matmul_evaluators(),
+        convolution_evaluators(), pool_evaluators(), interpolate_evaluators(), marker_evaluators()})
     all.insert(family.begin(), family.end());
   return all;
 }
@@ -122,7 +122,11 @@ std::vector<Tensor> run(const Graph& graph, std::span<const ValueIndex> inputs, 
                         std::span<const void* const> memory, const Disturb& disturb) {
   LAMINA_CHECK(memory.size() == inputs.size(), join(memory.size(), " inputs are given, needed are ", inputs.size()));
   std::vector<Tensor> values(graph.values().size());
-  for (size_t i = 0; i < inputs.size(); ++i) values[static_cast<size_t>(inputs[i])] = load(graph.tensor(inputs[i]), memory[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Tensor& value = values[static_cast<size_t>(inputs[i])];
+    value = load(graph.tensor(inputs[i]), memory[i]);
+    if (disturb != nullptr) disturb(nullptr, inputs[i], value);
+  }
 
   const std::vector<int> last = last_readers(graph, outputs);
   for (size_t position = 0; position < graph.ops().size(); ++position) {
@@ -132,7 +136,7 @@ std::vector<Tensor> run(const Graph& graph, std::span<const ValueIndex> inputs, 
     found->second(OpRun(graph, op, values));
     round_narrow_results(op, values);
     for (const ValueIndex output : op.outputs) {
-      if (output != kNoValue && disturb != nullptr) disturb(op, output, values[static_cast<size_t>(output)]);
+      if (output != kNoValue && disturb != nullptr) disturb(&op, output, values[static_cast<size_t>(output)]);
     }
     release_dead(op, static_cast<int>(position), last, values);
   }

@@ -1,5 +1,6 @@
 // Ops of two or three tensors with NumPy broadcasting, and the bias ops.
 #include <cmath>
+#include <functional>
 
 #include "backends/reference/op_run.h"
 
@@ -22,6 +23,48 @@ void map_by(const OpRun& run) {
   map(run, Formula);
 }
 
+bool are_long(const OpRun& run) { return run.in(0).dtype == DataType::s64 && run.in(1).dtype == DataType::s64; }
+
+// Of integers of 64 bits and of numbers: what has lost no bits. Integers wrap around.
+template <double (*Formula)(double, double), uint64_t (*OfIntegers)(uint64_t, uint64_t)>
+void arithmetic(const OpRun& run) {
+  if (!are_long(run)) return map(run, Formula);
+  const Tensor &a = run.in(0), &b = run.in(1);
+  Tensor& dst = run.out(0);
+  dst.integers.resize(dst.values.size());
+  const Dims from_a = broadcast_strides(a.shape, dst.shape), from_b = broadcast_strides(b.shape, dst.shape);
+  for_each_offset_parallel<3>(dst.shape, {dense_strides(dst.shape), from_a, from_b}, [&](const auto& at) {
+    const auto x = static_cast<uint64_t>(a.integers[static_cast<size_t>(at[1])]);
+    const auto y = static_cast<uint64_t>(b.integers[static_cast<size_t>(at[2])]);
+    const auto result = static_cast<int64_t>(OfIntegers(x, y));
+    dst.integers[static_cast<size_t>(at[0])] = result;
+    dst[at[0]] = static_cast<double>(result);
+  });
+}
+
+template <typename Compare>
+void compare(const OpRun& run) {
+  if (!are_long(run)) return map(run, [](double a, double b) { return Compare()(a, b) ? 1.0 : 0.0; });
+  const Tensor &a = run.in(0), &b = run.in(1);
+  Tensor& dst = run.out(0);
+  const Dims from_a = broadcast_strides(a.shape, dst.shape), from_b = broadcast_strides(b.shape, dst.shape);
+  for_each_offset_parallel<3>(dst.shape, {dense_strides(dst.shape), from_a, from_b}, [&](const auto& at) {
+    dst[at[0]] = Compare()(a.integers[static_cast<size_t>(at[1])], b.integers[static_cast<size_t>(at[2])]) ? 1 : 0;
+  });
+}
+
+uint64_t long_sum(uint64_t a, uint64_t b) { return a + b; }
+uint64_t long_difference(uint64_t a, uint64_t b) { return a - b; }
+uint64_t long_product(uint64_t a, uint64_t b) { return a * b; }
+double logical_and(double a, double b) { return a != 0 && b != 0 ? 1 : 0; }
+double logical_or(double a, double b) { return a != 0 || b != 0 ? 1 : 0; }
+
+void logical_not(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  Tensor& dst = run.out("dst");
+  parallel_elements(src.size(), [&](int64_t i) { dst[i] = src[i] != 0 ? 0 : 1; });
+}
+
 double sum(double a, double b) { return a + b; }
 double difference(double a, double b) { return a - b; }
 double product(double a, double b) { return a * b; }
@@ -30,7 +73,6 @@ double quotient(double a, double b) { return a / b; }
 double maximum(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 double minimum(double a, double b) { return a < b || std::isnan(a) ? a : b; }
 double squared_difference(double a, double b) { return (a - b) * (a - b); }
-double greater_equal(double a, double b) { return a >= b ? 1 : 0; }
 
 void select(const OpRun& run) {
   const Tensor& cond = run.in("cond");
@@ -63,14 +105,22 @@ void bias_add_backward(const OpRun& run) {
 }  // namespace
 
 Evaluators binary_evaluators() {
-  return {{OpKind::Add, map_by<sum>},
-          {OpKind::Subtract, map_by<difference>},
-          {OpKind::Multiply, map_by<product>},
+  return {{OpKind::Add, arithmetic<sum, long_sum>},
+          {OpKind::Subtract, arithmetic<difference, long_difference>},
+          {OpKind::Multiply, arithmetic<product, long_product>},
           {OpKind::Divide, map_by<quotient>},
           {OpKind::Maximum, map_by<maximum>},
           {OpKind::Minimum, map_by<minimum>},
           {OpKind::SquaredDifference, map_by<squared_difference>},
-          {OpKind::GreaterEqual, map_by<greater_equal>},
+          {OpKind::Equal, compare<std::equal_to<>>},
+          {OpKind::NotEqual, compare<std::not_equal_to<>>},
+          {OpKind::Less, compare<std::less<>>},
+          {OpKind::LessEqual, compare<std::less_equal<>>},
+          {OpKind::Greater, compare<std::greater<>>},
+          {OpKind::GreaterEqual, compare<std::greater_equal<>>},
+          {OpKind::LogicalAnd, map_by<logical_and>},
+          {OpKind::LogicalOr, map_by<logical_or>},
+          {OpKind::LogicalNot, logical_not},
           {OpKind::Select, select},
           {OpKind::BiasAdd, bias_add},
           {OpKind::BiasAddBackward, bias_add_backward}};

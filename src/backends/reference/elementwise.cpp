@@ -28,6 +28,8 @@ double logarithm(double x) { return std::log(x); }
 double reciprocal(double x) { return 1 / x; }
 double relu(double x) { return x < 0 ? 0 : x; }  // NaN stays NaN
 double square(double x) { return x * x; }
+double sine(double x) { return std::sin(x); }
+double cosine(double x) { return std::cos(x); }
 double square_root(double x) { return std::sqrt(x); }
 double tangent(double x) { return std::tanh(x); }
 double hard_swish(double x) { return x * clamped(x + 3, 0, 6) / 6; }
@@ -77,6 +79,8 @@ void power(const OpRun& run) {
 Evaluators elementwise_evaluators() {
   return {{OpKind::Abs, map_by<absolute>},
           {OpKind::Clamp, clamp},
+          {OpKind::Cos, map_by<cosine>},
+          {OpKind::Sin, map_by<sine>},
           {OpKind::Elu, elu},
           {OpKind::Exp, map_by<exponential>},
           {OpKind::GELU, gelu},

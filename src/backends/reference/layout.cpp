@@ -1,8 +1,9 @@
-// Ops that move values: reshape, transpose, reorder, concat; GenIndex, which makes positions.
+// Ops that move values: reshape, transpose, reorder, concat, slice, expand; GenIndex, which makes positions.
 #include <algorithm>
 
 #include "backends/reference/op_run.h"
 #include "interface/op_schema.h"
+#include "interface/shape_rules.h"
 
 namespace lamina::reference {
 namespace {
@@ -21,6 +22,15 @@ void copy(const OpRun& run) {
   move_all(run.in(0), run.out(0), [](const auto& from, auto& to) { to = from; });
 }
 
+// The elements of src from `first` on that lie `strides` apart, in the order of dst.
+void pick(const Tensor& src, Tensor& dst, const Dims& strides, int64_t first) {
+  move_all(src, dst, [&](const auto& from, auto& to) {
+    for_each_offset_parallel<2>(dst.shape, {dense_strides(dst.shape), strides}, [&](const auto& at) {
+      to[static_cast<size_t>(at[0])] = from[static_cast<size_t>(first + at[1])];
+    });
+  });
+}
+
 // Dim i of dst is dim order[i] of src; an empty order reverses the dims.
 void transpose(const OpRun& run) {
   const Tensor& src = run.in(0);
@@ -30,11 +40,32 @@ void transpose(const OpRun& run) {
   Dims strides(rank);
   for (size_t dim = 0; dim < rank; ++dim)
     strides[dim] = order.empty() ? dense[rank - 1 - dim] : dense[static_cast<size_t>(wrap_axis(order[dim], src.rank()))];
+  pick(src, run.out(0), strides, 0);
+}
+
+// dst[i] = src[start + i * step] per axis.
+void slice(const OpRun& run) {
+  const Tensor& src = run.in(0);
+  Dims strides = dense_strides(src.shape);
+  const std::vector<AxisSlice> slices = slices_of(run.view(), src.shape);
+  int64_t first = 0;
+  for (size_t axis = 0; axis < slices.size(); ++axis) {
+    first += slices[axis].start * strides[axis];
+    strides[axis] *= slices[axis].step;
+  }
+  pick(src, run.out(0), strides, first);
+}
+
+// The last dims of dst are those of src, whose element stands still where its extent is 1.
+void expand(const OpRun& run) {
+  const Tensor& src = run.in(0);
   Tensor& dst = run.out(0);
-  move_all(src, dst, [&](const auto& from, auto& to) {
-    for_each_offset_parallel<2>(dst.shape, {dense_strides(dst.shape), strides},
-                                [&](const auto& at) { to[static_cast<size_t>(at[0])] = from[static_cast<size_t>(at[1])]; });
-  });
+  const Dims dense = dense_strides(src.shape);
+  Dims strides(dst.shape.size(), 0);
+  const size_t added = dst.shape.size() - src.shape.size();
+  for (size_t dim = 0; dim < src.shape.size(); ++dim)
+    if (src.shape[dim] != 1) strides[added + dim] = dense[dim];
+  pick(src, dst, strides, 0);
 }
 
 void concat(const OpRun& run) {
@@ -65,10 +96,8 @@ void gen_index(const OpRun& run) {
 }  // namespace
 
 Evaluators layout_evaluators() {
-  return {{OpKind::Reorder, copy},
-          {OpKind::StaticReshape, copy},
-          {OpKind::StaticTranspose, transpose},
-          {OpKind::Concat, concat},
+  return {{OpKind::Reorder, copy},      {OpKind::StaticReshape, copy}, {OpKind::StaticTranspose, transpose},
+          {OpKind::Concat, concat},     {OpKind::Slice, slice},        {OpKind::Expand, expand},
           {OpKind::GenIndex, gen_index}};
 }
 

@@ -69,6 +69,7 @@ Evaluators reduce_evaluators();
 Evaluators softmax_evaluators();
 Evaluators quantize_evaluators();
 Evaluators layout_evaluators();
+Evaluators indexed_evaluators();
 Evaluators dropout_evaluators();
 Evaluators matmul_evaluators();
 Evaluators convolution_evaluators();

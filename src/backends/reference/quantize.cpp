@@ -1,6 +1,9 @@
 // Conversions: TypeCast, and Quantize and Dequantize with constants or (the dynamic ones) with tensors.
 //   Quantize:    dst = saturate(round(src / scale + zp)), ties to even; to f8 a plain conversion
 //   Dequantize:  dst = (src - zp) * scale
+#include <cmath>
+#include <limits>
+
 #include "backends/reference/op_run.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
@@ -88,7 +91,32 @@ void dynamic_dequantize(const OpRun& run) {
   });
 }
 
-void type_cast(const OpRun& run) { run.out("dst").values = run.in("src").values; }
+// An integer takes what stands before the point, as far as it reaches.
+template <typename Integer>
+Integer cut_off(double value) {
+  constexpr double kEnd = -2.0 * static_cast<double>(std::numeric_limits<Integer>::min() / 2);
+  if (std::isnan(value)) return 0;
+  if (value >= kEnd) return std::numeric_limits<Integer>::max();
+  return value < -kEnd ? std::numeric_limits<Integer>::min() : static_cast<Integer>(value);
+}
+
+void type_cast(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  Tensor& dst = run.out("dst");
+  const bool wide = src.dtype == DataType::s64, to_integer = dst.dtype == DataType::s32 || dst.dtype == DataType::s64;
+  if (dst.dtype == DataType::s64) dst.integers.resize(src.values.size());
+  parallel_elements(src.size(), [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    const int64_t integer = !to_integer ? 0 : wide ? src.integers[at] : cut_off<int64_t>(src[i]);
+    if (dst.dtype == DataType::s64) dst.integers[at] = integer;
+    if (dst.dtype == DataType::boolean)
+      dst[i] = src[i] != 0 ? 1 : 0;
+    else if (dst.dtype == DataType::s32)
+      dst[i] = wide ? static_cast<int32_t>(integer) : cut_off<int32_t>(src[i]);
+    else
+      dst[i] = dst.dtype == DataType::s64 ? static_cast<double>(integer) : src[i];
+  });
+}
 
 }  // namespace
 

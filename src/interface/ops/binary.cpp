@@ -7,9 +7,9 @@ using namespace parts;
 
 namespace {
 
-std::vector<DataType> floats_and_s32() {
+std::vector<DataType> floats_and_integers() {
   std::vector<DataType> types = floats_and_f64();
-  types.push_back(DataType::s32);
+  types.insert(types.end(), {DataType::s32, DataType::s64});
   return types;
 }
 
@@ -54,8 +54,38 @@ OpSchema mixed_binary(OpKind kind, std::string formula, const std::vector<DataTy
   schema.inputs = {port("src_0", "T1"), port("src_1", "T2")};
   schema.outputs = {port("dst", "T3", "the broadcast shape")};
   schema.types = {{"T1", types}, {"T2", types}, {"T3", types}};
-  schema.check_types = f64_stays_alone({"T1", "T2", "T3"});
+  schema.check_types = all_of({stays_alone(DataType::f64, {"T1", "T2", "T3"}), stays_alone(DataType::s64, {"T1", "T2", "T3"})});
   schema.type_rule_text = "any mix; f64 with f64 only";
+  return schema;
+}
+
+// With integers, which wrap around.
+OpSchema arithmetic(OpKind kind, std::string formula, OpTraits traits = {}) {
+  OpSchema schema = mixed_binary(kind, std::move(formula), floats_and_integers(), traits);
+  schema.type_rule_text = "any mix; f64 with f64 only, s64 with s64 only; integers alone wrap around";
+  return schema;
+}
+
+OpSchema comparison(OpKind kind, std::string formula, std::vector<DataType> types) {
+  OpSchema schema = binary(kind, std::move(formula), {.jumps = true});
+  schema.inputs = {port("src_0", "T1"), port("src_1", "T1")};
+  schema.outputs = {port("dst", "T2", "one byte an element, 0 or 1; the broadcast shape")};
+  schema.types = {{"T1", std::move(types)}, {"T2", {DataType::boolean}}};
+  schema.inplace = {};
+  return schema;
+}
+
+std::vector<DataType> with_boolean(std::vector<DataType> types) {
+  types.push_back(DataType::boolean);
+  return types;
+}
+
+// Of booleans: every byte but 0 is true.
+OpSchema logical(OpKind kind, std::string formula, OpTraits traits) {
+  OpSchema schema = binary(kind, std::move(formula), traits);
+  schema.types = {{"T", {DataType::boolean}}};
+  for (PortSpec& input : schema.inputs) input.domain = always(needs(0, 1));
+  schema.error = 0;
   return schema;
 }
 
@@ -104,17 +134,11 @@ void check_slope(const OpView& view, bool per_channel) {
 }  // namespace
 }  // namespace lamina
 
-LAMINA_SCHEMA(Add) {
-  return of_values(around_zero(), mixed_binary(OpKind::Add, "dst = src_0 + src_1", floats_and_s32(), kCommutative));
-}
+LAMINA_SCHEMA(Add) { return of_values(around_zero(), arithmetic(OpKind::Add, "dst = src_0 + src_1", kCommutative)); }
 
-LAMINA_SCHEMA(Subtract) {
-  return of_values(around_zero(), mixed_binary(OpKind::Subtract, "dst = src_0 - src_1", floats_and_s32()));
-}
+LAMINA_SCHEMA(Subtract) { return of_values(around_zero(), arithmetic(OpKind::Subtract, "dst = src_0 - src_1")); }
 
-LAMINA_SCHEMA(Multiply) {
-  return of_values(factor(), mixed_binary(OpKind::Multiply, "dst = src_0 * src_1", floats_and_f64(), kCommutative));
-}
+LAMINA_SCHEMA(Multiply) { return of_values(factor(), arithmetic(OpKind::Multiply, "dst = src_0 * src_1", kCommutative)); }
 
 LAMINA_SCHEMA(Divide) {
   OpSchema schema =
@@ -141,13 +165,36 @@ LAMINA_SCHEMA(SquaredDifference) {
   return schema;
 }
 
-LAMINA_SCHEMA(GreaterEqual) {
-  OpSchema schema = binary(OpKind::GreaterEqual, "dst = src_0 >= src_1", {.jumps = true});
-  schema.inputs = {port("src_0", "T1"), port("src_1", "T1")};
-  schema.outputs = {port("dst", "T2", "one byte an element, 0 or 1")};
-  schema.types = {{"T1", floats_and_s32()}, {"T2", {DataType::boolean}}};
-  schema.inplace = {};
-  return schema;
+LAMINA_SCHEMA(GreaterEqual) { return comparison(OpKind::GreaterEqual, "dst = src_0 >= src_1", floats_and_integers()); }
+
+LAMINA_SCHEMA(Greater) { return comparison(OpKind::Greater, "dst = src_0 > src_1", floats_and_integers()); }
+
+LAMINA_SCHEMA(LessEqual) { return comparison(OpKind::LessEqual, "dst = src_0 <= src_1", floats_and_integers()); }
+
+LAMINA_SCHEMA(Less) { return comparison(OpKind::Less, "dst = src_0 < src_1", floats_and_integers()); }
+
+LAMINA_SCHEMA(Equal) {
+  return comparison(OpKind::Equal, "dst = src_0 is src_1; NaN is nothing", with_boolean(floats_and_integers()));
+}
+
+LAMINA_SCHEMA(NotEqual) {
+  return comparison(OpKind::NotEqual, "dst = src_0 is not src_1; NaN is nothing", with_boolean(floats_and_integers()));
+}
+
+LAMINA_SCHEMA(LogicalAnd) { return logical(OpKind::LogicalAnd, "dst = src_0 and src_1", kCommutative); }
+
+LAMINA_SCHEMA(LogicalOr) { return logical(OpKind::LogicalOr, "dst = src_0 or src_1", kCommutative); }
+
+LAMINA_SCHEMA(LogicalNot) {
+  return {.kind = OpKind::LogicalNot,
+          .op_class = OpClass::elementwise,
+          .formula = "dst = not src",
+          .inputs = {within(needs(0, 1), port("src", "T"))},
+          .outputs = {port("dst", "T", "shape of src")},
+          .types = {{"T", {DataType::boolean}}},
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
+          .inplace = {{"src", "dst"}},
+          .error = 0};
 }
 
 LAMINA_SCHEMA(Select) {

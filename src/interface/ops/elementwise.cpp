@@ -116,6 +116,10 @@ LAMINA_SCHEMA(Round) { return unary(OpKind::Round, "dst = nearest integer to src
 
 LAMINA_SCHEMA(Sigmoid) { return unary(OpKind::Sigmoid, "dst = 1 / (1 + exp(-src))", {.error = 6e-7}); }
 
+LAMINA_SCHEMA(Sin) { return unary(OpKind::Sin, "dst = sin(src), src in radians of any size", {}); }
+
+LAMINA_SCHEMA(Cos) { return unary(OpKind::Cos, "dst = cos(src), src in radians of any size", {}); }
+
 LAMINA_SCHEMA(SoftPlus) {
   AttributeSpec beta = required_number("beta", "sharpness");
   beta.required = false;

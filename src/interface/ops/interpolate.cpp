@@ -54,6 +54,11 @@ Dims resampled(const OpView& view, const Dims& spatial) {
   const auto& scales = list_of<float>(view, "scales");
   if (!sizes.empty()) {
     require_entries(view, "sizes", sizes, spatial.size());
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (spatial[i] == 0 && sizes[i] > 0)
+        view.fail_shape(
+            join("attribute sizes has ", sizes[i], " for spatial axis ", i, ", along which src has no cells, allowed is 0"));
+    }
     return sizes;
   }
   Dims result(spatial.size(), kUnknownDim);

@@ -1,4 +1,4 @@
-// Ops that move values: reshape, transpose, reorder, concatenation; and GenIndex, whose values are positions.
+// Ops that move values: reshape, transpose, reorder, concatenation, slice, expand; and GenIndex, whose values are positions.
 #include <algorithm>
 
 #include "interface/ops/parts.h"
@@ -136,6 +136,45 @@ ShapeMap concat_shapes(const OpView& view) {
   return {{"dst", joined}};
 }
 
+// ---- Slice
+
+AttributeSpec optional_list(std::string name, std::string (*check)(const Attribute&), std::string meaning) {
+  AttributeSpec spec = required_list(std::move(name), check, std::move(meaning));
+  spec.required = false;
+  spec.default_value = std::vector<int64_t>{};
+  return spec;
+}
+
+void check_slice(const OpView& view) {
+  const size_t count = view.attribute<std::vector<int64_t>>("starts").size();
+  for (const char* const name : {"ends", "axes", "steps"}) {
+    const size_t given = view.attribute<std::vector<int64_t>>(name).size();
+    if (given == count || (given == 0 && std::string_view(name) != "ends")) continue;
+    view.fail(join("attribute ", name, " has ", given, " entries, allowed is ", count, ", as many as starts"));
+  }
+  if (const Dims* src = known_shape(view, "src")) slices_of(view, *src);
+}
+
+ShapeMap slice_shapes(const OpView& view) {
+  Dims dst;
+  for (const AxisSlice& slice : slices_of(view, view.shape("src"))) dst.push_back(slice.extent);
+  return {{"dst", dst}};
+}
+
+// ---- Expand
+
+std::string expand_target(const Attribute& value) {
+  const auto& shape = std::get<std::vector<int64_t>>(value);
+  if (!std::all_of(shape.begin(), shape.end(), [](int64_t dim) { return dim >= -1; })) return "entries of -1 or more";
+  return shape.size() <= static_cast<size_t>(kMaxRank) ? "" : join("at most ", kMaxRank, " entries");
+}
+
+ShapeMap expand_shapes(const OpView& view) {
+  Dims target = view.attribute<std::vector<int64_t>>("shape");
+  std::replace(target.begin(), target.end(), int64_t{-1}, int64_t{1});  // both leave an extent of src as it is
+  return {{"dst", broadcast_shapes(view, view.shape("src"), target)}};
+}
+
 }  // namespace
 }  // namespace lamina
 
@@ -177,6 +216,31 @@ LAMINA_SCHEMA(Concat) {
   schema.types = {{"T", types_of_whole_bytes()}};
   schema.check = check_concat;
   schema.infer_shapes = concat_shapes;
+  return schema;
+}
+
+LAMINA_SCHEMA(Slice) {
+  OpSchema schema = layout(OpKind::Slice, LoopNest::sliced, "dst[i] = src[starts + i * steps], along each of axes");
+  schema.source = "ONNX Slice-13 with constant bounds, steps forward only";
+  schema.outputs.front().meaning = "extents of src, along each of axes what lies from starts to before ends, every steps-th";
+  schema.attributes = {
+      required_list("starts", nullptr, "first element along each axis; negative counts from the end; cut off at the ends"),
+      required_list("ends", nullptr, "one past the last element, counted and cut off like starts"),
+      optional_list("axes", nullptr, "the axes that starts and ends speak of; empty: the first ones, in order"),
+      optional_list("steps", at_least_one, "from one element to the next along each axis; empty: 1")};
+  schema.types = {{"T", types_of_whole_bytes()}};
+  schema.check = check_slice;
+  schema.infer_shapes = slice_shapes;
+  return schema;
+}
+
+LAMINA_SCHEMA(Expand) {
+  OpSchema schema = layout(OpKind::Expand, LoopNest::repeated, "dst = src, repeated along axes where its extent is 1");
+  schema.source = "ONNX Expand-13 with a constant shape";
+  schema.outputs.front().meaning = "src and attribute shape broadcast to each other by numpy's rule";
+  schema.attributes = {required_list("shape", expand_target, "target; 1 or -1 leaves the extent of src")};
+  schema.types = {{"T", types_of_whole_bytes()}};
+  schema.infer_shapes = expand_shapes;
   return schema;
 }
 

@@ -166,7 +166,9 @@ void check_dynamic(const OpView& view) {
 
 LAMINA_SCHEMA(TypeCast) {
   OpSchema schema = like_src(OpKind::TypeCast, "dst = src in another type");
-  schema.types = {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}};
+  std::vector<DataType> types = floats_and_f64();
+  types.insert(types.end(), {DataType::s32, DataType::s64, DataType::boolean});
+  schema.types = {{"T1", types}, {"T2", types}};
   schema.check_types = [](const TypeOf& type_of) -> std::string {
     const DataType from = type_of("T1");
     const DataType to = type_of("T2");
@@ -174,7 +176,10 @@ LAMINA_SCHEMA(TypeCast) {
     const auto narrow = [](DataType type) { return type == DataType::bf16 || type == DataType::f16; };
     return narrow(from) && narrow(to) ? "anything but bf16 to f16 and f16 to bf16" : "";
   };
-  schema.type_rule_text = "two different types; not bf16 to f16 or back";
+  schema.type_rule_text =
+      "two different types; not bf16 to f16 or back. To an integer what stands behind the point is cut off and what is too "
+      "large "
+      "becomes the largest, NaN 0; a longer integer loses its upper bits; boolean is 1 for all but 0";
   schema.traits = {.copies = true, .converts = true};
   return schema;
 }

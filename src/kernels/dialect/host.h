@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "kernels/polynomials.h"
+#include "kernels/dialect/trigonometry.h"
 
 namespace lamina::kernel::dialect {
 
@@ -47,6 +48,15 @@ LAMINA_POLYNOMIAL(log_tail)
 LAMINA_POLYNOMIAL(erf_tail)
 LAMINA_POLYNOMIAL(mills_top)
 LAMINA_POLYNOMIAL(mills_rest)
+
+#define LAMINA_TRIGONOMETRY(name) \
+  inline double lm_##name##_f64(double x) { return horner<double>(kTrigonometry.name, x); }
+LAMINA_TRIGONOMETRY(short_sin_tail)
+LAMINA_TRIGONOMETRY(short_cos_tail)
+LAMINA_TRIGONOMETRY(sin_tail)
+LAMINA_TRIGONOMETRY(cos_tail)
+#undef LAMINA_TRIGONOMETRY
+inline double lm_two_over_pi_f64(int group) { return kTwoOverPi[group]; }
 
 // Neighbouring terms joined in pairs, again and again: a short chain of operations.
 inline float lm_cdf_root_f32(float x) {
@@ -111,6 +121,7 @@ inline float lm_cdf_root_f32(float x) {
 #include "kernels/dialect/convert_f64.inl"
 #include "kernels/dialect/philox.inl"
 #include "kernels/dialect/power.inl"
+#include "kernels/dialect/trigonometry.inl"
 
 #undef LM_FN
 #pragma GCC diagnostic pop

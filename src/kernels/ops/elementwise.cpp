@@ -76,6 +76,8 @@ std::vector<Lowering> elementwise_lowerings() {
       {OpKind::ReLU, [](O& op) { op.out(0, max(op.in(0), 0.0)); }},
       {OpKind::Round, [](O& op) { op.out(0, unary(MapOp::round_half_even, op.in(0))); }},
       {OpKind::Sigmoid, [](O& op) { op.out(0, unary(MapOp::sigmoid, op.in(0))); }},
+      {OpKind::Sin, [](O& op) { op.out(0, unary(MapOp::sin, op.in(0))); }},
+      {OpKind::Cos, [](O& op) { op.out(0, unary(MapOp::cos, op.in(0))); }},
       {OpKind::SoftPlus, soft_plus},
       {OpKind::Sqrt, [](O& op) { op.out(0, sqrt(op.in(0))); }},
       {OpKind::Square,

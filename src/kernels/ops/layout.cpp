@@ -9,6 +9,8 @@ std::vector<Lowering> layout_lowerings() {
   return {{OpKind::Reorder, copy},
           {OpKind::StaticReshape, copy},
           {OpKind::StaticTranspose, copy},
+          {OpKind::Slice, copy},
+          {OpKind::Expand, copy},
           {OpKind::GenIndex,
            [](O& op) { op.out(0, op.k.cast(op.index_along(static_cast<int>(op.attribute<int64_t>("axis"))), Type::s32)); }},
           {OpKind::End, [](O&) {}}};

@@ -73,6 +73,21 @@ void dequantize(OpLowering& op) {
   op.out(0, (q.zero_point ? src - q.zero_point : src) * q.scale);
 }
 
+bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
+
+// Towards 0.
+Value cut_off(Value x) {
+  Builder& k = *x.builder;
+  const Value whole = k.map(MapOp::floor, abs(x));
+  return k.select(less(x, 0), -whole, whole);
+}
+
+void type_cast(OpLowering& op) {
+  const Value src = op.in_as_is(0);
+  const Type to = compute_type(op.output_tensor(0).dtype);
+  op.out(0, is_real(src.type()) && (to == Type::s32 || to == Type::s64) ? cut_off(src) : src);
+}
+
 }  // namespace
 
 std::vector<Lowering> quantize_lowerings() {
@@ -80,7 +95,7 @@ std::vector<Lowering> quantize_lowerings() {
           {OpKind::Dequantize, dequantize},
           {OpKind::DynamicQuantize, quantize},
           {OpKind::DynamicDequantize, dequantize},
-          {OpKind::TypeCast, [](OpLowering& op) { op.out(0, op.in_as_is(0)); }}};
+          {OpKind::TypeCast, type_cast}};
 }
 
 }  // namespace lamina::kernel

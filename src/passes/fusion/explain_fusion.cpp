@@ -116,6 +116,7 @@ class Explainer {
                " stray";
       case ReasonCode::alone_column_result:
         return shared + " is a sum over all rows, complete only when the loop nest has ended";
+      case ReasonCode::alone_part: return "a part of " + shared + " is read, which must lie in memory before";
       case ReasonCode::alone_mixed_f64:
         return "with " + shared + " f64 would meet another floating-point type in one loop nest";
       case ReasonCode::alone_unsupported: return "the backend does not run " + name(decision.other_op);

@@ -220,6 +220,7 @@ std::optional<ReasonCode> GroupGrower::collect_links(Attempt& attempt, std::vect
     if (op.inputs[port] == kNoValue) continue;
     const Port producer = state_.graph.value(op.inputs[port]).producer;
     if (!is_member(producer.op)) continue;
+    if (attempt.view.reads_a_part[port]) return ReasonCode::alone_part;
     const IterationView& view = state_.views[at(producer.op)];
     if (view.column_outputs[at(producer.port)]) return ReasonCode::alone_column_result;
     links.push_back({&view.outputs[at(producer.port)], &attempt.view.inputs[port]});
@@ -230,6 +231,7 @@ std::optional<ReasonCode> GroupGrower::collect_links(Attempt& attempt, std::vect
       if (!is_member(consumer.op)) continue;
       if (attempt.view.column_outputs[port]) return ReasonCode::alone_column_result;
       const IterationView& view = state_.views[at(consumer.op)];
+      if (view.reads_a_part[at(consumer.port)]) return ReasonCode::alone_part;
       if (view.why_not.empty()) links.push_back({&view.inputs[at(consumer.port)], &attempt.view.outputs[port]});
     }
   }

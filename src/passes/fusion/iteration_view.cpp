@@ -9,13 +9,15 @@ ViewBuilder::Family ViewBuilder::family() const {
   const OpSchema& schema = schema_of(op_.kind);
   switch (schema.nest) {
     case LoopNest::by_class: return schema.op_class == OpClass::elementwise ? &ViewBuilder::elementwise : nullptr;
-    case LoopNest::elementwise: return &ViewBuilder::elementwise;
+    case LoopNest::elementwise:
+    case LoopNest::repeated: return &ViewBuilder::elementwise;
     case LoopNest::per_channel: return &ViewBuilder::per_channel;
     case LoopNest::slope: return &ViewBuilder::slope;
     case LoopNest::scales: return &ViewBuilder::scales;
     case LoopNest::transposed: return &ViewBuilder::transposed;
     case LoopNest::reshaped: return &ViewBuilder::reshaped;
     case LoopNest::concatenated: return &ViewBuilder::concatenated;
+    case LoopNest::sliced: return &ViewBuilder::sliced;
     case LoopNest::trailing_axes: return &ViewBuilder::trailing_axes;
     case LoopNest::group_rows: return &ViewBuilder::group_rows;
     case LoopNest::channel_rows: return &ViewBuilder::channel_rows;

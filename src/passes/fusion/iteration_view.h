@@ -18,6 +18,7 @@ struct IterationView {
   std::vector<bool> inner;              // normalised or reduced by the op
   std::vector<DimMap> inputs, outputs;  // per port; empty for a port that is left out
   std::vector<bool> column_outputs;     // per output: summed over all dims that its map does not have (diff_gamma, diff_beta)
+  std::vector<bool> reads_a_part;       // per input: in steps of its own, so that all of it must lie in memory before
   bool opaque_copy = false;             // a reshape without common dims: elements in order, inputs[0] means nothing
   std::string why_not;                  // not empty: the op has no loop nest, one phrase
 

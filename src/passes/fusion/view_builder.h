@@ -24,6 +24,7 @@ class ViewBuilder {
     view_.inputs.resize(op.inputs.size());
     view_.outputs.resize(op.outputs.size());
     view_.column_outputs.assign(op.outputs.size(), false);
+    view_.reads_a_part.assign(op.inputs.size(), false);
   }
 
   IterationView build();
@@ -40,6 +41,7 @@ class ViewBuilder {
   void transposed();
   void reshaped();
   void concatenated();
+  void sliced();
   void trailing_axes();
   void group_rows();
   void channel_rows();

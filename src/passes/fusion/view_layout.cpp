@@ -59,6 +59,14 @@ void ViewBuilder::reshaped() {
   view_.outputs[0] = map_of_pieces(dst, refined->b);
 }
 
+// Element by element of what is taken; where it lies in src is a matter of strides and a first element (kernels/lower).
+void ViewBuilder::sliced() {
+  const size_t rank = output_shape(0).size();
+  loop_over(output_shape(0));
+  view_.inputs[0] = view_.outputs[0] = identity_map(rank);
+  view_.reads_a_part[0] = true;
+}
+
 // The inputs follow each other along `axis`: each is a copy of its own.
 void ViewBuilder::concatenated() {
   view_.opaque_copy = true;

@@ -107,7 +107,7 @@ class Chain {
 
   bool take(const Op& op) {
     if (is_byte_integer(graph_.tensor(chain_.result).dtype)) return false;
-    if (op.kind == OpKind::TypeCast) return true;
+    if (op.kind == OpKind::TypeCast) return is_floating(graph_.tensor(op.outputs[0]).dtype);
     FollowingOp following{op};
     if (is_binary(op)) {
       if (!take_operand(op)) return false;

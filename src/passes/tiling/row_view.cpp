@@ -51,6 +51,15 @@ IterationView product_view(const Graph& graph, const Op& op) {
   return view;
 }
 
+// Where a slice begins and how often an element is repeated are numbers of the whole tensor: rows are not cut along these dims.
+void keep_whole_where_parts_differ(IterationView& view, const Dims& src, const Dims& dst) {
+  const size_t added = dst.size() - src.size();
+  for (size_t axis = 0; axis < dst.size(); ++axis) {
+    const AxisRun run = view.outputs[0][axis];
+    if (run.count > 0 && (axis < added || src[axis - added] != dst[axis])) view.inner[static_cast<size_t>(run.first)] = true;
+  }
+}
+
 }  // namespace
 
 bool is_matrix_product(const Op& op) { return op.kind == OpKind::MatMul; }
@@ -60,7 +69,12 @@ int axis_of_positions(const Graph& graph, const Op& op) {
 }
 
 IterationView row_view(const Graph& graph, const Op& op) {
-  return is_matrix_product(op) ? product_view(graph, op) : iteration_view(graph, op);
+  if (is_matrix_product(op)) return product_view(graph, op);
+  IterationView view = iteration_view(graph, op);
+  const LoopNest nest = schema_of(op.kind).nest;
+  if ((nest == LoopNest::sliced || nest == LoopNest::repeated) && view.why_not.empty())
+    keep_whole_where_parts_differ(view, *graph.tensor(op.inputs[0]).shape, *graph.tensor(op.outputs[0]).shape);
+  return view;
 }
 
 }  // namespace lamina

@@ -54,10 +54,6 @@ struct TileRegion {
 std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
                                      std::span<const ValueIndex> outputs, const IntegerSupport& integers = {});
 
-// The quantized product that a group of one op is, if the ops that it leaves out are groups of their own.
-std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                                const FusionGroup& product);
-
 // Every group a region of its own, in their order.
 std::vector<TileRegion> one_by_one(size_t groups);
 

@@ -37,6 +37,54 @@ TEST(FusedKernels, ActivationGradientNormGradientAddIsOneKernel) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish(), 64));
 }
 
+// What all rows share is taken ahead, along rows of two dims.
+TEST(FusedKernels, SharedValuesOfRowsOfSeveralDims) {
+  for (const DataType dtype : {f32, f64}) {
+    GraphBuilder g;
+    std::vector<uint64_t> inputs{g.input(dtype, {4, 8, 4, 33})};
+    for (int i = 0; i < 4; ++i) inputs.push_back(g.input(dtype, {33}));
+    const auto y = g.op(OpKind::BatchNormInference, inputs, {{"epsilon", 0.5F}, {"data_format", std::string("NXC")}});
+    g.op(OpKind::ReduceL1, {y}, {{"axes", std::vector<int64_t>{1, 3}}});
+    EXPECT_EQ(expect_cpu_matches_reference(g.finish()).kernels_per_partition, std::vector<size_t>{2});
+  }
+}
+
+// Rows of one element have no value along the row: moments of a value of the row itself.
+TEST(FusedKernels, MomentsOfOneElement) {
+  for (const Dims& shape : {Dims{1}, Dims{5, 1}, Dims{70, 1}}) {
+    GraphBuilder g;
+    const auto x = g.op(OpKind::Swish, {g.input(f32, shape)});
+    const auto d = g.op(OpKind::SoftMaxBackward, {g.input(f32, shape), x}, {{"axis", int64_t{-1}}});
+    const auto y = g.op(OpKind::RMSNorm, {d, g.input(f32, {1})});
+    g.multi(OpKind::LayerNormBackward, {x, g.input(f32, shape), g.input(f32, {1})}, {{"use_stats", false}}, {f32, f32});
+    g.output(y);
+    expect_cpu_matches_reference(g.finish());
+  }
+}
+
+// Eight rows across half a register, with a power, which is computed in f64.
+TEST(FusedKernels, PowerAcrossFewRows) {
+  GraphBuilder g;
+  const auto x = g.op(OpKind::BiasAdd, {g.input(bf16, {8, 3}, {1, 8}), g.input(bf16, {3})});
+  const auto y = g.op(OpKind::PReLU, {x, g.input(bf16, {3})});
+  g.op(OpKind::Pow, {g.op(OpKind::Abs, {y})}, {{"beta", 0.9F}});
+  expect_one_kernel(expect_cpu_matches_reference(g.finish()));
+}
+
+// What is compared with a constant is a magnitude, or a number with another sign.
+TEST(FusedKernels, BoundsOfMagnitudes) {
+  for (const OpKind kind : {OpKind::ReLU, OpKind::SoftPlus, OpKind::Mish, OpKind::HardSigmoid, OpKind::HardSwish}) {
+    for (const DataType dtype : {f32, bf16, f64}) {
+      SCOPED_TRACE(join(name_of(kind), ' ', name_of(dtype)));
+      GraphBuilder g;
+      const bool is_line = kind == OpKind::HardSigmoid;
+      g.op(kind, {g.op(OpKind::Abs, {g.input(dtype, {5, 37})})},
+           is_line ? Attributes{{"alpha", 0.2F}, {"beta", 0.0F}} : Attributes{});
+      expect_one_kernel(expect_cpu_matches_reference(g.finish()));
+    }
+  }
+}
+
 TEST(FusedKernels, GroupNormInBothFormats) {
   for (const auto& [format, shape] : std::vector<std::pair<std::string, Dims>>{{"NCX", {2, 6, 5, 7}}, {"NXC", {2, 5, 7, 6}}}) {
     for (const DataType dtype : {f32, bf16}) {

@@ -53,6 +53,8 @@ TEST_P(InterpretedKernels, ElementaryFunctions) {
                                                             {OpKind::Log, {}},
                                                             {OpKind::Tanh, {}},
                                                             {OpKind::Sigmoid, {}},
+                                                            {OpKind::Sin, {}},
+                                                            {OpKind::Cos, {}},
                                                             {OpKind::GELU, {}},
                                                             {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}},
                                                             {OpKind::Elu, {{"alpha", 0.7F}}},

@@ -125,6 +125,8 @@ TEST_P(UnaryKernels, MatchTheReference) {
                                                             {OpKind::ReLU, {}},
                                                             {OpKind::Round, {}},
                                                             {OpKind::Sigmoid, {}},
+                                                            {OpKind::Sin, {}},
+                                                            {OpKind::Cos, {}},
                                                             {OpKind::SoftPlus, {{"beta", 2.0F}}},
                                                             {OpKind::Square, {}},
                                                             {OpKind::Swish, {{"alpha", 1.5F}}},

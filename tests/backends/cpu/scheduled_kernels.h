@@ -50,6 +50,16 @@ inline kernel::Kernel softmax(const Shape& shape) {
   return k.finish();
 }
 
+// Beside a sum, which is added up as it comes.
+inline kernel::Kernel extremes(const Shape& shape) {
+  Rows k("extremes", shape);
+  const kernel::Value x = k.src("src");
+  k.row_out(k.builder().reduce(kernel::Reduction::maximum, x), "largest");
+  k.row_out(k.builder().reduce(kernel::Reduction::minimum, x), "smallest");
+  k.row_out(k.builder().reduce(kernel::Reduction::sum, x), "sum");
+  return k.finish();
+}
+
 inline kernel::Kernel softmax_with_sums(const Shape& shape) {
   Rows k("softmax_with_sums", shape);
   const kernel::Value x = k.src("src"), power = exp(x - k.builder().reduce(kernel::Reduction::maximum, x));
@@ -148,6 +158,7 @@ inline std::vector<ScheduledKernel> scheduled_kernels() {
   for (const Shape& shape : {Shape{130, 520, bf16}, Shape{67, 4224}}) add("column_sums", column_sums, shape);
   for (const Shape& shape : {Shape{300, 100}, Shape{37, 1037, bf16}, Shape{7, 5000}}) add("softmax", softmax, shape);
   add("softmax_with_sums", softmax_with_sums, {70, 2100});
+  for (const Shape& shape : {Shape{300, 100}, Shape{900, 16, bf16}, Shape{7, 5003}}) add("extremes", extremes, shape);
   for (const Shape& shape : {Shape{100, 509}, Shape{37, 2061, bf16}, Shape{33, 2048}})
     add("add_layer_norm", add_layer_norm, shape);
   for (const Shape& shape : {Shape{100, 400}, Shape{20, 2500, f16}}) add("layer_norm_gelu", layer_norm_gelu, shape);

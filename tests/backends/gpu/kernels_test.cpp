@@ -143,6 +143,8 @@ TEST_P(GpuNorms, ElementaryFunctionsHaveTheCpusBits) {
                                                             {OpKind::ReLU, {}},
                                                             {OpKind::Round, {}},
                                                             {OpKind::Sigmoid, {}},
+                                                            {OpKind::Sin, {}},
+                                                            {OpKind::Cos, {}},
                                                             {OpKind::SoftPlus, {{"beta", 2.0F}}},
                                                             {OpKind::Square, {}},
                                                             {OpKind::Tanh, {}},

@@ -32,6 +32,48 @@ TEST(ReferenceBinary, NanWinsInMaximumAndMinimum) {
     expect_close(binary(kind, {kNaN, 1}, {1, kNaN}).result(), {kNaN, kNaN});
 }
 
+TEST(ReferenceBinary, LongIntegersKeepTheirBitsAndWrapAround) {
+  constexpr int64_t kLarge = (int64_t{1} << 53) + 1;
+  const auto run = [](OpKind kind, int64_t a, int64_t b) {
+    OpCase op(kind);
+    op.integer(a).integer(b).outputs({DataType::s64});
+    return op.run()[0].integers.at(0);
+  };
+  EXPECT_EQ(run(OpKind::Add, kLarge, 2), kLarge + 2);
+  EXPECT_EQ(run(OpKind::Subtract, kLarge, 1), kLarge - 1);
+  EXPECT_EQ(run(OpKind::Multiply, kLarge, 3), 3 * kLarge);
+  EXPECT_EQ(run(OpKind::Add, INT64_MAX, 1), INT64_MIN);
+}
+
+TEST(ReferenceBinary, Comparisons) {
+  const auto run = [](OpKind kind) {
+    OpCase op(kind);
+    op.input({4}, {1, 2, 3, kNaN}).input({4}, {2, 2, 2, kNaN}).outputs({DataType::boolean});
+    return op.result();
+  };
+  EXPECT_THAT(run(OpKind::Equal), ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(run(OpKind::NotEqual), ElementsAre(1, 0, 1, 1));
+  EXPECT_THAT(run(OpKind::Less), ElementsAre(1, 0, 0, 0));
+  EXPECT_THAT(run(OpKind::LessEqual), ElementsAre(1, 1, 0, 0));
+  EXPECT_THAT(run(OpKind::Greater), ElementsAre(0, 0, 1, 0));
+  OpCase long_ones(OpKind::Equal);
+  long_ones.integer((int64_t{1} << 53) + 1).integer(int64_t{1} << 53).outputs({DataType::boolean});
+  EXPECT_THAT(long_ones.result(), ElementsAre(0)) << "in double they are the same";
+}
+
+TEST(ReferenceBinary, LogicTakesEveryByteButZeroForTrue) {
+  const auto run = [](OpKind kind) {
+    OpCase op(kind);
+    op.input({4}, {0, 0, 1, 1}, DataType::boolean).input({4}, {0, 1, 0, 1}, DataType::boolean).outputs({DataType::boolean});
+    return op.result();
+  };
+  EXPECT_THAT(run(OpKind::LogicalAnd), ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(run(OpKind::LogicalOr), ElementsAre(0, 1, 1, 1));
+  OpCase op(OpKind::LogicalNot);
+  op.input({2}, {0, 1}, DataType::boolean).outputs({DataType::boolean});
+  EXPECT_THAT(op.result(), ElementsAre(1, 0));
+}
+
 TEST(ReferenceBinary, GreaterEqualIsFalseForNan) {
   OpCase op(OpKind::GreaterEqual);
   const Numbers a{1, 2, 3, kNaN}, b{2, 2, 2, 2};

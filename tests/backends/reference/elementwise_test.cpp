@@ -55,6 +55,12 @@ TEST(ReferenceElementwise, ExponentialFamily) {
   expect_close(unary(OpKind::Mish, {0, std::log(3.0)}).result(), {0, std::log(3.0) * 15 / 17});
 }
 
+TEST(ReferenceElementwise, SineAndCosineTakeRadians) {
+  const double third = std::numbers::pi / 3;
+  expect_close(unary(OpKind::Sin, {0, third / 2, -third / 2, kInf}).result(), {0, 0.5, -0.5, kNaN});
+  expect_close(unary(OpKind::Cos, {0, third, 3 * third}).result(), {1, 0.5, -1});
+}
+
 TEST(ReferenceElementwise, GeluHasTwoForms) {
   // Phi(1) = 0.841344746068542949, Phi(-1) = 0.158655253931457051
   expect_close(unary(OpKind::GELU, {0, 1, -1}).result(), {0, 0.841344746068542949, -0.158655253931457051});

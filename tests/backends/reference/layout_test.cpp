@@ -36,6 +36,30 @@ TEST(ReferenceConcat, JoinsAlongAnAxis) {
   EXPECT_THAT(op.result(), ElementsAre(1, 3, 4, 2, 5, 6));
 }
 
+TEST(ReferenceSlice, TakesEveryOtherElementOfAPart) {
+  OpCase op(OpKind::Slice);
+  op.input({2, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, f32).outputs({f32});
+  op.attr("starts", list({-1, 1})).attr("ends", list({INT64_MAX, 5})).attr("steps", list({1, 2}));
+  EXPECT_EQ(op.run()[0].shape, Dims({1, 2}));
+  EXPECT_THAT(op.result(), ElementsAre(6, 8));
+  op.attr("starts", list({0})).attr("ends", list({-3})).attr("axes", list({1})).attr("steps", list({}));
+  EXPECT_THAT(op.result(), ElementsAre(0, 1, 5, 6));
+}
+
+TEST(ReferenceSlice, KeepsEveryBitOfLongIntegers) {
+  OpCase op(OpKind::Slice);
+  op.input({3}, {1, 9007199254740992, 3}, DataType::s64).outputs({DataType::s64});
+  op.attr("starts", list({1})).attr("ends", list({2}));
+  EXPECT_EQ(op.run()[0].integers, std::vector<int64_t>{9007199254740992});
+}
+
+TEST(ReferenceExpand, RepeatsWhereTheExtentIsOne) {
+  OpCase op(OpKind::Expand);
+  op.input({2, 1}, {1, 2}, f32).attr("shape", list({2, -1, 3})).outputs({f32});
+  EXPECT_EQ(op.run()[0].shape, Dims({2, 2, 3}));
+  EXPECT_THAT(op.result(), ElementsAre(1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2));
+}
+
 TEST(ReferenceGenIndex, CountsAlongItsAxis) {
   OpCase op(OpKind::GenIndex);
   op.input({2, 3}, Numbers(6, 0.5), f32).attr("axis", 0).outputs({DataType::s32});

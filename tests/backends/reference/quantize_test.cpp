@@ -62,6 +62,24 @@ TEST(ReferenceDynamicDequantize, HasOneEntryAGroup) {
   EXPECT_THAT(op.result(), ElementsAre(1, 10, 2, 20, 300, 3000, 400, 4000));
 }
 
+TEST(ReferenceTypeCast, CutsOffBehindThePoint) {
+  OpCase op(OpKind::TypeCast);
+  op.input({6}, {1.7, -1.7, 0.2, 1e30, -1e30, std::nan("")}).outputs({DataType::s32});
+  EXPECT_THAT(op.result(), ElementsAre(1, -1, 0, INT32_MAX, INT32_MIN, 0));
+  op.outputs({DataType::s64});
+  EXPECT_EQ(op.run()[0].integers, (std::vector<int64_t>{1, -1, 0, INT64_MAX, INT64_MIN, 0}));
+  op.outputs({DataType::boolean});
+  EXPECT_THAT(op.result(), ElementsAre(1, 1, 1, 1, 1, 1));
+}
+
+TEST(ReferenceTypeCast, OfLongIntegers) {
+  OpCase op(OpKind::TypeCast);
+  op.integer((int64_t{1} << 32) + 5).outputs({DataType::s32});
+  EXPECT_THAT(op.result(), ElementsAre(5));
+  op.outputs({f32});
+  EXPECT_THAT(op.result(), ElementsAre(4294967301.0));
+}
+
 TEST(ReferenceTypeCast, DoesNotRoundBeforeTheStore) {
   OpCase op(OpKind::TypeCast);
   op.input({1}, {1.0009765625}, f32).outputs({DataType::bf16});

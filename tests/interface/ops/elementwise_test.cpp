@@ -18,18 +18,19 @@ constexpr DataType f16 = DataType::f16;
 constexpr DataType f64 = DataType::f64;
 constexpr DataType s32 = DataType::s32;
 
-// Every op with one input and one output whose shape is that of the input.
+// Every op of floats with one input and one output whose shape is that of the input.
 std::vector<OpKind> unary_kinds() {
   std::vector<OpKind> kinds;
   for (OpKind kind : all_op_kinds()) {
     const OpSchema& schema = schema_of(kind);
-    if (schema.op_class == OpClass::elementwise && schema.inputs.size() == 1 && schema.types.size() == 1) kinds.push_back(kind);
+    if (schema.op_class != OpClass::elementwise || schema.inputs.size() != 1 || schema.types.size() != 1) continue;
+    if (kind != OpKind::LogicalNot) kinds.push_back(kind);
   }
   return kinds;
 }
 
 TEST(UnarySchemas, DstHasTheShapeOfSrc) {
-  EXPECT_EQ(unary_kinds().size(), 20U);
+  EXPECT_EQ(unary_kinds().size(), 22U);
   for (OpKind kind : unary_kinds())
     for (const Dims& shape : {Dims{}, Dims{5}, Dims{2, 0, 3}, Dims{kUnknownDim, 4}}) {
       OpBuilder op(kind);
@@ -103,7 +104,7 @@ TEST(BinarySchemas, AddAndSubtractTakeAnyMix) {
   }
   EXPECT_EQ(error(OpKind::Multiply, bf16, bf16, f32), "");
   EXPECT_EQ(error(OpKind::Divide, bf16, f32, bf16), "");
-  EXPECT_THAT(error(OpKind::Multiply, s32, s32, s32), HasSubstr("input src_0 is s32, allowed is f32, bf16, f16, f64"));
+  EXPECT_THAT(error(OpKind::Divide, s32, s32, s32), HasSubstr("input src_0 is s32, allowed is f32, bf16, f16, f64"));
   EXPECT_THAT(error(OpKind::Maximum, f32, bf16, f32), HasSubstr("input src_1 is bf16, allowed is f32, the type of src_0"));
 }
 
@@ -171,6 +172,48 @@ TEST(PReLUSchemas, TheSlopeIsPerChannelOrBroadcasts) {
                             .output("diff_src", f32)
                             .output("diff_slope", f32);
   EXPECT_EQ(shapes_of(backward), (Shapes{{"diff_src", {2, 3, 4}}, {"diff_slope", {3}}}));
+}
+
+TEST(BinarySchemas, ArithmeticTakesIntegersAndLongOnesAmongThemselves) {
+  for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply}) {
+    const auto error = [&](DataType a, DataType b, DataType dst) {
+      return error_of(OpBuilder(kind).input("src_0", a).input("src_1", b).output("dst", dst));
+    };
+    EXPECT_EQ(error(DataType::s64, DataType::s64, DataType::s64), "");
+    EXPECT_EQ(error(DataType::s32, DataType::s32, DataType::s32), "");
+    EXPECT_THAT(error(DataType::s64, DataType::f32, DataType::f32), HasSubstr("s64 with s64 only"));
+    EXPECT_THAT(error(DataType::s64, DataType::s64, DataType::s32), HasSubstr("s64 with s64 only"));
+  }
+}
+
+TEST(BinarySchemas, ComparisonsTakeNumbersAndGiveBooleans) {
+  for (const OpKind kind :
+       {OpKind::Equal, OpKind::NotEqual, OpKind::Less, OpKind::LessEqual, OpKind::Greater, OpKind::GreaterEqual}) {
+    const auto op = [&](DataType type) {
+      return OpBuilder(kind).input("src_0", type, Dims{4, 1}).input("src_1", type, Dims{3}).output("dst", DataType::boolean);
+    };
+    EXPECT_EQ(shapes_of(op(DataType::s64)), (Shapes{{"dst", {4, 3}}})) << name_of(kind);
+    EXPECT_EQ(error_of(op(DataType::f64)), "") << name_of(kind);
+    const bool of_booleans = kind == OpKind::Equal || kind == OpKind::NotEqual;
+    EXPECT_EQ(error_of(op(DataType::boolean)).empty(), of_booleans) << name_of(kind);
+  }
+}
+
+TEST(BinarySchemas, LogicIsOfBooleans) {
+  for (const OpKind kind : {OpKind::LogicalAnd, OpKind::LogicalOr})
+    EXPECT_THAT(error_of(OpBuilder(kind).input("src_0", f32).input("src_1", f32).output("dst", f32)), HasSubstr("boolean"));
+  EXPECT_EQ(
+      shapes_of(OpBuilder(OpKind::LogicalNot).input("src", DataType::boolean, Dims{4, 1}).output("dst", DataType::boolean)),
+      (Shapes{{"dst", {4, 1}}}));
+}
+
+TEST(TypeCastSchema, CastsFromAndToIntegersAndBooleans) {
+  for (const DataType integer : {DataType::s32, DataType::s64, DataType::boolean})
+    for (const DataType other : {f32, DataType::bf16, DataType::f64, DataType::s32, DataType::s64, DataType::boolean}) {
+      const bool legal = integer != other;
+      EXPECT_EQ(error_of(an_op(OpKind::TypeCast).input("src", integer).output("dst", other)).empty(), legal);
+      EXPECT_EQ(error_of(an_op(OpKind::TypeCast).input("src", other).output("dst", integer)).empty(), legal);
+    }
 }
 
 TEST(TypeCastSchema, CastsBetweenDifferentFloats) {

@@ -92,6 +92,93 @@ TEST(ConcatSchema, TakesOneTo64Inputs) {
   EXPECT_THAT(error_of(concat({}, 0)), HasSubstr("input src_i is missing, allowed is one or more"));
 }
 
+// ---- Slice, Expand
+
+OpBuilder slice(Dims src, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes = {},
+                std::vector<int64_t> steps = {}) {
+  return an_op(OpKind::Slice)
+      .attr("starts", std::move(starts))
+      .attr("ends", std::move(ends))
+      .attr("axes", std::move(axes))
+      .attr("steps", std::move(steps))
+      .input("src", f32, std::move(src))
+      .output("dst", f32);
+}
+
+Dims sliced(Dims src, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes = {},
+            std::vector<int64_t> steps = {}) {
+  return shapes_of(slice(std::move(src), std::move(starts), std::move(ends), std::move(axes), std::move(steps))).at("dst");
+}
+
+TEST(SliceSchema, TakesWhatLiesBetweenTheBounds) {
+  EXPECT_EQ(sliced({6, 8}, {1}, {4}), (Dims{3, 8}));
+  EXPECT_EQ(sliced({6, 8}, {1, 2}, {4, 8}), (Dims{3, 6}));
+  EXPECT_EQ(sliced({6, 8}, {2}, {3}, {-1}), (Dims{6, 1}));
+  EXPECT_EQ(sliced({6, 8}, {0, 1}, {6, 8}, {0, 1}, {4, 3}), (Dims{2, 3}));
+  EXPECT_EQ(sliced({6, 8}, {}, {}), (Dims{6, 8}));
+}
+
+TEST(SliceSchema, BoundsCountFromTheEndAndAreCutOffAtTheEnds) {
+  EXPECT_EQ(sliced({6}, {-2}, {INT64_MAX}), (Dims{2}));
+  EXPECT_EQ(sliced({6}, {0}, {-1}), (Dims{5}));
+  EXPECT_EQ(sliced({6}, {-100}, {100}), (Dims{6}));
+  EXPECT_EQ(sliced({6}, {INT64_MIN}, {INT64_MAX}, {}, {INT64_MAX}), (Dims{1}));
+  EXPECT_EQ(sliced({6}, {4}, {2}), (Dims{0}));
+  EXPECT_EQ(sliced({0}, {0}, {3}), (Dims{0}));
+}
+
+TEST(SliceSchema, KnowsOfAnUnknownExtentOnlyThatAllIsTaken) {
+  EXPECT_EQ(sliced({kUnknownDim, 8}, {0}, {INT64_MAX}), (Dims{kUnknownDim, 8}));
+  EXPECT_EQ(sliced({kUnknownDim, 8}, {2}, {4}, {1}), (Dims{kUnknownDim, 2}));
+  EXPECT_EQ(sliced({kUnknownDim, 8}, {2}, {4}, {0}), (Dims{kUnknownDim, 8}));
+}
+
+TEST(SliceSchema, ListsAreAsLongAsStarts) {
+  EXPECT_EQ(error_of(slice({6}, {0}, {})), "Slice \"op0\": attribute ends has 0 entries, allowed is 1, as many as starts");
+  EXPECT_THAT(error_of(slice({6}, {0}, {1}, {0, 1})),
+              HasSubstr("attribute axes has 2 entries, allowed is 1, as many as starts"));
+  EXPECT_THAT(error_of(slice({6}, {0}, {1}, {}, {1, 1})), HasSubstr("attribute steps has 2 entries, allowed is 1"));
+}
+
+TEST(SliceSchema, AxesAreThoseOfSrcAndStepsGoForward) {
+  EXPECT_EQ(error_of(slice({6}, {0}, {1}, {1})), "Slice \"op0\": attribute axes names 1, allowed is -1..0");
+  EXPECT_THAT(error_of(slice({6}, {0, 0}, {1, 1})), HasSubstr("attribute axes names 1, allowed is -1..0"));
+  EXPECT_THAT(error_of(slice({6, 8}, {0, 0}, {1, 1}, {1, -1})), HasSubstr("names axis 1 twice, allowed is once"));
+  EXPECT_THAT(error_of(slice({6}, {0}, {1}, {}, {0})), HasSubstr("attribute steps is [0]"));
+  EXPECT_THAT(error_of(slice({6}, {5}, {0}, {}, {-1})), HasSubstr("attribute steps is [-1]"));
+}
+
+OpBuilder expand(Dims src, std::vector<int64_t> shape) {
+  return an_op(OpKind::Expand).attr("shape", std::move(shape)).input("src", f32, std::move(src)).output("dst", f32);
+}
+
+TEST(ExpandSchema, BroadcastsSrcAndShapeToEachOther) {
+  const auto expanded = [](Dims src, std::vector<int64_t> shape) {
+    return shapes_of(expand(std::move(src), std::move(shape))).at("dst");
+  };
+  EXPECT_EQ(expanded({4, 1}, {4, 8}), (Dims{4, 8}));
+  EXPECT_EQ(expanded({4, 1}, {-1, 8}), (Dims{4, 8}));
+  EXPECT_EQ(expanded({4, 1}, {2, 1, 8}), (Dims{2, 4, 8}));
+  EXPECT_EQ(expanded({4, 1, 1}, {8}), (Dims{4, 1, 8}));
+  EXPECT_EQ(expanded({}, {3}), (Dims{3}));
+  EXPECT_EQ(expanded({kUnknownDim, 1}, {-1, 8}), (Dims{kUnknownDim, 8}));
+  EXPECT_EQ(expanded({1}, {0}), (Dims{0}));
+  EXPECT_THAT(error_of(expand({4, 2}, {4, 8})), HasSubstr("shapes [4, 2] and [4, 8] do not broadcast"));
+  EXPECT_THAT(error_of(expand({4}, {-2})), HasSubstr("attribute shape is [-2], allowed is entries of -1 or more"));
+}
+
+TEST(PartSchemas, MoveAnyTypeOfWholeBytes) {
+  for (const DataType type : all_types()) {
+    const bool whole = bits_of(type) >= 8;
+    const std::string sliced_error =
+        error_of(slice({6}, {0}, {1}).without_input("src").without_output("dst").input("src", type).output("dst", type));
+    EXPECT_EQ(sliced_error.empty(), whole) << sliced_error;
+    const std::string expanded_error =
+        error_of(expand({1}, {2}).without_input("src").without_output("dst").input("src", type).output("dst", type));
+    EXPECT_EQ(expanded_error.empty(), whole) << expanded_error;
+  }
+}
+
 // ---- quantisation
 
 OpBuilder quantize(std::vector<float> scales, DataType dst = s8) {

@@ -229,6 +229,14 @@ TEST(InterpolateSchemas, SizesOrScales) {
   EXPECT_THAT(error_of(interpolate().floats("scales", {0, 1})), HasSubstr("positive finite factors"));
 }
 
+TEST(InterpolateSchemas, NothingIsMadeOfNoCells) {
+  OpBuilder op = an_op(OpKind::Interpolate);
+  op.attr("mode", "nearest").attr("data_format", "NCX").input("src", f32, Dims{2, 3, 0, 5}).output("dst", f32);
+  EXPECT_THAT(error_of(OpBuilder(op).attr("sizes", List{8, 9})),
+              HasSubstr("attribute sizes has 8 for spatial axis 0, along which src has no cells, allowed is 0"));
+  EXPECT_EQ(shapes_of(OpBuilder(op).attr("sizes", List{0, 9})).at("dst"), (Dims{2, 3, 0, 9}));
+}
+
 TEST(BatchNormSchemas, StatisticsArePerChannel) {
   OpBuilder op(OpKind::BatchNormForwardTraining);
   op.attr("epsilon", 1e-5)

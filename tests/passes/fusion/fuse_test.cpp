@@ -348,6 +348,55 @@ TEST(FuseLayout, ReshapesWithoutCommonDimsAreCopies) {
   EXPECT_TRUE(groups_of(graph).at(1).opaque_copy);
 }
 
+Attributes slice_of(int64_t axis, int64_t start, int64_t end) {
+  return {{"starts", std::vector<int64_t>{start}}, {"ends", std::vector<int64_t>{end}}, {"axes", std::vector<int64_t>{axis}}};
+}
+
+//       ┌─> left ──> gelu ─┐
+//   x ──┤                  mul
+//       └─> right ─────────┘
+TEST(FuseLayout, ReadersOfSlicesTakeThemWhereTheyLie) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {4, 16});
+  const auto left = g.named("left").op(OpKind::Slice, {x}, slice_of(1, 0, 8));
+  const auto right = g.named("right").op(OpKind::Slice, {x}, slice_of(1, 8, 16));
+  const auto gelu = g.named("gelu").op(OpKind::GELU, {left});
+  g.named("mul").op(OpKind::Multiply, {gelu, right});
+  EXPECT_EQ(fused(g.finish()), "left right gelu mul");
+}
+TEST(FuseLayout, ASliceLeavesWhatItTakesAPartOfOutside) {
+  GraphBuilder g;
+  const auto exp = g.named("exp").op(OpKind::Exp, {g.input(f32, {4, 16})});
+  const auto part = g.named("part").op(OpKind::Slice, {exp}, slice_of(1, 0, 8));
+  g.named("abs").op(OpKind::Abs, {part});
+  const Graph graph = g.finish();
+  EXPECT_EQ(fused(graph), "exp | part abs");
+  EXPECT_THAT(codes_of(graph, "part"), Contains("alone.part"));
+}
+// Also where every second element has a neighbour of the same extent.
+TEST(FuseLayout, ASliceOfWhatTheGroupMakesIsNotTakenForIt) {
+  GraphBuilder g;
+  const auto exp = g.named("exp").op(OpKind::Exp, {g.input(f32, {8})});
+  const auto part = g.named("part").op(OpKind::Slice, {exp}, slice_of(0, 4, 8));
+  const auto first = g.named("first").op(OpKind::Slice, {g.input(f32, {8})}, slice_of(0, 0, 4));
+  g.named("add").op(OpKind::Add, {first, part});
+  EXPECT_EQ(fused(g.finish()), "exp | part first add");
+}
+TEST(FuseLayout, ANormTakesASliceInFront) {
+  GraphBuilder g;
+  const auto part = g.named("part").op(OpKind::Slice, {g.input(f32, {4, 24})}, slice_of(1, 8, 16));
+  g.named("norm");
+  layer_norm(g, part, 8);
+  EXPECT_EQ(fused(g.finish()), "part norm");
+}
+TEST(FuseLayout, AnExpandIsReadWithoutAStep) {
+  GraphBuilder g;
+  const auto exp = g.named("exp").op(OpKind::Exp, {g.input(f32, {4, 1, 8})});
+  const auto wide = g.named("wide").op(OpKind::Expand, {exp}, {{"shape", std::vector<int64_t>{4, 6, 8}}});
+  g.named("abs").op(OpKind::Abs, {wide});
+  EXPECT_EQ(fused(g.finish()), "exp wide abs");
+}
+
 // ---- End, policy, capability
 
 TEST(FuseMarkers, EndStaysWithTheOpThatMakesItsValue) {

@@ -98,6 +98,24 @@ TEST(TileRegions, EndAtAReshape) {
   EXPECT_THAT(tiled(g.finish()), HasSubstr("qk scale softmax pv / 64"));
 }
 
+//   mask [2, 1, from, 384] ──> part ──> wide ──> add, between qk and softmax
+std::string tiled_with_a_part_of_a_mask(int64_t queries_of_mask, int64_t keys_of_mask) {
+  GraphBuilder g;
+  const auto q = g.input(f32, {2, 4, 256, 64}), k = g.input(f32, {2, 4, 384, 64}), v = g.input(f32, {2, 4, 384, 64});
+  const auto scores = g.named("qk").op(OpKind::MatMul, {q, k}, {{"transpose_b", true}});
+  const auto part = g.named("part").op(
+      OpKind::Slice, {g.input(f32, {2, 4, queries_of_mask, keys_of_mask})},
+      {{"starts", std::vector<int64_t>{0, 0}}, {"ends", std::vector<int64_t>{256, 384}}, {"axes", std::vector<int64_t>{2, 3}}});
+  const auto masked = g.named("add").op(OpKind::Add, {scores, part});
+  const auto weights = g.named("softmax").op(OpKind::SoftMax, {masked}, {{"axis", int64_t{-1}}});
+  g.named("pv").op(OpKind::MatMul, {weights, v});
+  return tiled(g.finish());
+}
+TEST(TileRegions, GoOnThroughASliceAcrossTheLoops) {
+  EXPECT_EQ(tiled_with_a_part_of_a_mask(256, 512), "qk part add softmax pv / 64");
+}
+TEST(TileRegions, EndAtASliceAlongALoop) { EXPECT_EQ(tiled_with_a_part_of_a_mask(512, 384), "qk | part add softmax | pv"); }
+
 TEST(TileRegions, GoOnThroughATransposeOfTheLoops) {
   GraphBuilder g;
   const auto dst = attention(g, {});

@@ -1,12 +1,15 @@
 #include "backends/cpu/code/host_machine.h"
 
+#include <fcntl.h>
 #include <omp.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
+#include <system_error>
 
 #include "backends/cpu/code/llvm_headers.h"
 #include "interface/status.h"
@@ -28,14 +31,24 @@ Isa host_isa() {
   return isa;
 }
 
+// What a small file holds; "" where it cannot be read. A stream would cost a fresh process a tenth of a millisecond, most of it
+// for a locale.
+std::string text_of_file(const char* path) {
+  std::array<char, 64> text;
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return "";
+  const ssize_t bytes = read(file, text.data(), text.size());
+  close(file);
+  return {text.data(), static_cast<size_t>(std::max<ssize_t>(bytes, 0))};
+}
+
 // Of the last-level cache the C library tells the sum over a socket, Linux what one core reaches: the lesser is taken.
 int64_t last_cache() {
   int64_t bytes = std::max<long>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0), kilobytes = 0;
-  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
-  char unit = 0;
-  if (file >> kilobytes >> unit && unit == 'K' && kilobytes > 0 && (bytes == 0 || kilobytes << 10 < bytes))
-    bytes = kilobytes << 10;
-  return bytes;
+  const std::string text = text_of_file("/sys/devices/system/cpu/cpu0/cache/index3/size");  // 32768K
+  const auto [unit, error] = std::from_chars(text.data(), text.data() + text.size(), kilobytes);
+  const bool is_read = error == std::errc{} && unit != text.data() + text.size() && *unit == 'K' && kilobytes > 0;
+  return is_read && (bytes == 0 || kilobytes << 10 < bytes) ? kilobytes << 10 : bytes;
 }
 
 Caches host_caches() {

@@ -32,13 +32,13 @@ llvm::Value* identity_of(Combine how, llvm::Type* type) {
   return llvm::ConstantFP::get(type, value);
 }
 
-llvm::Value* fold_lanes(Emission& e, Combine how, llvm::Value* folded, int count) {
+llvm::Value* fold_lanes(Emission& e, const Join& join, llvm::Value* folded, int count) {
   if (e.width == 1) return folded;
   for (int half = count / 2; half >= 1; half /= 2) {
     std::vector<int> low(static_cast<size_t>(half)), high(static_cast<size_t>(half));
     std::iota(low.begin(), low.end(), 0);
     std::iota(high.begin(), high.end(), half);
-    folded = combine(e, how, e.b.CreateShuffleVector(folded, low), e.b.CreateShuffleVector(folded, high));
+    folded = join(e.b.CreateShuffleVector(folded, low), e.b.CreateShuffleVector(folded, high));
   }
   return e.b.CreateExtractElement(folded, e.i64(0));
 }
@@ -48,10 +48,23 @@ std::unique_ptr<Accumulator> make_accumulator(Emission& e, Combine how, kernel::
   return std::make_unique<LanesInRegisters>(e, how, type);
 }
 
-void Accumulator::add(llvm::Value* value, const Lanes& lanes) {
-  value = where_live(value, identity_of(how_, value->getType()), lanes);
-  llvm::Value* const at = slot(lanes);
-  b_.CreateStore(combine(e_, how_, b_.CreateLoad(value->getType(), at), value), at);
+Accumulator::Accumulator(Emission& e, Combine how, kernel::Type type, int width) : Part(e), how_(how), type_(type) {
+  if (how == Combine::maximum || how == Combine::minimum) nans_.emplace(e, e.type(type, width));
+}
+
+llvm::Value* Accumulator::combine_lanes(llvm::Value* a, llvm::Value* b) {
+  if (!nans_) return combine(e_, how_, a, b);
+  return b_.CreateSelect(how_ == Combine::maximum ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b), a, b);
+}
+
+void Accumulator::add(std::span<llvm::Value* const> values, std::span<const Lanes> lanes) {
+  ValueList live;
+  for (size_t i = 0; i < values.size(); ++i) {
+    live.push_back(where_live(values[i], identity_of(how_, values[i]->getType()), lanes[i]));
+    llvm::Value* const at = slot(lanes[i]);
+    b_.CreateStore(combine_lanes(b_.CreateLoad(live[i]->getType(), at), live[i]), at);
+  }
+  if (nans_) nans_->note(live);
 }
 
 void Accumulator::add_square(llvm::Value* value, const Lanes& lanes) {
@@ -62,7 +75,7 @@ void Accumulator::add_square(llvm::Value* value, const Lanes& lanes) {
 
 // ---- in registers
 
-LanesInRegisters::LanesInRegisters(Emission& e, Combine how, kernel::Type type) : Accumulator(e, how, type) {
+LanesInRegisters::LanesInRegisters(Emission& e, Combine how, kernel::Type type) : Accumulator(e, how, type, e.width) {
   for (int lane = 0; lane < kVirtualLanes; lane += e_.width) vectors_.push_back(e_.alloca_at_entry(e_.type(type, e_.width)));
   reset();
 }
@@ -75,24 +88,33 @@ llvm::Value* LanesInRegisters::where_live(llvm::Value* value, llvm::Value* other
   return lanes.mask == nullptr ? value : b_.CreateSelect(lanes.mask, value, otherwise);
 }
 
-llvm::Value* LanesInRegisters::fold_vectors() {
+llvm::Value* LanesInRegisters::fold_numbers() {
   ValueList folded;
   for (llvm::AllocaInst* vector : vectors_) folded.push_back(b_.CreateLoad(vector->getAllocatedType(), vector));
   while (folded.size() > 1) {
     const size_t half = folded.size() / 2;
-    for (size_t i = 0; i < half; ++i) folded[i] = combine(e_, how_, folded[i], folded[i + half]);
+    for (size_t i = 0; i < half; ++i) folded[i] = combine_lanes(folded[i], folded[i + half]);
     folded.resize(half);
   }
   reset();
   return folded[0];
 }
 
-llvm::Value* LanesInRegisters::fold() { return fold_lanes(e_, how_, fold_vectors(), e_.width); }
+llvm::Value* LanesInRegisters::fold_vectors() {
+  llvm::Value* const folded = fold_numbers();
+  return nans_ ? nans_->take_by_lane(folded) : folded;
+}
+
+llvm::Value* LanesInRegisters::fold() {
+  const auto join = [&](llvm::Value* a, llvm::Value* b) { return combine_lanes(a, b); };
+  llvm::Value* const folded = fold_lanes(e_, join, fold_numbers(), e_.width);
+  return nans_ ? nans_->take(folded) : folded;
+}
 
 // ---- in memory
 
 LanesInMemory::LanesInMemory(Emission& e, Combine how, kernel::Type type)
-    : Accumulator(e, how, type),
+    : Accumulator(e, how, type, e.group),
       vector_(e.type(type, e.group)),
       array_(e.alloca_at_entry(llvm::ArrayType::get(vector_, kVirtualLanes + tuning::kVectorsBetweenArrays))) {
   if (e_.inner_rank() > 1) reset();
@@ -126,7 +148,7 @@ void LanesInMemory::join_held(llvm::Value* first) {
   const auto lane = [&](size_t i) { return b_.CreateLoad(vector_, held_[i]); };
   const size_t count = held_.size() / 2;
   for (size_t i = 0; i < count; ++i) {
-    b_.CreateStore(combine(e_, how_, lane(i), lane(count + i)), slot_of(b_.CreateAdd(first, i64(static_cast<int64_t>(i)))));
+    b_.CreateStore(combine_lanes(lane(i), lane(count + i)), slot_of(b_.CreateAdd(first, i64(static_cast<int64_t>(i)))));
   }
   in_memory_ = kVirtualLanes / 2;
 }
@@ -135,7 +157,7 @@ llvm::Value* LanesInMemory::fold_vectors() {
   join_levels();
   llvm::Value* const folded = b_.CreateLoad(vector_, array_);
   if (e_.inner_rank() > 1) reset();
-  return folded;
+  return nans_ ? nans_->take_by_lane(folded) : folded;
 }
 
 // Lanes beyond a short row's end hold the identity; the levels of the tree that would only add them are left out. The upper
@@ -156,7 +178,7 @@ void LanesInMemory::join_levels() {
 void LanesInMemory::join(llvm::Value* lane, llvm::Value* half) {
   llvm::Value* const low = slot_of(lane);
   llvm::Value* const high = slot_of(b_.CreateAdd(lane, half));
-  b_.CreateStore(combine(e_, how_, b_.CreateLoad(vector_, low), b_.CreateLoad(vector_, high)), low);
+  b_.CreateStore(combine_lanes(b_.CreateLoad(vector_, low), b_.CreateLoad(vector_, high)), low);
 }
 
 // lane 0 .. count - 1, a few in an iteration; count is a power of two.

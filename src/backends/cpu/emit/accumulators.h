@@ -7,9 +7,13 @@
 // At the end of a block the lanes are folded: lane l with l + 32, then l + 16, ... which is the same tree for every width.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "backends/cpu/emit/nan_marks.h"
 #include "backends/cpu/emit/row.h"
 
 namespace lamina::cpu {
@@ -20,7 +24,8 @@ Combine combine_of(kernel::Reduction reduction);
 llvm::Value* combine(Emission& e, Combine how, llvm::Value* a, llvm::Value* b);
 llvm::Value* identity_of(Combine how, llvm::Type* type);
 // Lane 0 of the tree over the first `count` lanes of a vector: l joins l + count / 2, and so on.
-llvm::Value* fold_lanes(Emission& e, Combine how, llvm::Value* vector, int count);
+using Join = std::function<llvm::Value*(llvm::Value*, llvm::Value*)>;
+llvm::Value* fold_lanes(Emission& e, const Join& join, llvm::Value* vector, int count);
 
 class Accumulator : protected Part {
  public:
@@ -28,20 +33,23 @@ class Accumulator : protected Part {
   Combine how() const { return how_; }
   kernel::Type type() const { return type_; }
 
-  // The elements at `lanes` join theirs.
-  void add(llvm::Value* value, const Lanes& lanes);
+  // The elements at `lanes`, a vector each, join theirs.
+  void add(std::span<llvm::Value* const> values, std::span<const Lanes> lanes);
   void add_square(llvm::Value* value, const Lanes& lanes);
   // What the lanes come to, as far as one vector, and as a value per row; they start anew.
   virtual llvm::Value* fold_vectors() = 0;
   virtual llvm::Value* fold() = 0;
 
  protected:
-  Accumulator(Emission& e, Combine how, kernel::Type type) : Part(e), how_(how), type_(type) {}
+  Accumulator(Emission& e, Combine how, kernel::Type type, int width);
+  // Of two of the accumulator's vectors: a NaN among them is known elsewhere.
+  llvm::Value* combine_lanes(llvm::Value* a, llvm::Value* b);
   virtual llvm::Value* slot(const Lanes& lanes) = 0;  // the address of the accumulator's part at `lanes`
   virtual llvm::Value* where_live(llvm::Value* value, llvm::Value* otherwise, const Lanes& lanes) = 0;
 
   const Combine how_;
   const kernel::Type type_;
+  std::optional<NanMarks> nans_;  // of a maximum or a minimum
 };
 
 class LanesInRegisters final : public Accumulator {
@@ -53,6 +61,7 @@ class LanesInRegisters final : public Accumulator {
  private:
   llvm::Value* slot(const Lanes& lanes) override { return vectors_[lanes.number]; }
   llvm::Value* where_live(llvm::Value* value, llvm::Value* otherwise, const Lanes& lanes) override;
+  llvm::Value* fold_numbers();  // NaNs apart
   void reset();
 
   std::vector<llvm::AllocaInst*> vectors_;

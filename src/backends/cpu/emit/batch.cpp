@@ -46,7 +46,9 @@ Batches::Batches(Parts& parts, RowPhases& row_phases, Tiles& tiles)
     batch_computes_.push_back(!is_read(n) && n.kind != NodeKind::store);
     rows_compute_.push_back(is_read(n) ? nodes_[i].read_by_rows : n.kind == NodeKind::constant);
     rows_compute_last_.push_back(rows_compute_[i] || n.kind == NodeKind::store);
-    if (n.kind == NodeKind::moments) nodes_[i].shifts = e_.alloca_at_entry(llvm::ArrayType::get(e_.type(n.type, 1), rows));
+    if (n.kind != NodeKind::moments) continue;
+    nodes_[i].read_by_rows = true;  // a row's second walk begins with the mean of the first
+    nodes_[i].shifts = e_.alloca_at_entry(llvm::ArrayType::get(e_.type(n.type, 1), rows));
   }
 }
 

@@ -12,8 +12,16 @@ Body::Body(Parts& parts, const WalkTask& task)
     : Part(parts.e),
       p_(parts),
       task_(task),
-      one_by_one_(task.rows.size() > 1 || parts.phases.is_heavy(task.nodes) || (e_.across_rows() && task.step == e_.group)),
+      one_by_one_(task.rows.size() > 1 || (parts.phases.is_heavy(task.nodes) && !is_short_function()) ||
+                  (e_.across_rows() && task.step == e_.group)),
       streams_(!schedule_.streamed.empty() && !reduce(task.roots)) {}
+
+// A function on the way to a sum, and little else, as in a softmax: its operations wait for each other, so that vectors side by
+// side keep the machine busy, if it has the registers.
+bool Body::is_short_function() const {
+  constexpr size_t kFewNodes = 4;
+  return e_.target.avx512 && !e_.across_rows() && reduce(task_.roots) && task_.nodes.size() <= kFewNodes;
+}
 
 bool Body::past_caches(int arg) const {
   return streams_ && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end();
@@ -29,11 +37,24 @@ void Body::operator()(const std::vector<Lanes>& lanes, size_t run) const {
       std::any_of(task_.roots.begin(), task_.roots.end(), [&](const Root& root) { return leaves_in_twos(root); });
   const size_t together = !one_by_one_ ? lanes.size() : in_twos ? 2 : 1;
   AtChunk chunk{lanes, {}, std::vector<PerRow>(task_.roots.size(), PerRow(task_.rows.size()))};
-  if (e_.across_rows()) chunk.loaded = p_.squares.load(*task_.rows.front(), task_.nodes, task_.phase, lanes);
+  for (const Row* row : task_.rows) chunk.known.push_back(known_ahead(*row, lanes));
   for (size_t first = 0; first < lanes.size(); first += together) {
     at_vectors(chunk, first, std::min(together, lanes.size() - first));
   }
   if (e_.across_rows()) p_.prefetch.ask_across(*task_.rows.front(), lanes, run, task_.phase);
+}
+
+// What comes for several vectors at once.
+std::vector<ElementValues> Body::known_ahead(const Row& row, const std::vector<Lanes>& lanes) const {
+  if (e_.across_rows()) return p_.squares.load(row, task_.nodes, task_.phase, lanes);
+  std::vector<ElementValues> known;
+  for (const NodeIndex i : task_.nodes) {
+    if (!p_.values.draws_for_neighbours(i) || p_.phases.is_read_back(i, task_.phase)) continue;
+    known.resize(lanes.size(), ElementValues(kernel_.nodes.size(), nullptr));
+    const ValueList words = p_.values.draw_for_neighbours(row, i, lanes);
+    for (size_t v = 0; v < lanes.size(); ++v) known[v][static_cast<size_t>(i)] = words[v];
+  }
+  return known;
 }
 
 void Body::at_vectors(AtChunk& chunk, size_t first, size_t count) const {
@@ -42,7 +63,7 @@ void Body::at_vectors(AtChunk& chunk, size_t first, size_t count) const {
   std::vector<std::vector<ElementValues>> values(rows, std::vector<ElementValues>(count));
   for (size_t r = 0; r < rows; ++r) {
     for (size_t v = 0; v < count; ++v)
-      values[r][v] = chunk.loaded.empty() ? ElementValues(kernel_.nodes.size(), nullptr) : chunk.loaded[first + v];
+      values[r][v] = chunk.known[r].empty() ? ElementValues(kernel_.nodes.size(), nullptr) : chunk.known[r][first + v];
     for (const NodeIndex i : task_.nodes) {
       for (size_t v = 0; v < count; ++v) {
         values[r][v][static_cast<size_t>(i)] = kept_or_computed(*task_.rows[r], i, chunk.lanes[first + v], values[r][v]);
@@ -73,8 +94,8 @@ llvm::Value* Body::kept_or_computed(const Row& row, NodeIndex index, const Lanes
   const auto align = llvm::Align(anywhere ? bytes : bytes * static_cast<uint64_t>(lanes.width));
   if (p_.phases.is_read_back(index, task_.phase))
     return b_.CreateAlignedLoad(e_.type(node(index).type, lanes.width), kept_address(row, index, lanes), align);
-  llvm::Value* const loaded = known[static_cast<size_t>(index)];
-  llvm::Value* const value = loaded != nullptr ? loaded : p_.values.element(row, index, lanes, known);
+  llvm::Value* const before = known[static_cast<size_t>(index)];
+  llvm::Value* const value = before != nullptr ? before : p_.values.element(row, index, lanes, known);
   if (p_.phases.kept_since(index) == task_.phase) b_.CreateAlignedStore(value, kept_address(row, index, lanes), align);
   return value;
 }
@@ -85,15 +106,12 @@ void Body::at_root(AtChunk& chunk, size_t index, size_t first, const PerRow& ope
   PerRow& waiting = chunk.waiting[index];
   if (p_.squares.transposes(n)) return collect_square(chunk, root, waiting, first, operands[0]);
   if (n.kind == NodeKind::store) return store(chunk, n, waiting, first, operands);
-  for (size_t v = 0; v < operands[0].size(); ++v) {
-    const Lanes& at = chunk.lanes[first + v];
-    if (n.kind == NodeKind::column_sum) {
-      ValueList of_rows;
-      for (const ValueList& of_row : operands) of_rows.push_back(of_row[v]);
-      p_.columns.add(task_.rows, root.node, of_rows, at);
-    } else {
-      p_.reductions.add(*task_.rows.front(), root, task_.phase, operands[0][v], at);
-    }
+  const auto lanes = std::span(chunk.lanes).subspan(first, operands[0].size());
+  if (n.kind != NodeKind::column_sum) return p_.reductions.add(*task_.rows.front(), root, task_.phase, operands[0], lanes);
+  for (size_t v = 0; v < lanes.size(); ++v) {
+    ValueList of_rows;
+    for (const ValueList& of_row : operands) of_rows.push_back(of_row[v]);
+    p_.columns.add(task_.rows, root.node, of_rows, lanes[v]);
   }
 }
 

@@ -32,9 +32,10 @@ class Body : private Part {
   using PerRow = std::vector<ValueList>;  // per row, a value of each vector
   struct AtChunk {
     const std::vector<Lanes>& lanes;
-    std::vector<ElementValues> loaded;  // per vector, what is known already; none where nothing is
-    std::vector<PerRow> waiting;        // per root, what leaves with vectors that come later
+    std::vector<std::vector<ElementValues>> known;  // per row and vector, what is known already; none where nothing is
+    std::vector<PerRow> waiting;                    // per root, what leaves with vectors that come later
   };
+  std::vector<ElementValues> known_ahead(const Row& row, const std::vector<Lanes>& lanes) const;
   void at_vectors(AtChunk& chunk, size_t first, size_t count) const;
   llvm::Value* kept_or_computed(const Row& row, kernel::NodeIndex index, const Lanes& lanes, const ElementValues& known) const;
   llvm::Value* kept_address(const Row& row, kernel::NodeIndex index, const Lanes& lanes) const;
@@ -45,6 +46,7 @@ class Body : private Part {
   void store_vectors(const AtChunk& chunk, const Store& to, size_t first, const PerRow& operands) const;
   bool leaves_in_twos(const Root& root) const;
   bool past_caches(int arg) const;
+  bool is_short_function() const;
 
   Parts& p_;
   const WalkTask& task_;

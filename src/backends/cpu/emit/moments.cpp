@@ -25,7 +25,8 @@ llvm::Value* Reductions::shift_of(const Row& row, NodeIndex moments) {
   if (llvm::Value* const known = row.shifts[static_cast<size_t>(moments)]; known != nullptr) return known;
   llvm::Value* const parts = add_shift_elements(row, moments);
   if (e_.across_rows()) return shift_from(moments, parts);
-  return shift_from(moments, fold_lanes(e_, Combine::sum, parts, std::min(shift_elements(), e_.width)));
+  const auto join = [&](llvm::Value* a, llvm::Value* b) { return combine(e_, Combine::sum, a, b); };
+  return shift_from(moments, fold_lanes(e_, join, parts, std::min(shift_elements(), e_.width)));
 }
 
 int Reductions::shift_elements() const {

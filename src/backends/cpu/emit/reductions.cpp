@@ -59,16 +59,15 @@ llvm::Value* Reductions::row_size(const Row& row) {
   return llvm::ConstantFP::get(e_.type(Type::f64, row.frame.lanes), static_cast<double>(kernel_.row_size()));
 }
 
-void Reductions::add(const Row& row, Root& root, int phase, llvm::Value* operand, const Lanes& lanes) {
+void Reductions::add(const Row& row, Root& root, int phase, const ValueList& operands, std::span<const Lanes> lanes) {
   const Node& n = node(root.node);
-  if (n.kind == NodeKind::reduce) {
-    root.accumulators[0]->add(operand, lanes);
-    return;
-  }
+  if (n.kind == NodeKind::reduce) return root.accumulators[0]->add(operands, lanes);
   llvm::Value* const middle = phases_.loop_of(root.node) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)];
-  llvm::Value* const d = b_.CreateFSub(operand, e_.widen(middle, lanes.width));
-  root.accumulators[0]->add(d, lanes);
-  root.accumulators[1]->add_square(d, lanes);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    llvm::Value* const d = b_.CreateFSub(operands[i], e_.widen(middle, lanes[i].width));
+    root.accumulators[0]->add({&d, 1}, lanes.subspan(i, 1));
+    root.accumulators[1]->add_square(d, lanes[i]);
+  }
 }
 
 ValueList Reductions::fold(Root& root) {

@@ -31,7 +31,7 @@ class Reductions : private Part {
       : Part(emission), phases_(phases), memory_(memory), squares_(squares), values_(values) {}
 
   std::vector<Root> begin(const Row& row, const NodeList& roots, int phase);
-  void add(const Row& row, Root& root, int phase, llvm::Value* operand, const Lanes& lanes);
+  void add(const Row& row, Root& root, int phase, const ValueList& operands, std::span<const Lanes> lanes);  // a vector each
   ValueList fold(Root& root);  // each accumulator's result since the last fold
   // Adds a block of `count` elements (i64) to the totals; `before`: elements so far. Only moments by block look at the counts.
   void add_block(const Root& root, const ValueList& values, llvm::Value* before, llvm::Value* count);

@@ -1,5 +1,7 @@
 #include "backends/cpu/emit/values.h"
 
+#include <numeric>
+
 #include "backends/cpu/vector/convert.h"
 #include "backends/cpu/vector/philox.h"
 
@@ -133,6 +135,8 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
     case MapOp::erf: return emit_erf(b_, a, e_.target);
     case MapOp::normal_cdf: return emit_normal_cdf(b_, a, e_.target);
     case MapOp::sigmoid: return emit_sigmoid(b_, a, e_.target);
+    case MapOp::sin: return emit_sin(b_, a, e_.target);
+    case MapOp::cos: return emit_cos(b_, a, e_.target);
     case MapOp::round_half_even: return emit_round_half_even(b_, a, e_.target);
     case MapOp::floor: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, a);
     case MapOp::power: return emit_pow_const(b_, a, n.value, e_.target);
@@ -150,6 +154,43 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
     case MapOp::philox_word: return emit_philox_word(b_, a, b, operands[2]);
   }
   return nullptr;
+}
+
+bool Values::draws_for_neighbours(NodeIndex index) const {
+  const Node& n = node(index);
+  return n.kind == NodeKind::map && n.op == MapOp::philox_word && n.per_element && !e_.across_rows() && e_.width % 4 == 0 &&
+         counts_elements(n.operands[0]) && !node(n.operands[1]).per_element && !node(n.operands[2]).per_element;
+}
+
+// Whether each element has one more than the element before: an index along the row, perhaps moved by a value per row.
+bool Values::counts_elements(NodeIndex index) const {
+  const Node& n = node(index);
+  if (!n.per_element) return false;
+  if (n.kind == NodeKind::index) return n.coefficients.back() == 1;
+  return n.kind == NodeKind::map && n.op == MapOp::add && (counts_elements(n.operands[0]) || counts_elements(n.operands[1])) &&
+         node(n.operands[0]).per_element != node(n.operands[1]).per_element;
+}
+
+// i64: what a node that counts elements has at `offset`.
+llvm::Value* Values::count_at(const Row& row, NodeIndex index, llvm::Value* offset) {
+  if (!node(index).per_element) return row.value(index);
+  if (node(index).kind == NodeKind::index) return b_.CreateAdd(row.index_base[static_cast<size_t>(index)], offset);
+  return b_.CreateAdd(count_at(row, node(index).operands[0], offset), count_at(row, node(index).operands[1], offset));
+}
+
+ValueList Values::draw_for_neighbours(const Row& row, NodeIndex index, std::span<const Lanes> lanes) {
+  const Node& n = node(index);
+  const int width = lanes.front().width;
+  llvm::Value* const words =
+      emit_philox_words_from(b_, count_at(row, n.operands[0], lanes.front().offset), width * static_cast<int>(lanes.size()),
+                             row.value(n.operands[1]), row.value(n.operands[2]));
+  ValueList of_vectors;
+  for (size_t v = 0; v < lanes.size(); ++v) {
+    std::vector<int> places(static_cast<size_t>(width));
+    std::iota(places.begin(), places.end(), static_cast<int>(v) * width);
+    of_vectors.push_back(b_.CreateZExt(b_.CreateShuffleVector(words, places), e_.type(Type::s64, width)));
+  }
+  return of_vectors;
 }
 
 llvm::Value* Values::cast_value(llvm::Value* value, Type from, Type to) {

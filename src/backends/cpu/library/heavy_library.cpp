@@ -18,7 +18,7 @@ namespace {
 const std::map<OpKind, HeavyOp>& heavy_ops() {
   static const std::map<OpKind, HeavyOp> all = [] {
     std::map<OpKind, HeavyOp> ops;
-    for (const auto family : {onednn_ops, pool_ops, interpolate_ops}) {
+    for (const auto family : {onednn_ops, pool_ops, interpolate_ops, indexed_ops}) {
       for (const HeavyOp& op : family()) ops.insert({op.kind, op});
     }
     return ops;
@@ -108,11 +108,11 @@ class HeavyLibrary final : public PrimitiveLibrary {
     if (std::all_of(step.outputs.begin(), step.outputs.end(),
                     [](const LogicalTensor& t) { return t.is_empty_port() || is_without_elements(t); }))
       return std::make_unique<Nothing>();
-    if (std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements)) {
+    const HeavyOp& op = heavy_ops().at(step.op.kind);
+    if (!op.takes_empty_inputs && std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements)) {
       if (schema_of(step.op.kind).traits.contracts) return std::make_unique<EmptySums>(step);
       throw Error(Status::unimplemented, place_of(step.op), "the cpu backend makes no elements of a tensor without any");
     }
-    const HeavyOp& op = heavy_ops().at(step.op.kind);
     return is_computed_as_f32(step, op) ? widened(step, use, op.compile) : op.compile(step, use);
   }
 };

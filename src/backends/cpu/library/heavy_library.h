@@ -7,8 +7,8 @@
 
 namespace lamina::cpu {
 
-// Products and convolutions by oneDNN, pools and resampling by loops of its own. Where lamina was built without oneDNN
-// (LAMINA_ONEDNN=OFF) it refuses the former and names that option.
+// Products and convolutions by oneDNN, pools, resampling and reads by index by loops of its own. Where lamina was built without
+// oneDNN (LAMINA_ONEDNN=OFF) it refuses the former and names that option.
 std::shared_ptr<const PrimitiveLibrary> heavy_library();
 
 }  // namespace lamina::cpu

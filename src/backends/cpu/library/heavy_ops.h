@@ -19,11 +19,13 @@ struct HeavyOp {
   std::string (*why_not)(const Graph& graph, const Op& op) = nullptr;
   // Whether this machine has fast code for tensors of bf16 or f16; where it has none the op runs as f32. Null: for all.
   bool (*is_fast_in)(DataType dtype) = nullptr;
+  bool takes_empty_inputs = false;  // compile knows what to do with inputs without elements
 };
 
 // By loops of lamina's own.
 std::vector<HeavyOp> pool_ops();
 std::vector<HeavyOp> interpolate_ops();
+std::vector<HeavyOp> indexed_ops();
 // By oneDNN; none where lamina is built without it.
 std::vector<HeavyOp> onednn_ops();
 bool onednn_multiplies_integers();

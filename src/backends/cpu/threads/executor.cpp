@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "backends/cpu/threads/company.h"
 #include "backends/cpu/threads/cpu_quota.h"
 #include "backends/cpu/threads/helpers.h"
 #include "backends/cpu/threads/ranges.h"
@@ -17,6 +18,10 @@
 namespace lamina::cpu {
 
 namespace {
+
+using Clock = Company::Clock;
+
+constinit Company the_company;  // of this process
 
 int ranges_for(const SharedWork& work, int threads) {
   return work.work().deal == Deal::in_turn ? 1 : std::min(threads, Ranges::kMost);
@@ -28,9 +33,14 @@ void deal(SharedWork& work, int64_t stage, int threads, Ranges& ranges) {
   ranges.deal(stage, units, ranges_for(work, threads));
 }
 
-void take_all(SharedWork& work, int64_t stage, int slot, Ranges& ranges) {
-  for (Ranges::Taken taken = ranges.take(stage, slot); taken.count() > 0; taken = ranges.take(stage, slot))
+// How many there were.
+int64_t take_all(SharedWork& work, int64_t stage, int slot, Ranges& ranges) {
+  int64_t units = 0;
+  for (Ranges::Taken taken = ranges.take(stage, slot); taken.count() > 0; taken = ranges.take(stage, slot)) {
     work.run({taken.begin, taken.end, stage, slot});
+    units += taken.count();
+  }
+  return units;
 }
 
 // The next stage is dealt while others may still take from this one.
@@ -38,14 +48,18 @@ void run_by_openmp(SharedWork& work, int threads) {
   std::array<Ranges, 2> ranges;
   const int64_t stages = work.work().stages;
   deal(work, 0, threads, ranges[0]);
+  RegionWatch watch(the_company, Clock::now());
 #pragma omp parallel num_threads(threads)
   for (int64_t stage = 0; stage < stages; ++stage) {
     const int slot = omp_get_thread_num();
-    take_all(work, stage, slot, ranges[stage % 2]);
+    const int64_t units = take_all(work, stage, slot, ranges[stage % 2]);
+    if (slot == 0) watch.own_have_ended(units, Clock::now());
     if (stage + 1 == stages) break;
     if (slot == 0) deal(work, stage + 1, threads, ranges[(stage + 1) % 2]);
 #pragma omp barrier
+    if (slot == 0) watch.all_have_ended(Clock::now());
   }
+  watch.all_have_ended(Clock::now());
 }
 
 // Calls a function of the caller's.
@@ -99,16 +113,19 @@ bool is_at_work(const ThreadPool& pool) {
 
 Executor::Kind chosen_kind() {
   const char* const chosen = std::getenv("LAMINA_EXECUTOR");
-  const std::string_view name = chosen == nullptr || *chosen == '\0' ? "openmp" : chosen;
+  const std::string_view name = chosen == nullptr || *chosen == '\0' ? "automatic" : chosen;
+  if (name == "automatic") return Executor::Kind::automatic;
   if (name == "helpers") return Executor::Kind::helpers;
   if (name == "openmp") return Executor::Kind::openmp;
-  throw Error(Status::invalid_arguments, join("LAMINA_EXECUTOR is \"", name, "\", allowed is helpers or openmp"));
+  throw Error(Status::invalid_arguments, join("LAMINA_EXECUTOR is \"", name, "\", allowed is automatic, helpers or openmp"));
 }
 
 Executor::Kind kind_of_process() {
   static const Executor::Kind kind = chosen_kind();
   return kind;
 }
+
+Executor::Kind kind_for_now() { return the_company.is_near(Clock::now()) ? Executor::Kind::helpers : Executor::Kind::openmp; }
 
 // As many as a parallel region would have here: one, where the caller is in as many regions as may be active already.
 int allowed_threads(int wanted) {
@@ -161,7 +178,8 @@ void Executor::run(const Work& work) const {
     return;
   }
   SharedWork shared(work);
-  switch (kind_) {
+  switch (kind_ == Kind::automatic ? kind_for_now() : kind_) {
+    case Kind::automatic: break;
     case Kind::helpers: run_with_helpers(shared, threads_); break;
     case Kind::openmp: run_by_openmp(shared, threads_); break;
     case Kind::pool: run_by_pool(*pool_, shared, threads_); break;

@@ -29,10 +29,11 @@ int thread_count(const ThreadPool& pool);
 // A value, made anew for each execution.
 class Executor {
  public:
-  enum class Kind { helpers, openmp, pool };
+  // automatic: OpenMP's threads while the cores are the program's own, lamina's helpers beside others (company.h).
+  enum class Kind { automatic, helpers, openmp, pool };
 
-  // Threads of the process: OpenMP's, or lamina's helpers where LAMINA_EXECUTOR says so. At most so many, 0:
-  // default_threads(). Throws Error(invalid_arguments) for another value of LAMINA_EXECUTOR.
+  // Threads of the process: automatic, or what LAMINA_EXECUTOR says. At most so many, 0: default_threads(). Throws
+  // Error(invalid_arguments) for another value of LAMINA_EXECUTOR.
   explicit Executor(int threads = 0);
   Executor(Kind kind, int threads);  // not pool
   // The caller's, which outlives this; the calling thread alone where it is one of the pool's that works already. Throws Error

@@ -25,6 +25,9 @@ llvm::Value* emit_tanh(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeature
 // 1 / (1 + exp(-x))
 llvm::Value* emit_sigmoid(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
 llvm::Value* emit_erf(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
+// Of any argument, however large: its place on the circle is found exactly enough.
+llvm::Value* emit_sin(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
+llvm::Value* emit_cos(llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target = {});
 // Cumulative distribution of the standard normal, erfc(-x / sqrt(2)) / 2; gelu(x) = x * normal_cdf(x). In double the relative
 // error is a few ULP everywhere. In float the error is at most 2.3 ULP of 1/2, and relative to the result 2^-16 down to
 // x = -4, 2^-10 down to x = -5.5, a few ULP left of it.

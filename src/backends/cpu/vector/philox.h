@@ -10,8 +10,8 @@ namespace lamina::cpu {
 // in any order. `seed` and `offset`: i64, scalars or as wide as `index`.
 llvm::Value* emit_philox_word(llvm::IRBuilder<>& b, llvm::Value* index, llvm::Value* seed, llvm::Value* offset);
 
-// The same for `width` neighbours, first, first + 1, ... (a multiple of 4 each, `first`, `seed` and `offset` i64 scalars), at
-// a quarter of the work: four neighbours share one call of the generator. The result is <width x i64>.
+// The same for `width` (a multiple of 4) neighbours, first, first + 1, ...: four of them share one call of the generator.
+// `first`, `seed` and `offset` are i64 scalars, the result is <width x i32>.
 llvm::Value* emit_philox_words_from(llvm::IRBuilder<>& b, llvm::Value* first, int width, llvm::Value* seed,
                                     llvm::Value* offset);
 

@@ -73,6 +73,8 @@ const std::vector<Function>& functions() {
       {"sigmoid", with_target<emit_sigmoid>(), sigmoid, 1.8, 1.8},
       {"erf", with_target<emit_erf>(), std::erf, 1.2, 1.4},
       {"normal_cdf", with_target<emit_normal_cdf>(), normal_cdf, 2.3, 3.2, 0.5},
+      {"sin", with_target<emit_sin>(), std::sin, 0.51, 1.0},
+      {"cos", with_target<emit_cos>(), std::cos, 0.51, 1.0},
       {"pow_2.5", pow_by(2.5), [](Wide x) { return std::pow(x, 2.5L); }, 0.51, 1.0},
       {"pow_-1.75", pow_by(-1.75), [](Wide x) { return std::pow(x, -1.75L); }, 0.51, 1.0},
       {"pow_7", pow_by(7), [](Wide x) { return std::pow(x, 7.0L); }, 0.51, 1.0},
@@ -312,6 +314,17 @@ TEST(VectorMathEdges, ReachTheirLimits) {
   expect_values(with_target<emit_erf>(), {{kInf, 1}, {-kInf, -1}, {7, 1}, {0, 0}, {-0.0, -0.0}, {kNan, kNan}});
   expect_values(with_target<emit_sigmoid>(), {{kInf, 1}, {-kInf, 0}, {0, 0.5}, {50, 1}, {-1000, 0}, {kNan, kNan}});
   expect_values(with_target<emit_normal_cdf>(), {{kInf, 1}, {-kInf, 0}, {0, 0.5}, {-50, 0}, {50, 1}, {kNan, kNan}});
+}
+
+TEST(VectorMathEdges, CirclesOfAnySize) {
+  expect_values(with_target<emit_sin>(), {{0, 0}, {-0.0, -0.0}, {kInf, kNan}, {-kInf, kNan}, {kNan, kNan}});
+  expect_values(with_target<emit_cos>(), {{0, 1}, {-0.0, 1}, {kInf, kNan}, {-kInf, kNan}, {kNan, kNan}});
+  // Close to multiples of pi / 2, and as far out as the types reach; known to more digits than long double has.
+  expect_value<double>(with_target<emit_cos>(), 6381956970095103.0 * 0x1p797, -4.68716592425462761112e-19);
+  expect_value<double>(with_target<emit_sin>(), 1e22, -0.8522008497671888017727);
+  expect_value<double>(with_target<emit_sin>(), 0x1.fffffffffffffp1023, 0.0049619547891840618);
+  expect_value<float>(with_target<emit_cos>(), 0x1.fffffep127, 0.8530210F);
+  expect_value<float>(with_target<emit_sin>(), 0x1.fffffep127, -0.52187652F);
 }
 
 TEST(VectorMathEdges, NeverPassOneAndKeepTheirOrderNearIt) {

@@ -24,8 +24,9 @@ std::vector<int64_t> positions() {
   return all;
 }
 
-void expect_words(const Emit& emit, int width, int64_t seed, int64_t offset) {
-  const auto index = positions();
+void expect_words(const Emit& emit, int width, int64_t seed, int64_t offset, int64_t moved = 0) {
+  auto index = positions();
+  for (int64_t& i : index) i += moved;
   for (const auto& level : runnable_levels()) {
     VectorJit jit(level);
     std::vector<uint64_t> words(index.size());
@@ -56,10 +57,12 @@ TEST(Philox, DrawsTheSameWordsForNeighboursAtOnce) {
   for (const auto& [seed, offset] : kSeedsAndOffsets)
     for (const int width : {4, 16, 64}) {
       const Emit emit = [s = seed, o = offset, width](llvm::IRBuilder<>& b, llvm::Value* index, const TargetFeatures&) {
-        return emit_philox_words_from(b, b.CreateExtractElement(index, uint64_t{0}), width,
-                                      b.getInt64(static_cast<uint64_t>(s)), b.getInt64(static_cast<uint64_t>(o)));
+        llvm::Value* const words =
+            emit_philox_words_from(b, b.CreateExtractElement(index, uint64_t{0}), width, b.getInt64(static_cast<uint64_t>(s)),
+                                   b.getInt64(static_cast<uint64_t>(o)));
+        return b.CreateZExt(words, index->getType());
       };
-      expect_words(emit, width, seed, offset);
+      for (int64_t moved = 0; moved < 4; ++moved) expect_words(emit, width, seed, offset, moved);  // from any place on
     }
 }
 

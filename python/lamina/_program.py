@@ -1,0 +1,81 @@
+"""From partitions to one call: partitions that follow each other are compiled and joined into an executable."""
+
+from __future__ import annotations
+
+import struct
+from typing import Iterable, Mapping, NamedTuple, Sequence
+
+from lamina import _core
+
+
+class Port(NamedTuple):
+    """What is given for a graph input. `tensor` is what the graph reads: a view of the object that arrives, `given`, that begins
+    `offset` bytes behind its first element."""
+
+    tensor: _core.LogicalTensor
+    given: _core.LogicalTensor
+    offset: int = 0
+
+
+class Linked(NamedTuple):
+    run: _core.Executable
+    outputs: list  # LogicalTensors, with their final shapes and strides
+    compiled: list  # CompiledPartitions, in the order in which they run
+
+
+def whole(tensor: _core.LogicalTensor) -> Port:
+    return Port(tensor, tensor, 0)
+
+
+def scalar_bytes(value: float, dtype: str) -> bytes:
+    """A float as it lies in memory."""
+    if dtype == "bf16":
+        bits = struct.unpack("<I", struct.pack("<f", value))[0]
+        return struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if value == value else 0x7FC0)
+    form = {"f32": "<f", "f64": "<d", "f16": "<e"}[dtype]
+    return struct.pack(form, value)
+
+
+def link(partitions: Iterable[_core.Partition], inputs: Sequence[Port], outputs: Sequence[_core.LogicalTensor],
+         constants: Mapping[int, tuple] = {}) -> Linked:
+    """Compiles partitions, which are in an order in which they can run, for these inputs. `outputs` are what leaves; their shapes
+    may be unknown, their strides None: dense. constants: tensor id -> (tensor, value) of scalars that the graph knows, some of
+    which passes compile in. Raises lamina.Error where a partition cannot be compiled."""
+    known = {tensor_id: tensor for tensor_id, (tensor, _) in constants.items()}
+    known.update((port.tensor.id, port.tensor) for port in inputs)
+    wanted = {tensor.id: tensor for tensor in outputs}
+    compiled, made = [], []
+    for partition in partitions:
+        ins = [known[port.id] for port in partition.inputs]
+        outs = [wanted.get(port.id) or _core.LogicalTensor(port.id, port.dtype) for port in partition.outputs]
+        code = partition.compile(ins, outs)
+        compiled.append((code, [t.id for t in ins], [t.id for t in outs]))
+        for tensor in outs:
+            known[tensor.id] = code.tensor(tensor.id)
+            made.append(tensor.id)
+    slot = {}
+    for port in inputs:
+        slot.setdefault(port.tensor.id, len(slot))
+    final = [known[tensor.id] for tensor in outputs]
+    for tensor in final:
+        slot[tensor.id] = len(slot)
+    inner = [known[tensor_id] for tensor_id in made if tensor_id not in slot]
+    for tensor in inner:
+        slot[tensor.id] = len(slot)
+    scalars = []
+    for tensor_id in sorted({i for _, ins, _ in compiled for i in ins if i in constants}):
+        slot[tensor_id] = len(slot)
+        tensor, value = constants[tensor_id]
+        scalars.append((tensor, scalar_bytes(value, tensor.dtype)))
+    steps = [(code, [slot[i] for i in ins], [slot[i] for i in outs]) for code, ins, outs in compiled]
+    run = _core.Executable(steps, [tuple(port) for port in inputs], final, inner, scalars)
+    return Linked(run, final, [code for code, _, _ in compiled])
+
+
+def first_reason(partition: _core.Partition) -> str:
+    import json
+
+    told = json.loads(partition.reasons_json())
+    return told.get("unsupported_reason", "")
+
+

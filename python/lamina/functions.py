@@ -1,0 +1,169 @@
+"""Functions of arrays: layer_norm(x, gamma, beta) and its siblings. Each is a small graph, compiled for the shapes and types that
+it meets and kept; results are arrays of the library of the first argument (numpy or torch)."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from lamina import _core
+from lamina.graph import Graph
+
+__all__ = ["layer_norm", "add_layer_norm", "rms_norm", "group_norm", "softmax", "log_softmax", "gelu", "silu", "matmul", "attention",
+           "gated_mlp"]
+
+_compiled: dict = {}
+
+
+def call(build: Callable, arrays: tuple, out: Any = None, **parameters: Any) -> Any:
+    """Runs the graph that `build(graph, *tensors, **parameters)` describes, tensors being None where an array is. Compiled once for
+    these types, ranks and parameters; shapes are compiled as they come."""
+    key = (build, tuple(parameters.items()), tuple(None if a is None else _signature(a) for a in arrays))
+    run = _compiled.get(key)
+    if run is None:
+        graph = Graph()
+        tensors = [None if s is None else graph.input(s[1], s[0], strides=s[2]) for s in key[2]]
+        outputs = build(graph, *tensors, **parameters)
+        run = _compiled[key] = graph.compile(outputs if isinstance(outputs, (tuple, list)) else [outputs])
+    return run(*[array for array in arrays if array is not None], out=out)
+
+
+def _signature(array: Any) -> tuple:
+    return _core.describe(array)
+
+
+# ---- the graphs
+
+def affine(g: Graph, kind: str, x: Any, gamma: Any, beta: Any, **attributes: Any) -> Any:
+    """A norm whose op takes gamma and beta both or none."""
+    if gamma is not None and beta is not None:
+        return g.op(kind, [x, gamma, beta], **attributes)
+    y = g.op(kind, [x], use_affine=False, **attributes)
+    y = y if gamma is None else g.op("Multiply", [y, cast(g, gamma, x.dtype)])
+    return y if beta is None else g.op("Add", [y, cast(g, beta, x.dtype)])
+
+
+def cast(g: Graph, x: Any, dtype: str) -> Any:
+    return x if x.dtype == dtype else g.op("TypeCast", [x], dtype=dtype)
+
+
+def build_layer_norm(g: Graph, x: Any, gamma: Any, beta: Any, *, axis: int, epsilon: float) -> Any:
+    return affine(g, "LayerNorm", x, gamma, beta, begin_norm_axis=axis, epsilon=epsilon, keep_stats=False)
+
+
+def build_add_layer_norm(g: Graph, x: Any, residual: Any, gamma: Any, beta: Any, *, axis: int, epsilon: float) -> Any:
+    total = g.op("Add", [x, residual])
+    return build_layer_norm(g, total, gamma, beta, axis=axis, epsilon=epsilon), total
+
+
+def build_rms_norm(g: Graph, x: Any, gamma: Any, *, axis: int, epsilon: float) -> Any:
+    return g.op("RMSNorm", [x] if gamma is None else [x, gamma], begin_norm_axis=axis, epsilon=epsilon)
+
+
+def build_group_norm(g: Graph, x: Any, gamma: Any, beta: Any, *, groups: int, epsilon: float) -> Any:
+    if (gamma is None) != (beta is None):
+        raise _core_error("group_norm: gamma and beta are given both or none")
+    inputs = [x] if gamma is None else [x, gamma, beta]
+    return g.op("GroupNorm", inputs, groups=groups, epsilon=epsilon, keep_stats=False, use_affine=gamma is not None, data_format="NCX")
+
+
+def _core_error(message: str) -> Exception:
+    from lamina._errors import Error
+
+    return Error(message)
+
+
+def build_softmax(g: Graph, x: Any, *, axis: int) -> Any:
+    return g.op("SoftMax", [x], axis=axis, outputs=(True, False))[0]
+
+
+def build_log_softmax(g: Graph, x: Any, *, axis: int) -> Any:
+    return g.op("LogSoftmax", [x], axis=axis)
+
+
+def build_gelu(g: Graph, x: Any, *, approximate: str) -> Any:
+    return g.op("GELU", [x], mode="gelu_tanh" if approximate == "tanh" else "gelu_erf")
+
+
+def build_silu(g: Graph, x: Any) -> Any:
+    return g.op("Swish", [x])
+
+
+def build_matmul(g: Graph, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> Any:
+    return g.op("MatMul", [a, b], transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+def build_attention(g: Graph, q: Any, k: Any, v: Any, mask: Any, *, scale: float) -> Any:
+    scores = g.op("Multiply", [g.op("MatMul", [q, k], transpose_b=True), g.constant(scale, q.dtype)])
+    if mask is not None:
+        scores = g.op("Add", [scores, mask])
+    weights = g.op("SoftMax", [scores], axis=-1, mode="inf_as_zero", outputs=(True, False))[0]
+    return g.op("MatMul", [weights, v])
+
+
+def build_gated_mlp(g: Graph, x: Any, gate: Any, up: Any, down: Any) -> Any:
+    hidden = g.op("Multiply", [g.op("Swish", [g.op("MatMul", [x, gate], transpose_b=True)]), g.op("MatMul", [x, up], transpose_b=True)])
+    return g.op("MatMul", [hidden, down], transpose_b=True)
+
+
+# ---- the functions
+
+def layer_norm(x: Any, gamma: Any = None, beta: Any = None, *, axis: int = -1, epsilon: float = 1e-5, out: Any = None) -> Any:
+    """gamma * (x - mean) / sqrt(variance + epsilon) + beta over the axes from `axis` to the last.
+
+    x: f32, bf16, f16 or f64, any shape. gamma, beta: shape of the normalised axes, or None. Returns an array like x.
+    Raises lamina.Error for an axis outside -r..r-1, an epsilon that is not positive, shapes or types that do not fit."""
+    return call(build_layer_norm, (x, gamma, beta), out, axis=axis, epsilon=epsilon)
+
+
+def add_layer_norm(x: Any, residual: Any, gamma: Any = None, beta: Any = None, *, axis: int = -1, epsilon: float = 1e-5) -> Any:
+    """(layer_norm(x + residual, gamma, beta), x + residual) in one pass over memory. residual: shape and type of x."""
+    return call(build_add_layer_norm, (x, residual, gamma, beta), axis=axis, epsilon=epsilon)
+
+
+def rms_norm(x: Any, gamma: Any = None, *, axis: int = -1, epsilon: float = 1e-5, out: Any = None) -> Any:
+    """gamma * x / sqrt(mean(x * x) + epsilon) over the axes from `axis` to the last. gamma: shape of these axes, or None."""
+    return call(build_rms_norm, (x, gamma), out, axis=axis, epsilon=epsilon)
+
+
+def group_norm(x: Any, groups: int, gamma: Any = None, beta: Any = None, *, epsilon: float = 1e-5, out: Any = None) -> Any:
+    """Normalises groups of channels; x is [N, C, ...], C a multiple of `groups`; gamma, beta: [C], both or none."""
+    return call(build_group_norm, (x, gamma, beta), out, groups=groups, epsilon=epsilon)
+
+
+def softmax(x: Any, *, axis: int = -1, out: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along `axis`; an array like x."""
+    return call(build_softmax, (x,), out, axis=axis)
+
+
+def log_softmax(x: Any, *, axis: int = -1, out: Any = None) -> Any:
+    """log(softmax(x)) along `axis`; an array like x."""
+    return call(build_log_softmax, (x,), out, axis=axis)
+
+
+def gelu(x: Any, *, approximate: str = "none", out: Any = None) -> Any:
+    """x * Phi(x), by erf ("none") or its form by tanh ("tanh"); an array like x."""
+    if approximate not in ("none", "tanh"):
+        raise _core_error(f'gelu: approximate is {approximate!r}, allowed is "none" or "tanh"')
+    return call(build_gelu, (x,), out, approximate=approximate)
+
+
+def silu(x: Any, *, out: Any = None) -> Any:
+    """x * sigmoid(x); an array like x."""
+    return call(build_silu, (x,), out)
+
+
+def matmul(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False, out: Any = None) -> Any:
+    """Product of [..., M, K] and [..., K, N], leading axes broadcast; `transpose_*` swap the last two axes of a factor."""
+    return call(build_matmul, (a, b), out, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+def attention(q: Any, k: Any, v: Any, mask: Any = None, *, scale: Optional[float] = None, out: Any = None) -> Any:
+    """softmax(scale * q k' + mask) v. q: [..., Q, D]; k: [..., K, D]; v: [..., K, V]; mask: of q's type, broadcasts to [..., Q, K].
+    scale: default 1 / sqrt(D). A row whose mask is all -inf gives zeros."""
+    depth = _core.describe(q)[1][-1]
+    return call(build_attention, (q, k, v, mask), out, scale=depth**-0.5 if scale is None else scale)
+
+
+def gated_mlp(x: Any, gate: Any, up: Any, down: Any, *, out: Any = None) -> Any:
+    """(silu(x gate') * (x up')) down'. x: [..., D]; gate, up: [H, D]; down: [D, H], as torch.nn.Linear keeps weights."""
+    return call(build_gated_mlp, (x, gate, up, down), out)

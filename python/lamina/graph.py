@@ -1,0 +1,166 @@
+"""Graphs of operations: described, partitioned, compiled and called from Python."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Iterable, Optional, Sequence, Union
+
+from lamina import _arrays, _core
+from lamina._core import LogicalTensor
+from lamina._errors import Error
+from lamina._program import first_reason, link, whole
+
+__all__ = ["Graph", "CompiledGraph"]
+
+
+class Graph:
+    """A graph of deep-learning operations for the CPU.
+
+    >>> g = Graph()
+    >>> x = g.input((128, 768))
+    >>> y = g.op("GELU", [g.op("LayerNorm", [x], use_affine=False, keep_stats=False)])
+    >>> run = g.compile()
+
+    fpmath_mode: "strict"; "bf16", "f16", "tf32" or "any" allow products of f32 to be computed in a narrower type.
+    """
+
+    def __init__(self, fpmath_mode: str = "strict") -> None:
+        self._graph = _core.Graph(fpmath_mode)
+        self._inputs: list[LogicalTensor] = []
+        self._constants: dict[int, tuple] = {}
+        self._next_tensor = 0
+        self._next_op = 0
+
+    @classmethod
+    def from_json(cls, text: str, name: str = "graph") -> "Graph":
+        """A graph from a dump, as oneDNN Graph and lamina write them. `name` stands in front of errors.
+
+        Raises lamina.Error where the text is no dump (line and column) or an op is refused (op, port or attribute)."""
+        made = cls()
+        made._graph = _core.Graph.from_json(text, name)
+        made._constants = {entry["id"]: (made._graph.tensor(entry["id"]), entry["value"]) for entry in json.loads(text).get("constants", [])}
+        made._inputs = [tensor for tensor in made._graph.border()[0] if tensor.id not in made._constants]
+        made._next_tensor = made._next_op = 1 << 40  # above what a dump uses
+        return made
+
+    def to_json(self) -> str:
+        """The graph as a dump, which `lamina replay` runs and `lamina explain` tells of."""
+        return self._graph.to_json()
+
+    def input(self, shape: Optional[Sequence[Optional[int]]] = None, dtype: str = "f32", *,
+              strides: Optional[Sequence[int]] = None, constant: bool = False) -> LogicalTensor:
+        """A tensor that the caller gives.
+
+        shape: extents; None for one that differs from call to call; None as a whole: the rank is not known. dtype: "f32", "bf16",
+        "f16", "f64", "s32", "s64", "s8", "u8", "boolean". strides: in elements, 0 broadcasts; default dense, row-major.
+        constant: it holds the same values at every call, so that what is made of it is kept."""
+        tensor = LogicalTensor(self._take_id(), dtype, shape, strides, "constant" if constant else "undef")
+        self._inputs.append(tensor)
+        return tensor
+
+    def constant(self, value: float, dtype: str = "f32") -> LogicalTensor:
+        """A scalar whose value is known now, rounded to dtype: it is compiled in and takes no argument of the call."""
+        return _Constant(LogicalTensor(self._take_id(), dtype, ()), value)
+
+    def op(self, kind: str, inputs: Iterable[Any], *, name: str = "", dtype: Optional[str] = None,
+           outputs: Optional[Sequence[bool]] = None, **attributes: Any) -> Union[LogicalTensor, tuple]:
+        """Adds an operation; the page docs/ops/KIND.md and `lamina.op_schema(kind)` tell its ports and attributes.
+
+        inputs: tensors in the order of the ports; None leaves an optional one out. dtype: the type of the first output, where
+        it may be chosen (MatMul, TypeCast). outputs: which outputs are wanted, where some may be left out; default all.
+        Returns the output, or a tuple of them (None for one that is left out).
+        Raises lamina.Error naming the op, the port or attribute, what was given and what is allowed; the graph is unchanged."""
+        given = [_unwrap(tensor) for tensor in inputs]
+        node = _core.Op(self._next_op, kind, given, attributes, name)
+        made = []
+        for position, described in enumerate(node.infer_outputs()):
+            if outputs is not None and not outputs[position]:
+                node.leave_out_output()
+                made.append(None)
+                continue
+            tensor = described.with_id(self._take_id())
+            if dtype is not None and position == 0:
+                tensor = LogicalTensor(tensor.id, dtype, tensor.shape)
+            node.add_output(tensor)
+            made.append(tensor)
+        self._graph.add_op(node)
+        self._next_op += 1
+        for tensor in inputs:
+            if isinstance(tensor, _Constant) and not tensor.told:
+                self._graph.set_constant(tensor.tensor.id, tensor.value)
+                self._constants[tensor.tensor.id] = (tensor.tensor, tensor.value)
+                tensor.told = True
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def finalize(self) -> None:
+        """Ends building: orders ops and infers shapes. Raises lamina.Error for a cycle or shapes that do not agree."""
+        self._graph.finalize()
+
+    def partitions(self, policy: str = "fusion") -> list:
+        """What is compiled as one, in an order in which it can run. policy: "fusion", or "debug": one op each."""
+        self.finalize()
+        return self._graph.partitions(policy)
+
+    def explain(self) -> list:
+        """For each partition a dict: "supported", and "ops" with their "reasons" (code and sentence): why an op is where it is."""
+        return [json.loads(partition.reasons_json()) for partition in self.partitions()]
+
+    def compile(self, outputs: Optional[Sequence[LogicalTensor]] = None) -> "CompiledGraph":
+        """The graph as a function of its inputs, in the order in which they were made.
+
+        outputs: what it returns; default: what no op reads. Shapes with unknown extents are compiled when they are first seen.
+        Raises lamina.Error where an op cannot run, with the reason."""
+        if outputs is not None and not self._graph.is_finalized:
+            for tensor in outputs:  # also where another op reads it
+                self._graph.add_op(_core.Op(self._next_op, "End", [tensor], {}))
+                self._next_op += 1
+        partitions = self.partitions()
+        for partition in partitions:
+            if not partition.is_supported:
+                raise Error(first_reason(partition), "unimplemented")
+        wanted = list(outputs) if outputs is not None else self._graph.border()[1]
+        return CompiledGraph(partitions, list(self._inputs), wanted, self._constants)
+
+    def _take_id(self) -> int:
+        self._next_tensor += 1
+        return self._next_tensor - 1
+
+
+class _Constant:
+    def __init__(self, tensor: LogicalTensor, value: float) -> None:
+        self.tensor, self.value, self.told = tensor, value, False
+
+
+def _unwrap(tensor: Any) -> LogicalTensor:
+    if tensor is None:
+        return LogicalTensor(2**64 - 1, "undef")
+    return tensor.tensor if isinstance(tensor, _Constant) else tensor
+
+
+class CompiledGraph:
+    """A compiled graph. Calls from many threads at once are fine; the interpreter is free while one computes."""
+
+    def __init__(self, partitions: list, inputs: list, outputs: list, constants: dict) -> None:
+        self._partitions, self._inputs, self._outputs, self._constants = partitions, inputs, outputs, constants
+        self._linked: dict = {}
+
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+        """Computes. Arrays are numpy's, torch's or anything with `__dlpack__` or the buffer protocol, on the CPU, with any
+        positive strides; nothing is copied. They may be numpy's unsigned integers where raw bits of another type are meant.
+
+        out: an array or a sequence of them to write to; default: new ones of the first input's library.
+        Returns one array, or a tuple in the order of the outputs. Raises lamina.Error naming the input and what is allowed."""
+        if len(arrays) != len(self._inputs):
+            raise Error(f"{len(arrays)} inputs are given, allowed is {len(self._inputs)}")
+        key = tuple(_core.describe(array)[1:] for array in arrays)
+        linked = self._linked.get(key)
+        if linked is None:
+            given = [LogicalTensor(tensor.id, tensor.dtype, shape, strides) for tensor, (shape, strides) in zip(self._inputs, key)]
+            linked = self._linked[key] = link(self._partitions, [whole(tensor) for tensor in given], self._outputs, self._constants)
+        results = _arrays.outputs_like(arrays, linked.outputs, out)
+        linked.run(arrays, results)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def info(self) -> list:
+        """For each set of shapes that was compiled, a list of dicts: kernels, schedules, bytes, times of its partitions."""
+        return [[json.loads(code.info_json()) for code in linked.compiled] for linked in self._linked.values()]

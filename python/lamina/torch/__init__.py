@@ -1,0 +1,47 @@
+"""lamina for PyTorch: a backend of torch.compile, functions with gradients, and modules.
+
+    model = torch.compile(model, backend="lamina")
+    print(lamina.torch.explain(model, x))        # what lamina carries, what it leaves to PyTorch, and why
+
+Options, as torch.compile(..., options={...}): "require" (share of float nodes that must be carried, 0 to 1), "dump" (folder for
+JSON dumps that `lamina replay` runs), "warn" (False: no FallbackWarning).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch as _torch
+
+from lamina.torch import nn
+from lamina.torch.backend import FallbackWarning, backend
+from lamina.torch.functions import add_layer_norm, attention, gated_mlp, layer_norm, rms_norm, softmax
+from lamina.torch.report import Report
+
+__all__ = ["FallbackWarning", "Report", "add_layer_norm", "attention", "backend", "explain", "gated_mlp", "layer_norm", "nn", "rms_norm",
+           "softmax"]
+
+
+def explain(model: Any, *inputs: Any, **keyword_inputs: Any) -> Report:
+    """Compiles `model` for these inputs, runs it, with its backward pass where gradients are on, and tells what lamina carried.
+
+    The first floating output is summed for the backward pass; gradients are left as they were."""
+    reports: list = []
+    _torch._dynamo.reset()
+    breaks = _torch._dynamo.utils.counters["graph_break"]
+    breaks.clear()
+    compiled = _torch.compile(model, backend=backend, options={"reports": reports})
+    result = compiled(*inputs, **keyword_inputs)
+    loss = _first_float(result)
+    if loss is not None and loss.requires_grad:
+        wanted = [p for p in getattr(model, "parameters", lambda: [])() if p.requires_grad] or [t for t in inputs if getattr(t, "requires_grad", False)]
+        _torch.autograd.grad(loss.float().sum(), wanted, allow_unused=True)
+    _torch._dynamo.reset()
+    return Report(reports, sum(breaks.values()))
+
+
+def _first_float(result: Any) -> Any:
+    if isinstance(result, _torch.Tensor):
+        return result if result.is_floating_point() else None
+    values = result.values() if hasattr(result, "values") else result if isinstance(result, (list, tuple)) else []
+    return next((found for found in map(_first_float, values) if found is not None), None)

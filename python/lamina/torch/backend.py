@@ -1,0 +1,168 @@
+"""torch.compile(model, backend="lamina"): found by torch through the package's entry point.
+
+AOTAutograd makes forward and backward graphs of ATen ops, with the ops that lamina has kept whole and the partitioner that saves
+the least; each graph is lowered (lowering.py), cut by lamina's partitioner, compiled and emitted as one module (emit.py).
+Sizes that torch has marked dynamic are known when a call comes: a graph is compiled for each set of them, without torch's tracing.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import os
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Callable, Optional
+
+import torch
+from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
+from torch._decomp import core_aten_decompositions
+from torch._dynamo.backends.common import aot_autograd
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch.fx import GraphModule
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+
+from lamina._errors import Error
+from lamina.torch import emit as _emit
+from lamina.torch.lowering import lower
+from lamina.torch.report import GraphReport, report_of
+from lamina.torch.table import KEPT_WHOLE, TABLE, VIEW_RULES
+
+log = logging.getLogger("lamina.torch")
+
+
+class FallbackWarning(UserWarning):
+    """Some of a model is left to PyTorch; the text counts what, and why."""
+
+
+@dataclass
+class Options:
+    """require: least share (0 to 1) of the nodes that compute floats which lamina must carry, else compiling fails.
+    dump: folder for a JSON dump of each graph, which `lamina replay` runs. warn: False silences FallbackWarning."""
+
+    require: Optional[float] = None
+    dump: Optional[str] = None
+    warn: bool = True
+    reports: Optional[list] = None  # explain() collects here
+
+    @classmethod
+    def of(cls, given: Optional[dict]) -> "Options":
+        known = ("require", "dump", "warn", "reports")
+        for name in given or {}:
+            if name not in known:
+                raise Error(f"option {name!r} is unknown, allowed is one of {', '.join(known[:3])}")
+        options = cls(**(given or {}))
+        if options.require is not None and not 0 <= options.require <= 1:
+            raise Error(f"option require is {options.require}, allowed is 0 to 1")
+        return options
+
+
+def decompositions() -> dict:
+    """Core ATen, without what lamina, or torch itself, does better as one op."""
+    return {op: rule for op, rule in core_aten_decompositions().items() if _base(op) not in KEPT_WHOLE}
+
+
+def _base(op: Any) -> str:
+    return str(op).split(".")[1] if "." in str(op) else str(op)
+
+
+def backend(module: GraphModule, example_inputs: list, *, options: Optional[dict] = None, mode: Optional[str] = None) -> Callable:
+    """The backend that torch.compile calls. `mode` changes nothing: lamina has one way to compile."""
+    chosen = Options.of(options)
+
+    def compiler(phase: str) -> Callable:
+        return lambda graph, inputs: compile_graph(graph, inputs, phase, chosen)
+
+    return aot_autograd(fw_compiler=compiler("forward"), bw_compiler=compiler("backward"), inference_compiler=compiler("inference"),
+                        decompositions=decompositions(), partition_fn=min_cut_rematerialization_partition)(module, example_inputs)
+
+
+_numbers = collections.Counter()
+
+
+def compile_graph(module: GraphModule, example_inputs: list, phase: str, options: Options) -> Callable:
+    """A boxed function for a graph of ATen ops."""
+    number = _numbers[phase]
+    _numbers[phase] += 1
+    name = f"{phase}_{number}"
+    if any(isinstance(value, torch.SymInt) for value in _values(module)):
+        return _by_sizes(module, name, options)
+    return _boxed(_compiled(module, name, options))
+
+
+def _values(module: GraphModule) -> list:
+    """Sizes among inputs, and of them."""
+    found = []
+    for node in module.graph.nodes:
+        value = node.meta.get("val") if node.op == "placeholder" else None
+        found += [value] if isinstance(value, torch.SymInt) else list(value.shape) if isinstance(value, torch.Tensor) else []
+    return found
+
+
+def _compiled(module: GraphModule, name: str, options: Options) -> GraphModule:
+    lowered = lower(module, TABLE, VIEW_RULES)
+    emitted = _emit.emit(lowered)
+    report = report_of(name, lowered, emitted)
+    _tell(report, options)
+    if options.dump is not None:
+        os.makedirs(options.dump, exist_ok=True)
+        with open(os.path.join(options.dump, f"{name}.json"), "w", encoding="utf-8") as file:
+            file.write(lowered.lowering.graph.to_json())
+    return emitted.module
+
+
+def _tell(report: GraphReport, options: Options) -> None:
+    log.info("%s", report.summary())
+    if options.reports is not None:
+        options.reports.append(report)
+    if options.require is not None and report.share < options.require:
+        raise Error(f"{report.summary()}; required is {options.require:.2%} of the nodes that compute floats", "unimplemented")
+    if options.warn and options.reports is None and report.share < 1:
+        warnings.warn(report.summary(), FallbackWarning, stacklevel=2)
+
+
+def _boxed(module: GraphModule) -> Callable:
+    forward = module.forward
+
+    def call(inputs: list) -> Any:
+        arguments = tuple(inputs)
+        inputs.clear()
+        return forward(*arguments)
+
+    call._boxed_call = True
+    return call
+
+
+def _by_sizes(module: GraphModule, name: str, options: Options) -> Callable:
+    """Compiles when sizes are first seen: they are told by the inputs' own shapes."""
+    known: dict = {}
+
+    def call(inputs: list) -> Any:
+        key = tuple(v if isinstance(v, int) else tuple(v.shape) + tuple(v.stride()) for v in inputs if v is not None)
+        compiled = known.get(key)
+        if compiled is None:
+            compiled = known[key] = _boxed(_compiled(_with_sizes(module, inputs), f"{name}_{len(known)}", options))
+        return compiled(inputs)
+
+    call._boxed_call = True
+    return call
+
+
+def _with_sizes(module: GraphModule, inputs: list) -> GraphModule:
+    """A copy whose values are those of these inputs, every size a number."""
+    copy = GraphModule(module, _copied(module))
+    with unset_fake_temporarily(), torch.no_grad():
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        FakeTensorProp(copy, mode=mode).propagate(*inputs)
+        for node, value in zip((n for n in copy.graph.nodes if n.op == "placeholder"), inputs):
+            if isinstance(value, int):
+                node.meta["val"] = value
+    return copy
+
+
+def _copied(module: GraphModule) -> torch.fx.Graph:
+    graph = torch.fx.Graph()
+    output = graph.graph_copy(module.graph, {}, return_output_node=False)
+    graph.output(output)
+    return graph

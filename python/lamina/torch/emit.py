@@ -1,0 +1,236 @@
+"""A lowered graph becomes one FX module: foreign nodes as they are, and calls into lamina between them.
+
+Neighbouring partitions that nothing foreign stands between are one call. The module is generated Python, nothing is interpreted at
+run time; what it takes is a list, emptied as the call begins, so that activations die early.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, NamedTuple
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from lamina import _arrays, _core
+from lamina._core import LogicalTensor
+from lamina._errors import Error
+from lamina._program import Port, link
+from lamina.torch.lowering import RANDOM, Lowered, base_of
+
+BYTES = {"f64": 8, "s64": 8, "f32": 4, "s32": 4, "bf16": 2, "f16": 2}
+
+
+class Stay(NamedTuple):
+    """Partitions that run in one call."""
+
+    partitions: list
+    inputs: list  # (port tensor, node or tensor id that it is read from)
+    outputs: list  # logical tensors that others read
+
+
+class Emitted(NamedTuple):
+    module: GraphModule
+    calls: list  # Linked, one a call into lamina
+
+
+def emit(lowered: Lowered) -> Emitted:
+    return _Emitter(lowered).run()
+
+
+class _Emitter:
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowering, self.partitions = lowered
+        self.old = self.lowering.module.graph
+        self.new = Graph()
+        self.attributes: dict[str, Any] = {}
+        self.env: dict[Node, Node] = {}
+        self.made: dict[int, Node] = {}  # tensor id -> node of the new graph that holds it
+        self.calls: list = []
+        self.foreign = [n for n in self.old.nodes if self._is_foreign(n)]
+        self.tensors = {p.id: p for partition in self.partitions for p in (*partition.inputs, *partition.outputs)}
+        self.maker = {port.id: partition for partition in self.partitions for port in partition.outputs}
+        self.needed = self._needed_outside()
+
+    def run(self) -> Emitted:
+        for node in self.old.nodes:
+            if node.op == "placeholder":
+                self.env[node] = self.new.node_copy(node)
+        self._schedule()
+        output = next(n for n in self.old.nodes if n.op == "output")
+        self.new.output(torch.fx.map_arg(output.args[0], self._value))
+        module = GraphModule(_root(self), self.new)
+        return Emitted(module, self.calls)
+
+    # ---- order
+
+    def _is_foreign(self, node: Node) -> bool:
+        if node.op == "call_module":
+            return True
+        if node.op != "call_function" or node in self.lowering.constants:
+            return False
+        if node.target is operator.getitem:
+            return not self.lowering.is_view(node) and not self.lowering.is_inner(node)
+        return node not in self.lowering.inner and not self.lowering.is_view(node)
+
+    def _schedule(self) -> None:
+        foreign, partitions, done = list(self.foreign), list(self.partitions), set()
+        while foreign or partitions:
+            before = len(foreign) + len(partitions)
+            held_back = False  # random nodes keep their order
+            waiting = []
+            for node in foreign:
+                random = base_of(node) in RANDOM
+                if self._ready(node, waiting) and not (random and held_back):
+                    self._copy(node)
+                else:
+                    waiting.append(node)
+                    held_back = held_back or random
+            foreign = waiting
+            stay, made, rest = [], set(), []
+            for partition in partitions:
+                if all(self._port_ready(port.id, made) for port in partition.inputs):
+                    stay.append(partition)
+                    made.update(port.id for port in partition.outputs)
+                else:
+                    rest.append(partition)
+            partitions = rest
+            if stay:
+                self._call(stay)
+            if len(foreign) + len(partitions) == before:
+                raise Error("foreign nodes and partitions wait for each other in a circle: this is a bug in lamina.torch", "runtime_error")
+
+    def _ready(self, node: Node, waiting: list) -> bool:
+        return all(self._source_ready(source) for source in node.all_input_nodes)
+
+    def _source_ready(self, node: Node) -> bool:
+        base = self.lowering.base(node)
+        if base in self.env or base in self.lowering.constants:
+            return True
+        return self.lowering.is_inner(base) and self.lowering.inner_tensor(base).id in self.made
+
+    def _port_ready(self, tensor_id: int, made: set) -> bool:
+        if tensor_id in self.lowering.scalars:
+            return True
+        if tensor_id in self.lowering.sources:
+            return self._source_ready(self.lowering.sources[tensor_id].root)
+        return tensor_id in self.made or tensor_id in made
+
+    # ---- calls
+
+    def _needed_outside(self) -> set:
+        needed = set()
+        for node in [*self.foreign, *(n for n in self.old.nodes if n.op == "output")]:
+            for source in node.all_input_nodes:
+                base = self.lowering.base(source)
+                if self.lowering.is_inner(base):
+                    needed.add(self.lowering.inner_tensor(base).id)
+        return needed
+
+    def _call(self, partitions: list) -> None:
+        made = {port.id for partition in partitions for port in partition.outputs}
+        later = {port.id for partition in self.partitions if partition not in partitions for port in partition.inputs}
+        outputs = [self._output(self.tensors[i]) for i in sorted(made) if i in self.needed or i in later]
+        inputs, ports, seen = [], [], set()
+        for partition in partitions:
+            for port in partition.inputs:
+                if port.id in made or port.id in seen or port.id in self.lowering.scalars:
+                    continue
+                seen.add(port.id)
+                node, given = self._given(port)
+                inputs.append(node)
+                ports.append(given)
+        linked = link(partitions, ports, outputs, self.lowering.scalars)
+        self.calls.append(linked)
+        call = self.new.call_function(_caller(linked, ports, len(self.calls) - 1), tuple(inputs))
+        for position, tensor in enumerate(outputs):
+            self.made[tensor.id] = self.new.call_function(operator.getitem, (call, position))
+
+    def _output(self, tensor: LogicalTensor) -> LogicalTensor:
+        """With the strides that torch expects of the node that it is."""
+        node, position = self.lowering.origin.get(tensor.id, (None, None))
+        if node is None:
+            return LogicalTensor(tensor.id, tensor.dtype, tensor.shape)
+        value = node.meta["val"] if position is None else node.meta["val"][position]
+        return LogicalTensor(tensor.id, tensor.dtype, tuple(value.shape), tuple(value.stride()))
+
+    def _given(self, port: LogicalTensor) -> tuple:
+        source = self.lowering.sources.get(port.id)
+        if source is None:
+            tensor = self._output(port)
+            tensor = tensor if tensor.strides else port
+            return self.made[port.id], Port(tensor, tensor, 0)
+        value = self.lowering.constants.get(source.root, source.root.meta["val"])
+        given = LogicalTensor(port.id, port.dtype, tuple(value.shape), tuple(value.stride()))
+        # Properties and strides are the port's own.
+        own = next(t for t in self.lowering.ports.values() if t.id == port.id)
+        return self._value(source.root), Port(own, given, source.offset * BYTES.get(port.dtype, 1))
+
+    # ---- nodes
+
+    def _value(self, node: Node) -> Node:
+        """The node of the new graph that holds it; views of what lamina made are torch's, made where they are read."""
+        if node in self.env:
+            return self.env[node]
+        if node in self.lowering.constants:
+            name = f"constant_{len(self.attributes)}"
+            self.attributes[name] = self.lowering.constants[node]
+            self.env[node] = self.new.get_attr(name)
+        elif self.lowering.is_inner(node) and not self.lowering.is_view(node):
+            return self.made[self.lowering.inner_tensor(node).id]
+        else:
+            self._copy(node)
+        return self.env[node]
+
+    def _copy(self, node: Node) -> None:
+        chain = [node]
+        while chain:  # arguments first, without recursion
+            missing = [i for i in chain[-1].all_input_nodes if i not in self.env and self._must_be_copied(i)]
+            if missing:
+                chain.append(missing[0])
+                continue
+            last = chain.pop()
+            if last not in self.env:
+                self.env[last] = self.new.node_copy(last, self._value)
+
+    def _must_be_copied(self, node: Node) -> bool:
+        if node in self.lowering.constants:
+            return False
+        return self.lowering.is_view(node) or not self.lowering.is_inner(node)
+
+
+def _root(emitter: _Emitter) -> torch.nn.Module:
+    root = torch.nn.Module()
+    for name, value in emitter.attributes.items():
+        root.register_buffer(name, value, persistent=False)
+    for node in emitter.new.nodes:
+        if node.op in ("get_attr", "call_module") and node.target not in emitter.attributes:
+            setattr(root, node.target, operator.attrgetter(node.target)(emitter.lowering.module))
+    return root
+
+
+def _caller(linked: Any, ports: list, number: int) -> Callable:
+    """The function that the generated code calls: makes the outputs, runs."""
+    specs = [(tuple(t.shape), tuple(t.strides), _arrays.torch_dtype(t.dtype)) for t in linked.outputs]
+    run, empty = linked.run, torch.empty_strided
+
+    def call(*tensors):
+        outputs = [empty(shape, strides, dtype=dtype) for shape, strides, dtype in specs]
+        try:
+            run(tensors, outputs)
+        except Error as refused:
+            if "compiled was" not in str(refused):
+                raise
+            run([_as_compiled(tensor, port) for tensor, port in zip(tensors, ports)], outputs)
+        return outputs
+
+    call.__name__ = call.__qualname__ = f"lamina_call_{number}"
+    return call
+
+
+def _as_compiled(tensor: torch.Tensor, port: Port) -> torch.Tensor:
+    """A copy with the strides that were compiled, for a tensor that came with others than torch said it would."""
+    if tuple(tensor.shape) != tuple(port.given.shape):
+        return tensor  # the error that follows says so
+    copy = torch.empty_strided(port.given.shape, port.given.strides, dtype=tensor.dtype)
+    return copy.copy_(tensor)

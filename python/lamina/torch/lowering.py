@@ -1,0 +1,432 @@
+"""An FX graph of ATen ops becomes a lamina graph.
+
+In:    a torch.fx.GraphModule as AOTAutograd makes it, every shape known (FakeTensors in meta["val"]).
+Out:   a lamina graph in which each node that the table (table.py) knows is one op or a few; every other node that stands between
+       two of them is a Wildcard, so that lamina's own partitioner cuts around it.
+
+A node is one of: *outer*, torch computes it (placeholders, constants, foreign nodes); *inner*, lamina does; or a *view* of one of
+these, which computes nothing. A view of an outer tensor is a port with other strides; a view of an inner one is a layout op where
+lamina reads it, and stays torch's where torch does.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import operator
+from typing import Any, Iterable, NamedTuple, Optional
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import GraphModule, Node
+
+from lamina import _core
+from lamina._core import LogicalTensor
+from lamina._errors import Error
+from lamina._program import first_reason
+
+DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.float64: "f64", torch.int32: "s32",
+          torch.int64: "s64", torch.int8: "s8", torch.uint8: "u8", torch.bool: "boolean"}
+FLOATS = ("f32", "bf16", "f16", "f64")
+VIEWS = set("view _unsafe_view reshape permute transpose t unsqueeze squeeze alias detach lift_fresh_copy expand slice select split "
+            "split_with_sizes unbind".split())
+MANY = {"split", "split_with_sizes", "unbind"}
+CREATED = set("arange full scalar_tensor zeros ones empty linspace eye empty_permuted".split())
+CREATED_LIKE = {"full_like": None, "new_full": None, "zeros_like": 0, "new_zeros": 0, "ones_like": 1, "new_ones": 1}
+RANDOM = set("bernoulli rand randn rand_like randn_like randint native_dropout randperm normal".split())
+
+
+class Refused(Exception):
+    """This node is left to torch; the text says why."""
+
+
+class Source(NamedTuple):
+    """Where a port's memory comes from: a view of an outer node's tensor."""
+
+    root: Node
+    offset: int  # in elements
+
+
+def name_of(node: Node) -> str:
+    """"add.Tensor" of aten.add.Tensor; the whole name of anything else."""
+    if node.op != "call_function":
+        return node.op
+    text = str(node.target)
+    return text[5:] if text.startswith("aten.") else text
+
+
+def base_of(node: Node) -> str:
+    return name_of(node).split(".")[0]
+
+
+def dtype_of(value: torch.Tensor) -> str:
+    if value.dtype not in DTYPES:
+        raise Refused(f"elements of {value.dtype}")
+    return DTYPES[value.dtype]
+
+
+class Args:
+    """Arguments of an ATen call by the names of its schema, defaults filled in; `value` is what the node makes."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.value = node.meta["val"]
+        self._own_value = None  # of an argument that torch calls "value"
+        for position, argument in enumerate(node.target._schema.arguments):
+            value = argument.default_value if argument.has_default_value() else None
+            if position < len(node.args):
+                value = node.args[position]
+            name = "_own_value" if argument.name == "value" else argument.name
+            setattr(self, name, node.kwargs.get(argument.name, value))
+
+    def argument(self, name: str) -> Any:
+        return getattr(self, "_own_value" if name == "value" else name)
+
+
+class Lowering:
+    def __init__(self, module: GraphModule, table: dict, view_rules: dict, left_out: Iterable[str] = ()) -> None:
+        self.module, self.table, self.view_rules = module, table, view_rules
+        self.left_out = dict(left_out)
+        self.graph = _core.Graph()
+        self.inner: dict[Node, Any] = {}  # tensors that lamina makes; a list where the node has several outputs
+        self.constants: dict[Node, torch.Tensor] = {}
+        self.scalars: dict[int, tuple] = {}  # constants of the graph: tensor and value
+        self.sources: dict[int, Source] = {}  # port id -> where its memory comes from
+        self.ports: dict[Any, LogicalTensor] = {}
+        self.reasons: dict[Node, str] = {}  # of each node that is left to torch
+        self.node_of_op: dict[int, Node] = {}
+        self.origin: dict[int, Node] = {}  # tensor id -> the node whose value it is
+        self.wildcards: set[int] = set()
+        self._op_count = self._tensor_count = 0
+        self._pending: list = []
+        self._lower_all()
+        self._connect_foreign()
+
+    # ---- what rules use
+
+    def tensor(self, argument: Any, dtype: Optional[str] = None) -> LogicalTensor:
+        """The tensor that an argument is, of type `dtype` (cast if it is another float); a number becomes a constant."""
+        if isinstance(argument, Node) and not isinstance(argument.meta.get("val"), torch.Tensor):
+            argument = argument.meta.get("val")
+        if isinstance(argument, (bool, int, float)):
+            return self.constant(float(argument), dtype or "f32")
+        if not isinstance(argument, Node):
+            raise Refused(f"argument {argument!r}")
+        uniform = self._uniform(argument)
+        if uniform is not None and dtype is not None:
+            return self.constant(uniform, dtype)
+        found = self._port_or_inner(argument)
+        return found if dtype is None else self.cast(found, dtype)
+
+    def parameter(self, node: Node, dtype: str) -> LogicalTensor:
+        """A norm's gamma, beta or statistic, a tensor also where all its elements are alike."""
+        return self.cast(self._port_or_inner(node), dtype)
+
+    def cast(self, tensor: LogicalTensor, dtype: str) -> LogicalTensor:
+        if tensor.dtype == dtype:
+            return tensor
+        if tensor.dtype not in FLOATS or dtype not in FLOATS:
+            raise Refused(f"a cast from {tensor.dtype} to {dtype}")
+        return self.op("TypeCast", [tensor], dtype=dtype)
+
+    def constant(self, value: float, dtype: str) -> LogicalTensor:
+        if not math.isfinite(value) and dtype not in FLOATS:
+            raise Refused(f"the constant {value} as {dtype}")
+        tensor = LogicalTensor(self._take_id(), dtype, ())
+        self._pending.append(("constant", tensor, value))
+        return tensor
+
+    def op(self, kind: str, inputs: list, dtype: Optional[str] = None, outputs: Optional[tuple] = None, **attributes: Any) -> Any:
+        """Adds an op; a tuple where the kind has several outputs (None for one that `outputs` leaves out)."""
+        try:
+            node = _core.Op(self._op_count, kind, inputs, attributes)
+            described = node.infer_outputs()
+        except Error as refused:
+            raise Refused(str(refused)) from None
+        self._op_count += 1
+        made = []
+        for position, tensor in enumerate(described):
+            if outputs is not None and not outputs[position]:
+                node.leave_out_output()
+                made.append(None)
+                continue
+            tensor = LogicalTensor(self._take_id(), dtype if dtype and position == 0 else tensor.dtype, tensor.shape)
+            node.add_output(tensor)
+            made.append(tensor)
+        self._pending.append(("op", node, self._op_count - 1))
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def known_tensor(self, name: str, value: torch.Tensor) -> LogicalTensor:
+        """A tensor of this value, which becomes an attribute of the module."""
+        node = next((n for n in self.constants if n.target == name), None)
+        if node is None:
+            first = next(iter(self.module.graph.nodes))
+            self.module.register_buffer(name, value, persistent=False)
+            with self.module.graph.inserting_before(first):
+                node = self.module.graph.get_attr(name)
+            node.meta["val"] = value
+            self.constants[node] = value
+        return self._port(node)
+
+    def reshape(self, tensor: LogicalTensor, shape: Iterable[int]) -> LogicalTensor:
+        shape = [int(extent) for extent in shape]
+        return tensor if list(tensor.shape) == shape else self.op("StaticReshape", [tensor], shape=shape, special_zero=False)
+
+    def used(self, node: Node) -> set:
+        """Which outputs of a node with several are read."""
+        return {user.args[1] for user in node.users if user.target is operator.getitem}
+
+    # ---- nodes
+
+    def is_view(self, node: Node) -> bool:
+        if node.target is operator.getitem:
+            return self.is_view(node.args[0]) and base_of(node.args[0]) in MANY
+        return node.op == "call_function" and base_of(node) in VIEWS and node not in self.reasons and node not in self.inner
+
+    def base(self, node: Node) -> Node:
+        """What a view is a view of."""
+        while self.is_view(node):
+            node = node.args[0]
+        return node
+
+    def is_constant(self, node: Node) -> bool:
+        return node in self.constants
+
+    def is_inner(self, node: Node) -> bool:
+        node = self.base(node)
+        if node.target is operator.getitem:
+            return node.args[0] in self.inner
+        return node in self.inner
+
+    def inner_tensor(self, node: Node) -> LogicalTensor:
+        if node.target is operator.getitem and node.args[0] in self.inner:
+            made = self.inner[node.args[0]][node.args[1]]
+            if made is None:
+                raise Refused("an output that lamina does not make")
+            return made
+        return self.inner[node]
+
+    def _lower_all(self) -> None:
+        for node in self.module.graph.nodes:
+            if node.op == "get_attr":
+                self.constants[node] = operator.attrgetter(node.target)(self.module)
+            if node.op != "call_function" or node.target is operator.getitem:
+                continue
+            if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)):
+                continue  # arithmetic of sizes, known by now
+            if self._fold(node):
+                continue
+            mark = len(self._pending), self._op_count
+            try:
+                self._lower(node)
+                self._commit(node)
+            except (Refused, Error) as refused:
+                del self._pending[mark[0]:]
+                self._op_count = mark[1]
+                self.inner.pop(node, None)
+                self.reasons[node] = str(refused)
+
+    def _lower(self, node: Node) -> None:
+        name = name_of(node)
+        if node.name in self.left_out:
+            raise Refused(self.left_out[node.name])
+        if self.is_view(node):
+            if self.is_inner(node.args[0]) and self._read_by_lamina(node):
+                self._inner_view(node)  # raises where lamina cannot: torch does it then
+            return
+        rule = self.table.get(name)
+        if rule is None:
+            raise Refused("no rule")
+        made = rule(self, Args(node))
+        for tensor in made if isinstance(made, (list, tuple)) else [made]:
+            if tensor is not None and tensor.id in self.sources:
+                raise Refused("it computes nothing")
+        self._check(node, made)
+        self.inner[node] = list(made) if isinstance(made, (list, tuple)) else made
+
+    def _check(self, node: Node, made: Any) -> None:
+        values = node.meta["val"]
+        pairs = zip(made, values) if isinstance(made, (list, tuple)) else [(made, values)]
+        for tensor, value in pairs:
+            if tensor is None:
+                continue
+            if tensor.dtype != dtype_of(value) or tuple(tensor.shape) != tuple(value.shape):
+                raise Refused(f"lamina makes {tensor.dtype}{list(tensor.shape)}, torch {dtype_of(value)}{list(value.shape)}")
+
+    def _commit(self, node: Node) -> None:
+        constants = []
+        for entry in self._pending:
+            if entry[0] == "constant":
+                constants.append(entry[1:])
+            else:
+                self.graph.add_op(entry[1])
+                self.node_of_op[entry[2]] = node
+        for tensor, value in constants:
+            try:
+                self.graph.set_constant(tensor.id, value)
+                self.scalars[tensor.id] = (tensor, value)
+            except Error as refused:
+                if "read by no op" not in str(refused):
+                    raise
+        self._pending.clear()
+        made = self.inner.get(node)
+        for position, tensor in enumerate(made if isinstance(made, list) else [made]):
+            if tensor is not None:
+                self.origin.setdefault(tensor.id, (node, position if isinstance(made, list) else None))
+
+    def _read_by_lamina(self, node: Node) -> bool:
+        users = list(node.users)
+        while users:
+            user = users.pop()
+            if user.target is operator.getitem or (user.op == "call_function" and base_of(user) in VIEWS):
+                users.extend(user.users)
+            elif user.op == "call_function" and name_of(user) in self.table and user.name not in self.left_out:
+                return True
+        return False
+
+    # ---- constants
+
+    def _fold(self, node: Node) -> bool:
+        """What depends on no input is computed once, now."""
+        name = base_of(node)
+        if isinstance(node.meta["val"], (list, tuple)) or not isinstance(node.target, torch._ops.OpOverload):
+            return False
+        like = name in CREATED_LIKE
+        known = name in CREATED or (node.all_input_nodes and all(self.is_constant(i) for i in node.all_input_nodes))
+        if not (like or known) or name in RANDOM or any(not isinstance(s, int) for s in node.meta["val"].shape):
+            return False
+        with unset_fake_temporarily(), torch.no_grad():
+            if like:
+                fill = CREATED_LIKE[name]
+                value = node.meta["val"]
+                fill = fill if fill is not None else node.args[-1] if name == "full_like" else node.args[2]
+                if isinstance(fill, Node):
+                    return False
+                made = torch.full(tuple(value.shape), fill, dtype=value.dtype)
+            else:
+                real = lambda n: self.constants[n] if n in self.constants else n.meta["val"]
+                made = node.target(*torch.fx.map_arg(node.args, real), **torch.fx.map_arg(node.kwargs, real))
+                made = made.cpu() if isinstance(made, torch.Tensor) else made
+        self.constants[node] = made
+        return True
+
+    def _uniform(self, node: Node) -> Optional[float]:
+        """The number that all elements of a constant are."""
+        if self.is_view(node) and self.base(node) in self.constants and base_of(node) in ("expand", "view", "unsqueeze", "alias"):
+            return self._uniform(self.base(node))
+        value = self.constants.get(node)
+        if value is None or value.numel() == 0:
+            return None
+        with unset_fake_temporarily():
+            first = value.flatten()[0]
+            return float(first) if value.numel() == 1 or bool((value == first).all()) else None
+
+    # ---- ports and views
+
+    def _port_or_inner(self, node: Node) -> LogicalTensor:
+        if self.is_inner(node):
+            return self.inner_tensor(node) if not self.is_view(node) else self._inner_view(node)
+        return self._port(node)
+
+    def _port(self, node: Node) -> LogicalTensor:
+        if node in self.ports:
+            return self.ports[node]
+        root, value = self.base(node), node.meta["val"]
+        if node in self.constants:
+            value = self.constants[node]
+        of_root = self.constants.get(root, root.meta["val"])
+        if not isinstance(value, torch.Tensor) or not isinstance(of_root, torch.Tensor):
+            raise Refused("it reads what is no tensor")
+        if value.device.type != "cpu":
+            raise Refused(f"a tensor on {value.device}")
+        tensor = LogicalTensor(self._take_id(), dtype_of(value), tuple(value.shape), tuple(value.stride()))
+        self.ports[node] = tensor
+        self.sources[tensor.id] = Source(root, value.storage_offset() - of_root.storage_offset())
+        return tensor
+
+    def _inner_view(self, node: Node) -> LogicalTensor:
+        key = ("view", node)
+        if key in self.ports:
+            return self.ports[key]
+        name = base_of(node.args[0]) if node.target is operator.getitem else base_of(node)
+        rule = self.view_rules.get(name)
+        if rule is None:
+            raise Refused(f"no rule for this view of what lamina computes")
+        source = node.args[0].args[0] if node.target is operator.getitem else node.args[0]
+        if name in MANY and node.target is not operator.getitem:
+            return None  # its parts are views of their own
+        made = rule(self, node, self._port_or_inner(source))
+        if tuple(made.shape) != tuple(node.meta["val"].shape):
+            raise Refused(f"a view of shape {list(made.shape)}, torch has {list(node.meta['val'].shape)}")
+        self.ports[key] = made
+        return made
+
+    # ---- what torch computes in between
+
+    def _connect_foreign(self) -> None:
+        """Wildcards for foreign nodes that depend on what lamina makes; dropout and its like stay in their order."""
+        tokens: dict[Node, LogicalTensor] = {}
+        ports = collections.defaultdict(list)
+        for port_id, source in self.sources.items():
+            ports[source.root].append(next(t for t in self.ports.values() if t.id == port_id))
+        last_random = None
+        for node in self.module.graph.nodes:
+            if node.op == "output":
+                self._mark_outputs(node)
+            foreign = node in self.reasons or (node.target is operator.getitem and not self.is_view(node) and not self.is_inner(node))
+            if not foreign:
+                continue
+            reads = []
+            for source in node.all_input_nodes:
+                base = self.base(source)
+                if self.is_inner(base):
+                    reads.append(self.inner_tensor(base))
+                elif base in tokens:
+                    reads.append(tokens[base])
+            if base_of(node) in RANDOM:
+                reads += [tokens[last_random]] if last_random in tokens else []
+                last_random = node
+            if reads:
+                tokens[node] = LogicalTensor(self._take_id(), "f32", ())
+                self._add_wildcard(reads, [tokens[node], *ports[node]])
+
+    def _mark_outputs(self, output: Node) -> None:
+        for node in output.all_input_nodes:
+            base = self.base(node)
+            if self.is_inner(base):
+                self._add_wildcard([self.inner_tensor(base)], [], kind="End")
+
+    def _add_wildcard(self, reads: list, makes: list, kind: str = "Wildcard") -> None:
+        op = _core.Op(self._op_count, kind, reads, {})
+        for tensor in makes:
+            op.add_output(tensor)
+        self.graph.add_op(op)
+        self.wildcards.add(self._op_count)
+        self._op_count += 1
+
+    def _take_id(self) -> int:
+        self._tensor_count += 1
+        return self._tensor_count - 1
+
+
+class Lowered(NamedTuple):
+    lowering: Lowering
+    partitions: list  # those that lamina runs
+
+
+def lower(module: GraphModule, table: dict, view_rules: dict) -> Lowered:
+    """Lowers until every partition can run: a node in one that cannot is left to torch, with the partition's reason."""
+    left_out: dict[str, str] = {}
+    while True:
+        lowering = Lowering(module, table, view_rules, left_out)
+        lowering.graph.finalize()
+        partitions = [p for p in lowering.graph.partitions() if not set(p.op_ids) <= lowering.wildcards]
+        refused = [p for p in partitions if not p.is_supported]
+        if not refused:
+            return Lowered(lowering, partitions)
+        before = len(left_out)
+        for partition in refused:
+            for op_id in partition.op_ids:
+                left_out[lowering.node_of_op[op_id].name] = first_reason(partition)
+        if len(left_out) == before:
+            raise Error(first_reason(refused[0]), "unimplemented")

@@ -1,0 +1,91 @@
+"""What lamina carries of a model, and what it leaves to PyTorch, and why."""
+
+from __future__ import annotations
+
+import collections
+import html
+import json
+import operator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from lamina.torch.lowering import VIEWS, base_of, name_of
+
+
+@dataclass
+class NodeReport:
+    name: str
+    op: str  # "aten.gelu.default"
+    carried: bool
+    floating: bool  # it computes floats
+    reason: str = ""  # why it is left to PyTorch
+
+
+@dataclass
+class GraphReport:
+    """One graph: its nodes that compute something, and its calls into lamina."""
+
+    name: str
+    nodes: list
+    calls: int
+    partitions: list = field(default_factory=list)  # what lamina says of each: ops with reasons
+    kernels: list = field(default_factory=list)  # of each partition, as it was compiled
+
+    @property
+    def share(self) -> float:
+        """Of the nodes that compute floats, how many lamina carries; 1 where there are none."""
+        floating = [node for node in self.nodes if node.floating]
+        return sum(node.carried for node in floating) / len(floating) if floating else 1.0
+
+    def left(self) -> list:
+        return [node for node in self.nodes if not node.carried]
+
+    def summary(self) -> str:
+        carried = sum(node.carried for node in self.nodes)
+        text = f"lamina carries {carried} of {len(self.nodes)} nodes of {self.name} ({self.share:.1%} of those that compute floats) in {self.calls} calls"
+        left = collections.Counter((node.op, node.reason) for node in self.left())
+        if left:
+            text += "; left to PyTorch: " + ", ".join(f"{count} x {op} ({reason})" for (op, reason), count in left.most_common())
+        return text
+
+
+@dataclass
+class Report:
+    """What `lamina.torch.explain` returns; prints as text, shows as a table in a notebook."""
+
+    graphs: list
+    graph_breaks: int
+
+    @property
+    def share(self) -> float:
+        nodes = [node for graph in self.graphs for node in graph.nodes if node.floating]
+        return sum(node.carried for node in nodes) / len(nodes) if nodes else 1.0
+
+    def __str__(self) -> str:
+        return "\n".join([*(graph.summary() for graph in self.graphs), f"graph breaks: {self.graph_breaks}"])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{html.escape(graph.name)}<td>{html.escape(node.op)}<td>{'lamina' if node.carried else 'PyTorch'}"
+                       f"<td>{html.escape(node.reason)}" for graph in self.graphs for node in graph.nodes)
+        return f"<table><tr><th>graph<th>op<th>runs by<th>reason{rows}</table>"
+
+
+def _floating(value: Any) -> bool:
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return any(isinstance(v, torch.Tensor) and v.is_floating_point() for v in values)
+
+
+def report_of(name: str, lowered: Any, emitted: Any) -> GraphReport:
+    lowering, nodes = lowered.lowering, []
+    for node in lowering.module.graph.nodes:
+        if node.op != "call_function" or node.target is operator.getitem or node in lowering.constants or base_of(node) in VIEWS:
+            continue
+        if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)):
+            continue
+        carried = node in lowering.inner
+        nodes.append(NodeReport(node.name, str(node.target), carried, _floating(node.meta["val"]), lowering.reasons.get(node, "")))
+    partitions = [json.loads(partition.reasons_json()) for partition in lowered.partitions]
+    kernels = [json.loads(code.info_json()) for call in emitted.calls for code in call.compiled]
+    return GraphReport(name, nodes, len(emitted.calls), partitions, kernels)

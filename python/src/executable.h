@@ -1,0 +1,66 @@
+// Compiled partitions that run one after the other in one call from Python, with the memory of what passes between them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "views.h"
+
+namespace lamina::python {
+
+// A scalar that partitions read and nobody gives.
+struct Constant {
+  graph::logical_tensor tensor;
+  std::string bytes;
+};
+
+// One compiled partition; a slot counts the executable's inputs, then its outputs, its inner tensors and its constants.
+struct Step {
+  graph::compiled_partition compiled;
+  std::vector<size_t> inputs, outputs;  // slots, in the order of the partition's ports
+};
+
+// What is given for an input: `tensor` is what the partitions read; `given` is the object that arrives, of which the tensor is
+// a view that begins `offset` bytes behind its first element.
+struct Input {
+  graph::logical_tensor tensor;
+  graph::logical_tensor given;
+  size_t offset = 0;
+};
+
+class Executable {
+ public:
+  Executable(std::vector<Step> steps, std::vector<Input> inputs, std::vector<graph::logical_tensor> outputs,
+             std::vector<graph::logical_tensor> inner, std::vector<Constant> constants);
+  ~Executable();
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  // Objects in the order of inputs and outputs; throws lamina::error where one does not fit. Lets other Python threads run
+  // while it computes. Many threads may call it at once.
+  void run(nb::handle inputs, nb::handle outputs);
+
+  const std::vector<Input>& inputs() const { return inputs_; }
+  const std::vector<graph::logical_tensor>& outputs() const { return outputs_; }
+  size_t inner_bytes() const { return inner_bytes_; }
+  size_t step_count() const { return steps_.size(); }
+
+ private:
+  struct Frame;
+  std::unique_ptr<Frame> take_frame();
+  void bind(Frame& frame, nb::handle inputs, nb::handle outputs) const;
+  void place_inner();
+
+  std::vector<Step> steps_;
+  std::vector<Input> inputs_;
+  std::vector<graph::logical_tensor> outputs_, inner_;
+  std::vector<Constant> constants_;
+  std::vector<size_t> inner_offsets_;
+  size_t inner_bytes_ = 0;
+  std::vector<std::unique_ptr<Frame>> frames_;  // idle ones; touched with the GIL only
+};
+
+const engine& cpu_engine();
+
+}  // namespace lamina::python

@@ -1,0 +1,224 @@
+#include "views.h"
+
+#include <unordered_map>
+
+#include "exchange.h"
+
+namespace lamina::python {
+namespace {
+
+struct TypeName {
+  const char* name;
+  lamina_data_type_t type;
+  int bits;
+};
+constexpr TypeName kTypes[] = {
+#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) {#name, lamina_##name, bits},
+#include "graph/data_types.def"
+};
+
+[[noreturn]] void refuse(const std::string& what, const std::string& message) {
+  throw error(lamina_invalid_arguments, what + " " + message);
+}
+
+lamina_data_type_t type_of(uint8_t code, int bits) {
+  using namespace dlpack;
+  switch (code) {
+    case kFloat: return bits == 32 ? lamina_f32 : bits == 64 ? lamina_f64 : bits == 16 ? lamina_f16 : lamina_data_type_undef;
+    case kBfloat: return bits == 16 ? lamina_bf16 : lamina_data_type_undef;
+    case kInt: return bits == 64 ? lamina_s64 : bits == 32 ? lamina_s32 : bits == 8 ? lamina_s8 : lamina_data_type_undef;
+    case kUInt: return bits == 8 ? lamina_u8 : lamina_data_type_undef;
+    case kBool: return bits == 8 ? lamina_boolean : lamina_data_type_undef;
+    case kFloat8E4m3fn: return lamina_f8_e4m3;
+    case kFloat8E5m2: return lamina_f8_e5m2;
+    default: return lamina_data_type_undef;
+  }
+}
+
+// Dense row-major where `strides` is null.
+void set_shape(View& view, int rank, const int64_t* dims, const int64_t* strides, const std::string& what) {
+  if (rank > LAMINA_MAX_NDIMS)
+    refuse(what, "has rank " + std::to_string(rank) + ", allowed is 0.." + std::to_string(LAMINA_MAX_NDIMS));
+  view.rank = rank;
+  int64_t dense = 1;
+  for (int i = rank - 1; i >= 0; --i) {
+    const auto at = static_cast<size_t>(i);
+    view.dims[at] = dims[i];
+    view.strides[at] = strides != nullptr ? strides[i] : dense;
+    dense *= dims[i] > 0 ? dims[i] : 1;
+  }
+}
+
+void set_type(View& view, uint8_t code, int bits, int lanes, const std::string& what) {
+  view.type = lanes == 1 ? type_of(code, bits) : lamina_data_type_undef;
+  view.bits = bits;
+  view.raw = code == dlpack::kUInt && lanes == 1;
+  if (view.type == lamina_data_type_undef && !view.raw)
+    refuse(what, "has elements of DLPack type " + std::to_string(code) + " with " + std::to_string(bits) +
+                     " bits, which lamina does not know");
+}
+
+// ---- types with a table (torch 2.10 and newer)
+
+// One attribute look-up per type: the types of a process are few and live as long as it does.
+const dlpack::Exchange* exchange_of(nb::handle object) {
+  static std::unordered_map<PyObject*, const dlpack::Exchange*> known;
+  PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
+  if (const auto found = known.find(type); found != known.end()) return found->second;
+  const dlpack::Exchange* table = nullptr;
+  if (nb::hasattr(nb::handle(type), "__dlpack_c_exchange_api__")) {
+    const nb::object capsule = nb::handle(type).attr("__dlpack_c_exchange_api__");
+    table = static_cast<const dlpack::Exchange*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+    if (table == nullptr) PyErr_Clear();
+    if (table != nullptr && (table->header.version.major != 1 || table->tensor_from_py_object == nullptr)) table = nullptr;
+  }
+  Py_INCREF(type);
+  known.emplace(type, table);
+  return table;
+}
+
+View by_exchange(const dlpack::Exchange& table, nb::handle object, const std::string& what) {
+  dlpack::Tensor tensor{};
+  if (table.tensor_from_py_object(object.ptr(), &tensor) != 0) throw nb::python_error();
+  if (tensor.device.type != dlpack::kCpu) refuse(what, "lies on another device than the CPU");
+  View view;
+  set_type(view, tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes, what);
+  set_shape(view, tensor.ndim, tensor.shape, tensor.strides, what);
+  view.memory = tensor.data == nullptr ? nullptr : static_cast<char*>(tensor.data) + tensor.byte_offset;
+  return view;
+}
+
+// ---- torch's tensors by their attributes
+
+bool is_torch_tensor(nb::handle object) { return nb::hasattr(object, "untyped_storage") && nb::hasattr(object, "data_ptr"); }
+
+lamina_data_type_t torch_type(nb::handle dtype, const std::string& what) {
+  static std::unordered_map<PyObject*, lamina_data_type_t> known;
+  if (const auto found = known.find(dtype.ptr()); found != known.end()) return found->second;
+  static const std::unordered_map<std::string, lamina_data_type_t> names = {{"torch.float32", lamina_f32},
+                                                                            {"torch.bfloat16", lamina_bf16},
+                                                                            {"torch.float16", lamina_f16},
+                                                                            {"torch.float64", lamina_f64},
+                                                                            {"torch.int32", lamina_s32},
+                                                                            {"torch.int64", lamina_s64},
+                                                                            {"torch.int8", lamina_s8},
+                                                                            {"torch.uint8", lamina_u8},
+                                                                            {"torch.bool", lamina_boolean},
+                                                                            {"torch.float8_e5m2", lamina_f8_e5m2},
+                                                                            {"torch.float8_e4m3fn", lamina_f8_e4m3}};
+  const std::string name = nb::cast<std::string>(nb::str(dtype));
+  const auto found = names.find(name);
+  if (found == names.end()) refuse(what, "has elements of " + name + ", which lamina does not know");
+  Py_INCREF(dtype.ptr());
+  known.emplace(dtype.ptr(), found->second);
+  return found->second;
+}
+
+View by_attributes(nb::handle object, const std::string& what) {
+  if (!nb::cast<bool>(object.attr("is_cpu"))) refuse(what, "lies on another device than the CPU");
+  View view;
+  view.type = torch_type(object.attr("dtype"), what);
+  view.bits = bits_of(view.type);
+  std::array<int64_t, LAMINA_MAX_NDIMS> dims{}, strides{};
+  int rank = 0;
+  const nb::object shape = object.attr("shape"), steps = object.attr("stride")();
+  for (const nb::handle dim : shape)
+    if (rank < LAMINA_MAX_NDIMS) dims[static_cast<size_t>(rank++)] = nb::cast<int64_t>(dim);
+  int at = 0;
+  for (const nb::handle stride : steps)
+    if (at < LAMINA_MAX_NDIMS) strides[static_cast<size_t>(at++)] = nb::cast<int64_t>(stride);
+  set_shape(view, rank, dims.data(), strides.data(), what);
+  view.memory = reinterpret_cast<void*>(nb::cast<uintptr_t>(object.attr("data_ptr")()));
+  return view;
+}
+
+// ---- everything else
+
+template <typename Array>
+View of_array(const Array& array, const std::string& what) {
+  if (array.device_type() != nb::device::cpu::value) refuse(what, "lies on another device than the CPU");
+  View view;
+  const nb::dlpack::dtype type = array.dtype();
+  set_type(view, type.code, type.bits, type.lanes, what);
+  set_shape(view, static_cast<int>(array.ndim()), array.shape_ptr(), array.stride_ptr(), what);
+  view.memory = const_cast<void*>(static_cast<const void*>(array.data()));
+  return view;
+}
+
+// The array may go: the object itself, which the caller holds, keeps its memory.
+View by_protocol(nb::handle object, bool writable, const std::string& what) {
+  nb::ndarray<> array;
+  if (nb::try_cast(object, array)) return of_array(array, what);
+  nb::ndarray<nb::ro> constant;
+  if (!nb::try_cast(object, constant))
+    refuse(what, "is a " + nb::cast<std::string>(object.type().attr("__name__")) +
+                     ", allowed is an object with __dlpack__ or the buffer protocol");
+  if (writable) refuse(what, "is read-only, and would be written");
+  return of_array(constant, what);
+}
+
+int64_t elements(const View& view) {
+  int64_t count = 1;
+  for (int i = 0; i < view.rank; ++i) count *= view.dims[static_cast<size_t>(i)];
+  return count;
+}
+
+std::string text_of(const int64_t* values, int count) {
+  std::string text = "[";
+  for (int i = 0; i < count; ++i) text += (i > 0 ? ", " : "") + std::to_string(values[i]);
+  return text + "]";
+}
+
+}  // namespace
+
+View view_of(nb::handle object, bool writable, const std::string& what) {
+  const dlpack::Exchange* const table = exchange_of(object);
+  View view = table != nullptr          ? by_exchange(*table, object, what)
+              : is_torch_tensor(object) ? by_attributes(object, what)
+                                        : by_protocol(object, writable, what);
+  if (view.memory == nullptr && elements(view) > 0) refuse(what, "has elements and no memory");
+  return view;
+}
+
+std::string misfit(const View& view, const lamina_graph_logical_tensor_t& tensor) {
+  const bool bits_fit = view.raw && view.bits == bits_of(tensor.data_type) && tensor.data_type != lamina_s8;
+  if (view.type != tensor.data_type && !bits_fit)
+    return std::string("has type ") +
+           (view.type == lamina_data_type_undef ? "u" + std::to_string(view.bits) : name_of(view.type)) + ", compiled was " +
+           name_of(tensor.data_type);
+  bool same = view.rank == tensor.ndims;
+  for (int i = 0; same && i < view.rank; ++i) same = view.dims[static_cast<size_t>(i)] == tensor.dims[i];
+  if (!same)
+    return "has shape " + text_of(view.dims.data(), view.rank) + ", compiled was " + text_of(tensor.dims, tensor.ndims);
+  if (elements(view) == 0) return "";
+  for (int i = 0; same && i < view.rank; ++i)
+    same = tensor.dims[i] == 1 || view.strides[static_cast<size_t>(i)] == tensor.layout.strides[i];
+  if (!same)
+    return "has strides " + text_of(view.strides.data(), view.rank) + ", compiled was " +
+           text_of(tensor.layout.strides, tensor.ndims);
+  return "";
+}
+
+const char* name_of(lamina_data_type_t type) {
+  for (const TypeName& known : kTypes)
+    if (known.type == type) return known.name;
+  return "undef";
+}
+
+int bits_of(lamina_data_type_t type) {
+  for (const TypeName& known : kTypes)
+    if (known.type == type) return known.bits;
+  return 0;
+}
+
+lamina_data_type_t type_from_name(const std::string& name) {
+  if (name == "undef") return lamina_data_type_undef;
+  std::string names;
+  for (const TypeName& known : kTypes) {
+    if (name == known.name) return known.type;
+    names += (names.empty() ? "" : ", ") + std::string(known.name);
+  }
+  throw error(lamina_invalid_arguments, "the type is \"" + name + "\", allowed is one of " + names);
+}
+
+}  // namespace lamina::python

@@ -1,0 +1,267 @@
+#include "graph/text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "api/boundary.h"
+#include "api/convert.h"
+#include "api/objects.h"
+#include "compiler/partitioning.h"
+#include "interface/json/json.h"
+#include "interface/op_schema.h"
+#include "interface/schema_text.h"
+
+using namespace lamina::api;
+
+namespace lamina::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void require_writer(lamina_text_f write, const char* function_name) {
+  if (write == nullptr) fail_null(function_name, "write");
+}
+void hand_over(const std::string& text, lamina_text_f write, void* user) { write(user, text.data(), text.size()); }
+void hand_over(const Json& json, lamina_text_f write, void* user) { hand_over(json.dump(1), write, user); }
+
+// ---- schemas
+
+Json ports_to_json(const std::vector<PortSpec>& ports) {
+  Json list = Json::array();
+  for (const PortSpec& port : ports)
+    list.push_back({{"name", port.name}, {"type", port.type}, {"given", presence_text(port)}, {"meaning", port.meaning}});
+  return list;
+}
+
+Json schema_to_json(const OpSchema& schema) {
+  Json attributes = Json::array();
+  for (const AttributeSpec& attribute : schema.attributes)
+    attributes.push_back({{"name", attribute.name},
+                          {"type", name_of(attribute.type)},
+                          {"given", default_text(attribute)},
+                          {"allowed", allowed_text(attribute)},
+                          {"meaning", attribute.meaning}});
+  Json types = Json::object();
+  for (const TypeVariable& variable : schema.types) {
+    types[variable.name] = Json::array();
+    for (const DataType type : variable.allowed) types[variable.name].push_back(name_of(type));
+  }
+  return {{"kind", name_of(schema.kind)},
+          {"class", name_of(schema.op_class)},
+          {"formula", schema.formula},
+          {"inputs", ports_to_json(schema.inputs)},
+          {"outputs", ports_to_json(schema.outputs)},
+          {"attributes", attributes},
+          {"types", types}};
+}
+
+// ---- outputs of an op
+
+std::vector<const PortSpec*> existing_ports(const std::vector<PortSpec>& ports, const Attributes& attributes) {
+  std::vector<const PortSpec*> existing;
+  for (const PortSpec& port : ports)
+    if (!port.exists_when || port.exists_when->holds(attributes)) existing.push_back(&port);
+  return existing;
+}
+
+// The types of all variables: as the first inputs bind them, those that are left as the first input's type if that is legal.
+std::vector<DataType> chosen_types(const OpSchema& schema, const std::vector<const PortSpec*>& ports,
+                                   const std::vector<LogicalTensor>& inputs) {
+  std::vector<DataType> bound(schema.types.size(), DataType::undef);
+  for (size_t i = 0; i < inputs.size() && !ports.empty(); ++i) {
+    const std::string& variable = ports[std::min(i, ports.size() - 1)]->type;
+    for (size_t v = 0; v < schema.types.size(); ++v)
+      if (schema.types[v].name == variable && !inputs[i].is_empty_port() && bound[v] == DataType::undef)
+        bound[v] = inputs[i].dtype;
+  }
+  const DataType preferred = inputs.empty() ? DataType::f32 : inputs.front().dtype;
+  std::vector<DataType> best = bound;  // where no combination is legal, adding the op says why
+  std::replace(best.begin(), best.end(), DataType::undef, preferred);
+  size_t most = 0;
+  for (const std::vector<DataType>& types : legal_types(schema)) {
+    size_t alike = 1;
+    bool fits = true;
+    for (size_t v = 0; v < types.size(); ++v) {
+      fits = fits && (bound[v] == DataType::undef || bound[v] == types[v]);
+      alike += types[v] == preferred ? 2 : types[v] == DataType::f32 ? 1 : 0;
+    }
+    if (fits && alike > most) {
+      most = alike;
+      best = types;
+    }
+  }
+  return best;
+}
+
+DataType type_of_port(const PortSpec& port, const OpSchema& schema, const std::vector<DataType>& types, DataType otherwise) {
+  for (size_t v = 0; v < schema.types.size(); ++v)
+    if (schema.types[v].name == port.type) return types[v];
+  return otherwise;
+}
+
+std::vector<LogicalTensor> inferred_outputs(const lamina_graph_op& op) {
+  const OpSchema& schema = schema_of(op.kind);
+  Attributes attributes = op.attributes;
+  for (const AttributeSpec& attribute : schema.attributes)
+    if (attribute.default_value) attributes.try_emplace(attribute.name, *attribute.default_value);
+  const std::vector<DataType> types = chosen_types(schema, existing_ports(schema.inputs, attributes), op.inputs);
+  uint64_t id = 0;
+  for (const LogicalTensor& input : op.inputs)
+    if (!input.is_empty_port()) id = std::max(id, input.id);
+  std::vector<LogicalTensor> outputs;
+  for (const PortSpec* port : existing_ports(schema.outputs, attributes)) {
+    LogicalTensor& output = outputs.emplace_back();
+    output.id = ++id;
+    output.dtype = type_of_port(*port, schema, types, op.inputs.empty() ? DataType::f32 : op.inputs.front().dtype);
+    output.layout = LayoutType::any;
+  }
+  Graph graph;
+  graph.add_op(op.id, op.kind, op.name, op.attributes, op.inputs, outputs);
+  graph.finalize();
+  for (LogicalTensor& output : outputs) {
+    output = graph.tensor(*graph.find_value(output.id));
+    output.id = kNoTensor;
+  }
+  return outputs;
+}
+
+// ---- reasons
+
+Json op_to_json(const Partition& partition, size_t index) {
+  const Op& op = partition.graph->op(partition.ops[index]);
+  Json reasons = Json::array();
+  if (index < partition.reasons.size())
+    for (const Reason& reason : partition.reasons[index]) reasons.push_back({{"code", reason.code}, {"text", reason.text}});
+  return {{"id", op.id}, {"kind", name_of(op.kind)}, {"name", op.name}, {"reasons", reasons}};
+}
+
+Json partition_to_json(const Partition& partition) {
+  Json json = {{"supported", partition.supported}};
+  if (!partition.supported) json["unsupported_reason"] = partition.unsupported_reason;
+  json["ops"] = Json::array();
+  for (size_t i = 0; i < partition.ops.size(); ++i) json["ops"].push_back(op_to_json(partition, i));
+  return json;
+}
+
+Json info_to_json(const compiler::CompiledPartition& compiled) {
+  const ExecutableInfo& info = compiled.info();
+  return {{"backend", info.backend},
+          {"kernels", info.kernels},
+          {"schedules", info.schedules},
+          {"required_bytes", info.required_bytes},
+          {"moved_bytes", info.moved_bytes},
+          {"workspace_bytes", info.workspace_bytes},
+          {"compile_ms", compiled.compile_ms()},
+          {"from_cache", compiled.from_cache()}};
+}
+
+void copy_tensors(const Graph& graph, const std::vector<ValueIndex>& values, size_t num, const char* function_name,
+                  lamina_graph_logical_tensor_t* destination) {
+  if (num != values.size())
+    throw Error(Status::invalid_arguments,
+                join(function_name, ": a number is ", num, ", the graph has ", values.size(), " tensors on that side"));
+  if (num > 0) require(destination, function_name, "inputs or outputs");
+  for (const ValueIndex value : values) *destination++ = to_c(graph.tensor(value));
+}
+
+}  // namespace
+}  // namespace lamina::api
+
+extern "C" {
+
+lamina_status_t lamina_graph_graph_create_from_json(lamina_graph_graph_t* graph, const char* text, size_t length,
+                                                    const char* name) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(graph);
+    LAMINA_REQUIRE(text);
+    auto created = std::make_unique<lamina_graph_graph>();
+    created->id = lamina::compiler::next_id();
+    created->graph = lamina::read_graph_json({text, length}, name == nullptr ? "graph" : name);
+    *graph = created.release();
+  });
+}
+
+lamina_status_t lamina_graph_graph_write_json(const_lamina_graph_graph_t graph, lamina_text_f write, void* user) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(graph);
+    require_writer(write, function_name);
+    hand_over(lamina::write_graph_json(graph->graph), write, user);
+  });
+}
+
+lamina_status_t lamina_graph_graph_get_logical_tensor(const_lamina_graph_graph_t graph, size_t tensor_id,
+                                                      lamina_graph_logical_tensor_t* logical_tensor) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(graph);
+    LAMINA_REQUIRE(logical_tensor);
+    const auto found = graph->graph.find_value(tensor_id);
+    if (!found)
+      throw lamina::Error(lamina::Status::invalid_arguments,
+                          lamina::join(function_name, ": tensor ", tensor_id, " belongs to no op of the graph"));
+    *logical_tensor = to_c(graph->graph.tensor(*found));
+  });
+}
+
+lamina_status_t lamina_graph_graph_get_border_num(const_lamina_graph_graph_t graph, size_t* num_inputs, size_t* num_outputs) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(graph);
+    LAMINA_REQUIRE(num_inputs);
+    LAMINA_REQUIRE(num_outputs);
+    *num_inputs = graph->graph.inputs().size();
+    *num_outputs = graph->graph.outputs().size();
+  });
+}
+
+lamina_status_t lamina_graph_graph_get_border(const_lamina_graph_graph_t graph, size_t num_inputs,
+                                              lamina_graph_logical_tensor_t* inputs, size_t num_outputs,
+                                              lamina_graph_logical_tensor_t* outputs) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(graph);
+    copy_tensors(graph->graph, graph->graph.inputs(), num_inputs, function_name, inputs);
+    copy_tensors(graph->graph, graph->graph.outputs(), num_outputs, function_name, outputs);
+  });
+}
+
+lamina_status_t lamina_graph_op_infer_outputs(const_lamina_graph_op_t op, size_t* num, lamina_graph_logical_tensor_t* outputs) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(op);
+    LAMINA_REQUIRE(num);
+    const std::vector<lamina::LogicalTensor> inferred = inferred_outputs(*op);
+    if (*num < inferred.size())
+      throw lamina::Error(lamina::Status::invalid_arguments,
+                          lamina::join(function_name, ": there is room for ", *num, " outputs, the op has ", inferred.size()));
+    if (!inferred.empty()) LAMINA_REQUIRE(outputs);
+    for (size_t i = 0; i < inferred.size(); ++i) outputs[i] = to_c(inferred[i]);
+    *num = inferred.size();
+  });
+}
+
+lamina_status_t lamina_graph_op_kind_write_schema(lamina_graph_op_kind_t kind, lamina_text_f write, void* user) {
+  return guarded([&, function_name = __func__] {
+    require_writer(write, function_name);
+    hand_over(schema_to_json(lamina::schema_of(checked(kind))), write, user);
+  });
+}
+
+lamina_status_t lamina_graph_partition_write_reasons(const_lamina_graph_partition_t partition, lamina_text_f write,
+                                                     void* user) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(partition);
+    require_writer(write, function_name);
+    hand_over(partition_to_json(partition->partition), write, user);
+  });
+}
+
+lamina_status_t lamina_graph_compiled_partition_write_info(const_lamina_graph_compiled_partition_t compiled_partition,
+                                                           lamina_text_f write, void* user) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(compiled_partition);
+    require_writer(write, function_name);
+    if (compiled_partition->compiled == nullptr)
+      throw lamina::Error(lamina::Status::invalid_arguments,
+                          lamina::join(function_name, ": the compiled partition is empty; compile it first"));
+    hand_over(info_to_json(*compiled_partition->compiled), write, user);
+  });
+}
+
+}  // extern "C"

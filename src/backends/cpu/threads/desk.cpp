@@ -1,0 +1,126 @@
+#include "backends/cpu/threads/desk.h"
+
+#include <algorithm>
+
+namespace lamina::cpu {
+
+namespace {
+
+// A caller that waits for the last units of helpers looks for about as long as a unit takes before it sleeps: at least so
+// long, at most as long as one of its own has taken.
+constexpr auto kCallerLooks = std::chrono::microseconds(50);
+constexpr auto kCallerLooksMost = std::chrono::milliseconds(1);
+
+}  // namespace
+
+void Desk::open(SharedWork& work, int64_t first, int64_t stages, int threads, CallHelpers call_helpers) {
+  work_ = &work;
+  call_helpers_ = call_helpers;
+  stages_ = stages;
+  helpers_ = static_cast<uint64_t>(threads - 1);
+  ranges_ = work.work().deal == Deal::in_turn ? 1 : std::min(threads, Ranges::kMost);
+  deal_from(first);
+  state_.store(kOpen | helpers_ << kHelpersAt);
+}
+
+void Desk::close() {
+  state_.fetch_and(~kOpen);
+  wait(kCallerLooks, [this] { return state_.load() % kOpenJoined == 0; });
+  state_.store(0);
+}
+
+void Desk::work_as_caller() {
+  for (;;) {
+    const int64_t stage = stage_.load();
+    if (stage == stages_) return;
+    const auto start = Clock::now();
+    const int64_t ended = work_at(stage, 0);
+    if (stage_.load() != stage) continue;
+    const Clock::duration a_unit = (Clock::now() - start) / std::max<int64_t>(ended, 1);
+    wait(std::clamp<Clock::duration>(a_unit, kCallerLooks, kCallerLooksMost), [&] { return stage_.load() != stage; });
+  }
+}
+
+bool Desk::work_as_helper(int helper) {
+  if (!has_units() || !join()) return false;
+  const int slot = take_slot(helper);
+  bool was_useful = false, has_ended_all = false;
+  for (;;) {
+    const int64_t stage = stage_.load();
+    if (stage == stages_ || work_at(stage, slot) == 0) break;
+    was_useful = true;
+    has_ended_all = stage_.load() == stages_;
+    if (!has_ended_all) wake(caller_sleeps_);
+  }
+  leave(slot);
+  if (has_ended_all) wake(caller_sleeps_);  // not before: the caller, woken, would take this core and wait for the leaving
+  return was_useful;
+}
+
+void Desk::forget() {
+  state_ = 0;
+  caller_sleeps_ = 0;
+  for (auto& slots : slots_) slots = 0;
+}
+
+bool Desk::join() {
+  uint64_t state = state_.load();
+  do {
+    if ((state & kOpen) == 0 || state % kOpenJoined >= (state >> kHelpersAt) % kOpenJoined) return false;
+  } while (!state_.compare_exchange_weak(state, state + 1));
+  return true;
+}
+
+void Desk::leave(int slot) {
+  slots_[static_cast<size_t>(slot) / 64].fetch_and(~(uint64_t{1} << slot % 64));
+  if (const uint64_t before = state_.fetch_sub(1); (before & kOpen) == 0 && before % kOpenJoined == 1) wake(caller_sleeps_);
+}
+
+// The same for a helper from call to call, if it is free. There are as many as may join.
+int Desk::take_slot(int helper) {
+  for (int slot = 1 + helper % wanted();; slot = slot % wanted() + 1) {
+    const uint64_t bit = uint64_t{1} << slot % 64;
+    if ((slots_[static_cast<size_t>(slot) / 64].fetch_or(bit) & bit) == 0) return slot;
+  }
+}
+
+// Takes units until there are none; how many there were.
+int64_t Desk::work_at(int64_t stage, int slot) {
+  int64_t ended = 0;
+  for (Ranges::Taken taken = units_.take(stage, slot); taken.count() > 0; taken = units_.take(stage, slot)) {
+    work_->run({taken.begin, taken.end, stage, slot});
+    ended += taken.count();
+  }
+  if (ended > 0 && left_.fetch_sub(ended) == ended) go_on(stage + 1);
+  return ended;
+}
+
+void Desk::go_on(int64_t stage) {
+  deal_from(stage);
+  if (stage_.load() != stages_) call_helpers_(wanted() - static_cast<int>(state_.load() % kOpenJoined));
+}
+
+// The first stage from `stage` on that has units.
+void Desk::deal_from(int64_t stage) {
+  int64_t units = 0;
+  for (; stage < stages_ && !work_->failed(); ++stage) {
+    work_->guard([&] { units = work_->units(stage); });
+    if (units > 0) break;
+  }
+  if (stage >= stages_ || work_->failed()) return stage_.store(stages_);
+  left_.store(units);
+  units_.deal(stage, units, ranges_);
+  stage_.store(stage);
+}
+
+template <typename Ended>
+void Desk::wait(Clock::duration looks, const Ended& ended) {
+  if (look_for(looks, ended) == Look::seen) return;
+  while (!ended()) {
+    caller_sleeps_.store(1);
+    if (!ended()) sleep_while(caller_sleeps_, 1);
+    caller_sleeps_.store(0);
+  }
+}
+
+}  // namespace lamina::cpu

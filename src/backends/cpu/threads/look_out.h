@@ -1,0 +1,73 @@
+// How a thread waits for others: it looks out for a while, which costs a core and answers at once, then it sleeps, which costs
+// nothing and answers late.
+#pragma once
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace lamina::cpu {
+
+using Clock = std::chrono::steady_clock;
+
+// Between two glances at the clock no time passes unless another program has the core.
+inline constexpr auto kTakenOff = std::chrono::microseconds(250);
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+enum class Look { seen, in_vain, taken_off };
+
+// Until `seen` holds, for so long, or until another program has had the core.
+template <typename Seen>
+Look look_for(Clock::duration most, const Seen& seen) {
+  const auto start = Clock::now();
+  for (auto last = start;;) {
+    for (int i = 0; i < 16; ++i) {
+      if (seen()) return Look::seen;
+      relax();
+    }
+    const auto now = Clock::now();
+    if (now - last > kTakenOff) return seen() ? Look::seen : Look::taken_off;
+    if (now - start > most) return Look::in_vain;
+    last = now;
+  }
+}
+
+// The same, giving way every few microseconds to whoever else would have the core: half a microsecond where there is nobody.
+// Where there is somebody it takes from the share that the system gives to the thread, so the first look goes without it.
+template <typename Seen>
+Look look_giving_way(Clock::duration most, const Seen& seen) {
+  constexpr auto kFirst = std::chrono::microseconds(50), kBetween = std::chrono::microseconds(5);
+  const auto start = Clock::now();
+  for (Look look = look_for(std::min<Clock::duration>(most, kFirst), seen);; look = look_for(kBetween, seen)) {
+    const auto now = Clock::now();
+    if (look != Look::in_vain || now - start >= most) return look;
+    sched_yield();
+    if (Clock::now() - now > kTakenOff) return seen() ? Look::seen : Look::taken_off;
+  }
+}
+
+// Returns, too, where nobody has woken the thread.
+inline void sleep_while(std::atomic<uint32_t>& word, uint32_t value) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+// Wakes the thread that sleeps while the word is 1, if there is one.
+inline void wake(std::atomic<uint32_t>& word) {
+  if (word.load() == 0 || word.exchange(0) == 0) return;
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace lamina::cpu

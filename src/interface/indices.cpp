@@ -1,0 +1,34 @@
+#include "interface/indices.h"
+
+#include "interface/status.h"
+
+namespace lamina {
+namespace {
+
+IndexedAxis axis_of_table(const OpView& view, int table_rank, size_t indices) {
+  return {static_cast<size_t>(normalized_axis(view, "axis", table_rank)), indices};
+}
+
+}  // namespace
+
+IndexedAxis gathered_axis(const OpView& view) {
+  return axis_of_table(view, static_cast<int>(view.shape("src").size()), view.shape("indices").size());
+}
+
+IndexedAxis scattered_axis(const OpView& view) {
+  const size_t src = view.shape("src").size(), indices = view.shape("indices").size();
+  if (src < indices)
+    view.fail_shape(join("input src has shape ", describe(view.shape("src")), ", allowed is a rank of ", indices,
+                         " or more, the rank of indices"));
+  return axis_of_table(view, static_cast<int>(src - indices + 1), indices);
+}
+
+void fail_index(const Op& op, const Dims& shape, int64_t position, int64_t value, int64_t extent) {
+  Dims place(shape.size());
+  for (size_t axis = shape.size(); axis-- > 0; position /= shape[axis]) place[axis] = position % shape[axis];
+  const std::string allowed = extent == 0 ? "none, the axis has no entries" : join(-extent, "..", extent - 1);
+  throw Error(Status::invalid_arguments, place_of(op, "input indices"),
+              join("input indices holds ", value, " at position ", describe(place), ", allowed is ", allowed));
+}
+
+}  // namespace lamina

@@ -1,0 +1,128 @@
+#include "passes/tiling/cut_op.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "interface/op_schema.h"
+#include "interface/status.h"
+#include "passes/tiling/quantized_product.h"
+#include "passes/tiling/row_view.h"
+
+namespace lamina {
+
+namespace {
+
+bool begins_at_a_byte(const LogicalTensor& tensor, size_t axis) {
+  return bits_of(tensor.dtype) >= 8 || made_dense(tensor).strides[axis] % 2 == 0;
+}
+
+class OpCut {
+ public:
+  OpCut(TileRegion& region, const Graph& graph, const Op& op, const IterationView& view, bool may_sum)
+      : region_(region), graph_(graph), op_(op), view_(view), may_sum_(may_sum), loops_(view.extents.size(), -1) {}
+
+  std::string run() {
+    std::string why_not;
+    for_each_value([&](ValueIndex value, const DimMap& map) {
+      const auto known = region_.cut.find(value);
+      if (why_not.empty() && known != region_.cut.end()) why_not = take_loops(map, known->second);
+    });
+    for_each_value([&](ValueIndex value, const DimMap& map) {
+      if (why_not.empty()) why_not = give_loops(value, map);
+    });
+    if (!why_not.empty()) return join(describe(op_), why_not);
+    if (is_matrix_product(op_) && loops_.back() >= 0) region_.sums[op_.outputs[0]] = loops_.back();
+    return "";
+  }
+
+ private:
+  template <typename Visit>
+  void for_each_value(const Visit& visit) const {
+    for (const auto& [values, maps] : {std::pair{&op_.inputs, &view_.inputs}, {&op_.outputs, &view_.outputs}}) {
+      for (size_t port = 0; port < values->size(); ++port) {
+        if ((*values)[port] != kNoValue) visit((*values)[port], (*maps)[port]);
+      }
+    }
+  }
+
+  std::string take_loops(const DimMap& map, const AxisLoops& axes) {
+    for (size_t axis = 0; axis < axes.size(); ++axis) {
+      if (axes[axis] < 0) continue;
+      const AxisRun run = map[axis];
+      if (run.count != 1) return " splits an axis that is cut";
+      const auto dim = static_cast<size_t>(run.first);
+      if (view_.inner[dim] && !may_cut_inner(dim, axes[axis])) return " reduces an axis that is cut";
+      if (loops_[dim] == axes[axis]) continue;
+      const bool is_elsewhere = std::find(loops_.begin(), loops_.end(), axes[axis]) != loops_.end();
+      if (loops_[dim] >= 0 || is_elsewhere) return " joins rows of different loops";
+      loops_[dim] = axes[axis];
+    }
+    return "";
+  }
+
+  // A product may be cut in blocks along the dim that it sums over, which is the last, and along its columns.
+  bool may_cut_inner(size_t dim, int loop) const {
+    const auto rows = static_cast<int>(region_.row_loop());
+    return is_matrix_product(op_) && (dim + 1 == loops_.size() ? may_sum_ && loop >= rows : loop > rows);
+  }
+
+  std::string give_loops(ValueIndex value, const DimMap& map) {
+    const LogicalTensor& tensor = graph_.tensor(value);
+    AxisLoops axes(map.size(), -1);
+    for (size_t axis = 0; axis < map.size(); ++axis) {
+      for (int dim = map[axis].first; dim < map[axis].first + map[axis].count; ++dim) {
+        const int loop = loops_[static_cast<size_t>(dim)];
+        if (loop < 0) continue;
+        const bool whole = map[axis].count == 1 && (*tensor.shape)[axis] == region_.loops[static_cast<size_t>(loop)];
+        if (!whole) return " has a part of the rows in an axis";
+        axes[axis] = loop;
+      }
+      if (axes[axis] >= 0 && !begins_at_a_byte(tensor, axis)) return " cuts bytes of four-bit numbers";
+    }
+    axes = without_ones(tensor, std::move(axes));
+    const auto [place, is_new] = region_.cut.try_emplace(value, axes);
+    return is_new || place->second == axes ? "" : " and its neighbours cut a value differently";
+  }
+
+  TileRegion& region_;
+  const Graph& graph_;
+  const Op& op_;
+  const IterationView& view_;
+  const bool may_sum_;
+  std::vector<int> loops_;  // per dim of the op's iteration: the loop that cuts it, -1: none
+};
+
+}  // namespace
+
+std::string cut_op(TileRegion& region, const Graph& graph, const Op& op, bool may_sum) {
+  if (is_marker(op)) return "";
+  const IterationView view = row_view(graph, op);
+  if (!view.why_not.empty()) return view.why_not;
+  if (view.opaque_copy || schema_of(op.kind).nest == LoopNest::reshaped) return join(describe(op), " says its shape");
+  if (view.has_columns()) return join(describe(op), " sums over rows");
+  if (schema_of(op.kind).traits.positional && graph.input_value(op, "first") != kNoValue)
+    return join(describe(op), " is a part of a larger tensor already");
+  return OpCut(region, graph, op, view, may_sum).run();
+}
+
+std::string why_no_sum(const TileRegion& region, const Graph& graph, const Op& product) {
+  const auto refused = [&](std::string_view why) { return join(describe(product), " sums over the rows of a tile, ", why); };
+  if (region.row_loop() == 0) return refused("and there is no batch to take apart instead");
+  if (product.inputs.size() > 2 && product.inputs[2] != kNoValue) return refused("and would add its bias in each");
+  for (const ValueIndex value : {product.inputs[0], product.inputs[1], product.outputs[0]}) {
+    const DataType dtype = graph.tensor(value).dtype;
+    if (dtype != DataType::f32 && dtype != DataType::bf16 && dtype != DataType::f16)
+      return refused(join("which is not done in ", name_of(dtype)));
+  }
+  return quantized_product(graph, product) ? refused("which is not done with integers") : "";
+}
+
+AxisLoops without_ones(const LogicalTensor& tensor, AxisLoops loops) {
+  for (size_t axis = 0; axis < loops.size(); ++axis) {
+    if ((*tensor.shape)[axis] == 1) loops[axis] = -1;
+  }
+  return loops;
+}
+
+}  // namespace lamina

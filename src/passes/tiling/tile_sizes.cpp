@@ -1,0 +1,206 @@
+#include "passes/tiling/tile_sizes.h"
+
+#include <algorithm>
+
+#include "interface/status.h"
+#include "passes/tiling/row_view.h"
+
+namespace lamina {
+
+namespace {
+
+constexpr int64_t kMostRows = 128, kLeastRows = 16, kGoodRows = 32;
+constexpr int64_t kTileBytes = 1 << 20;  // of the values between groups: about a second-level cache
+// Above it the values lie in memory anyway. Less is needed, where kernels write in place.
+constexpr int64_t kMostTileBytes = 5 << 20;
+constexpr int64_t kLeastTiles = 8;  // fewer leave threads without work that a whole product would give them
+constexpr int64_t kGoodTiles = 32;
+// Each tile reads the weights of its products again. Where they are larger, only many rows make up for that.
+constexpr int64_t kWeightBytes = 1 << 20;
+// Weights are dequantised again for each tile of so many rows, or more, where all of them would fill a cache: that costs little
+// beside their product.
+constexpr int64_t kRowsWorthRepeating = 64;
+constexpr int64_t kMostRepeatedBytes = 2 << 20;
+// Tiles that add to sums: more rows, as each reads and writes the sums again.
+constexpr int64_t kWideColumns = 512;  // at most, where columns are cut
+constexpr int64_t kSummingTileBytes = 2 << 20;
+constexpr int64_t kMostSumBytes = 4 << 20;  // of what a tile adds to one of them
+constexpr int64_t kBlocksOfSegment = 4, kMostSegments = 4;
+
+constexpr const char* kRepeatsWeights = "it would dequantise weights again for each tile";
+
+bool has_loop(const AxisLoops& axes, size_t loop) {
+  return std::find(axes.begin(), axes.end(), static_cast<int>(loop)) != axes.end();
+}
+
+class TileSizes {
+ public:
+  TileSizes(TileRegion& region, const GroupedGraph& grouped, bool may_repeat)
+      : region_(region), grouped_(grouped), graph_(grouped.graph()), members_(region.groups.begin(), region.groups.end()) {
+    for (const size_t group : region.groups) {
+      if (may_repeat && !grouped.costs_nothing(group) && grouped.only_dequantises_weights(group) &&
+          recomputes(grouped, region, group))
+        repeated_.push_back(group);
+    }
+    row_bytes_ = bytes_between(true);
+    fixed_bytes_ = bytes_between(false);
+  }
+
+  std::string choose() {
+    if (!repeated_.empty() && fixed_bytes_ > kMostRepeatedBytes) return "its weights would fill a cache";
+    const int64_t all_rows = region_.loops.back(), rows = good_rows();
+    const bool is_made_once = rows == all_rows && !repeats_for_other_loops();
+    const bool is_worth_repeating = rows >= kRowsWorthRepeating && bytes_of_repeated() > kTileBytes;
+    if (!repeated_.empty() && !is_made_once && !is_worth_repeating) return kRepeatsWeights;
+    set_rows(rows);
+    if (region_.bytes > kMostTileBytes) return too_large();
+    return region_.tiles() < kLeastTiles ? too_few() : "";
+  }
+
+  // Sizes must not follow from the extents of the batch: an entry alone is summed in the same blocks.
+  std::string choose_with_sums() {
+    if (!repeated_.empty()) return kRepeatsWeights;
+    const bool cuts_columns = region_.columns > 0;
+    if (cuts_columns && region_.blocks_of(region_.row_loop() + 1) == 1) return "its columns are one block";
+    const int64_t all_rows = region_.loops[region_.row_loop()];
+    int64_t rows = all_rows;
+    if (cuts_columns || bytes_of_tile(rows) > kSummingTileBytes) rows = kMostRows;
+    while (rows > kLeastRows && bytes_of_tile(rows) > kSummingTileBytes) rows /= 2;
+    set_rows(std::min(rows, all_rows));
+    if (region_.bytes > kMostTileBytes) return too_large();
+    std::erase_if(region_.sums, [this](const auto& sum) { return region_.blocks_of(static_cast<size_t>(sum.second)) == 1; });
+    if (const int64_t bytes = most_bytes_of_a_sum(); bytes > kMostSumBytes)
+      return join("a tile adds to ", bytes, " bytes of a sum, allowed are ", kMostSumBytes);
+    if (region_.sums.empty() && region_.tiles() < kLeastTiles) return too_few();
+    if (sums_over_rows())
+      region_.segments = std::clamp<int64_t>(region_.blocks_of(region_.row_loop()) / kBlocksOfSegment, 1, kMostSegments);
+    return "";
+  }
+
+ private:
+  int64_t bytes_of_tile(int64_t rows) const { return rows * row_bytes_ + fixed_bytes_; }
+  void set_rows(int64_t rows) {
+    region_.rows = rows;
+    region_.bytes = bytes_of_tile(rows);
+  }
+  std::string too_large() const {
+    return join("a tile of ", region_.rows, " rows holds ", region_.bytes, " bytes, allowed are ", kMostTileBytes);
+  }
+  std::string too_few() const { return join("there are ", region_.tiles(), " tiles, and ", kLeastTiles, " are wanted"); }
+
+  int64_t good_rows() const {
+    int64_t others = 1;
+    for (size_t loop = 0; loop + 1 < region_.loops.size(); ++loop) others *= region_.loops[loop];
+    const int64_t all_rows = region_.loops.back();
+    const bool has_large_weights = bytes_of_weights() > kWeightBytes;
+    const int64_t enough = has_large_weights ? kMostRows : repeated_.empty() ? kGoodRows : kRowsWorthRepeating;
+    const int64_t good_bytes = has_large_weights ? kMostTileBytes : kTileBytes;
+    const auto is_too_much = [&](int64_t rows) {
+      return bytes_of_tile(rows) > good_bytes || (rows > enough && others * ((all_rows + rows - 1) / rows) < kGoodTiles);
+    };
+    int64_t rows = kMostRows;
+    while (rows > kLeastRows && is_too_much(rows)) rows /= 2;
+    return std::min(rows, all_rows);
+  }
+
+  int64_t bytes_of_repeated() const {
+    int64_t bytes = 0;
+    for (const size_t group : repeated_) bytes += graph_.tensor(made_by(group)).byte_size();
+    return bytes;
+  }
+  // Whether another loop than that of the rows passes over them again.
+  bool repeats_for_other_loops() const {
+    return std::any_of(repeated_.begin(), repeated_.end(), [this](size_t group) {
+      const AxisLoops& axes = region_.cut.at(made_by(group));
+      for (size_t loop = 0; loop < region_.row_loop(); ++loop) {
+        if (region_.loops[loop] > 1 && !has_loop(axes, loop)) return true;
+      }
+      return false;
+    });
+  }
+  ValueIndex made_by(size_t group) const { return graph_.op(grouped_.group(group).ops.back()).outputs[0]; }
+
+  // Of the second factors that all blocks of rows share, for one entry of the other loops.
+  int64_t bytes_of_weights() const {
+    int64_t bytes = 0;
+    for (const size_t group : region_.groups) {
+      const Op& op = grouped_.first_op(group);
+      if (is_matrix_product(op)) bytes += bytes_of_an_entry(op.inputs[1]);
+    }
+    return bytes;
+  }
+  // What a value holds where its loops stand still.
+  int64_t bytes_of_an_entry(ValueIndex value) const {
+    const AxisLoops& axes = region_.cut.at(value);
+    int64_t elements = 1;
+    for (size_t axis = 0; axis < axes.size(); ++axis) {
+      if (axes[axis] < 0) elements *= (*graph_.tensor(value).shape)[axis];
+    }
+    return bytes_of(graph_.tensor(value).dtype, elements);
+  }
+  // Of all values that only the region knows: of a row of those that have rows, or of the others.
+  int64_t bytes_between(bool with_rows) const {
+    int64_t bytes = 0;
+    for (const auto& [value, axes] : region_.cut) {
+      if (!grouped_.lies_between(value, members_) || has_rows(axes) != with_rows) continue;
+      bytes += bytes_of_an_entry(value) * (has_loop(axes, region_.row_loop() + 1) ? region_.columns : 1);
+    }
+    return bytes;
+  }
+  bool has_rows(const AxisLoops& axes) const {
+    return region_.loops[region_.row_loop()] == 1 || has_loop(axes, region_.row_loop());
+  }
+
+  bool sums_over_rows() const {
+    return std::any_of(region_.sums.begin(), region_.sums.end(),
+                       [this](const auto& sum) { return static_cast<size_t>(sum.second) == region_.row_loop(); });
+  }
+  // In f32, for one tile.
+  int64_t most_bytes_of_a_sum() const {
+    int64_t most = 0;
+    for (const auto& [value, loop] : region_.sums) {
+      const Dims& shape = *graph_.tensor(value).shape;
+      const AxisLoops& axes = region_.cut.at(value);
+      int64_t elements = 1;
+      for (size_t axis = 0; axis < axes.size(); ++axis)
+        elements *= axes[axis] < 0 ? shape[axis] : region_.block_of(static_cast<size_t>(axes[axis]));
+      most = std::max(most, bytes_of(DataType::f32, elements));
+    }
+    return most;
+  }
+
+  TileRegion& region_;
+  const GroupedGraph& grouped_;
+  const Graph& graph_;
+  const std::set<size_t> members_;
+  std::vector<size_t> repeated_;  // groups that dequantise weights in each tile
+  int64_t row_bytes_ = 0, fixed_bytes_ = 0;
+};
+
+}  // namespace
+
+int64_t column_block(int64_t columns) {
+  const int64_t blocks = (columns + kWideColumns - 1) / kWideColumns;
+  return std::min(((columns + blocks - 1) / blocks + 63) / 64 * 64, columns);
+}
+
+bool recomputes(const GroupedGraph& grouped, const TileRegion& region, size_t group) {
+  for (const int position : grouped.group(group).ops) {
+    for (const ValueIndex value : grouped.graph().op(position).outputs) {
+      if (value == kNoValue) continue;
+      const auto sum = region.sums.find(value);
+      for (size_t loop = 0; loop < region.loops.size(); ++loop) {
+        const bool adds_up = sum != region.sums.end() && sum->second == static_cast<int>(loop);
+        if (!adds_up && region.loops[loop] != 1 && !has_loop(region.cut.at(value), loop)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string choose_tile_sizes(TileRegion& region, const GroupedGraph& grouped, bool may_repeat) {
+  TileSizes sizes(region, grouped, may_repeat);
+  return region.sums.empty() ? sizes.choose() : sizes.choose_with_sums();
+}
+
+}  // namespace lamina

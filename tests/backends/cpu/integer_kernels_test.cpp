@@ -1,0 +1,114 @@
+// Integers, comparisons and logic in generated kernels: on the CPU, in the interpreter of the kernel IR, and by the GPU's tests
+// there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cpu_check.h"
+#include "interface/element.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+constexpr DataType f32 = DataType::f32, s32 = DataType::s32, s64 = DataType::s64, boolean = DataType::boolean;
+
+// Numbers of either sign, some of which need all bits, and others that are the same in both.
+Buffer integers(const LogicalTensor& tensor, int64_t salt) {
+  Buffer data = buffer_for(tensor);
+  for (int64_t i = 0; i < tensor.span(); ++i) {
+    const int64_t large = (i * 0x9e3779b97f4a7c15LL) ^ salt;
+    const int64_t value = i % 3 == 0 ? i - 20 : i % 3 == 1 ? large >> 40 : large;
+    if (tensor.dtype == s64)
+      store_element(data.data(), i, value);
+    else
+      store_element(data.data(), i, static_cast<int32_t>(value));
+  }
+  return data;
+}
+
+// Bits, not the numbers that they stand for: a double would lose some.
+void expect_same_integers(const Graph& graph, const std::map<uint64_t, Buffer>& given) {
+  const RunResult result = expect_cpu_matches_reference(graph, 4, 1, given);
+  expect_one_kernel(result);
+  const Subgraph subgraph{with_strides(graph), graph.inputs(), graph.outputs()};
+  PortData inputs;
+  for (const ValueIndex v : subgraph.inputs) inputs.pointers.push_back(given.at(graph.tensor(v).id).data());
+  std::vector<Buffer> actual, expected;
+  for (const ValueIndex v : subgraph.outputs) {
+    actual.push_back(buffer_for(subgraph.graph.tensor(v)));
+    expected.push_back(buffer_for(subgraph.graph.tensor(v)));
+  }
+  run_on_host(cpu_backend(), subgraph, inputs, actual);
+  run_on_host(reference_backend(), subgraph, inputs, expected);
+  for (size_t o = 0; o < actual.size(); ++o) EXPECT_TRUE(actual[o] == expected[o]) << "output " << o;
+}
+
+class IntegerKernels : public ::testing::TestWithParam<DataType> {};
+
+TEST_P(IntegerKernels, CompareWithBroadcast) {
+  for (const OpKind kind :
+       {OpKind::Equal, OpKind::NotEqual, OpKind::Less, OpKind::LessEqual, OpKind::Greater, OpKind::GreaterEqual}) {
+    GraphBuilder g;
+    const auto a = g.input(GetParam(), {7, 45}), b = g.input(GetParam(), {45});
+    g.op(kind, {a, b}, {}, boolean);
+    expect_same_integers(g.finish(), {{a, integers(g.tensor(a), 0)}, {b, integers(g.tensor(b), 0)}});
+  }
+}
+
+TEST(LongIntegerKernels, ArithmeticWrapsAround) {
+  for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply}) {
+    GraphBuilder g;
+    const auto a = g.input(s64, {7, 45}), b = g.input(s64, {7, 45});
+    g.op(kind, {a, b});
+    expect_same_integers(g.finish(), {{a, integers(g.tensor(a), 0)}, {b, integers(g.tensor(b), 0x55)}});
+  }
+}
+
+TEST_P(IntegerKernels, BecomeOthers) {
+  for (const DataType to : {s32, s64, boolean, f32, DataType::bf16, DataType::f64}) {
+    if (to == GetParam()) continue;
+    GraphBuilder g;
+    const auto a = g.input(GetParam(), {7, 45});
+    g.op(OpKind::TypeCast, {a}, {}, to);
+    expect_one_kernel(expect_cpu_matches_reference(g.finish(), 4, 1, {{a, integers(g.tensor(a), 0)}}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, IntegerKernels, ::testing::Values(s32, s64));
+
+TEST(IntegersOfFloats, AreCutOff) {
+  for (const DataType from : {f32, DataType::bf16, DataType::f64})
+    for (const DataType to : {s32, s64, boolean}) {
+      GraphBuilder g;
+      const auto a = g.input(from, {12});
+      g.op(OpKind::TypeCast, {a}, {}, to);
+      Buffer data = buffer_for(g.tensor(a));
+      const double values[] = {0, -0.0, 0.9, -0.9, 1.5, -2.5, 1e6, 3e9, -3e9, 1e30, -1e30, std::nan("")};
+      for (int64_t i = 0; i < 12; ++i) store_from_double(from, data.data(), i, values[i]);
+      expect_same_integers(g.finish(), {{a, data}});
+    }
+}
+
+//   ids ──> >= 3 ─┐
+//   mask ─> not ──and──> or ──> float ──> times x
+TEST(MaskKernels, AreOneKernel) {
+  GraphBuilder g;
+  const auto ids = g.input(s64, {9, 33}), least = g.input(s64, {}), mask = g.input(boolean, {33}), x = g.input(f32, {9, 33});
+  const auto late = g.op(OpKind::GreaterEqual, {ids, least}, {}, boolean);
+  const auto seen = g.op(OpKind::LogicalAnd, {late, g.op(OpKind::LogicalNot, {mask})});
+  const auto any = g.op(OpKind::LogicalOr, {seen, g.op(OpKind::Equal, {mask, late}, {}, boolean)});
+  g.op(OpKind::Multiply, {g.op(OpKind::TypeCast, {any}, {}, f32), x});
+  expect_one_kernel(expect_cpu_matches_reference(g.finish(), 4, 1,
+                                                 {{ids, integers(g.tensor(ids), 0)}, {least, integers(g.tensor(least), 0)}}));
+}
+
+// A cast to an integer is no rounding that may be left out.
+TEST(MaskKernels, CastsThereAndBackStay) {
+  GraphBuilder g;
+  const auto whole = g.op(OpKind::TypeCast, {g.input(f32, {40})}, {}, s32);
+  g.op(OpKind::Subtract, {g.op(OpKind::TypeCast, {whole}, {}, f32), g.input(f32, {40})});
+  expect_one_kernel(expect_cpu_matches_reference(g.finish()));
+}
+
+}  // namespace
+}  // namespace lamina::testing

@@ -1,0 +1,109 @@
+// Where a sleeping thread may be woken, on whatever cores this test may run on.
+#include "backends/cpu/threads/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace lamina::cpu {
+namespace {
+
+std::vector<int> cores_of_this_thread() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(static_cast<size_t>(core), &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+void run_on(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(static_cast<size_t>(core), &set);
+  EXPECT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+}
+
+std::vector<int> without(std::vector<int> cores, int core) {
+  std::erase(cores, core);
+  return cores;
+}
+
+// Each on a thread of its own, whose cores end with it.
+template <typename Body>
+void on_own_thread(const Body& body) {
+  std::thread([&] { body(cores_of_this_thread()); }).join();
+}
+
+TEST(Placement, KeepsAThreadOffOneCoreAndGivesItBack) {
+  on_own_thread([](const std::vector<int>& all) {
+    if (all.size() < 2) GTEST_SKIP() << "one core";
+    Placement placement;
+    placement.begin();
+    for (const int core : {all[0], all[0], all[1]}) {
+      placement.keep_off(core);
+      EXPECT_EQ(cores_of_this_thread(), without(all, core));
+    }
+    placement.allow_all();
+    EXPECT_EQ(cores_of_this_thread(), all);
+  });
+}
+
+TEST(Placement, IsChangedByAnotherThread) {
+  on_own_thread([](const std::vector<int>& all) {
+    if (all.size() < 2) GTEST_SKIP() << "one core";
+    Placement placement;
+    placement.begin();
+    std::thread([&] { placement.keep_off(all[1]); }).join();
+    EXPECT_EQ(cores_of_this_thread(), without(all, all[1]));
+    placement.allow_all();
+    EXPECT_EQ(cores_of_this_thread(), all);
+  });
+}
+
+TEST(Placement, LeavesAThreadItsOnlyCore) {
+  on_own_thread([](const std::vector<int>& all) {
+    ASSERT_FALSE(all.empty());
+    run_on({all[0]});
+    Placement placement;
+    placement.begin();
+    placement.keep_off(all[0]);
+    EXPECT_EQ(cores_of_this_thread(), std::vector{all[0]});
+    placement.allow_all();
+    EXPECT_EQ(cores_of_this_thread(), std::vector{all[0]});
+  });
+}
+
+// `taskset` on a running program.
+TEST(Placement, LeavesWhatOthersHaveSaid) {
+  on_own_thread([](const std::vector<int>& all) {
+    if (all.size() < 2) GTEST_SKIP() << "one core";
+    Placement placement;
+    placement.begin();
+    placement.keep_off(all[1]);
+    run_on({all[1]});
+    placement.allow_all();
+    EXPECT_EQ(cores_of_this_thread(), std::vector{all[1]});
+    placement.keep_off(all[0]);  // was never allowed again
+    EXPECT_EQ(cores_of_this_thread(), std::vector{all[1]});
+    placement.allow_all();
+    EXPECT_EQ(cores_of_this_thread(), std::vector{all[1]});
+  });
+}
+
+TEST(Placement, OfAThreadThatIsNotThereChangesNothing) {
+  on_own_thread([](const std::vector<int>& all) {
+    Placement placement;
+    placement.keep_off(all[0]);
+    placement.allow_all();
+    placement.begin();
+    placement.forget();
+    placement.keep_off(all[0]);
+    EXPECT_EQ(cores_of_this_thread(), all);
+  });
+}
+
+}  // namespace
+}  // namespace lamina::cpu

@@ -1,0 +1,182 @@
+"""Graphs from Python: built, refused, compiled, called."""
+import array
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import lamina
+
+
+def exact_layer_norm(x, epsilon=1e-5):
+    x = x.astype(np.float64)
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + epsilon)
+
+
+def norm_and_gelu(shape=(None, 16)):
+    g = lamina.Graph()
+    x = g.input(shape)
+    y = g.op("ReLU", [g.op("LayerNorm", [x], use_affine=False, keep_stats=False)])
+    return g, g.compile([y])
+
+
+def test_one_graph_serves_every_batch_size():
+    _, run = norm_and_gelu()
+    for rows in (1, 2, 7, 33):
+        x = np.random.default_rng(rows).standard_normal((rows, 16), np.float32)
+        np.testing.assert_allclose(run(x), np.maximum(exact_layer_norm(x), 0), atol=1e-6)
+
+
+def test_two_ops_are_one_partition_with_reasons():
+    g, _ = norm_and_gelu((4, 16))
+    explained = g.explain()
+    ops = [op["kind"] for partition in explained for op in partition["ops"] if op["kind"] != "End"]
+    assert ops == ["LayerNorm", "ReLU"] and len(explained) == 1
+    assert any(reason["code"].startswith("fused") for reason in explained[0]["ops"][1]["reasons"])
+
+
+def test_strided_input_is_read_in_place():
+    _, run = norm_and_gelu()
+    x = np.random.default_rng(0).standard_normal((16, 5)).astype(np.float32).T  # strides (1, 5)
+    np.testing.assert_allclose(run(x), np.maximum(exact_layer_norm(x), 0), atol=1e-6)
+
+
+def test_out_is_written_and_returned():
+    _, run = norm_and_gelu()
+    x, out = np.ones((3, 16), np.float32), np.full((3, 16), 7, np.float32)
+    assert run(x, out=out) is out
+    assert (out == 0).all()
+
+
+def test_read_only_input_is_fine_and_read_only_output_is_refused():
+    _, run = norm_and_gelu()
+    x = np.ones((3, 16), np.float32)
+    x.flags.writeable = False
+    assert (run(x) == 0).all()
+    with pytest.raises(lamina.Error, match="read-only"):
+        run(x, out=x)
+
+
+def test_the_buffer_protocol_is_enough():
+    g = lamina.Graph()
+    run = g.compile([g.op("ReLU", [g.input((4,))])])
+    out = np.empty(4, np.float32)
+    run(array.array("f", [-1, 0, 1, 2]), out=out)
+    assert out.tolist() == [0, 0, 1, 2]
+
+
+def test_raw_bits_stand_for_bf16():
+    g = lamina.Graph()
+    run = g.compile([g.op("ReLU", [g.input((4,), "bf16")])])
+    bits = np.array([0x3F80, 0xBF80, 0x4000, 0x0000], np.uint16)  # 1, -1, 2, 0
+    assert run(bits).tolist() == [0x3F80, 0, 0x4000, 0]
+
+
+def test_a_constant_needs_no_argument():
+    g = lamina.Graph()
+    x = g.input((None,))
+    run = g.compile([g.op("Multiply", [x, g.constant(3.0)])])
+    assert run(np.arange(3, dtype=np.float32)).tolist() == [0, 3, 6]
+
+
+def test_an_inner_tensor_may_be_an_output():
+    g = lamina.Graph()
+    x = g.input((3,))
+    doubled = g.op("Add", [x, x])
+    run = g.compile([doubled, g.op("ReLU", [doubled])])
+    first, second = run(np.array([-1, 0, 1], np.float32))
+    assert first.tolist() == [-2, 0, 2] and second.tolist() == [0, 0, 2]
+
+
+def test_json_comes_back_and_runs():
+    g, run = norm_and_gelu((4, 16))
+    again = lamina.Graph.from_json(g.to_json())
+    assert json.loads(again.to_json())["graph"] == json.loads(g.to_json())["graph"]
+    x = np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)
+    assert (again.compile()(x) == run(x)).all()
+
+
+@pytest.mark.parametrize("build, status, sentence", [
+    (lambda g: g.op("LayerNorm", [g.input((2, 8))], use_affine=False, begin_norm_axis=5, name="ln"), "invalid_graph_op",
+     'LayerNorm "ln": attribute begin_norm_axis is 5, allowed is -2..1'),
+    (lambda g: g.op("LayerNorm", [g.input((2, 8)), g.input((7,)), g.input((8,))], name="ln"), "invalid_shape",
+     'LayerNorm "ln": input gamma has shape [7], allowed is [8]'),
+    (lambda g: g.op("Add", [g.input((2,)), g.input((2,), "f64")], name="a"), "invalid_data_type", 'Add "a": the types are src_0 f32, src_1 f64 -> dst f32, allowed is f64 with f64 only'),
+    (lambda g: g.op("Nothing", []), "invalid_arguments", 'there is no op kind "Nothing"'),
+    (lambda g: g.op("GELU", [g.input((2,))], mode=3, name="g"), "invalid_arguments", 'GELU "g": attribute mode is 3, allowed is a string'),
+    (lambda g: g.op("GELU", [g.input((2,))], shade=3, name="g"), "invalid_arguments", 'GELU "g": there is no attribute "shade"'),
+    (lambda g: g.input((2,), "f33"), "invalid_arguments", 'the type is "f33", allowed is one of f32'),
+    (lambda g: lamina.Graph.from_json("{", "dump"), "invalid_graph", "dump: line 1"),
+])
+def test_what_is_refused_is_named(build, status, sentence):
+    with pytest.raises(lamina.Error) as refused:
+        build(lamina.Graph())
+    assert refused.value.status == status
+    assert sentence in str(refused.value)
+
+
+def test_what_cannot_run_is_refused_with_the_reason():
+    g = lamina.Graph()
+    x = g.input((2, 3))
+    with pytest.raises(lamina.Error, match="Wildcard"):
+        from lamina import _core
+        made = _core.LogicalTensor(99, "f32", (2, 3))
+        op = _core.Op(99, "Wildcard", [x], {})
+        op.add_output(made)
+        g._graph.add_op(op)
+        g.compile()
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    _, run = norm_and_gelu((4, 16))
+    with pytest.raises(lamina.Error, match="2 inputs are given, allowed is 1"):
+        run(np.ones((4, 16), np.float32), np.ones(1, np.float32))
+    with pytest.raises(lamina.Error):
+        run(np.ones((4, 17), np.float32))
+    with pytest.raises(lamina.Error, match="float64|f64"):
+        run(np.ones((4, 16)))
+    with pytest.raises(lamina.Error, match="DLPack|__dlpack__"):
+        run("text")
+
+
+def test_many_threads_call_one_graph():
+    _, run = norm_and_gelu()
+    arrays = [np.random.default_rng(i).standard_normal((64, 16)).astype(np.float32) for i in range(8)]
+    wanted, wrong = [run(a) for a in arrays], []
+
+    def work(i):
+        for _ in range(50):
+            if not (run(arrays[i]) == wanted[i]).all():
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def test_other_threads_run_while_one_computes():
+    g = lamina.Graph()
+    x = g.input((512, 4096))
+    run = g.compile([g.op("SoftMax", [x], axis=-1, outputs=(True, False))[0]])
+    a = np.zeros((512, 4096), np.float32)
+    out, ticks, done = run(a), [], threading.Event()
+
+    def count():
+        while not done.is_set():
+            ticks.append(0)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    for _ in range(20):
+        run(a, out=out)
+    done.set()
+    counter.join()
+    assert len(ticks) > 20
+
+
+def test_every_kind_has_a_schema():
+    for kind in lamina.op_kinds():
+        schema = lamina.op_schema(kind)
+        assert schema["kind"] == kind and all(port["name"] for port in schema["inputs"])

@@ -1,0 +1,240 @@
+"""torch.compile(model, backend="lamina")."""
+import glob
+import json
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: scripts/setup --torch")
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+import lamina  # noqa: E402
+import lamina.torch as lt  # noqa: E402
+
+
+class Block(nn.Module):
+    """A transformer's block."""
+
+    def __init__(self, d=32, heads=4, dropout=0.0):
+        super().__init__()
+        self.norm1, self.norm2, self.heads = nn.LayerNorm(d), nn.LayerNorm(d), heads
+        self.qkv, self.out, self.dropout = nn.Linear(d, 3 * d), nn.Linear(d, d), nn.Dropout(dropout)
+        self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d))
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm1(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+        x = x + self.dropout(self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)))
+        return x + self.dropout(self.mlp(self.norm2(x)))
+
+
+class Embedded(nn.Module):
+    """Ops that lamina lacks stand in the middle."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.norm, self.head = nn.Embedding(50, 16), nn.LayerNorm(16), nn.Linear(16, 50)
+
+    def forward(self, tokens):
+        hidden = self.norm(self.table(tokens))
+        return self.head(torch.cumsum(torch.tanh(hidden), 1))
+
+
+class Gated(nn.Module):
+    """RMSNorm and a gated MLP, as in LLaMA."""
+
+    def __init__(self, d=32):
+        super().__init__()
+        self.norm, self.gate, self.up, self.down = nn.RMSNorm(d), nn.Linear(d, 64), nn.Linear(d, 64), nn.Linear(64, d)
+
+    def forward(self, x):
+        h = self.norm(x)
+        return x + self.down(F.silu(self.gate(h)) * self.up(h))
+
+
+class Convolutional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2), nn.Hardswish())
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x):
+        return self.head(self.body(x).mean((2, 3)))
+
+
+MODELS = {
+    "block": (Block, lambda n: torch.randn(n, 6, 32)),
+    "gated": (Gated, lambda n: torch.randn(n, 6, 32)),
+    "embedded": (Embedded, lambda n: torch.randint(0, 50, (n, 6))),
+    "convolutional": (Convolutional, lambda n: torch.randn(n, 3, 9, 9)),
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def compiled(model, **options):
+    return torch.compile(model, backend="lamina", options={"warn": False, **options})
+
+
+def worst(a, b):
+    return (a.double() - b.double()).abs().max().item()
+
+
+def against_float64(model, x):
+    """Error of the compiled model and of eager, both against float64."""
+    wide = x.double() if x.is_floating_point() else x
+    import copy
+    exact = copy.deepcopy(model).double()(wide)
+    return worst(compiled(model)(x), exact), worst(model(x), exact)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_inference_is_as_exact_as_eager(name):
+    make, data = MODELS[name]
+    with torch.no_grad():
+        ours, eager = against_float64(make().eval(), data(2))
+    assert ours <= 4 * eager + 1e-7
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_are_as_exact_as_eager(name):
+    import copy
+    make, data = MODELS[name]
+    model, x = make().train(), data(2)
+    exact, ours = copy.deepcopy(model).double(), copy.deepcopy(model)
+    model(x).square().sum().backward()
+    compiled(ours)(x).square().sum().backward()
+    exact(x.double() if x.is_floating_point() else x).square().sum().backward()
+    for (label, p), q, e in zip(ours.named_parameters(), model.parameters(), exact.parameters()):
+        scale = e.grad.abs().max().item()
+        assert worst(p.grad, e.grad) <= 4 * worst(q.grad, e.grad) + 1e-6 * scale, label
+    for p, q in zip(ours.buffers(), model.buffers()):  # running statistics
+        torch.testing.assert_close(p, q, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_other_types(dtype):
+    model, x = Block().to(dtype), torch.randn(2, 6, 32, dtype=dtype)
+    with torch.no_grad():
+        made = compiled(model)(x)
+    assert made.dtype == dtype
+    assert worst(made, model.double()(x.double())) < (0.1 if dtype == torch.bfloat16 else 1e-12)
+
+
+def test_autocast():
+    model, x = Block(), torch.randn(2, 6, 32)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        made, eager = compiled(model)(x), model(x)
+    assert made.dtype == eager.dtype
+    assert worst(made, model(x)) < 0.1
+
+
+def test_batch_sizes_marked_dynamic_compile_once():
+    model, seen = Block().eval(), []
+    run = torch.compile(model, backend=lambda gm, inputs, **kw: seen.append(1) or lt.backend(gm, inputs, options={"warn": False}))
+    with torch.no_grad():
+        for n in (2, 3, 5, 7):
+            x = torch.randn(n, 6, 32)
+            torch._dynamo.mark_dynamic(x, 0)
+            assert worst(run(x), model(x)) < 1e-5
+    assert len(seen) == 1
+
+
+def test_output_strides_are_eagers():
+    f = lambda x: torch.relu(x).transpose(0, 1) if x.dim() == 2 else torch.tanh(x)
+    run = torch.compile(f, backend="lamina")
+    for x in (torch.randn(3, 4), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)):
+        torch._dynamo.reset()
+        assert run(x).stride() == f(x).stride()
+        assert worst(run(x), f(x)) < 1e-6
+
+
+def test_dropout_draws_as_eager_does():
+    model, x = Block(dropout=0.5).train(), torch.randn(2, 6, 32)
+    torch.manual_seed(7)
+    eager = model(x)
+    torch.manual_seed(7)
+    assert worst(compiled(model)(x), eager) < 1e-5
+
+
+def test_inference_mode_and_weights_that_change():
+    model, x = Block().eval(), torch.randn(2, 6, 32)
+    run = compiled(model)
+    with torch.inference_mode():
+        assert worst(run(x), model(x)) < 1e-5
+        model.norm1.weight.mul_(2)
+        assert worst(run(x), model(x)) < 1e-5
+    model.norm1.weight = nn.Parameter(torch.randn(32))
+    with torch.inference_mode():
+        assert worst(run(x), model(x)) < 1e-5
+
+
+def test_explain_counts_and_names_what_is_left():
+    with torch.no_grad():
+        report = lt.explain(Embedded(), torch.randint(0, 50, (2, 6)))
+    left = {node.op for graph in report.graphs for node in graph.left()}
+    assert "aten.cumsum.default" in left
+    assert 0 < report.share < 1 and "left to PyTorch" in str(report) and report.graph_breaks == 0
+    assert "<table>" in report._repr_html_()
+
+
+def test_a_whole_model_is_carried():
+    with torch.no_grad():
+        report = lt.explain(Gated(), torch.randn(2, 6, 32))
+    assert report.share == 1 and report.graphs[0].calls == 1
+
+
+def test_fallback_is_never_silent():
+    f = lambda x: torch.cumsum(torch.relu(x), 0) * 2
+    with pytest.warns(lt.FallbackWarning, match=r"1 x aten.cumsum.default \(no rule\)"):
+        torch.compile(f, backend="lamina")(torch.randn(3, 4))
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="required is 99.00%"):
+        torch.compile(f, backend="lamina", options={"require": 0.99})(torch.randn(3, 4))
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", lt.FallbackWarning)
+        torch.compile(lambda x: torch.relu(x) * 2, backend="lamina", options={"require": 1})(torch.randn(3, 4))
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(Exception, match="option 'requires' is unknown, allowed is one of require, dump, warn"):
+        torch.compile(torch.relu, backend="lamina", options={"requires": 1})(torch.randn(3))
+
+
+def test_dumps_are_graphs_that_run(tmp_path):
+    with torch.no_grad():
+        compiled(Gated(), dump=str(tmp_path))(torch.randn(2, 6, 32))
+    file, = glob.glob(str(tmp_path / "*.json"))
+    text = open(file, encoding="utf-8").read()
+    kinds = [op["kind"] for op in json.loads(text)["graph"]]
+    assert "MatMul" in kinds
+    lamina.Graph.from_json(text).compile()
+
+
+def test_mutation_and_aliases():
+    def f(x, state):
+        state.add_(x)
+        y = torch.relu(x)
+        return y, y.view(-1), x
+
+    x = torch.randn(3, 4)
+    mine, theirs = torch.zeros(3, 4), torch.zeros(3, 4)
+    for _ in range(2):
+        a, b = torch.compile(f, backend="lamina")(x, mine), f(x, theirs)
+    torch.testing.assert_close(mine, theirs)
+    for left, right in zip(a, b):
+        torch.testing.assert_close(left, right)
+    assert a[2] is x and a[1].data_ptr() == a[0].data_ptr()
+
+
+def test_double_backward_is_refused():
+    x = torch.randn(3, 4, requires_grad=True)
+    y = torch.compile(lambda v: torch.tanh(v).sum(), backend="lamina")(x)
+    first, = torch.autograd.grad(y, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="double backward|does not currently support|requires_grad|twice"):
+        torch.autograd.grad(first.sum(), x)

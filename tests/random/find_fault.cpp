@@ -1,0 +1,238 @@
+#include "random/find_fault.h"
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "backends/cpu/interpreter_bits.h"
+#include "compiler/compile.h"
+#include "interface/json/json.h"
+#include "interface/op_schema.h"
+#include "interface/status.h"
+#include "lamina/check.h"
+#include "lamina/device_tensors.h"
+#include "lamina/fill.h"
+#include "passes/pipeline.h"
+
+namespace lamina::testing {
+
+namespace {
+
+using driver::Buffer;
+using driver::Buffers;
+
+// What a run left in an output, strides and gaps aside.
+bool are_same(const Buffer& a, const Buffer& b) {
+  bool same = a.element_count() == b.element_count();
+  std::vector<double> values;
+  driver::for_each_element(a.tensor(), 0, same ? a.element_count() : 0,
+                           [&](int64_t, int64_t offset) { values.push_back(a.load(offset)); });
+  driver::for_each_element(b.tensor(), 0, same ? b.element_count() : 0, [&](int64_t i, int64_t offset) {
+    const double left = values[static_cast<size_t>(i)], right = b.load(offset);
+    const bool are_nan = std::isnan(left) && std::isnan(right);
+    same = same && (are_nan || (left == right && std::signbit(left) == std::signbit(right)));
+  });
+  return same;
+}
+
+// The interpreter takes tables as the kernel has them, machine code from memory.
+Memory with_tables(const kernel::Kernel& kernel, Memory memory) {
+  for (size_t a = 0; a < kernel.args.size(); ++a) {
+    const kernel::Arg& arg = kernel.args[a];
+    for (size_t i = 0; i < arg.table.size(); ++i)
+      store_from_double(arg.dtype, memory[a].data(), static_cast<int64_t>(i), static_cast<double>(arg.table[i]));
+  }
+  return memory;
+}
+
+class GraphRun {
+ public:
+  GraphRun(const Graph& graph, const Backend& backend, uint64_t seed, PartitionPolicy policy)
+      : graph_(graph), backend_(backend), partitions_(partition_graph(graph, policy, backend)) {
+    std::vector<ValueIndex> missing = graph.inputs();
+    for (const ValueIndex input : missing) buffers_[graph.tensor(input).id] = std::make_shared<Buffer>(graph.tensor(input));
+    driver::fill_inputs(graph, missing, seed, buffers_);
+  }
+
+  void run(Findings& findings) {
+    for (Partition& partition : partitions_) {
+      const Backend* const chosen = choose(partition);
+      partition.supported = chosen != nullptr;
+      ++findings.partitions[chosen == nullptr ? "refused" : std::string(chosen->name())];
+      if (chosen == nullptr || !has_inputs(partition)) return;
+      try {
+        findings.fault = run_partition(partition, *chosen, findings.kernels);
+      } catch (const Error& error) {
+        if (error.status() != Status::unimplemented) throw;
+        ++findings.partitions["refused"];
+        return;
+      }
+      if (!findings.fault.empty()) return;
+    }
+  }
+
+  const Buffers& buffers() const { return buffers_; }
+  // Whether nothing was written in other ops than the graph's.
+  bool raised_nothing() const {
+    for (const Partition& partition : partitions_) {
+      for (const int op : partition.ops) {
+        if (!partition.graph->op(op).raised_by.empty()) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  const Backend* choose(const Partition& partition) const {
+    if (partition.supported) return &backend_;
+    const Op& op = partition.graph->op(partition.ops.front());
+    return reference_backend().why_unsupported(*partition.graph, op).empty() ? &reference_backend() : nullptr;
+  }
+  bool has_inputs(const Partition& partition) const {
+    return std::all_of(partition.inputs.begin(), partition.inputs.end(),
+                       [&](ValueIndex input) { return buffers_.contains(partition.graph->tensor(input).id); });
+  }
+
+  std::string run_partition(const Partition& partition, const Backend& backend, size_t& kernels) {
+    compiler::CompileRecord record;
+    const auto compiled = compiler::compile_partition(partition, backend, &record);
+    const std::string where = join(compiled->label(), " (", backend.name(), ")");
+    std::vector<std::shared_ptr<Buffer>> sources, results, again;
+    for (const LogicalTensor& tensor : compiled->inputs()) sources.push_back(buffers_.at(tensor.id));
+    for (const LogicalTensor& tensor : compiled->outputs()) {
+      results.push_back(std::make_shared<Buffer>(tensor));
+      again.push_back(std::make_shared<Buffer>(tensor));
+      buffers_[tensor.id] = results.back();
+    }
+    execute(*compiled, backend, sources, results, 1);
+    execute(*compiled, backend, sources, again, 3);
+    if (&backend == &cpu_backend()) {
+      if (const std::string fault = interpret(record, kernels); !fault.empty()) return fault;
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!are_same(*results[i], *again[i])) return join(where, ": output ", i, " has other bits with three threads");
+    }
+    std::vector<const void*> inputs;
+    for (const auto& source : sources) inputs.push_back(source->data());
+    const driver::CheckResult check = driver::check_partition(record.subgraph, inputs, results);
+    return check.good ? "" : join(where, ": ", check.text());
+  }
+
+  static void execute(const compiler::CompiledPartition& compiled, const Backend& backend,
+                      const std::vector<std::shared_ptr<Buffer>>& sources, const std::vector<std::shared_ptr<Buffer>>& results,
+                      int threads) {
+    const driver::DeviceTensors tensors(backend, sources, results);
+    driver::Execution(compiled, tensors, threads).run();
+    tensors.copy_outputs();
+  }
+
+  // Each kernel of the plan, on memory of its own.
+  static std::string interpret(const compiler::CompileRecord& record, size_t& kernels) {
+    const kernel::Plan plan = compiler::plan_subgraph(record.subgraph, *cpu_backend().plan_target());
+    for (const kernel::PlanStep& step : plan.steps) {
+      const auto* const generated = std::get_if<kernel::KernelStep>(&step);
+      if (generated == nullptr || generated->kernel.row_count() * generated->kernel.row_size() == 0) continue;
+      const kernel::Kernel& kernel = generated->kernel;
+      const Memory memory = with_tables(kernel, memory_for(kernel));
+      Memory expected = memory;
+      std::vector<kernel::InterpretedArg> args;
+      for (size_t a = 0; a < kernel.args.size(); ++a) args.push_back({expected[a].data(), span(kernel, kernel.args[a])});
+      kernel::interpret(kernel, args);
+      const Memory actual = run_on_machine(kernel, 2, cpu::host_machine(), memory);
+      ++kernels;
+      if (digest(kernel, expected) != digest(kernel, actual))
+        return join("not the interpreter's bits:\n", kernel::print(kernel));
+    }
+    return "";
+  }
+
+  const Graph& graph_;
+  const Backend& backend_;
+  std::vector<Partition> partitions_;
+  Buffers buffers_;
+};
+
+// Op by op a value in f32 or f64 is rounded as it is in a kernel; one in 16 bits is not, nor are sums that libraries take. And
+// the order of a sum follows the pieces that a row lies in, which an op beside it may have in other places.
+bool keeps_bits_unfused(const Graph& graph) {
+  for (const ValueIndex input : graph.inputs()) {
+    if (!is_dense(graph.tensor(input))) return false;
+  }
+  for (const Op& op : graph.ops()) {
+    const OpClass op_class = schema_of(op.kind).op_class;
+    if (op_class == OpClass::library || op_class == OpClass::layout) return false;
+    for (const ValueIndex value : op.outputs) {
+      if (value == kNoValue || graph.value(value).consumers.empty()) continue;
+      const DataType dtype = graph.tensor(value).dtype;
+      if (is_floating(dtype) && dtype != DataType::f32 && dtype != DataType::f64) return false;
+    }
+  }
+  return true;
+}
+
+std::string compare_unfused(const Graph& graph, const Backend& backend, uint64_t seed, const GraphRun& fused) {
+  if (!keeps_bits_unfused(graph) || !fused.raised_nothing()) return "";
+  Findings findings;
+  GraphRun unfused(graph, backend, seed, PartitionPolicy::debug);
+  unfused.run(findings);
+  if (!findings.fault.empty()) return join("op by op: ", findings.fault);
+  for (const ValueIndex output : graph.outputs()) {
+    const uint64_t id = graph.tensor(output).id;
+    const auto one = fused.buffers().find(id), other = unfused.buffers().find(id);
+    if (one == fused.buffers().end() || other == unfused.buffers().end()) continue;
+    if (!are_same(*one->second, *other->second)) return join("output ", id, " has other bits op by op");
+  }
+  return "";
+}
+
+std::string read_again(const Graph& graph) {
+  const std::string text = write_graph_json(graph);
+  Graph again = read_graph_json(text, "dump");
+  again.finalize();
+  return write_graph_json(again) == text ? "" : "the dump reads as another graph";
+}
+
+}  // namespace
+
+Findings find_fault(const Recipe& recipe, const Backend& backend, uint64_t seed) {
+  Findings findings;
+  try {
+    const Graph graph = recipe.build();
+    findings.fault = read_again(graph);
+    if (!findings.fault.empty()) return findings;
+    GraphRun run(graph, backend, seed, PartitionPolicy::fusion);
+    run.run(findings);
+    if (findings.fault.empty()) findings.fault = compare_unfused(graph, backend, seed, run);
+  } catch (const std::exception& error) {
+    findings.fault = join("an exception: ", error.what());
+  }
+  return findings;
+}
+
+Recipe shrink(Recipe recipe, const Backend& backend, uint64_t seed) {
+  const auto has_fault = [&](const Recipe& smaller) {
+    return !smaller.steps.empty() && !find_fault(smaller, backend, seed).fault.empty();
+  };
+  for (bool gained = true; gained;) {
+    gained = false;
+    for (size_t step = recipe.steps.size(); step-- > 0;) {
+      Recipe smaller = recipe.without(step);
+      if (!has_fault(smaller)) continue;
+      recipe = std::move(smaller);
+      gained = true;
+    }
+    for (const uint64_t id : std::set<uint64_t>(recipe.kept)) {
+      Recipe smaller = recipe.without_kept(id);
+      if (!has_fault(smaller)) continue;
+      recipe = std::move(smaller);
+      gained = true;
+    }
+  }
+  return recipe;
+}
+
+}  // namespace lamina::testing

@@ -1,0 +1,97 @@
+// Looks for faults in random graphs, as long as you like:
+//
+//   random_graphs [--graphs N] [--seed S] [--engine cpu|opencl] [--out DIR] [--only-write]
+//
+// What cancels almost entirely, and is then summed up, may be told as a fault where it is none: the message gives both numbers.
+// A graph with a fault is made as small as it gets and written to DIR as a dump that `lamina replay --check` runs. Ends with 1
+// if there was one.
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "interface/json/json.h"
+#include "interface/status.h"
+#include "random/find_fault.h"
+#include "random/random_recipe.h"
+
+namespace lamina::testing {
+namespace {
+
+constexpr uint64_t kManyGraphs = 1000;  // that should hold ops of all kinds
+
+struct Options {
+  uint64_t graphs = 1000, seed = 1;
+  RandomGraphs wanted;
+  std::string engine = "cpu", out = ".";
+  bool only_write = false;
+};
+
+std::string write(const Recipe& recipe, const Options& options, uint64_t seed) {
+  const std::string path = (std::filesystem::path(options.out) / join("random-", seed, ".json")).string();
+  std::ofstream(path) << write_graph_json(recipe.build());
+  return path;
+}
+
+void tell(const Options& options, const Backend& backend, uint64_t seed, const std::string& fault) {
+  std::cout << "seed " << seed << ": " << fault << '\n';
+  const Recipe small = shrink(random_recipe(seed, options.wanted), backend, seed);
+  std::cout << "  " << small.steps.size() << " ops show it: " << write(small, options, seed) << '\n'
+            << "  " << find_fault(small, backend, seed).fault << '\n'
+            << std::flush;
+}
+
+int run(const Options& options) {
+  std::shared_ptr<const Backend> gpu;
+  if (options.engine != "cpu") gpu = open_gpu_backend(options.engine);
+  const Backend& backend = gpu ? *gpu : cpu_backend();
+  size_t faults = 0, ops = 0, kernels = 0;
+  std::map<std::string, size_t> kinds, partitions;
+  for (uint64_t seed = options.seed; seed < options.seed + options.graphs; ++seed) {
+    const Recipe recipe = random_recipe(seed, options.wanted);
+    for (const Step& step : recipe.steps) ++kinds[std::string(name_of(step.kind))], ++ops;
+    if (recipe.steps.empty()) continue;
+    if (options.only_write) {
+      write(recipe, options, seed);
+      continue;
+    }
+    const Findings findings = find_fault(recipe, backend, seed);
+    for (const auto& [name, count] : findings.partitions) partitions[name] += count;
+    kernels += findings.kernels;
+    if (!findings.fault.empty()) ++faults, tell(options, backend, seed, findings.fault);
+  }
+  std::cout << options.graphs << " graphs, " << ops << " ops of " << kinds.size() << " kinds, " << kernels
+            << " kernels interpreted";
+  for (const auto& [name, count] : partitions) std::cout << ", " << count << " partitions " << name;
+  std::cout << ", " << faults << " with a fault\n";
+  for (const OpKind kind : all_op_kinds()) {
+    if (options.graphs >= kManyGraphs && !kinds.contains(std::string(name_of(kind))))
+      std::cout << "never made: " << name_of(kind) << '\n';
+  }
+  return faults == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace lamina::testing
+
+int main(int argc, char** argv) {
+  lamina::testing::Options options;
+  CLI::App app("Looks for faults in random graphs");
+  app.add_option("--graphs", options.graphs, "how many");
+  app.add_option("--seed", options.seed, "of the first; the next has the next number");
+  app.add_option("--most-ops", options.wanted.most_ops, "of a graph")->check(CLI::Range(1, 1000));
+  app.add_option("--engine", options.engine, "cpu, cuda or opencl, the last two with :N for a device");
+  app.add_option("--out", options.out, "folder for graphs with a fault")->check(CLI::ExistingDirectory);
+  app.add_flag("--only-write", options.only_write, "write all graphs to --out, run none");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return lamina::testing::run(options);
+  } catch (const lamina::Error& error) {
+    std::cerr << "random_graphs: " << error.what() << '\n';
+    return 2;
+  }
+}

@@ -1,0 +1,19 @@
+// Legal graphs over the whole op set, made from the schemas and a seed.
+#pragma once
+
+#include <cstdint>
+
+#include "random/recipe.h"
+
+namespace lamina::testing {
+
+struct RandomGraphs {
+  int most_ops = 10;
+  int64_t most_elements = 6000;  // of a tensor
+};
+
+// The same seed gives the same graph. Shapes hold ones and zeros, operands broadcast, inputs have strides of any kind, values
+// are read several times, types are whatever the schemas allow.
+Recipe random_recipe(uint64_t seed, const RandomGraphs& wanted = {});
+
+}  // namespace lamina::testing
