@@ -141,7 +141,12 @@ void Body::store(const AtChunk& chunk, const Node& n, PerRow& waiting, size_t fi
   for (size_t v = 0; v < operands[0].size(); ++v) {
     const Lanes& at = chunk.lanes[first + v];
     if (realigned) {
-      p_.streams.append(*task_.rows.front(), n.arg, operands[0][v], at);
+      waiting[0].push_back(operands[0][v]);
+      const size_t here = waiting[0].size();
+      const bool ends_chunk = first + v + 1 == chunk.lanes.size(), is_full = here == p_.streams.vectors_of_line(n.arg);
+      if (!is_full && !ends_chunk) continue;
+      p_.streams.append(*task_.rows.front(), to, waiting[0], chunk.lanes[first + v + 1 - here], !is_full || at.mask != nullptr);
+      waiting[0].clear();
       continue;
     }
     for (size_t r = 0; r < task_.rows.size(); ++r) {

@@ -7,6 +7,7 @@
 #include "backends/cpu/emit/memory.h"
 
 #include "backends/cpu/emit/nibbles.h"
+#include "backends/cpu/schedule/tuning.h"
 #include "backends/cpu/vector/convert.h"
 
 namespace lamina::cpu {
@@ -116,6 +117,23 @@ void Memory::store_vector(llvm::Value* pointer, const Store& to, llvm::Value* va
   llvm::StoreInst* const store =
       b_.CreateAlignedStore(raw, first, llvm::Align(to.past_caches ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
   if (to.past_caches) mark_non_temporal(store);
+}
+
+llvm::Value* Memory::line_of(const Store& to, const ValueList& vectors) {
+  const DataType dtype = kernel_.arg(to.arg).dtype;
+  ValueList parts;
+  for (llvm::Value* value : vectors) parts.push_back(e_.widen(value, e_.width));
+  if (parts.size() == 1) return to_storage(dtype, to.type, parts[0]);
+  if (stores_in_twos(to.arg)) return to_storage(dtype, to.type, e_.side_by_side(parts[0], parts[1]));
+  return e_.side_by_side(to_storage(dtype, to.type, parts[0]), to_storage(dtype, to.type, parts[1]));
+}
+
+void Memory::store_line(llvm::Value* pointer, llvm::Value* line, llvm::Value* mask) {
+  constexpr auto kLine = static_cast<uint64_t>(tuning::kLine);
+  if (mask == nullptr)
+    mark_non_temporal(b_.CreateAlignedStore(line, pointer, llvm::Align(kLine)));
+  else
+    b_.CreateMaskedStore(line, pointer, llvm::Align(kLine / static_cast<uint64_t>(lanes_of(line))), mask);
 }
 
 bool Memory::stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const {

@@ -24,6 +24,9 @@ class Memory : private Part {
   // Neighbouring elements.
   llvm::Value* load_vector(llvm::Value* pointer, int arg, const Lanes& lanes);
   void store_vector(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes);
+  // A line of elements as they are stored, of one or two vectors; the lanes of `mask`, or all of them, past the caches.
+  llvm::Value* line_of(const Store& to, const ValueList& vectors);
+  void store_line(llvm::Value* pointer, llvm::Value* line, llvm::Value* mask);
   bool stores_in_twos(int arg) const;  // two vectors at once, as one line
   // A chunk of 64 elements at once.
   bool stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const;

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/schedule/footprint.h"
 #include "backends/cpu/schedule/tuning.h"
+#include "kernels/numerics.h"
 
 namespace lamina::cpu {
 
@@ -79,6 +80,9 @@ bool overflow_caches(const Kernel& kernel, const std::vector<int>& streamed, con
   return bytes >= tuning::kNonTemporalBytes && moved_bytes(kernel) > held;
 }
 
+// Of which a vector fills a line.
+DataType type_of_lanes(const Kernel& kernel) { return kernel.computes_in_f64() ? DataType::f64 : DataType::f32; }
+
 }  // namespace
 
 std::vector<int> streamable_args(const Kernel& kernel, const Schedule& schedule) {
@@ -103,10 +107,15 @@ bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule) {
     return false;
   const kernel::Type type = wide ? kernel::Type::f64 : kernel::Type::f32;
   const auto has_type = [&](const Node& n) { return n.kind != NodeKind::store || !n.per_element || n.type == type; };
+  const auto fits = [&](DataType dtype) {
+    const bool is_small = dtype == DataType::bf16 || dtype == DataType::f16;
+    return dtype == type_of_lanes(kernel) || (!wide && is_small && kernel.row_size() >= numerics::kVirtualLanes);
+  };
+  const auto arg_of = [&](int a) -> const Arg& { return kernel.args[static_cast<size_t>(a)]; };
   return std::all_of(kernel.nodes.begin(), kernel.nodes.end(), has_type) &&
          std::all_of(schedule.streamed.begin(), schedule.streamed.end(), [&](int a) {
-           const Arg& arg = kernel.args[static_cast<size_t>(a)];
-           return arg.dtype == (wide ? DataType::f64 : DataType::f32) && arg.strides.front() == kernel.row_size();
+           return fits(arg_of(a).dtype) && arg_of(a).dtype == arg_of(schedule.streamed.front()).dtype &&
+                  arg_of(a).strides.front() == kernel.row_size();
          });
 }
 
@@ -114,8 +123,12 @@ void choose_streaming(Schedule& schedule, const Kernel& kernel, const Caches& ca
   schedule.streamed = streamable_args(kernel, schedule);
   if (!overflow_caches(kernel, schedule.streamed, caches)) schedule.streamed.clear();
   if (!begins_within_lines(kernel, schedule)) return;
-  schedule.realigns = leaves_as_stream(kernel, schedule);
-  schedule.follows_lines = !schedule.realigns && !has_few_lines(kernel, schedule.streamed);
+  // Long rows of 16 bits rather take strips, which follow lines; of short ones it was not measured.
+  const bool fills_line = kernel.arg(schedule.streamed.front()).dtype == type_of_lanes(kernel);
+  const bool is_long = kernel.row_size() > tuning::kFewestStrips * tuning::kStrip;
+  const bool is_short = has_few_lines(kernel, schedule.streamed);
+  schedule.realigns = (fills_line || (!is_long && !is_short)) && leaves_as_stream(kernel, schedule);
+  schedule.follows_lines = !schedule.realigns && !is_short;
   if (!schedule.realigns && !schedule.follows_lines) schedule.streamed.clear();
 }
 

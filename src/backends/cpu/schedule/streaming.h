@@ -14,8 +14,8 @@ std::vector<int> streamable_args(const kernel::Kernel& kernel, const Schedule& s
 // Whether rows of the streamed args begin anywhere in a line: such leave as a stream, or their walks follow the lines.
 bool begins_within_lines(const kernel::Kernel& kernel, const Schedule& schedule);
 
-// Rows that end where the next one begins, of the type that is computed in: 16-bit elements, of which a vector fills half a
-// line, gain nothing. Column sums are worth more in rows side by side.
+// Rows that end where the next one begins, of the type that is computed in or, if they have a chunk of lanes, of 16 bits: a
+// line of these are two vectors. Column sums are worth more in rows side by side.
 bool leaves_as_stream(const kernel::Kernel& kernel, const Schedule& schedule);
 
 // After choose_lanes.

@@ -185,7 +185,7 @@ TEST_P(LegalSchedules, GiveTheInterpretersBits) {
   std::mt19937_64 random(seed());
   const auto run = [&](const cpu::Machine& machine, const Schedule& schedule, size_t i) {
     bits.expect(schedule, machine, schedule.split || i % 3 == 0 ? 3 : 1,
-                schedule.follows_lines || schedule.realigns ? static_cast<int64_t>(i * 5 % 16) : 0);
+                schedule.follows_lines || schedule.realigns ? static_cast<int64_t>(i * 5 % 32) : 0);
   };
   size_t i = 0;
   for (const cpu::Machine& machine : all.slices > 0 ? std::span(machines).subspan(1) : std::span(machines)) {
