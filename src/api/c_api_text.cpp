@@ -30,7 +30,15 @@ std::vector<const PortSpec*> existing_ports(const std::vector<PortSpec>& ports, 
   return existing;
 }
 
-// The types of all variables: as the first inputs bind them, those that are left as the first input's type if that is legal.
+// Whether nothing but parameters (statistics, weights of a norm) has this type.
+bool is_of_parameters(const OpSchema& schema, const std::string& variable) {
+  const auto is_other = [&](const PortSpec& port) { return port.type == variable && !is_parameter(port.role); };
+  return std::none_of(schema.inputs.begin(), schema.inputs.end(), is_other) &&
+         std::none_of(schema.outputs.begin(), schema.outputs.end(), is_other);
+}
+
+// The types of all variables: as the first inputs bind them; those that are left as the first input's type, or f32 where only
+// parameters have it, if that is legal.
 std::vector<DataType> chosen_types(const OpSchema& schema, const std::vector<const PortSpec*>& ports,
                                    const std::vector<LogicalTensor>& inputs) {
   std::vector<DataType> bound(schema.types.size(), DataType::undef);
@@ -40,16 +48,19 @@ std::vector<DataType> chosen_types(const OpSchema& schema, const std::vector<con
       if (schema.types[v].name == variable && !inputs[i].is_empty_port() && bound[v] == DataType::undef)
         bound[v] = inputs[i].dtype;
   }
-  const DataType preferred = inputs.empty() ? DataType::f32 : inputs.front().dtype;
+  std::vector<DataType> preferred(bound.size(), inputs.empty() ? DataType::f32 : inputs.front().dtype);
+  for (size_t v = 0; v < preferred.size(); ++v)
+    if (is_of_parameters(schema, schema.types[v].name)) preferred[v] = DataType::f32;
   std::vector<DataType> best = bound;  // where no combination is legal, adding the op says why
-  std::replace(best.begin(), best.end(), DataType::undef, preferred);
+  for (size_t v = 0; v < best.size(); ++v)
+    if (best[v] == DataType::undef) best[v] = preferred[v];
   size_t most = 0;
   for (const std::vector<DataType>& types : legal_types(schema)) {
     size_t alike = 1;
     bool fits = true;
     for (size_t v = 0; v < types.size(); ++v) {
       fits = fits && (bound[v] == DataType::undef || bound[v] == types[v]);
-      alike += types[v] == preferred ? 2 : types[v] == DataType::f32 ? 1 : 0;
+      alike += types[v] == preferred[v] ? 2 : types[v] == DataType::f32 ? 1 : 0;
     }
     if (fits && alike > most) {
       most = alike;

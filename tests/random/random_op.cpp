@@ -115,6 +115,7 @@ void make_agree(const OpSchema& schema, Attributes& attributes, const Dims& shap
     attributes["min"] = -0.5F;
     attributes["max"] = dice.pick({0.25F, 1.0F});
   }
+  if (has(schema, "extent")) attributes["extent"] = dice.from(1, 9);
   if (has(schema, "special_zero")) attributes["special_zero"] = false;
   if (has(schema, "group_shape")) attributes.erase("group_shape");
   if (has(schema, "steps")) attributes.erase("steps");

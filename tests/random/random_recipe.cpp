@@ -28,6 +28,11 @@ std::optional<OpKind> forward_of(OpKind kind) {
 // Its values would have to be what shapes say; attributes say it as well.
 bool says_a_shape(const PortSpec& port) { return port.name == "axes" || port.name == "sizes" || port.name.ends_with("_shape"); }
 
+// No index is right where there are no entries.
+bool reads_by_index(const OpSchema& schema) {
+  return std::any_of(schema.inputs.begin(), schema.inputs.end(), [](const PortSpec& port) { return port.name == "indices"; });
+}
+
 class RecipeMaker {
  public:
   RecipeMaker(uint64_t seed, const RandomGraphs& wanted) : dice_(seed), wanted_(wanted) {
@@ -63,7 +68,7 @@ class RecipeMaker {
     if (types.empty() && !schema.types.empty()) return false;
     const std::optional<uint64_t> first = dice_.one_in(4) ? std::nullopt : made_for(schema, types);
     const Dims shape = first ? *recipe_.tensors.at(*first).shape : random_shape(schema, dice_);
-    if (shape.empty()) return false;
+    if (shape.empty() || (reads_by_index(schema) && std::count(shape.begin(), shape.end(), 0) > 0)) return false;
     Step step{schema.kind, random_attributes(schema, shape, dice_), {}, {}};
     for (const PortSpec* port : existing_inputs(schema, step.attributes)) {
       const DataType dtype = port->type == "any" ? DataType::f32 : types.find(port->type)->second;
