@@ -78,6 +78,16 @@ std::string types(const OpSchema& schema) {
   return schema.type_rule_text.empty() ? text : text + "\n" + schema.type_rule_text + ".\n";
 }
 
+std::string as_a_step(const OpSchema& schema) {
+  std::string text = "`cpu` runs it as a step of its own, never inside a generated kernel";
+  const auto is_index = [](const PortSpec& port) { return port.name == "indices"; };
+  if (std::any_of(schema.inputs.begin(), schema.inputs.end(), is_index)) return text + '.';
+  text += ": through oneDNN, in builds that have it";
+  if (schema.kind == OpKind::MatMul)
+    text += "; chains of products run in tiles with what stands beside them. `gpu` generates a program for it";
+  return text + '.';
+}
+
 // Which engine runs it, and what it fuses with.
 std::string engines(const OpSchema& schema) {
   const bool generated = kernel::has_lowering(schema.kind);
@@ -86,7 +96,7 @@ std::string engines(const OpSchema& schema) {
     case OpClass::opaque:
       return "No engine runs it; it keeps the place of an op that lamina does not know, and partitions lie around it.";
     case OpClass::library:
-      if (!generated) return "`reference` only: plain loops in double precision. It is never fused into a generated kernel.";
+      if (!generated) return as_a_step(schema);
       break;
     case OpClass::inner_reduction:
       if (schema.nest == LoopNest::by_class)
