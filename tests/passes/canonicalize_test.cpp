@@ -215,6 +215,15 @@ TEST(CanonicalizeExpand, StaysWhereNobodyElseHasTheWholeShape) {
   EXPECT_EQ(expanded_and_added({1, 16}, false), "Expand Add");
   EXPECT_EQ(expanded_and_added({1, 16}, true), "Expand Expand Add");
 }
+//   condition [8, 16] ───────────────┐
+//   x [8, 1] ──> expand [8, 16] ──> select <── y [8, 1]
+TEST(CanonicalizeExpand, StaysWhereOnlyAConditionHasTheWholeShape) {
+  GraphBuilder g;
+  const auto condition = g.input(boolean, {8, 16});
+  const auto x = g.op(OpKind::Expand, {g.input(f32, {8, 1})}, {{"shape", std::vector<int64_t>{8, 16}}});
+  g.op(OpKind::Select, {condition, x, g.input(f32, {8, 1})}, {}, f32);
+  EXPECT_EQ(kinds(canonical(g)), "Expand Select");
+}
 TEST(CanonicalizeExpand, LeavesExtentsThatSrcHasToSrc) {
   GraphBuilder g;
   g.op(OpKind::Expand, {g.input(f32, {8, 1, 4})}, {{"shape", std::vector<int64_t>{2, 8, 16, -1}}});
