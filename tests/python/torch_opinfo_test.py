@@ -32,7 +32,7 @@ def calls_of(op, dtype):
     """(args, kwargs) of samples that draw no random numbers."""
     samples = list(op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd and op.supports_dtype(dtype, "cpu")))
     if op.name.endswith("max_pool2d"):  # 1,440 alike ones
-        samples = samples[::40]
+        samples = [s for s in samples[::7] if not s.kwargs.get("return_indices")][::6]
     return [((s.input, *s.args), s.kwargs) for s in some_of(samples) if not s.kwargs.get("dropout_p")]
 
 

@@ -97,6 +97,7 @@ class Lowering:
         self.node_of_op: dict[int, Node] = {}
         self.origin: dict[int, Node] = {}  # tensor id -> the node whose value it is
         self.wildcards: set[int] = set()
+        self.transposed: dict[int, tuple] = {}  # tensor id -> what it is a transpose of, and the order of axes
         self._op_count = self._tensor_count = 0
         self._pending: list = []
         self._lower_all()

@@ -9,11 +9,12 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Graph, GraphModule, Node
 
-from lamina.torch import whole_ops
+from lamina.torch import whole_ops  # noqa: F401, its ops are found by name
+from lamina.torch.lowering import VIEWS, base_of
 
 aten = torch.ops.aten
-NORMS = {aten.native_layer_norm_backward.default: (aten.native_layer_norm.default, "mean"),
-         aten.native_group_norm_backward.default: (aten.native_group_norm.default, "mean")}
+NORMS = {aten.native_layer_norm_backward.default: aten.native_layer_norm.default,
+         aten.native_group_norm_backward.default: aten.native_group_norm.default}
 
 BATCH_NORMS = (aten._native_batch_norm_legit_no_training.default, aten._native_batch_norm_legit_functional.default)
 
@@ -31,9 +32,11 @@ def prepare_joint(module: GraphModule) -> None:
 
 def _note_epsilon(node: Node) -> None:
     """A norm's backward op does not say what the forward one added to the variance, and has only rounded statistics in 16 bits."""
-    forward, _ = NORMS[node.target]
+    forward = NORMS[node.target]
     position = [argument.name for argument in node.target._schema.arguments].index("mean")
     mean = node.args[position]
+    while mean.op == "call_function" and base_of(mean) in VIEWS and mean.target is not operator.getitem:
+        mean = mean.args[0]
     if mean.target is operator.getitem and mean.args[0].target is forward:
         node.meta["lamina_epsilon"] = mean.args[0].args[-1]
 
@@ -41,10 +44,10 @@ def _note_epsilon(node: Node) -> None:
 def _forget_places(graph: Graph, node: Node) -> None:
     """Lamina finds the places of the largest elements anew, so that the forward pass need not keep them."""
     grad, source, *window, ceil_mode, _ = node.args
-    if ceil_mode or source.meta["val"].dtype not in (torch.float32, torch.bfloat16, torch.float16):
+    if source.meta["val"].dtype not in (torch.float32, torch.bfloat16, torch.float16):
         return
     with graph.inserting_before(node):
-        made = graph.call_function(torch.ops.lamina.max_pool2d_backward.default, (grad, source, *window))
+        made = graph.call_function(torch.ops.lamina.max_pool2d_backward.default, (grad, source, *window, ceil_mode))
     made.meta.update(node.meta)
     node.replace_all_uses_with(made)
     graph.erase_node(node)

@@ -115,7 +115,7 @@ class Reduce:
         dims = getattr(a, "dim", None)
         dims = [dims] if isinstance(dims, int) else list(dims or [])
         axes = [d % max(1, len(source.shape)) for d in dims] or list(range(len(source.shape)))
-        if not axes:
+        if not source.shape:
             return l.op("Reorder", [source])  # of a scalar
         return l.op(self.kind, [source], axes=axes, keep_dims=bool(getattr(a, "keepdim", False)))
 

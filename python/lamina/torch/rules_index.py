@@ -94,7 +94,8 @@ def sliced(l: Lowering, source: Any, axis: int, start: int, end: int, step: int 
 
 
 def joined(l: Lowering, parts: list, axis: int) -> Any:
-    parts = [part for part in parts if part is not None and part.shape[axis] > 0]
+    parts = [part for part in parts if part is not None]
+    parts = [part for part in parts if part.shape[axis] > 0] or parts[:1]
     return parts[0] if len(parts) == 1 else l.op("Concat", parts, axis=axis)
 
 
@@ -108,16 +109,15 @@ def repeat(l: Lowering, a: Args) -> Any:
 
 
 def roll(l: Lowering, a: Args) -> Any:
-    dims = list(a.dims)
-    if not dims:
-        raise Refused("a roll of all elements as one row")
-    made = l.tensor(a.self)
+    dims, made = list(a.dims), l.tensor(a.self)
+    if not dims:  # all elements as one row
+        made, dims = l.reshape(made, [a.value.numel()]), [0]
     for shift, axis in zip(a.shifts, dims):
         axis, extent = axis % len(made.shape), made.shape[axis]
         if extent > 1 and shift % extent:
             cut = extent - shift % extent
             made = joined(l, [sliced(l, made, axis, cut, extent), sliced(l, made, axis, 0, cut)], axis)
-    return owned(l, made)
+    return owned(l, l.reshape(made, a.value.shape))
 
 
 def padded(l: Lowering, a: Args) -> Any:

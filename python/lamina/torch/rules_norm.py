@@ -28,8 +28,15 @@ def as_tuple(made: Any) -> tuple:
     return made if isinstance(made, tuple) else (made,)
 
 
+def nothing(l: Lowering, a: Args) -> list:
+    """Of data without elements: outputs of zeros, of which only gradients of parameters have elements."""
+    return [None if v is None else l.filled(0.0, v.shape, dtype_of(v)) for v in a.value]
+
+
 def native_layer_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
+    if 0 in a.value[0].shape and not l.used(a.node) - {0}:
+        return [nothing(l, a)[0], None, None]
     axis = len(a.value[0].shape) - len(a.normalized_shape)
     stats = bool(l.used(a.node) & {1, 2})
     affine = a.weight is not None and a.bias is not None
@@ -62,6 +69,8 @@ def gamma_of(l: Lowering, a: Args, dtype: str, shape: Any) -> Any:
 
 def native_layer_norm_backward(l: Lowering, a: Args) -> Any:
     dtype = dtype_of(a.input.meta["val"])
+    if 0 in a.input.meta["val"].shape:
+        return nothing(l, a)
     shape = [int(extent) for extent in a.input.meta["val"].shape]
     axis = len(shape) - len(a.normalized_shape)
     statistics = kept_statistics(l, a, dtype, shape[:axis])
@@ -69,9 +78,7 @@ def native_layer_norm_backward(l: Lowering, a: Args) -> Any:
     inputs = [l.tensor(a.input, dtype), l.tensor(a.grad_out, dtype), *(statistics or ()), *([] if gamma is None else [gamma])]
     mask = list(a.output_mask)
     mask[1] = mask[1] and a.weight is not None
-    settings = dict(begin_norm_axis=axis, use_stats=statistics is not None, stats_kind="rstd", epsilon=1e-5)
-    if statistics is None:
-        settings["epsilon"] = epsilon_of(a)
+    settings = dict(begin_norm_axis=axis, **statistics_settings(a, statistics))
     if gamma is None:
         made = (l.op("LayerNormBackward", inputs, use_affine=False, **settings), None, None)
     else:
@@ -79,12 +86,15 @@ def native_layer_norm_backward(l: Lowering, a: Args) -> Any:
     return as_torch_has_them(l, made, a.value)
 
 
-def epsilon_of(a: Args) -> float:
-    """What the forward op added to the variance; the backward pass notes it on its node (joint.py)."""
+def statistics_settings(a: Args, statistics: Optional[list]) -> dict:
+    """Of kept statistics, or of those that are computed anew: then with what the forward op added to the variance, which is noted on
+    the node (rewrites.py)."""
+    if statistics is not None:
+        return {"use_stats": True, "stats_kind": "rstd", "epsilon": 1e-5}
     epsilon = a.node.meta.get("lamina_epsilon")
     if epsilon is None:
         raise Refused("the gradient of a 16-bit norm, of which only rounded statistics are known")
-    return float(epsilon)
+    return {"use_stats": False, "epsilon": float(epsilon)}
 
 
 def native_group_norm(l: Lowering, a: Args) -> Any:
@@ -103,14 +113,14 @@ def native_group_norm(l: Lowering, a: Args) -> Any:
 
 def native_group_norm_backward(l: Lowering, a: Args) -> Any:
     dtype = dtype_of(a.input.meta["val"])
+    if 0 in a.input.meta["val"].shape:
+        return nothing(l, a)
     statistics = kept_statistics(l, a, dtype, [int(a.N), int(a.group)])
     gamma = gamma_of(l, a, dtype, [int(a.C)])
     inputs = [l.tensor(a.input, dtype), l.tensor(a.grad_out, dtype), *(statistics or ()), *([] if gamma is None else [gamma])]
     mask = list(a.output_mask)
     mask[1] = mask[1] and a.weight is not None
-    settings = dict(groups=a.group, use_stats=statistics is not None, stats_kind="rstd", data_format="NCX", epsilon=1e-5)
-    if statistics is None:
-        settings["epsilon"] = epsilon_of(a)
+    settings = dict(groups=a.group, data_format="NCX", **statistics_settings(a, statistics))
     if gamma is None:
         made = (l.op("GroupNormBackward", inputs, use_affine=False, **settings), None, None)
     else:
@@ -207,6 +217,8 @@ def rms_norm(l: Lowering, a: Args) -> Any:
 
 def rms_norm_backward(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
+    if 0 in a.value[0].shape:
+        return nothing(l, a)
     inputs = [l.tensor(a.x, dtype), l.tensor(a.grad, dtype)] + ([] if a.weight is None else [l.parameter(a.weight, parameter_type(dtype, a.weight))])
     axis = len(a.value[0].shape) - a.dims
     made = as_tuple(l.op("RMSNormBackward", inputs, begin_norm_axis=axis, epsilon=float(a.eps)))

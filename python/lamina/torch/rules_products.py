@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
 from lamina.torch.rules import operand, result_type, wide_type
+from lamina.torch.rules_index import sliced
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,9 @@ class Product:
         empty = 0 in factors[0].shape or 0 in factors[1].shape
         if not self.bias:
             return l.filled(0.0, a.value.shape, dtype) if empty else l.op("MatMul", factors, dtype=dtype)
+        bias = l.parameter(getattr(a, self.bias), dtype)
         if empty:
-            raise Refused("a product without elements")
-        bias = l.tensor(getattr(a, self.bias), dtype)
+            return bias_alone(l, a, bias)
         if a.alpha == 1 and a.beta == 1:
             return l.op("MatMul", [*factors, bias], dtype=dtype)
         wide = wide_type(dtype)
@@ -42,12 +44,20 @@ class Product:
         return l.op("Add", [made, bias], dtype=dtype)
 
 
+def bias_alone(l: Lowering, a: Args, bias: Any) -> Any:
+    """beta * bias where the product has no elements, or sums none."""
+    if a.beta == 0:
+        return l.filled(0.0, a.value.shape, bias.dtype)
+    scaled = l.op("Multiply", [bias, operand(l, a.beta, bias.dtype)], dtype=bias.dtype)
+    return l.op("Expand", [scaled], shape=[int(n) for n in a.value.shape])
+
+
 def sum_of_products(l: Lowering, a: Args) -> Any:
     """beta * self + alpha * the sum over the batch of batch1 batch2: one product over batch and inner axis together."""
     dtype = result_type(a)
     left, right = l.tensor(a.batch1, dtype), l.tensor(a.batch2, dtype)
     if 0 in left.shape or 0 in right.shape:
-        raise Refused("a product without elements")
+        return bias_alone(l, a, l.parameter(a.self, dtype))
     count, rows, inner = left.shape
     left = l.reshape(l.op("StaticTranspose", [left], order=[1, 0, 2]), [rows, count * inner])
     wide = wide_type(dtype)
@@ -156,9 +166,12 @@ def convolution_backward(l: Lowering, a: Args) -> Any:
     grad = l.tensor(a.grad_output, dtype)
     kind = "ConvTranspose" if a.transposed else "Convolution"
     data = weights = bias = None
-    if a.output_mask[0]:
-        known = {} if a.transposed else {"dst_shape": shape}
-        data = l.op(f"{kind}BackwardData", [grad, l.tensor(a.weight, dtype)], **known, **settings)
+    if a.output_mask[0] and a.transposed:
+        data = l.op("Convolution", [grad, l.tensor(a.weight, dtype)], **{**settings, "weights_format": "OIX"})
+        for axis in range(2, 2 + spatial):  # what output_padding added
+            data = data if data.shape[axis] <= shape[axis] else sliced(l, data, axis, 0, shape[axis])
+    elif a.output_mask[0]:
+        data = l.op("ConvolutionBackwardData", [grad, l.tensor(a.weight, dtype)], dst_shape=shape, **settings)
     if a.output_mask[1]:
         weights = l.op(f"{kind}BackwardWeights", [l.tensor(a.input, dtype), grad], weights_shape=weights_shape, **settings)
     if a.output_mask[2]:
@@ -166,70 +179,76 @@ def convolution_backward(l: Lowering, a: Args) -> Any:
     return [data, weights, bias]
 
 
-def window(a: Args, spatial: int) -> dict:
-    pads = each(a.padding, spatial)
-    return dict(kernel=each(a.kernel_size, spatial), strides=each(a.stride or a.kernel_size, spatial), pads_begin=pads, pads_end=pads,
-                data_format="NCX")
+def window(a: Args, source: Any, made: Any) -> dict:
+    """Windows over `source`, [.., spatial axes], as many as `made` has: a last one that stands over the end reads padding there."""
+    spatial = len(each_axis(a))
+    kernel, strides, pads = each(a.kernel_size, spatial), each(a.stride or a.kernel_size, spatial), each(a.padding, spatial)
+    dilations = each(getattr(a, "dilation", 1), spatial)
+    ends = []
+    for axis in range(spatial):
+        reach = (made[axis - spatial] - 1) * strides[axis] + dilations[axis] * (kernel[axis] - 1) + 1
+        ends.append(max(pads[axis], reach - source[axis - spatial] - pads[axis]) if a.ceil_mode else pads[axis])
+    return dict(kernel=kernel, strides=strides, pads_begin=pads, pads_end=ends, data_format="NCX")
 
 
-def with_batch(l: Lowering, source: Any, spatial: int) -> Any:
+def each_axis(a: Args) -> str:
+    """Of "max_pool2d" the two axes."""
+    return "xyz"[:int(re.search(r"pool(\d)d", str(a.node.target)).group(1))]
+
+
+def with_batch(l: Lowering, source: Any, a: Args) -> Any:
     """Torch's pools take a picture alone as well."""
-    return source if len(source.shape) == spatial + 2 else l.reshape(source, [1, *source.shape])
+    return source if len(source.shape) == len(each_axis(a)) + 2 else l.reshape(source, [1, *source.shape])
 
 
-def max_pool(spatial: int) -> Any:
-    def rule(l: Lowering, a: Args) -> Any:
-        dtype = result_type(a)
-        if l.used(a.node) & {1}:
-            raise Refused("the places of the largest elements")
-        source = with_batch(l, l.tensor(a.self, dtype), spatial)
-        made = l.op("MaxPool", [source], dilations=each(a.dilation, spatial), rounding_type="ceil" if a.ceil_mode else "floor", **window(a, spatial))
-        return [l.reshape(made, a.value[0].shape), None]
-
-    return rule
+def max_pool(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    if l.used(a.node) & {1}:
+        raise Refused("the places of the largest elements")
+    source = l.tensor(a.self, dtype)
+    settings = window(a, source.shape, a.value[0].shape)
+    made = l.op("MaxPool", [with_batch(l, source, a)], dilations=each(a.dilation, len(each_axis(a))), **settings)
+    return [l.reshape(made, a.value[0].shape), None]
 
 
 def max_pool_backward(l: Lowering, a: Args) -> Any:
     """The places of the largest elements are found anew."""
     dtype = result_type(a)
-    if a.ceil_mode:
-        raise Refused("windows that stand over the end")
-    inputs = [with_batch(l, l.tensor(t, dtype), 2) for t in (a.self, a.grad_output)]
-    return l.reshape(l.op("MaxPoolBackward", inputs, dilations=each(a.dilation, 2), **window(a, 2)), a.value.shape)
+    inputs = [l.tensor(t, dtype) for t in (a.self, a.grad_output)]
+    settings = window(a, inputs[0].shape, inputs[1].shape)
+    made = l.op("MaxPoolBackward", [with_batch(l, t, a) for t in inputs], dilations=each(a.dilation, len(each_axis(a))), **settings)
+    return l.reshape(made, a.value.shape)
 
 
-def average_settings(a: Args, spatial: int) -> dict:
-    if a.ceil_mode:
-        raise Refused("windows that stand over the end")
-    return dict(exclude_pad=not a.count_include_pad and a.divisor_override is None, **window(a, spatial))
+def average_settings(a: Args, source: Any, made: Any) -> dict:
+    settings = window(a, source, made)
+    included = a.count_include_pad and a.divisor_override is None
+    if included and settings["pads_end"] != settings["pads_begin"]:
+        raise Refused("windows that stand over the end and count padding")
+    if a.divisor_override is not None and settings["pads_end"] != settings["pads_begin"]:
+        raise Refused("windows that stand over the end and have a divisor of their own")
+    return dict(exclude_pad=not a.count_include_pad and a.divisor_override is None, **settings)
 
 
-def by_own_divisor(l: Lowering, a: Args, tensor: Any, spatial: int) -> Any:
+def by_own_divisor(l: Lowering, a: Args, tensor: Any) -> Any:
     """Means times what turns the number of cells into the divisor that is given."""
     if a.divisor_override is None:
         return tensor
-    factor = math.prod(each(a.kernel_size, spatial)) / a.divisor_override
+    factor = math.prod(each(a.kernel_size, len(each_axis(a)))) / a.divisor_override
     return l.op("Multiply", [tensor, operand(l, factor, tensor.dtype)], dtype=tensor.dtype)
 
 
-def average_pool(spatial: int) -> Any:
-    def rule(l: Lowering, a: Args) -> Any:
-        source = with_batch(l, l.tensor(a.self, result_type(a)), spatial)
-        made = l.op("AvgPool", [source], rounding_type="floor", **average_settings(a, spatial))
-        return l.reshape(by_own_divisor(l, a, made, spatial), a.value.shape)
-
-    return rule
+def average_pool(l: Lowering, a: Args) -> Any:
+    source = l.tensor(a.self, result_type(a))
+    made = l.op("AvgPool", [with_batch(l, source, a)], **average_settings(a, source.shape, a.value.shape))
+    return l.reshape(by_own_divisor(l, a, made), a.value.shape)
 
 
-def average_pool_backward(spatial: int) -> Any:
-    def rule(l: Lowering, a: Args) -> Any:
-        grad = with_batch(l, l.tensor(a.grad_output, result_type(a)), spatial)
-        shape = [int(n) for n in a.value.shape]
-        shape = shape if len(shape) == spatial + 2 else [1, *shape]
-        made = l.op("AvgPoolBackward", [grad], src_shape=shape, **average_settings(a, spatial))
-        return l.reshape(by_own_divisor(l, a, made, spatial), a.value.shape)
-
-    return rule
+def average_pool_backward(l: Lowering, a: Args) -> Any:
+    grad, shape = l.tensor(a.grad_output, result_type(a)), [int(n) for n in a.value.shape]
+    whole = shape if len(shape) == len(each_axis(a)) + 2 else [1, *shape]
+    made = l.op("AvgPoolBackward", [with_batch(l, grad, a)], src_shape=whole, **average_settings(a, shape, grad.shape))
+    return l.reshape(by_own_divisor(l, a, made), a.value.shape)
 
 
 def upsample(mode: str) -> Any:

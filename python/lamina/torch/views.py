@@ -22,7 +22,13 @@ def permuted(l: Lowering, node: Node, source: Any) -> Any:
     elif len(order) > 1:
         first, second = (0, 1) if name == "t" else (node.args[1] % len(order), node.args[2] % len(order))
         order[first], order[second] = order[second], order[first]
-    return source if order == sorted(order) else l.op("StaticTranspose", [source], order=order)
+    source, first = l.transposed.get(source.id, (source, list(range(len(order)))))
+    order = [first[d] for d in order]  # one transpose for a chain of them, none for one that leads back
+    if order == sorted(order):
+        return source
+    made = l.op("StaticTranspose", [source], order=order)
+    l.transposed[made.id] = (source, order)
+    return made
 
 
 def slice_view(l: Lowering, node: Node, source: Any) -> Any:

@@ -25,11 +25,15 @@ def _(x: Tensor, weight: Optional[Tensor], dims: int, eps: float) -> Tensor:
 
 @torch.library.custom_op("lamina::rms_norm_backward", mutates_args=())
 def rms_norm_backward(grad: Tensor, x: Tensor, weight: Optional[Tensor], dims: int, eps: float) -> tuple[Tensor, Tensor]:
-    with torch.enable_grad():
-        leaves = [x.detach().requires_grad_()] + ([] if weight is None else [weight.detach().requires_grad_()])
-        y = F.rms_norm(leaves[0], x.shape[x.dim() - dims:], leaves[1] if weight is not None else None, eps)
-        found = torch.autograd.grad(y, leaves, grad)
-    return found[0].contiguous(), found[1].contiguous() if weight is not None else x.new_empty(0)
+    axes = list(range(x.dim() - dims, x.dim()))
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    normal, slope = x.to(wide), grad.to(wide)
+    scale = torch.rsqrt(normal.square().mean(axes, keepdim=True) + eps)
+    normal = normal * scale
+    diff_weight = x.new_empty(0) if weight is None else (slope * normal).sum(list(range(x.dim() - dims))).to(weight.dtype)
+    slope = slope if weight is None else slope * weight
+    diff_x = scale * (slope - normal * (slope * normal).mean(axes, keepdim=True))
+    return diff_x.to(x.dtype).contiguous(), diff_weight.contiguous()
 
 
 @rms_norm_backward.register_fake
