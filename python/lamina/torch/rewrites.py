@@ -11,7 +11,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from lamina.torch import whole_ops  # noqa: F401, its ops are found by name
 from lamina.torch.lowering import VIEWS, base_of
-from lamina.torch.views import order_of
+from lamina.torch.views import PERMUTES, order_of
 
 aten = torch.ops.aten
 NORMS = {aten.native_layer_norm_backward.default: aten.native_layer_norm.default,
@@ -52,9 +52,6 @@ def _forget_places(graph: Graph, node: Node) -> None:
     made.meta.update(node.meta)
     node.replace_all_uses_with(made)
     graph.erase_node(node)
-
-
-PERMUTES = (aten.permute.default, aten.t.default, aten.transpose.int)
 
 
 def join_permutes(module: GraphModule) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch.fx import Node
 
 from lamina.torch.lowering import Lowering, Refused
@@ -12,6 +13,9 @@ from lamina.torch.rules_index import bounds, sliced
 
 def as_shape(l: Lowering, node: Node, source: Any) -> Any:
     return l.reshape(source, node.meta["val"].shape)
+
+
+PERMUTES = (torch.ops.aten.permute.default, torch.ops.aten.t.default, torch.ops.aten.transpose.int)
 
 
 def order_of(node: Node) -> list:
