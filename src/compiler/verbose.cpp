@@ -1,10 +1,12 @@
 #include "compiler/verbose.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -18,7 +20,12 @@ namespace lamina::compiler {
 
 namespace {
 
+constexpr int kAsEnvironment = -1;
+std::atomic<int> asked_level{kAsEnvironment};
+
 int verbosity() {
+  const int asked = asked_level.load(std::memory_order_relaxed);
+  if (asked != kAsEnvironment) return asked;
   static const int level = [] {
     const char* text = std::getenv("LAMINA_VERBOSE");
     return text == nullptr ? 0 : std::atoi(text);
@@ -61,9 +68,26 @@ const DumpModes& dump_modes() {
   return modes;
 }
 
+// Where lines go; null: to stdout.
+struct Sink {
+  std::mutex mutex;
+  VerboseWriter write = nullptr;
+  void* user = nullptr;
+};
+Sink& sink() {
+  static Sink* const one = new Sink;  // threads may still print when the process ends
+  return *one;
+}
+
 // One write a line, so that those of several threads do not mix.
 void print_line(const std::string& line) {
-  std::fputs(("lamina," + line + "\n").c_str(), stdout);
+  const std::string text = "lamina," + line;
+  const std::lock_guard lock(sink().mutex);
+  if (sink().write != nullptr) {
+    sink().write(sink().user, text.data(), text.size());
+    return;
+  }
+  std::fputs((text + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
 
@@ -99,13 +123,20 @@ void report_code_cache() {
   static const bool reported = [] {
     const CodeCache* const cache = CodeCache::from_environment();
     if (cache != nullptr && !cache->complaint().empty())
-      std::printf("lamina,code_cache,%s,%s\n", cache->why_off().empty() ? "on" : "off", cache->complaint().c_str());
+      print_line(join("code_cache,", cache->why_off().empty() ? "on" : "off", ",", cache->complaint()));
     return true;
   }();
   static_cast<void>(reported);
 }
 
 }  // namespace
+
+void set_verbose(int level, VerboseWriter write, void* user) {
+  const std::lock_guard lock(sink().mutex);
+  sink().write = write;
+  sink().user = user;
+  asked_level = level;
+}
 
 void report_compile(const CompiledPartition& compiled) {
   if (!verbose()) return;

@@ -4,10 +4,11 @@
 //       graph          graph-<graph id>.json when partitioning starts
 //       pass           graph-<graph id>-<position>-<pass>.json after each pass that changed the graph
 //       subgraph       graph-<partition id>-<hash>.json when a partition is compiled
-// Both are read once. Without them nothing here costs more than a test of a flag.
+// Both are read once; set_verbose takes the place of the first. Without them nothing here costs more than a test of a flag.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include "interface/graph.h"
@@ -16,6 +17,10 @@
 namespace lamina::compiler {
 
 class CompiledPartition;
+
+// As lamina_set_verbose (graph/text.h), which checks the level.
+using VerboseWriter = void (*)(void* user, const char* line, size_t length);
+void set_verbose(int level, VerboseWriter write, void* user);
 
 void report_compile(const CompiledPartition& compiled);
 
