@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -19,14 +20,18 @@ namespace lamina::compiler {
 
 namespace {
 
-std::atomic<int>& level_of_output() {
-  static std::atomic<int> level = [] {
+constexpr int kAsEnvironment = -1;
+std::atomic<int> asked_level{kAsEnvironment};
+
+int verbosity() {
+  const int asked = asked_level.load(std::memory_order_relaxed);
+  if (asked != kAsEnvironment) return asked;
+  static const int level = [] {
     const char* text = std::getenv("LAMINA_VERBOSE");
     return text == nullptr ? 0 : std::atoi(text);
   }();
   return level;
 }
-int verbosity() { return level_of_output().load(std::memory_order_relaxed); }
 bool verbose() { return verbosity() > 0; }
 
 struct DumpModes {
@@ -61,9 +66,26 @@ DumpModes& dump_modes() {
   return modes;
 }
 
+// Where lines go; null: to stdout.
+struct Sink {
+  std::mutex mutex;
+  VerboseWriter write = nullptr;
+  void* user = nullptr;
+};
+Sink& sink() {
+  static Sink* const one = new Sink;  // threads may still print when the process ends
+  return *one;
+}
+
 // One write a line, so that those of several threads do not mix.
 void print_line(const std::string& line) {
-  std::fputs(("lamina," + line + "\n").c_str(), stdout);
+  const std::string text = "lamina," + line;
+  const std::lock_guard lock(sink().mutex);
+  if (sink().write != nullptr) {
+    sink().write(sink().user, text.data(), text.size());
+    return;
+  }
+  std::fputs((text + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
 
@@ -99,7 +121,7 @@ void report_code_cache() {
   static const bool reported = [] {
     const CodeCache* const cache = CodeCache::from_environment();
     if (cache != nullptr && !cache->complaint().empty())
-      std::printf("lamina,code_cache,%s,%s\n", cache->why_off().empty() ? "on" : "off", cache->complaint().c_str());
+      print_line(join("code_cache,", cache->why_off().empty() ? "on" : "off", ",", cache->complaint()));
     return true;
   }();
   static_cast<void>(reported);
@@ -107,7 +129,14 @@ void report_code_cache() {
 
 }  // namespace
 
-void set_verbosity(int level) { level_of_output() = level; }
+void set_verbosity(int level) { asked_level = level; }
+
+void set_verbose_output(int level, VerboseWriter write, void* user) {
+  const std::lock_guard lock(sink().mutex);
+  sink().write = write;
+  sink().user = user;
+  asked_level = level;
+}
 
 void set_dumps(bool graphs, bool subgraphs) {
   dump_modes().graph = graphs;

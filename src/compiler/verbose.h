@@ -9,6 +9,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include "interface/graph.h"
@@ -21,6 +22,9 @@ class CompiledPartition;
 // In place of what the environment asked for: 0 to 2, as LAMINA_VERBOSE.
 inline constexpr int kMostVerbose = 2;
 void set_verbosity(int level);
+// The same, and where the lines go, as lamina_set_verbose_output (graph/text.h), which checks the level.
+using VerboseWriter = void (*)(void* user, const char* line, size_t length);
+void set_verbose_output(int level, VerboseWriter write, void* user);
 // The same of the files; those of passes are written, or not, as the environment has it.
 void set_dumps(bool graphs, bool subgraphs);
 

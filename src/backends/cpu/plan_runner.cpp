@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "backends/compile_progress.h"
 #include "backends/cpu/tiled_runner.h"
 #include "interface/status.h"
 
@@ -16,7 +17,11 @@ PlanRunner::PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, c
   std::iota(positions_.begin(), positions_.end(), 0);
   for (const LogicalTensor& input : plan.inputs)
     constant_inputs_.push_back(tile == nullptr && input.property == PropertyType::constant);
-  for (const kernel::PlanStep& step : plan.steps) add(step, compiler, tile);
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (tile == nullptr) report_compile_progress(i, plan.steps.size());
+    add(plan.steps[i], compiler, tile);
+  }
+  if (tile == nullptr) report_compile_progress(plan.steps.size(), plan.steps.size());
 }
 
 PlanRunner::~PlanRunner() = default;
