@@ -237,7 +237,7 @@ TEST(VerboseLines, GoToTheProgramThatAsks) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_THAT(lines.front(), ::testing::StartsWith("lamina,compile,cpu,partition "));
   EXPECT_EQ(lamina_set_verbose_output(3, nullptr, nullptr), lamina_invalid_arguments);
-  EXPECT_THAT(lamina_last_error(), HasSubstr("level is 3, allowed is -1..2"));
+  EXPECT_THAT(lamina_last_error(), HasSubstr("level is 3, allowed is -1 to 2"));
 }
 
 TEST(Text, PartitionsTellWhyAndCompiledOnesHow) {
