@@ -379,8 +379,8 @@ std::string explain(const std::vector<graph::partition>& partitions,
 
 // ---- what is told meanwhile
 
-// Lines of lamina_set_verbose_output go to a Python function that is kept as long as it may be called: until another takes its place,
-// and then for ever, since a line may be on its way.
+// Lines of lamina_set_verbose_output go to a Python function that is kept as long as it may be called: until another takes its
+// place, and then for ever, since a line may be on its way.
 void tell_line(void* user, const char* line, size_t length) {
   const nb::gil_scoped_acquire held;
   try {
