@@ -97,9 +97,9 @@ class Lowering:
         self.node_of_op: dict[int, Node] = {}
         self.origin: dict[int, Node] = {}  # tensor id -> the node whose value it is
         self.wildcards: set[int] = set()
-        self.transposed: dict[int, tuple] = {}  # tensor id -> what it is a transpose of, and the order of axes
         self._op_count = self._tensor_count = 0
         self._pending: list = []
+        self._new_views: list = []  # keys of ports that this node's ops make
         self._lower_all()
         self._connect_foreign()
 
@@ -219,15 +219,21 @@ class Lowering:
                 continue  # arithmetic of sizes, known by now
             if self._fold(node):
                 continue
-            mark = len(self._pending), self._op_count
+            first_op = self._op_count
             try:
                 self._lower(node)
                 self._commit(node)
             except (Refused, Error) as refused:
-                del self._pending[mark[0]:]
-                self._op_count = mark[1]
+                self._undo(first_op)
                 self.inner.pop(node, None)
                 self.reasons[node] = str(refused)
+
+    def _undo(self, first_op: int) -> None:
+        self._pending.clear()
+        self._op_count = first_op
+        for key in self._new_views:
+            del self.ports[key]
+        self._new_views.clear()
 
     def _lower(self, node: Node) -> None:
         name = name_of(node)
@@ -235,7 +241,9 @@ class Lowering:
             raise Refused(self.left_out[node.name])
         if self.is_view(node):
             if self.is_inner(node.args[0]) and self._read_by_lamina(node):
+                first_op = self._op_count
                 self._inner_view(node)  # raises where lamina cannot: torch does it then
+                self._undo(first_op)  # whoever reads it makes it: a step of a longer chain is perhaps read by nobody
             return
         rule = self.table.get(name)
         if rule is None:
@@ -272,6 +280,7 @@ class Lowering:
                 if "read by no op" not in str(refused):
                     raise
         self._pending.clear()
+        self._new_views.clear()
         made = self.inner.get(node)
         for position, tensor in enumerate(made if isinstance(made, list) else [made]):
             if tensor is not None:
@@ -362,6 +371,7 @@ class Lowering:
         if tuple(made.shape) != tuple(node.meta["val"].shape):
             raise Refused(f"a view of shape {list(made.shape)}, torch has {list(node.meta['val'].shape)}")
         self.ports[key] = made
+        self._new_views.append(key)
         return made
 
     # ---- what torch computes in between

@@ -11,6 +11,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from lamina.torch import whole_ops  # noqa: F401, its ops are found by name
 from lamina.torch.lowering import VIEWS, base_of
+from lamina.torch.views import PERMUTES, order_of
 
 aten = torch.ops.aten
 NORMS = {aten.native_layer_norm_backward.default: aten.native_layer_norm.default,
@@ -51,6 +52,21 @@ def _forget_places(graph: Graph, node: Node) -> None:
     made.meta.update(node.meta)
     node.replace_all_uses_with(made)
     graph.erase_node(node)
+
+
+def join_permutes(module: GraphModule) -> None:
+    """A permute of a permute is one, or none: a weight's gradient arrives as a product that is seen transposed twice."""
+    for node in list(module.graph.nodes):
+        if node.target not in PERMUTES or node.args[0].target not in PERMUTES:
+            continue
+        inner = node.args[0]
+        first, second = order_of(inner), order_of(node)
+        order = [first[d] for d in second]
+        if order == sorted(order):
+            node.replace_all_uses_with(inner.args[0])
+        else:
+            node.target, node.args = aten.permute.default, (inner.args[0], order)
+    module.graph.eliminate_dead_code()
 
 
 def name_empty_statistics(module: GraphModule) -> None:

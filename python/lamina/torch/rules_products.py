@@ -13,6 +13,16 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
 from lamina.torch.rules import operand, result_type, wide_type
 from lamina.torch.rules_index import sliced
+from lamina.torch.views import PERMUTES, order_of
+
+
+def factor_of(l: Lowering, node: Any, dtype: str) -> tuple:
+    """(a factor, whether the product takes it across): what lamina makes and torch sees transposed is not moved for the product."""
+    if node.target in PERMUTES and l.is_view(node) and l.is_inner(node):
+        order = order_of(node)
+        if order[-2:] == [len(order) - 1, len(order) - 2] and order[:-2] == sorted(order[:-2]):
+            return l.tensor(node.args[0], dtype), True
+    return l.tensor(node, dtype), False
 
 
 @dataclass(frozen=True)
@@ -25,17 +35,18 @@ class Product:
 
     def __call__(self, l: Lowering, a: Args) -> Any:
         dtype = result_type(a)
-        factors = [l.tensor(getattr(a, self.first), dtype), l.tensor(getattr(a, self.second), dtype)]
+        (left, across_a), (right, across_b) = (factor_of(l, getattr(a, name), dtype) for name in (self.first, self.second))
+        factors, flags = [left, right], dict(transpose_a=across_a, transpose_b=across_b)
         empty = 0 in factors[0].shape or 0 in factors[1].shape
         if not self.bias:
-            return l.filled(0.0, a.value.shape, dtype) if empty else l.op("MatMul", factors, dtype=dtype)
+            return l.filled(0.0, a.value.shape, dtype) if empty else l.op("MatMul", factors, dtype=dtype, **flags)
         bias = l.parameter(getattr(a, self.bias), dtype)
         if empty:
             return bias_alone(l, a, bias)
         if a.alpha == 1 and a.beta == 1:
-            return l.op("MatMul", [*factors, bias], dtype=dtype)
+            return l.op("MatMul", [*factors, bias], dtype=dtype, **flags)
         wide = wide_type(dtype)
-        made = l.op("MatMul", factors, dtype=wide)
+        made = l.op("MatMul", factors, dtype=wide, **flags)
         if a.alpha != 1:
             made = l.op("Multiply", [made, operand(l, a.alpha, wide)])
         if a.beta == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch.fx import Node
 
 from lamina.torch.lowering import Lowering, Refused
@@ -14,21 +15,24 @@ def as_shape(l: Lowering, node: Node, source: Any) -> Any:
     return l.reshape(source, node.meta["val"].shape)
 
 
-def permuted(l: Lowering, node: Node, source: Any) -> Any:
-    order = list(range(len(source.shape)))
+PERMUTES = (torch.ops.aten.permute.default, torch.ops.aten.t.default, torch.ops.aten.transpose.int)
+
+
+def order_of(node: Node) -> list:
+    """Which axis each one is, of a permute, transpose or t."""
+    order = list(range(node.meta["val"].dim()))
     name = str(node.target).split(".")[1]
     if name == "permute":
-        order = [d % len(order) for d in node.args[1]]
-    elif len(order) > 1:
+        return [d % len(order) for d in node.args[1]]
+    if len(order) > 1:
         first, second = (0, 1) if name == "t" else (node.args[1] % len(order), node.args[2] % len(order))
         order[first], order[second] = order[second], order[first]
-    source, first = l.transposed.get(source.id, (source, list(range(len(order)))))
-    order = [first[d] for d in order]  # one transpose for a chain of them, none for one that leads back
-    if order == sorted(order):
-        return source
-    made = l.op("StaticTranspose", [source], order=order)
-    l.transposed[made.id] = (source, order)
-    return made
+    return order
+
+
+def permuted(l: Lowering, node: Node, source: Any) -> Any:
+    order = order_of(node)
+    return source if order == sorted(order) else l.op("StaticTranspose", [source], order=order)
 
 
 def slice_view(l: Lowering, node: Node, source: Any) -> Any:
