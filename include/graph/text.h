@@ -90,7 +90,7 @@ LAMINA_API lamina_status_t lamina_set_compile_progress(lamina_compile_progress_f
  * passes too, 0 of nothing; -1: what the environment says, as at first. `write` gets each line, without a line end, in place of
  * stdout; it is called on any thread, by one at a time, and must call nothing of lamina. Null: stdout. For the whole process.
  * Errors: another level. */
-LAMINA_API lamina_status_t lamina_set_verbose(int level, lamina_text_f write, void* user);
+LAMINA_API lamina_status_t lamina_set_verbose_output(int level, lamina_text_f write, void* user);
 
 #ifdef __cplusplus
 }

@@ -31,12 +31,12 @@ def whole(tensor: _core.LogicalTensor) -> Port:
 
 
 def scalar_bytes(value: float, dtype: str) -> bytes:
-    """A float as it lies in memory."""
+    """A number as it lies in memory."""
     if dtype == "bf16":
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
         return struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if value == value else 0x7FC0)
-    form = {"f32": "<f", "f64": "<d", "f16": "<e"}[dtype]
-    return struct.pack(form, value)
+    form = {"f32": "<f", "f64": "<d", "f16": "<e", "s32": "<i", "s64": "<q", "boolean": "<?"}[dtype]
+    return struct.pack(form, value if dtype in ("f32", "f64", "f16") else int(value))
 
 
 def link(partitions: Sequence[_core.Partition], inputs: Sequence[Port], outputs: Sequence[_core.LogicalTensor],

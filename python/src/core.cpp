@@ -379,7 +379,7 @@ std::string explain(const std::vector<graph::partition>& partitions,
 
 // ---- what is told meanwhile
 
-// Lines of lamina_set_verbose go to a Python function that is kept as long as it may be called: until another takes its place,
+// Lines of lamina_set_verbose_output go to a Python function that is kept as long as it may be called: until another takes its place,
 // and then for ever, since a line may be on its way.
 void tell_line(void* user, const char* line, size_t length) {
   const nb::gil_scoped_acquire held;
@@ -393,7 +393,7 @@ void tell_line(void* user, const char* line, size_t length) {
 void set_verbose(int level, nb::object write) {
   PyObject* const kept = write.is_none() ? nullptr : write.release().ptr();
   const nb::gil_scoped_release a_line_may_be_written;
-  error::wrap_c_api(lamina_set_verbose(level, kept == nullptr ? nullptr : &tell_line, kept));
+  error::wrap_c_api(lamina_set_verbose_output(level, kept == nullptr ? nullptr : &tell_line, kept));
 }
 
 void bind_partitions(nb::module_& m) {

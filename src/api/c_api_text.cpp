@@ -281,12 +281,12 @@ lamina_status_t lamina_set_compile_progress(lamina_compile_progress_f report, vo
   return guarded([&] { lamina::compile_progress() = {report, user}; });
 }
 
-lamina_status_t lamina_set_verbose(int level, lamina_text_f write, void* user) {
+lamina_status_t lamina_set_verbose_output(int level, lamina_text_f write, void* user) {
   return guarded([&, function_name = __func__] {
-    if (level < -1 || level > 2)
+    if (level < -1 || level > lamina::compiler::kMostVerbose)
       throw lamina::Error(lamina::Status::invalid_arguments,
-                          lamina::join(function_name, ": level is ", level, ", allowed is -1..2"));
-    lamina::compiler::set_verbose(level, write, user);
+                          lamina::join(function_name, ": level is ", level, ", allowed is -1 to 2"));
+    lamina::compiler::set_verbose_output(level, write, user);
   });
 }
 

@@ -35,15 +35,12 @@ int verbosity() {
 bool verbose() { return verbosity() > 0; }
 
 struct DumpModes {
-  bool graph = false;
-  bool pass = false;
-  bool subgraph = false;
+  std::atomic<bool> graph = false, pass = false, subgraph = false;
 };
 
 // An unknown token clears everything before it, as in oneDNN.
-DumpModes parse_dump_modes(std::string text) {
+void read_dump_modes(std::string text, DumpModes& modes) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  DumpModes modes;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string_view token = std::string_view(text).substr(begin, end - begin);
@@ -54,17 +51,18 @@ DumpModes parse_dump_modes(std::string text) {
     else if (token == "subgraph")
       modes.subgraph = true;
     else
-      modes = {};
+      modes.graph = modes.pass = modes.subgraph = false;
     begin = end + 1;
   }
-  return modes;
 }
 
-const DumpModes& dump_modes() {
-  static const DumpModes modes = [] {
-    const char* text = std::getenv("LAMINA_GRAPH_DUMP");
-    return text == nullptr ? DumpModes{} : parse_dump_modes(text);
+DumpModes& dump_modes() {
+  static DumpModes modes;
+  static const bool is_read = [] {
+    if (const char* const text = std::getenv("LAMINA_GRAPH_DUMP"); text != nullptr) read_dump_modes(text, modes);
+    return true;
   }();
+  static_cast<void>(is_read);
   return modes;
 }
 
@@ -131,11 +129,18 @@ void report_code_cache() {
 
 }  // namespace
 
-void set_verbose(int level, VerboseWriter write, void* user) {
+void set_verbosity(int level) { asked_level = level; }
+
+void set_verbose_output(int level, VerboseWriter write, void* user) {
   const std::lock_guard lock(sink().mutex);
   sink().write = write;
   sink().user = user;
   asked_level = level;
+}
+
+void set_dumps(bool graphs, bool subgraphs) {
+  dump_modes().graph = graphs;
+  dump_modes().subgraph = subgraphs;
 }
 
 void report_compile(const CompiledPartition& compiled) {

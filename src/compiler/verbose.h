@@ -4,7 +4,8 @@
 //       graph          graph-<graph id>.json when partitioning starts
 //       pass           graph-<graph id>-<position>-<pass>.json after each pass that changed the graph
 //       subgraph       graph-<partition id>-<hash>.json when a partition is compiled
-// Both are read once; set_verbose takes the place of the first. Without them nothing here costs more than a test of a flag.
+// Both are read once, and programs may ask for something else afterwards. Without them nothing here costs more than a test of a
+// flag.
 #pragma once
 
 #include <chrono>
@@ -18,9 +19,14 @@ namespace lamina::compiler {
 
 class CompiledPartition;
 
-// As lamina_set_verbose (graph/text.h), which checks the level.
+// In place of what the environment asked for: 0 to 2, as LAMINA_VERBOSE.
+inline constexpr int kMostVerbose = 2;
+void set_verbosity(int level);
+// The same, and where the lines go, as lamina_set_verbose_output (graph/text.h), which checks the level.
 using VerboseWriter = void (*)(void* user, const char* line, size_t length);
-void set_verbose(int level, VerboseWriter write, void* user);
+void set_verbose_output(int level, VerboseWriter write, void* user);
+// The same of the files; those of passes are written, or not, as the environment has it.
+void set_dumps(bool graphs, bool subgraphs);
 
 void report_compile(const CompiledPartition& compiled);
 

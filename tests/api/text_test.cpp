@@ -229,15 +229,15 @@ TEST(VerboseLines, GoToTheProgramThatAsks) {
   const auto write = [](void* user, const char* text, size_t length) {
     static_cast<std::vector<std::string>*>(user)->emplace_back(text, length);
   };
-  ASSERT_EQ(lamina_set_verbose(1, write, &lines), lamina_success);
+  ASSERT_EQ(lamina_set_verbose_output(1, write, &lines), lamina_success);
   const engine cpu(engine::kind::cpu, 0);
   const partition p = softmax_of(24);
   p.compile(p.get_input_ports(), p.get_output_ports(), cpu);
-  ASSERT_EQ(lamina_set_verbose(-1, nullptr, nullptr), lamina_success);
+  ASSERT_EQ(lamina_set_verbose_output(-1, nullptr, nullptr), lamina_success);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_THAT(lines.front(), ::testing::StartsWith("lamina,compile,cpu,partition "));
-  EXPECT_EQ(lamina_set_verbose(3, nullptr, nullptr), lamina_invalid_arguments);
-  EXPECT_THAT(lamina_last_error(), HasSubstr("level is 3, allowed is -1..2"));
+  EXPECT_EQ(lamina_set_verbose_output(3, nullptr, nullptr), lamina_invalid_arguments);
+  EXPECT_THAT(lamina_last_error(), HasSubstr("level is 3, allowed is -1 to 2"));
 }
 
 TEST(Text, PartitionsTellWhyAndCompiledOnesHow) {

@@ -12,7 +12,7 @@ from typing import Any, Optional
 import torch
 
 from lamina.explanation import Explanation, framed
-from lamina.torch.lowering import VIEWS, base_of, name_of
+from lamina.torch.lowering import RANDOM, VIEWS, base_of, name_of
 
 
 @dataclass
@@ -20,7 +20,7 @@ class NodeReport:
     name: str
     op: str  # "aten.gelu.default"
     carried: bool
-    floating: bool  # it computes floats
+    floating: bool  # it computes floats; what draws random numbers is torch's, and does not count
     reason: str = ""  # why it is left to PyTorch
 
 
@@ -34,6 +34,7 @@ class GraphReport:
     partitions: list = field(default_factory=list)  # what lamina says of each: ops with reasons
     kernels: list = field(default_factory=list)  # of each partition, as it was compiled
     explanation: Optional[Explanation] = None  # the picture of what lamina carries; None where that is nothing
+    seconds: float = 0.0  # that lamina took to lower and compile
 
     @property
     def share(self) -> float:
@@ -97,7 +98,8 @@ def report_of(name: str, lowered: Any, emitted: Any) -> GraphReport:
         if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)):
             continue
         carried = node in lowering.inner
-        nodes.append(NodeReport(node.name, str(node.target), carried, _floating(node.meta["val"]), lowering.reasons.get(node, "")))
+        floating = _floating(node.meta["val"]) and base_of(node) not in RANDOM
+        nodes.append(NodeReport(node.name, str(node.target), carried, floating, lowering.reasons.get(node, "")))
     partitions = [json.loads(partition.reasons_json()) for partition in lowered.partitions]
     kernels = [json.loads(code.info_json()) for call in emitted.calls for code in call.compiled]
     return GraphReport(name, nodes, len(emitted.calls), partitions, kernels, _explanation(name, emitted))
