@@ -157,18 +157,26 @@ void add_tiles(ExplainedPartition& result, const CompileRecord& record) {
   }
 }
 
-// Which kernels compute which of the partition's ops, where every region became one step: a tiled one has several kernels.
+// The groups behind each step in the order in which executables tell of them: a region that runs whole is a step, a tiled one
+// has a step for each of its groups. Empty where that is not known: steps that finish sums, groups that a product leaves out.
+std::vector<size_t> groups_of_steps(const CompileRecord& record, size_t steps) {
+  std::vector<size_t> groups;
+  for (const TileRegion& region : record.regions) {
+    if (!region.sums.empty()) return {};
+    groups.insert(groups.end(), region.groups.begin(), region.groups.end());
+  }
+  return groups.size() == steps ? groups : std::vector<size_t>{};
+}
+
+// Which kernels compute which of the partition's ops.
 void tell_kernels_apart(ExplainedGraph& graph, const ExplainedPartition& partition, const ExecutableInfo& info,
                         const CompileRecord& record) {
-  const bool is_tiled =
-      std::any_of(record.regions.begin(), record.regions.end(), [](const TileRegion& r) { return r.rows > 0; });
-  if (is_tiled) return;
+  if (info.kernels.empty()) return;
   const size_t steps = info.step_of_kernel.empty() ? info.kernels.size() : info.step_of_kernel.back() + 1;
-  if (info.kernels.empty() || steps != record.regions.size()) return;
-  for (size_t k = 0; k < info.kernels.size(); ++k) {
+  const std::vector<size_t> groups = groups_of_steps(record, steps);
+  for (size_t k = 0; k < info.kernels.size() && !groups.empty(); ++k) {
     const size_t step = info.step_of_kernel.empty() ? k : info.step_of_kernel[k];
-    for (const size_t group : record.regions[step].groups)
-      for (const int op : record.groups[group].ops) graph.ops[partition.ops[static_cast<size_t>(op)]].kernels.push_back(k);
+    for (const int op : record.groups[groups[step]].ops) graph.ops[partition.ops[static_cast<size_t>(op)]].kernels.push_back(k);
   }
 }
 

@@ -13,9 +13,9 @@ namespace lamina {
 struct ExplainedTensor {
   uint64_t id = 0;
   std::string text;                    // "f32[8, 64]"
-  std::string layout;                  // "strides [64, 1]", "layout any"
-  std::string property;                // "constant", ..., "" where nothing is said
-  std::string value;                   // of a constant of which every element is known
+  std::string layout = {};             // "strides [64, 1]", "layout any"
+  std::string property = {};           // "constant", ..., "" where nothing is said
+  std::string value = {};              // of a constant of which every element is known
   int producer = -1;                   // position of an op, -1: the graph takes it
   std::vector<size_t> consumers = {};  // positions of ops, each once
   bool is_output = false;
