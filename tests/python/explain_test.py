@@ -164,7 +164,7 @@ def test_verbose_lines_are_logged_when_asked_for(records):
     lines = [r for r in records if r.name == "lamina.verbose"]
     assert [r.getMessage().split(",")[0] for r in lines] == ["compile", "compile", "exec", "exec"]
     assert [r.levelno for r in lines] == [logging.INFO] * 2 + [logging.DEBUG] * 2
-    with pytest.raises(lamina.Error, match="level is 5, allowed is -1..2"):
+    with pytest.raises(lamina.Error, match="level is 5, allowed is -1 to 2"):
         lamina.set_verbose(5)
 
 
