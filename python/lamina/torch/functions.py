@@ -14,12 +14,16 @@ __all__ = ["layer_norm", "add_layer_norm", "rms_norm", "softmax", "attention", "
 
 
 def _wants_gradient(*tensors: Optional[torch.Tensor]) -> bool:
-    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    if torch.is_grad_enabled():
+        for tensor in tensors:
+            if tensor is not None and tensor.requires_grad:
+                return True
+    return False
 
 
 def _axis(x: torch.Tensor, normalized_shape: Any, function: str) -> int:
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if not shape or tuple(x.shape[-len(shape):]) != shape:
+    if not shape or x.shape[-len(shape):] != shape:
         raise Error(f"{function}: normalized_shape is {list(shape)}, x has shape {list(x.shape)}; allowed are its last extents")
     return -len(shape)
 
