@@ -56,7 +56,7 @@ def axes_of(given: list) -> dict:
 
 def flat_indices(l: Lowering, chosen: dict, axis: int) -> Any:
     found = indices_of(l, chosen[axis])
-    return found if len(chosen) == 1 else l.reshape(found, [chosen[axis].meta["val"].numel()])
+    return found if len(chosen) == 1 and found.shape else l.reshape(found, [chosen[axis].meta["val"].numel()])
 
 
 def index(l: Lowering, a: Args) -> Any:
@@ -73,9 +73,10 @@ def index_put(l: Lowering, a: Args) -> Any:
         raise Refused("values that are put, not added")
     whole = a.self.meta["val"].shape
     places = [node.meta["val"] for node in chosen.values()]
-    shape = [*whole[:min(chosen)], *(places[0].shape if len(places) == 1 else [p.numel() for p in places]), *whole[max(chosen) + 1:]]
+    among = places[0].shape if len(places) == 1 and places[0].dim() else [place.numel() for place in places]
+    shape = [*whole[:min(chosen)], *among, *whole[max(chosen) + 1:]]
     made = l.tensor(a.values, dtype)
-    if made.shape and tuple(a.values.meta["val"].shape) != tuple(shape):
+    if tuple(made.shape) != tuple(shape):
         made = l.op("Expand", [l.reshape(made, [1] * (len(shape) - len(made.shape)) + list(made.shape))], shape=[int(n) for n in shape])
     for axis in chosen:
         made = l.op("ScatterAdd", [made, flat_indices(l, chosen, axis)], axis=axis, extent=int(whole[axis]))

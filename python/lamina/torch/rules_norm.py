@@ -8,7 +8,7 @@ from typing import Any, Optional
 from torch.fx import Node
 
 from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
-from lamina.torch.rules import NARROW, result_type
+from lamina.torch.rules import NARROW, result_type, wide_type
 
 
 def parameter_type(dtype: str, *nodes: Any) -> str:
@@ -33,11 +33,30 @@ def nothing(l: Lowering, a: Args) -> list:
     return [None if v is None else l.filled(0.0, v.shape, dtype_of(v)) for v in a.value]
 
 
+def by_single_ops(l: Lowering, a: Args, source: Any, axis: int, parameters: Any) -> list:
+    """A norm over the axes from `axis` on whose epsilon is not positive, which lamina's norms refuse: output, mean and rstd.
+    parameters: gamma and beta, None or of a shape that broadcasts to the output."""
+    wide = wide_type(source.dtype)
+    axes = list(range(axis, len(source.shape)))
+    source = l.cast(source, wide)
+    mean = l.op("ReduceMean", [source], axes=axes, keep_dims=True)
+    apart = l.op("Subtract", [source, mean])
+    variance = l.op("ReduceMean", [l.op("Square", [apart])], axes=axes, keep_dims=True)
+    rstd = l.op("Pow", [l.op("Add", [variance, l.constant(float(a.eps), wide)])], beta=-0.5)
+    made = l.reshape(l.op("Multiply", [apart, rstd]), a.value[0].shape)
+    for kind, parameter in zip(("Multiply", "Add"), parameters):
+        made = made if parameter is None else l.op(kind, [made, l.cast(parameter, wide)])
+    return as_torch_has_them(l, [made, mean, rstd], a.value)
+
+
 def native_layer_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
     if 0 in a.value[0].shape and not l.used(a.node) - {0}:
         return [nothing(l, a)[0], None, None]
     axis = len(a.value[0].shape) - len(a.normalized_shape)
+    if a.eps <= 0:
+        given = [None if t is None else l.parameter(t, dtype_of(t.meta["val"])) for t in (a.weight, a.bias)]
+        return by_single_ops(l, a, l.tensor(a.input, dtype), axis, given)
     stats = bool(l.used(a.node) & {1, 2})
     affine = a.weight is not None and a.bias is not None
     kept = parameter_type(dtype, a.weight, a.bias)
@@ -99,6 +118,11 @@ def statistics_settings(a: Args, statistics: Optional[list]) -> dict:
 
 def native_group_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
+    if a.eps <= 0:
+        column = [int(a.C), *[1] * (len(a.value[0].shape) - 2)]
+        given = [None if t is None else l.reshape(l.parameter(t, dtype_of(t.meta["val"])), column) for t in (a.weight, a.bias)]
+        rows = [int(a.N), int(a.group), a.value[0].numel() // max(1, int(a.N) * int(a.group))]
+        return by_single_ops(l, a, l.reshape(l.tensor(a.input, dtype), rows), 2, given)
     stats = bool(l.used(a.node) & {1, 2})
     affine = a.weight is not None or a.bias is not None
     kept = parameter_type(dtype, a.weight, a.bias)
