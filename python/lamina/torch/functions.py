@@ -40,8 +40,12 @@ def _gradient_of_norm(g: Any, x: Any, diff: Any, gamma: Any, *, axis: int, epsil
 
 
 def _gradient_of_rms_norm(g: Any, x: Any, diff: Any, gamma: Any, *, axis: int, epsilon: float) -> list:
-    made = g.op("RMSNormBackward", [x, diff] if gamma is None else [x, diff, gamma], begin_norm_axis=axis, epsilon=epsilon)
-    return list(made) if isinstance(made, tuple) else [made]
+    ones = None
+    if gamma is None:
+        ones = g.op("Expand", [g.constant(1.0, "f64" if x.dtype == "f64" else "f32")], shape=list(x.shape[axis:]))
+    wanted = (True, gamma is not None)
+    made = g.op("RMSNormBackward", [x, diff, ones or gamma], outputs=wanted, begin_norm_axis=axis, epsilon=epsilon)
+    return [tensor for tensor in made if tensor is not None]
 
 
 def _gradient_of_softmax(g: Any, diff: Any, y: Any, *, axis: int) -> Any:

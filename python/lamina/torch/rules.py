@@ -348,9 +348,10 @@ def nll_loss(l: Lowering, a: Args) -> Any:
     found = l.op("Gather", [l.reshape(l.tensor(a.self, dtype), [rows * classes]), place], axis=0)
     counted = l.cast(counts, wide)
     losses = l.op("Select", [counts, l.op("Multiply", [found, l.constant(-1.0, wide)], dtype=wide), l.filled(0.0, [rows], wide)])
-    if a.reduction == 0:
-        return [l.cast(losses, dtype), None]
     count = l.op("ReduceSum", [counted], axes=[0])
+    if a.reduction == 0:  # torch says 0 then
+        none = l.op("Multiply", [count, l.constant(0.0, wide)]) if 1 in l.used(a.node) else None
+        return [l.cast(losses, dtype), none if none is None else l.cast(none, dtype_of(a.value[1]))]
     total = l.op("ReduceSum", [losses], axes=[0])
     made = l.op("Divide", [total, count]) if a.reduction == 1 else total
     return [l.cast(made, dtype), l.cast(count, dtype_of(a.value[1]))]
