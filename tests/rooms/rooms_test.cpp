@@ -91,7 +91,7 @@ const std::vector<Room>& rooms() {
        {"tools", "compiler", "cpu", "cpu/code", "cpu/schedule", "passes", "interface"}},
       {"benchmarks",
        {"benchmarks/"},
-       {"api", "tools", "compat", "compiler", "cpu/code", "cpu/schedule", "cpu", "gpu/cuda", "gpu/opencl", "gpu", "backends",
+       {"api", "tools", "compat", "compiler", "cpu/code", "cpu/schedule", "cpu", "gpu's list of devices", "gpu", "backends",
         "kernels", "passes", "passes/fusion", "passes' words", "interface/json", "interface", "include"}},
   };
   return all;
