@@ -115,7 +115,7 @@ KernelRunner::Code KernelRunner::compile(bool past_caches) const {
 
 Schedule KernelRunner::schedule() const {
   if (given_) return *given_;
-  return wants_split(machine_.cores) ? split_schedule(code_.schedule, kernel_) : code_.schedule;
+  return wants_split(machine_.cores) ? split_schedule(code_.schedule, kernel_, machine_) : code_.schedule;
 }
 
 std::string KernelRunner::choice() const {
@@ -135,7 +135,8 @@ KernelFunction KernelRunner::split_function(const Code& code) const {
   std::call_once(code.split->compiled, [&] {
     Schedule schedule = code.schedule;
     schedule.split = true;
-    code.split->kernel = compile_kernel(kernel_, given_ ? schedule : split_schedule(code.schedule, kernel_), machine_);
+    code.split->kernel =
+        compile_kernel(kernel_, given_ ? schedule : split_schedule(code.schedule, kernel_, machine_), machine_);
   });
   return code.split->kernel.function;
 }

@@ -136,7 +136,6 @@ void choose_lanes(Schedule& schedule, const Kernel& kernel) {
   const int bits = schedule.vector_bits;
   if (!may_be_transposed(kernel) || !goes_across_rows(kernel, static_cast<size_t>(kernel.outer_rank) - 1, bits)) return;
   schedule.transposed = true;
-  schedule.rows_per_tile = 1;
   const bool half_fills = fills_groups(kernel, lane_count(kernel, bits / 2)) && !fills_groups(kernel, lane_count(kernel, bits));
   if (half_fills && bits > 256) schedule.vector_bits = bits / 2;
   const std::vector<int> sizes = group_sizes(kernel, schedule.vector_bits);

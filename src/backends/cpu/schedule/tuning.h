@@ -1,5 +1,5 @@
-// Every number that a choice of the CPU backend turns on: its unit, its reason, and the command that measures it. None of them
-// changes a bit of a result.
+// The numbers that the cost model (cost_model.h) does not know: what shapes the emitted loops, and the choices that are still
+// rules: its unit, its reason, and the command that measures it. None of them changes a bit of a result.
 //
 // To measure one, change it and compare the figures of two runs, with nothing else running on the machine
 // (docs/performance.md). `scripts/bench` stands for `scripts/bench --threads 2`, followed by cases, types and shapes; it prints
@@ -16,58 +16,15 @@ inline constexpr int64_t kLine = 64;
 
 // ---- tiles: rows that go through a phase together, which hides the latency of a reduction's end behind other rows' work
 
-// Bytes of f32 of a tile: what it reads is to stay in the first-level cache beside what rows share.
-//   scripts/bench --case LayerNorm --types f32 16384x64 16384x256 8192x768
-inline constexpr int64_t kTileBytes = int64_t{8} << 10;
-// Rows of a tile at most; more of them hide nothing more.   (as above)
-inline constexpr int64_t kMostRows = 4;
-// The same where the rows of a tile are lanes of a vector: at least and at most, powers of two (0005).
-//   scripts/bench --case LayerNorm --types f32 65536x64 65536x128 16384x512
-inline constexpr int64_t kFewestRowsOfBatch = 4, kMostRowsOfBatch = 8;
-// Elements of a row, up to which rows of a tile are lanes of a vector: the fold is much beside a short row (0005).  (as above)
+// Elements of a row, up to which rows of a tile are lanes of a vector: the fold is much beside a short row (0005).
+//   scripts/bench --case LayerNorm --types f32 16384x256 8192x768
 inline constexpr int64_t kLongestRowOfBatch = 512;
-// Bytes of f32 of a row, above which column sums are taken row by row: one stream of memory is faster than two, though two rows
-// in one loop would load and store the sums half as often (0007, "One row or two").
-//   scripts/bench --case LayerNormBackward --types f32,bf16 16384x768 16384x1024
-inline constexpr int64_t kLongRowWithSums = 3584;
-// Rows of a tile of a kernel of one phase with column sums: they share the loop that loads and stores the sums.
-//   lamina replay --bench of a LayerNormBackward that gives diff_gamma alone
-inline constexpr int kRowsOfSumsAlone = 2;
-// Rows with column sums that share a loop.   (as above)
-inline constexpr int kRowsOfSumsTogether = 2;
-
-// ---- strips: columns that all rows of a tile go through before any goes on (0007, "Strips")
-
-// Elements of a strip: sums and weights of that many fit the first-level cache beside the rows. 512 and 2048 gained nothing.
-//   scripts/bench --case LayerNormBackward --types f32,bf16 4096x4093 4096x4096 1024x16384
-inline constexpr int kStrip = 1024;
-// Strips, from which on it is worth coming back to a row for each: a row has more than so many.   (as above)
-inline constexpr int64_t kFewestStrips = 2;
-// Rows that share a strip at most.   (as above)
-inline constexpr int kMostRowsOfStrip = 4;
-// Of the second-level cache, what a tile that waits in it may take: an eighth, since the next tile waits there too.
-//   scripts/bench --case LayerNormBackward --types f32 1024x16384
-inline constexpr int64_t kTileShareOfSecondCache = 8;
-// What rows share is most of what a walk reads if it is so many times the row itself.
-//   scripts/bench --case LayerNorm --types bf16,f16 4096x8192 2048x16384
-inline constexpr int64_t kSharedTimesRead = 2;
 
 // ---- where the rows to come wait (0007)
 
-// Of the first-level cache, what a tile, the next one and what rows share may take for the next one to be fetched into it: four
-// fifths; the stack and the outputs need the rest.
-//   scripts/bench --case LayerNorm --types f32,bf16 16384x1024 8192x2048 4096x4096
-inline constexpr int64_t kFirstCacheParts = 5, kFirstCachePartsOfRows = 4;
-// Of the second-level cache, from which on a tile is too large to be asked for as a whole, a tile ahead: a sixteenth.
+// Walks over a row, between which asking for the next row is divided: the earlier ones ask for a quarter each.
 //   scripts/bench --case LayerNormBackward --types f32 2048x8192 1024x16384 256x65536
-inline constexpr int64_t kLateShareOfSecondCache = 16;
-// Streams that the rows read, from which on rows that are asked for late go to the first-level cache.   (as above)
-inline constexpr int64_t kStreamsFetchedNear = 2;
-// Walks over a row, between which asking for the next row is divided: the earlier ones ask for a quarter each.   (as above)
 inline constexpr int64_t kSharesOfNextRow = 4;
-// Bytes of a row in one arg, above which no cache keeps it until its turn: every walk asks for what it reads a little later.
-//   scripts/bench --case LayerNorm --types f32 64x262144 16x1048576
-inline constexpr int64_t kLongestRowAhead = int64_t{512} << 10;
 // Bytes of a group of rows across lanes in one arg, above which the next group is not asked for.
 //   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
 inline constexpr int64_t kLargestGroupAhead = int64_t{512} << 10;
@@ -80,20 +37,6 @@ inline constexpr int64_t kKeptBytes = int64_t{24} << 10;
 // The same for a group of rows across lanes, in the second-level cache; it lies on the stack of a thread.
 //   lamina replay --bench of a SoftMax over channels-first planes
 inline constexpr int64_t kKeptBytesTransposed = int64_t{128} << 10;
-
-// ---- outputs that are written past the caches
-
-// Bytes of outputs, from which on they would throw out of the second-level caches what is still to be read.
-//   scripts/bench --case LayerNorm --types f32 1024x768 2048x1024 4096x1024
-inline constexpr int64_t kNonTemporalBytes = int64_t{4} << 20;
-// Of the last-level cache, as the system tells it, what a kernel may read and write for its outputs to go through the caches
-// all the same: thirteen sixteenths, since others use it too. From five eighths to all of it the gain differs from minute to
-// minute.
-//   build/bench/bin/schedules --budget 0 --sample 0 forward:f32:2048x768 forward:f32:4096x768 forward:f32:4608x768
-inline constexpr int64_t kLastCacheParts = 16, kLastCachePartsOfTensors = 13;
-// Lines of a row, from which on the masked ends of a walk along lines cost less than whole lines gain (0007).
-//   scripts/bench --case LayerNormBackward --types f32,bf16 65536x47
-inline constexpr int64_t kFewestLines = 4;
 
 // ---- rows across lanes, or elements: what either costs, in cycles, roughly
 //   scripts/bench --case LayerNorm --types f32 1048576x5 262144x16 131072x24 65536x61 32768x128
