@@ -82,8 +82,8 @@ std::set<std::string> code_of_all_batches(const std::function<Graph(int64_t)>& m
 TEST(Batches, OfAnMlpShareTheirCode) { EXPECT_THAT(code_of_all_batches(mlp), SizeIs(1)); }
 TEST(Batches, OfAttentionShareTheirCode) { EXPECT_THAT(code_of_all_batches(attention), SizeIs(1)); }
 
-// Where its tensors lie decides how they are best moved: in the caches, near the end of the last level, or in memory.
-TEST(Batches, OfALayerNormShareTheirCodeButForWhereTensorsLie) { EXPECT_THAT(code_of_all_batches(layer_norm), SizeIs(Le(4))); }
+// A result that overflows the machine's last-level cache is written past it.
+TEST(Batches, OfALayerNormShareTheirCodeButForLargeResults) { EXPECT_THAT(code_of_all_batches(layer_norm), SizeIs(Le(2))); }
 
 // The same of what follows it: a walk over all of a tensor that lies in memory asks for what it reads a little later.
 TEST(Batches, OfAConvolutionShareTheCodeOfWhatFollowsIt) { EXPECT_THAT(code_of_all_batches(convolution), SizeIs(Le(3))); }

@@ -1,14 +1,13 @@
 #include "backends/cpu/calibrate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "backends/cpu/kernel_timer.h"
-#include "backends/cpu/schedule/footprint.h"
-#include "backends/cpu/schedule/lane_order.h"
 #include "kernels/builder.h"
 
 namespace lamina::cpu {
@@ -21,7 +20,7 @@ using kernel::Value;
 constexpr int64_t kRow = 1024;           // elements: rows of 4 KiB
 constexpr double kLine = 64;             // bytes
 constexpr double kSpan = 0.7;            // milliseconds of a measurement
-constexpr double kMostBytes = 96 << 20;  // that are read to know memory; a last level beyond that counts as memory
+constexpr double kMostBytes = 96 << 20;  // that are read to know memory
 
 // Rows of some elements of which something is made, element by element or a value per row.
 class Rows {
@@ -83,11 +82,11 @@ Kernel exponentials(int64_t rows) {
   return k.finish();
 }
 
-Kernel short_rows(int64_t rows) {
-  Rows k("short_rows", rows, 16);
-  k.out(k.src() * 1.5);
-  return k.finish();
-}
+// What is believed of a measurement: not more than twice and not less than half of what is usual. The minute in which it was
+// taken, and who else was at work in it, have to be forgiven; a machine that is further off is one for `lamina tune`.
+constexpr double kBelieved = 2;
+
+double believed(double measured, double usual) { return usual * std::clamp(measured / usual, 1 / kBelieved, kBelieved); }
 
 class Calibration {
  public:
@@ -97,7 +96,6 @@ class Calibration {
     measure_reads();
     measure_writes();
     measure_late();
-    leave_out_neighbours();
     measure_arithmetic();
     measure_waiting();
     return costs_;
@@ -115,6 +113,10 @@ class Calibration {
     return time(timer, kernel, machine, schedule);
   }
 
+  // Bytes of all cores' second level, and such that no cache has them.
+  double second() const { return static_cast<double>(machine_.caches.second) * machine_.cores; }
+  double most() const { return std::clamp(2 * static_cast<double>(machine_.caches.last), 4 * second(), kMostBytes); }
+
   // Of a line, by each core, where all of them read so many bytes again and again.
   double read_line(KernelTimer& timer, double bytes, bool asks) const {
     const auto rows = std::max<int64_t>(static_cast<int64_t>(bytes) / (4 * kRow), machine_.cores);
@@ -124,24 +126,11 @@ class Calibration {
   }
 
   void measure_reads() {
-    const double cores = machine_.cores, second = static_cast<double>(machine_.caches.second) * cores;
-    const double told = std::clamp(static_cast<double>(machine_.caches.last), 2 * second, kMostBytes);
-    const double most = std::min(std::max(2 * told, 4 * second), kMostBytes);
-    KernelTimer timer(sums(static_cast<int64_t>(most) / (4 * kRow)), machine_);
+    KernelTimer timer(sums(static_cast<int64_t>(most()) / (4 * kRow)), machine_);
+    read_memory_ = std::min(read_line(timer, most(), true), read_line(timer, most(), false));
     costs_.read[0] = time(sums(8), alone_) / (8 * 4 * kRow / kLine);
-    costs_.read[1] = std::max(read_line(timer, 0.6 * second, false), costs_.read[0]);
-    costs_.read[2] = std::max(read_line(timer, std::min(0.5 * told, 8 * second), false), costs_.read[1]);
-    costs_.read[3] = std::max(std::min(read_line(timer, most, true), read_line(timer, most, false)), costs_.read[2]);
-    measure_last_level(timer, told);
-  }
-
-  // The most that is read nearer to the last level's speed than to memory's.
-  void measure_last_level(KernelTimer& timer, double told) {
-    const double middle = std::sqrt(costs_.read[2] * costs_.read[3]);
-    costs_.held = 0.25 * told;
-    for (double part = 0.375; part <= 1.25; part += 0.125) {
-      if (read_line(timer, part * told, false) < middle) costs_.held = part * told;
-    }
+    costs_.read[1] = read_line(timer, 0.6 * second(), false);
+    costs_.read[3] = read_memory_;
   }
 
   // Half of `bytes` is read and half of it written: a line of each.
@@ -154,30 +143,17 @@ class Calibration {
   }
 
   void measure_writes() {
-    const double second = static_cast<double>(machine_.caches.second) * machine_.cores;
-    const double most = std::min(std::max(3 * costs_.held, 4 * second), kMostBytes);
-    KernelTimer timer(copies(static_cast<int64_t>(most) / (8 * kRow)), machine_);
-    const double sizes[] = {0.6 * second, std::min(0.5 * costs_.held, 8 * second), most};
+    KernelTimer timer(copies(static_cast<int64_t>(most()) / (8 * kRow)), machine_);
     const auto rest = [](double both, double read) { return std::max(both - read, 0.5 * read); };
     costs_.write[0] = rest(time(copies(4), alone_) / (4 * 4 * kRow / kLine), costs_.read[0]);
-    for (size_t level = 1; level < costs_.write.size(); ++level)
-      costs_.write[level] =
-          std::max(rest(copy_line(timer, sizes[level - 1], false), costs_.read[level]), costs_.write[level - 1]);
-    costs_.stream = rest(copy_line(timer, most, true), costs_.read[3]);
-  }
-
-  // What the machine's other users take of the last level differs from minute to minute. What is slower than the middle between
-  // the levels around it is taken for their doing.
-  void leave_out_neighbours() {
-    for (auto* const costs : {&costs_.read, &costs_.write})
-      (*costs)[2] = std::min((*costs)[2], std::sqrt((*costs)[1] * (*costs)[3]));
+    costs_.write[1] = rest(copy_line(timer, 0.6 * second(), false), costs_.read[1]);
+    costs_.write[3] = rest(copy_line(timer, most(), false), read_memory_);
+    costs_.stream = rest(copy_line(timer, most(), true), read_memory_);
   }
 
   // What a row of two walks loses that memory sees no need for during the second one.
   void measure_late() {
-    const double second = static_cast<double>(machine_.caches.second) * machine_.cores;
-    const double most = std::min(std::max(2 * costs_.held, 4 * second), kMostBytes / 2);
-    const auto rows = static_cast<int64_t>(most) / (4 * kRow);
+    const auto rows = static_cast<int64_t>(std::min(most(), kMostBytes / 2)) / (4 * kRow);
     const Kernel kernel = centered(rows);
     KernelTimer timer(kernel, machine_);
     Schedule asked, unasked;
@@ -185,50 +161,30 @@ class Calibration {
     unasked.streamed = asked.streamed = {1};
     asked.prefetched_within_row = {0};
     const double lost = time(timer, kernel, machine_, unasked) - time(timer, kernel, machine_, asked);
-    costs_.late = std::max(lost * machine_.cores / (static_cast<double>(rows) * 4 * kRow / kLine), 0.1 * costs_.read[3]);
+    costs_.late = lost * machine_.cores / (static_cast<double>(rows) * 4 * kRow / kLine);
   }
 
   // All within the first-level cache, on one thread.
   void measure_arithmetic() {
-    constexpr int64_t kRows = 3;
+    constexpr int64_t kRows = 3, kShort = 64;
     const double vectors = static_cast<double>(kRows * kRow) / (vector_bits(machine_.isa) / 32.0);
-    const auto of_vector = [&](double more, double less) { return std::max((more - less) / vectors, 0.01); };
     const double copied = time(copies(kRows), alone_);
-    const Costs generic;
-    costs_.operation = of_vector(time(additions(kRows, 24), alone_), time(additions(kRows, 8), alone_)) / 16;
-    costs_.conversion = of_vector(time(copies(kRows, DataType::bf16), alone_), 0.75 * copied) / 2;
-    costs_.function = of_vector(time(exponentials(kRows), alone_), copied);
-    costs_.gather = generic.gather * costs_.operation / generic.operation;
-    costs_.stop = generic.stop * costs_.operation / generic.operation;
-    constexpr int64_t kShort = 64;
+    costs_.operation = (time(additions(kRows, 24), alone_) - time(additions(kRows, 8), alone_)) / vectors / 16;
+    costs_.conversion = (time(copies(kRows, DataType::bf16), alone_) - 0.75 * copied) / vectors / 2;
+    costs_.function = (time(exponentials(kRows), alone_) - copied) / vectors;
     const double walked = 4 * 64 / (vector_bits(machine_.isa) / 8.0) * 3 * costs_.operation;
-    costs_.fold = std::max(time(moments(kShort, 64), alone_) / kShort - walked, costs_.operation);
-    measure_squares();
-  }
-
-  // What the rows' being lanes costs, of 16 elements each: two squares.
-  void measure_squares() {
-    constexpr int64_t kRows = 192;
-    const Kernel kernel = short_rows(kRows);
-    Schedule across;
-    across.vector_bits = vector_bits(machine_.isa);
-    across.transposed = true;
-    across.rows_per_group = lane_count(kernel, across.vector_bits);
-    across.whole_groups = fills_groups(kernel, across.rows_per_group);
-    across.lane_steps = lane_steps(kernel);
-    const double vectors = static_cast<double>(kRows * 16) / across.rows_per_group;
-    costs_.square = std::max(time(kernel, alone_, across) / vectors / 2, costs_.operation);
+    costs_.fold = (time(moments(kShort, 64), alone_) / kShort - walked) / 2;
   }
 
   // What two calls' worth of work lose by being shared.
   void measure_waiting() {
     if (machine_.cores == 1) return;
     constexpr int64_t kRows = 64;
-    const double shared = time(sums(kRows), machine_), own = time(sums(kRows), alone_);
-    costs_.wait = std::clamp(shared - own / machine_.cores, 100.0, 20000.0);
+    costs_.wait = time(sums(kRows), machine_) - time(sums(kRows), alone_) / machine_.cores;
   }
 
   Machine machine_, alone_ = machine_;
+  double read_memory_ = 0;
   Costs costs_;
 };
 
@@ -237,13 +193,27 @@ class Calibration {
 // Twice, the least of both: what disturbs the one for longer than a measurement does not disturb the other.
 Costs measure_costs(const Machine& machine) {
   Costs costs = Calibration(machine).run();
-  const double held = costs.held;
-  const Costs again = Calibration(machine).run();
+  const Costs again = Calibration(machine).run(), usual;
   std::vector<double> figures;
-  for_each_cost(again, [&](const std::string&, double value) { figures.push_back(value); });
-  auto figure = figures.begin();
-  for_each_cost(costs, [&](const std::string&, double& value) { value = std::min(value, *figure++); });
-  costs.held = std::max(held, again.held);
+  const auto note = [&](const std::string&, double value) { figures.push_back(value); };
+  for_each_cost(again, note);
+  for_each_cost(usual, note);
+  size_t place = 0;
+  const size_t count = figures.size() / 2;
+  for_each_cost(costs, [&](const std::string&, double& value) {
+    value = believed(std::min(value, figures[place]), figures[count + place]);
+    ++place;
+  });
+  const auto raise = [](double& value, double least) { value = std::max(value, least); };
+  for (auto* const levels : {&costs.read, &costs.write}) {
+    const std::array<double, 4>& of_usual = levels == &costs.read ? usual.read : usual.write;
+    const double way = std::log(of_usual[2] / of_usual[1]) / std::log(of_usual[3] / of_usual[1]);
+    raise((*levels)[1], (*levels)[0]);
+    raise((*levels)[3], (*levels)[1]);
+    (*levels)[2] = (*levels)[1] * std::pow((*levels)[3] / (*levels)[1], way);
+  }
+  for (double Costs::* const cost : {&Costs::square, &Costs::gather, &Costs::stop})
+    costs.*cost = usual.*cost * costs.operation / usual.operation;
   return costs;
 }
 

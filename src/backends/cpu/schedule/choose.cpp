@@ -6,8 +6,10 @@
 #include "backends/cpu/schedule/cost_model.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
+#include "backends/cpu/schedule/sharing.h"
 #include "backends/cpu/schedule/streaming.h"
 #include "backends/cpu/schedule/tiles.h"
+#include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
 
@@ -17,7 +19,7 @@ using kernel::Kernel;
 
 constexpr int kRowsOfStrip = 4;
 constexpr int64_t kColumnsOfStrip = 1024;
-constexpr double kGain = 0.995;  // of a prediction, from which on another schedule is taken: the model knows no better
+constexpr double kGain = 0.985;  // of a prediction, from which on another schedule is taken: the model knows no better
 
 class Climb {
  public:
@@ -26,12 +28,12 @@ class Climb {
   // From neighbour to neighbour, field by field, as far as `may` lets it.
   template <typename May>
   Schedule from(Schedule schedule, const May& may) const {
-    double time = model_.microseconds(schedule);
+    double time = model_.nanoseconds_of_row(schedule);
     for (bool gained = true; gained;) {
       gained = false;
       for (Schedule& other : legal_.neighbours(schedule, &Schedule::streamed)) {
         if (!may(other)) continue;
-        const double other_time = model_.microseconds(other);
+        const double other_time = model_.nanoseconds_of_row(other);
         if (other_time >= kGain * time) continue;
         schedule = std::move(other);
         time = other_time;
@@ -47,7 +49,7 @@ class Climb {
     Schedule best = from(all.front(), may);
     for (size_t i = 1; i < all.size(); ++i) {
       Schedule other = from(all[i], may);
-      if (model_.microseconds(other) < kGain * model_.microseconds(best)) best = std::move(other);
+      if (model_.nanoseconds_of_row(other) < kGain * model_.nanoseconds_of_row(best)) best = std::move(other);
     }
     return best;
   }
@@ -67,32 +69,55 @@ std::vector<Schedule> starts(const Kernel& kernel, const LegalSchedules& legal, 
   Schedule in_strips = first, as_stream = first;
   in_strips.rows_per_tile = kRowsOfStrip;
   in_strips.strip = kColumnsOfStrip;
+  in_strips.rows_together = kernel.has_column_sum() ? 2 : 1;     // the sums are loaded half as often
+  in_strips.prefetches_late = asks_for_rows(kernel, in_strips);  // a tile is too much to be fetched beside what rows share
   as_stream.streamed = streamable_args(kernel, first);
   as_stream.realigns = true;
-  std::vector<Schedule> all{first};
-  if (legal.contains(in_strips)) all.push_back(in_strips);
+  std::vector<Schedule> all;  // of equal ones the first is taken
   if (past_caches && legal.contains(as_stream)) all.push_back(as_stream);
+  all.push_back(first);
+  if (legal.contains(in_strips)) all.insert(kernel.has_column_sum() ? all.begin() : all.end(), in_strips);
   return all;
 }
 
-// By rule, since the model does not see why: with column sums, f32 rows whose walks begin at different elements lose by a tile.
-bool is_slow_tile(const Kernel& kernel, const Schedule& schedule) {
-  return schedule.follows_lines && schedule.rows_per_tile > 1 && schedule.strip == 0 && kernel.has_column_sum() &&
-         footprint(kernel).kept == 0;
+// A tile waits in the second-level cache between its walks.
+bool overflows_wait(const Kernel& kernel, const Schedule& schedule, const Machine& machine) {
+  return schedule.rows_per_tile > 1 && static_cast<double>(schedule.rows_per_tile * footprint(kernel).read) >
+                                           tuning::kRoomOfCache * static_cast<double>(machine.caches.second);
 }
+
+// By rule, since the model does not see why: with column sums, f32 rows whose walks begin at different elements lose by a tile,
+// and by asking for what comes a little later.
+bool is_slow_along_lines(const Kernel& kernel, const Schedule& schedule) {
+  return schedule.follows_lines && (schedule.rows_per_tile > 1 || !schedule.prefetched_within_row.empty()) &&
+         schedule.strip == 0 && kernel.has_column_sum() && footprint(kernel).kept == 0;
+}
+
+// By rule, too: more than two rows that share a loop gain in strips, but short ones lose in some processes.
+bool crowds_loop(const Schedule& schedule) { return schedule.rows_together > 2 && schedule.strip == 0; }
 
 }  // namespace
 
 Schedule choose_schedule(const Kernel& kernel, const Machine& machine, bool past_caches) {
   Schedule lanes;
-  lanes.vector_bits = vector_bits(machine.isa);
-  choose_lanes(lanes, kernel);
+  choose_lanes(lanes, kernel, machine);
   const Climb climb(kernel, machine);
   const auto may = [&](const Schedule& s) {
     return s.vector_bits == lanes.vector_bits && s.transposed == lanes.transposed && s.rows_per_group == lanes.rows_per_group &&
-           !s.split && (past_caches || s.streamed.empty()) && !is_slow_tile(kernel, s);
+           !s.split && (past_caches || s.streamed.empty()) && !is_slow_along_lines(kernel, s) && !crowds_loop(s) &&
+           !overflows_wait(kernel, s, machine);
   };
-  return climb.best_from(starts(kernel, climb.legal(), lanes, past_caches), may);
+  std::vector<Schedule> all = starts(kernel, climb.legal(), lanes, past_caches);
+  std::erase_if(all, [&](const Schedule& s) { return !may(s); });
+  return climb.best_from(all, may);
+}
+
+bool gains_by_split(const Schedule& whole, const Kernel& kernel, const Machine& machine, int threads) {
+  if (threads < 2 || whole.transposed || kernel.row_count() == 0 || !may_be_split(kernel)) return false;
+  Machine sharing = machine;
+  sharing.cores = threads;
+  const CostModel model(kernel, sharing);
+  return model.is_worth_threads() && model.microseconds(split_schedule(whole, kernel, sharing)) < model.microseconds(whole);
 }
 
 // By rule, as the model does not see what threads do to each other's caches. The rows between two barriers are more than a

@@ -18,6 +18,11 @@ class CostModel {
 
   // Of a call by all cores, over memory that the call before has left in the caches as far as it fits.
   double microseconds(const Schedule& schedule) const;
+  // Of a row, for the thread that has it: what schedules of whole rows differ in. Of the number of rows it depends only through
+  // the caches that hold them all.
+  double nanoseconds_of_row(const Schedule& schedule) const;
+  // Whether a call takes long enough for other threads to be woken for it.
+  bool is_worth_threads() const { return is_worth_threads_; }
 
  private:
   // One walk over a row: what it does with each vector of elements.
@@ -33,12 +38,13 @@ class CostModel {
   bool is_own(const kernel::Arg& arg) const;
   void count_traffic(const Schedule& schedule, Row& row) const;
   Row row_of(const Schedule& schedule) const;
-  double read_again(double bytes) const;
+  double read_again(double bytes, const Row& row) const;
   double shared_line(const Schedule& schedule, const Row& row, bool in_strips) const;
   void read_first(const Walk& walk, int arg, const Schedule& schedule, const Row& row, Work& work) const;
   void read_own(size_t place, int arg, const Schedule& schedule, const Row& row, Work& work) const;
   static double rows_together(const Walk& walk, const Schedule& schedule);
-  double walk_time(size_t place, const Schedule& schedule, const Row& row) const;
+  // The walk alone; to `exposed` is added what memory is waited for.
+  double walk_time(size_t place, const Schedule& schedule, const Row& row, double& exposed) const;
   double ends_of_row(const Schedule& schedule) const;
   double along_row(const Schedule& schedule) const;
   double across_row(const Schedule& schedule) const;
@@ -48,8 +54,9 @@ class CostModel {
   Footprint bytes_;
   std::vector<int> first_walk_;  // per node, of the functions
   std::vector<Walk> walks_;
-  bool batches_;
-  int threads_;
+  bool reduces_whole_;
+  bool is_worth_threads_ = false;
+  int threads_ = 1;
   double first_, second_;  // bytes
   double last_level_, rows_, size_, moved_;
 };

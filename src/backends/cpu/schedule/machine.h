@@ -40,12 +40,11 @@ struct Costs {
   double operation = 0.15;  // on a vector: an addition, a multiplication
   double conversion = 0.2;  // of a vector, from 16 bits and fewer or to them
   double function = 1.5;    // of a vector: an exponential, an error function
-  double square = 0.5;      // a vector of a square that is transposed
+  double square = 2.1;      // a vector of a square that is transposed
   double gather = 6.0;      // a vector of elements that lie apart
-  double fold = 8;          // of a row: the lanes of a reduction become a value
+  double fold = 5;          // of a row: the lanes of a reduction become a value
   double stop = 6;          // a loop ends where that was not foreseen
   double wait = 800;        // threads for each other
-  double held = 0;          // bytes that the last level keeps from call to call; 0: as Caches has it
   bool operator==(const Costs&) const = default;
 };
 
@@ -67,7 +66,6 @@ void for_each_cost(SomeCosts& costs, const Visit& visit) {
   visit("fold", costs.fold);
   visit("stop", costs.stop);
   visit("wait", costs.wait);
-  visit("held", costs.held);
 }
 
 struct Machine {

@@ -53,6 +53,9 @@ Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, b
 // A schedule that is as good where `schedule.streamed` can not be written past the caches.
 Schedule through_caches(Schedule schedule);
 
+// Whether so many threads are done earlier with parts of rows, by split_schedule, than with whole ones.
+bool gains_by_split(const Schedule& whole, const kernel::Kernel& kernel, const Machine& machine, int threads);
+
 // The same for rows whose columns are divided among threads, streamed as `schedule` is, which is legal.
 Schedule split_schedule(const Schedule& schedule, const kernel::Kernel& kernel, const Machine& machine);
 

@@ -11,10 +11,22 @@ using kernel::Kernel;
 using kernel::Node;
 using kernel::NodeKind;
 
+namespace {
+
+// Rows, at most, whose ends a core has in flight at once.
+constexpr int kMostRowsInFlight = 4;
+
+}  // namespace
+
 bool batches_rows(const Kernel& kernel) {
   const auto is_moments = [](const Node& n) { return n.kind == NodeKind::moments; };
   return is_one_run(kernel) && kernel.row_size() <= tuning::kLongestRowOfBatch &&
          std::any_of(kernel.nodes.begin(), kernel.nodes.end(), is_moments);
+}
+
+double seen_of_ends(const Kernel& kernel, int rows) {
+  if (rows > 1 && batches_rows(kernel)) return 0.25 + 1.0 / rows;
+  return (1 + 1.0 / std::min(rows, kMostRowsInFlight)) / 2;
 }
 
 bool may_take_strips(const Kernel& kernel) {

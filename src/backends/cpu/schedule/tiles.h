@@ -13,6 +13,13 @@ namespace lamina::cpu {
 // compute beside a short row, other reductions are not.
 bool batches_rows(const kernel::Kernel& kernel);
 
+// Rows of a tile at most.
+inline constexpr int kMostRowsInTile = 8;
+
+// What is to be waited for at the ends of rows, in a tile of so many, of what it would be in rows that go alone and wait for
+// nobody else's arithmetic.
+double seen_of_ends(const kernel::Kernel& kernel, int rows);
+
 // Whether the last walk may go in strips. Rows without a sum are walked over the range that the code is called with: each strip
 // would walk all of it.
 bool may_take_strips(const kernel::Kernel& kernel);

@@ -52,16 +52,13 @@ Kernel relu(const Shape& shape) {
 TEST(EmittedCode, OfElementwiseKernelsIsTheSameForOneKey) {
   for (const bool in_threes : {false, true}) {
     std::map<std::string, std::string> code_of_key;
-    std::map<std::string, std::vector<int64_t>> lengths_of_key;
     for (const int64_t size : {9'000, 10'001, 12'000, 200'000, 400'001}) {
       const Emitted emitted = emit(relu({2'000'000 / size + 1, size, DataType::f32, in_threes}));
       const auto [known, is_new] = code_of_key.try_emplace(emitted.key, emitted.text);
       EXPECT_TRUE(is_new || known->second == emitted.text) << size << "\n" << emitted.key;
-      lengths_of_key[emitted.key].push_back(size);
     }
     if (!in_threes) continue;  // one run of all elements
-    EXPECT_LE(code_of_key.size(), 2u) << "what lengths choose is little";
-    for (const auto& [key, lengths] : lengths_of_key) EXPECT_GE(lengths.size(), 2u) << "one code for several lengths\n" << key;
+    EXPECT_LE(code_of_key.size(), 2u) << "five lengths choose little";
   }
 }
 
