@@ -5,8 +5,8 @@
 # Without oneDNN the suites that multiply or convolve on the CPU are left out.
 set(LAMINA_TESTS_LEFT_OUT)
 if(NOT LAMINA_ONEDNN)
-  set(suites Batches Constants ConvolutionStep DequantizedWeights GoldenGraphs HeavyThreads Kinds/ManyThreads MatmulStep QuantizedConvolution
-    QuantizedProduct Cases/ThreadPool ThreadPoolErrors ThreadPoolUse TiledPlan)
+  set(suites Batches Constants ConvolutionStep DequantizedWeights GoldenGraphs HeavyFork HeavyThreads Kinds/ManyThreads MatmulStep QuantizedConvolution
+    QuantizedProduct Scratchpad Cases/ThreadPool ThreadPoolErrors ThreadPoolUse TiledPlan)
   list(TRANSFORM suites APPEND ".*")
   list(JOIN suites ":" suites)
   set(LAMINA_TESTS_LEFT_OUT "GTEST_FILTER=-${suites}:Replay.TheReportTellsOfMemory")

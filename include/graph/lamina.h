@@ -53,6 +53,10 @@ typedef struct {
 /* The version of the library that is loaded. Never null. */
 LAMINA_API const lamina_version_t* lamina_version(void);
 
+/* What is printed on stdout from now on, in the whole process, as by the environment's LAMINA_VERBOSE: 0 nothing, 1 a line for
+ * each compile and each execution, 2 also for each pass. Errors: another level. */
+LAMINA_API lamina_status_t lamina_set_verbose(int level);
+
 /* ---- engine, stream, allocator ---- */
 
 typedef enum { lamina_any_engine = 0, lamina_cpu = 1, lamina_gpu = 2 } lamina_engine_kind_t;
@@ -64,6 +68,10 @@ typedef enum {
   lamina_fpmath_mode_any = 3,
   lamina_fpmath_mode_tf32 = 4
 } lamina_fpmath_mode_t;
+
+/* The mode of graphs that are created from now on without one, in the whole process: strict at first. */
+LAMINA_API lamina_status_t lamina_set_default_fpmath_mode(lamina_fpmath_mode_t mode);
+LAMINA_API lamina_status_t lamina_get_default_fpmath_mode(lamina_fpmath_mode_t* mode);
 
 typedef struct lamina_engine* lamina_engine_t;
 typedef const struct lamina_engine* const_lamina_engine_t;
@@ -126,7 +134,18 @@ LAMINA_API lamina_status_t lamina_graph_make_engine_with_threadpool(lamina_engin
                                                                     size_t index, const_lamina_graph_allocator_t allocator,
                                                                     const lamina_threadpool_t* pool);
 
-LAMINA_API lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine);
+/* lamina's streams run what they are given in order, whichever order is asked for. */
+typedef enum {
+  lamina_stream_in_order = 0x1,
+  lamina_stream_out_of_order = 0x2,
+  lamina_stream_default_flags = lamina_stream_in_order,
+  lamina_stream_profiling = 0x4
+} lamina_stream_flags_t;
+
+/* `flags`: one of the two orders. Errors: lamina_unimplemented for profiling, lamina_invalid_arguments for other bits. */
+LAMINA_API lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine, unsigned flags);
+/* The handle that the stream was created with; it is the caller's and may have been destroyed since. */
+LAMINA_API lamina_status_t lamina_stream_get_engine(const_lamina_stream_t stream, lamina_engine_t* engine);
 /* Returns when all that was submitted has run. On the CPU, execution is finished when execute returns. */
 LAMINA_API lamina_status_t lamina_stream_wait(lamina_stream_t stream);
 LAMINA_API lamina_status_t lamina_stream_destroy(lamina_stream_t stream);
@@ -160,7 +179,8 @@ typedef enum {
   lamina_graph_tensor_property_host_scalar = 3
 } lamina_graph_tensor_property_t;
 
-/* What is known of a tensor before it has memory. ndims -1: rank unknown; 0: a scalar; a dim may be LAMINA_GRAPH_UNKNOWN_DIM.
+/* What is known of a tensor before it has memory. ndims -1: rank unknown; 0: a scalar, which every host scalar is; a dim may be
+ * LAMINA_GRAPH_UNKNOWN_DIM.
  * id SIZE_MAX is the empty logical tensor: a port that is left out. */
 typedef struct {
   size_t id;
@@ -175,7 +195,8 @@ typedef struct {
   } layout;
 } lamina_graph_logical_tensor_t;
 
-/* Errors: ndims outside -1..12, an enumerator that does not exist. All dims of a known rank are unknown. */
+/* Errors: ndims outside -1..12, or above 0 for a host scalar; an enumerator that does not exist. All dims of a known rank are
+ * unknown. */
 LAMINA_API lamina_status_t lamina_graph_logical_tensor_init(lamina_graph_logical_tensor_t* logical_tensor, size_t id,
                                                             lamina_data_type_t data_type, int32_t ndims,
                                                             lamina_graph_layout_type_t layout_type,
@@ -249,15 +270,16 @@ typedef const struct lamina_graph_graph* const_lamina_graph_graph_t;
 typedef struct lamina_graph_partition* lamina_graph_partition_t;
 typedef const struct lamina_graph_partition* const_lamina_graph_partition_t;
 
+/* With the default mode (lamina_set_default_fpmath_mode). */
 LAMINA_API lamina_status_t lamina_graph_graph_create(lamina_graph_graph_t* graph, lamina_engine_kind_t engine_kind);
 LAMINA_API lamina_status_t lamina_graph_graph_create_with_fpmath_mode(lamina_graph_graph_t* graph,
                                                                       lamina_engine_kind_t engine_kind,
                                                                       lamina_fpmath_mode_t mode);
 LAMINA_API lamina_status_t lamina_graph_graph_destroy(lamina_graph_graph_t graph);
 LAMINA_API lamina_status_t lamina_graph_graph_set_fpmath_mode(lamina_graph_graph_t graph, lamina_fpmath_mode_t mode,
-                                                              uint8_t apply_to_int);
+                                                              int apply_to_int);
 LAMINA_API lamina_status_t lamina_graph_graph_get_fpmath_mode(const_lamina_graph_graph_t graph, lamina_fpmath_mode_t* mode,
-                                                              uint8_t* apply_to_int);
+                                                              int* apply_to_int);
 /* Checks the op against its schema and adds a copy of it. Errors: lamina_invalid_graph_op and others, naming the op, the port
  * or attribute, what was given and what is allowed; the graph is unchanged then. */
 LAMINA_API lamina_status_t lamina_graph_add_op(lamina_graph_graph_t graph, const_lamina_graph_op_t op);
@@ -288,7 +310,7 @@ LAMINA_API lamina_status_t lamina_graph_partition_destroy(lamina_graph_partition
 LAMINA_API lamina_status_t lamina_graph_partition_get_id(const_lamina_graph_partition_t partition, size_t* id);
 /* The ops of the user's graph that are in the partition: an op that a pass took into another one counts too. */
 LAMINA_API lamina_status_t lamina_graph_partition_get_op_num(const_lamina_graph_partition_t partition, size_t* num);
-LAMINA_API lamina_status_t lamina_graph_partition_get_op_ids(const_lamina_graph_partition_t partition, size_t num, size_t* ids);
+LAMINA_API lamina_status_t lamina_graph_partition_get_ops(const_lamina_graph_partition_t partition, size_t num, size_t* ids);
 /* 0 when no kernel of this engine can run it; compile then says why. */
 LAMINA_API lamina_status_t lamina_graph_partition_is_supported(const_lamina_graph_partition_t partition, uint8_t* is_supported);
 /* Input ports in order of first use by the partition's ops; output ports in the order of the ops. */
@@ -327,7 +349,9 @@ typedef const struct lamina_graph_tensor* const_lamina_graph_tensor_t;
 #define LAMINA_MEMORY_NONE (NULL)
 #define LAMINA_MEMORY_ALLOCATE ((void*)(size_t)-1)
 
-/* Joins a logical tensor of known shape with memory, which stays the caller's. */
+/* Joins a logical tensor with memory, which stays the caller's. Where its shape is not known, it stands for the one that the
+ * partition was compiled for, whatever partition that is: the memory must hold it. Errors: LAMINA_MEMORY_ALLOCATE for a tensor
+ * of unknown shape. */
 LAMINA_API lamina_status_t lamina_graph_tensor_create(lamina_graph_tensor_t* tensor,
                                                       const lamina_graph_logical_tensor_t* logical_tensor,
                                                       const_lamina_engine_t engine, void* handle);
@@ -336,9 +360,12 @@ LAMINA_API lamina_status_t lamina_graph_tensor_create_scalar(lamina_graph_tensor
                                                              const lamina_graph_logical_tensor_t* logical_tensor,
                                                              const void* value);
 LAMINA_API lamina_status_t lamina_graph_tensor_destroy(lamina_graph_tensor_t tensor);
+/* Null for a host scalar, whose value lamina keeps. */
 LAMINA_API lamina_status_t lamina_graph_tensor_get_data_handle(const_lamina_graph_tensor_t tensor, void** handle);
-/* Memory that lamina had allocated for this tensor is released. */
+/* Memory that lamina had allocated for this tensor is released. Errors: a host scalar. */
 LAMINA_API lamina_status_t lamina_graph_tensor_set_data_handle(lamina_graph_tensor_t tensor, void* handle);
+/* The handle that the tensor was created with; it is the caller's and may have been destroyed since. Null for a host scalar. */
+LAMINA_API lamina_status_t lamina_graph_tensor_get_engine(const_lamina_graph_tensor_t tensor, lamina_engine_t* engine);
 LAMINA_API lamina_status_t lamina_graph_tensor_get_logical_tensor(const_lamina_graph_tensor_t tensor,
                                                                   lamina_graph_logical_tensor_t* logical_tensor);
 
@@ -374,12 +401,46 @@ LAMINA_API lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_
                                                                    size_t num_outputs,
                                                                    const const_lamina_graph_tensor_t* outputs);
 
+/* The memory that an execution needs between and inside its steps: a tensor of bytes (u8, one dim, 0 where nothing is needed),
+ * to be aligned to 64 bytes. Its id, SIZE_MAX - 1, means nothing. */
+LAMINA_API lamina_status_t lamina_graph_compiled_partition_get_scratchpad_logical_tensor(
+    const_lamina_graph_compiled_partition_t compiled_partition, lamina_graph_logical_tensor_t* logical_tensor);
+/* As lamina_graph_compiled_partition_execute, in the caller's scratchpad instead of memory that lamina keeps: a tensor as
+ * described above, or larger, of an engine on the same kind of device. Executions that run at once need one each. Null:
+ * lamina's. Errors: a scratchpad that is smaller than needed or not aligned. */
+LAMINA_API lamina_status_t
+lamina_graph_compiled_partition_execute_v2(const_lamina_graph_compiled_partition_t compiled_partition, lamina_stream_t stream,
+                                           size_t num_inputs, const const_lamina_graph_tensor_t* inputs, size_t num_outputs,
+                                           const const_lamina_graph_tensor_t* outputs, const_lamina_graph_tensor_t scratchpad);
+
+/* ---- what is kept in memory, and what is written for debugging, in the whole process ---- */
+
+/* How many compiled partitions are kept, those that were compiled or found again last: compiling the same for the same tensors
+ * costs a look-up. 1024 at first; 0: none. Errors: a negative capacity. */
+LAMINA_API lamina_status_t lamina_graph_set_compiled_partition_cache_capacity(int capacity);
+LAMINA_API lamina_status_t lamina_graph_get_compiled_partition_cache_capacity(int* capacity);
+
 /* Whether what is made of inputs of property constant (weights in the layout that a product wants) is made once, by the first
  * execution of a compiled partition, and kept as long as that lives: 1 (at first) or 0. Such inputs must then hold the same
  * values at every execution. Holds for partitions that are compiled afterwards, in the whole process. Errors: a negative flag.
  */
 LAMINA_API lamina_status_t lamina_graph_set_constant_tensor_cache(int flag);
 LAMINA_API lamina_status_t lamina_graph_get_constant_tensor_cache(int* flag);
+/* How much of that is kept at most, in MiB (2^20 bytes) of all compiled partitions together; no limit at first (SIZE_MAX).
+ * Partitions that are compiled when what they would keep no longer fits make it at every execution. Errors: another kind than
+ * cpu: on a GPU nothing is kept. */
+LAMINA_API lamina_status_t lamina_graph_set_constant_tensor_cache_capacity(lamina_engine_kind_t kind, size_t mebibytes);
+LAMINA_API lamina_status_t lamina_graph_get_constant_tensor_cache_capacity(lamina_engine_kind_t kind, size_t* mebibytes);
+
+/* JSON files in the working directory, as by the environment's LAMINA_GRAPH_DUMP: bits. */
+typedef enum {
+  lamina_graph_dump_mode_none = 0x0,
+  lamina_graph_dump_mode_subgraph = 0x1, /* of each partition that is compiled */
+  lamina_graph_dump_mode_graph = 0x2     /* of each graph before it is partitioned */
+} lamina_graph_dump_mode_t;
+
+/* From now on, in place of what the environment asked for (dumps of passes stay). Errors: other bits. */
+LAMINA_API lamina_status_t lamina_graph_set_dump_mode(lamina_graph_dump_mode_t modes);
 
 #ifdef __cplusplus
 }

@@ -199,6 +199,12 @@ class tensor : public detail::handle<lamina_graph_tensor, lamina_graph_tensor_de
     return memory;
   }
   void set_data_handle(void* memory) { error::wrap_c_api(lamina_graph_tensor_set_data_handle(get(), memory)); }
+  // Not a copy: valid as long as the engine that the tensor was created with; empty for a host scalar.
+  engine get_engine() const {
+    lamina_engine_t result = nullptr;
+    error::wrap_c_api(lamina_graph_tensor_get_engine(get(), &result));
+    return result == nullptr ? engine() : engine(result, true);
+  }
   logical_tensor get_logical_tensor() const {
     lamina_graph_logical_tensor_t data;
     error::wrap_c_api(lamina_graph_tensor_get_logical_tensor(get(), &data));
@@ -225,12 +231,20 @@ class compiled_partition : public detail::handle<lamina_graph_compiled_partition
     for (std::size_t i = 0; i < count; ++i) result.emplace_back(pairs[i].input_id, pairs[i].output_id);
     return result;
   }
-  void execute(const stream& astream, const std::vector<tensor>& inputs, const std::vector<tensor>& outputs) const {
+  // The memory that an execution needs: get_mem_size() bytes, aligned to 64.
+  logical_tensor get_scratchpad_logical_tensor() const {
+    lamina_graph_logical_tensor_t data;
+    error::wrap_c_api(lamina_graph_compiled_partition_get_scratchpad_logical_tensor(get(), &data));
+    return logical_tensor(data);
+  }
+  // With an empty scratchpad in memory that lamina keeps.
+  void execute(const stream& astream, const std::vector<tensor>& inputs, const std::vector<tensor>& outputs,
+               const tensor& scratchpad = tensor()) const {
     detail::small_array<const_lamina_graph_tensor_t> c_inputs(inputs.size()), c_outputs(outputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) c_inputs.data()[i] = inputs[i].get();
     for (std::size_t i = 0; i < outputs.size(); ++i) c_outputs.data()[i] = outputs[i].get();
-    error::wrap_c_api(lamina_graph_compiled_partition_execute(get(), astream.get(), inputs.size(), c_inputs.data(),
-                                                              outputs.size(), c_outputs.data()));
+    error::wrap_c_api(lamina_graph_compiled_partition_execute_v2(get(), astream.get(), inputs.size(), c_inputs.data(),
+                                                                 outputs.size(), c_outputs.data(), scratchpad.get(true)));
   }
 };
 
@@ -320,7 +334,7 @@ class partition : public detail::handle<lamina_graph_partition, lamina_graph_par
   enum class policy : int { fusion = lamina_graph_partition_policy_fusion, debug = lamina_graph_partition_policy_debug };
 
   partition() = default;
-  explicit partition(lamina_graph_partition_t owned) : handle(owned) {}
+  partition(lamina_graph_partition_t owned) : handle(owned) {}
   partition(const op& aop, engine::kind ekind) {
     lamina_graph_partition_t created = nullptr;
     error::wrap_c_api(lamina_graph_partition_create_with_op(&created, aop.get(), static_cast<lamina_engine_kind_t>(ekind)));
@@ -331,7 +345,7 @@ class partition : public detail::handle<lamina_graph_partition, lamina_graph_par
   std::size_t get_ops_num() const { return query(lamina_graph_partition_get_op_num); }
   std::vector<std::size_t> get_ops() const {
     std::vector<std::size_t> ids(get_ops_num());
-    error::wrap_c_api(lamina_graph_partition_get_op_ids(get(), ids.size(), ids.data()));
+    error::wrap_c_api(lamina_graph_partition_get_ops(get(), ids.size(), ids.data()));
     return ids;
   }
   bool is_supported() const {
@@ -394,7 +408,12 @@ class partition : public detail::handle<lamina_graph_partition, lamina_graph_par
 
 class graph : public detail::handle<lamina_graph_graph, lamina_graph_graph_destroy> {
  public:
-  explicit graph(engine::kind engine_kind) : graph(engine_kind, fpmath_mode::strict) {}
+  // With the default mode (set_default_fpmath_mode).
+  explicit graph(engine::kind engine_kind) {
+    lamina_graph_graph_t created = nullptr;
+    error::wrap_c_api(lamina_graph_graph_create(&created, static_cast<lamina_engine_kind_t>(engine_kind)));
+    reset(created);
+  }
   graph(engine::kind engine_kind, fpmath_mode mode) {
     lamina_graph_graph_t created = nullptr;
     error::wrap_c_api(lamina_graph_graph_create_with_fpmath_mode(&created, static_cast<lamina_engine_kind_t>(engine_kind),
@@ -407,7 +426,7 @@ class graph : public detail::handle<lamina_graph_graph, lamina_graph_graph_destr
   }
   void get_fpmath_mode(fpmath_mode& mode, bool& apply_to_int) const {
     lamina_fpmath_mode_t c_mode = lamina_fpmath_mode_strict;
-    std::uint8_t c_apply = 0;
+    int c_apply = 0;
     error::wrap_c_api(lamina_graph_graph_get_fpmath_mode(get(), &c_mode, &c_apply));
     mode = static_cast<fpmath_mode>(c_mode);
     apply_to_int = c_apply != 0;
@@ -447,6 +466,38 @@ inline int get_constant_tensor_cache() {
   int flag = 0;
   error::wrap_c_api(lamina_graph_get_constant_tensor_cache(&flag));
   return flag;
+}
+// How much of it at most, of all compiled partitions together; SIZE_MAX: no limit.
+inline void set_constant_tensor_cache_capacity(engine::kind kind, std::size_t mebibytes) {
+  error::wrap_c_api(lamina_graph_set_constant_tensor_cache_capacity(static_cast<lamina_engine_kind_t>(kind), mebibytes));
+}
+inline std::size_t get_constant_tensor_cache_capacity(engine::kind kind) {
+  std::size_t mebibytes = 0;
+  error::wrap_c_api(lamina_graph_get_constant_tensor_cache_capacity(static_cast<lamina_engine_kind_t>(kind), &mebibytes));
+  return mebibytes;
+}
+
+// How many compiled partitions are kept, to be found when the same is compiled again; 0: none.
+inline void set_compiled_partition_cache_capacity(int capacity) {
+  error::wrap_c_api(lamina_graph_set_compiled_partition_cache_capacity(capacity));
+}
+inline int get_compiled_partition_cache_capacity() {
+  int capacity = 0;
+  error::wrap_c_api(lamina_graph_get_compiled_partition_cache_capacity(&capacity));
+  return capacity;
+}
+
+// JSON files in the working directory: of graphs before they are partitioned, of partitions that are compiled.
+enum class graph_dump_mode : unsigned {
+  none = lamina_graph_dump_mode_none,
+  subgraph = lamina_graph_dump_mode_subgraph,
+  graph = lamina_graph_dump_mode_graph,
+};
+inline graph_dump_mode operator|(graph_dump_mode a, graph_dump_mode b) {
+  return static_cast<graph_dump_mode>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+inline void set_dump_mode(graph_dump_mode modes) {
+  error::wrap_c_api(lamina_graph_set_dump_mode(static_cast<lamina_graph_dump_mode_t>(modes)));
 }
 
 }  // namespace lamina::graph

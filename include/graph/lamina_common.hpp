@@ -37,6 +37,10 @@ struct error : public std::exception {
   static void wrap_c_api(lamina_status_t code) {
     if (code != lamina_success) throw error(code, lamina_last_error());
   }
+  // `message` says what was tried.
+  static void wrap_c_api(lamina_status_t code, const char* message) {
+    if (code != lamina_success) throw error(code, std::string(message) + ": " + lamina_last_error());
+  }
 
  private:
   std::string message_;
@@ -52,6 +56,19 @@ enum class fpmath_mode : int {
 
 inline const lamina_version_t* version() { return lamina_version(); }
 
+// What is printed on stdout from now on: 0 nothing, 1 compiles and executions, 2 also passes.
+inline status set_verbose(int level) { return static_cast<status>(lamina_set_verbose(level)); }
+
+// The mode of graphs that are created from now on without one.
+inline void set_default_fpmath_mode(fpmath_mode mode) {
+  error::wrap_c_api(lamina_set_default_fpmath_mode(static_cast<lamina_fpmath_mode_t>(mode)));
+}
+inline fpmath_mode get_default_fpmath_mode() {
+  lamina_fpmath_mode_t mode = lamina_fpmath_mode_strict;
+  error::wrap_c_api(lamina_get_default_fpmath_mode(&mode));
+  return static_cast<fpmath_mode>(mode);
+}
+
 namespace detail {
 
 // Shared ownership of a C object.
@@ -59,9 +76,13 @@ template <typename Object, lamina_status_t (*destroy)(Object*)>
 class handle {
  public:
   handle() = default;
-  explicit handle(Object* object) { reset(object); }
-  void reset(Object* object) {
-    object_.reset(object, [](Object* owned) { destroy(owned); });
+  explicit handle(Object* object, bool weak = false) { reset(object, weak); }
+  // Weak: the object is another's, and is not destroyed.
+  void reset(Object* object, bool weak = false) {
+    if (weak)
+      object_.reset(object, [](Object*) {});
+    else
+      object_.reset(object, [](Object* owned) { destroy(owned); });
   }
   Object* get(bool allow_empty = false) const {
     if (object_ == nullptr && !allow_empty) throw error(lamina_invalid_arguments, "the object is empty: it was never created");
@@ -101,7 +122,7 @@ class engine : public detail::handle<lamina_engine, lamina_engine_destroy> {
     error::wrap_c_api(lamina_engine_create(&created, static_cast<lamina_engine_kind_t>(akind), index));
     reset(created);
   }
-  explicit engine(lamina_engine_t owned) : handle(owned) {}
+  explicit engine(lamina_engine_t object, bool weak = false) : handle(object, weak) {}
 
   kind get_kind() const {
     lamina_engine_kind_t result = lamina_any_engine;
@@ -113,11 +134,26 @@ class engine : public detail::handle<lamina_engine, lamina_engine_destroy> {
 
 class stream : public detail::handle<lamina_stream, lamina_stream_destroy> {
  public:
+  enum class flags : unsigned {
+    in_order = lamina_stream_in_order,
+    out_of_order = lamina_stream_out_of_order,
+    default_flags = lamina_stream_default_flags,
+    profiling = lamina_stream_profiling,
+  };
+
   stream() = default;
-  explicit stream(const engine& aengine) {
+  explicit stream(const engine& aengine, flags aflags = flags::default_flags) {
     lamina_stream_t created = nullptr;
-    error::wrap_c_api(lamina_stream_create(&created, aengine.get()));
+    error::wrap_c_api(lamina_stream_create(&created, aengine.get(), static_cast<unsigned>(aflags)));
     reset(created);
+  }
+  explicit stream(lamina_stream_t object, bool weak = false) : handle(object, weak) {}
+
+  // Not a copy: valid as long as the engine that the stream was created with.
+  engine get_engine() const {
+    lamina_engine_t result = nullptr;
+    error::wrap_c_api(lamina_stream_get_engine(get(), &result));
+    return engine(result, true);
   }
   stream& wait() {
     error::wrap_c_api(lamina_stream_wait(get()));

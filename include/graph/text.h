@@ -1,5 +1,6 @@
 /* lamina, C interface of what graphs and ops say of themselves, for language bindings and tools: graphs as JSON dumps, the
- * outputs that an op will have, schemas, the reasons behind partitions and the code behind compiled ones.
+ * outputs that an op will have, schemas, the reasons behind partitions and the code behind compiled ones, pictures of both; how
+ * far a compilation has come, and lines about what is compiled and executed.
  *
  * Where a function makes a text it calls `write(user, text, length)` once, on the calling thread, before it returns; the text
  * is UTF-8, without a null byte at its end, and valid during that call. Statuses and lamina_last_error() are those of
@@ -55,6 +56,41 @@ LAMINA_API lamina_status_t lamina_graph_partition_write_reasons(const_lamina_gra
  * once), "moved_bytes" (read and written in main memory by kernels), "workspace_bytes", "compile_ms", "from_cache". */
 LAMINA_API lamina_status_t lamina_graph_compiled_partition_write_info(
     const_lamina_graph_compiled_partition_t compiled_partition, lamina_text_f write, void* user);
+
+/* What there is to tell of partitions and their code, in one text. */
+typedef enum {
+  lamina_graph_explanation_json = 0, /* an object; its keys are told in src/interface/json/explained.h */
+  lamina_graph_explanation_html = 1, /* a page that needs nothing else: a drawing, a search, a panel for each op */
+  lamina_graph_explanation_dot = 2   /* for Graphviz */
+} lamina_graph_explanation_t;
+
+/* Explains partitions of one graph, given in an order in which they can run. `engine` null: as they were partitioned, without
+ * code. Else each is compiled for the engine, to tell its kernels, schedules and tiles: for the tensors of `compiled[i]` where
+ * `compiled` and this entry are not null, else for the shapes that the graph knows; one that cannot be compiled tells why.
+ * `title` stands above, null for none. `report`: null, or a report of `lamina replay --report` (of one file) about the same
+ * partitions, whose times are told. Errors: no partitions; partitions of two graphs; a format that does not exist; an empty
+ * compiled partition; a report of other partitions. */
+LAMINA_API lamina_status_t lamina_graph_partitions_explain(size_t num, const const_lamina_graph_partition_t* partitions,
+                                                           const const_lamina_graph_compiled_partition_t* compiled,
+                                                           const_lamina_engine_t engine, lamina_graph_explanation_t format,
+                                                           const char* title, const char* report, lamina_text_f write,
+                                                           void* user);
+
+/* ---- what is told meanwhile ---- */
+
+/* `done` of `total` steps (kernels, library steps, tiled chains) of a partition are compiled; `name` is "partition 3: LayerNorm
+ * + GELU", valid during the call. Returns 0 to go on; anything else stops: the compile fails with lamina_runtime_error. */
+typedef int (*lamina_compile_progress_f)(void* user, size_t done, size_t total, const char* name);
+
+/* Has `report` called, on this thread, by compilations of this thread from now on: before each step and, done being total, at
+ * the end. What is found in the cache is not compiled, and not told. Null: nothing is told, as at first. */
+LAMINA_API lamina_status_t lamina_set_compile_progress(lamina_compile_progress_f report, void* user);
+
+/* What LAMINA_VERBOSE prints (docs/debugging.md), asked for by the program: level 1 tells of compilations and executions, 2 of
+ * passes too, 0 of nothing; -1: what the environment says, as at first. `write` gets each line, without a line end, in place of
+ * stdout; it is called on any thread, by one at a time, and must call nothing of lamina. Null: stdout. For the whole process.
+ * Errors: another level. */
+LAMINA_API lamina_status_t lamina_set_verbose_output(int level, lamina_text_f write, void* user);
 
 #ifdef __cplusplus
 }

@@ -13,14 +13,16 @@ import json as _json
 from lamina import _core
 from lamina._core import CompiledPartition, LogicalTensor, Partition
 from lamina._errors import Error
+from lamina._telling import set_verbose
+from lamina.explanation import Explanation
 from lamina.functions import (add_layer_norm, attention, gated_mlp, gelu, group_norm, layer_norm, log_softmax, matmul, rms_norm, silu,
                               softmax)
 from lamina.graph import CompiledGraph, Graph
 
 __version__ = _core.version()
-__all__ = ["CompiledGraph", "CompiledPartition", "Error", "Graph", "LogicalTensor", "Partition", "add_layer_norm", "attention",
-           "from_onnx", "gated_mlp", "gelu", "group_norm", "layer_norm", "log_softmax", "matmul", "op_kinds", "op_schema", "rms_norm",
-           "silu", "softmax"]
+__all__ = ["CompiledGraph", "CompiledPartition", "Error", "Explanation", "Graph", "LogicalTensor", "Partition", "add_layer_norm", "attention",
+           "explain", "from_onnx", "gated_mlp", "gelu", "group_norm", "layer_norm", "log_softmax", "matmul", "op_kinds", "op_schema", "rms_norm",
+           "set_verbose", "silu", "softmax"]
 
 
 def op_kinds() -> list:
@@ -31,6 +33,18 @@ def op_kinds() -> list:
 def op_schema(kind: str) -> dict:
     """Ports, attributes, types and formula of an operation. Raises lamina.Error for a kind that does not exist."""
     return _json.loads(_core.op_schema_json(kind))
+
+
+def explain(what, title: str = "") -> Explanation:
+    """Why the ops of a graph are where they are, and what runs: as data, as a page (`show()`), as a picture in a notebook.
+
+    what: a Graph, a CompiledGraph, or partitions of one graph in an order in which they can run. For torch's models there is
+    lamina.torch.explain. title: stands above the page. Raises lamina.Error for anything else."""
+    if hasattr(what, "explain"):
+        return what.explain(title)
+    if isinstance(what, (list, tuple)) and what and all(isinstance(each, Partition) for each in what):
+        return Explanation(what, title=title)
+    raise Error(f"explain: a {type(what).__name__} is given, allowed is a Graph, a CompiledGraph or a list of partitions")
 
 
 def from_onnx(model, name: str = "model"):

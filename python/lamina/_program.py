@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import struct
-from typing import Iterable, Mapping, NamedTuple, Sequence
+from typing import Mapping, NamedTuple, Optional, Sequence
 
 from lamina import _core
+from lamina._telling import Compilations, Progress
 
 
 class Port(NamedTuple):
@@ -21,6 +23,7 @@ class Linked(NamedTuple):
     run: _core.Executable
     outputs: list  # LogicalTensors, with their final shapes and strides
     compiled: list  # CompiledPartitions, in the order in which they run
+    partitions: list  # what they were compiled from
 
 
 def whole(tensor: _core.LogicalTensor) -> Port:
@@ -28,31 +31,33 @@ def whole(tensor: _core.LogicalTensor) -> Port:
 
 
 def scalar_bytes(value: float, dtype: str) -> bytes:
-    """A float as it lies in memory."""
+    """A number as it lies in memory."""
     if dtype == "bf16":
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
         return struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if value == value else 0x7FC0)
-    form = {"f32": "<f", "f64": "<d", "f16": "<e"}[dtype]
-    return struct.pack(form, value)
+    form = {"f32": "<f", "f64": "<d", "f16": "<e", "s32": "<i", "s64": "<q", "boolean": "<?"}[dtype]
+    return struct.pack(form, value if dtype in ("f32", "f64", "f16") else int(value))
 
 
-def link(partitions: Iterable[_core.Partition], inputs: Sequence[Port], outputs: Sequence[_core.LogicalTensor],
-         constants: Mapping[int, tuple] = {}) -> Linked:
+def link(partitions: Sequence[_core.Partition], inputs: Sequence[Port], outputs: Sequence[_core.LogicalTensor],
+         constants: Mapping[int, tuple] = {}, progress: Optional[Progress] = None) -> Linked:
     """Compiles partitions, which are in an order in which they can run, for these inputs. `outputs` are what leaves; their shapes
     may be unknown, their strides None: dense. constants: tensor id -> (tensor, value) of scalars that the graph knows, some of
-    which passes compile in. Raises lamina.Error where a partition cannot be compiled."""
+    which passes compile in. progress: as for Graph.compile. Raises lamina.Error where a partition cannot be compiled."""
     known = {tensor_id: tensor for tensor_id, (tensor, _) in constants.items()}
     known.update((port.tensor.id, port.tensor) for port in inputs)
     wanted = {tensor.id: tensor for tensor in outputs}
     compiled, made = [], []
+    compilations = Compilations(len(partitions), progress)
     for partition in partitions:
         ins = [known[port.id] for port in partition.inputs]
         outs = [wanted.get(port.id) or _core.LogicalTensor(port.id, port.dtype) for port in partition.outputs]
-        code = partition.compile(ins, outs)
+        code = compilations.compile(partition, ins, outs)
         compiled.append((code, [t.id for t in ins], [t.id for t in outs]))
         for tensor in outs:
             known[tensor.id] = code.tensor(tensor.id)
             made.append(tensor.id)
+    compilations.finish()
     slot = {}
     for port in inputs:
         slot.setdefault(port.tensor.id, len(slot))
@@ -69,12 +74,10 @@ def link(partitions: Iterable[_core.Partition], inputs: Sequence[Port], outputs:
         scalars.append((tensor, scalar_bytes(value, tensor.dtype)))
     steps = [(code, [slot[i] for i in ins], [slot[i] for i in outs]) for code, ins, outs in compiled]
     run = _core.Executable(steps, [tuple(port) for port in inputs], final, inner, scalars)
-    return Linked(run, final, [code for code, _, _ in compiled])
+    return Linked(run, final, [code for code, _, _ in compiled], list(partitions))
 
 
 def first_reason(partition: _core.Partition) -> str:
-    import json
-
     told = json.loads(partition.reasons_json())
     return told.get("unsupported_reason", "")
 

@@ -9,6 +9,8 @@ from lamina import _arrays, _core
 from lamina._core import LogicalTensor
 from lamina._errors import Error
 from lamina._program import first_reason, link, whole
+from lamina._telling import Progress
+from lamina.explanation import Explanation
 
 __all__ = ["Graph", "CompiledGraph"]
 
@@ -101,15 +103,19 @@ class Graph:
         self.finalize()
         return self._graph.partitions(policy)
 
-    def explain(self) -> list:
-        """For each partition a dict: "supported", and "ops" with their "reasons" (code and sentence): why an op is where it is."""
-        return [json.loads(partition.reasons_json()) for partition in self.partitions()]
+    def explain(self, title: str = "") -> Explanation:
+        """Why each op is where it is: a list of partitions, which `show()` opens as a page and a notebook displays. Ends building.
 
-    def compile(self, outputs: Optional[Sequence[LogicalTensor]] = None) -> "CompiledGraph":
+        title: stands above the page. Kernels are told where every shape is known; CompiledGraph.explain() tells those that ran."""
+        return Explanation(self.partitions(), title=title)
+
+    def compile(self, outputs: Optional[Sequence[LogicalTensor]] = None, *, progress: Optional[Progress] = None) -> "CompiledGraph":
         """The graph as a function of its inputs, in the order in which they were made.
 
         outputs: what it returns; default: what no op reads. Shapes with unknown extents are compiled when they are first seen.
-        Raises lamina.Error where an op cannot run, with the reason."""
+        progress: called while that is done as progress(done, total, name) with the partitions that are compiled (a fraction where
+        one is half done), how many there are, and the one at work, "partition 3: LayerNorm + GELU"; if it returns true, the call
+        that compiles raises lamina.Error. Raises lamina.Error where an op cannot run, with the reason."""
         if outputs is not None and not self._graph.is_finalized:
             for tensor in outputs:  # also where another op reads it
                 self._graph.add_op(_core.Op(self._next_op, "End", [tensor], {}))
@@ -119,7 +125,7 @@ class Graph:
             if not partition.is_supported:
                 raise Error(first_reason(partition), "unimplemented")
         wanted = list(outputs) if outputs is not None else self._graph.border()[1]
-        return CompiledGraph(partitions, list(self._inputs), wanted, self._constants)
+        return CompiledGraph(partitions, list(self._inputs), wanted, self._constants, progress)
 
     def _take_id(self) -> int:
         self._next_tensor += 1
@@ -140,8 +146,9 @@ def _unwrap(tensor: Any) -> LogicalTensor:
 class CompiledGraph:
     """A compiled graph. Calls from many threads at once are fine; the interpreter is free while one computes."""
 
-    def __init__(self, partitions: list, inputs: list, outputs: list, constants: dict) -> None:
+    def __init__(self, partitions: list, inputs: list, outputs: list, constants: dict, progress: Optional[Progress] = None) -> None:
         self._partitions, self._inputs, self._outputs, self._constants = partitions, inputs, outputs, constants
+        self._progress = progress
         self._linked: dict = {}
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
@@ -156,10 +163,16 @@ class CompiledGraph:
         linked = self._linked.get(key)
         if linked is None:
             given = [LogicalTensor(tensor.id, tensor.dtype, shape, strides) for tensor, (shape, strides) in zip(self._inputs, key)]
-            linked = self._linked[key] = link(self._partitions, [whole(tensor) for tensor in given], self._outputs, self._constants)
+            linked = self._linked[key] = link(self._partitions, [whole(tensor) for tensor in given], self._outputs, self._constants,
+                                              self._progress)
         results = _arrays.outputs_like(arrays, linked.outputs, out)
         linked.run(arrays, results)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def explain(self, title: str = "") -> Explanation:
+        """As Graph.explain(), with the kernels of the shapes that were compiled last."""
+        compiled = list(self._linked.values())[-1].compiled if self._linked else []
+        return Explanation(self._partitions, compiled, title)
 
     def info(self) -> list:
         """For each set of shapes that was compiled, a list of dicts: kernels, schedules, bytes, times of its partitions."""

@@ -251,32 +251,55 @@ void bind_graph(nb::module_& m) {
           "__init__",
           [](graph::op* self, size_t id, const std::string& kind, const std::vector<logical_tensor>& inputs, nb::dict attrs,
              const std::string& name) { new (self) graph::op(make_op(id, kind, inputs, attrs, name)); },
-          nb::arg("id"), nb::arg("kind"), nb::arg("inputs"), nb::arg("attributes"), nb::arg("name") = "")
+          nb::arg("id"), nb::arg("kind"), nb::arg("inputs"), nb::arg("attributes"), nb::arg("name") = "",
+          "An operation without outputs yet.\n\n"
+          "id: of its own among the ops of a graph. kind: a name of lamina.op_kinds(). inputs: in the order of the schema's "
+          "ports.\n"
+          "attributes: by name, those that have a default may be absent. name: for messages, default KIND_ID.\n"
+          "Raises lamina.Error for a kind or attribute that does not exist, or an attribute of another type.")
       .def("infer_outputs", &infer_outputs, nb::call_guard<nb::gil_scoped_release>(),
-           "The outputs as types and shapes follow from the schema; their id says that they have none yet.")
+           "The outputs as types and shapes follow from the schema; their id says that they have none yet.\n\n"
+           "Raises lamina.Error where the schema refuses the op: port or attribute, what was given and what is allowed.")
       .def(
-          "add_output", [](graph::op& self, const logical_tensor& tensor) { self.add_output(tensor); }, nb::arg("tensor"))
-      .def("leave_out_output", [](graph::op& self) { self.add_output(logical_tensor()); });
+          "add_output", [](graph::op& self, const logical_tensor& tensor) { self.add_output(tensor); }, nb::arg("tensor"),
+          "The tensor at the next output port. Whether it fits is checked when a graph takes the op.")
+      .def(
+          "leave_out_output", [](graph::op& self) { self.add_output(logical_tensor()); },
+          "Leaves the next output port out: it is not computed.");
   nb::class_<graph::graph>(m, "Graph", "A graph of operations; two ports with the same tensor id are connected.")
       .def(
           "__init__",
           [](graph::graph* self, const std::string& mode) {
             new (self) graph::graph(engine::kind::cpu, chosen(mode, kMathModes, "fpmath_mode"));
           },
-          nb::arg("fpmath_mode") = "strict")
-      .def_static("from_json", &graph_from_json, nb::arg("text"), nb::arg("name") = "graph")
-      .def("to_json",
-           [](const graph::graph& self) {
-             return text_of(
-                 [&](lamina_text_f write, void* user) { return lamina_graph_graph_write_json(self.get(), write, user); });
-           })
+          nb::arg("fpmath_mode") = "strict",
+          "An empty graph for the CPU. fpmath_mode: strict, bf16, f16, tf32 or any: how products of f32 may be computed.")
+      .def_static("from_json", &graph_from_json, nb::arg("text"), nb::arg("name") = "graph",
+                  "A graph from a dump, not finalized. name: stands in front of errors.\n\n"
+                  "Raises lamina.Error with line and column where the text is no dump, or naming the op that is refused.")
       .def(
-          "add_op", [](graph::graph& self, const graph::op& op) { self.add_op(op); }, nb::arg("op"))
-      .def("set_constant", &graph::graph::set_constant, nb::arg("tensor_id"), nb::arg("value"))
-      .def("finalize", &graph::graph::finalize, nb::call_guard<nb::gil_scoped_release>())
-      .def_prop_ro("is_finalized", &graph::graph::is_finalized)
-      .def("tensor", &tensor_of, nb::arg("tensor_id"))
-      .def("border", &border_of)
+          "to_json",
+          [](const graph::graph& self) {
+            return text_of(
+                [&](lamina_text_f write, void* user) { return lamina_graph_graph_write_json(self.get(), write, user); });
+          },
+          "The graph as a dump, which `lamina replay` runs.")
+      .def(
+          "add_op", [](graph::graph& self, const graph::op& op) { self.add_op(op); }, nb::arg("op"),
+          "Checks the op against its schema and adds a copy of it.\n\n"
+          "Raises lamina.Error naming the op, the port or attribute, what was given and what is allowed; the graph is "
+          "unchanged.")
+      .def("set_constant", &graph::graph::set_constant, nb::arg("tensor_id"), nb::arg("value"),
+           "Says that every element of an input is `value` at every execution, rounded to the tensor's type.\n\n"
+           "Raises lamina.Error for a tensor that no op reads, that an op makes, or that has another value already.")
+      .def("finalize", &graph::graph::finalize, nb::call_guard<nb::gil_scoped_release>(),
+           "Ends building: orders ops and infers shapes.\n\n"
+           "Raises lamina.Error for a cycle, a tensor that two ops make, or shapes that do not agree.")
+      .def_prop_ro("is_finalized", &graph::graph::is_finalized, "Whether building has ended.")
+      .def("tensor", &tensor_of, nb::arg("tensor_id"),
+           "What the graph knows of a tensor; once finalized, its inferred shape too. Raises lamina.Error where no op has it.")
+      .def("border", &border_of,
+           "(tensors that ops read and none makes, in order of first use; tensors that none reads or an End op marks).")
       .def(
           "partitions",
           [](graph::graph& self, const std::string& policy) {
@@ -284,38 +307,140 @@ void bind_graph(nb::module_& m) {
             nb::gil_scoped_release others_may_run;
             return self.get_partitions(chosen_policy);
           },
-          nb::arg("policy") = "fusion");
+          nb::arg("policy") = "fusion",
+          "Partitions of a finalized graph, in an order in which they can run. policy: fusion, or debug: one op each.\n\n"
+          "Raises lamina.Error where the graph is not finalized.");
 }
 
 // ---- partitions
 
+// What a compilation calls while others may run; what it throws stops the compilation and is thrown when that has ended.
+struct Progress {
+  nb::handle call;
+  std::exception_ptr thrown = nullptr;
+
+  static int tell(void* user, size_t done, size_t total, const char* name) {
+    Progress& self = *static_cast<Progress*>(user);
+    const nb::gil_scoped_acquire held;
+    try {
+      return nb::cast<bool>(nb::bool_(self.call(done, total, name))) ? 1 : 0;
+    } catch (...) {
+      self.thrown = std::current_exception();
+      return 1;
+    }
+  }
+};
+
+graph::compiled_partition compile(const graph::partition& self, const std::vector<logical_tensor>& inputs,
+                                  const std::vector<logical_tensor>& outputs, const nb::object& progress) {
+  Progress told{progress};
+  if (!progress.is_none()) error::wrap_c_api(lamina_set_compile_progress(&Progress::tell, &told));
+  const auto ended = [&](const std::exception_ptr& failed) {
+    if (!progress.is_none()) lamina_set_compile_progress(nullptr, nullptr);
+    if (told.thrown != nullptr) std::rethrow_exception(told.thrown);
+    if (failed != nullptr) std::rethrow_exception(failed);
+  };
+  std::optional<graph::compiled_partition> made;
+  std::exception_ptr failed = nullptr;
+  {
+    const nb::gil_scoped_release others_may_run;
+    try {
+      made = self.compile(inputs, outputs, cpu_engine());
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  }
+  ended(failed);
+  return *std::move(made);
+}
+
+const std::map<std::string, lamina_graph_explanation_t> kFormats = {
+    {"json", lamina_graph_explanation_json}, {"html", lamina_graph_explanation_html}, {"dot", lamina_graph_explanation_dot}};
+
+std::string explain(const std::vector<graph::partition>& partitions,
+                    const std::vector<std::optional<graph::compiled_partition>>& compiled, bool compile_them,
+                    const std::string& format, const std::string& title, const std::optional<std::string>& report) {
+  const lamina_graph_explanation_t wanted = chosen(format, kFormats, "format");
+  if (!compiled.empty() && compiled.size() != partitions.size())
+    throw error(lamina_invalid_arguments, std::to_string(compiled.size()) +
+                                              " compiled partitions are given, allowed is none or " +
+                                              std::to_string(partitions.size()));
+  std::vector<const_lamina_graph_partition_t> given;
+  std::vector<const_lamina_graph_compiled_partition_t> codes;
+  for (const graph::partition& partition : partitions) given.push_back(partition.get());
+  for (const auto& code : compiled) codes.push_back(code ? code->get() : nullptr);
+  const nb::gil_scoped_release others_may_run;
+  return text_of([&](lamina_text_f write, void* user) {
+    return lamina_graph_partitions_explain(given.size(), given.data(), codes.empty() ? nullptr : codes.data(),
+                                           compile_them ? cpu_engine().get() : nullptr, wanted, title.c_str(),
+                                           report ? report->c_str() : nullptr, write, user);
+  });
+}
+
+// ---- what is told meanwhile
+
+// Lines of lamina_set_verbose_output go to a Python function that is kept as long as it may be called: until another takes its
+// place, and then for ever, since a line may be on its way.
+void tell_line(void* user, const char* line, size_t length) {
+  const nb::gil_scoped_acquire held;
+  try {
+    nb::handle(static_cast<PyObject*>(user))(nb::str(line, length));
+  } catch (nb::python_error& failed) {
+    failed.discard_as_unraisable("a function that lamina tells what it does");
+  }
+}
+
+void set_verbose(int level, nb::object write) {
+  PyObject* const kept = write.is_none() ? nullptr : write.release().ptr();
+  const nb::gil_scoped_release a_line_may_be_written;
+  error::wrap_c_api(lamina_set_verbose_output(level, kept == nullptr ? nullptr : &tell_line, kept));
+}
+
 void bind_partitions(nb::module_& m) {
   nb::class_<graph::partition>(m, "Partition", "Ops of a graph that are compiled and executed as one.")
-      .def_prop_ro("id", &graph::partition::get_id)
-      .def_prop_ro("op_ids", &graph::partition::get_ops)
-      .def_prop_ro("is_supported", &graph::partition::is_supported)
-      .def_prop_ro("inputs", &graph::partition::get_input_ports)
-      .def_prop_ro("outputs", &graph::partition::get_output_ports)
+      .def_prop_ro("id", &graph::partition::get_id, "Unique in the process.")
+      .def_prop_ro("op_ids", &graph::partition::get_ops,
+                   "Ids of the graph's ops that are in it; an op that a pass took into another one counts too.")
+      .def_prop_ro("is_supported", &graph::partition::is_supported, "False where no kernel can run it; reasons_json says why.")
+      .def_prop_ro("inputs", &graph::partition::get_input_ports,
+                   "The tensors that it reads, in order of first use, with what the graph knows of their shapes.")
+      .def_prop_ro("outputs", &graph::partition::get_output_ports,
+                   "The tensors that it makes for others, in the order of its ops.")
       .def(
-          "compile",
-          [](const graph::partition& self, const std::vector<logical_tensor>& inputs,
-             const std::vector<logical_tensor>& outputs) {
-            nb::gil_scoped_release others_may_run;
-            return self.compile(inputs, outputs, cpu_engine());
+          "compile", &compile, nb::arg("inputs"), nb::arg("outputs"), nb::arg("progress").none() = nb::none(),
+          "Code for these tensors, which are matched to ports by id, in any order.\n\n"
+          "inputs: with known shapes; those that are no port are ignored. outputs: shapes and strides may be unknown: "
+          "inferred, "
+          "dense.\n"
+          "progress: called as progress(done, total, name) before each of `total` steps, and at the end; what it returns stops "
+          "the\n"
+          "compilation if it is true. Not called where the code is in the cache. Other Python threads run meanwhile.\n"
+          "Raises lamina.Error: a port without its tensor, a tensor that contradicts the graph, shapes that do not agree, an "
+          "op "
+          "that\ncannot run, a compilation that was stopped; and what progress raises.")
+      .def(
+          "reasons_json",
+          [](const graph::partition& self) {
+            return text_of(
+                [&](lamina_text_f write, void* user) { return lamina_graph_partition_write_reasons(self.get(), write, user); });
           },
-          nb::arg("inputs"), nb::arg("outputs"))
-      .def("reasons_json", [](const graph::partition& self) {
-        return text_of(
-            [&](lamina_text_f write, void* user) { return lamina_graph_partition_write_reasons(self.get(), write, user); });
-      });
+          "JSON: \"supported\", \"unsupported_reason\" where it is not, and \"ops\" with \"id\", \"kind\", \"name\" and "
+          "\"reasons\"\n(\"code\", which scripts may rely on, and \"text\").");
   nb::class_<graph::compiled_partition>(m, "CompiledPartition", "Code for one partition with every shape and stride known.")
-      .def("tensor", &graph::compiled_partition::query_logical_tensor, nb::arg("tensor_id"))
-      .def_prop_ro("inplace_ports", &graph::compiled_partition::get_inplace_ports)
-      .def("info_json", [](const graph::compiled_partition& self) {
-        return text_of([&](lamina_text_f write, void* user) {
-          return lamina_graph_compiled_partition_write_info(self.get(), write, user);
-        });
-      });
+      .def(
+          "tensor", &graph::compiled_partition::query_logical_tensor, nb::arg("tensor_id"),
+          "The tensor of a port with its final shape and strides (in elements). Raises lamina.Error for an id that is no port.")
+      .def_prop_ro("inplace_ports", &graph::compiled_partition::get_inplace_ports,
+                   "(input id, output id) of pairs that may be given the same memory.")
+      .def(
+          "info_json",
+          [](const graph::compiled_partition& self) {
+            return text_of([&](lamina_text_f write, void* user) {
+              return lamina_graph_compiled_partition_write_info(self.get(), write, user);
+            });
+          },
+          "JSON: \"backend\", \"kernels\" (names), \"schedules\", \"required_bytes\" (inputs and outputs, each once),\n"
+          "\"moved_bytes\" (read and written in main memory), \"workspace_bytes\", \"compile_ms\", \"from_cache\".");
   nb::class_<Executable>(m, "Executable", "Compiled partitions that run one after the other in one call.")
       .def(
           "__init__",
@@ -336,12 +461,24 @@ void bind_partitions(nb::module_& m) {
             }
             new (self) Executable(std::move(made), std::move(given), outputs, inner, std::move(scalars));
           },
-          nb::arg("steps"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("inner"), nb::arg("constants"))
+          nb::arg("steps"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("inner"), nb::arg("constants"),
+          "steps: (CompiledPartition, slots of its inputs, slots of its outputs); a slot counts the inputs, then the outputs, "
+          "the "
+          "inner\n"
+          "tensors and the constants. inputs: (tensor that is read, tensor that is given, bytes from the one's beginning to "
+          "the "
+          "other's).\n"
+          "outputs, inner: tensors that leave, and those that pass between steps, in memory of its own. constants: (scalar, "
+          "its "
+          "bytes).\n"
+          "Raises lamina.Error for a slot that does not exist.")
       .def(
           "__call__", [](Executable& self, nb::handle inputs, nb::handle outputs) { self.run(inputs, outputs); },
-          nb::arg("inputs"), nb::arg("outputs"))
-      .def_prop_ro("inner_bytes", &Executable::inner_bytes)
-      .def_prop_ro("step_count", &Executable::step_count);
+          nb::arg("inputs"), nb::arg("outputs"),
+          "Runs it. inputs, outputs: sequences of objects that share their memory, in order; outputs are written to.\n\n"
+          "Other Python threads run meanwhile. Raises lamina.Error naming the object that does not fit and what is allowed.")
+      .def_prop_ro("inner_bytes", &Executable::inner_bytes, "Bytes of what passes between steps, for one call at a time.")
+      .def_prop_ro("step_count", &Executable::step_count, "How many compiled partitions a call executes.");
 }
 
 void translate(const std::exception_ptr& thrown, void*) {
@@ -363,11 +500,28 @@ NB_MODULE(_core, m) {
   bind_logical_tensor(m);
   bind_graph(m);
   bind_partitions(m);
-  m.def("op_kinds", [] {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : kinds()) names.push_back(name);
-    return names;
-  });
+  m.def(
+      "explain", &explain, nb::arg("partitions"), nb::arg("compiled"), nb::arg("compile"), nb::arg("format"),
+      nb::arg("title") = "", nb::arg("report").none() = nb::none(),
+      "What there is to tell of partitions of one graph, as a text.\n\n"
+      "partitions: in an order in which they can run. compiled: [], or a CompiledPartition or None for each: for its shapes, "
+      "else\n"
+      "for those that the graph knows, each is compiled to tell kernels, schedules and tiles, unless `compile` is false.\n"
+      "format: json, html (a page that needs nothing else) or dot. report: text of a `lamina replay --report`, whose times are "
+      "told.\nRaises lamina.Error for no partitions, those of two graphs, a report of others.");
+  m.def("set_verbose", &set_verbose, nb::arg("level"), nb::arg("write").none() = nb::none(),
+        "Has `write` called with a line per compilation and execution (level 1), per pass too (2), or nothing (0); -1: what\n"
+        "LAMINA_VERBOSE says. write: any thread calls it, one at a time; None: lines go to stdout. Raises lamina.Error for "
+        "another "
+        "level.");
+  m.def(
+      "op_kinds",
+      [] {
+        std::vector<std::string> names;
+        for (const auto& [name, value] : kinds()) names.push_back(name);
+        return names;
+      },
+      "The names of all operations.");
   m.def(
       "op_schema_json",
       [](const std::string& kind) {
@@ -375,11 +529,17 @@ NB_MODULE(_core, m) {
           return lamina_graph_op_kind_write_schema(static_cast<lamina_graph_op_kind_t>(kind_from_name(kind)), write, user);
         });
       },
-      nb::arg("kind"));
-  m.def("version", [] {
-    const lamina_version_t* const version = lamina_version();
-    return std::to_string(version->major) + "." + std::to_string(version->minor) + "." + std::to_string(version->patch);
-  });
+      nb::arg("kind"),
+      "JSON: \"kind\", \"class\", \"formula\", \"inputs\", \"outputs\", \"attributes\", \"types\". Raises lamina.Error for a "
+      "kind "
+      "that\ndoes not exist.");
+  m.def(
+      "version",
+      [] {
+        const lamina_version_t* const version = lamina_version();
+        return std::to_string(version->major) + "." + std::to_string(version->minor) + "." + std::to_string(version->patch);
+      },
+      "The version of the library, as \"major.minor.patch\".");
   m.def(
       "describe",
       [](nb::handle object) {
@@ -391,5 +551,7 @@ NB_MODULE(_core, m) {
         }
         return nb::make_tuple(name_of(view.type), nb::tuple(dims), nb::tuple(strides));
       },
-      nb::arg("object"), "(type, shape, strides in elements) of an object that shares its memory.");
+      nb::arg("object"),
+      "(type, shape, strides in elements) of an object that shares its memory: numpy's, torch's, DLPack's, the buffer\n"
+      "protocol's. Raises lamina.Error for an object that shares none, or not on the CPU.");
 }

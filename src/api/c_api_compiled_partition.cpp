@@ -1,4 +1,5 @@
 #include <array>
+#include <cstdint>
 
 #include "api/boundary.h"
 #include "api/convert.h"
@@ -56,6 +57,41 @@ class BoundTensors {
 
 thread_local std::vector<compiler::BoundTensor> large_inputs, large_outputs;
 
+constexpr size_t kScratchpadAlignment = 64;
+
+// The memory of a scratchpad; null where lamina's own serves, or none is needed.
+void* scratchpad_memory(const char* function_name, const Device& device, size_t needed,
+                        const_lamina_graph_tensor_t scratchpad) {
+  if (scratchpad == nullptr || needed == 0) return nullptr;
+  require_device(function_name, device, scratchpad->device, "the scratchpad");
+  const auto fail = [&](const auto&... what) {
+    throw Error(Status::invalid_arguments, join(function_name, ": the scratchpad ", what...));
+  };
+  const LogicalTensor& tensor = scratchpad->tensor;
+  const size_t given = tensor.has_full_shape() ? static_cast<size_t>(tensor.byte_size()) : needed;
+  if (given < needed) fail("has ", given, " bytes, ", needed, " are needed");
+  if (scratchpad->memory == nullptr) fail("has a null handle, ", needed, " bytes are needed");
+  if (device == nullptr && reinterpret_cast<uintptr_t>(scratchpad->memory) % kScratchpadAlignment != 0)
+    fail("is not aligned to ", kScratchpadAlignment, " bytes");
+  return scratchpad->memory;
+}
+
+void execute(const char* function_name, const lamina_graph_compiled_partition& partition, const lamina_stream& stream,
+             std::span<const const_lamina_graph_tensor_t> inputs, std::span<const const_lamina_graph_tensor_t> outputs,
+             const_lamina_graph_tensor_t scratchpad) {
+  const compiler::CompiledPartition& compiled = compiled_of(function_name, &partition);
+  const Device& device = partition.device;
+  require_device(function_name, device, stream.device, "the stream");
+  const BoundTensors sources(function_name, device, large_inputs, inputs.size(), inputs.data());
+  const BoundTensors destinations(function_name, device, large_outputs, outputs.size(), outputs.data());
+  ExecutionContext context;
+  context.allocator = &stream.allocator;
+  context.stream = stream.native;
+  context.workspace = scratchpad_memory(function_name, device, compiled.info().workspace_bytes, scratchpad);
+  if (stream.pool) context.pool = &*stream.pool;
+  compiled.execute(context, sources.span(), destinations.span());
+}
+
 }  // namespace
 }  // namespace lamina::api
 
@@ -104,35 +140,34 @@ lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compi
                                                         lamina_stream_t stream, size_t num_inputs,
                                                         const const_lamina_graph_tensor_t* inputs, size_t num_outputs,
                                                         const const_lamina_graph_tensor_t* outputs) {
+  return lamina_graph_compiled_partition_execute_v2(compiled_partition, stream, num_inputs, inputs, num_outputs, outputs,
+                                                    nullptr);
+}
+
+lamina_status_t lamina_graph_compiled_partition_execute_v2(const_lamina_graph_compiled_partition_t compiled_partition,
+                                                           lamina_stream_t stream, size_t num_inputs,
+                                                           const const_lamina_graph_tensor_t* inputs, size_t num_outputs,
+                                                           const const_lamina_graph_tensor_t* outputs,
+                                                           const_lamina_graph_tensor_t scratchpad) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(compiled_partition);
     LAMINA_REQUIRE(stream);
-    const lamina::compiler::CompiledPartition& compiled = compiled_of(function_name, compiled_partition);
-    const Device& device = compiled_partition->device;
-    require_device(function_name, device, stream->device, "the stream");
-    const BoundTensors sources(function_name, device, large_inputs, num_inputs, inputs);
-    const BoundTensors destinations(function_name, device, large_outputs, num_outputs, outputs);
-    lamina::ExecutionContext context;
-    context.allocator = &stream->allocator;
-    context.stream = stream->native;
-    if (stream->pool) context.pool = &*stream->pool;
-    compiled.execute(context, sources.span(), destinations.span());
+    execute(function_name, *compiled_partition, *stream, {inputs, num_inputs}, {outputs, num_outputs}, scratchpad);
   });
 }
 
-lamina_status_t lamina_graph_set_constant_tensor_cache(int flag) {
+lamina_status_t lamina_graph_compiled_partition_get_scratchpad_logical_tensor(
+    const_lamina_graph_compiled_partition_t compiled_partition, lamina_graph_logical_tensor_t* logical_tensor) {
   return guarded([&, function_name = __func__] {
-    if (flag < 0)
-      throw lamina::Error(lamina::Status::invalid_arguments,
-                          lamina::join(function_name, ": flag is ", flag, ", allowed is 0 or more"));
-    lamina::compiler::set_constant_cache(flag > 0);
-  });
-}
-
-lamina_status_t lamina_graph_get_constant_tensor_cache(int* flag) {
-  return guarded([&, function_name = __func__] {
-    LAMINA_REQUIRE(flag);
-    *flag = lamina::compiler::has_constant_cache() ? 1 : 0;
+    LAMINA_REQUIRE(compiled_partition);
+    LAMINA_REQUIRE(logical_tensor);
+    lamina::LogicalTensor bytes;
+    bytes.dtype = lamina::DataType::u8;
+    bytes.layout = lamina::LayoutType::strided;
+    bytes.shape = {static_cast<int64_t>(compiled_of(function_name, compiled_partition).info().workspace_bytes)};
+    bytes.strides = {1};
+    bytes.id = SIZE_MAX - 1;  // SIZE_MAX is the empty logical tensor
+    *logical_tensor = to_c(bytes);
   });
 }
 

@@ -52,6 +52,18 @@ std::unique_ptr<lamina_engine> make_engine(const char* function_name, lamina_eng
   return engine;
 }
 
+void check_stream_flags(const char* function_name, unsigned flags) {
+  if ((flags & lamina_stream_profiling) != 0)
+    throw Error(Status::unimplemented, join(function_name,
+                                            ": flags ask for profiling, which lamina's streams do not offer; "
+                                            "LAMINA_VERBOSE=1 prints the time of each execution"));
+  if (flags != lamina_stream_in_order && flags != lamina_stream_out_of_order)
+    throw Error(Status::invalid_arguments,
+                join(function_name, ": flags is ", flags, ", allowed is lamina_stream_in_order (",
+                     static_cast<unsigned>(lamina_stream_in_order), ") or lamina_stream_out_of_order (",
+                     static_cast<unsigned>(lamina_stream_out_of_order), ")"));
+}
+
 }  // namespace
 }  // namespace lamina::api
 
@@ -125,11 +137,20 @@ lamina_status_t lamina_graph_make_engine_with_threadpool(lamina_engine_t* engine
   });
 }
 
-lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine) {
+lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine, unsigned flags) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(stream);
     LAMINA_REQUIRE(engine);
-    *stream = new lamina_stream{engine->allocator, engine->device, nullptr, engine->pool};
+    check_stream_flags(function_name, flags);
+    *stream = new lamina_stream{engine->allocator, engine->device, nullptr, engine->pool, const_cast<lamina_engine_t>(engine)};
+  });
+}
+
+lamina_status_t lamina_stream_get_engine(const_lamina_stream_t stream, lamina_engine_t* engine) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(stream);
+    LAMINA_REQUIRE(engine);
+    *engine = stream->engine;
   });
 }
 

@@ -23,7 +23,7 @@ lamina_stream_t stream_on(const char* function_name, const_lamina_engine_t engin
     throw Error(Status::invalid_arguments,
                 join(function_name, ": the engine runs on ", engine->backend->name(), ", needed is ", api));
   }
-  return new lamina_stream{engine->allocator, engine->device, native, std::nullopt};
+  return new lamina_stream{engine->allocator, engine->device, native, std::nullopt, const_cast<lamina_engine_t>(engine)};
 }
 
 template <typename Allocate, typename Deallocate>

@@ -4,23 +4,38 @@
 #include "compiler/partitioning.h"
 #include "compiler/verbose.h"
 
+namespace lamina::api {
+namespace {
+
+std::unique_ptr<lamina_graph_graph> make_graph(lamina_engine_kind_t engine_kind, lamina_fpmath_mode_t mode) {
+  auto created = std::make_unique<lamina_graph_graph>();
+  created->id = compiler::next_id();
+  created->graph.engine_kind = checked(engine_kind);
+  created->graph.fpmath_mode = checked(mode);
+  return created;
+}
+
+}  // namespace
+}  // namespace lamina::api
+
 using namespace lamina::api;
 
 extern "C" {
 
 lamina_status_t lamina_graph_graph_create(lamina_graph_graph_t* graph, lamina_engine_kind_t engine_kind) {
-  return lamina_graph_graph_create_with_fpmath_mode(graph, engine_kind, lamina_fpmath_mode_strict);
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(graph);
+    lamina_fpmath_mode_t mode = lamina_fpmath_mode_strict;
+    lamina_get_default_fpmath_mode(&mode);
+    *graph = make_graph(engine_kind, mode).release();
+  });
 }
 
 lamina_status_t lamina_graph_graph_create_with_fpmath_mode(lamina_graph_graph_t* graph, lamina_engine_kind_t engine_kind,
                                                            lamina_fpmath_mode_t mode) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(graph);
-    auto created = std::make_unique<lamina_graph_graph>();
-    created->id = lamina::compiler::next_id();
-    created->graph.engine_kind = checked(engine_kind);
-    created->graph.fpmath_mode = checked(mode);
-    *graph = created.release();
+    *graph = make_graph(engine_kind, mode).release();
   });
 }
 
@@ -29,8 +44,7 @@ lamina_status_t lamina_graph_graph_destroy(lamina_graph_graph_t graph) {
   return lamina_success;
 }
 
-lamina_status_t lamina_graph_graph_set_fpmath_mode(lamina_graph_graph_t graph, lamina_fpmath_mode_t mode,
-                                                   uint8_t apply_to_int) {
+lamina_status_t lamina_graph_graph_set_fpmath_mode(lamina_graph_graph_t graph, lamina_fpmath_mode_t mode, int apply_to_int) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(graph);
     graph->graph.fpmath_mode = checked(mode);
@@ -39,13 +53,13 @@ lamina_status_t lamina_graph_graph_set_fpmath_mode(lamina_graph_graph_t graph, l
 }
 
 lamina_status_t lamina_graph_graph_get_fpmath_mode(const_lamina_graph_graph_t graph, lamina_fpmath_mode_t* mode,
-                                                   uint8_t* apply_to_int) {
+                                                   int* apply_to_int) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(graph);
     LAMINA_REQUIRE(mode);
     LAMINA_REQUIRE(apply_to_int);
     *mode = static_cast<lamina_fpmath_mode_t>(graph->graph.fpmath_mode);
-    *apply_to_int = graph->graph.fpmath_apply_to_int;
+    *apply_to_int = graph->graph.fpmath_apply_to_int ? 1 : 0;
   });
 }
 

@@ -83,7 +83,7 @@ lamina_status_t lamina_graph_partition_get_op_num(const_lamina_graph_partition_t
   });
 }
 
-lamina_status_t lamina_graph_partition_get_op_ids(const_lamina_graph_partition_t partition, size_t num, size_t* ids) {
+lamina_status_t lamina_graph_partition_get_ops(const_lamina_graph_partition_t partition, size_t num, size_t* ids) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(partition);
     LAMINA_REQUIRE(ids);

@@ -12,12 +12,11 @@ namespace {
 constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
 constexpr size_t kDeviceAlignment = 256;
 
-LogicalTensor with_known_shape(const LogicalTensor& tensor) {
+void require_known_shape(const LogicalTensor& tensor) {
   if (!tensor.has_full_shape()) {
     throw Error(Status::invalid_arguments,
-                join("tensor ", tensor.id, " is ", describe(tensor), "; memory needs a known shape"));
+                join("tensor ", tensor.id, " is ", describe(tensor), "; to allocate memory its shape must be known"));
   }
-  return tensor;
 }
 
 std::shared_ptr<void> allocate(const Allocator& allocator, size_t size) {
@@ -43,6 +42,7 @@ std::shared_ptr<void> allocate_on(const std::shared_ptr<const Backend>& device, 
 void set_memory(lamina_graph_tensor& tensor, void* handle) {
   std::shared_ptr<void> owned;
   if (handle == LAMINA_MEMORY_ALLOCATE) {
+    require_known_shape(tensor.tensor);
     const auto size = static_cast<size_t>(tensor.tensor.byte_size());
     const bool on_device = tensor.device != nullptr && tensor.tensor.property != PropertyType::host_scalar;
     if (size > 0) owned = on_device ? allocate_on(tensor.device, tensor.allocator, size) : allocate(tensor.allocator, size);
@@ -58,6 +58,8 @@ void check_host_scalar(const LogicalTensor& tensor) {
                                               name_of(tensor.property), "; a host scalar has rank 0 and property host_scalar"));
 }
 
+bool is_scalar_of_lamina(const lamina_graph_tensor& tensor) { return tensor.engine == nullptr; }
+
 }  // namespace
 }  // namespace lamina::api
 
@@ -72,9 +74,10 @@ lamina_status_t lamina_graph_tensor_create(lamina_graph_tensor_t* tensor, const 
     LAMINA_REQUIRE(logical_tensor);
     LAMINA_REQUIRE(engine);
     auto created = std::make_unique<lamina_graph_tensor>();
-    created->tensor = with_known_shape(from_c(*logical_tensor));
+    created->tensor = from_c(*logical_tensor);
     created->allocator = engine->allocator;
     created->device = engine->device;
+    created->engine = const_cast<lamina_engine_t>(engine);
     set_memory(*created, handle);
     *tensor = created.release();
   });
@@ -87,7 +90,7 @@ lamina_status_t lamina_graph_tensor_create_scalar(lamina_graph_tensor_t* tensor,
     LAMINA_REQUIRE(logical_tensor);
     LAMINA_REQUIRE(value);
     auto created = std::make_unique<lamina_graph_tensor>();
-    created->tensor = with_known_shape(from_c(*logical_tensor));
+    created->tensor = from_c(*logical_tensor);
     check_host_scalar(created->tensor);
     set_memory(*created, LAMINA_MEMORY_ALLOCATE);
     std::memcpy(created->memory, value, static_cast<size_t>(created->tensor.byte_size()));
@@ -104,14 +107,26 @@ lamina_status_t lamina_graph_tensor_get_data_handle(const_lamina_graph_tensor_t 
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(tensor);
     LAMINA_REQUIRE(handle);
-    *handle = tensor->memory;
+    *handle = is_scalar_of_lamina(*tensor) ? nullptr : tensor->memory;
   });
 }
 
 lamina_status_t lamina_graph_tensor_set_data_handle(lamina_graph_tensor_t tensor, void* handle) {
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(tensor);
+    if (is_scalar_of_lamina(*tensor))
+      throw lamina::Error(lamina::Status::invalid_arguments,
+                          lamina::join(function_name, ": tensor ", tensor->tensor.id,
+                                       " is a host scalar, whose value lamina keeps; create another one for another value"));
     set_memory(*tensor, handle);
+  });
+}
+
+lamina_status_t lamina_graph_tensor_get_engine(const_lamina_graph_tensor_t tensor, lamina_engine_t* engine) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(tensor);
+    LAMINA_REQUIRE(engine);
+    *engine = tensor->engine;
   });
 }
 

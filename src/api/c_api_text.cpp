@@ -1,15 +1,24 @@
 #include "graph/text.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "api/boundary.h"
 #include "api/convert.h"
 #include "api/objects.h"
+#include "backends/compile_progress.h"
+#include "compiler/explain.h"
 #include "compiler/partitioning.h"
+#include "compiler/ports.h"
+#include "compiler/verbose.h"
+#include "interface/explained_graph.h"
 #include "interface/json/describe.h"
+#include "interface/json/explained.h"
 #include "interface/json/json.h"
 #include "interface/op_schema.h"
 #include "interface/schema_text.h"
+#include "pictures/dot.h"
+#include "pictures/page.h"
 
 using namespace lamina::api;
 
@@ -112,6 +121,30 @@ std::string info_to_json(const compiler::CompiledPartition& compiled) {
                       {"workspace_bytes", static_cast<int64_t>(info.workspace_bytes)},
                       {"compile_ms", compiled.compile_ms()},
                       {"from_cache", compiled.from_cache()}});
+}
+
+// ---- explanations
+
+std::vector<std::optional<compiler::PortTensors>> ports_of(size_t num, const const_lamina_graph_compiled_partition_t* compiled,
+                                                           const char* function_name) {
+  std::vector<std::optional<compiler::PortTensors>> ports(num);
+  for (size_t i = 0; compiled != nullptr && i < num; ++i) {
+    if (compiled[i] == nullptr) continue;
+    if (compiled[i]->compiled == nullptr)
+      throw Error(Status::invalid_arguments,
+                  join(function_name, ": compiled partition ", i, " is empty; compile it first, or give null"));
+    ports[i] = compiler::PortTensors{compiled[i]->compiled->inputs(), compiled[i]->compiled->outputs()};
+  }
+  return ports;
+}
+
+std::string in_format(const ExplainedGraph& graph, lamina_graph_explanation_t format, const char* function_name) {
+  switch (format) {
+    case lamina_graph_explanation_json: return explained_to_json(graph);
+    case lamina_graph_explanation_html: return pictures::html_page(graph);
+    case lamina_graph_explanation_dot: return pictures::dot_text(graph);
+  }
+  throw Error(Status::invalid_arguments, join(function_name, ": format is ", static_cast<int>(format), ", allowed is 0..2"));
 }
 
 void copy_tensors(const Graph& graph, const std::vector<ValueIndex>& values, size_t num, const char* function_name,
@@ -220,6 +253,40 @@ lamina_status_t lamina_graph_compiled_partition_write_info(const_lamina_graph_co
       throw lamina::Error(lamina::Status::invalid_arguments,
                           lamina::join(function_name, ": the compiled partition is empty; compile it first"));
     hand_over(info_to_json(*compiled_partition->compiled), write, user);
+  });
+}
+
+lamina_status_t lamina_graph_partitions_explain(size_t num, const const_lamina_graph_partition_t* partitions,
+                                                const const_lamina_graph_compiled_partition_t* compiled,
+                                                const_lamina_engine_t engine, lamina_graph_explanation_t format,
+                                                const char* title, const char* report, lamina_text_f write, void* user) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(partitions);
+    require_writer(write, function_name);
+    std::vector<lamina::Partition> given;
+    for (size_t i = 0; i < num; ++i) {
+      require(partitions[i], function_name, "an entry of partitions");
+      given.push_back(partitions[i]->partition);
+    }
+    const lamina::Backend& backend = engine == nullptr ? lamina::cpu_backend() : *engine->backend;
+    lamina::ExplainedGraph graph =
+        lamina::compiler::explain(given, ports_of(num, compiled, function_name), backend, {.compile = engine != nullptr});
+    graph.title = title == nullptr ? "" : title;
+    if (report != nullptr) lamina::add_report_times(graph, report, "the report", graph.title);
+    hand_over(in_format(graph, format, function_name), write, user);
+  });
+}
+
+lamina_status_t lamina_set_compile_progress(lamina_compile_progress_f report, void* user) {
+  return guarded([&] { lamina::compile_progress() = {report, user}; });
+}
+
+lamina_status_t lamina_set_verbose_output(int level, lamina_text_f write, void* user) {
+  return guarded([&, function_name = __func__] {
+    if (level < -1 || level > lamina::compiler::kMostVerbose)
+      throw lamina::Error(lamina::Status::invalid_arguments,
+                          lamina::join(function_name, ": level is ", level, ", allowed is -1 to 2"));
+    lamina::compiler::set_verbose_output(level, write, user);
   });
 }
 

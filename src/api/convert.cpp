@@ -106,6 +106,10 @@ LogicalTensor from_c(const lamina_graph_logical_tensor_t& tensor) {
     throw Error(Status::invalid_arguments,
                 join(name_port(tensor), "ndims is ", tensor.ndims, ", allowed is -1 (unknown) to ", kMaxRank));
   }
+  if (result.property == PropertyType::host_scalar && tensor.ndims > 0) {
+    throw Error(Status::invalid_arguments,
+                join(name_port(tensor), "ndims is ", tensor.ndims, " with property host_scalar, allowed is 0"));
+  }
   if (tensor.ndims < 0) return result;
   check_dims(tensor);
   result.shape = Dims(tensor.dims, tensor.dims + tensor.ndims);

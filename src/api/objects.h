@@ -37,6 +37,7 @@ struct lamina_stream {
   std::shared_ptr<const lamina::Backend> device;  // null on the CPU, where nothing is left to wait for
   void* native = nullptr;                         // CUstream or cl_command_queue; null: the backend's own
   std::optional<lamina::ThreadPool> pool;         // the engine's
+  lamina_engine* engine = nullptr;                // what the caller gave; never used here
 };
 
 struct lamina_graph_op {
@@ -71,5 +72,6 @@ struct lamina_graph_tensor {
   lamina::Allocator allocator;                    // the engine's
   std::shared_ptr<const lamina::Backend> device;  // of a GPU engine
   void* memory = nullptr;
-  std::shared_ptr<void> owned;  // memory that lamina allocated; empty when it is the caller's
+  std::shared_ptr<void> owned;      // memory that lamina allocated; empty when it is the caller's
+  lamina_engine* engine = nullptr;  // what the caller gave; never used here. Null: a host scalar
 };

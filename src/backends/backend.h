@@ -73,6 +73,7 @@ class Executable {
   virtual const ExecutableInfo& info() const = 0;
   // For one compiled partition, whose constant inputs hold the same values at every execution; null: there is nothing to keep.
   virtual std::unique_ptr<KeptConstants> keep_constants() const { return nullptr; }
+  virtual size_t constant_bytes() const { return 0; }  // that it takes, once filled
   // Gives memory that no execution uses at this moment back to where it came from.
   virtual void release_idle_memory() const {}
   // {input index, output index} that may be given the same memory.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "backends/cache/code_cache.h"
+#include "backends/compile_progress.h"
 #include "compiler/ports.h"
 #include "compiler/verbose.h"
 #include "interface/status.h"
@@ -101,6 +102,7 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
   const bool found = shared.has_value();
   if (!found) {
     if (tunes_what_it_compiles()) tune_partition(partition, inputs, outputs, engine, {});
+    compile_progress().name = label_of(partition);
     shared = compile_anew(partition, inputs, outputs, backend, record);
     if (may_share) CompileCache::instance().keep(key, *shared);
   }

@@ -133,16 +133,31 @@ std::optional<SharedExecutable> CompileCache::find(const std::string& key) {
 
 void CompileCache::keep(const std::string& key, SharedExecutable executable) {
   const std::lock_guard lock(mutex_);
-  if (entries_.size() >= kMostEntries && !entries_.contains(key)) {
+  entries_.insert_or_assign(key, Entry{std::move(executable), ++uses_});
+  drop_oldest_beyond(capacity_);
+}
+
+void CompileCache::drop_oldest_beyond(size_t entries) {
+  while (entries_.size() > entries) {
     entries_.erase(std::min_element(entries_.begin(), entries_.end(),
                                     [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
   }
-  entries_.insert_or_assign(key, Entry{std::move(executable), ++uses_});
 }
 
 void CompileCache::clear() {
   const std::lock_guard lock(mutex_);
   entries_.clear();
+}
+
+void CompileCache::set_capacity(size_t capacity) {
+  const std::lock_guard lock(mutex_);
+  capacity_ = capacity;
+  drop_oldest_beyond(capacity_);
+}
+
+size_t CompileCache::capacity() {
+  const std::lock_guard lock(mutex_);
+  return capacity_;
 }
 
 size_t CompileCache::size() {

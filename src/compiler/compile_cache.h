@@ -30,15 +30,17 @@ void write_compile_key(std::string& key, const Backend& backend, const Partition
 // Thread-safe. Holds the executables that were used last.
 class CompileCache {
  public:
-  static constexpr size_t kMostEntries = 1024;
-
   static CompileCache& instance();
   std::optional<SharedExecutable> find(const std::string& key);
   void keep(const std::string& key, SharedExecutable executable);
   void clear();
   size_t size();
+  // How many are kept at most; 0: none.
+  void set_capacity(size_t capacity);
+  size_t capacity();
 
  private:
+  void drop_oldest_beyond(size_t entries);
   struct Entry {
     SharedExecutable shared;
     uint64_t used = 0;
@@ -46,6 +48,7 @@ class CompileCache {
   std::mutex mutex_;
   std::unordered_map<std::string, Entry> entries_;
   uint64_t uses_ = 0;
+  size_t capacity_ = 1024;
 };
 
 }  // namespace lamina::compiler

@@ -1,7 +1,6 @@
 #include "compiler/compiled_partition.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "compiler/ports.h"
 #include "compiler/verbose.h"
@@ -55,7 +54,7 @@ bool same_strides(const LogicalTensor& given, const LogicalTensor& port) {
   return true;
 }
 
-// A layout that was left open stands for the one that compile chose, if that is the dense one.
+// A layout that was left open, as that of every unknown shape, stands for the one that compile chose, if that is the dense one.
 bool same_layout(const LogicalTensor& given, const LogicalTensor& port) {
   if (!has_elements(port)) return true;
   if (given.has_strides()) return same_strides(given, port);
@@ -69,7 +68,7 @@ bool same_layout(const LogicalTensor& given, const LogicalTensor& port) {
 void* checked_memory(const std::string& label, std::string_view role, const LogicalTensor& port, const BoundTensor* bound) {
   if (bound == nullptr) fail_bound(label, role, port.id, "is missing among the tensors given");
   const LogicalTensor& given = *bound->tensor;
-  if (given.dtype != port.dtype || given.shape != port.shape) {
+  if (given.dtype != port.dtype || (given.has_full_shape() && given.shape != port.shape)) {
     fail_bound(label, role, port.id, join("is ", describe(given), ", compiled for ", describe(port)));
   }
   if (!same_layout(given, port)) {
@@ -90,19 +89,12 @@ std::string label_of(const Partition& partition) {
   return "partition " + std::to_string(partition.id) + ": " + kinds;
 }
 
-namespace {
-std::atomic<bool> constant_cache{true};
-}  // namespace
-
-void set_constant_cache(bool enabled) { constant_cache = enabled; }
-bool has_constant_cache() { return constant_cache; }
-
 CompiledPartition::CompiledPartition(const Partition& partition, SharedExecutable shared, double compile_ms, bool from_cache)
     : label_(label_of(partition)),
       inputs_(std::move(shared.inputs)),
       outputs_(std::move(shared.outputs)),
       executable_(std::move(shared.executable)),
-      constants_(has_constant_cache() ? executable_->keep_constants() : nullptr),
+      constants_(*executable_),
       compile_ms_(compile_ms),
       from_cache_(from_cache),
       computes_nothing_(std::none_of(outputs_.begin(), outputs_.end(), has_elements)) {

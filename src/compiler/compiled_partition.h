@@ -10,6 +10,7 @@
 
 #include "backends/backend.h"
 #include "compiler/compile_cache.h"
+#include "compiler/constant_cache.h"
 #include "interface/partition.h"
 
 namespace lamina::compiler {
@@ -22,10 +23,6 @@ struct BoundTensor {
   const LogicalTensor* tensor = nullptr;
   void* memory = nullptr;
 };
-
-// Whether partitions that are compiled from now on keep what they make of constant inputs: on at first. Process-wide.
-void set_constant_cache(bool enabled);
-bool has_constant_cache();
 
 // Immutable; execute may be called from many threads at once.
 class CompiledPartition {
@@ -62,7 +59,7 @@ class CompiledPartition {
   std::string label_;
   std::vector<LogicalTensor> inputs_, outputs_;  // in port order, every shape and stride known
   std::shared_ptr<const Executable> executable_;
-  std::unique_ptr<KeptConstants> constants_;  // of this partition's constant inputs; null: nothing is kept
+  ConstantsOfPartition constants_;
   double compile_ms_;
   bool from_cache_;                // the executable, or all its code
   bool computes_nothing_ = false;  // every output is without elements

@@ -1,10 +1,12 @@
 #include "compiler/verbose.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -18,7 +20,12 @@ namespace lamina::compiler {
 
 namespace {
 
+constexpr int kAsEnvironment = -1;
+std::atomic<int> asked_level{kAsEnvironment};
+
 int verbosity() {
+  const int asked = asked_level.load(std::memory_order_relaxed);
+  if (asked != kAsEnvironment) return asked;
   static const int level = [] {
     const char* text = std::getenv("LAMINA_VERBOSE");
     return text == nullptr ? 0 : std::atoi(text);
@@ -28,15 +35,12 @@ int verbosity() {
 bool verbose() { return verbosity() > 0; }
 
 struct DumpModes {
-  bool graph = false;
-  bool pass = false;
-  bool subgraph = false;
+  std::atomic<bool> graph = false, pass = false, subgraph = false;
 };
 
 // An unknown token clears everything before it, as in oneDNN.
-DumpModes parse_dump_modes(std::string text) {
+void read_dump_modes(std::string text, DumpModes& modes) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  DumpModes modes;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string_view token = std::string_view(text).substr(begin, end - begin);
@@ -47,23 +51,41 @@ DumpModes parse_dump_modes(std::string text) {
     else if (token == "subgraph")
       modes.subgraph = true;
     else
-      modes = {};
+      modes.graph = modes.pass = modes.subgraph = false;
     begin = end + 1;
   }
+}
+
+DumpModes& dump_modes() {
+  static DumpModes modes;
+  static const bool is_read = [] {
+    if (const char* const text = std::getenv("LAMINA_GRAPH_DUMP"); text != nullptr) read_dump_modes(text, modes);
+    return true;
+  }();
+  static_cast<void>(is_read);
   return modes;
 }
 
-const DumpModes& dump_modes() {
-  static const DumpModes modes = [] {
-    const char* text = std::getenv("LAMINA_GRAPH_DUMP");
-    return text == nullptr ? DumpModes{} : parse_dump_modes(text);
-  }();
-  return modes;
+// Where lines go; null: to stdout.
+struct Sink {
+  std::mutex mutex;
+  VerboseWriter write = nullptr;
+  void* user = nullptr;
+};
+Sink& sink() {
+  static Sink* const one = new Sink;  // threads may still print when the process ends
+  return *one;
 }
 
 // One write a line, so that those of several threads do not mix.
 void print_line(const std::string& line) {
-  std::fputs(("lamina," + line + "\n").c_str(), stdout);
+  const std::string text = "lamina," + line;
+  const std::lock_guard lock(sink().mutex);
+  if (sink().write != nullptr) {
+    sink().write(sink().user, text.data(), text.size());
+    return;
+  }
+  std::fputs((text + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
 
@@ -99,13 +121,27 @@ void report_code_cache() {
   static const bool reported = [] {
     const CodeCache* const cache = CodeCache::from_environment();
     if (cache != nullptr && !cache->complaint().empty())
-      std::printf("lamina,code_cache,%s,%s\n", cache->why_off().empty() ? "on" : "off", cache->complaint().c_str());
+      print_line(join("code_cache,", cache->why_off().empty() ? "on" : "off", ",", cache->complaint()));
     return true;
   }();
   static_cast<void>(reported);
 }
 
 }  // namespace
+
+void set_verbosity(int level) { asked_level = level; }
+
+void set_verbose_output(int level, VerboseWriter write, void* user) {
+  const std::lock_guard lock(sink().mutex);
+  sink().write = write;
+  sink().user = user;
+  asked_level = level;
+}
+
+void set_dumps(bool graphs, bool subgraphs) {
+  dump_modes().graph = graphs;
+  dump_modes().subgraph = subgraphs;
+}
 
 void report_compile(const CompiledPartition& compiled) {
   if (!verbose()) return;

@@ -4,10 +4,12 @@
 //       graph          graph-<graph id>.json when partitioning starts
 //       pass           graph-<graph id>-<position>-<pass>.json after each pass that changed the graph
 //       subgraph       graph-<partition id>-<hash>.json when a partition is compiled
-// Both are read once. Without them nothing here costs more than a test of a flag.
+// Both are read once, and programs may ask for something else afterwards. Without them nothing here costs more than a test of a
+// flag.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include "interface/graph.h"
@@ -16,6 +18,15 @@
 namespace lamina::compiler {
 
 class CompiledPartition;
+
+// In place of what the environment asked for: 0 to 2, as LAMINA_VERBOSE.
+inline constexpr int kMostVerbose = 2;
+void set_verbosity(int level);
+// The same, and where the lines go, as lamina_set_verbose_output (graph/text.h), which checks the level.
+using VerboseWriter = void (*)(void* user, const char* line, size_t length);
+void set_verbose_output(int level, VerboseWriter write, void* user);
+// The same of the files; those of passes are written, or not, as the environment has it.
+void set_dumps(bool graphs, bool subgraphs);
 
 void report_compile(const CompiledPartition& compiled);
 

@@ -106,8 +106,10 @@ bool is_repeated_by_its_readers(const Graph& graph, const Op& expand) {
   };
   const auto repeats = [&](const Port& port) {
     const Op& reader = graph.op(port.op);
+    // What a Select chooses between says its shape, the condition follows.
+    const auto deciding = reader.inputs.begin() + (reader.kind == OpKind::Select ? 1 : 0);
     return reader.has_attribute("auto_broadcast") && reader.attribute<std::string>("auto_broadcast") == "numpy" &&
-           std::any_of(reader.inputs.begin(), reader.inputs.end(), has_the_shape);
+           std::any_of(deciding, reader.inputs.end(), has_the_shape);
   };
   const std::vector<Port>& readers = graph.value(expand.outputs[0]).consumers;
   return std::all_of(readers.begin(), readers.end(), repeats);

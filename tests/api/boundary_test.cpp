@@ -47,7 +47,7 @@ std::string body_of(const std::string& sources, const std::string& name) {
 bool cannot_throw(const std::string& name, const std::string& body) {
   static const std::set<std::string> plain = {"lamina_last_error", "lamina_set_last_error", "lamina_version"};
   static const std::regex guarded("\n  (return |size_t count = 0;\n  )guarded\\([^]*"),
-      destroys("\n  delete \\w+;\n  return lamina_success;\n"), hands_on("\n  return lamina_\\w+\\([\\w, ]*\\);\n");
+      destroys("\n  delete \\w+;\n  return lamina_success;\n"), hands_on("\n  return lamina_\\w+\\([\\w,\\s]*\\);\n");
   return plain.contains(name) || std::regex_match(body, guarded) || std::regex_match(body, destroys) ||
          std::regex_match(body, hands_on);
 }

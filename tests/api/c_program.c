@@ -25,7 +25,7 @@ static int execute_relu(const_lamina_graph_partition_t partition, const lamina_g
   const float expected[4] = {0, 2, 0, 4};
 
   OK(lamina_engine_create(&engine, lamina_cpu, 0));
-  OK(lamina_stream_create(&stream, engine));
+  OK(lamina_stream_create(&stream, engine, lamina_stream_default_flags));
   OK(lamina_graph_compiled_partition_create(&compiled, partition));
   OK(lamina_graph_partition_compile(partition, compiled, 1, &src, 1, &dst, engine));
   OK(lamina_graph_tensor_create(&in, src, engine, x));
@@ -57,7 +57,7 @@ static int execute_layer_norm(void) {
   void* memory[lamina_layer_norm_arg_count] = {[lamina_layer_norm_src] = x, [lamina_layer_norm_dst] = y};
 
   OK(lamina_engine_create(&engine, lamina_cpu, 0));
-  OK(lamina_stream_create(&stream, engine));
+  OK(lamina_stream_create(&stream, engine, lamina_stream_default_flags));
   OK(lamina_graph_logical_tensor_init_with_dims(&src, 0, lamina_f32, 2, dims, lamina_graph_layout_type_strided,
                                                 lamina_graph_tensor_property_variable));
   OK(lamina_layer_norm_desc_init(&desc, lamina_layer_norm_forward));

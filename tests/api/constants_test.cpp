@@ -10,7 +10,10 @@ using ::testing::Each;
 
 class Constants : public ::testing::Test {
  protected:
-  void TearDown() override { lamina::graph::set_constant_tensor_cache(1); }
+  void TearDown() override {
+    lamina::graph::set_constant_tensor_cache(1);
+    lamina::graph::set_constant_tensor_cache_capacity(engine::kind::cpu, SIZE_MAX);
+  }
 
   // [rows, 32] x [32, 48], the weights constant.
   partition product(int64_t rows, property_type property) {
@@ -53,6 +56,39 @@ TEST_F(Constants, AreNotKeptWhereNobodyWantsIt) {
   const auto compiled = product(4, property_type::constant).compile({src_, weights_}, {dst_}, cpu_);
   EXPECT_THAT(run(compiled, 2), Each(64.0f));
   EXPECT_THAT(run(compiled, 3), Each(96.0f));
+}
+
+TEST_F(Constants, AreKeptAsFarAsTheyFit) {
+  EXPECT_EQ(lamina::graph::get_constant_tensor_cache_capacity(engine::kind::cpu), SIZE_MAX);
+  const auto unlimited = product(4, property_type::constant).compile({src_, weights_}, {dst_}, cpu_);
+  lamina::graph::set_constant_tensor_cache_capacity(engine::kind::cpu, 0);
+  EXPECT_EQ(lamina::graph::get_constant_tensor_cache_capacity(engine::kind::cpu), 0u);
+  const auto limited = product(4, property_type::constant).compile({src_, weights_}, {dst_}, cpu_);
+  EXPECT_THAT(run(unlimited, 2), Each(64.0f));
+  EXPECT_THAT(run(unlimited, 3), Each(64.0f)) << "it was compiled before there was a limit";
+  EXPECT_THAT(run(limited, 2), Each(64.0f));
+  EXPECT_THAT(run(limited, 3), Each(96.0f)) << "nothing is kept";
+}
+
+// 32 x 48 values take less than a mebibyte: some of many such partitions fit, and room is given back.
+TEST_F(Constants, GiveTheirRoomBack) {
+  lamina::graph::set_constant_tensor_cache_capacity(engine::kind::cpu, 1);
+  const auto keeps = [&](const compiled_partition& compiled) {
+    run(compiled, 2);
+    return run(compiled, 3).front() == 64.0f;
+  };
+  const auto fresh = [&] { return product(4, property_type::constant).compile({src_, weights_}, {dst_}, cpu_); };
+  std::vector<compiled_partition> all;
+  for (size_t most = 4096; most > 0 && (all.empty() || keeps(all.back())); --most) all.push_back(fresh());
+  ASSERT_GT(all.size(), 2u);
+  EXPECT_FALSE(keeps(all.back()));
+  all.erase(all.begin());
+  EXPECT_TRUE(keeps(fresh()));
+}
+
+TEST_F(Constants, CapacityIsOfTheCpu) {
+  EXPECT_THAT(failure_of([] { lamina::graph::set_constant_tensor_cache_capacity(engine::kind::gpu, 1); }),
+              FailsWith(lamina_invalid_arguments, "kind is gpu, allowed is cpu"));
 }
 
 TEST_F(Constants, OthersMayChange) {

@@ -310,16 +310,59 @@ TEST_F(Execute, TensorKeepsItsHandleAndDescription) {
 TEST_F(Execute, HostScalarsAreCopied) {
   const logical_tensor lt(3, data_type::f32, dims{}, layout_type::strided, property_type::host_scalar);
   float value = 4;
-  const tensor t = tensor::make_scalar_tensor(lt, &value);
+  tensor t = tensor::make_scalar_tensor(lt, &value);
   value = 5;
-  EXPECT_EQ(*static_cast<const float*>(t.get_data_handle()), 4);
+  // 2 * 4 = 8.
+  const auto src = f32(1, {3}), dst = f32(2, {3});
+  const auto product = only_partition_of({op(0, op::kind::Multiply, {src, lt}, {dst}, "product")});
+  std::vector<float> x(3, 2), y(3);
+  product.compile({src, lt}, {dst}, cpu_).execute(stream_, {bind(src, x), t}, {bind(dst, y)});
+  EXPECT_THAT(y, ::testing::Each(8.0f));
+  EXPECT_EQ(t.get_data_handle(), nullptr);
+  EXPECT_FALSE(t.get_engine());
+  EXPECT_THAT(failure_of([&] { t.set_data_handle(&value); }), FailsWith(lamina_invalid_arguments, "tensor 3 is a host scalar"));
   EXPECT_THAT(failure_of([&] { tensor::make_scalar_tensor(f32(1, {2}), &value); }),
               FailsWith(lamina_invalid_arguments, "a host scalar has rank 0"));
 }
 
-TEST_F(Execute, TensorOfUnknownShapeIsRefused) {
-  EXPECT_THAT(failure_of([&] { tensor(logical_tensor(1, data_type::f32), cpu_, nullptr); }),
-              FailsWith(lamina_invalid_arguments, "memory needs a known shape"));
+TEST_F(Execute, AHostScalarHasRankZero) {
+  EXPECT_THAT(failure_of([] { logical_tensor(3, data_type::f32, dims{2}, layout_type::strided, property_type::host_scalar); }),
+              FailsWith(lamina_invalid_arguments, "logical tensor 3: ndims is 1 with property host_scalar, allowed is 0"));
+}
+
+TEST_F(Execute, ATensorOfUnknownShapeStandsForThePorts) {
+  const auto src = f32(0, {2, 3}), dst = f32(1, {2, 3});
+  const auto relu = compiled_relu(src, dst, cpu_);
+  std::vector<float> x{-1, 2, -3, 4, -5, 6}, y(6);
+  const tensor open_src(logical_tensor(0, data_type::f32), cpu_, x.data());
+  tensor open_dst(logical_tensor(1, data_type::f32, 2, layout_type::undef), cpu_, nullptr);
+  EXPECT_THAT(failure_of([&] { relu.execute(stream_, {open_src}, {open_dst}); }),
+              FailsWith(lamina_invalid_arguments, "output 1 has a null handle"));
+  open_dst.set_data_handle(y.data());
+  relu.execute(stream_, {open_src}, {open_dst});
+  EXPECT_THAT(y, ::testing::ElementsAre(0, 2, 0, 4, 0, 6));
+  const tensor other_type(logical_tensor(1, data_type::bf16), cpu_, y.data());
+  EXPECT_THAT(failure_of([&] { relu.execute(stream_, {open_src}, {other_type}); }),
+              FailsWith(lamina_invalid_arguments, "output 1 is bf16"));
+}
+
+TEST_F(Execute, MemoryIsAllocatedForAKnownShapeOnly) {
+  EXPECT_THAT(failure_of([&] { tensor(logical_tensor(1, data_type::f32), cpu_); }),
+              FailsWith(lamina_invalid_arguments, "its shape must be known"));
+}
+
+TEST_F(Execute, TensorsAndStreamsNameTheirEngine) {
+  std::vector<float> x(6);
+  EXPECT_EQ(bind(f32(0, {6}), x).get_engine().get(), cpu_.get());
+  EXPECT_EQ(stream_.get_engine().get(), cpu_.get());
+  EXPECT_EQ(stream_.get_engine().get_kind(), engine::kind::cpu);
+}
+
+TEST_F(Execute, StreamsRunInOrderAndHaveNoProfile) {
+  stream(cpu_, stream::flags::out_of_order).wait();
+  EXPECT_THAT(failure_of([&] { stream(cpu_, stream::flags::profiling); }), FailsWith(lamina_unimplemented, "profiling"));
+  EXPECT_THAT(failure_of([&] { stream(cpu_, static_cast<stream::flags>(8)); }),
+              FailsWith(lamina_invalid_arguments, "flags is 8, allowed is lamina_stream_in_order"));
 }
 
 TEST(Engine, KindAndCount) {

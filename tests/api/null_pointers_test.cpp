@@ -25,7 +25,8 @@ TEST(NullPointers, EngineStreamAllocator) {
   const lamina_threadpool_t pool{};
   EXPECT_REFUSED("engine", lamina_graph_make_engine_with_threadpool, nullptr, lamina_cpu, 0, nullptr, &pool);
   lamina_stream_t stream = nullptr;
-  EXPECT_REFUSED("engine", lamina_stream_create, &stream, nullptr);
+  EXPECT_REFUSED("engine", lamina_stream_create, &stream, nullptr, lamina_stream_default_flags);
+  EXPECT_REFUSED("stream", lamina_stream_get_engine, nullptr, &engine);
   EXPECT_REFUSED("stream", lamina_stream_wait, nullptr);
 }
 
@@ -107,7 +108,9 @@ TEST(NullPointers, PartitionAndCompiledPartition) {
   EXPECT_REFUSED("partition", lamina_graph_compiled_partition_create, &c, nullptr);
   EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_query_logical_tensor, nullptr, 0, &t);
   EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_get_inplace_ports, nullptr, &num, &pairs);
-  EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_execute, nullptr, nullptr, 0, nullptr, 0, nullptr);
+  EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_execute_v2, nullptr, nullptr, 0, nullptr, 0, nullptr,
+                 nullptr);
+  EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_get_scratchpad_logical_tensor, nullptr, &t);
 }
 
 TEST(NullPointers, Tensor) {
@@ -117,7 +120,15 @@ TEST(NullPointers, Tensor) {
   EXPECT_REFUSED("logical_tensor", lamina_graph_tensor_create, &t, nullptr, nullptr, nullptr);
   EXPECT_REFUSED("tensor", lamina_graph_tensor_get_data_handle, nullptr, &handle);
   EXPECT_REFUSED("tensor", lamina_graph_tensor_set_data_handle, nullptr, nullptr);
+  lamina_engine_t engine = nullptr;
+  EXPECT_REFUSED("tensor", lamina_graph_tensor_get_engine, nullptr, &engine);
   EXPECT_REFUSED("tensor", lamina_graph_tensor_get_logical_tensor, nullptr, &lt);
+}
+
+TEST(NullPointers, Settings) {
+  EXPECT_REFUSED("mode", lamina_get_default_fpmath_mode, nullptr);
+  EXPECT_REFUSED("capacity", lamina_graph_get_compiled_partition_cache_capacity, nullptr);
+  EXPECT_REFUSED("mebibytes", lamina_graph_get_constant_tensor_cache_capacity, lamina_cpu, nullptr);
 }
 
 TEST(NullPointers, DestroyAcceptsThem) {

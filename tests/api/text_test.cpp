@@ -1,11 +1,19 @@
 // What graphs and ops say of themselves (graph/text.h).
 #include "graph/text.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "api_fixture.h"
 
 namespace api_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 template <typename Writer>
@@ -101,6 +109,135 @@ TEST(Text, ASchemaNamesPortsAndAttributes) {
   });
   for (const char* part : {"\"kind\": \"LayerNorm\"", "\"gamma\"", "\"begin_norm_axis\"", "only when use_affine is true"})
     EXPECT_THAT(schema, HasSubstr(part));
+}
+
+std::string explained(const std::vector<partition>& partitions, lamina_graph_explanation_t format,
+                      const compiled_partition* compiled = nullptr, const char* report = nullptr) {
+  std::vector<const_lamina_graph_partition_t> given;
+  for (const partition& p : partitions) given.push_back(p.get());
+  const engine cpu(engine::kind::cpu, 0);
+  const const_lamina_graph_compiled_partition_t code = compiled == nullptr ? nullptr : compiled->get();
+  return text_of([&](lamina_text_f write, void* user) {
+    return lamina_graph_partitions_explain(given.size(), given.data(), compiled == nullptr ? nullptr : &code, cpu.get(), format,
+                                           "two ops", report, write, user);
+  });
+}
+
+TEST(Text, PartitionsAreExplainedInEachFormat) {
+  graph g = layer_norm_and_gelu();
+  g.finalize();
+  const auto partitions = g.get_partitions();
+  EXPECT_THAT(
+      explained(partitions, lamina_graph_explanation_json),
+      AllOf(HasSubstr("\"title\":\"two ops\""), HasSubstr("lamina_layer_norm_gelu_f32"), HasSubstr("\"code\":\"fused.")));
+  EXPECT_THAT(explained(partitions, lamina_graph_explanation_html),
+              AllOf(HasSubstr("<!DOCTYPE html>"), HasSubstr("<h1>two ops</h1>"), HasSubstr("id=\"op-1\"")));
+  EXPECT_THAT(explained(partitions, lamina_graph_explanation_dot), HasSubstr("digraph lamina"));
+}
+
+TEST(Text, AnExplanationTellsOfTheShapesThatWereCompiled) {
+  graph g(engine::kind::cpu);
+  g.add_op(op(0, op::kind::ReLU, {f32(0, {LAMINA_GRAPH_UNKNOWN_DIM, 8})}, {f32(1, {LAMINA_GRAPH_UNKNOWN_DIM, 8})}, "relu"));
+  g.finalize();
+  const auto partitions = g.get_partitions();
+  EXPECT_THAT(explained(partitions, lamina_graph_explanation_json), HasSubstr("it cannot be compiled: "));
+  const engine cpu(engine::kind::cpu, 0);
+  const compiled_partition compiled = partitions.at(0).compile({f32(0, {4, 8})}, {f32(1, {4, 8})}, cpu);
+  EXPECT_THAT(explained(partitions, lamina_graph_explanation_json, &compiled),
+              AllOf(HasSubstr("\"required_bytes\":256"), HasSubstr("\"problem\":\"\"")));
+}
+
+TEST(Text, ExplanationsThatMakeNoSenseAreRefused) {
+  graph g = layer_norm_and_gelu(), other = layer_norm_and_gelu();
+  g.finalize();
+  other.finalize();
+  const auto partitions = g.get_partitions();
+  const auto sentence = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.status, lamina_invalid_arguments);
+      return refused.what();
+    }
+    return "nothing was refused";
+  };
+  EXPECT_THAT(sentence([&] { explained({partitions.at(0), other.get_partitions().at(0)}, lamina_graph_explanation_json); }),
+              HasSubstr("belong to two graphs"));
+  EXPECT_THAT(sentence([&] { explained(partitions, static_cast<lamina_graph_explanation_t>(3)); }), HasSubstr("format is 3"));
+  EXPECT_THAT(sentence([&] { explained(partitions, lamina_graph_explanation_json, nullptr, "[]"); }),
+              HasSubstr("is no report"));
+  EXPECT_THAT(sentence([&] { explained({}, lamina_graph_explanation_json); }), HasSubstr("null"));
+}
+
+// ---- what is told meanwhile
+
+struct Told {
+  std::vector<std::pair<size_t, size_t>> steps;
+  std::string name;
+  size_t stop_after = SIZE_MAX;
+};
+
+int tell(void* user, size_t done, size_t total, const char* name) {
+  Told& told = *static_cast<Told*>(user);
+  told.steps.emplace_back(done, total);
+  told.name = name;
+  return done >= told.stop_after ? 1 : 0;
+}
+
+partition softmax_of(int64_t rows) {
+  return only_partition_of(
+      {op(0, op::kind::SoftMax, {f32(0, {rows, 8})}, {f32(1, {rows, 8})}, "probs").set_attr(op::attr::axis, int64_t{1})});
+}
+
+TEST(Progress, IsToldStepByStepOnTheThreadThatAsked) {
+  const engine cpu(engine::kind::cpu, 0);
+  Told told;
+  ASSERT_EQ(lamina_set_compile_progress(&tell, &told), lamina_success);
+  const partition p = softmax_of(21);
+  const compiled_partition compiled = p.compile(p.get_input_ports(), p.get_output_ports(), cpu);
+  ASSERT_EQ(lamina_set_compile_progress(nullptr, nullptr), lamina_success);
+  ASSERT_GE(told.steps.size(), 2u);
+  for (size_t i = 0; i < told.steps.size(); ++i)
+    EXPECT_EQ(told.steps[i], std::pair(i, told.steps.size() - 1)) << "one call before each step, one at the end";
+  EXPECT_THAT(told.name, HasSubstr("partition " + std::to_string(p.get_id()) + ": SoftMax"));
+  const size_t calls = told.steps.size();
+  const partition again = softmax_of(22);
+  again.compile(again.get_input_ports(), again.get_output_ports(), cpu);
+  EXPECT_EQ(told.steps.size(), calls) << "told though nobody asks any more";
+}
+
+TEST(Progress, MayStopTheCompilation) {
+  const engine cpu(engine::kind::cpu, 0);
+  Told told;
+  told.stop_after = 0;
+  lamina_set_compile_progress(&tell, &told);
+  const partition p = softmax_of(23);
+  try {
+    p.compile(p.get_input_ports(), p.get_output_ports(), cpu);
+    ADD_FAILURE() << "it went on";
+  } catch (const error& stopped) {
+    EXPECT_EQ(stopped.status, lamina_runtime_error);
+    EXPECT_THAT(stopped.what(), HasSubstr("stopped by the caller after 0 of"));
+  }
+  lamina_set_compile_progress(nullptr, nullptr);
+  EXPECT_EQ(told.steps.size(), 1u);
+  p.compile(p.get_input_ports(), p.get_output_ports(), cpu);  // nothing half-made was kept
+}
+
+TEST(VerboseLines, GoToTheProgramThatAsks) {
+  std::vector<std::string> lines;
+  const auto write = [](void* user, const char* text, size_t length) {
+    static_cast<std::vector<std::string>*>(user)->emplace_back(text, length);
+  };
+  ASSERT_EQ(lamina_set_verbose_output(1, write, &lines), lamina_success);
+  const engine cpu(engine::kind::cpu, 0);
+  const partition p = softmax_of(24);
+  p.compile(p.get_input_ports(), p.get_output_ports(), cpu);
+  ASSERT_EQ(lamina_set_verbose_output(-1, nullptr, nullptr), lamina_success);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines.front(), ::testing::StartsWith("lamina,compile,cpu,partition "));
+  EXPECT_EQ(lamina_set_verbose_output(3, nullptr, nullptr), lamina_invalid_arguments);
+  EXPECT_THAT(lamina_last_error(), HasSubstr("level is 3, allowed is -1 to 2"));
 }
 
 TEST(Text, PartitionsTellWhyAndCompiledOnesHow) {

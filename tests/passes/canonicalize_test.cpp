@@ -215,6 +215,19 @@ TEST(CanonicalizeExpand, StaysWhereNobodyElseHasTheWholeShape) {
   EXPECT_EQ(expanded_and_added({1, 16}, false), "Expand Add");
   EXPECT_EQ(expanded_and_added({1, 16}, true), "Expand Expand Add");
 }
+// cond, Expand(scalar), other -> Select
+std::string expanded_and_selected(const Dims& other) {
+  GraphBuilder g;
+  const auto cond = g.input(DataType::boolean, {8, 16});
+  const auto x = g.op(OpKind::Expand, {g.input(f32, {1})}, {{"shape", std::vector<int64_t>{8, 16}}});
+  g.op(OpKind::Select, {cond, x, g.input(f32, other)}, {}, f32);
+  return kinds(canonical(g));
+}
+TEST(CanonicalizeExpand, GoesBeforeASelectWhoseOtherValueHasTheShape) { EXPECT_EQ(expanded_and_selected({8, 16}), "Select"); }
+TEST(CanonicalizeExpand, StaysBeforeASelectOfWhichOnlyTheConditionHasTheShape) {
+  EXPECT_EQ(expanded_and_selected({1}), "Expand Select");
+}
+
 TEST(CanonicalizeExpand, LeavesExtentsThatSrcHasToSrc) {
   GraphBuilder g;
   g.op(OpKind::Expand, {g.input(f32, {8, 1, 4})}, {{"shape", std::vector<int64_t>{2, 8, 16, -1}}});

@@ -238,3 +238,73 @@ def test_double_backward_is_refused():
     first, = torch.autograd.grad(y, x, create_graph=True)
     with pytest.raises(RuntimeError, match="double backward|does not currently support|requires_grad|twice"):
         torch.autograd.grad(first.sum(), x)
+
+
+def left_of(model, *inputs):
+    """What lamina leaves to torch, of forward and backward."""
+    return {node.op: node.reason for graph in lt.explain(model, *inputs).graphs for node in graph.left()}
+
+
+def test_rms_norm_is_one_node_forward_and_backward():
+    ops = [node.op for graph in lt.explain(Gated(), torch.randn(2, 6, 32)).graphs for node in graph.nodes]
+    assert ops.count("lamina.rms_norm.default") == 1 and ops.count("lamina.rms_norm_backward.default") == 1
+    assert not any("rsqrt" in op for op in ops)
+
+
+def test_look_ups_and_their_gradients_are_carried():
+    class Tokens(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = nn.Embedding(50, 16, padding_idx=3), nn.Linear(16, 50)
+
+        def forward(self, tokens, targets):
+            return F.cross_entropy(self.head(self.table(tokens)).flatten(0, 1), targets.flatten(), ignore_index=7)
+
+    tokens, targets = torch.randint(0, 50, (2, 6)), torch.randint(0, 50, (2, 6))
+    tokens[0, 0], targets[0, 1] = 3, 7
+    assert set(left_of(Tokens(), tokens, targets)) == {"aten.nll_loss_forward.default"}
+    model = Tokens()
+    theirs = torch.autograd.grad(model(tokens, targets), list(model.parameters()))
+    ours = torch.autograd.grad(compiled(model)(tokens, targets), list(model.parameters()))
+    for a, b in zip(ours, theirs):
+        torch.testing.assert_close(a, b, atol=1e-7, rtol=1e-5)
+
+
+def test_an_index_out_of_range_is_an_error():
+    table = torch.randn(5, 3)
+    with torch.no_grad(), pytest.raises(Exception, match="(?i)index|indices"):
+        compiled(lambda i: F.embedding(i, table) * 2)(torch.tensor([1, 5]))
+
+
+def test_max_pooling_is_carried_in_training():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1, ceil_mode=True), nn.BatchNorm2d(4))
+    x = torch.randn(2, 3, 11, 12)
+    assert set(left_of(model, x)) <= {"aten.add.Tensor"}  # the number of batches that a batch norm has seen
+
+
+def test_dropout_is_drawn_by_torch_and_multiplied_by_lamina():
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.GELU()), torch.randn(4, 8)
+    report = lt.explain(model, x)
+    assert report.share == 1 and [graph.calls for graph in report.graphs] == [1, 1]
+
+
+def test_16_bit_norms_have_their_statistics_anew():
+    model = nn.LayerNorm(64).bfloat16()
+    x = (torch.randn(8, 64) + 30).bfloat16().requires_grad_()
+    exact = torch.autograd.grad(F.layer_norm(x.double(), (64,)).square().sum() + 0 * x.sum(), x)[0]
+    ours, = torch.autograd.grad(compiled(model)(x).double().square().sum(), x)
+    eager, = torch.autograd.grad(model(x).double().square().sum(), x)
+    assert ours.dtype == torch.bfloat16 and left_of(model, x) == {}
+    assert worst(ours, exact) <= worst(eager, exact) + 1e-3
+
+
+def test_select_between_numbers():
+    f = lambda mask, x: torch.where(mask, 0.0, float("-inf")) + x
+    mask, x = torch.rand(2, 1, 4, 4) > 0.3, torch.randn(2, 3, 4, 4)
+    torch.testing.assert_close(compiled(f, require=1)(mask, x), f(mask, x))
+
+
+def test_transposes_of_transposes_and_products_across():
+    f = lambda a, b: (torch.relu(a).t() @ torch.relu(b)).t().t().relu()
+    a, b = torch.randn(5, 3), torch.randn(5, 4)
+    torch.testing.assert_close(compiled(f, require=1)(a, b), f(a, b))

@@ -66,3 +66,19 @@ def test_double_backward_is_refused():
 def test_a_shape_that_does_not_fit_is_refused():
     with pytest.raises(lamina.Error, match=r"layer_norm: normalized_shape is \[5\], x has shape \[3, 6\]"):
         lt.layer_norm(torch.ones(3, 6), 5)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_ops_of_our_own_are_what_torch_expects_of_ops(weighted):
+    x, w = torch.randn(3, 6, requires_grad=True), torch.randn(6, requires_grad=True) if weighted else None
+    assert set(torch.library.opcheck(torch.ops.lamina.rms_norm.default, (x, w, 1, 1e-6)).values()) == {"SUCCESS"}
+    grad = torch.randn(3, 6)
+    torch.library.opcheck(torch.ops.lamina.rms_norm_backward.default, (grad, x.detach(), None if w is None else w.detach(), 1, 1e-6))
+    wide = [x.detach().double().requires_grad_()] + ([w.detach().double().requires_grad_()] if weighted else [])
+    assert torch.autograd.gradcheck(lambda x, *w: torch.ops.lamina.rms_norm(x, w[0] if w else None, 1, 1e-6), wide)
+
+
+def test_max_pooling_without_places_is_torchs():
+    x, grad = torch.randn(1, 2, 7, 8, requires_grad=True), torch.randn(1, 2, 4, 4)
+    made = torch.ops.lamina.max_pool2d_backward(grad, x.detach(), [3, 3], [2, 2], [1, 1], [1, 1])
+    torch.testing.assert_close(made, torch.autograd.grad(F.max_pool2d(x, 3, 2, 1), x, grad)[0])

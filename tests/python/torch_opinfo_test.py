@@ -1,72 +1,61 @@
-"""Somebody else's samples: torch's OpInfo for the operations that lamina has, forward and gradient, each beside float64.
-
-LAMINA_OPINFO_SAMPLES: how many samples of each operation (4), "all" for every one."""
-import copy
-import os
-
+"""torch's OpInfo for the operations that lamina has, forward and gradient, each beside float64 (torch_samples.py)."""
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: scripts/setup --torch")
-import lamina.torch as lt  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+from torch_samples import COUNT, TYPES, Tally, check, compiled, double, outcome, some_of  # noqa: E402
 
 try:
     from torch.testing._internal.common_methods_invocations import op_db
 except Exception as error:  # torch's own test support needs packages that torch does not
     pytest.skip(f"torch's OpInfo cannot be imported: {error}", allow_module_level=True)
 
-NAMES = """native_layer_norm nn.functional.layer_norm nn.functional.rms_norm nn.functional.group_norm softmax log_softmax
-nn.functional.gelu nn.functional.silu nn.functional.mish nn.functional.linear addmm bmm mm mean sum amax cat where exp tanh sigmoid
-nn.functional.relu nn.functional.hardswish add mul div""".split()
-OPS = [op for op in op_db if op.name in NAMES and not op.variant_test_name]
-COUNT = os.environ.get("LAMINA_OPINFO_SAMPLES", "4")
+NAMES = """native_layer_norm nn.functional.layer_norm nn.functional.rms_norm nn.functional.group_norm nn.functional.batch_norm
+nn.functional.instance_norm softmax log_softmax _softmax_backward_data nn.functional.gelu nn.functional.silu nn.functional.mish
+nn.functional.linear addmm addbmm baddbmm bmm mm matmul mean sum amax amin prod cat stack where exp log sqrt rsqrt sin cos tanh sigmoid abs neg
+reciprocal square nn.functional.relu nn.functional.hardswish nn.functional.hardsigmoid nn.functional.hardtanh nn.functional.leaky_relu
+nn.functional.elu nn.functional.softplus nn.functional.prelu nn.functional.threshold nn.functional.softmin add sub mul div rsub maximum minimum
+clamp clamp_min clamp_max pow eq ne lt le gt ge logical_and logical_not nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d
+nn.functional.conv_transpose1d nn.functional.conv_transpose2d nn.functional.conv_transpose3d nn.functional.scaled_dot_product_attention
+nn.functional.max_pool2d nn.functional.avg_pool2d nn.functional.interpolate nn.functional.embedding nn.functional.pad index_select roll
+nn.functional.cross_entropy nn.functional.nll_loss nn.functional.glu nn.functional.normalize masked_fill addcmul lerp""".split()
+OPS = [op for op in op_db if op.name in NAMES]
+PLAIN = {"nn.functional.scaled_dot_product_attention": F.scaled_dot_product_attention}  # OpInfo's wrapper sets a seed: it is not traced
+# Compared, not counted: torch has parts of them that lamina has no op for (products of all but one, targets that are checked, and so on).
+PARTLY = {"prod", "pow", "nn.functional.cross_entropy", "nn.functional.nll_loss"}
+COUNTED_MODES = {"nn.functional.pad": ["constant"], "nn.functional.interpolate": ["nearest", "bilinear"], "div": ["no_rounding_mode"]}
+tally, others = Tally(), Tally()
 
 
-def floats(value):
-    values = value if isinstance(value, (tuple, list)) else [value]
-    return [v for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()]
+def calls_of(op, dtype):
+    """(args, kwargs) of samples that draw no random numbers."""
+    samples = list(op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd and op.supports_dtype(dtype, "cpu")))
+    if op.name.endswith("max_pool2d"):  # 1,440 alike ones
+        samples = [s for s in samples[::7] if not s.kwargs.get("return_indices")][::6]
+    return [((s.input, *s.args), s.kwargs) for s in some_of(samples) if not s.kwargs.get("dropout_p")]
 
 
-def double(value):
-    if isinstance(value, torch.Tensor):
-        return value.detach().double().requires_grad_(value.requires_grad) if value.is_floating_point() else value
-    if isinstance(value, (list, tuple)):
-        return type(value)(double(v) for v in value)
-    return {k: double(v) for k, v in value.items()} if isinstance(value, dict) else value
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("op", OPS, ids=[op.formatted_name for op in OPS])
+def test_samples(op, dtype):
+    if not op.supports_dtype(TYPES[dtype], "cpu"):
+        pytest.skip(f"torch has no {dtype} row of {op.name}")
+    function = PLAIN.get(op.name, op.op)
+    for args, kwargs in calls_of(op, TYPES[dtype]):
+        reports = []
+        eager = outcome(function, args, kwargs)
+        exact = outcome(function, double(args), double(kwargs))
+        ours = outcome(compiled(lambda *a, **k: function(*a, **k), reports), args, kwargs)
+        assert reports, "the backend was not called"
+        check(ours, eager, exact, TYPES[dtype], (args, kwargs))
+        counted = op.name not in PARTLY and op.variant_test_name in COUNTED_MODES.get(op.name, [op.variant_test_name])
+        (tally if counted else others).add(op.formatted_name, reports)
 
 
-def outcome(function, sample):
-    """Outputs, and gradients of all floating inputs."""
-    outputs = floats(function(sample.input, *sample.args, **sample.kwargs))
-    inputs = [t for t in floats([*([sample.input] if isinstance(sample.input, torch.Tensor) else sample.input), *sample.args]) if t.requires_grad]
-    wanted = [o for o in outputs[:1] if o.requires_grad]
-    grads = torch.autograd.grad([o.sum() for o in wanted], inputs, allow_unused=True) if wanted and inputs else []
-    return [t.detach() for t in outputs], [g for g in grads if g is not None]
-
-
-@pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
-def test_samples(op):
-    samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=True))
-    chosen = samples if COUNT == "all" else samples[:: max(1, len(samples) // int(COUNT))][: int(COUNT)]
-    assert chosen
-    for sample in chosen:
-        called = []
-
-        def backend(gm, inputs):
-            called.append(1)
-            return lt.backend(gm, inputs, options={"warn": False})
-
-        torch._dynamo.reset()
-        run = torch.compile(lambda *a, **k: op.op(*a, **k), backend=backend, fullgraph=True)
-        ours, eager = outcome(run, sample), outcome(op.op, sample)
-        exact_sample = copy.copy(sample)
-        exact_sample.input, exact_sample.args, exact_sample.kwargs = double(sample.input), double(sample.args), double(sample.kwargs)
-        exact = outcome(op.op, exact_sample)
-        assert called and [len(t) for t in ours] == [len(t) for t in eager]
-        assert [t.stride() for t in ours[0]] == [t.stride() for t in eager[0]], sample
-        for a, b, e in zip(ours[0] + ours[1], eager[0] + eager[1], exact[0] + exact[1]):
-            assert a.shape == b.shape and a.dtype == b.dtype, sample
-            same = torch.isfinite(e) & torch.isfinite(b)
-            assert (torch.isfinite(a) == torch.isfinite(b)).all(), sample
-            off = (a.double() - e)[same].abs()
-            allowed = 8 * (b.double() - e)[same].abs() + 2e-6 * e[same].abs() + 1e-6
-            assert (off <= allowed).all(), (sample, off.max().item())
+def test_samples_are_carried():
+    """Not those of float64, of which lamina has no products."""
+    print(f"{tally}\nothers: {others}")
+    if "f64" in TYPES or tally.samples < 100:
+        pytest.skip("too few samples, or float64: no share is asked for")
+    assert tally.carried >= (0.99 if COUNT == "all" else 0.93) * tally.samples, str(tally)

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "driver_process.h"
+#include "html.h"
 #include "interface/json/json.h"
 #include "support/graph_builder.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 using lamina::testing::GraphBuilder;
 using ::testing::AllOf;
+using testing::fault_of_page;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Outcome;
@@ -67,6 +69,7 @@ TEST(Show, DrawsOpsInTheirPartitionAndTensorsOnEdges) {
                     HasSubstr("op_0 -> op_1 [label=\"3\\nf32[8, 64]\"]")));
   EXPECT_THAT(dot, AllOf(HasSubstr("value_0 -> op_0;"), HasSubstr("op_1 -> value_4;"), HasSubstr("label=\"legend\"")));
   EXPECT_EQ(count_of(dot, "label=\"partition "), 1u);
+  EXPECT_THAT(dot, HasSubstr("label=\"partition 0\\nlamina_layer_norm_relu_f32_"));  // the kernel
   EXPECT_EQ(w.file_count(), 4u);  // the graph, the picture, what was printed: no temporary file
 }
 
@@ -108,7 +111,8 @@ TEST(Show, RefusesOtherPictures) {
   const std::string file = w.write("g.json", norm_and_relu());
   const Outcome outcome = w.run("show " + file + " -o " + w.path("g.png"));
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err, "-o " + w.path("g.png") + ": the name of a picture ends in .dot or .svg\n");
+  EXPECT_EQ(outcome.err,
+            "-o " + w.path("g.png") + ": the name of a picture ends in .html, .svg or .dot; else it is a folder, FOLDER/\n");
   EXPECT_EQ(w.file_count(), 3u);
 }
 
@@ -118,8 +122,8 @@ TEST(Show, SaysThatSvgNeedsGraphviz) {
   const Path nowhere("/nonexistent");
   const Outcome outcome = w.run("show " + file + " -o " + w.path("g.svg"));
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err,
-              AllOf(HasSubstr("g.svg: an SVG is drawn by Graphviz' dot, which is not in PATH"), HasSubstr(".dot")));
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("g.svg: an SVG is drawn by Graphviz' dot, which is not in PATH; install Graphviz"),
+                                 HasSubstr(".html")));
   EXPECT_EQ(w.file_count(), 3u);
 }
 
@@ -132,6 +136,99 @@ TEST(Show, DrawsSvgThroughGraphviz) {
   EXPECT_THAT(read_text(w.path("g.svg")),
               AllOf(HasSubstr("<svg"), HasSubstr("LayerNorm"), HasSubstr("f32[8, 64]"), HasSubstr("</svg>")));
   EXPECT_EQ(w.file_count(), 4u);
+}
+
+// ---- the page
+
+TEST(ShowPage, HoldsEveryOpAndPartitionWithWhatExplainTells) {
+  const Workspace w("show");
+  const std::string file = w.write("g.json", norm_and_relu());
+  const Path nowhere("/nonexistent");  // no Graphviz
+  const Outcome outcome = w.run("show " + file + " --policy debug -o " + w.path("g.html"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, w.path("g.html") + ": " + file + ": 2 ops, 2 partitions, backend cpu\n");
+  const std::string page = read_text(w.path("g.html"));
+  EXPECT_EQ(fault_of_page(page), "");
+  EXPECT_EQ(count_of(page, "class=\"op\""), 2u);
+  EXPECT_EQ(count_of(page, "class=\"frame\""), 2u);
+  EXPECT_EQ(count_of(page, "<li><button type=\"button\" data-partition="), 2u);
+  EXPECT_THAT(page, AllOf(HasSubstr("aria-label=\"op 0 LayerNorm &quot;norm&quot;, makes f32[8, 64], partition 0\""),
+                          HasSubstr("[\"begin_norm_axis\",\"-1\"]"), HasSubstr("\"code\":\"alone.policy_debug\""),
+                          HasSubstr("\"name\":\"lamina_layer_norm_f32_")));
+  EXPECT_THAT(page,
+              AllOf(Not(HasSubstr("http://www.w3.org/1999")), Not(HasSubstr("src=")), Not(HasSubstr("href="))));  // no network
+}
+
+TEST(ShowPage, EscapesNames) {
+  const Workspace w("show");
+  const std::string name = "<b>&\"'</script><script>";
+  const std::string file = w.write("g.json", norm_and_relu(name));
+  ASSERT_EQ(w.run("show " + file + " -o " + w.path("g.html")).code, 0);
+  const std::string page = read_text(w.path("g.html"));
+  EXPECT_EQ(fault_of_page(page), "");
+  EXPECT_EQ(count_of(page, "<script"), 2u);  // the data and the program
+  EXPECT_THAT(page, AllOf(HasSubstr("&lt;b&gt;&amp;&quot;&#39;&lt;/script&gt;"), HasSubstr("\\u003cb>&\\\"'\\u003c/script>")));
+}
+
+TEST(ShowPage, TellsTheTimesOfAReport) {
+  const Workspace w("show");
+  const std::string file = w.write("g.json", norm_and_relu());
+  ASSERT_EQ(w.run("replay " + file + " --bench --check --repeat 0.01 --report " + w.path("r.json")).code, 0);
+  const std::string report = read_text(w.path("r.json"));
+  const size_t at = report.rfind("\"median_us\": ") + 13;
+  w.write("r.json", report.substr(0, at) + "1234.5" + report.substr(report.find(',', at)));
+  ASSERT_EQ(w.run("show " + file + " --report " + w.path("r.json") + " -o " + w.path("g.html")).code, 0);
+  const std::string page = read_text(w.path("g.html"));
+  EXPECT_EQ(fault_of_page(page), "");
+  EXPECT_THAT(page, AllOf(HasSubstr("partition 0 \xC2\xB7 1.23 ms (100 %)"), HasSubstr("\"median_us\":1234.5"),
+                          HasSubstr("\"verdict\":\"ok\""), HasSubstr("\"required_bytes\":4608")));
+  ASSERT_EQ(w.run("show " + file + " --report " + w.path("r.json") + " -o " + w.path("g.dot")).code, 0);
+  EXPECT_THAT(read_text(w.path("g.dot")), HasSubstr("label=\"partition 0, 1.23 ms (100 %)\\n"));
+}
+
+TEST(ShowPage, RefusesReportsOfOtherGraphs) {
+  const Workspace w("show");
+  const std::string file = w.write("g.json", norm_and_relu());
+  ASSERT_EQ(w.run("replay " + file + " --report " + w.path("r.json")).code, 0);
+  const auto refused = [&](const std::string& more) {
+    const Outcome outcome = w.run("show " + file + " --report " + more + " -o " + w.path("g.html"));
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  EXPECT_THAT(
+      refused(w.path("r.json") + " --policy debug"),
+      HasSubstr("r.json: is a report of 1 partitions, the graph has 2: allowed is one of the same graph, engine and policy"));
+  EXPECT_THAT(refused(w.write("text.json", "{")), HasSubstr("text.json: is no JSON"));
+  EXPECT_THAT(refused(w.write("other.json", "{\"files\": 3}")), HasSubstr("other.json: is a report of no file"));
+  EXPECT_THAT(refused(file), HasSubstr("is no report of `lamina replay --report`: it lacks \"files\""));
+  EXPECT_THAT(refused(w.path("nothing.json")), HasSubstr("nothing.json"));
+}
+
+TEST(ShowPage, IsWrittenForEachFile) {
+  const Workspace w("show");
+  const std::string a = w.write("a.json", norm_and_relu()), b = w.write("b.json", norm_and_relu("other"));
+  ASSERT_EQ(w.run("show " + a + " " + b + " -o " + w.path("pages/")).code, 0);
+  EXPECT_EQ(fault_of_page(read_text(w.path("pages/a.html"))), "");
+  EXPECT_THAT(read_text(w.path("pages/b.html")), HasSubstr("other"));
+  EXPECT_EQ(w.run("show " + a + " " + b + " -o " + w.path("both.html")).err,
+            "-o " + w.path("both.html") + ": there are 2 files, allowed is a folder\n");
+}
+
+TEST(ShowPage, NeedsNoCompilation) {
+  const Workspace w("show");
+  const std::string file = w.write("g.json", norm_and_relu());
+  ASSERT_EQ(w.run("show " + file + " --no-compile -o " + w.path("g.html")).code, 0);
+  EXPECT_THAT(read_text(w.path("g.html")), AllOf(HasSubstr("\"compiled\":false"), Not(HasSubstr("lamina_layer_norm"))));
+}
+
+TEST(ShowPage, SaysWhichPartitionTheEngineCannotRun) {
+  const Workspace w("show");
+  GraphBuilder g;
+  g.op(OpKind::Wildcard, {g.op(OpKind::Abs, {g.input(f32, {4, 8})})});
+  const std::string file = w.write("g.json", write_graph_json(g.finish()));
+  ASSERT_EQ(w.run("show " + file + " -o " + w.path("unknown.html")).code, 0);
+  EXPECT_THAT(read_text(w.path("unknown.html")),
+              AllOf(HasSubstr("1 partition that this engine does not run"), HasSubstr("refused\" data-partition=\"1\"")));
 }
 
 }  // namespace

@@ -69,20 +69,22 @@ const std::vector<Room>& rooms() {
       {"gpu/opencl", {"src/backends/gpu/opencl/"}, {"gpu", "interface"}},
       {"gpu's list of devices", {"src/backends/gpu/devices."}, {"gpu/cuda", "gpu/opencl", "gpu", "backends", "interface"}},
 
+      {"pictures", {"src/pictures/"}, {"interface/json", "interface"}},
+
       {"compiler",
        {"src/compiler/"},
        {"backends/cache", "backends", "kernels", "passes", "passes/tiling", "passes/fusion", "passes' words", "interface/json",
         "interface"}},
       {"api",
        {"src/api/"},
-       {"compiler", "handles", "backends", "passes", "passes/fusion", "passes' words", "interface/json", "interface",
-        "include"}},
+       {"compiler", "pictures", "handles", "backends", "passes", "passes/fusion", "passes' words", "interface/json",
+        "interface", "include"}},
       // Over the public headers alone, as a user is; infiniop's handles are made as the library's own.
       {"compat", {"compat/"}, {"handles", "include"}},
       {"tools",
        {"tools/"},
-       {"compiler", "api", "reference", "backends", "kernels", "passes", "passes/fusion", "passes' words", "interface/json",
-        "interface", "include"}},
+       {"compiler", "pictures", "api", "reference", "backends", "kernels", "passes", "passes/fusion", "passes' words",
+        "interface/json", "interface", "include"}},
       // Code for machines described, which no engine of the driver's is.
       {"described machines",
        {"tools/compile_for."},

@@ -3,17 +3,26 @@
 
 #include <string>
 
+#include "interface/explained_graph.h"
+#include "lamina/bar.h"
 #include "lamina/overrides.h"
 
 namespace lamina::driver {
 
-struct ExplainOptions {
+// Which graph, and what it is partitioned and compiled for.
+struct GraphChoice {
   std::string file;
   std::string engine, device;
   std::string policy = "fusion";
-  bool kernel_texts = false;
   Overrides overrides;
 };
+
+struct ExplainOptions : GraphChoice {
+  bool kernel_texts = false;
+};
+
+// Loads, partitions and, unless told otherwise, compiles. The file is its title.
+ExplainedGraph explained_graph(const GraphChoice& choice, bool compile, Bar& bar);
 
 int explain(const ExplainOptions& options);
 

@@ -72,12 +72,15 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
 }
 
 void add_show(CLI::App& app, ShowOptions& options) {
-  CLI::App& command = *app.add_subcommand("show", "draw a graph, its ops coloured by partition");
-  command.add_option("FILE", options.file, "graph dump (JSON)")->required();
-  command.add_option("-o,--out", options.picture, "the picture: NAME.dot, or NAME.svg where Graphviz' dot is found")
-      ->required();
-  add_engine(command, options.engine, options.device, options.policy);
-  add_overrides(command, options.overrides);
+  CLI::App& command = *app.add_subcommand("show", "draw graphs: partitions, kernels and tiles, and the times of a report");
+  command.add_option("FILE", options.files, "graph dumps (JSON)")->required();
+  command.add_option("-o,--out", options.out,
+                     "the picture: NAME.html, NAME.dot, or NAME.svg where Graphviz' dot is found; or a folder for NAME.html of "
+                     "each file, by default the working directory");
+  command.add_option("--report", options.report, "a report of `lamina replay --bench --report`: each partition's time");
+  command.add_flag("!--no-compile", options.compile, "tell nothing of kernels, schedules and tiles, which takes compiling");
+  add_engine(command, options.choice.engine, options.choice.device, options.choice.policy);
+  add_overrides(command, options.choice.overrides);
 }
 
 void add_tune(CLI::App& app, TuneOptions& options) {
@@ -113,7 +116,7 @@ int run(int argc, char** argv) {
   }
   replay_options.overrides = split(replay_options.overrides);
   explain_options.overrides = split(explain_options.overrides);
-  show_options.overrides = split(show_options.overrides);
+  show_options.choice.overrides = split(show_options.choice.overrides);
   tune_options.overrides = split(tune_options.overrides);
   if (app.got_subcommand("replay")) return lamina::driver::replay(replay_options);
   if (app.got_subcommand("explain")) return lamina::driver::explain(explain_options);

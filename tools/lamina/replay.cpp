@@ -1,7 +1,6 @@
 #include "lamina/replay.h"
 
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include "compiler/compile.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
+#include "lamina/bar.h"
 #include "lamina/device_tensors.h"
 #include "lamina/files.h"
 #include "lamina/fill.h"
@@ -24,34 +24,6 @@ namespace lamina::driver {
 namespace {
 
 namespace fs = std::filesystem;
-
-// One line on a terminal, overwritten; nothing elsewhere.
-class Progress {
- public:
-  Progress(size_t file_count) : file_count_(file_count), shown_(::isatty(STDERR_FILENO) == 1) {}
-  ~Progress() { clear(); }
-  void next_file(const std::string& file) {
-    ++file_;
-    name_ = file;
-  }
-  void step(size_t partition, size_t count, const char* what) {
-    if (!shown_) return;
-    std::cerr << "\r\x1b[K[" << file_ << '/' << file_count_ << "] " << name_ << ": partition " << partition + 1 << '/' << count
-              << ", " << what << std::flush;
-    dirty_ = true;
-  }
-  void clear() {
-    if (dirty_) std::cerr << "\r\x1b[K" << std::flush;
-    dirty_ = false;
-  }
-
- private:
-  size_t file_count_;
-  size_t file_ = 0;
-  std::string name_;
-  bool shown_;
-  bool dirty_ = false;
-};
 
 struct LoadedFile {
   std::string name;
@@ -83,8 +55,8 @@ double median(std::vector<double> values) {
 
 class FileReplay {
  public:
-  FileReplay(const ReplayOptions& options, const LoadedFile& file, OutputFiles& output_files, Progress& progress)
-      : options_(options), file_(file), output_files_(output_files), progress_(progress), backend_(choose_backend()) {}
+  FileReplay(const ReplayOptions& options, const LoadedFile& file, OutputFiles& output_files, Bar& bar)
+      : options_(options), file_(file), output_files_(output_files), bar_(bar), backend_(choose_backend()) {}
 
   FileReport run() {
     report_.file = file_.name;
@@ -144,7 +116,7 @@ class FileReplay {
   void fail_partition(size_t index, const std::string& reason) {
     const Partition& partition = partitions_[index];
     report_.partitions[index].problem = join(front_op(partition), ": ", reason);
-    progress_.clear();
+    bar_.clear();
     std::cerr << place_of(file_.name, partition) << "not supported by the " << chosen_[index]->name() << " backend: " << reason
               << '\n';
   }
@@ -207,10 +179,14 @@ class FileReplay {
 
   // ---- one partition
 
+  void show(size_t index, const char* what) { bar_.show(join("partition ", index + 1, '/', partitions_.size(), ", ", what)); }
+
   bool run_partition(size_t index) {
     PartitionReport& report = report_.partitions[index];
     try {
-      progress_.step(index, partitions_.size(), "compiling");
+      show(index, "compiling");
+      CompileBar progress(bar_, partitions_.size());
+      progress.next(index);
       compiler::CompileRecord record;
       const auto compiled =
           compiler::compile_partition(partitions_[index], *chosen_[index], options_.check ? &record : nullptr);
@@ -262,19 +238,19 @@ class FileReplay {
       results.push_back(std::make_shared<Buffer>(tensor));
       buffers_[tensor.id] = results.back();
     }
-    progress_.step(index, partitions_.size(), "executing");
+    show(index, "executing");
     const DeviceTensors tensors(*chosen_[index], sources, results);
     const Execution execution(compiled, tensors, options_.threads);
     execution.run();
     tensors.copy_outputs();
     if (options_.check) {
-      progress_.step(index, partitions_.size(), "checking");
+      show(index, "checking");
       std::vector<const void*> inputs;
       for (const auto& source : sources) inputs.push_back(source->data());
       report.check = check_partition(subgraph, inputs, results);
     }
     if (!options_.bench) return;
-    progress_.step(index, partitions_.size(), "timing");
+    show(index, "timing");
     report.median_us = time(execution, tensors);
   }
 
@@ -296,7 +272,7 @@ class FileReplay {
   const ReplayOptions& options_;
   const LoadedFile& file_;
   OutputFiles& output_files_;
-  Progress& progress_;
+  Bar& bar_;
   const Backend& backend_;
   std::vector<Partition> partitions_;
   std::vector<const Backend*> chosen_;  // per partition
@@ -329,17 +305,17 @@ int replay(const ReplayOptions& options) {
   if (options.threads > 0) omp_set_num_threads(options.threads);
 
   OutputFiles output_files;
-  Progress progress(files.size());
+  Bar bar(files.size());
   std::vector<FileReport> reports;
   for (const LoadedFile& file : files) {
-    progress.next_file(file.name);
+    bar.next_file(file.name);
     try {
-      reports.push_back(FileReplay(options, file, output_files, progress).run());
+      reports.push_back(FileReplay(options, file, output_files, bar).run());
     } catch (const Error& error) {
       throw error.in_file(file.name);
     }
   }
-  progress.clear();
+  bar.clear();
   if (!options.report_file.empty())
     output_files.add(options.report_file, [&](std::ostream& out) {
       write_report(out, reports,

@@ -10,88 +10,21 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <memory>
+#include <set>
 #include <string_view>
 
+#include "interface/json/explained.h"
+#include "interface/json/json.h"
 #include "interface/status.h"
 #include "lamina/files.h"
-#include "lamina/load.h"
-#include "passes/pipeline.h"
+#include "pictures/dot.h"
+#include "pictures/page.h"
+#include "pictures/words.h"
 
 namespace lamina::driver {
 namespace {
 
-// Light enough for black words; after the last one the first comes again.
-constexpr std::array kColours = {"#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#fce5cd", "#d0e0e3", "#ead1dc"};
-
-// As a string of Graphviz' language: a backslash or a quote of a name is one in the picture, a line end begins a line.
-std::string dot_string(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n') {
-      result += "\\n";
-    } else {
-      result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
-  }
-  return result + "\"";
-}
-
-std::string label_of(const LogicalTensor& tensor) { return join(tensor.id, "\n", describe(tensor)); }
-
-void draw_op(std::string& out, const Graph& graph, int position) {
-  const Op& op = graph.ops()[static_cast<size_t>(position)];
-  out += join("    op_", position, " [label=", dot_string(join(op.id, " ", describe(op))), "];\n");
-}
-
-void draw_partition(std::string& out, const Partition& partition, const char* colour) {
-  out += join("  subgraph cluster_", partition.id, " {\n", "    label=",
-              dot_string(join("partition ", partition.id, partition.supported ? "" : "\n", partition.unsupported_reason)),
-              ";\n", "    style=", dot_string(partition.supported ? "filled,rounded" : "filled,rounded,dashed"), ";\n",
-              "    fillcolor=", dot_string(colour), ";\n");
-  for (const int op : partition.ops) draw_op(out, *partition.graph, op);
-  out += "  }\n";
-}
-
-// An edge for each time that an op reads a value, from the op that makes it or from the value itself where none does.
-void draw_edges(std::string& out, const Graph& graph) {
-  for (size_t position = 0; position < graph.ops().size(); ++position) {
-    for (const ValueIndex input : graph.ops()[position].inputs) {
-      if (input == kNoValue) continue;
-      const int producer = graph.value(input).producer.op;
-      const std::string from = producer < 0 ? join("value_", input) : join("op_", producer);
-      out += join("  ", from, " -> op_", position);
-      if (producer >= 0) out += join(" [label=", dot_string(label_of(graph.tensor(input))), "]");
-      out += ";\n";
-    }
-  }
-}
-
-void draw_border(std::string& out, const Graph& graph) {
-  for (const ValueIndex input : graph.inputs())
-    out +=
-        join("  value_", input, " [label=", dot_string(label_of(graph.tensor(input))), ", shape=ellipse, fillcolor=white];\n");
-  for (const ValueIndex output : graph.outputs()) {
-    out += join("  value_", output, " [label=", dot_string(label_of(graph.tensor(output))),
-                ", shape=ellipse, fillcolor=white];\n");
-    out += join("  op_", graph.value(output).producer.op, " -> value_", output, ";\n");
-  }
-}
-
-void draw_legend(std::string& out) {
-  out +=
-      "  subgraph cluster_legend {\n"
-      "    label=\"legend\";\n"
-      "    legend_op [label=\"op: its id, kind and name\"];\n"
-      "    legend_border [label=\"tensor that the graph\\ntakes or gives\", shape=ellipse];\n"
-      "    legend_partition [label=\"a coloured field: one partition;\\ndashed: the engine cannot run it\", "
-      "shape=plaintext, "
-      "style=\"\"];\n"
-      "    legend_op -> legend_border [label=\"tensor: its id,\\ntype and shape\"];\n"
-      "    legend_border -> legend_partition [style=invis];\n"
-      "  }\n";
-}
+namespace fs = std::filesystem;
 
 // Where the shell would find a program; "" for nowhere.
 std::string program_in_path(const std::string& name) {
@@ -134,9 +67,10 @@ class TemporaryFile {
 std::string svg_of(const std::string& dot_text, const std::string& picture) {
   const std::string program = program_in_path("dot");
   if (program.empty())
-    throw Error(
-        Status::invalid_arguments,
-        join(picture, ": an SVG is drawn by Graphviz' dot, which is not in PATH; a name that ends in .dot needs no dot"));
+    throw Error(Status::invalid_arguments,
+                join(picture,
+                     ": an SVG is drawn by Graphviz' dot, which is not in PATH; install Graphviz (Debian: apt-get install "
+                     "graphviz), or choose a name that ends in .html or .dot, which need no dot"));
   const TemporaryFile source(dot_text);
   const std::string command = join(quoted_for_shell(program), " -Tsvg ", quoted_for_shell(source.path()));
   FILE* const output = ::popen(command.c_str(), "r");
@@ -150,41 +84,58 @@ std::string svg_of(const std::string& dot_text, const std::string& picture) {
   return svg;
 }
 
-}  // namespace
-
-std::string dot_picture(const std::string& title, const std::vector<Partition>& partitions) {
-  std::string out;
-  out += join("digraph lamina {\n", "  label=", dot_string(title), ";\n",
-              "  labelloc=t;\n"
-              "  fontname=\"Helvetica\";\n"
-              "  bgcolor=white;\n"
-              "  node [shape=box, style=filled, fillcolor=white, fontname=\"Helvetica\", fontsize=11];\n"
-              "  edge [fontname=\"Helvetica\", fontsize=9];\n");
-  for (size_t i = 0; i < partitions.size(); ++i) draw_partition(out, partitions[i], kColours[i % kColours.size()]);
-  const Graph& graph = *partitions.front().graph;
-  draw_border(out, graph);
-  draw_edges(out, graph);
-  draw_legend(out);
-  out += "}\n";
-  return out;
+std::string drawn(const ExplainedGraph& graph, const std::string& picture) {
+  if (picture.ends_with(".html")) return pictures::html_page(graph);
+  const std::string dot = pictures::dot_text(graph);
+  return picture.ends_with(".svg") ? svg_of(dot, picture) : dot;
 }
 
+bool names_a_picture(const std::string& name) {
+  return name.ends_with(".html") || name.ends_with(".svg") || name.ends_with(".dot");
+}
+
+// Where the picture of each file goes. Told before anything is computed.
+std::vector<std::string> picture_names(const ShowOptions& options) {
+  if (names_a_picture(options.out)) {
+    if (options.files.size() == 1) return {options.out};
+    throw Error(Status::invalid_arguments,
+                join("-o ", options.out, ": there are ", options.files.size(), " files, allowed is a folder"));
+  }
+  const bool is_folder = options.out.empty() || options.out.ends_with('/') || fs::is_directory(options.out);
+  if (!is_folder)
+    throw Error(Status::invalid_arguments,
+                join("-o ", options.out, ": the name of a picture ends in .html, .svg or .dot; else it is a folder, FOLDER/"));
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (const std::string& file : options.files) {
+    names.push_back((fs::path(options.out) / fs::path(file).stem()).string() + ".html");
+    if (!taken.insert(names.back()).second)
+      throw Error(Status::invalid_arguments,
+                  join(file, ": two files would be drawn as ", names.back(), ", allowed are files of different names"));
+  }
+  return names;
+}
+
+}  // namespace
+
 int show(const ShowOptions& options) {
-  const bool is_svg = options.picture.ends_with(".svg");
-  if (!is_svg && !options.picture.ends_with(".dot"))
-    throw Error(Status::invalid_arguments, join("-o ", options.picture, ": the name of a picture ends in .dot or .svg"));
-  const Backend& backend = backend_for(options.engine, options.device);
-  const Graph graph = load_graph(options.file, options.overrides);
-  const auto policy = options.policy == "debug" ? PartitionPolicy::debug : PartitionPolicy::fusion;
-  const std::vector<Partition> partitions = partition_graph(graph, policy, backend);
-  const std::string title = join(options.file, ": ", graph.ops().size(), " ops, ", partitions.size(),
-                                 partitions.size() == 1 ? " partition" : " partitions", ", backend ", backend.name());
-  const std::string dot = dot_picture(title, partitions);
-  const std::string text = is_svg ? svg_of(dot, options.picture) : dot;
+  const std::vector<std::string> names = picture_names(options);
+  const std::string report = options.report.empty() ? "" : read_dump_file(options.report);
+  Bar bar(options.files.size());
   OutputFiles files;
-  files.add(options.picture, [&](std::ostream& out) { out << text; });
+  std::string told;
+  for (size_t i = 0; i < options.files.size(); ++i) {
+    GraphChoice choice = options.choice;
+    choice.file = options.files[i];
+    bar.next_file(choice.file);
+    ExplainedGraph graph = explained_graph(choice, options.compile, bar);
+    if (!options.report.empty()) add_report_times(graph, report, options.report, choice.file);
+    const std::string text = drawn(graph, names[i]);
+    files.add(names[i], [&](std::ostream& out) { out << text; });
+    told += join(names[i], ": ", pictures::headline(graph), "\n");
+  }
   files.commit();
-  std::cout << options.picture << ": " << title << '\n';
+  std::cout << told;
   return 0;
 }
 

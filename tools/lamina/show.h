@@ -1,24 +1,20 @@
-// `lamina show`: the graph as a picture, its ops coloured by partition.
+// `lamina show`: graphs as pictures, their ops by partition, with kernels and tiles; and the times of a replay.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "interface/partition.h"
-#include "lamina/overrides.h"
+#include "lamina/explain.h"
 
 namespace lamina::driver {
 
 struct ShowOptions {
-  std::string file;
-  std::string picture;  // .dot, or .svg where Graphviz' dot is found
-  std::string engine, device;
-  std::string policy = "fusion";
-  Overrides overrides;
+  std::vector<std::string> files;
+  std::string out;     // .html, .dot, or .svg where Graphviz' dot is found; "" or a folder: NAME.html of each file
+  std::string report;  // of `lamina replay --report`, "" for none
+  bool compile = true;
+  GraphChoice choice;  // but the file
 };
-
-// The picture in Graphviz' language, of one partition or more. `title` stands above it.
-std::string dot_picture(const std::string& title, const std::vector<Partition>& partitions);
 
 int show(const ShowOptions& options);
 

@@ -1,7 +1,6 @@
 #include "lamina/tune.h"
 
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -9,44 +8,19 @@
 #include "compiler/compile.h"
 #include "compiler/ports.h"
 #include "interface/status.h"
+#include "lamina/bar.h"
 #include "lamina/load.h"
 #include "passes/pipeline.h"
 
 namespace lamina::driver {
 namespace {
 
-// A bar on a terminal; nothing elsewhere.
-class Bar {
- public:
-  explicit Bar(size_t file_count) : file_count_(file_count), shown_(::isatty(STDERR_FILENO) == 1) {}
-  ~Bar() { clear(); }
-  void next_file(const std::string& file) {
-    ++file_;
-    name_ = file;
-  }
-  void show(const std::string& partition, size_t kernel, size_t count, double done) {
-    if (!shown_) return;
-    constexpr size_t kWidth = 20;
-    const auto full = static_cast<size_t>(std::clamp(done, 0.0, 1.0) * kWidth);
-    std::cerr << "\r\x1b[K[" << file_ << '/' << file_count_ << "] " << name_ << ": " << partition << ", kernel " << kernel + 1
-              << '/' << count << " [" << std::string(full, '#') << std::string(kWidth - full, '-') << ']' << std::flush;
-    dirty_ = true;
-  }
-  void clear() {
-    if (dirty_) std::cerr << "\r\x1b[K" << std::flush;
-    dirty_ = false;
-  }
-
- private:
-  size_t file_count_, file_ = 0;
-  std::string name_;
-  bool shown_, dirty_ = false;
-};
-
 void tune_partition(const Partition& partition, const Backend& backend, const TuneOptions& options, Bar& bar) {
   const std::string label = compiler::label_of(partition);
   TuningRequest request{.milliseconds = options.milliseconds, .again = options.again};
-  request.progress = [&](size_t kernel, size_t count, double done) { bar.show(label, kernel, count, done); };
+  request.progress = [&](size_t kernel, size_t count, double done) {
+    bar.show(join(label, ", kernel ", kernel + 1, '/', count), done);
+  };
   const compiler::PortTensors ports = compiler::known_ports(partition);
   const size_t timed = compiler::tune_partition(partition, ports.inputs, ports.outputs, backend, request);
   const auto compiled = compiler::compile_partition(partition, backend);

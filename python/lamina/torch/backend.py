@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import logging
 import os
+import time
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
@@ -27,7 +28,10 @@ from lamina._errors import Error
 from lamina.torch import emit as _emit
 from lamina.torch.lowering import lower
 from lamina.torch.report import GraphReport, report_of
-from lamina.torch.table import KEPT_WHOLE, TABLE, VIEW_RULES
+from lamina.torch import whole_ops
+from lamina.torch.rewrites import join_permutes, name_empty_statistics, prepare_joint, split_dropout
+from lamina.torch.table import KEPT_WHOLE, TABLE
+from lamina.torch.views import VIEW_RULES
 
 log = logging.getLogger("lamina.torch")
 
@@ -75,7 +79,13 @@ def backend(module: GraphModule, example_inputs: list, *, options: Optional[dict
         return lambda graph, inputs: compile_graph(graph, inputs, phase, chosen)
 
     return aot_autograd(fw_compiler=compiler("forward"), bw_compiler=compiler("backward"), inference_compiler=compiler("inference"),
-                        decompositions=decompositions(), partition_fn=min_cut_rematerialization_partition)(module, example_inputs)
+                        decompositions=decompositions(), partition_fn=partition, pre_grad_passes=whole_ops.keep_whole)(module, example_inputs)
+
+
+def partition(joint: GraphModule, inputs: list, **settings: Any) -> tuple:
+    """Forward and backward graph of a graph of both."""
+    prepare_joint(joint)
+    return min_cut_rematerialization_partition(joint, inputs, **settings)
 
 
 _numbers = collections.Counter()
@@ -101,9 +111,14 @@ def _values(module: GraphModule) -> list:
 
 
 def _compiled(module: GraphModule, name: str, options: Options) -> GraphModule:
+    begin = time.perf_counter()
+    split_dropout(module)
+    name_empty_statistics(module)
+    join_permutes(module)
     lowered = lower(module, TABLE, VIEW_RULES)
     emitted = _emit.emit(lowered)
     report = report_of(name, lowered, emitted)
+    report.seconds = time.perf_counter() - begin
     _tell(report, options)
     if options.dump is not None:
         os.makedirs(options.dump, exist_ok=True)

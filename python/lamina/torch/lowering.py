@@ -29,7 +29,7 @@ DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", to
           torch.int64: "s64", torch.int8: "s8", torch.uint8: "u8", torch.bool: "boolean"}
 FLOATS = ("f32", "bf16", "f16", "f64")
 VIEWS = set("view _unsafe_view reshape permute transpose t unsqueeze squeeze alias detach lift_fresh_copy expand slice select split "
-            "split_with_sizes unbind".split())
+            "split_with_sizes unbind as_strided".split())
 MANY = {"split", "split_with_sizes", "unbind"}
 CREATED = set("arange full scalar_tensor zeros ones empty linspace eye empty_permuted".split())
 CREATED_LIKE = {"full_like": None, "new_full": None, "zeros_like": 0, "new_zeros": 0, "ones_like": 1, "new_ones": 1}
@@ -99,34 +99,33 @@ class Lowering:
         self.wildcards: set[int] = set()
         self._op_count = self._tensor_count = 0
         self._pending: list = []
+        self._new_views: list = []  # keys of ports that this node's ops make
         self._lower_all()
         self._connect_foreign()
 
     # ---- what rules use
 
     def tensor(self, argument: Any, dtype: Optional[str] = None) -> LogicalTensor:
-        """The tensor that an argument is, of type `dtype` (cast if it is another float); a number becomes a constant."""
+        """The tensor that an argument is, of type `dtype` (cast if it is another); a number becomes a constant."""
         if isinstance(argument, Node) and not isinstance(argument.meta.get("val"), torch.Tensor):
             argument = argument.meta.get("val")
         if isinstance(argument, (bool, int, float)):
             return self.constant(float(argument), dtype or "f32")
         if not isinstance(argument, Node):
             raise Refused(f"argument {argument!r}")
-        uniform = self._uniform(argument)
+        uniform = self.uniform(argument)
         if uniform is not None and dtype is not None:
             return self.constant(uniform, dtype)
         found = self._port_or_inner(argument)
         return found if dtype is None else self.cast(found, dtype)
 
     def parameter(self, node: Node, dtype: str) -> LogicalTensor:
-        """A norm's gamma, beta or statistic, a tensor also where all its elements are alike."""
+        """A tensor also where all its elements are alike: a norm's gamma, a part of a whole."""
         return self.cast(self._port_or_inner(node), dtype)
 
     def cast(self, tensor: LogicalTensor, dtype: str) -> LogicalTensor:
         if tensor.dtype == dtype:
             return tensor
-        if tensor.dtype not in FLOATS or dtype not in FLOATS:
-            raise Refused(f"a cast from {tensor.dtype} to {dtype}")
         return self.op("TypeCast", [tensor], dtype=dtype)
 
     def constant(self, value: float, dtype: str) -> LogicalTensor:
@@ -135,6 +134,10 @@ class Lowering:
         tensor = LogicalTensor(self._take_id(), dtype, ())
         self._pending.append(("constant", tensor, value))
         return tensor
+
+    def filled(self, value: float, shape: Iterable[int], dtype: str) -> LogicalTensor:
+        """A tensor all of whose elements are one number."""
+        return self.op("Expand", [self.constant(value, dtype)], shape=[int(extent) for extent in shape])
 
     def op(self, kind: str, inputs: list, dtype: Optional[str] = None, outputs: Optional[tuple] = None, **attributes: Any) -> Any:
         """Adds an op; a tuple where the kind has several outputs (None for one that `outputs` leaves out)."""
@@ -216,15 +219,21 @@ class Lowering:
                 continue  # arithmetic of sizes, known by now
             if self._fold(node):
                 continue
-            mark = len(self._pending), self._op_count
+            first_op = self._op_count
             try:
                 self._lower(node)
                 self._commit(node)
             except (Refused, Error) as refused:
-                del self._pending[mark[0]:]
-                self._op_count = mark[1]
+                self._undo(first_op)
                 self.inner.pop(node, None)
                 self.reasons[node] = str(refused)
+
+    def _undo(self, first_op: int) -> None:
+        self._pending.clear()
+        self._op_count = first_op
+        for key in self._new_views:
+            del self.ports[key]
+        self._new_views.clear()
 
     def _lower(self, node: Node) -> None:
         name = name_of(node)
@@ -232,7 +241,9 @@ class Lowering:
             raise Refused(self.left_out[node.name])
         if self.is_view(node):
             if self.is_inner(node.args[0]) and self._read_by_lamina(node):
+                first_op = self._op_count
                 self._inner_view(node)  # raises where lamina cannot: torch does it then
+                self._undo(first_op)  # whoever reads it makes it: a step of a longer chain is perhaps read by nobody
             return
         rule = self.table.get(name)
         if rule is None:
@@ -269,6 +280,7 @@ class Lowering:
                 if "read by no op" not in str(refused):
                     raise
         self._pending.clear()
+        self._new_views.clear()
         made = self.inner.get(node)
         for position, tensor in enumerate(made if isinstance(made, list) else [made]):
             if tensor is not None:
@@ -310,10 +322,10 @@ class Lowering:
         self.constants[node] = made
         return True
 
-    def _uniform(self, node: Node) -> Optional[float]:
+    def uniform(self, node: Node) -> Optional[float]:
         """The number that all elements of a constant are."""
         if self.is_view(node) and self.base(node) in self.constants and base_of(node) in ("expand", "view", "unsqueeze", "alias"):
-            return self._uniform(self.base(node))
+            return self.uniform(self.base(node))
         value = self.constants.get(node)
         if value is None or value.numel() == 0:
             return None
@@ -359,6 +371,7 @@ class Lowering:
         if tuple(made.shape) != tuple(node.meta["val"].shape):
             raise Refused(f"a view of shape {list(made.shape)}, torch has {list(node.meta['val'].shape)}")
         self.ports[key] = made
+        self._new_views.append(key)
         return made
 
     # ---- what torch computes in between
@@ -426,7 +439,7 @@ def lower(module: GraphModule, table: dict, view_rules: dict) -> Lowered:
             return Lowered(lowering, partitions)
         before = len(left_out)
         for partition in refused:
-            for op_id in partition.op_ids:
+            for op_id in set(partition.op_ids) - lowering.wildcards:
                 left_out[lowering.node_of_op[op_id].name] = first_reason(partition)
         if len(left_out) == before:
             raise Error(first_reason(refused[0]), "unimplemented")

@@ -7,11 +7,12 @@ import html
 import json
 import operator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Optional
 
 import torch
 
-from lamina.torch.lowering import VIEWS, base_of, name_of
+from lamina.explanation import Explanation, framed
+from lamina.torch.lowering import RANDOM, VIEWS, base_of, name_of
 
 
 @dataclass
@@ -19,7 +20,7 @@ class NodeReport:
     name: str
     op: str  # "aten.gelu.default"
     carried: bool
-    floating: bool  # it computes floats
+    floating: bool  # it computes floats; what draws random numbers is torch's, and does not count
     reason: str = ""  # why it is left to PyTorch
 
 
@@ -32,6 +33,8 @@ class GraphReport:
     calls: int
     partitions: list = field(default_factory=list)  # what lamina says of each: ops with reasons
     kernels: list = field(default_factory=list)  # of each partition, as it was compiled
+    explanation: Optional[Explanation] = None  # the picture of what lamina carries; None where that is nothing
+    seconds: float = 0.0  # that lamina took to lower and compile
 
     @property
     def share(self) -> float:
@@ -66,10 +69,20 @@ class Report:
     def __str__(self) -> str:
         return "\n".join([*(graph.summary() for graph in self.graphs), f"graph breaks: {self.graph_breaks}"])
 
+    def show(self) -> list:
+        """Opens a page for each graph of which lamina carries something: its partitions, kernels and tiles. Returns the files."""
+        return [graph.explanation.show() for graph in self.graphs if graph.explanation]
+
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><td>{html.escape(graph.name)}<td>{html.escape(node.op)}<td>{'lamina' if node.carried else 'PyTorch'}"
                        f"<td>{html.escape(node.reason)}" for graph in self.graphs for node in graph.nodes)
-        return f"<table><tr><th>graph<th>op<th>runs by<th>reason{rows}</table>"
+        pictures = [graph.explanation.text() for graph in self.graphs if graph.explanation]
+        return framed(*pictures) + f"<table><tr><th>graph<th>op<th>runs by<th>reason{rows}</table>"
+
+
+def _explanation(name: str, emitted: Any) -> Optional[Explanation]:
+    pairs = [pair for call in emitted.calls for pair in zip(call.partitions, call.compiled)]
+    return Explanation([p for p, _ in pairs], [c for _, c in pairs], name) if pairs else None
 
 
 def _floating(value: Any) -> bool:
@@ -85,7 +98,8 @@ def report_of(name: str, lowered: Any, emitted: Any) -> GraphReport:
         if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)):
             continue
         carried = node in lowering.inner
-        nodes.append(NodeReport(node.name, str(node.target), carried, _floating(node.meta["val"]), lowering.reasons.get(node, "")))
+        floating = _floating(node.meta["val"]) and base_of(node) not in RANDOM
+        nodes.append(NodeReport(node.name, str(node.target), carried, floating, lowering.reasons.get(node, "")))
     partitions = [json.loads(partition.reasons_json()) for partition in lowered.partitions]
     kernels = [json.loads(code.info_json()) for call in emitted.calls for code in call.compiled]
-    return GraphReport(name, nodes, len(emitted.calls), partitions, kernels)
+    return GraphReport(name, nodes, len(emitted.calls), partitions, kernels, _explanation(name, emitted))

@@ -59,6 +59,7 @@ class CpuExecutable final : public Executable {
   std::unique_ptr<KeptConstants> keep_constants() const override {
     return runner_.constant_count() == 0 ? nullptr : std::make_unique<PackedConstants>(runner_.constant_count());
   }
+  size_t constant_bytes() const override { return runner_.constant_bytes(); }
   void release_idle_memory() const override { pool_.release_idle(); }
   std::vector<std::pair<size_t, size_t>> inplace_ports() const override { return inplace_; }
 

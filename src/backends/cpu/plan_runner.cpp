@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "backends/compile_progress.h"
 #include "backends/cpu/tiled_runner.h"
 #include "interface/status.h"
 
@@ -16,7 +17,11 @@ PlanRunner::PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, c
   std::iota(positions_.begin(), positions_.end(), 0);
   for (const LogicalTensor& input : plan.inputs)
     constant_inputs_.push_back(tile == nullptr && input.property == PropertyType::constant);
-  for (const kernel::PlanStep& step : plan.steps) add(step, compiler, tile);
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (tile == nullptr) report_compile_progress(i, plan.steps.size());
+    add(plan.steps[i], compiler, tile);
+  }
+  if (tile == nullptr) report_compile_progress(plan.steps.size(), plan.steps.size());
 }
 
 PlanRunner::~PlanRunner() = default;
@@ -38,7 +43,7 @@ void PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler,
   } else {
     auto tiled = std::make_unique<const TiledRunner>(
         std::get<kernel::TiledStep>(step), compiler,
-        [this](const kernel::Binding& binding) { return is_constant(binding) ? static_cast<int>(constants_++) : -1; });
+        [this](const kernel::Binding& binding, size_t bytes) { return is_constant(binding) ? new_constant(bytes) : -1; });
     scratch = tiled->scratch_bytes();
     for (const StepText& text : tiled->texts()) texts_.push_back(text);
     from_cache_ = from_cache_ && tiled->from_cache();
@@ -62,8 +67,13 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
   std::unique_ptr<const Primitive> primitive = compiler.library->compile(step, use);
   step_bytes_ = std::max(step_bytes_, aligned(primitive->scratch_bytes()));
   texts_.push_back({primitive->name(), primitive->name() + ": a step of the primitive library\n"});
-  const bool keeps = has_constant_weights && primitive->packed_bytes() > 0;
-  steps_.push_back({std::move(primitive), std::move(args), keeps ? static_cast<int>(constants_++) : -1});
+  const size_t kept = has_constant_weights ? primitive->packed_bytes() : 0;
+  steps_.push_back({std::move(primitive), std::move(args), kept > 0 ? new_constant(kept) : -1});
+}
+
+int PlanRunner::new_constant(size_t bytes) {
+  constant_bytes_ += bytes;
+  return static_cast<int>(constants_++);
 }
 
 const Primitive* PlanRunner::primitive(uint64_t op) const {

@@ -45,7 +45,8 @@ class PlanRunner {
   // is 0.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch, const Executor& executor,
            PackedConstants* constants) const;
-  size_t constant_count() const { return constants_; }  // weights that are packed once
+  size_t constant_count() const { return constants_; }       // weights that are packed once
+  size_t constant_bytes() const { return constant_bytes_; }  // what they take
 
   size_t scratch_bytes() const { return step_bytes_ + arena_bytes_; }
   const Primitive* primitive(uint64_t op) const;  // of the library step of this op
@@ -70,6 +71,7 @@ class PlanRunner {
   void add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile);
   void add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile);
   bool is_constant(const kernel::Binding& binding) const;
+  int new_constant(size_t bytes);  // its number
   void run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
                 const Executor& executor, PackedConstants* constants) const;
   void run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
@@ -78,7 +80,7 @@ class PlanRunner {
                    char* scratch) const;
 
   std::vector<bool> constant_inputs_;
-  size_t constants_ = 0;
+  size_t constants_ = 0, constant_bytes_ = 0;
   std::vector<Step> steps_;
   std::map<uint64_t, size_t> library_steps_;  // by their ops
   std::vector<std::vector<float>> tables_;

@@ -90,7 +90,8 @@ void TiledRunner::place_packings(const kernel::TiledStep& step, const ConstantOf
       packing.count *= loops_[loop];
     }
     packing.bytes = aligned(packing.primitive->packed_bytes());
-    if (packing.bytes > 0) packing.constant = constant_of(step.args[packing.input]);
+    if (packing.bytes > 0)
+      packing.constant = constant_of(step.args[packing.input], static_cast<size_t>(packing.count) * packing.bytes);
   }
   choose_wave();
   for (Packing& packing : packings_) {

@@ -17,7 +17,7 @@ namespace lamina::cpu {
 class TiledRunner {
  public:
   // Numbers of the args among the weights that are packed once; -1: others.
-  using ConstantOf = std::function<int(const kernel::Binding& arg)>;
+  using ConstantOf = std::function<int(const kernel::Binding& arg, size_t bytes)>;
   TiledRunner(const kernel::TiledStep& step, const StepCompiler& compiler, const ConstantOf& constant_of);
 
   void run(std::span<void* const> args, char* scratch, const Executor& executor, PackedConstants* constants) const;

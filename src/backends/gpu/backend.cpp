@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 
+#include "backends/compile_progress.h"
 #include "backends/gpu/device_block.h"
 #include "backends/gpu/matmul_runner.h"
 #include "backends/gpu/runtime.h"
@@ -49,9 +50,11 @@ class GpuExecutable final : public Executable {
     info_.required_bytes = plan_->required_bytes;
     info_.arena_bytes = plan_->arena_bytes;
     for (const kernel::PlanStep& step : plan_->steps) {
+      report_compile_progress(runners_.size(), plan_->steps.size());
       info_.moved_bytes += kernel::moved_bytes(step);
       add_runner(runner_of(step));
     }
+    report_compile_progress(plan_->steps.size(), plan_->steps.size());
     place_scratch();
     upload_tables();
     info_.workspace_bytes = scratch_bytes_;

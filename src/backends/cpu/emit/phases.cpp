@@ -11,6 +11,17 @@ using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
+namespace {
+
+bool is_real(const Node& n) { return n.type == kernel::Type::f32 || n.type == kernel::Type::f64; }
+
+// Random words are as dear as a transcendental function, but integers.
+bool is_dear_map(const Node& n) {
+  return computes_function(n) || (n.kind == NodeKind::map && n.op == kernel::MapOp::philox_word);
+}
+
+}  // namespace
+
 Phases::Phases(const Emission& emission)
     : e_(emission), kernel_(emission.kernel), schedule_(emission.schedule), kept_since_(emission.kernel.nodes.size(), -1) {
   choose_stores();
@@ -25,18 +36,25 @@ int Phases::loop_of(NodeIndex index) const {
   return node(root.operands[0]).phase;
 }
 
-// A store runs where its value is known; a streamed one in the last loop, which follows the output's lines, if the value is
-// there anyway.
+// A store runs where its value is known; if the last loop has the value anyway, there, where it is streamed, since that loop
+// follows the output's lines, or where it takes a function that no sum needs before.
 void Phases::choose_stores() {
   store_loop_.assign(kernel_.nodes.size(), -1);
+  NodeList sums;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     if (kernel_.nodes[i].kind == NodeKind::store) store_loop_[i] = kernel_.nodes[i].phase;
+    if (kernel_.nodes[i].kind == NodeKind::reduce || kernel_.nodes[i].kind == NodeKind::moments)
+      sums.push_back(static_cast<NodeIndex>(i));
   }
-  if (schedule_.streamed.empty()) return;
-  const NodeList at_last = nodes_for(roots_of(last()), last());
+  const NodeList at_last = nodes_for(roots_of(last()), last()), summed = nodes_for(sums, last());
+  const auto is_in = [](const NodeList& list, NodeIndex i) { return std::find(list.begin(), list.end(), i) != list.end(); };
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    if (store_loop_[i] >= 0 && std::find(at_last.begin(), at_last.end(), kernel_.nodes[i].operands[0]) != at_last.end())
-      store_loop_[i] = last();
+    if (store_loop_[i] < 0 || !is_in(at_last, kernel_.nodes[i].operands[0])) continue;
+    const NodeList made_of = nodes_for({static_cast<NodeIndex>(i)}, last());
+    const bool is_known_before =
+        std::any_of(made_of.begin(), made_of.end(), [&](NodeIndex n) { return is_dear_map(node(n)) && is_in(summed, n); });
+    const bool is_dear = std::any_of(made_of.begin(), made_of.end(), [&](NodeIndex n) { return is_dear_map(node(n)); });
+    if (!is_known_before && (is_dear || !schedule_.streamed.empty())) store_loop_[i] = last();
   }
 }
 
@@ -85,7 +103,7 @@ void Phases::choose_kept_nodes() {
   const int64_t bytes = kept_row_size() * e_.group * (e_.wide ? 8 : 4);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
-    if (loops[i] < 2 || (n.type != kernel::Type::f32 && n.type != kernel::Type::f64)) continue;
+    if (loops[i] < 2 || !is_real(n)) continue;
     const NodeIndex replaced = kept_operand_of_alone(static_cast<NodeIndex>(i));
     if (replaced < 0 && (bytes > room || !is_dear(n))) continue;
     kept_since_[i] = first[i];
@@ -96,8 +114,18 @@ void Phases::choose_kept_nodes() {
   }
 }
 
+// The first floats behind random words, which are integers: what is kept is f32 or f64.
+bool Phases::is_made_of_words(const Node& n) const {
+  for (int k = 0; k < kernel::operand_count(n); ++k) {
+    const Node& operand = node(n.operands[static_cast<size_t>(k)]);
+    if (!operand.per_element || operand.kind != NodeKind::map || is_real(operand)) continue;
+    if (is_dear_map(operand) || is_made_of_words(operand)) return true;
+  }
+  return false;
+}
+
 bool Phases::is_dear(const Node& n) const {
-  if (n.kind == NodeKind::map) return computes_function(n);
+  if (n.kind == NodeKind::map) return is_dear_map(n) || (is_real(n) && is_made_of_words(n));
   if (n.kind != NodeKind::load) return false;
   const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
   const LaneStep step = e_.lane_step(n.arg, arg.strides.back());

@@ -9,6 +9,12 @@ using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
+namespace {
+
+constexpr size_t kLaneBits = 128;
+
+}  // namespace
+
 bool Squares::transposes(int arg) const {
   return e_.across_rows() && schedule_.lane_steps[static_cast<size_t>(arg)] == LaneStep::other &&
          kernel_.args[static_cast<size_t>(arg)].strides.back() == 1;
@@ -19,23 +25,85 @@ bool Squares::transposes(const Node& n) const {
   return (n.kind == NodeKind::load || n.kind == NodeKind::store) && n.per_element && transposes(n.arg);
 }
 
-// Element j of vector i becomes element i of vector j.
-void Squares::transpose(ValueList& square) {
-  const auto size = square.size();
-  for (size_t half = 1; half < size; half *= 2) {
-    std::vector<int> low, high;
-    for (size_t lane = 0; lane < size; ++lane) {
-      const bool second = (lane & half) != 0;
-      low.push_back(static_cast<int>(second ? size + lane - half : lane));
-      high.push_back(static_cast<int>(second ? size + lane : lane + half));
+// Element j of vector i becomes element i of vector j, by the shuffles that x86 has an instruction for: within the lanes of 128
+// bits that registers are made of, and of whole lanes. What is not there, of positions or of rows, should leave as early as
+// possible, or come as late. LLVM looks for better shuffles through all that one is made of, which is most of what a kernel
+// takes to compile: fences keep it from looking further than two of them.
+void Squares::transpose(ValueList& square, bool lanes_first) {
+  const size_t per_lane = std::clamp<size_t>(kLaneBits / square[0]->getType()->getScalarSizeInBits(), 1, square.size());
+  const auto transpose_lanes = [&] {
+    for (size_t place = 0; place < per_lane; ++place) transpose_lanes_at(square, place, per_lane);
+  };
+  if (lanes_first) transpose_lanes();
+  if (lanes_first) fence(square);
+  for (size_t rows = 1; rows < per_lane; rows *= 2) interleave(square, rows, per_lane);
+  if (lanes_first) return;
+  fence(square);
+  transpose_lanes();
+}
+
+// No code.
+void Squares::fence(ValueList& square) {
+  for (llvm::Value*& vector : square) {
+    if (vector->getType()->isFPOrFPVectorTy() && !llvm::isa<llvm::Constant>(vector))
+      vector = b_.CreateArithmeticFence(vector, vector->getType());
+  }
+}
+
+// Of every two blocks of `rows` vectors that hold their own rows of some columns, one after the other, one block of twice as
+// many, which hold half as many columns.
+void Squares::interleave(ValueList& square, size_t rows, size_t per_lane) {
+  const size_t size = square.size(), half = per_lane / 2;
+  const auto order_from = [&](size_t begin) {
+    std::vector<int> order;
+    for (size_t lane = 0; lane < size; lane += per_lane) {
+      for (size_t i = begin; i < begin + half; i += rows) {
+        for (const size_t vector : {size_t{0}, size}) {
+          for (size_t r = 0; r < rows; ++r) order.push_back(static_cast<int>(vector + lane + i + r));
+        }
+      }
     }
-    for (size_t i = 0; i < size; ++i) {
-      if ((i & half) != 0) continue;
-      llvm::Value *const a = square[i], *const b = square[i + half];
-      square[i] = b_.CreateShuffleVector(a, b, low);
-      square[i + half] = b_.CreateShuffleVector(a, b, high);
+    return order;
+  };
+  const std::vector<int> low = order_from(0), high = order_from(half);
+  ValueList joined;
+  for (size_t block = 0; block < size; block += 2 * rows) {
+    for (size_t i = block; i < block + rows; ++i) {
+      joined.push_back(b_.CreateShuffleVector(square[i], square[i + rows], low));
+      joined.push_back(b_.CreateShuffleVector(square[i], square[i + rows], high));
     }
   }
+  square = std::move(joined);
+}
+
+// The lanes of every `per_lane`-th vector from `place` on: round after round the even ones of two vectors and the odd ones, so
+// that of what is left of a lane's number each round decides the lowest bit.
+void Squares::transpose_lanes_at(ValueList& square, size_t place, size_t per_lane) {
+  const size_t lanes = square.size() / per_lane;
+  const auto order_of = [&](size_t odd) {
+    std::vector<int> order;
+    for (size_t lane = odd; lane < 2 * lanes; lane += 2) {
+      for (size_t i = 0; i < per_lane; ++i) order.push_back(static_cast<int>(lane * per_lane + i));
+    }
+    return order;
+  };
+  const std::vector<int> even = order_of(0), odd = order_of(1);
+  ValueList vectors;
+  for (size_t i = 0; i < lanes; ++i) vectors.push_back(square[i * per_lane + place]);
+  for (size_t decided = 1; decided < lanes; decided *= 2) {
+    // By the lowest bits of the lanes' numbers, then by the rows that they are of.
+    const size_t left = lanes / decided;
+    ValueList next(lanes);
+    for (size_t number = 0; number < decided; ++number) {
+      for (size_t i = 0; i < left; i += 2) {
+        llvm::Value *const a = vectors[number * left + i], *const b = vectors[number * left + i + 1];
+        next[(number * left + i) / 2] = b_.CreateShuffleVector(a, b, even);
+        next[((number + decided) * left + i) / 2] = b_.CreateShuffleVector(a, b, odd);
+      }
+    }
+    vectors = std::move(next);
+  }
+  for (size_t i = 0; i < lanes; ++i) square[i * per_lane + place] = vectors[i];
 }
 
 llvm::Value* Squares::positions_mask(size_t count) {
@@ -64,7 +132,8 @@ std::vector<ElementValues> Squares::load(const Row& group, const NodeList& nodes
       for (int r = 0; r < e_.group; ++r)
         square.push_back(
             memory_.load_vector(row_address(group.frame, group.segment[static_cast<size_t>(n.arg)], n.arg, r), n.arg, along));
-      transpose(square);
+      if (2 * count >= side) fence(square);  // of fewer positions LLVM converts what it has transposed
+      transpose(square, true);
       for (size_t i = 0; i < count; ++i) loaded[first + i][static_cast<size_t>(index)] = square[i];
     }
   }
@@ -74,7 +143,7 @@ std::vector<ElementValues> Squares::load(const Row& group, const NodeList& nodes
 Squares::Square Squares::to_rows(ValueList positions, llvm::Value* first) {
   const Lanes along{e_.group, first, positions_mask(positions.size())};
   positions.resize(static_cast<size_t>(e_.group), llvm::Constant::getNullValue(positions[0]->getType()));
-  transpose(positions);
+  transpose(positions, false);
   return {std::move(positions), along};
 }
 

@@ -32,7 +32,10 @@ class Squares : private Part {
   llvm::Value* row_address(const Frame& group, llvm::Value* first_row, int arg, int r);
 
  private:
-  void transpose(ValueList& square);
+  void transpose(ValueList& square, bool lanes_first);
+  void fence(ValueList& square);
+  void interleave(ValueList& square, size_t rows, size_t per_lane);
+  void transpose_lanes_at(ValueList& square, size_t place, size_t per_lane);
   llvm::Value* positions_mask(size_t count);
 
   const Phases& phases_;

@@ -1,8 +1,10 @@
 #include "backends/cpu/threads/executor.h"
 
 #include <omp.h>
+#include <pthread.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -125,7 +127,17 @@ Executor::Kind kind_of_process() {
   return kind;
 }
 
-Executor::Kind kind_for_now() { return the_company.is_near(Clock::now()) ? Executor::Kind::helpers : Executor::Kind::openmp; }
+// A child of fork() has none of OpenMP's threads, and a runtime that waits for them for ever: whoever used it in the parent.
+std::atomic<bool> was_forked = false;
+const int is_told_of_forks = pthread_atfork(nullptr, nullptr, [] { was_forked = true; });
+
+Executor::Kind kind_for_now(Executor::Kind kind) {
+  using Kind = Executor::Kind;
+  if (kind != Kind::automatic && kind != Kind::openmp) return kind;
+  if (was_forked.load(std::memory_order_relaxed) && is_told_of_forks == 0) return Kind::helpers;
+  if (kind == Kind::openmp) return kind;
+  return the_company.is_near(Clock::now()) ? Kind::helpers : Kind::openmp;
+}
 
 // As many as a parallel region would have here: one, where the caller is in as many regions as may be active already.
 int allowed_threads(int wanted) {
@@ -178,7 +190,7 @@ void Executor::run(const Work& work) const {
     return;
   }
   SharedWork shared(work);
-  switch (kind_ == Kind::automatic ? kind_for_now() : kind_) {
+  switch (kind_for_now(kind_)) {
     case Kind::automatic: break;
     case Kind::helpers: run_with_helpers(shared, threads_); break;
     case Kind::openmp: run_by_openmp(shared, threads_); break;

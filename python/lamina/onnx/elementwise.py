@@ -1,0 +1,267 @@
+"""Rules of operators that go element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable
+
+import numpy
+import onnx
+from onnx import numpy_helper
+
+from lamina.onnx.node import NARROW, TYPES, Node, Unfit
+
+Rule = Callable[[Node], Any]
+
+
+def unary(kind: str, **attributes: Any) -> Rule:
+    """An attribute that is a pair is read from the node: (name, default)."""
+    def rule(node: Node) -> Any:
+        x = node.tensor(0)
+        node.floating(x)
+        return node.op(kind, [x], **{name: node.attribute(*value) if isinstance(value, tuple) else value for name, value in attributes.items()})
+
+    return rule
+
+
+def binary(kind: str) -> Rule:
+    def rule(node: Node) -> Any:
+        return _of_one_type(node, kind, node.tensor(0), node.tensor(1))
+
+    return rule
+
+
+def _of_one_type(node: Node, kind: str, left: Any, right: Any) -> Any:
+    if left.dtype != right.dtype:
+        raise Unfit(f"elements of {left.dtype} and {right.dtype}")
+    return node.op(kind, [left, right])
+
+
+def compare(kind: str) -> Rule:
+    def rule(node: Node) -> Any:
+        return node.op(kind, [node.tensor(0), node.tensor(1)])
+
+    return rule
+
+
+def folded(kind: str) -> Rule:
+    """Ops of any number of inputs, taken two by two."""
+    def rule(node: Node) -> Any:
+        made, *rest = node.tensors()
+        node.floating(made)
+        for other in rest:
+            made = _of_one_type(node, kind, made, other)
+        return made if rest else node.copy(made)
+
+    return rule
+
+
+def mean(node: Node) -> Any:
+    total = folded("Add")(node)
+    return node.op("Multiply", [total, node.scalar(1 / len(node), total)])
+
+
+def negative(node: Node) -> Any:
+    x = node.tensor(0)
+    node.floating(x)
+    return node.op("Multiply", [x, node.scalar(-1, x)])
+
+
+def sign(node: Node) -> Any:
+    x = node.tensor(0)
+    node.floating(x)
+    zero = node.scalar(0, x)
+    above, below = (node.cast(node.op(kind, [x, zero]), x.dtype) for kind in ("Greater", "Less"))
+    return node.op("Subtract", [above, below])
+
+
+def tangent(node: Node) -> Any:
+    x = node.tensor(0)
+    node.floating(x)
+    return node.op("Divide", [node.op("Sin", [x]), node.op("Cos", [x])])
+
+
+def rounded(kind: str, correction: str) -> Rule:
+    """Down or up: the nearest integer, corrected by one where it lies on the other side."""
+    def rule(node: Node) -> Any:
+        x = node.tensor(0)
+        node.floating(x)
+        return _rounded(node, x, kind, correction)
+
+    return rule
+
+
+def _rounded(node: Node, x: Any, kind: str, correction: str) -> Any:
+    nearest = node.op("Round", [x])
+    return node.op(correction, [nearest, node.cast(node.op(kind, [nearest, x]), x.dtype)])
+
+
+def is_nan(node: Node) -> Any:
+    x = node.tensor(0)
+    node.floating(x)
+    return node.op("NotEqual", [x, x])
+
+
+def erf(node: Node) -> Any:
+    """By GELU, which is z * (1 + erf(z / sqrt 2)) / 2."""
+    x = node.tensor(0)
+    node.floating(x)
+    wide = node.cast(x, "f32") if x.dtype in NARROW else x
+    z = node.op("Multiply", [wide, node.scalar(math.sqrt(2), wide)])
+    twice = node.op("Multiply", [node.op("Divide", [node.op("GELU", [z], mode="gelu_erf"), z]), node.scalar(2, z)])
+    # Near 0, where that is 0 / 0 or loses digits, the series' first terms; beyond +-8, where GELU is 0 or z, the limits.
+    small = _odd_series(node, wide, [(-1) ** i * 2 / (math.sqrt(math.pi) * math.factorial(i) * (2 * i + 1)) for i in range(11)])
+    made = node.op("Select", [node.op("Less", [node.op("Abs", [wide]), node.scalar(0.5, wide)]), small,
+                              node.op("Subtract", [twice, node.scalar(1, z)])])
+    made = node.op("Select", [node.op("Greater", [node.op("Abs", [wide]), node.scalar(8, wide)]), node.op("Clamp", [wide], min=-1.0, max=1.0), made])
+    return node.cast(made, x.dtype)
+
+
+def _odd_series(node: Node, x: Any, factors: list) -> Any:
+    """x * (factors[0] + factors[1] * x^2 + ...)."""
+    square, made = node.op("Square", [x]), None
+    for factor in reversed(factors):
+        made = node.scalar(factor, x) if made is None else node.op("Add", [node.op("Multiply", [square, made]), node.scalar(factor, x)])
+    return node.op("Multiply", [x, made])
+
+
+def hyperbolic(sign: str) -> Rule:
+    """(e^x + e^-x) / 2, or the difference; of which near 0 the series' first terms."""
+    def rule(node: Node) -> Any:
+        x = node.tensor(0)
+        node.floating(x)
+        wide = node.cast(x, "f32") if x.dtype in NARROW else x
+        grown = node.op("Exp", [wide])
+        made = node.op("Multiply", [node.op(sign, [grown, node.op("Reciprocal", [grown])]), node.scalar(0.5, wide)])
+        if sign == "Subtract":
+            series = _odd_series(node, wide, [1 / math.factorial(2 * i + 1) for i in range(7)])
+            made = node.op("Select", [node.op("Less", [node.op("Abs", [wide]), node.scalar(1, wide)]), series, made])
+        return node.cast(made, x.dtype)
+
+    return rule
+
+
+def clip(node: Node) -> Any:
+    x = node.tensor(0)
+    node.floating(x)
+    low, high = (node.value(i) for i in (1, 2))
+    bounds = [-math.inf if low is None else float(low), math.inf if high is None else float(high)]
+    if (low is None) == (not node.has(1)) and (high is None) == (not node.has(2)) and bounds[0] <= bounds[1]:
+        return node.op("Clamp", [x], min=bounds[0], max=bounds[1])
+    made = node.op("Maximum", [x, node.tensor(1)]) if node.has(1) else x
+    made = node.op("Minimum", [made, node.tensor(2)]) if node.has(2) else made
+    return node.copy(x) if made is x else made
+
+
+def power(node: Node) -> Any:
+    x, exponent = node.tensor(0), node.value(1)
+    node.floating(x)
+    if exponent is not None and numpy.unique(exponent).size == 1 and exponent.ndim <= node.rank(x):
+        made = node.op("Pow", [x], beta=float(exponent.flat[0]))
+        return made if exponent.size == 1 else node.expand(made, numpy.broadcast_shapes(node.shape(x), exponent.shape))
+    return _general_power(node, x, node.tensor(1))
+
+
+def _general_power(node: Node, x: Any, exponent: Any) -> Any:
+    """exp(b ln |a|), with the sign that an odd b leaves to a negative a, NaN for one of no integer, and 1 for b = 0 or a = 1."""
+    wide = "f64" if x.dtype == "f64" else "f32"
+    a, b = node.cast(x, wide), node.cast(exponent, wide)
+    shape = numpy.broadcast_shapes(node.shape(a), node.shape(b))
+    a, b = node.expand(a, shape), node.expand(b, shape)
+    zero, one = node.scalar(0, a), node.scalar(1, a)
+    size = node.op("Exp", [node.op("Multiply", [b, node.op("Log", [node.op("Abs", [a])])])])
+    half = node.op("Multiply", [b, node.scalar(0.5, b)])
+    is_even = node.op("Equal", [half, node.op("Round", [half])])
+    is_integer = node.op("Equal", [b, node.op("Round", [b])])
+    nothing = node.op("Divide", [node.op("Subtract", [a, a]), node.op("Subtract", [a, a])])  # 0 / 0
+    of_negative = node.op("Select", [is_even, size, node.op("Select", [is_integer, node.op("Multiply", [size, node.scalar(-1, a)]), nothing])])
+    made = node.op("Select", [node.op("Less", [a, zero]), of_negative, size])
+    ones = node.expand(node.array(numpy.ones([1] * max(len(shape), 1)), wide), shape or [1]) if shape else one
+    made = node.op("Select", [node.op("LogicalOr", [node.op("Equal", [b, zero]), node.op("Equal", [a, one])]), ones, made])
+    return node.cast(made, x.dtype)
+
+
+def prelu(node: Node) -> Any:
+    x, slope = node.tensor(0), node.tensor(1)
+    return node.op("PReLU", [x, slope], data_format="NCX", per_channel_broadcast=False)
+
+
+def gelu(node: Node) -> Any:
+    x = node.tensor(0)
+    node.floating(x)
+    return node.op("GELU", [x], mode="gelu_tanh" if node.attribute("approximate", "none") == "tanh" else "gelu_erf")
+
+
+def cast(node: Node) -> Any:
+    x, to = node.tensor(0), TYPES.get(node.attribute("to", 0))
+    if to is None or to in ("s8", "u8"):
+        raise Unfit(f"a cast to {onnx.TensorProto.DataType.Name(node.attribute('to', 0))}")
+    return node.copy(x) if to == x.dtype else node.cast(x, to)
+
+
+def cast_like(node: Node) -> Any:
+    x, like = node.tensor(0), node.tensor(1)
+    if like.dtype in ("s8", "u8"):
+        raise Unfit(f"a cast to {like.dtype}")
+    return node.copy(x) if like.dtype == x.dtype else node.cast(x, like.dtype)
+
+
+def where(node: Node) -> Any:
+    condition, left, right = (node.tensor(i) for i in range(3))
+    node.floating(left, right)
+    known = all(t.shape is not None and None not in t.shape for t in (condition, left, right))
+    if known:  # the condition broadcasts to the values, not the other way round
+        shape = numpy.broadcast_shapes(condition.shape, left.shape, right.shape)
+        if tuple(shape) != numpy.broadcast_shapes(left.shape, right.shape):
+            left = node.expand(left, shape)
+    return node.op("Select", [condition, left, right])
+
+
+def constant(node: Node) -> numpy.ndarray:
+    for name, value in node.attributes.items():
+        if name == "value":
+            return numpy_helper.to_array(value)
+        if name in ("value_float", "value_floats"):
+            return numpy.array(value, "float32")
+        if name in ("value_int", "value_ints"):
+            return numpy.array(value, "int64")
+    raise Unfit("a constant that is no tensor of numbers")
+
+
+def identity(node: Node) -> Any:
+    return node.copy(node.tensor(0))
+
+
+def dropout(node: Node) -> Any:
+    if node.has(2) and bool(node.known(2)):
+        raise Unfit("training_mode true")
+    x = node.tensor(0)
+    made = node.copy(x)
+    return [made, numpy.ones(node.shape(x), bool)] if node.wants(1) else made
+
+
+def softmax(kind: str) -> Rule:
+    def rule(node: Node) -> Any:
+        x = node.tensor(0)
+        node.floating(x)
+        made = node.op(kind, [x], axis=node.attribute("axis", -1), **({"outputs": (True, False)} if kind == "SoftMax" else {}))
+        return made[0] if isinstance(made, tuple) else made
+
+    return rule
+
+
+RULES = {
+    "Abs": unary("Abs"), "Exp": unary("Exp"), "Log": unary("Log"), "Reciprocal": unary("Reciprocal"), "Relu": unary("ReLU"),
+    "Sigmoid": unary("Sigmoid"), "Sqrt": unary("Sqrt"), "Tanh": unary("Tanh"), "Round": unary("Round"), "Softplus": unary("SoftPlus"),
+    "Mish": unary("Mish"), "HardSwish": unary("HardSwish"), "Elu": unary("Elu", alpha=("alpha", 1.0)), "Sin": unary("Sin"), "Cos": unary("Cos"),
+    "LeakyRelu": unary("LeakyReLU", alpha=("alpha", 0.01)), "Swish": unary("Swish", alpha=("alpha", 1.0)),
+    "HardSigmoid": unary("HardSigmoid", alpha=("alpha", 0.2), beta=("beta", 0.5)), "Gelu": gelu, "Neg": negative, "Sign": sign, "Tan": tangent,
+    "Sinh": hyperbolic("Subtract"), "Cosh": hyperbolic("Add"),
+    "Floor": rounded("Greater", "Subtract"), "Ceil": rounded("Less", "Add"), "Erf": erf, "IsNaN": is_nan,
+    "Add": binary("Add"), "Sub": binary("Subtract"), "Mul": binary("Multiply"), "Div": binary("Divide"), "Pow": power,
+    "Max": folded("Maximum"), "Min": folded("Minimum"), "Sum": folded("Add"), "Mean": mean, "Clip": clip, "PRelu": prelu, "Where": where,
+    "Less": compare("Less"), "LessOrEqual": compare("LessEqual"), "Greater": compare("Greater"), "GreaterOrEqual": compare("GreaterEqual"),
+    "Equal": compare("Equal"), "And": compare("LogicalAnd"), "Or": compare("LogicalOr"), "Not": lambda node: node.op("LogicalNot", [node.tensor(0)]),
+    "Softmax": softmax("SoftMax"), "LogSoftmax": softmax("LogSoftmax"), "Cast": cast, "CastLike": cast_like, "Constant": constant,
+    "Identity": identity, "Dropout": dropout,
+}

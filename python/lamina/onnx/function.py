@@ -1,0 +1,80 @@
+"""A model as a function of arrays."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Union
+
+import onnx
+from onnx import numpy_helper, version_converter
+
+from lamina._errors import Error
+from lamina.onnx.importer import Importer
+from lamina.onnx.node import NeedsValue
+
+OLDEST = 13
+
+
+class OnnxFunction:
+    """A model as a function of its inputs: `f(*arrays)` or `f({"name": array})`; returns a tuple of arrays in the model's order.
+
+    Inputs that shapes or attributes depend on (axes, bounds, sizes) are compiled in: `static_inputs` names them. The model is
+    compiled for each set of their values."""
+
+    def __init__(self, model: onnx.ModelProto, name: str) -> None:
+        self.name, self._model = name, model
+        weights = {tensor.name for tensor in model.graph.initializer}
+        self.input_names = [value.name for value in model.graph.input if value.name not in weights]
+        self.output_names = [value.name for value in model.graph.output]
+        self.static_inputs: list = []
+        self._compiled: dict = {}
+        try:
+            self._compiled[()] = Importer(model, name, {}).run()
+        except NeedsValue as needed:
+            self.static_inputs.append(needed.name)
+
+    def __call__(self, *arrays: Any) -> tuple:
+        """Computes. Raises lamina.Error naming the input, or the node, and what is allowed."""
+        given = self._by_name(arrays)
+        while True:
+            static = {name: given[name] for name in self.static_inputs}
+            key = tuple((str(a.dtype), a.shape, a.tobytes()) for a in static.values())
+            try:
+                if key not in self._compiled:
+                    self._compiled[key] = Importer(self._model, self.name, static).run()
+                return self._compiled[key](given)
+            except NeedsValue as needed:
+                self.static_inputs.append(needed.name)
+                self._compiled.clear()
+
+    def _by_name(self, arrays: tuple) -> dict:
+        if len(arrays) == 1 and isinstance(arrays[0], dict):
+            missing = [name for name in self.input_names if name not in arrays[0]]
+            if missing:
+                raise Error(f"{self.name}: input {missing[0]!r} is missing")
+            arrays = tuple(arrays[0][name] for name in self.input_names)
+        if len(arrays) != len(self.input_names):
+            raise Error(f"{self.name}: {len(arrays)} inputs are given, allowed is {len(self.input_names)}: {', '.join(self.input_names)}")
+        return {name: numpy_helper.to_array(a) if isinstance(a, onnx.TensorProto) else a for name, a in zip(self.input_names, arrays)}
+
+
+def from_onnx(model: Union[str, os.PathLike, bytes, onnx.ModelProto], name: str = "model") -> OnnxFunction:
+    """A function of an ONNX model, a path, its bytes or the loaded model. Models of an opset before 13 are converted by ONNX.
+
+    Raises lamina.Error naming the node and what is allowed where the model is not valid, or an op, type or attribute is not
+    carried; of a model with static inputs at the first call."""
+    if isinstance(model, (str, os.PathLike)):
+        name, model = str(model), onnx.load(model)
+    elif isinstance(model, bytes):
+        model = onnx.load_from_string(model)
+    return OnnxFunction(_of_today(model, name), name)
+
+
+def _of_today(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), OLDEST)
+    if opset >= OLDEST:
+        return model
+    try:
+        return version_converter.convert_version(model, OLDEST)
+    except Exception as error:
+        raise Error(f"{name}: opset {opset}, allowed is {OLDEST} or newer, and what ONNX can convert to it: {error}", "unimplemented") from None

@@ -1,0 +1,273 @@
+"""From a model's nodes to a graph of lamina's, compiled."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+import numpy
+import onnx
+import onnx.defs
+from onnx import helper, numpy_helper, shape_inference
+
+from lamina._errors import Error
+from lamina.graph import Graph
+from lamina.onnx.folding import fold
+from lamina.onnx.node import OF_NUMPY, ONNX_TYPES, TYPES, NeedsValue, Node, Unfit
+from lamina.onnx.table import RULES
+
+_DEEPEST = 6  # functions within functions
+_INTEGERS = ("s64", "s32", "s8", "u8", "boolean")
+
+
+class Importer:
+    """Reads one model, for the values of its static inputs."""
+
+    def __init__(self, model: onnx.ModelProto, name: str, static: dict) -> None:
+        self.model, self.name, self.static = model, name, static
+        self.opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
+        self.graph = Graph()
+        self.tensors: dict[str, Any] = {}
+        self.weights: dict[int, numpy.ndarray] = {}  # by tensor id
+        self.values: dict[str, numpy.ndarray] = {}  # known now: initializers, static inputs and what follows from them
+        self.of_static: set = set(static)  # of these, what depends on values that a caller gave
+        self.open: set = set()  # inputs whose values are not known
+        self.sources: dict[str, set] = {}  # which of these each tensor is computed of
+
+    def run(self) -> Callable:
+        """A function of the inputs by their names."""
+        graph = self._inferred().graph
+        self.values = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        self.values.update(self.static)
+        inputs = [value for value in graph.input if value.name not in self.values]
+        self.open = {value.name for value in inputs}
+        self.sources = {name: {name} for name in self.open}
+        for value in inputs:
+            self.tensors[value.name] = self._input(value)
+        for node in graph.node:
+            self._node(node, self.opset, 0)
+        return self._compile(inputs, [value.name for value in graph.output])
+
+    def _inferred(self) -> onnx.ModelProto:
+        try:
+            return shape_inference.infer_shapes(self.model, strict_mode=False)
+        except Exception as error:
+            raise Error(f"{self.name}: {error}", "invalid_graph") from None
+
+    # ---- tensors
+
+    def _input(self, value: onnx.ValueInfoProto) -> Any:
+        kind = value.type.tensor_type
+        if not value.type.HasField("tensor_type") or kind.elem_type not in TYPES:
+            raise Error(f"{self.name}: input {value.name!r} is {_type_name(value.type)}, allowed is a tensor of {', '.join(TYPES.values())}",
+                        "unimplemented")
+        if not kind.HasField("shape"):
+            return self.graph.input(None, TYPES[kind.elem_type])
+        shape = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+        return self.graph.input(shape, TYPES[kind.elem_type])
+
+    def tensor(self, name: str, where: str) -> Any:
+        """The tensor of that name; of a value that is known, a constant."""
+        if name in self.tensors:
+            return self.tensors[name]
+        if name not in self.values:
+            raise Error(f"{self.name}: {where} reads {name!r}, which nothing makes", "invalid_graph")
+        array = self.values[name]
+        dtype = OF_NUMPY.get(str(array.dtype))
+        if dtype is None:
+            raise Unfit(f"{name!r} is a tensor of {array.dtype}")
+        self.tensors[name] = self.constant(array, dtype)
+        return self.tensors[name]
+
+    def constant(self, array: numpy.ndarray, dtype: str) -> Any:
+        if dtype == "bf16" and str(array.dtype) != "bfloat16":
+            array = array.astype(helper.tensor_dtype_to_np_dtype(ONNX_TYPES["bf16"]))
+        if dtype != "bf16":
+            array = array.astype(helper.tensor_dtype_to_np_dtype(ONNX_TYPES[dtype]), copy=False)
+        tensor = self.graph.input(array.shape, dtype, constant=True)
+        self.weights[tensor.id] = numpy.array(plain(array), order="C")
+        return tensor
+
+    def needs_integers(self, names: Any) -> None:
+        """Where all that these tensors are computed of is inputs of integers (or truth values), their values are asked for."""
+        sources = self._sources_of(names)
+        if sources and all(self.tensors[name].dtype in _INTEGERS for name in sources):
+            raise NeedsValue(min(sources))
+
+    def _sources_of(self, names: Any) -> set:
+        return set().union(*(self.sources.get(name, set()) for name in names if name not in self.values))
+
+    # ---- nodes
+
+    def _node(self, node: onnx.NodeProto, opset: int, depth: int) -> None:
+        where = f"node {node.name or node.output[0]!r} ({node.op_type})"
+        is_standard = node.domain in ("", "ai.onnx")
+        rule = RULES.get(node.op_type) if is_standard else None
+        why = "no rule" if is_standard else f"domain {node.domain!r}"
+        sources = self._sources_of(node.input)
+        for name in node.output:
+            self.sources[name] = sources
+        try:
+            if self._is_branch(node, opset, depth) or self._is_folded(node, opset):
+                return
+            if rule is not None:
+                self._keep(node, rule(Node(self, node, where)))
+                return
+        except (Unfit, Error) as refused:
+            why = str(refused)
+        if depth >= _DEEPEST or not self._expand(node, opset, depth):
+            self.needs_integers(node.input)
+            raise Error(f"{self.name}: {where}: {why}", "unimplemented")
+
+    def _keep(self, node: onnx.NodeProto, made: Any) -> None:
+        for name, result in zip(node.output, made if isinstance(made, (list, tuple)) else [made]):
+            if name:
+                (self.values if isinstance(result, numpy.ndarray) else self.tensors)[name] = result
+
+    def _is_folded(self, node: onnx.NodeProto, opset: int) -> bool:
+        if node.op_type == "Constant":
+            return False  # its rule
+        made = fold(node, self.values, opset)
+        if made is None:
+            return False
+        self._keep(node, made)
+        if any(given in self.of_static for given in node.input):
+            self.of_static.update(name for name in node.output if name)
+        return True
+
+    def _is_branch(self, node: onnx.NodeProto, opset: int, depth: int) -> bool:
+        """Takes the branch of an If whose condition is known."""
+        if node.op_type != "If" or node.domain not in ("", "ai.onnx"):
+            return False
+        condition = bool(Node(self, node, f"node {node.name!r} (If)").known(0))
+        branch = next(a.g for a in node.attribute if a.name == ("then_branch" if condition else "else_branch"))
+        for tensor in branch.initializer:
+            self.values[tensor.name] = numpy_helper.to_array(tensor)
+        for inner in branch.node:
+            self._node(inner, opset, depth)
+        for name, value in zip(node.output, branch.output):
+            if value.name in self.values:
+                self.values[name] = self.values[value.name]
+            if value.name in self.tensors:
+                self.tensors[name] = self.tensors[value.name]
+            self.sources[name] = self._sources_of([value.name])
+        return True
+
+    # ---- functions
+
+    def _expand(self, node: onnx.NodeProto, opset: int, depth: int) -> bool:
+        """Replaces the node by the body of the function that ONNX defines for it."""
+        body = self._function_of(node, opset)
+        if body is None:
+            return False
+        schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
+        defaults = {name: attribute.default_value for name, attribute in schema.attributes.items() if attribute.default_value.name}
+        given = {**defaults, **{attribute.name: attribute for attribute in node.attribute}}
+        prefix = f"{next(name for name in node.output if name)}/{depth}/"
+        names = {**{name: "" for name in body.input}, **dict(zip(body.input, node.input)),
+                 **{a: b for a, b in zip(body.output, node.output) if b}}
+        inner_opset = next((o.version for o in body.opset_import if o.domain in ("", "ai.onnx")), opset)
+        for inner in body.node:
+            self._node(_bound(inner, names, prefix, given), inner_opset, depth + 1)
+        return True
+
+    def _function_of(self, node: onnx.NodeProto, opset: int) -> Optional[onnx.FunctionProto]:
+        try:
+            schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
+        except Exception:
+            return None
+        if schema.has_function:
+            return schema.function_body
+        if not schema.has_context_dependent_function:
+            return None
+        types = [self._type_of(name).SerializeToString() for name in node.input]
+        for version in sorted((v for v in schema.context_dependent_function_opset_versions if v <= opset), reverse=True):
+            text = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
+            if text:
+                body = onnx.FunctionProto()
+                body.ParseFromString(text)
+                return body
+        return None
+
+    def _type_of(self, name: str) -> onnx.TypeProto:
+        if name in self.tensors:
+            tensor = self.tensors[name]
+            return helper.make_tensor_type_proto(ONNX_TYPES[tensor.dtype], tensor.shape)
+        if name in self.values:
+            array = self.values[name]
+            return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        return onnx.TypeProto()
+
+    # ---- the result
+
+    def _compile(self, inputs: list, outputs: list) -> Callable:
+        computed = {name: self.tensors[name] for name in outputs if name in self.tensors and name not in self.values}
+        fixed = {name: self._fixed(name) for name in outputs if name not in computed}
+        passed = {self.tensors[v.name].id for v in inputs}
+        ids = [tensor.id for tensor in computed.values()]
+        if any(i in passed for i in ids) or len(set(ids)) != len(ids):
+            raise Error(f"{self.name}: an output is an input or another output, allowed is what a node computes", "unimplemented")
+        if not computed:
+            return lambda given: tuple(fixed[name].copy() for name in outputs)
+        compiled = self.graph.compile(list(computed.values()))
+        names = {self.tensors[value.name].id: value.name for value in inputs}
+        order = [names.get(tensor.id) for tensor in self.graph._inputs]
+        weights = [self.weights.get(tensor.id) for tensor in self.graph._inputs]
+
+        def call(given: dict) -> tuple:
+            made = compiled(*[weight if name is None else plain(given[name]) for name, weight in zip(order, weights)])
+            made = dict(zip(computed, made if isinstance(made, tuple) else (made,)))
+            return tuple(_typed(made[name], computed[name].dtype) if name in made else fixed[name].copy() for name in outputs)
+
+        return call
+
+    def _fixed(self, name: str) -> numpy.ndarray:
+        """An output that is known when the model is read: what it says of shapes and constants, but nothing that was given."""
+        if name not in self.values:
+            raise Error(f"{self.name}: nothing makes output {name!r}", "invalid_graph")
+        if name in self.of_static:
+            raise Error(f"{self.name}: output {name!r} is made of static inputs alone, which lamina computes nothing of", "unimplemented")
+        return self.values[name]
+
+
+def _bound(inner: onnx.NodeProto, names: dict, prefix: str, given: dict) -> onnx.NodeProto:
+    """A node of a function's body with the names and attributes of the call; of its subgraphs' nodes too."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(inner)
+    del copy.input[:], copy.output[:], copy.attribute[:]
+    copy.input.extend(names.get(name, prefix + name) if name else "" for name in inner.input)
+    copy.output.extend(names.get(name, prefix + name) if name else "" for name in inner.output)
+    for attribute in inner.attribute:
+        if not attribute.ref_attr_name:
+            bound = copy.attribute.add()
+            bound.CopyFrom(attribute)
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                nodes = [_bound(node, names, prefix, given) for node in attribute.g.node]
+                del bound.g.node[:]
+                bound.g.node.extend(nodes)
+                for tensor in bound.g.initializer:
+                    tensor.name = prefix + tensor.name
+                for value in bound.g.output:
+                    value.name = names.get(value.name, prefix + value.name)
+        elif attribute.ref_attr_name in given:
+            bound = copy.attribute.add()
+            bound.CopyFrom(given[attribute.ref_attr_name])
+            bound.name = attribute.name
+    return copy
+
+
+def plain(array: Any) -> Any:
+    """What numpy's protocols share: brain floats become their bits."""
+    return array.view("uint16") if str(getattr(array, "dtype", "")) == "bfloat16" else array
+
+
+def _typed(array: Any, dtype: str) -> Any:
+    """Bits of brain floats as the type that ONNX's own package has for them."""
+    if dtype != "bf16" or not isinstance(array, numpy.ndarray):
+        return array
+    return array.view(helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16))
+
+
+def _type_name(kind: Any) -> str:
+    if not kind.HasField("tensor_type"):
+        return kind.WhichOneof("value") or "untyped"
+    return onnx.TensorProto.DataType.Name(kind.tensor_type.elem_type)

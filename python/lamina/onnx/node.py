@@ -1,0 +1,146 @@
+"""A node of an ONNX model as its rule sees it, and what rules say when they do not fit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional, Sequence
+
+import numpy
+import onnx
+from onnx import helper
+
+TYPES = {onnx.TensorProto.FLOAT: "f32", onnx.TensorProto.DOUBLE: "f64", onnx.TensorProto.FLOAT16: "f16", onnx.TensorProto.BFLOAT16: "bf16",
+         onnx.TensorProto.BOOL: "boolean", onnx.TensorProto.INT32: "s32", onnx.TensorProto.INT64: "s64", onnx.TensorProto.INT8: "s8",
+         onnx.TensorProto.UINT8: "u8"}
+ONNX_TYPES = {name: kind for kind, name in TYPES.items()}
+OF_NUMPY = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "boolean", "int32": "s32", "int64": "s64",
+            "int8": "s8", "uint8": "u8"}
+FLOATS = ("f32", "f64", "f16", "bf16")
+NARROW = ("f16", "bf16")
+
+
+class Unfit(Exception):
+    """A node that lamina does not carry so; the text says why."""
+
+
+class NeedsValue(Exception):
+    """The value of a model's input must be known to compile."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class Node:
+    """What rules ask of a node and its graph."""
+
+    def __init__(self, importer: Any, node: onnx.NodeProto, where: str) -> None:
+        self.importer, self.proto, self.where, self.graph = importer, node, where, importer.graph
+        self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+    def __len__(self) -> int:
+        return len(self.proto.input)
+
+    def has(self, position: int) -> bool:
+        return position < len(self.proto.input) and bool(self.proto.input[position])
+
+    def wants(self, position: int) -> bool:
+        """Whether this output is read."""
+        return position < len(self.proto.output) and bool(self.proto.output[position])
+
+    def tensor(self, position: int) -> Any:
+        return self.importer.tensor(self.proto.input[position], self.where)
+
+    def tensors(self) -> list:
+        return [self.tensor(i) for i in range(len(self)) if self.has(i)]
+
+    def known(self, position: int) -> Any:
+        """The value of an input that is known now; None where there is no such input."""
+        if not self.has(position):
+            return None
+        name = self.proto.input[position]
+        if name in self.importer.values:
+            return self.importer.values[name]
+        if name in self.importer.open:
+            raise NeedsValue(name)
+        self.importer.needs_integers([name])
+        raise Unfit(f"input {position} {name!r} is not constant")
+
+    def value(self, position: int) -> Any:
+        """As `known`, but None also where the value is not known, which is no reason to compile an input in."""
+        name = self.proto.input[position] if self.has(position) else None
+        return self.importer.values.get(name)
+
+    def integers(self, position: int) -> Optional[list]:
+        array = self.known(position)
+        return None if array is None else [int(v) for v in numpy.atleast_1d(array)]
+
+    def attribute(self, name: str, default: Any) -> Any:
+        value = self.attributes.get(name, default)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def only_output(self, *positions: int) -> None:
+        for position, name in enumerate(self.proto.output):
+            if name and position not in positions:
+                raise Unfit(f"output {position} is wanted")
+
+    def floating(self, *tensors: Any) -> None:
+        for tensor in tensors:
+            if tensor.dtype not in FLOATS:
+                raise Unfit(f"elements of {tensor.dtype}")
+
+    def rank(self, tensor: Any) -> int:
+        if tensor.shape is None:
+            raise Unfit("the rank is not known")
+        return len(tensor.shape)
+
+    def shape(self, tensor: Any) -> list:
+        if tensor.shape is None or None in tensor.shape:
+            raise Unfit("a shape is not known")
+        return list(tensor.shape)
+
+    def axis(self, tensor: Any, name: str = "axis", default: int = 0) -> int:
+        rank, axis = self.rank(tensor), self.attribute(name, default)
+        if not -rank <= axis < max(rank, 1):
+            raise Unfit(f"{name} is {axis}, allowed is {-rank}..{rank - 1}")
+        return axis % max(rank, 1)
+
+    # ---- what rules build with
+
+    def op(self, kind: str, inputs: Sequence[Any], **attributes: Any) -> Any:
+        return self.graph.op(kind, inputs, name=self.proto.name, **attributes)
+
+    def scalar(self, value: float, like: Any) -> Any:
+        return self.graph.constant(value, like.dtype)
+
+    def array(self, values: Any, dtype: str) -> Any:
+        """A constant tensor."""
+        return self.importer.constant(numpy.asarray(values), dtype)
+
+    def copy(self, x: Any) -> Any:
+        """The same values as a tensor of its own."""
+        return self.op("Reorder", [x]) if x.dtype in FLOATS else self.reshape(x, self.shape(x))
+
+    def cast(self, x: Any, dtype: str) -> Any:
+        if x.dtype == dtype:
+            return x
+        if x.dtype in NARROW and dtype in NARROW:
+            x = self.op("TypeCast", [x], dtype="f32")
+        return self.op("TypeCast", [x], dtype=dtype)
+
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
+        return self.op("StaticReshape", [x], shape=[int(e) for e in shape], special_zero=False)
+
+    def transpose(self, x: Any, order: Sequence[int]) -> Any:
+        return x if list(order) == list(range(len(order))) else self.op("StaticTranspose", [x], order=[int(i) for i in order])
+
+    def take(self, x: Any, indices: Any, axis: int) -> Any:
+        """Entries of an axis, by numbers that are known now."""
+        return self.op("Gather", [x, self.array(numpy.asarray(indices, "int64"), "s64")], axis=axis)
+
+    def take_elements(self, x: Any, positions: Any) -> Any:
+        """Elements by their places in row-major order, which are known now; of the places' shape."""
+        return self.take(self.reshape(x, [math.prod(self.shape(x))]), positions, 0)
+
+    def expand(self, x: Any, shape: Sequence[int]) -> Any:
+        return x if list(shape) == self.shape(x) else self.op("Expand", [x], shape=[int(e) for e in shape])

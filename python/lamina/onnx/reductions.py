@@ -1,0 +1,130 @@
+"""Rules of operators that reduce along axes, and of products."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable
+
+import numpy
+
+from lamina.onnx.node import OF_NUMPY, Node, Unfit
+
+# What a reduction of nothing gives.
+_OF_NOTHING = {"ReduceSum": 0.0, "ReduceL1": 0.0, "ReduceL2": 0.0, "ReduceProd": 1.0, "ReduceMax": -math.inf, "ReduceMin": math.inf}
+
+
+def reduce(kind: str) -> Callable:
+    def rule(node: Node) -> Any:
+        x = node.tensor(0)
+        node.floating(x)
+        axes = node.attribute("axes", None)
+        given = node.known(1) if axes is None else numpy.array(axes)
+        if given is None or given.size == 0:
+            if node.attribute("noop_with_empty_axes", 0):
+                return _of_one(node, kind, x)
+            given = numpy.arange(node.rank(x))
+        shape, keep = node.shape(x), bool(node.attribute("keepdims", 1))
+        reduced = {int(axis) % max(len(shape), 1) for axis in given}
+        if not reduced:
+            return _of_one(node, kind, x)
+        if any(shape[axis] == 0 for axis in reduced):
+            return _of_nothing(kind, x.dtype, [1 if i in reduced else e for i, e in enumerate(shape) if keep or i not in reduced])
+        return node.op(kind, [x], axes=sorted(reduced), keep_dims=keep)
+
+    return rule
+
+
+def _of_one(node: Node, kind: str, x: Any) -> Any:
+    """Over no axes: of one element each."""
+    return node.op("Abs", [x]) if kind in ("ReduceL1", "ReduceL2") else node.copy(x)
+
+
+def _of_nothing(kind: str, dtype: str, shape: list) -> numpy.ndarray:
+    if kind not in _OF_NOTHING:
+        raise Unfit("a mean without elements")
+    of_numpy = {name: numpy_name for numpy_name, name in OF_NUMPY.items()}[dtype]
+    if of_numpy == "bfloat16":
+        raise Unfit("a reduction of bf16 without elements")
+    return numpy.full(shape, _OF_NOTHING[kind], of_numpy)
+
+
+def composed(before: str, kind: str, after: str = "") -> Callable:
+    """A reduction of what an op makes of each element, and an op behind it."""
+    inner = reduce(kind)
+
+    def rule(node: Node) -> Any:
+        if 0 in node.shape(node.tensor(0)):
+            raise Unfit("a reduction without elements")
+        made = inner(_Before(node, before))
+        return node.op(after, [made]) if after else made
+
+    return rule
+
+
+class _Before:
+    """The node, its first input being what `kind` makes of it."""
+
+    def __init__(self, node: Node, kind: str) -> None:
+        self._node, self._first = node, node.op(kind, [node.tensor(0)]) if kind else node.tensor(0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._node, name)
+
+    def tensor(self, position: int) -> Any:
+        return self._first if position == 0 else self._node.tensor(position)
+
+
+def lp_normalization(node: Node) -> Any:
+    x, p = node.tensor(0), node.attribute("p", 2)
+    node.floating(x)
+    if p not in (1, 2):
+        raise Unfit(f"p is {p}, allowed is 1 or 2")
+    norm = node.op("ReduceL1" if p == 1 else "ReduceL2", [x], axes=[node.axis(x, default=-1)], keep_dims=True)
+    is_zero = node.op("Equal", [norm, node.scalar(0, norm)])  # of zeros the result is zeros
+    return node.op("Divide", [x, node.op("Add", [norm, node.cast(is_zero, norm.dtype)])])
+
+
+def running_sum(node: Node) -> Any:
+    """A product with a triangle of ones."""
+    x, axis = node.tensor(0), node.integers(1)[0]
+    node.floating(x)
+    shape = node.shape(x)
+    axis %= len(shape)
+    ones = numpy.triu(numpy.ones((shape[axis], shape[axis])), 1 if node.attribute("exclusive", 0) else 0)
+    triangle = node.array(ones.T if node.attribute("reverse", 0) else ones, x.dtype)
+    order = [i for i in range(len(shape)) if i != axis] + [axis]
+    rows = node.transpose(x, order)
+    rows = rows if len(shape) > 1 else node.reshape(rows, [1, shape[0]])
+    if x.dtype == "f64":  # there are no products of it
+        spread = node.op("Multiply", [node.reshape(rows, [*node.shape(rows), 1]), triangle])
+        made = node.op("ReduceSum", [spread], axes=[-2])
+    else:
+        made = node.op("MatMul", [rows, triangle])
+    return node.transpose(made, numpy.argsort(order)) if len(shape) > 1 else node.reshape(made, shape)
+
+
+def matmul(node: Node) -> Any:
+    left, right = node.tensor(0), node.tensor(1)
+    node.floating(left, right)
+    return node.op("MatMul", [left, right])
+
+
+def gemm(node: Node) -> Any:
+    left, right = node.tensor(0), node.tensor(1)
+    node.floating(left, right)
+    made = node.op("MatMul", [left, right], transpose_a=bool(node.attribute("transA", 0)), transpose_b=bool(node.attribute("transB", 0)))
+    alpha, beta = node.attribute("alpha", 1.0), node.attribute("beta", 1.0)
+    if alpha != 1:
+        made = node.op("Multiply", [made, node.scalar(alpha, made)])
+    if not node.has(2) or beta == 0:
+        return made
+    bias = node.tensor(2)
+    bias = bias if beta == 1 else node.op("Multiply", [bias, node.scalar(beta, made)])
+    return node.op("Add", [made, bias])
+
+
+RULES = {
+    **{kind: reduce(kind) for kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2")},
+    "ReduceSumSquare": composed("Square", "ReduceSum"), "ReduceLogSum": composed("", "ReduceSum", "Log"),
+    "LpNormalization": lp_normalization, "CumSum": running_sum, "MatMul": matmul, "Gemm": gemm,
+}

@@ -1,0 +1,292 @@
+"""Rules of operators that say what shapes are, or put elements elsewhere. Places that are known when the model is read become slices,
+transposes and gathers with constant numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable
+
+import numpy
+
+from lamina.onnx.node import Node, Unfit
+
+
+def shape_of(node: Node) -> numpy.ndarray:
+    shape = node.shape(node.tensor(0))
+    return numpy.array(shape[slice(node.attribute("start", 0), node.attribute("end", None))], "int64")
+
+
+def size_of(node: Node) -> numpy.ndarray:
+    return numpy.array(math.prod(node.shape(node.tensor(0))), "int64")
+
+
+# ---- the same elements in their order
+
+def reshape(node: Node) -> Any:
+    x, target = node.tensor(0), node.integers(1)
+    if not node.attribute("allowzero", 0):
+        return node.op("StaticReshape", [x], shape=target, special_zero=True)
+    if 0 in target and -1 in target:
+        raise Unfit("allowzero with both 0 and -1 in the shape")
+    return node.op("StaticReshape", [x], shape=target, special_zero=False)
+
+
+def same_elements(target: Callable) -> Callable:
+    def rule(node: Node) -> Any:
+        x = node.tensor(0)
+        return node.reshape(x, target(node, node.shape(x)))
+
+    return rule
+
+
+def _flattened(node: Node, shape: list) -> list:
+    axis = node.attribute("axis", 1)
+    axis = axis + len(shape) if axis < 0 else axis
+    return [math.prod(shape[:axis]), math.prod(shape[axis:])]
+
+
+def _squeezed(node: Node, shape: list) -> list:
+    axes = node.integers(1)
+    gone = {i for i, e in enumerate(shape) if e == 1} if axes is None else {a % len(shape) for a in axes}
+    return [e for i, e in enumerate(shape) if i not in gone]
+
+
+def _unsqueezed(node: Node, shape: list) -> list:
+    axes = node.integers(1)
+    rank = len(shape) + len(axes)
+    new, rest = {a % rank for a in axes}, iter(shape)
+    return [1 if i in new else next(rest) for i in range(rank)]
+
+
+# ---- elements in other places
+
+def transpose(node: Node) -> Any:
+    x = node.tensor(0)
+    return node.op("StaticTranspose", [x], order=list(node.attribute("perm", list(range(node.rank(x)))[::-1])))
+
+
+def concat(node: Node) -> Any:
+    return node.op("Concat", node.tensors(), axis=node.attribute("axis", 0))
+
+
+def sliced(node: Node) -> Any:
+    x, starts, ends = node.tensor(0), node.integers(1), node.integers(2)
+    axes = node.integers(3) or list(range(len(starts)))
+    steps = node.integers(4) or [1] * len(starts)
+    shape = node.shape(x)
+    made = node.copy(x) if not axes else x
+    forward = [i for i, step in enumerate(steps) if step > 0]
+    if forward:
+        made = node.op("Slice", [made], starts=[starts[i] for i in forward], ends=[ends[i] for i in forward],
+                       axes=[axes[i] for i in forward], steps=[steps[i] for i in forward])
+    for i, step in enumerate(steps):
+        if step < 0:  # backwards: by numbers
+            made = node.take(made, numpy.arange(shape[axes[i]])[starts[i]:_end(ends[i], shape[axes[i]]):step], axes[i])
+    return made
+
+
+def _end(end: int, extent: int) -> Any:
+    """As Python's slices have it, which count -1 from the end: one before the first is None."""
+    return None if end < -extent else end
+
+
+def split(node: Node) -> Any:
+    x, axis = node.tensor(0), node.axis(node.tensor(0))
+    extent, count = node.shape(x)[axis], len(node.proto.output)
+    sizes = node.integers(1)
+    if sizes is None:
+        part = -(-extent // count)
+        sizes = [max(min(part, extent - i * part), 0) for i in range(count)]
+    bounds = numpy.cumsum([0, *sizes])
+    return [node.op("Slice", [x], starts=[int(a)], ends=[int(b)], axes=[axis]) for a, b in zip(bounds, bounds[1:])]
+
+
+def gather(node: Node) -> Any:
+    x, axis = node.tensor(0), node.attribute("axis", 0)
+    return node.op("Gather", [x, node.tensor(1)], axis=axis)
+
+
+def places(shape: list) -> numpy.ndarray:
+    """The number of each element, in row-major order."""
+    return numpy.arange(math.prod(shape)).reshape(shape)
+
+
+def gather_elements(node: Node) -> Any:
+    x, axis = node.tensor(0), node.axis(node.tensor(0))
+    shape, indices = node.shape(x), node.known(1)
+    return node.take_elements(x, numpy.take_along_axis(places(shape), _counted(indices, shape[axis]), axis))
+
+
+def _counted(indices: Any, extent: int) -> numpy.ndarray:
+    if numpy.any(indices >= extent) or numpy.any(indices < -extent):
+        raise Unfit(f"an index outside of {-extent}..{extent - 1}")
+    return numpy.where(indices < 0, indices + extent, indices)
+
+
+def gather_nd(node: Node) -> Any:
+    x, indices, batch = node.tensor(0), node.known(1), node.attribute("batch_dims", 0)
+    shape = node.shape(x)
+    of_x = places(shape).reshape([-1, *shape[batch:]])
+    of_batch = indices.reshape([-1, *indices.shape[batch:]])
+    found = [of_x[b][tuple(numpy.moveaxis(each, -1, 0))] for b, each in enumerate(of_batch)]
+    return node.take_elements(x, numpy.stack(found).reshape([*shape[:batch], *found[0].shape]))
+
+
+# reduction: the op, and what changes nothing.
+_REDUCTIONS = {"add": ("Add", 0.0), "mul": ("Multiply", 1.0), "max": ("Maximum", -math.inf), "min": ("Minimum", math.inf)}
+
+
+def scattered(targets_of: Callable) -> Callable:
+    """targets_of(node, places of the data, indices): for each update, in order, the element of the data that it goes to."""
+    def rule(node: Node) -> Any:
+        x, indices, updates, reduction = node.tensor(0), node.known(1), node.tensor(2), node.attribute("reduction", "none")
+        shape, number = node.shape(x), places(node.shape(updates)).reshape(-1)
+        count = math.prod(shape)
+        flat = node.reshape(updates, [number.size])
+        targets = targets_of(node, places(shape), indices).reshape(-1)
+        if reduction == "none":  # elements of the data, or the last of the updates that go there: by numbers among both
+            source = numpy.arange(count)
+            source[targets] = count + number
+            return node.take(node.op("Concat", [node.reshape(x, [count]), flat], axis=0), source.reshape(shape), 0)
+        kind, nothing = _REDUCTIONS[reduction]
+        with_nothing = node.op("Concat", [flat, node.array(numpy.full([1], nothing), x.dtype)], axis=0)
+        made, seen = x, _nth_of_its_kind(targets)
+        for turn in range(seen.max(initial=-1) + 1):  # those that go to one element one after the other
+            source = numpy.full(count, number.size)
+            source[targets[seen == turn]] = number[seen == turn]
+            made = node.op(kind, [made, node.take(with_nothing, source.reshape(shape), 0)])
+        return node.copy(x) if made is x else made
+
+    return rule
+
+
+def _nth_of_its_kind(values: numpy.ndarray) -> numpy.ndarray:
+    """For each entry, how many equal ones stand before it."""
+    order = numpy.argsort(values, kind="stable")
+    kinds = values[order]
+    begins = numpy.flatnonzero(numpy.concatenate([[True], kinds[1:] != kinds[:-1]])) if kinds.size else numpy.zeros(0, int)
+    lengths = numpy.diff(numpy.append(begins, kinds.size))
+    result = numpy.empty(values.size, int)
+    result[order] = numpy.arange(values.size) - numpy.repeat(begins, lengths)
+    return result
+
+
+def _targets_of_elements(node: Node, data: numpy.ndarray, indices: Any) -> numpy.ndarray:
+    axis = node.attribute("axis", 0)
+    return numpy.take_along_axis(data, _counted(indices, data.shape[axis]), axis)
+
+
+def _targets_of_slices(node: Node, data: numpy.ndarray, indices: Any) -> numpy.ndarray:
+    return data[tuple(numpy.moveaxis(indices, -1, 0))]
+
+
+def compress(node: Node) -> Any:
+    x, kept = node.tensor(0), numpy.flatnonzero(node.known(1))
+    axis = node.attribute("axis", None)
+    return node.take_elements(x, kept) if axis is None else node.take(x, kept, axis)
+
+
+def one_hot(node: Node) -> Any:
+    indices, depth, values = node.known(0), int(node.known(1).flat[0]), node.tensor(2)
+    axis = node.attribute("axis", -1)
+    wanted = numpy.asarray(indices).astype("int64")
+    wanted = numpy.where(wanted < 0, wanted + depth, wanted)
+    hot = numpy.expand_dims(wanted, axis) == numpy.arange(depth).reshape([-1 if i == axis % (wanted.ndim + 1) else 1 for i in range(wanted.ndim + 1)])
+    return node.take(values, hot.astype("int64"), 0)  # [off, on]
+
+
+def expand(node: Node) -> Any:
+    return node.op("Expand", [node.tensor(0)], shape=node.integers(1))
+
+
+def tile(node: Node) -> Any:
+    x, repeats = node.tensor(0), node.integers(1)
+    shape = node.shape(x)
+    pairs = node.reshape(x, [e for extent in shape for e in (1, extent)])
+    many = node.op("Expand", [pairs], shape=[e for repeat, extent in zip(repeats, shape) for e in (repeat, extent)])
+    return node.reshape(many, [repeat * extent for repeat, extent in zip(repeats, shape)])
+
+
+def pad(node: Node) -> Any:
+    x, pads, mode = node.tensor(0), node.integers(1), node.attribute("mode", "constant")
+    shape = node.shape(x)
+    axes = [a % len(shape) for a in (node.integers(3) if node.has(3) else range(len(shape)))]
+    widths = [(0, 0)] * len(shape)
+    for i, axis in enumerate(axes):
+        widths[axis] = (pads[i], pads[i + len(axes)])
+    cut = [(max(-a, 0), max(-b, 0)) for a, b in widths]  # a negative pad takes away
+    if any(a or b for a, b in cut):
+        x = node.op("Slice", [x], starts=[a for a, _ in cut], ends=[e - b for e, (_, b) in zip(shape, cut)], axes=list(range(len(shape))))
+    widths = [(max(a, 0), max(b, 0)) for a, b in widths]
+    if mode == "constant":
+        return _bordered(node, x, widths)
+    made = x
+    for axis, (before, behind) in enumerate(widths):
+        if before or behind:
+            numbers = numpy.pad(numpy.arange(node.shape(made)[axis]), (before, behind), mode=mode)
+            made = node.take(made, numbers, axis)
+    return node.copy(x) if made is x else made
+
+
+def _bordered(node: Node, x: Any, widths: list) -> Any:
+    fill = node.tensor(2) if node.has(2) else node.array(numpy.zeros(()), x.dtype)
+    fill = node.reshape(fill, [1] * node.rank(x))
+    made = x
+    for axis, pair in enumerate(widths):
+        shape = node.shape(made)
+        beside = [node.expand(fill, [width if i == axis else e for i, e in enumerate(shape)]) if width else None for width in pair]
+        parts = [part for part in (beside[0], made, beside[1]) if part is not None]
+        made = node.op("Concat", parts, axis=axis) if len(parts) > 1 else made
+    return node.copy(x) if made is x else made
+
+
+def reverse_sequence(node: Node) -> Any:
+    x, lengths = node.tensor(0), node.integers(1)
+    time, batch = node.attribute("time_axis", 0), node.attribute("batch_axis", 1)
+    source = numpy.moveaxis(places(node.shape(x)), (batch, time), (0, 1)).copy()
+    for row, length in enumerate(lengths):
+        source[row, :length] = source[row, :length][::-1]
+    return node.take_elements(x, numpy.moveaxis(source, (0, 1), (batch, time)))
+
+
+def depth_to_space(node: Node) -> Any:
+    x, block = node.tensor(0), node.attribute("blocksize", 1)
+    n, c, h, w = node.shape(x)
+    if node.attribute("mode", "DCR") == "DCR":
+        made = node.transpose(node.reshape(x, [n, block, block, c // block**2, h, w]), [0, 3, 4, 1, 5, 2])
+    else:
+        made = node.transpose(node.reshape(x, [n, c // block**2, block, block, h, w]), [0, 1, 4, 2, 5, 3])
+    return node.reshape(made, [n, c // block**2, h * block, w * block])
+
+
+def space_to_depth(node: Node) -> Any:
+    x, block = node.tensor(0), node.attribute("blocksize", 1)
+    n, c, h, w = node.shape(x)
+    parts = node.reshape(x, [n, c, h // block, block, w // block, block])
+    order = [0, 3, 5, 1, 2, 4] if node.attribute("mode", "DCR") == "DCR" else [0, 1, 3, 5, 2, 4]
+    return node.reshape(node.transpose(parts, order), [n, c * block**2, h // block, w // block])
+
+
+def trilu(node: Node) -> Any:
+    """What lies outside of the triangle is 0, whatever it was."""
+    x, k = node.tensor(0), int(node.known(1).flat[0]) if node.has(1) else 0
+    node.floating(x)
+    shape = node.shape(x)
+    inside = numpy.triu(numpy.ones(shape[-2:], bool), k) if node.attribute("upper", 1) else numpy.tril(numpy.ones(shape[-2:], bool), k)
+    return node.op("Select", [node.array(inside, "boolean"), x, node.scalar(0, x)])
+
+
+def positions(node: Node) -> Any:
+    """Range: its bounds are asked for, so that it is computed when the model is read."""
+    for i in range(3):
+        node.known(i)
+    raise Unfit("its bounds are no numbers")
+
+
+RULES = {
+    "Range": positions, "Shape": shape_of, "Size": size_of, "Reshape": reshape, "Flatten": same_elements(_flattened), "Squeeze": same_elements(_squeezed),
+    "Unsqueeze": same_elements(_unsqueezed), "Transpose": transpose, "Concat": concat, "Slice": sliced, "Split": split, "Gather": gather,
+    "GatherElements": gather_elements, "GatherND": gather_nd, "ScatterElements": scattered(_targets_of_elements), "Scatter": scattered(_targets_of_elements),
+    "ScatterND": scattered(_targets_of_slices), "Compress": compress, "OneHot": one_hot, "Expand": expand, "Tile": tile, "Pad": pad,
+    "ReverseSequence": reverse_sequence, "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth, "Trilu": trilu,
+}

@@ -1,0 +1,112 @@
+"""What is changed in a graph of ATen ops before it is lowered, so that lamina can carry more of it."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import Graph, GraphModule, Node
+
+from lamina.torch import whole_ops  # noqa: F401, its ops are found by name
+from lamina.torch.lowering import VIEWS, base_of
+from lamina.torch.views import PERMUTES, order_of
+
+aten = torch.ops.aten
+NORMS = {aten.native_layer_norm_backward.default: aten.native_layer_norm.default,
+         aten.native_group_norm_backward.default: aten.native_group_norm.default}
+
+BATCH_NORMS = (aten._native_batch_norm_legit_no_training.default, aten._native_batch_norm_legit_functional.default)
+
+
+def prepare_joint(module: GraphModule) -> None:
+    """Of forward and backward together, before they are parted."""
+    for node in list(module.graph.nodes):
+        if node.target in NORMS:
+            _note_epsilon(node)
+        elif node.target is aten.max_pool2d_with_indices_backward.default:
+            _forget_places(module.graph, node)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+
+
+def _note_epsilon(node: Node) -> None:
+    """A norm's backward op does not say what the forward one added to the variance, and has only rounded statistics in 16 bits."""
+    forward = NORMS[node.target]
+    position = [argument.name for argument in node.target._schema.arguments].index("mean")
+    mean = node.args[position]
+    while mean.op == "call_function" and base_of(mean) in VIEWS and mean.target is not operator.getitem:
+        mean = mean.args[0]
+    if mean.target is operator.getitem and mean.args[0].target is forward:
+        node.meta["lamina_epsilon"] = mean.args[0].args[-1]
+
+
+def _forget_places(graph: Graph, node: Node) -> None:
+    """Lamina finds the places of the largest elements anew, so that the forward pass need not keep them."""
+    grad, source, *window, ceil_mode, _ = node.args
+    if source.meta["val"].dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        return
+    with graph.inserting_before(node):
+        made = graph.call_function(torch.ops.lamina.max_pool2d_backward.default, (grad, source, *window, ceil_mode))
+    made.meta.update(node.meta)
+    node.replace_all_uses_with(made)
+    graph.erase_node(node)
+
+
+def join_permutes(module: GraphModule) -> None:
+    """A permute of a permute is one, or none: a weight's gradient arrives as a product that is seen transposed twice."""
+    for node in list(module.graph.nodes):
+        if node.target not in PERMUTES or node.args[0].target not in PERMUTES:
+            continue
+        inner = node.args[0]
+        first, second = order_of(inner), order_of(node)
+        order = [first[d] for d in second]
+        if order == sorted(order):
+            node.replace_all_uses_with(inner.args[0])
+        else:
+            node.target, node.args = aten.permute.default, (inner.args[0], order)
+    module.graph.eliminate_dead_code()
+
+
+def name_empty_statistics(module: GraphModule) -> None:
+    """A batch norm that uses running statistics has outputs without elements in the place of the batch's: constants."""
+    for node in list(module.graph.nodes):
+        if node.target is operator.getitem and node.args[0].target in BATCH_NORMS and tuple(node.meta["val"].shape) == (0,):
+            with module.graph.inserting_before(node):
+                empty = module.graph.call_function(aten.full.default, ((0,), 0.0), {"dtype": node.meta["val"].dtype})
+            empty.meta.update(node.meta)
+            node.replace_all_uses_with(empty)
+            module.graph.erase_node(node)
+
+
+def split_dropout(module: GraphModule) -> None:
+    """Dropout's draw, which stays torch's and reads nothing, and the product, which lamina computes with what stands beside it.
+
+    The same numbers are drawn, in the same order, as by the op whole: its kernel fills a tensor of booleans of the input's strides."""
+    for node in list(module.graph.nodes):
+        if node.target is aten.native_dropout.default and node.args[2] is not False and node.args[0].meta["val"].numel() > 0:
+            _split(module.graph, node)
+
+
+def _split(graph: Graph, node: Node) -> None:
+    source, probability, _ = node.args
+    value, mask_value = node.meta["val"]
+    if any(not isinstance(n, int) for n in (*mask_value.shape, *mask_value.stride())):
+        return  # sizes are not known yet: this comes again when they are
+    kept = 1.0 - probability
+
+    def add(target: Any, args: tuple, like: FakeTensor, **kwargs: Any) -> Node:
+        made = graph.call_function(target, args, kwargs)
+        made.meta["val"] = like
+        return made
+
+    with graph.inserting_before(node):
+        empty = add(aten.empty_strided.default, (tuple(mask_value.shape), tuple(mask_value.stride())), mask_value, dtype=torch.bool)
+        mask = add(aten.bernoulli.p, (empty, kept), mask_value)
+        product = add(aten.mul.Tensor, (source, mask), value)
+        output = add(aten.mul.Tensor, (product, 0.0 if kept == 0 else 1.0 / kept), value)
+    for user in list(node.users):
+        user.replace_all_uses_with(mask if user.args[1] else output)
+        graph.erase_node(user)
+    graph.erase_node(node)

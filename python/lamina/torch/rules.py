@@ -1,0 +1,343 @@
+"""Rules of elementwise ops, reductions, casts and joins. A rule is called with the lowering and the node's arguments by name, adds
+ops and returns the tensor that the node is (a list where it has several), or raises Refused: then torch computes it.
+
+Types follow meta["val"], not rules of our own: operands are cast to the result's type, as torch's promotion does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping, Optional
+
+import torch
+from torch.fx import Node
+
+from lamina.torch.lowering import DTYPES, FLOATS, Args, Lowering, Refused, dtype_of
+
+NARROW = ("bf16", "f16")
+
+
+def value_of(a: Args) -> torch.Tensor:
+    return a.value[0] if isinstance(a.value, (list, tuple)) else a.value
+
+
+def result_type(a: Args) -> str:
+    dtype = dtype_of(value_of(a))
+    if dtype not in FLOATS:
+        raise Refused(f"a result of {dtype}")
+    return dtype
+
+
+def wide_type(dtype: str) -> str:
+    """In which torch computes what it keeps as `dtype`."""
+    return "f32" if dtype in NARROW else dtype
+
+
+def give(a: Args, attributes: Mapping[str, Any]) -> dict:
+    return {name: value(a) if callable(value) else value for name, value in attributes.items()}
+
+
+@dataclass(frozen=True)
+class Unary:
+    kind: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    source: str = "self"
+
+    def __call__(self, l: Lowering, a: Args) -> Any:
+        return l.op(self.kind, [l.tensor(getattr(a, self.source), result_type(a))], **give(a, self.attributes))
+
+
+def operand(l: Lowering, given: Any, dtype: str) -> Any:
+    """An operand of arithmetic: a number is not rounded to 16 bits, as in torch."""
+    return l.constant(float(given), wide_type(dtype)) if isinstance(given, (bool, int, float)) else l.tensor(given, dtype)
+
+
+@dataclass(frozen=True)
+class Binary:
+    kind: str
+    swapped: bool = False
+    constant: Optional[float] = None  # the second operand, where torch's op has one
+
+    def __call__(self, l: Lowering, a: Args) -> Any:
+        dtype = result_type(a)
+        if getattr(a, "rounding_mode", None) is not None:
+            raise Refused(f"rounding_mode {a.rounding_mode}")
+        left = l.tensor(a.self, dtype)
+        other = a.other if self.constant is None else self.constant
+        alpha = getattr(a, "alpha", 1)
+        if isinstance(other, (bool, int, float)):
+            right = operand(l, other * alpha, dtype)
+        elif alpha == 1:
+            right = l.tensor(other, dtype)
+        else:
+            wide = wide_type(dtype)
+            right = l.op("Multiply", [l.tensor(other, dtype), l.constant(float(alpha), wide)], dtype=wide)
+        made = l.op(self.kind, [right, left] if self.swapped else [left, right], dtype=dtype)
+        return full(l, made, a)
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """Maximum and its like, whose operands have one type."""
+
+    kind: str
+
+    def __call__(self, l: Lowering, a: Args) -> Any:
+        dtype = result_type(a)
+        return full(l, l.op(self.kind, [l.tensor(a.self, dtype), l.tensor(a.other, dtype)]), a)
+
+
+def full(l: Lowering, tensor: Any, a: Args) -> Any:
+    """Two scalars make a scalar, whatever shape of one element torch gives it."""
+    return l.reshape(tensor, a.value.shape) if tensor.shape != tuple(a.value.shape) and math.prod(tensor.shape) == a.value.numel() else tensor
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """kind(src or dst, diff_dst), by the names that torch has for them."""
+
+    kind: str
+    data: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, l: Lowering, a: Args) -> Any:
+        dtype = result_type(a)
+        return l.op(self.kind, [l.tensor(getattr(a, self.data), dtype), l.tensor(a.grad_output, dtype)], **give(a, self.attributes))
+
+
+@dataclass(frozen=True)
+class Reduce:
+    kind: str
+
+    def __call__(self, l: Lowering, a: Args) -> Any:
+        source = l.tensor(a.self, result_type(a))
+        dims = getattr(a, "dim", None)
+        dims = [dims] if isinstance(dims, int) else list(dims or [])
+        axes = [d % max(1, len(source.shape)) for d in dims] or list(range(len(source.shape)))
+        if not source.shape:
+            return l.op("Reorder", [source])  # of a scalar
+        return l.op(self.kind, [source], axes=axes, keep_dims=bool(getattr(a, "keepdim", False)))
+
+
+def cast(l: Lowering, a: Args) -> Any:
+    dtype, source = dtype_of(a.value), l.tensor(a.self)
+    return l.op("Reorder", [source]) if source.dtype == dtype else l.cast(source, dtype)
+
+
+def reorder(l: Lowering, a: Args) -> Any:
+    return l.op("Reorder", [l.tensor(a.self)])
+
+
+def copy(l: Lowering, a: Args) -> Any:
+    """src in the shape and type of self."""
+    source = l.tensor(a.src)
+    dtype = dtype_of(a.value)
+    source = l.op("Reorder", [source]) if source.dtype == dtype else l.cast(source, dtype)
+    return source if tuple(source.shape) == tuple(a.value.shape) else l.op("Expand", [source], shape=[int(n) for n in a.value.shape])
+
+
+def power(l: Lowering, a: Args) -> Any:
+    if isinstance(a.exponent, Node):
+        raise Refused("an exponent that is no number")
+    return l.op("Pow", [l.tensor(a.self, result_type(a))], beta=float(a.exponent))
+
+
+def clamp(l: Lowering, a: Args) -> Any:
+    low = getattr(a, "min", getattr(a, "min_val", None))
+    high = getattr(a, "max", getattr(a, "max_val", None))
+    if isinstance(low, Node) or isinstance(high, Node):
+        raise Refused("a bound that is no number")
+    low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
+    return l.op("Clamp", [l.tensor(a.self, result_type(a))], min=low, max=high)
+
+
+def clamp_between(l: Lowering, a: Args) -> Any:
+    """Bounds that are tensors."""
+    dtype = result_type(a)
+    made = l.tensor(a.self, dtype)
+    for kind, bound in (("Maximum", a.min), ("Minimum", a.max)):
+        made = made if bound is None else l.op(kind, [made, l.tensor(bound, dtype)])
+    return made
+
+
+def select(l: Lowering, a: Args) -> Any:
+    dtype, condition = result_type(a), l.tensor(a.condition)
+    if condition.dtype != "boolean":
+        raise Refused(f"a condition of {condition.dtype}")
+    sides, shape = [l.tensor(a.self, dtype), l.tensor(a.other, dtype)], [int(n) for n in a.value.shape]
+    if torch.broadcast_shapes(*(side.shape for side in sides)) != tuple(shape):
+        sides[0] = l.op("Expand", [l.reshape(sides[0], [1] * (len(shape) - len(sides[0].shape)) + list(sides[0].shape))], shape=shape)
+    return l.op("Select", [condition, *sides])
+
+
+def concatenate(l: Lowering, a: Args) -> Any:
+    dtype = dtype_of(a.value)
+    parts = [part for part in a.tensors if tuple(part.meta["val"].shape) != (0,)]
+    return l.op("Concat", [l.parameter(part, dtype) for part in parts], axis=a.dim)
+
+
+def stack(l: Lowering, a: Args) -> Any:
+    axis = a.dim % len(a.value.shape)
+    parts = [l.parameter(part, dtype_of(a.value)) for part in a.tensors]
+    return l.op("Concat", [l.reshape(part, [*part.shape[:axis], 1, *part.shape[axis:]]) for part in parts], axis=axis)
+
+
+@dataclass(frozen=True)
+class Compare:
+    """kind(self, other) in the type in which torch compares them; where `negated`, what it is not."""
+
+    kind: str
+
+    def __call__(self, l: Lowering, a: Args) -> Any:
+        given = [t.meta["val"] if isinstance(t, Node) else t for t in (a.self, a.other)]
+        common = torch.result_type(*given)
+        if common not in DTYPES:
+            raise Refused(f"a comparison of {common}")
+        return l.op(self.kind, [l.tensor(a.self, DTYPES[common]), l.tensor(a.other, DTYPES[common])])
+
+
+@dataclass(frozen=True)
+class Logical:
+    kind: str
+
+    def __call__(self, l: Lowering, a: Args) -> Any:
+        given = [a.self, a.other] if hasattr(a, "other") else [a.self]
+        for node in given:
+            if not isinstance(node, Node) or node.meta["val"].dtype != torch.bool:
+                raise Refused("operands that are not boolean")
+        return l.op(self.kind, [l._port_or_inner(node) for node in given])
+
+
+def silu_backward(l: Lowering, a: Args) -> Any:
+    """grad * s * (1 + x * (1 - s)), s = sigmoid(x)."""
+    dtype = result_type(a)
+    wide = wide_type(dtype)
+    x, grad, one = l.tensor(a.self, dtype), l.tensor(a.grad_output, dtype), l.constant(1.0, wide)
+    s = l.op("Sigmoid", [l.cast(x, wide)])
+    rest = l.op("Add", [l.op("Multiply", [x, l.op("Subtract", [one, s])], dtype=wide), one])
+    return l.op("Multiply", [l.op("Multiply", [grad, s], dtype=wide), rest], dtype=dtype)
+
+
+def threshold(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    x = l.tensor(a.self, dtype)
+    low, value = l.constant(float(a.threshold), dtype), l.constant(float(a.argument("value")), dtype)
+    return l.op("Select", [l.op("LessEqual", [x, low]), value, x])
+
+
+def threshold_backward(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    x, grad = l.tensor(a.self, dtype), l.tensor(a.grad_output, dtype)
+    if a.threshold == 0:
+        return l.op("ReLUBackward", [x, grad], use_dst=False)
+    return l.op("Select", [l.op("LessEqual", [x, l.constant(float(a.threshold), dtype)]), l.constant(0.0, dtype), grad])
+
+
+def sign(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    x, zero = l.tensor(a.self, dtype), l.constant(0.0, dtype)
+    below = l.op("Select", [l.op("Less", [x, zero]), l.filled(-1.0, x.shape, dtype), zero])
+    return l.op("Select", [l.op("Greater", [x, zero]), l.constant(1.0, dtype), below])
+
+
+def above_threshold(l: Lowering, a: Args, x: Any) -> Any:
+    """Where torch's softplus is x itself."""
+    wide = wide_type(x.dtype)
+    return l.op("Greater", [l.op("Multiply", [x, l.constant(float(a.beta), wide)], dtype=wide), l.constant(float(a.threshold), wide)])
+
+
+def softplus(l: Lowering, a: Args) -> Any:
+    x = l.tensor(a.self, result_type(a))
+    return l.op("Select", [above_threshold(l, a, x), x, l.op("SoftPlus", [x], beta=float(a.beta))])
+
+
+def softplus_backward(l: Lowering, a: Args) -> Any:
+    x, grad = (l.tensor(t, result_type(a)) for t in (a.self, a.grad_output))
+    return l.op("Select", [above_threshold(l, a, x), grad, l.op("SoftPlusBackward", [x, grad], beta=float(a.beta))])
+
+
+def elu(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    if a.input_scale != 1:
+        raise Refused(f"input_scale {a.input_scale}")
+    made = l.op("Elu", [l.tensor(a.self, dtype)], alpha=float(a.alpha))
+    return made if a.scale == 1 else l.op("Multiply", [made, operand(l, a.scale, dtype)], dtype=dtype)
+
+
+def elu_backward(l: Lowering, a: Args) -> Any:
+    if a.input_scale != 1 or a.scale != 1:
+        raise Refused(f"scale {a.scale}, input_scale {a.input_scale}")
+    dtype = result_type(a)
+    return l.op("EluBackward", [l.tensor(a.self_or_result, dtype), l.tensor(a.grad_output, dtype)], alpha=float(a.alpha), use_dst=bool(a.is_result))
+
+
+def leaky_relu_backward(l: Lowering, a: Args) -> Any:
+    """grad where x > 0, else slope * grad; where x is the result, its sign is x's own."""
+    dtype = result_type(a)
+    grad, x = l.tensor(a.grad_output, dtype), l.tensor(a.self, dtype)
+    less = l.op("Multiply", [grad, operand(l, a.negative_slope, dtype)], dtype=dtype)
+    return l.op("Select", [l.op("Greater", [x, l.constant(0.0, dtype)]), grad, less])
+
+
+def prelu(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    return l.op("PReLU", [l.tensor(a.self, dtype), l.tensor(a.weight, dtype)], per_channel_broadcast=False, data_format="NCX")
+
+
+def prelu_backward(l: Lowering, a: Args) -> Any:
+    """Gradients of the data and, before it is summed, of the slope."""
+    dtype = result_type(a)
+    grad, x, slope = (l.tensor(t, dtype) for t in (a.grad_output, a.self, a.weight))
+    above, zero = l.op("Greater", [x, l.constant(0.0, dtype)]), l.constant(0.0, dtype)
+    return [l.op("Select", [above, grad, l.op("Multiply", [grad, slope])]), l.op("Select", [above, zero, l.op("Multiply", [grad, x])])]
+
+
+def dropout_backward(l: Lowering, a: Args) -> Any:
+    """grad * mask * scale."""
+    dtype = result_type(a)
+    wide = wide_type(dtype)
+    kept = l.op("Multiply", [l.cast(l.tensor(a.mask), wide), l.constant(float(a.scale), wide)])
+    return l.op("Multiply", [l.tensor(a.grad_output, dtype), kept], dtype=dtype)
+
+
+def with_an_axis(l: Lowering, tensor: Any) -> Any:
+    return tensor if tensor.shape else l.reshape(tensor, [1])
+
+
+def softmax(kind: str, mode: str = "none") -> Callable:
+    def rule(l: Lowering, a: Args) -> Any:
+        dtype = result_type(a)
+        source = with_an_axis(l, l.parameter(a.self, dtype_of(a.self.meta["val"])))
+        if kind == "LogSoftmax":
+            return l.reshape(l.op(kind, [l.cast(source, dtype)], axis=a.dim), a.value.shape)
+        source = source if source.dtype in FLOATS and "f64" not in (source.dtype, dtype) else l.cast(source, dtype)
+        return l.reshape(l.op(kind, [source], dtype=dtype, outputs=(True, False), axis=a.dim, mode=mode)[0], a.value.shape)
+
+    return rule
+
+
+def softmax_backward(kind: str) -> Callable:
+    def rule(l: Lowering, a: Args) -> Any:
+        dtype = dtype_of(a.output.meta["val"])
+        made = l.op(kind, [with_an_axis(l, l.parameter(t, dtype)) for t in (a.grad_output, a.output)], axis=a.dim)
+        return l.reshape(l.cast(made, result_type(a)), a.value.shape)
+
+    return rule
+
+
+def nll_loss_backward(l: Lowering, a: Args) -> Any:
+    """-grad (over the weight of all, for a mean) at each row's target, 0 elsewhere and in rows that are ignored."""
+    dtype = result_type(a)
+    if a.weight is not None or len(a.value.shape) != 2:
+        raise Refused("weights of classes, or a shape other than [rows, classes]")
+    wide = wide_type(dtype)
+    target, rows = l.tensor(a.target), a.value.shape[0]
+    counted = l.cast(l.op("NotEqual", [target, l.constant(float(a.ignore_index), target.dtype)]), wide)
+    slope = l.op("Multiply", [l.tensor(a.grad_output, wide), l.constant(-1.0, wide)])
+    if a.reduction == 1:
+        slope = l.op("Divide", [slope, l.tensor(a.total_weight, wide)])
+    slope = l.reshape(l.op("Multiply", [counted, slope]), [rows, 1])
+    column = l.op("GenIndex", [l.tensor(a.self)], axis=1)
+    here = l.op("Equal", [column, l.reshape(l.cast(target, "s32"), [rows, 1])])
+    return l.op("Multiply", [l.cast(here, wide), slope], dtype=dtype)

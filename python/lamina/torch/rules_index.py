@@ -1,0 +1,188 @@
+"""Rules of what moves elements: look-ups and their gradients, padding, parts put into a whole, rolling."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from torch.fx import Node
+
+from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
+from lamina.torch.rules import result_type
+
+INTEGERS = ("s32", "s64")
+
+
+def indices_of(l: Lowering, node: Node) -> Any:
+    found = l.tensor(node)
+    if found.dtype not in INTEGERS:
+        raise Refused(f"indices of {found.dtype}")
+    return found
+
+
+def embedding(l: Lowering, a: Args) -> Any:
+    result_type(a)
+    return l.op("Gather", [l.tensor(a.weight), indices_of(l, a.indices)], axis=0)
+
+
+def embedding_backward(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    if a.scale_grad_by_freq:
+        raise Refused("gradients scaled by frequency")
+    left_out = {"ignore_index": int(a.padding_idx)} if a.padding_idx >= 0 else {}
+    return l.op("ScatterAdd", [l.tensor(a.grad_output, dtype), indices_of(l, a.indices)], axis=0, extent=int(a.num_weights), **left_out)
+
+
+def index_select(l: Lowering, a: Args) -> Any:
+    source = l.tensor(a.self)
+    made = l.op("Gather", [source if source.shape else l.reshape(source, [1]), indices_of(l, a.index)], axis=a.dim)
+    return l.reshape(made, a.value.shape)
+
+
+def axes_of(given: list) -> dict:
+    """{axis: indices}; refused unless each axis of the looked-up places belongs to one index tensor, in their order: then looking up
+    along one axis after the other is the same."""
+    chosen = {axis: node for axis, node in enumerate(given) if node is not None}
+    if not chosen or list(chosen) != list(range(min(chosen), min(chosen) + len(chosen))):
+        raise Refused("index tensors of axes that are not neighbours")
+    taken = None
+    for node in chosen.values() if len(chosen) > 1 else ():
+        shape = node.meta["val"].shape
+        own = [axis - len(shape) for axis, extent in enumerate(shape) if extent != 1]  # from the last one on
+        if len(own) > 1 or (own and taken is not None and own[0] <= taken):
+            raise Refused("index tensors that share an axis")
+        taken = own[0] if own else taken
+    return chosen
+
+
+def flat_indices(l: Lowering, chosen: dict, axis: int) -> Any:
+    found = indices_of(l, chosen[axis])
+    return found if len(chosen) == 1 else l.reshape(found, [chosen[axis].meta["val"].numel()])
+
+
+def index(l: Lowering, a: Args) -> Any:
+    made, chosen = l.tensor(a.self), axes_of(a.indices)
+    for axis in reversed(chosen):
+        made = l.op("Gather", [made, flat_indices(l, chosen, axis)], axis=axis)
+    return l.reshape(made, a.value.shape)
+
+
+def index_put(l: Lowering, a: Args) -> Any:
+    """self + what the values add up to at their places; self is mostly zero, being a gradient."""
+    dtype, chosen = result_type(a), axes_of(a.indices)
+    if not a.accumulate:
+        raise Refused("values that are put, not added")
+    whole = a.self.meta["val"].shape
+    places = [node.meta["val"] for node in chosen.values()]
+    shape = [*whole[:min(chosen)], *(places[0].shape if len(places) == 1 else [p.numel() for p in places]), *whole[max(chosen) + 1:]]
+    made = l.tensor(a.values, dtype)
+    if made.shape and tuple(a.values.meta["val"].shape) != tuple(shape):
+        made = l.op("Expand", [l.reshape(made, [1] * (len(shape) - len(made.shape)) + list(made.shape))], shape=[int(n) for n in shape])
+    for axis in chosen:
+        made = l.op("ScatterAdd", [made, flat_indices(l, chosen, axis)], axis=axis, extent=int(whole[axis]))
+    return made if l.uniform(a.self) == 0 else l.op("Add", [l.tensor(a.self, dtype), made])
+
+
+# ---- parts of a whole
+
+def owned(l: Lowering, made: Any) -> Any:
+    """What computes nothing is a copy."""
+    return made if made.id not in l.sources else l.op("Reorder", [made])
+
+
+def sliced(l: Lowering, source: Any, axis: int, start: int, end: int, step: int = 1) -> Any:
+    return l.op("Slice", [source], starts=[start], ends=[end], axes=[axis], steps=[step])
+
+
+def joined(l: Lowering, parts: list, axis: int) -> Any:
+    parts = [part for part in parts if part is not None]
+    parts = [part for part in parts if part.shape[axis] > 0] or parts[:1]
+    return parts[0] if len(parts) == 1 else l.op("Concat", parts, axis=axis)
+
+
+def repeat(l: Lowering, a: Args) -> Any:
+    """Each axis anew as often as it says, one copy behind the other."""
+    source, shape = l.tensor(a.self), [int(n) for n in a.value.shape]
+    own = [1] * (len(shape) - len(source.shape)) + list(source.shape)
+    apart = [n for extent in own for n in (1, extent)]
+    wide = [n for times, extent in zip(a.repeats, own) for n in (int(times), extent)]
+    return owned(l, l.reshape(l.op("Expand", [l.reshape(source, apart)], shape=wide), shape))
+
+
+def roll(l: Lowering, a: Args) -> Any:
+    dims, made = list(a.dims), l.tensor(a.self)
+    if not dims:  # all elements as one row
+        made, dims = l.reshape(made, [a.value.numel()]), [0]
+    for shift, axis in zip(a.shifts, dims):
+        axis, extent = axis % len(made.shape), made.shape[axis]
+        if extent > 1 and shift % extent:
+            cut = extent - shift % extent
+            made = joined(l, [sliced(l, made, axis, cut, extent), sliced(l, made, axis, 0, cut)], axis)
+    return owned(l, l.reshape(made, a.value.shape))
+
+
+def padded(l: Lowering, a: Args) -> Any:
+    made, value = l.tensor(a.self), float(a.argument("value") or 0)
+    for position, (before, after) in enumerate(zip(a.pad[::2], a.pad[1::2])):
+        axis = len(made.shape) - 1 - position
+        if before < 0 or after < 0:
+            made = sliced(l, made, axis, max(0, -before), made.shape[axis] - max(0, -after))
+        around = lambda count: l.filled(value, [*made.shape[:axis], count, *made.shape[axis + 1:]], made.dtype) if count > 0 else None
+        made = joined(l, [around(before), made, around(after)], axis)
+    return owned(l, made)
+
+
+def bounds(start: Optional[int], end: Optional[int], extent: int) -> tuple:
+    clip = lambda value, default: default if value is None else min(max(value + extent if value < 0 else value, 0), extent)
+    start = clip(start, 0)
+    return start, max(clip(end, extent), start)
+
+
+def placed(l: Lowering, whole: Any, part: Any, axis: int, start: int) -> Any:
+    """whole (None: zeros elsewhere; then a shape is given in its place) with part in it from `start` along axis."""
+    shape = list(whole) if isinstance(whole, (list, tuple)) else list(whole.shape)
+    end = start + part.shape[axis]
+
+    def rest(first: int, last: int) -> Any:
+        if first == last:
+            return None
+        if isinstance(whole, (list, tuple)):
+            return l.filled(0.0, [*shape[:axis], last - first, *shape[axis + 1:]], part.dtype)
+        return sliced(l, whole, axis, first, last)
+
+    return joined(l, [rest(0, start), part, rest(end, shape[axis])], axis)
+
+
+def slice_backward(l: Lowering, a: Args) -> Any:
+    sizes, dtype = [int(n) for n in a.input_sizes], result_type(a)
+    axis = a.dim % len(sizes)
+    start, _ = bounds(a.start, a.end, sizes[axis])
+    part = l.tensor(a.grad_output, dtype)
+    if a.step != 1:
+        part = spread(l, part, axis, int(a.step))
+        part = sliced(l, part, axis, 0, min(part.shape[axis], sizes[axis] - start))
+    return owned(l, placed(l, sizes, part, axis, start))
+
+
+def spread(l: Lowering, part: Any, axis: int, step: int) -> Any:
+    """Each entry along axis followed by step - 1 zeros."""
+    shape = list(part.shape)
+    apart = l.reshape(part, [*shape[:axis + 1], 1, *shape[axis + 1:]])
+    zeros = l.filled(0.0, [*shape[:axis + 1], step - 1, *shape[axis + 1:]], part.dtype)
+    return l.reshape(l.op("Concat", [apart, zeros], axis=axis + 1), [*shape[:axis], shape[axis] * step, *shape[axis + 1:]])
+
+
+def select_backward(l: Lowering, a: Args) -> Any:
+    sizes = [int(n) for n in a.input_sizes]
+    axis = a.dim % len(sizes)
+    part = l.reshape(l.tensor(a.grad_output, result_type(a)), [*sizes[:axis], 1, *sizes[axis + 1:]])
+    return owned(l, placed(l, sizes, part, axis, int(a.index) % sizes[axis]))
+
+
+def slice_scatter(l: Lowering, a: Args) -> Any:
+    if a.step != 1:
+        raise Refused(f"step {a.step}")
+    dtype = dtype_of(a.value)
+    axis = a.dim % len(a.value.shape)
+    start, end = bounds(a.start, a.end, int(a.value.shape[axis]))
+    whole = [int(n) for n in a.value.shape] if l.uniform(a.self) == 0 else l.tensor(a.self, dtype)
+    return owned(l, placed(l, whole, l.tensor(a.src, dtype), axis, start)) if end > start else l.op("Reorder", [l.tensor(a.self)])

@@ -1,0 +1,225 @@
+"""Rules of norms, forward and backward."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+from torch.fx import Node
+
+from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
+from lamina.torch.rules import NARROW, result_type
+
+
+def parameter_type(dtype: str, *nodes: Any) -> str:
+    """The type of gamma, beta and statistics that lamina takes beside data of `dtype`."""
+    if dtype == "f64":
+        return "f64"
+    given = {dtype_of(node.meta["val"]) for node in nodes if node is not None}
+    return dtype if dtype in NARROW and given == {dtype} else "f32"
+
+
+def as_torch_has_them(l: Lowering, made: Any, values: Any) -> list:
+    """Each tensor in the type and shape that torch has; None where either has none."""
+    return [None if t is None or v is None else l.reshape(l.cast(t, dtype_of(v)), v.shape) for t, v in zip(made, values)]
+
+
+def as_tuple(made: Any) -> tuple:
+    return made if isinstance(made, tuple) else (made,)
+
+
+def nothing(l: Lowering, a: Args) -> list:
+    """Of data without elements: outputs of zeros, of which only gradients of parameters have elements."""
+    return [None if v is None else l.filled(0.0, v.shape, dtype_of(v)) for v in a.value]
+
+
+def native_layer_norm(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    if 0 in a.value[0].shape and not l.used(a.node) - {0}:
+        return [nothing(l, a)[0], None, None]
+    axis = len(a.value[0].shape) - len(a.normalized_shape)
+    stats = bool(l.used(a.node) & {1, 2})
+    affine = a.weight is not None and a.bias is not None
+    kept = parameter_type(dtype, a.weight, a.bias)
+    inputs = [l.tensor(a.input, dtype)]
+    if affine:
+        inputs += [l.parameter(a.weight, kept), l.parameter(a.bias, kept)]
+    made = as_tuple(l.op("LayerNorm", inputs, begin_norm_axis=axis, epsilon=float(a.eps), use_affine=affine, keep_stats=stats, stats_kind="rstd"))
+    dst = made[0]
+    if not affine and a.weight is not None:
+        dst = l.op("Multiply", [dst, l.tensor(a.weight, dtype)])
+    if not affine and a.bias is not None:
+        dst = l.op("Add", [dst, l.tensor(a.bias, dtype)])
+    return [dst, *(as_torch_has_them(l, made[1:], a.value[1:]) if stats else (None, None))]
+
+
+def kept_statistics(l: Lowering, a: Args, dtype: str, shape: list) -> Optional[list]:
+    """mean and rstd, or None for 16 bits: there torch's are rounded to them, and are computed anew."""
+    if dtype in NARROW:
+        return None
+    return [l.reshape(l.tensor(t, dtype), shape) for t in (a.mean, a.rstd)]
+
+
+def gamma_of(l: Lowering, a: Args, dtype: str, shape: Any) -> Any:
+    """gamma; ones where there is none and a gradient of beta is wanted."""
+    if a.weight is not None:
+        return l.parameter(a.weight, parameter_type(dtype, a.weight))
+    return l.filled(1.0, shape, "f64" if dtype == "f64" else "f32") if a.output_mask[2] else None
+
+
+def native_layer_norm_backward(l: Lowering, a: Args) -> Any:
+    dtype = dtype_of(a.input.meta["val"])
+    if 0 in a.input.meta["val"].shape:
+        return nothing(l, a)
+    shape = [int(extent) for extent in a.input.meta["val"].shape]
+    axis = len(shape) - len(a.normalized_shape)
+    statistics = kept_statistics(l, a, dtype, shape[:axis])
+    gamma = gamma_of(l, a, dtype, shape[axis:])
+    inputs = [l.tensor(a.input, dtype), l.tensor(a.grad_out, dtype), *(statistics or ()), *([] if gamma is None else [gamma])]
+    mask = list(a.output_mask)
+    mask[1] = mask[1] and a.weight is not None
+    settings = dict(begin_norm_axis=axis, **statistics_settings(a, statistics))
+    if gamma is None:
+        made = (l.op("LayerNormBackward", inputs, use_affine=False, **settings), None, None)
+    else:
+        made = as_tuple(l.op("LayerNormBackward", inputs, outputs=tuple(mask), **settings))
+    return as_torch_has_them(l, made, a.value)
+
+
+def statistics_settings(a: Args, statistics: Optional[list]) -> dict:
+    """Of kept statistics, or of those that are computed anew: then with what the forward op added to the variance, which is noted on
+    the node (rewrites.py)."""
+    if statistics is not None:
+        return {"use_stats": True, "stats_kind": "rstd", "epsilon": 1e-5}
+    epsilon = a.node.meta.get("lamina_epsilon")
+    if epsilon is None:
+        raise Refused("the gradient of a 16-bit norm, of which only rounded statistics are known")
+    return {"use_stats": False, "epsilon": float(epsilon)}
+
+
+def native_group_norm(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    stats = bool(l.used(a.node) & {1, 2})
+    affine = a.weight is not None or a.bias is not None
+    kept = parameter_type(dtype, a.weight, a.bias)
+    inputs = [l.tensor(a.input, dtype)]
+    if affine:
+        for node, value in ((a.weight, 1.0), (a.bias, 0.0)):
+            inputs.append(l.filled(value, [a.C], kept) if node is None else l.parameter(node, kept))
+    made = as_tuple(l.op("GroupNorm", inputs, groups=a.group, epsilon=float(a.eps), use_affine=affine, keep_stats=stats, data_format="NCX",
+                         stats_kind="rstd"))
+    return [made[0], *(as_torch_has_them(l, made[1:], a.value[1:]) if stats else (None, None))]
+
+
+def native_group_norm_backward(l: Lowering, a: Args) -> Any:
+    dtype = dtype_of(a.input.meta["val"])
+    if 0 in a.input.meta["val"].shape:
+        return nothing(l, a)
+    statistics = kept_statistics(l, a, dtype, [int(a.N), int(a.group)])
+    gamma = gamma_of(l, a, dtype, [int(a.C)])
+    inputs = [l.tensor(a.input, dtype), l.tensor(a.grad_out, dtype), *(statistics or ()), *([] if gamma is None else [gamma])]
+    mask = list(a.output_mask)
+    mask[1] = mask[1] and a.weight is not None
+    settings = dict(groups=a.group, data_format="NCX", **statistics_settings(a, statistics))
+    if gamma is None:
+        made = (l.op("GroupNormBackward", inputs, use_affine=False, **settings), None, None)
+    else:
+        made = as_tuple(l.op("GroupNormBackward", inputs, outputs=tuple(mask), **settings))
+    return as_torch_has_them(l, made, a.value)
+
+
+# ---- batch norm
+
+def batch_norm_parameters(l: Lowering, a: Args, dtype: str, *statistics: Any) -> tuple:
+    """gamma, beta (ones and zeros where there are none), then the statistics, of one type."""
+    kept = parameter_type(dtype, *(t for t in (a.weight, a.bias, *statistics) if t is not None))
+    channels = [int(a.input.meta["val"].shape[1])]
+    given = lambda node, value: l.filled(value, channels, kept) if node is None else l.parameter(node, kept)
+    return (given(a.weight, 1.0), given(a.bias, 0.0), *(given(t, 0.0) for t in statistics))
+
+
+def batch_norm_inference(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    inputs = [l.tensor(a.input, dtype), *batch_norm_parameters(l, a, dtype, a.running_mean, a.running_var)]
+    return [l.op("BatchNormInference", inputs, epsilon=float(a.eps), data_format="NCX"), *[None] * (len(a.value) - 1)]
+
+
+def batch_norm(l: Lowering, a: Args) -> Any:
+    """Output, mean and rstd of the batch, running statistics: the running variance of torch is the unbiased one."""
+    if not a.training:
+        running = [l.op("Reorder", [l.parameter(t, dtype_of(t.meta["val"]))]) for t in (a.running_mean, a.running_var)]
+        return [batch_norm_inference(l, a)[0], None, None, *running]
+    dtype = result_type(a)
+    shape = a.input.meta["val"].shape
+    count = math.prod(shape) // max(1, shape[1])
+    if count < 2:
+        raise Refused("a batch of one value a channel")
+    gamma, beta, mean, variance = batch_norm_parameters(l, a, dtype, a.running_mean, a.running_var)
+    made = l.op("BatchNormForwardTraining", [l.tensor(a.input, dtype), mean, variance, gamma, beta], epsilon=float(a.eps), momentum=0.0,
+                data_format="NCX")
+    dst, _, _, batch_mean, batch_variance = made
+    kept = batch_variance.dtype
+    rstd = l.op("Pow", [l.op("Add", [batch_variance, l.constant(float(a.eps), kept)])], beta=-0.5)
+
+    def moved(running: Any, batch: Any, factor: float) -> Any:
+        old = l.op("Multiply", [running, l.constant(1 - float(a.momentum), kept)])
+        return l.op("Add", [old, l.op("Multiply", [batch, l.constant(factor * float(a.momentum), kept)])])
+
+    running = [moved(mean, batch_mean, 1.0), moved(variance, batch_variance, count / (count - 1))]
+    return as_torch_has_them(l, [dst, batch_mean, rstd, *running], a.value)
+
+
+def batch_norm_without_statistics(l: Lowering, a: Args) -> Any:
+    """Nothing runs along: output, mean and rstd of the batch."""
+    dtype = result_type(a)
+    gamma, beta, mean, variance = batch_norm_parameters(l, a, dtype, None, None)
+    dst, _, _, batch_mean, batch_variance = l.op("BatchNormForwardTraining", [l.tensor(a.input, dtype), mean, variance, gamma, beta],
+                                                 epsilon=float(a.eps), momentum=0.0, data_format="NCX")
+    rstd = l.op("Pow", [l.op("Add", [batch_variance, l.constant(float(a.eps), batch_variance.dtype)])], beta=-0.5)
+    return as_torch_has_them(l, [dst, batch_mean, rstd], a.value)
+
+
+def batch_norm_backward(l: Lowering, a: Args) -> Any:
+    dtype = dtype_of(a.input.meta["val"])
+    statistics = (a.save_mean, a.save_invstd) if a.train else (a.running_mean, a.running_var)
+    kept = parameter_type(dtype, *(t for t in (a.weight, *statistics) if t is not None))
+    channels = [int(a.input.meta["val"].shape[1])]
+    gamma = l.filled(1.0, channels, kept) if a.weight is None else l.parameter(a.weight, kept)
+    source, grad, mean, scale = l.tensor(a.input, dtype), l.tensor(a.grad_out, dtype), *(l.parameter(t, kept) for t in statistics)
+    if not a.train:
+        return as_torch_has_them(l, gradients_beside_running_statistics(l, a, source, grad, mean, scale, gamma), a.value)
+    made = l.op("BatchNormTrainingBackward", [source, grad, mean, scale, gamma], outputs=(True, *a.output_mask[1:]), epsilon=float(a.eps),
+                data_format="NCX", stats_kind="rstd")
+    return as_torch_has_them(l, as_tuple(made), a.value)
+
+
+def gradients_beside_running_statistics(l: Lowering, a: Args, source: Any, grad: Any, mean: Any, variance: Any, gamma: Any) -> list:
+    """Of gamma * (src - mean) / sqrt(variance + epsilon) + beta, mean and variance being constants."""
+    wide = "f64" if source.dtype == "f64" else "f32"
+    rank = len(source.shape)
+    column, axes = [1, -1, *[1] * (rank - 2)], [0, *range(2, rank)]
+    per_channel = lambda t: l.reshape(t, [source.shape[1] if n == -1 else n for n in column])
+    mean, variance, gamma, source, grad = (l.cast(t, wide) for t in (mean, variance, gamma, source, grad))
+    rstd = per_channel(l.op("Pow", [l.op("Add", [variance, l.constant(float(a.eps), wide)])], beta=-0.5))
+    normal = l.op("Multiply", [l.op("Subtract", [source, per_channel(mean)]), rstd])
+    diff_gamma = l.op("ReduceSum", [l.op("Multiply", [grad, normal])], axes=axes) if a.output_mask[1] else None
+    diff_beta = l.op("ReduceSum", [grad], axes=axes) if a.output_mask[2] else None
+    return [l.op("Multiply", [grad, l.op("Multiply", [rstd, per_channel(gamma)])]), diff_gamma, diff_beta]
+
+
+# ---- RMSNorm, kept whole before AOTAutograd (whole_ops.py)
+
+def rms_norm(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    inputs = [l.tensor(a.x, dtype)] + ([] if a.weight is None else [l.parameter(a.weight, parameter_type(dtype, a.weight))])
+    return l.op("RMSNorm", inputs, begin_norm_axis=len(a.value.shape) - a.dims, epsilon=float(a.eps))
+
+
+def rms_norm_backward(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    if 0 in a.value[0].shape:
+        return nothing(l, a)
+    inputs = [l.tensor(a.x, dtype), l.tensor(a.grad, dtype)] + ([] if a.weight is None else [l.parameter(a.weight, parameter_type(dtype, a.weight))])
+    axis = len(a.value[0].shape) - a.dims
+    made = as_tuple(l.op("RMSNormBackward", inputs, begin_norm_axis=axis, epsilon=float(a.eps)))
+    return as_torch_has_them(l, [*made, None][:2], a.value)

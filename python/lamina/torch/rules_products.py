@@ -1,0 +1,279 @@
+"""Rules of products, attention, convolutions, pooling and resampling."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
+from lamina.torch.rules import operand, result_type, wide_type
+from lamina.torch.rules_index import sliced
+from lamina.torch.views import PERMUTES, order_of
+
+
+def factor_of(l: Lowering, node: Any, dtype: str) -> tuple:
+    """(a factor, whether the product takes it across): what lamina makes and torch sees transposed is not moved for the product."""
+    if node.target in PERMUTES and l.is_view(node) and l.is_inner(node):
+        order = order_of(node)
+        if order[-2:] == [len(order) - 1, len(order) - 2] and order[:-2] == sorted(order[:-2]):
+            return l.tensor(node.args[0], dtype), True
+    return l.tensor(node, dtype), False
+
+
+@dataclass(frozen=True)
+class Product:
+    """alpha * first second + beta * bias."""
+
+    first: str
+    second: str
+    bias: str = ""
+
+    def __call__(self, l: Lowering, a: Args) -> Any:
+        dtype = result_type(a)
+        (left, across_a), (right, across_b) = (factor_of(l, getattr(a, name), dtype) for name in (self.first, self.second))
+        factors, flags = [left, right], dict(transpose_a=across_a, transpose_b=across_b)
+        empty = 0 in factors[0].shape or 0 in factors[1].shape
+        if not self.bias:
+            return l.filled(0.0, a.value.shape, dtype) if empty else l.op("MatMul", factors, dtype=dtype, **flags)
+        bias = l.parameter(getattr(a, self.bias), dtype)
+        if empty:
+            return bias_alone(l, a, bias)
+        if a.alpha == 1 and a.beta == 1:
+            return l.op("MatMul", [*factors, bias], dtype=dtype, **flags)
+        wide = wide_type(dtype)
+        made = l.op("MatMul", factors, dtype=wide, **flags)
+        if a.alpha != 1:
+            made = l.op("Multiply", [made, operand(l, a.alpha, wide)])
+        if a.beta == 0:
+            return l.cast(made, dtype)
+        bias = bias if a.beta == 1 else l.op("Multiply", [bias, operand(l, a.beta, dtype)], dtype=wide)
+        return l.op("Add", [made, bias], dtype=dtype)
+
+
+def bias_alone(l: Lowering, a: Args, bias: Any) -> Any:
+    """beta * bias where the product has no elements, or sums none."""
+    if a.beta == 0:
+        return l.filled(0.0, a.value.shape, bias.dtype)
+    scaled = l.op("Multiply", [bias, operand(l, a.beta, bias.dtype)], dtype=bias.dtype)
+    return l.op("Expand", [scaled], shape=[int(n) for n in a.value.shape])
+
+
+def sum_of_products(l: Lowering, a: Args) -> Any:
+    """beta * self + alpha * the sum over the batch of batch1 batch2: one product over batch and inner axis together."""
+    dtype = result_type(a)
+    left, right = l.tensor(a.batch1, dtype), l.tensor(a.batch2, dtype)
+    if 0 in left.shape or 0 in right.shape:
+        return bias_alone(l, a, l.parameter(a.self, dtype))
+    count, rows, inner = left.shape
+    left = l.reshape(l.op("StaticTranspose", [left], order=[1, 0, 2]), [rows, count * inner])
+    wide = wide_type(dtype)
+    made = l.op("MatMul", [left, l.reshape(right, [count * inner, right.shape[2]])], dtype=wide)
+    made = made if a.alpha == 1 else l.op("Multiply", [made, operand(l, a.alpha, wide)])
+    if a.beta == 0:
+        return l.cast(made, dtype)
+    bias = l.tensor(a.self, dtype)
+    return l.op("Add", [made, bias if a.beta == 1 else l.op("Multiply", [bias, operand(l, a.beta, dtype)], dtype=wide)], dtype=dtype)
+
+
+# ---- attention
+
+def scores_of(l: Lowering, a: Args, q: Any, k: Any) -> Any:
+    """scale * q k' + mask, in f32 for 16-bit data."""
+    dtype = wide_type(q.dtype)
+    scale = a.scale if a.scale is not None else q.shape[-1] ** -0.5
+    scores = l.op("Multiply", [l.op("MatMul", [q, k], dtype=dtype, transpose_b=True), l.constant(float(scale), dtype)])
+    if a.is_causal:
+        rows, columns = scores.shape[-2:]
+        with unset_fake_temporarily():
+            hidden = torch.ones(rows, columns, dtype=torch.bool).triu(1)
+            mask = torch.zeros(rows, columns).masked_fill(hidden, -math.inf)
+        scores = l.op("Add", [scores, l.cast(l.known_tensor(f"causal_{rows}_{columns}", mask), dtype)])
+    if a.attn_mask is not None:
+        scores = l.op("Add", [scores, l.tensor(a.attn_mask, dtype)])
+    return scores
+
+
+def attention(l: Lowering, a: Args) -> Any:
+    """softmax(scale * q k' + mask) v, and the logarithms of the sums where the backward pass wants them."""
+    if a.dropout_p:
+        raise Refused("attention with dropout")
+    dtype, wanted = result_type(a), l.used(a.node)
+    if wanted - {0, 1}:
+        raise Refused("outputs that only torch's own kernel makes")
+    q, k, v = l.tensor(a.query, dtype), l.tensor(a.key, dtype), l.tensor(a.argument("value"), dtype)
+    if 0 in q.shape or 0 in k.shape:
+        raise Refused("attention without elements")
+    mode = "none" if 1 in wanted else "inf_as_zero"
+    made = l.op("SoftMax", [scores_of(l, a, q, k)], dtype=dtype, axis=-1, mode=mode, outputs=(True, 1 in wanted))
+    sums = None if made[1] is None else l.reshape(l.cast(made[1], dtype_of(a.value[1])), a.value[1].shape)
+    return [l.op("MatMul", [made[0], v], dtype=dtype), sums]
+
+
+def attention_backward(l: Lowering, a: Args) -> Any:
+    """P = exp(S - logarithms of sums); dV = P' dO; dS = P * (dO V' - sum(dO * O)); dQ = scale dS K; dK = scale dS' Q."""
+    if a.dropout_p:
+        raise Refused("attention with dropout")
+    dtype = dtype_of(a.query.meta["val"])
+    q, k, v, out, grad = (l.tensor(t, dtype) for t in (a.query, a.key, a.argument("value"), a.out, a.grad_out))
+    scores = scores_of(l, a, q, k)
+    wide = scores.dtype
+    column = [*scores.shape[:-1], 1]
+    p = l.op("Exp", [l.op("Subtract", [scores, l.reshape(l.tensor(a.logsumexp, wide), column)])])
+    moved = l.op("ReduceSum", [l.op("Multiply", [l.cast(grad, wide), l.cast(out, wide)])], axes=[-1], keep_dims=True)
+    slope = l.op("Subtract", [l.op("MatMul", [grad, v], dtype=wide, transpose_b=True), moved])
+    scale = float(a.scale if a.scale is not None else q.shape[-1] ** -0.5)
+    ds = l.cast(l.op("Multiply", [l.op("Multiply", [p, slope]), l.constant(scale, wide)]), dtype)
+    return [l.op("MatMul", [ds, k], dtype=dtype), l.op("MatMul", [ds, q], dtype=dtype, transpose_a=True),
+            l.op("MatMul", [l.cast(p, dtype), grad], dtype=dtype, transpose_a=True)]
+
+
+# ---- windows
+
+def each(values: Any, count: int) -> list:
+    """One entry for each spatial axis."""
+    values = [values] if isinstance(values, int) else list(values)
+    return [int(values[i] if len(values) > 1 else values[0]) for i in range(count)]
+
+
+def convolution_settings(a: Args, spatial: int) -> dict:
+    settings = dict(strides=each(a.stride, spatial), pads_begin=each(a.padding, spatial), pads_end=each(a.padding, spatial),
+                    dilations=each(a.dilation, spatial), groups=a.groups, data_format="NCX")
+    if a.transposed:
+        settings["weights_format"] = "IOX"
+        if any(a.output_padding):
+            settings["output_padding"] = each(a.output_padding, spatial)
+    else:
+        settings["weights_format"] = "OIX"
+    return settings
+
+
+def convolution(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    spatial = len(a.input.meta["val"].shape) - 2
+    if 0 in a.value.shape or 0 in a.input.meta["val"].shape:
+        raise Refused("a convolution without elements")
+    settings = convolution_settings(a, spatial)
+    inputs = [l.tensor(a.input, dtype), l.tensor(a.weight, dtype)]
+    if not a.transposed:
+        return l.op("Convolution", inputs + ([] if a.bias is None else [l.tensor(a.bias, dtype)]), **settings)
+    made = l.op("ConvTranspose", inputs, **settings)
+    return made if a.bias is None else l.op("BiasAdd", [made, l.tensor(a.bias, dtype)], data_format="NCX")
+
+
+def convolution_backward(l: Lowering, a: Args) -> Any:
+    dtype = dtype_of(a.input.meta["val"])
+    shape = [int(n) for n in a.input.meta["val"].shape]
+    spatial = len(shape) - 2
+    weights_shape = [int(n) for n in a.weight.meta["val"].shape]
+    if 0 in shape or 0 in weights_shape:
+        raise Refused("a convolution without elements")
+    settings = convolution_settings(a, spatial)
+    settings.pop("output_padding", None)
+    grad = l.tensor(a.grad_output, dtype)
+    kind = "ConvTranspose" if a.transposed else "Convolution"
+    data = weights = bias = None
+    if a.output_mask[0] and a.transposed:
+        data = l.op("Convolution", [grad, l.tensor(a.weight, dtype)], **{**settings, "weights_format": "OIX"})
+        for axis in range(2, 2 + spatial):  # what output_padding added
+            data = data if data.shape[axis] <= shape[axis] else sliced(l, data, axis, 0, shape[axis])
+    elif a.output_mask[0]:
+        data = l.op("ConvolutionBackwardData", [grad, l.tensor(a.weight, dtype)], dst_shape=shape, **settings)
+    if a.output_mask[1]:
+        weights = l.op(f"{kind}BackwardWeights", [l.tensor(a.input, dtype), grad], weights_shape=weights_shape, **settings)
+    if a.output_mask[2]:
+        bias = l.op("ReduceSum", [grad], axes=[0, *range(2, 2 + spatial)], keep_dims=False)
+    return [data, weights, bias]
+
+
+def window(a: Args, source: Any, made: Any) -> dict:
+    """Windows over `source`, [.., spatial axes], as many as `made` has: a last one that stands over the end reads padding there."""
+    spatial = len(each_axis(a))
+    kernel, strides, pads = each(a.kernel_size, spatial), each(a.stride or a.kernel_size, spatial), each(a.padding, spatial)
+    dilations = each(getattr(a, "dilation", 1), spatial)
+    ends = []
+    for axis in range(spatial):
+        reach = (made[axis - spatial] - 1) * strides[axis] + dilations[axis] * (kernel[axis] - 1) + 1
+        ends.append(max(pads[axis], reach - source[axis - spatial] - pads[axis]) if a.ceil_mode else pads[axis])
+    return dict(kernel=kernel, strides=strides, pads_begin=pads, pads_end=ends, data_format="NCX")
+
+
+def each_axis(a: Args) -> str:
+    """Of "max_pool2d" the two axes."""
+    return "xyz"[:int(re.search(r"pool(\d)d", str(a.node.target)).group(1))]
+
+
+def with_batch(l: Lowering, source: Any, a: Args) -> Any:
+    """Torch's pools take a picture alone as well."""
+    return source if len(source.shape) == len(each_axis(a)) + 2 else l.reshape(source, [1, *source.shape])
+
+
+def max_pool(l: Lowering, a: Args) -> Any:
+    dtype = result_type(a)
+    if l.used(a.node) & {1}:
+        raise Refused("the places of the largest elements")
+    source = l.tensor(a.self, dtype)
+    settings = window(a, source.shape, a.value[0].shape)
+    made = l.op("MaxPool", [with_batch(l, source, a)], dilations=each(a.dilation, len(each_axis(a))), **settings)
+    return [l.reshape(made, a.value[0].shape), None]
+
+
+def max_pool_backward(l: Lowering, a: Args) -> Any:
+    """The places of the largest elements are found anew."""
+    dtype = result_type(a)
+    inputs = [l.tensor(t, dtype) for t in (a.self, a.grad_output)]
+    settings = window(a, inputs[0].shape, inputs[1].shape)
+    made = l.op("MaxPoolBackward", [with_batch(l, t, a) for t in inputs], dilations=each(a.dilation, len(each_axis(a))), **settings)
+    return l.reshape(made, a.value.shape)
+
+
+def average_settings(a: Args, source: Any, made: Any) -> dict:
+    settings = window(a, source, made)
+    included = a.count_include_pad and a.divisor_override is None
+    if included and settings["pads_end"] != settings["pads_begin"]:
+        raise Refused("windows that stand over the end and count padding")
+    if a.divisor_override is not None and settings["pads_end"] != settings["pads_begin"]:
+        raise Refused("windows that stand over the end and have a divisor of their own")
+    return dict(exclude_pad=not a.count_include_pad and a.divisor_override is None, **settings)
+
+
+def by_own_divisor(l: Lowering, a: Args, tensor: Any) -> Any:
+    """Means times what turns the number of cells into the divisor that is given."""
+    if a.divisor_override is None:
+        return tensor
+    factor = math.prod(each(a.kernel_size, len(each_axis(a)))) / a.divisor_override
+    return l.op("Multiply", [tensor, operand(l, factor, tensor.dtype)], dtype=tensor.dtype)
+
+
+def average_pool(l: Lowering, a: Args) -> Any:
+    source = l.tensor(a.self, result_type(a))
+    made = l.op("AvgPool", [with_batch(l, source, a)], **average_settings(a, source.shape, a.value.shape))
+    return l.reshape(by_own_divisor(l, a, made), a.value.shape)
+
+
+def average_pool_backward(l: Lowering, a: Args) -> Any:
+    grad, shape = l.tensor(a.grad_output, result_type(a)), [int(n) for n in a.value.shape]
+    whole = shape if len(shape) == len(each_axis(a)) + 2 else [1, *shape]
+    made = l.op("AvgPoolBackward", [with_batch(l, grad, a)], src_shape=whole, **average_settings(a, shape, grad.shape))
+    return l.reshape(by_own_divisor(l, a, made), a.value.shape)
+
+
+def upsample(mode: str) -> Any:
+    def rule(l: Lowering, a: Args) -> Any:
+        dtype = result_type(a)
+        source = l.tensor(a.self, dtype)
+        sizes = [int(n) for n in a.output_size]
+        corners = bool(getattr(a, "align_corners", False))
+        for given, extent in zip((a.scales_h, a.scales_w), zip(sizes, source.shape[2:])):
+            if given is not None and given * extent[1] != extent[0]:
+                raise Refused(f"a scale of {given} that the sizes {extent[1]} and {extent[0]} do not give")
+        if mode == "nearest" and any(size % extent for size, extent in zip(sizes, source.shape[2:])):
+            raise Refused("nearest by a factor that is not whole, where torch rounds otherwise")
+        return l.op("Interpolate", [source], mode=mode, sizes=sizes, data_format="NCX",
+                    coordinate_transformation_mode="align_corners" if corners else "half_pixel")
+
+    return rule

@@ -1,0 +1,96 @@
+"""Ops of lamina's own in graphs of torch: what torch would take apart, or has no op for. Where lamina leaves one of them to torch, its
+torch code runs."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+
+# ---- RMSNorm, which torch takes apart on a CPU
+
+@torch.library.custom_op("lamina::rms_norm", mutates_args=())
+def rms_norm(x: Tensor, weight: Optional[Tensor], dims: int, eps: float) -> Tensor:
+    return F.rms_norm(x, x.shape[x.dim() - dims:], weight, eps).contiguous().clone()
+
+
+@rms_norm.register_fake
+def _(x: Tensor, weight: Optional[Tensor], dims: int, eps: float) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+@torch.library.custom_op("lamina::rms_norm_backward", mutates_args=())
+def rms_norm_backward(grad: Tensor, x: Tensor, weight: Optional[Tensor], dims: int, eps: float) -> tuple[Tensor, Tensor]:
+    axes = list(range(x.dim() - dims, x.dim()))
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    normal, slope = x.to(wide), grad.to(wide)
+    scale = torch.rsqrt(normal.square().mean(axes, keepdim=True) + eps)
+    normal = normal * scale
+    diff_weight = x.new_empty(0) if weight is None else (slope * normal).sum(list(range(x.dim() - dims))).to(weight.dtype)
+    slope = slope if weight is None else slope * weight
+    diff_x = scale * (slope - normal * (slope * normal).mean(axes, keepdim=True))
+    return diff_x.to(x.dtype).contiguous(), diff_weight.contiguous()
+
+
+@rms_norm_backward.register_fake
+def _(grad: Tensor, x: Tensor, weight: Optional[Tensor], dims: int, eps: float) -> tuple[Tensor, Tensor]:
+    like = torch.empty_like(x, memory_format=torch.contiguous_format)
+    return like, x.new_empty(0) if weight is None else torch.empty_like(weight, memory_format=torch.contiguous_format)
+
+
+def _keep(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    x, weight, ctx.dims, ctx.eps = inputs
+    ctx.save_for_backward(x, weight)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple:
+    x, weight = ctx.saved_tensors
+    diff_x, diff_weight = rms_norm_backward(grad, x, weight, ctx.dims, ctx.eps)
+    return diff_x, None if weight is None else diff_weight, None, None
+
+
+rms_norm.register_autograd(_backward, setup_context=_keep)
+
+
+def keep_whole(module: GraphModule, example_inputs: Any = None) -> GraphModule:
+    """torch.rms_norm becomes the op above, before AOTAutograd takes it apart."""
+    for node in list(module.graph.nodes):
+        if node.op == "call_function" and node.target in (torch.rms_norm, F.rms_norm):
+            _replace(module, node)
+    module.recompile()
+    return module
+
+
+def _replace(module: GraphModule, node: Node) -> None:
+    named = dict(zip(("input", "normalized_shape", "weight", "eps"), node.args), **node.kwargs)
+    source, weight, eps = named["input"], named.get("weight"), named.get("eps")
+    value, made = source.meta.get("example_value"), node.meta.get("example_value")
+    if value is None or made is None or made.dtype != value.dtype or value.device.type != "cpu" or not isinstance(eps, (float, int, type(None))):
+        return
+    eps = torch.finfo(value.dtype).eps if eps is None else float(eps)
+    if eps <= 0:
+        return
+    with module.graph.inserting_before(node):
+        whole = module.graph.call_function(torch.ops.lamina.rms_norm.default, (source, weight, len(named["normalized_shape"]), eps))
+    whole.meta.update(node.meta)
+    node.replace_all_uses_with(whole)
+    module.graph.erase_node(node)
+
+
+# ---- MaxPool's gradient without the places of the largest elements
+
+@torch.library.custom_op("lamina::max_pool2d_backward", mutates_args=())
+def max_pool2d_backward(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int],
+                        dilation: list[int], ceil_mode: bool = False) -> Tensor:
+    places = torch.ops.aten.max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[1]
+    return torch.ops.aten.max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, places)
+
+
+@max_pool2d_backward.register_fake
+def _(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int],
+      ceil_mode: bool = False) -> Tensor:
+    return torch.empty_like(self)

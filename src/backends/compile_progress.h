@@ -1,0 +1,45 @@
+// Who is told how far the compilation on this thread has come, and may stop it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "interface/status.h"
+
+namespace lamina {
+
+struct CompileProgress {
+  // Returns whether to stop. Null: nobody is told.
+  int (*report)(void* user, size_t done, size_t total, const char* name) = nullptr;
+  void* user = nullptr;
+  std::string name = {};  // of what is being compiled
+};
+
+// Of this thread.
+inline CompileProgress& compile_progress() {
+  thread_local CompileProgress progress;
+  return progress;
+}
+
+// `done` of `total` steps are compiled. Throws Error(runtime_error) when the compilation is to stop.
+inline void report_compile_progress(size_t done, size_t total) {
+  const CompileProgress& progress = compile_progress();
+  if (progress.report == nullptr || progress.report(progress.user, done, total, progress.name.c_str()) == 0) return;
+  throw Error(Status::runtime_error,
+              join("compile of ", progress.name, ": stopped by the caller after ", done, " of ", total, " steps"));
+}
+
+// Puts back who was told before.
+class CompileProgressScope {
+ public:
+  explicit CompileProgressScope(CompileProgress progress) : before_(std::exchange(compile_progress(), std::move(progress))) {}
+  CompileProgressScope(const CompileProgressScope&) = delete;
+  CompileProgressScope& operator=(const CompileProgressScope&) = delete;
+  ~CompileProgressScope() { compile_progress() = std::move(before_); }
+
+ private:
+  CompileProgress before_;
+};
+
+}  // namespace lamina

@@ -1,0 +1,27 @@
+// An explained graph as JSON, and the times that a replay's report adds to it.
+//
+//   {"title", "backend", "given_ops", "compiled", "warnings": [...],
+//    "tensors": [{"id", "text", "layout", "property", "value", "producer", "consumers", "is_output"}],
+//    "ops": [{"id", "kind", "name", "attributes": [[name, value]], "inputs": [[port, tensor]], "outputs", "reasons":
+//             [{"code", "text", "other_op"}], "partition", "kernels"}],
+//    "partitions": [{"id", "ops", "supported", "problem", "backend", "kernels": [{"name", "schedule", "text"}],
+//                    "tiles": [{"text", "sums"}], "required_bytes", "moved_bytes", "workspace_bytes",
+//                    "times": {"median_us", "gb_per_s", "compile_ms", "verdict"}}]}
+//
+// Tensors, ops and kernels are named by their positions; what is not known is null, or "".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "interface/explained_graph.h"
+
+namespace lamina {
+
+std::string explained_to_json(const ExplainedGraph& graph);
+
+// Gives partitions the times of a report (`lamina replay --report`) of the same graph: of its file called `file`, or of its
+// only one. Throws Error(invalid_arguments) that begins with `name` where the text is no report, or one of other partitions.
+void add_report_times(ExplainedGraph& graph, std::string_view report, const std::string& name, const std::string& file);
+
+}  // namespace lamina

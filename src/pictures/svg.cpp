@@ -1,0 +1,119 @@
+#include "pictures/svg.h"
+
+#include <cmath>
+
+#include "interface/number_text.h"
+#include "interface/status.h"
+#include "pictures/graph_layout.h"
+#include "pictures/words.h"
+
+namespace lamina::pictures {
+namespace {
+
+constexpr size_t kColours = 8;  // of page.css
+constexpr double kMargin = 20;
+constexpr double kCharacter = 6.2;
+
+// A tenth of a pixel is enough.
+std::string number(double value) {
+  std::string text = fixed_text(std::round(value * 10) / 10, 1);
+  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
+
+std::string rectangle(const Box& box, const char* name, int radius) {
+  return join("<rect class=\"", name, "\" x=\"", number(box.at.x), "\" y=\"", number(box.at.y), "\" width=\"",
+              number(box.size.width), "\" height=\"", number(box.size.height), "\" rx=\"", radius, "\"/>");
+}
+
+std::string words(const char* name, double x, double y, const std::string& text) {
+  return text.empty()
+             ? ""
+             : join("<text class=\"", name, "\" x=\"", number(x), "\" y=\"", number(y), "\">", escaped(text), "</text>");
+}
+
+std::string kernels_line(const ExplainedPartition& partition) {
+  if (!partition.problem.empty()) return partition.problem;
+  if (partition.kernels.empty()) return "";
+  const size_t more = partition.kernels.size() - 1;
+  return join(partition.kernels.front().name, more > 0 ? join(" + ", more, " more") : "");
+}
+
+std::string frame(const ExplainedGraph& graph, size_t index, const Box& box) {
+  const ExplainedPartition& partition = graph.partitions[index];
+  return join("<g class=\"partition c", index % kColours, partition.supported ? "" : " refused", "\" data-partition=\"", index,
+              "\">", rectangle(box, "frame", 10), "</g>\n");
+}
+
+// Above the lines that cross it.
+std::string frame_heading(const ExplainedGraph& graph, size_t index, const Box& box) {
+  const ExplainedPartition& partition = graph.partitions[index];
+  const auto fits = static_cast<size_t>((box.size.width - 20) / kCharacter);
+  return join("<g class=\"over c", index % kColours, partition.supported ? "" : " refused", "\">",
+              words("heading", box.at.x + 10, box.at.y + 17, heading(graph, partition)),
+              words("kernels", box.at.x + 10, box.at.y + 32, shortened(kernels_line(partition), fits)), "</g>\n");
+}
+
+std::string path(const Line& line) {
+  std::string d = join("M", number(line.points.front().x), " ", number(line.points.front().y));
+  for (size_t i = 1; i < line.points.size(); ++i) {
+    const Point a = line.points[i - 1], b = line.points[i];
+    if (std::abs(a.x - b.x) < 0.5) {
+      d += join("L", number(b.x), " ", number(b.y));
+    } else {
+      const double middle = (a.y + b.y) / 2;
+      d += join("C", number(a.x), " ", number(middle), " ", number(b.x), " ", number(middle), " ", number(b.x), " ",
+                number(b.y));
+    }
+  }
+  return d;
+}
+
+std::string drawn_line(const ExplainedGraph& graph, const Line& line) {
+  const ExplainedTensor& tensor = graph.tensors[line.tensor];
+  return join("<path class=\"line\" data-tensor=\"", line.tensor, "\" data-from=\"", line.from_op, "\" data-to=\"", line.to_op,
+              "\" d=\"", path(line), "\"><title>", escaped(join("tensor ", tensor.id, " ", tensor.text)), "</title></path>\n");
+}
+
+std::string border(const ExplainedGraph& graph, const BorderBox& drawn) {
+  const ExplainedTensor& tensor = graph.tensors[drawn.tensor];
+  const double middle = drawn.box.at.x + drawn.box.size.width / 2;
+  return join("<g class=\"border ", drawn.is_output ? "given" : "taken", "\" data-tensor=\"", drawn.tensor, "\"><title>",
+              drawn.is_output ? "the graph gives" : "the graph takes", " tensor ", tensor.id, "</title>",
+              rectangle(drawn.box, "pill", 11),
+              words("tensor", middle, drawn.box.at.y + 15, shortened(join(tensor.id, " ", tensor.text), 34)), "</g>\n");
+}
+
+std::string drawn_op(const ExplainedGraph& graph, size_t index, const Box& box) {
+  const ExplainedOp& op = graph.ops[index];
+  const std::string result = result_line(graph, op);
+  const double middle = box.at.x + box.size.width / 2;
+  const std::string spoken = join("op ", op.id, " ", op.text, result.empty() ? "" : ", makes ", result, ", partition ",
+                                  graph.partitions[op.partition].id);
+  return join("<g class=\"op\" data-op=\"", index, "\" id=\"op-", index, "\" tabindex=\"", index == 0 ? "0" : "-1",
+              "\" role=\"button\" aria-label=\"", escaped(spoken), "\">", rectangle(box, "card", 6),
+              words("kind", middle, box.at.y + 17, shortened(op.kind, 34)), words("name", middle, box.at.y + 31, name_line(op)),
+              words("result", middle, box.at.y + 44, result), "</g>\n");
+}
+
+}  // namespace
+
+std::string svg_element(const ExplainedGraph& graph) {
+  const GraphLayout layout = lay_out(graph);
+  const double width = layout.size.width + 2 * kMargin, height = layout.size.height + 2 * kMargin;
+  std::string out = join(
+      "<svg id=\"picture\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"", number(-kMargin), " ", number(-kMargin), " ",
+      number(width), " ", number(height), "\" data-width=\"", number(width), "\" data-height=\"", number(height),
+      "\" role=\"group\" aria-label=\"The graph. Arrow keys go from op to op, Enter tells of one.\">\n",
+      "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
+      "<path class=\"tip\" d=\"M0 0 8 4 0 8z\"/></marker></defs>\n<g id=\"world\">\n");
+  for (size_t p = 0; p < layout.partitions.size(); ++p) out += frame(graph, p, layout.partitions[p]);
+  out += "<g class=\"lines\">\n";
+  for (const Line& line : layout.lines) out += drawn_line(graph, line);
+  out += "</g>\n";
+  for (size_t p = 0; p < layout.partitions.size(); ++p) out += frame_heading(graph, p, layout.partitions[p]);
+  for (const BorderBox& drawn : layout.border) out += border(graph, drawn);
+  for (size_t o = 0; o < layout.ops.size(); ++o) out += drawn_op(graph, o, layout.ops[o]);
+  return out + "</g>\n</svg>\n";
+}
+
+}  // namespace lamina::pictures

@@ -1,0 +1,87 @@
+// A process that has executed forks, and its child executes, too: as the data loaders of frameworks do.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "api_fixture.h"
+
+namespace api_test {
+namespace {
+
+class Fork : public ::testing::Test {
+ protected:
+  // Calls `body` in a child of this process; whether it says true within half a minute.
+  static bool is_true_in_a_child(const std::function<bool()>& body) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(30);
+      bool is_right = false;
+      try {
+        is_right = body();
+      } catch (...) {
+      }
+      _exit(is_right ? 0 : 1);
+    }
+    int status = -1;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  static std::vector<float> filled(size_t size) {
+    std::vector<float> values(size);
+    for (size_t i = 0; i < size; ++i) values[i] = static_cast<float>(i % 37) / 7;
+    return values;
+  }
+  std::vector<float> run(const compiled_partition& compiled, const std::vector<logical_tensor>& inputs,
+                         const logical_tensor& output) {
+    std::vector<std::vector<float>> memory;
+    std::vector<tensor> given;
+    for (const logical_tensor& input : inputs) {
+      memory.push_back(filled(input.get_mem_size() / sizeof(float)));
+      given.emplace_back(input, cpu_, memory.back().data());
+    }
+    std::vector<float> result(output.get_mem_size() / sizeof(float));
+    compiled.execute(stream_, given, {{output, cpu_, result.data()}});
+    return result;
+  }
+  // What was compiled before the fork, and what is compiled after it, give what they gave in the parent, bit by bit.
+  void expect_the_same_in_a_child(const op& an_op, const std::vector<logical_tensor>& inputs, const logical_tensor& output) {
+    const auto compiled = only_partition_of({an_op}).compile(inputs, {output}, cpu_);
+    const std::vector<float> expected = run(compiled, inputs, output);
+    const auto is_expected = [&](const compiled_partition& each) {
+      const std::vector<float> result = run(each, inputs, output);
+      return std::memcmp(result.data(), expected.data(), expected.size() * sizeof(float)) == 0;
+    };
+    EXPECT_TRUE(is_true_in_a_child([&] { return is_expected(compiled); }));
+    EXPECT_TRUE(is_true_in_a_child([&] { return is_expected(only_partition_of({an_op}).compile(inputs, {output}, cpu_)); }));
+    EXPECT_TRUE(is_expected(compiled)) << "the parent goes on";
+  }
+
+  engine cpu_{engine::kind::cpu, 0};
+  stream stream_{cpu_};
+};
+
+TEST_F(Fork, ANormRunsInTheChild) {
+  const auto src = f32(0, {512, 768}), gamma = f32(1, {768}), beta = f32(2, {768}), dst = f32(3, {512, 768});
+  expect_the_same_in_a_child(
+      op(0, op::kind::LayerNorm, {src, gamma, beta}, {dst}, "norm").set_attr(op::attr::keep_stats, false), {src, gamma, beta},
+      dst);
+}
+
+class HeavyFork : public Fork {};
+
+TEST_F(HeavyFork, AProductRunsInTheChild) {
+  const auto src = f32(0, {256, 512}), weights = f32(1, {512, 256}), dst = f32(2, {256, 256});
+  expect_the_same_in_a_child(op(0, op::kind::MatMul, {src, weights}, {dst}, "product"), {src, weights}, dst);
+}
+
+TEST_F(Fork, AChildOfAChildExecutes) {
+  const auto src = f32(0, {512, 768}), dst = f32(1, {512, 768});
+  const auto compiled = compiled_relu(src, dst, cpu_);
+  const std::vector<float> expected = run(compiled, {src}, dst);
+  EXPECT_TRUE(is_true_in_a_child([&] {
+    return run(compiled, {src}, dst) == expected && is_true_in_a_child([&] { return run(compiled, {src}, dst) == expected; });
+  }));
+}
+
+}  // namespace
+}  // namespace api_test

@@ -1,0 +1,46 @@
+// How far long work has come: one line on a terminal, overwritten; nothing elsewhere.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "backends/compile_progress.h"
+
+namespace lamina::driver {
+
+class Bar {
+ public:
+  explicit Bar(size_t file_count);
+  ~Bar() { clear(); }
+  Bar(const Bar&) = delete;
+  Bar& operator=(const Bar&) = delete;
+
+  void next_file(const std::string& file);
+  void show(const std::string& what);               // "[1/2] FILE: what"
+  void show(const std::string& what, double done);  // and a bar, of which `done` (0 to 1) is full
+  void clear();
+
+ private:
+  size_t file_count_, file_ = 0;
+  std::string name_;
+  bool shown_, dirty_ = false;
+};
+
+// While it lives, the bar shows how far compilations have come.
+class CompileBar {
+ public:
+  // `count` partitions are compiled one after the other, `next` says which one comes.
+  CompileBar(Bar& bar, size_t count);
+  CompileBar(const CompileBar&) = delete;
+  CompileBar& operator=(const CompileBar&) = delete;
+  void next(size_t partition) { partition_ = partition; }
+
+ private:
+  static int step(void* user, size_t done, size_t total, const char* name);
+
+  Bar& bar_;
+  size_t count_, partition_ = 0;
+  CompileProgressScope scope_;
+};
+
+}  // namespace lamina::driver
