@@ -1,7 +1,8 @@
 // How well schedules are chosen: for each case the default's time, what tuning finds in its budget, the best of all legal
 // schedules, and the roof; and beside the measured times the order in which tuning would have tried them.
 //
-//   schedules [CASE:TYPE:ROWSxSIZE]...   forward, backward, add, softmax or gelu; without any, a plan of some ten
+//   schedules [CASE:TYPE:ROWSxSIZE]...   forward, backward, add, sum (add, whose sum is an output, too), chain (add, gelu),
+//                                        softmax or gelu; without any, a plan of some ten
 //     --budget MS      of tuning a kernel (200); 0: only the default is timed, and the other kind of stores
 //     --sample N       of the legal schedules so many, drawn by a seed, beside the default's neighbours and the best's; 0: none
 //     (40)
@@ -9,6 +10,8 @@
 //     --calibrate      measures first what work takes on this machine, if it is not kept; else the costs are generic ones
 //     --times FILE     all measured times are added to this file, a line each
 //     --list N         prints the N best and the default of each case
+//     --against FILE   times the default in turns with each schedule of this file, lines as of --times, and nothing else; sums
+//                      up by tier: what other rules would have gained
 //     --smoke          one small case, to see that all runs
 //
 // All times are over the same memory again and again: what fits the caches is there. The roof moves the same bytes once.
@@ -20,6 +23,7 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -49,7 +53,7 @@ struct Options {
   std::vector<std::string> cases;
   double budget = TuningRequest::kDefaultMilliseconds;
   int sample = 40, list = 0;
-  std::string times;
+  std::string times, against;
   uint64_t seed = 1;
 };
 
@@ -85,10 +89,12 @@ Graph graph_of(const Case& c) {
     g.op(OpKind::SoftMax, {x}, {{"axis", int64_t{-1}}});
     return g.finish();
   }
-  const auto src = c.kind == "add" ? g.op(OpKind::Add, {x, g.input(c.dtype, {c.rows, c.size})}) : x;
+  const bool adds = c.kind == "add" || c.kind == "sum" || c.kind == "chain";
+  const auto src = adds ? g.op(OpKind::Add, {x, g.input(c.dtype, {c.rows, c.size})}) : x;
+  if (c.kind == "sum") g.output(src);
   const auto normed =
       g.op(OpKind::LayerNorm, {src, g.input(small, {c.size}), g.input(small, {c.size})}, {{"keep_stats", false}});
-  if (c.kind == "gelu") g.op(OpKind::GELU, {normed});
+  if (c.kind == "gelu" || c.kind == "chain") g.op(OpKind::GELU, {normed});
   return g.finish();
 }
 
@@ -134,13 +140,13 @@ class Contest {
     }
   }
 
-  // All of them, but those that were hopeless in an earlier round; the least of the times counts, so that what disturbs one
-  // round disturbs nobody.
+  // All of them, but those that were hopeless in an earlier round, the first one excepted; the least of the times counts, so
+  // that what disturbs one round disturbs nobody.
   void run(int rounds, double milliseconds) {
     for (int round = 0; round < rounds; ++round) {
       for (size_t i = 0; i < timed_.size(); ++i) {
         const double known = timed_[i].microseconds;
-        if (known < std::numeric_limits<double>::max() && known > kHopeless * best()) continue;
+        if (i > 0 && known < std::numeric_limits<double>::max() && known > kHopeless * best()) continue;
         timed_[i].microseconds = std::min(known, timer_.time(*runners_[i], milliseconds));
       }
     }
@@ -250,6 +256,63 @@ std::optional<Ranking> run_case(const Case& c, const Options& options) {
   return Ranking{rank, loss};
 }
 
+// Of the other's time over the default's, the median of rounds, each of which times both.
+double gain_over(cpu::KernelTimer& timer, const cpu::KernelRunner& by_rules, const cpu::KernelRunner& other, double& usual) {
+  constexpr int kRounds = 9;
+  constexpr double kMilliseconds = 1.5;
+  std::vector<double> ratios;
+  usual = std::numeric_limits<double>::max();
+  for (int round = 0; round < kRounds; ++round) {
+    const bool is_first = round % 2 == 0;
+    const double before = is_first ? timer.time(by_rules, kMilliseconds) : timer.time(other, kMilliseconds);
+    const double after = is_first ? timer.time(other, kMilliseconds) : timer.time(by_rules, kMilliseconds);
+    ratios.push_back(is_first ? after / before : before / after);
+    usual = std::min(usual, is_first ? before : after);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  return ratios[kRounds / 2];
+}
+
+// Logarithms of gains, and how many.
+using Tiers = std::map<std::string, std::pair<double, int>>;
+
+void run_against(const std::string& line, Tiers& tiers) {
+  const size_t first = line.find('\t'), second = line.find('\t', first + 1);
+  const auto schedule = second == std::string::npos ? std::nullopt : cpu::schedule_of(line.substr(second + 1));
+  if (!schedule)
+    throw Error(Status::invalid_arguments, join("\"", line, "\": allowed is a case, a time, a schedule, tabs between"));
+  const Case c = case_of(line.substr(0, first));
+  const cpu::Machine machine = cpu::host_machine();
+  const kernel::Kernel kernel = cpu::with_rows_arranged(kernel_of(c), machine);
+  const cpu::KernelRunner by_rules = cpu::KernelRunner::by_rules(kernel, machine);
+  const bool is_same = by_rules.schedule() == *schedule;
+  double gain = 1, usual = 0;
+  if (!is_same) {
+    cpu::KernelTimer timer(kernel, machine);
+    gain = gain_over(timer, by_rules, cpu::KernelRunner(kernel, machine, *schedule), usual);
+    std::printf("%-26s %10.2f us %6.3fx  %s  |  %s\n", c.text.c_str(), usual, gain, cpu::describe(by_rules.schedule()).c_str(),
+                cpu::describe(*schedule).c_str());
+    std::fflush(stdout);
+  }
+  const int64_t bytes = moved_bytes(kernel);
+  const char* const place = bytes < int64_t{1} << 20 ? "tiny" : bytes <= machine.caches.last ? "in cache" : "out of cache";
+  const std::string type = bits_of(c.dtype) < 32 ? "16 bits" : "f32";
+  for (const std::string& tier :
+       {join(place, ", ", type, ", ", c.kind), join(place, ", ", type), std::string(place), std::string("all")}) {
+    tiers[tier].first += std::log(gain);
+    ++tiers[tier].second;
+  }
+}
+
+void run_against_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(Status::invalid_arguments, join("cannot read ", path));
+  Tiers tiers;
+  for (std::string line; std::getline(file, line);) run_against(line, tiers);
+  for (const auto& [name, sum] : tiers)
+    std::printf("%-32s %3d cases: the default is %.3fx as fast\n", name.c_str(), sum.second, std::exp(sum.first / sum.second));
+}
+
 void print_summary(const std::vector<Ranking>& all) {
   if (all.empty()) return;
   double rank = 0, losses = 0, worst = 1;
@@ -284,6 +347,8 @@ Options options_of(int argc, char** argv) {
       options.seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (name == "--times" && has_value) {
       options.times = argv[++i];
+    } else if (name == "--against" && has_value) {
+      options.against = argv[++i];
     } else if (name == "--list" && has_value) {
       options.list = std::atoi(argv[++i]);
     } else {
@@ -303,6 +368,10 @@ Options options_of(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const lamina::Options options = lamina::options_of(argc, argv);
+    if (!options.against.empty()) {
+      lamina::run_against_file(options.against);
+      return 0;
+    }
     std::vector<lamina::Ranking> all;
     for (const std::string& text : options.cases) {
       if (const auto ranking = lamina::run_case(lamina::case_of(text), options)) all.push_back(*ranking);

@@ -74,6 +74,7 @@ TEST(SplitRowsOrNot, WhatIsWaitedForDecides) {
   EXPECT_TRUE(gains(layer_norm({1, 1000000}), 2));
   EXPECT_TRUE(gains(layer_norm({5, 200000}), 8));
   EXPECT_TRUE(gains(backward({64, 8192}), 2)) << "one block of rows";
+  EXPECT_FALSE(gains(backward({37, 1021}), 2)) << "each row's lines are written by both";
   EXPECT_FALSE(gains(layer_norm({1, 1000000}), 1));
   EXPECT_FALSE(gains(layer_norm({1024, 16384}), 2)) << "rows enough for both";
   EXPECT_FALSE(gains(layer_norm({1, 4096}), 2)) << "one block of elements";
