@@ -44,6 +44,14 @@ dnnl_status_t copy_ports(const std::vector<Tensor>& ports, size_t num, Tensor* t
 
 bool has_layout(const Tensor& tensor) { return tensor.layout_type != dnnl_graph_layout_type_undef; }
 
+// An output that the partition does not have is none of its business.
+void keep_ports(const std::vector<Tensor>& ports, std::vector<Tensor>& given) {
+  const auto is_port = [&](const Tensor& tensor) {
+    return std::any_of(ports.begin(), ports.end(), [&](const Tensor& port) { return port.id == tensor.id; });
+  };
+  given.erase(std::remove_if(given.begin(), given.end(), [&](const Tensor& tensor) { return !is_port(tensor); }), given.end());
+}
+
 // False for a list that is not there, or a hole in it.
 bool read(size_t num, const Tensor** tensors, std::vector<Tensor>& list) {
   if (num > 0 && any_null(tensors)) return false;
@@ -78,7 +86,10 @@ bool tells_inplace(dnnl_graph_op_kind_t kind) {
     case dnnl_graph_op_maximum:
     case dnnl_graph_op_minimum:
     case dnnl_graph_op_softmax:
-    case dnnl_graph_op_log_softmax: return true;
+    case dnnl_graph_op_log_softmax:
+    case dnnl_graph_op_softmax_backward:
+    case dnnl_graph_op_bias_add:
+    case dnnl_graph_op_reorder: return true;
     default: return false;
   }
 }
@@ -236,6 +247,7 @@ dnnl_status_t dnnl_graph_partition_compile(dnnl_graph_partition_t partition, dnn
     std::vector<Tensor> in, out;
     if (any_null(partition, compiled_partition, engine) || !read(in_num, inputs, in) || !read(out_num, outputs, out))
       return dnnl_invalid_arguments;
+    keep_ports(partition->body->outputs, out);
     return compile(*partition->body, in, out, engine, *compiled_partition);
   });
 }

@@ -17,9 +17,6 @@ namespace {
 std::atomic<dnnl_fpmath_mode_t> default_mode{dnnl_fpmath_mode_strict};
 std::atomic<size_t> gpu_capacity{0};
 
-// oneDNN's cache of constant tensors is off until it is asked for: its clients may change what they called constant. lamina's is on.
-[[maybe_unused]] const lamina_status_t off_at_first = lamina_graph_set_constant_tensor_cache(0);
-
 }  // namespace
 
 using namespace onednn_graph;

@@ -138,6 +138,22 @@ void scratchpads(Client& client) {
                 "a null scratchpad is none");
 }
 
+// Memory that comes from the library, as newer versions' tensors have it unless they are given some.
+void allocated_tensors(Client& client) {
+  void* const allocate = reinterpret_cast<void*>(~uintptr_t{0});
+  const logical_tensor known = f32(1, {3, 5});
+  const tensor made(known, client.engine, allocate);
+  auto* const values = static_cast<float*>(made.get_data_handle());
+  client.expect(values != nullptr && values != allocate, "memory of the library's");
+  for (int i = 0; values != nullptr && i < 15; ++i) values[i] = 1.0f;
+  dnnl_graph_tensor_t none = nullptr;
+  dnnl_graph_logical_tensor_t unknown;
+  dnnl_graph_logical_tensor_init(&unknown, 1, dnnl_f32, 2, dnnl_graph_layout_type_strided, dnnl_graph_tensor_property_undef);
+  client.expect(
+      dnnl_graph_tensor_create(&none, &unknown, client.engine.get(), allocate) == dnnl_out_of_memory && none == nullptr,
+      "none for a shape that is not known");
+}
+
 // Types that lamina has no mathematics for: their tensors exist, operations on them are refused.
 void foreign_types(Client& client) {
   const auto f4 = static_cast<dnnl_data_type_t>(14);
@@ -169,6 +185,7 @@ int main() {
   process_wide(client);
   host_scalars(client);
   scratchpads(client);
+  allocated_tensors(client);
   foreign_types(client);
   return client.exit_code();
 }

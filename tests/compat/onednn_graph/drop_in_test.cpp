@@ -21,13 +21,13 @@ namespace {
 
 #ifdef LAMINA_ONEDNN_GRAPH
 
-struct Run {
+struct Outcome {
   std::string text;
   int exit_code = -1;
 };
 
-Run run(const std::string& command) {
-  Run result;
+Outcome run(const std::string& command) {
+  Outcome result;
   FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return result;
   std::array<char, 4096> buffer;
@@ -40,7 +40,7 @@ std::string client(const std::string& name) { return std::string(LAMINA_ONEDNN_C
 
 // An address sanitizer wants to come first, and need not.
 std::string in_front(const std::string& command) {
-  return "ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 LD_PRELOAD=" LAMINA_ONEDNN_GRAPH " " + command;
+  return "env ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 LD_PRELOAD=" LAMINA_ONEDNN_GRAPH " " + command;
 }
 
 // A sign that lamina did the work: one line for each execution.
@@ -52,31 +52,43 @@ int executions_of_lamina(const std::string& text) {
 class DropInFront : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(DropInFront, GivesAClientTheNumbersThatItExpects) {
-  const Run original = run(client(GetParam()));
+  const Outcome original = run(client(GetParam()));
   EXPECT_EQ(original.exit_code, 0) << original.text;
-  const Run replaced = run(in_front("LAMINA_VERBOSE=1 " + client(GetParam())));
+  const Outcome replaced = run(in_front("LAMINA_VERBOSE=1 " + client(GetParam())));
   EXPECT_EQ(replaced.exit_code, 0) << replaced.text;
   EXPECT_GT(executions_of_lamina(replaced.text), 0) << "lamina ran nothing:\n" << replaced.text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Clients, DropIn,
-                         ::testing::Values("layer_norm", "attention", "int8_matmul", "beside_primitives", "caches"),
+INSTANTIATE_TEST_SUITE_P(Clients, DropInFront,
+                         ::testing::Values("layer_norm", "attention", "int8_matmul", "models", "beside_primitives", "caches"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(DropIn, IsUsedByLinkingItFirst) {
-  const Run linked = run("LAMINA_VERBOSE=1 " + client("linked_first"));
+  const Outcome linked = run("LAMINA_VERBOSE=1 " + client("linked_first"));
   EXPECT_EQ(linked.exit_code, 0) << linked.text;
   EXPECT_GT(executions_of_lamina(linked.text), 0) << linked.text;
 }
 
+TEST(DropIn, HeedsOneDnnsVariables) {
+  const std::string folder = ::testing::TempDir() + "onednn_graph_dumps";
+  const Outcome told =
+      run("rm -rf " + folder + " && mkdir " + folder + " && cd " + folder + " && " +
+          in_front("ONEDNN_VERBOSE=1 ONEDNN_GRAPH_DUMP=graph " + client("layer_norm")) + " && ls && rm -r " + folder);
+  EXPECT_EQ(told.exit_code, 0) << told.text;
+  EXPECT_GT(executions_of_lamina(told.text), 0) << told.text;
+  EXPECT_TRUE(std::regex_search(told.text, std::regex("\ngraph-[0-9]+\\.json\n"))) << told.text;
+  const Outcome silent = run(in_front("ONEDNN_VERBOSE=none " + client("layer_norm")));
+  EXPECT_EQ(executions_of_lamina(silent.text), 0) << silent.text;
+}
+
 TEST(DropIn, MakesEnginesAndStreamsWhereThereIsNoLibrary) {
-  const Run alone = run("LAMINA_VERBOSE=1 " + client("without_library"));
+  const Outcome alone = run("LAMINA_VERBOSE=1 " + client("without_library"));
   EXPECT_EQ(alone.exit_code, 0) << alone.text;
   EXPECT_GT(executions_of_lamina(alone.text), 0) << alone.text;
 }
 
 TEST(DropIn, HasEveryCallThatNewerVersionsAdded) {
-  const Run newer = run(client("newer_calls"));
+  const Outcome newer = run(client("newer_calls"));
   EXPECT_EQ(newer.exit_code, 0) << newer.text;
 }
 
@@ -94,7 +106,7 @@ std::map<std::string, std::string> lines_of(const std::string& text) {
 
 // The calls of docs/compat.md: the first column of its tables, between backquotes.
 std::set<std::string> documented_calls() {
-  static const std::regex row("\\| `([^`]+)` \\|");
+  static const std::regex row("\n\\| `([^`]+)` \\|");
   const std::string text = text_of(kTree / "docs" / "compat.md");
   std::set<std::string> calls;
   for (std::sregex_iterator found(text.begin(), text.end(), row), end; found != end; ++found) calls.insert((*found)[1]);
@@ -102,7 +114,8 @@ std::set<std::string> documented_calls() {
 }
 
 TEST(DropIn, AnswersEveryCallAsOneDnnDoesOrAsDocumented) {
-  const Run original = run(client("statuses") + " 2>/dev/null"), replaced = run(in_front(client("statuses") + " 2>/dev/null"));
+  const Outcome original = run(client("statuses") + " 2>/dev/null"),
+                replaced = run(in_front(client("statuses") + " 2>/dev/null"));
   const auto theirs = lines_of(original.text), ours = lines_of(replaced.text);
   ASSERT_GT(theirs.size(), 400U);
   if (theirs.at("version") != "3.2")
@@ -129,7 +142,7 @@ TEST(DropIn, AnswersEveryCallAsOneDnnDoesOrAsDocumented) {
 // ---- what it exports ----
 
 std::set<std::string> graph_symbols_of(const std::string& library) {
-  const Run listed = run("nm -D --defined-only " + library);
+  const Outcome listed = run("nm -D --defined-only " + library);
   static const std::regex name(" (dnnl_graph_[a-z0-9_]+)\n");
   std::set<std::string> names;
   for (std::sregex_iterator found(listed.text.begin(), listed.text.end(), name), end; found != end; ++found)
