@@ -91,18 +91,6 @@ TEST(CostModel, ReductionsThatCostMuchAreTakenTogether) {
   EXPECT_EQ(choice(kernel, machine).rows_per_tile, 8);
 }
 
-// A row fits the first level, the next one beside it does not.
-TEST(CostModel, RowsToComePushOutWhatIsWalkedAgain) {
-  Machine machine = machine_of();
-  machine.caches.first = int64_t{48} << 10;
-  const Kernel kernel = layer_norm({1024, 3072});
-  Schedule to_first, to_second;
-  to_second.prefetches_to_first = false;
-  EXPECT_GT(time(kernel, to_first, machine), time(kernel, to_second, machine));
-  machine.caches.first = int64_t{128} << 10;
-  EXPECT_LE(time(kernel, to_first, machine), time(kernel, to_second, machine)) << "both fit";
-}
-
 // gamma and beta of more than the first level are read once for several rows, where the second is far.
 TEST(CostModel, StripsKeepWhatRowsShareNear) {
   Machine machine = machine_of();
