@@ -19,7 +19,8 @@ using kernel::Kernel;
 
 constexpr int kRowsOfStrip = 4;
 constexpr int64_t kColumnsOfStrip = 1024;
-constexpr double kGain = 0.985;  // of a prediction, from which on another schedule is taken: the model knows no better
+constexpr int64_t kTilesOfWait = 8;  // in the second level: of those that are read there beside what rows share
+constexpr double kGain = 0.985;      // of a prediction, from which on another schedule is taken: the model knows no better
 
 class Climb {
  public:
@@ -63,14 +64,16 @@ class Climb {
 
 // Tiles of rows in strips are far from single rows, and streams of lines from stores through the caches: half of the way gains
 // nothing.
-std::vector<Schedule> starts(const Kernel& kernel, const LegalSchedules& legal, const Schedule& lanes, bool past_caches) {
+std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const LegalSchedules& legal, const Schedule& lanes,
+                             bool past_caches) {
   if (lanes.transposed) return {lanes};
   const Schedule first = *legal.begin();
   Schedule in_strips = first, as_stream = first;
   in_strips.rows_per_tile = kRowsOfStrip;
   in_strips.strip = kColumnsOfStrip;
-  in_strips.rows_together = kernel.has_column_sum() ? 2 : 1;     // the sums are loaded half as often
-  in_strips.prefetches_late = asks_for_rows(kernel, in_strips);  // a tile is too much to be fetched beside what rows share
+  in_strips.rows_together = kernel.has_column_sum() ? 2 : 1;  // the sums are loaded half as often
+  const bool is_long = kTilesOfWait * kRowsOfStrip * footprint(kernel).read >= machine.caches.second;
+  in_strips.prefetches_late = is_long && asks_for_rows(kernel, in_strips);  // too much to wait beside what rows share
   as_stream.streamed = streamable_args(kernel, first);
   as_stream.realigns = true;
   std::vector<Schedule> all;  // of equal ones the first is taken
@@ -93,8 +96,15 @@ bool is_slow_along_lines(const Kernel& kernel, const Schedule& schedule) {
          schedule.strip == 0 && kernel.has_column_sum() && footprint(kernel).kept == 0;
 }
 
-// By rule, too: more than two rows that share a loop gain in strips, but short ones lose in some processes.
-bool crowds_loop(const Schedule& schedule) { return schedule.rows_together > 2 && schedule.strip == 0; }
+// By rule, too: more than two rows that share a loop gain in strips, but short ones lose in some processes, and those that
+// begin at the same place of a page, in any arg, want the same few lines of the first level.
+bool crowds_loop(const Kernel& kernel, const Schedule& schedule) {
+  constexpr int64_t kPage = 4096;
+  const bool begin_alike = std::any_of(kernel.args.begin(), kernel.args.end(), [&](const kernel::Arg& arg) {
+    return varies_by_row(kernel, arg) && varies_along_row(kernel, arg) && bytes_of(arg.dtype, kernel.row_size()) % kPage == 0;
+  });
+  return schedule.rows_together > 2 && (schedule.strip == 0 || begin_alike);
+}
 
 }  // namespace
 
@@ -104,10 +114,10 @@ Schedule choose_schedule(const Kernel& kernel, const Machine& machine, bool past
   const Climb climb(kernel, machine);
   const auto may = [&](const Schedule& s) {
     return s.vector_bits == lanes.vector_bits && s.transposed == lanes.transposed && s.rows_per_group == lanes.rows_per_group &&
-           !s.split && (past_caches || s.streamed.empty()) && !is_slow_along_lines(kernel, s) && !crowds_loop(s) &&
+           !s.split && (past_caches || s.streamed.empty()) && !is_slow_along_lines(kernel, s) && !crowds_loop(kernel, s) &&
            !overflows_wait(kernel, s, machine);
   };
-  std::vector<Schedule> all = starts(kernel, climb.legal(), lanes, past_caches);
+  std::vector<Schedule> all = starts(kernel, machine, climb.legal(), lanes, past_caches);
   std::erase_if(all, [&](const Schedule& s) { return !may(s); });
   return climb.best_from(all, may);
 }

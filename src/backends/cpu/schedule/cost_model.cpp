@@ -50,18 +50,18 @@ double missing(double bytes, double cache) { return std::clamp(2 * bytes / std::
 // its turn.
 bool overflows(double bytes, double cache) { return bytes > tuning::kRoomOfCache * cache; }
 
-// Of a line, where each level has what it keeps of so many bytes.
-double at_level(const std::array<double, 4>& costs, const std::array<double, 3>& caches, double bytes) {
+// Of a line, where each level has what it keeps of so many bytes that pass it.
+double at_level(const std::array<double, 4>& costs, const std::array<double, 3>& caches, const std::array<double, 3>& bytes) {
   double cost = costs[0], beyond = 1;
   for (size_t level = 0; level < caches.size(); ++level) {
-    beyond *= missing(bytes, caches[level]);
+    beyond *= missing(bytes[level], caches[level]);
     cost += beyond * (costs[level + 1] - costs[level]);
   }
   return cost;
 }
 
 // Of two things that a core does at once.
-double both(double a, double b, double seen = kSeen) { return std::max(a, b) + seen * std::min(a, b); }
+double both(double a, double b) { return std::max(a, b) + kSeen * std::min(a, b); }
 
 }  // namespace
 
@@ -77,6 +77,13 @@ struct CostModel::Row {
   bool is_in_memory() const { return level == 3; }
   bool keeps_functions = false;
   bool asks = false, first_holds_next = false;  // for the rows to come; they fit the first level, too
+  double next_in_first = 0;                     // bytes of them that come there while this row is walked again
+};
+
+// What the walks over a row take: each by itself, where the shorter of arithmetic and access is mostly hidden; all arithmetic
+// and access; what memory is waited for.
+struct CostModel::Walking {
+  double time = 0, busy = 0, exposed = 0;
 };
 
 // What a walk over a row adds up to: nanoseconds, but for lines that are asked for, and conversions of each vector.
@@ -187,15 +194,17 @@ CostModel::Row CostModel::row_of(const Schedule& s) const {
   row.tile_bytes = row.rows * (row.bytes + row.kept_bytes) + row.shared_bytes + written_before;
   row.asks = s.prefetches_rows && asks_for_rows(kernel_, s);
   row.first_holds_next = row.tile_bytes + row.rows * row.bytes <= tuning::kRoomOfCache * first_;
+  if (row.asks && s.prefetches_to_first) row.next_in_first = (s.prefetches_late ? 0.5 : 1) * row.rows * row.bytes;
   return row;
 }
 
-// Of a line, where so many bytes are read before it comes again. Through the last level flows what comes from memory, too, and
-// takes lines with it.
+// Of a line, where so many bytes are read before it comes again; through the first level flow the rows to come, too, and
+// through the last one what comes from memory, and take lines with them.
 double CostModel::read_again(double bytes, const Row& row) const {
   std::array<double, 4> costs = machine_.costs.read;
   if (row.is_in_memory()) costs[2] = (costs[2] + costs[3]) / 2;
-  return at_level(costs, {first_, second_, std::max(last_level_ / threads_, second_)}, bytes);
+  return at_level(costs, {first_, second_, std::max(last_level_ / threads_, second_)},
+                  {bytes + row.next_in_first, bytes, bytes});
 }
 
 // A line of what rows share: in strips only the first row of a tile reads it from afar, unless a strip is too much for the
@@ -218,7 +227,7 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
   // Who asks within a long row alone asks for nothing during its other walks.
   const double within_row = static_cast<double>(s.ahead_in_row) * kNeededAhead / std::max(kNeededAhead, bytes);
   const double ahead = std::max(tiles_ahead * row.rows * bytes, within ? within_row : 0);
-  const double of_tile = row.asks && s.prefetches_late ? 0 : kPerRow * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
+  const double of_tile = row.asks ? 0 : kPerRow * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
   const bool in_first = within || (row.asks && s.prefetches_to_first && row.first_holds_next);
   const double waiting = std::max(row.tile_bytes + tiles_ahead * row.rows * row.bytes, 2 * first_);
   // The machine itself fetches one stream near; what the walk asks for late it finds near, too.
@@ -246,7 +255,8 @@ void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row,
     return;
   }
   if (is_narrow) ++work.conversions;
-  if (is_kept) work.access += kept_lines * costs.write[row.tile_bytes > first_ ? 1 : 0];
+  // What is kept beside more than the first level holds is fetched before it is written.
+  if (is_kept) work.access += kept_lines * (row.tile_bytes > first_ ? costs.read[1] + costs.write[1] : costs.write[0]);
   if (std::fmod(bytes, kLineBytes) != 0) work.access += lines * costs.read[0];  // vectors lie across two lines
   const bool within = contains(s.prefetched_within_row, a);
   work.asked += (within ? std::ceil(lines) + (std::fmod(bytes, kLineBytes) != 0 ? 1 : 0) : 0) +
@@ -267,7 +277,7 @@ double CostModel::rows_together(const Walk& walk, const Schedule& s) {
   return walk.sums > 0 ? static_cast<double>(s.rows_per_tile) / loops : 1;
 }
 
-double CostModel::walk_time(size_t place, const Schedule& s, const Row& row, double& exposed) const {
+void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walking& walking) const {
   const Costs& costs = machine_.costs;
   const Walk& walk = walks_[place];
   const bool is_last = place + 1 == walks_.size(), in_strips = s.strip > 0 && is_last;
@@ -295,23 +305,29 @@ double CostModel::walk_time(size_t place, const Schedule& s, const Row& row, dou
   if (is_last && s.follows_lines) arithmetic += 2 * (costs.stop + of_vector);
   if (is_last && s.realigns) arithmetic += vectors * costs.operation;
   if (in_strips) arithmetic += costs.stop * std::ceil(size_ / static_cast<double>(s.strip));
-  exposed += work.exposed;
-  return both(arithmetic, work.access + work.asked * costs.read[0]);
+  const double access = work.access + work.asked * costs.read[0];
+  walking.time += both(arithmetic, access);
+  walking.busy += arithmetic + access;
+  walking.exposed += work.exposed;
 }
 
+// Nothing of the row goes on before a reduction's end is known. Where rows are one run each, but not lanes of a batch, a core
+// sees nothing of the next one meanwhile: it is waited for twice as long.
 double CostModel::ends_of_row(const Schedule& s) const {
   double reductions = 0;
   for (const Walk& walk : walks_) reductions += walk.reductions;
-  return machine_.costs.fold * reductions * seen_of_ends(kernel_, s.rows_per_tile);
+  const bool is_alone = is_one_run(kernel_) && !batches_rows(kernel_);
+  return machine_.costs.fold * reductions * seen_of_ends(kernel_, s.rows_per_tile) * (is_alone ? 2 : 1);
 }
 
 double CostModel::along_row(const Schedule& s) const {
   const Row row = row_of(s);
-  double walks = ends_of_row(s), exposed = 0;
-  for (size_t place = 0; place < walks_.size(); ++place) walks += walk_time(place, s, row, exposed);
+  Walking walking;
+  for (size_t place = 0; place < walks_.size(); ++place) add_walk(place, s, row, walking);
   // What a walk asks for a little ahead of itself the machine brings near by itself, if a cache has it.
   const bool is_asked = (row.asks && row.level > 0) || (!s.prefetched_within_row.empty() && row.is_in_memory());
-  return both(walks, row.transfer, is_asked ? kSeenIfAsked : kSeen) + exposed;
+  const double seen = is_asked ? kSeenIfAsked : kSeen;
+  return std::max(walking.time + seen * row.transfer, row.transfer + seen * walking.busy) + walking.exposed + ends_of_row(s);
 }
 
 // A vector is a position of as many rows as it has lanes.

@@ -33,6 +33,7 @@ class CostModel {
     bool stores = false;
   };
   struct Row;
+  struct Walking;
   struct Work;
   Walk walk_of(int phase);
   bool is_own(const kernel::Arg& arg) const;
@@ -43,8 +44,7 @@ class CostModel {
   void read_first(const Walk& walk, int arg, const Schedule& schedule, const Row& row, Work& work) const;
   void read_own(size_t place, int arg, const Schedule& schedule, const Row& row, Work& work) const;
   static double rows_together(const Walk& walk, const Schedule& schedule);
-  // The walk alone; to `exposed` is added what memory is waited for.
-  double walk_time(size_t place, const Schedule& schedule, const Row& row, double& exposed) const;
+  void add_walk(size_t place, const Schedule& schedule, const Row& row, Walking& walking) const;
   double ends_of_row(const Schedule& schedule) const;
   double along_row(const Schedule& schedule) const;
   double contested_lines() const;
