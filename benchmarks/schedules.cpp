@@ -1,11 +1,17 @@
 // How well schedules are chosen: for each case the default's time, what tuning finds in its budget, the best of all legal
 // schedules, and the roof; and beside the measured times the order in which tuning would have tried them.
 //
-//   schedules [CASE:TYPE:ROWSxSIZE]...   forward, backward, add, softmax or gelu; without any, a plan of some ten
+//   schedules [CASE:TYPE:ROWSxSIZE]...   forward, backward, add, sum (add, whose sum is an output, too), chain (add, gelu),
+//                                        softmax or gelu; without any, a plan of some ten
 //     --budget MS      of tuning a kernel (200); 0: only the default is timed, and the other kind of stores
-//     --sample N       of the legal schedules so many, drawn by a seed; 0: none (400)
+//     --sample N       of the legal schedules so many, drawn by a seed, beside the default's neighbours and the best's; 0: none
+//     (40)
 //     --seed N         (1)
+//     --calibrate      measures first what work takes on this machine, if it is not kept; else the costs are generic ones
+//     --times FILE     all measured times are added to this file, a line each
 //     --list N         prints the N best and the default of each case
+//     --against FILE   times the default in turns with each schedule of this file, lines as of --times, and nothing else; sums
+//                      up by tier: what other rules would have gained
 //     --smoke          one small case, to see that all runs
 //
 // All times are over the same memory again and again: what fits the caches is there. The roof moves the same bytes once.
@@ -15,6 +21,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -22,6 +33,7 @@
 
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/kernel_timer.h"
+#include "backends/cpu/schedule/cost_model.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/tune_kernel.h"
@@ -40,7 +52,8 @@ using testing::GraphBuilder;
 struct Options {
   std::vector<std::string> cases;
   double budget = TuningRequest::kDefaultMilliseconds;
-  int sample = 400, list = 0;
+  int sample = 40, list = 0;
+  std::string times, against;
   uint64_t seed = 1;
 };
 
@@ -76,10 +89,12 @@ Graph graph_of(const Case& c) {
     g.op(OpKind::SoftMax, {x}, {{"axis", int64_t{-1}}});
     return g.finish();
   }
-  const auto src = c.kind == "add" ? g.op(OpKind::Add, {x, g.input(c.dtype, {c.rows, c.size})}) : x;
+  const bool adds = c.kind == "add" || c.kind == "sum" || c.kind == "chain";
+  const auto src = adds ? g.op(OpKind::Add, {x, g.input(c.dtype, {c.rows, c.size})}) : x;
+  if (c.kind == "sum") g.output(src);
   const auto normed =
       g.op(OpKind::LayerNorm, {src, g.input(small, {c.size}), g.input(small, {c.size})}, {{"keep_stats", false}});
-  if (c.kind == "gelu") g.op(OpKind::GELU, {normed});
+  if (c.kind == "gelu" || c.kind == "chain") g.op(OpKind::GELU, {normed});
   return g.finish();
 }
 
@@ -92,42 +107,113 @@ kernel::Kernel kernel_of(const Case& c) {
   return std::get<kernel::KernelStep>(plan.steps.at(0)).kernel;
 }
 
+// Of the model's order: its correlation with the measured one, and its first choice's time in that of the best.
+struct Ranking {
+  double spearman, loss;
+};
+
 struct Timed {
   Schedule schedule;
   double microseconds;
 };
 
-// The legal schedules that are timed: all, where they are few enough.
-std::vector<Schedule> drawn(const cpu::LegalSchedules& legal, const Options& options) {
-  std::vector<Schedule> all;
-  for (const Schedule& schedule : legal) all.push_back(schedule);
+// The legal schedules that are timed: what differs from the default in one field, and some of all, drawn by a seed.
+std::vector<Schedule> drawn(const cpu::LegalSchedules& legal, const Schedule& usual, const Options& options) {
+  std::vector<Schedule> chosen = legal.neighbours(usual);
   std::mt19937_64 random(options.seed);
-  std::shuffle(all.begin(), all.end(), random);
-  if (static_cast<int>(all.size()) > options.sample) all.resize(static_cast<size_t>(options.sample));
-  return all;
+  for (int i = 0; i < options.sample; ++i) chosen.push_back(legal.sample(random));
+  chosen.insert(chosen.begin(), usual);
+  return chosen;
 }
 
-// Quickly once each, then the best dozen in turns with the default.
-std::vector<Timed> times_of(const kernel::Kernel& kernel, const cpu::Machine& machine, cpu::KernelTimer& timer,
-                            const std::vector<Schedule>& schedules, double usual) {
-  std::vector<Timed> times;
-  for (const Schedule& schedule : schedules)
-    times.push_back({schedule, timer.time(cpu::KernelRunner(kernel, machine, schedule), std::min(2.0, usual / 200))});
-  std::sort(times.begin(), times.end(), [](const Timed& a, const Timed& b) { return a.microseconds < b.microseconds; });
-  const cpu::KernelRunner by_rules = cpu::KernelRunner::by_rules(kernel, machine);
-  for (size_t i = 0; i < std::min<size_t>(times.size(), 12); ++i) {
-    const auto pair = timer.time_in_turns(by_rules, cpu::KernelRunner(kernel, machine, times[i].schedule), 5, 2);
-    times[i].microseconds = pair.second * usual / pair.first;
+// Schedules that are timed in turns with each other.
+class Contest {
+ public:
+  Contest(const kernel::Kernel& kernel, const cpu::Machine& machine, cpu::KernelTimer& timer)
+      : kernel_(kernel), machine_(machine), timer_(timer) {}
+
+  void add(const std::vector<Schedule>& schedules) {
+    for (const Schedule& schedule : schedules) {
+      if (!seen_.insert(cpu::describe(schedule)).second) continue;
+      runners_.push_back(std::make_unique<cpu::KernelRunner>(kernel_, machine_, schedule));
+      timed_.push_back({schedule, std::numeric_limits<double>::max()});
+    }
   }
-  std::sort(times.begin(), times.end(), [](const Timed& a, const Timed& b) { return a.microseconds < b.microseconds; });
-  return times;
+
+  // All of them, but those that were hopeless in an earlier round, the first one excepted; the least of the times counts, so
+  // that what disturbs one round disturbs nobody.
+  void run(int rounds, double milliseconds) {
+    for (int round = 0; round < rounds; ++round) {
+      for (size_t i = 0; i < timed_.size(); ++i) {
+        const double known = timed_[i].microseconds;
+        if (i > 0 && known < std::numeric_limits<double>::max() && known > kHopeless * best()) continue;
+        timed_[i].microseconds = std::min(known, timer_.time(*runners_[i], milliseconds));
+      }
+    }
+  }
+
+  const Schedule& winner() const { return std::min_element(timed_.begin(), timed_.end(), is_faster)->schedule; }
+  std::vector<Timed> timed() const {  // the fastest first
+    std::vector<Timed> sorted = timed_;
+    std::stable_sort(sorted.begin(), sorted.end(), is_faster);
+    return sorted;
+  }
+
+ private:
+  static constexpr double kHopeless = 1.6;  // times the best
+  static bool is_faster(const Timed& a, const Timed& b) { return a.microseconds < b.microseconds; }
+  double best() const { return std::min_element(timed_.begin(), timed_.end(), is_faster)->microseconds; }
+  const kernel::Kernel& kernel_;
+  const cpu::Machine& machine_;
+  cpu::KernelTimer& timer_;
+  std::vector<std::unique_ptr<cpu::KernelRunner>> runners_;
+  std::vector<Timed> timed_;
+  std::set<std::string> seen_;
+};
+
+// Places in the order of the values; the mean of theirs where several are equal.
+std::vector<double> places(const std::vector<double>& values) {
+  std::vector<double> found;
+  for (const double value : values) {
+    const auto less = std::count_if(values.begin(), values.end(), [&](double other) { return other < value; });
+    const auto same = std::count(values.begin(), values.end(), value);
+    found.push_back(static_cast<double>(less) + static_cast<double>(same - 1) / 2);
+  }
+  return found;
+}
+
+double spearman(const std::vector<double>& a, const std::vector<double>& b) {
+  const std::vector<double> of_a = places(a), of_b = places(b);
+  const double middle = static_cast<double>(a.size() - 1) / 2;
+  double both = 0, first = 0, second = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    both += (of_a[i] - middle) * (of_b[i] - middle);
+    first += (of_a[i] - middle) * (of_a[i] - middle);
+    second += (of_b[i] - middle) * (of_b[i] - middle);
+  }
+  return first * second > 0 ? both / std::sqrt(first * second) : 1;
 }
 
 void print(const char* what, double microseconds, double usual, const Schedule& schedule) {
   std::printf("  %-8s %10.2f us  %5.2fx  %s\n", what, microseconds, usual / microseconds, cpu::describe(schedule).c_str());
 }
 
-void run_case(const Case& c, const Options& options) {
+void tune(const kernel::Kernel& kernel, const cpu::Machine& machine, const Options& options, double usual) {
+  const auto start = std::chrono::steady_clock::now();
+  const cpu::TunedSchedule tuned = cpu::tune_kernel(kernel, machine, options.budget);
+  const double took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const double ratio = tuned.chosen.microseconds / tuned.by_default.microseconds;
+  print("tuned", usual * ratio, usual, tuned.chosen.schedule);
+  std::printf("           (%.0f ms, %zu others timed)\n", took, tuned.others.size());
+}
+
+// A line each: the case, the time, the schedule.
+void keep(const std::string& path, const std::string& what, const std::vector<Timed>& times) {
+  std::ofstream file(path, std::ios::app);
+  for (const Timed& timed : times) file << what << '\t' << timed.microseconds << '\t' << cpu::describe(timed.schedule) << '\n';
+}
+
+std::optional<Ranking> run_case(const Case& c, const Options& options) {
   const cpu::Machine machine = cpu::host_machine();
   const kernel::Kernel kernel = cpu::with_rows_arranged(kernel_of(c), machine);
   const cpu::LegalSchedules legal = cpu::legal_schedules(kernel, machine);
@@ -141,20 +227,105 @@ void run_case(const Case& c, const Options& options) {
     const auto pair = timer.time_in_turns(by_rules, cpu::KernelRunner(kernel, machine, other), 5, 5);
     print("stores", usual * pair.second / pair.first, usual, other);
   }
-  if (options.budget == 0) return;
-  const auto start = std::chrono::steady_clock::now();
-  const cpu::TunedSchedule tuned = cpu::tune_kernel(kernel, machine, options.budget);
-  const double took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  const double ratio = tuned.chosen.microseconds / tuned.by_default.microseconds;
-  print("tuned", usual * ratio, usual, tuned.chosen.schedule);
-  std::printf("           (%.0f ms, %zu others timed)\n", took, tuned.others.size());
-  if (options.sample == 0) return;
-  const std::vector<Timed> times = times_of(kernel, machine, timer, drawn(legal, options), usual);
+  if (options.budget > 0) tune(kernel, machine, options, usual);
+  if (options.sample == 0) return std::nullopt;
+  Contest contest(kernel, machine, timer);
+  contest.add(drawn(legal, by_rules.schedule(), options));
+  contest.run(2, 1);
+  for (int climb = 0; climb < 2; ++climb) {
+    contest.add(legal.neighbours(contest.winner()));
+    contest.run(1, 1);
+  }
+  contest.run(4, 1);
+  const std::vector<Timed> times = contest.timed();
   print("best", times.front().microseconds, usual, times.front().schedule);
-  std::printf("           (%zu schedules timed, median %.2f us, worst %.2f us)\n", times.size(),
-              times[times.size() / 2].microseconds, times.back().microseconds);
+  const cpu::CostModel model(kernel, machine);
+  std::vector<double> predicted, measured;
+  double chosen = 0;
+  for (const Timed& timed : times) {
+    predicted.push_back(model.microseconds(timed.schedule));
+    measured.push_back(timed.microseconds);
+    if (timed.schedule == by_rules.schedule()) chosen = timed.microseconds;
+  }
+  const double rank = spearman(predicted, measured), loss = chosen / times.front().microseconds;
+  std::printf("  ranking  Spearman %.2f over %zu schedules (%.2f to %.2f us); its first choice takes %.3f of the best's time\n",
+              rank, times.size(), measured.front(), measured.back(), loss);
   for (size_t i = 0; i < std::min(times.size(), static_cast<size_t>(options.list)); ++i)
     print("", times[i].microseconds, usual, times[i].schedule);
+  if (!options.times.empty()) keep(options.times, c.text, times);
+  return Ranking{rank, loss};
+}
+
+// Of the other's time over the default's, the median of rounds, each of which times both.
+double gain_over(cpu::KernelTimer& timer, const cpu::KernelRunner& by_rules, const cpu::KernelRunner& other, double& usual) {
+  constexpr int kRounds = 9;
+  constexpr double kMilliseconds = 1.5;
+  std::vector<double> ratios;
+  usual = std::numeric_limits<double>::max();
+  for (int round = 0; round < kRounds; ++round) {
+    const bool is_first = round % 2 == 0;
+    const double before = is_first ? timer.time(by_rules, kMilliseconds) : timer.time(other, kMilliseconds);
+    const double after = is_first ? timer.time(other, kMilliseconds) : timer.time(by_rules, kMilliseconds);
+    ratios.push_back(is_first ? after / before : before / after);
+    usual = std::min(usual, is_first ? before : after);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  return ratios[kRounds / 2];
+}
+
+// Logarithms of gains, and how many.
+using Tiers = std::map<std::string, std::pair<double, int>>;
+
+void run_against(const std::string& line, Tiers& tiers) {
+  const size_t first = line.find('\t'), second = line.find('\t', first + 1);
+  const auto schedule = second == std::string::npos ? std::nullopt : cpu::schedule_of(line.substr(second + 1));
+  if (!schedule)
+    throw Error(Status::invalid_arguments, join("\"", line, "\": allowed is a case, a time, a schedule, tabs between"));
+  const Case c = case_of(line.substr(0, first));
+  const cpu::Machine machine = cpu::host_machine();
+  const kernel::Kernel kernel = cpu::with_rows_arranged(kernel_of(c), machine);
+  const cpu::KernelRunner by_rules = cpu::KernelRunner::by_rules(kernel, machine);
+  const bool is_same = by_rules.schedule() == *schedule;
+  double gain = 1, usual = 0;
+  if (!is_same) {
+    cpu::KernelTimer timer(kernel, machine);
+    gain = gain_over(timer, by_rules, cpu::KernelRunner(kernel, machine, *schedule), usual);
+    std::printf("%-26s %10.2f us %6.3fx  %s  |  %s\n", c.text.c_str(), usual, gain, cpu::describe(by_rules.schedule()).c_str(),
+                cpu::describe(*schedule).c_str());
+    std::fflush(stdout);
+  }
+  const int64_t bytes = moved_bytes(kernel);
+  const char* const place = bytes < int64_t{1} << 20 ? "tiny" : bytes <= machine.caches.last ? "in cache" : "out of cache";
+  const std::string type = bits_of(c.dtype) < 32 ? "16 bits" : "f32";
+  for (const std::string& tier :
+       {join(place, ", ", type, ", ", c.kind), join(place, ", ", type), std::string(place), std::string("all")}) {
+    tiers[tier].first += std::log(gain);
+    ++tiers[tier].second;
+  }
+}
+
+void run_against_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(Status::invalid_arguments, join("cannot read ", path));
+  Tiers tiers;
+  for (std::string line; std::getline(file, line);) run_against(line, tiers);
+  for (const auto& [name, sum] : tiers)
+    std::printf("%-32s %3d cases: the default is %.3fx as fast\n", name.c_str(), sum.second, std::exp(sum.first / sum.second));
+}
+
+void print_summary(const std::vector<Ranking>& all) {
+  if (all.empty()) return;
+  double rank = 0, losses = 0, worst = 1;
+  for (const Ranking& of_case : all) {
+    rank += of_case.spearman;
+    losses += std::log(of_case.loss);
+    worst = std::max(worst, of_case.loss);
+  }
+  const auto cases = static_cast<double>(all.size());
+  std::printf(
+      "%zu cases: Spearman %.2f in the mean; the first choice behind the best by %.1f %% in the geometric mean, %.1f %% at "
+      "worst\n",
+      all.size(), rank / cases, 100 * (std::exp(losses / cases) - 1), 100 * (worst - 1));
 }
 
 Options options_of(int argc, char** argv) {
@@ -162,7 +333,9 @@ Options options_of(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     const bool has_value = i + 1 < argc;
-    if (name == "--smoke") {
+    if (name == "--calibrate") {
+      cpu::with_measured_costs(cpu::host_machine());
+    } else if (name == "--smoke") {
       options.cases = {"forward:f32:8x40"};
       options.budget = 5;
       options.sample = 3;
@@ -172,6 +345,10 @@ Options options_of(int argc, char** argv) {
       options.sample = std::atoi(argv[++i]);
     } else if (name == "--seed" && has_value) {
       options.seed = std::strtoull(argv[++i], nullptr, 10);
+    } else if (name == "--times" && has_value) {
+      options.times = argv[++i];
+    } else if (name == "--against" && has_value) {
+      options.against = argv[++i];
     } else if (name == "--list" && has_value) {
       options.list = std::atoi(argv[++i]);
     } else {
@@ -191,7 +368,15 @@ Options options_of(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const lamina::Options options = lamina::options_of(argc, argv);
-    for (const std::string& text : options.cases) lamina::run_case(lamina::case_of(text), options);
+    if (!options.against.empty()) {
+      lamina::run_against_file(options.against);
+      return 0;
+    }
+    std::vector<lamina::Ranking> all;
+    for (const std::string& text : options.cases) {
+      if (const auto ranking = lamina::run_case(lamina::case_of(text), options)) all.push_back(*ranking);
+    }
+    lamina::print_summary(all);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "schedules: %s\n", error.what());
     return 2;

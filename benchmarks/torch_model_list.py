@@ -1,4 +1,4 @@
-"""Models that people run, with random weights and two layers or blocks: what torch_models.py measures.
+"""Models that people run, with random weights and two layers or blocks, and parts of them: what torch_models.py measures.
 
 Each is a function of `small`: sizes for a look at the graphs (a call takes milliseconds), or the models' own widths. It returns the
 module and its inputs, (args, kwargs); an entry `labels` is given in training alone. Nothing is downloaded.
@@ -207,6 +207,78 @@ def whisper_encoder(small):
     return model.get_encoder(), ((torch.randn(1, 80, 64 if small else 1000),), {})
 
 
+# ---- parts without products: norms, elementwise, softmax, at the sizes that models have them
+
+class Part(nn.Module):
+    """A function of tensors and of parameters of these shapes, as models write it."""
+
+    def __init__(self, function, *shapes):
+        super().__init__()
+        self.function = function
+        self.weights = nn.ParameterList(torch.randn(shape) for shape in shapes)
+
+    def forward(self, *inputs):
+        return self.function(*inputs, *self.weights)
+
+
+def _part(function, inputs, *parameters):
+    """Inputs want gradients, as activations do; they are leaves, so a training step has no more to do than the part's own."""
+    return Part(function, *parameters), (tuple(torch.randn(shape) for shape in inputs), {})
+
+
+def _rows(small):
+    return (2, 16, 64) if small else (8, 256, 768)
+
+
+def add_norm(small):
+    rows = _rows(small)
+    return _part(lambda x, r, w, b: F.layer_norm(x + r, rows[-1:], w, b), [rows, rows], rows[-1:], rows[-1:])
+
+
+def written_rms_norm(small):
+    """As transformers' own modules write it."""
+    rows = _rows(small)
+    return _part(lambda x, w: w * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)), [rows], rows[-1:])
+
+
+def modulated_norm(small):
+    rows = _rows(small)
+    condition = (rows[0], 1, rows[2])
+    return _part(lambda x, shift, scale: F.layer_norm(x, rows[-1:]) * (1 + scale) + shift, [rows, condition, condition])
+
+
+def bias_gelu(small):
+    rows = (*_rows(small)[:2], 4 * _rows(small)[2])
+    return _part(lambda x, b: F.gelu(x + b), [rows], rows[-1:])
+
+
+def gated_silu(small):
+    rows = (*_rows(small)[:2], 2 * _rows(small)[2])
+    return _part(lambda gate, up: F.silu(gate) * up, [rows, rows])
+
+
+def masked_softmax(small):
+    scores = (2, 4, 16, 16) if small else (2, 12, 256, 256)
+    return _part(lambda s, mask: F.softmax(s * 0.125 + mask, -1), [scores, (scores[0], 1, 1, scores[3])])
+
+
+def group_norm_silu(small):
+    shape = (2, 32, 8, 8) if small else (2, 256, 64, 64)
+    return _part(lambda x, w, b: F.silu(F.group_norm(x, 32, w, b)), [shape], shape[1:2], shape[1:2])
+
+
+def rotary(small):
+    heads = (2, 4, 16, 16) if small else (2, 12, 256, 64)
+
+    def turned(x, cos, sin):
+        left, right = x.chunk(2, -1)
+        return x * cos + torch.cat((-right, left), -1) * sin
+
+    return _part(turned, [heads, heads[2:], heads[2:]])
+
+
+PARTS = {function.__name__: function for function in (
+    add_norm, written_rms_norm, modulated_norm, bias_gelu, gated_silu, masked_softmax, group_norm_silu, rotary)}
 MODELS = {function.__name__: function for function in (
     bert, bert_eager, gpt2, llama, mistral, qwen2, gemma2, mixtral, t5_encoder, vit, swin, convnext, resnet50, efficientnet_b0, mobilenetv3,
     dit, dit_block, rmsnorm_block, unet, mamba, clip, whisper_encoder)}
@@ -215,7 +287,9 @@ MODELS = {function.__name__: function for function in (
 def model_of(name, small, training):
     """(module, args, kwargs) of a model in training or for inference; the same numbers each time."""
     torch.manual_seed(0)
-    module, (args, kwargs) = MODELS[name](small)
+    module, (args, kwargs) = (PARTS.get(name) or MODELS[name])(small)
+    if training and name in PARTS:
+        args = tuple(value.requires_grad_() for value in args)
     if "labels" in kwargs:
         labels = kwargs.pop("labels")
         if training:

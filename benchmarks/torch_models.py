@@ -2,7 +2,8 @@
 """Whole models under torch.compile(backend="lamina"), beside eager mode and inductor, on the CPU.
 
     torch_models.py [MODEL]... [--modes infer_f32,infer_bf16,infer_autocast,train_f32,train_autocast] [--small] [--inductor]
-                    [--seconds S] [--rounds R] [--threads N] [--untimed] [--left] [--no-dropout] [--json FILE]
+                    [--seconds S] [--rounds R] [--threads N] [--untimed | --only-times] [--left] [--no-dropout] [--json FILE]
+    torch_models.py [MODEL]... --batches [--modes ...]
 
 A row a model and mode:
   error      norm of the difference from the same model in float64 over the norm of that, of the output or of all gradients; beside
@@ -10,13 +11,18 @@ A row a model and mode:
              dropout of all three draws the same numbers
   carried    of the nodes that compute floats, those that lamina computes
   calls      into lamina, one number a graph; in training forward + backward
-  breaks     graph breaks
-  trace, compile    seconds of the first call: torch's part, with one call of the model, and lamina's part
+  breaks     graph breaks, beside those that any backend has
+  trace, compile    seconds of the first call: torch's part, with one call of the model, and lamina's part; with --inductor
+             the latter beside inductor's
   eager, lamina, inductor    milliseconds a call; in turns, S seconds each, R rounds, medians of the rounds' medians
   ratio      eager over lamina, and inductor over lamina
 
 Needs the package lamina, torch, and transformers, timm, diffusers for their models; what is not installed is left out and said.
 --small takes sizes that show the graphs and say nothing about speed. --left prints what is left to PyTorch, and why.
+--only-times leaves out the errors and the graph breaks.
+
+--batches calls a model with ten batch sizes, 2 to 11, nothing marked dynamic, and tells how often it was traced again beside how
+often for a backend that only runs the graph, and lamina's seconds for the first size and for the nine others. Sizes are small ones.
 """
 import argparse
 import contextlib
@@ -33,8 +39,10 @@ import warnings
 import torch
 
 import lamina.torch
-from torch_model_list import MODELS, first_tensor, loss_of, model_of
+from torch_model_list import MODELS, PARTS, first_tensor, loss_of, model_of
 
+INDUCTORS_COMPILERS = ("compile_fx.<locals>.fw_compiler_base", "compile_fx.<locals>.bw_compiler")  # as torch's own clock has them
+BATCHES = range(2, 12)
 MODES = ("infer_f32", "infer_bf16", "infer_autocast", "train_f32", "train_autocast")
 
 
@@ -44,6 +52,7 @@ class Case:
     def __init__(self, name, mode, small, dropout):
         self.training, self.autocast = mode.startswith("train"), mode.endswith("autocast")
         self.module, self.args, self.kwargs = model_of(name, small, self.training)
+        self.is_part, self.slope = name in PARTS, None
         if not dropout:
             for part in self.module.modules():
                 if isinstance(part, torch.nn.Dropout):
@@ -52,7 +61,7 @@ class Case:
             self.change_type(torch.bfloat16)
 
     def change_type(self, dtype):
-        to = lambda v: v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v
+        to = lambda v: v.detach().to(dtype).requires_grad_(v.requires_grad) if isinstance(v, torch.Tensor) and v.is_floating_point() else v
         self.module = self.module.to(dtype)
         self.args, self.kwargs = tuple(map(to, self.args)), {k: to(v) for k, v in self.kwargs.items()}
 
@@ -63,7 +72,7 @@ class Case:
         return wide
 
     def run(self, function):
-        """One inference, or one step of training without the optimizer; what it is judged by."""
+        """One inference, or one step of training without the optimizer (of a part: with a gradient that is given); what it is judged by."""
         with contextlib.ExitStack() as stack:
             if not self.training:
                 stack.enter_context(torch.no_grad())
@@ -72,11 +81,14 @@ class Case:
             result = function(*self.args, **self.kwargs)
             if not self.training:
                 return [first_tensor(result)]
-            loss = loss_of(result)
-        for parameter in self.module.parameters():
-            parameter.grad = None
-        loss.backward()
-        return [p.grad for p in self.module.parameters() if p.grad is not None]
+            loss = result if self.is_part else loss_of(result)
+        if self.is_part and (self.slope is None or self.slope.dtype != loss.dtype):
+            self.slope = torch.linspace(-1, 1, loss.numel()).reshape(loss.shape).to(loss.dtype)
+        leaves = [t for t in (*self.module.parameters(), *self.args) if isinstance(t, torch.Tensor) and t.requires_grad]
+        for leaf in leaves:
+            leaf.grad = None
+        loss.backward(self.slope)
+        return [leaf.grad for leaf in leaves if leaf.grad is not None]
 
     def result(self, function):
         torch.manual_seed(1)
@@ -101,6 +113,23 @@ def first_call(case, backend, options=None):
     return function, time.perf_counter() - begin
 
 
+def graph_breaks(case, backend, options=None):
+    """(graph breaks, the compiled function, seconds of its first call)."""
+    breaks = torch._dynamo.utils.counters["graph_break"]
+    breaks.clear()
+    function, first = first_call(case, backend, options)
+    return sum(breaks.values()), function, first
+
+
+def inductor_of(case):
+    """(the model by inductor, seconds in its compilers)."""
+    clock = torch._dynamo.utils.compilation_time_metrics
+    clock.clear()
+    function = torch.compile(copy_of_calls(case.module), backend="inductor")
+    case.run(function)
+    return function, sum(sum(seconds) for name, seconds in clock.items() if name in INDUCTORS_COMPILERS)
+
+
 def in_turns(case, functions, seconds, rounds):
     """{name: milliseconds a call}."""
     medians = {name: [] for name in functions}
@@ -116,30 +145,34 @@ def in_turns(case, functions, seconds, rounds):
     return {name: statistics.median(values) * 1e3 for name, values in medians.items()}
 
 
+def errors(case, function):
+    """How far lamina's and eager's results are from float64's, and from each other."""
+    ours, eager, wide = case.result(function), case.result(case.module), case.widened()
+    found = {"error": None, "eager_error": None, "beside_eager": apart(ours, [t.double() for t in eager])}
+    with contextlib.suppress(RuntimeError):  # a model that uses ops which torch does not have in float64
+        exact = wide.result(wide.module)
+        found.update(error=apart(ours, exact), eager_error=apart(eager, exact))
+    return found
+
+
 def measured(name, mode, chosen):
     case = Case(name, mode, chosen.small, not chosen.no_dropout)
     row = {"model": name, "mode": mode}
-    torch._dynamo.utils.counters["graph_break"].clear()
+    anyones = 0 if chosen.only_times else graph_breaks(case, "eager")[0]
     reports = []
-    function, first = first_call(case, "lamina", {"reports": reports})
+    breaks, function, first = graph_breaks(case, "lamina", {"reports": reports})
     row["compile"] = sum(report.seconds for report in reports)
-    row["trace"] = first - row["compile"]
-    row["breaks"] = sum(torch._dynamo.utils.counters["graph_break"].values())
+    row["trace"], row["breaks"] = first - row["compile"], breaks - anyones
     floating = [node for report in reports for node in report.nodes if node.floating]
     row["carried"] = sum(node.carried for node in floating) / max(1, len(floating))
     row["calls"] = "+".join(str(report.calls) for report in reports)
     row["left"] = sorted({(f"{report.name}: {node.op}", node.reason, node.floating) for report in reports for node in report.left()})
-    ours, eager, wide = case.result(function), case.result(case.module), case.widened()
-    try:
-        exact = wide.result(wide.module)
-        row["error"], row["eager_error"] = apart(ours, exact), apart(eager, exact)
-    except RuntimeError:  # a model that uses ops which torch does not have in float64
-        row["error"] = row["eager_error"] = None
-    row["beside_eager"] = apart(ours, [t.double() for t in eager])
+    if not chosen.only_times:
+        row.update(errors(case, function))
+    functions = {"eager": case.module, "lamina": function}
+    if chosen.inductor:
+        functions["inductor"], row["inductor_compile"] = inductor_of(case)
     if not chosen.untimed:
-        functions = {"eager": case.module, "lamina": function}
-        if chosen.inductor:
-            functions["inductor"] = torch.compile(copy_of_calls(case.module), backend="inductor")
         row["ms"] = in_turns(case, functions, chosen.seconds, chosen.rounds)
     return row
 
@@ -149,31 +182,71 @@ def copy_of_calls(module):
     return lambda *args, **kwargs: module(*args, **kwargs)
 
 
+def of_batch(value, size):
+    """The same rows again, until there are `size`."""
+    return value.repeat(-(-size // value.shape[0]), *[1] * (value.dim() - 1))[:size] if isinstance(value, torch.Tensor) else value
+
+
+def batches(name, mode, chosen):
+    """How often a model is traced for ten batch sizes."""
+    row = {"model": name, "mode": mode}
+    for backend in ("eager", "lamina"):
+        case = Case(name, mode, True, not chosen.no_dropout)
+        given, named, reports, seconds = case.args, case.kwargs, [], []
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        function = torch.compile(case.module, backend=backend, options={"reports": reports} if backend == "lamina" else None)
+        graphs = []
+        for size in BATCHES:
+            case.args, case.kwargs = tuple(of_batch(v, size) for v in given), {k: of_batch(v, size) for k, v in named.items()}
+            case.run(function)
+            graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+            seconds.append(sum(report.seconds for report in reports))
+        row[backend] = (graphs[-1] - graphs[0]) / graphs[0]
+    row["first"], row["others"] = seconds[0], seconds[-1] - seconds[0]
+    row["apart"] = apart(case.result(function), [t.double() for t in case.result(case.module)])
+    return row
+
+
+BATCH_FORM = "{:16} {:14} {:>10} {:>10} {:>10} {:>10} {:>10}"
+BATCH_HEAD = ("model", "mode", "recompiles", "anyone's", "first s", "others s", "to eager")
+
+
+def batch_line(row):
+    return BATCH_FORM.format(row["model"], row["mode"], f"{row['lamina']:g}", f"{row['eager']:g}", f"{row['first']:.2f}", f"{row['others']:.2f}",
+                             f"{row['apart']:.1e}")
+
+
 HEAD = ("model", "mode", "error", "eager's", "to eager", "carried", "calls", "breaks", "trace", "compile", "eager", "lamina", "inductor", "ratio")
-FORM = "{:16} {:14} {:>8} {:>8} {:>8} {:>7} {:>9} {:>6} {:>6} {:>7} {:>8} {:>8} {:>8} {:>11}"
+FORM = "{:16} {:14} {:>8} {:>8} {:>8} {:>7} {:>9} {:>6} {:>6} {:>9} {:>8} {:>8} {:>8} {:>11}"
+
+
+def compiling(row):
+    theirs = row.get("inductor_compile")
+    return f"{row['compile']:.2f}" + ("" if theirs is None else f"/{theirs:.1f}")
 
 
 def line(row):
     ms = row.get("ms", {})
     number = lambda value, form: "-" if value is None else format(value, form)
     ratios = " ".join(f"{ms[other] / ms['lamina']:.2f}" for other in ("eager", "inductor") if other in ms)
-    return FORM.format(row["model"], row["mode"], number(row["error"], ".1e"), number(row["eager_error"], ".1e"), f"{row['beside_eager']:.1e}",
-                       f"{row['carried']:.2%}"[:7], row["calls"], row["breaks"], f"{row['trace']:.1f}", f"{row['compile']:.2f}",
+    return FORM.format(row["model"], row["mode"], *(number(row.get(what), ".1e") for what in ("error", "eager_error", "beside_eager")),
+                       f"{row['carried']:.2%}"[:7], row["calls"], row["breaks"], f"{row['trace']:.1f}", compiling(row),
                        *(number(ms.get(who), ".2f") for who in ("eager", "lamina", "inductor")), ratios or "-")
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"among {' '.join(MODELS)}; all of them where none is given")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"among {' '.join(MODELS)}, all of them where none is given; or parts without products: {' '.join(PARTS)}")
     parser.add_argument("--modes", default="infer_f32,train_f32")
-    for flag in ("small", "inductor", "untimed", "left", "no-dropout"):
+    for flag in ("small", "inductor", "untimed", "only-times", "left", "no-dropout", "batches"):
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json")
     chosen = parser.parse_args()
-    for given, known, what in ((chosen.models, MODELS, "model"), (chosen.modes.split(","), MODES, "mode")):
+    for given, known, what in ((chosen.models, {**MODELS, **PARTS}, "model"), (chosen.modes.split(","), MODES, "mode")):
         for one in given:
             if one not in known:
                 parser.error(f"{what} {one!r} is unknown, allowed is one of {', '.join(known)}")
@@ -185,12 +258,13 @@ def main():
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(chosen.threads)
-    print(FORM.format(*HEAD), flush=True)
+    measure, shown, head = (batches, batch_line, BATCH_FORM.format(*BATCH_HEAD)) if chosen.batches else (measured, line, FORM.format(*HEAD))
+    print(head, flush=True)
     rows, failed = [], 0
     for name in chosen.models or MODELS:
         for mode in chosen.modes.split(","):
             try:
-                row = measured(name, mode, chosen)
+                row = measure(name, mode, chosen)
             except ImportError as missing:
                 print(f"{name}: left out, {missing}", flush=True)
                 continue
@@ -199,8 +273,8 @@ def main():
                 print(f"{name} {mode}: {type(error).__name__}: {str(error)[:600]}", flush=True)
                 continue
             rows.append(row)
-            print(line(row), flush=True)
-            for op, reason, floating in row["left"] if chosen.left else ():
+            print(shown(row), flush=True)
+            for op, reason, floating in row.get("left", ()) if chosen.left else ():
                 print(f"    {'*' if floating else ' '} {op}: {reason}", flush=True)
             gc.collect()
     if chosen.json:

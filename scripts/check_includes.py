@@ -15,7 +15,7 @@ import sys
 TREE = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ["include", "src", "compat", "tools", "benchmarks", "tests", "examples"]
 # Where `#include "..."` looks, besides the folder of the file itself.
-ROOTS = ["src", "src/handles", "tools", "tests", "compat/infiniop/include", "compat/onednn_primitive/include"]
+ROOTS = ["src", "src/handles", "tools", "tests", "compat/infiniop/include", "compat/onednn_primitive/include", "compat/onednn_graph/src"]
 ANGLE_ROOTS = ["include", "compat/infiniop/include", "compat/onednn_primitive/include"]
 
 # header: the names in namespace std that are its own. Where several headers declare a name, each of them is enough.

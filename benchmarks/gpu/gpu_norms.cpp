@@ -2,7 +2,7 @@
 //
 //   gpu_norms [DEVICE] [--smoke]     DEVICE: cuda, opencl, cuda:1, ...; --smoke: small rows, once, to see that all runs
 //
-// A row of the table: what must move (each tensor once), the median time, GB/s, and the fraction of the copy roof.
+// A row of the table, in Markdown: the median time, GB/s of what must move (each tensor once), the fraction of the copy roof.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "backends/gpu/backend.h"
-#include "backends/gpu/cuda/runtime.h"
-#include "backends/gpu/opencl/runtime.h"
+#include "backends/gpu/devices.h"
 #include "compiler/compile.h"
 #include "interface/status.h"
 #include "passes/pipeline.h"
@@ -111,27 +110,26 @@ void run_row(gpu::Device& device, const Backend& backend, Bench& bench, double r
   executable->execute({}, inputs, outputs);
   const double milliseconds = bench.time([&] { executable->execute({}, inputs, outputs); });
   const double rate = static_cast<double>(executable->info().required_bytes) / (milliseconds * 1e6);
-  std::printf("%-9s %-5s %7lld x %-6lld %9.1f us %8.1f GB/s %5.1f %% of the copy roof  (%s)\n", name.c_str(),
+  std::printf("| %s | %s | %lldx%lld | lamina | %.1f us | %.1f | %.1f %% | %s |\n", name.c_str(),
               std::string(name_of(dtype)).c_str(), static_cast<long long>(rows), static_cast<long long>(size),
               milliseconds * 1e3, rate, 100 * rate / roof, executable->info().schedules.at(0).c_str());
 }
 
 int run(const std::string& name, bool smoke) {
-  const auto cuda = gpu::cuda::find_devices();
-  const bool use_cuda = name.starts_with("cuda") || (name.empty() && cuda.count > 0);
-  const size_t colon = name.find(':');
-  const size_t index = colon == std::string::npos ? 0 : std::stoul(name.substr(colon + 1));
-  const auto opencl = use_cuda ? gpu::opencl::FoundDevices{} : gpu::opencl::find_devices();
-  if (use_cuda ? index >= cuda.count : index >= opencl.devices.size()) {
-    std::printf("no such GPU, nothing is measured. CUDA: %s; OpenCL: %s\n", cuda.why_none.c_str(), opencl.why_none.c_str());
-    return 0;
+  std::shared_ptr<gpu::Device> device;
+  try {
+    device = gpu::open_device(name);
+  } catch (const Error& error) {
+    std::printf("nothing is measured: %s\n", error.what());
+    return error.status() == Status::invalid_arguments ? 2 : 0;
   }
-  const std::shared_ptr<gpu::Device> device =
-      use_cuda ? gpu::cuda::open_device(static_cast<int>(index)) : gpu::opencl::open_device(opencl.devices[index]);
   const auto backend = gpu::make_backend(device);
   Bench bench(*device, smoke);
   const double roof = bench.copy_roof();
-  std::printf("%s (%s): copy roof %.1f GB/s\n", device->name().c_str(), std::string(device->api()).c_str(), roof);
+  std::printf("%s (%s): copy roof %.1f GB/s\n\n", device->name().c_str(), std::string(device->api()).c_str(), roof);
+  std::printf(
+      "| case | type | rows | by | time | GB/s | of the copy roof | schedule |\n| --- | --- | --- | --- | --- | --- | --- | "
+      "--- |\n");
   const std::vector<Dims> full = {{16384, 1024}, {16384, 4096}, {8192, 8192}, {1024, 65536}, {262144, 256}},
                           small = {{40, 64}, {3, 2000}};
   for (const DataType dtype : {DataType::f32, DataType::bf16}) {

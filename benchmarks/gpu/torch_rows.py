@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch eager and torch.compile on the rows of gpu_norms, timed with CUDA events, the L2 cache flushed before every run; and
-Triton's layer norm through Liger, and Apex's fused one, where these are installed.
+Triton's layer norm through Liger, and Apex's fused one, where these are installed. Rows of a table in Markdown, as gpu_norms prints
+them.
 
     torch_rows.py [--runs 25]
 """
@@ -15,6 +16,7 @@ except ImportError:
     sys.exit("torch_rows.py: torch is not installed; nothing is measured")
 
 ROWS = [(16384, 1024), (16384, 4096), (8192, 8192), (1024, 65536), (262144, 256)]
+TYPES = {torch.float32: "f32", torch.bfloat16: "bf16"}
 EPSILON = 1e-5
 
 
@@ -74,8 +76,8 @@ def main():
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     source = torch.empty_like(flush)
     roof = 2 * flush.numel() / time_of(lambda: flush.copy_(source), source, runs) / 1e6
-    print(f"{torch.cuda.get_device_name()}: copy roof {roof:.1f} GB/s")
-    for dtype in (torch.float32, torch.bfloat16):
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}: copy roof {roof:.1f} GB/s\n")
+    for dtype in TYPES:
         for name, (function, tensors) in CASES.items():
             for rows, size in ROWS:
                 x, r, dy = (torch.randn(rows, size, device="cuda").to(dtype) for _ in range(3))
@@ -88,8 +90,8 @@ def main():
                 for contender, work in contenders.items():
                     milliseconds = time_of(lambda: work(x, r, gamma, beta, dy, mean, rstd), flush, runs)
                     rate = tensors * x.numel() * x.element_size() / milliseconds / 1e6
-                    print(f"{name:9} {str(dtype)[6:]:9} {rows:7} x {size:<6} {contender:15} {1e3 * milliseconds:9.1f} us "
-                          f"{rate:8.1f} GB/s {100 * rate / roof:5.1f} % of the copy roof")
+                    print(f"| {name} | {TYPES[dtype]} | {rows}x{size} | {contender} | {1e3 * milliseconds:.1f} us | {rate:.1f} "
+                          f"| {100 * rate / roof:.1f} % | |")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Arrays of whatever library the caller uses: results are made by the library that the first array comes from."""
+"""Calls with arrays of whatever library the caller uses: results are made by the library that the first array comes from."""
 
 from __future__ import annotations
 
+import functools
 import sys
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 from lamina._errors import Error
 
@@ -17,26 +18,43 @@ def torch_dtype(name: str) -> Any:
     return getattr(sys.modules["torch"], _TORCH[name])
 
 
-def _is_torch(array: Any) -> bool:
+def maker_of(kind: type, dtype: str, shape: Sequence[int]) -> Callable:
+    """What makes a dense array, not initialised, of the library of arrays of type `kind`; 16-bit brain floats and 8-bit floats are raw
+    bits in numpy, which has no such types."""
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
-
-
-def empty_like(array: Any, dtype: str, shape: Sequence[int]) -> Any:
-    """Dense and uninitialised; 16-bit brain floats and 8-bit floats are raw bits in numpy, which has no such types."""
-    if _is_torch(array):
-        return sys.modules["torch"].empty(shape, dtype=torch_dtype(dtype))
+    if torch is not None and issubclass(kind, torch.Tensor):
+        return functools.partial(torch.empty, tuple(shape), dtype=torch_dtype(dtype))
     try:
         import numpy
     except ImportError:
         raise Error("results of arrays that are not torch's are numpy's, which is not installed; give out=") from None
-    return numpy.empty(shape, _NUMPY[dtype])
+    return functools.partial(numpy.empty, tuple(shape), _NUMPY[dtype])
 
 
-def outputs_like(arrays: Sequence[Any], tensors: Sequence[Any], out: Any) -> list:
-    if out is None:
-        return [empty_like(arrays[0] if arrays else None, tensor.dtype, tensor.shape) for tensor in tensors]
-    given = list(out) if isinstance(out, (list, tuple)) else [out]
-    if len(given) != len(tensors):
-        raise Error(f"out has {len(given)} arrays, allowed is {len(tensors)}")
-    return given
+class Ready:
+    """A function compiled for what its arguments are. Arguments that are None are none of the graph's inputs."""
+
+    __slots__ = ("linked", "_run", "_makers", "_complete")
+
+    def __init__(self, linked: Any, arrays: Sequence[Any]) -> None:
+        self.linked, self._run = linked, linked.run
+        self._makers: dict = {}  # by the type of the first argument
+        self._complete = all(array is not None for array in arrays)
+
+    def __call__(self, arrays: Sequence[Any], out: Any) -> Any:
+        results = self._new(arrays) if out is None else self._given(out)
+        self._run(arrays if self._complete else [array for array in arrays if array is not None], results)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _new(self, arrays: Sequence[Any]) -> list:
+        kind = type(arrays[0]) if arrays else type(None)
+        makers = self._makers.get(kind)
+        if makers is None:
+            makers = self._makers[kind] = [maker_of(kind, tensor.dtype, tensor.shape) for tensor in self.linked.outputs]
+        return [make() for make in makers]
+
+    def _given(self, out: Any) -> list:
+        results = list(out) if isinstance(out, (list, tuple)) else [out]
+        if len(results) != len(self.linked.outputs):
+            raise Error(f"out has {len(results)} arrays, allowed is {len(self.linked.outputs)}")
+        return results

@@ -256,3 +256,9 @@ def describe(object: object) -> tuple:
     (type, shape, strides in elements) of an object that shares its memory: numpy's, torch's, DLPack's, the buffer
     protocol's. Raises lamina.Error for an object that shares none, or not on the CPU.
     """
+
+def signature(arrays: object) -> bytes:
+    """
+    Type, shape and strides of each array of a sequence, None for none, as bytes: what compiled code is kept by.
+    Raises lamina.Error as describe().
+    """

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 from lamina import _core
+from lamina._arrays import Ready
 from lamina.graph import Graph
 
 __all__ = ["layer_norm", "add_layer_norm", "rms_norm", "group_norm", "softmax", "log_softmax", "gelu", "silu", "matmul", "attention",
@@ -16,19 +17,21 @@ _compiled: dict = {}
 
 def call(build: Callable, arrays: tuple, out: Any = None, **parameters: Any) -> Any:
     """Runs the graph that `build(graph, *tensors, **parameters)` describes, tensors being None where an array is. Compiled once for
-    these types, ranks and parameters; shapes are compiled as they come."""
-    key = (build, tuple(parameters.items()), tuple(None if a is None else _signature(a) for a in arrays))
-    run = _compiled.get(key)
-    if run is None:
-        graph = Graph()
-        tensors = [None if s is None else graph.input(s[1], s[0], strides=s[2]) for s in key[2]]
-        outputs = build(graph, *tensors, **parameters)
-        run = _compiled[key] = graph.compile(outputs if isinstance(outputs, (tuple, list)) else [outputs])
-    return run(*[array for array in arrays if array is not None], out=out)
+    these types, shapes, strides and parameters."""
+    key = (build, _core.signature(arrays), *parameters.values())
+    ready = _compiled.get(key)
+    if ready is None:
+        ready = _compiled[key] = _ready(build, arrays, parameters)
+    return ready(arrays, out)
 
 
-def _signature(array: Any) -> tuple:
-    return _core.describe(array)
+def _ready(build: Callable, arrays: tuple, parameters: dict) -> Ready:
+    graph = Graph()
+    described = [None if array is None else _core.describe(array) for array in arrays]
+    tensors = [None if d is None else graph.input(d[1], d[0], strides=d[2]) for d in described]
+    outputs = build(graph, *tensors, **parameters)
+    compiled = graph.compile(outputs if isinstance(outputs, (tuple, list)) else [outputs])
+    return compiled.compiled_for(arrays)
 
 
 # ---- the graphs

@@ -149,7 +149,7 @@ class CompiledGraph:
     def __init__(self, partitions: list, inputs: list, outputs: list, constants: dict, progress: Optional[Progress] = None) -> None:
         self._partitions, self._inputs, self._outputs, self._constants = partitions, inputs, outputs, constants
         self._progress = progress
-        self._linked: dict = {}
+        self._ready: dict = {}
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Computes. Arrays are numpy's, torch's or anything with `__dlpack__` or the buffer protocol, on the CPU, with any
@@ -157,23 +157,26 @@ class CompiledGraph:
 
         out: an array or a sequence of them to write to; default: new ones of the first input's library.
         Returns one array, or a tuple in the order of the outputs. Raises lamina.Error naming the input and what is allowed."""
-        if len(arrays) != len(self._inputs):
-            raise Error(f"{len(arrays)} inputs are given, allowed is {len(self._inputs)}")
-        key = tuple(_core.describe(array)[1:] for array in arrays)
-        linked = self._linked.get(key)
-        if linked is None:
-            given = [LogicalTensor(tensor.id, tensor.dtype, shape, strides) for tensor, (shape, strides) in zip(self._inputs, key)]
-            linked = self._linked[key] = link(self._partitions, [whole(tensor) for tensor in given], self._outputs, self._constants,
-                                              self._progress)
-        results = _arrays.outputs_like(arrays, linked.outputs, out)
-        linked.run(arrays, results)
-        return results[0] if len(results) == 1 else tuple(results)
+        key = _core.signature(arrays)
+        ready = self._ready.get(key)
+        if ready is None:
+            ready = self._ready[key] = self.compiled_for(arrays)
+        return ready(arrays, out)
+
+    def compiled_for(self, arrays: Sequence[Any]) -> _arrays.Ready:
+        """What runs for arrays of these types, shapes and strides; None among them is no input."""
+        described = [_core.describe(array) for array in arrays if array is not None]
+        if len(described) != len(self._inputs):
+            raise Error(f"{len(described)} inputs are given, allowed is {len(self._inputs)}")
+        given = [LogicalTensor(tensor.id, tensor.dtype, shape, strides) for tensor, (_, shape, strides) in zip(self._inputs, described)]
+        linked = link(self._partitions, [whole(tensor) for tensor in given], self._outputs, self._constants, self._progress)
+        return _arrays.Ready(linked, arrays)
 
     def explain(self, title: str = "") -> Explanation:
         """As Graph.explain(), with the kernels of the shapes that were compiled last."""
-        compiled = list(self._linked.values())[-1].compiled if self._linked else []
+        compiled = list(self._ready.values())[-1].linked.compiled if self._ready else []
         return Explanation(self._partitions, compiled, title)
 
     def info(self) -> list:
         """For each set of shapes that was compiled, a list of dicts: kernels, schedules, bytes, times of its partitions."""
-        return [[json.loads(code.info_json()) for code in linked.compiled] for linked in self._linked.values()]
+        return [[json.loads(code.info_json()) for code in ready.linked.compiled] for ready in self._ready.values()]

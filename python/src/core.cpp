@@ -554,4 +554,7 @@ NB_MODULE(_core, m) {
       nb::arg("object"),
       "(type, shape, strides in elements) of an object that shares its memory: numpy's, torch's, DLPack's, the buffer\n"
       "protocol's. Raises lamina.Error for an object that shares none, or not on the CPU.");
+  m.def("signature", &signature, nb::arg("arrays"),
+        "Type, shape and strides of each array of a sequence, None for none, as bytes: what compiled code is kept by.\n"
+        "Raises lamina.Error as describe().");
 }

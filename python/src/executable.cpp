@@ -31,6 +31,10 @@ const engine& cpu_engine() {
 struct Executable::Frame {
   stream run_on{cpu_engine()};
   std::vector<graph::tensor> slots;
+  struct Ports {
+    std::vector<const_lamina_graph_tensor_t> inputs, outputs;
+  };
+  std::vector<Ports> ports;  // of each step
   std::unique_ptr<char, void (*)(void*)> inner{nullptr, std::free};
 };
 
@@ -104,6 +108,11 @@ std::unique_ptr<Executable::Frame> Executable::take_frame() {
     frame->slots.emplace_back(inner_[i], cpu_engine(), inner_bytes_ > 0 ? frame->inner.get() + inner_offsets_[i] : nullptr);
   for (const Constant& constant : constants_)
     frame->slots.emplace_back(constant.tensor, cpu_engine(), const_cast<char*>(constant.bytes.data()));
+  for (const Step& step : steps_) {
+    Frame::Ports& ports = frame->ports.emplace_back();
+    for (const size_t slot : step.inputs) ports.inputs.push_back(frame->slots[slot].get());
+    for (const size_t slot : step.outputs) ports.outputs.push_back(frame->slots[slot].get());
+  }
   return frame;
 }
 
@@ -137,14 +146,10 @@ void Executable::run(nb::handle inputs, nb::handle outputs) {
   bind(*frame, inputs, outputs);
   {
     nb::gil_scoped_release others_may_run;
-    std::vector<const_lamina_graph_tensor_t> in, out;
-    for (const Step& step : steps_) {
-      in.clear();
-      out.clear();
-      for (const size_t slot : step.inputs) in.push_back(frame->slots[slot].get());
-      for (const size_t slot : step.outputs) out.push_back(frame->slots[slot].get());
-      error::wrap_c_api(lamina_graph_compiled_partition_execute(step.compiled.get(), frame->run_on.get(), in.size(), in.data(),
-                                                                out.size(), out.data()));
+    for (size_t s = 0; s < steps_.size(); ++s) {
+      const auto& [in, out] = frame->ports[s];
+      error::wrap_c_api(lamina_graph_compiled_partition_execute(steps_[s].compiled.get(), frame->run_on.get(), in.size(),
+                                                                in.data(), out.size(), out.data()));
     }
   }
   frames_.push_back(std::move(frame));

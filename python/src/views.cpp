@@ -1,6 +1,7 @@
 #include "views.h"
 
 #include <unordered_map>
+#include <vector>
 
 #include "exchange.h"
 
@@ -17,8 +18,8 @@ constexpr TypeName kTypes[] = {
 #include "graph/data_types.def"
 };
 
-[[noreturn]] void refuse(const std::string& what, const std::string& message) {
-  throw error(lamina_invalid_arguments, what + " " + message);
+[[noreturn]] void refuse(std::string_view what, const std::string& message) {
+  throw error(lamina_invalid_arguments, std::string(what) + " " + message);
 }
 
 lamina_data_type_t type_of(uint8_t code, int bits) {
@@ -36,7 +37,7 @@ lamina_data_type_t type_of(uint8_t code, int bits) {
 }
 
 // Dense row-major where `strides` is null.
-void set_shape(View& view, int rank, const int64_t* dims, const int64_t* strides, const std::string& what) {
+void set_shape(View& view, int rank, const int64_t* dims, const int64_t* strides, std::string_view what) {
   if (rank > LAMINA_MAX_NDIMS)
     refuse(what, "has rank " + std::to_string(rank) + ", allowed is 0.." + std::to_string(LAMINA_MAX_NDIMS));
   view.rank = rank;
@@ -49,7 +50,7 @@ void set_shape(View& view, int rank, const int64_t* dims, const int64_t* strides
   }
 }
 
-void set_type(View& view, uint8_t code, int bits, int lanes, const std::string& what) {
+void set_type(View& view, uint8_t code, int bits, int lanes, std::string_view what) {
   view.type = lanes == 1 ? type_of(code, bits) : lamina_data_type_undef;
   view.bits = bits;
   view.raw = code == dlpack::kUInt && lanes == 1;
@@ -77,7 +78,7 @@ const dlpack::Exchange* exchange_of(nb::handle object) {
   return table;
 }
 
-View by_exchange(const dlpack::Exchange& table, nb::handle object, const std::string& what) {
+View by_exchange(const dlpack::Exchange& table, nb::handle object, std::string_view what) {
   dlpack::Tensor tensor{};
   if (table.tensor_from_py_object(object.ptr(), &tensor) != 0) throw nb::python_error();
   if (tensor.device.type != dlpack::kCpu) refuse(what, "lies on another device than the CPU");
@@ -92,7 +93,7 @@ View by_exchange(const dlpack::Exchange& table, nb::handle object, const std::st
 
 bool is_torch_tensor(nb::handle object) { return nb::hasattr(object, "untyped_storage") && nb::hasattr(object, "data_ptr"); }
 
-lamina_data_type_t torch_type(nb::handle dtype, const std::string& what) {
+lamina_data_type_t torch_type(nb::handle dtype, std::string_view what) {
   static std::unordered_map<PyObject*, lamina_data_type_t> known;
   if (const auto found = known.find(dtype.ptr()); found != known.end()) return found->second;
   static const std::unordered_map<std::string, lamina_data_type_t> names = {{"torch.float32", lamina_f32},
@@ -114,7 +115,7 @@ lamina_data_type_t torch_type(nb::handle dtype, const std::string& what) {
   return found->second;
 }
 
-View by_attributes(nb::handle object, const std::string& what) {
+View by_attributes(nb::handle object, std::string_view what) {
   if (!nb::cast<bool>(object.attr("is_cpu"))) refuse(what, "lies on another device than the CPU");
   View view;
   view.type = torch_type(object.attr("dtype"), what);
@@ -135,7 +136,7 @@ View by_attributes(nb::handle object, const std::string& what) {
 // ---- everything else
 
 template <typename Array>
-View of_array(const Array& array, const std::string& what) {
+View of_array(const Array& array, std::string_view what) {
   if (array.device_type() != nb::device::cpu::value) refuse(what, "lies on another device than the CPU");
   View view;
   const nb::dlpack::dtype type = array.dtype();
@@ -146,7 +147,7 @@ View of_array(const Array& array, const std::string& what) {
 }
 
 // The array may go: the object itself, which the caller holds, keeps its memory.
-View by_protocol(nb::handle object, bool writable, const std::string& what) {
+View by_protocol(nb::handle object, bool writable, std::string_view what) {
   nb::ndarray<> array;
   if (nb::try_cast(object, array)) return of_array(array, what);
   nb::ndarray<nb::ro> constant;
@@ -171,13 +172,29 @@ std::string text_of(const int64_t* values, int count) {
 
 }  // namespace
 
-View view_of(nb::handle object, bool writable, const std::string& what) {
+View view_of(nb::handle object, bool writable, std::string_view what) {
   const dlpack::Exchange* const table = exchange_of(object);
   View view = table != nullptr          ? by_exchange(*table, object, what)
               : is_torch_tensor(object) ? by_attributes(object, what)
                                         : by_protocol(object, writable, what);
   if (view.memory == nullptr && elements(view) > 0) refuse(what, "has elements and no memory");
   return view;
+}
+
+nb::bytes signature(nb::handle arrays) {
+  std::vector<int64_t> text;
+  text.reserve(64);
+  for (const nb::handle array : arrays) {
+    if (array.is_none()) {
+      text.push_back(-1);
+      continue;
+    }
+    const View view = view_of(array, false, "an array");
+    text.push_back((static_cast<int64_t>(view.type) << 16) + (static_cast<int64_t>(view.bits) << 8) + view.rank);
+    text.insert(text.end(), view.dims.begin(), view.dims.begin() + view.rank);
+    text.insert(text.end(), view.strides.begin(), view.strides.begin() + view.rank);
+  }
+  return nb::bytes(text.data(), text.size() * sizeof(int64_t));
 }
 
 std::string misfit(const View& view, const lamina_graph_logical_tensor_t& tensor) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "graph/lamina.hpp"
 
@@ -28,7 +29,10 @@ struct View {
 
 // `writable`: it is going to be written. Throws lamina::error naming `what` ("input 1 'gamma'") where the object shares no
 // memory of the host, or read-only memory, or has a type that lamina does not know.
-View view_of(nb::handle object, bool writable, const std::string& what);
+View view_of(nb::handle object, bool writable, std::string_view what);
+
+// What arrays are, but for their memory: type, shape and strides of each (None: none), for a look-up. Equal where these are.
+nb::bytes signature(nb::handle arrays);
 
 // Whether the view may be given for the tensor: type (or raw bits of as many), shape and strides. What does not fit, as a
 // sentence; empty: it fits.

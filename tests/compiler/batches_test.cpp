@@ -85,7 +85,7 @@ TEST(Batches, OfAttentionShareTheirCode) { EXPECT_THAT(code_of_all_batches(atten
 // A result that overflows the machine's last-level cache is written past it.
 TEST(Batches, OfALayerNormShareTheirCodeButForLargeResults) { EXPECT_THAT(code_of_all_batches(layer_norm), SizeIs(Le(2))); }
 
-// Before that, from 512 KiB on, a walk over all of a tensor asks for what it reads a little later.
+// The same of what follows it: a walk over all of a tensor that lies in memory asks for what it reads a little later.
 TEST(Batches, OfAConvolutionShareTheCodeOfWhatFollowsIt) { EXPECT_THAT(code_of_all_batches(convolution), SizeIs(Le(3))); }
 
 }  // namespace

@@ -7,6 +7,9 @@ exports_test(exports_only_the_c_abi lamina "^lamina_[a-z0-9_]+$" 50)
 # The front ends are libraries of their own: each exports the names of its document, none of lamina's.
 exports_test(infiniop_exports_only_its_documents_names lamina_infiniop "^infini(op|rt)[A-Z][A-Za-z]+$" 13)
 exports_test(onednn_primitive_exports_only_namespace_dnnl lamina_onednn_primitive "^_Z(NK?|T[ISV]N)4dnnl" 40)
+if(TARGET lamina_onednn_graph)
+  exports_test(onednn_graph_exports_only_onednns_names lamina_onednn_graph "^dnnl_[a-z0-9_]+$" 70)
+endif()
 
 add_test(NAME package.installed_package_is_found_and_works
   COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${PROJECT_BINARY_DIR} -DWORK_DIR=${CMAKE_CURRENT_BINARY_DIR}/package

@@ -31,6 +31,41 @@ def test_both_import_orders_share_one_openmp(first, second):
     assert "LIBGOMP 1" in result.stdout
 
 
+THREADS = """
+import os
+def threads():
+    return len(os.listdir("/proc/self/task"))
+x = torch.randn(4096, 512)
+"""
+
+
+def threads_of(code):
+    """The numbers that a fresh process prints."""
+    pytest.importorskip("torch", reason="torch is not installed: scripts/setup --torch")
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one processor: nothing runs in parallel")
+    if "libgomp.so.1" not in os.listdir(os.path.join(os.path.dirname(__import__("torch").__file__), "lib")):
+        pytest.skip("this torch has its OpenMP under another name, so that a process has two")
+    result = run(code)
+    assert result.returncode == 0, result.stderr
+    return [int(word) for word in result.stdout.split()]
+
+
+@pytest.mark.parametrize("first, second", [("torch", "lamina"), ("lamina", "torch")])
+def test_both_import_orders_share_one_pool_of_threads(first, second):
+    alone, with_torchs, with_laminas = threads_of(
+        f"import {first}, {second}\n{THREADS}torch.set_num_threads(2)\nprint(threads())\nx.sin()\nprint(threads())\n"
+        "lamina.layer_norm(x)\nprint(threads())")
+    assert with_torchs == alone + 1 and with_laminas == with_torchs
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_torchs_number_of_threads_is_laminas(threads):
+    before, after = threads_of(f"import torch, lamina\n{THREADS}torch.set_num_threads({threads})\nprint(threads())\nlamina.layer_norm(x)\n"
+                               "print(threads())")
+    assert after - before == threads - 1
+
+
 def test_lamina_needs_neither_numpy_nor_torch():
     result = run("import sys\nimport lamina\nassert 'numpy' not in sys.modules and 'torch' not in sys.modules\n"
                  "import array\ng = lamina.Graph()\nrun = g.compile([g.op('ReLU', [g.input((2,))])])\n"

@@ -19,6 +19,7 @@ def tensors(*shapes, dtype=torch.float64):
     (lambda x, b: lt.layer_norm(x, 6, None, b), [(3, 6), (6,)]),
     (lambda x, r, w, b: lt.add_layer_norm(x, r, 6, w, b), [(3, 6), (3, 6), (6,), (6,)]),
     (lambda x, w: lt.rms_norm(x, 6, w), [(3, 6), (6,)]),
+    (lambda x: lt.rms_norm(x, 6), [(3, 6)]),
     (lambda x: lt.softmax(x), [(3, 6)]),
 ])
 def test_gradients(function, shapes):

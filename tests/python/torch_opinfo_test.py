@@ -22,7 +22,7 @@ nn.functional.max_pool2d nn.functional.avg_pool2d nn.functional.interpolate nn.f
 nn.functional.cross_entropy nn.functional.nll_loss nn.functional.glu nn.functional.normalize masked_fill addcmul lerp""".split()
 OPS = [op for op in op_db if op.name in NAMES]
 PLAIN = {"nn.functional.scaled_dot_product_attention": F.scaled_dot_product_attention}  # OpInfo's wrapper sets a seed: it is not traced
-# Compared, not counted: torch has parts of them that lamina has no op for (products of all but one, targets that are checked, and so on).
+# Compared, not counted: torch has parts of them that lamina has no op for (products of all but one, weights of classes, and so on).
 PARTLY = {"prod", "pow", "nn.functional.cross_entropy", "nn.functional.nll_loss"}
 COUNTED_MODES = {"nn.functional.pad": ["constant"], "nn.functional.interpolate": ["nearest", "bilinear"], "div": ["no_rounding_mode"]}
 tally, others = Tally(), Tally()

@@ -81,6 +81,7 @@ const std::vector<Room>& rooms() {
         "interface", "include"}},
       // Over the public headers alone, as a user is; infiniop's handles are made as the library's own.
       {"compat", {"compat/"}, {"handles", "include"}},
+      {"compat/onednn_graph", {"compat/onednn_graph/"}, {"include"}},
       {"tools",
        {"tools/"},
        {"compiler", "pictures", "api", "reference", "backends", "kernels", "passes", "passes/fusion", "passes' words",
@@ -91,7 +92,7 @@ const std::vector<Room>& rooms() {
        {"tools", "compiler", "cpu", "cpu/code", "cpu/schedule", "passes", "interface"}},
       {"benchmarks",
        {"benchmarks/"},
-       {"api", "tools", "compat", "compiler", "cpu/code", "cpu/schedule", "cpu", "gpu/cuda", "gpu/opencl", "gpu", "backends",
+       {"api", "tools", "compat", "compiler", "cpu/code", "cpu/schedule", "cpu", "gpu's list of devices", "gpu", "backends",
         "kernels", "passes", "passes/fusion", "passes' words", "interface/json", "interface", "include"}},
   };
   return all;
@@ -107,7 +108,7 @@ const std::vector<Fence> kFences = {
     {"llvm/", {"LLVM's headers", "backends/cache"}},  // whose hash is LLVM's
     {"nlohmann/", {"interface/json", "benchmarks"}},
     {"CLI/", {"tools"}},
-    {"oneapi/", {"cpu/library", "benchmarks"}},
+    {"oneapi/", {"cpu/library", "compat/onednn_graph", "benchmarks"}},
 };
 
 const Room* room_of(const std::string& path) {

@@ -29,7 +29,7 @@ from lamina.torch import emit as _emit
 from lamina.torch.lowering import lower
 from lamina.torch.report import GraphReport, report_of
 from lamina.torch import whole_ops
-from lamina.torch.rewrites import join_permutes, name_empty_statistics, prepare_joint, split_dropout
+from lamina.torch.rewrites import join_permutes, name_empty_statistics, prepare_joint, split_dropout, widen_products
 from lamina.torch.table import KEPT_WHOLE, TABLE
 from lamina.torch.views import VIEW_RULES
 
@@ -115,6 +115,7 @@ def _compiled(module: GraphModule, name: str, options: Options) -> GraphModule:
     split_dropout(module)
     name_empty_statistics(module)
     join_permutes(module)
+    widen_products(module)
     lowered = lower(module, TABLE, VIEW_RULES)
     emitted = _emit.emit(lowered)
     report = report_of(name, lowered, emitted)

@@ -14,12 +14,16 @@ __all__ = ["layer_norm", "add_layer_norm", "rms_norm", "softmax", "attention", "
 
 
 def _wants_gradient(*tensors: Optional[torch.Tensor]) -> bool:
-    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    if torch.is_grad_enabled():
+        for tensor in tensors:
+            if tensor is not None and tensor.requires_grad:
+                return True
+    return False
 
 
 def _axis(x: torch.Tensor, normalized_shape: Any, function: str) -> int:
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if not shape or tuple(x.shape[-len(shape):]) != shape:
+    if not shape or x.shape[-len(shape):] != shape:
         raise Error(f"{function}: normalized_shape is {list(shape)}, x has shape {list(x.shape)}; allowed are its last extents")
     return -len(shape)
 
@@ -36,8 +40,12 @@ def _gradient_of_norm(g: Any, x: Any, diff: Any, gamma: Any, *, axis: int, epsil
 
 
 def _gradient_of_rms_norm(g: Any, x: Any, diff: Any, gamma: Any, *, axis: int, epsilon: float) -> list:
-    made = g.op("RMSNormBackward", [x, diff] if gamma is None else [x, diff, gamma], begin_norm_axis=axis, epsilon=epsilon)
-    return list(made) if isinstance(made, tuple) else [made]
+    ones = None
+    if gamma is None:
+        ones = g.op("Expand", [g.constant(1.0, "f64" if x.dtype == "f64" else "f32")], shape=list(x.shape[axis:]))
+    wanted = (True, gamma is not None)
+    made = g.op("RMSNormBackward", [x, diff, ones or gamma], outputs=wanted, begin_norm_axis=axis, epsilon=epsilon)
+    return [tensor for tensor in made if tensor is not None]
 
 
 def _gradient_of_softmax(g: Any, diff: Any, y: Any, *, axis: int) -> Any:

@@ -69,6 +69,36 @@ def join_permutes(module: GraphModule) -> None:
     module.graph.eliminate_dead_code()
 
 
+def widen_products(module: GraphModule) -> None:
+    """A product in 16 bits that nothing reads but a cast to f32, as gradients of weights under autocast: lamina's product writes f32, which
+    is not rounded in between."""
+    for node in list(module.graph.nodes):
+        if node.target is not aten._to_copy.default or node.meta["val"].dtype != torch.float32:
+            continue
+        if node.meta["val"].stride() != node.args[0].meta["val"].stride():
+            continue
+        chain = [node]
+        while chain[-1].args[0].target in PERMUTES and len(chain[-1].args[0].users) == 1:
+            chain.append(chain[-1].args[0])
+        product = chain[-1].args[0]
+        if product.target is aten.mm.default and len(product.users) == 1 and product.meta["val"].dtype in (torch.bfloat16, torch.float16):
+            _widen(module.graph, product, chain)
+
+
+def _widen(graph: Graph, product: Node, chain: list) -> None:
+    """The product and the views behind it become f32; the cast, which is the first of the chain, goes."""
+    cast, *views = chain
+    with graph.inserting_before(product):
+        wide = graph.call_function(torch.ops.lamina.wide_mm.default, product.args)
+    wide.meta.update(product.meta, val=product.meta["val"].to(torch.float32))
+    product.replace_all_uses_with(wide)
+    graph.erase_node(product)
+    for view in views:
+        view.meta["val"] = view.meta["val"].to(torch.float32)
+    cast.replace_all_uses_with(cast.args[0])
+    graph.erase_node(cast)
+
+
 def name_empty_statistics(module: GraphModule) -> None:
     """A batch norm that uses running statistics has outputs without elements in the place of the batch's: constants."""
     for node in list(module.graph.nodes):

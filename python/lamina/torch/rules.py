@@ -174,6 +174,8 @@ def select(l: Lowering, a: Args) -> Any:
 def concatenate(l: Lowering, a: Args) -> Any:
     dtype = dtype_of(a.value)
     parts = [part for part in a.tensors if tuple(part.meta["val"].shape) != (0,)]
+    if not parts:
+        return l.filled(0.0, [0], dtype)
     return l.op("Concat", [l.parameter(part, dtype) for part in parts], axis=a.dim)
 
 
@@ -324,6 +326,35 @@ def softmax_backward(kind: str) -> Callable:
         return l.reshape(l.cast(made, result_type(a)), a.value.shape)
 
     return rule
+
+
+def nll_loss(l: Lowering, a: Args) -> Any:
+    """What each row has at its target, negated and reduced; and how many rows count. Targets that are no classes are an error when it
+    runs, as in torch: the look-up is told a place behind the end."""
+    dtype = result_type(a)
+    shape = a.self.meta["val"].shape
+    if a.weight is not None or len(shape) != 2 or 0 in shape:
+        raise Refused("weights of classes, or a shape other than [rows, classes]")
+    rows, classes = (int(extent) for extent in shape)
+    if rows * classes > 2**31 - 1:
+        raise Refused("more than 2^31 - 1 elements")
+    wide = wide_type(dtype)
+    target, number = l.cast(l.tensor(a.target), "f64"), lambda value: l.constant(float(value), "f64")
+    counts = l.op("NotEqual", [target, number(a.ignore_index)])
+    target = l.op("Select", [counts, target, l.filled(0.0, [rows], "f64")])
+    known = l.op("LogicalAnd", [l.op("GreaterEqual", [target, number(0)]), l.op("Less", [target, number(classes)])])
+    place = l.op("Add", [l.op("Multiply", [l.cast(l.op("GenIndex", [target], axis=0), "f64"), number(classes)]), target])
+    place = l.cast(l.op("Select", [known, place, l.filled(rows * classes, [rows], "f64")]), "s32")
+    found = l.op("Gather", [l.reshape(l.tensor(a.self, dtype), [rows * classes]), place], axis=0)
+    counted = l.cast(counts, wide)
+    losses = l.op("Select", [counts, l.op("Multiply", [found, l.constant(-1.0, wide)], dtype=wide), l.filled(0.0, [rows], wide)])
+    count = l.op("ReduceSum", [counted], axes=[0])
+    if a.reduction == 0:  # torch says 0 then
+        none = l.op("Multiply", [count, l.constant(0.0, wide)]) if 1 in l.used(a.node) else None
+        return [l.cast(losses, dtype), none if none is None else l.cast(none, dtype_of(a.value[1]))]
+    total = l.op("ReduceSum", [losses], axes=[0])
+    made = l.op("Divide", [total, count]) if a.reduction == 1 else total
+    return [l.cast(made, dtype), l.cast(count, dtype_of(a.value[1]))]
 
 
 def nll_loss_backward(l: Lowering, a: Args) -> Any:

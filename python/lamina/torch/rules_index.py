@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
 from torch.fx import Node
@@ -39,28 +40,55 @@ def index_select(l: Lowering, a: Args) -> Any:
 
 
 def axes_of(given: list) -> dict:
-    """{axis: indices}; refused unless each axis of the looked-up places belongs to one index tensor, in their order: then looking up
-    along one axis after the other is the same."""
+    """{axis: indices}; refused unless the axes are neighbours: then their places stand where they were."""
     chosen = {axis: node for axis, node in enumerate(given) if node is not None}
     if not chosen or list(chosen) != list(range(min(chosen), min(chosen) + len(chosen))):
         raise Refused("index tensors of axes that are not neighbours")
+    return chosen
+
+
+def are_apart(chosen: dict) -> bool:
+    """Each axis of the looked-up places belongs to one index tensor, in their order: then looking up along one axis after the other is
+    the same."""
     taken = None
     for node in chosen.values() if len(chosen) > 1 else ():
         shape = node.meta["val"].shape
         own = [axis - len(shape) for axis, extent in enumerate(shape) if extent != 1]  # from the last one on
         if len(own) > 1 or (own and taken is not None and own[0] <= taken):
-            raise Refused("index tensors that share an axis")
+            return False
         taken = own[0] if own else taken
-    return chosen
+    return True
+
+
+def joint_places(l: Lowering, chosen: dict, extents: list) -> Any:
+    """Of index tensors that share axes, the place in all their axes seen as one; an index out of range gives one behind the end, which the
+    look-up reports. Numbers of places are exact in f64."""
+    if math.prod(extents) > 2**31 - 1:
+        raise Refused("more than 2^31 - 1 places")
+    number = lambda value: l.constant(float(value), "f64")
+    place = inside = None
+    for node, extent in zip(chosen.values(), extents):
+        at = l.cast(indices_of(l, node), "f64")
+        behind = l.op("Select", [l.op("Less", [at, number(0)]), l.filled(extent, at.shape, "f64"), number(0)])
+        at = l.op("Add", [at, behind])
+        fits = l.op("LogicalAnd", [l.op("GreaterEqual", [at, number(0)]), l.op("Less", [at, number(extent)])])
+        place = at if place is None else l.op("Add", [l.op("Multiply", [place, number(extent)]), at])
+        inside = fits if inside is None else l.op("LogicalAnd", [inside, fits])
+    return l.cast(l.op("Select", [inside, place, l.filled(math.prod(extents), place.shape, "f64")]), "s32")
 
 
 def flat_indices(l: Lowering, chosen: dict, axis: int) -> Any:
     found = indices_of(l, chosen[axis])
-    return found if len(chosen) == 1 else l.reshape(found, [chosen[axis].meta["val"].numel()])
+    return found if len(chosen) == 1 and found.shape else l.reshape(found, [chosen[axis].meta["val"].numel()])
 
 
 def index(l: Lowering, a: Args) -> Any:
     made, chosen = l.tensor(a.self), axes_of(a.indices)
+    if not are_apart(chosen):
+        first, last = min(chosen), max(chosen) + 1
+        extents = list(made.shape[first:last])
+        whole = l.reshape(made, [*made.shape[:first], math.prod(extents), *made.shape[last:]])
+        return l.reshape(l.op("Gather", [whole, joint_places(l, chosen, extents)], axis=first), a.value.shape)
     for axis in reversed(chosen):
         made = l.op("Gather", [made, flat_indices(l, chosen, axis)], axis=axis)
     return l.reshape(made, a.value.shape)
@@ -69,13 +97,16 @@ def index(l: Lowering, a: Args) -> Any:
 def index_put(l: Lowering, a: Args) -> Any:
     """self + what the values add up to at their places; self is mostly zero, being a gradient."""
     dtype, chosen = result_type(a), axes_of(a.indices)
+    if not are_apart(chosen):
+        raise Refused("index tensors that share an axis")
     if not a.accumulate:
         raise Refused("values that are put, not added")
     whole = a.self.meta["val"].shape
     places = [node.meta["val"] for node in chosen.values()]
-    shape = [*whole[:min(chosen)], *(places[0].shape if len(places) == 1 else [p.numel() for p in places]), *whole[max(chosen) + 1:]]
+    among = places[0].shape if len(places) == 1 and places[0].dim() else [place.numel() for place in places]
+    shape = [*whole[:min(chosen)], *among, *whole[max(chosen) + 1:]]
     made = l.tensor(a.values, dtype)
-    if made.shape and tuple(a.values.meta["val"].shape) != tuple(shape):
+    if tuple(made.shape) != tuple(shape):
         made = l.op("Expand", [l.reshape(made, [1] * (len(shape) - len(made.shape)) + list(made.shape))], shape=[int(n) for n in shape])
     for axis in chosen:
         made = l.op("ScatterAdd", [made, flat_indices(l, chosen, axis)], axis=axis, extent=int(whole[axis]))
@@ -186,3 +217,30 @@ def slice_scatter(l: Lowering, a: Args) -> Any:
     start, end = bounds(a.start, a.end, int(a.value.shape[axis]))
     whole = [int(n) for n in a.value.shape] if l.uniform(a.self) == 0 else l.tensor(a.self, dtype)
     return owned(l, placed(l, whole, l.tensor(a.src, dtype), axis, start)) if end > start else l.op("Reorder", [l.tensor(a.self)])
+
+
+def memory_order(shape: Any, strides: Any) -> list:
+    """The axes as they lie in memory, the outermost first; refused unless they fill it densely, each element once."""
+    order, expected = sorted((d for d in range(len(shape)) if shape[d] != 1), key=lambda d: -strides[d]), 1
+    for d in reversed(order):
+        if strides[d] != expected:
+            raise Refused("strides that leave gaps or meet elements twice")
+        expected *= shape[d]
+    return [d for d in range(len(shape)) if shape[d] == 1] + order
+
+
+def laid_anew(l: Lowering, source: Any, strides: Any, shape: Any, new_strides: Any) -> Any:
+    """What a tensor with `strides` is when its memory is seen as `shape` with `new_strides`."""
+    before, after = memory_order(source.shape, strides), memory_order(shape, new_strides)
+    inner = source if before == sorted(before) else l.op("StaticTranspose", [source], order=before)
+    inner = l.reshape(inner, [shape[d] for d in after])
+    back = [after.index(d) for d in range(len(after))]
+    return inner if back == sorted(back) else l.op("StaticTranspose", [inner], order=back)
+
+
+def as_strided_scatter(l: Lowering, a: Args) -> Any:
+    """src where all of self was: then nothing of self is left."""
+    whole, src = a.self.meta["val"], a.src.meta["val"]
+    if src.numel() != whole.numel() or (a.storage_offset or 0) != whole.storage_offset():
+        raise Refused("a part of what it is put into")
+    return owned(l, laid_anew(l, l.tensor(a.src, dtype_of(a.value)), list(a.stride), [int(n) for n in whole.shape], whole.stride()))

@@ -8,7 +8,7 @@ from typing import Any, Optional
 from torch.fx import Node
 
 from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
-from lamina.torch.rules import NARROW, result_type
+from lamina.torch.rules import NARROW, result_type, wide_type
 
 
 def parameter_type(dtype: str, *nodes: Any) -> str:
@@ -33,11 +33,36 @@ def nothing(l: Lowering, a: Args) -> list:
     return [None if v is None else l.filled(0.0, v.shape, dtype_of(v)) for v in a.value]
 
 
+def moments(l: Lowering, source: Any, axis: int, epsilon: float) -> tuple:
+    """source - mean, mean and 1 / sqrt(variance + epsilon) over the axes from `axis` on."""
+    wide = wide_type(source.dtype)
+    axes = list(range(axis, len(source.shape)))
+    source = l.cast(source, wide)
+    mean = l.op("ReduceMean", [source], axes=axes, keep_dims=True)
+    apart = l.op("Subtract", [source, mean])
+    variance = l.op("ReduceMean", [l.op("Square", [apart])], axes=axes, keep_dims=True)
+    return apart, mean, l.op("Pow", [l.op("Add", [variance, l.constant(epsilon, wide)])], beta=-0.5)
+
+
+def by_single_ops(l: Lowering, a: Args, source: Any, axis: int, parameters: Any) -> list:
+    """A norm over the axes from `axis` on whose epsilon is not positive, which lamina's norms refuse: output, mean and rstd.
+    parameters: gamma and beta, None or of a shape that broadcasts to the output."""
+    apart, mean, rstd = moments(l, source, axis, float(a.eps))
+    wide = mean.dtype
+    made = l.reshape(l.op("Multiply", [apart, rstd]), a.value[0].shape)
+    for kind, parameter in zip(("Multiply", "Add"), parameters):
+        made = made if parameter is None else l.op(kind, [made, l.cast(parameter, wide)])
+    return as_torch_has_them(l, [made, mean, rstd], a.value)
+
+
 def native_layer_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
     if 0 in a.value[0].shape and not l.used(a.node) - {0}:
         return [nothing(l, a)[0], None, None]
     axis = len(a.value[0].shape) - len(a.normalized_shape)
+    if a.eps <= 0:
+        given = [None if t is None else l.parameter(t, dtype_of(t.meta["val"])) for t in (a.weight, a.bias)]
+        return by_single_ops(l, a, l.tensor(a.input, dtype), axis, given)
     stats = bool(l.used(a.node) & {1, 2})
     affine = a.weight is not None and a.bias is not None
     kept = parameter_type(dtype, a.weight, a.bias)
@@ -54,10 +79,15 @@ def native_layer_norm(l: Lowering, a: Args) -> Any:
 
 
 def kept_statistics(l: Lowering, a: Args, dtype: str, shape: list) -> Optional[list]:
-    """mean and rstd, or None for 16 bits: there torch's are rounded to them, and are computed anew."""
-    if dtype in NARROW:
+    """mean and rstd, or None for 16 bits: there torch's are rounded to them, and the op computes them anew, unless it refuses epsilon."""
+    if dtype not in NARROW:
+        return [l.reshape(l.tensor(t, dtype), shape) for t in (a.mean, a.rstd)]
+    epsilon = a.node.meta.get("lamina_epsilon")
+    if epsilon is None or epsilon > 0:
         return None
-    return [l.reshape(l.tensor(t, dtype), shape) for t in (a.mean, a.rstd)]
+    rest = a.input.meta["val"].numel() // math.prod(shape)
+    _, *statistics = moments(l, l.reshape(l.tensor(a.input, dtype), [*shape, rest]), len(shape), float(epsilon))
+    return [l.reshape(t, shape) for t in statistics]
 
 
 def gamma_of(l: Lowering, a: Args, dtype: str, shape: Any) -> Any:
@@ -99,6 +129,11 @@ def statistics_settings(a: Args, statistics: Optional[list]) -> dict:
 
 def native_group_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
+    if a.eps <= 0:
+        column = [int(a.C), *[1] * (len(a.value[0].shape) - 2)]
+        given = [None if t is None else l.reshape(l.parameter(t, dtype_of(t.meta["val"])), column) for t in (a.weight, a.bias)]
+        rows = [int(a.N), int(a.group), a.value[0].numel() // max(1, int(a.N) * int(a.group))]
+        return by_single_ops(l, a, l.reshape(l.tensor(a.input, dtype), rows), 2, given)
     stats = bool(l.used(a.node) & {1, 2})
     affine = a.weight is not None or a.bias is not None
     kept = parameter_type(dtype, a.weight, a.bias)
@@ -219,7 +254,11 @@ def rms_norm_backward(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
     if 0 in a.value[0].shape:
         return nothing(l, a)
-    inputs = [l.tensor(a.x, dtype), l.tensor(a.grad, dtype)] + ([] if a.weight is None else [l.parameter(a.weight, parameter_type(dtype, a.weight))])
     axis = len(a.value[0].shape) - a.dims
-    made = as_tuple(l.op("RMSNormBackward", inputs, begin_norm_axis=axis, epsilon=float(a.eps)))
-    return as_torch_has_them(l, [*made, None][:2], a.value)
+    if a.weight is None:
+        gamma = l.filled(1.0, a.value[0].shape[axis:], "f64" if dtype == "f64" else "f32")
+    else:
+        gamma = l.parameter(a.weight, parameter_type(dtype, a.weight))
+    made = l.op("RMSNormBackward", [l.tensor(a.x, dtype), l.tensor(a.grad, dtype), gamma], outputs=(True, a.weight is not None),
+                begin_norm_axis=axis, epsilon=float(a.eps))
+    return as_torch_has_them(l, made, a.value)

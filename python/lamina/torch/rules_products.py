@@ -55,6 +55,15 @@ class Product:
         return l.op("Add", [made, bias], dtype=dtype)
 
 
+def wide_product(l: Lowering, a: Args) -> Any:
+    """A product of 16-bit factors, in f32."""
+    dtype = dtype_of(a.self.meta["val"])
+    (left, across_a), (right, across_b) = (factor_of(l, node, dtype) for node in (a.self, a.mat2))
+    if 0 in left.shape or 0 in right.shape:
+        return l.filled(0.0, a.value.shape, "f32")
+    return l.op("MatMul", [left, right], dtype="f32", transpose_a=across_a, transpose_b=across_b)
+
+
 def bias_alone(l: Lowering, a: Args, bias: Any) -> Any:
     """beta * bias where the product has no elements, or sums none."""
     if a.beta == 0:

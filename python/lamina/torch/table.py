@@ -6,7 +6,7 @@ from lamina.torch import rules_index as index
 from lamina.torch import rules_norm as norms
 from lamina.torch import rules_products as products
 from lamina.torch.rules import (Binary, Compare, Extreme, Gradient, Logical, Reduce, Unary, cast, clamp, clamp_between, concatenate, copy,
-                                dropout_backward, elu, elu_backward, leaky_relu_backward, nll_loss_backward, power, prelu, prelu_backward,
+                                dropout_backward, elu, elu_backward, leaky_relu_backward, nll_loss, nll_loss_backward, power, prelu, prelu_backward,
                                 reorder, select, sign, silu_backward, softmax, softmax_backward, softplus, softplus_backward, stack, threshold,
                                 threshold_backward)
 from lamina.torch.rules_products import Product
@@ -70,6 +70,7 @@ TABLE = {
     "bitwise_not.default": Logical("LogicalNot"),
     "mm.default": Product("self", "mat2"),
     "bmm.default": Product("self", "mat2"),
+    "lamina.wide_mm.default": products.wide_product,
     "addmm.default": Product("mat1", "mat2", "self"),
     "addbmm.default": products.sum_of_products,
     "baddbmm.default": Product("batch1", "batch2", "self"),
@@ -120,6 +121,8 @@ TABLE = {
     "slice_backward.default": index.slice_backward,
     "select_backward.default": index.select_backward,
     "slice_scatter.default": index.slice_scatter,
+    "as_strided_scatter.default": index.as_strided_scatter,
+    "nll_loss_forward.default": nll_loss,
     "nll_loss_backward.default": nll_loss_backward,
     "native_dropout_backward.default": dropout_backward,
     "_scaled_dot_product_flash_attention_for_cpu.default": products.attention,
@@ -146,4 +149,4 @@ for _name, _kind in {"eq": "Equal", "ne": "NotEqual", "lt": "Less", "le": "LessE
 # table has it or not.
 DECOMPOSED = {"rsub.Scalar", "clamp_min.default", "clamp_max.default", "square.default", "stack.default"}
 KEPT_WHOLE = {name.split(".")[0] for name in TABLE if name not in DECOMPOSED and not name.startswith("lamina.")}
-KEPT_WHOLE |= set("split native_dropout nll_loss_forward max_pool2d_with_indices_backward _unsafe_index_put".split())
+KEPT_WHOLE |= set("split native_dropout max_pool2d_with_indices_backward _unsafe_index_put".split())

@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from lamina.torch.lowering import Lowering, Refused
-from lamina.torch.rules_index import bounds, sliced
+from lamina.torch.rules_index import bounds, laid_anew, sliced
 
 
 def as_shape(l: Lowering, node: Node, source: Any) -> Any:
@@ -68,11 +68,11 @@ def expanded(l: Lowering, node: Node, source: Any) -> Any:
 
 
 def strided(l: Lowering, node: Node, source: Any) -> Any:
-    """Other strides of all elements: known where they are in the same order."""
+    """Other strides of all elements."""
     value, whole = node.meta["val"], node.args[0].meta["val"]
-    if not (value.is_contiguous() and whole.is_contiguous() and value.numel() == whole.numel() and value.storage_offset() == whole.storage_offset()):
-        raise Refused("strides that reorder what lamina computes")
-    return l.reshape(source, value.shape)
+    if value.numel() != whole.numel() or value.storage_offset() != whole.storage_offset():
+        raise Refused("strides of a part of what lamina computes")
+    return laid_anew(l, source, whole.stride(), [int(n) for n in value.shape], value.stride())
 
 
 VIEW_RULES = {name: as_shape for name in "view _unsafe_view reshape unsqueeze squeeze alias detach lift_fresh_copy".split()}

@@ -81,6 +81,18 @@ def _replace(module: GraphModule, node: Node) -> None:
     module.graph.erase_node(node)
 
 
+# ---- a product of 16-bit factors that keeps what it sums
+
+@torch.library.custom_op("lamina::wide_mm", mutates_args=())
+def wide_mm(self: Tensor, mat2: Tensor) -> Tensor:
+    return (self @ mat2).float()
+
+
+@wide_mm.register_fake
+def _(self: Tensor, mat2: Tensor) -> Tensor:
+    return self.new_empty((self.shape[0], mat2.shape[1]), dtype=torch.float32)
+
+
 # ---- MaxPool's gradient without the places of the largest elements
 
 @torch.library.custom_op("lamina::max_pool2d_backward", mutates_args=())

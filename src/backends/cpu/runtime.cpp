@@ -6,6 +6,7 @@
 
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/emit/split_call.h"
+#include "backends/cpu/schedule/cost_model.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/tuning.h"
 #include "interface/number_text.h"
@@ -81,7 +82,10 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, const 
              : tuned_         ? std::optional(tuned_->chosen.schedule)
                               : std::nullopt),
       code_(compile(true)),
-      splits_(given_ ? given_->split : !code_.schedule.transposed && can_split(kernel_, machine.caches)),
+      gains_by_split_(splits_that_gain()),
+      splits_(given_ ? given_->split
+                     : std::find(gains_by_split_.begin(), gains_by_split_.end(), true) != gains_by_split_.end()),
+      is_worth_threads_(CostModel(kernel_, machine_).is_worth_threads()),
       sharing_(kernel_, machine.caches) {
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
@@ -114,9 +118,16 @@ KernelRunner::Code KernelRunner::compile(bool past_caches) const {
   return {std::move(schedule), std::move(cached), non_temporal, std::make_unique<SplitCode>()};
 }
 
+std::vector<bool> KernelRunner::splits_that_gain() const {
+  std::vector<bool> gains(static_cast<size_t>(std::max(machine_.cores, 1)) + 1, false);
+  for (size_t threads = 2; !given_ && threads < gains.size(); ++threads)
+    gains[threads] = gains_by_split(code_.schedule, kernel_, machine_, static_cast<int>(threads));
+  return gains;
+}
+
 Schedule KernelRunner::schedule() const {
   if (given_) return *given_;
-  return wants_split(machine_.cores) ? split_schedule(code_.schedule, kernel_) : code_.schedule;
+  return wants_split(machine_.cores) ? split_schedule(code_.schedule, kernel_, machine_) : code_.schedule;
 }
 
 std::string KernelRunner::choice() const {
@@ -136,7 +147,8 @@ KernelFunction KernelRunner::split_function(const Code& code) const {
   std::call_once(code.split->compiled, [&] {
     Schedule schedule = code.schedule;
     schedule.split = true;
-    code.split->kernel = compile_kernel(kernel_, given_ ? schedule : split_schedule(code.schedule, kernel_), machine_);
+    code.split->kernel =
+        compile_kernel(kernel_, given_ ? schedule : split_schedule(code.schedule, kernel_, machine_), machine_);
   });
   return code.split->kernel.function;
 }
@@ -202,7 +214,7 @@ void KernelRunner::run(std::span<void* const> pointers, void* scratch, const Exe
   }
   std::copy(call_.begin(), call_.end(), call);
   for (size_t a = 0; a < pointers.size(); ++a) call[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
-  const bool is_alone = moved_bytes_ < tuning::kSerialBytes || one_thread_;
+  const bool is_alone = !is_worth_threads_ || one_thread_;
   run(suits(pointers) ? code_ : plain_code(), call, scratch, is_alone ? executor.at_most(1) : executor);
 }
 

@@ -2,6 +2,8 @@
 // of a result.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -67,6 +69,7 @@ class KernelRunner {
     std::unique_ptr<SplitCode> split;
   };
   Code compile(bool past_caches) const;
+  std::vector<bool> splits_that_gain() const;
   KernelFunction split_function(const Code& code) const;
   struct PlainCode {
     std::once_flag compiled;
@@ -78,7 +81,8 @@ class KernelRunner {
   void run(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
   void run_rows(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
   bool wants_split(int threads) const {
-    return splits_ && (given_ ? threads > 1 && rows_ > 0 : sharing_.gains_by_split(threads));
+    if (given_) return splits_ && threads > 1 && rows_ > 0;
+    return splits_ && gains_by_split_[static_cast<size_t>(std::min(threads, std::max(machine_.cores, 1)))];
   }
   void run_split(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
   struct Group;
@@ -99,9 +103,10 @@ class KernelRunner {
   bool runs_here_;
   kernel::Kernel kernel_;
   std::optional<TunedSchedule> tuned_;
-  std::optional<Schedule> given_;  // by measuring or by the caller; else the rules choose
-  Code code_;                      // streams where outputs are large
-  bool splits_;
+  std::optional<Schedule> given_;     // by measuring or by the caller; else the rules choose
+  Code code_;                         // streams where outputs are large
+  std::vector<bool> gains_by_split_;  // per number of threads, up to the machine's cores
+  bool splits_, is_worth_threads_;
   RowSharing sharing_;
   std::unique_ptr<PlainCode> plain_ =
       std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes

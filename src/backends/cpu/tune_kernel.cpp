@@ -9,8 +9,12 @@
 #include <variant>
 #include <vector>
 
+#include "backends/cpu/calibrate.h"
+#include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/code/kept_costs.h"
 #include "backends/cpu/kernel_timer.h"
 #include "backends/cpu/runtime.h"
+#include "backends/cpu/schedule/cost_model.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 
@@ -26,16 +30,6 @@ constexpr double kHopeless = 1.25;        // times the best: not looked at a sec
 constexpr double kClearGain = 0.98;       // of the best's time: what is called better
 constexpr int kRoundsOfTry = 3, kRoundsOfFinal = 7;
 
-// What to try first: what has made the largest differences on the machines that were looked at.
-int order_of(const Schedule& from, const Schedule& to) {
-  if (to.transposed != from.transposed) return 5;
-  if (to.vector_bits != from.vector_bits) return to.vector_bits * 2 < from.vector_bits ? 5 : 4;
-  if (to.streamed != from.streamed || to.realigns != from.realigns) return 0;
-  if (to.prefetched_within_row != from.prefetched_within_row) return 1;
-  if (to.rows_per_tile != from.rows_per_tile || to.strip != from.strip) return 2;
-  return 3;
-}
-
 class Tuning {
  public:
   Tuning(const kernel::Kernel& kernel, const Machine& machine, double milliseconds, const TuningProgress& progress)
@@ -45,6 +39,7 @@ class Tuning {
         kernel_(with_rows_arranged(kernel, machine)),
         machine_(machine),
         legal_(kernel_, machine_),
+        model_(kernel_, machine_),
         timer_(kernel_, machine_),
         default_(KernelRunner::by_rules(kernel_, machine_)),
         best_(&default_) {}
@@ -61,13 +56,14 @@ class Tuning {
   double spent() const { return std::chrono::duration<double, std::milli>(Clock::now() - start_).count() / milliseconds_; }
   bool has_time() const { return spent() < 1 - kShareOfFinal; }
 
-  // Of the best so far; once one is better, its own neighbours are next. Whether there was one.
+  // Of the best so far, what the model takes for the fastest first; once one is better, its own neighbours are next. Whether
+  // there was one.
   bool try_neighbours() {
-    std::vector<Schedule> neighbours = legal_.neighbours(best_->schedule());
-    std::stable_sort(neighbours.begin(), neighbours.end(), [from = best_->schedule()](const Schedule& a, const Schedule& b) {
-      return order_of(from, a) < order_of(from, b);
-    });
-    for (const Schedule& schedule : neighbours) {
+    std::vector<std::pair<double, Schedule>> neighbours;
+    for (Schedule& schedule : legal_.neighbours(best_->schedule()))
+      neighbours.emplace_back(model_.microseconds(schedule), std::move(schedule));
+    std::stable_sort(neighbours.begin(), neighbours.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [predicted, schedule] : neighbours) {
       if (!has_time()) return false;
       if (progress_) progress_(std::min(spent(), 1.0));
       if (tried_.insert(describe(schedule)).second && try_one(schedule)) return true;
@@ -117,6 +113,7 @@ class Tuning {
   kernel::Kernel kernel_;
   Machine machine_;
   LegalSchedules legal_;
+  CostModel model_;
   KernelTimer timer_;
   KernelRunner default_;
   std::unique_ptr<KernelRunner> candidate_;
@@ -133,7 +130,16 @@ TunedSchedule tune_kernel(const kernel::Kernel& kernel, const Machine& machine, 
   return Tuning(kernel, machine, milliseconds, progress).run();
 }
 
-size_t tune_plan(const kernel::Plan& plan, const Machine& machine, const TuningRequest& request) {
+Machine with_measured_costs(Machine machine) {
+  const Machine host = host_machine();
+  std::optional<Costs> costs = kept_costs::find(host);
+  if (!costs) kept_costs::keep(host, *(costs = measure_costs(host)));
+  machine.costs = *costs;
+  return machine;
+}
+
+size_t tune_plan(const kernel::Plan& plan, const Machine& given, const TuningRequest& request) {
+  const Machine machine = host_runs(given) ? with_measured_costs(given) : given;
   std::vector<kernel::Kernel> kernels;
   for (const kernel::PlanStep& step : plan.steps) {
     const auto* const generated = std::get_if<kernel::KernelStep>(&step);

@@ -26,4 +26,8 @@ TunedSchedule tune_kernel(const kernel::Kernel& kernel, const Machine& machine, 
 // is kept. (The kernels of a tile run on one thread, beside the products that their time goes to.) How many kernels were timed.
 size_t tune_plan(const kernel::Plan& plan, const Machine& machine, const TuningRequest& request);
 
+// The machine with its costs as they were measured here once, now if they were not: a quarter of a second. Throws
+// Error(out_of_memory).
+Machine with_measured_costs(Machine machine);
+
 }  // namespace lamina::cpu

@@ -1,5 +1,6 @@
-// Which GPUs there are, and opening one by its name on the command line: "cuda", "cuda:1", "opencl", "opencl:0", or "" for the
-// first of all, CUDA before OpenCL.
+// Which GPUs there are, and a backend on each.
+#include "backends/gpu/devices.h"
+
 #include <charconv>
 
 #include "backends/backend.h"
@@ -36,19 +37,23 @@ DeviceName parse(const std::string& text) {
 
 size_t gpu_device_count() { return gpu::cuda::find_devices().count + gpu::opencl::find_devices().devices.size(); }
 
-std::shared_ptr<const Backend> open_gpu_backend(const std::string& device) {
+std::shared_ptr<gpu::Device> gpu::open_device(const std::string& device) {
   const DeviceName name = parse(device);
   const auto cuda = name.api == "opencl" ? gpu::cuda::FoundDevices{} : gpu::cuda::find_devices();
   const auto opencl = name.api == "cuda" ? gpu::opencl::FoundDevices{} : gpu::opencl::find_devices();
-  if (name.index < cuda.count) return gpu::make_backend(gpu::cuda::open_device(static_cast<int>(name.index)));
+  if (name.index < cuda.count) return gpu::cuda::open_device(static_cast<int>(name.index));
   const size_t index = name.index - cuda.count;
-  if (index < opencl.devices.size()) return gpu::make_backend(gpu::opencl::open_device(opencl.devices[index]));
+  if (index < opencl.devices.size()) return gpu::opencl::open_device(opencl.devices[index]);
   const size_t count = cuda.count + opencl.devices.size();
   if (count > 0) throw Error(Status::invalid_arguments, join("device \"", device, "\": there are ", count, ", counted from 0"));
   std::string why;
   if (name.api != "opencl") why += "CUDA: " + cuda.why_none;
   if (name.api != "cuda") why += join(why.empty() ? "" : "; ", "OpenCL: ", opencl.why_none);
   throw Error(Status::unimplemented, join("no GPU can be used: ", why));
+}
+
+std::shared_ptr<const Backend> open_gpu_backend(const std::string& device) {
+  return gpu::make_backend(gpu::open_device(device));
 }
 
 std::shared_ptr<const Backend> open_gpu_backend(size_t index) {

@@ -7,8 +7,8 @@
 #include "backends/cpu/described_machines.h"
 #include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/kernels_of_rows.h"
-#include "backends/cpu/schedule/schedule.h"
 #include "backends/cpu/schedule/tiles.h"
+#include "backends/cpu/schedules_with.h"
 
 namespace lamina::testing {
 namespace {
@@ -48,9 +48,9 @@ Kernel many_reductions(const Shape& shape) {
   return k.finish();
 }
 
-bool is_batched(const Kernel& kernel, const cpu::Machine& machine) {
-  const cpu::Schedule schedule = cpu::choose_schedule(kernel, machine, true);
-  return cpu::batches_rows(kernel) && schedule.rows_per_tile >= 4 && !schedule.transposed;
+cpu::Schedule in_batches(const Kernel& kernel, const cpu::Machine& machine, int rows) {
+  EXPECT_TRUE(cpu::batches_rows(kernel));
+  return schedule_with(kernel, machine, [&](const cpu::Schedule& s) { return s.rows_per_tile == rows && !s.transposed; });
 }
 
 class BatchedRows : public OnDescribedMachine {
@@ -60,11 +60,15 @@ class BatchedRows : public OnDescribedMachine {
       for (const int64_t size : {96, 461}) {
         for (const int64_t rows : {1, 2, 7, 8, 9, 19}) {
           const Kernel kernel = make({rows, size, dtype});
-          ASSERT_TRUE(is_batched(kernel, machine())) << rows << " x " << size;
-          expect_interpreter_bits(kernel, 1, machine());
+          const cpu::Schedule schedule = in_batches(kernel, machine(), size == 96 ? 8 : 4);
+          expect_interpreter_bits(kernel, 1, machine(), &schedule);
         }
       }
-      for (const int64_t rows : {1, 3, 130}) expect_interpreter_bits(make({rows, 77, dtype, true}), 3, machine());
+      for (const int64_t rows : {1, 3, 130}) {
+        const Kernel kernel = make({rows, 77, dtype, true});
+        const cpu::Schedule schedule = in_batches(kernel, machine(), 8);
+        expect_interpreter_bits(kernel, 3, machine(), &schedule);
+      }
     }
   }
 };
@@ -79,6 +83,7 @@ TEST_P(BatchedRows, SecondWalkOfOneRow) {
   constexpr int64_t kRows = 13, kSize = 128, kFirst = 16;
   for (Kernel (*const make)(const Shape&) : {layer_norm, many_row_values, many_reductions, backward}) {
     const Kernel kernel = make({kRows, kSize});
+    const cpu::Schedule schedule = in_batches(kernel, machine(), 4);
     const auto is_src = [](const kernel::Arg& arg) { return arg.strides == Dims{kSize, 1}; };
     const auto element_arg =
         static_cast<size_t>(std::find_if(kernel.args.begin(), kernel.args.end(), is_src) - kernel.args.begin());
@@ -88,7 +93,7 @@ TEST_P(BatchedRows, SecondWalkOfOneRow) {
         const double value = i / kSize == far && i % kSize < kFirst ? 1000 : std::sin(static_cast<double>(i * i % 1013));
         store_from_double(f32, memory[element_arg].data(), i, value);
       }
-      expect_interpreter_bits(kernel, 1, machine(), std::move(memory));
+      expect_interpreter_bits(kernel, 1, machine(), std::move(memory), &schedule);
     }
   }
 }

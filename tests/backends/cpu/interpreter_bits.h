@@ -62,10 +62,11 @@ inline uint64_t digest(const kernel::Kernel& kernel, const Memory& memory) {
   return hash;
 }
 
-// Runs as on `machine`, whose instructions the host has.
+// Runs as on `machine`, whose instructions the host has; by the schedule that is chosen for it, or by a given one.
 inline Memory run_on_machine(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory actual,
-                             cpu::Executor::Kind kind = cpu::Executor::Kind::helpers) {
-  const cpu::KernelRunner runner(kernel, machine);
+                             cpu::Executor::Kind kind = cpu::Executor::Kind::helpers, const cpu::Schedule* given = nullptr) {
+  const cpu::KernelRunner runner =
+      given != nullptr ? cpu::KernelRunner(kernel, machine, *given) : cpu::KernelRunner(kernel, machine);
   std::vector<void*> pointers;
   for (auto& buffer : actual) pointers.push_back(buffer.data());
   std::vector<std::byte> scratch(runner.scratch_bytes() + 64);
@@ -74,9 +75,10 @@ inline Memory run_on_machine(const kernel::Kernel& kernel, int threads, const cp
   return actual;
 }
 
-inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory memory) {
+inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory memory,
+                                    const cpu::Schedule* given = nullptr) {
   Memory expected = memory;
-  const Memory actual = run_on_machine(kernel, threads, machine, std::move(memory));
+  const Memory actual = run_on_machine(kernel, threads, machine, std::move(memory), cpu::Executor::Kind::helpers, given);
   std::vector<kernel::InterpretedArg> args;
   for (size_t a = 0; a < kernel.args.size(); ++a) args.push_back({expected[a].data(), span(kernel, kernel.args[a])});
   kernel::interpret(kernel, args);
@@ -91,17 +93,19 @@ inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, c
 }
 
 // With memory_for(kernel). One that gave the interpreter's bits once has given them again where the digest is the same.
-inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine) {
+inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine,
+                                    const cpu::Schedule* given = nullptr) {
   static std::map<std::string, uint64_t> seen;
   const std::string key = kernel::print(kernel);
   const auto known = seen.find(key);
-  const uint64_t found = digest(kernel, run_on_machine(kernel, threads, machine, memory_for(kernel)));
+  const uint64_t found =
+      digest(kernel, run_on_machine(kernel, threads, machine, memory_for(kernel), cpu::Executor::Kind::helpers, given));
   if (threads > 1) {
-    const Memory by_openmp = run_on_machine(kernel, threads, machine, memory_for(kernel), cpu::Executor::Kind::openmp);
+    const Memory by_openmp = run_on_machine(kernel, threads, machine, memory_for(kernel), cpu::Executor::Kind::openmp, given);
     EXPECT_EQ(digest(kernel, by_openmp), found) << "OpenMP's threads\n" << key;
   }
   if (known != seen.end() && known->second == found) return;
-  expect_interpreter_bits(kernel, threads, machine, memory_for(kernel));
+  expect_interpreter_bits(kernel, threads, machine, memory_for(kernel), given);
   if (!::testing::Test::HasFatalFailure()) seen[key] = found;
 }
 

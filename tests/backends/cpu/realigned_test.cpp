@@ -8,8 +8,7 @@
 #include "backends/cpu/described_machines.h"
 #include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/kernels_of_rows.h"
-#include "backends/cpu/schedule/legal_schedules.h"
-#include "backends/cpu/schedule/schedule.h"
+#include "backends/cpu/schedules_with.h"
 #include "interface/status.h"
 
 namespace lamina::testing {
@@ -83,21 +82,13 @@ void expect_bits_at_every_offset(const Kernel& kernel, const cpu::KernelRunner& 
   }
 }
 
-void expect_bits_by_rule(const Kernel& kernel, const cpu::Machine& machine) {
-  EXPECT_EQ(cpu::choose_schedule(kernel, machine, true).realigns, machine.isa == cpu::Isa::avx512);
-  expect_bits_at_every_offset(kernel, cpu::KernelRunner(kernel, machine));
-}
-
-// What the rules leave to measuring.
-void expect_bits_if_realigned(const Kernel& kernel, const cpu::Machine& machine) {
-  cpu::Schedule schedule = cpu::choose_schedule(kernel, machine, true);
-  ASSERT_TRUE(schedule.follows_lines);
-  schedule = cpu::through_caches(schedule);
-  schedule.streamed = cpu::choose_schedule(kernel, machine, true).streamed;
-  schedule.realigns = true;
-  schedule.strip = 0;
-  ASSERT_EQ(cpu::legal_schedules(kernel, machine).contains(schedule), machine.isa == cpu::Isa::avx512);
-  if (machine.isa == cpu::Isa::avx512) expect_bits_at_every_offset(kernel, cpu::KernelRunner(kernel, machine, schedule));
+// Of a stream where the machine can put lines together, else of walks along lines.
+void expect_bits_at_every_offset(const Kernel& kernel, const cpu::Machine& machine) {
+  const bool realigns = machine.isa == cpu::Isa::avx512;
+  const cpu::Schedule schedule = schedule_with(kernel, machine, [&](const cpu::Schedule& s) {
+    return !s.streamed.empty() && s.realigns == realigns && !s.transposed && !s.split;
+  });
+  expect_bits_at_every_offset(kernel, cpu::KernelRunner(kernel, machine, schedule));
 }
 
 // The sum leaves too.
@@ -110,61 +101,63 @@ Kernel add_layer_norm(const Shape& shape) {
   return k.finish();
 }
 
-constexpr int64_t kElements = int64_t{1} << 20;  // 4 MiB of f32, from where outputs are streamed
+constexpr int64_t kElements = int64_t{1} << 18;
 
 class RealignedRows : public OnDescribedMachine {};
 
 TEST_P(RealignedRows, LayerNorm) {
-  for (const int64_t size : {65, 257, 1003, 4093}) expect_bits_by_rule(layer_norm({kElements / size + 3, size}), machine());
+  for (const int64_t size : {65, 257, 1003, 4093})
+    expect_bits_at_every_offset(layer_norm({kElements / size + 3, size}), machine());
   for (const int64_t size : {99, 2061})
-    expect_bits_by_rule(layer_norm({kElements / 2 / size + 3, size, DataType::f64}), machine());
+    expect_bits_at_every_offset(layer_norm({kElements / 2 / size + 3, size, DataType::f64}), machine());
 }
 
 // Rows of two to four vectors, which are one chunk.
 TEST_P(RealignedRows, ShortRows) {
-  for (const int64_t size : {23, 31, 33, 47, 63}) expect_bits_by_rule(layer_norm({kElements / size + 3, size}), machine());
-  expect_bits_by_rule(layer_norm({kElements / 2 / 31 + 3, 31, DataType::f64}), machine());
+  for (const int64_t size : {23, 31, 33, 47, 63})
+    expect_bits_at_every_offset(layer_norm({kElements / size + 3, size}), machine());
+  expect_bits_at_every_offset(layer_norm({kElements / 2 / 31 + 3, 31, DataType::f64}), machine());
 }
 
 TEST_P(RealignedRows, TwoOutputs) {
-  for (const int64_t size : {29, 100, 2063}) expect_bits_by_rule(add_layer_norm({kElements / size + 3, size}), machine());
+  for (const int64_t size : {29, 100, 2063})
+    expect_bits_at_every_offset(add_layer_norm({kElements / size + 3, size}), machine());
 }
 
 // A line is two vectors: of the last two of a row one may be missing, or both be there in part.
 TEST_P(RealignedRows, OfSixteenBits) {
-  constexpr int64_t kRows = 3 * kElements;
-  for (const int64_t size : {129, 257, 1008, 1021})
-    expect_bits_by_rule(layer_norm({kRows / size, size, DataType::bf16}), machine());
-  expect_bits_by_rule(layer_norm({kRows / 523, 523, DataType::f16}), machine());
-  expect_bits_by_rule(add_layer_norm({kRows / 300, 300, DataType::bf16}), machine());
-  expect_bits_if_realigned(layer_norm({kRows / 4093, 4093, DataType::bf16}), machine());
+  for (const int64_t size : {129, 257, 1008, 1021, 4093})
+    expect_bits_at_every_offset(layer_norm({kElements / size, size, DataType::bf16}), machine());
+  expect_bits_at_every_offset(layer_norm({kElements / 523, 523, DataType::f16}), machine());
+  expect_bits_at_every_offset(add_layer_norm({kElements / 300, 300, DataType::bf16}), machine());
 }
 
 // Caches have no say in this.
 INSTANTIATE_TEST_SUITE_P(Machines, RealignedRows, ::testing::Values(epyc(), desktop()), name_of_machine);
 
 TEST(RealignedRowsTwin, NotWhereRowsLieApartOrFillLines) {
-  const auto realigns = [](const Kernel& kernel) { return cpu::choose_schedule(kernel, epyc().machine, true).realigns; };
+  const auto realigns = [](const Kernel& kernel) {
+    return may_have(kernel, epyc().machine, [](const cpu::Schedule& s) { return s.realigns; });
+  };
   EXPECT_TRUE(realigns(layer_norm({8192, 257})));
   EXPECT_FALSE(realigns(layer_norm({8192, 256})));
   EXPECT_FALSE(realigns(layer_norm({8192, 257, DataType::f32, true}))) << "a gap after each three rows";
   EXPECT_TRUE(realigns(layer_norm({16384, 257, DataType::bf16})));
-  EXPECT_FALSE(realigns(layer_norm({65536, 61, DataType::bf16}))) << "few lines";
-  EXPECT_FALSE(realigns(layer_norm({1024, 4093, DataType::bf16}))) << "strips follow lines";
+  EXPECT_FALSE(realigns(layer_norm({65536, 61, DataType::bf16}))) << "less than a chunk of 16 bits";
   EXPECT_FALSE(realigns(backward({8192, 257}))) << "column sums";
   EXPECT_FALSE(realigns(layer_norm({262144, 15}))) << "less than a vector";
 }
 
-// 256 bytes, from where whole lines are worth the walk's masked ends.
+// Whole lines are worth the walk's masked ends where there are some.
 TEST(RowsOfFewLines, AreNotStreamed) {
   const auto streams = [](const Kernel& kernel) {
     return !cpu::choose_schedule(kernel, epyc().machine, true).streamed.empty();
   };
-  EXPECT_FALSE(streams(layer_norm({131072, 127, DataType::bf16})));
-  EXPECT_TRUE(streams(layer_norm({131072, 129, DataType::bf16})));
+  EXPECT_FALSE(streams(layer_norm({524288, 33, DataType::bf16})));
+  EXPECT_TRUE(streams(layer_norm({131072, 257, DataType::bf16})));
   EXPECT_TRUE(streams(layer_norm({131072, 64, DataType::bf16}))) << "whole lines";
-  EXPECT_FALSE(streams(backward({131072, 63})));
-  EXPECT_TRUE(streams(backward({131072, 65})));
+  EXPECT_FALSE(streams(backward({524288, 17})));
+  EXPECT_TRUE(streams(backward({16384, 1021})));
 }
 
 // Rows of a few lines that are shorter than a chunk of 64 elements: no element is taken twice, which a sum would tell.
@@ -176,8 +169,8 @@ TEST(RowsOfFewLines, OfDoublesGiveTheInterpretersBits) {
     k.out(x * k.weight("gamma"), "dst");
     k.column(x, "sums");
     const Kernel kernel = k.finish();
-    ASSERT_TRUE(cpu::choose_schedule(kernel, machine, true).follows_lines) << size;
-    expect_interpreter_bits(kernel, 2, machine);
+    const cpu::Schedule schedule = schedule_with(kernel, machine, [](const cpu::Schedule& s) { return s.follows_lines; });
+    expect_interpreter_bits(kernel, 2, machine, &schedule);
   }
 }
 

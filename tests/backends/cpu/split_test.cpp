@@ -5,6 +5,7 @@
 #include "backends/cpu/described_machines.h"
 #include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/schedule/sharing.h"
 
 namespace lamina::testing {
@@ -17,8 +18,9 @@ constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f64 = DataType::f
 class SplitRows : public OnDescribedMachine {
  protected:
   static void expect_bits(const Kernel& kernel, int threads) {
-    ASSERT_TRUE(cpu::can_split(kernel, machine().caches));
-    expect_interpreter_bits(kernel, threads, machine());
+    const cpu::Schedule split = cpu::split_schedule(cpu::choose_schedule(kernel, machine(), true), kernel, machine());
+    ASSERT_TRUE(cpu::legal_schedules(kernel, machine()).contains(split)) << cpu::describe(split);
+    expect_interpreter_bits(kernel, threads, machine(), &split);
   }
 };
 
@@ -54,27 +56,31 @@ TEST_P(SplitRows, ReducedWhole) {
       for (const int threads : {2, 5, 8}) expect_bits(kernel, threads);
     }
   }
-  EXPECT_FALSE(cpu::reduces_whole_rows(backward({64, 16384}))) << "parts of its sums are enough work for a thread";
+  EXPECT_FALSE(cpu::reduces_whole_rows(backward({64, 16384}))) << "parts of its sums are blocks enough";
   EXPECT_FALSE(cpu::reduces_whole_rows(layer_norm({1, 4096}))) << "no sums of columns";
 }
 
-// Whole blocks for each thread, but rows of which no two fit a usual second-level cache.
-TEST_P(SplitRows, OverflowTheCache) {
-  const Kernel kernel = backward({128, 32768, f64});
-  EXPECT_TRUE(cpu::overflows_cache(cpu::footprint(kernel), {.first = 48 << 10, .second = 2 << 20}));
-  EXPECT_FALSE(cpu::overflows_cache(cpu::footprint(kernel), {.first = 48 << 10, .second = 4 << 20}));
-  expect_bits(kernel, 2);
-}
-
-TEST(SplitRowsOrNot, RowsThatShareLittleStayWhole) {
-  Rows k("add_layer_norm", {512, 65536});
-  const kernel::Value sum = k.src("a") + k.src("b");
-  const auto moments = k.builder().moments(sum);
-  k.out(k.builder().center(sum, moments, 1.0 / sqrt(moments.variance + 1e-5)) * k.weight("gamma"), "dst");
-  EXPECT_FALSE(cpu::overflows_cache(cpu::footprint(k.finish()), {.first = 48 << 10, .second = 2 << 20}));
-}
+// Of rows as long as these no two fit a usual second-level cache.
+TEST_P(SplitRows, OverflowTheCache) { expect_bits(backward({128, 32768, f64}), 2); }
 
 INSTANTIATE_TEST_SUITE_P(Machines, SplitRows, ::testing::ValuesIn(described_machines()), name_of_machine);
+
+// A wait for the others has to be worth it, and the rows have to give each thread a part.
+TEST(SplitRowsOrNot, WhatIsWaitedForDecides) {
+  cpu::Machine machine = epyc().machine;
+  const auto gains = [&](const Kernel& kernel, int threads) {
+    return cpu::gains_by_split(cpu::choose_schedule(kernel, machine, true), kernel, machine, threads);
+  };
+  EXPECT_TRUE(gains(layer_norm({1, 1000000}), 2));
+  EXPECT_TRUE(gains(layer_norm({5, 200000}), 8));
+  EXPECT_TRUE(gains(backward({64, 8192}), 2)) << "one block of rows";
+  EXPECT_FALSE(gains(backward({37, 1021}), 2)) << "each row's lines are written by both";
+  EXPECT_FALSE(gains(layer_norm({1, 1000000}), 1));
+  EXPECT_FALSE(gains(layer_norm({1024, 16384}), 2)) << "rows enough for both";
+  EXPECT_FALSE(gains(layer_norm({1, 4096}), 2)) << "one block of elements";
+  machine.costs.wait = 1e9;
+  EXPECT_FALSE(gains(layer_norm({1, 1000000}), 2));
+}
 
 }  // namespace
 }  // namespace lamina::testing

@@ -8,7 +8,7 @@
 namespace lamina::testing {
 
 void compare_with_cpu(const CpuRun& run) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   std::vector<Buffer> outputs = outputs_for(run.ports);
   const ExecutableInfo info = run_on_gpu(*gpu, run.subgraph, run.ports.inputs, run.inputs, outputs);
   const kernel::Plan plan = compiler::plan_subgraph(run.subgraph, {.name = "test", .alignment = 256});

@@ -1,34 +1,48 @@
-// Runs a graph partition by partition on a GPU backend (PoCL will do), on the CPU backend and on the reference backend. Without
-// a reduction GPU and CPU give the same bits; with one they differ by the order of summation.
+// Runs a graph partition by partition on a GPU backend (by OpenCL, PoCL will do, unless LAMINA_TEST_DEVICE names a device), on
+// the CPU backend and on the reference backend. Without a reduction GPU and CPU give the same bits; with one they differ by the
+// order of summation.
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 
 #include "backends/cpu/cpu_check.h"
+#include "backends/gpu/backend.h"
+#include "backends/gpu/devices.h"
 #include "compiler/compile.h"
 #include "kernels/plan.h"
 
 namespace lamina::testing {
 
-// The first OpenCL device; null, with the reason, where there is none: such tests are skipped.
-inline const Backend* opencl_backend(std::string& why) {
+// The device that LAMINA_TEST_DEVICE names (cuda, opencl:1, ...), else the first of OpenCL. Null, with the reason, where there
+// is none: then such tests are skipped, but where a device was named one of them fails.
+inline const std::shared_ptr<gpu::Device>& test_device(std::string& why) {
   static std::string fault;
-  static const std::shared_ptr<const Backend> backend = []() -> std::shared_ptr<const Backend> {
+  static const std::shared_ptr<gpu::Device> device = []() -> std::shared_ptr<gpu::Device> {
+    const char* const name = std::getenv("LAMINA_TEST_DEVICE");
     try {
-      return open_gpu_backend("opencl");
+      return gpu::open_device(name == nullptr ? "opencl" : name);
     } catch (const Error& error) {
       fault = error.what();
+      if (name != nullptr) ADD_FAILURE() << "LAMINA_TEST_DEVICE=" << name << ": " << fault;
       return nullptr;
     }
   }();
   why = fault;
+  return device;
+}
+
+inline const Backend* gpu_backend(std::string& why) {
+  const std::shared_ptr<gpu::Device>& device = test_device(why);
+  static const std::shared_ptr<const Backend> backend = device == nullptr ? nullptr : gpu::make_backend(device);
   return backend.get();
 }
 
-#define LAMINA_OPENCL_OR_SKIP(backend)                          \
-  std::string why_no_opencl;                                    \
-  const Backend* const backend = opencl_backend(why_no_opencl); \
-  if (backend == nullptr) GTEST_SKIP() << why_no_opencl
+#define LAMINA_GPU_OR_SKIP(backend)                       \
+  std::string why_no_gpu;                                 \
+  const Backend* const backend = gpu_backend(why_no_gpu); \
+  if (backend == nullptr) GTEST_SKIP() << why_no_gpu
 
 // A tensor's memory on the device.
 class DeviceBuffer {

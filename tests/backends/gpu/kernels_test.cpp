@@ -52,7 +52,7 @@ Graph layer_norm_backward(DataType dtype, const Dims& shape) {
 class GpuNorms : public ::testing::TestWithParam<DataType> {};
 
 TEST_P(GpuNorms, LayerNormForAllLengthsOfRows) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const Dims& shape : {Dims{4, 1}, Dims{3, 7}, Dims{150, 8}, Dims{70, 64}, Dims{2, 3, 129}, Dims{9, 1000}, Dims{3, 4097},
                             Dims{2, 9000}, Dims{2, 40000}}) {
     SCOPED_TRACE(describe(shape));
@@ -61,7 +61,7 @@ TEST_P(GpuNorms, LayerNormForAllLengthsOfRows) {
 }
 
 TEST_P(GpuNorms, LayerNormBackwardForAllLengthsOfRows) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const Dims& shape : {Dims{4, 1}, Dims{65, 7}, Dims{150, 8}, Dims{70, 64}, Dims{2, 33, 129}, Dims{41, 1000},
                             Dims{17, 4097}, Dims{3, 16384}, Dims{10, 40000}}) {
     SCOPED_TRACE(describe(shape));
@@ -70,7 +70,7 @@ TEST_P(GpuNorms, LayerNormBackwardForAllLengthsOfRows) {
 }
 
 TEST_P(GpuNorms, LayerNormBackwardThatRecomputesStatistics) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const Dims& shape : {Dims{5, 60}, Dims{3, 5000}}) {
     GraphBuilder g;
     const auto x = g.input(GetParam(), shape), dy = g.input(GetParam(), shape);
@@ -81,7 +81,7 @@ TEST_P(GpuNorms, LayerNormBackwardThatRecomputesStatistics) {
 }
 
 TEST_P(GpuNorms, RmsNormSoftMaxAndTheirGradientsAlongBothAxes) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const Dims& shape : {Dims{70, 64}, Dims{6, 1001}}) {
     GraphBuilder r;
     const auto src = r.input(GetParam(), shape);
@@ -102,7 +102,7 @@ TEST_P(GpuNorms, RmsNormSoftMaxAndTheirGradientsAlongBothAxes) {
 }
 
 TEST_P(GpuNorms, EveryReduction) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const OpKind kind :
        {OpKind::ReduceL1, OpKind::ReduceL2, OpKind::ReduceMax, OpKind::ReduceMean, OpKind::ReduceMin, OpKind::ReduceSum}) {
     for (const Axes& axes : {Axes{0}, Axes{1}, Axes{-1}, Axes{0, 2}}) {
@@ -115,7 +115,7 @@ TEST_P(GpuNorms, EveryReduction) {
 }
 
 TEST_P(GpuNorms, GroupNormInBothFormats) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   const DataType weights = statistics_type(GetParam());
   for (const auto& [format, shape] : std::vector<std::pair<std::string, Dims>>{{"NCX", {2, 6, 5, 8}}, {"NXC", {2, 5, 7, 12}}}) {
     GraphBuilder g;
@@ -129,7 +129,7 @@ TEST_P(GpuNorms, GroupNormInBothFormats) {
 }
 
 TEST_P(GpuNorms, ElementaryFunctionsHaveTheCpusBits) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   const std::vector<std::pair<OpKind, Attributes>> cases = {{OpKind::Abs, {}},
                                                             {OpKind::Clamp, {{"min", -1.0F}, {"max", 1.0F}}},
                                                             {OpKind::Elu, {{"alpha", 0.7F}}},
@@ -168,7 +168,7 @@ TEST_P(GpuNorms, ElementaryFunctionsHaveTheCpusBits) {
 }
 
 TEST_P(GpuNorms, GradientsOfElementaryFunctions) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   const std::vector<std::pair<OpKind, Attributes>> cases = {{OpKind::AbsBackward, {}},
                                                             {OpKind::ClampBackward, {{"min", -1.0F}, {"max", 1.0F}}},
                                                             {OpKind::EluBackward, {{"alpha", 0.7F}}},
@@ -190,7 +190,7 @@ TEST_P(GpuNorms, GradientsOfElementaryFunctions) {
 }
 
 TEST_P(GpuNorms, BinariesBroadcast) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const OpKind kind : {OpKind::Add, OpKind::Divide, OpKind::Maximum, OpKind::SquaredDifference}) {
     for (const Dims& other : {Dims{3, 4, 32}, Dims{32}, Dims{4, 1}, Dims{3, 1, 1}, Dims{1, 1, 1}}) {
       GraphBuilder g;
@@ -202,7 +202,7 @@ TEST_P(GpuNorms, BinariesBroadcast) {
 }
 
 TEST_P(GpuNorms, StridedAndPermuted) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   GraphBuilder g;
   const auto x = g.input(GetParam(), {4, 6, 10}, {100, 13, 1}), y = g.input(GetParam(), {4, 6, 10}, {1, 4, 24});
   g.op(OpKind::StaticTranspose, {g.op(OpKind::Add, {x, y})}, {{"order", Axes{2, 0, 1}}});
@@ -213,7 +213,7 @@ INSTANTIATE_TEST_SUITE_P(Types, GpuNorms, ::testing::Values(f32, bf16, f16, f64)
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 TEST(GpuSchedules, AreChosenByTheLengthOfTheRow) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   const auto schedule_of = [&](const Graph& graph) {
     return expect_gpu_is_right(*gpu, graph, 64).partitions.at(0).schedules.at(0);
   };
@@ -228,7 +228,7 @@ TEST(GpuSchedules, AreChosenByTheLengthOfTheRow) {
 // ---- elements of four bits, two a byte
 
 TEST(GpuFourBits, AreReadWhereverARowStarts) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const DataType narrow : {DataType::s4, DataType::u4}) {
     for (const DataType dtype : {f32, bf16, f16}) {
       for (const Dims& group : {Dims{1, 1, 9}, Dims{1, 5, 1}, Dims{2, 1, 3}}) {
@@ -245,7 +245,7 @@ TEST(GpuFourBits, AreReadWhereverARowStarts) {
 }
 
 TEST(GpuFourBits, AreNormalisedInOneKernel) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const Dims& strides : {Dims{}, Dims{1, 7}}) {
     GraphBuilder g;
     const auto x = g.op(OpKind::DynamicDequantize, {g.input(DataType::s4, {7, 201}, strides), g.input(f32, {1})},
@@ -259,7 +259,7 @@ TEST(GpuFourBits, AreNormalisedInOneKernel) {
 
 // One row is few on every device that runs two work-groups side by side.
 TEST(GpuSplit, OneLongRowIsSharedByTeams) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   const bool can_split = std::thread::hardware_concurrency() > 1;  // what PoCL counts
   const auto expect_split = [&](const Graph& graph, double factor, const char* schedule) {
     const ExecutableInfo info = expect_gpu_is_right(*gpu, graph, factor).partitions.at(0);
@@ -292,7 +292,7 @@ TEST(GpuSplit, OneLongRowIsSharedByTeams) {
 // ---- what is promised of numbers
 
 TEST(GpuNumbers, ALargeMeanCostsNothing) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const int64_t size : {int64_t{768}, int64_t{100000}}) {
     GraphBuilder g;
     const auto x = g.input(f32, {2, size});
@@ -305,7 +305,7 @@ TEST(GpuNumbers, ALargeMeanCostsNothing) {
 }
 
 TEST(GpuNumbers, OneOutlierInFrontCostsNothing) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   GraphBuilder g;
   const auto x = g.input(f32, {1, 100000});
   g.multi(OpKind::LayerNorm, {x}, {{"use_affine", false}, {"keep_stats", false}}, {f32});
@@ -316,7 +316,7 @@ TEST(GpuNumbers, OneOutlierInFrontCostsNothing) {
 }
 
 TEST(GpuNumbers, NanAndInfinitySpoilTheirOwnRowOnly) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   GraphBuilder g;
   const auto x = g.input(f32, {4, 70});
   g.multi(OpKind::LayerNorm, {x}, {{"use_affine", false}}, {f32, f32, f32});
@@ -346,7 +346,7 @@ std::map<uint64_t, std::vector<double>> norm_outputs(const Backend& gpu, int64_t
 }
 
 TEST(GpuNumbers, ARowDependsOnItselfAloneAndOnNoStride) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const int64_t size : {int64_t{24}, int64_t{300}, int64_t{2000}, int64_t{20000}, int64_t{70000}}) {
     const auto few = norm_outputs(*gpu, 3, size, size), many = norm_outputs(*gpu, 11, size, size),
                strided = norm_outputs(*gpu, 3, size, size + 13);
@@ -363,13 +363,13 @@ TEST(GpuNumbers, ARowDependsOnItselfAloneAndOnNoStride) {
 }
 
 TEST(GpuNumbers, NoRowsGiveColumnSumsOfZero) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   expect_gpu_is_right(*gpu, layer_norm_backward(f32, {0, 24}));
 }
 
 // The CPU's promise is bits, the GPU's is closeness to it: 2 ULP of f32, with the statistics as the place where it would show.
 TEST(GpuNumbers, StatisticsAreWithinTwoUlpOfTheCpus) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const int64_t size : {int64_t{61}, int64_t{768}, int64_t{5000}, int64_t{40000}}) {
     const Graph graph = layer_norm(f32, {5, size});
     const Partition partition = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{}).at(0);

@@ -5,7 +5,6 @@
 
 #include "backends/gpu/emit_matmul.h"
 #include "backends/gpu/gpu_check.h"
-#include "backends/gpu/opencl/runtime.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {
@@ -87,7 +86,7 @@ WholeRun expect_right(const Backend& gpu, const Case& c, double error = 2e-6) {
 }
 
 TEST(GpuMatmul, FollowsNumpysRankRules) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const auto& [src, weights] : std::vector<std::pair<Dims, Dims>>{{{5}, {5}},
                                                                        {{5}, {5, 7}},
                                                                        {{4, 5}, {5}},
@@ -106,7 +105,7 @@ TEST(GpuMatmul, FollowsNumpysRankRules) {
 }
 
 TEST(GpuMatmul, TransposesEitherSide) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const DataType dtype : {f32, bf16, f16}) {
     for (const auto& [a, b] : {std::pair{true, false}, {false, true}, {true, true}}) {
       expect_right(*gpu, {.src = a ? Dims{2, 33, 50} : Dims{2, 50, 33},
@@ -120,7 +119,7 @@ TEST(GpuMatmul, TransposesEitherSide) {
 }
 
 TEST(GpuMatmul, TakesTilesThatAreNotFull) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const int64_t m : {1, 16, 17, 65}) {
     for (const int64_t n : {1, 15, 64, 130}) {
       for (const int64_t k : {1, 16, 35}) expect_right(*gpu, {.src = {m, k}, .weights = {k, n}});
@@ -129,7 +128,7 @@ TEST(GpuMatmul, TakesTilesThatAreNotFull) {
 }
 
 TEST(GpuMatmul, AddsABiasOfAnyShape) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const Dims& bias : std::vector<Dims>{{}, {1}, {20}, {1, 20}, {9, 1}, {9, 20}, {3, 1, 1}, {3, 9, 20}, {3, 1, 20}}) {
     SCOPED_TRACE(describe(bias));
     expect_right(*gpu, {.src = {3, 9, 8}, .weights = {3, 8, 20}, .bias = bias, .has_bias = true});
@@ -140,7 +139,7 @@ TEST(GpuMatmul, AddsABiasOfAnyShape) {
 }
 
 TEST(GpuMatmul, TakesSixteenBitTypes) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const DataType dtype : {bf16, f16}) {
     for (const DataType dst : {dtype, f32}) {
       expect_right(*gpu, {.src = {2, 60, 96}, .weights = {2, 96, 70}, .dtype = dtype, .dst = dst});
@@ -156,7 +155,7 @@ TEST(GpuMatmul, TakesSixteenBitTypes) {
 }
 
 TEST(GpuMatmul, TakesAnyStrides) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const auto& [src, weights] : std::vector<std::pair<Dims, Dims>>{
            {{80, 8, 1}, {200, 20, 1}}, {{300, 3, 30}, {200, 20, 1}}, {{100, 10, 1}, {400, 2, 16}}, {{100, 1, 9}, {1, 60, 3}}}) {
     GraphBuilder g;
@@ -174,7 +173,7 @@ TEST(GpuMatmul, TakesAnyStrides) {
 
 // Rows so far apart that an offset inside a tile takes more than 32 bits where they are many.
 TEST(GpuMatmul, TakesRowsThatLieFarApart) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   GraphBuilder g;
   const int64_t far = (int64_t{1} << 25) + 16;
   g.op(OpKind::MatMul, {g.input(bf16, {2, 5}, {far, 1}), g.input(bf16, {5, 7}), kNoTensor}, {}, f32);
@@ -183,7 +182,7 @@ TEST(GpuMatmul, TakesRowsThatLieFarApart) {
 }
 
 TEST(GpuMatmul, SumsOfNothingAreTheBias) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   const WholeRun zeros = expect_right(*gpu, {.src = {4, 0}, .weights = {0, 7}});
   EXPECT_THAT(zeros.dst, ::testing::Each(0.0));
   EXPECT_EQ(zeros.dst.size(), 28U);
@@ -195,7 +194,7 @@ TEST(GpuMatmul, SumsOfNothingAreTheBias) {
 
 // A NaN or an infinity spoils its own row only, also beside what a tile is filled up with.
 TEST(GpuMatmul, ANanStaysInItsRow) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   const Graph graph = graph_of({.src = {5, 19}, .weights = {19, 21}});
   WholeRun run = expect_whole_graph_is_right(*gpu, graph);
   const LogicalTensor& src = graph.tensor(graph.inputs()[0]);
@@ -212,7 +211,7 @@ TEST(GpuMatmul, ANanStaysInItsRow) {
 
 // The first rows of a product are those of the product of the first rows, of a batch or not.
 TEST(GpuMatmul, ARowsBitsAreItsOwn) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const DataType dtype : {f32, bf16, f16}) {
     for (const int64_t k : {64, 777}) {
       const WholeRun whole =
@@ -228,9 +227,9 @@ TEST(GpuMatmul, ARowsBitsAreItsOwn) {
 
 // An element is one chain in the order of k, whatever tile it lies in: a smaller device has the same bits.
 TEST(GpuMatmul, BitsDependOnNoTile) {
-  const gpu::opencl::FoundDevices found = gpu::opencl::find_devices();
-  if (found.devices.empty()) GTEST_SKIP() << found.why_none;
-  const auto device = gpu::opencl::open_device(found.devices[0]);
+  std::string why;
+  const auto& device = test_device(why);
+  if (device == nullptr) GTEST_SKIP() << why;
   const int64_t m = 37, n = 41, k = 53;
   kernel::MatmulStack stack{.m = m, .n = n, .k = k};
   stack.src = {m, k, k, 1, {}, f32}, stack.weights = {k, n, n, 1, {}, f32}, stack.dst = {m, n, n, 1, {}, f32};
@@ -269,7 +268,7 @@ TEST(GpuMatmul, BitsDependOnNoTile) {
 
 // scores = softmax(q k^T / 8), dst = scores v: one partition of three steps, what lies between them in its arena.
 TEST(GpuMatmul, AttentionIsOnePartitionOfThreeSteps) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   for (const DataType dtype : {f32, bf16}) {
     GraphBuilder g;
     const Dims shape{2, 3, 40, 16};
@@ -288,7 +287,7 @@ TEST(GpuMatmul, AttentionIsOnePartitionOfThreeSteps) {
 
 // Integers are dequantised by a kernel in front of the product, which is in f32.
 TEST(GpuMatmul, DequantisedIntegersAreMultipliedInF32) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   GraphBuilder g;
   const auto dequantised = [&](DataType dtype, const Dims& shape, int64_t zero_point) {
     return g.op(OpKind::Dequantize, {g.input(dtype, shape)},
@@ -299,7 +298,7 @@ TEST(GpuMatmul, DequantisedIntegersAreMultipliedInF32) {
 }
 
 TEST(GpuMatmul, TheSameFormIsCompiledOnce) {
-  LAMINA_OPENCL_OR_SKIP(gpu);
+  LAMINA_GPU_OR_SKIP(gpu);
   const WholeRun first = expect_right(*gpu, {.src = {3, 21, 13}, .weights = {3, 13, 22}});
   EXPECT_TRUE(expect_right(*gpu, {.src = {5, 99, 17}, .weights = {5, 17, 130}}).info.from_cache);
   EXPECT_THAT(first.info.kernels, ElementsAre("lamina_matmul_f32"));

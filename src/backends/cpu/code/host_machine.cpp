@@ -11,6 +11,7 @@
 #include <memory>
 #include <system_error>
 
+#include "backends/cpu/code/kept_costs.h"
 #include "backends/cpu/code/llvm_headers.h"
 #include "interface/status.h"
 
@@ -114,6 +115,7 @@ bool lacks_nothing_of(const Machine& machine) {
 Machine host_machine() {
   Machine machine = capped(whole_host(), isa_cap());
   machine.cores = omp_get_max_threads();
+  machine.costs = kept_costs::find(machine).value_or(Costs{});
   return machine;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/cpu/schedule/footprint.h"
+#include "backends/cpu/schedule/tiles.h"
 #include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
@@ -15,41 +16,57 @@ using kernel::Kernel;
 using kernel::Node;
 using kernel::NodeKind;
 
+// Elements of which an access is counted: what fills a line.
+constexpr int64_t kElementsOfLine = tuning::kLine / 4;
+
 bool is_transposed(int64_t step, int64_t other_step) { return step != 1 && other_step == 1; }
 
-double access_cost(int64_t step, int64_t other_step) {
-  return step == 1 ? tuning::kContiguous : is_transposed(step, other_step) ? tuning::kTransposed : tuning::kGathered;
+double contiguous(const Costs& costs) { return costs.read[0] + costs.operation; }
+
+double lines_of_row(const Kernel& kernel) {
+  return static_cast<double>((kernel.row_size() + kElementsOfLine - 1) / kElementsOfLine);
 }
 
-double vectors_of_row(const Kernel& kernel) {
-  return static_cast<double>((kernel.row_size() + tuning::kVectorOfCosts - 1) / tuning::kVectorOfCosts);
-}
-
-// Of one row.
-double cost_along_rows(const Kernel& kernel) {
+// Of as many elements as fill a line.
+double arithmetic(const Kernel& kernel, const Costs& costs) {
   double cost = 0;
-  for (const Arg& arg : kernel.args)
-    cost += varies_along_row(kernel, arg) ? access_cost(arg.strides.back(), arg.strides.back()) : 0;
-  cost *= vectors_of_row(kernel);
-  for (const Node& n : kernel.nodes)
-    cost += n.kind == NodeKind::moments ? tuning::kMoments : n.kind == NodeKind::reduce ? tuning::kReduction : 0;
+  for (const Node& n : kernel.nodes) {
+    if (!n.per_element || n.kind == NodeKind::load || n.kind == NodeKind::store) continue;
+    cost += computes_function(n) ? costs.function : costs.operation;
+  }
   return cost;
 }
 
-double cost_across_rows(const Kernel& kernel, size_t lane_dim, int lanes) {
-  double of_vector = 0, of_square = 0;
+// Of one row. Moments are two reductions.
+double cost_along_rows(const Kernel& kernel, const Costs& costs) {
+  double cost = arithmetic(kernel, costs);
+  for (const Arg& arg : kernel.args)
+    cost += !varies_along_row(kernel, arg) ? 0 : arg.strides.back() == 1 ? contiguous(costs) : costs.gather;
+  cost *= lines_of_row(kernel);
+  for (const Node& n : kernel.nodes)
+    cost += costs.fold * seen_of_ends(kernel, kMostRowsInTile) *
+            (n.kind == NodeKind::moments  ? 2
+             : n.kind == NodeKind::reduce ? 1
+                                          : 0);
+  return cost;
+}
+
+// A square is transposed whole, be it full or not. Column sums fold the lanes of each position.
+double cost_across_rows(const Kernel& kernel, size_t lane_dim, int lanes, const Costs& costs) {
+  double of_line = arithmetic(kernel, costs), of_square = 0;
   for (const Arg& arg : kernel.args) {
     const int64_t step = arg.strides[lane_dim];
-    if (arg.column) of_vector += tuning::kColumnTransposed;
+    if (arg.column) of_line += costs.fold / 4;
     if (arg.column || step == 0 || !varies_along_row(kernel, arg)) continue;
-    of_vector += access_cost(step, arg.strides.back());
-    if (is_transposed(step, arg.strides.back())) of_square += tuning::kSquare;
+    if (is_transposed(step, arg.strides.back()))
+      of_square += costs.square;
+    else
+      of_line += step == 1 ? contiguous(costs) : costs.gather;
   }
   const int64_t rows = kernel.extents[lane_dim], groups = (rows + lanes - 1) / lanes;
   const double filled = static_cast<double>(rows) / static_cast<double>(groups * lanes);
-  return (static_cast<double>(kernel.row_size()) / static_cast<double>(tuning::kVectorOfCosts) * of_vector +
-          vectors_of_row(kernel) * of_square) /
-         filled;
+  const double lines = static_cast<double>(kernel.row_size()) / static_cast<double>(kElementsOfLine);
+  return (lines * of_line + lines_of_row(kernel) * of_square) / filled;
 }
 
 // Rows that write the same elements can not be lanes of one vector.
@@ -58,9 +75,9 @@ bool races(const Kernel& kernel, size_t dim) {
                      [&](const Arg& arg) { return arg.output && !arg.column && arg.strides[dim] == 0; });
 }
 
-bool goes_across_rows(const Kernel& kernel, size_t dim, int vector_bits) {
-  return kernel.extents[dim] >= tuning::kFewestRowsInLanes && !races(kernel, dim) &&
-         cost_across_rows(kernel, dim, lane_count(kernel, vector_bits)) < cost_along_rows(kernel);
+bool goes_across_rows(const Kernel& kernel, size_t dim, const Machine& machine) {
+  const int lanes = lane_count(kernel, vector_bits(machine.isa));
+  return !races(kernel, dim) && cost_across_rows(kernel, dim, lanes, machine.costs) < cost_along_rows(kernel, machine.costs);
 }
 
 // Where the positions of a row lie apart, several vectors of rows make runs of several lines of memory.
@@ -87,11 +104,12 @@ void move_last(Dims& dims, size_t from, size_t to) {
 Kernel with_rows_arranged(Kernel kernel, const Machine& machine) {
   if (!has_lane_dim(kernel) || kernel.has_column_sum()) return kernel;
   const auto outer = static_cast<size_t>(kernel.outer_rank);
-  const int bits = vector_bits(machine.isa), lanes = lane_count(kernel, bits);
+  const int lanes = lane_count(kernel, vector_bits(machine.isa));
+  const auto cost_across = [&](size_t d) { return cost_across_rows(kernel, d, lanes, machine.costs); };
   size_t best = outer;
   for (size_t d = 0; d < outer; ++d) {
-    if (!goes_across_rows(kernel, d, bits)) continue;
-    if (best == outer || cost_across_rows(kernel, d, lanes) <= cost_across_rows(kernel, best, lanes)) best = d;
+    if (!goes_across_rows(kernel, d, machine)) continue;
+    if (best == outer || cost_across(d) <= cost_across(best)) best = d;
   }
   if (best == outer) return kernel;
   move_last(kernel.extents, best, outer - 1);
@@ -113,7 +131,7 @@ std::vector<int> group_sizes(const Kernel& kernel, int vector_bits) {
     return arg.column || (varies_along_row(kernel, arg) && arg.strides[lane_dim] != 0 && arg.strides[lane_dim] != 1);
   });
   std::vector<int> sizes{lanes};
-  for (const int count : tuning::kVectorsPerGroup) {
+  for (const int count : {4, 2}) {
     if (!is_one_vector && fills_groups(kernel, lanes * count)) sizes.push_back(lanes * count);
   }
   return sizes;
@@ -132,11 +150,11 @@ std::vector<LaneStep> lane_steps(const Kernel& kernel) {
   return steps;
 }
 
-void choose_lanes(Schedule& schedule, const Kernel& kernel) {
+void choose_lanes(Schedule& schedule, const Kernel& kernel, const Machine& machine) {
+  schedule.vector_bits = vector_bits(machine.isa);
   const int bits = schedule.vector_bits;
-  if (!may_be_transposed(kernel) || !goes_across_rows(kernel, static_cast<size_t>(kernel.outer_rank) - 1, bits)) return;
+  if (!may_be_transposed(kernel) || !goes_across_rows(kernel, static_cast<size_t>(kernel.outer_rank) - 1, machine)) return;
   schedule.transposed = true;
-  schedule.rows_per_tile = 1;
   const bool half_fills = fills_groups(kernel, lane_count(kernel, bits / 2)) && !fills_groups(kernel, lane_count(kernel, bits));
   if (half_fills && bits > 256) schedule.vector_bits = bits / 2;
   const std::vector<int> sizes = group_sizes(kernel, schedule.vector_bits);

@@ -24,7 +24,8 @@ bool fills_groups(const kernel::Kernel& kernel, int rows);
 // Per arg: how neighbouring rows lie.
 std::vector<LaneStep> lane_steps(const kernel::Kernel& kernel);
 
-// Makes lanes of rows where that costs less. The kernel's rows are arranged.
-void choose_lanes(Schedule& schedule, const kernel::Kernel& kernel);
+// The machine's widest vectors, or half of them where those fill; their lanes are rows where that costs less. The kernel's rows
+// are arranged.
+void choose_lanes(Schedule& schedule, const kernel::Kernel& kernel, const Machine& machine);
 
 }  // namespace lamina::cpu

@@ -44,7 +44,7 @@ std::vector<int> vector_widths(const Machine& machine) {
 std::vector<int> tile_sizes(const Kernel& kernel, const Schedule& s) {
   const bool is_one_walk = kernel.phase_count() == 1;
   if (s.transposed || ((is_one_walk || s.split) && !kernel.has_column_sum() && !may_take_strips(kernel))) return {1};
-  return batches_rows(kernel) ? std::vector{1, 2, 4, 8} : std::vector{1, 2, 3, 4, 8};
+  return batches_rows(kernel) ? std::vector{1, 2, 4, kMostRowsInTile} : std::vector{1, 2, 3, 4, kMostRowsInTile};
 }
 
 // A strip is worth a look where there are several and several rows share them. A stream of lines goes on from row to row.
@@ -57,15 +57,14 @@ std::vector<int64_t> strips(const Kernel& kernel, const Schedule& s) {
   return columns;
 }
 
-// Of the inputs none, or those with the longest rows.
-std::vector<std::vector<int>> none_or_longest_inputs(const Kernel& kernel) {
+// None of the inputs, those of which rows have elements of their own, or all: what rows share is in a cache where it is short.
+std::vector<std::vector<int>> none_or_inputs(const Kernel& kernel) {
+  const std::vector<int> all = inputs_along_rows(kernel);
+  std::vector<int> own = all;
+  std::erase_if(own, [&](int a) { return !varies_by_row(kernel, kernel.arg(a)); });
   std::vector<std::vector<int>> lists{{}};
-  for (std::vector<int> args = inputs_longer_than(kernel, 0); !args.empty();) {
-    lists.push_back(args);
-    int64_t shortest = bytes_of(kernel.arg(args.front()).dtype, kernel.row_size());
-    for (const int a : args) shortest = std::min(shortest, bytes_of(kernel.arg(a).dtype, kernel.row_size()));
-    args = inputs_longer_than(kernel, shortest);
-  }
+  if (!own.empty()) lists.push_back(own);
+  if (all != own) lists.push_back(all);
   return lists;
 }
 
@@ -160,9 +159,9 @@ Schedule LegalSchedules::sample(std::mt19937_64& random) const {
   return schedule;
 }
 
-std::vector<Schedule> LegalSchedules::neighbours(const Schedule& schedule) const {
+std::vector<Schedule> LegalSchedules::neighbours_from(size_t first_field, const Schedule& schedule) const {
   std::vector<Schedule> found;
-  for (size_t changed = 0; changed < std::size(kFields); ++changed) {
+  for (size_t changed = first_field; changed < std::size(kFields); ++changed) {
     Schedule other = schedule;
     const size_t own = kFields[changed].find(question_, schedule), count = count_of(kFields[changed], question_, other);
     for (size_t choice = 0; choice < count; ++choice) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <iterator>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "backends/cpu/schedule/footprint.h"
@@ -13,6 +14,19 @@
 #include "backends/cpu/schedule/schedule.h"
 
 namespace lamina::cpu {
+
+// The place of a field in the list.
+template <typename T>
+constexpr size_t number_of(T Schedule::* field) {
+  size_t number = 0, found = 0;
+  for_each_field([&](const char*, const auto& other) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(other)>, T Schedule::*>) {
+      if (other == field) found = number;
+    }
+    ++number;
+  });
+  return found;
+}
 
 constexpr size_t schedule_field_count() {
   size_t count = 0;
@@ -58,9 +72,15 @@ class LegalSchedules {
   // One of them: each field takes any of its values.
   Schedule sample(std::mt19937_64& random) const;
   // Those in which one field has another value, and those behind it keep theirs as far as they may; `schedule` is legal.
-  std::vector<Schedule> neighbours(const Schedule& schedule) const;
+  std::vector<Schedule> neighbours(const Schedule& schedule) const { return neighbours_from(0, schedule); }
+  // The same in the fields from `first` on.
+  template <typename T>
+  std::vector<Schedule> neighbours(const Schedule& schedule, T Schedule::* first) const {
+    return neighbours_from(number_of(first), schedule);
+  }
 
  private:
+  std::vector<Schedule> neighbours_from(size_t first, const Schedule& schedule) const;
   Question question_;
 };
 

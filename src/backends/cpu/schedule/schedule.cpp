@@ -4,9 +4,6 @@
 #include <charconv>
 #include <system_error>
 
-#include "backends/cpu/schedule/lane_order.h"
-#include "backends/cpu/schedule/streaming.h"
-#include "backends/cpu/schedule/tiles.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -77,36 +74,9 @@ std::optional<Schedule> schedule_of(std::string_view description) {
   return schedule;
 }
 
-Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, bool past_caches) {
-  Schedule schedule;
-  schedule.vector_bits = vector_bits(machine.isa);
-  schedule.rows_per_tile = rows_per_tile(kernel);
-  choose_lanes(schedule, kernel);
-  if (past_caches) choose_streaming(schedule, kernel, machine.caches);
-  const Footprint bytes = footprint(kernel);
-  if (!schedule.transposed) choose_strips(schedule, kernel, bytes, machine.caches);
-  choose_rows_together(schedule, kernel);
-  choose_prefetching(schedule, kernel, bytes, machine.caches);
-  return schedule;
-}
-
 Schedule through_caches(Schedule schedule) {
   schedule.streamed.clear();
   schedule.follows_lines = schedule.realigns = false;
-  return schedule;
-}
-
-Schedule split_schedule(Schedule schedule, const kernel::Kernel& kernel) {
-  schedule.split = true;
-  schedule.follows_lines = schedule.follows_lines || schedule.realigns;
-  schedule.realigns = false;
-  schedule.keeps_conversions = true;  // nothing is kept between a row's steps
-  if (asks_for_rows(kernel, schedule)) {
-    schedule.prefetches_late = true;  // the rows between two barriers are more than a tile
-    schedule.prefetches_to_first = reads_several_streams(kernel);
-  }
-  choose_strips_of_split_rows(schedule, kernel);
-  choose_rows_together(schedule, kernel);
   return schedule;
 }
 

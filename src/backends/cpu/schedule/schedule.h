@@ -46,13 +46,17 @@ std::string describe(const Schedule& schedule);
 // (legal_schedules.h).
 std::optional<Schedule> schedule_of(std::string_view description);
 
-// `past_caches`: outputs that do not fit the caches are streamed. The kernel is as with_rows_arranged leaves it.
+// What the cost model takes for the fastest (cost_model.h), rows whole. `past_caches`: outputs may be streamed. The kernel is
+// as with_rows_arranged leaves it.
 Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, bool past_caches);
 
 // A schedule that is as good where `schedule.streamed` can not be written past the caches.
 Schedule through_caches(Schedule schedule);
 
-// The same for rows whose columns are divided among threads.
-Schedule split_schedule(Schedule schedule, const kernel::Kernel& kernel);
+// Whether so many threads are done earlier with parts of rows, by split_schedule, than with whole ones.
+bool gains_by_split(const Schedule& whole, const kernel::Kernel& kernel, const Machine& machine, int threads);
+
+// The same for rows whose columns are divided among threads, streamed as `schedule` is, which is legal.
+Schedule split_schedule(const Schedule& schedule, const kernel::Kernel& kernel, const Machine& machine);
 
 }  // namespace lamina::cpu

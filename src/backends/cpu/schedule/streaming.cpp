@@ -65,21 +65,6 @@ std::vector<int> streamed_across_rows(const Kernel& kernel, int lanes) {
   return args;
 }
 
-// Too few, or none, to gain what the masked ends of a walk along lines cost.
-bool has_few_lines(const Kernel& kernel, const std::vector<int>& streamed) {
-  return bytes_of(kernel.args[static_cast<size_t>(streamed.front())].dtype, kernel.row_size()) < tuning::kFewestLines * kLine;
-}
-
-// Outputs that would throw out of the caches what is still to be read. Where the last level holds all that the kernel reads and
-// writes, they do not, and who reads them next finds them there.
-bool overflow_caches(const Kernel& kernel, const std::vector<int>& streamed, const Caches& caches) {
-  int64_t bytes = 0;
-  for (const int a : streamed)
-    bytes += bytes_of(kernel.args[static_cast<size_t>(a)].dtype, kernel.row_count() * kernel.row_size());
-  const int64_t held = caches.last / tuning::kLastCacheParts * tuning::kLastCachePartsOfTensors;
-  return bytes >= tuning::kNonTemporalBytes && moved_bytes(kernel) > held;
-}
-
 // Of which a vector fills a line.
 DataType type_of_lanes(const Kernel& kernel) { return kernel.computes_in_f64() ? DataType::f64 : DataType::f32; }
 
@@ -117,19 +102,6 @@ bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule) {
            return fits(arg_of(a).dtype) && arg_of(a).dtype == arg_of(schedule.streamed.front()).dtype &&
                   arg_of(a).strides.front() == kernel.row_size();
          });
-}
-
-void choose_streaming(Schedule& schedule, const Kernel& kernel, const Caches& caches) {
-  schedule.streamed = streamable_args(kernel, schedule);
-  if (!overflow_caches(kernel, schedule.streamed, caches)) schedule.streamed.clear();
-  if (!begins_within_lines(kernel, schedule)) return;
-  // Long rows of 16 bits rather take strips, which follow lines; of short ones it was not measured.
-  const bool fills_line = kernel.arg(schedule.streamed.front()).dtype == type_of_lanes(kernel);
-  const bool is_long = kernel.row_size() > tuning::kFewestStrips * tuning::kStrip;
-  const bool is_short = has_few_lines(kernel, schedule.streamed);
-  schedule.realigns = (fills_line || (!is_long && !is_short)) && leaves_as_stream(kernel, schedule);
-  schedule.follows_lines = !schedule.realigns && !is_short;
-  if (!schedule.realigns && !schedule.follows_lines) schedule.streamed.clear();
 }
 
 }  // namespace lamina::cpu

@@ -18,7 +18,4 @@ bool begins_within_lines(const kernel::Kernel& kernel, const Schedule& schedule)
 // line of these are two vectors. Column sums are worth more in rows side by side.
 bool leaves_as_stream(const kernel::Kernel& kernel, const Schedule& schedule);
 
-// After choose_lanes.
-void choose_streaming(Schedule& schedule, const kernel::Kernel& kernel, const Caches& caches);
-
 }  // namespace lamina::cpu

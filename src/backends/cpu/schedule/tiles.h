@@ -13,8 +13,12 @@ namespace lamina::cpu {
 // compute beside a short row, other reductions are not.
 bool batches_rows(const kernel::Kernel& kernel);
 
-// Several short rows go through a phase before any goes through the next.
-int rows_per_tile(const kernel::Kernel& kernel);
+// Rows of a tile at most.
+inline constexpr int kMostRowsInTile = 8;
+
+// What is to be waited for at the ends of rows, in a tile of so many, of what it would be in rows that go alone and wait for
+// nobody else's arithmetic.
+double seen_of_ends(const kernel::Kernel& kernel, int rows);
 
 // Whether the last walk may go in strips. Rows without a sum are walked over the range that the code is called with: each strip
 // would walk all of it.
@@ -28,22 +32,7 @@ bool asks_for_rows(const kernel::Kernel& kernel, const Schedule& schedule);
 // share a row never.
 bool may_keep_conversions(const kernel::Kernel& kernel, const Schedule& schedule, const Footprint& bytes);
 
-// The args that a walk may ask for a little ahead of itself, of which a row takes more than so many bytes.
-std::vector<int> inputs_longer_than(const kernel::Kernel& kernel, int64_t bytes);
-
-// After choose_lanes and choose_streaming.
-void choose_strips(Schedule& schedule, const kernel::Kernel& kernel, const Footprint& bytes, const Caches& caches);
-
-// The same for rows that threads divide among them.
-void choose_strips_of_split_rows(Schedule& schedule, const kernel::Kernel& kernel);
-
-// After choose_strips, and again where it changed what is before it.
-void choose_rows_together(Schedule& schedule, const kernel::Kernel& kernel);
-
-// After choose_strips.
-void choose_prefetching(Schedule& schedule, const kernel::Kernel& kernel, const Footprint& bytes, const Caches& caches);
-
-// Of large tiles, several inputs gain by being fetched into the first-level cache, a single one mostly loses.
-bool reads_several_streams(const kernel::Kernel& kernel);
+// The args that a walk may ask for a little ahead of itself.
+std::vector<int> inputs_along_rows(const kernel::Kernel& kernel);
 
 }  // namespace lamina::cpu

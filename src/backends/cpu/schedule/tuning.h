@@ -1,5 +1,5 @@
-// Every number that a choice of the CPU backend turns on: its unit, its reason, and the command that measures it. None of them
-// changes a bit of a result.
+// The numbers that the cost model (cost_model.h) does not know: what shapes the emitted loops, and the choices that are still
+// rules: its unit, its reason, and the command that measures it. None of them changes a bit of a result.
 //
 // To measure one, change it and compare the figures of two runs, with nothing else running on the machine
 // (docs/performance.md). `scripts/bench` stands for `scripts/bench --threads 2`, followed by cases, types and shapes; it prints
@@ -14,60 +14,21 @@ namespace lamina::cpu::tuning {
 // Memory moves in lines of so many bytes. Not a choice, but what many of them follow.
 inline constexpr int64_t kLine = 64;
 
+// Of a cache, what a kernel's data may take; the stack, what others do and unlucky addresses need the rest.
+//   scripts/bench --case LayerNorm --types f32,bf16 16384x1024 8192x2048 4096x4096 4608x768
+inline constexpr double kRoomOfCache = 0.8;
+
 // ---- tiles: rows that go through a phase together, which hides the latency of a reduction's end behind other rows' work
 
-// Bytes of f32 of a tile: what it reads is to stay in the first-level cache beside what rows share.
-//   scripts/bench --case LayerNorm --types f32 16384x64 16384x256 8192x768
-inline constexpr int64_t kTileBytes = int64_t{8} << 10;
-// Rows of a tile at most; more of them hide nothing more.   (as above)
-inline constexpr int64_t kMostRows = 4;
-// The same where the rows of a tile are lanes of a vector: at least and at most, powers of two (0005).
-//   scripts/bench --case LayerNorm --types f32 65536x64 65536x128 16384x512
-inline constexpr int64_t kFewestRowsOfBatch = 4, kMostRowsOfBatch = 8;
-// Elements of a row, up to which rows of a tile are lanes of a vector: the fold is much beside a short row (0005).  (as above)
+// Elements of a row, up to which rows of a tile are lanes of a vector: the fold is much beside a short row (0005).
+//   scripts/bench --case LayerNorm --types f32 16384x256 8192x768
 inline constexpr int64_t kLongestRowOfBatch = 512;
-// Bytes of f32 of a row, above which column sums are taken row by row: one stream of memory is faster than two, though two rows
-// in one loop would load and store the sums half as often (0007, "One row or two").
-//   scripts/bench --case LayerNormBackward --types f32,bf16 16384x768 16384x1024
-inline constexpr int64_t kLongRowWithSums = 3584;
-// Rows of a tile of a kernel of one phase with column sums: they share the loop that loads and stores the sums.
-//   lamina replay --bench of a LayerNormBackward that gives diff_gamma alone
-inline constexpr int kRowsOfSumsAlone = 2;
-// Rows with column sums that share a loop.   (as above)
-inline constexpr int kRowsOfSumsTogether = 2;
-
-// ---- strips: columns that all rows of a tile go through before any goes on (0007, "Strips")
-
-// Elements of a strip: sums and weights of that many fit the first-level cache beside the rows. 512 and 2048 gained nothing.
-//   scripts/bench --case LayerNormBackward --types f32,bf16 4096x4093 4096x4096 1024x16384
-inline constexpr int kStrip = 1024;
-// Strips, from which on it is worth coming back to a row for each: a row has more than so many.   (as above)
-inline constexpr int64_t kFewestStrips = 2;
-// Rows that share a strip at most.   (as above)
-inline constexpr int kMostRowsOfStrip = 4;
-// Of the second-level cache, what a tile that waits in it may take: an eighth, since the next tile waits there too.
-//   scripts/bench --case LayerNormBackward --types f32 1024x16384
-inline constexpr int64_t kTileShareOfSecondCache = 8;
-// What rows share is most of what a walk reads if it is so many times the row itself.
-//   scripts/bench --case LayerNorm --types bf16,f16 4096x8192 2048x16384
-inline constexpr int64_t kSharedTimesRead = 2;
 
 // ---- where the rows to come wait (0007)
 
-// Of the first-level cache, what a tile, the next one and what rows share may take for the next one to be fetched into it: four
-// fifths; the stack and the outputs need the rest.
-//   scripts/bench --case LayerNorm --types f32,bf16 16384x1024 8192x2048 4096x4096
-inline constexpr int64_t kFirstCacheParts = 5, kFirstCachePartsOfRows = 4;
-// Of the second-level cache, from which on a tile is too large to be asked for as a whole, a tile ahead: a sixteenth.
+// Walks over a row, between which asking for the next row is divided: the earlier ones ask for a quarter each.
 //   scripts/bench --case LayerNormBackward --types f32 2048x8192 1024x16384 256x65536
-inline constexpr int64_t kLateShareOfSecondCache = 16;
-// Streams that the rows read, from which on rows that are asked for late go to the first-level cache.   (as above)
-inline constexpr int64_t kStreamsFetchedNear = 2;
-// Walks over a row, between which asking for the next row is divided: the earlier ones ask for a quarter each.   (as above)
 inline constexpr int64_t kSharesOfNextRow = 4;
-// Bytes of a row in one arg, above which no cache keeps it until its turn: every walk asks for what it reads a little later.
-//   scripts/bench --case LayerNorm --types f32 64x262144 16x1048576
-inline constexpr int64_t kLongestRowAhead = int64_t{512} << 10;
 // Bytes of a group of rows across lanes in one arg, above which the next group is not asked for.
 //   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
 inline constexpr int64_t kLargestGroupAhead = int64_t{512} << 10;
@@ -81,79 +42,15 @@ inline constexpr int64_t kKeptBytes = int64_t{24} << 10;
 //   lamina replay --bench of a SoftMax over channels-first planes
 inline constexpr int64_t kKeptBytesTransposed = int64_t{128} << 10;
 
-// ---- outputs that are written past the caches
-
-// Bytes of outputs, from which on they would throw out of the second-level caches what is still to be read.
-//   scripts/bench --case LayerNorm --types f32 1024x768 2048x1024 4096x1024
-inline constexpr int64_t kNonTemporalBytes = int64_t{4} << 20;
-// Of the last-level cache, as the system tells it, what a kernel may read and write for its outputs to go through the caches
-// all the same: thirteen sixteenths, since others use it too. From five eighths to all of it the gain differs from minute to
-// minute.
-//   build/bench/bin/schedules --budget 0 --sample 0 forward:f32:2048x768 forward:f32:4096x768 forward:f32:4608x768
-inline constexpr int64_t kLastCacheParts = 16, kLastCachePartsOfTensors = 13;
-// Lines of a row, from which on the masked ends of a walk along lines cost less than whole lines gain (0007).
-//   scripts/bench --case LayerNormBackward --types f32,bf16 65536x47
-inline constexpr int64_t kFewestLines = 4;
-
-// ---- rows across lanes, or elements: what either costs, in cycles, roughly
-//   scripts/bench --case LayerNorm --types f32 1048576x5 262144x16 131072x24 65536x61 32768x128
-// and the same of LayerNormBackward. Of a vector's worth of elements:
-inline constexpr double kContiguous = 2;        // neighbours
-inline constexpr double kTransposed = 12;       // transposed in registers
-inline constexpr double kGathered = 24;         // a gather or a scatter
-inline constexpr double kColumnTransposed = 5;  // transposed for a column sum
-// Of a row:
-inline constexpr double kSquare = 6;      // each square that is transposed, be it full or not
-inline constexpr double kMoments = 37;    // lanes that are folded to mean and variance
-inline constexpr double kReduction = 20;  // lanes that are folded to another reduction
-// Elements of which the costs above are counted.
-inline constexpr int64_t kVectorOfCosts = 16;
-// Rows along a dim, from which on they fill enough lanes.   (as above)
-inline constexpr int64_t kFewestRowsInLanes = 4;
-// Vectors of rows that go together where positions of a row lie apart, so that runs of several lines are read: the first count
-// that divides the rows.
-//   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
-inline constexpr int kVectorsPerGroup[] = {4, 2};
-
-// ---- rows that threads divide among them (0007, "Rows that overflow the second-level cache" and after)
-
-// Elements of a row, from which on a thread's part of it is worth a wait for the others after each walk.
-//   scripts/bench --case LayerNorm --types f32 4x16384 4x65536 1x1048576
-inline constexpr int64_t kShortestSplitRow = 16384;
-// The same where each thread reduces rows of its own and only columns are divided.
-//   scripts/bench --case LayerNormBackward --types f32,bf16 64x2048 64x4096 64x10000
-inline constexpr int64_t kShortestRowOfColumns = 2048;
-// Rows, or blocks of rows, up to which so few threads can be idle that dividing may pay.   (as above)
-inline constexpr int64_t kMostUnits = 32;
-// Of the second-level cache, above which a row, the next one and what rows share do not fit: three fifths.
-//   scripts/bench --case LayerNormBackward --types f32,f64 256x32768 256x65536
-inline constexpr int64_t kOverflowParts = 5, kOverflowPartsOfRows = 3;
-// Elements of a thread between two barriers at most; more of them gained nothing.   (as above)
-inline constexpr int64_t kElementsBetweenBarriers = int64_t{64} << 10;
-// Of all second-level caches, what the rows between two barriers and those to come may take: three quarters.   (as above)
-inline constexpr int64_t kGroupParts = 4, kGroupPartsOfRows = 3;
-// The time of the busiest thread, in that of whole rows, at which dividing rows pays: as long where rows overflow the cache,
-// nine tenths where not, six tenths where threads reduce rows for each other and so wait once more.
-//   scripts/bench --case LayerNormBackward --types f32 96x16384 3x65536 64x4096
-inline constexpr double kSplitOfOverflowing = 1, kSplitOfParts = 0.9, kSplitOfWholeRows = 0.6;
-
 // ---- threads
 
-// Bytes that a kernel moves, below which waking threads costs more than they save.
-//   call_costs, and scripts/bench --case LayerNorm --types f32 16x768 64x768 128x768
-inline constexpr int64_t kSerialBytes = 128 << 10;
-// Rows per thread, below which rows of a kernel without reductions are divided along the row.
-//   lamina replay --bench of a ReLU on 3 x 1000000
-inline constexpr int64_t kFewRowsPerThread = 4;
-// Elements of partial column sums that a thread combines at a time: whole lines of them.
-//   scripts/bench --case LayerNormBackward --types f32 16384x1024
-inline constexpr int64_t kColumnUnit = 64;
 // Bytes that a thread moves with what it takes at a time: some ten microseconds' worth, so that at the end nobody waits long
 // for the last ones, and taking costs little beside them.
 //   scripts/bench --case LayerNorm --case LayerNormBackward --types f32,bf16 4096x768; company
 inline constexpr int64_t kChunkBytes = 256 << 10;
-// Chunks of a thread at least, where there are rows enough: what a thread that comes late does not take, others do.   (as
-// above)
+// Chunks of a thread at least, where there are rows enough: what a thread that comes late does not take, others do. With fewer
+// rows than that, those of a kernel without reductions are divided, and with fewer blocks of a row parts of it are not reduced.
+//   (as above)
 inline constexpr int64_t kFewestChunks = 4;
 
 // ---- the shape of loops
@@ -161,6 +58,9 @@ inline constexpr int64_t kFewestChunks = 4;
 // Nodes of a loop's body, above which vectors go one by one: more values in flight than there are registers would spill.
 //   scripts/bench --case Add+LayerNorm+GELU --case LayerNormBackward --types f32,bf16 8192x1024
 inline constexpr int64_t kMostNodesSideBySide = 12;
+// Elements of partial column sums that a thread combines at a time: whole lines of them.
+//   scripts/bench --case LayerNormBackward --types f32 16384x1024
+inline constexpr int64_t kColumnUnit = 64;
 // Positions of an iteration across rows, per vector of rows.
 //   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
 inline constexpr int kPositionsPerIteration = 4;

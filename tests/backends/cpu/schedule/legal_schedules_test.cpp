@@ -88,8 +88,8 @@ TEST_P(LegalSchedules, HoldWhatIsChosen) {
       const Schedule chosen = cpu::choose_schedule(kernel, machine, past_caches);
       EXPECT_TRUE(legal.contains(chosen)) << name << ": " << cpu::describe(chosen);
       EXPECT_TRUE(legal.contains(cpu::through_caches(chosen))) << name << ": " << cpu::describe(cpu::through_caches(chosen));
-      if (chosen.transposed || !cpu::can_split(kernel, machine.caches)) continue;
-      const Schedule split = cpu::split_schedule(chosen, kernel);
+      if (chosen.transposed || !cpu::may_be_split(kernel)) continue;
+      const Schedule split = cpu::split_schedule(chosen, kernel, machine);
       EXPECT_TRUE(legal.contains(split)) << name << ": " << cpu::describe(split);
     }
   }

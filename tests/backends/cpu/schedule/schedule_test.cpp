@@ -42,12 +42,6 @@ TEST(Schedule, ListsAreDescribedElementByElement) {
 // Nothing but what it is given decides: the same kernel, several machines.
 TEST(Schedule, FollowsTheMachineThatItIsGiven) {
   const kernel::Kernel kernel = backward({64, 16384});
-  const auto rows = [&](const DescribedMachine& described) {
-    return cpu::choose_schedule(kernel, described.machine, true).rows_per_tile;
-  };
-  EXPECT_EQ(rows(epyc()), 1);
-  EXPECT_EQ(rows(xeon()), 2);
-  EXPECT_EQ(rows(desktop()), 1);
   EXPECT_EQ(cpu::choose_schedule(kernel, epyc().machine, true).vector_bits, 512);
   EXPECT_EQ(cpu::choose_schedule(kernel, desktop().machine, true).vector_bits, 256);
   EXPECT_EQ(cpu::choose_schedule(kernel, plain().machine, true).vector_bits, 128);

@@ -44,6 +44,27 @@ AddElements adder_of(DataType dtype) {
   }
 }
 
+template <DataType dtype>
+void store_elements(void* memory, int64_t at, int64_t step, const double* sums, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (dtype == DataType::f32)
+      store_element<float>(memory, at + i * step, static_cast<float>(sums[i]));
+    else
+      store_from_double(dtype, memory, at + i * step, sums[i]);
+  }
+}
+
+using StoreElements = void (*)(void* memory, int64_t at, int64_t step, const double* sums, int64_t count);
+
+StoreElements store_of(DataType dtype) {
+  switch (dtype) {
+    case DataType::f32: return store_elements<DataType::f32>;
+    case DataType::f64: return store_elements<DataType::f64>;
+    case DataType::bf16: return store_elements<DataType::bf16>;
+    default: return store_elements<DataType::f16>;
+  }
+}
+
 class ScatterAdd final : public Primitive {
  public:
   ScatterAdd(const kernel::LibraryStep& step, IndexedAxis axis)
@@ -57,7 +78,8 @@ class ScatterAdd final : public Primitive {
         count_(places_.count()),
         row_(Axes(src(), axis.axis + axis.indices, dst().shape->size() - axis.axis - 1),
              Axes(dst(), axis.axis + 1, dst().shape->size() - axis.axis - 1)),
-        add_(adder_of(dtype_)) {
+        add_(adder_of(dtype_)),
+        store_(store_of(dtype_)) {
     const int64_t row_bytes = std::max<int64_t>(row_.runs() * row_.length() * bytes_of(dtype_, 1), 1);
     rows_per_tile_ = std::max<int64_t>(1, kTileBytes / row_bytes);
     if (step.op.has_attribute("ignore_index")) ignored_ = step.op.attribute<int64_t>("ignore_index");
@@ -111,8 +133,7 @@ class ScatterAdd final : public Primitive {
         for (int64_t place = chains.first[entry]; place != kNone; place = chains.next[place])
           add_(sums.data(), source + (places_.offset(place) + src_at + begin * row_.step_of_a()) * element, row_.step_of_a(),
                count);
-        for (int64_t i = 0; i < count; ++i)
-          store_from_double(dtype_, target, dst_at + (begin + i) * row_.step_of_b(), sums[static_cast<size_t>(i)]);
+        store_(target, dst_at + begin * row_.step_of_b(), row_.step_of_b(), sums.data(), count);
       }
     });
   }
@@ -125,6 +146,7 @@ class ScatterAdd final : public Primitive {
   int64_t count_;
   RowPair row_;
   AddElements add_;
+  StoreElements store_;
   std::optional<int64_t> ignored_;
   int64_t rows_per_tile_;
 };

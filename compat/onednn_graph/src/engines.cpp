@@ -1,0 +1,262 @@
+// Engines, streams and allocators. They come from the real libdnnl, which is asked for their kind; where there is none, they
+// are made here. What an engine was given as allocator is remembered beside it, as an engine of lamina's.
+#include "engines.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "boundary.h"
+#include "handle.h"
+#include "real_library.h"
+
+// Made without the real library.
+struct dnnl_engine {
+  dnnl_engine_kind_t kind;
+};
+struct dnnl_stream {
+  dnnl_engine_t engine;
+};
+
+struct dnnl_graph_allocator {
+  dnnl_graph_host_allocate_f allocate;
+  dnnl_graph_host_deallocate_f release;
+};
+
+namespace onednn_graph {
+namespace {
+
+// What this library knows about handles. For the life of the process: handles may be destroyed by the destructors of static
+// objects.
+class Registry {
+ public:
+  static Registry& instance() {
+    static Registry* const registry = new Registry;
+    return *registry;
+  }
+
+  // Streams and engines that were made here.
+  bool is_own(const void* handle) const {
+    if (num_own_.load(std::memory_order_acquire) == 0) return false;
+    const std::shared_lock lock(mutex_);
+    return own_.count(handle) != 0;
+  }
+  void add_own(const void* handle) {
+    const std::unique_lock lock(mutex_);
+    own_.insert(handle);
+    ++num_own_;
+  }
+  bool remove_own(const void* handle) {
+    const std::unique_lock lock(mutex_);
+    if (own_.erase(handle) == 0) return false;
+    --num_own_;
+    return true;
+  }
+
+  void remember(const void* engine, LaminaEngine ours) {
+    const std::unique_lock lock(mutex_);
+    with_allocator_[engine] = std::move(ours);
+    num_with_allocator_ = with_allocator_.size();
+  }
+  void forget(const void* engine) {
+    if (num_with_allocator_ == 0) return;
+    const std::unique_lock lock(mutex_);
+    with_allocator_.erase(engine);
+    num_with_allocator_ = with_allocator_.size();
+  }
+  // Null for an engine without an allocator of its own.
+  lamina_engine_t remembered(const void* engine) const {
+    if (num_with_allocator_ == 0) return nullptr;
+    const std::shared_lock lock(mutex_);
+    const auto found = with_allocator_.find(engine);
+    return found == with_allocator_.end() ? nullptr : found->second.get();
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::atomic<size_t> num_own_{0}, num_with_allocator_{0};
+  std::unordered_set<const void*> own_;
+  std::unordered_map<const void*, LaminaEngine> with_allocator_;
+};
+
+Registry& registry() { return Registry::instance(); }
+
+// The CPU with the allocator that lamina has by itself.
+lamina_engine_t plain_cpu() {
+  static const lamina_engine_t engine = [] {
+    lamina_engine_t made = nullptr;
+    return lamina_engine_create(&made, lamina_cpu, 0) == lamina_success ? made : nullptr;
+  }();
+  return engine;
+}
+
+dnnl_status_t create_engine(dnnl_engine_t* engine, dnnl_engine_kind_t kind, size_t index) {
+  if (any_null(engine)) return dnnl_invalid_arguments;
+  if (const RealLibrary* const real = real_library()) {
+    const dnnl_status_t status = real->engine_create(engine, kind, index);
+    if (status == dnnl_success) registry().forget(*engine);  // of an earlier engine, in the same memory
+    return status;
+  }
+  if (kind != dnnl_cpu || index != 0) return dnnl_invalid_arguments;
+  auto made = std::make_unique<dnnl_engine>(dnnl_engine{kind});
+  registry().add_own(made.get());
+  *engine = made.release();
+  return dnnl_success;
+}
+
+dnnl_status_t create_stream(dnnl_stream_t* stream, dnnl_engine_t engine, unsigned flags) {
+  if (any_null(stream, engine)) return dnnl_invalid_arguments;
+  if (!registry().is_own(engine)) {
+    const RealLibrary* const real = real_library();
+    return real == nullptr ? dnnl_invalid_arguments : real->stream_create(stream, engine, flags);
+  }
+  if (flags != dnnl_stream_in_order && flags != dnnl_stream_out_of_order) return dnnl_invalid_arguments;
+  auto made = std::make_unique<dnnl_stream>(dnnl_stream{engine});
+  registry().add_own(made.get());
+  *stream = made.release();
+  return dnnl_success;
+}
+
+// lamina's engine with the callbacks; null where these are not given, both of them.
+dnnl_status_t make_with_callbacks(const dnnl_graph_allocator& callbacks, LaminaEngine& engine) {
+  if (callbacks.allocate == nullptr || callbacks.release == nullptr) return dnnl_success;
+  lamina_graph_allocator_t allocator = nullptr;
+  lamina_status_t status = lamina_graph_allocator_create(&allocator, callbacks.allocate, callbacks.release);
+  if (status != lamina_success) return static_cast<dnnl_status_t>(status);
+  const LaminaAllocator owned(allocator);
+  lamina_engine_t made = nullptr;
+  status = lamina_graph_make_engine_with_allocator(&made, lamina_cpu, 0, allocator);
+  engine.reset(made);
+  return static_cast<dnnl_status_t>(status);
+}
+
+}  // namespace
+
+dnnl_status_t kind_of(dnnl_engine_t engine, dnnl_engine_kind_t& kind) {
+  if (any_null(engine)) return dnnl_invalid_arguments;
+  if (!registry().is_own(engine)) {
+    const RealLibrary* const real = real_library();
+    return real == nullptr ? dnnl_invalid_arguments : real->engine_get_kind(engine, &kind);
+  }
+  kind = engine->kind;
+  return dnnl_success;
+}
+
+dnnl_status_t engine_of(const_dnnl_stream_t stream, dnnl_engine_t& engine) {
+  if (any_null(stream)) return dnnl_invalid_arguments;
+  if (!registry().is_own(stream)) {
+    const RealLibrary* const real = real_library();
+    return real == nullptr ? dnnl_invalid_arguments : real->stream_get_engine(stream, &engine);
+  }
+  engine = stream->engine;
+  return dnnl_success;
+}
+
+dnnl_status_t wait_for(dnnl_stream_t stream) {
+  if (any_null(stream)) return dnnl_invalid_arguments;
+  if (registry().is_own(stream)) return dnnl_success;  // what runs here has run when the call returns
+  const RealLibrary* const real = real_library();
+  return real == nullptr ? dnnl_invalid_arguments : real->stream_wait(stream);
+}
+
+dnnl_status_t lamina_engine_of(dnnl_engine_t engine, lamina_engine_t& ours) {
+  dnnl_engine_kind_t kind = dnnl_any_engine;
+  if (const dnnl_status_t status = kind_of(engine, kind); status != dnnl_success) return status;
+  if (kind != dnnl_cpu) return dnnl_unimplemented;
+  ours = registry().remembered(engine);
+  if (ours == nullptr) ours = plain_cpu();
+  return ours == nullptr ? dnnl_runtime_error : dnnl_success;
+}
+
+}  // namespace onednn_graph
+
+using namespace onednn_graph;
+
+extern "C" {
+
+size_t dnnl_engine_get_count(dnnl_engine_kind_t kind) {
+  if (const RealLibrary* const real = real_library()) return real->engine_get_count(kind);
+  return kind == dnnl_cpu ? 1 : 0;
+}
+
+dnnl_status_t dnnl_engine_create(dnnl_engine_t* engine, dnnl_engine_kind_t kind, size_t index) {
+  return guarded([&] { return create_engine(engine, kind, index); });
+}
+
+dnnl_status_t dnnl_engine_get_kind(dnnl_engine_t engine, dnnl_engine_kind_t* kind) {
+  return guarded([&] { return any_null(kind) ? dnnl_invalid_arguments : kind_of(engine, *kind); });
+}
+
+dnnl_status_t dnnl_engine_destroy(dnnl_engine_t engine) {
+  return guarded([&] {
+    if (any_null(engine)) return dnnl_success;
+    registry().forget(engine);
+    if (registry().remove_own(engine)) {
+      delete engine;
+      return dnnl_success;
+    }
+    const RealLibrary* const real = real_library();
+    return real == nullptr ? dnnl_invalid_arguments : real->engine_destroy(engine);
+  });
+}
+
+dnnl_status_t dnnl_stream_create(dnnl_stream_t* stream, dnnl_engine_t engine, unsigned flags) {
+  return guarded([&] { return create_stream(stream, engine, flags); });
+}
+
+dnnl_status_t dnnl_stream_get_engine(const_dnnl_stream_t stream, dnnl_engine_t* engine) {
+  return guarded([&] { return any_null(engine) ? dnnl_invalid_arguments : engine_of(stream, *engine); });
+}
+
+dnnl_status_t dnnl_stream_wait(dnnl_stream_t stream) {
+  return guarded([&] { return wait_for(stream); });
+}
+
+dnnl_status_t dnnl_stream_destroy(dnnl_stream_t stream) {
+  return guarded([&] {
+    if (any_null(stream)) return dnnl_success;
+    if (registry().remove_own(stream)) {
+      delete stream;
+      return dnnl_success;
+    }
+    const RealLibrary* const real = real_library();
+    return real == nullptr ? dnnl_invalid_arguments : real->stream_destroy(stream);
+  });
+}
+
+dnnl_status_t dnnl_graph_allocator_create(dnnl_graph_allocator_t* allocator, dnnl_graph_host_allocate_f host_malloc,
+                                          dnnl_graph_host_deallocate_f host_free) {
+  return guarded([&] {
+    if (any_null(allocator)) return dnnl_invalid_arguments;
+    *allocator = new dnnl_graph_allocator{host_malloc, host_free};
+    return dnnl_success;
+  });
+}
+
+dnnl_status_t dnnl_graph_allocator_destroy(dnnl_graph_allocator_t allocator) {
+  if (any_null(allocator)) return dnnl_invalid_arguments;
+  delete allocator;
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_make_engine_with_allocator(dnnl_engine_t* engine, dnnl_engine_kind_t kind, size_t index,
+                                                    const_dnnl_graph_allocator_t alloc) {
+  return guarded([&] {
+    if (any_null(engine, alloc)) return dnnl_invalid_arguments;
+    LaminaEngine ours;
+    if (kind == dnnl_cpu) {
+      if (const dnnl_status_t status = make_with_callbacks(*alloc, ours); status != dnnl_success) return status;
+    }
+    dnnl_engine_t made = nullptr;
+    if (const dnnl_status_t status = create_engine(&made, kind, index); status != dnnl_success) return status;
+    if (ours != nullptr) registry().remember(made, std::move(ours));
+    *engine = made;
+    return dnnl_success;
+  });
+}
+
+}  // extern "C"

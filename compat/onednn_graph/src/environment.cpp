@@ -1,0 +1,48 @@
+// What oneDNN's environment variables ask of graphs: ONEDNN_VERBOSE and ONEDNN_GRAPH_DUMP (also as DNNL_...), read when the
+// library is loaded. lamina's own variables go before them.
+#include <graph/lamina.h>
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace onednn_graph {
+namespace {
+
+// Null where lamina's variable says it, or nobody does.
+const char* asked(const char* ours, const char* theirs) {
+  if (std::getenv(ours) != nullptr) return nullptr;
+  const char* const text = std::getenv((std::string("ONE") + theirs).c_str());
+  return text != nullptr ? text : std::getenv(theirs);
+}
+
+bool has_word(std::string_view text, std::string_view word) {
+  while (!text.empty()) {
+    const size_t end = text.find(',');
+    if (text.substr(0, end) == word) return true;
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  }
+  return false;
+}
+
+// A number, or words for what is told: all, or the times of what is made or executed.
+bool tells_of_executions(std::string_view text) {
+  return text == "1" || text == "2" || has_word(text, "all") || has_word(text, "profile") || has_word(text, "profile_exec");
+}
+
+bool heed() {
+  if (const char* const text = asked("LAMINA_VERBOSE", "DNNL_VERBOSE"); text != nullptr && tells_of_executions(text))
+    lamina_set_verbose(1);
+  if (const char* const text = asked("LAMINA_GRAPH_DUMP", "DNNL_GRAPH_DUMP")) {
+    unsigned modes = lamina_graph_dump_mode_none;
+    if (has_word(text, "graph")) modes |= lamina_graph_dump_mode_graph;
+    if (has_word(text, "subgraph")) modes |= lamina_graph_dump_mode_subgraph;
+    lamina_graph_set_dump_mode(static_cast<lamina_graph_dump_mode_t>(modes));
+  }
+  return true;
+}
+
+[[maybe_unused]] const bool heeded = heed();
+
+}  // namespace
+}  // namespace onednn_graph

@@ -1,0 +1,113 @@
+// Logical tensors: plain structs, filled and compared as oneDNN does it.
+#include <algorithm>
+#include <cstdint>
+
+#include "boundary.h"
+#include "vocabulary.h"
+
+namespace onednn_graph {
+namespace {
+
+using Tensor = dnnl_graph_logical_tensor_t;
+
+// Dims and strides unknown; of a scalar, nothing to know.
+Tensor bare_tensor(size_t id, dnnl_data_type_t type, int ndims, dnnl_graph_layout_type_t layout,
+                   dnnl_graph_tensor_property_t property) {
+  Tensor tensor{};
+  tensor.id = id;
+  tensor.ndims = ndims;
+  tensor.data_type = type;
+  tensor.layout_type = layout;
+  tensor.property = property;
+  if (ndims != 0) {
+    std::fill_n(tensor.dims, DNNL_MAX_NDIMS, DNNL_GRAPH_UNKNOWN_DIM);
+    std::fill_n(tensor.layout.strides, DNNL_MAX_NDIMS, DNNL_GRAPH_UNKNOWN_DIM);
+  }
+  return tensor;
+}
+
+bool is_legal(int ndims, int lowest, dnnl_graph_tensor_property_t property) {
+  return ndims >= lowest && ndims <= DNNL_MAX_NDIMS && (property != kHostScalar || ndims <= 0);
+}
+
+// Row by row; a dim of 0 counts as 1.
+void make_dense(Tensor& tensor) {
+  int64_t stride = 1;
+  for (int dim = tensor.ndims - 1; dim >= 0; --dim) {
+    tensor.layout.strides[dim] = stride;
+    stride *= std::max<int64_t>(tensor.dims[dim], 1);
+  }
+}
+
+// From the first to past the last element. Unknown dims wrap around, as they do in oneDNN: their size means nothing.
+uint64_t bytes_of(const Tensor& tensor) {
+  if (tensor.layout_type != dnnl_graph_layout_type_strided) return SIZE_MAX;
+  const auto bits = static_cast<uint64_t>(bits_of(tensor.data_type));
+  const int ndims = std::min(tensor.ndims, DNNL_MAX_NDIMS);
+  uint64_t elements = ndims == 0 ? 1 : 0;
+  for (int dim = 0; dim < ndims; ++dim) {
+    const auto size = static_cast<uint64_t>(tensor.dims[dim]);
+    if (size == 0) return 0;
+    elements = std::max(elements, size * (size == 1 ? 1 : static_cast<uint64_t>(tensor.layout.strides[dim])));
+  }
+  return (elements * bits + 7) / 8;
+}
+
+}  // namespace
+}  // namespace onednn_graph
+
+using namespace onednn_graph;
+
+extern "C" {
+
+dnnl_status_t dnnl_graph_logical_tensor_init(dnnl_graph_logical_tensor_t* logical_tensor, size_t tid, dnnl_data_type_t dtype,
+                                             int32_t ndims, dnnl_graph_layout_type_t ltype,
+                                             dnnl_graph_tensor_property_t ptype) {
+  if (any_null(logical_tensor) || !is_legal(ndims, INT32_MIN, ptype)) return dnnl_invalid_arguments;
+  *logical_tensor = bare_tensor(tid, dtype, ndims, ltype, ptype);
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_logical_tensor_init_with_dims(dnnl_graph_logical_tensor_t* logical_tensor, size_t tid,
+                                                       dnnl_data_type_t dtype, int32_t ndims, const dnnl_dims_t dims,
+                                                       dnnl_graph_layout_type_t ltype, dnnl_graph_tensor_property_t ptype) {
+  if (any_null(logical_tensor) || !is_legal(ndims, 0, ptype) || (ndims > 0 && any_null(dims))) return dnnl_invalid_arguments;
+  Tensor tensor = bare_tensor(tid, dtype, ndims, ltype, ptype);
+  std::fill_n(tensor.dims, DNNL_MAX_NDIMS, 0);
+  std::copy_n(dims, ndims, tensor.dims);
+  const bool are_known = std::all_of(tensor.dims, tensor.dims + ndims, [](int64_t dim) { return dim >= 0; });
+  if (ltype == dnnl_graph_layout_type_strided && are_known) {
+    std::fill_n(tensor.layout.strides, DNNL_MAX_NDIMS, 0);
+    make_dense(tensor);
+  }
+  *logical_tensor = tensor;
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_logical_tensor_init_with_strides(dnnl_graph_logical_tensor_t* logical_tensor, size_t tid,
+                                                          dnnl_data_type_t dtype, int32_t ndims, const dnnl_dims_t dims,
+                                                          const dnnl_dims_t strides, dnnl_graph_tensor_property_t ptype) {
+  if (any_null(logical_tensor) || !is_legal(ndims, 0, ptype) || (ndims > 0 && any_null(dims, strides)))
+    return dnnl_invalid_arguments;
+  Tensor tensor = bare_tensor(tid, dtype, 0, dnnl_graph_layout_type_strided, ptype);
+  tensor.ndims = ndims;
+  std::copy_n(dims, ndims, tensor.dims);
+  std::copy_n(strides, ndims, tensor.layout.strides);
+  *logical_tensor = tensor;
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_logical_tensor_get_mem_size(const dnnl_graph_logical_tensor_t* logical_tensor, size_t* size) {
+  if (any_null(logical_tensor, size)) return dnnl_invalid_arguments;
+  *size = bytes_of(*logical_tensor);
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_logical_tensor_is_equal(const dnnl_graph_logical_tensor_t* lt1, const dnnl_graph_logical_tensor_t* lt2,
+                                                 uint8_t* is_equal) {
+  if (any_null(lt1, lt2, is_equal)) return dnnl_invalid_arguments;
+  *is_equal = are_equal(*lt1, *lt2) ? 1 : 0;
+  return dnnl_success;
+}
+
+}  // extern "C"

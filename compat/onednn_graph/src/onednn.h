@@ -1,0 +1,49 @@
+// oneDNN's graph interface as this library offers it: that of the headers it is built with, and what newer versions added,
+// declared by hand with the types that every version has. Layouts and values that oneDNN and lamina share are checked in
+// vocabulary.cpp.
+#pragma once
+
+#include <oneapi/dnnl/dnnl_graph.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace onednn_graph {
+
+// The version whose graph interface this is.
+inline constexpr int kMajor = 3, kMinor = 14;
+
+// Enumerators that came after oneDNN 3.2.
+inline constexpr auto kHostScalar = static_cast<dnnl_graph_tensor_property_t>(3);
+inline constexpr unsigned kDumpModes = 0x1 | 0x2;  // subgraph, graph
+
+// The special handle of a tensor that asks for memory; dnnl_graph.h leaves it to the header of memory objects.
+inline void* const kAllocate = reinterpret_cast<void*>(~static_cast<uintptr_t>(0));
+
+}  // namespace onednn_graph
+
+extern "C" {
+
+// Since 3.4.
+dnnl_status_t DNNL_API dnnl_graph_set_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind, size_t size);
+dnnl_status_t DNNL_API dnnl_graph_get_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind, size_t* size);
+// Since 3.5.
+dnnl_status_t DNNL_API dnnl_graph_graph_set_fpmath_mode(dnnl_graph_graph_t graph, dnnl_fpmath_mode_t mode, int apply_to_int);
+dnnl_status_t DNNL_API dnnl_graph_graph_get_fpmath_mode(dnnl_graph_graph_t graph, dnnl_fpmath_mode_t* mode, int* apply_to_int);
+// Since 3.7.
+dnnl_status_t DNNL_API dnnl_graph_tensor_get_logical_tensor(const_dnnl_graph_tensor_t tensor,
+                                                            dnnl_graph_logical_tensor_t* logical_tensor);
+// Since 3.10 and later.
+dnnl_status_t DNNL_API dnnl_graph_tensor_create_scalar(dnnl_graph_tensor_t* tensor,
+                                                       const dnnl_graph_logical_tensor_t* logical_tensor, void* scalar);
+dnnl_status_t DNNL_API dnnl_graph_set_dump_mode(unsigned modes);
+dnnl_status_t DNNL_API dnnl_graph_compiled_partition_get_scratchpad_logical_tensor(
+    const_dnnl_graph_compiled_partition_t compiled_partition, dnnl_graph_logical_tensor_t* lt);
+dnnl_status_t DNNL_API dnnl_graph_compiled_partition_execute_v2(const_dnnl_graph_compiled_partition_t compiled_partition,
+                                                                dnnl_stream_t stream, size_t num_inputs,
+                                                                const_dnnl_graph_tensor_t* inputs, size_t num_outputs,
+                                                                const_dnnl_graph_tensor_t* outputs,
+                                                                const_dnnl_graph_tensor_t scratchpad);
+dnnl_status_t DNNL_API dnnl_graph_graph_set_deterministic(dnnl_graph_graph_t graph, int deterministic);
+dnnl_status_t DNNL_API dnnl_graph_graph_get_deterministic(const_dnnl_graph_graph_t graph, int* deterministic);
+}

@@ -1,0 +1,87 @@
+#include "real_library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace onednn_graph {
+namespace {
+
+const void* base_of(const void* address) {
+  Dl_info info{};
+  return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+// A symbol of another library than this one.
+void* symbol_of_another(void* handle, const char* name) {
+  static const char inside = 0;
+  void* const found = dlsym(handle, name);
+  return found != nullptr && base_of(found) != base_of(&inside) ? found : nullptr;
+}
+
+// Every function comes from the same place, or none does.
+bool fill(RealLibrary& library, void* handle) {
+  bool complete = true;
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol_of_another(handle, name));
+    complete = complete && function != nullptr;
+  };
+  find(library.engine_get_count, "dnnl_engine_get_count");
+  find(library.engine_create, "dnnl_engine_create");
+  find(library.engine_get_kind, "dnnl_engine_get_kind");
+  find(library.engine_destroy, "dnnl_engine_destroy");
+  find(library.stream_create, "dnnl_stream_create");
+  find(library.stream_get_engine, "dnnl_stream_get_engine");
+  find(library.stream_wait, "dnnl_stream_wait");
+  find(library.stream_destroy, "dnnl_stream_destroy");
+  find(library.get_default_fpmath_mode, "dnnl_get_default_fpmath_mode");
+  find(library.set_default_fpmath_mode, "dnnl_set_default_fpmath_mode");
+  find(library.set_verbose, "dnnl_set_verbose");
+  find(library.version, "dnnl_version");
+  return complete;
+}
+
+std::vector<std::string> names_of_loaded_libraries() {
+  std::vector<std::string> names;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* list) {
+        if (info->dlpi_name != nullptr && info->dlpi_name[0] != '\0')
+          static_cast<std::vector<std::string>*>(list)->emplace_back(info->dlpi_name);
+        return 0;
+      },
+      &names);
+  return names;
+}
+
+// RTLD_NEXT sees what was loaded with the program. What came later, with the local scope of a plug-in or a Python module, is
+// found by its file.
+bool find_library(RealLibrary& library) {
+  if (fill(library, RTLD_NEXT)) return true;
+  for (const std::string& name : names_of_loaded_libraries()) {
+    if (name.find("dnnl") == std::string::npos) continue;
+    void* const handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (handle != nullptr && fill(library, handle)) return true;  // the handle is kept: the library must stay
+    if (handle != nullptr) dlclose(handle);
+  }
+  return false;
+}
+
+}  // namespace
+
+const RealLibrary* real_library() {
+  static std::atomic<const RealLibrary*> found{nullptr};
+  if (const RealLibrary* const known = found.load(std::memory_order_acquire)) return known;
+  static std::mutex mutex;
+  static RealLibrary library;
+  const std::lock_guard lock(mutex);
+  if (found.load(std::memory_order_relaxed) == nullptr && find_library(library))
+    found.store(&library, std::memory_order_release);
+  return found.load(std::memory_order_relaxed);
+}
+
+}  // namespace onednn_graph

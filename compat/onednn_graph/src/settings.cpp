@@ -1,0 +1,97 @@
+// What is set for the whole process: caches and dumps are lamina's; the default mode of floating-point mathematics, verbosity
+// and version are the real library's, where there is one.
+#include <graph/lamina.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "boundary.h"
+#include "onednn.h"
+#include "real_library.h"
+#include "vocabulary.h"
+
+namespace {
+
+// Where there is no real library to ask.
+std::atomic<dnnl_fpmath_mode_t> default_mode{dnnl_fpmath_mode_strict};
+std::atomic<size_t> gpu_capacity{0};
+
+}  // namespace
+
+using namespace onednn_graph;
+
+extern "C" {
+
+dnnl_status_t dnnl_graph_get_compiled_partition_cache_capacity(int* capacity) {
+  return any_null(capacity) ? dnnl_invalid_arguments : status_of(lamina_graph_get_compiled_partition_cache_capacity(capacity));
+}
+
+dnnl_status_t dnnl_graph_set_compiled_partition_cache_capacity(int capacity) {
+  return status_of(lamina_graph_set_compiled_partition_cache_capacity(capacity));
+}
+
+dnnl_status_t dnnl_graph_set_constant_tensor_cache(int flag) {
+  if (flag < 0) return dnnl_invalid_arguments;
+  const lamina_status_t status = lamina_graph_set_constant_tensor_cache_capacity(lamina_cpu, SIZE_MAX);
+  return status_of(status == lamina_success ? lamina_graph_set_constant_tensor_cache(flag) : status);
+}
+
+dnnl_status_t dnnl_graph_get_constant_tensor_cache(int* flag) {
+  return any_null(flag) ? dnnl_invalid_arguments : status_of(lamina_graph_get_constant_tensor_cache(flag));
+}
+
+// A capacity of 0 is a cache that is off. On a GPU nothing is kept, whatever its capacity.
+dnnl_status_t dnnl_graph_set_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind, size_t size) {
+  if (eng_kind == dnnl_gpu) {
+    gpu_capacity = size;
+    return dnnl_success;
+  }
+  if (eng_kind != dnnl_cpu) return dnnl_invalid_arguments;
+  const lamina_status_t status = lamina_graph_set_constant_tensor_cache_capacity(lamina_cpu, size);
+  return status_of(status == lamina_success ? lamina_graph_set_constant_tensor_cache(size > 0 ? 1 : 0) : status);
+}
+
+dnnl_status_t dnnl_graph_get_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind, size_t* size) {
+  if (any_null(size) || (eng_kind != dnnl_cpu && eng_kind != dnnl_gpu)) return dnnl_invalid_arguments;
+  *size = gpu_capacity;
+  if (eng_kind == dnnl_gpu) return dnnl_success;
+  int is_on = 0;
+  lamina_graph_get_constant_tensor_cache(&is_on);
+  *size = 0;
+  return is_on == 0 ? dnnl_success : status_of(lamina_graph_get_constant_tensor_cache_capacity(lamina_cpu, size));
+}
+
+dnnl_status_t dnnl_graph_set_dump_mode(unsigned modes) {
+  if ((modes & ~kDumpModes) != 0) return dnnl_invalid_arguments;
+  return status_of(lamina_graph_set_dump_mode(static_cast<lamina_graph_dump_mode_t>(modes)));
+}
+
+dnnl_status_t dnnl_get_default_fpmath_mode(dnnl_fpmath_mode_t* mode) {
+  if (any_null(mode)) return dnnl_invalid_arguments;
+  if (const RealLibrary* const real = real_library()) return real->get_default_fpmath_mode(mode);
+  *mode = default_mode;
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_t mode) {
+  if (const RealLibrary* const real = real_library()) return real->set_default_fpmath_mode(mode);
+  if (mode < dnnl_fpmath_mode_strict || mode > dnnl_fpmath_mode_any) return dnnl_invalid_arguments;
+  default_mode = mode;
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_set_verbose(int level) {
+  if (const RealLibrary* const real = real_library()) {
+    if (const dnnl_status_t status = real->set_verbose(level); status != dnnl_success) return status;
+  }
+  return status_of(lamina_set_verbose(level));
+}
+
+const dnnl_version_t* dnnl_version(void) {
+  if (const RealLibrary* const real = real_library()) return real->version();
+  static const dnnl_version_t version = {kMajor, kMinor, 0, "lamina", DNNL_RUNTIME_OMP, DNNL_RUNTIME_NONE};
+  return &version;
+}
+
+}  // extern "C"

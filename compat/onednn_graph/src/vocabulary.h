@@ -1,0 +1,30 @@
+// oneDNN's words in lamina's: statuses, operations, attributes and logical tensors, whose values and layouts are the same on
+// both sides as far as both have them.
+#pragma once
+
+#include <graph/lamina.h>
+
+#include <optional>
+#include <vector>
+
+#include "onednn.h"
+
+namespace onednn_graph {
+
+dnnl_status_t status_of(lamina_status_t status);
+
+// Nothing for an operation that lamina does not have.
+std::optional<lamina_graph_op_kind_t> lamina_kind(dnnl_graph_op_kind_t kind);
+// Nothing for an attribute that oneDNN does not have.
+std::optional<lamina_graph_op_attr_t> lamina_attribute(dnnl_graph_op_attr_t name);
+
+lamina_graph_logical_tensor_t lamina_tensor(const dnnl_graph_logical_tensor_t& tensor);
+dnnl_graph_logical_tensor_t onednn_tensor(const lamina_graph_logical_tensor_t& tensor);
+std::vector<lamina_graph_logical_tensor_t> lamina_tensors(const std::vector<dnnl_graph_logical_tensor_t>& tensors);
+
+// What a data type takes in memory, in bits: also for types that lamina does not have. 0 for a type that oneDNN does not have.
+int bits_of(dnnl_data_type_t type);
+// As oneDNN compares them: id, type, property, shape, layout type, and strides or the id of the layout.
+bool are_equal(const dnnl_graph_logical_tensor_t& left, const dnnl_graph_logical_tensor_t& right);
+
+}  // namespace onednn_graph

@@ -1,0 +1,154 @@
+// The schedule of a kernel where nothing was measured: what the cost model takes for the fastest.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/schedule/cost_model.h"
+#include "backends/cpu/schedule/lane_order.h"
+#include "backends/cpu/schedule/legal_schedules.h"
+#include "backends/cpu/schedule/sharing.h"
+#include "backends/cpu/schedule/streaming.h"
+#include "backends/cpu/schedule/tiles.h"
+#include "backends/cpu/schedule/tuning.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+using kernel::Kernel;
+
+constexpr int kRowsOfStrip = 4;
+constexpr int64_t kColumnsOfStrip = 1024;
+constexpr int64_t kTilesOfWait = 8;  // in the second level: of those that are read there beside what rows share
+constexpr double kGain = 0.985;      // of a prediction, from which on another schedule is taken: the model knows no better
+
+class Climb {
+ public:
+  Climb(const Kernel& kernel, const Machine& machine) : legal_(kernel, machine), model_(kernel, machine) {}
+
+  // From neighbour to neighbour, field by field, as far as `may` lets it.
+  template <typename May>
+  Schedule from(Schedule schedule, const May& may) const {
+    double time = model_.nanoseconds_of_row(schedule);
+    for (bool gained = true; gained;) {
+      gained = false;
+      for (Schedule& other : legal_.neighbours(schedule, &Schedule::streamed)) {
+        if (!may(other)) continue;
+        const double other_time = model_.nanoseconds_of_row(other);
+        if (other_time >= kGain * time) continue;
+        schedule = std::move(other);
+        time = other_time;
+        gained = true;
+        break;
+      }
+    }
+    return schedule;
+  }
+
+  template <typename May>
+  Schedule best_from(const std::vector<Schedule>& all, const May& may) const {
+    Schedule best = from(all.front(), may);
+    for (size_t i = 1; i < all.size(); ++i) {
+      Schedule other = from(all[i], may);
+      if (model_.nanoseconds_of_row(other) < kGain * model_.nanoseconds_of_row(best)) best = std::move(other);
+    }
+    return best;
+  }
+
+  const LegalSchedules& legal() const { return legal_; }
+
+ private:
+  LegalSchedules legal_;
+  CostModel model_;
+};
+
+// Tiles of rows in strips are far from single rows, and streams of lines from stores through the caches: half of the way gains
+// nothing.
+std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const LegalSchedules& legal, const Schedule& lanes,
+                             bool past_caches) {
+  if (lanes.transposed) return {lanes};
+  const Schedule first = *legal.begin();
+  Schedule in_strips = first, as_stream = first;
+  in_strips.rows_per_tile = kRowsOfStrip;
+  in_strips.strip = kColumnsOfStrip;
+  in_strips.rows_together = kernel.has_column_sum() ? 2 : 1;  // the sums are loaded half as often
+  const bool is_long = kTilesOfWait * kRowsOfStrip * footprint(kernel).read >= machine.caches.second;
+  in_strips.prefetches_late = is_long && asks_for_rows(kernel, in_strips);  // too much to wait beside what rows share
+  as_stream.streamed = streamable_args(kernel, first);
+  as_stream.realigns = true;
+  std::vector<Schedule> all;  // of equal ones the first is taken
+  if (past_caches && legal.contains(as_stream)) all.push_back(as_stream);
+  all.push_back(first);
+  if (legal.contains(in_strips)) all.insert(kernel.has_column_sum() ? all.begin() : all.end(), in_strips);
+  return all;
+}
+
+// A tile waits in the second-level cache between its walks.
+bool overflows_wait(const Kernel& kernel, const Schedule& schedule, const Machine& machine) {
+  return schedule.rows_per_tile > 1 && static_cast<double>(schedule.rows_per_tile * footprint(kernel).read) >
+                                           tuning::kRoomOfCache * static_cast<double>(machine.caches.second);
+}
+
+// By rule, since the model does not see why: with column sums, f32 rows whose walks begin at different elements lose by a tile,
+// and by asking for what comes a little later.
+bool is_slow_along_lines(const Kernel& kernel, const Schedule& schedule) {
+  return schedule.follows_lines && (schedule.rows_per_tile > 1 || !schedule.prefetched_within_row.empty()) &&
+         schedule.strip == 0 && kernel.has_column_sum() && footprint(kernel).kept == 0;
+}
+
+// By rule, too: more than two rows that share a loop gain in strips, but short ones lose in some processes.
+bool crowds_loop(const Schedule& schedule) { return schedule.rows_together > 2 && schedule.strip == 0; }
+
+}  // namespace
+
+Schedule choose_schedule(const Kernel& kernel, const Machine& machine, bool past_caches) {
+  Schedule lanes;
+  choose_lanes(lanes, kernel, machine);
+  const Climb climb(kernel, machine);
+  const auto may = [&](const Schedule& s) {
+    return s.vector_bits == lanes.vector_bits && s.transposed == lanes.transposed && s.rows_per_group == lanes.rows_per_group &&
+           !s.split && (past_caches || s.streamed.empty()) && !is_slow_along_lines(kernel, s) && !crowds_loop(s) &&
+           !overflows_wait(kernel, s, machine);
+  };
+  std::vector<Schedule> all = starts(kernel, machine, climb.legal(), lanes, past_caches);
+  std::erase_if(all, [&](const Schedule& s) { return !may(s); });
+  return climb.best_from(all, may);
+}
+
+bool gains_by_split(const Schedule& whole, const Kernel& kernel, const Machine& machine, int threads) {
+  if (threads < 2 || whole.transposed || kernel.row_count() == 0 || !may_be_split(kernel)) return false;
+  Machine sharing = machine;
+  sharing.cores = threads;
+  const CostModel model(kernel, sharing);
+  return model.is_worth_threads() && model.microseconds(split_schedule(whole, kernel, sharing)) < model.microseconds(whole);
+}
+
+// By rule, as the model does not see what threads do to each other's caches. The rows between two barriers are more than a
+// tile: they are asked for late, into the first level where there are several inputs. Where rows sum columns, or each one's
+// walk would begin at another element, four of them go in strips.
+Schedule split_schedule(const Schedule& whole, const Kernel& kernel, const Machine& machine) {
+  Schedule schedule;
+  schedule.vector_bits = whole.vector_bits;
+  schedule.split = true;
+  schedule.streamed = whole.streamed;
+  schedule.follows_lines = begins_within_lines(kernel, schedule);
+  const bool in_strips = kernel.has_column_sum() || (schedule.follows_lines && footprint(kernel).shared > 0);
+  if (in_strips && kernel.row_size() > 2 * kColumnsOfStrip && !computes_functions(kernel, kernel.phase_count() - 1)) {
+    schedule.rows_per_tile = kRowsOfStrip;
+    schedule.strip = kColumnsOfStrip;
+    if (kernel.has_column_sum() && !schedule.follows_lines) schedule.rows_together = 2;  // the sums are loaded half as often
+  }
+  const std::vector<int> inputs = inputs_along_rows(kernel);
+  if (asks_for_rows(kernel, schedule)) {
+    schedule.prefetches_late = true;
+    schedule.prefetches_to_first =
+        std::count_if(inputs.begin(), inputs.end(), [&](int a) { return varies_by_row(kernel, kernel.arg(a)); }) > 1;
+  }
+  const bool is_long = std::any_of(inputs.begin(), inputs.end(), [&](int a) {
+    return 2 * bytes_of(kernel.arg(a).dtype, kernel.row_size()) > machine.caches.second;
+  });
+  if (is_long) schedule.prefetched_within_row = inputs;
+  return schedule;
+}
+
+}  // namespace lamina::cpu

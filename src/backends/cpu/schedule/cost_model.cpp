@@ -1,0 +1,388 @@
+#include "backends/cpu/schedule/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/schedule/sharing.h"
+#include "backends/cpu/schedule/tiles.h"
+#include "backends/cpu/schedule/tuning.h"
+#include "kernels/numerics.h"
+
+namespace lamina::cpu {
+
+using kernel::Arg;
+using kernel::Kernel;
+using kernel::Node;
+using kernel::NodeKind;
+
+namespace {
+
+constexpr double kLineBytes = static_cast<double>(tuning::kLine);
+// Of two things that a core does at once, the part of the shorter one that the longer one does not hide; less where what comes
+// from afar was asked for ahead.
+constexpr double kSeen = 0.3, kSeenIfAsked = 0.2;
+// Bytes ahead of its use that a line of memory must be asked for.
+constexpr double kNeededAhead = 4 << 10;
+// Lines that pass from core to core while threads wait for each other once.
+constexpr double kLinesOfWait = 8;
+// Of a wait for a line, what each further row of a tile adds to it, short ones less: memory rests while these are walked again.
+constexpr double kPerRow = 0.1;
+
+bool contains(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+
+bool reduces(const Node& n) { return n.kind == NodeKind::reduce || n.kind == NodeKind::moments; }
+
+// On a vector of elements, roughly.
+int operations_of(const Node& n) {
+  switch (n.kind) {
+    case NodeKind::moments:
+    case NodeKind::center: return 3;
+    case NodeKind::load:
+    case NodeKind::store: return 0;
+    default: return 1;
+  }
+}
+
+// The part of what is read that a cache no longer has, where so many bytes are read before any comes again.
+double missing(double bytes, double cache) { return std::clamp(2 * bytes / std::max(cache, 1.0) - 1.5, 0.0, 1.0); }
+
+// Calls walk over all of their memory in the same order: a cache that does not hold all of it has thrown out each line before
+// its turn.
+bool overflows(double bytes, double cache) { return bytes > tuning::kRoomOfCache * cache; }
+
+// Of a line, where each level has what it keeps of so many bytes that pass it.
+double at_level(const std::array<double, 4>& costs, const std::array<double, 3>& caches, const std::array<double, 3>& bytes) {
+  double cost = costs[0], beyond = 1;
+  for (size_t level = 0; level < caches.size(); ++level) {
+    beyond *= missing(bytes[level], caches[level]);
+    cost += beyond * (costs[level + 1] - costs[level]);
+  }
+  return cost;
+}
+
+// Of two things that a core does at once.
+double both(double a, double b) { return std::max(a, b) + kSeen * std::min(a, b); }
+
+}  // namespace
+
+// A row by a schedule.
+struct CostModel::Row {
+  double read = 0, written = 0, streamed = 0;          // lines of its own
+  double transfer = 0;                                 // nanoseconds, of these between the caches and where the tensors lie
+  size_t level = 0;                                    // where they lie: 0 the first, 3 memory
+  double rows = 1;                                     // that go together
+  double bytes = 0, kept_bytes = 0, shared_bytes = 0;  // that a thread reads of it, keeps of it, and reads beside it
+  double tile_bytes = 0;                               // between two walks over it
+  int kept_args = 0;                                   // the first so many of those with elements to be converted
+  bool is_in_memory() const { return level == 3; }
+  bool keeps_functions = false;
+  bool asks = false, first_holds_next = false;  // for the rows to come; they fit the first level, too
+  double next_in_first = 0;                     // bytes of them that come there while this row is walked again
+};
+
+// What the walks over a row take: each by itself, where the shorter of arithmetic and access is mostly hidden; all arithmetic
+// and access; what memory is waited for.
+struct CostModel::Walking {
+  double time = 0, busy = 0, exposed = 0;
+};
+
+// What a walk over a row adds up to: nanoseconds, but for lines that are asked for, and conversions of each vector.
+struct CostModel::Work {
+  double access = 0, exposed = 0, asked = 0, conversions = 0;
+};
+
+CostModel::CostModel(const Kernel& kernel, const Machine& machine)
+    : kernel_(kernel),
+      machine_(machine),
+      bytes_(footprint(kernel)),
+      reduces_whole_(reduces_whole_rows(kernel)),
+      first_(static_cast<double>(machine.caches.first)),
+      second_(static_cast<double>(machine.caches.second)),
+      last_level_(static_cast<double>(machine.caches.last)),
+      rows_(static_cast<double>(kernel.row_count())),
+      size_(static_cast<double>(kernel.row_size())),
+      moved_(static_cast<double>(moved_bytes(kernel))) {
+  first_walk_.assign(kernel.nodes.size(), -1);
+  for (int phase = 0; phase < kernel.phase_count(); ++phase) {
+    Walk walk = walk_of(phase);
+    if (!walk.loads.empty() || walk.stores) walks_.push_back(std::move(walk));
+  }
+  Schedule plain;
+  plain.vector_bits = vector_bits(machine.isa);
+  is_worth_threads_ = rows_ * along_row(plain) > 2 * machine.costs.wait;  // two of them would gain
+  if (is_worth_threads_) threads_ = std::max(machine.cores, 1);
+}
+
+// A reduction and a store go with the phase of what they take, a column sum with the last one.
+CostModel::Walk CostModel::walk_of(int phase) {
+  const int last = kernel_.phase_count() - 1;
+  Walk walk;
+  std::vector<bool> needed(kernel_.nodes.size(), false);
+  for (size_t i = kernel_.nodes.size(); i-- > 0;) {
+    const Node& n = kernel_.nodes[i];
+    const bool stores = n.kind == NodeKind::store && n.per_element, sums = n.kind == NodeKind::column_sum;
+    if (reduces(n) || stores || sums) {
+      if ((sums ? last : kernel_.node(n.operands[0]).phase) != phase) continue;
+      walk.operations += operations_of(n);
+      walk.reductions += n.kind == NodeKind::moments ? 2 : reduces(n) ? 1 : 0;
+      walk.sums += sums ? 1 : 0;
+      walk.stores = walk.stores || stores;
+      if (stores && bits_of(kernel_.arg(n.arg).dtype) < 32) ++walk.conversions;
+    } else if (!needed[i] || !n.per_element) {
+      continue;
+    } else if (n.kind == NodeKind::load) {
+      if (varies_along_row(kernel_, kernel_.arg(n.arg)) && !contains(walk.loads, n.arg)) walk.loads.push_back(n.arg);
+      continue;
+    } else if (computes_function(n)) {
+      ++walk.functions;
+      const bool was_before = first_walk_[i] >= 0 && first_walk_[i] < phase;
+      if (was_before)
+        ++walk.functions_of_before;
+      else
+        first_walk_[i] = phase;
+      if (was_before) continue;  // may be kept, with what it was made of
+    } else {
+      walk.operations += operations_of(n);
+    }
+    for (int k = 0; k < kernel::operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
+  }
+  return walk;
+}
+
+// With what rows have of their own, which is everything where there is one row alone.
+bool CostModel::is_own(const Arg& arg) const {
+  return !arg.column && varies_along_row(kernel_, arg) && (varies_by_row(kernel_, arg) || rows_ == 1);
+}
+
+// What `s` moves between the caches and where the tensors lie.
+void CostModel::count_traffic(const Schedule& s, Row& row) const {
+  const Costs& costs = machine_.costs;
+  double held = moved_;
+  for (size_t a = 0; a < kernel_.args.size(); ++a) {
+    const Arg& arg = kernel_.args[a];
+    if (!is_own(arg)) continue;
+    const auto bytes = static_cast<double>(bytes_of(arg.dtype, kernel_.row_size()));
+    const bool is_streamed = contains(s.streamed, static_cast<int>(a));
+    (arg.output ? is_streamed ? row.streamed : row.written : row.read) += bytes / kLineBytes;
+    if (is_streamed) held -= bytes * rows_;
+  }
+  const double last = std::max(last_level_, second_ * threads_);
+  const std::array<double, 3> of_all{first_ * threads_, second_ * threads_, last};
+  auto level = static_cast<size_t>(std::count_if(of_all.begin(), of_all.end(), [&](double c) { return overflows(held, c); }));
+  if (is_worth_threads_) level = std::max<size_t>(level, 2);  // who knows which of the threads had it last
+  row.transfer = row.read * costs.read[level] + row.written * costs.write[level] + row.streamed * costs.stream;
+  row.level = level;
+}
+
+CostModel::Row CostModel::row_of(const Schedule& s) const {
+  Row row;
+  count_traffic(s, row);
+  row.rows = s.transposed ? s.rows_per_group : s.rows_per_tile;
+  const double part = s.split ? 1.0 / threads_ : 1;
+  row.bytes = row.read * kLineBytes * part;
+  row.shared_bytes = rows_ == 1 ? 0 : static_cast<double>(bytes_.shared) * part;
+  const double room = static_cast<double>(tuning::kKeptBytes) / row.rows,
+               of_kept_arg = size_ * (kernel_.computes_in_f64() ? 8 : 4);
+  if (s.keeps_conversions && may_keep_conversions(kernel_, s, bytes_))
+    row.kept_args = static_cast<int>(std::min(room, static_cast<double>(bytes_.kept)) / std::max(of_kept_arg, 1.0));
+  row.kept_bytes = row.kept_args * of_kept_arg;
+  double functions = 0;
+  for (const Walk& walk : walks_) functions += walk.functions_of_before * of_kept_arg;
+  row.keeps_functions = functions > 0 && !s.split && row.kept_bytes + functions <= room;
+  if (row.keeps_functions) row.kept_bytes += functions;
+  const double written_before = row.written * kLineBytes * (row.rows - 1) / 2;  // by the other rows of the tile, in the mean
+  row.tile_bytes = row.rows * (row.bytes + row.kept_bytes) + row.shared_bytes + written_before;
+  row.asks = s.prefetches_rows && asks_for_rows(kernel_, s);
+  row.first_holds_next = row.tile_bytes + row.rows * row.bytes <= tuning::kRoomOfCache * first_;
+  if (row.asks && s.prefetches_to_first) row.next_in_first = (s.prefetches_late ? 0.5 : 1) * row.rows * row.bytes;
+  return row;
+}
+
+// Of a line, where so many bytes are read before it comes again; through the first level flow the rows to come, too, and
+// through the last one what comes from memory, and take lines with them.
+double CostModel::read_again(double bytes, const Row& row) const {
+  std::array<double, 4> costs = machine_.costs.read;
+  if (row.is_in_memory()) costs[2] = (costs[2] + costs[3]) / 2;
+  return at_level(costs, {first_, second_, std::max(last_level_ / threads_, second_)},
+                  {bytes + row.next_in_first, bytes, bytes});
+}
+
+// A line of what rows share: in strips only the first row of a tile reads it from afar, unless a strip is too much for the
+// first level or the rows to come push it out.
+double CostModel::shared_line(const Schedule& s, const Row& row, bool in_strips) const {
+  if (!in_strips) return read_again(row.bytes + row.kept_bytes + row.shared_bytes + row.written * kLineBytes, row);
+  const bool is_pushed_out = row.asks && s.prefetches_to_first && !s.prefetches_late && !row.first_holds_next;
+  const double part = static_cast<double>(s.strip) / size_;
+  const bool is_near =
+      !is_pushed_out && part * (row.shared_bytes + row.bytes + row.written * kLineBytes) <= tuning::kRoomOfCache * first_;
+  return (read_again(row.tile_bytes, row) + (s.rows_per_tile - 1) * machine_.costs.read[is_near ? 0 : 1]) / s.rows_per_tile;
+}
+
+// The first walk that reads `arg`: where its lines wait depends on who asked for them, and how far ahead. Memory also rests
+// behind a tile of several rows, and several rows that are read at once are as many streams.
+void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const Row& row, Work& work) const {
+  const auto bytes = static_cast<double>(bytes_of(kernel_.arg(arg).dtype, kernel_.row_size())), lines = bytes / kLineBytes;
+  const bool within = contains(s.prefetched_within_row, arg);
+  const double tiles_ahead = row.asks ? s.prefetches_late ? 0.5 : 1 : 0;
+  // Who asks within a long row alone asks for nothing during its other walks.
+  const double within_row = static_cast<double>(s.ahead_in_row) * kNeededAhead / std::max(kNeededAhead, bytes);
+  const double ahead = std::max(tiles_ahead * row.rows * bytes, within ? within_row : 0);
+  const double of_tile = row.asks ? 0 : kPerRow * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
+  const bool in_first = within || (row.asks && s.prefetches_to_first && row.first_holds_next);
+  const double waiting = std::max(row.tile_bytes + tiles_ahead * row.rows * row.bytes, 2 * first_);
+  // The machine itself fetches one stream near; what the walk asks for late it finds near, too.
+  const double streams = row.read / lines,
+               near = s.prefetches_late && s.prefetches_to_first && row.asks ? 0.5 * (1 - 1 / streams) : 0;
+  work.access +=
+      lines * (in_first ? machine_.costs.read[0] : near * machine_.costs.read[0] + (1 - near) * read_again(waiting, row));
+  const double late = std::max(0.0, 1 - ahead / kNeededAhead) + of_tile + (rows_together(walk, s) > 1 ? 0.5 : 0);
+  if (row.is_in_memory()) work.exposed += lines * machine_.costs.late * late;
+}
+
+void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row, Work& work) const {
+  const Costs& costs = machine_.costs;
+  const Walk& walk = walks_[place];
+  const Arg& arg = kernel_.arg(a);
+  const auto bytes = static_cast<double>(bytes_of(arg.dtype, kernel_.row_size())), lines = bytes / kLineBytes;
+  const auto is_to_convert = [&](const Arg& other) { return bits_of(other.dtype) < 32 && !other.output && is_own(other); };
+  const auto converted_before = std::count_if(kernel_.args.begin(), kernel_.args.begin() + a, is_to_convert);
+  const bool is_narrow = bits_of(arg.dtype) < 32, is_kept = is_narrow && converted_before < row.kept_args;
+  const double kept_lines = lines * 32 / bits_of(arg.dtype);
+  const auto reads = [&](const Walk& other) { return contains(other.loads, a); };
+  const bool is_first = std::none_of(walks_.begin(), walks_.begin() + static_cast<std::ptrdiff_t>(place), reads);
+  if (is_kept && !is_first) {
+    work.access += kept_lines * read_again(row.tile_bytes, row);
+    return;
+  }
+  if (is_narrow) ++work.conversions;
+  if (is_kept) work.access += kept_lines * costs.write[row.tile_bytes > first_ ? 1 : 0];
+  if (std::fmod(bytes, kLineBytes) != 0) work.access += lines * costs.read[0];  // vectors lie across two lines
+  const bool within = contains(s.prefetched_within_row, a);
+  work.asked += (within ? std::ceil(lines) + (std::fmod(bytes, kLineBytes) != 0 ? 1 : 0) : 0) +
+                (row.asks ? lines / static_cast<double>(walks_.size()) : 0);
+  if (is_first) return read_first(walk, a, s, row, work);
+  // What another thread has walked lies in its caches.
+  const double line = std::max(read_again(row.tile_bytes, row), s.split && reduces_whole_ ? costs.read[2] : 0);
+  work.access += lines * line;
+  const double afar = (line - costs.read[1]) / std::max(costs.read[3] - costs.read[1], costs.read[0]);
+  // What a strip asks for ahead of itself is thrown out by the other rows' strips.
+  const bool is_asked = within && (s.strip == 0 || place + 1 < walks_.size());
+  if (!is_asked) work.exposed += lines * costs.late * std::clamp(afar, 0.0, 1.0);
+}
+
+// Column sums of rows that share a loop are loaded and stored once. So many rows have a loop, in the mean.
+double CostModel::rows_together(const Walk& walk, const Schedule& s) {
+  const int loops = (s.rows_per_tile + s.rows_together - 1) / s.rows_together;
+  return walk.sums > 0 ? static_cast<double>(s.rows_per_tile) / loops : 1;
+}
+
+void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walking& walking) const {
+  const Costs& costs = machine_.costs;
+  const Walk& walk = walks_[place];
+  const bool is_last = place + 1 == walks_.size(), in_strips = s.strip > 0 && is_last;
+  const double vectors = std::ceil(size_ / lane_count(kernel_, s.vector_bits));
+  Work work;
+  work.conversions = walk.conversions;
+  for (const int a : walk.loads) {
+    const Arg& arg = kernel_.arg(a);
+    if (is_own(arg)) {
+      read_own(place, a, s, row, work);
+      continue;
+    }
+    work.access += static_cast<double>(bytes_of(arg.dtype, kernel_.row_size())) / kLineBytes * shared_line(s, row, in_strips);
+    if (bits_of(arg.dtype) < 32) ++work.conversions;
+  }
+  const double sum = shared_line(s, row, in_strips);  // is written where it was read
+  work.access += walk.sums * vectors * (sum + std::max(costs.write[0], sum - costs.read[0])) / rows_together(walk, s);
+  double functions = walk.functions;
+  if (row.keeps_functions) {
+    functions -= walk.functions_of_before;
+    work.access += walk.functions_of_before * vectors * read_again(row.tile_bytes, row);
+  }
+  const double of_vector = walk.operations * costs.operation + work.conversions * costs.conversion + functions * costs.function;
+  double arithmetic = vectors * of_vector;
+  if (is_last && s.follows_lines) arithmetic += 2 * (costs.stop + of_vector);
+  if (is_last && s.realigns) arithmetic += vectors * costs.operation;
+  if (in_strips) arithmetic += costs.stop * std::ceil(size_ / static_cast<double>(s.strip));
+  const double access = work.access + work.asked * costs.read[0];
+  walking.time += both(arithmetic, access);
+  walking.busy += arithmetic + access;
+  walking.exposed += work.exposed;
+}
+
+// Nothing of the row goes on before a reduction's end is known. Of rows that are too long for a core to see the next one
+// meanwhile, it is waited for twice as long.
+double CostModel::ends_of_row(const Schedule& s) const {
+  double reductions = 0;
+  for (const Walk& walk : walks_) reductions += walk.reductions;
+  return machine_.costs.fold * reductions * seen_of_ends(kernel_, s.rows_per_tile) * (batches_rows(kernel_) ? 1 : 2);
+}
+
+double CostModel::along_row(const Schedule& s) const {
+  const Row row = row_of(s);
+  Walking walking;
+  for (size_t place = 0; place < walks_.size(); ++place) add_walk(place, s, row, walking);
+  // What a walk asks for a little ahead of itself the machine brings near by itself, if a cache has it.
+  const bool is_asked = (row.asks && row.level > 0) || (!s.prefetched_within_row.empty() && row.is_in_memory());
+  const double seen = is_asked ? kSeenIfAsked : kSeen;
+  return std::max(walking.time + seen * row.transfer, row.transfer + seen * walking.busy) + walking.exposed + ends_of_row(s);
+}
+
+// A vector is a position of as many rows as it has lanes.
+double CostModel::across_row(const Schedule& s) const {
+  const Costs& costs = machine_.costs;
+  const Row row = row_of(s);
+  const double lanes = lane_count(kernel_, s.vector_bits);
+  const double rows = static_cast<double>(kernel_.extents[static_cast<size_t>(kernel_.outer_rank) - 1]);
+  const double filled = rows / (std::ceil(rows / s.rows_per_group) * s.rows_per_group);
+  double of_vector = 0;
+  std::vector<int> loaded;  // what was dear to load is kept
+  const auto access = [&](int a) {
+    const Arg& arg = kernel_.arg(a);
+    const int64_t step = arg.strides[static_cast<size_t>(kernel_.outer_rank) - 1];
+    const double lines = lanes * bits_of(arg.dtype) / 8 / kLineBytes;
+    const double line = step == 0 ? costs.read[0] : lines * read_again(row.rows * row.bytes, row);
+    const bool is_again = contains(loaded, a);
+    loaded.push_back(a);
+    return line + (step <= 1 || is_again ? 0 : arg.strides.back() == 1 ? costs.square : costs.gather);
+  };
+  for (const Walk& walk : walks_) {
+    of_vector += walk.operations * costs.operation + walk.functions * costs.function + walk.conversions * costs.conversion +
+                 walk.sums * costs.fold / 4;
+    for (const int a : walk.loads) of_vector += access(a);
+  }
+  for (size_t a = 0; a < kernel_.args.size(); ++a) {
+    const Arg& arg = kernel_.args[a];
+    if (arg.output && !arg.column && varies_along_row(kernel_, arg)) of_vector += access(static_cast<int>(a));
+  }
+  return both(of_vector * size_ / lanes / filled, row.transfer);
+}
+
+double CostModel::nanoseconds_of_row(const Schedule& s) const { return s.transposed ? across_row(s) : along_row(s); }
+
+double CostModel::microseconds(const Schedule& s) const {
+  const RowSharing sharing(kernel_, machine_.caches);
+  const bool is_split = s.split && threads_ > 1;
+  const double wait = machine_.costs.wait;
+  const double share = rows_ == 0 ? 0 : is_split ? sharing.share_of_parts(threads_) : sharing.share_of_whole_rows(threads_);
+  double nanoseconds = nanoseconds_of_row(s) * rows_ * share + (threads_ > 1 ? wait : 0);
+  if (is_split) {
+    const auto steps = static_cast<double>(kernel_.phase_count() * (reduces_whole_ ? 1 : 2));
+    nanoseconds += std::ceil(rows_ / static_cast<double>(sharing.rows_between_barriers(threads_))) * steps * wait;
+    nanoseconds += rows_ * contested_lines() * wait / kLinesOfWait;
+  }
+  return nanoseconds / 1000;
+}
+
+// Of a row that threads share: where one thread's part ends within a line, that line is written by two of them. Each has two
+// such ends.
+double CostModel::contested_lines() const {
+  double lines = 0;
+  for (const Arg& arg : kernel_.args) {
+    const bool fills_lines = bytes_of(arg.dtype, kernel_.row_size()) % tuning::kLine == 0;
+    if (arg.output && is_own(arg) && !fills_lines) lines += 2;
+  }
+  return lines;
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,79 @@
+// What was measured of a machine, as it is kept: read back as it was written, and nothing where the text is damaged.
+#include "backends/cpu/code/kept_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/calibrate.h"
+#include "backends/cpu/described_machines.h"
+
+namespace lamina::testing {
+namespace {
+
+using cpu::Costs;
+
+class KeptCosts : public ::testing::Test {
+ protected:
+  void SetUp() override { cpu::kept_costs::forget(); }
+  void TearDown() override { cpu::kept_costs::forget(); }
+
+  static Costs some() {
+    Costs costs;
+    double value = 0.1;
+    cpu::for_each_cost(costs, [&](const std::string&, double& cost) { cost = value *= 1.7; });
+    return costs;
+  }
+};
+
+TEST_F(KeptCosts, AreReadBackAsWritten) { EXPECT_EQ(cpu::costs_of(cpu::text_of(some())), some()); }
+
+TEST_F(KeptCosts, AreNothingWhereTheTextIsCutOrChanged) {
+  const std::string text = cpu::text_of(some());
+  for (size_t length = 0; length < text.size(); ++length) EXPECT_FALSE(cpu::costs_of(text.substr(0, length))) << length;
+  EXPECT_FALSE(cpu::costs_of(text + "rest"));
+  const std::vector<std::pair<std::string, std::string>> changes{{"costs 1", "costs 2"},  {"stream ", "streams "},
+                                                                 {"stream ", "stream -"}, {"late ", "late nan"},
+                                                                 {"fold ", "fold inf"},   {"wait ", "wait x"}};
+  for (const auto& [from, to] : changes) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    EXPECT_FALSE(cpu::costs_of(changed)) << to;
+  }
+}
+
+TEST_F(KeptCosts, AreFoundForTheirMachineAlone) {
+  const cpu::Machine machine = epyc().machine;
+  EXPECT_FALSE(cpu::kept_costs::find(machine));
+  cpu::kept_costs::keep(machine, some());
+  EXPECT_EQ(cpu::kept_costs::find(machine), some());
+  cpu::Machine fewer = machine, other = machine;
+  --fewer.cores;
+  other.caches.last += 1;
+  EXPECT_FALSE(cpu::kept_costs::find(fewer));
+  EXPECT_FALSE(cpu::kept_costs::find(other));
+  EXPECT_FALSE(cpu::kept_costs::find(xeon().machine));
+}
+
+// What is nearer costs less, and a bad minute makes no figure absurd.
+TEST_F(KeptCosts, AreMeasuredInTheirOrder) {
+  const cpu::Machine machine = cpu::host_machine();
+  const Costs costs = cpu::measure_costs(machine);
+  for (size_t level = 1; level < costs.read.size(); ++level) EXPECT_GE(costs.read[level], costs.read[level - 1]) << level;
+  cpu::for_each_cost(costs, [](const std::string& name, double value) { EXPECT_GT(value, 0) << name; });
+  std::vector<double> usual;
+  const Costs generic;
+  cpu::for_each_cost(generic, [&](const std::string&, double value) { usual.push_back(value); });
+  size_t place = 0;
+  cpu::for_each_cost(costs, [&](const std::string& name, double value) {
+    EXPECT_GT(value, usual[place] / 2.001) << name;
+    EXPECT_LT(value, usual[place] * 2.001) << name;
+    ++place;
+  });
+  EXPECT_EQ(cpu::costs_of(cpu::text_of(costs)), costs);
+}
+
+}  // namespace
+}  // namespace lamina::testing

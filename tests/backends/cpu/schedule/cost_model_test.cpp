@@ -1,0 +1,147 @@
+// The cost model: what it says of a kernel turns on the described machine alone, and its first choice is what the default is.
+#include "backends/cpu/schedule/cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "backends/cpu/described_machines.h"
+#include "backends/cpu/scheduled_kernels.h"
+#include "backends/cpu/schedules_with.h"
+
+namespace lamina::testing {
+namespace {
+
+using cpu::CostModel;
+using cpu::Machine;
+using cpu::Schedule;
+using kernel::Kernel;
+
+constexpr DataType bf16 = DataType::bf16;
+
+// With a last level of 32 MiB.
+Machine machine_of(int64_t last = int64_t{32} << 20) {
+  Machine machine = epyc().machine;
+  machine.caches.last = last;
+  machine.cores = 2;
+  return machine;
+}
+
+Schedule choice(const Kernel& kernel, const Machine& machine = machine_of()) {
+  return cpu::choose_schedule(kernel, machine, true);
+}
+
+double time(const Kernel& kernel, const Schedule& schedule, const Machine& machine = machine_of()) {
+  return CostModel(kernel, machine).microseconds(schedule);
+}
+
+TEST(CostModel, IsPositiveForEveryLegalScheduleOfEveryKernel) {
+  for (const ScheduledKernel& of : scheduled_kernels()) {
+    for (const DescribedMachine& described : described_machines()) {
+      const Kernel kernel = cpu::with_rows_arranged(of.kernel, described.machine);
+      const CostModel model(kernel, described.machine);
+      std::mt19937_64 random(3);
+      for (int i = 0; i < 50; ++i) {
+        const Schedule schedule = cpu::legal_schedules(kernel, described.machine).sample(random);
+        const double microseconds = model.microseconds(schedule);
+        ASSERT_TRUE(std::isfinite(microseconds) && microseconds > 0) << of.name << ": " << cpu::describe(schedule);
+      }
+    }
+  }
+}
+
+TEST(CostModel, WhatTheLastLevelHoldsIsWrittenToIt) {
+  const Kernel small = layer_norm({2048, 768}), large = layer_norm({32768, 768});
+  EXPECT_TRUE(choice(small).streamed.empty());
+  EXPECT_FALSE(choice(large).streamed.empty());
+  EXPECT_TRUE(choice(large, machine_of(int64_t{512} << 20)).streamed.empty());
+}
+
+TEST(CostModel, StoresThatCostMoreAreNotTaken) {
+  const Kernel large = layer_norm({32768, 768});
+  Machine machine = machine_of();
+  machine.costs.stream = 3 * machine.costs.write[3];
+  EXPECT_TRUE(choice(large, machine).streamed.empty());
+}
+
+// Where waiting costs nothing nobody asks ahead.
+TEST(CostModel, WhatComesFromMemoryIsAskedFor) {
+  const Kernel kernel = layer_norm({262144, 64});
+  EXPECT_FALSE(choice(kernel).prefetched_within_row.empty());
+  EXPECT_TRUE(choice(layer_norm({4096, 64})).prefetched_within_row.empty()) << "in a cache";
+  Machine machine = machine_of();
+  machine.costs.late = 0;
+  EXPECT_TRUE(choice(kernel, machine).prefetched_within_row.empty());
+}
+
+TEST(CostModel, ConversionsThatCostMuchAreKept) {
+  const Kernel kernel = layer_norm({4096, 768, bf16});
+  Machine machine = machine_of();
+  machine.costs.conversion = 5;
+  EXPECT_TRUE(choice(kernel, machine).keeps_conversions);
+  machine.costs.conversion = 0;
+  EXPECT_FALSE(choice(kernel, machine).keeps_conversions);
+}
+
+TEST(CostModel, ReductionsThatCostMuchAreTakenTogether) {
+  const Kernel kernel = layer_norm({4096, 512});
+  Machine machine = machine_of();
+  machine.costs.fold = 40;
+  EXPECT_EQ(choice(kernel, machine).rows_per_tile, 8);
+}
+
+// A row fits the first level, the next one beside it does not.
+TEST(CostModel, RowsToComePushOutWhatIsWalkedAgain) {
+  Machine machine = machine_of();
+  machine.caches.first = int64_t{48} << 10;
+  const Kernel kernel = layer_norm({1024, 3072});
+  Schedule to_first, to_second;
+  to_second.prefetches_to_first = false;
+  EXPECT_GT(time(kernel, to_first, machine), time(kernel, to_second, machine));
+  machine.caches.first = int64_t{128} << 10;
+  EXPECT_LE(time(kernel, to_first, machine), time(kernel, to_second, machine)) << "both fit";
+}
+
+// gamma and beta of more than the first level are read once for several rows, where the second is far.
+TEST(CostModel, StripsKeepWhatRowsShareNear) {
+  Machine machine = machine_of();
+  machine.costs.read = {0.1, 4, 5, 6};
+  EXPECT_GT(choice(layer_norm({4096, 16384, bf16}), machine).strip, 0);
+  EXPECT_EQ(choice(layer_norm({8192, 1024, bf16}), machine).strip, 0) << "they fit the first level";
+}
+
+// What a wait costs has to be gained.
+TEST(CostModel, ThreadsAreWokenForWhatTakesLonger) {
+  const auto is_worth = [](const Kernel& kernel, const Machine& machine) {
+    return CostModel(kernel, machine).is_worth_threads();
+  };
+  Machine machine = machine_of();
+  EXPECT_FALSE(is_worth(layer_norm({4, 768}), machine));
+  EXPECT_TRUE(is_worth(layer_norm({128, 768}), machine));
+  machine.costs.wait = 1e6;
+  EXPECT_FALSE(is_worth(layer_norm({128, 768}), machine));
+}
+
+TEST(CostModel, ShortRowsAreLanesWhereTransposingCostsLittle) {
+  Machine machine = machine_of();
+  EXPECT_TRUE(choice(layer_norm({65536, 8}), machine).transposed);
+  EXPECT_FALSE(choice(layer_norm({65536, 128}), machine).transposed);
+  machine.costs.square = 50;
+  EXPECT_FALSE(choice(layer_norm({65536, 8}), machine).transposed);
+}
+
+// Of calls that the last level holds, and of those that it does not, each has one schedule.
+TEST(CostModel, OfTheNumberOfRowsTheLastLevelAloneTakesNotice) {
+  const Schedule few = choice(layer_norm({256, 768})), many = choice(layer_norm({16384, 768}));
+  for (const int64_t rows : {128, 512, 1000, 2048, 4000}) EXPECT_EQ(choice(layer_norm({rows, 768})), few) << rows;
+  for (const int64_t rows : {12345, 20000, 100000}) EXPECT_EQ(choice(layer_norm({rows, 768})), many) << rows;
+}
+
+TEST(CostModel, MoreRowsTakeLonger) {
+  const Schedule schedule = choice(layer_norm({4096, 768}));
+  EXPECT_GT(time(layer_norm({8192, 768}), schedule), 1.5 * time(layer_norm({4096, 768}), schedule));
+}
+
+}  // namespace
+}  // namespace lamina::testing
