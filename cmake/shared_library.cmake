@@ -13,6 +13,8 @@ target_include_directories(lamina INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_D
 target_link_libraries(lamina PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,lamina_api>)
 target_link_options(lamina PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined
   -Wl,--gc-sections)
+# It stays where a program lets it go: its threads, what it told LLVM, and values of threads that still run refer to its code.
+target_link_options(lamina PRIVATE -Wl,-z,nodelete)
 
 install(TARGETS lamina EXPORT lamina-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT lamina NAMELINK_COMPONENT lamina)

@@ -4,6 +4,7 @@
 #include "api/boundary.h"
 #include "api/convert.h"
 #include "api/objects.h"
+#include "interface/per_thread.h"
 
 namespace lamina::api {
 namespace {
@@ -32,11 +33,15 @@ void require_device(const char* function_name, const Device& needed, const Devic
 // once.
 class BoundTensors {
  public:
-  BoundTensors(const char* function_name, const Device& device, std::vector<compiler::BoundTensor>& large, size_t num,
+  using Large = std::vector<compiler::BoundTensor>& (*)();
+  BoundTensors(const char* function_name, const Device& device, Large large, size_t num,
                const const_lamina_graph_tensor_t* tensors) {
     if (num > 0) LAMINA_REQUIRE(tensors);
-    if (num > inline_.size() && large.size() < num) large.resize(num);
-    compiler::BoundTensor* data = num > inline_.size() ? large.data() : inline_.data();
+    compiler::BoundTensor* data = inline_.data();
+    if (num > inline_.size()) {
+      if (large().size() < num) large().resize(num);
+      data = large().data();
+    }
     for (size_t i = 0; i < num; ++i) {
       LAMINA_REQUIRE(tensors[i]);
       const LogicalTensor& tensor = tensors[i]->tensor;
@@ -55,7 +60,11 @@ class BoundTensors {
   std::span<const compiler::BoundTensor> span_;
 };
 
-thread_local std::vector<compiler::BoundTensor> large_inputs, large_outputs;
+// Of the thread.
+struct LargeInputs;
+struct LargeOutputs;
+template <typename Side>
+using LargeTensors = PerThread<Side, std::vector<compiler::BoundTensor>>;
 
 constexpr size_t kScratchpadAlignment = 64;
 
@@ -82,8 +91,8 @@ void execute(const char* function_name, const lamina_graph_compiled_partition& p
   const compiler::CompiledPartition& compiled = compiled_of(function_name, &partition);
   const Device& device = partition.device;
   require_device(function_name, device, stream.device, "the stream");
-  const BoundTensors sources(function_name, device, large_inputs, inputs.size(), inputs.data());
-  const BoundTensors destinations(function_name, device, large_outputs, outputs.size(), outputs.data());
+  const BoundTensors sources(function_name, device, &LargeTensors<LargeInputs>::get, inputs.size(), inputs.data());
+  const BoundTensors destinations(function_name, device, &LargeTensors<LargeOutputs>::get, outputs.size(), outputs.data());
   ExecutionContext context;
   context.allocator = &stream.allocator;
   context.stream = stream.native;

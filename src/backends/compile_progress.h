@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "interface/per_thread.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -17,10 +18,7 @@ struct CompileProgress {
 };
 
 // Of this thread.
-inline CompileProgress& compile_progress() {
-  thread_local CompileProgress progress;
-  return progress;
-}
+inline CompileProgress& compile_progress() { return PerThread<CompileProgress, CompileProgress>::get(); }
 
 // `done` of `total` steps are compiled. Throws Error(runtime_error) when the compilation is to stop.
 inline void report_compile_progress(size_t done, size_t total) {

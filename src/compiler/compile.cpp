@@ -9,6 +9,7 @@
 #include "backends/compile_progress.h"
 #include "compiler/ports.h"
 #include "compiler/verbose.h"
+#include "interface/per_thread.h"
 #include "interface/status.h"
 #include "passes/inner_layouts.h"
 #include "passes/tiling/factors_apart.h"
@@ -92,7 +93,7 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
                                                            CompileRecord* record) {
   const auto start = std::chrono::steady_clock::now();
   const Backend& backend = backend_of(partition, engine);
-  thread_local std::string key;
+  std::string& key = PerThread<CompiledPartition, std::string>::get();
   const bool may_share = partition.supported && backend.shares_executables() && !dumps_subgraphs();
   std::optional<SharedExecutable> shared;
   if (may_share) {

@@ -4,6 +4,7 @@
 
 #include "compiler/ports.h"
 #include "compiler/verbose.h"
+#include "interface/per_thread.h"
 #include "interface/status.h"
 
 namespace lamina::compiler {
@@ -23,10 +24,7 @@ class PointerArray {
 
  private:
   static constexpr size_t kInline = 32;
-  static std::vector<Pointer>& large() {
-    thread_local std::vector<Pointer> array;
-    return array;
-  }
+  static std::vector<Pointer>& large() { return PerThread<PointerArray, std::vector<Pointer>>::get(); }
   Pointer* data() { return size_ > kInline ? large().data() : inline_; }
 
   size_t size_;

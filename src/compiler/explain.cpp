@@ -195,6 +195,7 @@ void add_code(ExplainedGraph& graph, ExplainedPartition& result, const Partition
     tell_kernels_apart(graph, result, info, record);
     add_tiles(result, record);
   } catch (const Error& error) {
+    if (error.status() == Status::out_of_memory) throw;
     result.problem = join("it cannot be compiled: ", error.what());
   }
 }

@@ -161,8 +161,12 @@ ExecutionTimer::~ExecutionTimer() {
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start_;
   const ExecutableInfo& info = compiled_->info();
   const double gigabytes_per_second = static_cast<double>(info.required_bytes) / spent.count() * 1e-6;
-  print_line(join("exec,", info.backend, ",", compiled_->label(), ",", fixed_text(spent.count(), 4), " ms,",
-                  fixed_text(gigabytes_per_second, 2), " GB/s"));
+  try {
+    print_line(join("exec,", info.backend, ",", compiled_->label(), ",", fixed_text(spent.count(), 4), " ms,",
+                    fixed_text(gigabytes_per_second, 2), " GB/s"));
+  } catch (...) {
+    // It has executed: a line that there is no memory for, or that its reader throws at, is left out.
+  }
 }
 
 void dump_graph(const Graph& graph, uint64_t graph_id) {

@@ -18,6 +18,7 @@ template <typename Content>
 struct Shell {
   std::atomic<bool> alive{false};
   std::unique_ptr<Content> content;
+  Shell* next = nullptr;  // of the empty ones: to destroy a handle needs no memory
 };
 
 template <typename Handle>  // derives from Shell<Content>
@@ -36,7 +37,11 @@ class HandleShells {
     if (!handle->alive.exchange(false)) return false;
     handle->content.reset();
     const std::lock_guard lock(mutex_);
-    empty_.push_back(handle);
+    if (empty_++ == 0)
+      oldest_ = handle;
+    else
+      newest_->next = handle;
+    newest_ = handle;
     return true;
   }
 
@@ -53,15 +58,18 @@ class HandleShells {
 
   Handle* take() {
     const std::lock_guard lock(mutex_);
-    if (empty_.size() <= kKept) return &all_.emplace_back();
-    Handle* const shell = empty_.front();
-    empty_.pop_front();
+    if (empty_ <= kKept) return &all_.emplace_back();
+    Handle* const shell = oldest_;
+    oldest_ = static_cast<Handle*>(shell->next);
+    shell->next = nullptr;
+    --empty_;
     return shell;
   }
 
   std::mutex mutex_;
   std::deque<Handle> all_;
-  std::deque<Handle*> empty_;
+  Handle *oldest_ = nullptr, *newest_ = nullptr;  // of the empty ones
+  size_t empty_ = 0;
 };
 
 }  // namespace lamina

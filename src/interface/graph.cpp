@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <utility>
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
@@ -225,17 +227,19 @@ bool all_ranks_known(const OpView& view) {
 }  // namespace
 
 ValueIndex Graph::intern(const LogicalTensor& tensor, bool is_output, const Op& op, size_t port) {
-  const auto [found, is_new] = value_by_id_.try_emplace(tensor.id, static_cast<ValueIndex>(values_.size()));
-  if (is_new) {
+  const std::optional<ValueIndex> known = find_value(tensor.id);
+  if (!known) {
+    const auto index = static_cast<ValueIndex>(values_.size());
     values_.push_back({tensor, {}, {}});
-    return found->second;
+    value_by_id_.emplace(tensor.id, index);
+    return index;
   }
-  Value& value = values_[static_cast<size_t>(found->second)];
+  Value& value = value_of(*known);
   const PortPlace where{op, is_output ? "output" : "input", port};
   Merge merge{where, is_output || value.producer.op >= 0};
   value.tensor = is_output ? merge(tensor, value.tensor) : merge(value.tensor, tensor);
   if (!merge.warning.empty()) warnings_.push_back(merge.warning);
-  return found->second;
+  return *known;
 }
 
 int Graph::add_op(uint64_t id, OpKind kind, std::string name, Attributes attributes, std::span<const LogicalTensor> inputs,
@@ -248,21 +252,21 @@ int Graph::add_op(uint64_t id, OpKind kind, std::string name, Attributes attribu
                 join("op id ", id, " is taken by ", describe(ops_[static_cast<size_t>(op_by_id_.at(id))])));
   fill_defaults(op);
   const int position = static_cast<int>(ops_.size());
-  const auto undo = remember(inputs, outputs);
+  auto undo = remember(inputs, outputs);
   try {
     connect(op, position, inputs, outputs);
     check_op(OpView(*this, op));
+    ops_.push_back(std::move(op));
+    op_by_id_.emplace(id, position);
   } catch (...) {
-    restore(undo);
+    restore(std::move(undo));
     throw;
   }
-  ops_.push_back(std::move(op));
-  op_by_id_.emplace(id, position);
   return position;
 }
 
 Graph::Undo Graph::remember(std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs) const {
-  Undo undo{values_.size(), warnings_.size(), {}};
+  Undo undo{ops_.size(), values_.size(), warnings_.size(), {}};
   for (const auto& side : {inputs, outputs})
     for (const LogicalTensor& tensor : side)
       if (const auto found = find_value(tensor.id)) {
@@ -272,15 +276,18 @@ Graph::Undo Graph::remember(std::span<const LogicalTensor> inputs, std::span<con
   return undo;
 }
 
-void Graph::restore(const Undo& undo) {
+// Without memory of its own: there may be none.
+void Graph::restore(Undo undo) noexcept {
   for (size_t i = undo.value_count; i < values_.size(); ++i) value_by_id_.erase(values_[i].tensor.id);
-  values_.resize(undo.value_count);
-  warnings_.resize(undo.warning_count);
-  for (const Touched& before : undo.touched) {
+  values_.erase(values_.begin() + static_cast<std::ptrdiff_t>(undo.value_count), values_.end());
+  warnings_.erase(warnings_.begin() + static_cast<std::ptrdiff_t>(undo.warning_count), warnings_.end());
+  ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(undo.op_count), ops_.end());
+  for (Touched& before : undo.touched) {
     Value& touched = value_of(before.value);
-    touched.tensor = before.tensor;
+    touched.tensor = std::move(before.tensor);
     touched.producer = before.producer;
-    touched.consumers.resize(before.consumer_count);
+    touched.consumers.erase(touched.consumers.begin() + static_cast<std::ptrdiff_t>(before.consumer_count),
+                            touched.consumers.end());
   }
 }
 
@@ -336,8 +343,17 @@ void Graph::set_constant(uint64_t tensor_id, double value) {
   known.constant = rounded;
 }
 
+// On a copy, so that a graph that cannot be finalized stays as it was.
 void Graph::finalize() {
   if (finalized_) return;
+  Graph made = *this;
+  made.order_ops();
+  made.infer_shapes();
+  made.finalized_ = true;
+  *this = std::move(made);
+}
+
+void Graph::order_ops() {
   const std::vector<int> order = TopologicalOrder(ops_, values_).run();
   std::vector<int> position(order.size());
   std::vector<Op> sorted;
@@ -354,8 +370,6 @@ void Graph::finalize() {
     std::sort(value.consumers.begin(), value.consumers.end(),
               [](const Port& a, const Port& b) { return std::pair(a.op, a.port) < std::pair(b.op, b.port); });
   }
-  infer_shapes();
-  finalized_ = true;
 }
 
 std::optional<ValueIndex> Graph::find_value(uint64_t tensor_id) const {

@@ -45,7 +45,7 @@ class Graph {
   void set_constant(uint64_t tensor_id, double value);
 
   // Orders ops topologically (stable), checks for cycles and two producers of one tensor, infers shapes.
-  // Throws Error(invalid_graph). No op can be added afterwards.
+  // Throws Error(invalid_graph); the graph is unchanged then. No op can be added afterwards.
   void finalize();
   bool is_finalized() const { return finalized_; }
 
@@ -89,6 +89,7 @@ class Graph {
     size_t consumer_count;
   };
   struct Undo {
+    size_t op_count;
     size_t value_count;
     size_t warning_count;
     std::vector<Touched> touched;
@@ -97,7 +98,8 @@ class Graph {
   ValueIndex intern(const LogicalTensor& tensor, bool is_output, const Op& op, size_t port);
   void connect(Op& op, int position, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs);
   Undo remember(std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs) const;
-  void restore(const Undo& undo);
+  void restore(Undo undo) noexcept;
+  void order_ops();
   bool is_graph_output(const Value& value) const;
   void take_inferred_shape(const Op& op, const std::string& port, ValueIndex index, const Dims& shape, bool forget_inner);
   Value& value_of(ValueIndex index) { return values_[static_cast<size_t>(index)]; }

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "interface/status.h"
+#include "interface/variant.h"
 
 namespace lamina {
 
@@ -23,7 +23,7 @@ std::optional<OpKind> op_kind_from_name(std::string_view name);  // names of ear
 const std::vector<OpKind>& all_op_kinds();                       // in the order of op_kinds.def
 
 // The alternative's index is the attribute's type; see name_of_type.
-using Attribute = std::variant<bool, int64_t, std::vector<int64_t>, float, std::vector<float>, std::string>;
+using Attribute = Variant<bool, int64_t, std::vector<int64_t>, float, std::vector<float>, std::string>;
 enum class AttributeType : int { boolean = 0, s64 = 1, s64_list = 2, f32 = 3, f32_list = 4, string = 5 };
 std::string_view name_of(AttributeType type);  // "bool", "s64", "s64[]", "f32", "f32[]", "string"
 std::string to_string(const Attribute& value);

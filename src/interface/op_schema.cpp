@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "interface/status.h"
 
@@ -192,11 +193,20 @@ void check_types(const OpView& view, const Side& inputs, const Side& outputs) {
 
 // ---- registry
 
-const std::map<OpKind, OpSchema>& registry() {
-  static const std::map<OpKind, OpSchema> schemas{
-#define LAMINA_OP(kind, value) {OpKind::kind, schemas::kind()},
+// One after the other: all at once they would take more of the stack than some threads have.
+std::map<OpKind, OpSchema> all_schemas() {
+  using Maker = OpSchema (*)();
+  constexpr std::pair<OpKind, Maker> makers[] = {
+#define LAMINA_OP(kind, value) {OpKind::kind, &schemas::kind},
 #include "graph/op_kinds.def"
   };
+  std::map<OpKind, OpSchema> made;
+  for (const auto& [kind, make] : makers) made.emplace(kind, make());
+  return made;
+}
+
+const std::map<OpKind, OpSchema>& registry() {
+  static const std::map<OpKind, OpSchema> schemas = all_schemas();
   return schemas;
 }
 

@@ -30,7 +30,8 @@ bool fits_schema(const Graph& graph, const Op& op) {
     }
     return true;
   } catch (const Error& error) {
-    if (error.status() == Status::runtime_error) throw;  // a bug of lamina, not an op that cannot be
+    // A bug of lamina, or no memory, and not an op that cannot be.
+    if (error.status() == Status::runtime_error || error.status() == Status::out_of_memory) throw;
     return false;
   }
 }

@@ -2,7 +2,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "api_fixture.h"
 
@@ -81,6 +83,29 @@ TEST_F(Fork, AChildOfAChildExecutes) {
   EXPECT_TRUE(is_true_in_a_child([&] {
     return run(compiled, {src}, dst) == expected && is_true_in_a_child([&] { return run(compiled, {src}, dst) == expected; });
   }));
+}
+
+// A fork amid a compile: the child has none of the threads that held locks.
+TEST_F(Fork, AChildCompilesWhileAThreadOfTheParentDoes) {
+  const auto compile = [&](int64_t size) {
+    const auto src = f32(0, {16, size}), dst = f32(1, {16, size});
+    only_partition_of({op(0, op::kind::SoftMax, {src}, {dst}, "softmax").set_attr(op::attr::axis, int64_t{-1})})
+        .compile({src}, {dst}, cpu_);
+  };
+  compile(700);
+  std::atomic<bool> ends = false;
+  std::thread parent([&] {
+    for (int64_t size = 701; !ends; ++size) compile(size);
+  });
+  for (int time = 0; time < 10; ++time) {
+    EXPECT_TRUE(is_true_in_a_child([&] {
+      alarm(10);
+      compile(600 - time);
+      return true;
+    }));
+  }
+  ends = true;
+  parent.join();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,6 @@
 #include <ctime>
 #include <limits>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "backends/cache/sha256.h"
@@ -91,6 +91,20 @@ std::optional<std::string> object_in(std::string_view entry, std::string_view ke
   const std::string_view object = entry.substr(key.size());
   if (entry.substr(0, key.size()) != key || header.digest != sha256(key, object)) return std::nullopt;
   return std::string(object);
+}
+
+// What the process may write to one file: a signal ends it where it writes more.
+int64_t largest_file() {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur > rlim_t{std::numeric_limits<int64_t>::max()})
+    return std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(limit.rlim_cur);
+}
+
+uint64_t random_number() {
+  uint64_t number = 0;
+  if (getentropy(&number, sizeof number) != 0) number = static_cast<uint64_t>(std::time(nullptr));
+  return number;
 }
 
 std::string entry_of(std::string_view key, std::string_view object) {
@@ -204,10 +218,10 @@ void CodeCache::keep(std::string_view key, std::string_view object) const {
   if (!why_off_.empty()) return;
   static std::atomic<uint64_t> writes{0};
   const uint64_t number = writes++;
-  const std::string entry = entry_of(key, object);
-  if (static_cast<int64_t>(entry.size()) > std::min(kMostEntryBytes, max_bytes_)) return;
+  const std::string entry = entry_of(key, object), name = file_name(key);
+  if (static_cast<int64_t>(entry.size()) > std::min({kMostEntryBytes, max_bytes_, largest_file()})) return;
   // Processes of two containers may have the same id.
-  const std::string temporary = join(kTemporaryPrefix, getpid(), "-", number, "-", std::random_device{}());
+  const std::string temporary = join(kTemporaryPrefix, getpid(), "-", number, "-", random_number());
   bool complete = false;
   {
     const File file(
@@ -215,8 +229,7 @@ void CodeCache::keep(std::string_view key, std::string_view object) const {
     if (!file.is_open()) return;
     complete = write_whole(file.get(), entry);
   }
-  if (!complete || renameat(folder_, temporary.c_str(), folder_, file_name(key).c_str()) != 0)
-    unlinkat(folder_, temporary.c_str(), 0);
+  if (!complete || renameat(folder_, temporary.c_str(), folder_, name.c_str()) != 0) unlinkat(folder_, temporary.c_str(), 0);
   if (number % kWritesBetweenShrinks == 0) shrink(max_bytes_);
 }
 

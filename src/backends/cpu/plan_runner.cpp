@@ -6,6 +6,7 @@
 
 #include "backends/compile_progress.h"
 #include "backends/cpu/tiled_runner.h"
+#include "interface/per_thread.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -90,9 +91,9 @@ void PlanRunner::run_step(const Step& step, std::span<const void* const> inputs,
                           const Executor& executor, PackedConstants* constants) const {
   std::array<void*, kInlineArgs> inline_pointers;
   // Of the thread, so that only its first execution allocates. Steps that run others on it, tiled ones, have fewer args.
-  thread_local std::vector<void*> long_pointers;
   void** pointers = inline_pointers.data();
   if (step.args.size() > kInlineArgs) {
+    std::vector<void*>& long_pointers = PerThread<PlanRunner, std::vector<void*>>::get();
     long_pointers.resize(step.args.size());
     pointers = long_pointers.data();
   }

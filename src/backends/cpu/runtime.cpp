@@ -10,6 +10,7 @@
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/tuning.h"
 #include "interface/number_text.h"
+#include "interface/per_thread.h"
 #include "interface/status.h"
 #include "kernels/numerics.h"
 
@@ -205,9 +206,9 @@ void KernelRunner::run(std::span<void* const> pointers, void* scratch, const Exe
     throw Error(Status::runtime_error,
                 join("cpu backend: ", symbol(), " is compiled for ", machine_.cpu, ", whose instructions this machine lacks"));
   std::array<int64_t, kInlineWords> inline_words;
-  thread_local std::vector<int64_t> long_words;
   int64_t* call = inline_words.data();
   if (call_.size() > kInlineWords) {
+    std::vector<int64_t>& long_words = PerThread<KernelRunner, std::vector<int64_t>>::get();
     long_words.resize(call_.size());
     call = long_words.data();
   }
@@ -354,7 +355,7 @@ void KernelRunner::combine_partials(const void* partials, const int64_t* call, i
 template <typename T>
 void KernelRunner::combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const {
   constexpr int64_t kRun = 64;
-  std::array<double, kRun * 64> tree;  // a tree over at most 2^64 blocks
+  std::array<double, kRun * 40> tree;  // a tree over at most 2^40 blocks: no memory holds as many rows
   const int64_t pitch = column_pitch(row_size_), block_stride = pitch * static_cast<int64_t>(columns_.size());
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   for (size_t slot = 0; slot < columns_.size(); ++slot) {

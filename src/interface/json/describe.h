@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "interface/op_schema.h"
 #include "interface/partition.h"
+#include "interface/variant.h"
 
 namespace lamina {
 
@@ -16,7 +16,7 @@ std::string schema_to_json(const OpSchema& schema);
 std::string partition_to_json(const Partition& partition);
 
 // An object of these fields, in their order.
-using JsonField = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+using JsonField = Variant<bool, int64_t, double, std::string, std::vector<std::string>>;
 std::string json_object(const std::vector<std::pair<std::string, JsonField>>& fields);
 
 }  // namespace lamina

@@ -4,75 +4,77 @@
 
 #include <nlohmann/json.hpp>
 
+#include "interface/json/tree.h"
 #include "interface/status.h"
 
 namespace lamina {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
+using Json = nlohmann::ordered_json;  // of reports, which are read
+using json::Tree;
 
 template <typename Items, typename ToJson>
-Json list(const Items& items, const ToJson& to_json) {
-  Json result = Json::array();
+Tree list(const Items& items, const ToJson& to_json) {
+  Tree result = Tree::list();
   for (const auto& item : items) result.push_back(to_json(item));
   return result;
 }
 
-Json tensor_to_json(const ExplainedTensor& tensor) {
-  return {
-      {"id", tensor.id},       {"text", tensor.text},         {"layout", tensor.layout},       {"property", tensor.property},
-      {"value", tensor.value}, {"producer", tensor.producer}, {"consumers", tensor.consumers}, {"is_output", tensor.is_output}};
+Tree tensor_to_json(const ExplainedTensor& tensor) {
+  return Tree::object({{"id", tensor.id},
+                       {"text", tensor.text},
+                       {"layout", tensor.layout},
+                       {"property", tensor.property},
+                       {"value", tensor.value},
+                       {"producer", tensor.producer},
+                       {"consumers", tensor.consumers},
+                       {"is_output", tensor.is_output}});
 }
 
-Json ports_to_json(const std::vector<ExplainedPort>& ports) {
-  return list(ports, [](const ExplainedPort& port) { return Json::array({port.name, port.tensor}); });
+Tree ports_to_json(const std::vector<ExplainedPort>& ports) {
+  return list(ports, [](const ExplainedPort& port) { return Tree::list({port.name, port.tensor}); });
 }
 
-Json op_to_json(const ExplainedOp& op) {
-  const auto attribute = [](const auto& entry) { return Json::array({entry.first, entry.second}); };
+Tree op_to_json(const ExplainedOp& op) {
+  const auto attribute = [](const auto& entry) { return Tree::list({entry.first, entry.second}); };
   const auto reason = [](const ExplainedReason& r) {
-    return Json{{"code", r.code}, {"text", r.text}, {"other_op", or_null(r.other_op)}};
+    return Tree::object({{"code", r.code}, {"text", r.text}, {"other_op", Tree(r.other_op)}});
   };
-  return {{"id", op.id},
-          {"kind", op.kind},
-          {"name", op.name},
-          {"attributes", list(op.attributes, attribute)},
-          {"inputs", ports_to_json(op.inputs)},
-          {"outputs", ports_to_json(op.outputs)},
-          {"reasons", list(op.reasons, reason)},
-          {"partition", op.partition},
-          {"kernels", op.kernels}};
+  return Tree::object({{"id", op.id},
+                       {"kind", op.kind},
+                       {"name", op.name},
+                       {"attributes", list(op.attributes, attribute)},
+                       {"inputs", ports_to_json(op.inputs)},
+                       {"outputs", ports_to_json(op.outputs)},
+                       {"reasons", list(op.reasons, reason)},
+                       {"partition", op.partition},
+                       {"kernels", op.kernels}});
 }
 
-Json times_to_json(const std::optional<PartitionTimes>& times) {
+Tree times_to_json(const std::optional<PartitionTimes>& times) {
   if (!times) return nullptr;
-  return {{"median_us", or_null(times->median_us)},
-          {"gb_per_s", or_null(times->gigabytes_per_second)},
-          {"compile_ms", or_null(times->compile_ms)},
-          {"verdict", times->verdict}};
+  return Tree::object({{"median_us", Tree(times->median_us)},
+                       {"gb_per_s", Tree(times->gigabytes_per_second)},
+                       {"compile_ms", Tree(times->compile_ms)},
+                       {"verdict", times->verdict}});
 }
 
-Json partition_to_json(const ExplainedPartition& partition) {
+Tree partition_to_json(const ExplainedPartition& partition) {
   const auto kernel = [](const ExplainedKernel& k) {
-    return Json{{"name", k.name}, {"schedule", k.schedule}, {"text", k.text}};
+    return Tree::object({{"name", k.name}, {"schedule", k.schedule}, {"text", k.text}});
   };
-  const auto tiles = [](const ExplainedTiles& t) { return Json{{"text", t.text}, {"sums", t.sums}}; };
-  return {{"id", partition.id},
-          {"ops", partition.ops},
-          {"supported", partition.supported},
-          {"problem", partition.problem},
-          {"backend", partition.backend},
-          {"kernels", list(partition.kernels, kernel)},
-          {"tiles", list(partition.tiles, tiles)},
-          {"required_bytes", or_null(partition.required_bytes)},
-          {"moved_bytes", or_null(partition.moved_bytes)},
-          {"workspace_bytes", or_null(partition.workspace_bytes)},
-          {"times", times_to_json(partition.times)}};
+  const auto tiles = [](const ExplainedTiles& t) { return Tree::object({{"text", t.text}, {"sums", t.sums}}); };
+  return Tree::object({{"id", partition.id},
+                       {"ops", partition.ops},
+                       {"supported", partition.supported},
+                       {"problem", partition.problem},
+                       {"backend", partition.backend},
+                       {"kernels", list(partition.kernels, kernel)},
+                       {"tiles", list(partition.tiles, tiles)},
+                       {"required_bytes", Tree(partition.required_bytes)},
+                       {"moved_bytes", Tree(partition.moved_bytes)},
+                       {"workspace_bytes", Tree(partition.workspace_bytes)},
+                       {"times", times_to_json(partition.times)}});
 }
 
 // ---- reports
@@ -116,15 +118,15 @@ PartitionTimes times_of(const Json& partition) {
 }  // namespace
 
 std::string explained_to_json(const ExplainedGraph& graph) {
-  const Json json = {{"title", graph.title},
-                     {"backend", graph.backend},
-                     {"given_ops", graph.given_ops},
-                     {"compiled", graph.compiled},
-                     {"warnings", graph.warnings},
-                     {"tensors", list(graph.tensors, tensor_to_json)},
-                     {"ops", list(graph.ops, op_to_json)},
-                     {"partitions", list(graph.partitions, partition_to_json)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const Tree told = Tree::object({{"title", graph.title},
+                                  {"backend", graph.backend},
+                                  {"given_ops", graph.given_ops},
+                                  {"compiled", graph.compiled},
+                                  {"warnings", graph.warnings},
+                                  {"tensors", list(graph.tensors, tensor_to_json)},
+                                  {"ops", list(graph.ops, op_to_json)},
+                                  {"partitions", list(graph.partitions, partition_to_json)}});
+  return told.text(false);
 }
 
 void add_report_times(ExplainedGraph& graph, std::string_view report, const std::string& name, const std::string& file) {

@@ -1,10 +1,14 @@
 #include "backends/cpu/code/jit.h"
 
+#include <pthread.h>
+
 #include <mutex>
+#include <new>
 #include <optional>
 
 #include "backends/cache/code_cache.h"
 #include "backends/cache/sha256.h"
+#include "backends/cpu/code/enough_stack.h"
 #include "backends/cpu/code/generator_version.h"
 #include "backends/cpu/code/kept_kernels.h"
 #include "backends/cpu/code/link_object.h"
@@ -19,10 +23,13 @@ namespace {
 // Code takes 4 to 20 KB and whole pages for its constants and data: some 50 MB at most.
 constexpr size_t kMostKeptKernels = 2048;
 
+// Far more than LLVM was seen to take. Kernels are compiled by threads that only wanted to execute, too.
+constexpr size_t kStackForLlvm = size_t{1} << 20;
+
 class Jit {
  public:
   static Jit& instance() {
-    static Jit& jit = *new Jit;  // never destroyed: code may still run while statics are torn down
+    static Jit& jit = made_for_forks();  // never destroyed: code may still run while statics are torn down
     return jit;
   }
 
@@ -37,13 +44,14 @@ class Jit {
     const CodeCache* const disk = CodeCache::from_environment();
     const std::string disk_key = disk == nullptr ? "" : disk_key_of(key);
     LinkedCode code;
-    if (disk != nullptr) code = stored_code(*disk, disk_key, compiled.symbol);
-    compiled.from_cache = code.address != nullptr;
-    if (!compiled.from_cache) {
+    call_with_stack(kStackForLlvm, [&] {
+      if (disk != nullptr) code = stored_code(*disk, disk_key, compiled.symbol);
+      compiled.from_cache = code.address != nullptr;
+      if (compiled.from_cache) return;
       const auto object = maker().make(kernel, schedule, machine, compiled.symbol);
       if (disk != nullptr) disk->keep(disk_key, object->getBuffer());
       code = new_code(*object, compiled.symbol);
-    }
+    });
     compiled.function = reinterpret_cast<KernelFunction>(code.address);
     compiled.memory = std::move(code.memory);
     kept_.keep(key, compiled);
@@ -51,6 +59,17 @@ class Jit {
   }
 
  private:
+  // A process that forks while a kernel is compiled waits for its end: the child would find the lock taken, by a thread that it
+  // does not have, and LLVM amid its work.
+  static Jit& made_for_forks() {
+    static Jit* jit = nullptr;
+    if (jit == nullptr) jit = new Jit;
+    const auto lock = [] { jit->mutex_.lock(); };
+    const auto unlock = [] { jit->mutex_.unlock(); };
+    if (pthread_atfork(lock, unlock, unlock) != 0) throw std::bad_alloc();
+    return *jit;
+  }
+
   // All that the code depends on but the versions of what makes it, which are the same for the whole process. Of the machine,
   // that is what code is made of; what else it is has gone into the schedule.
   std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const {

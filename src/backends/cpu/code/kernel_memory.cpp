@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -22,7 +23,7 @@ KernelMemory::~KernelMemory() {
   Memory::releaseMappedMemory(block_);
 }
 
-// Nothing is reserved where the system has no memory; then no section is allocated either.
+// Throws through LLVM, which has taken nothing yet: where a section gets no memory it ends the process.
 void KernelMemory::reserveAllocationSpace(uintptr_t code_size, llvm::Align code_align, uintptr_t constants_size,
                                           llvm::Align constants_align, uintptr_t data_size, llvm::Align data_align) {
   const uintptr_t page = llvm::sys::Process::getPageSizeEstimate();
@@ -31,7 +32,7 @@ void KernelMemory::reserveAllocationSpace(uintptr_t code_size, llvm::Align code_
                          std::pair(&data_, llvm::alignTo(data_size + data_align.value(), page))};
   std::error_code fault;
   block_ = Memory::allocateMappedMemory(sizes[0].second + sizes[1].second + sizes[2].second, nullptr, kReadWrite, fault);
-  if (fault) return;
+  if (fault) throw std::bad_alloc();
   auto* next = static_cast<uint8_t*>(block_.base());
   for (const auto& [part, size] : sizes) {
     *part = {next, next, next + size};
@@ -60,7 +61,10 @@ bool KernelMemory::finalizeMemory(std::string* fault) {
     if (part->begin == nullptr) continue;
     const MemoryBlock pages(part->begin, static_cast<size_t>(part->end - part->begin));
     if (const std::error_code error = Memory::protectMappedMemory(pages, flags)) {
-      if (fault != nullptr) *fault = error.message();
+      if (error == std::errc::not_enough_memory) throw std::bad_alloc();
+      if (fault != nullptr)
+        *fault = "the system makes no memory " + std::string(flags == kReadExecute ? "executable: " : "read-only: ") +
+                 error.message();
       return true;
     }
   }

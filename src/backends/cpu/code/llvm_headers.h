@@ -35,6 +35,7 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/SymbolSize.h>
 #include <llvm/Support/Error.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/Format.h>
 #include <llvm/Support/Memory.h>
 #include <llvm/Support/MemoryBuffer.h>

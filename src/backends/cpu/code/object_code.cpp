@@ -1,6 +1,8 @@
 #include "backends/cpu/code/object_code.h"
 
 #include <cstdlib>
+#include <new>
+#include <system_error>
 #include <vector>
 
 #include "backends/cpu/code/llvm_passes.h"
@@ -67,62 +69,120 @@ class CodeGenerator final : public llvm::legacy::PassManagerBase {
   llvm::legacy::PassManager passes_;
 };
 
-}  // namespace
-
-ObjectCodeMaker::ObjectCodeMaker(bool with_unwind_tables)
-    : with_unwind_tables_(with_unwind_tables), machine_(machine_for_this_process()) {}
-
-std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& kernel, const Schedule& schedule,
-                                                          const Machine& machine, const std::string& symbol) {
-  llvm::LLVMContext context;
-  llvm::Module module(symbol, context);
-  module.setDataLayout(machine_->createDataLayout());
-  module.setTargetTriple(machine_->getTargetTriple().str());
-  emit_kernel(module, symbol, kernel, schedule, machine.flags);
-  llvm::Function* const function = module.getFunction(symbol);
-  function->addFnAttr("target-cpu", machine.cpu);
-  function->addFnAttr("target-features", machine.features);
-  if (with_unwind_tables_) function->setUWTableKind(llvm::UWTableKind::Async);
-  std::string fault;
-  llvm::raw_string_ostream stream(fault);
-  LAMINA_CHECK(!llvm::verifyModule(module, &stream), fault + kernel::print(kernel));
-  optimize(*function, machine.flags);
-  if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) module.print(llvm::errs(), nullptr);
-  // Along a row an address is a base and an index already; across rows it is a product, which the pass makes a sum.
-  return object_of(module, schedule.transposed);
+// LLVM is compiled without exceptions: where it gets no memory it ends the process, unless it is told otherwise, for all of it.
+// Who else uses this LLVM here, and expects no exception, ends as before.
+void throw_where_llvm_gets_no_memory() {
+  static const bool is_told = [] {
+    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
+    return true;
+  }();
+  static_cast<void>(is_told);
 }
 
-void ObjectCodeMaker::optimize(llvm::Function& function, const TargetFeatures& target) {
+// More than a kernel's code generation takes: a limit on the process's memory is met here, where nothing is lost by it.
+void require_memory_for_llvm() {
+  constexpr size_t kEnough = size_t{32} << 20;
+  std::error_code fault;
+  llvm::sys::MemoryBlock tried = llvm::sys::Memory::allocateMappedMemory(
+      kEnough, nullptr, llvm::sys::Memory::MF_READ | llvm::sys::Memory::MF_WRITE, fault);
+  if (fault) throw std::bad_alloc();
+  llvm::sys::Memory::releaseMappedMemory(tried);
+}
+
+}  // namespace
+
+// All that LLVM works with on one kernel.
+struct ObjectCodeMaker::Workshop {
+  Workshop(const std::string& name, llvm::TargetMachine& machine) : symbol(name), module(name, context), passes(&machine) {
+    module.setDataLayout(machine.createDataLayout());
+    module.setTargetTriple(machine.getTargetTriple().str());
+  }
+
+  void optimize(const TargetFeatures& target);
+  void generate(llvm::TargetMachine& machine, bool reduces_strength);
+  llvm::Function& function() { return *module.getFunction(symbol); }
+
+  const std::string symbol;
+  llvm::LLVMContext context;
+  llvm::Module module;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder passes(machine_.get());
+  llvm::PassBuilder passes;
+  llvm::FunctionPassManager pipeline;
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream out{object};
+  std::unique_ptr<CodeGenerator> generator;
+};
+
+ObjectCodeMaker::ObjectCodeMaker(bool with_unwind_tables) : with_unwind_tables_(with_unwind_tables) {
+  throw_where_llvm_gets_no_memory();
+}
+
+std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& kernel, const Schedule& schedule,
+                                                          const Machine& machine, const std::string& symbol) {
+  require_memory_for_llvm();
+  if (machine_ == nullptr) machine_ = machine_for_this_process();
+  auto work = std::make_unique<Workshop>(symbol, *machine_);
+  emit(*work, kernel, schedule, machine);
+  try {
+    compile(*work, kernel, schedule, machine);
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(work.release());
+    static_cast<void>(machine_.release());
+    throw;
+  }
+  work->generator.reset();
+  return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(work->object), symbol, /*RequiresNullTerminator=*/false);
+}
+
+void ObjectCodeMaker::emit(Workshop& work, const kernel::Kernel& kernel, const Schedule& schedule,
+                           const Machine& machine) const {
+  emit_kernel(work.module, work.symbol, kernel, schedule, machine.flags);
+  llvm::Function& function = work.function();
+  function.addFnAttr("target-cpu", machine.cpu);
+  function.addFnAttr("target-features", machine.features);
+  function.addFnAttr("probe-stack", "inline-asm");  // a frame that leaves the stack ends there, and not in what lies below
+  if (with_unwind_tables_) function.setUWTableKind(llvm::UWTableKind::Async);
+}
+
+void ObjectCodeMaker::compile(Workshop& work, const kernel::Kernel& kernel, const Schedule& schedule,
+                              const Machine& machine) const {
+  std::string fault;
+  llvm::raw_string_ostream stream(fault);
+  LAMINA_CHECK(!llvm::verifyModule(work.module, &stream), fault + kernel::print(kernel));
+  work.optimize(machine.flags);
+  if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) work.module.print(llvm::errs(), nullptr);
+  // Along a row an address is a base and an index already; across rows it is a product, which the pass makes a sum.
+  work.generate(*machine_, schedule.transposed);
+}
+
+void ObjectCodeMaker::Workshop::optimize(const TargetFeatures& target) {
   passes.registerModuleAnalyses(modules);
   passes.registerCGSCCAnalyses(sccs);
   passes.registerFunctionAnalyses(functions);
   passes.registerLoopAnalyses(loops);
   passes.crossRegisterProxies(loops, functions, sccs, modules);
-  llvm::FunctionPassManager pipeline;
   if (llvm::Error error = passes.parsePassPipeline(pipeline, kPasses)) {
     throw Error(Status::runtime_error, join("cpu backend: cannot build the pass pipeline: ", llvm::toString(std::move(error))));
   }
-  pipeline.run(function, functions);
-  if (!target.avx512_fp16) compare_halves_as_floats(function);
+  pipeline.run(function(), functions);
+  // What was found out of the code ends with it: the code generator changes it.
+  modules.clear();
+  sccs.clear();
+  functions.clear();
+  loops.clear();
+  if (!target.avx512_fp16) compare_halves_as_floats(function());
 }
 
-std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::object_of(llvm::Module& module, bool reduces_strength) {
-  llvm::SmallVector<char, 0> object;
-  {
-    llvm::raw_svector_ostream out(object);
-    CodeGenerator generator(reduces_strength);
-    llvm::MCContext* context = nullptr;
-    if (machine_->addPassesToEmitMC(generator, context, out)) {
-      throw Error(Status::runtime_error, "cpu backend: this machine's code generator makes no object files");
-    }
-    generator.run(module);
+void ObjectCodeMaker::Workshop::generate(llvm::TargetMachine& machine, bool reduces_strength) {
+  generator = std::make_unique<CodeGenerator>(reduces_strength);
+  llvm::MCContext* mc = nullptr;
+  if (machine.addPassesToEmitMC(*generator, mc, out)) {
+    throw Error(Status::runtime_error, "cpu backend: this machine's code generator makes no object files");
   }
-  return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), module.getName(), /*RequiresNullTerminator=*/false);
+  generator->run(module);
 }
 
 }  // namespace lamina::cpu

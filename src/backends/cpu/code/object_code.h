@@ -10,7 +10,8 @@
 
 namespace lamina::cpu {
 
-// For one thread at a time. Throws Error(runtime_error) when LLVM refuses the machine.
+// For one thread at a time. Throws Error(runtime_error) when LLVM refuses the machine, std::bad_alloc where there is no memory:
+// what LLVM held then stays with it for ever, since the exception has passed it without a destructor being called.
 class ObjectCodeMaker {
  public:
   // With unwind tables a debugger sees who called.
@@ -21,8 +22,10 @@ class ObjectCodeMaker {
                                            const std::string& symbol);
 
  private:
-  void optimize(llvm::Function& function, const TargetFeatures& target);
-  std::unique_ptr<llvm::MemoryBuffer> object_of(llvm::Module& module, bool reduces_strength);
+  struct Workshop;
+
+  void emit(Workshop& work, const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const;
+  void compile(Workshop& work, const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const;
 
   const bool with_unwind_tables_;
   std::unique_ptr<llvm::TargetMachine> machine_;

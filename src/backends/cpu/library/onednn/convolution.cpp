@@ -164,7 +164,8 @@ class TiledConvolution final : public Primitive {
       const bool whole = how.slabs.size() == 1;
       return whole || std::none_of(kinds_.begin(), kinds_.end(),
                                    [](const TileKind& kind) { return is_plain_loops(kind.convolving.call.implementation()); });
-    } catch (const dnnl::error&) {
+    } catch (const dnnl::error& error) {
+      rethrow_out_of_memory(error);
       return false;
     }
   }

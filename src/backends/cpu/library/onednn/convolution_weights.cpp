@@ -115,7 +115,8 @@ class WeightGradient final : public Primitive {
       return how.blocks.size() == 1 || std::none_of(kinds_.begin(), kinds_.end(), [](const BlockKind& kind) {
                return is_plain_loops(kind.gradient.call.implementation());
              });
-    } catch (const dnnl::error&) {
+    } catch (const dnnl::error& error) {
+      rethrow_out_of_memory(error);
       return false;
     }
   }

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,11 @@ bool is_plain_loops(std::string_view implementation);
 // Scratchpads are the caller's: primitive_attr for every primitive of this room.
 dnnl::primitive_attr attributes();
 
+// That there is no memory says nothing of what oneDNN can do.
+inline void rethrow_out_of_memory(const dnnl::error& error) {
+  if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+}
+
 // Turns oneDNN's exceptions into Error(unimplemented or runtime_error) that names the op. Primitives are made for one thread,
 // whatever the caller's OpenMP says: tiles are what lamina divides among threads.
 template <typename Make>
@@ -47,6 +53,7 @@ auto made_for(const Op& op, Make&& make) {
   try {
     return make();
   } catch (const dnnl::error& error) {
+    rethrow_out_of_memory(error);
     const bool refused = error.status == dnnl_unimplemented;
     throw Error(refused ? Status::unimplemented : Status::runtime_error, place_of(op), join("oneDNN: ", error.what()));
   }

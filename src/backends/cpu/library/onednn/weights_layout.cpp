@@ -57,7 +57,8 @@ void LayoutChange::add(const dnnl::memory::desc& from, int64_t from_bytes, const
       dims[cut.axis] = std::min(cut.extent, whole[cut.axis] - at);
       pieces_.push_back({copy(from.submemory_desc(dims, first), to.submemory_desc(dims, first)), from_bytes, to_bytes});
     }
-  } catch (const dnnl::error&) {  // a layout that has no parts
+  } catch (const dnnl::error& error) {  // a layout that has no parts
+    rethrow_out_of_memory(error);
     pieces_.resize(before);
     pieces_.push_back({copy(from, to), from_bytes, to_bytes});
   }

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Holds the C ABI against the description in tests/abi, which says what programs that are compiled already rely on.
+
+    abi.py check [LIBRARY]   exit status 0: as described; 1: it differs, how is told; 77: a tool is missing, which is told.
+                             LIBRARY: a liblamina.so, which must export what the headers declare, and nothing else
+    abi.py store             writes the description anew (docs/stability.md says when)
+
+The description is libabigail's of a library in which each function that the public headers declare has an empty body: it tells of
+functions, types, sizes, offsets and enumerators, and is the same for every build.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+HEADERS = ["lamina", "layer_norm", "text", "cuda", "opencl"]
+STORED = ROOT / "tests/abi/lamina.abi"
+SKIPPED = 77
+
+# Structs that never grow: each is as it is for ever (docs/stability.md). All others begin with their size.
+FIXED_STRUCTS = {"lamina_version_t", "lamina_graph_logical_tensor_t", "lamina_graph_inplace_pair_t"}
+
+
+def text_of(header):
+    """A public header without comments."""
+    return re.sub(r"/\*.*?\*/", "", (ROOT / f"include/graph/{header}.h").read_text(), flags=re.DOTALL)
+
+
+def declarations():
+    """Of all functions: (name, declaration without LAMINA_API and semicolon)."""
+    for header in HEADERS:
+        for found in re.finditer(r"^LAMINA_API\s+([^;{]*\b(lamina_\w+)\s*\([^;{]*\))\s*;", text_of(header), re.MULTILINE):
+            yield found[2], " ".join(found[1].split())
+
+
+def structs():
+    """Of all structs: (name, first member). The last line of each begins with its brace."""
+    for header in HEADERS:
+        for found in re.finditer(r"typedef struct\s*\{\s*([^;]*);.*?^\}\s*(\w+);", text_of(header), re.DOTALL | re.MULTILINE):
+            yield found[2], " ".join(found[1].split())
+
+
+def faults_of_structs():
+    """Structs that could not grow without breaking who knows their old size."""
+    for name, first in structs():
+        if name not in FIXED_STRUCTS and not re.fullmatch(r"size_t (struct_)?size", first):
+            yield f"{name} begins with '{first}': a struct begins with its size, or is named in FIXED_STRUCTS of scripts/abi.py"
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def described(folder):
+    """Writes the description of the headers as they are; returns its path."""
+    source, library, description = (folder / name for name in ("stub.c", "liblamina.so.0", "now.abi"))
+    includes = "".join(f"#include <graph/{header}.h>\n" for header in HEADERS)
+    bodies = "".join(f"{declaration} {{ __builtin_trap(); }}\n" for _, declaration in declarations())
+    source.write_text(includes + bodies)
+    compiler = os.environ.get("CC", "cc")
+    for command in (
+        (compiler, "-std=c99", "-g", "-O0", "-w", "-fno-eliminate-unused-debug-types", "-shared", "-fPIC", f"-I{ROOT}/include",
+         "-Wl,-soname,liblamina.so.0", str(source), "-o", str(library)),
+        ("abidw", "--no-show-locs", "--no-comp-dir-path", "--no-corpus-path", "--no-architecture",
+         "--type-id-style", "hash", "--exported-interfaces-only", "--out-file", str(description), str(library)),
+    ):
+        done = run(*command)
+        if done.returncode != 0:
+            sys.exit(f"abi: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return description
+
+
+def faults_of_exports(library):
+    """What a library exports and no header declares, and the other way round."""
+    declared = {name for name, _ in declarations()}
+    listed = run("nm", "-D", "--extern-only", "--defined-only", library).stdout
+    exported = {line.split()[-1] for line in listed.splitlines() if line}
+    yield from (f"{name} is declared, but {library} does not export it" for name in sorted(declared - exported))
+    yield from (f"{library} exports {name}, which no public header declares" for name in sorted(exported - declared))
+
+
+def check(library):
+    faults = list(faults_of_structs()) + (list(faults_of_exports(library)) if library else [])
+    with tempfile.TemporaryDirectory() as folder:
+        done = run("abidiff", "--no-show-locs", str(STORED), str(described(pathlib.Path(folder))))
+    if done.returncode != 0:
+        faults.append(done.stdout + done.stderr + "The C ABI is not what tests/abi/lamina.abi says. docs/stability.md tells "
+                      "what may change; where this may, `scripts/abi.py store` writes the description anew")
+    for fault in faults:
+        print(f"abi: {fault}")
+    print(f"abi: {len(list(declarations()))} functions, {len(list(structs()))} structs")
+    return 1 if faults else 0
+
+
+def main(arguments):
+    missing = [tool for tool in ("abidw", "abidiff", os.environ.get("CC", "cc")) if shutil.which(tool) is None]
+    if missing:
+        print(f"skipped: {missing[0]} is not installed (scripts/setup brings abigail-tools where the distribution has it)")
+        return SKIPPED
+    if arguments == ["store"]:
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copyfile(described(pathlib.Path(folder)), STORED)
+        return 0
+    if arguments[:1] == ["check"] and len(arguments) <= 2:
+        return check(arguments[1] if len(arguments) == 2 else None)
+    print(__doc__)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,273 @@
+// A program that uses lamina as many do, for tests that start it, disturb it and look at what it prints and how it ends.
+//
+//   client digest KERNELS          compiles and executes; prints a digest of the results
+//   client timer KERNELS           the same while a signal arrives every millisecond, which interrupts whatever waits
+//   client threads N STACK         N threads with STACK bytes of stack execute one compiled partition; prints the digest
+//   client compile STACK           compiles on a thread with STACK bytes of stack; prints the digest
+//   client stack                   prints how many bytes of stack compiling and executing take
+//   client exit                    ends while threads execute
+//   client address_space           compiles under ever smaller limits on its address space; prints what came of it
+//   client no_code                 compiles where the system makes no memory executable; prints the error
+//   client reload MODULE TIMES     loads a module that uses lamina and lets it go, so often; prints how much memory grew
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <clocale>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <new>
+#include <thread>
+
+#include "processes/work.h"
+
+namespace {
+std::atomic<bool> refuses_code = false;
+}
+
+// The system's functions as libraries see them, which refuse executable memory when they are told to.
+extern "C" __attribute__((visibility("default"))) int mprotect(void* memory, size_t size, int protection) noexcept {
+  if (refuses_code && (protection & PROT_EXEC) != 0) {
+    errno = EACCES;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_mprotect, memory, size, protection));
+}
+
+namespace processes {
+namespace {
+
+volatile sig_atomic_t ticks = 0;
+
+int digest(int kernels) {
+  std::setlocale(LC_ALL, "");
+  std::printf("%016lx\n", digest_of_work(kernels, true));
+  return 0;
+}
+
+int timer(int kernels) {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { ticks = ticks + 1; };
+  sigaction(SIGALRM, &action, nullptr);  // without SA_RESTART
+  const itimerval each{{0, 1000}, {0, 1000}};
+  setitimer(ITIMER_REAL, &each, nullptr);
+  const uint64_t result = digest_of_work(kernels, true);
+  const itimerval none{};
+  setitimer(ITIMER_REAL, &none, nullptr);
+  std::printf("%016lx\n", result);
+  return ticks > 0 ? 0 : 1;
+}
+
+// A thread with a stack of its own, below which lies a page that nobody may touch.
+class ThreadWithStack {
+ public:
+  ThreadWithStack(size_t stack, std::function<void()> body) : body_(std::move(body)) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    is_started_ =
+        pthread_attr_setstacksize(&attributes, stack) == 0 && pthread_create(&thread_, &attributes, &run, &body_) == 0;
+    pthread_attr_destroy(&attributes);
+  }
+  bool is_started() const { return is_started_; }
+  void join() {
+    if (is_started_) pthread_join(thread_, nullptr);
+  }
+
+ private:
+  static void* run(void* body) {
+    (*static_cast<std::function<void()>*>(body))();
+    return nullptr;
+  }
+  std::function<void()> body_;
+  pthread_t thread_ = {};
+  bool is_started_ = false;
+};
+
+int threads(int number, size_t stack) {
+  const lamina::engine cpu(lamina::engine::kind::cpu, 0);
+  const CompiledCase norm(api_test::layer_norm_backward_case(200, 64), cpu), chain(api_test::mlp_case(16, 32, 48), cpu);
+  const uint64_t expected = digest_of(chain.run(cpu), digest_of(norm.run(cpu)));
+  std::atomic<int> right = 0;
+  std::vector<std::unique_ptr<ThreadWithStack>> all;
+  for (int i = 0; i < number; ++i)
+    all.push_back(std::make_unique<ThreadWithStack>(stack, [&] {
+      if (digest_of(chain.run(cpu), digest_of(norm.run(cpu))) == expected) ++right;
+    }));
+  for (const auto& each : all) each->join();
+  std::printf("%d of %d\n", right.load(), number);
+  return right == number ? 0 : 1;
+}
+
+int compile(size_t stack) {
+  uint64_t result = 0;
+  ThreadWithStack thread(stack, [&] { result = digest_of_work(2, true); });
+  thread.join();
+  std::printf("%016lx\n", result);
+  return 0;
+}
+
+// How much of a stack a call takes: what is no longer as it was painted.
+size_t stack_of(const std::function<void()>& call) {
+  constexpr size_t kStack = size_t{16} << 20;
+  constexpr unsigned char kPaint = 0xa7;
+  auto* const memory = static_cast<unsigned char*>(
+      mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0));
+  std::fill_n(memory, kStack, kPaint);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, memory, kStack);
+  pthread_t thread;
+  std::function<void()> body = call;
+  const auto run = [](void* state) -> void* {
+    (*static_cast<std::function<void()>*>(state))();
+    return nullptr;
+  };
+  pthread_create(&thread, &attributes, run, &body);
+  pthread_join(thread, nullptr);
+  size_t untouched = 0;
+  while (untouched < kStack && memory[untouched] == kPaint) ++untouched;
+  munmap(memory, kStack);
+  return kStack - untouched;
+}
+
+int stack() {
+  const lamina::engine cpu(lamina::engine::kind::cpu, 0);
+  for (const auto& each :
+       {api_test::layer_norm_case(40, 512), api_test::layer_norm_backward_case(200, 64),
+        api_test::layer_norm_backward_case(5, 8192), api_test::softmax_case(1, 20'000), api_test::attention_case(1, 2, 64, 16),
+        api_test::mlp_case(64, 32, 48), api_test::int8_product_case(64, 64, 48), api_test::convolution_case(2, 8, 12),
+        api_test::weight_gradient_case(2, 8, 12), api_test::pool_case(2, 16, 24)}) {
+    std::unique_ptr<CompiledCase> made;
+    const size_t compiling = stack_of([&] { made = std::make_unique<CompiledCase>(each, cpu); });
+    const size_t executing = stack_of([&] { made->run(cpu); });
+    std::printf("%-20s compile %7zu, execute %7zu\n", each.name.c_str(), compiling, executing);
+  }
+  return 0;
+}
+
+int end_while_executing() {
+  // For ever: threads use them to the last.
+  static const auto& cpu = *new lamina::engine(lamina::engine::kind::cpu, 0);
+  static const auto& norm = *new CompiledCase(api_test::layer_norm_case(2000, 512), cpu);
+  static std::atomic<int> runs = 0;
+  for (int i = 0; i < 3; ++i)
+    std::thread([] {
+      for (;;) {
+        norm.run(cpu);
+        ++runs;
+      }
+    }).detach();
+  while (runs < 20) usleep(100);
+  return 0;
+}
+
+long address_space_in_pages() {
+  long pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages;
+}
+
+// Every compile succeeds, or says that there is no memory. OpenMP's threads are there before.
+int address_space() {
+  const lamina::engine cpu(lamina::engine::kind::cpu, 0);
+  CompiledCase(api_test::layer_norm_case(400, 512), cpu).run(cpu);
+  std::map<int, int> statuses;
+  for (int step = 40; step >= 0; --step) {
+    const rlim_t room = static_cast<rlim_t>(address_space_in_pages()) * 4096 + (rlim_t{1} << 21) * static_cast<rlim_t>(step);
+    const rlimit limit{room, RLIM_INFINITY}, none{RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &limit);
+    int status = lamina_success;
+    try {
+      CompiledCase(api_test::layer_norm_case(24, 4000 + 16 * step), cpu).run(cpu);
+    } catch (const lamina::error& error) {
+      status = error.status;
+    } catch (const std::bad_alloc&) {  // this program's own
+      status = lamina_out_of_memory;
+    }
+    setrlimit(RLIMIT_AS, &none);
+    ++statuses[status];
+  }
+  for (const auto& [status, times] : statuses) std::printf("status %d: %d times\n", status, times);
+  CompiledCase(api_test::layer_norm_case(24, 5008), cpu).run(cpu);
+  std::printf("works again\n");
+  return 0;
+}
+
+int no_code() {
+  const lamina::engine cpu(lamina::engine::kind::cpu, 0);
+  refuses_code = true;
+  try {
+    CompiledCase(api_test::layer_norm_case(24, 256), cpu).run(cpu);
+  } catch (const lamina::error& error) {
+    std::printf("status %d: %s\n", static_cast<int>(error.status), error.what());
+  }
+  refuses_code = false;
+  CompiledCase(api_test::layer_norm_case(24, 256), cpu).run(cpu);
+  std::printf("works again\n");
+  return 0;
+}
+
+long resident_kilobytes() {
+  long pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+int reload(const char* module, int times) {
+  long before = 0;
+  for (int i = 0; i < times; ++i) {
+    if (i == 5) before = resident_kilobytes();
+    void* const handle = dlopen(module, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      std::printf("%s\n", dlerror());
+      return 1;
+    }
+    const auto work = reinterpret_cast<uint64_t (*)()>(dlsym(handle, "processes_work"));
+    // On a thread that ends: what belongs to it holds the module no longer.
+    uint64_t digest = 0;
+    std::thread([&] { digest = work(); }).join();
+    if (i == 0) std::printf("%016lx\n", digest);
+    dlclose(handle);
+  }
+  std::printf("grew by %ld KiB\n", resident_kilobytes() - before);
+  return 0;
+}
+
+int run(int count, char** words) {
+  const std::string what = count > 1 ? words[1] : "";
+  const auto number = [&](int word) { return word < count ? std::atoi(words[word]) : 0; };
+  if (what == "digest") return digest(number(2));
+  if (what == "timer") return timer(number(2));
+  if (what == "threads") return threads(number(2), static_cast<size_t>(number(3)));
+  if (what == "compile") return compile(static_cast<size_t>(number(2)));
+  if (what == "stack") return stack();
+  if (what == "exit") return end_while_executing();
+  if (what == "address_space") return address_space();
+  if (what == "no_code") return no_code();
+  if (what == "reload" && count > 3) return reload(words[2], number(3));
+  std::fprintf(stderr, "client: no such work: %s\n", what.c_str());
+  return 2;
+}
+
+}  // namespace
+}  // namespace processes
+
+int main(int count, char** words) {
+  try {
+    return processes::run(count, words);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "client: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,207 @@
+// lamina in processes that are disturbed: cold caches that many share and that are killed, limits, signals, other runtimes
+// beside it, an end while it works. Each test starts the client (client.cpp) and looks at what it prints and how it ends.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/own_process.h"
+
+namespace processes {
+namespace {
+
+namespace fs = std::filesystem;
+using lamina::testing::quoted;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Ended {
+  std::string output;
+  int status;  // as of waitpid
+  bool succeeded() const { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
+};
+
+// `before`: in front of the client's name: env NAME=VALUE, ulimit, and so on. An end is waited for, for a minute and a half.
+Ended run_client(const std::string& words, const std::string& before = "") {
+  const std::string command = before + " timeout -s KILL 90 " + quoted(LAMINA_CLIENT) + " " + words + " 2>&1";
+  FILE* const output = popen(command.c_str(), "r");
+  std::string text;
+  for (char buffer[4096]; const size_t count = fread(buffer, 1, sizeof buffer, output);) text.append(buffer, count);
+  return {text, pclose(output)};
+}
+
+const std::string& expected_digest() {
+  static const std::string digest = run_client("digest 6").output;
+  return digest;
+}
+
+void expect_expected(const Ended& ended) {
+  EXPECT_TRUE(ended.succeeded()) << ended.status << ": " << ended.output;
+  EXPECT_EQ(ended.output, expected_digest());
+}
+
+class Processes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(expected_digest().size(), 17u) << expected_digest();
+    std::string pattern = (fs::temp_directory_path() / "lamina-processes-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string with_cache() const { return "env LAMINA_CACHE_DIR=" + folder_.string(); }
+  // Files whose names end so.
+  std::vector<fs::path> files(const std::string& extension) const {
+    std::vector<fs::path> found;
+    for (const auto& each : fs::directory_iterator(folder_))
+      if (each.path().extension() == extension) found.push_back(each.path());
+    return found;
+  }
+
+  fs::path folder_;
+};
+
+pid_t start_client(const std::vector<std::string>& words, const fs::path& cache) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  setenv("LAMINA_CACHE_DIR", cache.c_str(), 1);
+  std::vector<char*> arguments{const_cast<char*>(LAMINA_CLIENT)};
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  if (freopen("/dev/null", "w", stdout) == nullptr) _exit(3);
+  execv(LAMINA_CLIENT, arguments.data());
+  _exit(3);
+}
+
+TEST_F(Processes, TwentyOnOneColdCacheKilledAtRandomMoments) {
+  std::mt19937 random(1);
+  std::uniform_int_distribution<useconds_t> moment(0, 20'000);
+  std::vector<pid_t> children;
+  for (int i = 0; i < 20; ++i) children.push_back(start_client({"digest", "6"}, folder_));
+  for (const pid_t child : children) {
+    usleep(moment(random));
+    kill(child, SIGKILL);
+  }
+  for (const pid_t child : children) waitpid(child, nullptr, 0);
+  expect_expected(run_client("digest 6", with_cache()));
+  EXPECT_FALSE(files(".code").empty());
+  expect_expected(run_client("digest 6", with_cache()));
+}
+
+TEST_F(Processes, APoisonedCache) {
+  expect_expected(run_client("digest 6", with_cache()));
+  const std::vector<fs::path> entries = files(".code");
+  ASSERT_GE(entries.size(), 4u);
+  fs::resize_file(entries[0], 40);
+  std::ofstream(entries[1], std::ios::binary) << std::string(100'000, 'x');
+  fs::remove(entries[2]);
+  fs::create_directory(entries[2]);
+  std::fstream(entries[3], std::ios::in | std::ios::out | std::ios::binary).seekp(300) << "changed";
+  expect_expected(run_client("digest 6", with_cache()));
+}
+
+TEST_F(Processes, ACacheWithoutRoom) {
+  // In blocks of 512 bytes; a signal would end who writes more.
+  expect_expected(run_client("digest 6", "ulimit -f 4; " + with_cache()));
+  EXPECT_TRUE(files(".code").empty());
+  for (const auto& each : fs::directory_iterator(folder_)) ADD_FAILURE() << each.path() << " was left behind";
+}
+
+TEST_F(Processes, ACacheOnAFullOrReadOnlyDisk) {
+  const std::string mount = "unshare -m sh -c 'mount -t tmpfs -o size=16k,mode=700 none " + folder_.string() + " && ";
+  if (std::system((mount + "true' 2>/dev/null").c_str()) != 0) GTEST_SKIP() << "this user may not mount a small disk";
+  const auto run_mounted = [&](const std::string& then) { return run_client("digest 6'", mount + then + with_cache()); };
+  expect_expected(run_mounted(""));
+  expect_expected(run_mounted("mount -o remount,ro " + folder_.string() + " && "));
+}
+
+TEST_F(Processes, ACacheThatVanishes) {
+  const std::string words = "digest 6 & sleep 0.05; rm -rf " + folder_.string() + "/*; rmdir " + folder_.string() + "; wait";
+  expect_expected(run_client(words, with_cache()));
+  fs::create_directories(folder_);
+}
+
+TEST_F(Processes, SignalsThatInterrupt) {
+  const Ended ended = run_client("timer 6", with_cache());
+  expect_expected(ended);
+  EXPECT_GE(files(".code").size(), 6u) << "interrupted writes are made good";
+  expect_expected(run_client("timer 6", with_cache()));
+}
+
+TEST_F(Processes, AnotherLocale) {
+  const std::string locale = (folder_ / "de_DE.UTF-8").string();
+  if (std::system(("localedef --no-archive -i de_DE -f UTF-8 " + locale + " >/dev/null 2>&1; test -d " + locale).c_str()) != 0)
+    GTEST_SKIP() << "no locale with a decimal comma can be made here";
+  expect_expected(run_client("digest 6", "env LC_ALL=de_DE.UTF-8 LOCPATH=" + folder_.string()));
+}
+
+TEST_F(Processes, WithoutAnEnvironment) { expect_expected(run_client("digest 6", "env -i")); }
+
+TEST_F(Processes, WithoutHome) { expect_expected(run_client("digest 6", "env -u HOME LAMINA_JIT_SYMBOLS=gdb")); }
+
+TEST_F(Processes, AnotherOpenMpInItsPlace) {
+  for (const char* library : {"/usr/lib/llvm-19/lib/libomp.so.5", "/usr/lib/x86_64-linux-gnu/libomp.so.5"}) {
+    if (!fs::exists(library)) continue;
+    expect_expected(run_client("digest 6", std::string("env OMP_NUM_THREADS=4 LD_PRELOAD=") + library));
+    return;
+  }
+  GTEST_SKIP() << "no other OpenMP runtime is installed (libomp5)";
+}
+
+TEST_F(Processes, TheEndWhileThreadsExecute) {
+  for (const char* executor : {"openmp", "helpers", "automatic"}) {
+    for (int time = 0; time < 5; ++time) {
+      const Ended ended = run_client("exit", std::string("env OMP_NUM_THREADS=4 LAMINA_EXECUTOR=") + executor);
+      EXPECT_TRUE(ended.succeeded()) << executor << ": " << ended.status << ": " << ended.output;
+    }
+  }
+}
+
+TEST_F(Processes, AThousandThreadsOnSmallStacks) {
+  for (const char* executor : {"openmp", "helpers"}) {
+    const Ended ended = run_client("threads 1000 65536", std::string("env OMP_NUM_THREADS=2 LAMINA_EXECUTOR=") + executor);
+    EXPECT_TRUE(ended.succeeded()) << executor << ": " << ended.status;
+    EXPECT_EQ(ended.output, "1000 of 1000\n") << executor;
+  }
+}
+
+TEST_F(Processes, CompilesOnTheStackThatTheDocumentsAskFor) {
+  const Ended small = run_client("compile 262144"), large = run_client("compile 8388608");
+  EXPECT_TRUE(small.succeeded()) << small.status << ": " << small.output;
+  EXPECT_EQ(small.output, large.output);
+}
+
+TEST_F(Processes, ALimitOnTheAddressSpace) {
+  const Ended ended = run_client("address_space");
+  EXPECT_TRUE(ended.succeeded()) << ended.status << ": " << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("status 0: "));
+  EXPECT_THAT(ended.output, HasSubstr("status 1: "));
+  EXPECT_THAT(ended.output, HasSubstr("works again"));
+  for (const char* other : {"status 2", "status 3", "status 5"}) EXPECT_THAT(ended.output, Not(HasSubstr(other)));
+}
+
+TEST_F(Processes, NoMemoryThatMayBeExecuted) {
+  const Ended ended = run_client("no_code");
+  EXPECT_TRUE(ended.succeeded()) << ended.status << ": " << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("the system makes no memory executable: Permission denied"));
+  EXPECT_THAT(ended.output, HasSubstr("works again"));
+}
+
+TEST_F(Processes, LoadedAndLetGoAHundredTimes) {
+  const Ended ended = run_client("reload " + quoted(LAMINA_MODULE) + " 100");
+  ASSERT_TRUE(ended.succeeded()) << ended.status << ": " << ended.output;
+  const size_t at = ended.output.find("grew by ");
+  ASSERT_NE(at, std::string::npos) << ended.output;
+  EXPECT_LT(std::atol(ended.output.c_str() + at + 8), 4096) << ended.output;
+}
+
+}  // namespace
+}  // namespace processes
