@@ -426,3 +426,13 @@ def test_transposes_of_transposes_and_products_across():
     f = lambda a, b: (torch.relu(a).t() @ torch.relu(b)).t().t().relu()
     a, b = torch.randn(5, 3), torch.randn(5, 4)
     torch.testing.assert_close(compiled(f, require=1)(a, b), f(a, b))
+
+
+def test_a_copy_that_lamina_leaves_out_is_what_it_copies():
+    """In float64 torch computes the products, and reads a copy of what lamina moved."""
+    layer = nn.TransformerEncoderLayer(4, 2, 16, 0.0, batch_first=True).double().eval()
+    x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    wanted = [x, *layer.parameters()]
+    ours, theirs = (torch.autograd.grad(run(x).square().sum(), wanted) for run in (compiled(layer), layer))
+    for a, b in zip(ours, theirs):
+        torch.testing.assert_close(a, b, atol=1e-10, rtol=1e-10)

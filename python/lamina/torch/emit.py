@@ -50,6 +50,7 @@ class _Emitter:
         self.foreign = [n for n in self.old.nodes if self._is_foreign(n)]
         self.tensors = {p.id: p for partition in self.partitions for p in (*partition.inputs, *partition.outputs)}
         self.maker = {port.id: partition for partition in self.partitions for port in partition.outputs}
+        self.left_out: dict[int, int] = {}  # copy that no partition makes -> what it is a copy of
         self.needed = self._needed_outside()
 
     def run(self) -> Emitted:
@@ -58,7 +59,7 @@ class _Emitter:
                 self.env[node] = self.new.node_copy(node)
         self._schedule()
         output = next(n for n in self.old.nodes if n.op == "output")
-        self.new.output(torch.fx.map_arg(output.args[0], self._value))
+        self.new.output(torch.fx.map_arg(output.args[0], self._output_value))
         module = GraphModule(_root(self), self.new)
         return Emitted(module, self.calls)
 
@@ -107,7 +108,7 @@ class _Emitter:
         base = self.lowering.base(node)
         if base in self.env or base in self.lowering.constants:
             return True
-        return self.lowering.is_inner(base) and self.lowering.inner_tensor(base).id in self.made
+        return self.lowering.is_inner(base) and self._id(base) in self.made
 
     def _port_ready(self, tensor_id: int, made: set) -> bool:
         if tensor_id in self.lowering.scalars:
@@ -124,8 +125,19 @@ class _Emitter:
             for source in node.all_input_nodes:
                 base = self.lowering.base(source)
                 if self.lowering.is_inner(base):
-                    needed.add(self.lowering.inner_tensor(base).id)
+                    needed.add(self._id(base))
         return needed
+
+    def _id(self, node: Node) -> int:
+        """Of the tensor that holds what a node of lamina's is: where a copy is left out, what it is a copy of."""
+        own = found = self.lowering.inner_tensor(node).id
+        while found not in self.maker and found in self.lowering.copies:
+            found = self.lowering.copies[found]
+        if found == own or found not in self.maker:
+            return own
+        self.left_out[own] = found
+        self.lowering.origin.setdefault(found, self.lowering.origin[own])  # the strides that torch expects
+        return found
 
     def _call(self, partitions: list) -> None:
         made = {port.id for partition in partitions for port in partition.outputs}
@@ -148,10 +160,9 @@ class _Emitter:
 
     def _output(self, tensor: LogicalTensor) -> LogicalTensor:
         """With the strides that torch expects of the node that it is."""
-        node, position = self.lowering.origin.get(tensor.id, (None, None))
-        if node is None:
+        if tensor.id not in self.lowering.origin:
             return LogicalTensor(tensor.id, tensor.dtype, tensor.shape)
-        value = node.meta["val"] if position is None else node.meta["val"][position]
+        value = self._value_of(tensor.id)
         return LogicalTensor(tensor.id, tensor.dtype, tuple(value.shape), tuple(value.stride()))
 
     def _given(self, port: LogicalTensor) -> tuple:
@@ -168,6 +179,27 @@ class _Emitter:
 
     # ---- nodes
 
+    def _output_value(self, node: Node) -> Node:
+        """Two outputs share no memory where one is a copy of the other."""
+        value, base = self._value(node), self.lowering.base(node)
+        is_copy = self.lowering.is_inner(base) and self.lowering.inner_tensor(base).id in self.left_out
+        return self.new.call_function(torch.ops.aten.clone.default, (value,)) if is_copy else value
+
+    def _laid_out(self, node: Node, made: Node) -> Node:
+        """With the strides that torch expects, also where a copy that has others is left out."""
+        own = self.lowering.inner_tensor(node).id
+        found = self.left_out.get(own)
+        if found is None:
+            return made
+        if self._value_of(own).stride() == self._value_of(found).stride():
+            return made
+        return self.new.call_function(torch.ops.aten.clone.default, (made,), {"memory_format": torch.contiguous_format})
+
+    def _value_of(self, tensor_id: int) -> torch.Tensor:
+        """What torch knows of a tensor of lamina's that is a node's."""
+        node, position = self.lowering.origin[tensor_id]
+        return node.meta["val"] if position is None else node.meta["val"][position]
+
     def _value(self, node: Node) -> Node:
         """The node of the new graph that holds it; views of what lamina made are torch's, made where they are read."""
         if node in self.env:
@@ -177,7 +209,7 @@ class _Emitter:
             self.attributes[name] = self.lowering.constants[node]
             self.env[node] = self.new.get_attr(name)
         elif self.lowering.is_inner(node) and not self.lowering.is_view(node):
-            return self.made[self.lowering.inner_tensor(node).id]
+            self.env[node] = self._laid_out(node, self.made[self._id(node)])
         else:
             self._copy(node)
         return self.env[node]

@@ -109,6 +109,7 @@ class Lowering:
         self.reasons: dict[Node, str] = {}  # of each node that is left to torch
         self.node_of_op: dict[int, Node] = {}
         self.origin: dict[int, Node] = {}  # tensor id -> the node whose value it is
+        self.copies: dict[int, int] = {}  # tensor id -> the tensor that it is a copy of: lamina may leave the copy out
         self.wildcards: set[int] = set()
         self._op_count = self._tensor_count = 0
         self._pending: list = []
@@ -173,6 +174,8 @@ class Lowering:
             node.add_output(tensor)
             made.append(tensor)
         self._pending.append(("op", node, self._op_count - 1))
+        if kind == "Reorder":
+            self.copies[made[0].id] = inputs[0].id
         return made[0] if len(made) == 1 else tuple(made)
 
     def known_tensor(self, name: str, value: torch.Tensor) -> LogicalTensor:

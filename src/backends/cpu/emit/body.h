@@ -25,6 +25,8 @@ class Body : private Part {
   // At the vectors of a chunk or, across rows, at positions, of which `run` at a time follow each other.
   void operator()(const std::vector<Lanes>& chunk, size_t run) const;
   void operator()(const std::vector<Lanes>& chunk) const { (*this)(chunk, chunk.size()); }
+
+  bool computes_function() const { return p_.phases.has_function(task_.nodes); }  // one of many operations
   std::span<Root> roots() const { return task_.roots; }
   bool streams() const { return streams_; }  // stores go past the caches
 
