@@ -221,9 +221,12 @@ class Part(nn.Module):
         return self.function(*inputs, *self.weights)
 
 
-def _part(function, inputs, *parameters):
-    """Inputs want gradients, as activations do; they are leaves, so a training step has no more to do than the part's own."""
-    return Part(function, *parameters), (tuple(torch.randn(shape) for shape in inputs), {})
+def _part(function, inputs, *parameters, constants=()):
+    """Inputs want gradients, as activations do; they are leaves, so a training step has no more to do than the part's own. Constants,
+    shapes of further inputs, want none."""
+    part = Part(function, *parameters)
+    part.inputs = len(inputs)
+    return part, (tuple(torch.randn(shape) for shape in (*inputs, *constants)), {})
 
 
 def _rows(small):
@@ -259,7 +262,7 @@ def gated_silu(small):
 
 def masked_softmax(small):
     scores = (2, 4, 16, 16) if small else (2, 12, 256, 256)
-    return _part(lambda s, mask: F.softmax(s * 0.125 + mask, -1), [scores, (scores[0], 1, 1, scores[3])])
+    return _part(lambda s, mask: F.softmax(s * 0.125 + mask, -1), [scores], constants=[(scores[0], 1, 1, scores[3])])
 
 
 def group_norm_silu(small):
@@ -274,7 +277,7 @@ def rotary(small):
         left, right = x.chunk(2, -1)
         return x * cos + torch.cat((-right, left), -1) * sin
 
-    return _part(turned, [heads, heads[2:], heads[2:]])
+    return _part(turned, [heads], constants=[heads[2:], heads[2:]])
 
 
 PARTS = {function.__name__: function for function in (
@@ -289,7 +292,7 @@ def model_of(name, small, training):
     torch.manual_seed(0)
     module, (args, kwargs) = (PARTS.get(name) or MODELS[name])(small)
     if training and name in PARTS:
-        args = tuple(value.requires_grad_() for value in args)
+        args = tuple(value.requires_grad_(position < module.inputs) for position, value in enumerate(args))
     if "labels" in kwargs:
         labels = kwargs.pop("labels")
         if training:

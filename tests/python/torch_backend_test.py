@@ -133,6 +133,17 @@ def test_autocast():
     assert worst(made, model(x)) < 0.1
 
 
+def test_sizes_that_are_arguments_are_known_when_a_call_comes():
+    """GroupNorm's ops take the batch as a number."""
+    model = nn.Sequential(nn.Conv2d(4, 8, 3), nn.GroupNorm(2, 8), nn.SiLU())
+    run = compiled(model)
+    for n in (2, 3, 5):
+        x = torch.randn(n, 4, 6, 6)
+        ours, theirs = (torch.autograd.grad(f(x).square().sum(), list(model.parameters())) for f in (run, model))
+        for a, b in zip(ours, theirs):
+            torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
+
+
 def test_batch_sizes_marked_dynamic_compile_once():
     model, seen = Block().eval(), []
     run = torch.compile(model, backend=lambda gm, inputs, **kw: seen.append(1) or lt.backend(gm, inputs, options={"warn": False}))
@@ -251,6 +262,54 @@ def test_rms_norm_is_one_node_forward_and_backward():
     assert not any("rsqrt" in op for op in ops)
 
 
+class WrittenNorm(nn.Module):
+    """As transformers' own modules write it; `plus_one` as Gemma's."""
+
+    def __init__(self, plus_one=False):
+        super().__init__()
+        self.weight, self.plus_one, self.wide = nn.Parameter(torch.randn(32)), plus_one, torch.float32
+
+    def forward(self, x):
+        wide = x.to(self.wide)
+        normal = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        if self.plus_one:
+            return (normal * (1.0 + self.weight.to(self.wide))).type_as(x)
+        return self.weight * normal.to(x.dtype)
+
+
+@pytest.mark.parametrize("plus_one", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rms_norm_that_is_written_out_is_one_node_too(dtype, plus_one):
+    model, x = WrittenNorm(plus_one).to(dtype), torch.randn(3, 5, 32).to(dtype).requires_grad_()
+    ops = [node.op for graph in lt.explain(model, x).graphs for node in graph.nodes]
+    assert ops.count("lamina.rms_norm.default") == 1 and ops.count("lamina.rms_norm_backward.default") == 1
+    assert not any("rsqrt" in op for op in ops)
+    exact = WrittenNorm(plus_one).double()
+    exact.load_state_dict(model.state_dict())
+    exact.wide, outcomes = torch.float64, []
+    for run, given in ((compiled(model), x), (model, x), (exact, x.detach().double().requires_grad_())):
+        made = run(given)
+        outcomes.append((made, *torch.autograd.grad(made.square().sum(), [given, *(exact if run is exact else model).parameters()])))
+    for ours, eager, right in zip(*outcomes):
+        assert ours.dtype == eager.dtype and ours.stride() == eager.stride()
+        assert worst(ours, right) <= 1.5 * worst(eager, right) + 1e-5
+
+
+def test_what_only_looks_like_an_rms_norm_stays_as_it_is():
+    def f(x, w):
+        root = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return x * root * w, root
+
+    def g(x, w):
+        return x * torch.rsqrt(x.pow(2).mean(0, keepdim=True) + 1e-6) * w
+
+    x, w = torch.randn(6, 32), torch.randn(32)
+    for function in (f, g):
+        assert not any("rms_norm" in node.op for graph in lt.explain(function, x, w).graphs for node in graph.nodes)
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(function)(x, w), function(x, w))
+
+
 def test_look_ups_and_their_gradients_are_carried():
     class Tokens(nn.Module):
         def __init__(self):
@@ -281,6 +340,12 @@ def test_losses_leave_out_what_is_ignored(reduction):
     made, theirs = compiled(loss)(scores), loss(scores)
     torch.testing.assert_close(made, theirs)
     torch.testing.assert_close(*(torch.autograd.grad(value.sum(), scores)[0] for value in (made, theirs)))
+
+
+def test_the_gradient_of_a_loss_of_nothing_is_zero():
+    scores, targets = torch.randn(3, 7, requires_grad=True), torch.full((3,), -100)
+    made, = torch.autograd.grad(compiled(lambda s: F.nll_loss(s, targets))(scores), scores)
+    assert (made == 0).all()
 
 
 @pytest.mark.parametrize("target", [7, -1])

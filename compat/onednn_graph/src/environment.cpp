@@ -1,19 +1,18 @@
-// What oneDNN's environment variables ask of graphs: ONEDNN_VERBOSE and ONEDNN_GRAPH_DUMP (also as DNNL_...), read when the
+// What oneDNN's environment variables ask of graphs: ONEDNN_VERBOSE and ONEDNN_GRAPH_DUMP (older: DNNL_...), read when the
 // library is loaded. lamina's own variables go before them.
 #include <graph/lamina.h>
 
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
 namespace onednn_graph {
 namespace {
 
 // Null where lamina's variable says it, or nobody does.
-const char* asked(const char* ours, const char* theirs) {
+const char* asked(const char* ours, const char* theirs, const char* older) {
   if (std::getenv(ours) != nullptr) return nullptr;
-  const char* const text = std::getenv((std::string("ONE") + theirs).c_str());
-  return text != nullptr ? text : std::getenv(theirs);
+  const char* const text = std::getenv(theirs);
+  return text != nullptr ? text : std::getenv(older);
 }
 
 bool has_word(std::string_view text, std::string_view word) {
@@ -31,9 +30,10 @@ bool tells_of_executions(std::string_view text) {
 }
 
 bool heed() {
-  if (const char* const text = asked("LAMINA_VERBOSE", "DNNL_VERBOSE"); text != nullptr && tells_of_executions(text))
+  if (const char* const text = asked("LAMINA_VERBOSE", "ONEDNN_VERBOSE", "DNNL_VERBOSE");
+      text != nullptr && tells_of_executions(text))
     lamina_set_verbose(1);
-  if (const char* const text = asked("LAMINA_GRAPH_DUMP", "DNNL_GRAPH_DUMP")) {
+  if (const char* const text = asked("LAMINA_GRAPH_DUMP", "ONEDNN_GRAPH_DUMP", "DNNL_GRAPH_DUMP")) {
     unsigned modes = lamina_graph_dump_mode_none;
     if (has_word(text, "graph")) modes |= lamina_graph_dump_mode_graph;
     if (has_word(text, "subgraph")) modes |= lamina_graph_dump_mode_subgraph;

@@ -65,6 +65,19 @@ def dtype_of(value: torch.Tensor) -> str:
     return DTYPES[value.dtype]
 
 
+def is_f32(value: float) -> bool:
+    """Whether f32 has this number."""
+    return value != value or torch.tensor(value, dtype=torch.float32).item() == value
+
+
+def known_number(value: Any) -> Any:
+    """Of a node that computes a size, the size: it is known by now."""
+    if isinstance(value, (list, tuple)):
+        return [known_number(v) for v in value]
+    known = value.meta.get("val") if isinstance(value, Node) else None
+    return known if isinstance(known, (int, float)) else value
+
+
 class Args:
     """Arguments of an ATen call by the names of its schema, defaults filled in; `value` is what the node makes."""
 
@@ -77,7 +90,7 @@ class Args:
             if position < len(node.args):
                 value = node.args[position]
             name = "_own_value" if argument.name == "value" else argument.name
-            setattr(self, name, node.kwargs.get(argument.name, value))
+            setattr(self, name, known_number(node.kwargs.get(argument.name, value)))
 
     def argument(self, name: str) -> Any:
         return getattr(self, "_own_value" if name == "value" else name)
@@ -141,6 +154,9 @@ class Lowering:
 
     def op(self, kind: str, inputs: list, dtype: Optional[str] = None, outputs: Optional[tuple] = None, **attributes: Any) -> Any:
         """Adds an op; a tuple where the kind has several outputs (None for one that `outputs` leaves out)."""
+        for name, value in attributes.items() if any(tensor.dtype == "f64" for tensor in inputs) else ():
+            if isinstance(value, float) and not is_f32(value):
+                raise Refused(f"attribute {name} is {value}, which lamina rounds to f32, beside f64")
         try:
             node = _core.Op(self._op_count, kind, inputs, attributes)
             described = node.infer_outputs()

@@ -148,16 +148,20 @@ def clamp(l: Lowering, a: Args) -> Any:
     high = getattr(a, "max", getattr(a, "max_val", None))
     if isinstance(low, Node) or isinstance(high, Node):
         raise Refused("a bound that is no number")
+    if result_type(a) == "f64":  # Clamp's bounds are f32
+        return between(l, l.tensor(a.self, "f64"), low, high)
     low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
     return l.op("Clamp", [l.tensor(a.self, result_type(a))], min=low, max=high)
 
 
 def clamp_between(l: Lowering, a: Args) -> Any:
     """Bounds that are tensors."""
-    dtype = result_type(a)
-    made = l.tensor(a.self, dtype)
-    for kind, bound in (("Maximum", a.min), ("Minimum", a.max)):
-        made = made if bound is None else l.op(kind, [made, l.tensor(bound, dtype)])
+    return between(l, l.tensor(a.self, result_type(a)), a.min, a.max)
+
+
+def between(l: Lowering, made: Any, low: Any, high: Any) -> Any:
+    for kind, bound in (("Maximum", low), ("Minimum", high)):
+        made = made if bound is None else l.op(kind, [made, l.tensor(bound, made.dtype)])
     return made
 
 
@@ -364,11 +368,11 @@ def nll_loss_backward(l: Lowering, a: Args) -> Any:
         raise Refused("weights of classes, or a shape other than [rows, classes]")
     wide = wide_type(dtype)
     target, rows = l.tensor(a.target), a.value.shape[0]
-    counted = l.cast(l.op("NotEqual", [target, l.constant(float(a.ignore_index), target.dtype)]), wide)
+    counts = l.op("NotEqual", [target, l.constant(float(a.ignore_index), target.dtype)])
     slope = l.op("Multiply", [l.tensor(a.grad_output, wide), l.constant(-1.0, wide)])
     if a.reduction == 1:
         slope = l.op("Divide", [slope, l.tensor(a.total_weight, wide)])
-    slope = l.reshape(l.op("Multiply", [counted, slope]), [rows, 1])
+    slope = l.reshape(l.op("Select", [counts, slope, l.filled(0.0, [rows], wide)]), [rows, 1])  # where none counts it is infinite
     column = l.op("GenIndex", [l.tensor(a.self)], axis=1)
     here = l.op("Equal", [column, l.reshape(l.cast(target, "s32"), [rows, 1])])
     return l.op("Multiply", [l.cast(here, wide), slope], dtype=dtype)

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from torch.fx import Node
 
-from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
+from lamina.torch.lowering import Args, Lowering, Refused, dtype_of, is_f32
 from lamina.torch.rules import NARROW, result_type, wide_type
 
 
@@ -45,7 +45,7 @@ def moments(l: Lowering, source: Any, axis: int, epsilon: float) -> tuple:
 
 
 def by_single_ops(l: Lowering, a: Args, source: Any, axis: int, parameters: Any) -> list:
-    """A norm over the axes from `axis` on whose epsilon is not positive, which lamina's norms refuse: output, mean and rstd.
+    """A norm over the axes from `axis` on whose epsilon lamina's norms do not have: output, mean and rstd.
     parameters: gamma and beta, None or of a shape that broadcasts to the output."""
     apart, mean, rstd = moments(l, source, axis, float(a.eps))
     wide = mean.dtype
@@ -55,12 +55,17 @@ def by_single_ops(l: Lowering, a: Args, source: Any, axis: int, parameters: Any)
     return as_torch_has_them(l, [made, mean, rstd], a.value)
 
 
+def has_own_epsilon(epsilon: float, dtype: str) -> bool:
+    """Lamina's norms take positive ones, of f32."""
+    return epsilon <= 0 or (dtype == "f64" and not is_f32(float(epsilon)))
+
+
 def native_layer_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
     if 0 in a.value[0].shape and not l.used(a.node) - {0}:
         return [nothing(l, a)[0], None, None]
     axis = len(a.value[0].shape) - len(a.normalized_shape)
-    if a.eps <= 0:
+    if has_own_epsilon(a.eps, dtype):
         given = [None if t is None else l.parameter(t, dtype_of(t.meta["val"])) for t in (a.weight, a.bias)]
         return by_single_ops(l, a, l.tensor(a.input, dtype), axis, given)
     stats = bool(l.used(a.node) & {1, 2})
@@ -120,7 +125,7 @@ def statistics_settings(a: Args, statistics: Optional[list]) -> dict:
     """Of kept statistics, or of those that are computed anew: then with what the forward op added to the variance, which is noted on
     the node (rewrites.py)."""
     if statistics is not None:
-        return {"use_stats": True, "stats_kind": "rstd", "epsilon": 1e-5}
+        return {"use_stats": True, "stats_kind": "rstd", "epsilon": 1.0}  # epsilon is in the statistics
     epsilon = a.node.meta.get("lamina_epsilon")
     if epsilon is None:
         raise Refused("the gradient of a 16-bit norm, of which only rounded statistics are known")
@@ -129,7 +134,7 @@ def statistics_settings(a: Args, statistics: Optional[list]) -> dict:
 
 def native_group_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
-    if a.eps <= 0:
+    if has_own_epsilon(a.eps, dtype):
         column = [int(a.C), *[1] * (len(a.value[0].shape) - 2)]
         given = [None if t is None else l.reshape(l.parameter(t, dtype_of(t.meta["val"])), column) for t in (a.weight, a.bias)]
         rows = [int(a.N), int(a.group), a.value[0].numel() // max(1, int(a.N) * int(a.group))]

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from lamina.torch.written_norms import keep_written_norms
 
 # ---- RMSNorm, which torch takes apart on a CPU
 
@@ -57,7 +58,8 @@ rms_norm.register_autograd(_backward, setup_context=_keep)
 
 
 def keep_whole(module: GraphModule, example_inputs: Any = None) -> GraphModule:
-    """torch.rms_norm becomes the op above, before AOTAutograd takes it apart."""
+    """RMSNorm, torch's or a model's own, becomes the op above, before AOTAutograd takes it apart."""
+    keep_written_norms(module)
     for node in list(module.graph.nodes):
         if node.op == "call_function" and node.target in (torch.rms_norm, F.rms_norm):
             _replace(module, node)

@@ -17,8 +17,7 @@ void logical_tensors() {
     return told(dnnl_graph_logical_tensor_init(&tensor, 7, number_as<dnnl_data_type_t>(99), 1, strided, undef), tensor);
   });
   line("tensor init layout 9", [&] {
-    return told(dnnl_graph_logical_tensor_init(&tensor, 7, dnnl_f32, 1, number_as<dnnl_graph_layout_type_t>(9), undef),
-                tensor);
+    return told(dnnl_graph_logical_tensor_init(&tensor, 7, dnnl_f32, 1, number_as<dnnl_graph_layout_type_t>(9), undef), tensor);
   });
   status_line("tensor with dims null",
               [&] { return dnnl_graph_logical_tensor_init_with_dims(nullptr, 0, dnnl_f32, 3, dims, strided, undef); });
@@ -487,6 +486,41 @@ void partitions() {
        [&] { return told_partitions({relu(1, 1, 2), Op(2, dnnl_graph_op_wildcard, {b}, {c}), relu(3, 3, 4)}); });
   line("relu, end in the middle, relu",
        [&] { return told_partitions({relu(1, 1, 2), Op(2, dnnl_graph_op_end, {b}, {}), relu(3, 2, 4)}); });
+  const Tensor image = tensor_of(1, {1, 3, 8, 8}), filter = tensor_of(5, {4, 3, 3, 3}),
+               other_image = tensor_of(6, {1, 3, 8, 8});
+  const Tensor x = tensor_of(2, {1, 4, 6, 6}), y = tensor_of(3, {1, 4, 6, 6}), z = tensor_of(4, {1, 4, 6, 6});
+  const auto convolution = [](size_t id, const Tensor& from, const Tensor& by, const Tensor& to) {
+    return Op(id, dnnl_graph_op_convolution, {from, by}, {to})
+        .s64(dnnl_graph_op_attr_strides, {1, 1}, 2)
+        .s64(dnnl_graph_op_attr_pads_begin, {0, 0}, 2)
+        .s64(dnnl_graph_op_attr_pads_end, {0, 0}, 2)
+        .s64(dnnl_graph_op_attr_dilations, {1, 1}, 2)
+        .str(dnnl_graph_op_attr_data_format, "NCX")
+        .str(dnnl_graph_op_attr_weights_format, "OIX");
+  };
+  line("two convolutions and their sum", [&] {
+    return told_partitions(
+        {convolution(1, image, filter, x), convolution(2, other_image, filter, y), Op(3, dnnl_graph_op_add, {x, y}, {z})});
+  });
+  line("convolution, bias and sum", [&] {
+    return told_partitions(
+        {convolution(1, image, filter, x),
+         Op(2, dnnl_graph_op_bias_add, {x, tensor_of(7, {4})}, {y}).str(dnnl_graph_op_attr_data_format, "NCX"),
+         Op(3, dnnl_graph_op_add, {y, tensor_of(8, {1, 4, 6, 6})}, {z})});
+  });
+  line("convolution and batch norm", [&] {
+    const Tensor p = tensor_of(7, {4}), q = tensor_of(8, {4}), r = tensor_of(9, {4}), t = tensor_of(10, {4});
+    return told_partitions({convolution(1, image, filter, x), Op(2, dnnl_graph_op_batch_norm_inference, {x, p, q, r, t}, {y})
+                                                                  .f32(dnnl_graph_op_attr_epsilon, {0.001f})
+                                                                  .str(dnnl_graph_op_attr_data_format, "NCX")});
+  });
+  line("relu, and added to what it read",
+       [&] { return told_partitions({relu(0, 1, 2), Op(1, dnnl_graph_op_add, {a, b}, {c})}); });
+  line("matmul, bias, gelu, sum", [&] {
+    return told_partitions({Op(1, dnnl_graph_op_matmul, {a, tensor_of(5, {8, 8}), tensor_of(6, {8})}, {b}),
+                            Op(2, dnnl_graph_op_gelu, {b}, {c}),
+                            Op(3, dnnl_graph_op_add, {c, tensor_of(7, {2, 8})}, {tensor_of(4, {2, 8})})});
+  });
   line("shapes unknown", [&] {
     return told_partitions({Op(1, dnnl_graph_op_matmul, {unknown(1), unknown(2)}, {unknown(3)}),
                             Op(2, dnnl_graph_op_relu, {unknown(3)}, {unknown(4)})});

@@ -96,8 +96,15 @@ bool is_slow_along_lines(const Kernel& kernel, const Schedule& schedule) {
          schedule.strip == 0 && kernel.has_column_sum() && footprint(kernel).kept == 0;
 }
 
-// By rule, too: more than two rows that share a loop gain in strips, but short ones lose in some processes.
-bool crowds_loop(const Schedule& schedule) { return schedule.rows_together > 2 && schedule.strip == 0; }
+// By rule, too: more than two rows that share a loop gain in strips, but short ones lose in some processes, and those that
+// begin at the same place of a page, in any arg, want the same few lines of the first level.
+bool crowds_loop(const Kernel& kernel, const Schedule& schedule) {
+  constexpr int64_t kPage = 4096;
+  const bool begin_alike = std::any_of(kernel.args.begin(), kernel.args.end(), [&](const kernel::Arg& arg) {
+    return varies_by_row(kernel, arg) && varies_along_row(kernel, arg) && bytes_of(arg.dtype, kernel.row_size()) % kPage == 0;
+  });
+  return schedule.rows_together > 2 && (schedule.strip == 0 || begin_alike);
+}
 
 }  // namespace
 
@@ -107,7 +114,7 @@ Schedule choose_schedule(const Kernel& kernel, const Machine& machine, bool past
   const Climb climb(kernel, machine);
   const auto may = [&](const Schedule& s) {
     return s.vector_bits == lanes.vector_bits && s.transposed == lanes.transposed && s.rows_per_group == lanes.rows_per_group &&
-           !s.split && (past_caches || s.streamed.empty()) && !is_slow_along_lines(kernel, s) && !crowds_loop(s) &&
+           !s.split && (past_caches || s.streamed.empty()) && !is_slow_along_lines(kernel, s) && !crowds_loop(kernel, s) &&
            !overflows_wait(kernel, s, machine);
   };
   std::vector<Schedule> all = starts(kernel, machine, climb.legal(), lanes, past_caches);

@@ -255,7 +255,8 @@ void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row,
     return;
   }
   if (is_narrow) ++work.conversions;
-  if (is_kept) work.access += kept_lines * costs.write[row.tile_bytes > first_ ? 1 : 0];
+  // What is kept beside more than the first level holds is fetched before it is written.
+  if (is_kept) work.access += kept_lines * (row.tile_bytes > first_ ? costs.read[1] + costs.write[1] : costs.write[0]);
   if (std::fmod(bytes, kLineBytes) != 0) work.access += lines * costs.read[0];  // vectors lie across two lines
   const bool within = contains(s.prefetched_within_row, a);
   work.asked += (within ? std::ceil(lines) + (std::fmod(bytes, kLineBytes) != 0 ? 1 : 0) : 0) +
@@ -310,12 +311,13 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
   walking.exposed += work.exposed;
 }
 
-// Nothing of the row goes on before a reduction's end is known. Of rows that are too long for a core to see the next one
-// meanwhile, it is waited for twice as long.
+// Nothing of the row goes on before a reduction's end is known. Where rows are one run each, but not lanes of a batch, a core
+// sees nothing of the next one meanwhile: it is waited for twice as long.
 double CostModel::ends_of_row(const Schedule& s) const {
   double reductions = 0;
   for (const Walk& walk : walks_) reductions += walk.reductions;
-  return machine_.costs.fold * reductions * seen_of_ends(kernel_, s.rows_per_tile) * (batches_rows(kernel_) ? 1 : 2);
+  const bool is_alone = is_one_run(kernel_) && !batches_rows(kernel_);
+  return machine_.costs.fold * reductions * seen_of_ends(kernel_, s.rows_per_tile) * (is_alone ? 2 : 1);
 }
 
 double CostModel::along_row(const Schedule& s) const {

@@ -40,8 +40,10 @@ double arithmetic(const Kernel& kernel, const Costs& costs) {
 // Of one row. Moments are two reductions.
 double cost_along_rows(const Kernel& kernel, const Costs& costs) {
   double cost = arithmetic(kernel, costs);
-  for (const Arg& arg : kernel.args)
-    cost += !varies_along_row(kernel, arg) ? 0 : arg.strides.back() == 1 ? contiguous(costs) : costs.gather;
+  for (const Arg& arg : kernel.args) {
+    const bool repeats = !varies_along_row(kernel, arg) || arg.strides.back() == 0;  // a value for a run of elements
+    cost += repeats ? 0 : arg.strides.back() == 1 ? contiguous(costs) : costs.gather;
+  }
   cost *= lines_of_row(kernel);
   for (const Node& n : kernel.nodes)
     cost += costs.fold * seen_of_ends(kernel, kMostRowsInTile) *

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "backends/cpu/described_machines.h"
 #include "backends/cpu/scheduled_kernels.h"
@@ -129,6 +130,22 @@ TEST(CostModel, ShortRowsAreLanesWhereTransposingCostsLittle) {
   EXPECT_FALSE(choice(layer_norm({65536, 128}), machine).transposed);
   machine.costs.square = 50;
   EXPECT_FALSE(choice(layer_norm({65536, 8}), machine).transposed);
+}
+
+// A value for each channel is read once for all of its elements, which lie side by side.
+TEST(CostModel, LongRowsOfChannelsAreNoLanes) {
+  constexpr int64_t kImages = 8, kGroups = 2, kChannels = 2, kSize = 10000;
+  kernel::Builder builder("norm_of_groups", {kImages, kGroups, kChannels, kSize}, 2);
+  const auto arg = [&](const char* name, Dims strides, bool output) {
+    return builder.add_arg(
+        {.name = name, .dtype = DataType::f32, .output = output, .strides = std::move(strides), .table = {}});
+  };
+  const Dims dense{kGroups * kChannels * kSize, kChannels * kSize, kSize, 1};
+  const kernel::Value x = builder.load(arg("src", dense, false)),
+                      gamma = builder.load(arg("gamma", {0, kChannels, 1, 0}, false));
+  builder.store(builder.center(x, builder.moments(x)) * gamma, arg("dst", dense, true));
+  const Kernel kernel = cpu::with_rows_arranged(builder.finish(), machine_of());
+  EXPECT_FALSE(choice(kernel).transposed);
 }
 
 // Of calls that the last level holds, and of those that it does not, each has one schedule.
