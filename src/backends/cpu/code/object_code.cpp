@@ -93,7 +93,8 @@ void require_memory_for_llvm() {
 
 // All that LLVM works with on one kernel.
 struct ObjectCodeMaker::Workshop {
-  Workshop(const std::string& name, llvm::TargetMachine& machine) : symbol(name), module(name, context), passes(&machine) {
+  Workshop(const std::string& name, llvm::LLVMContext& context, llvm::TargetMachine& machine)
+      : symbol(name), module(name, context), passes(&machine) {
     module.setDataLayout(machine.createDataLayout());
     module.setTargetTriple(machine.getTargetTriple().str());
   }
@@ -103,7 +104,6 @@ struct ObjectCodeMaker::Workshop {
   llvm::Function& function() { return *module.getFunction(symbol); }
 
   const std::string symbol;
-  llvm::LLVMContext context;
   llvm::Module module;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -124,12 +124,15 @@ std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& 
                                                           const Machine& machine, const std::string& symbol) {
   require_memory_for_llvm();
   if (machine_ == nullptr) machine_ = machine_for_this_process();
-  auto work = std::make_unique<Workshop>(symbol, *machine_);
-  emit(*work, kernel, schedule, machine);
+  auto context = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<Workshop> work;
   try {
+    work = std::make_unique<Workshop>(symbol, *context, *machine_);
+    emit(*work, kernel, schedule, machine);
     compile(*work, kernel, schedule, machine);
   } catch (const std::bad_alloc&) {
     static_cast<void>(work.release());
+    static_cast<void>(context.release());
     static_cast<void>(machine_.release());
     throw;
   }

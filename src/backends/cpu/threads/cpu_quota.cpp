@@ -7,11 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "interface/status.h"
+
 namespace lamina::cpu {
 
 namespace {
 
-namespace fs = std::filesystem;
+// Paths are strings: joining two std::filesystem::path without memory ends in memory given back twice (libstdc++ 12).
 
 // The first number of the text, which loses it; nothing where it begins with none.
 std::optional<double> take_number(std::string_view& text) {
@@ -23,7 +25,7 @@ std::optional<double> take_number(std::string_view& text) {
   return number;
 }
 
-std::string first_line_of(const fs::path& path) {
+std::string first_line_of(const std::string& path) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
@@ -38,9 +40,9 @@ std::string_view take_field(std::string_view& text, char separator) {
 }
 
 // Microseconds of a period: version 2 has both in one file, "max" for no limit; version 1 has a file each, -1 for no limit.
-std::optional<double> quota_of(const fs::path& group) {
-  const std::string both = first_line_of(group / "cpu.max"), first = first_line_of(group / "cpu.cfs_quota_us"),
-                    second = first_line_of(group / "cpu.cfs_period_us");
+std::optional<double> quota_of(const std::string& group) {
+  const std::string both = first_line_of(group + "/cpu.max"), first = first_line_of(group + "/cpu.cfs_quota_us"),
+                    second = first_line_of(group + "/cpu.cfs_period_us");
   std::string_view quota_text = both.empty() ? first : both;
   const std::optional<double> quota = take_number(quota_text);
   std::string_view period_text = both.empty() ? second : quota_text;
@@ -50,18 +52,20 @@ std::optional<double> quota_of(const fs::path& group) {
 }
 
 // Of a group and those above it. In a container a group's path may be that of the world outside: its own is then the mount.
-std::optional<double> tightest(const fs::path& mount, const fs::path& group) {
+std::optional<double> tightest(const std::string& mount, std::string_view group) {
   std::optional<double> least;
-  for (fs::path each = group.relative_path();; each = each.parent_path()) {
-    const std::optional<double> quota = quota_of(mount / each);
+  for (;;) {
+    while (group.ends_with('/')) group.remove_suffix(1);
+    const std::optional<double> quota = quota_of(join(mount, group.starts_with('/') ? "" : "/", group));
     if (quota) least = std::min(*quota, least.value_or(*quota));
-    if (each.empty()) return least;
+    if (group.empty()) return least;
+    group = group.substr(0, group.rfind('/') + 1);
   }
 }
 
 }  // namespace
 
-std::optional<int> cpu_quota(const fs::path& root, std::istream& groups) {
+std::optional<int> cpu_quota(const std::string& root, std::istream& groups) {
   std::optional<double> least;
   for (std::string line; std::getline(groups, line);) {
     std::string_view path = line;  // number:controllers:path
@@ -69,7 +73,7 @@ std::optional<int> cpu_quota(const fs::path& root, std::istream& groups) {
     take_field(path, ':');
     const std::string controllers(take_field(path, ':'));
     if (!controllers.empty() && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
-    const std::optional<double> quota = tightest(controllers.empty() ? root : root / controllers, path);
+    const std::optional<double> quota = tightest(controllers.empty() ? root : root + "/" + controllers, path);
     if (quota) least = std::min(*quota, least.value_or(*quota));
   }
   if (!least) return std::nullopt;

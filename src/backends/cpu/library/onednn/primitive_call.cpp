@@ -94,19 +94,27 @@ dnnl::memory::desc desc_of(const LogicalTensor& tensor) {
   return {*tensor.shape, type_of(tensor.dtype), tensor.strides};
 }
 
+void forget_primitives() {
+  const int capacity = dnnl::get_primitive_cache_capacity();
+  dnnl::set_primitive_cache_capacity(0);
+  dnnl::set_primitive_cache_capacity(capacity);
+}
+
 bool computes_fast_in(DataType dtype) {
   if (dtype == DataType::f32) return true;
-  static const bool bf16 = multiplies_fast(DataType::bf16), f16 = multiplies_fast(DataType::f16);
+  static const bool bf16 = made_or_forgotten([] { return multiplies_fast(DataType::bf16); }),
+                    f16 = made_or_forgotten([] { return multiplies_fast(DataType::f16); });
   return dtype == DataType::bf16 ? bf16 : dtype == DataType::f16 && f16;
 }
 
 bool multiplies_integers() {
-  static const bool exact = multiplies_exactly<uint8_t>(dt::u8, 255) && multiplies_exactly<int8_t>(dt::s8, -128);
+  static const bool exact =
+      made_or_forgotten([] { return multiplies_exactly<uint8_t>(dt::u8, 255) && multiplies_exactly<int8_t>(dt::s8, -128); });
   return exact;
 }
 
 bool convolves_integers() {
-  static const bool exact = convolves_exactly();
+  static const bool exact = made_or_forgotten(convolves_exactly);
   return exact;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <future>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -45,14 +46,32 @@ inline void rethrow_out_of_memory(const dnnl::error& error) {
   if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
 }
 
+// oneDNN keeps the primitives that it makes, and of one whose making threw, it keeps the promise that it is made: who asks for
+// the same one waits for nothing ever after. Then all are forgotten, which costs time alone.
+void forget_primitives();
+
+template <typename Make>
+auto made_or_forgotten(Make&& make) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    forget_primitives();
+    throw;
+  } catch (const std::future_error&) {
+    forget_primitives();
+  }
+  return make();
+}
+
 // Turns oneDNN's exceptions into Error(unimplemented or runtime_error) that names the op. Primitives are made for one thread,
 // whatever the caller's OpenMP says: tiles are what lamina divides among threads.
 template <typename Make>
 auto made_for(const Op& op, Make&& make) {
   const ThreadLimit alone(1);
   try {
-    return make();
+    return made_or_forgotten(make);
   } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) forget_primitives();
     rethrow_out_of_memory(error);
     const bool refused = error.status == dnnl_unimplemented;
     throw Error(refused ? Status::unimplemented : Status::runtime_error, place_of(op), join("oneDNN: ", error.what()));
