@@ -13,6 +13,7 @@
 #include "boundary.h"
 #include "handle.h"
 #include "real_library.h"
+#include "vocabulary.h"
 
 // Made without the real library.
 struct dnnl_engine {
@@ -85,6 +86,13 @@ class Registry {
 
 Registry& registry() { return Registry::instance(); }
 
+// The real library's answer about a handle that was not made here; without one there is no such handle.
+template <typename Function, typename... Args>
+dnnl_status_t ask_real(Function RealLibrary::* function, Args... args) {
+  const RealLibrary* const real = real_library();
+  return real == nullptr ? dnnl_invalid_arguments : (real->*function)(args...);
+}
+
 // The CPU with the allocator that lamina has by itself.
 lamina_engine_t plain_cpu() {
   static const lamina_engine_t engine = [] {
@@ -110,10 +118,7 @@ dnnl_status_t create_engine(dnnl_engine_t* engine, dnnl_engine_kind_t kind, size
 
 dnnl_status_t create_stream(dnnl_stream_t* stream, dnnl_engine_t engine, unsigned flags) {
   if (any_null(stream, engine)) return dnnl_invalid_arguments;
-  if (!registry().is_own(engine)) {
-    const RealLibrary* const real = real_library();
-    return real == nullptr ? dnnl_invalid_arguments : real->stream_create(stream, engine, flags);
-  }
+  if (!registry().is_own(engine)) return ask_real(&RealLibrary::stream_create, stream, engine, flags);
   if (flags != dnnl_stream_in_order && flags != dnnl_stream_out_of_order) return dnnl_invalid_arguments;
   auto made = std::make_unique<dnnl_stream>(dnnl_stream{engine});
   registry().add_own(made.get());
@@ -126,32 +131,26 @@ dnnl_status_t make_with_callbacks(const dnnl_graph_allocator& callbacks, LaminaE
   if (callbacks.allocate == nullptr || callbacks.release == nullptr) return dnnl_success;
   lamina_graph_allocator_t allocator = nullptr;
   lamina_status_t status = lamina_graph_allocator_create(&allocator, callbacks.allocate, callbacks.release);
-  if (status != lamina_success) return static_cast<dnnl_status_t>(status);
+  if (status != lamina_success) return status_of(status);
   const LaminaAllocator owned(allocator);
   lamina_engine_t made = nullptr;
   status = lamina_graph_make_engine_with_allocator(&made, lamina_cpu, 0, allocator);
   engine.reset(made);
-  return static_cast<dnnl_status_t>(status);
+  return status_of(status);
 }
 
 }  // namespace
 
 dnnl_status_t kind_of(dnnl_engine_t engine, dnnl_engine_kind_t& kind) {
   if (any_null(engine)) return dnnl_invalid_arguments;
-  if (!registry().is_own(engine)) {
-    const RealLibrary* const real = real_library();
-    return real == nullptr ? dnnl_invalid_arguments : real->engine_get_kind(engine, &kind);
-  }
+  if (!registry().is_own(engine)) return ask_real(&RealLibrary::engine_get_kind, engine, &kind);
   kind = engine->kind;
   return dnnl_success;
 }
 
 dnnl_status_t engine_of(const_dnnl_stream_t stream, dnnl_engine_t& engine) {
   if (any_null(stream)) return dnnl_invalid_arguments;
-  if (!registry().is_own(stream)) {
-    const RealLibrary* const real = real_library();
-    return real == nullptr ? dnnl_invalid_arguments : real->stream_get_engine(stream, &engine);
-  }
+  if (!registry().is_own(stream)) return ask_real(&RealLibrary::stream_get_engine, stream, &engine);
   engine = stream->engine;
   return dnnl_success;
 }
@@ -159,8 +158,7 @@ dnnl_status_t engine_of(const_dnnl_stream_t stream, dnnl_engine_t& engine) {
 dnnl_status_t wait_for(dnnl_stream_t stream) {
   if (any_null(stream)) return dnnl_invalid_arguments;
   if (registry().is_own(stream)) return dnnl_success;  // what runs here has run when the call returns
-  const RealLibrary* const real = real_library();
-  return real == nullptr ? dnnl_invalid_arguments : real->stream_wait(stream);
+  return ask_real(&RealLibrary::stream_wait, stream);
 }
 
 dnnl_status_t lamina_engine_of(dnnl_engine_t engine, lamina_engine_t& ours) {
@@ -199,8 +197,7 @@ dnnl_status_t dnnl_engine_destroy(dnnl_engine_t engine) {
       delete engine;
       return dnnl_success;
     }
-    const RealLibrary* const real = real_library();
-    return real == nullptr ? dnnl_invalid_arguments : real->engine_destroy(engine);
+    return ask_real(&RealLibrary::engine_destroy, engine);
   });
 }
 
@@ -223,8 +220,7 @@ dnnl_status_t dnnl_stream_destroy(dnnl_stream_t stream) {
       delete stream;
       return dnnl_success;
     }
-    const RealLibrary* const real = real_library();
-    return real == nullptr ? dnnl_invalid_arguments : real->stream_destroy(stream);
+    return ask_real(&RealLibrary::stream_destroy, stream);
   });
 }
 

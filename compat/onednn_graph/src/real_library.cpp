@@ -31,18 +31,9 @@ bool fill(RealLibrary& library, void* handle) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol_of_another(handle, name));
     complete = complete && function != nullptr;
   };
-  find(library.engine_get_count, "dnnl_engine_get_count");
-  find(library.engine_create, "dnnl_engine_create");
-  find(library.engine_get_kind, "dnnl_engine_get_kind");
-  find(library.engine_destroy, "dnnl_engine_destroy");
-  find(library.stream_create, "dnnl_stream_create");
-  find(library.stream_get_engine, "dnnl_stream_get_engine");
-  find(library.stream_wait, "dnnl_stream_wait");
-  find(library.stream_destroy, "dnnl_stream_destroy");
-  find(library.get_default_fpmath_mode, "dnnl_get_default_fpmath_mode");
-  find(library.set_default_fpmath_mode, "dnnl_set_default_fpmath_mode");
-  find(library.set_verbose, "dnnl_set_verbose");
-  find(library.version, "dnnl_version");
+#define ONEDNN_FIND(name) find(library.name, "dnnl_" #name);
+  ONEDNN_REAL_FUNCTIONS(ONEDNN_FIND)
+#undef ONEDNN_FIND
   return complete;
 }
 

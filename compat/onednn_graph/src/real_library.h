@@ -6,19 +6,25 @@
 
 namespace onednn_graph {
 
+// What is asked of it; `dnnl_` stands before each name.
+#define ONEDNN_REAL_FUNCTIONS(FUNCTION) \
+  FUNCTION(engine_get_count)            \
+  FUNCTION(engine_create)               \
+  FUNCTION(engine_get_kind)             \
+  FUNCTION(engine_destroy)              \
+  FUNCTION(stream_create)               \
+  FUNCTION(stream_get_engine)           \
+  FUNCTION(stream_wait)                 \
+  FUNCTION(stream_destroy)              \
+  FUNCTION(get_default_fpmath_mode)     \
+  FUNCTION(set_default_fpmath_mode)     \
+  FUNCTION(set_verbose)                 \
+  FUNCTION(version)
+
 struct RealLibrary {
-  decltype(&dnnl_engine_get_count) engine_get_count = nullptr;
-  decltype(&dnnl_engine_create) engine_create = nullptr;
-  decltype(&dnnl_engine_get_kind) engine_get_kind = nullptr;
-  decltype(&dnnl_engine_destroy) engine_destroy = nullptr;
-  decltype(&dnnl_stream_create) stream_create = nullptr;
-  decltype(&dnnl_stream_get_engine) stream_get_engine = nullptr;
-  decltype(&dnnl_stream_wait) stream_wait = nullptr;
-  decltype(&dnnl_stream_destroy) stream_destroy = nullptr;
-  decltype(&dnnl_get_default_fpmath_mode) get_default_fpmath_mode = nullptr;
-  decltype(&dnnl_set_default_fpmath_mode) set_default_fpmath_mode = nullptr;
-  decltype(&dnnl_set_verbose) set_verbose = nullptr;
-  decltype(&dnnl_version) version = nullptr;
+#define ONEDNN_MEMBER(name) decltype(&dnnl_##name) name = nullptr;
+  ONEDNN_REAL_FUNCTIONS(ONEDNN_MEMBER)
+#undef ONEDNN_MEMBER
 };
 
 // Null as long as none is loaded. One that is found stays the one.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/kernel_timer.h"
+#include "backends/cpu/schedule/tuning.h"
 #include "kernels/builder.h"
 
 namespace lamina::cpu {
@@ -17,8 +18,8 @@ namespace {
 using kernel::Kernel;
 using kernel::Value;
 
-constexpr int64_t kRow = 1024;           // elements: rows of 4 KiB
-constexpr double kLine = 64;             // bytes
+constexpr int64_t kRow = 1024;  // elements: rows of 4 KiB
+constexpr double kLine = static_cast<double>(tuning::kLine);
 constexpr double kSpan = 0.7;            // milliseconds of a measurement
 constexpr double kMostBytes = 96 << 20;  // that are read to know memory
 
