@@ -16,10 +16,7 @@ namespace {
 
 constexpr std::string_view kHeading = "lamina machine costs 1\n";
 
-std::string key_of(const Machine& machine) {
-  return join("costs of ", machine.cpu, " ", machine.features, ", caches ", machine.caches.first, " ", machine.caches.second,
-              " ", machine.caches.last, ", cores ", machine.cores, "\n", code_generator_version());
-}
+std::string key_of(const Machine& machine) { return "costs of " + key_of_times(machine); }
 
 // The number behind `name` at the head of `text`, which goes with its line.
 std::optional<double> take_line(std::string_view& text, const std::string& name) {
@@ -45,6 +42,11 @@ class Memory {
 };
 
 }  // namespace
+
+std::string key_of_times(const Machine& machine) {
+  return join(machine.cpu, " ", machine.features, ", caches ", machine.caches.first, " ", machine.caches.second, " ",
+              machine.caches.last, ", cores ", machine.cores, "\n", code_generator_version(), "\n");
+}
 
 std::string text_of(const Costs& costs) {
   std::string text(kHeading);

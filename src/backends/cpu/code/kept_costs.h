@@ -25,6 +25,9 @@ void forget();
 
 }  // namespace kept_costs
 
+// What times depend on beside the kernel, for keys: the machine, its cores included, and what makes its code.
+std::string key_of_times(const Machine& machine);
+
 // As they lie on disk: a name and a number a line.
 std::string text_of(const Costs& costs);
 std::optional<Costs> costs_of(std::string_view text);

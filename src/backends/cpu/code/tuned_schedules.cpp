@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "backends/cache/code_cache.h"
-#include "backends/cpu/code/generator_version.h"
+#include "backends/cpu/code/kept_costs.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "interface/status.h"
 
@@ -37,9 +37,7 @@ std::optional<TimedSchedule> take_line(std::string_view& text) {
 
 // All that times depend on: the kernel with its extents, the machine, what makes its code.
 std::string key_of(const kernel::Kernel& kernel, const Machine& machine) {
-  std::string key =
-      join("schedule for ", machine.cpu, " ", machine.features, ", caches ", machine.caches.first, " ", machine.caches.second,
-           " ", machine.caches.last, ", cores ", machine.cores, "\n", code_generator_version(), "\n");
+  std::string key = "schedule for " + key_of_times(machine);
   for (const int64_t extent : kernel.extents) key += join(extent, " ");
   for (const kernel::Arg& arg : kernel.args) {
     for (const int64_t stride : arg.strides) key += join(stride, " ");
