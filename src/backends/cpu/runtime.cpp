@@ -372,9 +372,11 @@ void KernelRunner::combine_columns(const T* partials, const int64_t* call, int64
     };
     for (int64_t start = begin; start < end; start += kRun) {
       const int64_t count = std::min(kRun, end - start);
-      if (rows_ == 0) tree.fill(0);
-      sum_blocks(partials + static_cast<int64_t>(slot) * pitch + start, block_stride, column_blocks(), count, tree.data(),
-                 kRun);
+      if (rows_ == 0)
+        tree.fill(0);  // there are no partial sums
+      else
+        sum_blocks(partials + static_cast<int64_t>(slot) * pitch + start, block_stride, column_blocks(), count, tree.data(),
+                   kRun);
       if (is_plain) {
         for (int64_t c = 0; c < count; ++c)
           static_cast<float*>(out)[start + c] = static_cast<float>(tree[static_cast<size_t>(c)]);
