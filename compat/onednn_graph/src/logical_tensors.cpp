@@ -39,18 +39,21 @@ void make_dense(Tensor& tensor) {
   }
 }
 
-// From the first to past the last element. Unknown dims wrap around, as they do in oneDNN: their size means nothing.
+// As oneDNN counts: the largest dim with its stride; and where strides overlap, which it does not think of, as far as the last
+// element lies. Unknown dims wrap around, as they do in oneDNN: their size means nothing.
 uint64_t bytes_of(const Tensor& tensor) {
   if (tensor.layout_type != dnnl_graph_layout_type_strided) return SIZE_MAX;
   const auto bits = static_cast<uint64_t>(bits_of(tensor.data_type));
   const int ndims = std::min(tensor.ndims, DNNL_MAX_NDIMS);
-  uint64_t elements = ndims == 0 ? 1 : 0;
+  uint64_t elements = ndims == 0 ? 1 : 0, last = 0;
   for (int dim = 0; dim < ndims; ++dim) {
     const auto size = static_cast<uint64_t>(tensor.dims[dim]);
+    const auto stride = size == 1 ? 1 : static_cast<uint64_t>(tensor.layout.strides[dim]);
     if (size == 0) return 0;
-    elements = std::max(elements, size * (size == 1 ? 1 : static_cast<uint64_t>(tensor.layout.strides[dim])));
+    elements = std::max(elements, size * stride);
+    if (tensor.dims[dim] > 1) last += (size - 1) * stride;
   }
-  return (elements * bits + 7) / 8;
+  return (std::max(elements, last + (ndims > 0 ? 1 : 0)) * bits + 7) / 8;
 }
 
 }  // namespace

@@ -71,6 +71,9 @@ void logical_tensors() {
   size_line("gaps around one", gaps);
   gaps.layout.strides[1] = 0;
   size_line("broadcast", gaps);
+  Tensor overlapping = tensor_of(1, {3, 4});
+  overlapping.layout.strides[0] = 2;
+  size_line("overlapping", overlapping);
 
   uint8_t equal = 9;
   Tensor other = dense;
