@@ -889,6 +889,16 @@ void executions() {
                      tensor_of(2, {2, 8}, dnnl_f32, dnnl_graph_layout_type_any))
         .told_run();
   });
+  Tensor columns = tensor_of(1, {2, 8});
+  columns.layout.strides[0] = 1, columns.layout.strides[1] = 2;
+  line("execute a tensor of other strides", [&] { return Execution(columns).told_run(); });
+  line("execute a tensor of rows, compiled for columns", [&] {
+    Execution e(tensor_of(1, {2, 8}), tensor_of(2, {2, 8}), false);
+    dnnl_graph_partition_t partition = partition_of(relu(1, 1, 2));
+    dnnl_graph_compiled_partition_create(&e.compiled, partition);
+    compile(partition, e.compiled, {columns}, {tensor_of(2, {2, 8})}, e.engine);
+    return e.told_run();
+  });
   line("execute another input id", [] { return Execution(tensor_of(9, {2, 8})).told_run(); });
   line("execute another output id", [] { return Execution(tensor_of(1, {2, 8}), tensor_of(9, {2, 8})).told_run(); });
   line("execute inputs too many", [] {
