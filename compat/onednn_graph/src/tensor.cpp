@@ -81,7 +81,10 @@ dnnl_status_t dnnl_graph_tensor_get_data_handle(const_dnnl_graph_tensor_t tensor
 dnnl_status_t dnnl_graph_tensor_set_data_handle(dnnl_graph_tensor_t tensor, void* handle) {
   if (any_null(tensor)) return dnnl_invalid_arguments;
   if (tensor->tensor != nullptr) {
-    const lamina_status_t status = lamina_graph_tensor_set_data_handle(tensor->tensor.get(), handle);
+    void* present = nullptr;
+    lamina_status_t status = lamina_graph_tensor_get_data_handle(tensor->tensor.get(), &present);
+    if (status == lamina_success && present == handle) return dnnl_success;  // lamina's own memory stays what it is
+    if (status == lamina_success) status = lamina_graph_tensor_set_data_handle(tensor->tensor.get(), handle);
     if (status != lamina_success) return status_of(status);
   }
   tensor->handle = handle;

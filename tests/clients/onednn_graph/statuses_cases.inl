@@ -709,6 +709,9 @@ void compilations() {
   compile_line("matmul output any", matmul(), {a, tensor_of(3, {8, 4})}, {tensor_of(2, {2, 4}, dnnl_f32, any)});
   compile_line("matmul all any", matmul(), {tensor_of(1, {2, 8}, dnnl_f32, any), tensor_of(3, {8, 4}, dnnl_f32, any)},
                {tensor_of(2, {2, 4}, dnnl_f32, any)});
+  Tensor rows_overlap = a;
+  rows_overlap.layout.strides[0] = 4;
+  compile_line("matmul, rows overlap", matmul(), {rows_overlap, tensor_of(3, {8, 4})}, {unknown(2, 2)});
   compile_line("add in place", Op(1, dnnl_graph_op_add, {a, tensor_of(3, {2, 8})}, {b}), {a, tensor_of(3, {2, 8})}, {b});
   compile_line("add row in place", Op(1, dnnl_graph_op_add, {a, row}, {b}), {a, row}, {b});
   compile_line("add shapes", Op(1, dnnl_graph_op_add, {a, tensor_of(3, {2, 7})}, {b}), {a, tensor_of(3, {2, 7})}, {b});
