@@ -240,8 +240,11 @@ void expect_same_bits_on_every_level(const Emit& emit) {
   const auto more = sample(T{});
   for (size_t i = 0; i < more.size(); i += 19) values.push_back(more[i]);
   const auto plain = run("x86-64", emit, values, 4);
-  for (const auto& level : runnable_levels())
+  const auto levels = runnable_levels();
+  for (const auto& level : levels)
     for (const int width : {1, 4, 8, 16, 64}) {
+      // A sine of 64 doubles takes LLVM seconds; where registers are narrow, 16 are many of them already.
+      if (width == 64 && level != levels.back()) continue;
       const auto results = run(level, emit, values, width);
       for (size_t i = 0; i < values.size(); ++i)
         ASSERT_EQ(std::memcmp(&results[i], &plain[i], sizeof(T)), 0)
