@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -51,6 +52,7 @@ const std::vector<Room>& rooms() {
       {"backends/cache", {"src/backends/cache/"}, {"interface"}},
       {"reference", {"src/backends/reference/"}, {"backends", "passes", "interface"}},
 
+      {"cpu/targets' host", {"src/backends/cpu/targets/host"}, {"interface"}},
       {"LLVM's headers", {"src/backends/cpu/code/llvm_"}, {}},
       {"cpu/schedule", {"src/backends/cpu/schedule/"}, {"kernels", "interface"}},
       {"cpu/vector", {"src/backends/cpu/vector/"}, {"cpu/schedule", "LLVM's headers", "kernels/dialect", "interface"}},
@@ -58,11 +60,12 @@ const std::vector<Room>& rooms() {
       {"cpu/code",
        {"src/backends/cpu/code/"},
        {"backends/cache", "cpu/emit", "cpu/vector", "cpu/schedule", "LLVM's headers", "kernels", "interface"}},
-      {"cpu/threads", {"src/backends/cpu/threads/"}, {"backends", "interface"}},
-      {"cpu/library", {"src/backends/cpu/library/"}, {"cpu/threads", "kernels", "interface"}},
+      {"cpu/threads", {"src/backends/cpu/threads/"}, {"cpu/targets' host", "backends", "interface"}},
+      {"cpu/library", {"src/backends/cpu/library/"}, {"cpu/targets' host", "cpu/threads", "kernels", "interface"}},
       {"cpu",
        {"src/backends/cpu/"},
-       {"cpu/library", "cpu/threads", "cpu/code", "cpu/emit", "cpu/schedule", "backends", "kernels", "interface"}},
+       {"cpu/library", "cpu/threads", "cpu/code", "cpu/emit", "cpu/schedule", "cpu/targets' host", "backends", "kernels",
+        "interface"}},
 
       {"gpu", {"src/backends/gpu/"}, {"backends", "kernels", "kernels/dialect", "interface"}},
       {"gpu/cuda", {"src/backends/gpu/cuda/"}, {"gpu", "backends/cache", "kernels", "interface"}},
@@ -92,8 +95,8 @@ const std::vector<Room>& rooms() {
        {"tools", "compiler", "cpu", "cpu/code", "cpu/schedule", "passes", "interface"}},
       {"benchmarks",
        {"benchmarks/"},
-       {"api", "tools", "compat", "compiler", "cpu/code", "cpu/schedule", "cpu", "gpu's list of devices", "gpu", "backends",
-        "kernels", "passes", "passes/fusion", "passes' words", "interface/json", "interface", "include"}},
+       {"api", "tools", "compat", "compiler", "cpu/code", "cpu/schedule", "cpu/targets' host", "cpu", "gpu's list of devices",
+        "gpu", "backends", "kernels", "passes", "passes/fusion", "passes' words", "interface/json", "interface", "include"}},
   };
   return all;
 }
@@ -235,6 +238,68 @@ TEST(Rooms, NoLoweringNamesABackend) {
     EXPECT_FALSE(std::regex_search(code, found, backend)) << entry.path() << " names " << found.str();
   }
   EXPECT_GT(files, 20);
+}
+
+// What may name an instruction set, by the beginnings of paths: descriptions of targets, and what the C++ compiler is told of
+// its own.
+const std::vector<std::string> kTargetFiles = {"src/backends/cpu/targets/", "benchmarks/roof_written.", "cmake/toolchains/"};
+
+// Still to be taught to ask them.
+const std::set<std::string> kStillNaming = {
+    "src/backends/cpu/code/host_machine.cpp", "src/backends/cpu/code/jit.cpp",         "src/backends/cpu/code/link_object.cpp",
+    "src/backends/cpu/code/llvm_headers.h",   "src/backends/cpu/code/object_code.cpp", "src/backends/cpu/emit/body.cpp",
+    "src/backends/cpu/emit/line_streams.cpp", "src/backends/cpu/emit/memory.cpp",      "src/backends/cpu/emit/nan_marks.cpp",
+    "src/backends/cpu/schedule/machine.cpp",  "src/backends/cpu/schedule/machine.h",   "src/backends/cpu/vector/convert.cpp",
+    "src/backends/cpu/vector/lanes.cpp",      "src/backends/cpu/vector/math.cpp",      "tools/compile_for.cpp"};
+
+// A piece of a name, in small letters: "avx512" of target.avx512_bf16.
+bool is_instruction_set(const std::string& piece) {
+  const auto begins = [&](const char* with) { return piece.starts_with(with); };
+  const auto has = [&](const char* part) { return piece.find(part) != std::string::npos; };
+  static const std::set<std::string> kNames = {"amd64", "arm64", "ia32", "neon", "sve", "sve2", "sme", "rvv"};
+  return kNames.contains(piece) || has("x86") || has("aarch64") || has("riscv") || has("mmintrin") || begins("avx") ||
+         begins("sse2") || begins("sse3") || begins("sse4") || begins("xmm") || begins("ymm") || begins("zmm") ||
+         begins("mm256") || begins("mm512");
+}
+
+// The first that a text names; "" for none.
+std::string instruction_set_in(const std::string& text) {
+  std::string piece;
+  for (const char c : text + " ") {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      piece += static_cast<char>(std::tolower(byte));
+    } else {
+      if (is_instruction_set(piece)) return piece;
+      piece.clear();
+    }
+  }
+  return "";
+}
+
+// Everything else asks them, so that another instruction set needs no change there.
+TEST(Rooms, NoFileButATargetsNamesAnInstructionSet) {
+  static const std::set<std::string> kEndings = {".h", ".hpp", ".c", ".cpp", ".inl", ".def", ".cmake", ".txt"};
+  std::vector<fs::path> files = {kTree / "CMakeLists.txt"};
+  for (const char* const folder : {"include", "src", "compat", "tools", "benchmarks", "cmake", "python"})
+    for (const auto& entry : fs::recursive_directory_iterator(kTree / folder))
+      if (entry.is_regular_file() && kEndings.contains(entry.path().extension().string())) files.push_back(entry.path());
+  std::set<std::string> used;
+  for (const fs::path& file : files) {
+    const std::string path = fs::relative(file, kTree).generic_string(), ending = file.extension().string();
+    const bool is_cmake = ending == ".cmake" || ending == ".txt";
+    const std::string code = is_cmake ? std::regex_replace(text_of(file), std::regex("#[^\n]*"), "") : code_of(file);
+    const std::string found = kStillNaming.contains(path) ? "" : instruction_set_in(code);
+    const auto target = std::find_if(kTargetFiles.begin(), kTargetFiles.end(),
+                                     [&](const std::string& beginning) { return path.starts_with(beginning); });
+    if (found.empty()) continue;
+    if (target != kTargetFiles.end())
+      used.insert(*target);
+    else
+      ADD_FAILURE() << path << " names " << found << "; only target files may: " << listed(kTargetFiles);
+  }
+  for (const std::string& beginning : kTargetFiles)
+    EXPECT_TRUE(used.contains(beginning)) << beginning << "* names none any more";
 }
 
 }  // namespace
