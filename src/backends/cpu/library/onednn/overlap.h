@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "interface/op.h"
 #include "interface/logical_tensor.h"
+#include "interface/op.h"
 
 namespace lamina::cpu::onednn {
 
