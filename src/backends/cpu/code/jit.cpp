@@ -73,9 +73,8 @@ class Jit {
   // All that the code depends on but the versions of what makes it, which are the same for the whole process. Of the machine,
   // that is what code is made of; what else it is has gone into the schedule.
   std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const {
-    const TargetFeatures& flags = machine.flags;
-    return join(machine.cpu, " ", machine.features, " ", flags.sse41, flags.f16c, flags.avx512, flags.avx512_bf16,
-                flags.avx512_fp16, "\n", describe(schedule), "\n", kernel::print(kernel, false));
+    return join(machine.cpu, " ", machine.features, " ", describe(machine.instructions), "\n", describe(schedule), "\n",
+                kernel::print(kernel, false));
   }
 
   std::string disk_key_of(const std::string& key) const {

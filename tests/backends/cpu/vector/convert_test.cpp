@@ -206,14 +206,14 @@ TEST(VectorConvert, PacksFourVectorsAsOneByOneStoresThem) {
   if (std::find(levels.begin(), levels.end(), level) == levels.end()) GTEST_SKIP() << "this machine has no AVX-512";
   const auto values = values_to_store<float>();
   for (const DataType type : {DataType::s8, DataType::u8}) {
-    const Emit emit = [type](auto& b, llvm::Value* value, const auto&) {
+    const Emit emit = [type](auto& b, llvm::Value* value, const auto& target) {
       std::vector<llvm::Value*> vectors;
       for (int first = 0; first < 64; first += 16) {
         std::vector<int> lanes(16);
         std::iota(lanes.begin(), lanes.end(), first);
         vectors.push_back(b.CreateShuffleVector(value, lanes));
       }
-      return emit_bytes_from_f32(b, type, vectors);
+      return emit_bytes_from_f32(b, type, vectors, target);
     };
     VectorJit jit(level);
     std::vector<uint8_t> bytes(values.size());

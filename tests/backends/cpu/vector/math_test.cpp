@@ -51,15 +51,15 @@ struct Function {  // printed by its name when a test fails
 
 template <auto emit>
 Emit with_target() {
-  return [](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target) { return emit(b, x, target); };
+  return [](llvm::IRBuilder<>& b, llvm::Value* x, const Instructions& target) { return emit(b, x, target); };
 }
 template <auto emit>
 Emit without_target() {
-  return [](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures&) { return emit(b, x); };
+  return [](llvm::IRBuilder<>& b, llvm::Value* x, const Instructions&) { return emit(b, x); };
 }
 Emit pow_by(double beta) {
   return
-      [beta](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target) { return emit_pow_const(b, x, beta, target); };
+      [beta](llvm::IRBuilder<>& b, llvm::Value* x, const Instructions& target) { return emit_pow_const(b, x, beta, target); };
 }
 
 // The bounds, in ULP.

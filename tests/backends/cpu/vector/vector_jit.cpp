@@ -1,9 +1,11 @@
 #include "backends/cpu/vector/vector_jit.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 
+#include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/code/llvm_passes.h"
 #include "backends/cpu/llvm_orc.h"
 
@@ -31,19 +33,30 @@ llvm::orc::JITTargetMachineBuilder machine_builder(const std::string& level) {
   return builder;
 }
 
-TargetFeatures features_of(const llvm::TargetMachine& machine) {
-  const llvm::MCSubtargetInfo* const info = machine.getMCSubtargetInfo();
-  if (info == nullptr || !machine.getTargetTriple().isX86()) return {};
-  return {.sse41 = info->checkFeatures("+sse4.1"),
-          .f16c = info->checkFeatures("+f16c"),
-          .avx512 = info->checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw"),
-          .avx512_bf16 = info->checkFeatures("+avx512bf16"),
-          .avx512_fp16 = info->checkFeatures("+avx512fp16")};
+bool has_all(const llvm::TargetMachine& machine, llvm::StringRef features) {
+  llvm::SmallVector<llvm::StringRef, 4> names;
+  features.split(names, ',', -1, false);
+  return std::all_of(names.begin(), names.end(),
+                     [&](llvm::StringRef name) { return machine.getMCSubtargetInfo()->checkFeatures("+" + name.str()); });
+}
+
+// The best target that a machine of this level has, with all that it has besides.
+Instructions instructions_of(const llvm::TargetMachine& machine) {
+  const Architecture& architecture = *host_machine().instructions.architecture;
+  Instructions found{.architecture = &architecture};
+  for (const Target* each : targets::of(architecture)) {
+    if (has_all(machine, each->needs)) found.target = each;
+  }
+  if (!found->names_processor) return found;
+  if (found->vector_bits == 0) found.scalable_bits = host_machine().instructions.scalable_bits;
+  found.rounds_to_bf16 = *found->needs_for_bf16 != '\0' && has_all(machine, found->needs_for_bf16);
+  found.computes_in_f16 = has_all(machine, found->needs_for_f16);
+  return found;
 }
 
 // for (i = 0; i < count; i += width) store(emit(load(src + i)), dst + i)
 void write_loop(llvm::Function& function, const Emit& emit, llvm::Type* src, llvm::Type* dst, int width,
-                const TargetFeatures& target) {
+                const Instructions& target) {
   auto& context = function.getContext();
   auto* entry = llvm::BasicBlock::Create(context, "entry", &function);
   auto* loop = llvm::BasicBlock::Create(context, "loop", &function);
@@ -107,7 +120,7 @@ llvm::orc::ThreadSafeModule VectorJit::build(const std::string& name, const Emit
   }
   function->addParamAttr(0, llvm::Attribute::NoAlias);
   function->addParamAttr(1, llvm::Attribute::NoAlias);
-  write_loop(*function, emit, src(*context), dst(*context), width, features_of(*machine_));
+  write_loop(*function, emit, src(*context), dst(*context), width, instructions_of(*machine_));
   std::string complaint;
   llvm::raw_string_ostream text(complaint);
   if (llvm::verifyModule(*module, &text)) throw std::runtime_error(complaint);

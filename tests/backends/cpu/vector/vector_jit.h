@@ -19,7 +19,7 @@ class ThreadSafeModule;
 namespace lamina::cpu::testing {
 
 using ElementType = std::function<llvm::Type*(llvm::LLVMContext&)>;
-using Emit = std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value*, const TargetFeatures&)>;
+using Emit = std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value*, const Instructions&)>;
 // dst[0..count) = function(src[0..count)); count is a multiple of the width that it was compiled for.
 using ArrayFunction = void (*)(const void* src, void* dst, int64_t count);
 
