@@ -13,6 +13,7 @@
 #include "backends/cpu/code/kept_kernels.h"
 #include "backends/cpu/code/link_object.h"
 #include "backends/cpu/code/object_code.h"
+#include "backends/cpu/targets/target_hooks.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -45,6 +46,13 @@ class Jit {
     const std::string disk_key = disk == nullptr ? "" : disk_key_of(key);
     LinkedCode code;
     call_with_stack(kStackForLlvm, [&] {
+      if (machine.instructions.architecture != &host_architecture()) {
+        compiled.from_cache = disk != nullptr && disk->find(disk_key).has_value();
+        if (compiled.from_cache) return;
+        const auto object = maker().make(kernel, schedule, machine, compiled.symbol);
+        if (disk != nullptr) disk->keep(disk_key, object->getBuffer());
+        return;
+      }
       if (disk != nullptr) code = stored_code(*disk, disk_key, compiled.symbol);
       compiled.from_cache = code.address != nullptr;
       if (compiled.from_cache) return;

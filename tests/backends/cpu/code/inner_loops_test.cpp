@@ -35,7 +35,10 @@ std::vector<Instruction> taken_apart(llvm::MemoryBufferRef buffer, const cpu::Ma
   const auto object = llvm::cantFail(llvm::object::ObjectFile::createObjectFile(buffer));
   std::string code;
   for (const auto& [each, size] : llvm::object::computeSymbolSizes(*object)) {
-    if (llvm::cantFail(each.getName()) != symbol) continue;
+    auto name = each.getName();
+    const bool is_it = name && *name == symbol;
+    llvm::consumeError(name.takeError());
+    if (!is_it) continue;
     const auto section = llvm::cantFail(each.getSection());
     const uint64_t begin = llvm::cantFail(each.getAddress()) - section->getAddress();
     code = llvm::cantFail(section->getContents()).substr(begin, size).str();
