@@ -100,7 +100,8 @@ bool is_of_one_element(const std::string& text, bool is_x86) {
   if (is_x86) {
     static const std::vector<std::string> kEndings = {"ss", "sd", "sh"};
     return name.starts_with("vpinsr") || name.starts_with("vpextr") || name.starts_with("pinsr") || name.starts_with("pextr") ||
-           (text.find("mm") != std::string::npos && !name.starts_with("vbroadcast") && !name.starts_with("vpbroadcast") &&
+           (text.find("mm") != std::string::npos && name.find("broadcast") == std::string::npos &&
+            name.find("pmin") == std::string::npos && name.find("pmax") == std::string::npos &&
             std::any_of(kEndings.begin(), kEndings.end(), [&](const std::string& end) { return name.ends_with(end); }));
   }
   if (name == "umov" || name == "smov" || name == "ins" || text.find("}[") != std::string::npos) return true;

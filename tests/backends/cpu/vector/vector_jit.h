@@ -24,7 +24,7 @@ using Emit = std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value*, const 
 using ArrayFunction = void (*)(const void* src, void* dst, int64_t count);
 
 // A micro-architecture level: "x86-64" (SSE2, no FMA), "x86-64-v2", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), or a processor:
-// "cooperlake" (AVX-512 that rounds to bf16), "sapphirerapids" (that, and computes in f16).
+// "cooperlake" (AVX-512 that rounds to bf16), "sapphirerapids" (that, and computes in f16). On AArch64 the name of a target.
 class VectorJit {
  public:
   explicit VectorJit(const std::string& level);
