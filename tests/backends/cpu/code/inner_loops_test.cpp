@@ -35,10 +35,8 @@ std::vector<Instruction> taken_apart(llvm::MemoryBufferRef buffer, const cpu::Ma
   const auto object = llvm::cantFail(llvm::object::ObjectFile::createObjectFile(buffer));
   std::string code;
   for (const auto& [each, size] : llvm::object::computeSymbolSizes(*object)) {
-    auto name = each.getName();
-    const bool is_it = name && *name == symbol;
-    llvm::consumeError(name.takeError());
-    if (!is_it) continue;
+    if (llvm::cantFail(each.getType()) != llvm::object::SymbolRef::ST_Function) continue;  // the file is called so, too
+    if (llvm::cantFail(each.getName()) != symbol) continue;
     const auto section = llvm::cantFail(each.getSection());
     const uint64_t begin = llvm::cantFail(each.getAddress()) - section->getAddress();
     code = llvm::cantFail(section->getContents()).substr(begin, size).str();
@@ -106,6 +104,7 @@ bool is_of_one_element(const std::string& text, bool is_x86) {
   }
   if (name == "umov" || name == "smov" || name == "ins" || text.find("}[") != std::string::npos) return true;
   if (text.starts_with("mov ") && text.find('[') != std::string::npos) return true;
+  if (name.starts_with("ld") || name.starts_with("st")) return false;  // of a half of a vector
   for (size_t i = name.size(); i + 1 < text.size(); ++i) {
     const bool begins_word = text[i - 1] == ' ' || text[i - 1] == ',';
     if (begins_word && std::string_view("shdb").find(text[i]) != std::string_view::npos && text[i + 1] >= '0' &&
