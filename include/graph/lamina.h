@@ -19,13 +19,20 @@
 
 #define LAMINA_API __attribute__((visibility("default")))
 
+/* After `enum` of a type that comes in: an integer that is no enumerator is refused by name, in C++ as in C. */
+#ifdef __cplusplus
+#define LAMINA_ANY_INT : int
+#else
+#define LAMINA_ANY_INT
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* ---- status ---- */
 
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_success = 0,
   lamina_out_of_memory = 1,
   lamina_invalid_arguments = 2,
@@ -59,9 +66,9 @@ LAMINA_API lamina_status_t lamina_set_verbose(int level);
 
 /* ---- engine, stream, allocator ---- */
 
-typedef enum { lamina_any_engine = 0, lamina_cpu = 1, lamina_gpu = 2 } lamina_engine_kind_t;
+typedef enum LAMINA_ANY_INT { lamina_any_engine = 0, lamina_cpu = 1, lamina_gpu = 2 } lamina_engine_kind_t;
 
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_fpmath_mode_strict = 0,
   lamina_fpmath_mode_bf16 = 1,
   lamina_fpmath_mode_f16 = 2,
@@ -135,7 +142,7 @@ LAMINA_API lamina_status_t lamina_graph_make_engine_with_threadpool(lamina_engin
                                                                     const lamina_threadpool_t* pool);
 
 /* lamina's streams run what they are given in order, whichever order is asked for. */
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_stream_in_order = 0x1,
   lamina_stream_out_of_order = 0x2,
   lamina_stream_default_flags = lamina_stream_in_order,
@@ -159,20 +166,20 @@ LAMINA_API lamina_status_t lamina_stream_destroy(lamina_stream_t stream);
 typedef int64_t lamina_dim_t;
 typedef lamina_dim_t lamina_dims_t[LAMINA_MAX_NDIMS];
 
-typedef enum {
+typedef enum LAMINA_ANY_INT {
 #define LAMINA_DATA_TYPE(name, value, bits, kind, npy) lamina_##name = value,
 #include "graph/data_types.def"
   lamina_data_type_undef = 0 /* not yet known */
 } lamina_data_type_t;
 
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_graph_layout_type_undef = 0,   /* not yet known */
   lamina_graph_layout_type_any = 1,     /* lamina chooses; read back with query_logical_tensor */
   lamina_graph_layout_type_strided = 2, /* given by strides, in elements */
   lamina_graph_layout_type_opaque = 3   /* never made by lamina; refused at compile */
 } lamina_graph_layout_type_t;
 
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_graph_tensor_property_undef = 0,
   lamina_graph_tensor_property_variable = 1,
   lamina_graph_tensor_property_constant = 2,
@@ -221,13 +228,13 @@ LAMINA_API lamina_status_t lamina_graph_logical_tensor_is_equal(const lamina_gra
 
 /* ---- op ---- */
 
-typedef enum {
+typedef enum LAMINA_ANY_INT {
 #define LAMINA_OP(kind, value) lamina_graph_op_##kind = value,
 #include "graph/op_kinds.def"
   lamina_graph_op_last_symbol = 0x7fff
 } lamina_graph_op_kind_t;
 
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_graph_op_attr_undef = 0,
 #define LAMINA_ATTRIBUTE(name, value, type) lamina_graph_op_attr_##name = value,
 #include "graph/attribute_kinds.def"
@@ -260,7 +267,7 @@ LAMINA_API lamina_status_t lamina_graph_op_get_kind(const_lamina_graph_op_t op, 
 
 /* ---- graph ---- */
 
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_graph_partition_policy_fusion = 1,
   lamina_graph_partition_policy_debug = 2
 } lamina_graph_partition_policy_t;
@@ -433,7 +440,7 @@ LAMINA_API lamina_status_t lamina_graph_set_constant_tensor_cache_capacity(lamin
 LAMINA_API lamina_status_t lamina_graph_get_constant_tensor_cache_capacity(lamina_engine_kind_t kind, size_t* mebibytes);
 
 /* JSON files in the working directory, as by the environment's LAMINA_GRAPH_DUMP: bits. */
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_graph_dump_mode_none = 0x0,
   lamina_graph_dump_mode_subgraph = 0x1, /* of each partition that is compiled */
   lamina_graph_dump_mode_graph = 0x2     /* of each graph before it is partitioned */

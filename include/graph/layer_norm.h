@@ -19,9 +19,9 @@ extern "C" {
 typedef struct lamina_layer_norm* lamina_layer_norm_t;
 typedef const struct lamina_layer_norm* const_lamina_layer_norm_t;
 
-typedef enum { lamina_layer_norm_forward = 0, lamina_layer_norm_backward = 1 } lamina_layer_norm_pass_t;
+typedef enum LAMINA_ANY_INT { lamina_layer_norm_forward = 0, lamina_layer_norm_backward = 1 } lamina_layer_norm_pass_t;
 
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_layer_norm_use_stats = 0x1, /* mean and variance are inputs; else they are computed from src */
   lamina_layer_norm_use_scale = 0x2,
   lamina_layer_norm_use_shift = 0x4,
@@ -32,7 +32,7 @@ typedef enum {
 
 /* What is computed. Forward may write `stats` when they are computed; backward diff_scale with use_scale, diff_shift with
  * use_shift. What nobody asked for costs nothing. */
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_layer_norm_output_all = 0, /* all that the flags allow, the forward pass without its statistics */
   lamina_layer_norm_output_dst = 0x1,
   lamina_layer_norm_output_stats = 0x2,
@@ -42,14 +42,14 @@ typedef enum {
 } lamina_layer_norm_outputs_t;
 
 /* What the argument `variance` holds; other than variance in the backward pass with use_stats only. */
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_layer_norm_stats_variance = 0, /* biased */
   lamina_layer_norm_stats_rstd = 1,     /* 1 / sqrt(variance + epsilon) */
   lamina_layer_norm_stats_std = 2       /* sqrt(variance + epsilon) */
 } lamina_layer_norm_stats_kind_t;
 
 /* The tensors, as positions in the arrays `tensors` and `memory`. */
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_layer_norm_src = 0,
   lamina_layer_norm_dst = 1,        /* forward */
   lamina_layer_norm_diff_dst = 2,   /* backward */

@@ -58,7 +58,7 @@ LAMINA_API lamina_status_t lamina_graph_compiled_partition_write_info(
     const_lamina_graph_compiled_partition_t compiled_partition, lamina_text_f write, void* user);
 
 /* What there is to tell of partitions and their code, in one text. */
-typedef enum {
+typedef enum LAMINA_ANY_INT {
   lamina_graph_explanation_json = 0, /* an object; its keys are told in src/interface/json/explained.h */
   lamina_graph_explanation_html = 1, /* a page that needs nothing else: a drawing, a search, a panel for each op */
   lamina_graph_explanation_dot = 2   /* for Graphviz */

@@ -1,5 +1,6 @@
 // A dump of arbitrary text through the C ABI: read or refused with a sentence; what was read is written, read again and written
-// alike, partitioned, and explained.
+// alike, partitioned, and explained. What can be read but not finalized (a cycle: an op's input got another shape after the op
+// was checked) may be refused when it is read again.
 #include <string>
 #include <vector>
 
@@ -51,10 +52,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (graph == nullptr) return 0;
   const std::string once = written(graph);
   lamina_graph_graph_t again = read(once);
-  require(again != nullptr, "what was written can be read");
-  require(written(again) == once, "what was read again is written alike");
+  require(again == nullptr || written(again) == once, "what was read again is written alike");
+  require(again != nullptr || lamina_graph_graph_finalize(graph) != lamina_success, "what was written can be read");
   partition(graph, lamina_graph_partition_policy_fusion);
-  partition(again, lamina_graph_partition_policy_debug);
+  if (again != nullptr) partition(again, lamina_graph_partition_policy_debug);
   lamina_graph_graph_destroy(graph);
   lamina_graph_graph_destroy(again);
   return 0;

@@ -28,7 +28,7 @@ std::optional<OpKind> forward_of(OpKind kind) {
 // Its values would have to be what shapes say; attributes say it as well.
 bool says_a_shape(const PortSpec& port) { return port.name == "axes" || port.name == "sizes" || port.name.ends_with("_shape"); }
 
-// No index is right where there are no entries.
+// No index is right where there are no entries, and of what ops compute few are: indices are inputs of the graph.
 bool reads_by_index(const OpSchema& schema) {
   return std::any_of(schema.inputs.begin(), schema.inputs.end(), [](const PortSpec& port) { return port.name == "indices"; });
 }
@@ -117,7 +117,8 @@ class RecipeMaker {
       const LogicalTensor& tensor = recipe_.tensors.at(id);
       if (tensor.dtype == dtype && *tensor.shape == wanted) fitting.push_back(id);
     }
-    if (!fitting.empty() && !is_parameter(port.role) && dice_.one_in(2)) return dice_.pick(fitting);
+    const bool may_be_any = !is_parameter(port.role) && port.name != "indices";
+    if (!fitting.empty() && may_be_any && dice_.one_in(2)) return dice_.pick(fitting);
     return graph_input(dtype, wanted);
   }
 

@@ -126,5 +126,27 @@ TEST(Check, QuantisedNeighboursAreFineOnlyAtATie) {
   EXPECT_FALSE(run.check().good);
 }
 
+// A step that stores 1000 squared in f16 stores an infinity; a kernel that holds both ops keeps the number.
+TEST(Check, LeavesOutWhatHangsOnAValueThatItsTypeCannotHold) {
+  GraphBuilder g;
+  const auto src = g.input(DataType::f16, {4}), factor = g.input(DataType::f16, {4});
+  g.op(OpKind::Multiply, {g.op(OpKind::Square, {src}, {}, DataType::f16), factor}, {}, DataType::f16);
+  ReferenceRun run(g.finish());
+  const double values[] = {1000, 3, 2, 5};
+  for (int64_t i = 0; i < 4; ++i) {
+    run.input(src).store(i, values[i]);
+    run.input(factor).store(i, 1 / 16.0);
+    run.outputs[0]->store(i, values[i] * values[i] / 16);
+  }
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  EXPECT_EQ(run.check().left_out, 0);
+  run.outputs[0]->store(0, HUGE_VAL);
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  EXPECT_THAT(run.check().text(), HasSubstr("1 behind a value that its type cannot hold"));
+  run.outputs[0]->store(1, 4);
+  EXPECT_FALSE(run.check().good);
+  EXPECT_EQ(run.check().failed, 1);
+}
+
 }  // namespace
 }  // namespace lamina::driver

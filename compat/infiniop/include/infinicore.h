@@ -11,8 +11,15 @@
 #define INFINI_API __attribute__((visibility("default")))
 #endif
 
+/* After `enum` of a type that comes in: an integer that is no enumerator is refused by name, in C++ as in C. */
+#ifdef __cplusplus
+#define INFINI_ANY_INT : int
+#else
+#define INFINI_ANY_INT
+#endif
+
 /* What is not INFINI_STATUS_SUCCESS leaves a sentence in lamina_last_error(). */
-typedef enum {
+typedef enum INFINI_ANY_INT {
   INFINI_STATUS_SUCCESS = 0,
   INFINI_STATUS_INTERNAL_ERROR = 1,
   INFINI_STATUS_NOT_IMPLEMENTED = 2,
@@ -29,7 +36,7 @@ typedef enum {
 } infiniStatus_t;
 typedef infiniStatus_t infiniopStatus_t; /* the document has both spellings */
 
-typedef enum {
+typedef enum INFINI_ANY_INT {
   INFINI_DEVICE_CPU = 0,
   INFINI_DEVICE_NVIDIA = 1,
   INFINI_DEVICE_CAMBRICON = 2,
@@ -42,7 +49,7 @@ typedef enum {
   INFINI_DEVICE_TYPE_COUNT
 } infiniDevice_t;
 
-typedef enum {
+typedef enum INFINI_ANY_INT {
   INFINI_DTYPE_INVALID = 0,
   INFINI_DTYPE_BYTE = 1,
   INFINI_DTYPE_BOOL = 2,

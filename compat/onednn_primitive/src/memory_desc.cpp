@@ -129,7 +129,7 @@ void memory::desc::set_tag(format_tag tag) {
   }
   strides_.assign(dims_.size(), 0);
   for (std::size_t d = 0; d < dims_.size(); ++d)
-    padded_dims_[d] = checked_product((dims_[d] + whole[d] - 1) / whole[d], whole[d]);
+    padded_dims_[d] = checked_product(dims_[d] / whole[d] + (dims_[d] % whole[d] != 0 ? 1 : 0), whole[d]);
   for (auto d = layout.order.rbegin(); d != layout.order.rend(); ++d) {
     strides_[*d] = stride;
     stride = checked_product(stride, std::max<dim>(padded_dims_[*d] / whole[*d], 1));

@@ -7,11 +7,18 @@
 
 #define DNNL_API __attribute__((visibility("default")))
 
+/* After `enum` of a type that comes in: an integer that is no enumerator is refused by name, in C++ as in C. */
+#ifdef __cplusplus
+#define DNNL_ANY_INT : int
+#else
+#define DNNL_ANY_INT
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef enum {
+typedef enum DNNL_ANY_INT {
   dnnl_success = 0,
   dnnl_out_of_memory = 1,
   dnnl_invalid_arguments = 2,
@@ -21,15 +28,15 @@ typedef enum {
   dnnl_not_required = 6
 } dnnl_status_t;
 
-typedef enum { dnnl_any_engine = 0, dnnl_cpu = 1, dnnl_gpu = 2 } dnnl_engine_kind_t;
+typedef enum DNNL_ANY_INT { dnnl_any_engine = 0, dnnl_cpu = 1, dnnl_gpu = 2 } dnnl_engine_kind_t;
 
-typedef enum {
+typedef enum DNNL_ANY_INT {
   dnnl_stream_in_order = 0x1U,
   dnnl_stream_out_of_order = 0x2U,
   dnnl_stream_default_flags = dnnl_stream_in_order
 } dnnl_stream_flags_t;
 
-typedef enum {
+typedef enum DNNL_ANY_INT {
   dnnl_prop_kind_undef = 0,
   dnnl_forward_training = 64,
   dnnl_forward_inference = 96,
@@ -40,7 +47,7 @@ typedef enum {
   dnnl_backward_bias = 193
 } dnnl_prop_kind_t;
 
-typedef enum {
+typedef enum DNNL_ANY_INT {
   dnnl_normalization_flags_none = 0x0U,
   dnnl_use_global_stats = 0x1U,
   dnnl_use_scale = 0x2U,
@@ -50,7 +57,7 @@ typedef enum {
   dnnl_rms_norm = 0x20U
 } dnnl_normalization_flags_t;
 
-typedef enum {
+typedef enum DNNL_ANY_INT {
   dnnl_data_type_undef = 0,
   dnnl_f16 = 1,
   dnnl_bf16 = 2,
@@ -61,9 +68,9 @@ typedef enum {
   dnnl_f64 = 7
 } dnnl_data_type_t;
 
-typedef enum { dnnl_format_kind_undef = 0, dnnl_format_kind_any, dnnl_blocked } dnnl_format_kind_t;
+typedef enum DNNL_ANY_INT { dnnl_format_kind_undef = 0, dnnl_format_kind_any, dnnl_blocked } dnnl_format_kind_t;
 
-typedef enum { dnnl_scratchpad_mode_library = 0, dnnl_scratchpad_mode_user = 1 } dnnl_scratchpad_mode_t;
+typedef enum DNNL_ANY_INT { dnnl_scratchpad_mode_library = 0, dnnl_scratchpad_mode_user = 1 } dnnl_scratchpad_mode_t;
 
 typedef int64_t dnnl_dim_t;
 
