@@ -44,6 +44,7 @@ struct Merge {
     merge_type(merged, other);
     merge_property(merged, other);
     if (merge_shape(merged, other)) merge_layout(merged, other);
+    drop_strides_of_another_rank(merged, other);
     return merged;
   }
 
@@ -91,6 +92,14 @@ struct Merge {
     } else if (!other.strides.empty()) {
       merged.strides = joined_dims(merged.strides, other.strides);
     }
+  }
+
+  // One port knew the shape, the other the strides.
+  void drop_strides_of_another_rank(LogicalTensor& merged, const LogicalTensor& other) {
+    if (!merged.shape || merged.strides.empty() || merged.strides.size() == merged.shape->size()) return;
+    disagree(merged, other, "strides", describe(merged.strides), join("shape ", describe(*merged.shape)));
+    merged.strides.clear();
+    merged.layout = LayoutType::undef;
   }
 
   bool disagree(const LogicalTensor& merged, const LogicalTensor& other, const std::string& what, const std::string& given,

@@ -1,35 +1,16 @@
 // The public interface on a GPU engine: whatever device the loader offers, PoCL on a machine without a GPU. Tensors hold device
 // memory; an OpenCL program may bring its own context, queue and allocator.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "api/api_fixture.h"
+#include "api/opencl_caller.h"
 #include "graph/cuda.h"
 #include "graph/opencl.h"
 
 namespace api_test {
 namespace {
-
-// The functions of OpenCL that a caller needs for its own objects; the loader is opened as lamina opens it.
-struct Opencl {
-  void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  template <typename Function>
-  Function find(const char* name) const {
-    return reinterpret_cast<Function>(dlsym(library, name));
-  }
-  cl_device_id first_device() const {
-    const auto platforms = find<int (*)(unsigned, void**, unsigned*)>("clGetPlatformIDs");
-    const auto devices = find<int (*)(void*, uint64_t, unsigned, cl_device_id*, unsigned*)>("clGetDeviceIDs");
-    void* platform = nullptr;
-    cl_device_id device = nullptr;
-    unsigned count = 0;
-    if (platforms(1, &platform, &count) != 0 || devices(platform, 0xffffffff, 1, &device, &count) != 0) return nullptr;
-    return device;
-  }
-};
 
 int allocations = 0, releases = 0;
 

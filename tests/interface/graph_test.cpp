@@ -193,6 +193,18 @@ TEST(Graph, StridesOfGraphInputsAgree) {
               HasSubstr("strides [1, 2], allowed is [3, 1]"));
 }
 
+// One port knows the shape alone, the other the strides alone.
+TEST(Graph, StridesOfAnotherRankThanTheShapeAreRefused) {
+  TestGraph g;
+  LogicalTensor strides = tensor(0);
+  strides.layout = LayoutType::strided;
+  strides.strides = {32, 1};
+  g.unary(OpKind::ReLU, strides, tensor(1));
+  const std::string fault = error_of([&] { g.unary(OpKind::Abs, tensor(0, Dims{64}), tensor(2)); });
+  EXPECT_THAT(fault, HasSubstr("strides [32, 1]"));
+  EXPECT_THAT(fault, HasSubstr("shape [64]"));
+}
+
 TEST(Graph, PropertiesAgree) {
   TestGraph g;
   LogicalTensor constant = tensor(1, Dims{2});

@@ -4,7 +4,8 @@
 //   client timer KERNELS           the same while a signal arrives every millisecond, which interrupts whatever waits
 //   client threads N STACK         N threads with STACK bytes of stack execute one compiled partition; prints the digest
 //   client compile STACK           compiles on a thread with STACK bytes of stack; prints the digest
-//   client stack                   prints how many bytes of stack compiling and executing take
+//   client stack                   prints how many bytes of stack compiling and executing take, LLVM's own thread aside
+//   client beside_llvm KERNELS LIBRARY   digest, while another version of LLVM is at work; 77: there is no such library
 //   client exit                    ends while threads execute
 //   client address_space           compiles under ever smaller limits on its address space; prints what came of it
 //   client no_code                 compiles where the system makes no memory executable; prints the error
@@ -17,6 +18,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <clocale>
@@ -28,9 +30,12 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "processes/work.h"
+#include "support/painted_stack.h"
 
 namespace {
 std::atomic<bool> refuses_code = false;
@@ -69,14 +74,16 @@ int timer(int kernels) {
   return ticks > 0 ? 0 : 1;
 }
 
-// A thread with a stack of its own, below which lies a page that nobody may touch.
+// A thread with a stack of its own, below which lies a page that nobody may touch. At least what the system gives a thread: 16
+// KiB on some machines, 128 KiB on others.
 class ThreadWithStack {
  public:
   ThreadWithStack(size_t stack, std::function<void()> body) : body_(std::move(body)) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     is_started_ =
-        pthread_attr_setstacksize(&attributes, stack) == 0 && pthread_create(&thread_, &attributes, &run, &body_) == 0;
+        pthread_attr_setstacksize(&attributes, std::max(stack, static_cast<size_t>(sysconf(_SC_THREAD_STACK_MIN)))) == 0 &&
+        pthread_create(&thread_, &attributes, &run, &body_) == 0;
     pthread_attr_destroy(&attributes);
   }
   bool is_started() const { return is_started_; }
@@ -117,43 +124,73 @@ int compile(size_t stack) {
   return 0;
 }
 
-// How much of a stack a call takes: what is no longer as it was painted.
-size_t stack_of(const std::function<void()>& call) {
-  constexpr size_t kStack = size_t{16} << 20;
-  constexpr unsigned char kPaint = 0xa7;
-  auto* const memory = static_cast<unsigned char*>(
-      mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0));
-  std::fill_n(memory, kStack, kPaint);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstack(&attributes, memory, kStack);
-  pthread_t thread;
-  std::function<void()> body = call;
-  const auto run = [](void* state) -> void* {
-    (*static_cast<std::function<void()>*>(state))();
-    return nullptr;
-  };
-  pthread_create(&thread, &attributes, run, &body);
-  pthread_join(thread, nullptr);
-  size_t untouched = 0;
-  while (untouched < kStack && memory[untouched] == kPaint) ++untouched;
-  munmap(memory, kStack);
-  return kStack - untouched;
-}
-
+// On stacks that are too small for LLVM, so that its part is not counted.
 int stack() {
+  using lamina::testing::stack_taken_by;
+  constexpr size_t kStack = size_t{512} << 10;
   const lamina::engine cpu(lamina::engine::kind::cpu, 0);
   for (const auto& each :
        {api_test::layer_norm_case(40, 512), api_test::layer_norm_backward_case(200, 64),
         api_test::layer_norm_backward_case(5, 8192), api_test::softmax_case(1, 20'000), api_test::attention_case(1, 2, 64, 16),
-        api_test::mlp_case(64, 32, 48), api_test::int8_product_case(64, 64, 48), api_test::convolution_case(2, 8, 12),
-        api_test::weight_gradient_case(2, 8, 12), api_test::pool_case(2, 16, 24)}) {
+        api_test::mlp_case(64, 32, 48), api_test::two_products_case(64, 32), api_test::int8_product_case(64, 64, 48),
+        api_test::convolution_case(2, 8, 12), api_test::weight_gradient_case(2, 8, 12), api_test::pool_case(2, 16, 24)}) {
     std::unique_ptr<CompiledCase> made;
-    const size_t compiling = stack_of([&] { made = std::make_unique<CompiledCase>(each, cpu); });
-    const size_t executing = stack_of([&] { made->run(cpu); });
+    const size_t compiling = stack_taken_by([&] { made = std::make_unique<CompiledCase>(each, cpu); }, kStack);
+    const size_t executing = stack_taken_by([&] { made->run(cpu); }, kStack);
     std::printf("%-20s compile %7zu, execute %7zu\n", each.name.c_str(), compiling, executing);
   }
   return 0;
+}
+
+// A version of LLVM that is not lamina's, by its C interface.
+class OtherLlvm {
+ public:
+  explicit OtherLlvm(const char* name) : library_(dlopen(name, RTLD_NOW | RTLD_GLOBAL)) {}
+  bool is_there() const { return library_ != nullptr; }
+  // Sets its code generator up and compiles an empty module.
+  bool makes_code() const {
+#if defined(__aarch64__)
+    const std::string machine = "LLVMInitializeAArch64";
+#else
+    const std::string machine = "LLVMInitializeX86";
+#endif
+    for (const char* part : {"TargetInfo", "Target", "TargetMC", "AsmPrinter"}) find<void()>((machine + part).c_str())();
+    char *const triple = find<char*()>("LLVMGetDefaultTargetTriple")(), *fault = nullptr;
+    void* target = nullptr;
+    if (find<int(const char*, void**, char**)>("LLVMGetTargetFromTriple")(triple, &target, &fault) != 0) return false;
+    void* const generator = find<void*(void*, const char*, const char*, const char*, int, int, int)>("LLVMCreateTargetMachine")(
+        target, triple, "", "", 2, 2, 0);
+    void* const context = find<void*()>("LLVMContextCreate")();
+    void* const module = find<void*(const char*, void*)>("LLVMModuleCreateWithNameInContext")("empty", context);
+    void* object = nullptr;
+    const bool is_made = find<int(void*, void*, int, char**, void**)>("LLVMTargetMachineEmitToMemoryBuffer")(
+                             generator, module, 1, &fault, &object) == 0 &&
+                         find<size_t(void*)>("LLVMGetBufferSize")(object) > 0;
+    if (object != nullptr) find<void(void*)>("LLVMDisposeMemoryBuffer")(object);
+    find<void(void*)>("LLVMDisposeModule")(module);
+    find<void(void*)>("LLVMContextDispose")(context);
+    find<void(void*)>("LLVMDisposeTargetMachine")(generator);
+    find<void(char*)>("LLVMDisposeMessage")(triple);
+    return is_made;
+  }
+
+ private:
+  template <typename Function>
+  Function* find(const char* name) const {
+    if (void* const found = dlsym(library_, name)) return reinterpret_cast<Function*>(found);
+    throw std::runtime_error(std::string(name) + " is not in this LLVM");
+  }
+  void* library_;
+};
+
+int beside_llvm(int kernels, const char* library) {
+  const OtherLlvm other(library);
+  if (!other.is_there()) return 77;
+  if (!other.makes_code()) return 1;
+  const lamina::engine cpu(lamina::engine::kind::cpu, 0);
+  CompiledCase(api_test::softmax_case(24, 96), cpu).run(cpu);
+  if (!other.makes_code()) return 1;
+  return digest(kernels);
 }
 
 int end_while_executing() {
@@ -184,7 +221,8 @@ int address_space() {
   CompiledCase(api_test::layer_norm_case(400, 512), cpu).run(cpu);
   std::map<int, int> statuses;
   for (int step = 40; step >= 0; --step) {
-    const rlim_t room = static_cast<rlim_t>(address_space_in_pages()) * 4096 + (rlim_t{1} << 21) * static_cast<rlim_t>(step);
+    const rlim_t room = static_cast<rlim_t>(address_space_in_pages()) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) +
+                        (rlim_t{1} << 21) * static_cast<rlim_t>(step);
     const rlimit limit{room, RLIM_INFINITY}, none{RLIM_INFINITY, RLIM_INFINITY};
     setrlimit(RLIMIT_AS, &limit);
     int status = lamina_success;
@@ -252,6 +290,7 @@ int run(int count, char** words) {
   if (what == "threads") return threads(number(2), static_cast<size_t>(number(3)));
   if (what == "compile") return compile(static_cast<size_t>(number(2)));
   if (what == "stack") return stack();
+  if (what == "beside_llvm" && count > 3) return beside_llvm(number(2), words[3]);
   if (what == "exit") return end_while_executing();
   if (what == "address_space") return address_space();
   if (what == "no_code") return no_code();

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -154,6 +155,31 @@ TEST_F(Processes, AnotherOpenMpInItsPlace) {
     return;
   }
   GTEST_SKIP() << "no other OpenMP runtime is installed (libomp5)";
+}
+
+// PoCL brings its own; here the other one works first, and between two of lamina's kernels.
+TEST_F(Processes, AnotherLlvmBesideIts) {
+  int tried = 0;
+  for (const char* library : {"libLLVM-14.so.1", "libLLVM-15.so.1", "libLLVM-16.so.1", "libLLVM-17.so.1", "libLLVM.so.18.1"}) {
+    const Ended ended = run_client(std::string("beside_llvm 6 ") + library);
+    if (WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 77) continue;
+    ++tried;
+    expect_expected(ended);
+  }
+  if (tried == 0) GTEST_SKIP() << "no other version of LLVM is installed";
+}
+
+// What the documents say (docs/stability.md) of each kind of graph.
+TEST_F(Processes, StacksThatTheDocumentsAskFor) {
+  const Ended ended = run_client("stack", "env OMP_NUM_THREADS=2");
+  ASSERT_TRUE(ended.succeeded()) << ended.status << ": " << ended.output;
+  const std::regex line("compile +([0-9]+), execute +([0-9]+)");
+  int kinds = 0;
+  for (std::sregex_iterator found(ended.output.begin(), ended.output.end(), line), end; found != end; ++found, ++kinds) {
+    EXPECT_LE(std::stoul((*found)[1]), 256u << 10) << ended.output;
+    EXPECT_LE(std::stoul((*found)[2]), 64u << 10) << ended.output;
+  }
+  EXPECT_EQ(kinds, 11) << ended.output;
 }
 
 TEST_F(Processes, TheEndWhileThreadsExecute) {

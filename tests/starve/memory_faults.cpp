@@ -71,10 +71,19 @@ bool is_of_others(const void* const* frames, int count) {
   return false;
 }
 
+bool is_counted(const void* caller) {
+  switch (failing) {
+    case Owner::lamina: return lamina_code.holds(caller);
+    case Owner::llvm: return llvm.holds(caller);
+    case Owner::all_but_llvm: return !openmp.holds(caller) && !onednn.holds(caller) && !llvm.holds(caller);
+  }
+  return false;
+}
+
 bool fails(size_t bytes, const void* caller) {
   if (most_bytes > 0 && static_cast<int64_t>(bytes) > most_bytes) return true;
   was_llvm_asked = was_llvm_asked || (counts && llvm.holds(caller));
-  if (!counts || openmp.holds(caller) || onednn.holds(caller) || llvm.holds(caller) != (failing == Owner::llvm)) return false;
+  if (!counts || !is_counted(caller)) return false;
   ++seen;
   if (--left != 0) return false;
   counts = false;  // of what looking takes itself

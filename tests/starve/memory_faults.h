@@ -13,7 +13,9 @@
 namespace starve {
 
 // Whose allocations are counted and fail. OpenMP's and oneDNN's own never do: both end the process where they get no memory.
-enum class Owner { all_but_llvm, llvm };
+// lamina: those that its code asks for itself, and no library that it calls, an OpenCL driver among them, nor the standard
+// library's functions, which all of these call.
+enum class Owner { all_but_llvm, llvm, lamina };
 
 // From here on the `number`-th allocation (1 is the first) of this thread fails, once.
 void fail_allocation(int64_t number, Owner owner);
