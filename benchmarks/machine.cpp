@@ -8,6 +8,7 @@
 
 #include "caches.h"
 #include "contenders.h"
+#include "roof_moves.h"
 
 namespace bench {
 
@@ -27,11 +28,6 @@ std::string line_of(const char* path) {
   std::ifstream file(path);
   std::string line;
   return std::getline(file, line) ? line : "unknown";
-}
-
-const char* widest_vectors() {
-  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
-  return __builtin_cpu_supports("avx2") ? "AVX2" : "SSE2";
 }
 
 nlohmann::ordered_json describe_caches() {

@@ -369,7 +369,7 @@ LAMINA_API lamina_status_t lamina_graph_tensor_create_scalar(lamina_graph_tensor
 LAMINA_API lamina_status_t lamina_graph_tensor_destroy(lamina_graph_tensor_t tensor);
 /* Null for a host scalar, whose value lamina keeps. */
 LAMINA_API lamina_status_t lamina_graph_tensor_get_data_handle(const_lamina_graph_tensor_t tensor, void** handle);
-/* Memory that lamina had allocated for this tensor is released. Errors: a host scalar. */
+/* Memory that lamina had allocated for this tensor is released, unless `handle` is that memory. Errors: a host scalar. */
 LAMINA_API lamina_status_t lamina_graph_tensor_set_data_handle(lamina_graph_tensor_t tensor, void* handle);
 /* The handle that the tensor was created with; it is the caller's and may have been destroyed since. Null for a host scalar. */
 LAMINA_API lamina_status_t lamina_graph_tensor_get_engine(const_lamina_graph_tensor_t tensor, lamina_engine_t* engine);

@@ -118,6 +118,7 @@ lamina_status_t lamina_graph_tensor_set_data_handle(lamina_graph_tensor_t tensor
       throw lamina::Error(lamina::Status::invalid_arguments,
                           lamina::join(function_name, ": tensor ", tensor->tensor.id,
                                        " is a host scalar, whose value lamina keeps; create another one for another value"));
+    if (handle == tensor->memory) return;  // what lamina allocated would be gone
     set_memory(*tensor, handle);
   });
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "interface/data_type.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
 
@@ -44,6 +45,7 @@ struct Merge {
     merge_type(merged, other);
     merge_property(merged, other);
     if (merge_shape(merged, other)) merge_layout(merged, other);
+    drop_strides_of_another_rank(merged, other);
     return merged;
   }
 
@@ -93,6 +95,14 @@ struct Merge {
     }
   }
 
+  // One port knew the shape, the other the strides.
+  void drop_strides_of_another_rank(LogicalTensor& merged, const LogicalTensor& other) {
+    if (!merged.shape || merged.strides.empty() || merged.strides.size() == merged.shape->size()) return;
+    disagree(merged, other, "strides", describe(merged.strides), join("shape ", describe(*merged.shape)));
+    merged.strides.clear();
+    merged.layout = LayoutType::undef;
+  }
+
   bool disagree(const LogicalTensor& merged, const LogicalTensor& other, const std::string& what, const std::string& given,
                 const std::string& known) {
     if (!lenient) fail_disagreement(where, other.id, what, given, known);
@@ -126,7 +136,9 @@ void check_strides(const LogicalTensor& tensor, const PortPlace& where) {
   if (!tensor.strides.empty() && tensor.shape && tensor.strides.size() != tensor.shape->size())
     where.fail(Status::invalid_shape,
                join(" has ", tensor.strides.size(), " strides, allowed is ", tensor.shape->size(), ", one per extent"));
-  if (tensor.has_full_shape() && tensor.has_strides()) tensor.span();
+  if (!tensor.has_full_shape() || !tensor.has_strides()) return;
+  const int64_t span = tensor.span();
+  if (is_data_type(tensor.dtype)) bytes_of(tensor.dtype, span);
 }
 
 // Refuses what no tensor may be, and drops strides that say nothing (the dumps' way of writing unknown ones).

@@ -104,7 +104,8 @@ struct OpTraits {
   bool copies = false;       // elements of dst are those of src, perhaps in another place, type or layout
   bool converts = false;     // copies to another type, which is all it does
   bool jumps = false;        // a small change of an input may change the result by much: a step, a pole, a power
-  bool positional = false;   // what an element becomes depends on where it lies: an index, a random number
+  bool shape_only = false;   // of its inputs it takes the shapes, and no value
+  bool positional = false;   // what an element becomes depends on where it lies: a random number
 };
 
 enum class Presence {

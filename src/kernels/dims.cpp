@@ -36,6 +36,15 @@ const Arg& leading_arg(const Kernel& kernel) {
                            [&](const Arg& a, const Arg& b) { return varying(a) < varying(b); });
 }
 
+// Without sums each step along a dim that no output varies along stores the same again: what was reduced along it is not read.
+void walk_once_where_outputs_are_one(Kernel& kernel) {
+  for (size_t d = 0; d < kernel.extents.size(); ++d) {
+    const bool varies =
+        std::any_of(kernel.args.begin(), kernel.args.end(), [&](const Arg& arg) { return arg.output && arg.strides[d] != 0; });
+    if (!varies) kernel.extents[d] = 1;
+  }
+}
+
 void drop_unit_dims_and_order(Kernel& kernel) {
   std::vector<size_t> outer, inner;
   for (size_t d = 0; d < kernel.extents.size(); ++d) {
@@ -103,6 +112,7 @@ void recompute_levels(Kernel& kernel) {
 void simplify_dims(Kernel& kernel) {
   const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
   if (!reduces) kernel.outer_rank = 0;
+  if (!reduces) walk_once_where_outputs_are_one(kernel);
   drop_unit_dims_and_order(kernel);
   merge_dims(kernel, static_cast<size_t>(kernel.outer_rank), kernel.extents.size());
   merge_dims(kernel, 0, static_cast<size_t>(kernel.outer_rank));

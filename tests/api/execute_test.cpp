@@ -272,6 +272,20 @@ TEST_F(Execute, TensorsCanTakeTheirMemoryFromTheUsersAllocator) {
   EXPECT_EQ(released, 1);
 }
 
+TEST_F(Execute, ATensorKeepsItsMemoryWhenItIsGivenItAgain) {
+  allocated = released = 0;
+  {
+    const lamina::graph::allocator allocator(counting_allocate, counting_release);
+    const engine counted = lamina::graph::make_engine_with_allocator(engine::kind::cpu, 0, allocator);
+    tensor t(f32(0, {100}), counted);
+    void* const memory = t.get_data_handle();
+    t.set_data_handle(memory);
+    EXPECT_EQ(t.get_data_handle(), memory);
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+}
+
 TEST_F(Execute, ATensorKeepsItsMemoryWhenThereIsNoMore) {
   allocated = released = 0;
   {

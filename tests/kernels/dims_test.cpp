@@ -44,6 +44,13 @@ TEST(SimplifyDims, ARowGapStopsMerging) {
   EXPECT_EQ(kernel.extents, Dims({2, 12}));
 }
 
+// As of positions that are asked for of what was reduced: the sum itself nobody reads.
+TEST(SimplifyDims, WhatNoOutputVariesAlongIsNotWalked) {
+  const Kernel kernel = add({2, 3, 4}, {12, 4, 1}, {0, 1, 0}, {0, 1, 0});
+  EXPECT_EQ(kernel.extents, Dims({3}));
+  EXPECT_EQ(add({0, 3}, {3, 1}, {0, 1}, {0, 1}).extents, Dims({3}));
+}
+
 TEST(SimplifyDims, DimsAreOrderedAsTheOutputLies) {
   const Kernel kernel = add({2, 3}, {1, 2}, {1, 2}, {1, 2});
   EXPECT_EQ(kernel.extents, Dims({6}));

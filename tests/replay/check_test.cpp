@@ -126,13 +126,13 @@ TEST(Check, QuantisedNeighboursAreFineOnlyAtATie) {
   EXPECT_FALSE(run.check().good);
 }
 
-// A step that stores 1000 squared in f16 stores an infinity; a kernel that holds both ops keeps the number.
+// A step that stores 300 squared in f16 stores an infinity; a kernel that holds both ops keeps the number.
 TEST(Check, LeavesOutWhatHangsOnAValueThatItsTypeCannotHold) {
   GraphBuilder g;
   const auto src = g.input(DataType::f16, {4}), factor = g.input(DataType::f16, {4});
   g.op(OpKind::Multiply, {g.op(OpKind::Square, {src}, {}, DataType::f16), factor}, {}, DataType::f16);
   ReferenceRun run(g.finish());
-  const double values[] = {1000, 3, 2, 5};
+  const double values[] = {300, 120, 100, 80};
   for (int64_t i = 0; i < 4; ++i) {
     run.input(src).store(i, values[i]);
     run.input(factor).store(i, 1 / 16.0);
@@ -142,10 +142,26 @@ TEST(Check, LeavesOutWhatHangsOnAValueThatItsTypeCannotHold) {
   EXPECT_EQ(run.check().left_out, 0);
   run.outputs[0]->store(0, HUGE_VAL);
   EXPECT_TRUE(run.check().good) << run.check().text();
-  EXPECT_THAT(run.check().text(), HasSubstr("1 behind a value that its type cannot hold"));
-  run.outputs[0]->store(1, 4);
+  EXPECT_THAT(run.check().text(), HasSubstr("1 behind values that their types cannot hold"));
+  run.outputs[0]->store(1, 1200);
   EXPECT_FALSE(run.check().good);
   EXPECT_EQ(run.check().failed, 1);
+}
+
+// softplus(30) is 30 + 1e-13: the same number in f32.
+TEST(Check, LeavesOutAComparisonOfWhatTypesDoNotTellApart) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {4});
+  g.op(OpKind::Equal, {g.op(OpKind::SoftPlus, {src}, {{"beta", 1.0F}}), src}, {}, DataType::boolean);
+  ReferenceRun run(g.finish());
+  for (int64_t i = 0; i < 4; ++i) {
+    run.input(src).store(i, i < 2 ? 30 : 1);
+    run.outputs[0]->store(i, i < 2 ? 1 : 0);
+  }
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  EXPECT_EQ(run.check().left_out, 2);
+  for (const int64_t i : {2, 3}) run.outputs[0]->store(i, 1);
+  EXPECT_FALSE(run.check().good);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -51,18 +52,27 @@ const std::vector<Room>& rooms() {
       {"backends/cache", {"src/backends/cache/"}, {"interface"}},
       {"reference", {"src/backends/reference/"}, {"backends", "passes", "interface"}},
 
-      {"LLVM's headers", {"src/backends/cpu/code/llvm_"}, {}},
-      {"cpu/schedule", {"src/backends/cpu/schedule/"}, {"kernels", "interface"}},
-      {"cpu/vector", {"src/backends/cpu/vector/"}, {"cpu/schedule", "LLVM's headers", "kernels/dialect", "interface"}},
-      {"cpu/emit", {"src/backends/cpu/emit/"}, {"cpu/vector", "cpu/schedule", "LLVM's headers", "kernels", "interface"}},
+      {"LLVM's headers", {"src/backends/cpu/code/llvm_", "src/backends/cpu/targets/llvm_"}, {}},
+      {"cpu/targets' words", {"src/backends/cpu/targets/target."}, {}},
+      {"cpu/targets' host", {"src/backends/cpu/targets/host"}, {"interface"}},
+      {"cpu/targets", {"src/backends/cpu/targets/"}, {"cpu/targets' words", "LLVM's headers"}},
+      {"cpu/schedule", {"src/backends/cpu/schedule/"}, {"cpu/targets' words", "kernels", "interface"}},
+      {"cpu/vector",
+       {"src/backends/cpu/vector/"},
+       {"cpu/targets", "cpu/targets' words", "LLVM's headers", "kernels/dialect", "interface"}},
+      {"cpu/emit",
+       {"src/backends/cpu/emit/"},
+       {"cpu/vector", "cpu/schedule", "cpu/targets", "cpu/targets' words", "LLVM's headers", "kernels", "interface"}},
       {"cpu/code",
        {"src/backends/cpu/code/"},
-       {"backends/cache", "cpu/emit", "cpu/vector", "cpu/schedule", "LLVM's headers", "kernels", "interface"}},
-      {"cpu/threads", {"src/backends/cpu/threads/"}, {"backends", "interface"}},
-      {"cpu/library", {"src/backends/cpu/library/"}, {"cpu/threads", "kernels", "interface"}},
+       {"backends/cache", "cpu/emit", "cpu/vector", "cpu/schedule", "cpu/targets", "cpu/targets' words", "LLVM's headers",
+        "kernels", "interface"}},
+      {"cpu/threads", {"src/backends/cpu/threads/"}, {"cpu/targets' host", "backends", "interface"}},
+      {"cpu/library", {"src/backends/cpu/library/"}, {"cpu/targets' host", "cpu/threads", "kernels", "interface"}},
       {"cpu",
        {"src/backends/cpu/"},
-       {"cpu/library", "cpu/threads", "cpu/code", "cpu/emit", "cpu/schedule", "backends", "kernels", "interface"}},
+       {"cpu/library", "cpu/threads", "cpu/code", "cpu/emit", "cpu/schedule", "cpu/targets' host", "backends", "kernels",
+        "interface"}},
 
       {"gpu", {"src/backends/gpu/"}, {"backends", "kernels", "kernels/dialect", "interface"}},
       {"gpu/cuda", {"src/backends/gpu/cuda/"}, {"gpu", "backends/cache", "kernels", "interface"}},
@@ -92,8 +102,8 @@ const std::vector<Room>& rooms() {
        {"tools", "compiler", "cpu", "cpu/code", "cpu/schedule", "passes", "interface"}},
       {"benchmarks",
        {"benchmarks/"},
-       {"api", "tools", "compat", "compiler", "cpu/code", "cpu/schedule", "cpu", "gpu's list of devices", "gpu", "backends",
-        "kernels", "passes", "passes/fusion", "passes' words", "interface/json", "interface", "include"}},
+       {"api", "tools", "compat", "compiler", "cpu/code", "cpu/schedule", "cpu/targets' host", "cpu", "gpu's list of devices",
+        "gpu", "backends", "kernels", "passes", "passes/fusion", "passes' words", "interface/json", "interface", "include"}},
   };
   return all;
 }
@@ -235,6 +245,61 @@ TEST(Rooms, NoLoweringNamesABackend) {
     EXPECT_FALSE(std::regex_search(code, found, backend)) << entry.path() << " names " << found.str();
   }
   EXPECT_GT(files, 20);
+}
+
+// What may name an instruction set, by the beginnings of paths: descriptions of targets, of machines that are not at hand, and
+// what the C++ compiler is told of its own.
+const std::vector<std::string> kTargetFiles = {"src/backends/cpu/targets/", "tools/compile_for.", "benchmarks/roof_written.",
+                                               "cmake/toolchains/"};
+
+// A piece of a name, in small letters: "avx512" of target.avx512_bf16.
+bool is_instruction_set(const std::string& piece) {
+  const auto begins = [&](const char* with) { return piece.starts_with(with); };
+  const auto has = [&](const char* part) { return piece.find(part) != std::string::npos; };
+  static const std::set<std::string> kNames = {"amd64", "arm64", "ia32", "neon", "sve", "sve2", "sme", "rvv"};
+  return kNames.contains(piece) || has("x86") || has("aarch64") || has("riscv") || has("mmintrin") || begins("avx") ||
+         begins("sse2") || begins("sse3") || begins("sse4") || begins("xmm") || begins("ymm") || begins("zmm") ||
+         begins("mm256") || begins("mm512");
+}
+
+// The first that a text names; "" for none.
+std::string instruction_set_in(const std::string& text) {
+  std::string piece;
+  for (const char c : text + " ") {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      piece += static_cast<char>(std::tolower(byte));
+    } else {
+      if (is_instruction_set(piece)) return piece;
+      piece.clear();
+    }
+  }
+  return "";
+}
+
+// Everything else asks them, so that another instruction set needs no change there.
+TEST(Rooms, NoFileButATargetsNamesAnInstructionSet) {
+  static const std::set<std::string> kEndings = {".h", ".hpp", ".c", ".cpp", ".inl", ".def", ".cmake", ".txt"};
+  std::vector<fs::path> files = {kTree / "CMakeLists.txt"};
+  for (const char* const folder : {"include", "src", "compat", "tools", "benchmarks", "cmake", "python"})
+    for (const auto& entry : fs::recursive_directory_iterator(kTree / folder))
+      if (entry.is_regular_file() && kEndings.contains(entry.path().extension().string())) files.push_back(entry.path());
+  std::set<std::string> used;
+  for (const fs::path& file : files) {
+    const std::string path = fs::relative(file, kTree).generic_string(), ending = file.extension().string();
+    const bool is_cmake = ending == ".cmake" || ending == ".txt";
+    const std::string code = is_cmake ? std::regex_replace(text_of(file), std::regex("#[^\n]*"), "") : code_of(file);
+    const std::string found = instruction_set_in(code);
+    const auto target = std::find_if(kTargetFiles.begin(), kTargetFiles.end(),
+                                     [&](const std::string& beginning) { return path.starts_with(beginning); });
+    if (found.empty()) continue;
+    if (target != kTargetFiles.end())
+      used.insert(*target);
+    else
+      ADD_FAILURE() << path << " names " << found << "; only target files may: " << listed(kTargetFiles);
+  }
+  for (const std::string& beginning : kTargetFiles)
+    EXPECT_TRUE(used.contains(beginning)) << beginning << "* names none any more";
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include <map>
 #include <string>
 
+#include "support/emulator.h"
+
 namespace lamina::testing {
 
 inline std::string quoted(const std::string& text) {
@@ -26,7 +28,7 @@ inline void expect_passes_in_own_process(const std::string& test, const std::map
   std::string command =
       "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX";  // this process may be a shard; that one runs its one test
   for (const auto& [name, value] : environment) command += " " + quoted(name + "=" + value);
-  command += " " + quoted(std::string(path, static_cast<size_t>(length))) +
+  command += " " LAMINA_EMULATOR + quoted(std::string(path, static_cast<size_t>(length))) +
              " --gtest_also_run_disabled_tests --gtest_filter=" + quoted(test) + " 2>&1";
   FILE* const output = popen(command.c_str(), "r");
   ASSERT_NE(output, nullptr);

@@ -201,24 +201,43 @@ class Disturbance {
   std::vector<double> scales_;  // per value: its root mean square
 };
 
-// Elements of outputs that hang on a value between two ops which leaves the range of its type: a step that stores it makes it
-// an infinity, a kernel that holds both ops goes on with the number. Empty where no value does.
-std::vector<Elements> behind_an_overflow(const Subgraph& subgraph, std::span<const void* const> inputs,
-                                         std::span<const Tensor> expected) {
+// Which values between two ops a run of the reference stores in their types; a kernel that holds both ops stores none.
+enum class Stored { out_of_range, all };
+
+// False where none is changed by it.
+bool store_between_ops(const Subgraph& subgraph, std::span<const void* const> inputs, Stored which,
+                       std::vector<Tensor>& outputs) {
   bool any = false;
-  const auto overflow = [&](const Op* maker, ValueIndex value, Tensor& tensor) {
+  const auto store = [&](const Op* maker, ValueIndex value, Tensor& tensor) {
     if (maker == nullptr || !is_floating(tensor.dtype) || subgraph.graph.value(value).consumers.empty()) return;
     for (int64_t i = 0; i < tensor.size(); ++i) {
-      const double rounded = round_to(tensor.dtype, tensor[i]);
-      if (std::isinf(rounded) && !std::isinf(tensor[i])) tensor[i] = rounded, any = true;
+      const double exact = tensor[i], rounded = round_to(tensor.dtype, exact);
+      const bool leaves_range = std::isinf(rounded) || rounded == 0;
+      if (rounded == exact || std::isnan(exact) || (which == Stored::out_of_range && !leaves_range)) continue;
+      tensor[i] = rounded;
+      any = true;
     }
   };
-  const std::vector<Tensor> stored = reference::run(subgraph.graph, subgraph.inputs, subgraph.outputs, inputs, overflow);
+  outputs = reference::run(subgraph.graph, subgraph.inputs, subgraph.outputs, inputs, store);
+  return any;
+}
+
+// Elements of outputs that nobody can judge: they hang on a value between two ops that leaves the range of its type, or are
+// what a comparison makes of values that are closer than their types tell apart. Empty where there are none.
+std::vector<Elements> hang_on_storage(const Subgraph& subgraph, std::span<const void* const> inputs,
+                                      std::span<const Tensor> expected) {
   std::vector<Elements> found;
-  for (size_t output = 0; any && output < stored.size(); ++output) {
-    Elements& elements = found.emplace_back(static_cast<size_t>(stored[output].size()));
-    for (size_t i = 0; i < elements.size(); ++i)
-      elements[i] = stored[output][static_cast<int64_t>(i)] != expected[output][static_cast<int64_t>(i)];
+  for (const Stored which : {Stored::out_of_range, Stored::all}) {
+    std::vector<Tensor> stored;
+    if (!store_between_ops(subgraph, inputs, which, stored)) continue;
+    found.resize(stored.size());
+    for (size_t output = 0; output < stored.size(); ++output) {
+      const bool is_real = is_floating(subgraph.graph.tensor(subgraph.outputs[output]).dtype);
+      if (is_real && which == Stored::all) continue;
+      found[output].resize(static_cast<size_t>(stored[output].size()));
+      for (int64_t i = 0; i < stored[output].size(); ++i)
+        if (stored[output][i] != expected[output][i]) found[output][static_cast<size_t>(i)] = true;
+    }
   }
   return found;
 }
@@ -301,7 +320,7 @@ CheckResult check_partition(const Subgraph& subgraph, std::span<const void* cons
   };
   const CheckResult strict = check_all(nullptr);
   if (strict.good) return strict;
-  left_out = behind_an_overflow(subgraph, inputs, expected);
+  left_out = hang_on_storage(subgraph, inputs, expected);
   if (!left_out.empty()) {
     const CheckResult in_range = check_all(nullptr);
     if (in_range.good) return in_range;
@@ -336,7 +355,7 @@ std::string CheckResult::text() const {
   if (elements == 0) return "ok, nothing to compare";
   const std::string place = join("error ", general_text(worst.error, 2), " (", general_text(worst.of_allowed, 2),
                                  " of allowed) at tensor ", worst.tensor_id, ' ', describe(worst.at));
-  const std::string beyond = left_out > 0 ? join(", ", left_out, " behind a value that its type cannot hold") : "";
+  const std::string beyond = left_out > 0 ? join(", ", left_out, " behind values that their types cannot hold") : "";
   if (good) return join("ok, worst ", place, forgiven > 0 ? join(", ", forgiven, " near a jump") : "", beyond);
   return join("WRONG, ", failed, " of ", elements, ", worst ", place, ": ", general_text(worst.given, 9), ", expected ",
               general_text(worst.expected, 9));

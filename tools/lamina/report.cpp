@@ -139,7 +139,7 @@ std::string check_json(const std::optional<CheckResult>& check, const std::strin
       .member("elements", std::to_string(check->elements))
       .member("outside_tolerance", std::to_string(check->failed))
       .member("forgiven", std::to_string(check->forgiven))
-      .member("behind_an_overflow", std::to_string(check->left_out));
+      .member("not_judged", std::to_string(check->left_out));
   if (check->elements > 0)
     object.member("worst_tensor", std::to_string(worst.tensor_id))
         .member("worst_at", number_list(worst.at))

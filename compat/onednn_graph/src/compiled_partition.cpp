@@ -1,6 +1,7 @@
 // Compiled partitions: what they say of themselves, and their execution.
 #include <graph/lamina.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -13,28 +14,94 @@
 namespace onednn_graph {
 namespace {
 
-// lamina's tensors behind the handles; calls of ordinary size allocate nothing.
+using Port = lamina_graph_logical_tensor_t;
+
+const Port* find_port(const std::vector<Port>& ports, size_t id, size_t likely) {
+  if (likely < ports.size() && ports[likely].id == id) return &ports[likely];
+  const auto found = std::find_if(ports.begin(), ports.end(), [id](const Port& port) { return port.id == id; });
+  return found == ports.end() ? nullptr : &*found;
+}
+
+bool is_of_type_and_shape(const dnnl_graph_logical_tensor_t& tensor, const Port& port) {
+  if (number_of(tensor.data_type) != static_cast<int>(port.data_type)) return false;
+  if (tensor.ndims >= 0 && tensor.ndims != port.ndims) return false;
+  return std::equal(tensor.dims, tensor.dims + std::max(tensor.ndims, 0), port.dims,
+                    [](int64_t given, int64_t dim) { return given < 0 || given == dim; });
+}
+
+// Whether the tensor says of its memory what the port does; for a dim of 1 there is nothing to say.
+bool lies_alike(const dnnl_graph_logical_tensor_t& tensor, const Port& port) {
+  if (tensor.ndims != port.ndims || number_of(tensor.layout_type) != dnnl_graph_layout_type_strided) return false;
+  for (int dim = 0; dim < port.ndims; ++dim)
+    if (tensor.dims[dim] != port.dims[dim] || (port.dims[dim] != 1 && tensor.layout.strides[dim] != port.layout.strides[dim]))
+      return false;
+  return true;
+}
+
+// lamina's tensors behind the handles; calls of ordinary size allocate nothing. lamina takes a tensor by its id and holds it to
+// its strides. oneDNN takes it by its place and looks at its memory alone: a client may describe all tensors as dense, or by
+// other ids, and means the port.
 class Bound {
  public:
-  // False where a handle is null, or no tensor that can be executed on.
-  bool bind(size_t num, const const_dnnl_graph_tensor_t* tensors) {
+  // `places`: the ids of the list that was given for compiling.
+  Bound(const std::vector<Port>& ports, const std::vector<size_t>& places) : ports_(ports), places_(places) {}
+
+  dnnl_status_t bind(size_t num, const const_dnnl_graph_tensor_t* tensors, lamina_engine_t engine) {
     const_lamina_graph_tensor_t* slots = few_.data();
     if (num > few_.size()) {
       many_.resize(num);
       slots = many_.data();
     }
+    if (std::any_of(tensors, tensors + num, [](const auto* each) { return each == nullptr || each->tensor == nullptr; }))
+      return dnnl_invalid_arguments;
     for (size_t i = 0; i < num; ++i) {
-      if (any_null(tensors[i]) || tensors[i]->tensor == nullptr) return false;
-      slots[i] = tensors[i]->tensor.get();
+      const dnnl_graph_tensor& tensor = *tensors[i];
+      slots[i] = tensor.tensor.get();
+      const Port* const port = find_port(ports_, tensor.logical.id, i);
+      const Port* const meant = port != nullptr ? port : port_by_place(i, num, tensors);
+      if (meant == nullptr || !is_of_type_and_shape(tensor.logical, *meant) ||
+          number_of(tensor.logical.property) == kHostScalar)
+        continue;
+      if (meant == port && (lies_alike(tensor.logical, *port) || is_own_and_dense(tensor))) continue;
+      if (const dnnl_status_t status = bind_as(*meant, tensor, engine); status != dnnl_success) return status;
+      slots[i] = as_ports_.back().get();
     }
     tensors_ = slots;
-    return true;
+    return dnnl_success;
   }
   const const_lamina_graph_tensor_t* tensors() const { return tensors_; }
 
  private:
+  // The port that was in this place when the partition was compiled, if no tensor has its id.
+  const Port* port_by_place(size_t place, size_t num, const const_dnnl_graph_tensor_t* tensors) const {
+    if (place >= places_.size()) return nullptr;
+    const size_t id = places_[place];
+    const bool is_given = std::any_of(tensors, tensors + num, [id](const auto* each) { return each->logical.id == id; });
+    return is_given ? nullptr : find_port(ports_, id, place);
+  }
+
+  // Memory of lamina's own whose layout was left to it.
+  static bool is_own_and_dense(const dnnl_graph_tensor& tensor) {
+    return tensor.handle == kAllocate && number_of(tensor.logical.layout_type) != dnnl_graph_layout_type_strided;
+  }
+
+  // The memory of `tensor`, as the port lies. A client's memory is taken at his word; of lamina's own the size is known.
+  dnnl_status_t bind_as(const Port& port, const dnnl_graph_tensor& tensor, lamina_engine_t engine) {
+    if (is_own_and_dense(tensor)) return dnnl_invalid_arguments;
+    if (tensor.handle == kAllocate && bytes_of(tensor.logical) < bytes_of(onednn_tensor(port))) return dnnl_invalid_arguments;
+    void* memory = nullptr;
+    lamina_graph_tensor_t made = nullptr;
+    lamina_status_t status = lamina_graph_tensor_get_data_handle(tensor.tensor.get(), &memory);
+    if (status == lamina_success) status = lamina_graph_tensor_create(&made, &port, engine, memory);
+    as_ports_.emplace_back(made);
+    return status_of(status);
+  }
+
+  const std::vector<Port>& ports_;
+  const std::vector<size_t>& places_;
   std::array<const_lamina_graph_tensor_t, 16> few_{};
   std::vector<const_lamina_graph_tensor_t> many_;
+  std::vector<LaminaTensor> as_ports_;
   const const_lamina_graph_tensor_t* tensors_ = nullptr;
 };
 
@@ -44,20 +111,16 @@ dnnl_status_t execute(const dnnl_graph_compiled_partition& compiled, dnnl_stream
   dnnl_engine_t engine = nullptr;
   if (const dnnl_status_t status = engine_of(stream, engine); status != dnnl_success) return status;
   if (compiled.compiled == nullptr || engine != compiled.engine) return dnnl_invalid_arguments;
-  lamina_engine_t ours = nullptr;
+  OurEngine ours;
   if (const dnnl_status_t status = lamina_engine_of(engine, ours); status != dnnl_success) return status;
-  Bound in, out;
-  if (!in.bind(num_inputs, inputs) || !out.bind(num_outputs, outputs)) return dnnl_invalid_arguments;
+  Bound in(compiled.inputs, compiled.input_places), out(compiled.outputs, compiled.output_places);
+  if (const dnnl_status_t status = in.bind(num_inputs, inputs, ours.engine); status != dnnl_success) return status;
+  if (const dnnl_status_t status = out.bind(num_outputs, outputs, ours.engine); status != dnnl_success) return status;
   // What the stream was given before, by primitives, may make what is read here.
   if (const dnnl_status_t status = wait_for(stream); status != dnnl_success) return status;
-  lamina_stream_t made = nullptr;
-  lamina_status_t status = lamina_stream_create(&made, ours, lamina_stream_default_flags);
-  if (status != lamina_success) return status_of(status);
-  const LaminaStream own_stream(made);
   const const_lamina_graph_tensor_t scratch = scratchpad == nullptr ? nullptr : scratchpad->tensor.get();
-  status = lamina_graph_compiled_partition_execute_v2(compiled.compiled.get(), made, num_inputs, in.tensors(), num_outputs,
-                                                      out.tensors(), scratch);
-  return status_of(status);
+  return status_of(lamina_graph_compiled_partition_execute_v2(compiled.compiled.get(), ours.stream, num_inputs, in.tensors(),
+                                                              num_outputs, out.tensors(), scratch));
 }
 
 }  // namespace

@@ -31,6 +31,19 @@ struct dnnl_graph_allocator {
 namespace onednn_graph {
 namespace {
 
+struct EngineAndStream {
+  LaminaEngine engine;
+  LaminaStream stream;
+  OurEngine get() const { return {engine.get(), stream.get()}; }
+};
+
+dnnl_status_t add_stream(EngineAndStream& ours) {
+  lamina_stream_t made = nullptr;
+  const lamina_status_t status = lamina_stream_create(&made, ours.engine.get(), lamina_stream_default_flags);
+  ours.stream.reset(made);
+  return status_of(status);
+}
+
 // What this library knows about handles. For the life of the process: handles may be destroyed by the destructors of static
 // objects.
 class Registry {
@@ -58,7 +71,7 @@ class Registry {
     return true;
   }
 
-  void remember(const void* engine, LaminaEngine ours) {
+  void remember(const void* engine, EngineAndStream ours) {
     const std::unique_lock lock(mutex_);
     with_allocator_[engine] = std::move(ours);
     num_with_allocator_ = with_allocator_.size();
@@ -69,19 +82,19 @@ class Registry {
     with_allocator_.erase(engine);
     num_with_allocator_ = with_allocator_.size();
   }
-  // Null for an engine without an allocator of its own.
-  lamina_engine_t remembered(const void* engine) const {
-    if (num_with_allocator_ == 0) return nullptr;
+  // Nulls for an engine without an allocator of its own.
+  OurEngine remembered(const void* engine) const {
+    if (num_with_allocator_ == 0) return {};
     const std::shared_lock lock(mutex_);
     const auto found = with_allocator_.find(engine);
-    return found == with_allocator_.end() ? nullptr : found->second.get();
+    return found == with_allocator_.end() ? OurEngine{} : found->second.get();
   }
 
  private:
   mutable std::shared_mutex mutex_;
   std::atomic<size_t> num_own_{0}, num_with_allocator_{0};
   std::unordered_set<const void*> own_;
-  std::unordered_map<const void*, LaminaEngine> with_allocator_;
+  std::unordered_map<const void*, EngineAndStream> with_allocator_;
 };
 
 Registry& registry() { return Registry::instance(); }
@@ -93,17 +106,23 @@ dnnl_status_t ask_real(Function RealLibrary::* function, Args... args) {
   return real == nullptr ? dnnl_invalid_arguments : (real->*function)(args...);
 }
 
-// The CPU with the allocator that lamina has by itself.
-lamina_engine_t plain_cpu() {
-  static const lamina_engine_t engine = [] {
-    lamina_engine_t made = nullptr;
-    return lamina_engine_create(&made, lamina_cpu, 0) == lamina_success ? made : nullptr;
-  }();
-  return engine;
+// The CPU with the allocator that lamina has by itself; for the life of the process. Made again if there was no memory for it.
+OurEngine plain_cpu() {
+  static std::atomic<const EngineAndStream*> known{nullptr};
+  if (const EngineAndStream* const ours = known.load(std::memory_order_acquire)) return ours->get();
+  auto made = std::make_unique<EngineAndStream>();
+  lamina_engine_t engine = nullptr;
+  if (lamina_engine_create(&engine, lamina_cpu, 0) != lamina_success) return {};
+  made->engine.reset(engine);
+  if (add_stream(*made) != dnnl_success) return {};
+  const EngineAndStream* first = nullptr;
+  if (known.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel)) first = made.release();
+  return first->get();
 }
 
-dnnl_status_t create_engine(dnnl_engine_t* engine, dnnl_engine_kind_t kind, size_t index) {
-  if (any_null(engine)) return dnnl_invalid_arguments;
+dnnl_status_t create_engine(dnnl_engine_t* engine, int number, size_t index) {
+  if (any_null(engine) || (number != dnnl_cpu && number != dnnl_gpu)) return dnnl_invalid_arguments;
+  const auto kind = static_cast<dnnl_engine_kind_t>(number);
   if (const RealLibrary* const real = real_library()) {
     const dnnl_status_t status = real->engine_create(engine, kind, index);
     if (status == dnnl_success) registry().forget(*engine);  // of an earlier engine, in the same memory
@@ -127,7 +146,7 @@ dnnl_status_t create_stream(dnnl_stream_t* stream, dnnl_engine_t engine, unsigne
 }
 
 // lamina's engine with the callbacks; null where these are not given, both of them.
-dnnl_status_t make_with_callbacks(const dnnl_graph_allocator& callbacks, LaminaEngine& engine) {
+dnnl_status_t make_with_callbacks(const dnnl_graph_allocator& callbacks, EngineAndStream& ours) {
   if (callbacks.allocate == nullptr || callbacks.release == nullptr) return dnnl_success;
   lamina_graph_allocator_t allocator = nullptr;
   lamina_status_t status = lamina_graph_allocator_create(&allocator, callbacks.allocate, callbacks.release);
@@ -135,8 +154,8 @@ dnnl_status_t make_with_callbacks(const dnnl_graph_allocator& callbacks, LaminaE
   const LaminaAllocator owned(allocator);
   lamina_engine_t made = nullptr;
   status = lamina_graph_make_engine_with_allocator(&made, lamina_cpu, 0, allocator);
-  engine.reset(made);
-  return status_of(status);
+  ours.engine.reset(made);
+  return status == lamina_success ? add_stream(ours) : status_of(status);
 }
 
 }  // namespace
@@ -161,13 +180,13 @@ dnnl_status_t wait_for(dnnl_stream_t stream) {
   return ask_real(&RealLibrary::stream_wait, stream);
 }
 
-dnnl_status_t lamina_engine_of(dnnl_engine_t engine, lamina_engine_t& ours) {
+dnnl_status_t lamina_engine_of(dnnl_engine_t engine, OurEngine& ours) {
   dnnl_engine_kind_t kind = dnnl_any_engine;
   if (const dnnl_status_t status = kind_of(engine, kind); status != dnnl_success) return status;
   if (kind != dnnl_cpu) return dnnl_unimplemented;
   ours = registry().remembered(engine);
-  if (ours == nullptr) ours = plain_cpu();
-  return ours == nullptr ? dnnl_runtime_error : dnnl_success;
+  if (ours.engine == nullptr) ours = plain_cpu();
+  return ours.engine == nullptr ? dnnl_out_of_memory : dnnl_success;
 }
 
 }  // namespace onednn_graph
@@ -177,12 +196,14 @@ using namespace onednn_graph;
 extern "C" {
 
 size_t dnnl_engine_get_count(dnnl_engine_kind_t kind) {
+  const int number = number_of(kind);
+  if (number != dnnl_cpu && number != dnnl_gpu) return 0;
   if (const RealLibrary* const real = real_library()) return real->engine_get_count(kind);
-  return kind == dnnl_cpu ? 1 : 0;
+  return number == dnnl_cpu ? 1 : 0;
 }
 
 dnnl_status_t dnnl_engine_create(dnnl_engine_t* engine, dnnl_engine_kind_t kind, size_t index) {
-  return guarded([&] { return create_engine(engine, kind, index); });
+  return guarded([&] { return create_engine(engine, number_of(kind), index); });
 }
 
 dnnl_status_t dnnl_engine_get_kind(dnnl_engine_t engine, dnnl_engine_kind_t* kind) {
@@ -243,13 +264,13 @@ dnnl_status_t dnnl_graph_make_engine_with_allocator(dnnl_engine_t* engine, dnnl_
                                                     const_dnnl_graph_allocator_t alloc) {
   return guarded([&] {
     if (any_null(engine, alloc)) return dnnl_invalid_arguments;
-    LaminaEngine ours;
-    if (kind == dnnl_cpu) {
+    EngineAndStream ours;
+    if (number_of(kind) == dnnl_cpu) {
       if (const dnnl_status_t status = make_with_callbacks(*alloc, ours); status != dnnl_success) return status;
     }
     dnnl_engine_t made = nullptr;
-    if (const dnnl_status_t status = create_engine(&made, kind, index); status != dnnl_success) return status;
-    if (ours != nullptr) registry().remember(made, std::move(ours));
+    if (const dnnl_status_t status = create_engine(&made, number_of(kind), index); status != dnnl_success) return status;
+    if (ours.engine != nullptr) registry().remember(made, std::move(ours));
     *engine = made;
     return dnnl_success;
   });

@@ -3,6 +3,7 @@
 #include <graph/lamina.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <unordered_map>
 #include <utility>
@@ -16,10 +17,8 @@ namespace {
 using Tensor = dnnl_graph_logical_tensor_t;
 using Body = std::shared_ptr<const PartitionBody>;
 
-lamina_fpmath_mode_t lamina_mode(dnnl_fpmath_mode_t mode) {
-  const auto number = static_cast<int>(mode);
-  return number > 0 && number <= lamina_fpmath_mode_tf32 ? static_cast<lamina_fpmath_mode_t>(number)
-                                                         : lamina_fpmath_mode_strict;
+lamina_fpmath_mode_t lamina_mode(int mode) {
+  return mode > 0 && mode <= lamina_fpmath_mode_tf32 ? static_cast<lamina_fpmath_mode_t>(mode) : lamina_fpmath_mode_strict;
 }
 
 // lamina's graph of these operations, finalized; `status` says why it is null.
@@ -83,10 +82,8 @@ class Bodies {
       body->engine_kind = graph_.engine_kind;
       body->fpmath_mode = graph_.fpmath_mode;
       body->fpmath_applies_to_int = graph_.fpmath_applies_to_int;
-      body->inputs =
-          ports_of(partition.get(), lamina_graph_partition_get_input_ports_num, lamina_graph_partition_get_input_ports);
-      body->outputs =
-          ports_of(partition.get(), lamina_graph_partition_get_output_ports_num, lamina_graph_partition_get_output_ports);
+      body->inputs = inputs_of(ops);
+      body->outputs = outputs_of(partition.get());
       body->partition = std::move(partition);
       body->ops = std::move(ops);
       bodies_.push_back(body);
@@ -127,14 +124,24 @@ class Bodies {
     return result;
   }
 
-  std::vector<Tensor> ports_of(const_lamina_graph_partition_t partition,
-                               lamina_status_t (*get_num)(const_lamina_graph_partition_t, size_t*),
-                               lamina_status_t (*get)(const_lamina_graph_partition_t, size_t,
-                                                      lamina_graph_logical_tensor_t*)) const {
+  // A port for each reading of what the partition does not make: a tensor that is read twice has two.
+  std::vector<Tensor> inputs_of(const std::vector<dnnl_graph_op>& ops) const {
+    const auto is_made = [&](const Tensor& tensor) {
+      const auto producer = producers_.find(tensor.id);
+      return producer != producers_.end() &&
+             std::any_of(ops.begin(), ops.end(), [&](const dnnl_graph_op& op) { return op.id == producer->second; });
+    };
+    std::vector<Tensor> result;
+    for (const dnnl_graph_op& op : ops)
+      std::copy_if(op.inputs.begin(), op.inputs.end(), std::back_inserter(result), std::not_fn(is_made));
+    return result;
+  }
+
+  std::vector<Tensor> outputs_of(const_lamina_graph_partition_t partition) const {
     size_t num = 0;
-    get_num(partition, &num);
+    lamina_graph_partition_get_output_ports_num(partition, &num);
     std::vector<lamina_graph_logical_tensor_t> ports(num);
-    get(partition, num, ports.data());
+    lamina_graph_partition_get_output_ports(partition, num, ports.data());
     std::vector<Tensor> result;
     for (const lamina_graph_logical_tensor_t& port : ports) {
       const auto described = tensors_.find(port.id);
@@ -153,7 +160,7 @@ class Bodies {
 
 }  // namespace
 
-Body unsupported(dnnl_engine_kind_t engine_kind, const dnnl_graph_op& op) {
+Body unsupported(int engine_kind, const dnnl_graph_op& op) {
   auto body = std::make_shared<PartitionBody>();
   body->engine_kind = engine_kind;
   body->ops = {op};
@@ -184,7 +191,7 @@ dnnl_status_t finalize(dnnl_graph_graph& graph) {
   return status == lamina_out_of_memory ? dnnl_out_of_memory : dnnl_invalid_graph;
 }
 
-dnnl_status_t filter(dnnl_graph_graph& graph, dnnl_graph_partition_policy_t policy) {
+dnnl_status_t filter(dnnl_graph_graph& graph, int policy) {
   const bool is_debug = policy == dnnl_graph_partition_policy_debug;
   lamina_graph_graph_t const ours = graph.finalized.get();
   lamina_status_t status =
@@ -212,8 +219,8 @@ dnnl_status_t dnnl_graph_graph_create_with_fpmath_mode(dnnl_graph_graph_t* graph
   return guarded([&] {
     if (any_null(graph)) return dnnl_invalid_arguments;
     auto made = std::make_unique<dnnl_graph_graph>();
-    made->engine_kind = engine_kind;
-    made->fpmath_mode = mode;
+    made->engine_kind = number_of(engine_kind);
+    made->fpmath_mode = number_of(mode);
     *graph = made.release();
     return dnnl_success;
   });
@@ -233,7 +240,7 @@ dnnl_status_t dnnl_graph_graph_destroy(dnnl_graph_graph_t graph) {
 dnnl_status_t dnnl_graph_graph_set_fpmath_mode(dnnl_graph_graph_t graph, dnnl_fpmath_mode_t mode, int apply_to_int) {
   if (any_null(graph)) return dnnl_invalid_arguments;
   if (graph->finalized != nullptr) return dnnl_invalid_graph;
-  graph->fpmath_mode = mode;
+  graph->fpmath_mode = number_of(mode);
   graph->fpmath_applies_to_int = apply_to_int != 0;
   return dnnl_success;
 }
@@ -241,7 +248,7 @@ dnnl_status_t dnnl_graph_graph_set_fpmath_mode(dnnl_graph_graph_t graph, dnnl_fp
 dnnl_status_t dnnl_graph_graph_get_fpmath_mode(dnnl_graph_graph_t graph, dnnl_fpmath_mode_t* mode, int* apply_to_int) {
   if (any_null(graph)) return dnnl_invalid_arguments;
   if (graph->finalized != nullptr) return dnnl_invalid_graph;
-  if (mode != nullptr) *mode = graph->fpmath_mode;
+  if (mode != nullptr) set_number(*mode, graph->fpmath_mode);
   if (apply_to_int != nullptr) *apply_to_int = graph->fpmath_applies_to_int ? 1 : 0;
   return dnnl_success;
 }
@@ -277,7 +284,8 @@ dnnl_status_t dnnl_graph_graph_is_finalized(dnnl_graph_graph_t graph, uint8_t* f
 }
 
 dnnl_status_t dnnl_graph_graph_filter(dnnl_graph_graph_t graph, dnnl_graph_partition_policy_t policy) {
-  return guarded([&] { return any_null(graph) || graph->finalized == nullptr ? dnnl_invalid_graph : filter(*graph, policy); });
+  return guarded(
+      [&] { return any_null(graph) || graph->finalized == nullptr ? dnnl_invalid_graph : filter(*graph, number_of(policy)); });
 }
 
 dnnl_status_t dnnl_graph_graph_get_partition_num(const_dnnl_graph_graph_t graph, size_t* num) {

@@ -12,8 +12,8 @@
 #include "partition.h"
 
 struct dnnl_graph_graph {
-  dnnl_engine_kind_t engine_kind = dnnl_cpu;
-  dnnl_fpmath_mode_t fpmath_mode = dnnl_fpmath_mode_strict;
+  int engine_kind = dnnl_cpu;
+  int fpmath_mode = dnnl_fpmath_mode_strict;
   bool fpmath_applies_to_int = false;
   bool deterministic = false;  // lamina is, always
   std::vector<dnnl_graph_op> ops;
@@ -26,6 +26,6 @@ namespace onednn_graph {
 
 dnnl_status_t add_op(dnnl_graph_graph& graph, const dnnl_graph_op& op);
 dnnl_status_t finalize(dnnl_graph_graph& graph);
-dnnl_status_t filter(dnnl_graph_graph& graph, dnnl_graph_partition_policy_t policy);
+dnnl_status_t filter(dnnl_graph_graph& graph, int policy);
 
 }  // namespace onednn_graph

@@ -1,5 +1,6 @@
 // Logical tensors: plain structs, filled and compared as oneDNN does it.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "boundary.h"
@@ -11,14 +12,13 @@ namespace {
 using Tensor = dnnl_graph_logical_tensor_t;
 
 // Dims and strides unknown; of a scalar, nothing to know.
-Tensor bare_tensor(size_t id, dnnl_data_type_t type, int ndims, dnnl_graph_layout_type_t layout,
-                   dnnl_graph_tensor_property_t property) {
+Tensor bare_tensor(size_t id, int type, int ndims, int layout, int property) {
   Tensor tensor{};
   tensor.id = id;
   tensor.ndims = ndims;
-  tensor.data_type = type;
-  tensor.layout_type = layout;
-  tensor.property = property;
+  set_number(tensor.data_type, type);
+  set_number(tensor.layout_type, layout);
+  set_number(tensor.property, property);
   if (ndims != 0) {
     std::fill_n(tensor.dims, DNNL_MAX_NDIMS, DNNL_GRAPH_UNKNOWN_DIM);
     std::fill_n(tensor.layout.strides, DNNL_MAX_NDIMS, DNNL_GRAPH_UNKNOWN_DIM);
@@ -26,34 +26,52 @@ Tensor bare_tensor(size_t id, dnnl_data_type_t type, int ndims, dnnl_graph_layou
   return tensor;
 }
 
-bool is_legal(int ndims, int lowest, dnnl_graph_tensor_property_t property) {
+bool is_legal(int ndims, int lowest, int property) {
   return ndims >= lowest && ndims <= DNNL_MAX_NDIMS && (property != kHostScalar || ndims <= 0);
 }
 
-// Row by row; a dim of 0 counts as 1.
+// Row by row; a dim of 0 counts as 1. What is too large for a number wraps around.
 void make_dense(Tensor& tensor) {
-  int64_t stride = 1;
+  uint64_t stride = 1;
   for (int dim = tensor.ndims - 1; dim >= 0; --dim) {
-    tensor.layout.strides[dim] = stride;
-    stride *= std::max<int64_t>(tensor.dims[dim], 1);
+    tensor.layout.strides[dim] = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(std::max<int64_t>(tensor.dims[dim], 1));
   }
 }
 
-// From the first to past the last element. Unknown dims wrap around, as they do in oneDNN: their size means nothing.
-uint64_t bytes_of(const Tensor& tensor) {
-  if (tensor.layout_type != dnnl_graph_layout_type_strided) return SIZE_MAX;
-  const auto bits = static_cast<uint64_t>(bits_of(tensor.data_type));
+// Whether a known shape has strides that lead further than 64 bits can count.
+bool is_beyond_counting(const Tensor& tensor) {
+  constexpr double kMost = 9.0e18;
   const int ndims = std::min(tensor.ndims, DNNL_MAX_NDIMS);
-  uint64_t elements = ndims == 0 ? 1 : 0;
+  double elements = 1;
   for (int dim = 0; dim < ndims; ++dim) {
-    const auto size = static_cast<uint64_t>(tensor.dims[dim]);
-    if (size == 0) return 0;
-    elements = std::max(elements, size * (size == 1 ? 1 : static_cast<uint64_t>(tensor.layout.strides[dim])));
+    if (tensor.dims[dim] <= 0) return false;
+    const double stride = tensor.dims[dim] == 1 ? 1.0 : std::abs(static_cast<double>(tensor.layout.strides[dim]));
+    elements += static_cast<double>(tensor.dims[dim]) * stride;
   }
-  return (elements * bits + 7) / 8;
+  return elements * bits_of(number_of(tensor.data_type)) > kMost;
 }
 
 }  // namespace
+
+// As oneDNN counts: the largest dim with its stride; and where strides overlap, which it does not think of, as far as the last
+// element lies. Unknown dims wrap around, as they do in oneDNN: their size means nothing. Known ones do not: who asks would be
+// told of too little memory.
+uint64_t bytes_of(const Tensor& tensor) {
+  if (number_of(tensor.layout_type) != dnnl_graph_layout_type_strided || is_beyond_counting(tensor)) return SIZE_MAX;
+  const auto bits = static_cast<uint64_t>(bits_of(number_of(tensor.data_type)));
+  const int ndims = std::min(tensor.ndims, DNNL_MAX_NDIMS);
+  uint64_t elements = ndims == 0 ? 1 : 0, last = 0;
+  for (int dim = 0; dim < ndims; ++dim) {
+    const auto size = static_cast<uint64_t>(tensor.dims[dim]);
+    const auto stride = size == 1 ? 1 : static_cast<uint64_t>(tensor.layout.strides[dim]);
+    if (size == 0) return 0;
+    elements = std::max(elements, size * stride);
+    if (tensor.dims[dim] > 1) last += (size - 1) * stride;
+  }
+  return (std::max(elements, last + (ndims > 0 ? 1 : 0)) * bits + 7) / 8;
+}
+
 }  // namespace onednn_graph
 
 using namespace onednn_graph;
@@ -63,20 +81,21 @@ extern "C" {
 dnnl_status_t dnnl_graph_logical_tensor_init(dnnl_graph_logical_tensor_t* logical_tensor, size_t tid, dnnl_data_type_t dtype,
                                              int32_t ndims, dnnl_graph_layout_type_t ltype,
                                              dnnl_graph_tensor_property_t ptype) {
-  if (any_null(logical_tensor) || !is_legal(ndims, INT32_MIN, ptype)) return dnnl_invalid_arguments;
-  *logical_tensor = bare_tensor(tid, dtype, ndims, ltype, ptype);
+  if (any_null(logical_tensor) || !is_legal(ndims, INT32_MIN, number_of(ptype))) return dnnl_invalid_arguments;
+  *logical_tensor = bare_tensor(tid, number_of(dtype), ndims, number_of(ltype), number_of(ptype));
   return dnnl_success;
 }
 
 dnnl_status_t dnnl_graph_logical_tensor_init_with_dims(dnnl_graph_logical_tensor_t* logical_tensor, size_t tid,
                                                        dnnl_data_type_t dtype, int32_t ndims, const dnnl_dims_t dims,
                                                        dnnl_graph_layout_type_t ltype, dnnl_graph_tensor_property_t ptype) {
-  if (any_null(logical_tensor) || !is_legal(ndims, 0, ptype) || (ndims > 0 && any_null(dims))) return dnnl_invalid_arguments;
-  Tensor tensor = bare_tensor(tid, dtype, ndims, ltype, ptype);
+  if (any_null(logical_tensor) || !is_legal(ndims, 0, number_of(ptype)) || (ndims > 0 && any_null(dims)))
+    return dnnl_invalid_arguments;
+  Tensor tensor = bare_tensor(tid, number_of(dtype), ndims, number_of(ltype), number_of(ptype));
   std::fill_n(tensor.dims, DNNL_MAX_NDIMS, 0);
   std::copy_n(dims, ndims, tensor.dims);
   const bool are_known = std::all_of(tensor.dims, tensor.dims + ndims, [](int64_t dim) { return dim >= 0; });
-  if (ltype == dnnl_graph_layout_type_strided && are_known) {
+  if (number_of(ltype) == dnnl_graph_layout_type_strided && are_known) {
     std::fill_n(tensor.layout.strides, DNNL_MAX_NDIMS, 0);
     make_dense(tensor);
   }
@@ -87,9 +106,9 @@ dnnl_status_t dnnl_graph_logical_tensor_init_with_dims(dnnl_graph_logical_tensor
 dnnl_status_t dnnl_graph_logical_tensor_init_with_strides(dnnl_graph_logical_tensor_t* logical_tensor, size_t tid,
                                                           dnnl_data_type_t dtype, int32_t ndims, const dnnl_dims_t dims,
                                                           const dnnl_dims_t strides, dnnl_graph_tensor_property_t ptype) {
-  if (any_null(logical_tensor) || !is_legal(ndims, 0, ptype) || (ndims > 0 && any_null(dims, strides)))
+  if (any_null(logical_tensor) || !is_legal(ndims, 0, number_of(ptype)) || (ndims > 0 && any_null(dims, strides)))
     return dnnl_invalid_arguments;
-  Tensor tensor = bare_tensor(tid, dtype, 0, dnnl_graph_layout_type_strided, ptype);
+  Tensor tensor = bare_tensor(tid, number_of(dtype), 0, dnnl_graph_layout_type_strided, number_of(ptype));
   tensor.ndims = ndims;
   std::copy_n(dims, ndims, tensor.dims);
   std::copy_n(strides, ndims, tensor.layout.strides);

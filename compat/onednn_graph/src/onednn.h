@@ -7,14 +7,31 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace onednn_graph {
 
 // The version whose graph interface this is.
 inline constexpr int kMajor = 3, kMinor = 14;
 
+// A client may pass any number for an enumerator, in C and by a newer header, and oneDNN's enumerations have no fixed type:
+// what comes from a client is read and kept as a number.
+template <typename Enumeration>
+int number_of(const Enumeration& enumerator) {
+  int number = 0;
+  static_assert(sizeof number == sizeof enumerator);
+  std::memcpy(&number, &enumerator, sizeof number);
+  return number;
+}
+template <typename Enumeration>
+void set_number(Enumeration& enumerator, int number) {
+  static_assert(sizeof number == sizeof enumerator);
+  std::memcpy(&enumerator, &number, sizeof number);
+}
+
 // Enumerators that came after oneDNN 3.2.
-inline constexpr auto kHostScalar = static_cast<dnnl_graph_tensor_property_t>(3);
+inline constexpr int kHostScalar = 3;              // a property
+inline constexpr int kFpmathTf32 = 4;              // a mode of floating-point mathematics
 inline constexpr unsigned kDumpModes = 0x1 | 0x2;  // subgraph, graph
 
 // The special handle of a tensor that asks for memory; dnnl_graph.h leaves it to the header of memory objects.

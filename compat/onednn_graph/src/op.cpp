@@ -12,8 +12,8 @@
 namespace onednn_graph {
 namespace {
 
-bool is_list(dnnl_graph_op_attr_t name) {
-  switch (static_cast<int>(name)) {
+bool is_list(int name) {
+  switch (name) {
 #define LAMINA_ATTRIBUTE(name, value, type) \
   case value: return std::string(#type).ends_with("_list");
 #include <graph/attribute_kinds.def>
@@ -23,7 +23,7 @@ bool is_list(dnnl_graph_op_attr_t name) {
 
 // One value, or as many as are given for an attribute that is a list.
 template <typename T>
-dnnl_status_t set_numbers(dnnl_graph_op_t op, dnnl_graph_op_attr_t name, const T* values, size_t count) {
+dnnl_status_t set_numbers(dnnl_graph_op_t op, int name, const T* values, size_t count) {
   if (any_null(op, values)) return dnnl_invalid_arguments;
   if (is_list(name))
     op->attributes[name] = std::vector<T>(values, values + count);
@@ -33,7 +33,7 @@ dnnl_status_t set_numbers(dnnl_graph_op_t op, dnnl_graph_op_attr_t name, const T
 }
 
 // oneDNN takes an epsilon of 0. What is added to a variance then changes it only where it is 0 itself.
-float lamina_value(dnnl_graph_op_attr_t name, float value) {
+float lamina_value(int name, float value) {
   return name == dnnl_graph_op_attr_epsilon && value == 0 ? std::numeric_limits<float>::min() : value;
 }
 
@@ -110,7 +110,7 @@ dnnl_status_t dnnl_graph_op_create(dnnl_graph_op_t* op, size_t id, dnnl_graph_op
     if (any_null(op, verbose_name)) return dnnl_invalid_arguments;
     auto made = std::make_unique<dnnl_graph_op>();
     made->id = id;
-    made->kind = kind;
+    made->kind = number_of(kind);
     made->name = verbose_name;
     *op = made.release();
     return dnnl_success;
@@ -139,19 +139,19 @@ dnnl_status_t dnnl_graph_op_add_output(dnnl_graph_op_t op, const dnnl_graph_logi
 }
 
 dnnl_status_t dnnl_graph_op_set_attr_f32(dnnl_graph_op_t op, dnnl_graph_op_attr_t name, const float* value, size_t value_len) {
-  return guarded([&] { return set_numbers(op, name, value, value_len); });
+  return guarded([&] { return set_numbers(op, number_of(name), value, value_len); });
 }
 
 dnnl_status_t dnnl_graph_op_set_attr_s64(dnnl_graph_op_t op, dnnl_graph_op_attr_t name, const int64_t* value,
                                          size_t value_len) {
-  return guarded([&] { return set_numbers(op, name, value, value_len); });
+  return guarded([&] { return set_numbers(op, number_of(name), value, value_len); });
 }
 
 dnnl_status_t dnnl_graph_op_set_attr_bool(dnnl_graph_op_t op, dnnl_graph_op_attr_t name, const uint8_t* value,
                                           size_t value_len) {
   return guarded([&] {
     if (any_null(op, value) || value_len == 0) return dnnl_invalid_arguments;
-    op->attributes[name] = *value != 0;
+    op->attributes[number_of(name)] = *value != 0;
     return dnnl_success;
   });
 }
@@ -160,7 +160,7 @@ dnnl_status_t dnnl_graph_op_set_attr_bool(dnnl_graph_op_t op, dnnl_graph_op_attr
 dnnl_status_t dnnl_graph_op_set_attr_str(dnnl_graph_op_t op, dnnl_graph_op_attr_t name, const char* value, size_t) {
   return guarded([&] {
     if (any_null(op, value)) return dnnl_invalid_arguments;
-    op->attributes[name] = std::string(value);
+    op->attributes[number_of(name)] = std::string(value);
     return dnnl_success;
   });
 }
@@ -173,7 +173,7 @@ dnnl_status_t dnnl_graph_op_get_id(const_dnnl_graph_op_t op, size_t* id) {
 
 dnnl_status_t dnnl_graph_op_get_kind(const_dnnl_graph_op_t op, dnnl_graph_op_kind_t* kind) {
   if (any_null(op, kind)) return dnnl_invalid_arguments;
-  *kind = op->kind;
+  set_number(*kind, op->kind);
   return dnnl_success;
 }
 

@@ -24,10 +24,10 @@ inline constexpr Shapes kAllShapes[] = {Shapes::as_given, Shapes::of_inputs, Sha
 
 struct dnnl_graph_op {
   size_t id = 0;
-  dnnl_graph_op_kind_t kind = dnnl_graph_op_wildcard;
+  int kind = dnnl_graph_op_wildcard;
   std::string name;
   std::vector<dnnl_graph_logical_tensor_t> inputs, outputs;
-  std::map<dnnl_graph_op_attr_t, onednn_graph::Attribute> attributes;
+  std::map<int, onednn_graph::Attribute> attributes;  // by their numbers
 };
 
 namespace onednn_graph {

@@ -23,7 +23,7 @@ namespace {
 
 using Tensor = dnnl_graph_logical_tensor_t;
 
-dnnl_status_t partition_of_op(const dnnl_graph_op& op, dnnl_engine_kind_t kind, dnnl_graph_partition_t& partition) {
+dnnl_status_t partition_of_op(const dnnl_graph_op& op, int kind, dnnl_graph_partition_t& partition) {
   dnnl_graph_graph graph;
   graph.engine_kind = kind;
   if (const dnnl_status_t status = add_op(graph, op); status != dnnl_success) return status;
@@ -42,7 +42,7 @@ dnnl_status_t copy_ports(const std::vector<Tensor>& ports, size_t num, Tensor* t
 
 // ---- compiling ----
 
-bool has_layout(const Tensor& tensor) { return tensor.layout_type != dnnl_graph_layout_type_undef; }
+bool has_layout(const Tensor& tensor) { return number_of(tensor.layout_type) != dnnl_graph_layout_type_undef; }
 
 // An output that the partition does not have is none of its business.
 void keep_ports(const std::vector<Tensor>& ports, std::vector<Tensor>& given) {
@@ -50,6 +50,12 @@ void keep_ports(const std::vector<Tensor>& ports, std::vector<Tensor>& given) {
     return std::any_of(ports.begin(), ports.end(), [&](const Tensor& port) { return port.id == tensor.id; });
   };
   given.erase(std::remove_if(given.begin(), given.end(), [&](const Tensor& tensor) { return !is_port(tensor); }), given.end());
+}
+
+std::vector<size_t> ids_of(const std::vector<Tensor>& tensors) {
+  std::vector<size_t> ids;
+  for (const Tensor& tensor : tensors) ids.push_back(tensor.id);
+  return ids;
 }
 
 // False for a list that is not there, or a hole in it.
@@ -77,7 +83,7 @@ lamina_status_t compile(const_lamina_graph_partition_t partition, const std::vec
 
 // lamina tells of every output that may lie where an input lay. oneDNN tells of those that its binary operations and softmax
 // make; its clients, its own tests among them, count on there being no others.
-bool tells_inplace(dnnl_graph_op_kind_t kind) {
+bool tells_inplace(int kind) {
   switch (kind) {
     case dnnl_graph_op_add:
     case dnnl_graph_op_subtract:
@@ -143,29 +149,52 @@ bool contradicts(const PartitionBody& body, const std::vector<Tensor>& given) {
     for (const auto* const ports : {&body.inputs, &body.outputs})
       for (const Tensor& port : *ports)
         if (port.id == tensor.id)
-          return port.data_type != tensor.data_type || (port.ndims >= 0 && tensor.ndims >= 0 && port.ndims != tensor.ndims) ||
+          return number_of(port.data_type) != number_of(tensor.data_type) ||
+                 (port.ndims >= 0 && tensor.ndims >= 0 && port.ndims != tensor.ndims) ||
                  (port.ndims == tensor.ndims && !std::equal(port.dims, port.dims + std::max(port.ndims, 0), tensor.dims));
     return false;
   };
   return std::any_of(given.begin(), given.end(), differs);
 }
 
+using GetPortsNum = lamina_status_t (*)(const_lamina_graph_partition_t, size_t*);
+using GetPorts = lamina_status_t (*)(const_lamina_graph_partition_t, size_t, lamina_graph_logical_tensor_t*);
+
+// The ports as they were compiled.
+std::vector<lamina_graph_logical_tensor_t> compiled_ports(const_lamina_graph_partition_t partition,
+                                                          const_lamina_graph_compiled_partition_t compiled, GetPortsNum get_num,
+                                                          GetPorts get) {
+  size_t num = 0;
+  get_num(partition, &num);
+  std::vector<lamina_graph_logical_tensor_t> ports(num);
+  get(partition, num, ports.data());
+  for (auto& port : ports) lamina_graph_compiled_partition_query_logical_tensor(compiled, port.id, &port);
+  return ports;
+}
+
 dnnl_status_t compile(const PartitionBody& body, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                       dnnl_engine_t engine, dnnl_graph_compiled_partition& result) {
   dnnl_engine_kind_t kind = dnnl_any_engine;
   if (const dnnl_status_t status = kind_of(engine, kind); status != dnnl_success) return status;
-  if (body.partition == nullptr || kind != body.engine_kind) return dnnl_invalid_arguments;
+  if (body.partition == nullptr || static_cast<int>(kind) != body.engine_kind) return dnnl_invalid_arguments;
   if (!std::all_of(inputs.begin(), inputs.end(), has_layout) || !std::all_of(outputs.begin(), outputs.end(), has_layout))
     return dnnl_invalid_arguments;
-  lamina_engine_t ours = nullptr;
+  OurEngine ours;
   if (const dnnl_status_t status = lamina_engine_of(engine, ours); status != dnnl_success) return status;
   LaminaCompiled compiled;
-  lamina_status_t status = compile(body.partition.get(), inputs, outputs, ours, compiled);
+  const_lamina_graph_partition_t partition = body.partition.get();
+  std::shared_ptr<const PartitionBody> again;
+  lamina_status_t status = compile(partition, inputs, outputs, ours.engine, compiled);
   if (status != lamina_success && (contradicts(body, inputs) || contradicts(body, outputs))) {
-    const auto again = made_again(body, inputs, outputs);
-    if (again != nullptr) status = compile(again->partition.get(), inputs, outputs, ours, compiled);
+    again = made_again(body, inputs, outputs);
+    if (again != nullptr) partition = again->partition.get();
+    if (again != nullptr) status = compile(partition, inputs, outputs, ours.engine, compiled);
   }
   if (status != lamina_success) return status_of(status);
+  result.inputs = compiled_ports(partition, compiled.get(), lamina_graph_partition_get_input_ports_num,
+                                 lamina_graph_partition_get_input_ports);
+  result.outputs = compiled_ports(partition, compiled.get(), lamina_graph_partition_get_output_ports_num,
+                                  lamina_graph_partition_get_output_ports);
   result.inplace_pairs = inplace_pairs(body, compiled.get());
   result.compiled = std::move(compiled);
   result.engine = engine;
@@ -179,7 +208,8 @@ extern "C" {
 
 dnnl_status_t dnnl_graph_partition_create_with_op(dnnl_graph_partition_t* partition, const_dnnl_graph_op_t op,
                                                   dnnl_engine_kind_t ekind) {
-  return guarded([&] { return any_null(partition, op) ? dnnl_invalid_arguments : partition_of_op(*op, ekind, *partition); });
+  return guarded(
+      [&] { return any_null(partition, op) ? dnnl_invalid_arguments : partition_of_op(*op, number_of(ekind), *partition); });
 }
 
 dnnl_status_t dnnl_graph_partition_destroy(dnnl_graph_partition_t partition) {
@@ -236,7 +266,7 @@ dnnl_status_t dnnl_graph_partition_is_supported(const_dnnl_graph_partition_t par
 
 dnnl_status_t dnnl_graph_partition_get_engine_kind(const_dnnl_graph_partition_t partition, dnnl_engine_kind_t* kind) {
   if (any_null(partition, kind)) return dnnl_invalid_arguments;
-  *kind = partition->body->engine_kind;
+  set_number(*kind, partition->body->engine_kind);
   return dnnl_success;
 }
 
@@ -247,8 +277,13 @@ dnnl_status_t dnnl_graph_partition_compile(dnnl_graph_partition_t partition, dnn
     std::vector<Tensor> in, out;
     if (any_null(partition, compiled_partition, engine) || !read(in_num, inputs, in) || !read(out_num, outputs, out))
       return dnnl_invalid_arguments;
+    std::vector<size_t> input_places = ids_of(in), output_places = ids_of(out);
     keep_ports(partition->body->outputs, out);
-    return compile(*partition->body, in, out, engine, *compiled_partition);
+    const dnnl_status_t status = compile(*partition->body, in, out, engine, *compiled_partition);
+    if (status != dnnl_success) return status;
+    compiled_partition->input_places = std::move(input_places);
+    compiled_partition->output_places = std::move(output_places);
+    return dnnl_success;
   });
 }
 

@@ -13,8 +13,8 @@ namespace onednn_graph {
 
 // Immutable, shared by the graph and its partitions' handles.
 struct PartitionBody {
-  dnnl_engine_kind_t engine_kind = dnnl_cpu;
-  dnnl_fpmath_mode_t fpmath_mode = dnnl_fpmath_mode_strict;
+  int engine_kind = dnnl_cpu;
+  int fpmath_mode = dnnl_fpmath_mode_strict;
   bool fpmath_applies_to_int = false;
   std::vector<dnnl_graph_op> ops;                            // in an order in which they can run
   std::vector<dnnl_graph_logical_tensor_t> inputs, outputs;  // as the client described them
@@ -22,7 +22,7 @@ struct PartitionBody {
 };
 
 // One operation by itself, which is not supported.
-std::shared_ptr<const PartitionBody> unsupported(dnnl_engine_kind_t engine_kind, const dnnl_graph_op& op);
+std::shared_ptr<const PartitionBody> unsupported(int engine_kind, const dnnl_graph_op& op);
 
 }  // namespace onednn_graph
 
@@ -37,12 +37,14 @@ std::unique_ptr<dnnl_graph_partition> make_partition(std::shared_ptr<const onedn
 struct dnnl_graph_compiled_partition {
   onednn_graph::LaminaCompiled compiled;  // null until it was compiled
   dnnl_engine_t engine = nullptr;
+  std::vector<lamina_graph_logical_tensor_t> inputs, outputs;  // lamina's ports, as they were compiled
+  std::vector<size_t> input_places, output_places;             // the ids of the lists that it was compiled for
   std::vector<dnnl_graph_inplace_pair_t> inplace_pairs;
 };
 
 struct dnnl_graph_tensor {
   dnnl_graph_logical_tensor_t logical{};
   dnnl_engine_t engine = nullptr;     // null for a host scalar without one
-  void* handle = nullptr;             // where lamina takes no such tensor
+  void* handle = nullptr;             // as it was given: kAllocate where the memory is lamina's
   onednn_graph::LaminaTensor tensor;  // null where lamina takes no such tensor: it can be made, but not executed on
 };

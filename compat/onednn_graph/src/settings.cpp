@@ -9,12 +9,13 @@
 #include "boundary.h"
 #include "onednn.h"
 #include "real_library.h"
+#include "refusals.h"
 #include "vocabulary.h"
 
 namespace {
 
 // Where there is no real library to ask.
-std::atomic<dnnl_fpmath_mode_t> default_mode{dnnl_fpmath_mode_strict};
+std::atomic<int> default_mode{dnnl_fpmath_mode_strict};
 std::atomic<size_t> gpu_capacity{0};
 
 }  // namespace
@@ -43,19 +44,20 @@ dnnl_status_t dnnl_graph_get_constant_tensor_cache(int* flag) {
 
 // A capacity of 0 is a cache that is off. On a GPU nothing is kept, whatever its capacity.
 dnnl_status_t dnnl_graph_set_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind, size_t size) {
-  if (eng_kind == dnnl_gpu) {
+  if (number_of(eng_kind) == dnnl_gpu) {
     gpu_capacity = size;
     return dnnl_success;
   }
-  if (eng_kind != dnnl_cpu) return dnnl_invalid_arguments;
+  if (number_of(eng_kind) != dnnl_cpu) return dnnl_invalid_arguments;
   const lamina_status_t status = lamina_graph_set_constant_tensor_cache_capacity(lamina_cpu, size);
   return status_of(status == lamina_success ? lamina_graph_set_constant_tensor_cache(size > 0 ? 1 : 0) : status);
 }
 
 dnnl_status_t dnnl_graph_get_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind, size_t* size) {
-  if (any_null(size) || (eng_kind != dnnl_cpu && eng_kind != dnnl_gpu)) return dnnl_invalid_arguments;
+  const int kind = number_of(eng_kind);
+  if (any_null(size) || (kind != dnnl_cpu && kind != dnnl_gpu)) return dnnl_invalid_arguments;
   *size = gpu_capacity;
-  if (eng_kind == dnnl_gpu) return dnnl_success;
+  if (kind == dnnl_gpu) return dnnl_success;
   int is_on = 0;
   lamina_graph_get_constant_tensor_cache(&is_on);
   *size = 0;
@@ -70,14 +72,15 @@ dnnl_status_t dnnl_graph_set_dump_mode(unsigned modes) {
 dnnl_status_t dnnl_get_default_fpmath_mode(dnnl_fpmath_mode_t* mode) {
   if (any_null(mode)) return dnnl_invalid_arguments;
   if (const RealLibrary* const real = real_library()) return real->get_default_fpmath_mode(mode);
-  *mode = default_mode;
+  set_number(*mode, default_mode);
   return dnnl_success;
 }
 
 dnnl_status_t dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_t mode) {
+  const int number = number_of(mode);
+  if (number < dnnl_fpmath_mode_strict || number > kFpmathTf32) return dnnl_invalid_arguments;
   if (const RealLibrary* const real = real_library()) return real->set_default_fpmath_mode(mode);
-  if (mode < dnnl_fpmath_mode_strict || mode > dnnl_fpmath_mode_any) return dnnl_invalid_arguments;
-  default_mode = mode;
+  default_mode = number;
   return dnnl_success;
 }
 
@@ -85,6 +88,7 @@ dnnl_status_t dnnl_set_verbose(int level) {
   if (const RealLibrary* const real = real_library()) {
     if (const dnnl_status_t status = real->set_verbose(level); status != dnnl_success) return status;
   }
+  set_refusals_told(level > 0);
   return status_of(lamina_set_verbose(level));
 }
 

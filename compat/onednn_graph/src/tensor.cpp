@@ -12,7 +12,7 @@
 namespace onednn_graph {
 namespace {
 
-bool is_host_scalar(const dnnl_graph_logical_tensor_t& tensor) { return tensor.property == kHostScalar; }
+bool is_host_scalar(const dnnl_graph_logical_tensor_t& tensor) { return number_of(tensor.property) == kHostScalar; }
 
 dnnl_status_t make_scalar(const dnnl_graph_logical_tensor_t& logical, dnnl_engine_t engine, const void* value,
                           dnnl_graph_tensor_t& tensor) {
@@ -30,11 +30,11 @@ dnnl_status_t make_scalar(const dnnl_graph_logical_tensor_t& logical, dnnl_engin
 // handle.
 dnnl_status_t make_tensor(const dnnl_graph_logical_tensor_t& logical, dnnl_engine_t engine, void* handle,
                           dnnl_graph_tensor_t& tensor) {
-  lamina_engine_t our_engine = nullptr;
-  if (const dnnl_status_t status = lamina_engine_of(engine, our_engine); status != dnnl_success) return status;
+  OurEngine ours_of_engine;
+  if (const dnnl_status_t status = lamina_engine_of(engine, ours_of_engine); status != dnnl_success) return status;
   const lamina_graph_logical_tensor_t described = lamina_tensor(logical);
   lamina_graph_tensor_t ours = nullptr;
-  const lamina_status_t status = lamina_graph_tensor_create(&ours, &described, our_engine, handle);
+  const lamina_status_t status = lamina_graph_tensor_create(&ours, &described, ours_of_engine.engine, handle);
   LaminaTensor owned(ours);
   if (status == lamina_out_of_memory || (status != lamina_success && handle == kAllocate)) return dnnl_out_of_memory;
   tensor = new dnnl_graph_tensor{logical, engine, handle, std::move(owned)};
@@ -80,7 +80,13 @@ dnnl_status_t dnnl_graph_tensor_get_data_handle(const_dnnl_graph_tensor_t tensor
 
 dnnl_status_t dnnl_graph_tensor_set_data_handle(dnnl_graph_tensor_t tensor, void* handle) {
   if (any_null(tensor)) return dnnl_invalid_arguments;
-  if (tensor->tensor != nullptr) return status_of(lamina_graph_tensor_set_data_handle(tensor->tensor.get(), handle));
+  if (tensor->tensor != nullptr) {
+    void* present = nullptr;
+    lamina_status_t status = lamina_graph_tensor_get_data_handle(tensor->tensor.get(), &present);
+    if (status == lamina_success && present == handle) return dnnl_success;  // lamina's own memory stays what it is
+    if (status == lamina_success) status = lamina_graph_tensor_set_data_handle(tensor->tensor.get(), handle);
+    if (status != lamina_success) return status_of(status);
+  }
   tensor->handle = handle;
   return dnnl_success;
 }

@@ -101,10 +101,11 @@ std::optional<Name> looked_up(const Entry<Name> (&entries)[size], int number) {
 }
 
 bool have_equal_layouts(const Theirs& left, const Theirs& right) {
-  if (left.layout_type != right.layout_type) return false;
+  const int type = number_of(left.layout_type);
+  if (type != number_of(right.layout_type)) return false;
   if (left.ndims <= 0) return true;
-  if (left.layout_type == dnnl_graph_layout_type_opaque) return left.layout.layout_id == right.layout.layout_id;
-  return left.layout_type != dnnl_graph_layout_type_strided ||
+  if (type == dnnl_graph_layout_type_opaque) return left.layout.layout_id == right.layout.layout_id;
+  return type != dnnl_graph_layout_type_strided ||
          std::equal(left.layout.strides, left.layout.strides + left.ndims, right.layout.strides);
 }
 
@@ -112,11 +113,9 @@ bool have_equal_layouts(const Theirs& left, const Theirs& right) {
 
 dnnl_status_t status_of(lamina_status_t status) { return static_cast<dnnl_status_t>(status); }
 
-std::optional<lamina_graph_op_kind_t> lamina_kind(dnnl_graph_op_kind_t kind) { return looked_up(kOps, static_cast<int>(kind)); }
+std::optional<lamina_graph_op_kind_t> lamina_kind(int kind) { return looked_up(kOps, kind); }
 
-std::optional<lamina_graph_op_attr_t> lamina_attribute(dnnl_graph_op_attr_t name) {
-  return looked_up(kAttributes, static_cast<int>(name));
-}
+std::optional<lamina_graph_op_attr_t> lamina_attribute(int name) { return looked_up(kAttributes, name); }
 
 Ours lamina_tensor(const Theirs& tensor) { return std::bit_cast<Ours>(tensor); }
 Theirs onednn_tensor(const Ours& tensor) { return std::bit_cast<Theirs>(tensor); }
@@ -127,22 +126,22 @@ std::vector<Ours> lamina_tensors(const std::vector<Theirs>& tensors) {
   return result;
 }
 
-int bits_of(dnnl_data_type_t type) {
-  switch (static_cast<int>(type)) {
+int bits_of(int type) {
+  switch (type) {
 #define LAMINA_DATA_TYPE(name, value, bits, kind, npy) \
   case value: return bits;
 #include <graph/data_types.def>
     default: break;
   }
   for (const ForeignType& foreign : kForeignTypes)
-    if (foreign.value == static_cast<int>(type)) return foreign.bits;
+    if (foreign.value == type) return foreign.bits;
   return 0;
 }
 
 bool are_equal(const Theirs& left, const Theirs& right) {
-  return left.id == right.id && left.data_type == right.data_type && left.property == right.property &&
-         left.ndims == right.ndims && (left.ndims <= 0 || std::equal(left.dims, left.dims + left.ndims, right.dims)) &&
-         have_equal_layouts(left, right);
+  return left.id == right.id && number_of(left.data_type) == number_of(right.data_type) &&
+         number_of(left.property) == number_of(right.property) && left.ndims == right.ndims &&
+         (left.ndims <= 0 || std::equal(left.dims, left.dims + left.ndims, right.dims)) && have_equal_layouts(left, right);
 }
 
 }  // namespace onednn_graph

@@ -37,7 +37,8 @@ memory::desc default_stat_desc(const memory::desc& data) {
   memory::dim stride = 1;
   for (auto d = order.rbegin(); d != order.rend(); ++d) {
     strides[*d] = stride;
-    stride *= std::max<memory::dim>(dims[*d], 1);
+    if (__builtin_mul_overflow(stride, std::max<memory::dim>(dims[*d], 1), &stride))
+      fail_layer_norm(dnnl_invalid_arguments, to_string(dims) + " rows are more than can be counted");
   }
   return {dims, memory::data_type::f32, strides};
 }

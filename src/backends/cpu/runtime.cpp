@@ -9,6 +9,7 @@
 #include "backends/cpu/schedule/cost_model.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/tuning.h"
+#include "backends/cpu/targets/host.h"
 #include "interface/number_text.h"
 #include "interface/per_thread.h"
 #include "interface/status.h"
@@ -24,21 +25,11 @@ using tuning::kColumnUnit;
 constexpr size_t kInlineWords = 256;              // call descriptions up to this size need no memory of their own
 constexpr int64_t kInnerUnit = numerics::kBlock;  // elements; a range is shared among threads in such units
 
-// Orders non-temporal stores before whatever the caller does next.
-void drain_stores() {
-#if defined(__x86_64__)
-  __builtin_ia32_sfence();
-#endif
-}
-
 // The fixed binary tree over blocks: block i joins its sibling as soon as both are complete, whoever computed them.
-// On return tree[0..count) holds the sums of `count` neighbouring columns. (As in library/narrow_floats.cpp, not under the
-// thread sanitizer.)
+// On return tree[0..count) holds the sums of `count` neighbouring columns.
 template <typename T>
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t count, double* tree, int64_t tree_stride) {
+LAMINA_FOR_EACH_MACHINE void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t count, double* tree,
+                                        int64_t tree_stride) {
   int64_t depth = 0;
   for (int64_t b = 0; b < blocks; ++b) {
     double* const top = tree + depth * tree_stride;
@@ -294,7 +285,7 @@ void KernelRunner::run_split_stage(const SplitWork& work, Portion portion, const
       work.function(work.call, group.first + my_begin, group.first + my_end, 0, row_size_, &split);
     else if (of_my_rows)
       work.function(work.call, group.first + my_begin, group.first + my_end, begin, end, &split);
-    if (work.non_temporal && walks) drain_stores();
+    if (work.non_temporal && walks) host::drain_stores();
   }
 }
 
@@ -314,7 +305,7 @@ void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch
           function(call, 0, rows_, begin, end, scratch);
         else
           function(call, begin, end, 0, row_size_, scratch);
-        if (code.non_temporal) drain_stores();
+        if (code.non_temporal) host::drain_stores();
       });
 }
 
@@ -335,7 +326,7 @@ void KernelRunner::run_column_blocks(const Code& code, const int64_t* call, void
               return combine_partials(scratch, call, piece.begin * columns, std::min(piece.end * columns, row_size_));
             const int64_t end = std::min(piece.end * blocks_of_chunk, blocks);
             for (int64_t b = piece.begin * blocks_of_chunk; b < end; ++b) fill(b);
-            if (code.non_temporal) drain_stores();
+            if (code.non_temporal) host::drain_stores();
           });
 }
 
@@ -372,9 +363,11 @@ void KernelRunner::combine_columns(const T* partials, const int64_t* call, int64
     };
     for (int64_t start = begin; start < end; start += kRun) {
       const int64_t count = std::min(kRun, end - start);
-      if (rows_ == 0) tree.fill(0);
-      sum_blocks(partials + static_cast<int64_t>(slot) * pitch + start, block_stride, column_blocks(), count, tree.data(),
-                 kRun);
+      if (rows_ == 0)
+        tree.fill(0);  // there are no partial sums
+      else
+        sum_blocks(partials + static_cast<int64_t>(slot) * pitch + start, block_stride, column_blocks(), count, tree.data(),
+                   kRun);
       if (is_plain) {
         for (int64_t c = 0; c < count; ++c)
           static_cast<float*>(out)[start + c] = static_cast<float>(tree[static_cast<size_t>(c)]);

@@ -257,5 +257,6 @@ LAMINA_SCHEMA(GenIndex) {
                 if (const Dims* src = known_shape(view, "src")) normalized_axis(view, "axis", static_cast<int>(src->size()));
               },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
+          .traits = {.shape_only = true},
           .error = 0};
 }

@@ -4,6 +4,8 @@
 // leading dims of src. The two older forms of the gradient say the same in other words: LayerNormBackprop's document leaves
 // out the incoming gradient, and LayerNormGrad's prints 1 / (variance + epsilon) where the square root is meant and does not
 // list epsilon. What is declared here is the mathematics.
+#include <algorithm>
+
 #include "interface/ops/parts.h"
 
 namespace lamina {
@@ -145,13 +147,9 @@ ShapeMap backprop_shapes(const OpView& view) {
 
 std::string three_of_zero_or_one(const Attribute& value) {
   const auto& mask = std::get<std::vector<int64_t>>(value);
-  bool legal = mask.size() == 3;
-  int64_t sum = 0;
-  for (int64_t entry : mask) {
-    legal = legal && (entry == 0 || entry == 1);
-    sum += entry;
-  }
-  return legal && sum > 0 ? "" : "three of 0 or 1, not all 0";
+  const bool legal =
+      mask.size() == 3 && std::all_of(mask.begin(), mask.end(), [](int64_t entry) { return entry == 0 || entry == 1; });
+  return legal && std::count(mask.begin(), mask.end(), 1) > 0 ? "" : "three of 0 or 1, not all 0";
 }
 
 Condition mask_is_set(size_t index) {

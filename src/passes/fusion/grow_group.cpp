@@ -425,7 +425,8 @@ bool GroupGrower::may_leave(const DimMap& map) const {
 
 bool GroupGrower::outputs_may_leave(const Attempt& attempt) const {
   const Op& op = op_at(attempt.op);
-  if (attempt.view.has_columns()) {  // sums over rows must see each row once: the op needs every dim of the nest
+  // Sums over rows must see each row once. And what takes no value keeps no reduction that walks the other dims.
+  if (attempt.view.has_columns() || schema_of(op.kind).traits.shape_only) {
     for (size_t dim = 0; dim < extents_.size(); ++dim)
       if (extents_[dim] != 1 && !attempt.taken[dim]) return false;
   }

@@ -32,6 +32,7 @@ class OpCut {
       if (why_not.empty()) why_not = give_loops(value, map);
     });
     if (!why_not.empty()) return join(describe(op_), why_not);
+    if (cuts_scales()) return join(describe(op_), " has a scale for each entry of an axis that is cut");
     if (is_matrix_product(op_) && loops_.back() >= 0) region_.sums[op_.outputs[0]] = loops_.back();
     return "";
   }
@@ -59,6 +60,13 @@ class OpCut {
       loops_[dim] = axes[axis];
     }
     return "";
+  }
+
+  // A tile's kernel carries all scales of its op, and knows no tile.
+  bool cuts_scales() const {
+    if (!has_constant_scales(op_.kind) || op_.attribute<std::vector<float>>("scales").size() < 2) return false;
+    const AxisLoops& axes = region_.cut.at(op_.outputs[0]);
+    return axes[static_cast<size_t>(wrap_axis(op_.attribute<int64_t>("axis"), static_cast<int>(axes.size())))] >= 0;
   }
 
   // A product may be cut in blocks along the dim that it sums over, which is the last, and along its columns.

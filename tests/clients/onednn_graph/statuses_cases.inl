@@ -71,6 +71,12 @@ void logical_tensors() {
   size_line("gaps around one", gaps);
   gaps.layout.strides[1] = 0;
   size_line("broadcast", gaps);
+  Tensor overlapping = tensor_of(1, {3, 4});
+  overlapping.layout.strides[0] = 2;
+  size_line("overlapping", overlapping);
+  Tensor far = dense;
+  far.layout.strides[0] = int64_t{1} << 62;
+  size_line("beyond counting", far);
 
   uint8_t equal = 9;
   Tensor other = dense;
@@ -706,6 +712,9 @@ void compilations() {
   compile_line("matmul output any", matmul(), {a, tensor_of(3, {8, 4})}, {tensor_of(2, {2, 4}, dnnl_f32, any)});
   compile_line("matmul all any", matmul(), {tensor_of(1, {2, 8}, dnnl_f32, any), tensor_of(3, {8, 4}, dnnl_f32, any)},
                {tensor_of(2, {2, 4}, dnnl_f32, any)});
+  Tensor rows_overlap = a;
+  rows_overlap.layout.strides[0] = 4;
+  compile_line("matmul, rows overlap", matmul(), {rows_overlap, tensor_of(3, {8, 4})}, {unknown(2, 2)});
   compile_line("add in place", Op(1, dnnl_graph_op_add, {a, tensor_of(3, {2, 8})}, {b}), {a, tensor_of(3, {2, 8})}, {b});
   compile_line("add row in place", Op(1, dnnl_graph_op_add, {a, row}, {b}), {a, row}, {b});
   compile_line("add shapes", Op(1, dnnl_graph_op_add, {a, tensor_of(3, {2, 7})}, {b}), {a, tensor_of(3, {2, 7})}, {b});
@@ -885,6 +894,16 @@ void executions() {
     return Execution(tensor_of(1, {2, 8}, dnnl_f32, dnnl_graph_layout_type_any),
                      tensor_of(2, {2, 8}, dnnl_f32, dnnl_graph_layout_type_any))
         .told_run();
+  });
+  Tensor columns = tensor_of(1, {2, 8});
+  columns.layout.strides[0] = 1, columns.layout.strides[1] = 2;
+  line("execute a tensor of other strides", [&] { return Execution(columns).told_run(); });
+  line("execute a tensor of rows, compiled for columns", [&] {
+    Execution e(tensor_of(1, {2, 8}), tensor_of(2, {2, 8}), false);
+    dnnl_graph_partition_t partition = partition_of(relu(1, 1, 2));
+    dnnl_graph_compiled_partition_create(&e.compiled, partition);
+    compile(partition, e.compiled, {columns}, {tensor_of(2, {2, 8})}, e.engine);
+    return e.told_run();
   });
   line("execute another input id", [] { return Execution(tensor_of(9, {2, 8})).told_run(); });
   line("execute another output id", [] { return Execution(tensor_of(1, {2, 8}), tensor_of(9, {2, 8})).told_run(); });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <regex>
@@ -49,6 +50,17 @@ int executions_of_lamina(const std::string& text) {
   return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), line), std::sregex_iterator()));
 }
 
+// What follows the name, by name.
+std::map<std::string, std::string> lines_of(const std::string& text) {
+  std::map<std::string, std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) lines[line.substr(0, colon)] = line.substr(colon + 2);
+  }
+  return lines;
+}
+
 class DropInFront : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(DropInFront, GivesAClientTheNumbersThatItExpects) {
@@ -81,6 +93,14 @@ TEST(DropIn, HeedsOneDnnsVariables) {
   EXPECT_EQ(executions_of_lamina(silent.text), 0) << silent.text;
 }
 
+TEST(DropIn, TellsWhyACallIsRefused) {
+  const std::regex line(R"re(lamina,error,dnnl_graph_add_op,invalid_graph_op,Clamp "op": [^\n]*min)re");
+  const Outcome told = run("ONEDNN_VERBOSE=error " + in_front(client("statuses")));
+  EXPECT_TRUE(std::regex_search(told.text, line)) << told.text;
+  const Outcome silent = run(in_front(client("statuses")));
+  EXPECT_EQ(silent.text.find("lamina,error"), std::string::npos);
+}
+
 TEST(DropIn, MakesEnginesAndStreamsWhereThereIsNoLibrary) {
   const Outcome alone = run("LAMINA_VERBOSE=1 " + client("without_library"));
   EXPECT_EQ(alone.exit_code, 0) << alone.text;
@@ -92,17 +112,52 @@ TEST(DropIn, HasEveryCallThatNewerVersionsAdded) {
   EXPECT_EQ(newer.exit_code, 0) << newer.text;
 }
 
-// ---- the same calls, one by one ----
+// ---- dumps of graphs, as drivers run them ----
 
-std::map<std::string, std::string> lines_of(const std::string& text) {
-  std::map<std::string, std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    const size_t colon = line.find(": ");
-    if (colon != std::string::npos) lines[line.substr(0, colon)] = line.substr(colon + 2);
-  }
-  return lines;
+// The sums of a line of the client of dumps, by tensor: three numbers, the last the sum of sizes.
+std::map<std::string, std::array<double, 3>> sums_of(const std::string& line) {
+  static const std::regex entry(R"(\| (\d+): (\S+) (\S+) (\S+))");
+  std::map<std::string, std::array<double, 3>> sums;
+  for (std::sregex_iterator found(line.begin(), line.end(), entry), end; found != end; ++found)
+    sums[(*found)[1]] = {std::stod((*found)[2]), std::stod((*found)[3]), std::stod((*found)[4])};
+  return sums;
 }
+
+void expect_alike(const std::string& dump, const std::string& original, const std::string& replaced) {
+  const auto theirs = sums_of(original), ours = sums_of(replaced);
+  for (const auto& [tensor, sums] : ours) {
+    const auto expected = theirs.find(tensor);
+    if (expected == theirs.end()) continue;  // inside a partition there, or the other way round
+    for (size_t i = 0; i < sums.size(); ++i)
+      EXPECT_NEAR(sums[i], expected->second[i], 1e-2 * expected->second[2] + 1e-6) << dump << ", tensor " << tensor;
+  }
+}
+
+// Of each operation and pattern that drivers try: one partition, as in the original, and where that runs the dump, its numbers.
+TEST(DropIn, RunsDumpsAsDriversDo) {
+  if (!std::filesystem::exists(kOneDnnDumps)) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
+  const std::string files = "find " + kOneDnnDumps.string() + " -name '*.json' | sort";
+  const auto each = [&](const std::string& command) {  // in a process of its own: one that crashes is a line less
+    return run("(" + files + " | xargs -n 1 " + command + " 300000 2>/dev/null)");
+  };
+  const Outcome original = each(client("dumps")), replaced = each(in_front(client("dumps")));
+  const auto theirs = lines_of(original.text), ours = lines_of(replaced.text);
+  EXPECT_EQ(replaced.exit_code, 0);
+  int executed = 0, compared = 0;
+  for (const auto& [dump, line] : ours) {
+    if (line == "left out") continue;
+    EXPECT_TRUE(line.starts_with("ok partitions 1 ")) << dump << ": " << line;
+    ++executed;
+    const auto expected = theirs.find(dump);
+    if (expected == theirs.end() || !expected->second.starts_with("ok")) continue;
+    expect_alike(dump, expected->second, line);
+    ++compared;
+  }
+  EXPECT_GT(executed, 40);
+  EXPECT_GT(compared, 10);
+}
+
+// ---- the same calls, one by one ----
 
 // The calls of docs/compat.md: the first column of its tables, between backquotes.
 std::set<std::string> documented_calls() {

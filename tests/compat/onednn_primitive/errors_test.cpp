@@ -35,6 +35,9 @@ TEST_F(Errors, ShapesThatDoNotGoTogether) {
               FailsWith(dnnl_invalid_arguments, "DNNL_ARG_DST has dims 4x9, src has 4x8"));
   EXPECT_THAT(forward_failure({{8}, dt::f32, tag::x}, {{8}, dt::f32, tag::x}),
               FailsWith(dnnl_invalid_arguments, "src has 1 dims, allowed is 2 to 6"));
+  const memory::desc many({int64_t{1} << 62, 17, 1}, dt::f32, memory::dims{0, 0, 1});
+  EXPECT_THAT(failure_of([&] { forward_pd(cpu, prop_kind::forward_training, many, many, 1e-5f, kNone); }),
+              FailsWith(dnnl_invalid_arguments, "more than can be counted"));
   const memory::desc wrong({5}, dt::f32, tag::x);
   EXPECT_THAT(failure_of([&] { forward_pd(cpu, prop_kind::forward_training, src, src, wrong, 1e-5f, kNone); }),
               FailsWith(dnnl_invalid_arguments, "the statistics have dims 5, allowed is 4"));
@@ -49,6 +52,8 @@ TEST_F(Errors, DescriptorsThatSayNonsense) {
   EXPECT_THAT(failure_of([] { memory::desc({4, 8}, dt::undef, tag::ab); }),
               FailsWith(dnnl_invalid_arguments, "data type is undef"));
   EXPECT_THAT(failure_of([] { memory::desc({INT64_MAX, INT64_MAX}, dt::f32, tag::ab); }),
+              FailsWith(dnnl_invalid_arguments, "does not fit 64 bits"));
+  EXPECT_THAT(failure_of([] { memory::desc({1, INT64_MAX, 1, 1}, dt::f32, tag::nChw16c); }),
               FailsWith(dnnl_invalid_arguments, "does not fit 64 bits"));
   EXPECT_TRUE(memory::desc({4, 8}, dt::f32, tag::abc, true).is_zero());
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "support/emulator.h"
 #include "support/layer_norm_case.h"
 
 namespace primitive_test {
@@ -18,7 +19,7 @@ constexpr int kRows = 36, kColumns = 227;
 
 std::string output_of(const std::string& command, int& exit_code) {
   std::string text;
-  FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
+  FILE* const pipe = popen((LAMINA_EMULATOR + command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return "cannot be started";
   std::array<char, 256> buffer;
   while (std::fgets(buffer.data(), static_cast<int>(buffer.size()), pipe) != nullptr) text += buffer.data();

@@ -136,6 +136,17 @@ TEST(FuseBroadcast, ASmallProducerThatLeavesStaysOutside) {
   EXPECT_THAT(codes_of(graph, "abs"), Contains("alone.partial_output"));
 }
 
+// Positions in a sum are made of its shape: the nest would walk all that is summed, for nothing.
+TEST(FuseBroadcast, PositionsInASumStayOutside) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {4, 8});
+  const auto sum = g.named("sum").op(OpKind::ReduceSum, {src}, {{"axes", Dims{0}}});
+  g.named("positions").op(OpKind::GenIndex, {sum}, {{"axis", int64_t{0}}}, DataType::s32);
+  const Graph graph = g.finish();
+  EXPECT_EQ(fused(graph), "sum | positions");
+  EXPECT_THAT(codes_of(graph, "positions"), Contains("alone.partial_output"));
+}
+
 TEST(FuseBroadcast, MakesOnlySoMuchAgain) {
   GraphBuilder g;
   auto gamma = g.input(f32, {8});

@@ -317,6 +317,29 @@ TEST(JoinedGroups, EndAtWhatDoesNotRun) {
   EXPECT_EQ(sizes_of_partitions(g.finish()), (std::vector<size_t>{1, 1, 2}));
 }
 
+// ---- results that are quantised
+
+Graph quantised_scores(const std::string& type, int64_t axis, size_t scales) {
+  GraphBuilder g;
+  const auto scores = g.named("qk").op(OpKind::MatMul, {g.input(f32, {32, 64, 128}), g.input(f32, {32, 128, 256})});
+  g.named("quantize")
+      .op(OpKind::Quantize, {scores},
+          {{"qtype", type},
+           {"axis", axis},
+           {"scales", std::vector<float>(scales, 0.5F)},
+           {"zps", std::vector<int64_t>(scales, 0)}},
+          DataType::u8);
+  return g.finish();
+}
+
+// A tile's kernel carries all scales, and would take the first of them for its own.
+TEST(TileRegions, DoNotCutAnAxisWithAScaleForEachEntry) {
+  EXPECT_EQ(tiled(quantised_scores("per_tensor", 0, 1)), "qk quantize / 64");
+  EXPECT_EQ(tiled(quantised_scores("per_channel", 2, 256)), "qk quantize / 64");
+  EXPECT_EQ(tiled(quantised_scores("per_channel", 0, 32)), "qk | quantize");
+  EXPECT_EQ(tiled(quantised_scores("per_channel", 1, 64)), "qk | quantize");
+}
+
 // ---- weights that are dequantised
 
 struct Compressed {

@@ -2,18 +2,12 @@
 
 #include <bit>
 
+#include "backends/cpu/targets/host.h"
 #include "interface/status.h"
-
-// The loops are branch-free, so that the compiler turns them into vectors, of the machine at hand. (Which one it is
-// is found out before the thread sanitizer is ready.)
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define LAMINA_FOR_EACH_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define LAMINA_FOR_EACH_MACHINE
-#endif
 
 namespace lamina::cpu {
 
+// The loops are branch-free, so that the compiler turns them into vectors, of the machine at hand.
 namespace {
 
 LAMINA_FOR_EACH_MACHINE void widen_bf16(const uint16_t* source, float* target, int64_t count) {

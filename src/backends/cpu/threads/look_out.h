@@ -12,20 +12,14 @@
 #include <chrono>
 #include <cstdint>
 
+#include "backends/cpu/targets/host.h"
+
 namespace lamina::cpu {
 
 using Clock = std::chrono::steady_clock;
 
 // Between two glances at the clock no time passes unless another program has the core.
 inline constexpr auto kTakenOff = std::chrono::microseconds(250);
-
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 enum class Look { seen, in_vain, taken_off };
 
@@ -36,7 +30,7 @@ Look look_for(Clock::duration most, const Seen& seen) {
   for (auto last = start;;) {
     for (int i = 0; i < 16; ++i) {
       if (seen()) return Look::seen;
-      relax();
+      host::relax();
     }
     const auto now = Clock::now();
     if (now - last > kTakenOff) return seen() ? Look::seen : Look::taken_off;

@@ -43,7 +43,7 @@ void expect_words(const Emit& emit, int width, int64_t seed, int64_t offset, int
 TEST(Philox, DrawsTheReferencesWordForEveryElement) {
   for (const auto& [seed, offset] : kSeedsAndOffsets)
     for (const int width : {1, 8, 16}) {
-      const Emit emit = [s = seed, o = offset](llvm::IRBuilder<>& b, llvm::Value* index, const TargetFeatures&) {
+      const Emit emit = [s = seed, o = offset](llvm::IRBuilder<>& b, llvm::Value* index, const Instructions&) {
         return emit_philox_word(b, index, b.getInt64(static_cast<uint64_t>(s)), b.getInt64(static_cast<uint64_t>(o)));
       };
       expect_words(emit, width, seed, offset);
@@ -51,7 +51,7 @@ TEST(Philox, DrawsTheReferencesWordForEveryElement) {
 }
 
 TEST(Philox, TakesSeedAndOffsetAsVectorsToo) {
-  const Emit emit = [](llvm::IRBuilder<>& b, llvm::Value* index, const TargetFeatures&) {
+  const Emit emit = [](llvm::IRBuilder<>& b, llvm::Value* index, const Instructions&) {
     return emit_philox_word(b, index, b.CreateVectorSplat(8, b.getInt64(42)), b.CreateVectorSplat(8, b.getInt64(7)));
   };
   expect_words(emit, 8, 42, 7);
@@ -60,7 +60,7 @@ TEST(Philox, TakesSeedAndOffsetAsVectorsToo) {
 TEST(Philox, DrawsTheSameWordsForNeighboursAtOnce) {
   for (const auto& [seed, offset] : kSeedsAndOffsets)
     for (const int width : {4, 16, 64}) {
-      const Emit emit = [s = seed, o = offset, width](llvm::IRBuilder<>& b, llvm::Value* index, const TargetFeatures&) {
+      const Emit emit = [s = seed, o = offset, width](llvm::IRBuilder<>& b, llvm::Value* index, const Instructions&) {
         llvm::Value* const words =
             emit_philox_words_from(b, b.CreateExtractElement(index, uint64_t{0}), width, b.getInt64(static_cast<uint64_t>(s)),
                                    b.getInt64(static_cast<uint64_t>(o)));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/cpu/targets/host.h"
+
 // This file is compiled without contraction of a * b + c: machines that have no such instruction give the same bits.
 
 namespace lamina::cpu {
@@ -30,37 +32,35 @@ Element* output_of(const CellRow& row, int64_t cell) {
   return static_cast<Element*>(row.output) + (cell - row.cells.begin) * row.output_stride;
 }
 
-namespace plain {
-#define LAMINA_VECTOR_NAME "generic"
-#define LAMINA_VECTOR_BYTES 16
-#define LAMINA_VECTOR_TARGET
+namespace first {
+#define LAMINA_VECTOR_NAME LAMINA_FIRST_NAME
+#define LAMINA_VECTOR_BYTES LAMINA_FIRST_BYTES
+#define LAMINA_VECTOR_TARGET LAMINA_FIRST_TARGET
 #include "backends/cpu/library/cells/lane_kernels.inl"
-}  // namespace plain
+}  // namespace first
 
-#if defined(__x86_64__)
-namespace avx2 {
-#define LAMINA_VECTOR_NAME "avx2"
-#define LAMINA_VECTOR_BYTES 32
-#define LAMINA_VECTOR_TARGET [[gnu::target("avx2")]]
+#if LAMINA_VECTOR_SETS > 1
+namespace second {
+#define LAMINA_VECTOR_NAME LAMINA_SECOND_NAME
+#define LAMINA_VECTOR_BYTES LAMINA_SECOND_BYTES
+#define LAMINA_VECTOR_TARGET LAMINA_SECOND_TARGET
 #include "backends/cpu/library/cells/lane_kernels.inl"
-}  // namespace avx2
+}  // namespace second
 
-namespace avx512 {
-#define LAMINA_VECTOR_NAME "avx512"
-#define LAMINA_VECTOR_BYTES 64
-#define LAMINA_VECTOR_TARGET [[gnu::target("avx512f")]]
+namespace third {
+#define LAMINA_VECTOR_NAME LAMINA_THIRD_NAME
+#define LAMINA_VECTOR_BYTES LAMINA_THIRD_BYTES
+#define LAMINA_VECTOR_TARGET LAMINA_THIRD_TARGET
 #include "backends/cpu/library/cells/lane_kernels.inl"
-}  // namespace avx512
+}  // namespace third
 
-constexpr LaneCode kAll[] = {plain::kCode, avx2::kCode, avx512::kCode};
-size_t present() { return __builtin_cpu_supports("avx512f") ? 3 : __builtin_cpu_supports("avx2") ? 2 : 1; }
+constexpr LaneCode kAll[] = {first::kCode, second::kCode, third::kCode};
 #else
-constexpr LaneCode kAll[] = {plain::kCode};
-size_t present() { return 1; }
+constexpr LaneCode kAll[] = {first::kCode};
 #endif
 
 }  // namespace
 
-std::span<const LaneCode> lane_code() { return {kAll, present()}; }
+std::span<const LaneCode> lane_code() { return {kAll, host::vector_sets()}; }
 
 }  // namespace lamina::cpu

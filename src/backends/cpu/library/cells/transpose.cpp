@@ -1,12 +1,8 @@
 #include "backends/cpu/library/cells/transpose.h"
 
-#include <algorithm>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
+#include "backends/cpu/targets/host_squares.h"
 #include "interface/element.h"
 
 namespace lamina::cpu {
@@ -35,81 +31,12 @@ void transpose_square(const void* from, int64_t from_at, int64_t from_stride, vo
   store(to, to_at + 3 * to_stride, __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7));
 }
 
-#if defined(__x86_64__)
-
-constexpr int kSquare = 16;
-using Sixteen = float __attribute__((vector_size(64)));
-
-// Quarters 0 and 2, or 1 and 3, of two registers.
-#define LAMINA_EVEN_QUARTERS(x, y) __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
-#define LAMINA_ODD_QUARTERS(x, y) __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
-
-// Four rows: quarter k of to[j] is column 4 k + j of them.
-[[gnu::target("avx512f")]] inline void turn_four(const Sixteen* from, Sixteen* to) {
-  const Sixteen &a = from[0], &b = from[1], &c = from[2], &d = from[3];
-  const Sixteen ab_low = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
-  const Sixteen ab_high = __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
-  const Sixteen cd_low = __builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
-  const Sixteen cd_high = __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
-  to[0] = __builtin_shufflevector(ab_low, cd_low, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
-  to[1] = __builtin_shufflevector(ab_low, cd_low, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
-  to[2] = __builtin_shufflevector(ab_high, cd_high, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
-  to[3] = __builtin_shufflevector(ab_high, cd_high, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
-}
-
-// Up to 16 rows of up to 16 columns.
-[[gnu::target("avx512f")]] void transpose_large_square(const float* from, int64_t from_stride, float* to, int64_t to_stride,
-                                                       int64_t rows, int64_t columns) {
-  const auto live_columns = static_cast<__mmask16>((1U << columns) - 1), live_rows = static_cast<__mmask16>((1U << rows) - 1);
-  Sixteen row[kSquare], quarters[kSquare];
-#pragma GCC unroll 16
-  for (int i = 0; i < kSquare; ++i) row[i] = i < rows ? _mm512_maskz_loadu_ps(live_columns, from + i * from_stride) : Sixteen{};
-#pragma GCC unroll 4
-  for (int i = 0; i < kSquare; i += 4) turn_four(row + i, quarters + i);
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
-    const Sixteen even_first = LAMINA_EVEN_QUARTERS(quarters[j], quarters[4 + j]);
-    const Sixteen odd_first = LAMINA_ODD_QUARTERS(quarters[j], quarters[4 + j]);
-    const Sixteen even_last = LAMINA_EVEN_QUARTERS(quarters[8 + j], quarters[12 + j]);
-    const Sixteen odd_last = LAMINA_ODD_QUARTERS(quarters[8 + j], quarters[12 + j]);
-    row[j] = LAMINA_EVEN_QUARTERS(even_first, even_last);
-    row[4 + j] = LAMINA_EVEN_QUARTERS(odd_first, odd_last);
-    row[8 + j] = LAMINA_ODD_QUARTERS(even_first, even_last);
-    row[12 + j] = LAMINA_ODD_QUARTERS(odd_first, odd_last);
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < kSquare; ++i)
-    if (i < columns) _mm512_mask_storeu_ps(to + i * to_stride, live_rows, row[i]);
-}
-
-#undef LAMINA_EVEN_QUARTERS
-#undef LAMINA_ODD_QUARTERS
-
-bool has_large_squares() {
-  static const bool has = __builtin_cpu_supports("avx512f");
-  return has;
-}
-
-void transpose_by_large_squares(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows,
-                                int64_t columns) {
-  for (int64_t column = 0; column < columns; column += kSquare)
-    for (int64_t row = 0; row < rows; row += kSquare)
-      transpose_large_square(static_cast<const float*>(from) + row * from_stride + column, from_stride,
-                             static_cast<float*>(to) + column * to_stride + row, to_stride,
-                             std::min<int64_t>(kSquare, rows - row), std::min<int64_t>(kSquare, columns - column));
-}
-
-#else
-
-bool has_large_squares() { return false; }
-void transpose_by_large_squares(const void*, int64_t, void*, int64_t, int64_t, int64_t) {}
-
-#endif
-
 }  // namespace
 
 void transpose(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows, int64_t columns) {
-  if (has_large_squares()) return transpose_by_large_squares(from, from_stride, to, to_stride, rows, columns);
+  if (host::has_large_squares())
+    return host::transpose_by_large_squares(static_cast<const float*>(from), from_stride, static_cast<float*>(to), to_stride,
+                                            rows, columns);
   const int64_t square_rows = rows / 4 * 4, square_columns = columns / 4 * 4;
   for (int64_t column = 0; column < square_columns; column += 4)
     for (int64_t row = 0; row < square_rows; row += 4)

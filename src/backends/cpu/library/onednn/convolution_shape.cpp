@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "backends/cpu/library/onednn/overlap.h"
 #include "interface/op_schema.h"
 #include "interface/shape_rules.h"
 #include "interface/status.h"
@@ -51,6 +52,7 @@ AxesInOrder find(const kernel::LibraryStep& step, std::string_view port) {
   if (!is_input) at = port_position(schema.outputs, step.op.attributes, port);
   const std::vector<LogicalTensor>& tensors = is_input ? step.inputs : step.outputs;
   if (at >= tensors.size() || tensors[at].is_empty_port()) return {};
+  require_apart(step.op, port, *tensors[at].shape, tensors[at].strides);
   return {tensors[at].dtype, *tensors[at].shape, tensors[at].strides, is_input ? at : step.inputs.size() + at};
 }
 

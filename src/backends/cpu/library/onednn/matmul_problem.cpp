@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <utility>
 
+#include "backends/cpu/library/onednn/overlap.h"
 #include "kernels/matmul_stack.h"
 
 namespace lamina::cpu::onednn {
@@ -33,6 +36,10 @@ bool rows_run_on(const Dims& batch, const Dims& strides, const Matrix& matrix) {
     expected *= batch[d];
   }
   return true;
+}
+
+void require_rows_apart(const Op& op, std::string_view what, const Matrix& matrix) {
+  require_apart(op, what, Dims{matrix.rows, matrix.columns}, Dims{matrix.row_stride, matrix.column_stride});
 }
 
 int64_t entries_of(const Dims& batch) {
@@ -95,6 +102,10 @@ MatmulProblem matmul_problem(const kernel::LibraryStep& step) {
     batch.clear();
   }
   list_products(problem, batch, strides);
+  const std::pair<const char*, const Matrix*> named[] = {
+      {"src", &problem.src}, {"weights", &problem.weights}, {"bias", &problem.bias}, {"dst", &problem.dst}};
+  for (const auto& [name, matrix] : named) require_rows_apart(step.op, name, *matrix);
+  for (const Matrix& operand : problem.operands) require_rows_apart(step.op, "an operand of what follows", operand);
   return problem;
 }
 

@@ -1,0 +1,7 @@
+// Programs of this build as commands of a shell: by themselves or, where they are for another machine, under its emulator,
+// which starts no programs of that machine by itself.
+#pragma once
+
+#ifndef LAMINA_EMULATOR
+#define LAMINA_EMULATOR ""  // else "qemu-aarch64 -L FOLDER "
+#endif
