@@ -29,7 +29,8 @@ class Verbose : public ::testing::Test {
     const std::string program = fs::read_symlink("/proc/self/exe").string();
     // This process may be a shard of the program; that one runs its one test.
     const std::string command = "cd '" + folder_.string() + "' && env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX " +
-                                environment + " " LAMINA_EMULATOR "'" + program + "' --gtest_filter=Execute.ANormWrittenOutRunsAsOneOp 2>&1";
+                                environment + " " LAMINA_EMULATOR "'" + program +
+                                "' --gtest_filter=Execute.ANormWrittenOutRunsAsOneOp 2>&1";
     std::string text;
     FILE* pipe = popen(command.c_str(), "r");
     char block[4096];

@@ -43,7 +43,8 @@ class Workspace {
   }
   // `lamina ARGUMENTS`, through the shell.
   Outcome run(const std::string& arguments) const {
-    const std::string command = std::string(LAMINA_EMULATOR LAMINA_DRIVER) + " " + arguments + " >" + path("out.txt") + " 2>" + path("err.txt");
+    const std::string command =
+        std::string(LAMINA_EMULATOR LAMINA_DRIVER) + " " + arguments + " >" + path("out.txt") + " 2>" + path("err.txt");
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_text(path("out.txt")),
             read_text(path("err.txt"))};

@@ -1,5 +1,5 @@
-// Programs of this build as commands of a shell: by themselves or, where they are for another machine, under its emulator, which starts
-// no programs of that machine by itself.
+// Programs of this build as commands of a shell: by themselves or, where they are for another machine, under its emulator,
+// which starts no programs of that machine by itself.
 #pragma once
 
 #ifndef LAMINA_EMULATOR
