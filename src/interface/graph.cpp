@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "interface/data_type.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
 
@@ -135,7 +136,9 @@ void check_strides(const LogicalTensor& tensor, const PortPlace& where) {
   if (!tensor.strides.empty() && tensor.shape && tensor.strides.size() != tensor.shape->size())
     where.fail(Status::invalid_shape,
                join(" has ", tensor.strides.size(), " strides, allowed is ", tensor.shape->size(), ", one per extent"));
-  if (tensor.has_full_shape() && tensor.has_strides()) tensor.span();
+  if (!tensor.has_full_shape() || !tensor.has_strides()) return;
+  const int64_t span = tensor.span();
+  if (is_data_type(tensor.dtype)) bytes_of(tensor.dtype, span);
 }
 
 // Refuses what no tensor may be, and drops strides that say nothing (the dumps' way of writing unknown ones).

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "refusals.h"
+
 namespace onednn_graph {
 namespace {
 
@@ -29,10 +31,17 @@ bool tells_of_executions(std::string_view text) {
   return text == "1" || text == "2" || has_word(text, "all") || has_word(text, "profile") || has_word(text, "profile_exec");
 }
 
+// As oneDNN tells of errors: by any level, or by words.
+bool tells_of_refusals(std::string_view text) {
+  return text == "1" || text == "2" || has_word(text, "all") || has_word(text, "error") || has_word(text, "check");
+}
+
 bool heed() {
-  if (const char* const text = asked("LAMINA_VERBOSE", "ONEDNN_VERBOSE", "DNNL_VERBOSE");
-      text != nullptr && tells_of_executions(text))
-    lamina_set_verbose(1);
+  if (const char* const text = std::getenv("LAMINA_VERBOSE")) set_refusals_told(std::atoi(text) > 0);
+  if (const char* const text = asked("LAMINA_VERBOSE", "ONEDNN_VERBOSE", "DNNL_VERBOSE"); text != nullptr) {
+    if (tells_of_executions(text)) lamina_set_verbose(1);
+    set_refusals_told(tells_of_refusals(text));
+  }
   if (const char* const text = asked("LAMINA_GRAPH_DUMP", "ONEDNN_GRAPH_DUMP", "DNNL_GRAPH_DUMP")) {
     unsigned modes = lamina_graph_dump_mode_none;
     if (has_word(text, "graph")) modes |= lamina_graph_dump_mode_graph;

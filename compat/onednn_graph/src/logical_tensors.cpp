@@ -1,5 +1,6 @@
 // Logical tensors: plain structs, filled and compared as oneDNN does it.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "boundary.h"
@@ -38,12 +39,26 @@ void make_dense(Tensor& tensor) {
   }
 }
 
+// Whether a known shape has strides that lead further than 64 bits can count.
+bool is_beyond_counting(const Tensor& tensor) {
+  constexpr double kMost = 9.0e18;
+  const int ndims = std::min(tensor.ndims, DNNL_MAX_NDIMS);
+  double elements = 1;
+  for (int dim = 0; dim < ndims; ++dim) {
+    if (tensor.dims[dim] <= 0) return false;
+    const double stride = tensor.dims[dim] == 1 ? 1.0 : std::abs(static_cast<double>(tensor.layout.strides[dim]));
+    elements += static_cast<double>(tensor.dims[dim]) * stride;
+  }
+  return elements * bits_of(number_of(tensor.data_type)) > kMost;
+}
+
 }  // namespace
 
 // As oneDNN counts: the largest dim with its stride; and where strides overlap, which it does not think of, as far as the last
-// element lies. Unknown dims wrap around, as they do in oneDNN: their size means nothing.
+// element lies. Unknown dims wrap around, as they do in oneDNN: their size means nothing. Known ones do not: who asks would be
+// told of too little memory.
 uint64_t bytes_of(const Tensor& tensor) {
-  if (number_of(tensor.layout_type) != dnnl_graph_layout_type_strided) return SIZE_MAX;
+  if (number_of(tensor.layout_type) != dnnl_graph_layout_type_strided || is_beyond_counting(tensor)) return SIZE_MAX;
   const auto bits = static_cast<uint64_t>(bits_of(number_of(tensor.data_type)));
   const int ndims = std::min(tensor.ndims, DNNL_MAX_NDIMS);
   uint64_t elements = ndims == 0 ? 1 : 0, last = 0;

@@ -9,6 +9,7 @@
 #include "boundary.h"
 #include "onednn.h"
 #include "real_library.h"
+#include "refusals.h"
 #include "vocabulary.h"
 
 namespace {
@@ -87,6 +88,7 @@ dnnl_status_t dnnl_set_verbose(int level) {
   if (const RealLibrary* const real = real_library()) {
     if (const dnnl_status_t status = real->set_verbose(level); status != dnnl_success) return status;
   }
+  set_refusals_told(level > 0);
   return status_of(lamina_set_verbose(level));
 }
 

@@ -74,6 +74,9 @@ void logical_tensors() {
   Tensor overlapping = tensor_of(1, {3, 4});
   overlapping.layout.strides[0] = 2;
   size_line("overlapping", overlapping);
+  Tensor far = dense;
+  far.layout.strides[0] = int64_t{1} << 62;
+  size_line("beyond counting", far);
 
   uint8_t equal = 9;
   Tensor other = dense;

@@ -24,9 +24,6 @@ namespace {
 // Code takes 4 to 20 KB and whole pages for its constants and data: some 50 MB at most.
 constexpr size_t kMostKeptKernels = 2048;
 
-// Far more than LLVM was seen to take. Kernels are compiled by threads that only wanted to execute, too.
-constexpr size_t kStackForLlvm = size_t{1} << 20;
-
 class Jit {
  public:
   static Jit& instance() {
@@ -45,6 +42,7 @@ class Jit {
     const CodeCache* const disk = CodeCache::from_environment();
     const std::string disk_key = disk == nullptr ? "" : disk_key_of(key);
     LinkedCode code;
+    // Threads that only wanted to execute compile, too.
     call_with_stack(kStackForLlvm, [&] {
       if (machine.instructions.architecture != &host_architecture()) {
         compiled.from_cache = disk != nullptr && disk->find(disk_key).has_value();

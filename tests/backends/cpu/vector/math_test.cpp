@@ -239,9 +239,12 @@ void expect_same_bits_on_every_level(const Emit& emit) {
   std::vector<T> values = edge_values<T>();
   const auto more = sample(T{});
   for (size_t i = 0; i < more.size(); i += 19) values.push_back(more[i]);
-  const auto plain = run(runnable_levels().front(), emit, values, 4);
-  for (const auto& level : runnable_levels())
+  const auto levels = runnable_levels();
+  const auto plain = run(levels.front(), emit, values, 4);
+  for (const auto& level : levels)
     for (const int width : {1, 4, 8, 16, 64}) {
+      // A sine of 64 doubles takes LLVM seconds; where registers are narrow, 16 are many of them already.
+      if (width == 64 && level != levels.back()) continue;
       const auto results = run(level, emit, values, width);
       for (size_t i = 0; i < values.size(); ++i)
         ASSERT_EQ(std::memcmp(&results[i], &plain[i], sizeof(T)), 0)

@@ -24,15 +24,19 @@ std::vector<int64_t> positions() {
   return all;
 }
 
-void expect_words(const Emit& emit, int width, int64_t seed, int64_t offset, int64_t moved = 0) {
-  auto index = positions();
-  for (int64_t& i : index) i += moved;
+// Of the positions, and of those that are up to `most_moved` further on.
+void expect_words(const Emit& emit, int width, int64_t seed, int64_t offset, int64_t most_moved = 0) {
   for (const auto& level : runnable_levels()) {
     VectorJit jit(level);
+    const ArrayFunction draw = jit.compile(emit, integers(64), integers(64), width);
+    auto index = positions();
     std::vector<uint64_t> words(index.size());
-    jit.compile(emit, integers(64), integers(64), width)(index.data(), words.data(), static_cast<int64_t>(index.size()));
-    for (size_t i = 0; i < index.size(); ++i)
-      ASSERT_EQ(words[i], reference::dropout_word(index[i], seed, offset)) << level << ", element " << index[i];
+    for (int64_t moved = 0; moved <= most_moved; ++moved) {
+      draw(index.data(), words.data(), static_cast<int64_t>(index.size()));
+      for (size_t i = 0; i < index.size(); ++i)
+        ASSERT_EQ(words[i], reference::dropout_word(index[i], seed, offset)) << level << ", element " << index[i];
+      for (int64_t& i : index) ++i;
+    }
   }
 }
 
@@ -62,7 +66,7 @@ TEST(Philox, DrawsTheSameWordsForNeighboursAtOnce) {
                                    b.getInt64(static_cast<uint64_t>(o)));
         return b.CreateZExt(words, index->getType());
       };
-      for (int64_t moved = 0; moved < 4; ++moved) expect_words(emit, width, seed, offset, moved);  // from any place on
+      expect_words(emit, width, seed, offset, 3);  // from any place on
     }
 }
 
