@@ -1,8 +1,14 @@
 # Each header is compiled by itself, with the options of the target that it belongs to, so that nobody has to include another one
 # first. What precompiled headers hide is scripts/check_includes.py's to find.
+# They are a third of all that tests compile: a build beside the ordinary one, for a sanitizer or coverage, leaves them out.
+option(LAMINA_STAND_ALONE_HEADERS "Compile each header by itself where tests are built" ON)
 
-# One source for each header below FOLDER, which includes it and nothing else.
+# One source for each header below FOLDER, which includes it and nothing else; none without LAMINA_STAND_ALONE_HEADERS.
 function(lamina_header_sources result folder)
+  set(${result} "" PARENT_SCOPE)
+  if(NOT LAMINA_STAND_ALONE_HEADERS)
+    return()
+  endif()
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${folder} ${folder}/*.h ${folder}/*.hpp)
   file(RELATIVE_PATH place ${PROJECT_SOURCE_DIR} ${folder})
   set(sources "")

@@ -12,6 +12,9 @@ if(NOT LAMINA_ONEDNN)
   set(LAMINA_TESTS_LEFT_OUT "GTEST_FILTER=-${suites}:Replay.TheReportTellsOfMemory")
 endif()
 
+# For who starts programs without ctest (scripts/test-arm).
+file(WRITE ${PROJECT_BINARY_DIR}/tests_left_out "${LAMINA_TESTS_LEFT_OUT}\n")
+
 function(lamina_test_shards program)
   cmake_parse_arguments(SHARDS "" "COUNT" "" ${ARGN})
   foreach(shard RANGE 1 ${SHARDS_COUNT})

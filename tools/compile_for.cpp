@@ -23,44 +23,60 @@ namespace {
 
 using lamina::Error;
 using lamina::Status;
-using lamina::cpu::Isa;
 using lamina::cpu::Machine;
+namespace targets = lamina::cpu::targets;
 
 struct NamedMachine {
   const char* name;  // as LLVM calls the processor
   Machine machine;
 };
 
-// Caches are those of the processors' descriptions. Alder Lake has no AVX-512, and so the code that all such machines share.
+// Caches are those of the processors' descriptions. A desktop's code is that which all machines with its target share.
 std::span<const NamedMachine> described_machines() {
-  static const std::array<NamedMachine, 4> machines = {{
+  static const std::array<NamedMachine, 7> machines = {{
       {"znver4",
-       {.isa = Isa::avx512,
+       {.instructions = {.target = &targets::avx512, .rounds_to_bf16 = true},
         .cpu = "znver4",
         .features = "",
-        .flags = {.sse41 = true, .f16c = true, .avx512 = true, .avx512_bf16 = true},
         .caches = {.first = 32 << 10, .second = 1 << 20},
         .cores = 2}},
       {"sapphirerapids",
-       {.isa = Isa::avx512,
+       {.instructions = {.target = &targets::avx512, .rounds_to_bf16 = true, .computes_in_f16 = true},
         .cpu = "sapphirerapids",
         .features = "",
-        .flags = {.sse41 = true, .f16c = true, .avx512 = true, .avx512_bf16 = true, .avx512_fp16 = true},
         .caches = {.first = 48 << 10, .second = 2 << 20},
         .cores = 2}},
       {"icelake-server",
-       {.isa = Isa::avx512,
+       {.instructions = {.target = &targets::avx512},
         .cpu = "icelake-server",
         .features = "",
-        .flags = {.sse41 = true, .f16c = true, .avx512 = true},
         .caches = {.first = 48 << 10, .second = 1280 << 10},
         .cores = 2}},
       {"alderlake",
-       {.isa = Isa::avx2,
+       {.instructions = {.target = &targets::avx2},
         .cpu = "x86-64-v3",
         .features = "",
-        .flags = {.sse41 = true, .f16c = true},
         .caches = {.first = 48 << 10, .second = 1280 << 10},
+        .cores = 2}},
+      {"neoverse-n1",
+       {.instructions = {.architecture = &targets::aarch64, .target = &targets::neon, .computes_in_f16 = true},
+        .cpu = "neoverse-n1",
+        .features = "",
+        .caches = {.first = 64 << 10, .second = 1 << 20},
+        .cores = 2}},
+      {"neoverse-v1",
+       {.instructions =
+            {.architecture = &targets::aarch64, .target = &targets::sve, .scalable_bits = 256, .computes_in_f16 = true},
+        .cpu = "neoverse-v1",
+        .features = "",
+        .caches = {.first = 64 << 10, .second = 1 << 20},
+        .cores = 2}},
+      {"a64fx",
+       {.instructions =
+            {.architecture = &targets::aarch64, .target = &targets::sve, .scalable_bits = 512, .computes_in_f16 = true},
+        .cpu = "a64fx",
+        .features = "",
+        .caches = {.first = 64 << 10, .second = 8 << 20},
         .cores = 2}},
   }};
   return machines;

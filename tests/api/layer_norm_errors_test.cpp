@@ -1,6 +1,7 @@
 // Layer normalisation by descriptor: bad input gets a status and a sentence.
 #include <cstddef>
 #include <cstring>
+#include <set>
 
 #include "layer_norm_fixture.h"
 
@@ -191,6 +192,29 @@ TEST(LayerNormDescriptor, UseAfterDestroyIsFoundOut) {
   EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("was destroyed before"));
   EXPECT_EQ(lamina_layer_norm_destroy(norm), lamina_invalid_arguments);
   EXPECT_EQ(lamina_layer_norm_destroy(nullptr), lamina_success);
+}
+
+// What the handles stood for is given to others in time: their memory does not grow, and the latest stale one is still found.
+TEST(LayerNormDescriptor, ManyMayComeAndGo) {
+  const engine cpu(engine::kind::cpu, 0);
+  lamina_layer_norm_desc_t desc;
+  ASSERT_EQ(lamina_layer_norm_desc_init(&desc, lamina_layer_norm_forward), lamina_success);
+  const auto x = f32(0, {4, 8});
+  desc.tensors[lamina_layer_norm_src] = desc.tensors[lamina_layer_norm_dst] = &x.data;
+  lamina_layer_norm_t stays = nullptr, norm = nullptr;
+  ASSERT_EQ(lamina_layer_norm_create(&stays, &desc, cpu.get()), lamina_success) << lamina_last_error();
+  std::set<lamina_layer_norm_t> handles;
+  size_t size = 0;
+  for (int i = 0; i < 2500; ++i) {
+    ASSERT_EQ(lamina_layer_norm_create(&norm, &desc, cpu.get()), lamina_success) << lamina_last_error();
+    ASSERT_NE(norm, stays);
+    ASSERT_EQ(lamina_layer_norm_get_workspace_size(norm, &size), lamina_success);
+    ASSERT_EQ(lamina_layer_norm_destroy(norm), lamina_success);
+    ASSERT_EQ(lamina_layer_norm_destroy(norm), lamina_invalid_arguments);
+    handles.insert(norm);
+  }
+  EXPECT_LT(handles.size(), 1200u) << "of 1024 that are kept and those before";
+  EXPECT_EQ(lamina_layer_norm_destroy(stays), lamina_success);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Many threads execute shared compiled partitions on one pool, or on lamina's helpers, while partitions are compiled beside
-// them: the same ones, which the cache has, and new ones. Run under the thread sanitizer as well (docs/building.md); it sees
+// them: the same ones, which the cache has, and new ones. Run under the thread sanitizer as well (docs/testing.md); it sees
 // every synchronisation here, as the pool is the test's own and helpers are lamina's.
 #include <omp.h>
 

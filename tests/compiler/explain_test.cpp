@@ -50,6 +50,24 @@ TEST(Explain, TellsWhichKernelComputesAnOpOfATiledChain) {
   EXPECT_THAT(kernel_of(graph, "mixed"), HasSubstr("matmul"));
 }
 
+// A product whose rows are the columns of the scores: every tile of rows of these adds to all of it.
+TEST(Explain, TellsWhatTilesAddTo) {
+  GraphBuilder g;
+  const auto q = g.input(f32, {2, 300, 32}), k = g.input(f32, {2, 700, 32}), diff = g.input(f32, {2, 300, 32});
+  const auto scores = g.op(OpKind::MatMul, {q, k, kNoTensor}, {{"transpose_b", true}});
+  const auto weights = g.op(OpKind::Exp, {g.op(OpKind::Clamp, {scores}, {{"min", -2.0f}, {"max", 2.0f}})});
+  g.named("dv").op(OpKind::MatMul, {weights, diff, kNoTensor}, {{"transpose_a", true}});
+  g.named("dq").op(OpKind::MatMul, {weights, k, kNoTensor});
+  const ExplainedGraph graph = explained(g.finish());
+  ASSERT_EQ(graph.partitions.size(), 1u);
+  if (graph.partitions.front().tiles.empty()) GTEST_SKIP() << "this build tiles no products";
+  std::string told;
+  for (const auto& tiles : graph.partitions.front().tiles) told += tiles.sums + "\n";
+  EXPECT_THAT(told, HasSubstr("summed over tiles:"));
+  EXPECT_THAT(told, HasSubstr("dv"));
+  EXPECT_THAT(told, HasSubstr("(rows)"));
+}
+
 TEST(Explain, JoinsOpsByPositionsInTheOrderOfPartitions) {
   const ExplainedGraph graph = explained(attention(), PartitionPolicy::debug, false);
   ASSERT_EQ(graph.partitions.size(), 3u);

@@ -127,7 +127,7 @@ int compile(size_t stack) {
 // On stacks that are too small for LLVM, so that its part is not counted.
 int stack() {
   using lamina::testing::stack_taken_by;
-  constexpr size_t kStack = size_t{512} << 10;
+  constexpr size_t kStack = size_t{192} << 10;
   const lamina::engine cpu(lamina::engine::kind::cpu, 0);
   for (const auto& each :
        {api_test::layer_norm_case(40, 512), api_test::layer_norm_backward_case(200, 64),

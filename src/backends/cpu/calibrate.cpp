@@ -106,7 +106,7 @@ class Calibration {
   // Nanoseconds of a call.
   double time(KernelTimer& timer, const Kernel& kernel, const Machine& machine, const Schedule& schedule = {}) const {
     Schedule legal = schedule;
-    legal.vector_bits = vector_bits(machine.isa);
+    legal.vector_bits = vector_bits(machine);
     return 1000 * timer.time(KernelRunner(kernel, machine, legal), kSpan);
   }
   double time(const Kernel& kernel, const Machine& machine, const Schedule& schedule = {}) const {
@@ -168,12 +168,12 @@ class Calibration {
   // All within the first-level cache, on one thread.
   void measure_arithmetic() {
     constexpr int64_t kRows = 3, kShort = 64;
-    const double vectors = static_cast<double>(kRows * kRow) / (vector_bits(machine_.isa) / 32.0);
+    const double vectors = static_cast<double>(kRows * kRow) / (vector_bits(machine_) / 32.0);
     const double copied = time(copies(kRows), alone_);
     costs_.operation = (time(additions(kRows, 24), alone_) - time(additions(kRows, 8), alone_)) / vectors / 16;
     costs_.conversion = (time(copies(kRows, DataType::bf16), alone_) - 0.75 * copied) / vectors / 2;
     costs_.function = (time(exponentials(kRows), alone_) - copied) / vectors;
-    const double walked = 4 * 64 / (vector_bits(machine_.isa) / 8.0) * 3 * costs_.operation;
+    const double walked = 4 * 64 / (vector_bits(machine_) / 8.0) * 3 * costs_.operation;
     costs_.fold = (time(moments(kShort, 64), alone_) / kShort - walked) / 2;
   }
 

@@ -230,11 +230,12 @@ std::vector<LogicalTensor> BitsRun::widened(std::vector<LogicalTensor> tensors, 
 }
 
 const Executable& BitsRun::compiled(const RunVariant& variant) {
-  auto& executable = executables_[{variant.isa, variant.row_gap}];
+  auto& executable = executables_[{variant.most, variant.row_gap}];
   if (executable == nullptr) {
     const Subgraph subgraph =
         extract_subgraph(*partition_, widened(ports_.inputs, variant.row_gap), widened(ports_.outputs, variant.row_gap));
-    executable = compiler::compile_subgraph(subgraph, *cpu::make_backend(cpu::capped(machine_, variant.isa)));
+    executable = compiler::compile_subgraph(
+        subgraph, *cpu::make_backend(variant.most == nullptr ? machine_ : cpu::capped(machine_, *variant.most)));
   }
   return *executable;
 }

@@ -16,10 +16,10 @@ namespace lamina::testing {
 // How a graph is run; nothing here may change a bit.
 struct RunVariant {
   int threads = 1;
-  cpu::Isa isa = cpu::Isa::avx512;  // at most
-  int64_t row_gap = 0;              // elements between two rows of the tensors [rows, ...]
-  int64_t offset = 0;               // elements between an aligned address and each tensor
-  bool in_place = false;            // outputs take the memory of inputs where the executable allows it
+  const cpu::Target* most = nullptr;  // its instructions at most; null: all that the machine has
+  int64_t row_gap = 0;                // elements between two rows of the tensors [rows, ...]
+  int64_t offset = 0;                 // elements between an aligned address and each tensor
+  bool in_place = false;              // outputs take the memory of inputs where the executable allows it
 };
 
 struct BitsCase {
@@ -63,7 +63,7 @@ class BitsRun {
   std::unique_ptr<Partition> partition_;
   PortTensors ports_;
   std::vector<Input> inputs_;
-  std::map<std::pair<cpu::Isa, int64_t>, std::unique_ptr<Executable>> executables_;  // by instruction set and row gap
+  std::map<std::pair<const cpu::Target*, int64_t>, std::unique_ptr<Executable>> executables_;  // by target and row gap
 };
 
 // FNV-1a over all outputs.

@@ -47,10 +47,9 @@ cpu::Machine machine_from_environment() {
   for (const DescribedMachine& described : described_machines()) {
     if (name != nullptr && described.name == name) return described.machine;
   }
-  const std::string most = isa == nullptr ? "avx512" : isa;
-  return cpu::capped(cpu::host_machine(), most == "generic" ? cpu::Isa::generic
-                                          : most == "avx2"  ? cpu::Isa::avx2
-                                                            : cpu::Isa::avx512);
+  const cpu::Machine host = cpu::host_machine();
+  const cpu::Target* const most = isa == nullptr ? nullptr : cpu::targets::find(*host.instructions.architecture, isa);
+  return most == nullptr ? host : cpu::capped(host, *most);
 }
 
 // Nothing runs: the host may lack the machine's instructions.
@@ -63,19 +62,16 @@ TEST(CodeSize, DISABLED_CompileAll) {
   }
 }
 
-uint64_t most_bytes_for(cpu::Isa isa) {
-  switch (isa) {
-    case cpu::Isa::avx512: return 16 << 10;
-    case cpu::Isa::avx2: return 24 << 10;
-    case cpu::Isa::generic: return 128 << 10;  // 112 KB are taken by Add, LayerNorm and GELU of f16
-  }
-  return 0;
+// 112 KB are taken by Add, LayerNorm and GELU of f16 where elements are converted by integer arithmetic.
+uint64_t most_bytes_for(const cpu::Instructions& instructions) {
+  if (!instructions->converts_f16) return 128 << 10;
+  return cpu::vector_bits(instructions) == 512 ? 16 << 10 : 24 << 10;
 }
 
 class CodeSizeOnMachine : public ::testing::TestWithParam<DescribedMachine> {};
 
 TEST_P(CodeSizeOnMachine, IsBoundedForAnyRow) {
-  const uint64_t most_bytes = most_bytes_for(GetParam().machine.isa);
+  const uint64_t most_bytes = most_bytes_for(GetParam().machine.instructions);
   std::string pattern = (fs::temp_directory_path() / "lamina-code-size-XXXXXX").string();
   const fs::path folder = mkdtemp(pattern.data());
   expect_passes_in_own_process("CodeSize.DISABLED_CompileAll",

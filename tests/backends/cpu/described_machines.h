@@ -23,10 +23,9 @@ struct DescribedMachine {
 // AMD EPYC of the fourth generation: AVX-512 that rounds to bf16, without f16 arithmetic.
 inline DescribedMachine epyc() {
   return {"epyc",
-          {.isa = cpu::Isa::avx512,
+          {.instructions = {.target = &cpu::targets::avx512, .rounds_to_bf16 = true},
            .cpu = "znver4",
            .features = "",
-           .flags = {.sse41 = true, .f16c = true, .avx512 = true, .avx512_bf16 = true},
            .caches = {.first = 32 << 10, .second = 1 << 20},
            .cores = 8}};
 }
@@ -34,10 +33,9 @@ inline DescribedMachine epyc() {
 // Intel Xeon, Sapphire Rapids: larger caches, and f16 arithmetic.
 inline DescribedMachine xeon() {
   return {"xeon",
-          {.isa = cpu::Isa::avx512,
+          {.instructions = {.target = &cpu::targets::avx512, .rounds_to_bf16 = true, .computes_in_f16 = true},
            .cpu = "sapphirerapids",
            .features = "",
-           .flags = {.sse41 = true, .f16c = true, .avx512 = true, .avx512_bf16 = true, .avx512_fp16 = true},
            .caches = {.first = 48 << 10, .second = 2 << 20},
            .cores = 16}};
 }
@@ -45,16 +43,51 @@ inline DescribedMachine xeon() {
 // A small desktop with AVX2.
 inline DescribedMachine desktop() {
   return {"desktop",
-          {.isa = cpu::Isa::avx2,
+          {.instructions = {.target = &cpu::targets::avx2},
            .cpu = "x86-64-v3",
            .features = "",
-           .flags = {.sse41 = true, .f16c = true},
            .caches = {.first = 32 << 10, .second = 256 << 10},
            .cores = 4}};
 }
 
 // Plain x86-64 that tells nothing of itself.
 inline DescribedMachine plain() { return {"plain", {}}; }
+
+// Graviton 2: NEON alone.
+inline DescribedMachine neoverse_n1() {
+  return {"neoverse_n1",
+          {.instructions = {.architecture = &cpu::targets::aarch64, .target = &cpu::targets::neon, .computes_in_f16 = true},
+           .cpu = "neoverse-n1",
+           .features = "",
+           .caches = {.first = 64 << 10, .second = 1 << 20},
+           .cores = 8}};
+}
+
+// Graviton 3: SVE of 256 bits.
+inline DescribedMachine neoverse_v1() {
+  return {"neoverse_v1",
+          {.instructions = {.architecture = &cpu::targets::aarch64,
+                            .target = &cpu::targets::sve,
+                            .scalable_bits = 256,
+                            .computes_in_f16 = true},
+           .cpu = "neoverse-v1",
+           .features = "",
+           .caches = {.first = 64 << 10, .second = 1 << 20},
+           .cores = 8}};
+}
+
+// Fugaku's: SVE of 512 bits.
+inline DescribedMachine a64fx() {
+  return {"a64fx",
+          {.instructions = {.architecture = &cpu::targets::aarch64,
+                            .target = &cpu::targets::sve,
+                            .scalable_bits = 512,
+                            .computes_in_f16 = true},
+           .cpu = "a64fx",
+           .features = "",
+           .caches = {.first = 64 << 10, .second = 8 << 20},
+           .cores = 12}};
+}
 
 // No processor has all of these: code is made for it, and runs nowhere.
 inline cpu::Machine machine_of_nowhere() {
@@ -65,13 +98,38 @@ inline cpu::Machine machine_of_nowhere() {
 
 inline std::vector<DescribedMachine> described_machines() { return {epyc(), xeon(), desktop(), plain()}; }
 
+// Code is made for all of them anywhere where LLVM can; those of another architecture than the host's run nowhere here.
+inline std::vector<DescribedMachine> machines_of_all_architectures() {
+  return {epyc(), xeon(), desktop(), plain(), neoverse_n1(), neoverse_v1(), a64fx()};
+}
+
 inline std::string name_of_machine(const ::testing::TestParamInfo<DescribedMachine>& info) { return info.param.name; }
+
+// What the machine at hand has, the plainest first: the targets that code can be capped to here.
+inline std::vector<const cpu::Target*> targets_here() {
+  const cpu::Instructions host = cpu::host_machine().instructions;
+  std::vector<const cpu::Target*> all;
+  for (const cpu::Target* each : cpu::targets::of(*host.architecture)) {
+    if (cpu::targets::contains(*host.target, *each)) all.push_back(each);
+  }
+  return all;
+}
+
+// The host's target that takes the place of a described machine's: the same or, on another architecture, the one as far from
+// the plainest.
+inline const cpu::Target& target_in_place_of(const cpu::Instructions& described) {
+  const cpu::Architecture& here = *cpu::host_machine().instructions.architecture;
+  if (described.architecture == &here) return *described.target;
+  const auto theirs = cpu::targets::of(*described.architecture), ours = cpu::targets::of(here);
+  const auto rank = static_cast<size_t>(std::find(theirs.begin(), theirs.end(), described.target) - theirs.begin());
+  return *ours[std::min(rank, ours.size() - 1)];
+}
 
 // The machine itself where the host runs its code. Else with the host's instructions: what its caches and cores decide is run
 // all the same.
 inline cpu::Machine to_run_here(const cpu::Machine& machine) {
   if (cpu::host_runs(machine)) return machine;
-  cpu::Machine here = cpu::capped(cpu::host_machine(), machine.isa);
+  cpu::Machine here = cpu::capped(cpu::host_machine(), target_in_place_of(machine.instructions));
   here.caches = machine.caches;
   here.cores = machine.cores;
   return here;

@@ -84,7 +84,7 @@ void expect_bits_at_every_offset(const Kernel& kernel, const cpu::KernelRunner& 
 
 // Of a stream where the machine can put lines together, else of walks along lines.
 void expect_bits_at_every_offset(const Kernel& kernel, const cpu::Machine& machine) {
-  const bool realigns = machine.isa == cpu::Isa::avx512;
+  const bool realigns = machine.instructions->joins_lines;
   const cpu::Schedule schedule = schedule_with(kernel, machine, [&](const cpu::Schedule& s) {
     return !s.streamed.empty() && s.realigns == realigns && !s.transposed && !s.split;
   });

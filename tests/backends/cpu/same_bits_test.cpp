@@ -17,7 +17,6 @@ namespace {
 struct Size {
   int64_t rows, size;
 };
-constexpr cpu::Isa kIsas[] = {cpu::Isa::generic, cpu::Isa::avx2, cpu::Isa::avx512};
 
 struct Case {
   const BitsCase* graph;
@@ -34,8 +33,8 @@ std::string name_of_case(const Case& c) { return join(c.graph->name, "_", name_o
 void PrintTo(const Case& c, std::ostream* out) { *out << name_of_case(c); }
 
 std::string describe(const RunVariant& v) {
-  return join(v.threads, " threads, ", cpu::vector_bits(v.isa), " bits, row gap ", v.row_gap, ", offset ", v.offset,
-              v.in_place ? ", in place" : "");
+  return join(v.threads, " threads, ", v.most == nullptr ? "all" : v.most->name, " instructions, row gap ", v.row_gap,
+              ", offset ", v.offset, v.in_place ? ", in place" : "");
 }
 
 class SameBits : public ::testing::TestWithParam<Case> {
@@ -49,12 +48,12 @@ TEST_P(SameBits, ForThreadsInstructionsPlacementOnEveryRun) {
   for (const Size size : {Size{700, 61}, Size{3, 4 * 4096 + 77}}) {
     BitsRun run = run_of(size);
     const std::vector<OutputBits> expected = run();
-    for (const cpu::Isa isa : kIsas) {
+    for (const cpu::Target* const most : targets_here()) {
       for (const int64_t row_gap : {0, 1, 16}) {
         for (const int64_t offset : {0, 1, 5}) {
           for (const bool in_place : {false, true}) {
             for (const int threads : {1, 2, 3, 8}) {
-              const RunVariant variant{threads, isa, row_gap, offset, in_place};
+              const RunVariant variant{threads, most, row_gap, offset, in_place};
               for (int again = 0; again < (threads == 8 ? 3 : 1); ++again)
                 ASSERT_TRUE(run(variant) == expected) << size.rows << " x " << size.size << ", " << describe(variant);
             }
@@ -67,14 +66,14 @@ TEST_P(SameBits, ForThreadsInstructionsPlacementOnEveryRun) {
 
 // Shorter than a vector, of one element, usual, two blocks of 4096, one long row.
 TEST_P(SameBits, ForThreadsAndInstructionsAtEverySize) {
-  using cpu::Isa;
-  static constexpr std::pair<Isa, int> kChoices[] = {
-      {Isa::generic, 1}, {Isa::generic, 3}, {Isa::avx2, 2}, {Isa::avx512, 3}, {Isa::avx512, 8}};
+  const auto all = targets_here();
+  const cpu::Target *const middle = all[all.size() / 2], *const best = all.back();
+  const std::pair<const cpu::Target*, int> choices[] = {{all[0], 1}, {all[0], 3}, {middle, 2}, {best, 3}, {best, 8}};
   for (const Size size : {Size{9000, 5}, Size{70, 1}, Size{131, 768}, Size{9, 4097}, Size{1, 50'001}}) {
     BitsRun run = run_of(size);
     const std::vector<OutputBits> expected = run();
-    for (const auto& [isa, threads] : kChoices) {
-      const RunVariant variant{.threads = threads, .isa = isa};
+    for (const auto& [most, threads] : choices) {
+      const RunVariant variant{.threads = threads, .most = most};
       ASSERT_TRUE(run(variant) == expected) << size.rows << " x " << size.size << ", " << describe(variant);
     }
   }
@@ -93,7 +92,8 @@ TEST_P(SameBits, ForARowInAnyBatch) {
     for (const int64_t rows : {int64_t{1}, size > 4096 ? int64_t{20} : int64_t{4096}}) {
       BitsRun run = run_of({rows, size});
       for (const RunVariant& variant :
-           {RunVariant{.threads = 2}, RunVariant{.threads = 3, .isa = cpu::Isa::avx2, .row_gap = 3, .offset = 5}}) {
+           {RunVariant{.threads = 2},
+            RunVariant{.threads = 3, .most = targets_here()[targets_here().size() / 2], .row_gap = 3, .offset = 5}}) {
         const std::vector<OutputBits> other = run(variant);
         ASSERT_EQ(other.size(), seven.size());
         for (size_t o = 0; o < seven.size(); ++o) {

@@ -4,6 +4,7 @@
 #include "backends/cpu/backend.h"
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/cpu_check.h"
+#include "backends/cpu/described_machines.h"
 #include "backends/reference/tensor.h"
 #include "compiler/compile.h"
 #include "support/graph_builder.h"
@@ -13,8 +14,6 @@ namespace {
 
 constexpr DataType f32 = DataType::f32, s4 = DataType::s4, u4 = DataType::u4;
 constexpr DataType e4m3 = DataType::f8_e4m3, e5m2 = DataType::f8_e5m2;
-
-constexpr cpu::Isa kIsas[] = {cpu::Isa::generic, cpu::Isa::avx2, cpu::Isa::avx512};
 
 // `count` elements of `dtype` as f32: its codes 0, 1, 2, ...
 Buffer codes_as_f32(DataType dtype, int64_t count) {
@@ -28,7 +27,7 @@ Buffer codes_as_f32(DataType dtype, int64_t count) {
 }
 
 // Runs the graph of one op on one input and gives back the bytes of its output.
-Buffer run(const Graph& graph, const Buffer& input, cpu::Isa most, int threads = 1) {
+Buffer run(const Graph& graph, const Buffer& input, const cpu::Target& most, int threads = 1) {
   const auto partitions = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{});
   EXPECT_EQ(partitions.size(), 1U);
   EXPECT_EQ(partitions[0].unsupported_reason, "");
@@ -51,13 +50,13 @@ TEST(SmallTypeKernels, QuantizeToF8TakesEverySixteenBitValue) {
       GraphBuilder g;
       g.op(OpKind::Quantize, {g.input(f32, {256, 256})}, {{"scales", std::vector<float>{1.0F}}}, to);
       const Graph graph = g.finish();
-      for (const cpu::Isa isa : kIsas) {
-        const Buffer stored = run(graph, values, isa);
+      for (const cpu::Target* const most : targets_here()) {
+        const Buffer stored = run(graph, values, *most);
         for (int64_t i = 0; i < 65536; ++i) {
           std::byte expected{};
           store_from_double(to, &expected, 0, load_as_double(f32, values.data(), i));
           ASSERT_EQ(stored[static_cast<size_t>(i)], expected)
-              << name_of(from) << " code " << i << " to " << name_of(to) << " on " << cpu::vector_bits(isa) << " bits";
+              << name_of(from) << " code " << i << " to " << name_of(to) << " on " << most->name;
         }
       }
     }
@@ -71,12 +70,12 @@ TEST(SmallTypeKernels, DequantizeTakesEveryF8Code) {
     GraphBuilder g;
     g.op(OpKind::Dequantize, {g.input(from, {256})}, {{"scales", std::vector<float>{0.5F}}}, f32);
     const Graph graph = g.finish();
-    for (const cpu::Isa isa : kIsas) {
-      const Buffer values = run(graph, codes, isa);
+    for (const cpu::Target* const most : targets_here()) {
+      const Buffer values = run(graph, codes, *most);
       for (int64_t i = 0; i < 256; ++i) {
         const double expected = 0.5 * load_as_double(from, codes.data(), i), value = load_as_double(f32, values.data(), i);
         ASSERT_TRUE(value == expected || (std::isnan(value) && std::isnan(expected)))
-            << name_of(from) << " code " << i << " on " << cpu::vector_bits(isa) << " bits";
+            << name_of(from) << " code " << i << " on " << most->name;
       }
     }
   }
@@ -159,9 +158,9 @@ TEST(SmallTypeKernels, NibblesMoveWithoutTouchingTheirNeighbours) {
       reference::for_each_offset<2>(*src.shape, {src.strides, dst.strides}, [&](const auto& at) {
         store_from_double(dtype, expected.data(), at[1], load_as_double(dtype, input.data(), at[0]));
       });
-      for (const cpu::Isa isa : kIsas) {
+      for (const cpu::Target* const most : targets_here()) {
         for (const int threads : {1, 4})
-          ASSERT_EQ(run(graph, input, isa, threads), expected) << cpu::vector_bits(isa) << " bits, " << threads << " threads";
+          ASSERT_EQ(run(graph, input, *most, threads), expected) << most->name << ", " << threads << " threads";
       }
     }
   }

@@ -24,7 +24,7 @@ cpu::Schedule in_strips(const Kernel& kernel, const cpu::Machine& machine, bool 
 
 std::vector<DescribedMachine> machines() {
   std::vector<DescribedMachine> all = described_machines();
-  all.push_back({"xeon_with_avx2", cpu::capped(xeon().machine, cpu::Isa::avx2)});
+  all.push_back({"xeon_with_avx2", cpu::capped(xeon().machine, cpu::targets::avx2)});
   return all;
 }
 

@@ -13,23 +13,33 @@
 
 #include "backends/cpu/code/kept_costs.h"
 #include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/targets/target_hooks.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
 
 namespace {
 
-const llvm::StringMap<bool>& host_features() {
-  static const llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  return features;
+// Whether the processor at hand has all of `features`, a list with commas.
+bool has_all(llvm::StringRef features) {
+  llvm::SmallVector<llvm::StringRef, 4> names;
+  features.split(names, ',', -1, /*KeepEmpty=*/false);
+  const auto& known = host_processor().features;
+  return std::all_of(names.begin(), names.end(), [&](llvm::StringRef name) {
+    const auto found = known.find(name.str());
+    return found != known.end() && found->second;
+  });
 }
 
-Isa host_isa() {
-  const auto has = [](const char* name) { return host_features().lookup(name); };
-  static const Isa isa = has("avx512f") && has("avx512vl") && has("avx512dq") && has("avx512bw") ? Isa::avx512
-                         : has("avx2") && has("fma") && has("f16c")                              ? Isa::avx2
-                                                                                                 : Isa::generic;
-  return isa;
+const Target& host_target() {
+  static const Target* const best = [] {
+    const Target* found = &targets::generic;
+    for (const Target* each : targets::of(host_architecture())) {
+      if (has_all(each->needs)) found = each;
+    }
+    return found;
+  }();
+  return *best;
 }
 
 // What a small file holds; "" where it cannot be read. A stream would cost a fresh process a tenth of a millisecond, most of it
@@ -43,61 +53,80 @@ std::string text_of_file(const char* path) {
   return {text.data(), static_cast<size_t>(std::max<ssize_t>(bytes, 0))};
 }
 
-// Of the last-level cache the C library tells the sum over a socket, Linux what one core reaches: the lesser is taken.
-int64_t last_cache() {
-  int64_t bytes = std::max<long>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0), kilobytes = 0;
-  const std::string text = text_of_file("/sys/devices/system/cpu/cpu0/cache/index3/size");  // 32768K
-  const auto [unit, error] = std::from_chars(text.data(), text.data() + text.size(), kilobytes);
-  const bool is_read = error == std::errc{} && unit != text.data() + text.size() && *unit == 'K' && kilobytes > 0;
-  return is_read && (bytes == 0 || kilobytes << 10 < bytes) ? kilobytes << 10 : bytes;
+// What Linux says of the cache that one core reaches at this level, for data; 0: nothing.
+int64_t linux_cache(int level) {
+  for (const char index : {'3', '2', '1', '0'}) {
+    const std::string folder = std::string("/sys/devices/system/cpu/cpu0/cache/index") + index;
+    const std::string level_text = text_of_file((folder + "/level").c_str());
+    if (level_text.empty() || level_text[0] - '0' != level ||
+        text_of_file((folder + "/type").c_str()).starts_with("Instruction"))
+      continue;
+    int64_t kilobytes = 0;
+    const std::string text = text_of_file((folder + "/size").c_str());  // 32768K
+    const auto [unit, error] = std::from_chars(text.data(), text.data() + text.size(), kilobytes);
+    const bool is_read = error == std::errc{} && unit != text.data() + text.size() && *unit == 'K' && kilobytes > 0;
+    return is_read ? kilobytes << 10 : 0;
+  }
+  return 0;
 }
 
+// Of the last-level cache the C library tells the sum over a socket, Linux what one core reaches: the lesser is taken. Of the
+// others either tells what there is; on some machines the C library knows none.
 Caches host_caches() {
+  const auto either = [](int64_t told, int level) { return told > 0 ? told : linux_cache(level); };
+  const int64_t first = either(sysconf(_SC_LEVEL1_DCACHE_SIZE), 1), second = either(sysconf(_SC_LEVEL2_CACHE_SIZE), 2),
+                last = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0), reached = linux_cache(3);
   Caches caches;
-  if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) caches.first = bytes;
-  if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) caches.second = bytes;
-  caches.last = last_cache();
+  if (first > 0) caches.first = first;
+  if (second > 0) caches.second = second;
+  caches.last = last == 0 || (reached > 0 && reached < last) ? reached : last;
   return caches;
 }
 
-// On AVX-512 the processor's own name is used, so that the code is scheduled for it. It is asked once in a process: each
-// `cpuid` is a trap into the hypervisor on a virtual machine, and a description takes about twenty.
+// Its features as LLVM's option has them: "+one,-another".
+std::string host_features() {
+  std::string features;
+  for (const auto& [name, has] : host_processor().features)
+    features += (features.empty() ? "" : ",") + ((has ? "+" : "-") + name);
+  return features;
+}
+
 const Machine& whole_host() {
   static const Machine machine = [] {
-    std::string features;
-    for (const auto& feature : host_features()) {
-      features += (features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") + feature.first().str();
+    const Target& target = host_target();
+    const Architecture& architecture = host_architecture();
+    Machine host{.instructions = {.architecture = &architecture, .target = &target}, .caches = host_caches(), .cores = 1};
+    if (!target.names_processor) {
+      host.cpu = target.plain_cpu != nullptr ? target.plain_cpu : architecture.plain_cpu;
+      return host;
     }
-    const TargetFeatures flags{.sse41 = true,
-                               .f16c = true,
-                               .avx512 = true,
-                               .avx512_bf16 = host_features().lookup("avx512bf16"),
-                               .avx512_fp16 = host_features().lookup("avx512fp16")};
-    return capped({.isa = Isa::avx512,
-                   .cpu = llvm::sys::getHostCPUName().str(),
-                   .features = features,
-                   .flags = flags,
-                   .caches = host_caches(),
-                   .cores = 1},
-                  host_isa());
+    if (target.vector_bits == 0) host.instructions.scalable_bits = host_processor().scalable_bits;
+    host.instructions.rounds_to_bf16 = *target.needs_for_bf16 != '\0' && has_all(target.needs_for_bf16);
+    host.instructions.computes_in_f16 = *target.needs_for_f16 != '\0' && has_all(target.needs_for_f16);
+    host.cpu = host_processor().name;
+    host.features = host_features();
+    return host;
   }();
   return machine;
 }
 
-Isa isa_cap() {
+const Target& best_allowed() {
   const char* const cap = std::getenv("LAMINA_MAX_ISA");
-  const std::string name = cap == nullptr || *cap == '\0' ? "avx512" : cap;
-  if (name == "generic") return Isa::generic;
-  if (name == "avx2") return Isa::avx2;
-  if (name == "avx512") return Isa::avx512;
-  throw Error(Status::invalid_arguments, join("LAMINA_MAX_ISA is \"", name, "\", allowed is generic, avx2 or avx512"));
+  const auto all = targets::of(host_architecture());
+  if (cap == nullptr || *cap == '\0') return *all.back();
+  if (const Target* const found = targets::find(host_architecture(), cap)) return *found;
+  std::string names;
+  for (const Target* each : all) names += (names.empty() ? "" : each == all.back() ? " or " : ", ") + std::string(each->name);
+  throw Error(Status::invalid_arguments,
+              join("LAMINA_MAX_ISA is \"", cap, "\", allowed on ", host_architecture().name, " is ", names));
 }
 
 // What LLVM knows of a processor by its name.
 bool lacks_nothing_of(const Machine& machine) {
-  llvm::InitializeNativeTarget();
+  const Architecture& architecture = *machine.instructions.architecture;
   std::string fault;
-  const std::string triple = llvm::sys::getProcessTriple();
+  const std::string triple = triple_of(architecture);
+  if (!architecture.hooks->initialize()) return false;
   const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, fault);
   if (target == nullptr) return false;
   const std::unique_ptr<llvm::MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, machine.cpu, machine.features));
@@ -105,23 +134,25 @@ bool lacks_nothing_of(const Machine& machine) {
   // Features that the host does not speak of are how to schedule code, not what it may hold.
   const auto enabled = info->getEnabledProcessorFeatures();
   return std::all_of(enabled.begin(), enabled.end(), [](const llvm::SubtargetFeatureKV& feature) {
-    const auto found = host_features().find(feature.Key);
-    return found == host_features().end() || found->second;
+    const auto found = host_processor().features.find(feature.Key);
+    return found == host_processor().features.end() || found->second;
   });
 }
 
 }  // namespace
 
 Machine host_machine() {
-  Machine machine = capped(whole_host(), isa_cap());
+  Machine machine = capped(whole_host(), best_allowed());
   machine.cores = omp_get_max_threads();
   machine.costs = kept_costs::find(machine).value_or(Costs{});
   return machine;
 }
 
 bool host_runs(const Machine& machine) {
-  if (machine.isa > host_isa()) return false;
-  const Machine own = capped(whole_host(), machine.isa);
+  const Instructions& code = machine.instructions;
+  if (code.architecture != &host_architecture() || !targets::contains(host_target(), *code.target)) return false;
+  const Machine own = capped(whole_host(), *code.target);
+  if (vector_bits(own) != vector_bits(machine)) return false;
   return (machine.cpu == own.cpu && machine.features == own.features) || lacks_nothing_of(machine);
 }
 

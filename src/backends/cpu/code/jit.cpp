@@ -13,6 +13,7 @@
 #include "backends/cpu/code/kept_kernels.h"
 #include "backends/cpu/code/link_object.h"
 #include "backends/cpu/code/object_code.h"
+#include "backends/cpu/targets/target_hooks.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -22,9 +23,6 @@ namespace {
 // Of the kernels that were asked for last; twice as many as the compiler keeps executables, which hold their own code besides.
 // Code takes 4 to 20 KB and whole pages for its constants and data: some 50 MB at most.
 constexpr size_t kMostKeptKernels = 2048;
-
-// Far more than LLVM was seen to take. Kernels are compiled by threads that only wanted to execute, too.
-constexpr size_t kStackForLlvm = size_t{1} << 20;
 
 class Jit {
  public:
@@ -44,7 +42,15 @@ class Jit {
     const CodeCache* const disk = CodeCache::from_environment();
     const std::string disk_key = disk == nullptr ? "" : disk_key_of(key);
     LinkedCode code;
+    // Threads that only wanted to execute compile, too.
     call_with_stack(kStackForLlvm, [&] {
+      if (machine.instructions.architecture != &host_architecture()) {
+        compiled.from_cache = disk != nullptr && disk->find(disk_key).has_value();
+        if (compiled.from_cache) return;
+        const auto object = maker().make(kernel, schedule, machine, compiled.symbol);
+        if (disk != nullptr) disk->keep(disk_key, object->getBuffer());
+        return;
+      }
       if (disk != nullptr) code = stored_code(*disk, disk_key, compiled.symbol);
       compiled.from_cache = code.address != nullptr;
       if (compiled.from_cache) return;
@@ -73,9 +79,8 @@ class Jit {
   // All that the code depends on but the versions of what makes it, which are the same for the whole process. Of the machine,
   // that is what code is made of; what else it is has gone into the schedule.
   std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const {
-    const TargetFeatures& flags = machine.flags;
-    return join(machine.cpu, " ", machine.features, " ", flags.sse41, flags.f16c, flags.avx512, flags.avx512_bf16,
-                flags.avx512_fp16, "\n", describe(schedule), "\n", kernel::print(kernel, false));
+    return join(machine.cpu, " ", machine.features, " ", describe(machine.instructions), "\n", describe(schedule), "\n",
+                kernel::print(kernel, false));
   }
 
   std::string disk_key_of(const std::string& key) const {

@@ -15,7 +15,7 @@ namespace lamina::cpu {
 using KernelFunction = void (*)(const int64_t*, int64_t, int64_t, int64_t, int64_t, void*);
 
 struct CompiledKernel {
-  KernelFunction function = nullptr;
+  KernelFunction function = nullptr;  // null of another architecture than the host's
   std::string symbol;
   bool from_cache = false;             // in memory or on disk
   std::shared_ptr<const void> memory;  // of the function: it may be called as long as a copy of this lives

@@ -44,8 +44,8 @@ class Memory {
 }  // namespace
 
 std::string key_of_times(const Machine& machine) {
-  return join(machine.cpu, " ", machine.features, ", caches ", machine.caches.first, " ", machine.caches.second, " ",
-              machine.caches.last, ", cores ", machine.cores, "\n", code_generator_version(), "\n");
+  return join(machine.cpu, " ", machine.features, " ", describe(machine.instructions), ", caches ", machine.caches.first, " ",
+              machine.caches.second, " ", machine.caches.last, ", cores ", machine.cores, "\n", code_generator_version(), "\n");
 }
 
 std::string text_of(const Costs& costs) {

@@ -59,6 +59,7 @@ uint8_t* KernelMemory::allocateDataSection(uintptr_t size, unsigned align, unsig
 bool KernelMemory::finalizeMemory(std::string* fault) {
   for (const auto& [part, flags] : {std::pair(&code_, kReadExecute), std::pair(&constants_, unsigned{Memory::MF_READ})}) {
     if (part->begin == nullptr) continue;
+    // LLVM clears the instruction cache of what becomes executable, where the processor does not see to that itself.
     const MemoryBlock pages(part->begin, static_cast<size_t>(part->end - part->begin));
     if (const std::error_code error = Memory::protectMappedMemory(pages, flags)) {
       if (error == std::errc::not_enough_memory) throw std::bad_alloc();

@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "backends/cpu/code/kernel_memory.h"
+#include "backends/cpu/targets/target_hooks.h"
+#include "interface/status.h"
 
 namespace lamina::cpu {
 
@@ -27,8 +29,11 @@ llvm::Error fault_of(const std::string& text) { return llvm::createStringError(l
 llvm::Expected<LinkedCode> ObjectLinker::link(llvm::MemoryBufferRef buffer, const std::string& symbol) {
   auto object = llvm::object::ObjectFile::createObjectFile(buffer);
   if (!object) return object.takeError();
-  if (!(*object)->isELF() || (*object)->getArch() != llvm::Triple::x86_64)
-    return fault_of("it is not an ELF object for x86-64");
+  if (!(*object)->isELF()) return fault_of("it is not an ELF object");
+  const llvm::Triple::ArchType own = llvm::Triple(triple_of(host_architecture())).getArch(), given = (*object)->getArch();
+  if (given != own)
+    return fault_of(join("it is for ", llvm::Triple::getArchTypeName(given).str(), ", this machine is ",
+                         llvm::Triple::getArchTypeName(own).str()));
   auto memory = std::make_unique<KernelMemory>();
   ProcessSymbols process;
   llvm::RuntimeDyld loader(*memory, process);

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/code/llvm_passes.h"
 #include "backends/cpu/emit/emit_kernel.h"
+#include "backends/cpu/targets/target_hooks.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -17,13 +18,13 @@ namespace {
 // option instcombine runs once more to see that nothing is left, and ends the process where something is.
 constexpr const char* kPasses = "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse,dce";
 
-std::unique_ptr<llvm::TargetMachine> machine_for_this_process() {
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  const std::string triple = llvm::sys::getProcessTriple();
-  std::string fault;
-  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, fault);
-  if (target == nullptr) throw Error(Status::runtime_error, join("cpu backend: no code generator for this machine: ", fault));
+std::unique_ptr<llvm::TargetMachine> make_generator(const Architecture& architecture) {
+  const std::string triple = triple_of(architecture);
+  std::string fault = "this build of lamina or LLVM is without it";
+  const llvm::Target* const target =
+      architecture.hooks->initialize() ? llvm::TargetRegistry::lookupTarget(triple, fault) : nullptr;
+  if (target == nullptr)
+    throw Error(Status::runtime_error, join("cpu backend: no code generator for ", architecture.name, ": ", fault));
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // FMA only where it is written
   // What a function is compiled for stands in its attributes. Constants lie near the code (kernel_memory.h): with an address of
@@ -99,7 +100,7 @@ struct ObjectCodeMaker::Workshop {
     module.setTargetTriple(machine.getTargetTriple().str());
   }
 
-  void optimize(const TargetFeatures& target);
+  void optimize(const Instructions& instructions);
   void generate(llvm::TargetMachine& machine, bool reduces_strength);
   llvm::Function& function() { return *module.getFunction(symbol); }
 
@@ -123,17 +124,18 @@ ObjectCodeMaker::ObjectCodeMaker(bool with_unwind_tables) : with_unwind_tables_(
 std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& kernel, const Schedule& schedule,
                                                           const Machine& machine, const std::string& symbol) {
   require_memory_for_llvm();
-  if (machine_ == nullptr) machine_ = machine_for_this_process();
+  std::unique_ptr<llvm::TargetMachine>& generator = generators_[machine.instructions.architecture];
+  if (generator == nullptr) generator = make_generator(*machine.instructions.architecture);
   auto context = std::make_unique<llvm::LLVMContext>();
   std::unique_ptr<Workshop> work;
   try {
-    work = std::make_unique<Workshop>(symbol, *context, *machine_);
+    work = std::make_unique<Workshop>(symbol, *context, *generator);
     emit(*work, kernel, schedule, machine);
-    compile(*work, kernel, schedule, machine);
+    compile(*work, *generator, kernel, schedule, machine);
   } catch (const std::bad_alloc&) {
     static_cast<void>(work.release());
     static_cast<void>(context.release());
-    static_cast<void>(machine_.release());
+    static_cast<void>(generator.release());
     throw;
   }
   work->generator.reset();
@@ -142,7 +144,7 @@ std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& 
 
 void ObjectCodeMaker::emit(Workshop& work, const kernel::Kernel& kernel, const Schedule& schedule,
                            const Machine& machine) const {
-  emit_kernel(work.module, work.symbol, kernel, schedule, machine.flags);
+  emit_kernel(work.module, work.symbol, kernel, schedule, machine.instructions);
   llvm::Function& function = work.function();
   function.addFnAttr("target-cpu", machine.cpu);
   function.addFnAttr("target-features", machine.features);
@@ -150,18 +152,18 @@ void ObjectCodeMaker::emit(Workshop& work, const kernel::Kernel& kernel, const S
   if (with_unwind_tables_) function.setUWTableKind(llvm::UWTableKind::Async);
 }
 
-void ObjectCodeMaker::compile(Workshop& work, const kernel::Kernel& kernel, const Schedule& schedule,
-                              const Machine& machine) const {
+void ObjectCodeMaker::compile(Workshop& work, llvm::TargetMachine& generator, const kernel::Kernel& kernel,
+                              const Schedule& schedule, const Machine& machine) const {
   std::string fault;
   llvm::raw_string_ostream stream(fault);
   LAMINA_CHECK(!llvm::verifyModule(work.module, &stream), fault + kernel::print(kernel));
-  work.optimize(machine.flags);
+  work.optimize(machine.instructions);
   if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) work.module.print(llvm::errs(), nullptr);
   // Along a row an address is a base and an index already; across rows it is a product, which the pass makes a sum.
-  work.generate(*machine_, schedule.transposed);
+  work.generate(generator, schedule.transposed);
 }
 
-void ObjectCodeMaker::Workshop::optimize(const TargetFeatures& target) {
+void ObjectCodeMaker::Workshop::optimize(const Instructions& instructions) {
   passes.registerModuleAnalyses(modules);
   passes.registerCGSCCAnalyses(sccs);
   passes.registerFunctionAnalyses(functions);
@@ -176,7 +178,7 @@ void ObjectCodeMaker::Workshop::optimize(const TargetFeatures& target) {
   sccs.clear();
   functions.clear();
   loops.clear();
-  if (!target.avx512_fp16) compare_halves_as_floats(function());
+  if (!instructions.computes_in_f16) compare_halves_as_floats(function());
 }
 
 void ObjectCodeMaker::Workshop::generate(llvm::TargetMachine& machine, bool reduces_strength) {

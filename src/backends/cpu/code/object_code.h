@@ -1,6 +1,7 @@
 // From a kernel to an object file: emission, the little that it leaves to optimize, and LLVM's code generator.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -10,8 +11,9 @@
 
 namespace lamina::cpu {
 
-// For one thread at a time. Throws Error(runtime_error) when LLVM refuses the machine, std::bad_alloc where there is no memory:
-// what LLVM held then stays with it for ever, since the exception has passed it without a destructor being called.
+// For one thread at a time, and for machines of any kind. Throws Error(runtime_error) when LLVM refuses the machine,
+// std::bad_alloc where there is no memory: what LLVM held then stays with it for ever, since the exception has passed it
+// without a destructor being called.
 class ObjectCodeMaker {
  public:
   // With unwind tables a debugger sees who called.
@@ -25,10 +27,11 @@ class ObjectCodeMaker {
   struct Workshop;
 
   void emit(Workshop& work, const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const;
-  void compile(Workshop& work, const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const;
+  void compile(Workshop& work, llvm::TargetMachine& generator, const kernel::Kernel& kernel, const Schedule& schedule,
+               const Machine& machine) const;
 
   const bool with_unwind_tables_;
-  std::unique_ptr<llvm::TargetMachine> machine_;
+  std::map<const Architecture*, std::unique_ptr<llvm::TargetMachine>> generators_;  // of those that were asked for
 };
 
 }  // namespace lamina::cpu

@@ -20,7 +20,7 @@ Body::Body(Parts& parts, const WalkTask& task)
 // side keep the machine busy, if it has the registers.
 bool Body::is_short_function() const {
   constexpr size_t kFewNodes = 4;
-  return e_.target.avx512 && !e_.across_rows() && reduce(task_.roots) && task_.nodes.size() <= kFewNodes;
+  return e_.target->has_many_registers && !e_.across_rows() && reduce(task_.roots) && task_.nodes.size() <= kFewNodes;
 }
 
 bool Body::past_caches(int arg) const {

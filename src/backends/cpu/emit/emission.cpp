@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "backends/cpu/emit/nibbles.h"
+#include "backends/cpu/targets/target_hooks.h"
 
 namespace lamina::cpu {
 
@@ -11,16 +12,14 @@ using kernel::Type;
 
 namespace {
 
-llvm::Function* make_function(llvm::Module& module, const std::string& symbol, int vector_bits) {
+llvm::Function* make_function(llvm::Module& module, const std::string& symbol, const Instructions& target, int vector_bits) {
   llvm::LLVMContext& context = module.getContext();
   auto* const pointer = llvm::PointerType::getUnqual(context);
   auto* const word = llvm::Type::getInt64Ty(context);
   auto* const type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, word, word, word, word, pointer}, false);
   auto* const function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
   function->addFnAttr(llvm::Attribute::NoUnwind);
-  function->addFnAttr("prefer-vector-width", std::to_string(vector_bits));
-  // A step in f64 of what is f32 is twice as wide, in intrinsics that nobody splits.
-  function->addFnAttr("min-legal-vector-width", std::to_string(std::min(2 * vector_bits, 512)));
+  target.architecture->hooks->mark(*function, target, vector_bits);
   return function;
 }
 
@@ -36,7 +35,7 @@ int lanes_of(const llvm::Type* type) {
 }
 
 Emission::Emission(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel_in,
-                   const Schedule& schedule_in, const TargetFeatures& target_in)
+                   const Schedule& schedule_in, const Instructions& target_in)
     : kernel(kernel_in),
       schedule(schedule_in),
       target(target_in),
@@ -44,7 +43,7 @@ Emission::Emission(llvm::Module& module, const std::string& symbol, const kernel
       wide(kernel.computes_in_f64()),
       width(std::min(kVirtualLanes, schedule.vector_bits / (wide ? 64 : 32))),
       group(schedule.transposed ? schedule.rows_per_group : 1),
-      function(make_function(module, symbol, schedule.vector_bits)),
+      function(make_function(module, symbol, target, schedule.vector_bits)),
       b(llvm::BasicBlock::Create(context, "entry", function)),
       call(function->getArg(0)),
       row_begin(function->getArg(1)),

@@ -21,11 +21,11 @@ using NodeList = std::vector<kernel::NodeIndex>;
 class Emission {
  public:
   Emission(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
-           const TargetFeatures& target);
+           const Instructions& target);
 
   const kernel::Kernel& kernel;
   const Schedule& schedule;
-  const TargetFeatures target;
+  const Instructions target;
   llvm::LLVMContext& context;
   const bool wide;  // f64 kernel
   const int width;  // lanes of a vector of the kernel's widest float type

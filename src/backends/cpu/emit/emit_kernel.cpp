@@ -5,7 +5,7 @@
 namespace lamina::cpu {
 
 void emit_kernel(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
-                 const TargetFeatures& target) {
+                 const Instructions& target) {
   Emission emission(module, symbol, kernel, schedule, target);
   if (schedule.split)
     emit_split_rows(emission);

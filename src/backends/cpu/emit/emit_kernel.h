@@ -44,6 +44,6 @@
 namespace lamina::cpu {
 
 void emit_kernel(llvm::Module& module, const std::string& symbol, const kernel::Kernel& kernel, const Schedule& schedule,
-                 const TargetFeatures& target);
+                 const Instructions& target);
 
 }  // namespace lamina::cpu

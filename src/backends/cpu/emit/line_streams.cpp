@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "backends/cpu/schedule/tuning.h"
+#include "backends/cpu/targets/target_hooks.h"
 #include "backends/cpu/vector/convert.h"
 #include "interface/status.h"
 
@@ -46,15 +47,12 @@ llvm::Value* LineStreams::lanes_below(llvm::Value* count, int arg) {
 // The last `fill` elements of `before`, then the first of `next`.
 llvm::Value* LineStreams::join_at(llvm::Value* fill, llvm::Value* before, llvm::Value* next, int arg) {
   const int lanes = lanes_of_line(arg);
-  const auto permute = lanes == 8    ? llvm::Intrinsic::x86_avx512_vpermi2var_pd_512
-                       : lanes == 16 ? llvm::Intrinsic::x86_avx512_vpermi2var_ps_512
-                                     : llvm::Intrinsic::x86_avx512_vpermi2var_hi_512;
   LAMINA_CHECK(lanes == 8 || lanes == 16 || lanes == 32, "elements of 16, 32 or 64 bits leave as a stream");
   llvm::Value* const from = lane_numbers(b_.CreateSub(i64(lanes), fill), arg);
   llvm::Type* const type = before->getType();
   llvm::Type* const words = lanes == 32 ? from->getType() : type;
   llvm::Value* const joined =
-      b_.CreateIntrinsic(permute, {}, {b_.CreateBitCast(before, words), from, b_.CreateBitCast(next, words)});
+      e_.target->hooks->join_lines(b_, b_.CreateBitCast(before, words), from, b_.CreateBitCast(next, words));
   return b_.CreateBitCast(joined, type);
 }
 

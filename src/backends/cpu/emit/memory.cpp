@@ -2,7 +2,7 @@
 // and what is computed in.
 //
 // Elements of s8 and u8 leave a chunk of 64 at a time: converted vector by vector, packed and stored as one line. Alone, a
-// vector of them would be a quarter of a line, which AVX-512 narrows and stores in one instruction that cannot go past the
+// vector of them would be a quarter of a line, which is narrowed and stored in one instruction that cannot go past the
 // caches.
 #include "backends/cpu/emit/memory.h"
 
@@ -75,9 +75,8 @@ llvm::Value* Memory::load_vector(llvm::Value* pointer, int arg, const Lanes& lan
 // Two vectors of f32 become a whole line of 16-bit elements.
 bool Memory::stores_in_twos(int index) const {
   const kernel::Arg& arg = kernel_.arg(index);
-  const bool is_small =
-      (arg.dtype == DataType::bf16 && e_.target.avx512_bf16) || (arg.dtype == DataType::f16 && e_.target.avx512);
-  return is_small && e_.width == 16 && !e_.across_rows() && arg.strides.back() == 1;
+  const bool is_small = (arg.dtype == DataType::bf16 && e_.target.rounds_to_bf16) || arg.dtype == DataType::f16;
+  return e_.target->rounds_in_twos && is_small && e_.width == 16 && !e_.across_rows() && arg.strides.back() == 1;
 }
 
 void Memory::mark_non_temporal(llvm::StoreInst* store) {
@@ -140,13 +139,13 @@ bool Memory::stores_whole_chunks(const kernel::Node& store, const std::vector<La
   constexpr size_t kVectors = 4;
   const kernel::Arg& arg = kernel_.arg(store.arg);
   const bool is_byte = arg.dtype == DataType::s8 || arg.dtype == DataType::u8;
-  return e_.target.avx512 && !e_.across_rows() && is_byte && store.type == Type::f32 && arg.strides.back() == 1 &&
+  return e_.target->packs_bytes && !e_.across_rows() && is_byte && store.type == Type::f32 && arg.strides.back() == 1 &&
          chunk.size() == kVectors && chunk.front().width == kVirtualLanes / static_cast<int>(kVectors) &&
          chunk.back().mask == nullptr;
 }
 
 void Memory::store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first) {
-  llvm::Value* const bytes = emit_bytes_from_f32(b_, kernel_.arg(to.arg).dtype, vectors);
+  llvm::Value* const bytes = emit_bytes_from_f32(b_, kernel_.arg(to.arg).dtype, vectors, e_.target);
   llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), pointer, first.offset);
   llvm::StoreInst* const store = b_.CreateAlignedStore(bytes, address, llvm::Align(to.past_caches ? kVirtualLanes : 1));
   if (to.past_caches) mark_non_temporal(store);

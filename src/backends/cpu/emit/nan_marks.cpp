@@ -6,9 +6,9 @@ namespace lamina::cpu {
 
 namespace {
 
-// Vectors of single bits are registers on AVX-512 alone.
+// Vectors of single bits are registers on few machines.
 llvm::Type* type_of_marks(Emission& e, llvm::Type* vector) {
-  const bool in_bits = e.target.avx512 || !vector->isVectorTy();
+  const bool in_bits = e.target->keeps_masks_in_bits || !vector->isVectorTy();
   return vector->getWithNewType(in_bits ? e.b.getInt1Ty() : e.b.getIntNTy(vector->getScalarSizeInBits()));
 }
 

@@ -25,9 +25,9 @@ bool Squares::transposes(const Node& n) const {
   return (n.kind == NodeKind::load || n.kind == NodeKind::store) && n.per_element && transposes(n.arg);
 }
 
-// Element j of vector i becomes element i of vector j, by the shuffles that x86 has an instruction for: within the lanes of 128
-// bits that registers are made of, and of whole lanes. What is not there, of positions or of rows, should leave as early as
-// possible, or come as late. LLVM looks for better shuffles through all that one is made of, which is most of what a kernel
+// Element j of vector i becomes element i of vector j, by the shuffles that machines have an instruction for: within the lanes
+// of 128 bits that registers are made of, and of whole lanes. What is not there, of positions or of rows, should leave as early
+// as possible, or come as late. LLVM looks for better shuffles through all that one is made of, which is most of what a kernel
 // takes to compile: fences keep it from looking further than two of them.
 void Squares::transpose(ValueList& square, bool lanes_first) {
   const size_t per_lane = std::clamp<size_t>(kLaneBits / square[0]->getType()->getScalarSizeInBits(), 1, square.size());

@@ -198,7 +198,7 @@ llvm::Value* Values::cast_value(llvm::Value* value, Type from, Type to) {
   const bool from_float = from == Type::f32 || from == Type::f64;
   const bool to_float = to == Type::f32 || to == Type::f64;
   if (from_float && to_float) return b_.CreateFPCast(value, type);
-  if (to_float) return from == Type::boolean ? b_.CreateUIToFP(value, type) : b_.CreateSIToFP(value, type);
+  if (to_float) return from == Type::boolean ? b_.CreateUIToFP(value, type) : emit_from_integers(b_, value, type, e_.target);
   if (from_float && to == Type::boolean) return b_.CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
   if (from_float)
     return from == Type::f32 ? emit_from_f32(b_, data_type_of(to), value, e_.target)

@@ -108,7 +108,7 @@ CostModel::CostModel(const Kernel& kernel, const Machine& machine)
     if (!walk.loads.empty() || walk.stores) walks_.push_back(std::move(walk));
   }
   Schedule plain;
-  plain.vector_bits = vector_bits(machine.isa);
+  plain.vector_bits = vector_bits(machine);
   is_worth_threads_ = rows_ * along_row(plain) > 2 * machine.costs.wait;  // two of them would gain
   if (is_worth_threads_) threads_ = std::max(machine.cores, 1);
 }

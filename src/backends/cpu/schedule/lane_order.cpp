@@ -78,7 +78,7 @@ bool races(const Kernel& kernel, size_t dim) {
 }
 
 bool goes_across_rows(const Kernel& kernel, size_t dim, const Machine& machine) {
-  const int lanes = lane_count(kernel, vector_bits(machine.isa));
+  const int lanes = lane_count(kernel, bits_across_rows(machine));
   return !races(kernel, dim) && cost_across_rows(kernel, dim, lanes, machine.costs) < cost_along_rows(kernel, machine.costs);
 }
 
@@ -106,7 +106,7 @@ void move_last(Dims& dims, size_t from, size_t to) {
 Kernel with_rows_arranged(Kernel kernel, const Machine& machine) {
   if (!has_lane_dim(kernel) || kernel.has_column_sum()) return kernel;
   const auto outer = static_cast<size_t>(kernel.outer_rank);
-  const int lanes = lane_count(kernel, vector_bits(machine.isa));
+  const int lanes = lane_count(kernel, bits_across_rows(machine));
   const auto cost_across = [&](size_t d) { return cost_across_rows(kernel, d, lanes, machine.costs); };
   size_t best = outer;
   for (size_t d = 0; d < outer; ++d) {
@@ -153,10 +153,11 @@ std::vector<LaneStep> lane_steps(const Kernel& kernel) {
 }
 
 void choose_lanes(Schedule& schedule, const Kernel& kernel, const Machine& machine) {
-  schedule.vector_bits = vector_bits(machine.isa);
-  const int bits = schedule.vector_bits;
+  schedule.vector_bits = vector_bits(machine);
+  const int bits = bits_across_rows(machine);
   if (!may_be_transposed(kernel) || !goes_across_rows(kernel, static_cast<size_t>(kernel.outer_rank) - 1, machine)) return;
   schedule.transposed = true;
+  schedule.vector_bits = bits;
   const bool half_fills = fills_groups(kernel, lane_count(kernel, bits / 2)) && !fills_groups(kernel, lane_count(kernel, bits));
   if (half_fills && bits > 256) schedule.vector_bits = bits / 2;
   const std::vector<int> sizes = group_sizes(kernel, schedule.vector_bits);

@@ -36,7 +36,7 @@ std::vector<std::vector<int>> none_or(std::vector<int> args) {
 
 std::vector<int> vector_widths(const Machine& machine) {
   std::vector<int> widths;
-  for (int bits = vector_bits(machine.isa); bits >= vector_bits(Isa::generic); bits /= 2) widths.push_back(bits);
+  for (int bits = vector_bits(machine); bits >= targets::generic.vector_bits; bits /= 2) widths.push_back(bits);
   return widths;
 }
 

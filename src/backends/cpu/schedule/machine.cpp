@@ -2,14 +2,13 @@
 
 namespace lamina::cpu {
 
-int vector_bits(Isa isa) { return isa == Isa::avx512 ? 512 : isa == Isa::avx2 ? 256 : 128; }
-
-Machine capped(Machine machine, Isa most) {
-  if (machine.isa <= most) return machine;
-  machine.isa = most;
+Machine capped(Machine machine, const Target& most) {
+  Instructions& own = machine.instructions;
+  if (targets::contains(most, *own.target)) return machine;
+  const Target& best = targets::common(*own.target, most);
+  own = {.architecture = own.architecture, .target = &best, .scalable_bits = best.vector_bits == 0 ? own.scalable_bits : 0};
   machine.features = "";
-  machine.cpu = most == Isa::avx2 ? "x86-64-v3" : "x86-64";
-  machine.flags = {.sse41 = most == Isa::avx2, .f16c = most == Isa::avx2};
+  machine.cpu = best.plain_cpu != nullptr ? best.plain_cpu : own.architecture->plain_cpu;
   return machine;
 }
 

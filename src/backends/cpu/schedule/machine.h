@@ -2,26 +2,14 @@
 // can be looked at, and code be made, for a machine other than the one at hand (code/host_machine.h describes that one).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
 
+#include "backends/cpu/targets/target.h"
+
 namespace lamina::cpu {
-
-// Instruction sets that code is made for, the plainest first.
-enum class Isa { generic, avx2, avx512 };
-
-int vector_bits(Isa isa);
-
-// Instructions between which the emitters choose, of two ways to the same bits. All false is right everywhere, only slower.
-struct TargetFeatures {
-  bool sse41 = false;        // rounding to integer in one instruction
-  bool f16c = false;         // conversion between f16 and f32
-  bool avx512 = false;       // AVX-512 F, VL, DQ and BW
-  bool avx512_bf16 = false;  // rounds f32 to bf16 in one instruction, subnormals apart
-  bool avx512_fp16 = false;  // computes in f16
-  bool operator==(const TargetFeatures&) const = default;
-};
 
 // Bytes, of data.
 struct Caches {
@@ -69,17 +57,22 @@ void for_each_cost(SomeCosts& costs, const Visit& visit) {
 }
 
 struct Machine {
-  Isa isa = Isa::generic;
-  std::string cpu = "x86-64", features;  // as LLVM calls them
-  TargetFeatures flags;
+  Instructions instructions;
+  std::string cpu = instructions.architecture->plain_cpu, features = "";  // as LLVM calls them
   Caches caches;
   Costs costs = {};
   int cores = 1;
   bool operator==(const Machine&) const = default;
 };
 
-// The same machine with no better instruction set than `most`. Below AVX-512 code is made for a level of x86-64, not for a
-// processor, so that it is the same everywhere.
-Machine capped(Machine machine, Isa most);
+inline int vector_bits(const Machine& machine) { return vector_bits(machine.instructions); }
+// The same where lanes are rows, and squares of them are transposed.
+inline int bits_across_rows(const Machine& machine) {
+  return std::min(vector_bits(machine), machine.instructions->shuffled_bits);
+}
+
+// The same machine with no better instruction set than `most`: if it has a better one, code is made for all machines that have
+// the best one that both know, not for a processor, so that it is the same everywhere.
+Machine capped(Machine machine, const Target& most);
 
 }  // namespace lamina::cpu

@@ -16,6 +16,6 @@ bool begins_within_lines(const kernel::Kernel& kernel, const Schedule& schedule)
 
 // Rows that end where the next one begins, of the type that is computed in or, if they have a chunk of lanes, of 16 bits: a
 // line of these are two vectors. Column sums are worth more in rows side by side.
-bool leaves_as_stream(const kernel::Kernel& kernel, const Schedule& schedule);
+bool leaves_as_stream(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine);
 
 }  // namespace lamina::cpu

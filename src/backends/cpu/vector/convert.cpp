@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "backends/cpu/targets/target_hooks.h"
 #include "backends/cpu/vector/lanes.h"
 #include "interface/small_float.h"
 #include "interface/status.h"
@@ -34,43 +35,17 @@ Value* bf16_code(const FloatLanes& l, Value* bits, Value* value) {
   return b.CreateSelect(l.is_nan(value), nan, rounded);
 }
 
-bool is_vector_of_bits(const Value* value, unsigned bits) {
-  return value->getType()->isVectorTy() && value->getType()->getPrimitiveSizeInBits() == bits;
-}
-
 Value* bf16_by_integers(const FloatLanes& l, Value* value) {
   return l.builder().CreateTrunc(bf16_code(l, l.bits(value), value), lanes_of(value, l.builder().getInt16Ty()));
 }
 
-std::array<Value*, 2> halves_of(Builder& b, Value* vector) {
-  const int width = FloatLanes(b, vector->getType()).width() / 2;
-  llvm::SmallVector<int, 16> low(static_cast<size_t>(width)), high(low.size());
-  std::iota(low.begin(), low.end(), 0);
-  std::iota(high.begin(), high.end(), width);
-  return {b.CreateShuffleVector(vector, low), b.CreateShuffleVector(vector, high)};
-}
-
-// The instructions below take subnormals for zero and keep a NaN's payload: a vector that holds one goes the long way.
-Value* is_no_bf16(Builder& b, Value* vector) {
-  constexpr int kQuietNan = 0x01, kSubnormal = 0x20, kSignallingNan = 0x80;
-  return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {},
-                           {vector, b.getInt32(kQuietNan | kSubnormal | kSignallingNan)});
-}
-
-// The machine's own rounding of 16 floats.
-Value* bf16_by_instruction(Builder& b, const FloatLanes& l, Value* value) {
-  Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {value});
-  return l.where_any(is_no_bf16(b, value), b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())),
-                     [&] { return bf16_by_integers(l, value); });
-}
-
-// 32 floats in the time of 16.
-Value* bf16_by_wide_instruction(Builder& b, const FloatLanes& l, Value* value) {
-  const auto [low, high] = halves_of(b, value);
-  Value* const rounded = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512, {}, {high, low});
-  Value* const is_rare = b.CreateOr(is_no_bf16(b, low), is_no_bf16(b, high));
-  return l.where_any(is_rare, b.CreateBitCast(rounded, lanes_of(value, b.getInt16Ty())),
-                     [&] { return bf16_by_integers(l, value); });
+// By the machine's own rounding where it has one for vectors of this type.
+Value* bf16_from_float(Builder& b, const FloatLanes& l, Value* value, const Instructions& target) {
+  if (!target.rounds_to_bf16) return bf16_by_integers(l, value);
+  const auto [bits, is_wrong] = target->hooks->round_to_bf16(b, value);
+  if (bits == nullptr) return bf16_by_integers(l, value);
+  if (is_wrong == nullptr) return bits;
+  return l.where_any(is_wrong, bits, [&] { return bf16_by_integers(l, value); }, target);
 }
 
 // Any other small float. Normal results are rounded as integers; subnormal ones by adding the float whose last place is the
@@ -102,26 +77,16 @@ Value* small_code(const FloatLanes& l, const SmallFloat& format, Value* bits) {
 
 // The conversion instruction as a function of integers, where there is one for vectors of this width. Vectors of half would
 // lead to the same one, but on machines that compute in half LLVM 19 knows no store of them past the caches.
-Value* f16_round(Builder& b, Value* value, const TargetFeatures& target) {
-  if (target.avx512 && is_vector_of_bits(value, 1024)) {
-    const auto [low, high] = halves_of(b, value);
-    llvm::SmallVector<int, 32> all(32);
-    std::iota(all.begin(), all.end(), 0);
-    return b.CreateShuffleVector(f16_round(b, low, target), f16_round(b, high, target), all);
+Value* f16_round(Builder& b, Value* value, const Instructions& target) {
+  if (target->hooks != nullptr && target->hooks->round_to_f16 != nullptr) {
+    if (Value* const rounded = target->hooks->round_to_f16(b, value)) return rounded;
   }
-  Value* const nearest_even = b.getInt32(0);
-  if (target.avx512 && is_vector_of_bits(value, 512)) {
-    Value* const nothing = llvm::Constant::getNullValue(lanes_of(value, b.getInt16Ty()));
-    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {},
-                             {value, nearest_even, nothing, b.getInt16(0xffff)});
-  }
-  if (is_vector_of_bits(value, 256)) return b.CreateIntrinsic(llvm::Intrinsic::x86_vcvtps2ph_256, {}, {value, nearest_even});
   return b.CreateBitCast(b.CreateFPTrunc(value, lanes_of(value, b.getHalfTy())), lanes_of(value, b.getInt16Ty()));
 }
 
 // The instruction makes a NaN quiet and keeps its payload. Quiet NaNs are the largest codes of their sign, signed for positive
 // ones and unsigned for negative ones: two minima take the payload away.
-Value* f16_by_instruction(Builder& b, Value* value, const TargetFeatures& target) {
+Value* f16_by_instruction(Builder& b, Value* value, const Instructions& target) {
   Value* const code = f16_round(b, value, target);
   const auto at_most = [&](llvm::Intrinsic::ID minimum, Value* x, uint32_t limit) {
     return b.CreateBinaryIntrinsic(minimum, x, llvm::ConstantInt::get(x->getType(), limit));
@@ -129,15 +94,12 @@ Value* f16_by_instruction(Builder& b, Value* value, const TargetFeatures& target
   return at_most(llvm::Intrinsic::umin, at_most(llvm::Intrinsic::smin, code, kF16.nan), 0x8000 | kF16.nan);
 }
 
-Value* small_from_float(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
+Value* small_from_float(Builder& b, DataType type, Value* value, const Instructions& target) {
   const FloatLanes l(b, value->getType());
-  if (type == DataType::f16 && target.f16c) return f16_by_instruction(b, value, target);
+  if (type == DataType::f16 && target->converts_f16) return f16_by_instruction(b, value, target);
   Value* bits = l.bits(value);
   switch (type) {
-    case DataType::bf16:
-      if (target.avx512_bf16 && is_vector_of_bits(value, 1024)) return bf16_by_wide_instruction(b, l, value);
-      if (target.avx512_bf16 && is_vector_of_bits(value, 512)) return bf16_by_instruction(b, l, value);
-      return bf16_by_integers(l, value);
+    case DataType::bf16: return bf16_from_float(b, l, value, target);
     default: return b.CreateTrunc(small_code(l, small_float(type), bits), lanes_of(value, storage_type(b.getContext(), type)));
   }
 }
@@ -168,8 +130,8 @@ Value* float_from_small(Builder& b, const SmallFloat& format, Value* raw) {
   return l.from_bits(b.CreateOr(result, sign));
 }
 
-Value* float_from_f16(Builder& b, Value* raw, const TargetFeatures& target) {
-  if (!target.f16c) return float_from_small(b, kF16, raw);
+Value* float_from_f16(Builder& b, Value* raw, const Instructions& target) {
+  if (!target->converts_f16) return float_from_small(b, kF16, raw);
   return b.CreateFPExt(b.CreateBitCast(raw, lanes_of(raw, b.getHalfTy())), lanes_of(raw, b.getFloatTy()));
 }
 
@@ -179,8 +141,8 @@ Value* float_from_bf16(Builder& b, Value* raw) {
 }
 
 // f8_e5m2 is the upper half of f16.
-Value* float_from_e5m2(Builder& b, Value* raw, const TargetFeatures& target) {
-  if (!target.f16c) return float_from_small(b, small_float(DataType::f8_e5m2), raw);
+Value* float_from_e5m2(Builder& b, Value* raw, const Instructions& target) {
+  if (!target->converts_f16) return float_from_small(b, small_float(DataType::f8_e5m2), raw);
   return float_from_f16(b, b.CreateShl(b.CreateZExt(raw, lanes_of(raw, b.getInt16Ty())), 8), target);
 }
 
@@ -224,7 +186,7 @@ Value* narrow_integer(const FloatLanes& l, const IntegerRange& range, Value* val
 
 // Ranges whose largest value is no floating-point number: convert what lies inside, choose the ends for the rest.
 Value* wide_integer(const FloatLanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type,
-                    const TargetFeatures& target) {
+                    const Instructions& target) {
   auto& b = l.builder();
   const auto width = static_cast<unsigned>(range.bits);
   Value* below_end = l.less(value, range.end());
@@ -238,7 +200,7 @@ Value* wide_integer(const FloatLanes& l, const IntegerRange& range, Value* value
   return b.CreateSelect(l.less(value, range.low()), smallest, integer);
 }
 
-Value* integer_from(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
+Value* integer_from(Builder& b, DataType type, Value* value, const Instructions& target) {
   const FloatLanes l(b, value->getType());
   llvm::Type* result_type = lanes_of(value, storage_type(b.getContext(), type));
   const IntegerRange range = range_of(type);
@@ -251,7 +213,7 @@ Value* boolean_from(Builder& b, Value* value) {
   return b.CreateZExt(b.CreateFCmpUNE(value, l.constant(0)), lanes_of(value, b.getInt8Ty()));
 }
 
-Value* floating_from_integer(Builder& b, DataType type, Value* raw, llvm::Type* result_type) {
+Value* floating_from_integer(Builder& b, DataType type, Value* raw, llvm::Type* result_type, const Instructions& target) {
   switch (type) {
     case DataType::boolean: {
       Value* is_true = b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
@@ -260,7 +222,7 @@ Value* floating_from_integer(Builder& b, DataType type, Value* raw, llvm::Type* 
     case DataType::u8: return b.CreateUIToFP(raw, result_type);
     case DataType::u4: return b.CreateUIToFP(b.CreateAnd(raw, 0xf), result_type);
     case DataType::s4: return b.CreateSIToFP(b.CreateAShr(b.CreateShl(raw, 4), 4), result_type);
-    default: return b.CreateSIToFP(raw, result_type);
+    default: return emit_from_integers(b, raw, result_type, target);
   }
 }
 
@@ -281,7 +243,7 @@ llvm::Type* storage_type(llvm::LLVMContext& context, DataType type) {
   throw Error(Status::invalid_data_type, join("elements of type ", name_of(type), " cannot be stored"));
 }
 
-Value* emit_to_f32(Builder& b, DataType type, Value* raw, const TargetFeatures& target) {
+Value* emit_to_f32(Builder& b, DataType type, Value* raw, const Instructions& target) {
   check_storage(b, type, raw);
   llvm::Type* result_type = lanes_of(raw, b.getFloatTy());
   switch (type) {
@@ -292,19 +254,19 @@ Value* emit_to_f32(Builder& b, DataType type, Value* raw, const TargetFeatures& 
     case DataType::f8_e5m2: return float_from_e5m2(b, raw, target);
     default:
       if (is_floating(type)) return float_from_small(b, small_float(type), raw);
-      return floating_from_integer(b, type, raw, result_type);
+      return floating_from_integer(b, type, raw, result_type, target);
   }
 }
 
-Value* emit_to_f64(Builder& b, DataType type, Value* raw, const TargetFeatures& target) {
+Value* emit_to_f64(Builder& b, DataType type, Value* raw, const Instructions& target) {
   if (type == DataType::f64) return raw;
   llvm::Type* result_type = double_lanes(b, raw).type();
   if (is_floating(type)) return b.CreateFPExt(emit_to_f32(b, type, raw, target), result_type);
   check_storage(b, type, raw);
-  return floating_from_integer(b, type, raw, result_type);
+  return floating_from_integer(b, type, raw, result_type, target);
 }
 
-Value* emit_from_f32(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
+Value* emit_from_f32(Builder& b, DataType type, Value* value, const Instructions& target) {
   LAMINA_CHECK(value->getType()->getScalarType()->isFloatTy(), "emit_from_f32 takes float");
   if (type == DataType::f32) return value;
   if (type == DataType::f64) return b.CreateFPExt(value, lanes_of(value, b.getDoubleTy()));
@@ -313,7 +275,7 @@ Value* emit_from_f32(Builder& b, DataType type, Value* value, const TargetFeatur
   return integer_from(b, type, value, target);
 }
 
-Value* emit_from_f64(Builder& b, DataType type, Value* value, const TargetFeatures& target) {
+Value* emit_from_f64(Builder& b, DataType type, Value* value, const Instructions& target) {
   LAMINA_CHECK(value->getType()->getScalarType()->isDoubleTy(), "emit_from_f64 takes double");
   if (type == DataType::f64) return value;
   if (type == DataType::f32) return b.CreateFPTrunc(value, lanes_of(value, b.getFloatTy()));
@@ -322,25 +284,30 @@ Value* emit_from_f64(Builder& b, DataType type, Value* value, const TargetFeatur
   return integer_from(b, type, value, target);
 }
 
-// Converting gives the smallest s32 for what lies below its range, and packing saturates both ways; so only NaN and what lies
-// above need care. Packing works inside quarters of a register: the last step puts the groups of four bytes in order.
-Value* emit_bytes_from_f32(Builder& b, DataType type, const std::vector<Value*>& vectors) {
-  constexpr uint32_t kCurrentRounding = 4;
-  const FloatLanes l(b, vectors.front()->getType());
-  const auto to_s32 = [&](Value* value) {
-    Value* numbers = b.CreateBitCast(b.CreateFCmpORD(value, value), b.getInt16Ty());
-    Value* zero = llvm::Constant::getNullValue(l.int_type());
-    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
-                             {l.at_most(value, range_of(type).end() - 1), zero, numbers, b.getInt32(kCurrentRounding)});
-  };
-  const auto words = [&](size_t i) {
-    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_packssdw_512, {}, {to_s32(vectors[i]), to_s32(vectors[i + 1])});
-  };
-  const auto pack = type == DataType::s8 ? llvm::Intrinsic::x86_avx512_packsswb_512 : llvm::Intrinsic::x86_avx512_packuswb_512;
-  Value* const groups = b.CreateBitCast(b.CreateIntrinsic(pack, {}, {words(0), words(2)}), l.int_type());
-  llvm::SmallVector<int, 16> order;
-  for (int i = 0; i < 16; ++i) order.push_back(i % 4 * 4 + i / 4);
-  return b.CreateBitCast(b.CreateShuffleVector(groups, order), llvm::FixedVectorType::get(b.getInt8Ty(), 64));
+// By way of f64, which holds what is left of a large number: its last 11 bits become one, which says whether any was set.
+static Value* f32_from_s64(Builder& b, Value* value, llvm::Type* result_type) {
+  llvm::Type* const type = value->getType();
+  const auto number = [&](uint64_t n) { return llvm::ConstantInt::get(type, n); };
+  constexpr int kTooMany = 64 - 53;
+  constexpr uint64_t kExact = uint64_t{1} << 53, kLost = (uint64_t{1} << kTooMany) - 1;
+  Value* const is_large = b.CreateICmpUGT(b.CreateAdd(value, number(kExact)), number(2 * kExact));
+  Value* const any_lost = b.CreateZExt(b.CreateICmpNE(b.CreateAnd(value, number(kLost)), number(0)), type);
+  Value* const shortened = b.CreateOr(b.CreateAShr(value, number(kTooMany)), any_lost);
+  Value* const exact = b.CreateSIToFP(b.CreateSelect(is_large, shortened, value), type->getWithNewType(b.getDoubleTy()));
+  Value* const scale =
+      b.CreateSelect(is_large, llvm::ConstantFP::get(result_type, kLost + 1), llvm::ConstantFP::get(result_type, 1));
+  return b.CreateFMul(b.CreateFPTrunc(exact, result_type), scale);
+}
+
+Value* emit_from_integers(Builder& b, Value* value, llvm::Type* result_type, const Instructions& target) {
+  const bool rounds = value->getType()->getScalarSizeInBits() == 64 && result_type->getScalarType()->isFloatTy();
+  if (rounds && value->getType()->isVectorTy() && !target.architecture->rounds_s64_once)
+    return f32_from_s64(b, value, result_type);
+  return b.CreateSIToFP(value, result_type);
+}
+
+Value* emit_bytes_from_f32(Builder& b, DataType type, const std::vector<Value*>& vectors, const Instructions& target) {
+  return target->hooks->pack_bytes(b, vectors, range_of(type).is_signed);
 }
 
 }  // namespace lamina::cpu

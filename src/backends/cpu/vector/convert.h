@@ -19,12 +19,17 @@ namespace lamina::cpu {
 llvm::Type* storage_type(llvm::LLVMContext& context, DataType type);
 
 // `raw` and the result are scalars or fixed vectors of the same width. Values out of f64 are rounded once, not twice.
-llvm::Value* emit_to_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const TargetFeatures& target = {});
-llvm::Value* emit_to_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const TargetFeatures& target = {});
-llvm::Value* emit_from_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const TargetFeatures& target = {});
-llvm::Value* emit_from_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const TargetFeatures& target = {});
+llvm::Value* emit_to_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const Instructions& target = {});
+llvm::Value* emit_to_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const Instructions& target = {});
+llvm::Value* emit_from_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const Instructions& target = {});
+llvm::Value* emit_from_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const Instructions& target = {});
 
-// Four vectors of 16 floats, one after the other, as 64 elements of `type` (s8 or u8): the bits of emit_from_f32. AVX-512.
-llvm::Value* emit_bytes_from_f32(llvm::IRBuilder<>& b, DataType type, const std::vector<llvm::Value*>& vectors);
+// Integers of a kernel, or booleans, to f32 or f64.
+llvm::Value* emit_from_integers(llvm::IRBuilder<>& b, llvm::Value* value, llvm::Type* result_type, const Instructions& target);
+
+// Four vectors of 16 floats, one after the other, as 64 elements of `type` (s8 or u8): the bits of emit_from_f32. For
+// targets that pack bytes.
+llvm::Value* emit_bytes_from_f32(llvm::IRBuilder<>& b, DataType type, const std::vector<llvm::Value*>& vectors,
+                                 const Instructions& target);
 
 }  // namespace lamina::cpu

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "backends/cpu/targets/target_hooks.h"
 #include "kernels/polynomials.h"
 
 namespace lamina::cpu {
@@ -12,56 +13,6 @@ namespace {
 using llvm::Value;
 
 constexpr double kLog2E = 0x1.71547652b82fep+0;
-
-// vscalef of one AVX-512 register (16, 8 or 4 floats, half as many doubles), all lanes, current rounding mode.
-Value* scalef_register(const FloatLanes& l, Value* x, Value* k) {
-  auto& b = l.builder();
-  const unsigned width = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
-  const unsigned bits = width * (l.is_double() ? 64 : 32);
-  const auto choose = [&](llvm::Intrinsic::ID single, llvm::Intrinsic::ID twice) { return l.is_double() ? twice : single; };
-  llvm::Value* all = llvm::ConstantInt::get(b.getIntNTy(width > 8 ? 16 : 8), ~0ULL);
-  if (bits == 512) {
-    const auto id = choose(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, llvm::Intrinsic::x86_avx512_mask_scalef_pd_512);
-    constexpr uint32_t kCurrentRounding = 4;
-    return b.CreateIntrinsic(id, {}, {x, k, x, all, b.getInt32(kCurrentRounding)});
-  }
-  const auto id = bits == 256
-                      ? choose(llvm::Intrinsic::x86_avx512_mask_scalef_ps_256, llvm::Intrinsic::x86_avx512_mask_scalef_pd_256)
-                      : choose(llvm::Intrinsic::x86_avx512_mask_scalef_ps_128, llvm::Intrinsic::x86_avx512_mask_scalef_pd_128);
-  return b.CreateIntrinsic(id, {}, {x, k, x, all});
-}
-
-llvm::SmallVector<int, 16> run_of(int first, int count) {
-  llvm::SmallVector<int, 16> indices;
-  for (int i = 0; i < count; ++i) indices.push_back(first + i);
-  return indices;
-}
-
-// Vectors of several registers are cut into registers and joined again; both vanish in instruction selection.
-Value* scalef(const FloatLanes& l, Value* x, Value* k, int register_width) {
-  auto& b = l.builder();
-  if (l.width() <= register_width) return scalef_register(l, x, k);
-  llvm::SmallVector<Value*, 8> parts;
-  for (int first = 0; first < l.width(); first += register_width) {
-    const auto lanes = run_of(first, register_width);
-    parts.push_back(scalef_register(l, b.CreateShuffleVector(x, lanes), b.CreateShuffleVector(k, lanes)));
-  }
-  while (parts.size() > 1) {  // the widths are powers of two
-    llvm::SmallVector<Value*, 8> joined;
-    for (size_t i = 0; i < parts.size(); i += 2) {
-      const auto part_type = llvm::cast<llvm::FixedVectorType>(parts[i]->getType());
-      const auto lanes = run_of(0, 2 * static_cast<int>(part_type->getNumElements()));
-      joined.push_back(b.CreateShuffleVector(parts[i], parts[i + 1], lanes));
-    }
-    parts = joined;
-  }
-  return parts.front();
-}
-
-bool has_scalef(const FloatLanes& l, const TargetFeatures& target) {
-  const int smallest = l.is_double() ? 2 : 4;
-  return target.avx512 && l.width() >= smallest && std::has_single_bit(static_cast<unsigned>(l.width()));
-}
 
 }  // namespace
 
@@ -96,10 +47,13 @@ Value* FloatLanes::estrin(std::span<const double> c, Value* x) const {
   return terms.front();
 }
 
-Value* FloatLanes::where_any(Value* condition, Value* usual, const std::function<Value*()>& rare) const {
+Value* FloatLanes::where_any(Value* condition, Value* usual, const std::function<Value*()>& rare,
+                             const Instructions& target) const {
   const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(condition->getType());
   Value* any = condition;
-  if (vector != nullptr) {
+  if (vector != nullptr && !target.architecture->tests_masks_as_bits) {
+    any = b_.CreateOrReduce(condition);
+  } else if (vector != nullptr) {
     Value* const all = b_.CreateBitCast(condition, b_.getIntNTy(vector->getNumElements()));
     any = b_.CreateICmpNE(all, llvm::ConstantInt::get(all->getType(), 0));
   }
@@ -119,8 +73,9 @@ Value* FloatLanes::where_any(Value* condition, Value* usual, const std::function
   return result;
 }
 
-Value* FloatLanes::with_rare(Value* is_rare, Value* usual, const std::function<Value*()>& rare) const {
-  return where_any(is_rare, usual, [&] { return select(is_rare, rare(), usual); });
+Value* FloatLanes::with_rare(Value* is_rare, Value* usual, const std::function<Value*()>& rare,
+                             const Instructions& target) const {
+  return where_any(is_rare, usual, [&] { return select(is_rare, rare(), usual); }, target);
 }
 
 Value* FloatLanes::horner(std::span<const double> c, Value* x) const {
@@ -152,8 +107,10 @@ Value* exp_polynomial(const FloatLanes& l, Value* r) {
 
 Value* expm1_polynomial(const FloatLanes& l, Value* r) { return l.fma(l.mul(exp_tail(l, r), r), r, r); }
 
-Value* scale_by_power(const FloatLanes& l, Value* x, const ExpReduction& reduction, const TargetFeatures& target) {
-  if (has_scalef(l, target)) return scalef(l, x, reduction.k, l.is_double() ? 8 : 16);
+Value* scale_by_power(const FloatLanes& l, Value* x, const ExpReduction& reduction, const Instructions& target) {
+  if (target->hooks != nullptr && target->hooks->scale_by_power != nullptr) {
+    if (Value* const scaled = target->hooks->scale_by_power(l.builder(), x, reduction.k)) return scaled;
+  }
   // Two factors of about half the exponent each, both normal numbers: the first product is exact, the second rounds.
   auto& b = l.builder();
   Value* mantissa_bits = l.int_constant(static_cast<uint64_t>(l.mantissa_bits()));
@@ -181,7 +138,7 @@ LogReduction reduce_log(const FloatLanes& l, Value* x, bool may_be_subnormal) {
   Value* k_int = b.CreateAShr(b.CreateSub(bits, l.int_constant(l.bits_of(std::sqrt(0.5)))), mantissa_bits);
   Value* f = l.sub(l.from_bits(b.CreateSub(bits, b.CreateShl(k_int, mantissa_bits))), 1.0);
   Value* k = nullptr;
-  if (l.is_double()) {  // i64 to double is slow below AVX-512; an exponent fits into the low bits of 1.5 2^52
+  if (l.is_double()) {  // i64 to double is slow on many machines; an exponent fits into the low bits of 1.5 2^52
     const double shifter = 0x1.8p52;
     k = l.sub(l.from_bits(b.CreateAdd(k_int, l.int_constant(l.bits_of(shifter)))), shifter);
   } else {

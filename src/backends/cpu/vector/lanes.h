@@ -57,14 +57,14 @@ class FloatLanes {
   V equal(V x, double y) const { return b_.CreateFCmpOEQ(x, constant(y)); }
   V is_nan(V x) const { return b_.CreateFCmpUNO(x, x); }
   V select(V condition, V x, V y) const { return b_.CreateSelect(condition, x, y); }
-  // Clamps; NaN passes through unchanged (one max or min instruction on x86 in just this form).
+  // Clamps; NaN passes through unchanged (one max or min instruction where there is one of just this form).
   V at_least(V x, double low) const { return select(less(x, low), constant(low), x); }
   V at_most(V x, double high) const { return select(greater(x, high), constant(high), x); }
 
   // rare() where any lane of `condition` is set, otherwise `usual`.
-  V where_any(V condition, V usual, const std::function<V()>& rare) const;
+  V where_any(V condition, V usual, const std::function<V()>& rare, const Instructions& target) const;
   // `usual`, but rare() in lanes where `is_rare`; code that runs only when there is such a lane.
-  V with_rare(V is_rare, V usual, const std::function<V()>& rare) const;
+  V with_rare(V is_rare, V usual, const std::function<V()>& rare, const Instructions& target) const;
 
   // c[0] + x (c[1] + x (c[2] + ...)), one fma a step.
   V horner(std::span<const double> c, V x) const;
@@ -98,7 +98,7 @@ llvm::Value* exp_polynomial(const FloatLanes& l, llvm::Value* r);
 llvm::Value* expm1_polynomial(const FloatLanes& l, llvm::Value* r);
 // x 2^k rounded once, over- and underflow included; needs the reduction's offset to be twice the bias, |k| below 1.05 bias
 // + 25.
-llvm::Value* scale_by_power(const FloatLanes& l, llvm::Value* x, const ExpReduction& reduction, const TargetFeatures& target);
+llvm::Value* scale_by_power(const FloatLanes& l, llvm::Value* x, const ExpReduction& reduction, const Instructions& target);
 // The bits of 2^(k + shift), where the reduction's offset is bias + shift and the power is a normal number.
 llvm::Value* power_field(const FloatLanes& l, const ExpReduction& reduction);
 llvm::Value* power(const FloatLanes& l, const ExpReduction& reduction);

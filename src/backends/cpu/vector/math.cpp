@@ -39,7 +39,7 @@ Value* gauss_tail(const FloatLanes& l, Value* a, const ExpReduction& e) {
 double gauss_end(const FloatLanes& l) { return l.pick(14.5, 38.7); }
 
 // A small relative error as far left as the format reaches.
-Value* cdf_with_tails(const FloatLanes& l, Value* x, const TargetFeatures& target) {
+Value* cdf_with_tails(const FloatLanes& l, Value* x, const Instructions& target) {
   Value* a = l.at_most(l.abs(x), gauss_end(l));
   const ExpReduction e = reduce_gauss(l, a, 2 * l.bias());
   Value* left = scale_by_power(l, gauss_tail(l, a, e), e, target);
@@ -48,18 +48,18 @@ Value* cdf_with_tails(const FloatLanes& l, Value* x, const TargetFeatures& targe
 
 }  // namespace
 
-Value* emit_exp(Builder& b, Value* x, const TargetFeatures& target) {
+Value* emit_exp(Builder& b, Value* x, const Instructions& target) {
   const FloatLanes l(b, x->getType());
   return emit_exp_of_at_most_zero(b, l.at_most(x, exp_high(l)), target);
 }
 
-Value* emit_exp_of_at_most_zero(Builder& b, Value* x, const TargetFeatures& target) {
+Value* emit_exp_of_at_most_zero(Builder& b, Value* x, const Instructions& target) {
   const FloatLanes l(b, x->getType());
   const ExpReduction e = reduce_exp(l, l.at_least(x, exp_low(l)), nullptr, 2 * l.bias());
   return scale_by_power(l, exp_polynomial(l, e.r), e, target);
 }
 
-Value* emit_expm1(Builder& b, Value* x, const TargetFeatures&) {
+Value* emit_expm1(Builder& b, Value* x, const Instructions&) {
   const FloatLanes l(b, x->getType());
   // Half of it, so that 2^k stays finite; below the lower bound -1 is the nearest value.
   const ExpReduction e = reduce_exp(l, l.at_most(l.at_least(x, l.pick(-18, -38)), exp_high(l)), nullptr, l.bias() - 1);
@@ -70,7 +70,7 @@ Value* emit_expm1(Builder& b, Value* x, const TargetFeatures&) {
 }
 
 // tanh(a) = (1 - exp(-2a)) / (1 + exp(-2a)), beyond the bound 1 is the nearest value.
-Value* emit_tanh(Builder& b, Value* x, const TargetFeatures&) {
+Value* emit_tanh(Builder& b, Value* x, const Instructions&) {
   const FloatLanes l(b, x->getType());
   Value* y = l.mul(l.at_most(l.abs(x), l.pick(10, 22)), -2.0);
   const ExpReduction e = reduce_exp(l, y, nullptr, l.bias());
@@ -80,7 +80,7 @@ Value* emit_tanh(Builder& b, Value* x, const TargetFeatures&) {
 }
 
 // c / (c + c exp(-x)) with c = 1, or a small power of two where exp(-x) would overflow.
-Value* emit_sigmoid(Builder& b, Value* x, const TargetFeatures&) {
+Value* emit_sigmoid(Builder& b, Value* x, const Instructions&) {
   const FloatLanes l(b, x->getType());
   // To the right 1 is the nearest value. k stays where 1 + s is exact; what r loses there does not count against 1.
   Value* y = l.at_most(l.at_least(l.neg(x), l.pick(-17.5, -37.5)), -exp_low(l));
@@ -93,7 +93,7 @@ Value* emit_sigmoid(Builder& b, Value* x, const TargetFeatures&) {
   return l.div(c, l.add(sum, l.fma(cs, expm1_polynomial(l, e.r), rest)));
 }
 
-Value* emit_erf(Builder& b, Value* x, const TargetFeatures&) {
+Value* emit_erf(Builder& b, Value* x, const Instructions&) {
   const FloatLanes l(b, x->getType());
   Value* square = l.mul(x, x);
   Value* tail = l.is_double() ? l.horner(kernel::kDoublePolynomials.erf_tail, square)
@@ -106,7 +106,7 @@ Value* emit_erf(Builder& b, Value* x, const TargetFeatures&) {
   return l.select(l.less(l.abs(x), 1.0), near_zero, l.copysign(far, x));
 }
 
-Value* emit_normal_cdf(Builder& b, Value* x, const TargetFeatures& target) {
+Value* emit_normal_cdf(Builder& b, Value* x, const Instructions& target) {
   const FloatLanes l(b, x->getType());
   if (l.is_double()) return cdf_with_tails(l, x, target);
   // The fourth root of the left tail is a polynomial without a division or an exponential; few vectors of a normalised tensor
@@ -118,12 +118,12 @@ Value* emit_normal_cdf(Builder& b, Value* x, const TargetFeatures& target) {
   Value* square = l.mul(root, root);
   Value* left = l.mul(l.mul(square, 0.5), square);
   Value* near = l.select(l.greater(x, 0), l.sub(l.constant(1), left), left);
-  return l.with_rare(l.less(x, -kRootEnd), near, [&] { return cdf_with_tails(l, x, target); });
+  return l.with_rare(l.less(x, -kRootEnd), near, [&] { return cdf_with_tails(l, x, target); }, target);
 }
 
-Value* emit_round_half_even(Builder& b, Value* x, const TargetFeatures& target) {
+Value* emit_round_half_even(Builder& b, Value* x, const Instructions& target) {
   const FloatLanes l(b, x->getType());
-  if (target.sse41) return b.CreateIntrinsic(llvm::Intrinsic::roundeven, {l.type()}, {x});
+  if (target->rounds_to_integer) return b.CreateIntrinsic(llvm::Intrinsic::roundeven, {l.type()}, {x});
   // Beyond 2^mantissa_bits every value is an integer; below, adding that number rounds to one. NaN takes the sum, which quiets
   // it.
   const double shifter = std::ldexp(1.0, l.mantissa_bits());

@@ -57,7 +57,7 @@ struct Total {
   Value* low;
 };
 
-void add(const FloatLanes& l, Total& total, Value* turns, const TargetFeatures& target) {
+void add(const FloatLanes& l, Total& total, Value* turns, const Instructions& target) {
   Value* circles = emit_round_half_even(l.builder(), l.mul(turns, 0.25), target);
   const Pair a = exact_sum(l, total.high, l.fma(circles, l.constant(-4), turns));
   const Pair b = exact_sum(l, total.middle, a.lo);
@@ -66,7 +66,7 @@ void add(const FloatLanes& l, Total& total, Value* turns, const TargetFeatures& 
 
 double group_of(int i, double scale) { return kernel::kTwoOverPi[i] * scale; }
 
-Angle far_angle(const FloatLanes& l, Value* x, bool single, const TargetFeatures& target) {
+Angle far_angle(const FloatLanes& l, Value* x, bool single, const Instructions& target) {
   const int groups = single ? kernel::kGroupsOfFloat : kernel::kGroupsOfDouble;
   Value* very_far = l.builder().CreateFCmpOGE(x, l.constant(kernel::kVeryFar));
   Value* scaled = single ? x : l.select(very_far, l.mul(x, kernel::kScaleOfVeryFar), x);
@@ -122,19 +122,22 @@ Value* at_angle(const FloatLanes& l, Value* x, const Angle& angle, int ahead, bo
   return l.from_bits(b.CreateXor(l.bits(value), sign));
 }
 
-Value* circular(const FloatLanes& l, Value* x, int ahead, bool single, const TargetFeatures& target) {
+Value* circular(const FloatLanes& l, Value* x, int ahead, bool single, const Instructions& target) {
   Value* a = l.abs(x);
   Value* usual = at_angle(l, x, near_angle(l, a), ahead, single);
   // Infinities and NaN take this way too: what they come to is replaced.
   Value* is_far = l.builder().CreateFCmpUGT(a, l.constant(kernel::kNearCircles));
-  return l.with_rare(is_far, usual, [&] {
-    Value* far = at_angle(l, x, far_angle(l, a, single, target), ahead, single);
-    far = l.select(l.equal(a, HUGE_VAL), l.nan(), far);
-    return l.select(l.is_nan(x), l.add(x, x), far);
-  });
+  return l.with_rare(
+      is_far, usual,
+      [&] {
+        Value* far = at_angle(l, x, far_angle(l, a, single, target), ahead, single);
+        far = l.select(l.equal(a, HUGE_VAL), l.nan(), far);
+        return l.select(l.is_nan(x), l.add(x, x), far);
+      },
+      target);
 }
 
-Value* emit_circular(Builder& b, Value* x, int ahead, const TargetFeatures& target) {
+Value* emit_circular(Builder& b, Value* x, int ahead, const Instructions& target) {
   const FloatLanes l(b, x->getType());
   if (l.is_double()) return circular(l, x, ahead, false, target);
   const FloatLanes wide(b, l.type()->getWithNewType(b.getDoubleTy()));
@@ -143,7 +146,7 @@ Value* emit_circular(Builder& b, Value* x, int ahead, const TargetFeatures& targ
 
 }  // namespace
 
-Value* emit_sin(Builder& b, Value* x, const TargetFeatures& target) { return emit_circular(b, x, 0, target); }
-Value* emit_cos(Builder& b, Value* x, const TargetFeatures& target) { return emit_circular(b, x, 1, target); }
+Value* emit_sin(Builder& b, Value* x, const Instructions& target) { return emit_circular(b, x, 0, target); }
+Value* emit_cos(Builder& b, Value* x, const Instructions& target) { return emit_circular(b, x, 1, target); }
 
 }  // namespace lamina::cpu

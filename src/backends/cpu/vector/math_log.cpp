@@ -81,7 +81,7 @@ Pair log_pair(const FloatLanes& l, Value* x) {
 }
 
 // x^beta for 0 < x < infinity, in double.
-Value* pow_of_positive(const FloatLanes& l, Value* x, double beta, bool to_last_bit, const TargetFeatures& target) {
+Value* pow_of_positive(const FloatLanes& l, Value* x, double beta, bool to_last_bit, const Instructions& target) {
   auto& b = l.builder();
   if (!to_last_bit) return emit_exp(b, l.mul(emit_log(b, x), beta), target);
   const Pair log = log_pair(l, x);
@@ -94,7 +94,7 @@ Value* pow_of_positive(const FloatLanes& l, Value* x, double beta, bool to_last_
 }
 
 // In double, for `x` of double; `to_last_bit` when the result is not rounded to float afterwards.
-Value* pow_general(const FloatLanes& l, Value* x, double beta, bool to_last_bit, const TargetFeatures& target) {
+Value* pow_general(const FloatLanes& l, Value* x, double beta, bool to_last_bit, const Instructions& target) {
   auto& b = l.builder();
   const bool integer = std::isinf(beta) || std::trunc(beta) == beta;
   const bool odd = integer && !std::isinf(beta) && std::fmod(beta, 2.0) != 0;
@@ -140,7 +140,7 @@ Value* emit_log1p(Builder& b, Value* x) {
   return l.select(l.less(l.abs(x), std::ldexp(1.0, -2 - l.mantissa_bits())), x, result);
 }
 
-Value* emit_pow_const(Builder& b, Value* x, double beta, const TargetFeatures& target) {
+Value* emit_pow_const(Builder& b, Value* x, double beta, const Instructions& target) {
   const FloatLanes l(b, x->getType());
   if (std::isnan(beta)) return l.select(l.equal(x, 1), l.constant(1), l.nan());
   if (beta == 0) return l.constant(1);

@@ -1,21 +1,24 @@
 // The machine at hand, described machines, and code for those that this one is not.
 #include "backends/cpu/code/host_machine.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "backends/cpu/code/llvm_headers.h"
 #include "backends/cpu/described_machines.h"
 #include "backends/cpu/kernels_of_rows.h"
 #include "backends/cpu/runtime.h"
+#include "backends/cpu/targets/target_hooks.h"
 #include "interface/status.h"
 
 namespace lamina::testing {
 namespace {
 
-using cpu::Isa;
 using cpu::Machine;
+using ::testing::HasSubstr, ::testing::ThrowsMessage;
 
 // LAMINA_MAX_ISA for as long as this lives.
 class MaxIsa {
@@ -34,56 +37,70 @@ TEST(HostMachine, IsCappedByLaminaMaxIsa) {
   const Machine whole = cpu::host_machine();
   const MaxIsa cap("generic");
   const Machine capped = cpu::host_machine();
-  EXPECT_EQ(capped.isa, Isa::generic);
-  EXPECT_EQ(capped.cpu, "x86-64");
-  EXPECT_EQ(capped.flags, cpu::TargetFeatures{});
+  EXPECT_EQ(capped.instructions, cpu::Instructions{.architecture = whole.instructions.architecture});
+  EXPECT_EQ(capped.cpu, whole.instructions.architecture->plain_cpu);
   EXPECT_EQ(capped.caches, whole.caches);
   const MaxIsa wrong("sse9");
-  EXPECT_THROW(cpu::host_machine(), Error);
+  EXPECT_THAT([] { cpu::host_machine(); }, ThrowsMessage<Error>(HasSubstr("\"sse9\", allowed on ")));
 }
 
 TEST(HostMachine, RunsItsOwnCodeAndPlainerCode) {
-  for (const Isa most : {Isa::generic, Isa::avx2, Isa::avx512})
-    EXPECT_TRUE(cpu::host_runs(cpu::capped(cpu::host_machine(), most))) << cpu::vector_bits(most);
+  for (const cpu::Target* const most : targets_here())
+    EXPECT_TRUE(cpu::host_runs(cpu::capped(cpu::host_machine(), *most))) << most->name;
 }
 
-TEST(Machines, AreCappedAtALevelOfX86) {
-  const Machine avx2 = cpu::capped(epyc().machine, Isa::avx2);
+TEST(Machines, AreCappedAtWhatAllOfTheirTargetHave) {
+  const Machine avx2 = cpu::capped(epyc().machine, cpu::targets::avx2);
   EXPECT_EQ(avx2.cpu, desktop().machine.cpu);
-  EXPECT_EQ(avx2.flags, desktop().machine.flags);
+  EXPECT_EQ(avx2.instructions, desktop().machine.instructions);
   EXPECT_EQ(avx2.caches, epyc().machine.caches);
-  EXPECT_EQ(cpu::capped(desktop().machine, Isa::avx512), desktop().machine);
+  EXPECT_EQ(cpu::capped(desktop().machine, cpu::targets::avx512), desktop().machine);
 }
 
 // A description says of itself what LLVM knows of the processor of that name.
 TEST(Machines, AreDescribedAsLlvmKnowsThem) {
-  llvm::InitializeNativeTarget();
-  const std::string triple = llvm::sys::getProcessTriple();
-  std::string fault;
-  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, fault);
-  ASSERT_NE(target, nullptr) << fault;
-  for (const auto& [name, machine] : described_machines()) {
+  for (const auto& [name, machine] : machines_of_all_architectures()) {
+    const cpu::Instructions& own = machine.instructions;
+    if (!own.architecture->hooks->initialize()) continue;  // no code is made for it by this build
+    const std::string triple = cpu::triple_of(*own.architecture);
+    std::string fault;
+    const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, fault);
+    ASSERT_NE(target, nullptr) << fault;
     const std::unique_ptr<llvm::MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, machine.cpu, machine.features));
-    const bool has_avx512 = info->checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw");
-    EXPECT_EQ(machine.isa == Isa::avx512, has_avx512) << name;
-    EXPECT_EQ(machine.flags.avx512, has_avx512) << name;
-    EXPECT_EQ(machine.flags.sse41, info->checkFeatures("+sse4.1")) << name;
-    EXPECT_EQ(machine.flags.f16c, info->checkFeatures("+f16c")) << name;
-    EXPECT_EQ(machine.flags.avx512_fp16, info->checkFeatures("+avx512fp16")) << name;
-    EXPECT_EQ(machine.flags.avx512_bf16, info->checkFeatures("+avx512bf16")) << name;
+    ASSERT_TRUE(info->isCPUStringValid(machine.cpu)) << machine.cpu;
+    const auto has_all = [&](const std::string& features) {
+      llvm::SmallVector<llvm::StringRef, 4> names;
+      llvm::StringRef(features).split(names, ',', -1, false);
+      return std::all_of(names.begin(), names.end(),
+                         [&](llvm::StringRef each) { return info->checkFeatures("+" + each.str()); });
+    };
+    for (const cpu::Target* const each : cpu::targets::of(*own.architecture)) {
+      if (each == &cpu::targets::generic || own.target == &cpu::targets::generic) continue;
+      EXPECT_EQ(has_all(each->needs), cpu::targets::contains(*own.target, *each)) << name << ", " << each->name;
+    }
+    EXPECT_EQ(own.rounds_to_bf16, *own->needs_for_bf16 != '\0' && has_all(own->needs_for_bf16)) << name;
+    EXPECT_EQ(own.computes_in_f16, *own->needs_for_f16 != '\0' && has_all(own->needs_for_f16)) << name;
   }
 }
 
-TEST(Machines, CodeIsMadeForAMachineThatTheHostIsNotButDoesNotRun) {
-  EXPECT_FALSE(cpu::host_runs(machine_of_nowhere()));
+class MachinesElsewhere : public ::testing::TestWithParam<DescribedMachine> {};
+
+TEST_P(MachinesElsewhere, CodeIsMadeForAMachineThatTheHostIsNotButDoesNotRun) {
+  const Machine& machine = GetParam().machine;
+  if (cpu::host_runs(machine) || !machine.instructions.architecture->hooks->initialize()) GTEST_SKIP() << "it runs here";
   const kernel::Kernel kernel = layer_norm({2, 100});
-  const cpu::KernelRunner runner(kernel, machine_of_nowhere());
+  const cpu::KernelRunner runner(kernel, machine);
   EXPECT_NE(runner.symbol(), "");
   std::vector<std::vector<float>> memory(kernel.args.size(), std::vector<float>(200));
   std::vector<void*> pointers;
   for (auto& each : memory) pointers.push_back(each.data());
   EXPECT_THROW(runner.run(pointers, nullptr, cpu::Executor(1)), Error);
 }
+
+INSTANTIATE_TEST_SUITE_P(Machines, MachinesElsewhere,
+                         ::testing::Values(DescribedMachine{"nowhere", machine_of_nowhere()}, neoverse_n1(), neoverse_v1(),
+                                           a64fx(), epyc()),
+                         name_of_machine);
 
 // Caches and cores are in the schedule, and there alone.
 TEST(Machines, ShareCodeOnlyWithTheSameInstructions) {

@@ -12,6 +12,13 @@ namespace {
 
 using cpu::KernelMemory;
 
+// A function that returns at once.
+#if defined(__aarch64__)
+constexpr uint8_t kReturn[] = {0xC0, 0x03, 0x5F, 0xD6};
+#else
+constexpr uint8_t kReturn[] = {0xC3};
+#endif
+
 bool is_aligned(const uint8_t* address, uintptr_t align) { return reinterpret_cast<uintptr_t>(address) % align == 0; }
 
 TEST(KernelMemory, PartsOfOneMapping) {
@@ -29,7 +36,7 @@ TEST(KernelMemory, PartsOfOneMapping) {
   EXPECT_LE(more + 36, data);
   EXPECT_LT(data - code, 1 << 20);
   EXPECT_EQ(memory.allocateDataSection(8192, 16, 5, ".data", false), nullptr) << "more than was reserved";
-  code[0] = 0xC3;  // ret
+  std::memcpy(code, kReturn, sizeof kReturn);
   constants[0] = 7;
   std::string fault;
   ASSERT_FALSE(memory.finalizeMemory(&fault)) << fault;

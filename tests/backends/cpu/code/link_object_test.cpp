@@ -5,16 +5,21 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+
 #include "backends/cpu/llvm_orc.h"
 
 namespace lamina::testing {
 namespace {
 
 using cpu::ObjectLinker;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
-// An object with `int caller() { return callee(); }`.
-std::string object_that_calls(const std::string& callee) {
+// An object with `int caller() { return value(); }`, where `value` writes what is returned.
+std::string object_that_returns(const std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Module&)>& value) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::LLVMContext context;
@@ -23,7 +28,7 @@ std::string object_that_calls(const std::string& callee) {
   auto* const type = llvm::FunctionType::get(b.getInt32Ty(), {});
   auto* const caller = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "caller", module);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "", caller));
-  b.CreateRet(b.CreateCall(module.getOrInsertFunction(callee, type)));
+  b.CreateRet(value(b, module));
   auto builder = llvm::cantFail(llvm::orc::JITTargetMachineBuilder::detectHost());
   auto machine = llvm::cantFail(builder.createTargetMachine());
   module.setDataLayout(machine->createDataLayout());
@@ -33,6 +38,12 @@ std::string object_that_calls(const std::string& callee) {
   EXPECT_FALSE(machine->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile));
   passes.run(module);
   return std::string(object.data(), object.size());
+}
+
+std::string object_that_calls(const std::string& callee) {
+  return object_that_returns([&](llvm::IRBuilder<>& b, llvm::Module& module) {
+    return b.CreateCall(module.getOrInsertFunction(callee, llvm::FunctionType::get(b.getInt32Ty(), {})));
+  });
 }
 
 std::string fault_of(const std::string& object, const std::string& symbol) {
@@ -49,6 +60,22 @@ TEST(LinkObject, CodeCallsFunctionsOfTheProcess) {
     ASSERT_TRUE(!!code) << llvm::toString(code.takeError());
     EXPECT_EQ(reinterpret_cast<int (*)()>(code->address)(), getpid());
   }
+}
+
+// Code lies where other code ran a moment ago: what a processor keeps of that is not run again.
+TEST(LinkObject, CodeTakesThePlaceOfOtherCode) {
+  ObjectLinker linker({});
+  std::set<void*> places;
+  constexpr int kTimes = 60;
+  for (int number = 0; number < kTimes; ++number) {
+    const std::string object = object_that_returns(
+        [number](llvm::IRBuilder<>& b, llvm::Module&) { return b.getInt32(static_cast<uint32_t>(number)); });
+    auto code = linker.link({object, "test"}, "caller");
+    ASSERT_TRUE(!!code) << llvm::toString(code.takeError());
+    EXPECT_EQ(reinterpret_cast<int (*)()>(code->address)(), number);
+    places.insert(code->address);
+  }
+  EXPECT_LT(places.size(), size_t{kTimes}) << "no place was taken twice";
 }
 
 TEST(LinkObjectDeathTest, CodeRunsAsLongAsItsMemoryIsHeld) {
@@ -79,9 +106,9 @@ TEST(LinkObject, AnObjectCutOffAnywhereIsAnError) {
 
 TEST(LinkObject, AnObjectForAnotherMachineIsAnError) {
   std::string object = object_that_calls("getpid");
-  object[18] = '\xb7';  // e_machine: AArch64
-  object[19] = '\0';
-  EXPECT_THAT(fault_of(object, "caller"), HasSubstr("x86-64"));
+  const std::string own = object.substr(18, 2), arm("\xb7\0", 2), x86("\x3e\0", 2);  // e_machine
+  object.replace(18, 2, own == arm ? x86 : arm);
+  EXPECT_THAT(fault_of(object, "caller"), AllOf(HasSubstr("aarch64"), HasSubstr("x86_64")));
 }
 
 }  // namespace

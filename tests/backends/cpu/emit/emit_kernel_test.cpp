@@ -30,7 +30,7 @@ Emitted emit(const Kernel& unarranged, const cpu::Machine& machine = epyc().mach
   emitted.key = cpu::describe(emitted.schedule) + "\n" + kernel::print(kernel, false);
   llvm::LLVMContext context;
   llvm::Module module("module", context);
-  cpu::emit_kernel(module, "function", kernel, emitted.schedule, machine.flags);
+  cpu::emit_kernel(module, "function", kernel, emitted.schedule, machine.instructions);
   llvm::raw_string_ostream stream(emitted.text);
   module.print(stream, nullptr);
   for (const llvm::Instruction& instruction : module.getFunction("function")->getEntryBlock()) {

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <random>
@@ -33,6 +35,17 @@ inline double root_mean_square(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value * value;
   return std::sqrt(sum / static_cast<double>(std::max<size_t>(values.size(), 1)));
+}
+
+// Whether a buffer that was zero has nothing else between and behind its elements, which take whole bytes.
+inline bool holds_elements_alone(const LogicalTensor& tensor, Buffer buffer) {
+  const Dims& shape = *tensor.shape;
+  for (int64_t i = 0; i < tensor.element_count(); ++i) {
+    int64_t rest = i, offset = 0;
+    for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) offset += rest % shape[d] * tensor.strides[d];
+    std::memset(buffer.data() + bytes_of(tensor.dtype, offset), 0, static_cast<size_t>(bytes_of(tensor.dtype, 1)));
+  }
+  return std::all_of(buffer.begin(), buffer.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
 // `error`: relative to an element or to the root mean square of its tensor, whichever is larger; beside the roundings of both
@@ -73,6 +86,7 @@ inline LibraryRun expect_library_matches_reference(const Graph& graph, double er
   const std::vector<Buffer> expected = execute(reference_backend(), 0);
   for (size_t o = 0; o < actual.size(); ++o) {
     const LogicalTensor& tensor = run.outputs[o];
+    EXPECT_TRUE(holds_elements_alone(tensor, actual[o])) << "output " << o << " (" << describe(tensor) << ")";
     const std::vector<double> got = elements(tensor, actual[o]), want = elements(tensor, expected[o]);
     const double typical = root_mean_square(want);
     for (size_t i = 0; i < got.size(); ++i) {

@@ -162,7 +162,7 @@ class BitsOfSchedules {
         if (std::bit_cast<uint64_t>(want[i]) == std::bit_cast<uint64_t>(got[i]) || (std::isnan(want[i]) && std::isnan(got[i])))
           continue;
         FAIL() << kernel_.args[a].name << "[" << i << "]: " << got[i] << ", interpreter " << want[i] << "; " << threads
-               << " threads, offset " << offset << ", " << cpu::vector_bits(machine.isa) << " bits\n"
+               << " threads, offset " << offset << ", " << cpu::vector_bits(machine) << " bits\n"
                << cpu::describe(schedule) << "\n"
                << kernel::print(kernel_);
       }
@@ -180,7 +180,8 @@ TEST_P(LegalSchedules, GiveTheInterpretersBits) {
   const cpu::Machine host = to_run_here(epyc().machine);
   const Kernel arranged = cpu::with_rows_arranged(GetParam().kernel, host);
   const BitsOfSchedules bits(arranged);
-  const cpu::Machine machines[] = {host, host, cpu::capped(host, cpu::Isa::avx2), cpu::capped(host, cpu::Isa::generic)};
+  std::vector<cpu::Machine> machines{host};
+  for (const cpu::Target* const each : targets_here()) machines.push_back(cpu::capped(host, *each));
   const Slice all = slice_of_all();
   std::mt19937_64 random(seed());
   const auto run = [&](const cpu::Machine& machine, const Schedule& schedule, size_t i) {

@@ -150,6 +150,35 @@ TEST_P(VectorConvert, LoadsF64AsTheInterfaceDoes) {
   });
 }
 
+// Next to the middle between two floats, by less than what a double holds: two roundings go the other way. As the machine does
+// it and as it is written for machines that would round twice.
+TEST(VectorConvert, RoundsLongIntegersOnce) {
+  std::vector<int64_t> values;
+  for (int shift = 0; shift < 39; ++shift) {
+    for (const int64_t odd : {int64_t{1}, int64_t{2}, int64_t{3}}) {
+      const int64_t middle = ((int64_t{1} << 24) + odd) << shift;
+      for (const int64_t off : {-1, 0, 1}) values.insert(values.end(), {middle + off, -middle + off});
+    }
+  }
+  const int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  for (const int64_t edge : {int64_t{1} << 53, -(int64_t{1} << 53)}) values.insert(values.end(), {edge - 1, edge, edge + 1});
+  values.insert(values.end(), {0, least, least + 1, most, most - 1});
+  while (values.size() % 16 != 0) values.push_back(0);
+  for (const bool as_elsewhere : {false, true}) {
+    const Emit emit = [as_elsewhere](auto& b, llvm::Value* value, const auto& target) {
+      llvm::Type* const floats = value->getType()->getWithNewType(b.getFloatTy());
+      return emit_from_integers(b, value, floats, as_elsewhere ? Instructions{.architecture = &targets::aarch64} : target);
+    };
+    for (const auto& level : runnable_levels()) {
+      std::vector<float> floats(values.size());
+      VectorJit(level).compile(emit, stored(DataType::s64), element<float>(), 16)(values.data(), floats.data(),
+                                                                                  static_cast<int64_t>(values.size()));
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(floats[i], static_cast<float>(values[i])) << values[i] << " on " << level;
+    }
+  }
+}
+
 // Every f16 and every bf16 value to every type, by way of f32 as kernels do it.
 TEST_P(VectorConvert, TakesEverySixteenBitValue) {
   const DataType to = GetParam();
@@ -206,14 +235,14 @@ TEST(VectorConvert, PacksFourVectorsAsOneByOneStoresThem) {
   if (std::find(levels.begin(), levels.end(), level) == levels.end()) GTEST_SKIP() << "this machine has no AVX-512";
   const auto values = values_to_store<float>();
   for (const DataType type : {DataType::s8, DataType::u8}) {
-    const Emit emit = [type](auto& b, llvm::Value* value, const auto&) {
+    const Emit emit = [type](auto& b, llvm::Value* value, const auto& target) {
       std::vector<llvm::Value*> vectors;
       for (int first = 0; first < 64; first += 16) {
         std::vector<int> lanes(16);
         std::iota(lanes.begin(), lanes.end(), first);
         vectors.push_back(b.CreateShuffleVector(value, lanes));
       }
-      return emit_bytes_from_f32(b, type, vectors);
+      return emit_bytes_from_f32(b, type, vectors, target);
     };
     VectorJit jit(level);
     std::vector<uint8_t> bytes(values.size());

@@ -51,15 +51,15 @@ struct Function {  // printed by its name when a test fails
 
 template <auto emit>
 Emit with_target() {
-  return [](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target) { return emit(b, x, target); };
+  return [](llvm::IRBuilder<>& b, llvm::Value* x, const Instructions& target) { return emit(b, x, target); };
 }
 template <auto emit>
 Emit without_target() {
-  return [](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures&) { return emit(b, x); };
+  return [](llvm::IRBuilder<>& b, llvm::Value* x, const Instructions&) { return emit(b, x); };
 }
 Emit pow_by(double beta) {
   return
-      [beta](llvm::IRBuilder<>& b, llvm::Value* x, const TargetFeatures& target) { return emit_pow_const(b, x, beta, target); };
+      [beta](llvm::IRBuilder<>& b, llvm::Value* x, const Instructions& target) { return emit_pow_const(b, x, beta, target); };
 }
 
 // The bounds, in ULP.
@@ -239,9 +239,12 @@ void expect_same_bits_on_every_level(const Emit& emit) {
   std::vector<T> values = edge_values<T>();
   const auto more = sample(T{});
   for (size_t i = 0; i < more.size(); i += 19) values.push_back(more[i]);
-  const auto plain = run("x86-64", emit, values, 4);
-  for (const auto& level : runnable_levels())
+  const auto levels = runnable_levels();
+  const auto plain = run(levels.front(), emit, values, 4);
+  for (const auto& level : levels)
     for (const int width : {1, 4, 8, 16, 64}) {
+      // A sine of 64 doubles takes LLVM seconds; where registers are narrow, 16 are many of them already.
+      if (width == 64 && level != levels.back()) continue;
       const auto results = run(level, emit, values, width);
       for (size_t i = 0; i < values.size(); ++i)
         ASSERT_EQ(std::memcmp(&results[i], &plain[i], sizeof(T)), 0)

@@ -1,16 +1,20 @@
 #include "backends/cpu/vector/vector_jit.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 
+#include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/code/llvm_passes.h"
 #include "backends/cpu/llvm_orc.h"
+#include "backends/cpu/targets/target_hooks.h"
 
 namespace lamina::cpu::testing {
 namespace {
 
-bool has_512_bits(const std::string& level) { return level == "x86-64-v4" || !level.starts_with("x86-64"); }
+bool is_x86() { return host_machine().instructions.architecture == &targets::x86_64; }
+bool has_512_bits(const std::string& level) { return is_x86() && (level == "x86-64-v4" || !level.starts_with("x86-64")); }
 
 template <typename T>
 T value_of(llvm::Expected<T> expected) {
@@ -26,24 +30,37 @@ llvm::orc::JITTargetMachineBuilder machine_builder(const std::string& level) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(llvm::sys::getProcessTriple())};
-  builder.setCPU(level);
+  builder.setCPU(is_x86() ? level : targets::aarch64.plain_cpu);
+  if (level == "sve") builder.getFeatures().AddFeature("+sve");
   if (has_512_bits(level)) builder.getFeatures().AddFeature("-prefer-256-bit");
   return builder;
 }
 
-TargetFeatures features_of(const llvm::TargetMachine& machine) {
-  const llvm::MCSubtargetInfo* const info = machine.getMCSubtargetInfo();
-  if (info == nullptr || !machine.getTargetTriple().isX86()) return {};
-  return {.sse41 = info->checkFeatures("+sse4.1"),
-          .f16c = info->checkFeatures("+f16c"),
-          .avx512 = info->checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw"),
-          .avx512_bf16 = info->checkFeatures("+avx512bf16"),
-          .avx512_fp16 = info->checkFeatures("+avx512fp16")};
+bool has_all(const llvm::TargetMachine& machine, llvm::StringRef features) {
+  llvm::SmallVector<llvm::StringRef, 4> names;
+  features.split(names, ',', -1, false);
+  return std::all_of(names.begin(), names.end(),
+                     [&](llvm::StringRef name) { return machine.getMCSubtargetInfo()->checkFeatures("+" + name.str()); });
+}
+
+// The best target that a machine of this level has, with all that it has besides.
+Instructions instructions_of(const llvm::TargetMachine& machine, const std::string& level) {
+  const Architecture& architecture = *host_machine().instructions.architecture;
+  Instructions found{.architecture = &architecture};
+  for (const Target* each : targets::of(architecture)) {
+    if (has_all(machine, each->needs)) found.target = each;
+  }
+  if (level == targets::generic.name) found.target = &targets::generic;
+  if (!found->names_processor) return found;
+  if (found->vector_bits == 0) found.scalable_bits = host_machine().instructions.scalable_bits;
+  found.rounds_to_bf16 = *found->needs_for_bf16 != '\0' && has_all(machine, found->needs_for_bf16);
+  found.computes_in_f16 = has_all(machine, found->needs_for_f16);
+  return found;
 }
 
 // for (i = 0; i < count; i += width) store(emit(load(src + i)), dst + i)
 void write_loop(llvm::Function& function, const Emit& emit, llvm::Type* src, llvm::Type* dst, int width,
-                const TargetFeatures& target) {
+                const Instructions& target) {
   auto& context = function.getContext();
   auto* entry = llvm::BasicBlock::Create(context, "entry", &function);
   auto* loop = llvm::BasicBlock::Create(context, "loop", &function);
@@ -100,14 +117,16 @@ llvm::orc::ThreadSafeModule VectorJit::build(const std::string& name, const Emit
   auto* type =
       llvm::FunctionType::get(llvm::Type::getVoidTy(*context), {pointer, pointer, llvm::Type::getInt64Ty(*context)}, false);
   auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, *module);
-  function->addFnAttr("target-cpu", level_);
+  if (is_x86()) function->addFnAttr("target-cpu", level_);
+  const Instructions instructions = instructions_of(*machine_, level_);
+  if (!is_x86()) instructions.architecture->hooks->mark(*function, instructions, vector_bits(instructions));
   if (has_512_bits(level_)) {
     function->addFnAttr("prefer-vector-width", "512");
     function->addFnAttr("min-legal-vector-width", "512");
   }
   function->addParamAttr(0, llvm::Attribute::NoAlias);
   function->addParamAttr(1, llvm::Attribute::NoAlias);
-  write_loop(*function, emit, src(*context), dst(*context), width, features_of(*machine_));
+  write_loop(*function, emit, src(*context), dst(*context), width, instructions);
   std::string complaint;
   llvm::raw_string_ostream text(complaint);
   if (llvm::verifyModule(*module, &text)) throw std::runtime_error(complaint);
@@ -146,6 +165,13 @@ int VectorJit::instruction_count(const Emit& emit, const ElementType& src, const
 }
 
 std::vector<std::string> runnable_levels() {
+  if (!is_x86()) {
+    std::vector<std::string> names;
+    for (const Target* each : targets::of(*host_machine().instructions.architecture)) {
+      if (targets::contains(*host_machine().instructions.target, *each)) names.emplace_back(each->name);
+    }
+    return names;
+  }
   std::vector<std::string> levels{"x86-64", "x86-64-v2"};
   const auto host = llvm::sys::getHostCPUFeatures();
   const auto has = [&](const char* feature) { return host.lookup(feature); };

@@ -19,12 +19,12 @@ class ThreadSafeModule;
 namespace lamina::cpu::testing {
 
 using ElementType = std::function<llvm::Type*(llvm::LLVMContext&)>;
-using Emit = std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value*, const TargetFeatures&)>;
+using Emit = std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value*, const Instructions&)>;
 // dst[0..count) = function(src[0..count)); count is a multiple of the width that it was compiled for.
 using ArrayFunction = void (*)(const void* src, void* dst, int64_t count);
 
 // A micro-architecture level: "x86-64" (SSE2, no FMA), "x86-64-v2", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), or a processor:
-// "cooperlake" (AVX-512 that rounds to bf16), "sapphirerapids" (that, and computes in f16).
+// "cooperlake" (AVX-512 that rounds to bf16), "sapphirerapids" (that, and computes in f16). On AArch64 the name of a target.
 class VectorJit {
  public:
   explicit VectorJit(const std::string& level);

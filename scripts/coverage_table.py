@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""What gcovr counted, by room.
+
+    coverage_table.py JSON --table             lines and branches of each room, as a table for docs/testing.md
+    coverage_table.py JSON --missing [FOLDER]  the lines that nothing ran, by file; those below FOLDER (src/api) alone
+"""
+import collections
+import json
+import pathlib
+import sys
+
+
+def room_of(file):
+    """The folder that docs/architecture.md calls a room; those of the backends lie one deeper, those of the CPU two."""
+    folders = pathlib.PurePath(file).parent.parts
+    depth = 4 if folders[1:3] == ("backends", "cpu") else 3 if folders[1:2] == ("backends",) else 2
+    return "/".join(folders[:depth])
+
+
+def counted_lines(file):
+    return [line for line in file["lines"] if not line.get("gcovr/noncode", False)]
+
+
+def table(files):
+    counts = collections.defaultdict(lambda: [0, 0, 0, 0])
+    for file in files:
+        for line in counted_lines(file):
+            branches = line["branches"]
+            new = (1, line["count"] > 0, len(branches), sum(branch["count"] > 0 for branch in branches))
+            for room in (room_of(file["file"]), "all of src"):
+                counts[room] = [old + more for old, more in zip(counts[room], new)]
+    percent = lambda part, whole: f"{100 * part / whole:.1f} %" if whole else ""
+    print("| room | lines | run | branches | taken |\n| --- | ---: | ---: | ---: | ---: |")
+    for room in sorted(counts, key=lambda name: (name == "all of src", name)):
+        lines, run, branches, taken = counts[room]
+        print(f"| `{room}` | {lines} | {percent(run, lines)} | {branches} | {percent(taken, branches)} |".replace("`all of src`", "all of `src`"))
+
+
+def ranges(numbers):
+    """[1, 2, 3, 7] as 1-3, 7."""
+    found = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+
+
+def missing(files, folder):
+    left = []
+    for file in files:
+        lines = counted_lines(file)
+        never = [line["line_number"] for line in lines if line["count"] == 0]
+        if never and file["file"].startswith(folder):
+            left.append((len(never), len(lines), file["file"], ranges(never)))
+    for never, lines, name, where in sorted(left, reverse=True):
+        print(f"{never:4} of {lines:4}  {name}: {where}")
+
+
+def main():
+    if len(sys.argv) not in (3, 4) or sys.argv[2] not in ("--table", "--missing"):
+        sys.exit(__doc__)
+    files = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))["files"]
+    if sys.argv[2] == "--table":
+        table(files)
+    else:
+        missing(files, sys.argv[3] if len(sys.argv) == 4 else "src")
+
+
+if __name__ == "__main__":
+    main()

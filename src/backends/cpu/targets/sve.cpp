@@ -1,0 +1,19 @@
+// SVE: vectors of 128 to 512 bits, as long as the machine's, known when code is made; masked memory. Code for one length runs
+// on machines of that length alone.
+#include "backends/cpu/targets/target.h"
+
+namespace lamina::cpu {
+
+constinit const Target targets::sve{.name = "sve",
+                                    .architecture = &aarch64,
+                                    .contains = &neon,
+                                    .needs = "sve",
+                                    .names_processor = true,
+                                    .needs_for_f16 = "fullfp16",
+                                    .vector_bits = 0,
+                                    .rounds_to_integer = true,
+                                    .converts_f16 = true,
+                                    .has_many_registers = true,
+                                    .shuffled_bits = 128};
+
+}  // namespace lamina::cpu
