@@ -312,6 +312,14 @@ TEST_F(Execute, AllocatorWantsBothFunctionsOrNone) {
               FailsWith(lamina_invalid_arguments, "both host_malloc and host_free"));
 }
 
+TEST_F(Execute, AProductOfRowsThatOverlapIsRefusedByName) {
+  const logical_tensor src(0, data_type::f32, dims{2, 8}, dims{4, 1});
+  const auto weights = f32(1, {8, 4}), dst = f32(2, {2, 4});
+  const partition product = only_partition_of({op(0, op::kind::MatMul, {src, weights}, {dst}, "product")});
+  EXPECT_THAT(failure_of([&] { product.compile({src, weights}, {dst}, cpu_); }),
+              FailsWith(lamina_unimplemented, "elements of src overlap: extents [2, 8], strides [4, 1]"));
+}
+
 TEST_F(Execute, TensorKeepsItsHandleAndDescription) {
   std::vector<float> a(6), b(6);
   tensor t = bind(f32(3, {2, 3}), a);

@@ -25,6 +25,12 @@ using lamina::testing::quoted;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
 struct Ended {
   std::string output;
   int status;  // as of waitpid
@@ -171,6 +177,7 @@ TEST_F(Processes, AnotherLlvmBesideIts) {
 
 // What the documents say (docs/stability.md) of each kind of graph.
 TEST_F(Processes, StacksThatTheDocumentsAskFor) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer makes frames larger";
   const Ended ended = run_client("stack", "env OMP_NUM_THREADS=2");
   ASSERT_TRUE(ended.succeeded()) << ended.status << ": " << ended.output;
   const std::regex line("compile +([0-9]+), execute +([0-9]+)");
@@ -192,6 +199,7 @@ TEST_F(Processes, TheEndWhileThreadsExecute) {
 }
 
 TEST_F(Processes, AThousandThreadsOnSmallStacks) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer makes frames larger";
   for (const char* executor : {"openmp", "helpers"}) {
     const Ended ended = run_client("threads 1000 65536", std::string("env OMP_NUM_THREADS=2 LAMINA_EXECUTOR=") + executor);
     EXPECT_TRUE(ended.succeeded()) << executor << ": " << ended.status;
@@ -200,12 +208,14 @@ TEST_F(Processes, AThousandThreadsOnSmallStacks) {
 }
 
 TEST_F(Processes, CompilesOnTheStackThatTheDocumentsAskFor) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer makes frames larger";
   const Ended small = run_client("compile 262144"), large = run_client("compile 8388608");
   EXPECT_TRUE(small.succeeded()) << small.status << ": " << small.output;
   EXPECT_EQ(small.output, large.output);
 }
 
 TEST_F(Processes, ALimitOnTheAddressSpace) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes terabytes of address space itself";
   const Ended ended = run_client("address_space");
   EXPECT_TRUE(ended.succeeded()) << ended.status << ": " << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("status 0: "));
@@ -222,6 +232,7 @@ TEST_F(Processes, NoMemoryThatMayBeExecuted) {
 }
 
 TEST_F(Processes, LoadedAndLetGoAHundredTimes) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer keeps memory that was given back";
   const Ended ended = run_client("reload " + quoted(LAMINA_MODULE) + " 100");
   ASSERT_TRUE(ended.succeeded()) << ended.status << ": " << ended.output;
   const size_t at = ended.output.find("grew by ");

@@ -165,14 +165,15 @@ class GraphRun {
   bool takes_rows_whole_ = true;
 };
 
-// Op by op a value in f32 or f64 is rounded as it is in a kernel; one in 16 bits is not, nor are sums that libraries take.
+// Op by op a value in f32 or f64 is rounded as it is in a kernel; one in 16 bits is not, nor are sums that libraries take. And
+// the gradient of a slope sums rows and what they hold in the order of the loop nest.
 bool keeps_bits_unfused(const Graph& graph) {
   for (const ValueIndex input : graph.inputs()) {
     if (!is_dense(graph.tensor(input))) return false;
   }
   for (const Op& op : graph.ops()) {
     const OpClass op_class = schema_of(op.kind).op_class;
-    if (op_class == OpClass::library || op_class == OpClass::layout) return false;
+    if (op_class == OpClass::library || op_class == OpClass::layout || schema_of(op.kind).nest == LoopNest::slope) return false;
     for (const ValueIndex value : op.outputs) {
       if (value == kNoValue || graph.value(value).consumers.empty()) continue;
       const DataType dtype = graph.tensor(value).dtype;

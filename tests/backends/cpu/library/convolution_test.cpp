@@ -229,7 +229,7 @@ TEST(ConvolutionStep, AddsOutputPadding) {
 TEST(ConvolutionStep, TakesTensorsWithGaps) {
   expect_all_kinds_match({.has_gaps = true});
   expect_all_kinds_match({.src_channels = 12, .dst_channels = 12, .groups = 3, .has_gaps = true});
-  for (const DataType dtype : {bf16, f16}) expect_all_kinds_match({.has_gaps = true, .dtype = dtype});
+  for (const DataType dtype : {bf16, f16}) expect_all_kinds_match({.dtype = dtype, .has_gaps = true});
 }
 
 TEST(ConvolutionStep, TakesSixteenBitTypes) {
