@@ -100,13 +100,16 @@ std::optional<Name> looked_up(const Entry<Name> (&entries)[size], int number) {
   return std::nullopt;
 }
 
+// A client may say any rank; there is room for so many.
+int32_t dims_in(const Theirs& tensor) { return std::clamp<int32_t>(tensor.ndims, 0, DNNL_MAX_NDIMS); }
+
 bool have_equal_layouts(const Theirs& left, const Theirs& right) {
   const int type = number_of(left.layout_type);
   if (type != number_of(right.layout_type)) return false;
   if (left.ndims <= 0) return true;
   if (type == dnnl_graph_layout_type_opaque) return left.layout.layout_id == right.layout.layout_id;
   return type != dnnl_graph_layout_type_strided ||
-         std::equal(left.layout.strides, left.layout.strides + left.ndims, right.layout.strides);
+         std::equal(left.layout.strides, left.layout.strides + dims_in(left), right.layout.strides);
 }
 
 }  // namespace
@@ -141,7 +144,7 @@ int bits_of(int type) {
 bool are_equal(const Theirs& left, const Theirs& right) {
   return left.id == right.id && number_of(left.data_type) == number_of(right.data_type) &&
          number_of(left.property) == number_of(right.property) && left.ndims == right.ndims &&
-         (left.ndims <= 0 || std::equal(left.dims, left.dims + left.ndims, right.dims)) && have_equal_layouts(left, right);
+         std::equal(left.dims, left.dims + dims_in(left), right.dims) && have_equal_layouts(left, right);
 }
 
 }  // namespace onednn_graph
