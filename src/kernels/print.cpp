@@ -29,9 +29,9 @@ std::string verb(const Node& node) {
   return "?";
 }
 
-// The structure of a kernel does not know its tensors' names.
+// The structure of a kernel does not know its tensors' names, and a broken kernel, which is printed too, may not have the arg.
 std::string arg_name(const Kernel& kernel, size_t arg, bool with_outer) {
-  return with_outer ? kernel.args[arg].name : "a" + std::to_string(arg);
+  return with_outer && arg < kernel.args.size() ? kernel.args[arg].name : "a" + std::to_string(arg);
 }
 
 std::string print_node(const Kernel& kernel, size_t i, bool with_outer) {

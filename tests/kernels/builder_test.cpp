@@ -164,6 +164,7 @@ TEST(Verify, RefusesBrokenKernels) {
   Kernel no_arg = good;
   no_arg.nodes[0].arg = 7;
   EXPECT_THAT(fault(no_arg), HasSubstr("names an arg that does not exist"));
+  EXPECT_THAT(fault(no_arg), HasSubstr(" a7"));
   Kernel short_strides = good;
   short_strides.args[0].strides.pop_back();
   EXPECT_THAT(fault(short_strides), HasSubstr("arg x has not one stride per dim"));

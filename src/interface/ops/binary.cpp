@@ -126,7 +126,11 @@ void check_slope(const OpView& view, bool per_channel) {
       view.fail_shape(join("input slope has shape ", describe(*slope), ", allowed is one that broadcasts to ", describe(*src)));
     return;
   }
-  if (slope->front() == 1 || src->empty()) return;
+  if (slope->front() == 1) return;
+  if (src->empty()) {  // no axis that could have channels
+    if (slope->front() == kUnknownDim) return;
+    view.fail_shape(join("input slope has shape ", describe(*slope), ", allowed is [1] for a scalar src"));
+  }
   const int axis = src->size() == 1 ? 0 : channel_axis(view, static_cast<int>(src->size()));
   require_shape(view, "slope", {(*src)[static_cast<size_t>(axis)]}, "the channels of src");
 }

@@ -69,6 +69,10 @@ DimMap ViewBuilder::channel_map(const Dims& operand, AxisRun channel) {
   for (size_t i = 0; i < operand.size(); ++i) {
     if (operand[i] == 1) continue;
     if (found) refuse(join("a table ", describe(operand), " per channel has more than one dim"));
+    if (static_cast<size_t>(channel.first) >= view_.extents.size()) {
+      refuse(join("a table ", describe(operand), " per channel does not fit ", describe(view_.extents), ", which has none"));
+      continue;
+    }
     map[i] = channel;
     found = true;
   }

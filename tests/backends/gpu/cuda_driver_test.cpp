@@ -23,6 +23,11 @@ long allocations = 0;
   if (void* const memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
+// A sanitizer's own does not come here by itself.
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  if (counting) ++allocations;
+  return std::malloc(size);
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 

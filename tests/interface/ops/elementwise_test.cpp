@@ -164,6 +164,8 @@ TEST(PReLUSchemas, TheSlopeIsPerChannelOrBroadcasts) {
   EXPECT_THAT(error_of(prelu({4}, true)), HasSubstr("input slope has shape [4], allowed is [3], the channels of src"));
   EXPECT_EQ(error_of(prelu({4}, false)), "");
   EXPECT_THAT(error_of(prelu({3}, false)), HasSubstr("allowed is one that broadcasts to [2, 3, 4]"));
+  const auto scalar = an_op(OpKind::PReLU).input("src", f32, Dims{}).input("slope", f32, Dims{8}).output("dst", f32);
+  EXPECT_THAT(error_of(scalar), HasSubstr("input slope has shape [8], allowed is [1] for a scalar src"));
   const auto backward = an_op(OpKind::PReLUBackward)
                             .attr("data_format", "NCX")
                             .input("src", f32, Dims{2, 3, 4})

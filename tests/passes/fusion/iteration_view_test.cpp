@@ -122,6 +122,12 @@ TEST(IterationView, DropoutReadsScalarsOfRankZero) {
   EXPECT_EQ(view.outputs[1], (DimMap{{0, 1}, {1, 1}}));
 }
 
+TEST(IterationView, ATablePerChannelNeedsAnAxisOfChannels) {
+  GraphBuilder g;
+  g.op(OpKind::PReLU, {g.input(f32, {}), g.input(f32, {kUnknownDim})});
+  EXPECT_THAT(view_of(g).why_not, HasSubstr("per channel does not fit []"));
+}
+
 TEST(IterationView, LibraryOpsHaveNoNest) {
   GraphBuilder g;
   g.op(OpKind::MatMul, {g.input(f32, {4, 8}), g.input(f32, {8, 8})});
