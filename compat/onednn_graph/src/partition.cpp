@@ -151,7 +151,7 @@ bool contradicts(const PartitionBody& body, const std::vector<Tensor>& given) {
         if (port.id == tensor.id)
           return number_of(port.data_type) != number_of(tensor.data_type) ||
                  (port.ndims >= 0 && tensor.ndims >= 0 && port.ndims != tensor.ndims) ||
-                 (port.ndims == tensor.ndims && !std::equal(port.dims, port.dims + std::max(port.ndims, 0), tensor.dims));
+                 (port.ndims == tensor.ndims && !std::equal(port.dims, port.dims + dims_in(port), tensor.dims));
     return false;
   };
   return std::any_of(given.begin(), given.end(), differs);

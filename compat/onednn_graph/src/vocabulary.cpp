@@ -100,9 +100,6 @@ std::optional<Name> looked_up(const Entry<Name> (&entries)[size], int number) {
   return std::nullopt;
 }
 
-// A client may say any rank; there is room for so many.
-int32_t dims_in(const Theirs& tensor) { return std::clamp<int32_t>(tensor.ndims, 0, DNNL_MAX_NDIMS); }
-
 bool have_equal_layouts(const Theirs& left, const Theirs& right) {
   const int type = number_of(left.layout_type);
   if (type != number_of(right.layout_type)) return false;
@@ -140,6 +137,8 @@ int bits_of(int type) {
     if (foreign.value == type) return foreign.bits;
   return 0;
 }
+
+int32_t dims_in(const Theirs& tensor) { return std::clamp<int32_t>(tensor.ndims, 0, DNNL_MAX_NDIMS); }
 
 bool are_equal(const Theirs& left, const Theirs& right) {
   return left.id == right.id && number_of(left.data_type) == number_of(right.data_type) &&

@@ -25,6 +25,8 @@ std::vector<lamina_graph_logical_tensor_t> lamina_tensors(const std::vector<dnnl
 
 // What a data type takes in memory, in bits: also for types that lamina does not have. 0 for a type that oneDNN does not have.
 int bits_of(int type);
+// How many of its dims are told. A client may say any rank; there is room for so many.
+int32_t dims_in(const dnnl_graph_logical_tensor_t& tensor);
 // As oneDNN compares them: id, type, property, shape, layout type, and strides or the id of the layout.
 bool are_equal(const dnnl_graph_logical_tensor_t& left, const dnnl_graph_logical_tensor_t& right);
 // From the first to past the last element, in bytes; SIZE_MAX for a layout without strides.
