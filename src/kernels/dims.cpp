@@ -68,7 +68,9 @@ bool can_merge(Kernel& kernel, size_t d) {
   bool mergeable = true;
   const int64_t extent = kernel.extents[d + 1];
   for_each_dim_list(kernel, [&](const Dims& list) {
-    if (&list != &kernel.extents) mergeable = mergeable && list[d] == list[d + 1] * extent;
+    int64_t whole = 0;
+    if (&list != &kernel.extents)
+      mergeable = mergeable && !__builtin_mul_overflow(list[d + 1], extent, &whole) && list[d] == whole;
   });
   return mergeable;
 }

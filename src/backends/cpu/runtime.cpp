@@ -88,8 +88,11 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, const 
   call_.assign(kernel_.args.size(), 0);
   for (size_t d = 0; d < outer; ++d) call_.push_back(kernel_.extents[d]);
   for (const kernel::Arg& arg : kernel_.args) {
-    for (size_t d = 0; d < outer; ++d)
-      call_.push_back(arg.strides[d] * bytes_of(arg.dtype, 1));  // nibbles: in elements (emit/nibbles.cpp)
+    for (size_t d = 0; d < outer; ++d) {
+      int64_t bytes = 0;  // nibbles: in elements (emit/nibbles.cpp); what overflows is never walked
+      static_cast<void>(__builtin_mul_overflow(arg.strides[d], bytes_of(arg.dtype, 1), &bytes));
+      call_.push_back(bytes);
+    }
     one_thread_ = one_thread_ || (arg.output && shares_bytes(arg));
   }
   for (const kernel::Node& node : kernel_.nodes) {
