@@ -84,6 +84,11 @@ Dims strides_of_row_values(const FusionGroup& group) {
   return strides;
 }
 
+// A tensor without elements may have any strides. Those of 0 would say that it has the same element everywhere.
+Dims strides_in_memory(const LogicalTensor& tensor) {
+  return tensor.element_count() == 0 ? dense_strides(*tensor.shape) : tensor.strides;
+}
+
 // Where the elements lie that an op reads of a tensor.
 struct Source {
   int64_t offset = 0;  // of the first, in elements
@@ -92,7 +97,7 @@ struct Source {
 
 Source source_of(const Graph& graph, const Op& op, int port) {
   const LogicalTensor& tensor = graph.tensor(op.inputs[static_cast<size_t>(port)]);
-  Source source{0, tensor.strides};
+  Source source{0, strides_in_memory(tensor)};
   if (schema_of(op.kind).nest != LoopNest::sliced) return source;
   const std::vector<AxisSlice> slices = slices_of(OpView(graph, op), *tensor.shape);
   for (size_t axis = 0; axis < slices.size(); ++axis) {
@@ -186,7 +191,7 @@ class GroupLowering {
     return arg;
   }
   int add_output_arg(ValueIndex value, const DimMap& map) {
-    return add_value_arg(value, iteration_strides(map, graph_.tensor(value).strides), true);
+    return add_value_arg(value, iteration_strides(map, strides_in_memory(graph_.tensor(value))), true);
   }
 
   // A value per row of the group, in memory of its own.

@@ -239,6 +239,16 @@ TEST(LayerNormDescriptor, EmptyTensorsAreANoOp) {
   norm.execute(stream(cpu), {{arg::scale, scale}, {arg::shift, shift}});
 }
 
+// Strides of 0 would be those of a value that a row has once: of these rows nothing may be written.
+TEST(LayerNormDescriptor, RowsWithoutElementsMayHaveAnyStrides) {
+  const engine cpu(engine::kind::cpu, 0);
+  const logical_tensor rows(0, data_type::f32, dims{4, 0}, dims{1, 0});
+  const layer_norm norm({.tensors = {{arg::src, rows}, {arg::dst, rows}}}, cpu);
+  float untouched[4] = {1, 2, 3, 4};
+  norm.execute(stream(cpu), {{arg::dst, untouched}});
+  EXPECT_THAT(untouched, ::testing::ElementsAre(1, 2, 3, 4));
+}
+
 TEST(LayerNormDescriptor, TensorsLeftOutAreDense) {
   const engine cpu(engine::kind::cpu, 0);
   const layer_norm norm({.outputs = lamina_layer_norm_output_dst | lamina_layer_norm_output_stats,
