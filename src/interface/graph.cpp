@@ -112,10 +112,11 @@ struct Merge {
   }
 };
 
+// Also of a tensor without elements: parts of its shape are multiplied, too.
 bool counts_elements(const Dims& dims) {
   int64_t count = 1;
   for (const int64_t dim : dims)
-    if (__builtin_mul_overflow(count, dim, &count)) return false;
+    if (__builtin_mul_overflow(count, std::max<int64_t>(dim, 1), &count)) return false;
   return true;
 }
 

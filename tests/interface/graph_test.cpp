@@ -341,6 +341,7 @@ TEST(Graph, ImpossibleTensorsAreRefused) {
   EXPECT_EQ(error(strided(1, {2, 3}, {3, -1})), "Exp \"a\": input 0 has strides [3, -1], allowed is no negative stride");
   EXPECT_EQ(error(strided(1, {2, 3}, {3})), "Exp \"a\": input 0 has 1 strides, allowed is 2, one per extent");
   EXPECT_THAT(error(tensor(1, Dims{INT64_MAX, 4})), HasSubstr("more elements than 64 bits can count"));
+  EXPECT_THAT(error(tensor(1, Dims{INT64_MAX, 4, 0})), HasSubstr("more elements than 64 bits can count"));
   EXPECT_THAT(error(strided(1, {2}, {int64_t{1} << 62})), HasSubstr("more bytes than 64 bits can count"));
   EXPECT_EQ(error(tensor(1, Dims(12, 1))), "");
   EXPECT_EQ(error(tensor(1, Dims{0, 3})), "");
