@@ -61,11 +61,12 @@ Moments moments_of(int64_t count, Element element) {
   double rest = 0;
   for (int64_t i = 0; i < count; ++i) rest += element(i) - moments.mean;
   if (rest - rest == 0) moments.mean += rest / n;  // not for infinities: their mean stays infinite
+  long double squares = 0;  // kernels in f64 join blocks: a plain sum in double is further off than they are
   for (int64_t i = 0; i < count; ++i) {
     const double d = element(i) - moments.mean;
-    moments.variance += d * d;
+    squares += static_cast<long double>(d) * d;
   }
-  moments.variance /= n;
+  moments.variance = static_cast<double>(squares / n);
   return moments;
 }
 
