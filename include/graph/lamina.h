@@ -9,8 +9,8 @@
  * lamina_last_error() holds one sentence and no output argument was written. A null pointer where an object or a result is
  * expected is refused with lamina_invalid_arguments. Objects are released with their _destroy function, which accepts null.
  *
- * Threads: an object may be used by one thread at a time, except that partitions, compiled partitions, engines and tensors may
- * be read, compiled and executed by many at once. */
+ * Threads: an object may be used by one thread at a time, except that partitions, compiled partitions, engines, tensors and
+ * streams of a CPU may be read, compiled and executed (on) by many at once. */
 #ifndef LAMINA_H
 #define LAMINA_H
 
