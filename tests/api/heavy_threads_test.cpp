@@ -34,11 +34,12 @@ class HeavyThreads : public ::testing::Test {
     std::vector<float> dst(memory_[0].size());
     std::vector<tensor> in;
     for (size_t i = 0; i < 3; ++i) in.emplace_back(inputs_[i], cpu_, memory_[i].data());
-    compiled.execute(stream(cpu_), in, {{dst_, cpu_, dst.data()}});
+    compiled.execute(stream_, in, {{dst_, cpu_, dst.data()}});
     return dst;
   }
 
   engine cpu_{engine::kind::cpu, 0};
+  stream stream_{cpu_};  // of all threads at once
   std::vector<logical_tensor> inputs_;
   logical_tensor dst_{5, data_type::f32};
   partition partition_;
