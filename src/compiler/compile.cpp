@@ -26,6 +26,19 @@ void require_known_shapes(const std::string& label, const Graph& graph) {
   }
 }
 
+// Which of them stayed would be chance.
+void refuse_elements_in_one_place(const std::string& label, const LogicalTensor& output) {
+  if (!output.has_strides() || output.element_count() == 0) return;
+  for (size_t axis = 0; axis < output.strides.size(); ++axis) {
+    const int64_t extent = (*output.shape)[axis];
+    if (output.strides[axis] != 0 || extent == 1) continue;
+    throw Error(Status::invalid_arguments,
+                join("compile of ", label, ": output ", output.id, " has stride 0 along axis ", axis, ", where ", extent,
+                     " elements would be written to one place: ", describe(output), ", strides ", describe(output.strides),
+                     "; allowed is 0 along axes of one element"));
+  }
+}
+
 std::vector<LogicalTensor> tensors_of(const Graph& graph, const std::vector<ValueIndex>& values) {
   std::vector<LogicalTensor> tensors;
   for (const ValueIndex value : values) tensors.push_back(graph.tensor(value));
@@ -42,6 +55,7 @@ Subgraph subgraph_of(const Partition& partition, std::span<const LogicalTensor> 
   const PortTensors ports = joined_ports(label, partition, inputs, outputs);
   Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
   require_known_shapes(label, subgraph.graph);
+  for (const ValueIndex output : subgraph.outputs) refuse_elements_in_one_place(label, subgraph.graph.tensor(output));
   if (backend.plan_target() != nullptr) put_inner_channels_last(subgraph.graph, subgraph.outputs);
   return subgraph;
 }

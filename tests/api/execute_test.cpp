@@ -180,6 +180,21 @@ TEST_F(Execute, RefusesLogicalTensorsThatDoNotFitAtCompile) {
               FailsWith(lamina_invalid_data_type, "input 0 has type bf16, the graph says f32"));
   EXPECT_THAT(failure_of([&] { p.compile({{0, data_type::f32, dims{2, 3}, size_t{5}}}, {dst}, cpu_); }),
               FailsWith(lamina_invalid_arguments, "layout opaque"));
+  EXPECT_THAT(failure_of([&] { p.compile({src}, {{1, data_type::f32, dims{2, 3}, dims{1, 0}}}, cpu_); }),
+              FailsWith(lamina_invalid_arguments,
+                        "output 1 has stride 0 along axis 1, where 3 elements would be written to one place"));
+}
+
+TEST_F(Execute, TakesStridesOfZeroWhereNoTwoElementsShareAPlace) {
+  const logical_tensor row(1, data_type::f32, dims{1, 3}, dims{0, 1}), none(1, data_type::f32, dims{0, 3}, dims{3, 0});
+  for (const logical_tensor& dst : {row, none}) {
+    const auto src = f32(0, dst.get_dims());
+    const auto compiled = only_partition_of({relu(src, f32(1, dst.get_dims()))}).compile({src}, {dst}, cpu_);
+    auto x = ramp(3);
+    std::vector<float> y(3);
+    compiled.execute(stream_, {bind(src, x)}, {bind(dst, y)});
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(y[i], dst.get_dims()[0] == 1 ? std::max(x[i], 0.0f) : 0);
+  }
 }
 
 TEST_F(Execute, QueryOfAStrangerNamesThePorts) {
