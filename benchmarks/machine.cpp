@@ -24,6 +24,19 @@ std::string cpuinfo(const std::string& key) {
   return "unknown";
 }
 
+// Linux has a name for it on x86-64; on AArch64 the numbers that Arm gives to makers and parts: 0x41 is Arm, its 0xd40 a
+// Neoverse V1.
+std::string cpu_name() {
+  const std::string name = cpuinfo("model name");
+  return name != "unknown" ? name : "implementer " + cpuinfo("CPU implementer") + ", part " + cpuinfo("CPU part");
+}
+
+std::string cpu_model() {
+  const std::string family = cpuinfo("cpu family");
+  return family != "unknown" ? family + "/" + cpuinfo("model\t") + "/" + cpuinfo("stepping")
+                             : cpuinfo("CPU architecture") + "/" + cpuinfo("CPU variant") + "/" + cpuinfo("CPU revision");
+}
+
 std::string line_of(const char* path) {
   std::ifstream file(path);
   std::string line;
@@ -45,8 +58,8 @@ nlohmann::ordered_json describe_caches() {
 nlohmann::ordered_json describe_machine() {
   const CacheSizes sysfs = told_by_sysfs(), sizes = sysfs.last != 0 ? sysfs : told_by_sysconf();
   const char* const cap = std::getenv("LAMINA_MAX_ISA");
-  return {{"cpu", cpuinfo("model name")},
-          {"cpu_model", cpuinfo("cpu family") + "/" + cpuinfo("model\t") + "/" + cpuinfo("stepping")},
+  return {{"cpu", cpu_name()},
+          {"cpu_model", cpu_model()},
           {"vectors", widest_vectors()},
           {"isa_cap", cap == nullptr ? "" : cap},
           {"cpus", sysconf(_SC_NPROCESSORS_ONLN)},
