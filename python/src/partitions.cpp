@@ -1,0 +1,195 @@
+// Partition, CompiledPartition and Executable: what a graph is cut into, code for it, and several of these run as one.
+#include <cstddef>
+#include <exception>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "executable.h"
+#include "graph/text.h"
+#include "names.h"
+
+namespace lamina::python {
+namespace {
+
+using graph::logical_tensor;
+
+// What a compilation calls while others may run; what it throws stops the compilation and is thrown when that has ended.
+struct Progress {
+  nb::handle call;
+  std::exception_ptr thrown = nullptr;
+
+  static int tell(void* user, size_t done, size_t total, const char* name) {
+    Progress& self = *static_cast<Progress*>(user);
+    const nb::gil_scoped_acquire held;
+    try {
+      return nb::cast<bool>(nb::bool_(self.call(done, total, name))) ? 1 : 0;
+    } catch (...) {
+      self.thrown = std::current_exception();
+      return 1;
+    }
+  }
+};
+
+graph::compiled_partition compile(const graph::partition& self, const std::vector<logical_tensor>& inputs,
+                                  const std::vector<logical_tensor>& outputs, const nb::object& progress) {
+  Progress told{progress};
+  if (!progress.is_none()) error::wrap_c_api(lamina_set_compile_progress(&Progress::tell, &told));
+  const auto ended = [&](const std::exception_ptr& failed) {
+    if (!progress.is_none()) lamina_set_compile_progress(nullptr, nullptr);
+    if (told.thrown != nullptr) std::rethrow_exception(told.thrown);
+    if (failed != nullptr) std::rethrow_exception(failed);
+  };
+  std::optional<graph::compiled_partition> made;
+  std::exception_ptr failed = nullptr;
+  {
+    const nb::gil_scoped_release others_may_run;
+    try {
+      made = self.compile(inputs, outputs, cpu_engine());
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  }
+  ended(failed);
+  return *std::move(made);
+}
+
+const std::map<std::string, lamina_graph_explanation_t> kFormats = {
+    {"json", lamina_graph_explanation_json}, {"html", lamina_graph_explanation_html}, {"dot", lamina_graph_explanation_dot}};
+
+std::string explain(const std::vector<graph::partition>& partitions,
+                    const std::vector<std::optional<graph::compiled_partition>>& compiled, bool compile_them,
+                    const std::string& format, const std::string& title, const std::optional<std::string>& report) {
+  const lamina_graph_explanation_t wanted = chosen(format, kFormats, "format");
+  if (!compiled.empty() && compiled.size() != partitions.size())
+    throw error(lamina_invalid_arguments, std::to_string(compiled.size()) +
+                                              " compiled partitions are given, allowed is none or " +
+                                              std::to_string(partitions.size()));
+  std::vector<const_lamina_graph_partition_t> given;
+  std::vector<const_lamina_graph_compiled_partition_t> codes;
+  for (const graph::partition& partition : partitions) given.push_back(partition.get());
+  for (const auto& code : compiled) codes.push_back(code ? code->get() : nullptr);
+  const nb::gil_scoped_release others_may_run;
+  return text_of([&](lamina_text_f write, void* user) {
+    return lamina_graph_partitions_explain(given.size(), given.data(), codes.empty() ? nullptr : codes.data(),
+                                           compile_them ? cpu_engine().get() : nullptr, wanted, title.c_str(),
+                                           report ? report->c_str() : nullptr, write, user);
+  });
+}
+
+std::vector<Step> steps_from(nb::list steps) {
+  std::vector<Step> made;
+  for (const nb::handle step : steps)
+    made.push_back({nb::cast<graph::compiled_partition>(step[0]), nb::cast<std::vector<size_t>>(step[1]),
+                    nb::cast<std::vector<size_t>>(step[2])});
+  return made;
+}
+
+std::vector<Input> inputs_from(nb::list inputs) {
+  std::vector<Input> given;
+  for (const nb::handle input : inputs)
+    given.push_back({nb::cast<logical_tensor>(input[0]), nb::cast<logical_tensor>(input[1]), nb::cast<size_t>(input[2])});
+  return given;
+}
+
+std::vector<Constant> constants_from(nb::list constants) {
+  std::vector<Constant> scalars;
+  for (const nb::handle constant : constants) {
+    const nb::bytes bytes = nb::cast<nb::bytes>(constant[1]);
+    scalars.push_back({nb::cast<logical_tensor>(constant[0]), std::string(bytes.c_str(), bytes.size())});
+  }
+  return scalars;
+}
+
+}  // namespace
+
+void bind_partition(nb::module_& m) {
+  nb::class_<graph::partition>(m, "Partition", "Ops of a graph that are compiled and executed as one.")
+      .def_prop_ro("id", &graph::partition::get_id, "Unique in the process.")
+      .def_prop_ro("op_ids", &graph::partition::get_ops,
+                   "Ids of the graph's ops that are in it; an op that a pass took into another one counts too.")
+      .def_prop_ro("is_supported", &graph::partition::is_supported, "False where no kernel can run it; reasons_json says why.")
+      .def_prop_ro("inputs", &graph::partition::get_input_ports,
+                   "The tensors that it reads, in order of first use, with what the graph knows of their shapes.")
+      .def_prop_ro("outputs", &graph::partition::get_output_ports,
+                   "The tensors that it makes for others, in the order of its ops.")
+      .def(
+          "compile", &compile, nb::arg("inputs"), nb::arg("outputs"), nb::arg("progress").none() = nb::none(),
+          "Code for these tensors, which are matched to ports by id, in any order.\n\n"
+          "inputs: with known shapes; those that are no port are ignored. outputs: shapes and strides may be unknown: "
+          "inferred, dense.\n"
+          "progress: called as progress(done, total, name) before each of `total` steps, and at the end; what it returns stops "
+          "the\n"
+          "compilation if it is true. Not called where the code is in the cache. Other Python threads run meanwhile.\n"
+          "Raises lamina.Error: a port without its tensor, a tensor that contradicts the graph, shapes that do not agree, an "
+          "op that\ncannot run, a compilation that was stopped; and what progress raises.")
+      .def(
+          "reasons_json",
+          [](const graph::partition& self) {
+            return text_of(
+                [&](lamina_text_f write, void* user) { return lamina_graph_partition_write_reasons(self.get(), write, user); });
+          },
+          "JSON: \"supported\", \"unsupported_reason\" where it is not, and \"ops\" with \"id\", \"kind\", \"name\" and "
+          "\"reasons\"\n(\"code\", which scripts may rely on, and \"text\").");
+}
+
+void bind_compiled_partition(nb::module_& m) {
+  nb::class_<graph::compiled_partition>(m, "CompiledPartition", "Code for one partition with every shape and stride known.")
+      .def(
+          "tensor", &graph::compiled_partition::query_logical_tensor, nb::arg("tensor_id"),
+          "The tensor of a port with its final shape and strides (in elements). Raises lamina.Error for an id that is no port.")
+      .def_prop_ro("inplace_ports", &graph::compiled_partition::get_inplace_ports,
+                   "(input id, output id) of pairs that may be given the same memory.")
+      .def(
+          "info_json",
+          [](const graph::compiled_partition& self) {
+            return text_of([&](lamina_text_f write, void* user) {
+              return lamina_graph_compiled_partition_write_info(self.get(), write, user);
+            });
+          },
+          "JSON: \"backend\", \"kernels\" (names), \"schedules\", \"required_bytes\" (inputs and outputs, each once),\n"
+          "\"moved_bytes\" (read and written in main memory), \"workspace_bytes\", \"compile_ms\", \"from_cache\".");
+}
+
+void bind_executable(nb::module_& m) {
+  nb::class_<Executable>(m, "Executable", "Compiled partitions that run one after the other in one call.")
+      .def(
+          "__init__",
+          [](Executable* self, nb::list steps, nb::list inputs, const std::vector<logical_tensor>& outputs,
+             const std::vector<logical_tensor>& inner, nb::list constants) {
+            // Braces: from left to right, so that what does not fit first is what is told.
+            new (self) Executable{steps_from(steps), inputs_from(inputs), outputs, inner, constants_from(constants)};
+          },
+          nb::arg("steps"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("inner"), nb::arg("constants"),
+          "steps: (CompiledPartition, slots of its inputs, slots of its outputs); a slot counts the inputs, then the outputs, "
+          "the inner\n"
+          "tensors and the constants. inputs: (tensor that is read, tensor that is given, bytes from the one's beginning to "
+          "the other's).\n"
+          "outputs, inner: tensors that leave, and those that pass between steps, in memory of its own. constants: (scalar, "
+          "its bytes).\n"
+          "Raises lamina.Error for a slot that does not exist.")
+      .def(
+          "__call__", [](Executable& self, nb::handle inputs, nb::handle outputs) { self.run(inputs, outputs); },
+          nb::arg("inputs"), nb::arg("outputs"),
+          "Runs it. inputs, outputs: sequences of objects that share their memory, in order; outputs are written to.\n\n"
+          "Other Python threads run meanwhile. Raises lamina.Error naming the object that does not fit and what is allowed.")
+      .def_prop_ro("inner_bytes", &Executable::inner_bytes, "Bytes of what passes between steps, for one call at a time.")
+      .def_prop_ro("step_count", &Executable::step_count, "How many compiled partitions a call executes.");
+}
+
+void bind_explain(nb::module_& m) {
+  m.def(
+      "explain", &explain, nb::arg("partitions"), nb::arg("compiled"), nb::arg("compile"), nb::arg("format"),
+      nb::arg("title") = "", nb::arg("report").none() = nb::none(),
+      "What there is to tell of partitions of one graph, as a text.\n\n"
+      "partitions: in an order in which they can run. compiled: [], or a CompiledPartition or None for each: for its shapes, "
+      "else\n"
+      "for those that the graph knows, each is compiled to tell kernels, schedules and tiles, unless `compile` is false.\n"
+      "format: json, html (a page that needs nothing else) or dot. report: text of a `lamina replay --report`, whose times are "
+      "told.\nRaises lamina.Error for no partitions, those of two graphs, a report of others.");
+}
+
+}  // namespace lamina::python
