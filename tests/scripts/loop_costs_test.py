@@ -14,7 +14,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = os.path.join(ROOT, "scripts", "loop_costs.py")
 sys.path.insert(0, os.path.dirname(SCRIPT))
-import loop_costs  # noqa: E402
+import llvm_programs  # noqa: E402
+import machine_loops  # noqa: E402
 
 SKIPPED = 77
 PROGRAM_IS_MISSING = 3
@@ -22,7 +23,7 @@ PROGRAM_IS_MISSING = 3
 
 def code(text):
     """Instructions of `ADDRESS: NAME OPERANDS` lines, as llvm-objdump prints them."""
-    return [loop_costs.Instruction(loop_costs.Instruction.LINE.match(line)) for line in text.strip().splitlines()]
+    return [machine_loops.Instruction(machine_loops.Instruction.LINE.match(line)) for line in text.strip().splitlines()]
 
 
 # for (rdx) { for (rax += 32) { load, store; if (odd) spill } }, and bytes that nothing leads to
@@ -49,19 +50,19 @@ NESTED = code("""
 
 class Code(unittest.TestCase):
     def test_the_inner_loop_alone_is_found(self):
-        self.assertEqual([header for header, _ in loop_costs.inner_loops(NESTED)], [0x8])
+        self.assertEqual([header for header, _ in machine_loops.inner_loops(NESTED)], [0x8])
 
     def test_a_branch_makes_a_shortest_and_a_longest_iteration(self):
-        [ways] = loop_costs.walks_in(NESTED)
+        [ways] = machine_loops.walks_in(NESTED)
         self.assertEqual([(loop.way, len(loop.instructions)) for loop in ways], [("shortest", 9), ("longest", 10)])
 
     def test_an_iteration_without_branches_is_one(self):
         straight = [each for each in NESTED if each.address not in (0x14, 0x18, 0x1c)]
-        [[loop]] = loop_costs.walks_in(straight)
+        [[loop]] = machine_loops.walks_in(straight)
         self.assertEqual(loop.way, "")
 
     def test_elements_loads_stores_and_spills_are_told_apart(self):
-        [[_, longest]] = loop_costs.walks_in(NESTED)
+        [[_, longest]] = machine_loops.walks_in(NESTED)
         self.assertEqual((longest.elements, longest.vectors), (32, 2))
         self.assertEqual((longest.loads, longest.stores, longest.spills, longest.streams), (2, 1, 1, True))
 
@@ -77,7 +78,7 @@ class Code(unittest.TestCase):
           14: jmp 0x8 <f+0x8>
           18: retq
         """)
-        [[loop]] = loop_costs.walks_in(rotated)
+        [[loop]] = machine_loops.walks_in(rotated)
         self.assertEqual(([each.address for each in loop.instructions], loop.elements), ([0x10, 0x14, 0x8, 0xc, 0xd], 16))
 
     def test_loops_over_few_elements_are_no_walks(self):
@@ -88,18 +89,18 @@ class Code(unittest.TestCase):
           c: jb 0x0 <f>
           10: retq
         """)
-        self.assertEqual(list(loop_costs.walks_in(scalar)), [])
+        self.assertEqual(list(machine_loops.walks_in(scalar)), [])
 
     def test_ports_have_short_names(self):
         names = ["Zn4FP2", "SPRPort05", "SPRPort11", "ICXPort0", "Zn4FP45.\x00"]
-        self.assertEqual([loop_costs.short_name(name) for name in names], ["FP2", "port 5", "port 11", "port 0", "FP45"])
+        self.assertEqual([llvm_programs.short_name(name) for name in names], ["FP2", "port 5", "port 11", "port 0", "FP45"])
 
     def test_a_loop_that_no_port_holds_up_waits_for_its_results(self):
         def bound(cycles, usage, uops):
             region = {"SummaryView": {"TotalCycles": cycles * 10, "Iterations": 10, "TotaluOps": uops * 10, "DispatchWidth": 6},
                       "Instructions": [0], "ResourcePressureView":
                       {"ResourcePressureInfo": [{"InstructionIndex": 1, "ResourceIndex": 0, "ResourceUsage": usage}]}}
-            return loop_costs.Cost(region, ["ICXPort5"]).bound
+            return llvm_programs.Cost(region, ["ICXPort5"]).bound
         self.assertEqual(bound(10, 9.5, 12), "port 5")
         self.assertEqual(bound(10, 4, 57), "dispatch of 6 a cycle")
         self.assertEqual(bound(10, 4, 12), "latency (port 5 40 % busy)")
