@@ -13,7 +13,7 @@ import re
 import sys
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ["include", "src", "compat", "tools", "benchmarks", "tests", "examples"]
+FOLDERS = ["include", "src", "compat", "tools", "benchmarks", "tests", "examples", "python"]
 # Where `#include "..."` looks, besides the folder of the file itself.
 ROOTS = ["src", "src/handles", "tools", "tests", "compat/infiniop/include", "compat/onednn_primitive/include", "compat/onednn_graph/src"]
 ANGLE_ROOTS = ["include", "compat/infiniop/include", "compat/onednn_primitive/include"]

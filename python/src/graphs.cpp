@@ -32,7 +32,11 @@ void set(graph::op& op, const std::string& name, graph::op::attr attribute, nb::
   op.set_attr(attribute, converted);
 }
 
-void set_attribute(graph::op& op, const std::string& name, nb::handle value) {
+void set_attribute(graph::op& op, nb::handle key, nb::handle value) {
+  std::string name;
+  if (!nb::try_cast(key, name))
+    throw error(lamina_invalid_arguments,
+                "the name of an attribute is " + nb::cast<std::string>(nb::repr(key)) + ", allowed is a string");
   const auto [attribute, type] = attribute_from_name(name);
   switch (type) {
     case AttributeType::boolean: return set<bool>(op, name, attribute, value, "True or False");
@@ -50,7 +54,7 @@ graph::op make_op(size_t id, const std::string& kind, const std::vector<logical_
   op.add_inputs(inputs);
   for (const auto& [key, value] : attrs) {
     try {
-      set_attribute(op, nb::cast<std::string>(key), value);
+      set_attribute(op, key, value);
     } catch (const error& refused) {
       throw error(refused.status, kind + " \"" + name + "\": " + refused.what());
     }

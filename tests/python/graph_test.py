@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lamina
+from lamina import _core
 
 
 def exact_layer_norm(x, epsilon=1e-5):
@@ -106,6 +107,8 @@ def test_json_comes_back_and_runs():
     (lambda g: g.op("Nothing", []), "invalid_arguments", 'there is no op kind "Nothing"'),
     (lambda g: g.op("GELU", [g.input((2,))], mode=3, name="g"), "invalid_arguments", 'GELU "g": attribute mode is 3, allowed is a string'),
     (lambda g: g.op("GELU", [g.input((2,))], shade=3, name="g"), "invalid_arguments", 'GELU "g": there is no attribute "shade"'),
+    (lambda g: _core.Op(0, "GELU", [g.input((2,))], {3: "tanh"}, "g"), "invalid_arguments",
+     'GELU "g": the name of an attribute is 3, allowed is a string'),
     (lambda g: g.input((2,), "f33"), "invalid_arguments", 'the type is "f33", allowed is one of f32'),
     (lambda g: lamina.Graph.from_json("{", "dump"), "invalid_graph", "dump: line 1"),
 ])
@@ -120,7 +123,6 @@ def test_what_cannot_run_is_refused_with_the_reason():
     g = lamina.Graph()
     x = g.input((2, 3))
     with pytest.raises(lamina.Error, match="Wildcard"):
-        from lamina import _core
         made = _core.LogicalTensor(99, "f32", (2, 3))
         op = _core.Op(99, "Wildcard", [x], {})
         op.add_output(made)
