@@ -87,6 +87,9 @@ TEST_F(Fork, AChildOfAChildExecutes) {
 
 // A fork amid a compile: the child has none of the threads that held locks.
 TEST_F(Fork, AChildCompilesWhileAThreadOfTheParentDoes) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the address sanitizer's allocator stays locked in a child, where another thread was in it";
+#endif
   const auto compile = [&](int64_t size) {
     const auto src = f32(0, {16, size}), dst = f32(1, {16, size});
     only_partition_of({op(0, op::kind::SoftMax, {src}, {dst}, "softmax").set_attr(op::attr::axis, int64_t{-1})})

@@ -36,7 +36,8 @@ class FuzzInput {
     return list[below(list.size())];
   }
   std::string text(size_t most) {
-    const size_t size = std::min(below(most + 1), bytes_.size());
+    const size_t wanted = below(most + 1);  // a choice of its own, before what is left is asked for
+    const size_t size = std::min(wanted, bytes_.size());
     const std::string text(bytes_.substr(0, size));
     bytes_.remove_prefix(size);
     return text;

@@ -8,9 +8,12 @@ namespace {
 bool exhausted = false;
 }
 
-void* operator new(std::size_t size, std::align_val_t alignment) {
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   const auto unit = static_cast<std::size_t>(alignment);
-  void* const memory = exhausted ? nullptr : std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
+  return exhausted ? nullptr : std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  void* const memory = operator new(size, alignment, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
