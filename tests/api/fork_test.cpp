@@ -7,12 +7,16 @@
 #include <thread>
 
 #include "api_fixture.h"
+#include "support/emulator.h"
 
 namespace api_test {
 namespace {
 
 class Fork : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (lamina::testing::kIsEmulated) GTEST_SKIP() << lamina::testing::kNoThreadsInAChild;
+  }
   // Calls `body` in a child of this process; whether it says true within half a minute.
   static bool is_true_in_a_child(const std::function<bool()>& body) {
     const pid_t child = fork();

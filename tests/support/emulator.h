@@ -5,3 +5,10 @@
 #ifndef LAMINA_EMULATOR
 #define LAMINA_EMULATOR ""  // else "qemu-aarch64 -L FOLDER "
 #endif
+
+namespace lamina::testing {
+
+inline constexpr bool kIsEmulated = sizeof(LAMINA_EMULATOR) > 1;
+inline constexpr const char* kNoThreadsInAChild = "qemu 7.2 ends the child of a fork that starts a thread";
+
+}  // namespace lamina::testing

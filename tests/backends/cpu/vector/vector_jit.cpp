@@ -11,9 +11,11 @@
 #include "backends/cpu/targets/target_hooks.h"
 
 namespace lamina::cpu::testing {
-namespace {
 
 bool is_x86() { return host_machine().instructions.architecture == &targets::x86_64; }
+
+namespace {
+
 bool has_512_bits(const std::string& level) { return is_x86() && (level == "x86-64-v4" || !level.starts_with("x86-64")); }
 
 template <typename T>

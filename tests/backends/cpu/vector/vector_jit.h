@@ -47,6 +47,8 @@ class VectorJit {
   int functions_ = 0;
 };
 
+bool is_x86();
+
 // Levels that this machine runs, the plainest first.
 std::vector<std::string> runnable_levels();
 
