@@ -213,7 +213,8 @@ INSTANTIATE_TEST_SUITE_P(All, VectorConvert, ::testing::ValuesIn(kTypes),
 
 // LLVM drops the hint from stores of some types: what leaves a conversion must be one with which it does not.
 TEST(VectorConvert, LeavesSmallFloatsThatCanBeStoredPastTheCaches) {
-  for (const auto& level : runnable_levels())
+  for (const auto& level : runnable_levels()) {
+    if (level == "sve") continue;  // LLVM 19 drops the hint from all of its stores
     for (const DataType type : {DataType::bf16, DataType::f16}) {
       const Emit emit = [type](auto& b, llvm::Value* value, const auto& target) {
         llvm::Value* const codes = emit_from_f32(b, type, value, target);
@@ -227,6 +228,7 @@ TEST(VectorConvert, LeavesSmallFloatsThatCanBeStoredPastTheCaches) {
       const std::string code = VectorJit(level).assembly(emit, element<float>(), stored(type), 32);
       EXPECT_NE(code.find(is_x86() ? "movnt" : "stnp"), std::string::npos) << name_of(type) << " on " << level << "\n" << code;
     }
+  }
 }
 
 TEST(VectorConvert, PacksFourVectorsAsOneByOneStoresThem) {
