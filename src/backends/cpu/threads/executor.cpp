@@ -134,6 +134,9 @@ const int is_told_of_forks = pthread_atfork(nullptr, nullptr, [] { was_forked = 
 Executor::Kind kind_for_now(Executor::Kind kind) {
   using Kind = Executor::Kind;
   if (kind != Kind::automatic && kind != Kind::openmp) return kind;
+#if defined(__SANITIZE_THREAD__)
+  return Kind::helpers;  // the sanitizer does not see what OpenMP's threads wait for
+#endif
   if (was_forked.load(std::memory_order_relaxed) && is_told_of_forks == 0) return Kind::helpers;
   if (kind == Kind::openmp) return kind;
   return the_company.is_near(Clock::now()) ? Kind::helpers : Kind::openmp;
