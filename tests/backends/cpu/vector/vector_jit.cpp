@@ -169,7 +169,8 @@ int VectorJit::instruction_count(const Emit& emit, const ElementType& src, const
 std::vector<std::string> runnable_levels() {
   if (!is_x86()) {
     std::vector<std::string> names;
-    for (const Target* each : targets::of(*host_machine().instructions.architecture)) {
+    const Architecture& architecture = *host_machine().instructions.architecture;
+    for (const Target* each : targets::of(architecture)) {
       if (targets::contains(*host_machine().instructions.target, *each)) names.emplace_back(each->name);
     }
     return names;
