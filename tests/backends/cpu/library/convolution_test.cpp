@@ -182,6 +182,10 @@ TEST(ConvolutionStep, LeavesOutPositionsBehindTheImage) {
     for (const bool channels_last : {true, false}) {
       c.channels_last = channels_last;
       const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+      Case inside = c;
+      inside.pads_end = {0, 0};
+      const LibraryRun plain = expect_library_matches_reference(graph_of(inside), kLongSums);
+      if (plain.info.kernels.front().find("gemm") != std::string::npos) continue;  // this processor has nothing faster
       EXPECT_THAT(run.info.kernels, ElementsAre(Not(HasSubstr("gemm"))));
     }
   }
