@@ -702,6 +702,9 @@ void compilations() {
   Tensor gaps = a;
   gaps.layout.strides[0] = 16;
   compile_line("relu, strided input", relu(1, 1, 2), {gaps}, {b});
+  Tensor one_place = b;
+  one_place.layout.strides[1] = 0;
+  compile_line("relu, output in one place", relu(1, 1, 2), {a}, {one_place});
   Tensor opaque = tensor_of(1, {2, 8}, dnnl_f32, dnnl_graph_layout_type_opaque);
   opaque.layout.layout_id = 3;
   compile_line("relu, opaque input", relu(1, 1, 2), {opaque}, {b});
