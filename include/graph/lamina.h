@@ -331,7 +331,8 @@ LAMINA_API lamina_status_t lamina_graph_partition_get_engine_kind(const_lamina_g
                                                                   lamina_engine_kind_t* kind);
 /* Logical tensors are matched to ports by id, in any order; inputs that are no port are ignored. Every input needs a known
  * shape; outputs may have unknown shapes and layout `any`, which becomes dense row-major. Errors: a port without its tensor, a
- * tensor that contradicts the graph, lamina_invalid_shape from inference, lamina_unimplemented with the reason. */
+ * tensor that contradicts the graph, an output with stride 0 along an axis of several elements, lamina_invalid_shape from
+ * inference, lamina_unimplemented with the reason. */
 LAMINA_API lamina_status_t lamina_graph_partition_compile(const_lamina_graph_partition_t partition,
                                                           lamina_graph_compiled_partition_t compiled_partition, size_t in_num,
                                                           const lamina_graph_logical_tensor_t** inputs, size_t out_num,

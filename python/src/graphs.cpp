@@ -129,11 +129,7 @@ void bind_graph(nb::module_& m) {
                   "A graph from a dump, not finalized. name: stands in front of errors.\n\n"
                   "Raises lamina.Error with line and column where the text is no dump, or naming the op that is refused.")
       .def(
-          "to_json",
-          [](const graph::graph& self) {
-            return text_of(
-                [&](lamina_text_f write, void* user) { return lamina_graph_graph_write_json(self.get(), write, user); });
-          },
+          "to_json", [](const graph::graph& self) { return text_of(self, &lamina_graph_graph_write_json); },
           "The graph as a dump, which `lamina replay` runs.")
       .def(
           "add_op", [](graph::graph& self, const graph::op& op) { self.add_op(op); }, nb::arg("op"),

@@ -13,6 +13,12 @@ namespace lamina::python {
 // The text that `writer` has the C interface write.
 std::string text_of(const std::function<lamina_status_t(lamina_text_f, void*)>& writer);
 
+// The text that the C interface's `write` has of an object: text_of(graph, &lamina_graph_graph_write_json).
+template <typename Object, typename Handle>
+std::string text_of(const Object& object, lamina_status_t (*write)(Handle, lamina_text_f, void*)) {
+  return text_of([&](lamina_text_f writer, void* user) { return write(object.get(), writer, user); });
+}
+
 const std::map<std::string, int>& op_kinds();
 graph::op::kind kind_from_name(const std::string& name);  // throws lamina::error where there is none
 

@@ -127,11 +127,7 @@ void bind_partition(nb::module_& m) {
           "Raises lamina.Error: a port without its tensor, a tensor that contradicts the graph, shapes that do not agree, an "
           "op that\ncannot run, a compilation that was stopped; and what progress raises.")
       .def(
-          "reasons_json",
-          [](const graph::partition& self) {
-            return text_of(
-                [&](lamina_text_f write, void* user) { return lamina_graph_partition_write_reasons(self.get(), write, user); });
-          },
+          "reasons_json", [](const graph::partition& self) { return text_of(self, &lamina_graph_partition_write_reasons); },
           "JSON: \"supported\", \"unsupported_reason\" where it is not, and \"ops\" with \"id\", \"kind\", \"name\" and "
           "\"reasons\"\n(\"code\", which scripts may rely on, and \"text\").");
 }
@@ -145,11 +141,7 @@ void bind_compiled_partition(nb::module_& m) {
                    "(input id, output id) of pairs that may be given the same memory.")
       .def(
           "info_json",
-          [](const graph::compiled_partition& self) {
-            return text_of([&](lamina_text_f write, void* user) {
-              return lamina_graph_compiled_partition_write_info(self.get(), write, user);
-            });
-          },
+          [](const graph::compiled_partition& self) { return text_of(self, &lamina_graph_compiled_partition_write_info); },
           "JSON: \"backend\", \"kernels\" (names), \"schedules\", \"required_bytes\" (inputs and outputs, each once),\n"
           "\"moved_bytes\" (read and written in main memory), \"workspace_bytes\", \"compile_ms\", \"from_cache\".");
 }

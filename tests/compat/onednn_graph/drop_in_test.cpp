@@ -148,16 +148,17 @@ void expect_alike(const std::string& dump, const std::string& original, const st
 // Of each operation and pattern that drivers try: one partition, as in the original, and where that runs the dump, its numbers.
 TEST(DropIn, RunsDumpsAsDriversDo) {
   if (!std::filesystem::exists(kOneDnnDumps)) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
-  const std::string files = "find " + kOneDnnDumps.string() + " -name '*.json' | sort";
+  std::vector<std::filesystem::path> dumps;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(kOneDnnDumps))
+    if (file.path().extension() == ".json") dumps.push_back(file.path());
+  std::string files;
+  for (const auto& dump : dumps) files += " " + dump.string();
   const auto each = [&](const std::string& command) {  // in a process of its own: one that crashes is a line less
-    return run("(" + files + " | while read -r dump; do " + command + " 300000 \"$dump\" 2>/dev/null; done)");
+    return run("for dump in" + files + "; do " + command + " 300000 $dump 2>/dev/null; done");
   };
   const Outcome original = each(client("dumps")), replaced = each(in_front(client("dumps")));
   const auto theirs = lines_of(original.text), ours = lines_of(replaced.text);
-  for (const auto& file : std::filesystem::recursive_directory_iterator(kOneDnnDumps)) {
-    if (file.path().extension() != ".json") continue;
-    EXPECT_EQ(ours.count(file.path().filename()), 1U) << file.path() << " crashes";
-  }
+  for (const auto& dump : dumps) EXPECT_EQ(ours.count(dump.filename()), 1U) << dump << " crashes";
   int executed = 0, compared = 0;
   for (const auto& [dump, line] : ours) {
     if (line == "left out") continue;
