@@ -1,6 +1,6 @@
 // Looks for faults in random graphs, as long as you like:
 //
-//   random_graphs [--graphs N] [--seed S] [--engine cpu|opencl] [--out DIR] [--only-write]
+//   random_graphs [--graphs N] [--seed S] [--engine cpu|opencl] [--out DIR] [--table] [--only-write]
 //
 // What cancels almost entirely, and is then summed up, may be told as a fault where it is none: the message gives both numbers.
 // A graph with a fault is made as small as it gets and written to DIR as a dump that `lamina replay --check` runs. Ends with 1
@@ -16,19 +16,18 @@
 
 #include "interface/json/json.h"
 #include "interface/status.h"
+#include "random/drawn.h"
 #include "random/find_fault.h"
 #include "random/random_recipe.h"
 
 namespace lamina::testing {
 namespace {
 
-constexpr uint64_t kManyGraphs = 1000;  // that should hold ops of all kinds
-
 struct Options {
   uint64_t graphs = 1000, seed = 1;
   RandomGraphs wanted;
   std::string engine = "cpu", out = ".";
-  bool only_write = false;
+  bool only_write = false, table = false;
 };
 
 std::string write(const Recipe& recipe, const Options& options, uint64_t seed) {
@@ -45,15 +44,23 @@ void tell(const Options& options, const Backend& backend, uint64_t seed, const s
             << std::flush;
 }
 
+void tell_drawn(const Drawn& drawn) {
+  drawn.print(std::cout);
+  for (const auto& never : {drawn.kinds_never_drawn(), drawn.types_never_drawn(), drawn.layouts_never_drawn()}) {
+    for (const std::string& name : never) std::cout << "never drawn: " << name << '\n';
+  }
+}
+
 int run(const Options& options) {
   std::shared_ptr<const Backend> gpu;
   if (options.engine != "cpu") gpu = open_gpu_backend(options.engine);
   const Backend& backend = gpu ? *gpu : cpu_backend();
-  size_t faults = 0, ops = 0, kernels = 0;
-  std::map<std::string, size_t> kinds, partitions;
+  size_t faults = 0, kernels = 0;
+  std::map<std::string, size_t> partitions;
+  Drawn drawn;
   for (uint64_t seed = options.seed; seed < options.seed + options.graphs; ++seed) {
     const Recipe recipe = random_recipe(seed, options.wanted);
-    for (const Step& step : recipe.steps) ++kinds[std::string(name_of(step.kind))], ++ops;
+    drawn.count(recipe);
     if (recipe.steps.empty()) continue;
     if (options.only_write) {
       write(recipe, options, seed);
@@ -64,14 +71,11 @@ int run(const Options& options) {
     kernels += findings.kernels;
     if (!findings.fault.empty()) ++faults, tell(options, backend, seed, findings.fault);
   }
-  std::cout << options.graphs << " graphs, " << ops << " ops of " << kinds.size() << " kinds, " << kernels
+  std::cout << options.graphs << " graphs, " << drawn.ops() << " ops of " << drawn.kinds() << " kinds, " << kernels
             << " kernels interpreted";
   for (const auto& [name, count] : partitions) std::cout << ", " << count << " partitions " << name;
   std::cout << ", " << faults << " with a fault\n";
-  for (const OpKind kind : all_op_kinds()) {
-    if (options.graphs >= kManyGraphs && !kinds.contains(std::string(name_of(kind))))
-      std::cout << "never made: " << name_of(kind) << '\n';
-  }
+  if (options.table) tell_drawn(drawn);
   return faults == 0 ? 0 : 1;
 }
 
@@ -86,6 +90,7 @@ int main(int argc, char** argv) {
   app.add_option("--most-ops", options.wanted.most_ops, "of a graph")->check(CLI::Range(1, 1000));
   app.add_option("--engine", options.engine, "cpu, cuda or opencl, the last two with :N for a device");
   app.add_option("--out", options.out, "folder for graphs with a fault")->check(CLI::ExistingDirectory);
+  app.add_flag("--table", options.table, "print how often each op kind, type and layout was drawn, and what never was");
   app.add_flag("--only-write", options.only_write, "write all graphs to --out, run none");
   CLI11_PARSE(app, argc, argv);
   try {

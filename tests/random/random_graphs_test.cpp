@@ -1,21 +1,30 @@
 // A few hundred random graphs, the same ones each time; tests/random/random_graphs looks at more.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "random/drawn.h"
 #include "random/find_fault.h"
+#include "random/random_layout.h"
 #include "random/random_recipe.h"
 
 namespace lamina::testing {
 namespace {
 
-constexpr uint64_t kGraphs = 200;
+using ::testing::IsEmpty;
+
+// Two turns through all op kinds.
+constexpr uint64_t kGraphs = 240;
 
 TEST(RandomGraphs, HaveNoFaultOnTheCpu) {
   size_t kernels = 0, partitions = 0;
+  Drawn drawn;
   for (uint64_t seed = 1; seed <= kGraphs; ++seed) {
     SCOPED_TRACE(seed);
-    const Findings findings = find_fault(random_recipe(seed), cpu_backend(), seed);
+    const Recipe recipe = random_recipe(seed);
+    drawn.count(recipe);
+    const Findings findings = find_fault(recipe, cpu_backend(), seed);
     EXPECT_EQ(findings.fault, "");
     kernels += findings.kernels;
     const auto found = findings.partitions.find("cpu");
@@ -23,16 +32,28 @@ TEST(RandomGraphs, HaveNoFaultOnTheCpu) {
   }
   EXPECT_GE(kernels, kGraphs);
   EXPECT_GE(partitions, kGraphs);
+  EXPECT_THAT(drawn.kinds_never_drawn(), IsEmpty());
 }
 
-TEST(RandomGraphs, HoldAllKindsOfOps) {
-  std::set<OpKind> kinds;
-  for (uint64_t seed = 1; seed <= 4 * kGraphs; ++seed) {
-    for (const Step& step : random_recipe(seed).steps) kinds.insert(step.kind);
-  }
-  for (const OpKind kind : all_op_kinds()) {
-    const bool is_made = kinds.contains(kind) || kind == OpKind::End || kind == OpKind::Wildcard;
-    EXPECT_TRUE(is_made) << name_of(kind);
+// Of graphs that are made and not run: the 20,000 that are run by hand begin with these.
+TEST(RandomGraphs, HoldAllTypesAndLayoutsThatSchemasAllow) {
+  Drawn drawn;
+  for (uint64_t seed = 1; seed <= 8000; ++seed) drawn.count(random_recipe(seed));
+  EXPECT_THAT(drawn.types_never_drawn(), IsEmpty());
+  EXPECT_THAT(drawn.layouts_never_drawn(), IsEmpty());
+}
+
+TEST(RandomLayout, IsTheOneThatWasAskedFor) {
+  Dice dice(1);
+  for (const Layout layout : kLayouts) {
+    std::set<Layout> drawn;
+    for (int i = 0; i < 50; ++i) {
+      LogicalTensor tensor;
+      tensor.shape = Dims{3, 4, 5};
+      tensor.strides = strides_in(layout, *tensor.shape, dice);
+      drawn.insert(layout_of(tensor));
+    }
+    EXPECT_TRUE(drawn.contains(layout)) << name_of(layout);
   }
 }
 

@@ -32,6 +32,14 @@ bool truth(const Attributes& attributes, std::string_view name) {
 
 size_t wrapped(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
 
+// ---- extents
+
+// What vectors and blocks of 16, 32 and 64 leave over, and primes.
+int64_t around_a_tail(Dice& dice) {
+  static const std::vector<int64_t> extents = {1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 7, 13, 23, 29, 61, 100, 97, 257};
+  return dice.pick(extents);
+}
+
 // ---- attributes
 
 std::vector<int64_t> per_axis(size_t count, int64_t low, int64_t high, Dice& dice) {
@@ -117,10 +125,10 @@ void make_agree(const OpSchema& schema, Attributes& attributes, const Dims& shap
   }
   if (has(schema, "extent")) attributes["extent"] = dice.from(1, 9);
   if (has(schema, "special_zero")) attributes["special_zero"] = false;
-  if (has(schema, "group_shape")) attributes.erase("group_shape");
+  attributes.erase("group_shape");
+  if (has(schema, "group_shape") && std::get<std::string>(attributes["qtype"]) == "per_group")
+    attributes["group_shape"] = random_groups(shape, dice);
   if (has(schema, "steps")) attributes.erase("steps");
-  if (has(schema, "qtype") && std::get<std::string>(attributes["qtype"]) == "per_group")
-    attributes["qtype"] = std::string("per_channel");
   if (has(schema, "mode") && has(schema, "sizes")) {  // Interpolate
     attributes.erase("scales");
     attributes["sizes"] = random_list(schema, "sizes", shape, dice);
@@ -134,7 +142,8 @@ void make_agree(const OpSchema& schema, Attributes& attributes, const Dims& shap
     std::vector<float> scales(count);
     for (float& scale : scales) scale = dice.pick({0.02F, 0.05F, 0.1F, 0.5F});
     attributes["scales"] = scales;
-    attributes["zps"] = per_axis(count, 0, 0, dice);
+    attributes.erase("zps");  // floats of 8 bits have none
+    if (dice.one_in(2)) attributes["zps"] = per_axis(count, 0, 0, dice);
   }
 }
 
@@ -146,6 +155,12 @@ Dims broadcast_to(const Dims& shape, Dice& dice) {
     if (dice.one_in(3)) extent = 1;
   }
   return smaller;
+}
+
+Dims counts_of_groups(const Dims& shape, const Dims& groups) {
+  Dims counts = shape;
+  for (size_t axis = 0; axis < shape.size(); ++axis) counts[axis] /= groups[axis];
+  return counts;
 }
 
 Dims per_channel(const Attributes& attributes, const Dims& shape) { return {channels_of(attributes, shape)}; }
@@ -162,7 +177,7 @@ Dims beside_rows(const PortSpec& port, const Attributes& attributes, const Dims&
 Dims of_product(const PortSpec& port, const Attributes& attributes, const Dims& shape, Dice& dice) {
   const bool transposes_src = truth(attributes, "transpose_a");
   const int64_t k = shape.size() < 2 || !transposes_src ? shape.back() : shape[shape.size() - 2];
-  const int64_t n = dice.pick({int64_t{1}, int64_t{5}, int64_t{16}, int64_t{24}});
+  const int64_t n = dice.one_in(2) ? around_a_tail(dice) : dice.pick({int64_t{1}, int64_t{5}, int64_t{16}, int64_t{24}});
   if (port.name == "bias") return {1};
   Dims weights = truth(attributes, "transpose_b") ? Dims{n, k} : Dims{k, n};
   if (shape.size() > 2 && dice.one_in(2)) weights.insert(weights.begin(), shape.begin(), shape.end() - 2);
@@ -173,7 +188,7 @@ Dims of_product(const PortSpec& port, const Attributes& attributes, const Dims& 
 Dims filter_of(const Attributes& attributes, const Dims& shape, Dice& dice) {
   const int64_t groups = integer(attributes, "groups", 1), channels = channels_of(attributes, shape);
   const int64_t inputs = std::max<int64_t>(channels / groups, 1),
-                outputs = groups * dice.pick({int64_t{1}, int64_t{3}, int64_t{8}});
+                outputs = groups * (dice.one_in(3) ? around_a_tail(dice) : dice.pick({int64_t{1}, int64_t{3}, int64_t{8}}));
   const Dims kernel = per_axis(shape.size() - 2, 1, 3, dice);
   const auto format = attributes.find("weights_format");
   const std::string order = format == attributes.end() ? "XIO" : std::get<std::string>(format->second);
@@ -203,8 +218,8 @@ Dims random_shape(const OpSchema& schema, Dice& dice) {
   Dims shape;
   for (int64_t axis = 0; axis < rank; ++axis) {
     int64_t extent = dice.pick({int64_t{1}, int64_t{2}, int64_t{3}, int64_t{4}, int64_t{5}, int64_t{8}, int64_t{9}});
-    if (axis + 1 == rank && dice.one_in(2))
-      extent = dice.pick({int64_t{16}, int64_t{17}, int64_t{33}, int64_t{64}, int64_t{65}, int64_t{100}, int64_t{257}});
+    const bool is_matrix_row = axis + 2 == rank, is_channel = has_channels && axis == 1;
+    if ((axis + 1 == rank && dice.one_in(2)) || ((is_matrix_row || is_channel) && dice.one_in(4))) extent = around_a_tail(dice);
     if (dice.one_in(60)) extent = 0;
     shape.push_back(extent);
   }
@@ -232,6 +247,8 @@ Dims operand_shape(const OpSchema& schema, const PortSpec& port, const Attribute
     case LoopNest::slope: return port.name != "slope" ? shape : dice.one_in(2) ? per_channel(attributes, shape) : Dims{1};
     case LoopNest::scales: {
       const auto type = attributes.find("qtype");
+      const auto groups = attributes.find("group_shape");
+      if (groups != attributes.end()) return counts_of_groups(shape, std::get<std::vector<int64_t>>(groups->second));
       const bool by_channel = type != attributes.end() && std::get<std::string>(type->second) == "per_channel";
       return {by_channel ? shape[wrapped(integer(attributes, "axis", 1), shape.size()) % shape.size()] : 1};
     }
@@ -249,6 +266,37 @@ Dims operand_shape(const OpSchema& schema, const PortSpec& port, const Attribute
   }
   if (schema.op_class == OpClass::library) return of_library(schema, port, attributes, shape, dice);
   return dice.one_in(2) ? shape : broadcast_to(shape, dice);
+}
+
+std::vector<int64_t> random_groups(const Dims& shape, Dice& dice) {
+  std::vector<int64_t> groups(shape.size(), 1);
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    std::vector<int64_t> divisors = {1, std::max<int64_t>(shape[axis], 1)};
+    for (int64_t divisor = 2; divisor < shape[axis]; ++divisor) {
+      if (shape[axis] % divisor == 0) divisors.push_back(divisor);
+    }
+    groups[axis] = dice.pick(divisors);
+  }
+  return groups;
+}
+
+std::vector<Types> type_combinations(const OpSchema& schema) {
+  std::vector<Types> combinations = {{}};
+  for (const TypeVariable& variable : schema.types) {
+    std::vector<Types> longer;
+    for (const Types& types : combinations) {
+      for (const DataType dtype : variable.allowed) {
+        longer.push_back(types);
+        longer.back()[variable.name] = dtype;
+      }
+    }
+    combinations = std::move(longer);
+  }
+  std::erase_if(combinations, [&](const Types& types) {
+    const auto type_of = [&](std::string_view name) { return types.find(name)->second; };
+    return schema.check_types && !schema.check_types(type_of).empty();
+  });
+  return combinations;
 }
 
 Types random_types(const OpSchema& schema, Dice& dice) {

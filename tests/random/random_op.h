@@ -23,6 +23,12 @@ Attributes random_attributes(const OpSchema& schema, const Dims& shape, Dice& di
 // Of input `port` beside a first input of `shape`; `attributes` has its defaults.
 Dims operand_shape(const OpSchema& schema, const PortSpec& port, const Attributes& attributes, const Dims& shape, Dice& dice);
 
+// Sizes of groups along each axis of `shape`, which they divide.
+std::vector<int64_t> random_groups(const Dims& shape, Dice& dice);
+
+// All that the schema allows.
+std::vector<Types> type_combinations(const OpSchema& schema);
+
 Types random_types(const OpSchema& schema, Dice& dice);
 
 }  // namespace lamina::testing

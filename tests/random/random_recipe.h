@@ -9,7 +9,7 @@ namespace lamina::testing {
 
 struct RandomGraphs {
   int most_ops = 10;
-  int64_t most_elements = 6000;  // of a tensor
+  int64_t most_elements = 16000;  // of a tensor
 };
 
 // The same seed gives the same graph. Shapes hold ones and zeros, operands broadcast, inputs have strides of any kind, values

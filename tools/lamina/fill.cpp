@@ -18,14 +18,20 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// [0, 1) with 24 bits, so that the product with a range is cheap and exact enough.
+// [0, 1) with 24 bits, so that the product with a range is cheap and exact enough; with 53 bits for f64, whose data would
+// otherwise all be numbers of f32.
 class Random {
  public:
-  Random(uint64_t seed, uint64_t tensor_id) : key_(mix(mix(seed) ^ tensor_id)) {}
-  double at(int64_t index) const { return static_cast<double>(mix(key_ ^ static_cast<uint64_t>(index)) >> 40) * 0x1p-24; }
+  Random(uint64_t seed, const LogicalTensor& tensor)
+      : key_(mix(mix(seed) ^ tensor.id)), is_f64_(tensor.dtype == DataType::f64) {}
+  double at(int64_t index) const {
+    const uint64_t bits = mix(key_ ^ static_cast<uint64_t>(index));
+    return is_f64_ ? static_cast<double>(bits >> 11) * 0x1p-53 : static_cast<double>(bits >> 40) * 0x1p-24;
+  }
 
  private:
   uint64_t key_;
+  bool is_f64_;
 };
 
 // Stores value(linear index) in every element. Two int4 neighbours share a byte: these are stored one after the other.
@@ -193,7 +199,7 @@ void fill_inputs(const Graph& graph, const std::vector<ValueIndex>& missing, uin
       if (needs_source(rule) != bound_ones) continue;
       const uint64_t id = graph.tensor(input).id;
       const Buffer* source = bound_ones ? buffers.at(graph.tensor(rule.source).id).get() : nullptr;
-      fill(*buffers.at(id), rule, Random(seed, id), source);
+      fill(*buffers.at(id), rule, Random(seed, graph.tensor(input)), source);
     }
 }
 

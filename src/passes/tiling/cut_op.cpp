@@ -33,6 +33,7 @@ class OpCut {
     });
     if (!why_not.empty()) return join(describe(op_), why_not);
     if (cuts_scales()) return join(describe(op_), " has a scale for each entry of an axis that is cut");
+    if (cuts_groups()) return join(describe(op_), " has groups along an axis that is cut");
     if (is_matrix_product(op_) && loops_.back() >= 0) region_.sums[op_.outputs[0]] = loops_.back();
     return "";
   }
@@ -67,6 +68,17 @@ class OpCut {
     if (!has_constant_scales(op_.kind) || op_.attribute<std::vector<float>>("scales").size() < 2) return false;
     const AxisLoops& axes = region_.cut.at(op_.outputs[0]);
     return axes[static_cast<size_t>(wrap_axis(op_.attribute<int64_t>("axis"), static_cast<int>(axes.size())))] >= 0;
+  }
+
+  // Attribute group_shape holds for the whole tensor: a tile would have to hold whole groups.
+  bool cuts_groups() const {
+    if (!op_.has_attribute("group_shape")) return false;
+    const auto& groups = op_.attribute<std::vector<int64_t>>("group_shape");
+    const AxisLoops& axes = region_.cut.at(op_.outputs[0]);
+    for (size_t axis = 0; axis < groups.size() && axis < axes.size(); ++axis) {
+      if (groups[axis] != 1 && axes[axis] >= 0) return true;
+    }
+    return false;
   }
 
   // A product may be cut in blocks along the dim that it sums over, which is the last, and along its columns.

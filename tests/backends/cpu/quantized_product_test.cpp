@@ -22,6 +22,7 @@ struct Factor {
   std::vector<float> scales = {0.05f};
   int64_t zero_point = 0;
   int64_t axis = 1;
+  Dims strides = {};  // empty: dense
 };
 
 uint64_t dequantized(GraphBuilder& g, const Factor& f, DataType as, uint64_t source) {
@@ -42,9 +43,9 @@ struct Case {
 
 Graph product(const Case& c) {
   GraphBuilder g;
-  const uint64_t src = dequantized(g, c.src, c.dtype, g.input(c.src.dtype, c.src.shape));
-  const uint64_t integers =
-      c.is_constant ? g.constant(c.weights.dtype, c.weights.shape) : g.input(c.weights.dtype, c.weights.shape);
+  const uint64_t src = dequantized(g, c.src, c.dtype, g.input(c.src.dtype, c.src.shape, c.src.strides));
+  const uint64_t integers = c.is_constant ? g.constant(c.weights.dtype, c.weights.shape)
+                                          : g.input(c.weights.dtype, c.weights.shape, c.weights.strides);
   const uint64_t weights = dequantized(g, c.weights, c.dtype, integers);
   const int64_t columns = c.weights.shape[c.weights.shape.size() - (c.transpose_b ? 2 : 1)];
   const uint64_t bias = c.has_bias ? g.input(c.dtype, {columns}) : kNoTensor;
@@ -86,6 +87,31 @@ TEST(QuantizedProduct, OfAnySize) {
         expect_integers(
             {.src = {{m, k}, u8, {0.1f}, 7}, .weights = {{k, n}, s8, ramp(static_cast<size_t>(n)), 0, 1}, .has_bias = true});
         expect_integers({.src = {{2, m, k}, s8}, .weights = {{2, k, n}}, .dtype = n % 2 == 0 ? f32 : bf16}, 1e-3);
+      }
+    }
+  }
+}
+
+// Either factor row by row, column by column, or with gaps between these.
+TEST(QuantizedProduct, OfAnyLayout) {
+  const auto layouts = [](int64_t rows, int64_t columns) {
+    return std::vector<Dims>{{rows * columns, columns, 1},
+                             {rows * columns, 1, rows},
+                             {rows * (columns + 3), columns + 3, 1},
+                             {(rows + 5) * columns, 1, rows + 5}};
+  };
+  const int64_t m = 9;
+  for (const int64_t k : {3, 64, 67}) {
+    for (const int64_t n : {1, 15, 17, 32, 33, 65}) {
+      for (const Dims& of_weights : layouts(k, n)) {
+        for (const Dims& of_src : {layouts(m, k)[0], layouts(m, k)[1]}) {
+          for (const DataType weights : {u8, s8}) {
+            SCOPED_TRACE(join("k ", k, ", n ", n, ", weights ", name_of(weights), " ", describe(of_weights)));
+            expect_integers({.src = {{2, m, k}, u8, {0.1f}, 127, 1, of_src},
+                             .weights = {{2, k, n}, weights, {0.2f}, weights == u8 ? 132 : 3, 1, of_weights}},
+                            4e-6);
+          }
+        }
       }
     }
   }

@@ -9,6 +9,7 @@ namespace lamina::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // "qk softmax pv / 64": the ops of each region, in order, and the rows of a tile, "128x512" rows and columns, "+" what tiles
 // add to; regions apart by " | ".
@@ -57,6 +58,25 @@ TEST(TileRegions, TakeAttentionThroughInTilesOfQueries) {
   GraphBuilder g;
   attention(g, {});
   EXPECT_EQ(tiled(g.finish()), "qk scale softmax pv / 64");
+}
+
+// Queries of eight bits, with a scale for each group of entries: `groups` along the axes.
+Graph attention_on_groups(const Dims& groups) {
+  GraphBuilder g;
+  const auto q = g.input(DataType::u8, {2, 4, 256, 64}), k = g.input(f32, {2, 4, 384, 64}), v = g.input(f32, {2, 4, 384, 64});
+  Dims counts = {2, 4, 256, 64};
+  for (size_t axis = 0; axis < counts.size(); ++axis) counts[axis] /= groups[axis];
+  const auto queries = g.named("queries").op(OpKind::DynamicDequantize, {q, g.input(f32, counts)},
+                                             {{"qtype", std::string("per_group")}, {"group_shape", groups}}, f32);
+  const auto scores = g.named("qk").op(OpKind::MatMul, {queries, k}, {{"transpose_b", true}});
+  g.named("pv").op(OpKind::MatMul, {g.named("softmax").op(OpKind::SoftMax, {scores}, {{"axis", int64_t{-1}}}), v});
+  return g.finish();
+}
+
+TEST(TileRegions, CutNoAxisAlongWhichThereAreGroups) {
+  EXPECT_THAT(tiled(attention_on_groups({1, 1, 1, 32})), HasSubstr("queries qk softmax"));
+  for (const Dims& groups : {Dims{2, 1, 1, 32}, Dims{1, 4, 1, 32}, Dims{1, 1, 16, 32}})
+    EXPECT_THAT(tiled(attention_on_groups(groups)), Not(HasSubstr("queries qk"))) << describe(groups);
 }
 
 TEST(TileRegions, LongerKeysMeanFewerRows) {

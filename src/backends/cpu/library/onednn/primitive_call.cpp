@@ -184,13 +184,4 @@ PrimitiveCall copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to)
   return {made, dnnl::reorder(made), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
 }
 
-PrimitiveCall shifted_copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
-  dnnl::primitive_attr attr = attributes();
-  attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
-  const dnnl::reorder::primitive_desc made(engine(), from, engine(), to, attr);
-  return {made,
-          dnnl::reorder(made),
-          {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, {{1}, dt::s32, Dims{1}}}}};
-}
-
 }  // namespace lamina::cpu::onednn

@@ -123,8 +123,6 @@ class PrimitiveCall {
 // A copy from one layout or type to another, on one thread. reorder: nothing to call where both are the same.
 PrimitiveCall copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 PrimitiveCall reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
-// Copies u8 less a zero point, the third argument, an s32.
-PrimitiveCall shifted_copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
 inline void* offset(const void* base, int64_t bytes) { return static_cast<char*>(const_cast<void*>(base)) + bytes; }
 

@@ -1,0 +1,57 @@
+#include "random/edge_values.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "interface/op_schema.h"
+#include "lamina/fill_rules.h"
+#include "random/dice.h"
+
+namespace lamina::testing {
+
+namespace {
+
+// The middle between two neighbours of a type of `bits` significant bits, near `value`, and a little to either side of it.
+double near_middle(double value, int bits, double nudge) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  const double unit = std::ldexp(1.0, -bits);
+  const double middle = (std::floor(fraction / unit) + 0.5) * unit;
+  return std::ldexp(middle + nudge, exponent);
+}
+
+double edge(double value, DataType dtype, Dice& dice) {
+  static const std::vector<int> significant_bits = {11, 8, 4, 3};  // f16, bf16, f8_e4m3, f8_e5m2
+  static const std::vector<double> nudges = {0, 0x1p-40, -0x1p-40, 0x1p-26, -0x1p-26, 0x1p-50};
+  return near_middle(value, dice.pick(significant_bits), dtype == DataType::f64 ? dice.pick(nudges) : 0);
+}
+
+double large_integer(DataType dtype, Dice& dice) {
+  const int bits = dtype == DataType::s32 ? 31 : 53;
+  const double magnitude = std::ldexp(1.0, static_cast<int>(dice.from(8, bits))) + static_cast<double>(dice.from(-1, 1));
+  return std::min(dice.one_in(2) ? magnitude : -magnitude, std::ldexp(1.0, bits) - 1);
+}
+
+bool is_only_converted(const Graph& graph, ValueIndex input) {
+  const auto& consumers = graph.value(input).consumers;
+  return std::all_of(consumers.begin(), consumers.end(),
+                     [&](const auto& consumer) { return schema_of(graph.op(consumer.op).kind).traits.converts; });
+}
+
+}  // namespace
+
+void add_edge_values(const Graph& graph, ValueIndex input, uint64_t seed, driver::Buffer& buffer) {
+  const DataType dtype = buffer.tensor().dtype;
+  const driver::FillRule rule = driver::fill_rule(graph, input);
+  const bool is_real = dtype == DataType::f32 || dtype == DataType::f64;
+  const bool is_integer = (dtype == DataType::s32 || dtype == DataType::s64) && is_only_converted(graph, input);
+  if (rule.insistence >= 2 || rule.kind != driver::FillRule::Kind::uniform || !(is_real || is_integer)) return;
+  Dice dice(seed ^ buffer.tensor().id);
+  driver::for_each_element(buffer.tensor(), 0, buffer.element_count(), [&](int64_t, int64_t offset) {
+    if (!dice.one_in(8)) return;
+    buffer.store(offset, is_real ? edge(buffer.load(offset), dtype, dice) : large_integer(dtype, dice));
+  });
+}
+
+}  // namespace lamina::testing
