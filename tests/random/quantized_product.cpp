@@ -76,7 +76,8 @@ std::optional<uint64_t> factor(RecipeBuilder& graph, const Dims& shape, DataType
 
 std::optional<uint64_t> product(RecipeBuilder& graph, Dice& dice) {
   const OpSchema& schema = schema_of(dice.one_in(2) ? OpKind::MatMul : dice.pick(kinds_that_contract()));
-  const Dims shape = random_shape(schema, dice);
+  Dims shape = random_shape(schema, dice);
+  if (dice.one_in(2)) shape.back() = dice.pick({int64_t{32}, int64_t{64}, int64_t{128}, int64_t{256}});
   const Attributes attributes = random_attributes(schema, shape, dice);
   const DataType as = dice.one_in(2) ? f32 : dice.pick({DataType::bf16, DataType::f16});
   const auto src = factor(graph, shape, as, false, dice);

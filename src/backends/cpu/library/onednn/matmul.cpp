@@ -368,7 +368,7 @@ class Matmul final : public Primitive {
   }
 
   // Subtracts 128: u8 becomes s8. The reorder of oneDNN 3.2 could do it while it copies, but its results are wrong where it
-  // transposes a matrix of 33 columns.
+  // transposes a matrix of 64, 128 or 256 rows whose number of columns is no multiple of 4.
   static void shift(char* numbers, int64_t count) {
     for (int64_t i = 0; i < count; ++i) numbers[i] = static_cast<char>(numbers[i] ^ kShift);
   }
