@@ -33,10 +33,12 @@ double large_integer(DataType dtype, Dice& dice) {
   return std::min(dice.one_in(2) ? magnitude : -magnitude, std::ldexp(1.0, bits) - 1);
 }
 
-bool is_only_converted(const Graph& graph, ValueIndex input) {
+// Whether casts read the input: `of_all`, nothing else does.
+bool is_converted(const Graph& graph, ValueIndex input, bool of_all) {
   const auto& consumers = graph.value(input).consumers;
-  return std::all_of(consumers.begin(), consumers.end(),
-                     [&](const auto& consumer) { return schema_of(graph.op(consumer.op).kind).traits.converts; });
+  const auto converts = [&](const auto& consumer) { return schema_of(graph.op(consumer.op).kind).traits.converts; };
+  return of_all ? std::all_of(consumers.begin(), consumers.end(), converts)
+                : std::any_of(consumers.begin(), consumers.end(), converts);
 }
 
 }  // namespace
@@ -44,8 +46,8 @@ bool is_only_converted(const Graph& graph, ValueIndex input) {
 void add_edge_values(const Graph& graph, ValueIndex input, uint64_t seed, driver::Buffer& buffer) {
   const DataType dtype = buffer.tensor().dtype;
   const driver::FillRule rule = driver::fill_rule(graph, input);
-  const bool is_real = dtype == DataType::f32 || dtype == DataType::f64;
-  const bool is_integer = (dtype == DataType::s32 || dtype == DataType::s64) && is_only_converted(graph, input);
+  const bool is_real = (dtype == DataType::f32 || dtype == DataType::f64) && is_converted(graph, input, false);
+  const bool is_integer = (dtype == DataType::s32 || dtype == DataType::s64) && is_converted(graph, input, true);
   if (rule.insistence >= 2 || rule.kind != driver::FillRule::Kind::uniform || !(is_real || is_integer)) return;
   Dice dice(seed ^ buffer.tensor().id);
   driver::for_each_element(buffer.tensor(), 0, buffer.element_count(), [&](int64_t, int64_t offset) {

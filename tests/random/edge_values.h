@@ -6,8 +6,8 @@
 
 namespace lamina::testing {
 
-// An eighth of the elements of graph input `input` become values beside or on the middle between two neighbours of a narrower
-// type; integers that casts alone read become large. Inputs whose readers need other values stay as they are.
+// If a cast reads graph input `input`, an eighth of its elements become values beside or on the middle between two neighbours
+// of a narrower type; integers that only casts read become large. Inputs whose readers need other values stay as they are.
 void add_edge_values(const Graph& graph, ValueIndex input, uint64_t seed, driver::Buffer& buffer);
 
 }  // namespace lamina::testing
