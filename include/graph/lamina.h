@@ -402,7 +402,8 @@ lamina_graph_compiled_partition_get_inplace_ports(const_lamina_graph_compiled_pa
  * fewer threads, or a GPU still works on what another stream was given: each may need code or memory of its own once. (What a
  * GPU's driver allocates is its own.) Errors: a port without its tensor, a tensor whose type, shape or strides differ from what
  * was compiled, null memory for a tensor that has elements, a stream or a tensor of an engine on another kind of device than
- * the partition was compiled for. */
+ * the partition was compiled for. An output may be in the memory of an input where they are a pair of in-place ports, and then
+ * in all of it; what else shares memory with an output gives wrong results, which is not checked. */
 LAMINA_API lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compiled_partition_t compiled_partition,
                                                                    lamina_stream_t stream, size_t num_inputs,
                                                                    const const_lamina_graph_tensor_t* inputs,

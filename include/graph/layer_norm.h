@@ -113,8 +113,8 @@ LAMINA_API lamina_status_t lamina_layer_norm_may_share(const_lamina_layer_norm_t
 /* `memory` has lamina_layer_norm_arg_count entries; those of arguments that are not used are not looked at, inputs are only
  * read. `workspace` may have any alignment; null stands for memory that lamina keeps for itself, whatever its size. Allocates
  * nothing when a workspace is given. Errors: lamina_invalid_arguments for null memory of a tensor that has elements, a
- * stream of another device, a workspace that is too small, an output in the memory of an input that it may not share, an
- * object that was destroyed. */
+ * stream of another device, a workspace that is too small, an output that shares memory with another argument, but
+ * for all of an input that it may share, an object that was destroyed. */
 LAMINA_API lamina_status_t lamina_layer_norm_execute(const_lamina_layer_norm_t layer_norm, lamina_stream_t stream,
                                                      void* const* memory, void* workspace, size_t workspace_size);
 

@@ -9,6 +9,7 @@
 #include "api/objects.h"
 #include "compiler/compile.h"
 #include "handles/handle_shells.h"
+#include "interface/shared_elements.h"
 
 namespace lamina::api {
 namespace {
@@ -95,17 +96,35 @@ class LayerNorm {
   }
 
   void refuse_forbidden_sharing(void* const* memory) const {
-    for (const LogicalTensor& output : compiled_->outputs()) {
+    const auto& outputs = compiled_->outputs();
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const LogicalTensor& output = outputs[o];
       for (const LogicalTensor& input : compiled_->inputs()) {
-        if (is_constant(input.id) || memory[output.id] == nullptr || memory[input.id] != memory[output.id]) continue;
-        if (output.span() == 0 || compiled_->may_share(input.id, output.id)) continue;
-        throw Error(
-            Status::invalid_arguments,
-            join("layer norm: ", name_of(static_cast<lamina_layer_norm_arg_t>(output.id)), " is given the memory of ",
-                 name_of(static_cast<lamina_layer_norm_arg_t>(input.id)),
-                 ", which is allowed for src and dst, and for diff_dst and diff_src, of one type and the same strides"));
+        if (is_constant(input.id) || (memory[input.id] == memory[output.id] && compiled_->may_share(input.id, output.id)))
+          continue;
+        if (overlap(input, output, memory)) fail_overlap(input, output, memory);
       }
+      for (size_t other = 0; other < o; ++other)
+        if (overlap(outputs[other], output, memory)) fail_overlap(outputs[other], output, memory);
     }
+  }
+
+  static bool overlap(const LogicalTensor& a, const LogicalTensor& b, void* const* memory) {
+    const auto *const start_a = static_cast<const std::byte*>(memory[a.id]), *const start_b =
+                                                                                 static_cast<const std::byte*>(memory[b.id]);
+    if (start_a == nullptr || start_b == nullptr) return false;
+    const auto distance = reinterpret_cast<intptr_t>(start_b) - reinterpret_cast<intptr_t>(start_a);
+    if (distance >= a.byte_size() || -distance >= b.byte_size()) return false;  // as nearly always
+    return tensors_may_overlap(a, start_a, b, start_b);
+  }
+
+  [[noreturn]] static void fail_overlap(const LogicalTensor& one, const LogicalTensor& output, void* const* memory) {
+    throw Error(
+        Status::invalid_arguments,
+        join("layer norm: ", name_of(static_cast<lamina_layer_norm_arg_t>(output.id)),
+             memory[one.id] == memory[output.id] ? " is given the memory of " : " is given memory that overlaps that of ",
+             name_of(static_cast<lamina_layer_norm_arg_t>(one.id)), "; allowed is memory of its own, or all of src for",
+             " dst, and of diff_dst for diff_src, of one type and the same strides"));
   }
 
   LayerNormProblem problem_;

@@ -10,6 +10,7 @@
 #include "compiler/ports.h"
 #include "compiler/verbose.h"
 #include "interface/per_thread.h"
+#include "interface/shared_elements.h"
 #include "interface/status.h"
 #include "passes/inner_layouts.h"
 #include "passes/tiling/factors_apart.h"
@@ -28,15 +29,18 @@ void require_known_shapes(const std::string& label, const Graph& graph) {
 
 // Which of them stayed would be chance.
 void refuse_elements_in_one_place(const std::string& label, const LogicalTensor& output) {
-  if (!output.has_strides() || output.element_count() == 0) return;
+  if (!elements_may_overlap(output)) return;
+  const std::string tensor = join(describe(output), ", strides ", describe(output.strides));
   for (size_t axis = 0; axis < output.strides.size(); ++axis) {
     const int64_t extent = (*output.shape)[axis];
     if (output.strides[axis] != 0 || extent == 1) continue;
     throw Error(Status::invalid_arguments,
                 join("compile of ", label, ": output ", output.id, " has stride 0 along axis ", axis, ", where ", extent,
-                     " elements would be written to one place: ", describe(output), ", strides ", describe(output.strides),
-                     "; allowed is 0 along axes of one element"));
+                     " elements would be written to one place: ", tensor, "; allowed is 0 along axes of one element"));
   }
+  throw Error(Status::invalid_arguments, join("compile of ", label, ": output ", output.id,
+                                              " has strides by which several elements would be written to one", " place: ",
+                                              tensor, "; allowed are strides by which each element has a place of its own"));
 }
 
 std::vector<LogicalTensor> tensors_of(const Graph& graph, const std::vector<ValueIndex>& values) {

@@ -183,6 +183,19 @@ TEST_F(Execute, RefusesLogicalTensorsThatDoNotFitAtCompile) {
   EXPECT_THAT(failure_of([&] { p.compile({src}, {{1, data_type::f32, dims{2, 3}, dims{1, 0}}}, cpu_); }),
               FailsWith(lamina_invalid_arguments,
                         "output 1 has stride 0 along axis 1, where 3 elements would be written to one place"));
+  for (const dims& strides : {dims{1, 1}, dims{2, 1}, dims{3, 3}})
+    EXPECT_THAT(failure_of([&] { p.compile({src}, {{1, data_type::f32, dims{2, 3}, strides}}, cpu_); }),
+                FailsWith(lamina_invalid_arguments,
+                          "output 1 has strides by which several elements would be written to one place: f32[2, 3], strides"));
+}
+
+TEST_F(Execute, TakesStridesThatInterleaveWithoutMeeting) {
+  const auto src = f32(0, {2, 2});
+  const logical_tensor dst(1, data_type::f32, dims{2, 2}, dims{3, 2});
+  const auto compiled = only_partition_of({relu(src, f32(1, {2, 2}))}).compile({src}, {dst}, cpu_);
+  std::vector<float> x{1, 2, 3, 4}, y(6, -1);
+  compiled.execute(stream_, {bind(src, x)}, {bind(dst, y)});
+  EXPECT_THAT(y, ElementsAre(1, -1, 2, 3, -1, 4));
 }
 
 TEST_F(Execute, TakesStridesOfZeroWhereNoTwoElementsShareAPlace) {

@@ -100,6 +100,49 @@ TEST(LayerNormDescriptor, BadExecutionsGetASentence) {
   EXPECT_EQ(lamina_layer_norm_execute(nullptr, s.get(), memory, nullptr, 0), lamina_invalid_arguments);
 }
 
+// The forward pass with dst `offset` elements behind src in one buffer: the status, and the sentence of a failure.
+Failure executed_at_offset(const dims& strides, int64_t offset) {
+  const engine cpu(engine::kind::cpu, 0);
+  const logical_tensor x(0, data_type::f32, dims{6, 8}, strides);
+  const layer_norm norm({.flags = 0, .tensors = {{arg::src, x}, {arg::dst, x}}}, cpu);
+  std::vector<float> buffer(400);
+  void* memory[lamina_layer_norm_arg_count] = {};
+  memory[lamina_layer_norm_src] = &buffer[100];
+  memory[lamina_layer_norm_dst] = &buffer[static_cast<size_t>(100 + offset)];
+  const lamina_status_t status = lamina_layer_norm_execute(norm.get(), stream(cpu).get(), memory, nullptr, 0);
+  return {status, status == lamina_success ? "" : lamina_last_error()};
+}
+
+TEST(LayerNormDescriptor, AnOutputThatOverlapsAnInputInPartIsRefused) {
+  for (const int64_t offset : {1, 7, 8, 24, 47, -1, -47})
+    EXPECT_THAT(executed_at_offset({8, 1}, offset),
+                FailsWith(lamina_invalid_arguments, "dst is given memory that overlaps that of src"))
+        << offset;
+  for (const int64_t offset : {-48, 0, 48}) EXPECT_EQ(executed_at_offset({8, 1}, offset).status, lamina_success) << offset;
+}
+
+TEST(LayerNormDescriptor, AnOutputBetweenTheRowsOfAnInputIsTaken) {
+  for (const int64_t offset : {8, -8, 24, 96}) EXPECT_EQ(executed_at_offset({16, 1}, offset).status, lamina_success) << offset;
+  for (const int64_t offset : {7, 9, -1, 16})
+    EXPECT_THAT(executed_at_offset({16, 1}, offset), FailsWith(lamina_invalid_arguments, "overlaps that of src")) << offset;
+}
+
+TEST(LayerNormDescriptor, TwoOutputsInOneMemoryAreRefused) {
+  const engine cpu(engine::kind::cpu, 0);
+  const auto x = f32(0, {6, 8});
+  const layer_norm norm({.flags = 0,
+                         .outputs = lamina_layer_norm_output_dst | lamina_layer_norm_output_stats,
+                         .tensors = {{arg::src, x}, {arg::dst, x}}},
+                        cpu);
+  std::vector<float> src(48), dst(48), rows(6);
+  EXPECT_THAT(failure_of([&] {
+                norm.execute(
+                    stream(cpu),
+                    {{arg::src, src.data()}, {arg::dst, dst.data()}, {arg::mean, rows.data()}, {arg::variance, rows.data()}});
+              }),
+              FailsWith(lamina_invalid_arguments, "variance is given the memory of mean"));
+}
+
 TEST(LayerNormDescriptor, AnotherDeviceIsRefused) {
   if (engine::get_count(engine::kind::gpu) == 0) {
     EXPECT_THAT(failure_of([] { engine(engine::kind::gpu, 0); }), FailsWith(lamina_unimplemented, ""));
