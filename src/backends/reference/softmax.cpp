@@ -33,7 +33,7 @@ Exponentials exponentials(const Tensor& src, const Rows& rows, int64_t row, bool
 }
 
 // stats = max + ln(sum of e^(src - max)), so that dst = e^(src - stats); with mode inf_as_zero a row that is all -inf gives
-// zeros and stats of -inf.
+// zeros, and stats of 0: e^(src - stats) is then 0, as dst is, where stats of -inf would make it NaN.
 void softmax(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Rows rows = rows_along_axis(run, src);
@@ -45,7 +45,7 @@ void softmax(const OpRun& run) {
     const bool all_masked = inf_as_zero && e.sum == 0;
     for (int64_t i = 0; i < rows.size; ++i)
       dst[rows.at(row, i)] = all_masked ? 0 : std::exp(src[rows.at(row, i)] - e.shift) / e.sum;
-    if (stats != nullptr) (*stats)[row] = e.max + std::log(e.sum);
+    if (stats != nullptr) (*stats)[row] = all_masked ? 0 : e.max + std::log(e.sum);
   });
 }
 

@@ -7,7 +7,7 @@ namespace lamina::kernel {
 
 namespace {
 
-// mode inf_as_zero: a row that is all -inf gives zeros, where plain arithmetic gives NaN.
+// mode inf_as_zero: a row that is all -inf gives zeros, its statistic included, where plain arithmetic gives NaN.
 void softmax(OpLowering& op) {
   const Value x = op.in(0);
   const bool inf_as_zero = op.attribute<std::string>("mode") == "inf_as_zero";
@@ -20,7 +20,7 @@ void softmax(OpLowering& op) {
   const Value e = exp(x - unless_all_inf(maximum, 0));
   const Value total = op.k.reduce(Reduction::sum, e);
   op.out(0, e / unless_all_inf(total, 1));
-  if (op.wants("stats")) op.out("stats", maximum + op.k.map(MapOp::log, total));
+  if (op.wants("stats")) op.out("stats", unless_all_inf(maximum + op.k.map(MapOp::log, total), 0));
 }
 
 void log_softmax(OpLowering& op) {
