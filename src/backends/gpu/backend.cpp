@@ -10,6 +10,7 @@
 #include "backends/gpu/matmul_runner.h"
 #include "backends/gpu/runtime.h"
 #include "backends/scratch_pool.h"
+#include "interface/per_thread.h"
 #include "interface/status.h"
 #include "kernels/plan.h"
 
@@ -68,7 +69,7 @@ class GpuExecutable final : public Executable {
                std::span<void* const> outputs) const override {
     ScratchPool<DeviceBlock>::Loan scratch(pool_, scratch_bytes_, context);
     for (const auto& [port, place] : host_scalars_)
-      device_->copy_in(context.stream, scratch.memory(), place.offset, inputs[port], place.bytes);
+      device_->put(context.stream, scratch.memory(), place.offset, inputs[port], place.bytes);
     for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, scratch.memory());
     scratch.end();
   }
@@ -94,6 +95,7 @@ class GpuExecutable final : public Executable {
   }
 
   void add_runner(std::unique_ptr<StepRunner> made) {
+    made->prepare();
     const StepRunner& runner = *runners_.emplace_back(std::move(made));
     const KernelSource& source = runner.source();
     info_.kernel_texts.push_back(runner.text());
@@ -149,7 +151,7 @@ class GpuExecutable final : public Executable {
 
   void run_step(size_t index, const ExecutionContext& context, std::span<const void* const> inputs,
                 std::span<void* const> outputs, void* scratch) const {
-    thread_local std::vector<BufferView> views;  // so that only a thread's first execution allocates
+    auto& views = PerThread<GpuExecutable, std::vector<BufferView>>::get();  // so that only a thread's first call allocates
     views.clear();
     for (const kernel::Binding& binding : kernel::args_of(plan_->steps[index])) {
       views.push_back(view_of(binding, inputs, outputs, scratch));

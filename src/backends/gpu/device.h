@@ -23,6 +23,7 @@ struct BufferView {
   void* memory = nullptr;
   int64_t offset = 0;
 };
+inline constexpr size_t kMostValueBytes = 8;
 
 // A compiled program. Thread-safe.
 class Module {
@@ -60,16 +61,21 @@ class Device {
   virtual DeviceLimits limits() const = 0;
   virtual bool needs_alignment() const = 0;  // wide accesses need aligned addresses, so addresses matter
   virtual LoadedModule load(const KernelSource& source) = 0;
+  // The same memory in the buffer of which a handle is a part (an OpenCL sub-buffer); itself where it is no part.
+  virtual BufferView in_whole_buffer(BufferView view) const { return view; }
 
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;
   // Copies block until the host's memory may be used again.
   virtual void copy_in(void* stream, void* memory, int64_t offset, const void* host, size_t bytes) = 0;
+  // Writes a value of 1, 2, 4 or 8 bytes when the stream comes to it. Reads the value at once and does not block; a CUDA graph
+  // that is being captured keeps it.
+  virtual void put(void* stream, void* memory, int64_t offset, const void* value, size_t bytes) = 0;
   virtual void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) = 0;
   virtual void copy(void* stream, void* to, void* from, size_t bytes) = 0;  // inside the device; does not block
   virtual void wait(void* stream) = 0;
-  // The product by a library of the device's maker, which `generated` serves where the library does not; `generated` where no
-  // library was asked for.
+  // The product by a library of the device's maker, with `generated` for calls that the library does not take; `generated`
+  // where no library was asked for.
   virtual std::unique_ptr<StepRunner> by_library(const kernel::MatmulStack& stack, std::unique_ptr<StepRunner> generated);
   virtual std::unique_ptr<Event> make_event() = 0;  // which ends before the device
   // What `work` puts into the device's own stream takes, in milliseconds: between two events where the device has them, else on

@@ -7,7 +7,8 @@
 namespace lamina::gpu {
 
 MatmulRunner::MatmulRunner(const std::shared_ptr<Device>& device, kernel::MatmulStack stack, const std::string& op)
-    : stack_(std::move(stack)),
+    : device_(device),
+      stack_(std::move(stack)),
       form_(choose_form(stack_, device->limits())),
       words_(words_of(stack_)),
       source_(emit_matmul(form_, device->language())),
@@ -18,7 +19,11 @@ MatmulRunner::MatmulRunner(const std::shared_ptr<Device>& device, kernel::Matmul
     groups_ = groups_for(across * down, 1);
     groups_ = groups_for(groups_ * groups_for(batch, 1), 1);
   }
-  loaded_ = device->load(source_);
+}
+
+const Module& MatmulRunner::module() const {
+  std::call_once(once_, [&] { loaded_ = device_->load(source_); });
+  return *loaded_.module;
 }
 
 std::string MatmulRunner::schedule_name() const { return join("tiles of ", form_.tile_rows(), " x ", form_.tile_columns()); }
@@ -28,7 +33,7 @@ void MatmulRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
   if (groups_ == 0) return;
   const std::array<BufferView, 4> views = {buffers[0], buffers[1], stack_.has_bias ? buffers[2] : buffers.back(),
                                            buffers.back()};
-  loaded_.module->launch(stream, 0, groups_, form_.group_size(), std::span(views).first(stack_.has_bias ? 4 : 3), words_);
+  module().launch(stream, 0, groups_, form_.group_size(), std::span(views).first(stack_.has_bias ? 4 : 3), words_);
 }
 
 }  // namespace lamina::gpu

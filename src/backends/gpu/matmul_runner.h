@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "backends/gpu/emit_matmul.h"
@@ -11,9 +12,10 @@ namespace lamina::gpu {
 
 class MatmulRunner final : public StepRunner {
  public:
-  // Compiles, or takes the code from a cache. `op`: its description, for reports.
+  // `op`: its description, for reports.
   MatmulRunner(const std::shared_ptr<Device>& device, kernel::MatmulStack stack, const std::string& op);
 
+  void prepare() override { module(); }  // compiles, or takes the code from a cache
   void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override;
   size_t scratch_bytes() const override { return 0; }
   const KernelSource& source() const override { return source_; }
@@ -22,12 +24,16 @@ class MatmulRunner final : public StepRunner {
   bool from_cache() const override { return loaded_.from_cache; }
 
  private:
+  const Module& module() const;
+
+  std::shared_ptr<Device> device_;
   kernel::MatmulStack stack_;
   MatmulForm form_;
   std::vector<int64_t> words_;
   int64_t groups_ = 0;
   KernelSource source_;
-  LoadedModule loaded_;
+  mutable std::once_flag once_;
+  mutable LoadedModule loaded_;
   std::string text_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/gpu/tuning.h"
+#include "interface/per_thread.h"
 #include "interface/status.h"
 
 namespace lamina::gpu {
@@ -82,16 +83,20 @@ size_t KernelRunner::column_bytes() const {
 KernelRunner::Promises KernelRunner::promises_of(std::span<const BufferView> buffers) const {
   Promises promises{rows_aligned_, true};
   const bool addresses = device_->needs_alignment();  // memory is an address; else a handle
-  for (size_t a = 0; a < buffers.size(); ++a) {
-    const auto start = reinterpret_cast<intptr_t>(buffers[a].memory) + buffers[a].offset;
-    if (addresses && kernel_.args[a].strides.back() == 1 && start % kAlignment != 0) promises.aligned = false;
-    for (size_t b = 0; b < buffers.size(); ++b) {
-      if (a == b || !kernel_.args[a].output) continue;
-      const auto other = reinterpret_cast<intptr_t>(buffers[b].memory) + buffers[b].offset;
-      const bool apart = addresses ? start + arg_bytes_[a] <= other || other + arg_bytes_[b] <= start
-                                   : buffers[a].memory != buffers[b].memory ||
-                                         buffers[a].offset + arg_bytes_[a] <= buffers[b].offset ||
-                                         buffers[b].offset + arg_bytes_[b] <= buffers[a].offset;
+  auto& places = PerThread<Promises, std::vector<BufferView>>::get();
+  places.clear();
+  for (const BufferView& buffer : buffers) {
+    if (addresses)
+      places.push_back({nullptr, reinterpret_cast<intptr_t>(buffer.memory) + buffer.offset});
+    else
+      places.push_back(buffer.memory == nullptr ? buffer : device_->in_whole_buffer(buffer));
+  }
+  for (size_t a = 0; a < places.size(); ++a) {
+    if (addresses && kernel_.args[a].strides.back() == 1 && places[a].offset % kAlignment != 0) promises.aligned = false;
+    for (size_t b = 0; b < places.size(); ++b) {
+      if (a == b || !kernel_.args[a].output || places[a].memory != places[b].memory) continue;
+      const bool apart =
+          places[a].offset + arg_bytes_[a] <= places[b].offset || places[b].offset + arg_bytes_[b] <= places[a].offset;
       promises.disjoint = promises.disjoint && apart;
     }
   }
@@ -116,7 +121,7 @@ int64_t KernelRunner::row_groups(bool by_column_block) const {
 void KernelRunner::run(void* stream, std::span<const BufferView> buffers, BufferView partials) const {
   LAMINA_CHECK(buffers.size() == kernel_.args.size(), "one buffer per arg");
   const std::shared_ptr<const Module> module = module_for(promises_of(buffers));
-  thread_local std::vector<BufferView> views;  // so that only a thread's first call allocates
+  auto& views = PerThread<KernelRunner, std::vector<BufferView>>::get();  // so that only a thread's first call allocates
   views.assign(buffers.begin(), buffers.end());
   if (columns_ > 0 || schedule_.split) views.push_back(partials);
   if (schedule_.split)
@@ -142,7 +147,7 @@ void KernelRunner::run_split(const Module& module, void* stream, std::span<const
     const int64_t blocks = (row_size_ + schedule_.block() - 1) / schedule_.block();
     const int64_t wanted = std::clamp<int64_t>(tuning::kGroupsPerUnit * limits_.compute_units / groups, 1, blocks);
     const int64_t span = (blocks + wanted - 1) / wanted * schedule_.block();
-    thread_local std::vector<int64_t> words;
+    auto& words = PerThread<KernelRunner, std::vector<int64_t>>::get();
     words = words_;
     words.push_back(static_cast<int64_t>(column_bytes()));
     words.push_back(span);

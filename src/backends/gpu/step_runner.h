@@ -13,6 +13,8 @@ namespace lamina::gpu {
 class StepRunner {
  public:
   virtual ~StepRunner() = default;
+  // Compiles what every call of run needs; a step that needs it in some calls only compiles it in the first of these.
+  virtual void prepare() {}
   // Puts the step into the stream and does not wait. `buffers`: one per arg, no memory where a port is left out. `partials`:
   // scratch_bytes() bytes.
   virtual void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const = 0;

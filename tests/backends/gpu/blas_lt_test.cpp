@@ -211,6 +211,7 @@ const DriverApi& driver_table() {
 class Generated final : public gpu::StepRunner {
  public:
   explicit Generated(int& runs) : runs_(runs) {}
+  void prepare() override { FAIL() << "compiled although the library multiplies"; }
   void run(void*, std::span<const gpu::BufferView>, gpu::BufferView) const override { ++runs_; }
   size_t scratch_bytes() const override { return 0; }
   const gpu::KernelSource& source() const override { return source_; }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -43,7 +44,8 @@ struct Driver {
   int calls = 0, failing_call = 0;  // the failing_call-th call fails with `failure`; 0: none does
   CUresult failure = 719;
   std::string failed;  // its name
-  int contexts = 0, pushed = 0, modules = 0, memory = 0, streams = 0, events = 0, launches = 0;
+  int contexts = 0, pushed = 0, modules = 0, memory = 0, streams = 0, events = 0, launches = 0, waits = 0;
+  std::vector<std::pair<CUdeviceptr, unsigned>> words;  // that were set
   int version = 12040, count = 1, major = 9;
 };
 Driver driver;
@@ -100,13 +102,18 @@ DriverApi mock() {
     return answer("cuMemAlloc", [&] { *pointer = 4096 * static_cast<CUdeviceptr>(++driver.memory); });
   };
   api.release = [](CUdeviceptr) { return --driver.memory, 0; };
+  api.set_bytes = [](CUdeviceptr, unsigned char, size_t, CUstream) { return answer("cuMemsetD8Async"); };
+  api.set_halves = [](CUdeviceptr, unsigned short, size_t, CUstream) { return answer("cuMemsetD16Async"); };
+  api.set_words = [](CUdeviceptr to, unsigned value, size_t, CUstream) {
+    return answer("cuMemsetD32Async", [&] { driver.words.emplace_back(to, value); });
+  };
   api.copy_in = [](CUdeviceptr, const void*, size_t, CUstream) { return answer("cuMemcpyHtoDAsync"); };
   api.copy_out = [](void*, CUdeviceptr, size_t, CUstream) { return answer("cuMemcpyDtoHAsync"); };
   api.create_stream = [](CUstream* stream, unsigned) {
     return answer("cuStreamCreate", [&] { *stream = reinterpret_cast<CUstream>(static_cast<intptr_t>(++driver.streams)); });
   };
   api.destroy_stream = [](CUstream) { return --driver.streams, 0; };
-  api.synchronize_stream = [](CUstream) { return answer("cuStreamSynchronize"); };
+  api.synchronize_stream = [](CUstream) { return answer("cuStreamSynchronize", [] { ++driver.waits; }); };
   api.hold_back_stream = [](CUstream, CUevent, unsigned) { return answer("cuStreamWaitEvent"); };
   api.create_event = [](CUevent* event, unsigned) {
     return answer("cuEventCreate", [&] { *event = reinterpret_cast<CUevent>(static_cast<intptr_t>(++driver.events)); });
@@ -200,6 +207,43 @@ TEST_F(CudaDriver, EveryCallThatFailsIsNamedAndLeavesNothingBehind) {
       EXPECT_EQ(driver.events, 0) << driver.failed;
       EXPECT_EQ(driver.memory, 0) << driver.failed;
     }
+  }
+}
+
+// A stream that is captured into a CUDA graph may not be waited for.
+TEST_F(CudaDriver, AHostScalarIsPutIntoTheStreamWithoutWaiting) {
+  GraphBuilder g;
+  const auto x = g.input(DataType::f32, {8, 16}), scale = g.input(DataType::f32, {});
+  g.tensor(scale).property = PropertyType::host_scalar;
+  g.op(OpKind::Multiply, {x, scale});
+  {
+    const auto backend = gpu::make_backend(open_device(driver_table(), compiler_table(), 0));
+    const auto executable = compile_first_partition(g.finish(), *backend);
+    const float value = 1.5F;
+    const void* const inputs[] = {reinterpret_cast<void*>(intptr_t{1 << 20}), &value};
+    void* const outputs[] = {reinterpret_cast<void*>(intptr_t{1 << 21})};
+    driver.waits = 0;
+    executable->execute({}, inputs, outputs);
+    EXPECT_EQ(driver.waits, 0);
+    ASSERT_EQ(driver.words.size(), 1U);
+    EXPECT_EQ(driver.words[0].second, std::bit_cast<unsigned>(value));
+  }
+  expect_nothing_left();
+}
+
+TEST_F(CudaDriver, PutsValuesOfEverySize) {
+  const auto device = open_device(driver_table(), compiler_table(), 0);
+  const double value = 1.1;
+  void* const memory = reinterpret_cast<void*>(intptr_t{4096});
+  device->put(nullptr, memory, 16, &value, 8);
+  const auto bits = std::bit_cast<uint64_t>(value);
+  EXPECT_THAT(driver.words, ::testing::ElementsAre(std::pair(CUdeviceptr{4112}, static_cast<unsigned>(bits)),
+                                                   std::pair(CUdeviceptr{4116}, static_cast<unsigned>(bits >> 32))));
+  driver.calls = 0;
+  for (const auto& [bytes, name] : {std::pair(1, "cuMemsetD8Async"), std::pair(2, "cuMemsetD16Async")}) {
+    driver.failing_call = driver.calls + 2;  // the first makes the context current
+    EXPECT_THROW(device->put(nullptr, memory, 0, &value, static_cast<size_t>(bytes)), Error);
+    EXPECT_EQ(driver.failed, name);
   }
 }
 

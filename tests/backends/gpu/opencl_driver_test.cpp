@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 #include "backends/gpu/opencl/runtime.h"
 #include "backends/gpu/whole_run.h"
@@ -24,6 +25,8 @@ struct Driver {
   std::string failed;               // its name
   int objects = 0, launches = 0;
   cl_int command_status = kComplete;
+  std::map<cl_mem, std::pair<cl_mem, size_t>> parts;  // sub-buffers: of which buffer, from which byte
+  std::vector<bool> disjoint;                         // of each program: whether it relies on memory that is not shared
 };
 Driver driver;
 
@@ -72,8 +75,22 @@ Api mock() {
   api.CreateBuffer = [](cl_context, cl_ulong, size_t, void*, cl_int* status) {
     return made<_cl_mem>("clCreateBuffer", status);
   };
+  api.GetMemObjectInfo = [](cl_mem memory, cl_uint what, size_t size, void* value, size_t*) {
+    const cl_int result = answer("clGetMemObjectInfo");
+    if (result != 0) return result;
+    std::memset(value, 0, size);
+    if (const auto part = driver.parts.find(memory); part != driver.parts.end()) {
+      if (what == kMemOffset) std::memcpy(value, &part->second.second, size);
+      if (what == kMemAssociatedMemObject) std::memcpy(value, &part->second.first, size);
+    }
+    return result;
+  };
+  api.EnqueueFillBuffer = [](cl_command_queue, cl_mem, const void*, size_t, size_t, size_t, cl_uint, const void*, void*) {
+    return answer("clEnqueueFillBuffer");
+  };
   api.ReleaseMemObject = released<_cl_mem>;
-  api.CreateProgramWithSource = [](cl_context, cl_uint, const char**, const size_t*, cl_int* status) {
+  api.CreateProgramWithSource = [](cl_context, cl_uint, const char** texts, const size_t*, cl_int* status) {
+    driver.disjoint.push_back(std::string_view(*texts).find("#define LM_DISJOINT 1") != std::string_view::npos);
     return made<_cl_program>("clCreateProgramWithSource", status);
   };
   api.BuildProgram = [](cl_program, cl_uint, const cl_device_id*, const char*, void*, void*) {
@@ -171,6 +188,26 @@ TEST_F(OpenclDriver, AnEventIsCompleteWhenItsCommandIsOrHasFailed) {
     }
   }
   EXPECT_EQ(driver.objects, 0);
+}
+
+// The programs that an execution needs where src and dst are these parts of one buffer.
+std::vector<bool> disjoint_programs_for(size_t src_origin, size_t dst_origin) {
+  const auto handle = [](intptr_t number) { return reinterpret_cast<cl_mem>(number); };
+  const auto backend = gpu::make_backend(open_device(table(), nullptr));
+  const auto executable = compile_first_partition(unary_graph(OpKind::ReLU, DataType::f32, {8, 16}), *backend);
+  driver.parts = {{handle(1 << 20), {handle(1 << 22), src_origin}}, {handle(1 << 21), {handle(1 << 22), dst_origin}}};
+  const void* const inputs[] = {handle(1 << 20)};
+  void* const outputs[] = {handle(1 << 21)};
+  executable->execute({}, inputs, outputs);
+  return driver.disjoint;
+}
+
+TEST_F(OpenclDriver, PartsOfOneBufferThatOverlapAreNotTakenForDisjoint) {
+  EXPECT_THAT(disjoint_programs_for(0, 0), ElementsAre(true, false));  // in place, by two handles
+  SetUp();
+  EXPECT_THAT(disjoint_programs_for(128, 0), ElementsAre(true, false));
+  SetUp();
+  EXPECT_THAT(disjoint_programs_for(0, 512), ElementsAre(true));
 }
 
 TEST_F(OpenclDriver, TheCallersContextIsKeptAndGivenBack) {

@@ -74,6 +74,7 @@ class LoggedDevice final : public gpu::Device {
   void* allocate(size_t) override { return handle(*log_.memory.insert(++log_.last_memory).first); }
   void release(void* memory) override { log_.memory.erase(number_of(memory)); }
   void copy_in(void*, void*, int64_t, const void*, size_t) override {}
+  void put(void*, void*, int64_t, const void*, size_t) override {}
   void copy_out(void*, void*, void*, int64_t, size_t) override {}
   void copy(void*, void*, void*, size_t) override {}
   double time(const std::function<void()>& work) override { return work(), 0; }

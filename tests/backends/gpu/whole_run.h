@@ -10,6 +10,15 @@
 
 namespace lamina::testing {
 
+// The first partition of a graph, its outputs dense.
+inline std::unique_ptr<Executable> compile_first_partition(const Graph& graph, const Backend& backend) {
+  const Partition partition = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities()).at(0);
+  std::vector<LogicalTensor> ins, outs;
+  for (const ValueIndex v : partition.inputs) ins.push_back(graph.tensor(v));
+  for (const ValueIndex v : partition.outputs) outs.push_back(made_dense(graph.tensor(v)));
+  return compiler::compile_subgraph(extract_subgraph(partition, ins, outs), backend);
+}
+
 // All that a program does with a GPU: open it, allocate, copy in, compile a partition of two launches, execute twice, wait,
 // copy out. `observe` is given one more execution, to call it.
 inline void run_all_of(std::shared_ptr<gpu::Device> device,

@@ -54,6 +54,9 @@ inline constexpr int kOldestCapability = 80;
     (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**)) \
   F(CUresult, cuMemAlloc_v2, allocate, (CUdeviceptr*, size_t))                                                    \
   F(CUresult, cuMemFree_v2, release, (CUdeviceptr))                                                               \
+  F(CUresult, cuMemsetD8Async, set_bytes, (CUdeviceptr, unsigned char, size_t, CUstream))                         \
+  F(CUresult, cuMemsetD16Async, set_halves, (CUdeviceptr, unsigned short, size_t, CUstream))                      \
+  F(CUresult, cuMemsetD32Async, set_words, (CUdeviceptr, unsigned, size_t, CUstream))                             \
   F(CUresult, cuMemcpyHtoDAsync_v2, copy_in, (CUdeviceptr, const void*, size_t, CUstream))                        \
   F(CUresult, cuMemcpyDtoHAsync_v2, copy_out, (void*, CUdeviceptr, size_t, CUstream))                             \
   F(CUresult, cuMemcpyDtoDAsync_v2, copy, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                           \

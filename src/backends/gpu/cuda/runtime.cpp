@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "backends/gpu/cuda/blas_lt.h"
 #include "backends/gpu/cuda/compile.h"
 #include "backends/gpu/cuda/context.h"
+#include "backends/gpu/module_cache.h"
+#include "interface/per_thread.h"
 #include "interface/status.h"
 
 namespace lamina::gpu::cuda {
@@ -68,6 +70,12 @@ class CudaEvent final : public Event {
   CUevent event_ = nullptr;
 };
 
+// Of a launch; kept so that only a thread's first launch allocates.
+struct Parameters {
+  std::vector<int64_t> values;  // every parameter takes eight bytes
+  std::vector<void*> pointers;
+};
+
 class CudaModule final : public Module {
  public:
   CudaModule(const DriverApi& driver, std::shared_ptr<const Context> context, const KernelSource& source, const Image& image)
@@ -91,8 +99,7 @@ class CudaModule final : public Module {
 
   void launch(void* stream, size_t function, int64_t groups, int group_size, std::span<const BufferView> buffers,
               std::span<const int64_t> words) const override {
-    thread_local std::vector<int64_t> values;  // every parameter takes eight bytes
-    thread_local std::vector<void*> pointers;
+    auto& [values, pointers] = PerThread<CudaModule, Parameters>::get();
     values.clear();
     pointers.clear();
     for (const BufferView& view : buffers) {
@@ -145,12 +152,10 @@ class CudaDevice final : public Device {
   bool needs_alignment() const override { return true; }
 
   LoadedModule load(const KernelSource& source) override {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = modules_.find(source.text); found != modules_.end()) return {found->second, true};
-    const Image image = compile(nvrtc_, source.symbol, source.text, capability_, CodeCache::from_environment());
-    auto module = std::make_shared<CudaModule>(driver_, context_, source, image);
-    modules_.emplace(source.text, module);
-    return {module, image.from_cache};
+    return modules_.get(source.text, [&]() -> LoadedModule {
+      const Image image = compile(nvrtc_, source.symbol, source.text, capability_, CodeCache::from_environment());
+      return {std::make_shared<CudaModule>(driver_, context_, source, image), image.from_cache};
+    });
   }
 
   void* allocate(size_t bytes) override {
@@ -172,6 +177,21 @@ class CudaDevice final : public Device {
           driver_.copy_in(pointer_of(memory) + static_cast<CUdeviceptr>(offset), host, bytes, context_->stream(stream)),
           "cuMemcpyHtoDAsync");
     check(driver_, driver_.synchronize_stream(context_->stream(stream)), "cuStreamSynchronize");
+  }
+  // By memory sets, whose value is a parameter of the call: a copy from the host's memory would have to be waited for.
+  void put(void* stream, void* memory, int64_t offset, const void* value, size_t bytes) override {
+    const CurrentContext current(driver_, context_->get());
+    const CUdeviceptr to = pointer_of(memory) + static_cast<CUdeviceptr>(offset);
+    CUstream const queue = context_->stream(stream);
+    const auto part = [&]<typename Word>(Word word, size_t at) {
+      std::memcpy(&word, static_cast<const std::byte*>(value) + at, sizeof word);
+      return word;
+    };
+    if (bytes == 1) return check(driver_, driver_.set_bytes(to, part(uint8_t{}, 0), 1, queue), "cuMemsetD8Async");
+    if (bytes == 2) return check(driver_, driver_.set_halves(to, part(uint16_t{}, 0), 1, queue), "cuMemsetD16Async");
+    LAMINA_CHECK(bytes == 4 || bytes == kMostValueBytes, join("a value of ", bytes, " bytes"));
+    for (size_t at = 0; at < bytes; at += 4)
+      check(driver_, driver_.set_words(to + at, part(uint32_t{}, at), 1, queue), "cuMemsetD32Async");
   }
   void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) override {
     if (bytes == 0) return;
@@ -224,8 +244,8 @@ class CudaDevice final : public Device {
   int capability_ = 0;
   DeviceLimits limits_;
   std::shared_ptr<const Context> context_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;  // by program text, which is the structure
+  ModuleCache modules_;
+  std::mutex mutex_;  // of blas_lt_
   std::shared_ptr<const BlasLt> blas_lt_;
 };
 

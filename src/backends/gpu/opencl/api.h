@@ -34,7 +34,8 @@ inline constexpr cl_int kDeviceNotFound = -1, kMemObjectAllocationFailure = -4, 
 inline constexpr cl_ulong kDeviceTypeCpu = 1 << 1, kDeviceTypeGpu = 1 << 2, kDeviceTypeAll = 0xffffffff;
 inline constexpr cl_uint kDeviceType = 0x1000, kDeviceMaxComputeUnits = 0x1002, kDeviceMaxWorkGroupSize = 0x1004,
                          kDeviceSingleFpConfig = 0x101b, kDeviceName = 0x102b, kDeviceDoubleFpConfig = 0x1032,
-                         kDeviceLocalMemSize = 0x1023, kProgramBuildLog = 0x1183, kEventCommandExecutionStatus = 0x11d3;
+                         kDeviceLocalMemSize = 0x1023, kProgramBuildLog = 0x1183, kMemAssociatedMemObject = 0x1107,
+                         kMemOffset = 0x1108, kEventCommandExecutionStatus = 0x11d3;
 inline constexpr cl_ulong kFpCorrectlyRoundedDivideSqrt = 1 << 7, kFpDenorm = 1;
 inline constexpr cl_ulong kMemReadWrite = 1;
 inline constexpr cl_int kComplete = 0;  // of a command; below it: it failed, above it: it is yet to come
@@ -50,6 +51,8 @@ inline constexpr cl_int kComplete = 0;  // of a command; below it: it failed, ab
   F(cl_command_queue, CreateCommandQueue, (cl_context, cl_device_id, cl_ulong, cl_int*))                                       \
   F(cl_int, ReleaseCommandQueue, (cl_command_queue))                                                                           \
   F(cl_mem, CreateBuffer, (cl_context, cl_ulong, size_t, void*, cl_int*))                                                      \
+  F(cl_int, GetMemObjectInfo, (cl_mem, cl_uint, size_t, void*, size_t*))                                                       \
+  F(cl_int, EnqueueFillBuffer, (cl_command_queue, cl_mem, const void*, size_t, size_t, size_t, cl_uint, const void*, void*))   \
   F(cl_int, ReleaseMemObject, (cl_mem))                                                                                        \
   F(cl_program, CreateProgramWithSource, (cl_context, cl_uint, const char**, const size_t*, cl_int*))                          \
   F(cl_int, BuildProgram, (cl_program, cl_uint, const cl_device_id*, const char*, void*, void*))                               \

@@ -4,8 +4,8 @@
 #include <array>
 #include <chrono>
 #include <mutex>
-#include <unordered_map>
 
+#include "backends/gpu/module_cache.h"
 #include "backends/gpu/shared_object.h"
 #include "interface/status.h"
 
@@ -168,13 +168,23 @@ class OpenclDevice final : public Device {
   Language language() const override { return Language::opencl; }
   DeviceLimits limits() const override { return limits_; }
   bool needs_alignment() const override { return false; }
+  BufferView in_whole_buffer(BufferView view) const override {
+    auto* const memory = static_cast<cl_mem>(view.memory);
+    const auto ask = [&](cl_uint what, auto& answer) {
+      check(cl_.GetMemObjectInfo(memory, what, sizeof answer, &answer, nullptr), "clGetMemObjectInfo");
+    };
+    cl_mem whole = nullptr;
+    ask(kMemAssociatedMemObject, whole);
+    if (whole == nullptr) return view;
+    size_t origin = 0;
+    ask(kMemOffset, origin);
+    return {whole, view.offset + static_cast<int64_t>(origin)};
+  }
 
   LoadedModule load(const KernelSource& source) override {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = modules_.find(source.text); found != modules_.end()) return {found->second, true};
-    auto module = std::make_shared<OpenclModule>(cl_, context_.get(), device_, queue_.get(), source, options_);
-    modules_.emplace(source.text, module);
-    return {module, false};
+    return modules_.get(source.text, [&]() -> LoadedModule {
+      return {std::make_shared<OpenclModule>(cl_, context_.get(), device_, queue_.get(), source, options_), false};
+    });
   }
 
   void* allocate(size_t bytes) override {
@@ -190,6 +200,11 @@ class OpenclDevice final : public Device {
     check(cl_.EnqueueWriteBuffer(queue(stream), static_cast<cl_mem>(memory), 1, static_cast<size_t>(offset), bytes, host, 0,
                                  nullptr, nullptr),
           "clEnqueueWriteBuffer");
+  }
+  void put(void* stream, void* memory, int64_t offset, const void* value, size_t bytes) override {
+    check(cl_.EnqueueFillBuffer(queue(stream), static_cast<cl_mem>(memory), value, bytes, static_cast<size_t>(offset), bytes, 0,
+                                nullptr, nullptr),
+          "clEnqueueFillBuffer");
   }
   void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) override {
     if (bytes == 0) return;
@@ -228,8 +243,7 @@ class OpenclDevice final : public Device {
   Owned<_cl_command_queue> queue_;
   std::string name_, options_;
   DeviceLimits limits_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;  // by program text, which is the structure
+  ModuleCache modules_;
 };
 
 // A device that does not say is counted all the same; who opens it is told why it cannot be used.
