@@ -1,4 +1,6 @@
 // Logical tensors: plain structs, filled and compared as oneDNN does it.
+#include <graph/lamina.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -26,8 +28,11 @@ Tensor bare_tensor(size_t id, int type, int ndims, int layout, int property) {
   return tensor;
 }
 
-bool is_legal(int ndims, int lowest, int property) {
-  return ndims >= lowest && ndims <= DNNL_MAX_NDIMS && (property != kHostScalar || ndims <= 0);
+// Of a host scalar, as oneDNN has them: without dims, for scales and lengths (f32, s32) and the seeds of Dropout (s64).
+bool is_legal_scalar(int type, int ndims) { return ndims <= 0 && (type == dnnl_f32 || type == dnnl_s32 || type == lamina_s64); }
+
+bool is_legal(int type, int ndims, int lowest, int property) {
+  return ndims >= lowest && ndims <= DNNL_MAX_NDIMS && (property != kHostScalar || is_legal_scalar(type, ndims));
 }
 
 // Row by row; a dim of 0 counts as 1. What is too large for a number wraps around.
@@ -81,7 +86,8 @@ extern "C" {
 dnnl_status_t dnnl_graph_logical_tensor_init(dnnl_graph_logical_tensor_t* logical_tensor, size_t tid, dnnl_data_type_t dtype,
                                              int32_t ndims, dnnl_graph_layout_type_t ltype,
                                              dnnl_graph_tensor_property_t ptype) {
-  if (any_null(logical_tensor) || !is_legal(ndims, INT32_MIN, number_of(ptype))) return dnnl_invalid_arguments;
+  if (any_null(logical_tensor) || !is_legal(number_of(dtype), ndims, INT32_MIN, number_of(ptype)))
+    return dnnl_invalid_arguments;
   *logical_tensor = bare_tensor(tid, number_of(dtype), ndims, number_of(ltype), number_of(ptype));
   return dnnl_success;
 }
@@ -89,7 +95,7 @@ dnnl_status_t dnnl_graph_logical_tensor_init(dnnl_graph_logical_tensor_t* logica
 dnnl_status_t dnnl_graph_logical_tensor_init_with_dims(dnnl_graph_logical_tensor_t* logical_tensor, size_t tid,
                                                        dnnl_data_type_t dtype, int32_t ndims, const dnnl_dims_t dims,
                                                        dnnl_graph_layout_type_t ltype, dnnl_graph_tensor_property_t ptype) {
-  if (any_null(logical_tensor) || !is_legal(ndims, 0, number_of(ptype)) || (ndims > 0 && any_null(dims)))
+  if (any_null(logical_tensor) || !is_legal(number_of(dtype), ndims, 0, number_of(ptype)) || (ndims > 0 && any_null(dims)))
     return dnnl_invalid_arguments;
   Tensor tensor = bare_tensor(tid, number_of(dtype), ndims, number_of(ltype), number_of(ptype));
   std::fill_n(tensor.dims, DNNL_MAX_NDIMS, 0);
@@ -106,7 +112,8 @@ dnnl_status_t dnnl_graph_logical_tensor_init_with_dims(dnnl_graph_logical_tensor
 dnnl_status_t dnnl_graph_logical_tensor_init_with_strides(dnnl_graph_logical_tensor_t* logical_tensor, size_t tid,
                                                           dnnl_data_type_t dtype, int32_t ndims, const dnnl_dims_t dims,
                                                           const dnnl_dims_t strides, dnnl_graph_tensor_property_t ptype) {
-  if (any_null(logical_tensor) || !is_legal(ndims, 0, number_of(ptype)) || (ndims > 0 && any_null(dims, strides)))
+  if (any_null(logical_tensor) || !is_legal(number_of(dtype), ndims, 0, number_of(ptype)) ||
+      (ndims > 0 && any_null(dims, strides)))
     return dnnl_invalid_arguments;
   Tensor tensor = bare_tensor(tid, number_of(dtype), 0, dnnl_graph_layout_type_strided, number_of(ptype));
   tensor.ndims = ndims;

@@ -2,6 +2,7 @@
 // and version are the real library's, where there is one.
 #include <graph/lamina.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,9 @@
 #include "vocabulary.h"
 
 namespace {
+
+// The largest capacity of a cache that oneDNN tells, in MiB: of as many bytes as can be addressed.
+constexpr size_t kMostMebibytes = SIZE_MAX >> 20;
 
 // Where there is no real library to ask.
 std::atomic<int> default_mode{dnnl_fpmath_mode_strict};
@@ -56,12 +60,15 @@ dnnl_status_t dnnl_graph_set_constant_tensor_cache_capacity(dnnl_engine_kind_t e
 dnnl_status_t dnnl_graph_get_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind, size_t* size) {
   const int kind = number_of(eng_kind);
   if (any_null(size) || (kind != dnnl_cpu && kind != dnnl_gpu)) return dnnl_invalid_arguments;
-  *size = gpu_capacity;
+  *size = std::min<size_t>(gpu_capacity, kMostMebibytes);
   if (kind == dnnl_gpu) return dnnl_success;
   int is_on = 0;
   lamina_graph_get_constant_tensor_cache(&is_on);
   *size = 0;
-  return is_on == 0 ? dnnl_success : status_of(lamina_graph_get_constant_tensor_cache_capacity(lamina_cpu, size));
+  if (is_on == 0) return dnnl_success;
+  const lamina_status_t status = lamina_graph_get_constant_tensor_cache_capacity(lamina_cpu, size);
+  *size = std::min(*size, kMostMebibytes);
+  return status_of(status);
 }
 
 dnnl_status_t dnnl_graph_set_dump_mode(unsigned modes) {

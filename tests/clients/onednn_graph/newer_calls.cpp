@@ -58,6 +58,14 @@ void process_wide(Client& client) {
   client.expect(dnnl_graph_set_constant_tensor_cache_capacity(dnnl_cpu, 64) == dnnl_success, "set a capacity");
   client.expect(dnnl_graph_get_constant_tensor_cache_capacity(dnnl_cpu, &size) == dnnl_success && size == 64, "get it");
   client.expect(dnnl_graph_get_constant_tensor_cache_capacity(dnnl_cpu, nullptr) == dnnl_invalid_arguments, "no size");
+  for (const auto kind : {dnnl_cpu, dnnl_gpu}) {
+    client.expect(dnnl_graph_set_constant_tensor_cache_capacity(kind, SIZE_MAX) == dnnl_success, "set the largest capacity");
+    client.expect(dnnl_graph_get_constant_tensor_cache_capacity(kind, &size) == dnnl_success && size == SIZE_MAX >> 20,
+                  "as many MiB as there are addresses");
+  }
+  client.expect(dnnl_graph_set_constant_tensor_cache(1) == dnnl_success, "a cache without a limit");
+  client.expect(dnnl_graph_get_constant_tensor_cache_capacity(dnnl_cpu, &size) == dnnl_success && size == SIZE_MAX >> 20,
+                "as many MiB as there are addresses");
   for (const unsigned modes : {1u, 2u, 3u, 0u}) client.expect(dnnl_graph_set_dump_mode(modes) == dnnl_success, "a dump mode");
   client.expect(dnnl_graph_set_dump_mode(4) == dnnl_invalid_arguments, "no such dump mode");
 }
@@ -68,6 +76,10 @@ void host_scalars(Client& client) {
   client.expect(dnnl_graph_logical_tensor_init(&scale, 2, dnnl_f32, 2, dnnl_graph_layout_type_strided, kHostScalar) ==
                     dnnl_invalid_arguments,
                 "a host scalar has no dims");
+  for (const auto& [type, status] : {std::pair(dnnl_f16, dnnl_invalid_arguments), std::pair(dnnl_bf16, dnnl_invalid_arguments),
+                                     std::pair(dnnl_s8, dnnl_invalid_arguments), std::pair(dnnl_s32, dnnl_success)})
+    client.expect(dnnl_graph_logical_tensor_init(&scale, 2, type, 0, dnnl_graph_layout_type_strided, kHostScalar) == status,
+                  "the type of a host scalar");
   client.expect(
       dnnl_graph_logical_tensor_init(&scale, 2, dnnl_f32, 0, dnnl_graph_layout_type_strided, kHostScalar) == dnnl_success,
       "host scalar");
