@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "handles/locks.h"
 
 namespace lamina {
 
@@ -83,7 +84,7 @@ class ScratchPool {
   }
 
   Make make_;
-  std::mutex mutex_;
+  Mutex mutex_{LockRow::scratch_pool};
   std::vector<std::unique_ptr<Block>> idle_;
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "handles/locks.h"
 #include "interface/partition.h"
 
 namespace lamina::compiler {
@@ -45,7 +46,7 @@ class CompileCache {
     SharedExecutable shared;
     uint64_t used = 0;
   };
-  std::mutex mutex_;
+  Mutex mutex_{LockRow::compile_cache};
   std::unordered_map<std::string, Entry> entries_;
   uint64_t uses_ = 0;
   size_t capacity_ = 1024;

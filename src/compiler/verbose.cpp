@@ -12,6 +12,7 @@
 
 #include "backends/cache/code_cache.h"
 #include "compiler/compiled_partition.h"
+#include "handles/locks.h"
 #include "interface/json/json.h"
 #include "interface/number_text.h"
 #include "interface/status.h"
@@ -68,7 +69,7 @@ DumpModes& dump_modes() {
 
 // Where lines go; null: to stdout.
 struct Sink {
-  std::mutex mutex;
+  Mutex mutex{LockRow::verbose};
   VerboseWriter write = nullptr;
   void* user = nullptr;
 };

@@ -12,6 +12,8 @@
 #include <memory>
 #include <mutex>
 
+#include "locks.h"
+
 namespace lamina {
 
 template <typename Content>
@@ -66,7 +68,7 @@ class HandleShells {
     return shell;
   }
 
-  std::mutex mutex_;
+  Mutex mutex_{LockRow::handles};
   std::deque<Handle> all_;
   Handle *oldest_ = nullptr, *newest_ = nullptr;  // of the empty ones
   size_t empty_ = 0;

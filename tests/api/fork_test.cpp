@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "api_fixture.h"
+#include "graph/text.h"
 #include "support/emulator.h"
 
 namespace api_test {
@@ -113,6 +114,96 @@ TEST_F(Fork, AChildCompilesWhileAThreadOfTheParentDoes) {
   }
   ends = true;
   parent.join();
+}
+
+// Two threads of the parent work without a pause while it forks 400 times. Each child does what they do: it would wait forever
+// for a lock that one of them held.
+class ForkAmidWork : public Fork {
+ protected:
+  void SetUp() override {
+    Fork::SetUp();
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the sanitizer's allocator stays locked in a child, where another thread was in it";
+#endif
+  }
+  void expect_that_children_end(const std::function<void(int thread, int time)>& work) {
+    work(0, 0);
+    std::atomic<bool> ends = false;
+    std::vector<std::thread> threads;
+    for (int thread = 1; thread <= 2; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (int time = 0; !ends; ++time) work(thread, time);
+      });
+    }
+    int hung = 0;
+    for (int time = 0; time < 400 && hung < 3; ++time) {
+      hung += is_true_in_a_child([&] {
+        alarm(10);
+        work(0, time);
+        return true;
+      })
+                  ? 0
+                  : 1;
+    }
+    ends = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(hung, 0) << "children that did not end";
+  }
+  void compile_softmax(int64_t rows) const {
+    const auto src = f32(0, {rows, 64}), dst = f32(1, {rows, 64});
+    only_partition_of({op(0, op::kind::SoftMax, {src}, {dst}, "softmax").set_attr(op::attr::axis, int64_t{-1})})
+        .compile({src}, {dst}, cpu_);
+  }
+};
+
+class HeavyForkAmidWork : public ForkAmidWork {};
+
+TEST_F(ForkAmidWork, ThatLooksUpCompiledPartitions) {
+  expect_that_children_end([&](int, int) { compile_softmax(16); });
+}
+
+TEST_F(ForkAmidWork, ThatCompiles) {
+  expect_that_children_end([&](int thread, int time) { compile_softmax(1 + (time * 3 + thread) % 700); });
+}
+
+// Needs scratch memory: the sums over rows.
+TEST_F(ForkAmidWork, ThatExecutesAndPrintsVerboseLines) {
+  const std::vector<logical_tensor> inputs = {f32(0, {256, 64}), f32(1, {256, 64}), f32(2, {256}),
+                                              f32(3, {256}),     f32(4, {64}),      f32(5, {64})};
+  const std::vector<logical_tensor> outputs = {f32(6, {256, 64}), f32(7, {64}), f32(8, {64})};
+  const auto compiled =
+      only_partition_of({op(0, op::kind::LayerNormBackward, inputs, outputs, "norm")}).compile(inputs, outputs, cpu_);
+  const auto execute = [&](int, int) {
+    std::vector<std::vector<float>> memory;
+    std::vector<tensor> given, results;
+    for (const logical_tensor& input : inputs) {
+      memory.push_back(filled(input.get_mem_size() / sizeof(float)));
+      given.emplace_back(input, cpu_, memory.back().data());
+    }
+    for (const logical_tensor& output : outputs) {
+      memory.emplace_back(output.get_mem_size() / sizeof(float));
+      results.emplace_back(output, cpu_, memory.back().data());
+    }
+    compiled.execute(stream_, given, results);
+  };
+  lamina_set_verbose_output(1, [](void*, const char*, size_t) {}, nullptr);
+  expect_that_children_end(execute);
+  lamina_set_verbose_output(0, nullptr, nullptr);
+}
+
+TEST_F(HeavyForkAmidWork, ThatExecutesAProduct) {
+  const auto src = f32(0, {48, 64}), weights = f32(1, {64, 32}), dst = f32(2, {48, 32});
+  const auto compiled =
+      only_partition_of({op(0, op::kind::MatMul, {src, weights}, {dst}, "product")}).compile({src, weights}, {dst}, cpu_);
+  expect_that_children_end([&](int, int) { run(compiled, {src, weights}, dst); });
+}
+
+TEST_F(HeavyForkAmidWork, ThatCompilesProducts) {
+  expect_that_children_end([&](int thread, int time) {
+    const int64_t rows = 1 + (time * 3 + thread) % 4000;
+    const auto src = f32(0, {rows, 64}), weights = f32(1, {64, 32}), dst = f32(2, {rows, 32});
+    only_partition_of({op(0, op::kind::MatMul, {src, weights}, {dst}, "product")}).compile({src, weights}, {dst}, cpu_);
+  });
 }
 
 }  // namespace

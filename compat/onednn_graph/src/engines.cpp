@@ -5,13 +5,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "boundary.h"
 #include "handle.h"
+#include "locks.h"
 #include "real_library.h"
 #include "vocabulary.h"
 
@@ -56,42 +56,42 @@ class Registry {
   // Streams and engines that were made here.
   bool is_own(const void* handle) const {
     if (num_own_.load(std::memory_order_acquire) == 0) return false;
-    const std::shared_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     return own_.count(handle) != 0;
   }
   void add_own(const void* handle) {
-    const std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     own_.insert(handle);
     ++num_own_;
   }
   bool remove_own(const void* handle) {
-    const std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     if (own_.erase(handle) == 0) return false;
     --num_own_;
     return true;
   }
 
   void remember(const void* engine, EngineAndStream ours) {
-    const std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     with_allocator_[engine] = std::move(ours);
     num_with_allocator_ = with_allocator_.size();
   }
   void forget(const void* engine) {
     if (num_with_allocator_ == 0) return;
-    const std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     with_allocator_.erase(engine);
     num_with_allocator_ = with_allocator_.size();
   }
   // Nulls for an engine without an allocator of its own.
   OurEngine remembered(const void* engine) const {
     if (num_with_allocator_ == 0) return {};
-    const std::shared_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     const auto found = with_allocator_.find(engine);
     return found == with_allocator_.end() ? OurEngine{} : found->second.get();
   }
 
  private:
-  mutable std::shared_mutex mutex_;
+  mutable lamina::Mutex mutex_{lamina::LockRow::front_end_inner};
   std::atomic<size_t> num_own_{0}, num_with_allocator_{0};
   std::unordered_set<const void*> own_;
   std::unordered_map<const void*, EngineAndStream> with_allocator_;

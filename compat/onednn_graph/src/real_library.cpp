@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "locks.h"
+
 namespace onednn_graph {
 namespace {
 
@@ -67,7 +69,7 @@ bool find_library(RealLibrary& library) {
 const RealLibrary* real_library() {
   static std::atomic<const RealLibrary*> found{nullptr};
   if (const RealLibrary* const known = found.load(std::memory_order_acquire)) return known;
-  static std::mutex mutex;
+  static lamina::Mutex mutex(lamina::LockRow::front_end);
   static RealLibrary library;
   const std::lock_guard lock(mutex);
   if (found.load(std::memory_order_relaxed) == nullptr && find_library(library))

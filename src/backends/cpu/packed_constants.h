@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 
 #include "backends/backend.h"
 #include "backends/cpu/host_block.h"
+#include "handles/locks.h"
 
 namespace lamina::cpu {
 
@@ -19,7 +19,7 @@ class PackedConstants final : public KeptConstants {
   template <typename Fill>
   void* get(size_t index, size_t bytes, const Fill& fill) {
     Entry& entry = entries_[index];
-    std::call_once(entry.filled, [&] {
+    entry.filled.call([&] {
       auto memory = std::make_unique<HostBlock>(bytes, 64, nullptr);
       fill(memory->memory());
       entry.memory = std::move(memory);
@@ -29,7 +29,7 @@ class PackedConstants final : public KeptConstants {
 
  private:
   struct Entry {
-    std::once_flag filled;
+    Once filled{LockRow::packed_constants};
     std::unique_ptr<HostBlock> memory;
   };
   std::unique_ptr<Entry[]> entries_;

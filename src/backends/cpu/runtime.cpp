@@ -138,7 +138,7 @@ std::string KernelRunner::choice() const {
 
 // Only some numbers of threads want it.
 KernelFunction KernelRunner::split_function(const Code& code) const {
-  std::call_once(code.split->compiled, [&] {
+  code.split->compiled.call([&] {
     Schedule schedule = code.schedule;
     schedule.split = true;
     code.split->kernel =
@@ -148,7 +148,7 @@ KernelFunction KernelRunner::split_function(const Code& code) const {
 }
 
 const KernelRunner::Code& KernelRunner::plain_code() const {
-  std::call_once(plain_->compiled, [this] { plain_->code = compile(false); });
+  plain_->compiled.call([this] { plain_->code = compile(false); });
   return plain_->code;
 }
 

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +18,7 @@
 #include "backends/cpu/schedule/schedule.h"
 #include "backends/cpu/schedule/sharing.h"
 #include "backends/cpu/threads/executor.h"
+#include "handles/locks.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
@@ -59,7 +59,7 @@ class KernelRunner {
     DataType dtype;
   };
   struct SplitCode {
-    std::once_flag compiled;
+    Once compiled{LockRow::code_of_kernel};
     CompiledKernel kernel;
   };
   struct Code {
@@ -72,7 +72,7 @@ class KernelRunner {
   std::vector<bool> splits_that_gain() const;
   KernelFunction split_function(const Code& code) const;
   struct PlainCode {
-    std::once_flag compiled;
+    Once compiled{LockRow::code_of_kernel};
     Code code;
   };
   bool shares_an_input(size_t output, std::span<void* const> pointers) const;

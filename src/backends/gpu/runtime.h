@@ -3,11 +3,11 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "backends/gpu/step_runner.h"
+#include "handles/locks.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::gpu {
@@ -46,7 +46,7 @@ class KernelRunner final : public StepRunner {
   std::vector<int64_t> arg_bytes_;  // from an arg's first element to one past its last
   KernelSource source_;
   bool from_cache_ = false;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{LockRow::gpu_runtime};
   mutable std::array<std::shared_ptr<const Module>, 4> modules_;  // by promises; the usual one is there from the start
 };
 

@@ -1,9 +1,6 @@
 #include "backends/cpu/code/jit.h"
 
-#include <pthread.h>
-
 #include <mutex>
-#include <new>
 #include <optional>
 
 #include "backends/cache/code_cache.h"
@@ -14,6 +11,7 @@
 #include "backends/cpu/code/link_object.h"
 #include "backends/cpu/code/object_code.h"
 #include "backends/cpu/targets/target_hooks.h"
+#include "handles/locks.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -27,7 +25,7 @@ constexpr size_t kMostKeptKernels = 2048;
 class Jit {
  public:
   static Jit& instance() {
-    static Jit& jit = made_for_forks();  // never destroyed: code may still run while statics are torn down
+    static Jit& jit = *new Jit;  // never destroyed: code may still run while statics are torn down
     return jit;
   }
 
@@ -65,17 +63,6 @@ class Jit {
   }
 
  private:
-  // A process that forks while a kernel is compiled waits for its end: the child would find the lock taken, by a thread that it
-  // does not have, and LLVM amid its work.
-  static Jit& made_for_forks() {
-    static Jit* jit = nullptr;
-    if (jit == nullptr) jit = new Jit;
-    const auto lock = [] { jit->mutex_.lock(); };
-    const auto unlock = [] { jit->mutex_.unlock(); };
-    if (pthread_atfork(lock, unlock, unlock) != 0) throw std::bad_alloc();
-    return *jit;
-  }
-
   // All that the code depends on but the versions of what makes it, which are the same for the whole process. Of the machine,
   // that is what code is made of; what else it is has gone into the schedule.
   std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const {
@@ -114,7 +101,8 @@ class Jit {
     return {};
   }
 
-  std::mutex mutex_;
+  // A process that forks while a kernel is compiled waits for its end, or the child would find LLVM amid its work.
+  Mutex mutex_{LockRow::jit};
   const SymbolRequest symbols_ = symbol_request();
   ObjectLinker linker_{symbols_};
   std::optional<ObjectCodeMaker> maker_;

@@ -8,6 +8,7 @@
 
 #include "backends/cache/code_cache.h"
 #include "backends/cpu/code/generator_version.h"
+#include "handles/locks.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -37,7 +38,7 @@ class Memory {
     static Memory& memory = *new Memory;  // never destroyed: kernels may be compiled while statics are torn down
     return memory;
   }
-  std::mutex mutex;
+  Mutex mutex{LockRow::kept_costs};
   std::map<std::string, std::optional<Costs>> known;
 };
 

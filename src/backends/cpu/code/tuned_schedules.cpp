@@ -9,6 +9,7 @@
 #include "backends/cache/code_cache.h"
 #include "backends/cpu/code/kept_costs.h"
 #include "backends/cpu/schedule/legal_schedules.h"
+#include "handles/locks.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -51,7 +52,7 @@ class Memory {
     static Memory& memory = *new Memory;  // never destroyed: kernels may be compiled while statics are torn down
     return memory;
   }
-  std::mutex mutex;
+  Mutex mutex{LockRow::tuned_schedules};
   std::map<std::string, TunedSchedule> kept;
 };
 

@@ -14,6 +14,7 @@
 #include "backends/cpu/threads/desk.h"
 #include "backends/cpu/threads/look_out.h"
 #include "backends/cpu/threads/placement.h"
+#include "handles/locks.h"
 
 namespace lamina::cpu {
 
@@ -73,7 +74,7 @@ class Helpers {
   }
 
   void stop() {
-    const std::lock_guard lock(starting_);
+    const std::lock_guard lock(LockTable::at(LockRow::helpers, 0));
     stops_ = true;
     for (int h = 0; h < count_; ++h) wake(helpers_[static_cast<size_t>(h)].sleeps);
     for (int h = 0; h < count_; ++h) pthread_join(helpers_[static_cast<size_t>(h)].thread, nullptr);
@@ -92,7 +93,6 @@ class Helpers {
     has_all_ = false;
     claimed_ = open_ = 0;
     count_ = looking_ = 0;
-    new (&starting_) std::mutex;  // a thread of the parent may have held it
   }
 
  private:
@@ -119,7 +119,7 @@ class Helpers {
   // Where the system gives no more threads, there are fewer.
   void start(int wanted) {
     if (count_.load() >= wanted || stops_.load() || has_all_.load()) return;
-    const std::lock_guard lock(starting_);
+    const std::lock_guard lock(LockTable::at(LockRow::helpers, 0));
     if (!is_registered_) is_registered_ = pthread_atfork(nullptr, nullptr, &after_fork) == 0;
     // What the program does on signals it does on its own threads.
     sigset_t all, before;
@@ -188,7 +188,6 @@ class Helpers {
   std::atomic<int> count_ = 0, looking_ = 0;           // helpers; of them
   std::atomic<int> callers_core_ = -1;                 // of the last call
   std::atomic<bool> stops_ = false, has_all_ = false;  // that there will be; that the system gives
-  std::mutex starting_;
   bool is_registered_ = false;
   std::array<Helper, kMostHelpers> helpers_;
   std::array<Desk, kDesks> desks_;

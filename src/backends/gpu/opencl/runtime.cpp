@@ -7,6 +7,7 @@
 
 #include "backends/gpu/module_cache.h"
 #include "backends/gpu/shared_object.h"
+#include "handles/locks.h"
 #include "interface/status.h"
 
 namespace lamina::gpu::opencl {
@@ -99,7 +100,7 @@ class OpenclModule final : public Module {
   cl_command_queue queue_;
   Owned<_cl_program> program_;
   std::vector<Owned<_cl_kernel>> functions_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{LockRow::gpu_memory};
 };
 
 // `queue`: for null streams.
@@ -243,7 +244,12 @@ class OpenclDevice final : public Device {
   Owned<_cl_command_queue> queue_;
   std::string name_, options_;
   DeviceLimits limits_;
+<<<<<<< HEAD
   ModuleCache modules_;
+=======
+  Mutex mutex_{LockRow::gpu_code};
+  std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;  // by program text, which is the structure
+>>>>>>> 6b75d21 (handles: one table of locks, which a fork takes and releases)
 };
 
 // A device that does not say is counted all the same; who opens it is told why it cannot be used.

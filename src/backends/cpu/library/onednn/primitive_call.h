@@ -5,7 +5,6 @@
 #include <future>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 #include "backends/cpu/library/onednn/headers.h"
 #include "backends/cpu/library/primitive_library.h"
 #include "backends/cpu/threads/executor.h"
+#include "handles/locks.h"
 #include "interface/logical_tensor.h"
 #include "kernels/plan.h"
 
@@ -52,6 +52,7 @@ void forget_primitives();
 
 template <typename Make>
 auto made_or_forgotten(Make&& make) {
+  const NoForkHere stays_whole(LockRow::library_calls);  // oneDNN locks its cache of primitives
   try {
     return make();
   } catch (const std::bad_alloc&) {
@@ -105,7 +106,7 @@ class PrimitiveCall {
     std::vector<dnnl_exec_arg_t> arguments;
   };
   struct Pool {
-    std::mutex mutex;
+    Mutex mutex{LockRow::primitive_call};
     std::vector<std::unique_ptr<Handles>> idle;
   };
   PrimitiveCall(const dnnl::primitive& primitive, Arguments arguments, const dnnl::memory::desc& scratchpad,

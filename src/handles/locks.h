@@ -1,0 +1,181 @@
+// Every lock of the library.
+//
+// A process may fork while its other threads hold locks, and the child has none of those threads: a lock that one of them held
+// stays taken in the child. So all locks are in one fixed table, and a fork takes all of them, in the order of the table, and
+// releases them in the parent and in the child. No other mutex may exist (tests/rooms/locks_test.cpp searches for one).
+//
+// A thread that holds a lock takes only locks that come later in the table, or the fork could wait for a thread that waits for
+// the fork. Objects that come and go share the locks of their row, so that the table never changes; no thread may hold two of
+// one row.
+//
+// Header only, and knows nothing of the rest of lamina: front ends over the public interface have locks too.
+#pragma once
+
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+namespace lamina {
+
+// The rows of the table, in the order in which one thread may take them.
+enum class LockRow : size_t {
+  front_end,  // of compat
+  front_end_inner,
+  handles,  // which handles are alive
+  compile_cache,
+  packed_constants,  // held while constants are packed
+  code_of_kernel,    // held while a variant of a kernel is compiled
+  tuned_schedules,
+  kept_costs,
+  jit,            // held while LLVM compiles
+  library_calls,  // held while oneDNN makes a primitive: its own locks are taken meanwhile
+  gpu_runtime,
+  gpu_code,
+  gpu_memory,
+  scratch_pool,
+  primitive_call,
+  helpers,  // held while helper threads are started
+  verbose,
+  count_,
+};
+
+// An address that no other thread has. A child's thread has that of the thread that forked.
+inline const void* token_of_thread() {
+  static thread_local constinit char one = 0;
+  return &one;
+}
+
+struct alignas(64) Lock {
+  std::mutex mutex;
+  std::atomic<const void*> owner = nullptr;  // token of the thread that holds it
+
+  void lock() {
+    mutex.lock();
+    owner.store(token_of_thread(), std::memory_order_relaxed);
+  }
+  void unlock() {
+    owner.store(nullptr, std::memory_order_relaxed);
+    mutex.unlock();
+  }
+  bool is_mine() const { return owner.load(std::memory_order_relaxed) == token_of_thread(); }
+};
+
+class LockTable {
+ public:
+  static constexpr size_t kRows = static_cast<size_t>(LockRow::count_);
+  // ThreadSanitizer lets a thread hold 64 locks at most, and a fork holds all.
+  static constexpr size_t kColumns = 3;
+
+  static Lock& at(LockRow row, size_t number) { return entries_[static_cast<size_t>(row) * kColumns + number % kColumns]; }
+  // Objects of one row get its locks in turn.
+  static Lock& next(LockRow row) { return at(row, turns_[static_cast<size_t>(row)].fetch_add(1, std::memory_order_relaxed)); }
+  // Threads that take one lock after another would keep a fork waiting without bound: a mutex is not fair.
+  static void let_forks_pass() {
+    if (forks_waiting_.load(std::memory_order_relaxed) > 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+
+ private:
+  // A thread that forks while it holds a lock keeps it, in the child too.
+  static void before_fork() {
+    ++forks_waiting_;
+    for (size_t e = 0; e < entries_.size(); ++e) {
+      if (entries_[e].is_mine())
+        kept_by_forker_[e] = true;
+      else
+        entries_[e].lock();
+    }
+    --forks_waiting_;
+  }
+  static void after_fork() {
+    for (size_t e = entries_.size(); e-- > 0;) {
+      if (kept_by_forker_[e])
+        kept_by_forker_[e] = false;
+      else
+        entries_[e].unlock();
+    }
+  }
+  // Threads that fork at once wait in before_fork; a child has only the one that forked.
+  static void after_fork_in_child() {
+    forks_waiting_ = 0;
+    after_fork();
+  }
+  static bool is_told_of_forks() {
+    if (pthread_atfork(&before_fork, &after_fork, &after_fork_in_child) != 0) throw std::bad_alloc();
+    return true;
+  }
+
+  static inline constinit std::array<Lock, kRows * kColumns> entries_{};
+  static inline constinit std::array<std::atomic<unsigned>, kRows> turns_{};
+  static inline constinit std::array<bool, kRows * kColumns> kept_by_forker_{};  // written by the thread that forks
+  static inline constinit std::atomic<int> forks_waiting_ = 0;
+  static inline const bool is_told_ = is_told_of_forks();
+};
+
+class Mutex {
+ public:
+  explicit Mutex(LockRow row) : entry_(LockTable::next(row)) {}
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+  void lock() {
+    LockTable::let_forks_pass();
+    entry_.lock();
+  }
+  void unlock() { entry_.unlock(); }
+
+ private:
+  Lock& entry_;
+};
+
+// Calls a function once; one that threw is called again.
+class Once {
+ public:
+  explicit Once(LockRow row) : mutex_(row) {}
+  template <typename Function>
+  void call(Function&& function) {
+    if (is_done_.load(std::memory_order_acquire)) return;
+    const std::lock_guard lock(mutex_);
+    if (is_done_.load(std::memory_order_relaxed)) return;
+    std::forward<Function>(function)();
+    is_done_.store(true, std::memory_order_release);
+  }
+
+ private:
+  Mutex mutex_;
+  std::atomic<bool> is_done_ = false;
+};
+
+// Keeps forks out of a piece of work, without keeping other threads out: each thread has a lock of the row, few share one.
+// May be nested.
+class NoForkHere {
+ public:
+  explicit NoForkHere(LockRow row) : entry_(LockTable::at(row, number())), is_outer_(!entry_.is_mine()) {
+    if (!is_outer_) return;
+    LockTable::let_forks_pass();
+    entry_.lock();
+  }
+  ~NoForkHere() {
+    if (is_outer_) entry_.unlock();
+  }
+  NoForkHere(const NoForkHere&) = delete;
+  NoForkHere& operator=(const NoForkHere&) = delete;
+
+ private:
+  static size_t number() {
+    static std::atomic<size_t> threads = 0;
+    static thread_local constinit size_t mine = 0;
+    if (mine == 0) mine = ++threads;
+    return mine;
+  }
+  Lock& entry_;
+  const bool is_outer_;
+};
+
+}  // namespace lamina
