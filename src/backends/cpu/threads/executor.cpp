@@ -2,6 +2,7 @@
 
 #include <omp.h>
 #include <pthread.h>
+#include <time.h>
 
 #include <array>
 #include <atomic>
@@ -45,23 +46,29 @@ int64_t take_all(SharedWork& work, int64_t stage, int slot, Ranges& ranges) {
   return units;
 }
 
+RegionWatch::CpuTime cpu_time_of_thread() {
+  timespec spent{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
+}
+
 // The next stage is dealt while others may still take from this one.
 void run_by_openmp(SharedWork& work, int threads) {
   std::array<Ranges, 2> ranges;
   const int64_t stages = work.work().stages;
   deal(work, 0, threads, ranges[0]);
-  RegionWatch watch(the_company, Clock::now());
+  RegionWatch watch(the_company, Clock::now(), cpu_time_of_thread());
 #pragma omp parallel num_threads(threads)
   for (int64_t stage = 0; stage < stages; ++stage) {
     const int slot = omp_get_thread_num();
     const int64_t units = take_all(work, stage, slot, ranges[stage % 2]);
-    if (slot == 0) watch.own_have_ended(units, Clock::now());
+    if (slot == 0) watch.own_have_ended(units, Clock::now(), cpu_time_of_thread());
     if (stage + 1 == stages) break;
     if (slot == 0) deal(work, stage + 1, threads, ranges[(stage + 1) % 2]);
 #pragma omp barrier
-    if (slot == 0) watch.all_have_ended(Clock::now());
+    if (slot == 0) watch.all_have_ended(Clock::now(), cpu_time_of_thread());
   }
-  watch.all_have_ended(Clock::now());
+  watch.all_have_ended(Clock::now(), cpu_time_of_thread());
 }
 
 // Calls a function of the caller's.

@@ -12,13 +12,14 @@ using std::chrono::milliseconds;
 
 constexpr Clock::time_point kStart{std::chrono::hours(1)};
 
-// A region whose caller has so many units of so long each, and waits so long for others.
-bool is_seen_after(int64_t units, microseconds a_unit, microseconds waits) {
+// A region whose caller has so many units of so long each, and waits so long for others. It spends its time on the CPU, less
+// what others take of its core.
+bool is_seen_after(int64_t units, microseconds a_unit, microseconds waits, microseconds taken_off = {}) {
   Company company;
-  RegionWatch watch(company, kStart);
+  RegionWatch watch(company, kStart, {});
   const auto own_end = kStart + units * a_unit;
-  watch.own_have_ended(units, own_end);
-  watch.all_have_ended(own_end + waits);
+  watch.own_have_ended(units, own_end, units * a_unit - taken_off);
+  watch.all_have_ended(own_end + waits, units * a_unit + waits - taken_off);
   return company.is_near(own_end + waits);
 }
 
@@ -26,6 +27,13 @@ TEST(Company, IsThereWhereOthersEndMuchLaterThanTheCaller) {
   EXPECT_TRUE(is_seen_after(10, microseconds(10), milliseconds(4)));
   EXPECT_FALSE(is_seen_after(10, microseconds(10), microseconds(400)));  // a thread that slept is woken
   EXPECT_FALSE(is_seen_after(10, microseconds(10), microseconds(0)));
+}
+
+// 4 ms of time slices for others: the caller's units look long, and no thread is later than another.
+TEST(Company, IsThereWhereAllThreadsAreLate) {
+  EXPECT_TRUE(is_seen_after(1, milliseconds(5), microseconds(0), milliseconds(4)));
+  EXPECT_TRUE(is_seen_after(2, milliseconds(4), milliseconds(4), milliseconds(7)));
+  EXPECT_FALSE(is_seen_after(1, milliseconds(5), microseconds(0), microseconds(100)));
 }
 
 TEST(Company, IsNotThereWhereUnitsAreLong) {
@@ -37,15 +45,15 @@ TEST(Company, IsNotTakenFromACallerThatHadNoUnits) { EXPECT_FALSE(is_seen_after(
 
 TEST(Company, IsSeenInEachStageAlone) {
   Company company;
-  RegionWatch watch(company, kStart);
+  RegionWatch watch(company, kStart, {});
   Clock::time_point now = kStart;
   for (int stage = 0; stage < 100; ++stage) {  // together the waits would be long
-    watch.own_have_ended(5, now += microseconds(50));
-    watch.all_have_ended(now += microseconds(100));
+    watch.own_have_ended(5, now += microseconds(50), now - kStart);
+    watch.all_have_ended(now += microseconds(100), now - kStart);
   }
   EXPECT_FALSE(company.is_near(now));
-  watch.own_have_ended(5, now += microseconds(50));
-  watch.all_have_ended(now += milliseconds(4));
+  watch.own_have_ended(5, now += microseconds(50), now - kStart);
+  watch.all_have_ended(now += milliseconds(4), now - kStart);
   EXPECT_TRUE(company.is_near(now));
 }
 
