@@ -38,7 +38,8 @@ enum class LockRow : size_t {
   jit,            // held while LLVM compiles
   library_calls,  // held while oneDNN makes a primitive: its own locks are taken meanwhile
   gpu_runtime,
-  gpu_code,
+  gpu_programs,  // which programs there are
+  gpu_code,      // held while a program is compiled
   gpu_memory,
   scratch_pool,
   primitive_call,
@@ -71,8 +72,12 @@ struct alignas(64) Lock {
 class LockTable {
  public:
   static constexpr size_t kRows = static_cast<size_t>(LockRow::count_);
-  // ThreadSanitizer lets a thread hold 64 locks at most, and a fork holds all.
+  // Objects that share a lock wait for each other. ThreadSanitizer lets a thread hold 64 locks at most, and a fork holds all.
+#ifdef __SANITIZE_THREAD__
   static constexpr size_t kColumns = 3;
+#else
+  static constexpr size_t kColumns = 32;
+#endif
 
   static Lock& at(LockRow row, size_t number) { return entries_[static_cast<size_t>(row) * kColumns + number % kColumns]; }
   // Objects of one row get its locks in turn.

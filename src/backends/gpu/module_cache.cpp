@@ -3,32 +3,27 @@
 namespace lamina::gpu {
 
 LoadedModule ModuleCache::get(const std::string& text, const std::function<LoadedModule()>& make) {
-  std::unique_lock lock(mutex_);
-  for (auto found = modules_.find(text); found != modules_.end(); found = modules_.find(text)) {
-    if (found->second != nullptr) return {found->second, true};
-    changed_.wait(lock);
-  }
-  drop_unused();
-  modules_.emplace(text, nullptr);
-  lock.unlock();
-  LoadedModule made;
-  try {
-    made = make();
-  } catch (...) {
-    lock.lock();
-    modules_.erase(text);
-    changed_.notify_all();
-    throw;
-  }
-  lock.lock();
-  modules_.at(text) = made.module;
-  changed_.notify_all();
+  const std::shared_ptr<Entry> entry = entry_of(text);
+  const std::lock_guard lock(entry->making);
+  if (entry->module != nullptr) return {entry->module, true};
+  LoadedModule made = make();
+  entry->module = made.module;
   return made;
 }
 
+std::shared_ptr<ModuleCache::Entry> ModuleCache::entry_of(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(text);
+  if (found != entries_.end()) return found->second;
+  drop_unused();
+  return entries_.emplace(text, std::make_shared<Entry>()).first->second;
+}
+
+// An entry that only the map holds has no thread in `get`, so its module may be read.
 void ModuleCache::drop_unused() {
-  if (modules_.size() < kCapacity) return;
-  std::erase_if(modules_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  if (entries_.size() < kCapacity) return;
+  std::erase_if(entries_,
+                [](const auto& entry) { return entry.second.use_count() == 1 && entry.second->module.use_count() <= 1; });
 }
 
 }  // namespace lamina::gpu

@@ -1,13 +1,14 @@
 // The programs that a device has loaded, by their text, which is their structure.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "backends/gpu/device.h"
+#include "handles/locks.h"
 
 namespace lamina::gpu {
 
@@ -21,11 +22,15 @@ class ModuleCache {
   LoadedModule get(const std::string& text, const std::function<LoadedModule()>& make);
 
  private:
+  struct Entry {
+    Mutex making{LockRow::gpu_code};  // held while the program is compiled
+    std::shared_ptr<const Module> module;
+  };
+  std::shared_ptr<Entry> entry_of(const std::string& text);
   void drop_unused();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;  // null while it is made
+  Mutex mutex_{LockRow::gpu_programs};
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
 };
 
 }  // namespace lamina::gpu

@@ -9,12 +9,9 @@
 #include "backends/gpu/cuda/blas_lt.h"
 #include "backends/gpu/cuda/compile.h"
 #include "backends/gpu/cuda/context.h"
-<<<<<<< HEAD
 #include "backends/gpu/module_cache.h"
-#include "interface/per_thread.h"
-=======
 #include "handles/locks.h"
->>>>>>> 6b75d21 (handles: one table of locks, which a fork takes and releases)
+#include "interface/per_thread.h"
 #include "interface/status.h"
 
 namespace lamina::gpu::cuda {
@@ -248,13 +245,8 @@ class CudaDevice final : public Device {
   int capability_ = 0;
   DeviceLimits limits_;
   std::shared_ptr<const Context> context_;
-<<<<<<< HEAD
   ModuleCache modules_;
-  std::mutex mutex_;  // of blas_lt_
-=======
-  Mutex mutex_{LockRow::gpu_code};
-  std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;  // by program text, which is the structure
->>>>>>> 6b75d21 (handles: one table of locks, which a fork takes and releases)
+  Mutex mutex_{LockRow::gpu_code};  // of blas_lt_
   std::shared_ptr<const BlasLt> blas_lt_;
 };
 

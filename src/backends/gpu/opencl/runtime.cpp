@@ -244,12 +244,7 @@ class OpenclDevice final : public Device {
   Owned<_cl_command_queue> queue_;
   std::string name_, options_;
   DeviceLimits limits_;
-<<<<<<< HEAD
   ModuleCache modules_;
-=======
-  Mutex mutex_{LockRow::gpu_code};
-  std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;  // by program text, which is the structure
->>>>>>> 6b75d21 (handles: one table of locks, which a fork takes and releases)
 };
 
 // A device that does not say is counted all the same; who opens it is told why it cannot be used.
