@@ -11,3 +11,7 @@ run(${CMAKE_COMMAND} -G "${GENERATOR}" -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 run(${WORK_DIR}/build/consumer)
 run(${WORK_DIR}/build/front_ends)
+# The driver as a user starts it: nothing of the environment tells where its libraries are.
+unset(ENV{LD_LIBRARY_PATH})
+run(${WORK_DIR}/prefix/bin/lamina --version)
+run(${WORK_DIR}/prefix/bin/lamina replay --engine cpu --check ${GRAPH})

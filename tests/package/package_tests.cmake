@@ -14,7 +14,7 @@ endif()
 add_test(NAME package.installed_package_is_found_and_works
   COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${PROJECT_BINARY_DIR} -DWORK_DIR=${CMAKE_CURRENT_BINARY_DIR}/package
           -DCONSUMER_DIR=${CMAKE_CURRENT_LIST_DIR}/consumer -DCXX=${CMAKE_CXX_COMPILER} -DCXX_FLAGS=${CMAKE_CXX_FLAGS}
-          -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_LIST_DIR}/check_package.cmake)
+          -DGRAPH=${PROJECT_SOURCE_DIR}/examples/graphs/layer_norm.json -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_LIST_DIR}/check_package.cmake)
 
 # The README's C++ block, word for word, as a program: it cannot drift from what works.
 set(readme ${PROJECT_SOURCE_DIR}/README.md)

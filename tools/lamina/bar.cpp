@@ -1,13 +1,55 @@
 #include "lamina/bar.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <iostream>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "lamina/escaped.h"
 
 namespace lamina::driver {
+namespace {
 
-Bar::Bar(size_t file_count) : file_count_(file_count), shown_(::isatty(STDERR_FILENO) == 1) {}
+// A terminal that calls itself dumb, or nothing, knows no escape codes.
+bool can_overwrite_lines() {
+  const char* const terminal = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr && *terminal != '\0' && std::string_view(terminal) != "dumb";
+}
+
+// Asked before every line: a window may change its size.
+size_t terminal_width() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+// Not through std::cerr, which escapes control characters.
+void write_raw(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+// A character outside ASCII counts as its bytes, which is never too few columns of text.
+std::string fitted_line(const std::string& place, const std::string& name, const std::string& what, size_t width) {
+  const std::string rest = ": " + what;
+  std::string line = place + name + rest;
+  if (line.size() <= width) return line;
+  constexpr std::string_view kDots = "...";
+  const size_t others = place.size() + rest.size() + kDots.size();
+  const size_t kept = others < width ? std::min(width - others, name.size()) : 0;
+  line = kept > 0 ? place + std::string(kDots) + name.substr(name.size() - kept) + rest : place + what;
+  if (line.size() <= width) return line;
+  // The end of `what`, which is how much is done, says more than its middle.
+  constexpr size_t kTail = 22;
+  if (width < place.size() + kTail + kDots.size() || what.size() < kTail) return line.substr(0, width);
+  return line.substr(0, width - kTail - kDots.size()) + std::string(kDots) + line.substr(line.size() - kTail);
+}
+
+Bar::Bar(size_t file_count) : file_count_(file_count), shown_(can_overwrite_lines()) {}
 
 void Bar::next_file(const std::string& file) {
   ++file_;
@@ -16,7 +58,9 @@ void Bar::next_file(const std::string& file) {
 
 void Bar::show(const std::string& what) {
   if (!shown_) return;
-  std::cerr << "\r\x1b[K[" << file_ << '/' << file_count_ << "] " << name_ << ": " << what << std::flush;
+  const std::string place = "[" + std::to_string(file_) + '/' + std::to_string(file_count_) + "] ";
+  // The last column stays free: some terminals wrap when it is filled.
+  write_raw("\r\x1b[K" + fitted_line(place, escaped(name_), escaped(what), terminal_width() - 1));
   dirty_ = true;
 }
 
@@ -27,7 +71,7 @@ void Bar::show(const std::string& what, double done) {
 }
 
 void Bar::clear() {
-  if (dirty_) std::cerr << "\r\x1b[K" << std::flush;
+  if (dirty_) write_raw("\r\x1b[K");
   dirty_ = false;
 }
 

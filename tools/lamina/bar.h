@@ -8,6 +8,9 @@
 
 namespace lamina::driver {
 
+// `PLACENAME: WHAT` in at most `width` characters: the name loses its beginning first, then the middle of `what` goes.
+std::string fitted_line(const std::string& place, const std::string& name, const std::string& what, size_t width);
+
 class Bar {
  public:
   explicit Bar(size_t file_count);

@@ -61,8 +61,8 @@ void print_op(const ExplainedGraph& graph, const ExplainedOp& op) {
 }  // namespace
 
 ExplainedGraph explained_graph(const GraphChoice& choice, bool compile, Bar& bar) {
-  const Backend& backend = backend_for(choice.engine, choice.device);
   const Graph graph = load_graph(choice.file, choice.overrides);
+  const Backend& backend = backend_of(graph, choice.file, choice.engine, choice.device);
   const auto policy = choice.policy == "debug" ? PartitionPolicy::debug : PartitionPolicy::fusion;
   const std::vector<Partition> partitions = partition_graph(graph, policy, backend);
   CompileBar progress(bar, partitions.size());

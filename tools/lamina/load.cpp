@@ -1,5 +1,6 @@
 #include "lamina/load.h"
 
+#include <iostream>
 #include <map>
 
 #include "interface/json/json.h"
@@ -98,6 +99,20 @@ const Backend& backend_for(const std::string& engine, const std::string& device)
     throw Error(error.status(), join("--engine gpu: ", error.what()));
   }
   return *backend;
+}
+
+const Backend& backend_of(const Graph& graph, const std::string& file, const std::string& engine, const std::string& device) {
+  if (!engine.empty()) return backend_for(engine, device);
+  if (!device.empty()) return backend_for("gpu", device);
+  if (graph.engine_kind != EngineKind::gpu) return cpu_backend();
+  try {
+    const Backend& backend = backend_for("gpu", device);
+    std::cerr << file << ": engine_kind is gpu, it runs on " << backend.name() << "; --engine cpu runs it on the CPU\n";
+    return backend;
+  } catch (const Error& error) {
+    std::cerr << file << ": engine_kind is gpu, it runs on the CPU: " << error.what() << '\n';
+    return cpu_backend();
+  }
 }
 
 std::string describe_ops(const Partition& partition) {

@@ -1,10 +1,14 @@
 // The command line of `lamina`. Exit codes: 0 all good; 1 a check failed or a partition is not supported; 2 bad input or usage.
 #include <CLI/CLI.hpp>
+#include <omp.h>
+
 #include <iostream>
 #include <new>
 
 #include "interface/status.h"
+#include "lamina/escaped.h"
 #include "lamina/explain.h"
+#include "lamina/files.h"
 #include "lamina/load.h"
 #include "lamina/ops.h"
 #include "lamina/overrides.h"
@@ -23,6 +27,18 @@ using lamina::driver::TuneOptions;
 
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
+constexpr int kMostThreads = 4096;
+
+// CLI::Range takes NaN, which is neither below nor above anything.
+CLI::Validator in_range(double least, double most) {
+  const std::string range = lamina::join(least, " to ", most);
+  const auto check = [=](std::string& text) {
+    double value = 0;
+    const bool good = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+    return good ? std::string() : lamina::join("is ", text, ", allowed is ", range);
+  };
+  return {check, range};
+}
 
 void add_overrides(CLI::App& command, Overrides& given) {
   command.add_option("--set-shape", given.shapes, "shapes of graph inputs: ID:4x8,ID:16 (ID: alone is a scalar)")
@@ -39,7 +55,7 @@ Overrides split(const Overrides& given) {
 }
 
 void add_engine(CLI::App& command, std::string& engine, std::string& device, std::string& policy) {
-  command.add_option("--engine", engine, "cpu, gpu or reference; by default what the file says")
+  command.add_option("--engine", engine, "cpu, gpu or reference; by default the file's engine_kind, or the GPU that --device names")
       ->check(CLI::IsMember(lamina::driver::engine_names()));
   command.add_option("--device", device,
                      "which GPU: cuda, opencl, or one of them with a number, as in cuda:1; by default the first");
@@ -56,9 +72,9 @@ void add_replay(CLI::App& app, ReplayOptions& options) {
   command.add_option("--out", options.out_folder, "write ID.npy for graph outputs (DIR/NAME/ID.npy with several files)");
   command.add_option("--report", options.report_file, "write what was found as JSON");
   command.add_option("--source", options.source_folder, "write the source of every generated GPU kernel");
-  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, 4096));
+  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, kMostThreads));
   command.add_option("--seed", options.seed, "seed of the data of inputs that --in does not give");
-  command.add_option("--repeat", options.repeat_seconds, "seconds to repeat for --bench")->check(CLI::Range(0.0, 3600.0));
+  command.add_option("--repeat", options.repeat_seconds, "seconds to repeat for --bench")->check(in_range(0, 3600));
   command.add_flag("--allow-reference", options.allow_reference, "run what the engine refuses on the reference engine");
   add_overrides(command, options.overrides);
 }
@@ -89,9 +105,9 @@ void add_tune(CLI::App& app, TuneOptions& options) {
   command.add_option("FILE", options.files, "graph dumps (JSON)")->required();
   add_engine(command, options.engine, options.device, options.policy);
   command.add_option("--budget", options.milliseconds, "milliseconds of each kernel, 200 by default")
-      ->check(CLI::Range(1.0, 3600'000.0));
+      ->check(in_range(1, 3600'000));
   command.add_flag("--again", options.again, "also kernels of which something is kept");
-  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, 4096));
+  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, kMostThreads));
   add_overrides(command, options.overrides);
 }
 
@@ -126,11 +142,23 @@ int run(int argc, char** argv) {
   return 0;
 }
 
+// The OpenMP runtime ends or crashes the process when it cannot start the threads that the environment asks for.
+void require_possible_thread_count() {
+  if (const int threads = omp_get_max_threads(); threads > kMostThreads)
+    throw lamina::Error(lamina::Status::invalid_arguments,
+                        lamina::join("OMP_NUM_THREADS asks for ", threads, " threads, allowed is 1 to ", kMostThreads));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const lamina::driver::EscapedStream out(std::cout), err(std::cerr);
+  lamina::driver::handle_signals_of_files();
   try {
-    return run(argc, argv);
+    require_possible_thread_count();
+    const int code = run(argc, argv);
+    if (!std::cout.flush()) throw lamina::Error(lamina::Status::invalid_arguments, "lamina: standard output cannot be written");
+    return code;
   } catch (const lamina::Error& error) {
     std::cerr << error.what() << '\n';
     const bool own_fault = error.status() == lamina::Status::runtime_error || error.status() == lamina::Status::out_of_memory;
@@ -138,5 +166,8 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     std::cerr << "lamina: there is not enough memory\n";
     return kFailed;
+  } catch (const std::exception& error) {
+    std::cerr << "lamina: " << error.what() << '\n';
+    return kBadInput;
   }
 }

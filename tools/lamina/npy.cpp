@@ -48,7 +48,9 @@ class HeaderParser {
       } else {
         fail(join("unknown key '", key, "'"));
       }
-      accept(',');
+      if (accept(',')) continue;
+      expect('}');
+      break;
     }
     return header;
   }
@@ -103,7 +105,9 @@ class HeaderParser {
     while (!accept(')')) {
       dims.push_back(integer());
       if (dims.size() > 64) fail("the shape has more than 64 axes");
-      accept(',');
+      if (accept(',')) continue;
+      expect(')');
+      break;
     }
     return dims;
   }

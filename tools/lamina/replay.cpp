@@ -47,6 +47,12 @@ std::vector<LoadedFile> load_all(const ReplayOptions& options) {
   return files;
 }
 
+// A link to nothing counts: it is told when it is read, not replaced by data of our own.
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return fs::symlink_status(path, error).type() != fs::file_type::not_found;
+}
+
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -56,10 +62,11 @@ double median(std::vector<double> values) {
 class FileReplay {
  public:
   FileReplay(const ReplayOptions& options, const LoadedFile& file, OutputFiles& output_files, Bar& bar)
-      : options_(options), file_(file), output_files_(output_files), bar_(bar), backend_(choose_backend()) {}
+      : options_(options), file_(file), output_files_(output_files), bar_(bar), backend_(backend_of(file.graph, file.name, options.engine, options.device)) {}
 
   FileReport run() {
     report_.file = file_.name;
+    report_.engine = backend_.name();
     report_.op_count = file_.graph.ops().size();
     report_.warnings = file_.graph.warnings();
     const auto policy = options_.policy == "debug" ? PartitionPolicy::debug : PartitionPolicy::fusion;
@@ -76,18 +83,6 @@ class FileReplay {
   }
 
  private:
-  // Without --engine a file for a GPU runs on one if there is one.
-  const Backend& choose_backend() const {
-    if (!options_.engine.empty() || file_.graph.engine_kind != EngineKind::gpu)
-      return backend_for(options_.engine, options_.device);
-    try {
-      return backend_for("gpu", options_.device);
-    } catch (const Error& error) {
-      std::cerr << file_.name << ": engine_kind is gpu, it runs on the CPU: " << error.what() << '\n';
-      return backend_for("cpu", "");
-    }
-  }
-
   static PartitionReport describe(const Partition& partition) {
     PartitionReport report;
     report.id = partition.id;
@@ -144,7 +139,7 @@ class FileReplay {
       const auto buffer = std::make_shared<Buffer>(tensor);
       buffers_[tensor.id] = buffer;
       const std::string path = npy_path(options_.in_folder, tensor.id);
-      if (!options_.in_folder.empty() && fs::exists(path)) {
+      if (!options_.in_folder.empty() && is_there(path)) {
         read_npy(path, *buffer);
       } else {
         missing.push_back(input);
@@ -295,11 +290,20 @@ void print_summary(const std::vector<FileReport>& reports) {
   std::cout << '\n';
 }
 
+// The engines that ran, `cpu` or `cpu, gpu`.
+std::string engines_of(const std::vector<FileReport>& reports) {
+  std::set<std::string> names;
+  for (const FileReport& report : reports) names.insert(report.engine);
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 }  // namespace
 
 int replay(const ReplayOptions& options) {
   backend_for(options.engine, options.device);  // an engine that is not there is told before anything is read
-  if (!options.in_folder.empty() && !fs::is_directory(options.in_folder))
+  if (!options.in_folder.empty() && !is_directory(options.in_folder))
     throw Error(Status::invalid_arguments, join("--in ", options.in_folder, ": is no directory"));
   const std::vector<LoadedFile> files = load_all(options);
   if (options.threads > 0) omp_set_num_threads(options.threads);
@@ -319,7 +323,7 @@ int replay(const ReplayOptions& options) {
   if (!options.report_file.empty())
     output_files.add(options.report_file, [&](std::ostream& out) {
       write_report(out, reports,
-                   {options.engine.empty() ? "cpu" : options.engine, options.policy, options.threads, options.seed});
+                   {engines_of(reports), options.policy, options.threads, options.seed});
     });
   output_files.commit();
   print_warnings(reports);

@@ -20,7 +20,7 @@ std::string fixed(std::optional<double> value, int digits) { return value ? fixe
 
 using Row = std::vector<std::string>;
 
-// The first column and the last are texts, the others numbers.
+// The first two columns and the last are texts, the others numbers.
 void print_rows(std::ostream& out, const std::vector<Row>& rows) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const Row& row : rows)
@@ -28,7 +28,7 @@ void print_rows(std::ostream& out, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
       const std::string padding(widths[i] - row[i].size(), ' ');
-      const bool text = i == 0 || i + 1 == row.size();
+      const bool text = i <= 1 || i + 1 == row.size();
       if (i > 0) out << "  ";
       out << (text ? "" : padding) << row[i] << (text && i + 1 < row.size() ? padding : "");
     }
@@ -49,6 +49,7 @@ Row file_row(const FileReport& file) {
                                                  [](const PartitionReport& p) { return p.backend != "reference"; });
   if (mixed) verdict += " (partly on the reference backend)";
   return {file.file,
+          file.engine,
           std::to_string(file.op_count),
           std::to_string(file.partitions.size()),
           std::to_string(file.kernel_count()),
@@ -71,6 +72,7 @@ Row partition_row(const PartitionReport& partition) {
   if (!partition.problem.empty()) verdict = "UNSUPPORTED, " + partition.problem;
   if (partition.backend == "reference") verdict += " (reference backend)";
   return {name,
+          partition.backend,
           std::to_string(partition.ops.size()),
           "",
           std::to_string(partition.kernels.size()),
@@ -183,6 +185,7 @@ std::string objects(const Items& items, const std::string& indent, const Text& t
 std::string file_json(const FileReport& file, const std::string& indent) {
   Object object(indent);
   object.member("file", quoted(file.file))
+      .member("engine", quoted(file.engine))
       .member("verdict", quoted(file.verdict()))
       .member("ops", std::to_string(file.op_count))
       .member("warnings", list(file.warnings, quoted))
@@ -265,7 +268,7 @@ std::optional<CheckResult> FileReport::check() const {
 }
 
 void print_table(std::ostream& out, const std::vector<FileReport>& files, bool partitions) {
-  std::vector<Row> rows = {{"file", "ops", "partitions", "kernels", "compile ms", "cached ms", "median us", "GB/s", "verdict"}};
+  std::vector<Row> rows = {{"file", "engine", "ops", "partitions", "kernels", "compile ms", "cached ms", "median us", "GB/s", "verdict"}};
   for (const FileReport& file : files) {
     rows.push_back(file_row(file));
     if (partitions && file.partitions.size() > 1)

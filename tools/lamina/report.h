@@ -34,6 +34,7 @@ struct PartitionReport {
 
 struct FileReport {
   std::string file;
+  std::string engine;  // the one that its partitions were made for
   size_t op_count = 0;
   std::vector<PartitionReport> partitions;
   std::vector<std::string> warnings;

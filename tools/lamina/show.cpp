@@ -33,7 +33,7 @@ std::string program_in_path(const std::string& name) {
     const std::string_view folder = rest.substr(0, rest.find(':'));
     rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
     const std::string program = join(folder.empty() ? "." : folder, "/", name);
-    if (::access(program.c_str(), X_OK) == 0 && !std::filesystem::is_directory(program)) return program;
+    if (::access(program.c_str(), X_OK) == 0 && !is_directory(program)) return program;
   }
   return "";
 }
@@ -101,7 +101,7 @@ std::vector<std::string> picture_names(const ShowOptions& options) {
     throw Error(Status::invalid_arguments,
                 join("-o ", options.out, ": there are ", options.files.size(), " files, allowed is a folder"));
   }
-  const bool is_folder = options.out.empty() || options.out.ends_with('/') || fs::is_directory(options.out);
+  const bool is_folder = options.out.empty() || options.out.ends_with('/') || is_directory(options.out);
   if (!is_folder)
     throw Error(Status::invalid_arguments,
                 join("-o ", options.out, ": the name of a picture ends in .html, .svg or .dot; else it is a folder, FOLDER/"));

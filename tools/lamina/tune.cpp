@@ -35,7 +35,7 @@ void tune_partition(const Partition& partition, const Backend& backend, const Tu
 }  // namespace
 
 int tune(const TuneOptions& options) {
-  const Backend& backend = backend_for(options.engine, options.device);
+  backend_for(options.engine, options.device);  // an engine that is not there is told before anything is read
   std::vector<Graph> graphs;
   for (const std::string& file : options.files) graphs.push_back(load_graph(file, options.overrides));
   if (options.threads > 0) omp_set_num_threads(options.threads);
@@ -46,7 +46,8 @@ int tune(const TuneOptions& options) {
   Bar bar(options.files.size());
   for (size_t i = 0; i < graphs.size(); ++i) {
     bar.next_file(options.files[i]);
-    std::cout << options.files[i] << '\n';
+    const Backend& backend = backend_of(graphs[i], options.files[i], options.engine, options.device);
+    std::cout << options.files[i] << ", engine " << backend.name() << '\n';
     try {
       for (const Partition& partition : partition_graph(graphs[i], policy, backend)) {
         if (partition.supported) {

@@ -88,6 +88,9 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     const size_t column = what.find("column ");
     const size_t colon = column == std::string::npos ? what.find("] ") : what.find(": ", column);
     if (colon != std::string::npos) what.erase(0, colon + 2);
+    // nlohmann quotes the token whole, however long it is.
+    constexpr size_t kHead = 100, kTail = 60;
+    if (what.size() > kHead + kTail + 3) what.replace(kHead, what.size() - kHead - kTail, "...");
     throw Error(Status::invalid_graph, join(file_, ": ", json::line_and_column(text_, position), ": ", what));
   }
 
