@@ -1,6 +1,6 @@
 // The command line of `lamina`. Exit codes: 0 all good; 1 a check failed or a partition is not supported; 2 bad input or usage.
-#include <CLI/CLI.hpp>
 #include <omp.h>
+#include <CLI/CLI.hpp>
 
 #include <iostream>
 #include <new>
@@ -40,6 +40,13 @@ CLI::Validator in_range(double least, double most) {
   return {check, range};
 }
 
+// CLI11 takes a negative number for an unsigned option, and an empty text for 0.
+std::string why_no_seed(const std::string& text) {
+  uint64_t value = 0;
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits && CLI::detail::lexical_cast(text, value) ? "" : "is \"" + text + "\", allowed is 0 to 18446744073709551615";
+}
+
 void add_overrides(CLI::App& command, Overrides& given) {
   command.add_option("--set-shape", given.shapes, "shapes of graph inputs: ID:4x8,ID:16 (ID: alone is a scalar)")
       ->allow_extra_args(false);
@@ -55,7 +62,9 @@ Overrides split(const Overrides& given) {
 }
 
 void add_engine(CLI::App& command, std::string& engine, std::string& device, std::string& policy) {
-  command.add_option("--engine", engine, "cpu, gpu or reference; by default the file's engine_kind, or the GPU that --device names")
+  command
+      .add_option("--engine", engine,
+                  "cpu, gpu or reference; by default the file's engine_kind, or the GPU that --device names")
       ->check(CLI::IsMember(lamina::driver::engine_names()));
   command.add_option("--device", device,
                      "which GPU: cuda, opencl, or one of them with a number, as in cuda:1; by default the first");
@@ -73,7 +82,8 @@ void add_replay(CLI::App& app, ReplayOptions& options) {
   command.add_option("--report", options.report_file, "write what was found as JSON");
   command.add_option("--source", options.source_folder, "write the source of every generated GPU kernel");
   command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, kMostThreads));
-  command.add_option("--seed", options.seed, "seed of the data of inputs that --in does not give");
+  command.add_option("--seed", options.seed, "seed of the data of inputs that --in does not give")
+      ->check(CLI::Validator([](std::string& text) { return why_no_seed(text); }, ""));
   command.add_option("--repeat", options.repeat_seconds, "seconds to repeat for --bench")->check(in_range(0, 3600));
   command.add_flag("--allow-reference", options.allow_reference, "run what the engine refuses on the reference engine");
   add_overrides(command, options.overrides);
