@@ -1,4 +1,5 @@
-// Text from files on its way to a terminal: control characters, which could move the cursor or change the terminal, become \xNN.
+// Text from files on its way to a terminal: control characters, which could move the cursor or change the terminal, become
+// \xNN.
 #pragma once
 
 #include <ostream>

@@ -22,8 +22,8 @@ const std::vector<std::string>& engine_names();
 // behind a colon, "" for the first there is. Throws Error(unimplemented) where there is no GPU.
 const Backend& backend_for(const std::string& engine, const std::string& device);
 
-// The one rule of all subcommands: `engine`, if it is given; else what the dump's engine_kind says. A dump for a GPU runs on the
-// CPU where there is no GPU. What the dump chose is told on stderr, with the file in front.
+// The one rule of all subcommands: `engine`, if it is given; else what the dump's engine_kind says. A dump for a GPU runs on
+// the CPU where there is no GPU. What the dump chose is told on stderr, with the file in front.
 const Backend& backend_of(const Graph& graph, const std::string& file, const std::string& engine, const std::string& device);
 
 // `LayerNorm "ln0" + GELU "gelu"`.

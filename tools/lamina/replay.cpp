@@ -62,7 +62,11 @@ double median(std::vector<double> values) {
 class FileReplay {
  public:
   FileReplay(const ReplayOptions& options, const LoadedFile& file, OutputFiles& output_files, Bar& bar)
-      : options_(options), file_(file), output_files_(output_files), bar_(bar), backend_(backend_of(file.graph, file.name, options.engine, options.device)) {}
+      : options_(options),
+        file_(file),
+        output_files_(output_files),
+        bar_(bar),
+        backend_(backend_of(file.graph, file.name, options.engine, options.device)) {}
 
   FileReport run() {
     report_.file = file_.name;
@@ -322,8 +326,7 @@ int replay(const ReplayOptions& options) {
   bar.clear();
   if (!options.report_file.empty())
     output_files.add(options.report_file, [&](std::ostream& out) {
-      write_report(out, reports,
-                   {engines_of(reports), options.policy, options.threads, options.seed});
+      write_report(out, reports, {engines_of(reports), options.policy, options.threads, options.seed});
     });
   output_files.commit();
   print_warnings(reports);

@@ -268,7 +268,8 @@ std::optional<CheckResult> FileReport::check() const {
 }
 
 void print_table(std::ostream& out, const std::vector<FileReport>& files, bool partitions) {
-  std::vector<Row> rows = {{"file", "engine", "ops", "partitions", "kernels", "compile ms", "cached ms", "median us", "GB/s", "verdict"}};
+  std::vector<Row> rows = {
+      {"file", "engine", "ops", "partitions", "kernels", "compile ms", "cached ms", "median us", "GB/s", "verdict"}};
   for (const FileReport& file : files) {
     rows.push_back(file_row(file));
     if (partitions && file.partitions.size() > 1)

@@ -22,7 +22,7 @@ MatmulRunner::MatmulRunner(const std::shared_ptr<Device>& device, kernel::Matmul
 }
 
 const Module& MatmulRunner::module() const {
-  std::call_once(once_, [&] { loaded_ = device_->load(source_); });
+  loads_.call([&] { loaded_ = device_->load(source_); });
   return *loaded_.module;
 }
 

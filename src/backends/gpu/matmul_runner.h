@@ -2,11 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "backends/gpu/emit_matmul.h"
 #include "backends/gpu/step_runner.h"
+#include "handles/locks.h"
 
 namespace lamina::gpu {
 
@@ -32,7 +32,7 @@ class MatmulRunner final : public StepRunner {
   std::vector<int64_t> words_;
   int64_t groups_ = 0;
   KernelSource source_;
-  mutable std::once_flag once_;
+  mutable Once loads_{LockRow::gpu_runtime};
   mutable LoadedModule loaded_;
   std::string text_;
 };
