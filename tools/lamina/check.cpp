@@ -77,7 +77,7 @@ class TensorCheck {
     for_each_element(tensor, 0, result_.elements, [&](int64_t index, int64_t offset) {
       const double given = given_.load(offset);
       const double of_allowed = judge(index, given);
-      if (!(of_allowed <= 1) && is_left_out(index)) return static_cast<void>(++result_.left_out);
+      if (!(of_allowed <= 1) && (is_left_out(index) || is_at_pole(index))) return static_cast<void>(++result_.left_out);
       if (!(of_allowed <= 1)) ++result_.failed;
       if (of_allowed <= result_.worst.of_allowed) return;
       result_.worst.of_allowed = of_allowed;
@@ -93,11 +93,17 @@ class TensorCheck {
  private:
   bool is_left_out(int64_t index) const { return !left_out_.empty() && left_out_[static_cast<size_t>(index)]; }
 
+  // The reference itself has no number there, behind an op that has none for some values.
+  bool is_at_pole(int64_t index) const {
+    return tolerance_.may_meet_pole && !std::isfinite(round_to(given_.tensor().dtype, expected_[index]));
+  }
+
   // Error as a share of what is allowed; 0 where given and expected are the same number.
   double judge(int64_t index, double given) const {
     const double expected = expected_[index];
     const double rounded = round_to(given_.tensor().dtype, expected);
     if (given == rounded || (std::isnan(given) && std::isnan(rounded))) return exact_share(expected, given);
+    if (tolerance_.exact) return HUGE_VAL;
     if (!std::isfinite(given) || !std::isfinite(rounded)) return near_overflow(given, expected) ? 1.0 : HUGE_VAL;
     if (!is_floating(given_.tensor().dtype)) return judge_integer(index, given, rounded);
     return std::abs(given - expected) / allowed(expected);
@@ -254,6 +260,14 @@ Sensitivity sensitivity_of(const Tensor& exact, const Tensor& disturbed, Sensiti
   return found;
 }
 
+// Adds the elements that have no number in a disturbed run.
+void add_poles(const Tensor& disturbed, Elements& left_out) {
+  left_out.resize(static_cast<size_t>(disturbed.size()));
+  for (int64_t i = 0; i < disturbed.size(); ++i) {
+    if (!std::isfinite(disturbed[i])) left_out[static_cast<size_t>(i)] = true;
+  }
+}
+
 // The Quantize that makes this output, if its scales are constants.
 const Op* quantize_of(const Graph& graph, ValueIndex output) {
   const int producer = graph.value(output).producer.op;
@@ -326,11 +340,14 @@ CheckResult check_partition(const Subgraph& subgraph, std::span<const void* cons
     if (in_range.good) return in_range;
   }
   std::vector<Sensitivity> sensitivities(subgraph.outputs.size());
+  left_out.resize(subgraph.outputs.size());
   for (uint64_t run = 0; run < kDisturbedRuns; ++run) {
     const std::vector<Tensor> disturbed =
         reference::run(graph, subgraph.inputs, subgraph.outputs, inputs, Disturbance(graph, run));
-    for (size_t i = 0; i < disturbed.size(); ++i)
+    for (size_t i = 0; i < disturbed.size(); ++i) {
       sensitivities[i] = sensitivity_of(expected[i], disturbed[i], sensitivities[i]);
+      if (tolerances[i].may_meet_pole) add_poles(disturbed[i], left_out[i]);
+    }
   }
   // An element that jumped says nothing of the others; behind products there is nothing else to go by.
   for (size_t i = 0; i < sensitivities.size() && !contracts(graph); ++i) {
@@ -357,6 +374,8 @@ std::string CheckResult::text() const {
                                  " of allowed) at tensor ", worst.tensor_id, ' ', describe(worst.at));
   const std::string beyond = left_out > 0 ? join(", ", left_out, " behind values that their types cannot hold") : "";
   if (good) return join("ok, worst ", place, forgiven > 0 ? join(", ", forgiven, " near a jump") : "", beyond);
+  if (failed == forgiven)
+    return join("WRONG as a whole: each element is within its bound, the root mean square of all errors is not, worst ", place);
   return join("WRONG, ", failed, " of ", elements, ", worst ", place, ": ", general_text(worst.given, 9), ", expected ",
               general_text(worst.expected, 9));
 }

@@ -26,7 +26,7 @@ struct CheckResult {
   int64_t elements = 0;
   int64_t failed = 0;    // elements outside the tolerance
   int64_t forgiven = 0;  // of these, those near a jump of some op
-  int64_t left_out = 0;  // not judged: they hang on whether a value between two ops is rounded to its type
+  int64_t left_out = 0;  // not judged: rounding of a value between two ops decides them
   WorstElement worst;
   std::string text() const;  // one phrase for the table
 };

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <locale>
 #include <sstream>
 #include <system_error>
 
@@ -124,8 +125,10 @@ void OutputFiles::add(const std::string& path, const std::function<void(std::ost
     if (error) fail(path, join("cannot be written: ", error.message()));
     return add_regular(path, target.string(), write);
   }
-  std::ostringstream text;
-  write(text);
+  std::stringbuf text;
+  std::ostream stream(&text);
+  stream.imbue(std::locale::classic());
+  write(stream);
   pending_.push_back({.path = path, .text = std::move(text).str()});
 }
 

@@ -67,6 +67,22 @@ bool reads_computed(const Graph& graph, const Op& op) {
                      [&](ValueIndex input) { return input != kNoValue && graph.value(input).producer.op >= 0; });
 }
 
+// Whether the op reads a value that another op made, and its schema needs values of some domain there.
+bool may_meet_pole(const Graph& graph, const Op& op) {
+  const OpSchema& schema = schema_of(op.kind);
+  if (schema.traits.jumps) return reads_computed(graph, op);
+  const OpView view(graph, op);
+  const std::vector<const PortSpec*> ports = existing_inputs(schema, op.attributes);
+  for (size_t port = 0; port < op.inputs.size(); ++port) {
+    const ValueIndex input = op.inputs[port];
+    if (input == kNoValue || graph.value(input).producer.op < 0) continue;
+    const DomainRule* const rule = domain_of(*ports[std::min(port, ports.size() - 1)]);
+    const std::optional<Domain> domain = rule == nullptr ? std::nullopt : rule->domain(view, graph.tensor(input));
+    if (domain && domain->required) return true;
+  }
+  return false;
+}
+
 // Ops that the output depends on.
 std::vector<bool> ops_above(const Graph& graph, ValueIndex output) {
   std::vector<bool> above(graph.ops().size(), false);
@@ -123,19 +139,25 @@ bool sums_products_of_inner_values(const Graph& graph, const std::vector<bool>& 
 
 Tolerance tolerance_of_step(const Graph& subgraph, const Op& op, ValueIndex value) {
   const DataType dtype = subgraph.tensor(value).dtype;
-  return {op_error(subgraph, op) * (dtype == DataType::f64 ? kOfF64 : 1), half_ulp(dtype), smallest_step(dtype), false,
-          kNoValue};
+  return {.computed = op_error(subgraph, op) * (dtype == DataType::f64 ? kOfF64 : 1),
+          .rounding = half_ulp(dtype),
+          .smallest = smallest_step(dtype)};
 }
 
 Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
   const DataType dtype = subgraph.tensor(output).dtype;
-  Tolerance tolerance{0, half_ulp(dtype), smallest_step(dtype), false, averaged_value(subgraph, output)};
+  Tolerance tolerance{.rounding = half_ulp(dtype),
+                      .smallest = smallest_step(dtype),
+                      .exact = true,
+                      .averaged = averaged_value(subgraph, output)};
   const std::vector<bool> above = ops_above(subgraph, output);
   const double spread = sums_products_of_inner_values(subgraph, above) ? kWorstOfMany : 1;
   for (size_t i = 0; i < above.size(); ++i) {
     if (!above[i]) continue;
     const Op& op = subgraph.ops()[i];
     tolerance.computed += op_error(subgraph, op);
+    tolerance.exact = tolerance.exact && schema_of(op.kind).traits.copies;
+    tolerance.may_meet_pole = tolerance.may_meet_pole || may_meet_pole(subgraph, op);
     const bool rounds_quotients = op.outputs.front() == output && !is_floating(dtype) && !has_constant_scales(op.kind);
     if (schema_of(op.kind).traits.jumps && (rounds_quotients || reads_computed(subgraph, op))) tolerance.may_jump = true;
     // The reference keeps inner values unrounded; a backend may store them.

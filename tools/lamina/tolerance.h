@@ -14,6 +14,11 @@ struct Tolerance {
   // Some op between the inputs and the output jumps or amplifies (Round, a comparison, a division by a computed value): a few
   // elements may be far off without anything being wrong.
   bool may_jump = false;
+  // Ops between the inputs and the output only move or convert values: the output is the reference's, bit for bit.
+  bool exact = false;
+  // Some op in between reads a computed value and has no result for all values (Log, Sqrt, Reciprocal): where the reference has
+  // none either, rounding decides what comes out.
+  bool may_meet_pole = false;
   // A mean may be far smaller than what it is the mean of: this value's magnitude counts too.
   ValueIndex averaged = kNoValue;
 };

@@ -7,6 +7,7 @@
 
 #include "backends/reference/op_run.h"
 #include "backends/reference/run.h"
+#include "interface/op_schema.h"
 #include "interface/shape_rules.h"
 #include "interface/status.h"
 #include "passes/extract_subgraph.h"
@@ -50,12 +51,13 @@ bool is_kept_in_double(DataType type) {
   return type == DataType::f64 || type == DataType::f32 || type == DataType::bf16 || type == DataType::f16;
 }
 
-// Integers, booleans and f8 are what they are for the ops that follow; wider floats stay unrounded.
+// Integers, booleans and f8 are what they are for the ops that follow, and so is what a cast made; other wide floats stay
+// unrounded.
 void round_narrow_results(const Op& op, std::vector<Tensor>& values) {
   for (const ValueIndex output : op.outputs) {
     if (output == kNoValue) continue;
     Tensor& tensor = values[static_cast<size_t>(output)];
-    if (is_kept_in_double(tensor.dtype)) continue;
+    if (is_kept_in_double(tensor.dtype) && !schema_of(op.kind).traits.converts) continue;
     if (!tensor.integers.empty()) continue;  // s64 as they are
     parallel_elements(tensor.size(), [&](int64_t i) { tensor[i] = round_to(tensor.dtype, tensor[i]); });
   }

@@ -1,4 +1,4 @@
-// Conversions. TypeCast between floats is nothing inside a kernel, where values stay f32: rounding happens in the store.
+// Conversions. TypeCast rounds where it stands, also inside a kernel, whose other values stay f32.
 //   Quantize:    dst = saturate(round(src / scale + zero point))
 //   Dequantize:  dst = (src - zero point) * scale
 // Scales and zero points are attributes, or operands of the dynamic ops; the loop nest says along what they vary.
@@ -82,9 +82,23 @@ Value cut_off(Value x) {
   return k.select(less(x, 0), -whole, whole);
 }
 
+bool is_narrow(DataType dtype) { return is_floating(dtype) && bits_of(dtype) < 32; }
+
+// Rounds once, to the nearest number of a type of 16 bits or fewer. Integers come by way of a type that holds more of them than
+// f32: rounded to f32 first, they would be rounded twice. f16 ends before f32 leaves out an integer.
+Value rounded(Value src, DataType to) {
+  Builder& k = *src.builder;
+  const bool is_integer = src.type() == Type::s32 || src.type() == Type::s64;
+  if (is_integer) return k.round_to(k.cast(src, to == DataType::f16 ? Type::f32 : Type::f64), to);
+  return is_real(src.type()) ? k.round_to(src, to) : src;
+}
+
+// What a cast rounds stays rounded for those that read it in the same kernel: the user asked for it.
 void type_cast(OpLowering& op) {
   const Value src = op.in_as_is(0);
-  const Type to = compute_type(op.output_tensor(0).dtype);
+  const DataType dtype = op.output_tensor(0).dtype;
+  const Type to = compute_type(dtype);
+  if (is_narrow(dtype)) return op.out(0, rounded(src, dtype));
   op.out(0, is_real(src.type()) && (to == Type::s32 || to == Type::s64) ? cut_off(src) : src);
 }
 
