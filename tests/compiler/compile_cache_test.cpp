@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <chrono>
@@ -85,6 +86,17 @@ TEST_F(CompileCacheTest, WhateverChangesTheResultIsAnotherEntry) {
   unsetenv("LAMINA_MAX_ISA");
   EXPECT_EQ(&compile(subtract_and_norm())->info(), &base->info());
   EXPECT_EQ(CompileCache::instance().size(), 7u);
+}
+
+TEST_F(CompileCacheTest, AnotherNumberOfThreadsOfTheProcessIsAnotherEntry) {
+  const int threads = omp_get_max_threads();
+  omp_set_num_threads(1);
+  const auto one = compile(subtract_and_norm());
+  omp_set_num_threads(2);
+  const auto two = compile(subtract_and_norm()), again = compile(subtract_and_norm());
+  omp_set_num_threads(threads);
+  EXPECT_NE(&one->info(), &two->info());
+  EXPECT_EQ(&two->info(), &again->info());
 }
 
 TEST_F(CompileCacheTest, ANumberThatPassesCompileInIsPartOfTheKey) {

@@ -103,7 +103,8 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return target_.name; }
   // The cache of executables tells backends apart by name.
   bool shares_executables() const override { return shares_executables_; }
-  int threads() const override { return threads_; }
+  // Schedules and scratch are made for them, so it is what holds now, not what may change.
+  int threads() const override { return threads_ > 0 ? threads_ : machine_ ? machine_->cores : default_threads(); }
 
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
     return kernel::why_no_step(graph, op, target_);
@@ -120,7 +121,7 @@ class CpuBackend final : public Backend {
  private:
   Machine machine() const {
     Machine machine = machine_ ? *machine_ : host_machine();
-    if (threads_ > 0 || !machine_) machine.cores = threads_ > 0 ? threads_ : default_threads();
+    machine.cores = threads();
     return machine;
   }
 
