@@ -27,7 +27,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from lamina._errors import Error
 from lamina.torch import emit as _emit
 from lamina.torch.lowering import lower
-from lamina.torch.report import GraphReport, report_of
+from lamina.torch.report import GraphReport, NodeReport, is_floating, report_of
 from lamina.torch import whole_ops
 from lamina.torch.rewrites import join_permutes, name_empty_statistics, prepare_joint, split_dropout, widen_products
 from lamina.torch.table import KEPT_WHOLE, TABLE
@@ -97,8 +97,34 @@ def compile_graph(module: GraphModule, example_inputs: list, phase: str, options
     _numbers[phase] += 1
     name = f"{phase}_{number}"
     if any(isinstance(value, torch.SymInt) for value in _values(module)):
+        reason = _why_left_whole(module)
+        if reason is not None:
+            return _left_whole(module, name, reason, options)
         return _by_sizes(module, name, options)
     return _boxed(_compiled(module, name, options))
+
+
+def _why_left_whole(module: GraphModule) -> Optional[str]:
+    """Why a graph of sizes that are told by its inputs cannot be made one of numbers; None where it can."""
+    for node in module.graph.nodes:
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            return f"{node.target} holds graphs whose sizes are told by calls"
+        tags = node.target.tags if isinstance(node.target, torch._ops.OpOverload) else ()
+        if torch.Tag.data_dependent_output in tags or torch.Tag.dynamic_output_shape in tags:
+            return f"{node.target} makes a size or number that depends on data, beside sizes that are told by calls"
+        value = node.meta.get("val")
+        for size in (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,):
+            if isinstance(size, torch.SymInt) and size.node.is_nested_int():
+                return "a jagged tensor's sizes"
+    return None
+
+
+def _left_whole(module: GraphModule, name: str, reason: str, options: Options) -> Callable:
+    """A graph that torch computes, and what is told of it."""
+    nodes = [NodeReport(node.name, str(node.target), False, is_floating(node.meta.get("val")), reason)
+             for node in module.graph.nodes if node.op == "call_function" and isinstance(node.meta.get("val"), torch.Tensor)]
+    _tell(GraphReport(name, nodes, 0), options)
+    return _boxed(module)
 
 
 def _values(module: GraphModule) -> list:

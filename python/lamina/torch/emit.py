@@ -16,7 +16,7 @@ from lamina import _arrays, _core
 from lamina._core import LogicalTensor
 from lamina._errors import Error
 from lamina._program import Port, link
-from lamina.torch.lowering import RANDOM, Lowered, base_of
+from lamina.torch.lowering import Lowered, draws
 
 BYTES = {"f64": 8, "s64": 8, "f32": 4, "s32": 4, "bf16": 2, "f16": 2}
 
@@ -81,7 +81,7 @@ class _Emitter:
             held_back = False  # random nodes keep their order
             waiting = []
             for node in foreign:
-                random = base_of(node) in RANDOM
+                random = draws(node)
                 if self._ready(node, waiting) and not (random and held_back):
                     self._copy(node)
                 else:
@@ -106,7 +106,7 @@ class _Emitter:
 
     def _source_ready(self, node: Node) -> bool:
         base = self.lowering.base(node)
-        if base in self.env or base in self.lowering.constants:
+        if base in self.env or base.op == "get_attr" or base in self.lowering.constants:
             return True
         return self.lowering.is_inner(base) and self._id(base) in self.made
 
@@ -180,10 +180,11 @@ class _Emitter:
     # ---- nodes
 
     def _output_value(self, node: Node) -> Node:
-        """Two outputs share no memory where one is a copy of the other."""
+        """Two outputs share no memory where one is a copy of the other; a constant that lamina made is copied in each call, since a caller
+        may write to what it gets."""
         value, base = self._value(node), self.lowering.base(node)
         is_copy = self.lowering.is_inner(base) and self.lowering.inner_tensor(base).id in self.left_out
-        return self.new.call_function(torch.ops.aten.clone.default, (value,)) if is_copy else value
+        return self.new.call_function(torch.ops.aten.clone.default, (value,)) if is_copy or base in self.lowering.constants else value
 
     def _laid_out(self, node: Node, made: Node) -> Node:
         """With the strides that torch expects, also where a copy that has others is left out."""
@@ -204,15 +205,19 @@ class _Emitter:
         """The node of the new graph that holds it; views of what lamina made are torch's, made where they are read."""
         if node in self.env:
             return self.env[node]
-        if node in self.lowering.constants:
+        if node.op == "get_attr" or node in self.lowering.constants:
             name = f"constant_{len(self.attributes)}"
-            self.attributes[name] = self.lowering.constants[node]
+            self.attributes[name] = self.lowering.constants[node] if node in self.lowering.constants else self._held(node)
             self.env[node] = self.new.get_attr(name)
         elif self.lowering.is_inner(node) and not self.lowering.is_view(node):
             self.env[node] = self._laid_out(node, self.made[self._id(node)])
         else:
             self._copy(node)
         return self.env[node]
+
+    def _held(self, node: Node) -> Any:
+        """What an attribute of the graph's module is: a graph of torch.cond and its like."""
+        return operator.attrgetter(node.target)(self.lowering.module)
 
     def _copy(self, node: Node) -> None:
         chain = [node]
@@ -226,7 +231,7 @@ class _Emitter:
                 self.env[last] = self.new.node_copy(last, self._value)
 
     def _must_be_copied(self, node: Node) -> bool:
-        if node in self.lowering.constants:
+        if node.op == "get_attr" or node in self.lowering.constants:
             return False
         return self.lowering.is_view(node) or not self.lowering.is_inner(node)
 
@@ -234,7 +239,10 @@ class _Emitter:
 def _root(emitter: _Emitter) -> torch.nn.Module:
     root = torch.nn.Module()
     for name, value in emitter.attributes.items():
-        root.register_buffer(name, value, persistent=False)
+        if isinstance(value, torch.Tensor):
+            root.register_buffer(name, value, persistent=False)
+        else:
+            setattr(root, name, value)
     for node in emitter.new.nodes:
         if node.op in ("get_attr", "call_module") and node.target not in emitter.attributes:
             setattr(root, node.target, operator.attrgetter(node.target)(emitter.lowering.module))
@@ -251,6 +259,8 @@ def _caller(linked: Any, ports: list, number: int) -> Callable:
         try:
             run(tensors, outputs)
         except Error as refused:
+            if "input indices holds" in str(refused):
+                raise IndexError(str(refused)) from None  # as torch's own ops do
             if "compiled was" not in str(refused):
                 raise
             run([_as_compiled(tensor, port) for tensor, port in zip(tensors, ports)], outputs)

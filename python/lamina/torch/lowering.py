@@ -33,7 +33,6 @@ VIEWS = set("view _unsafe_view reshape permute transpose t unsqueeze squeeze ali
 MANY = {"split", "split_with_sizes", "unbind"}
 CREATED = set("arange full scalar_tensor zeros ones empty linspace eye empty_permuted".split())
 CREATED_LIKE = {"full_like": None, "new_full": None, "zeros_like": 0, "new_zeros": 0, "ones_like": 1, "new_ones": 1}
-RANDOM = set("bernoulli rand randn rand_like randn_like randint native_dropout randperm normal".split())
 
 
 class Refused(Exception):
@@ -76,6 +75,31 @@ def known_number(value: Any) -> Any:
         return [known_number(v) for v in value]
     known = value.meta.get("val") if isinstance(value, Node) else None
     return known if isinstance(known, (int, float)) else value
+
+
+def draws(node: Node) -> bool:
+    """Whether it takes random numbers, so that it stands in an order with others that do. Of an op that holds graphs nobody knows."""
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        return True
+    if not isinstance(node.target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in node.target.tags:
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    if "dropout_p" not in names:
+        return True
+    place = names.index("dropout_p")  # an attention, which draws for its dropout alone
+    default = node.target._schema.arguments[place].default_value
+    return (node.args[place] if place < len(node.args) else node.kwargs.get("dropout_p", default)) != 0
+
+
+def is_known(value: Any) -> bool:
+    """Whether what torch knows of a node has numbers for sizes, strides and values: what depends on data has symbols."""
+    if isinstance(value, (list, tuple)):
+        return all(is_known(v) for v in value)
+    if isinstance(value, torch.Tensor):
+        if value.is_sparse or value.is_nested or value.layout is not torch.strided:
+            return False
+        return all(isinstance(n, int) for n in (*value.shape, *value.stride(), value.storage_offset()))
+    return not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
 class Args:
@@ -124,7 +148,7 @@ class Lowering:
         if isinstance(argument, Node) and not isinstance(argument.meta.get("val"), torch.Tensor):
             argument = argument.meta.get("val")
         if isinstance(argument, (bool, int, float)):
-            return self.constant(float(argument), dtype or "f32")
+            return self.constant(argument, dtype or "f32")
         if not isinstance(argument, Node):
             raise Refused(f"argument {argument!r}")
         uniform = self.uniform(argument)
@@ -142,11 +166,14 @@ class Lowering:
             return tensor
         return self.op("TypeCast", [tensor], dtype=dtype)
 
-    def constant(self, value: float, dtype: str) -> LogicalTensor:
+    def constant(self, value: Any, dtype: str) -> LogicalTensor:
         if not math.isfinite(value) and dtype not in FLOATS:
             raise Refused(f"the constant {value} as {dtype}")
+        if dtype not in FLOATS and isinstance(value, int) and int(float(value)) != value:  # a constant of the graph is a double
+            with unset_fake_temporarily():
+                return self.known_tensor(f"lamina_number_{value}".replace("-", "minus_"), torch.tensor(value, dtype=torch.int64))
         tensor = LogicalTensor(self._take_id(), dtype, ())
-        self._pending.append(("constant", tensor, value))
+        self._pending.append(("constant", tensor, float(value)))
         return tensor
 
     def filled(self, value: float, shape: Iterable[int], dtype: str) -> LogicalTensor:
@@ -231,11 +258,15 @@ class Lowering:
     def _lower_all(self) -> None:
         for node in self.module.graph.nodes:
             if node.op == "get_attr":
-                self.constants[node] = operator.attrgetter(node.target)(self.module)
+                held = operator.attrgetter(node.target)(self.module)
+                if isinstance(held, torch.Tensor):  # not the graphs of torch.cond and its like
+                    self.constants[node] = held
             if node.op != "call_function" or node.target is operator.getitem:
                 continue
             if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)):
-                continue  # arithmetic of sizes, known by now
+                if not isinstance(node.meta.get("val"), (bool, int, float)):
+                    self.reasons[node] = "it makes no tensor"
+                continue  # else arithmetic of sizes, known by now
             if self._fold(node):
                 continue
             first_op = self._op_count
@@ -258,6 +289,8 @@ class Lowering:
         name = name_of(node)
         if node.name in self.left_out:
             raise Refused(self.left_out[node.name])
+        if not all(is_known(known.meta.get("val")) for known in (node, *node.all_input_nodes)):
+            raise Refused("a size or number that depends on data")
         if self.is_view(node):
             if self.is_inner(node.args[0]) and self._read_by_lamina(node):
                 first_op = self._op_count
@@ -320,20 +353,20 @@ class Lowering:
     def _fold(self, node: Node) -> bool:
         """What depends on no input is computed once, now."""
         name = base_of(node)
-        if isinstance(node.meta["val"], (list, tuple)) or not isinstance(node.target, torch._ops.OpOverload):
+        value = node.meta["val"]
+        if not isinstance(value, torch.Tensor) or value.device.type != "cpu" or draws(node) or not is_known(value) or not isinstance(node.target, torch._ops.OpOverload):
             return False
         like = name in CREATED_LIKE
         known = name in CREATED or (node.all_input_nodes and all(self.is_constant(i) for i in node.all_input_nodes))
-        if not (like or known) or name in RANDOM or any(not isinstance(s, int) for s in node.meta["val"].shape):
+        if not (like or known) or not all(is_known(i.meta.get("val")) for i in node.all_input_nodes):
             return False
         with unset_fake_temporarily(), torch.no_grad():
             if like:
                 fill = CREATED_LIKE[name]
-                value = node.meta["val"]
                 fill = fill if fill is not None else node.args[-1] if name == "full_like" else node.args[2]
                 if isinstance(fill, Node):
                     return False
-                made = torch.full(tuple(value.shape), fill, dtype=value.dtype)
+                made = torch.empty_strided(tuple(value.shape), value.stride(), dtype=value.dtype).fill_(fill)
             else:
                 real = lambda n: self.constants[n] if n in self.constants else n.meta["val"]
                 made = node.target(*torch.fx.map_arg(node.args, real), **torch.fx.map_arg(node.kwargs, real))
@@ -341,16 +374,16 @@ class Lowering:
         self.constants[node] = made
         return True
 
-    def uniform(self, node: Node) -> Optional[float]:
+    def uniform(self, node: Node) -> Any:
         """The number that all elements of a constant are."""
         if self.is_view(node) and self.base(node) in self.constants and base_of(node) in ("expand", "view", "unsqueeze", "alias"):
             return self.uniform(self.base(node))
         value = self.constants.get(node)
-        if value is None or value.numel() == 0:
+        if value is None or value.numel() == 0 or value.dtype not in DTYPES or value.device.type != "cpu":
             return None
         with unset_fake_temporarily():
             first = value.flatten()[0]
-            return float(first) if value.numel() == 1 or bool((value == first).all()) else None
+            return first.item() if value.numel() == 1 or bool((value == first).all()) else None
 
     # ---- ports and views
 
@@ -368,6 +401,8 @@ class Lowering:
         of_root = self.constants.get(root, root.meta["val"])
         if not isinstance(value, torch.Tensor) or not isinstance(of_root, torch.Tensor):
             raise Refused("it reads what is no tensor")
+        if not is_known(value) or not is_known(of_root):
+            raise Refused("a size that depends on data")
         if value.device.type != "cpu":
             raise Refused(f"a tensor on {value.device}")
         tensor = LogicalTensor(self._take_id(), dtype_of(value), tuple(value.shape), tuple(value.stride()))
@@ -415,7 +450,7 @@ class Lowering:
                     reads.append(self.inner_tensor(base))
                 elif base in tokens:
                     reads.append(tokens[base])
-            if base_of(node) in RANDOM:
+            if draws(node):
                 reads += [tokens[last_random]] if last_random in tokens else []
                 last_random = node
             if reads:

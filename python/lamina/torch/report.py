@@ -12,7 +12,7 @@ from typing import Any, Optional
 import torch
 
 from lamina.explanation import Explanation, framed
-from lamina.torch.lowering import RANDOM, VIEWS, base_of, name_of
+from lamina.torch.lowering import VIEWS, base_of, draws, name_of
 
 
 @dataclass
@@ -85,7 +85,7 @@ def _explanation(name: str, emitted: Any) -> Optional[Explanation]:
     return Explanation([p for p, _ in pairs], [c for _, c in pairs], name) if pairs else None
 
 
-def _floating(value: Any) -> bool:
+def is_floating(value: Any) -> bool:
     values = value if isinstance(value, (list, tuple)) else [value]
     return any(isinstance(v, torch.Tensor) and v.is_floating_point() for v in values)
 
@@ -98,7 +98,7 @@ def report_of(name: str, lowered: Any, emitted: Any) -> GraphReport:
         if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)):
             continue
         carried = node in lowering.inner
-        floating = _floating(node.meta["val"]) and base_of(node) not in RANDOM
+        floating = is_floating(node.meta["val"]) and not draws(node)
         nodes.append(NodeReport(node.name, str(node.target), carried, floating, lowering.reasons.get(node, "")))
     partitions = [json.loads(partition.reasons_json()) for partition in lowered.partitions]
     kernels = [json.loads(code.info_json()) for call in emitted.calls for code in call.compiled]

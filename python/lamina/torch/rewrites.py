@@ -133,7 +133,7 @@ def _split(graph: Graph, node: Node) -> None:
 
     with graph.inserting_before(node):
         empty = add(aten.empty_strided.default, (tuple(mask_value.shape), tuple(mask_value.stride())), mask_value, dtype=torch.bool)
-        mask = add(aten.bernoulli.p, (empty, kept), mask_value)
+        mask = add(aten.bernoulli_.float, (empty, kept), mask_value)  # bernoulli.p fills dense memory: other places for strided tensors
         product = add(aten.mul.Tensor, (source, mask), value)
         output = add(aten.mul.Tensor, (product, 0.0 if kept == 0 else 1.0 / kept), value)
     for user in list(node.users):

@@ -89,8 +89,13 @@ class Extreme:
 
 
 def full(l: Lowering, tensor: Any, a: Args) -> Any:
-    """Two scalars make a scalar, whatever shape of one element torch gives it."""
-    return l.reshape(tensor, a.value.shape) if tensor.shape != tuple(a.value.shape) and math.prod(tensor.shape) == a.value.numel() else tensor
+    """In the shape that torch gives it: a constant all of whose elements are alike came as a scalar, without its own."""
+    shape = [int(extent) for extent in a.value.shape]
+    if list(tensor.shape) == shape:
+        return tensor
+    if math.prod(tensor.shape) == math.prod(shape):
+        return l.reshape(tensor, shape)
+    return l.op("Expand", [l.reshape(tensor, [1] * (len(shape) - len(tensor.shape)) + list(tensor.shape))], shape=shape)
 
 
 @dataclass(frozen=True)
@@ -200,7 +205,7 @@ class Compare:
         common = torch.result_type(*given)
         if common not in DTYPES:
             raise Refused(f"a comparison of {common}")
-        return l.op(self.kind, [l.tensor(a.self, DTYPES[common]), l.tensor(a.other, DTYPES[common])])
+        return full(l, l.op(self.kind, [l.tensor(a.self, DTYPES[common]), l.tensor(a.other, DTYPES[common])]), a)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,154 @@
+"""torch.compile(backend="lamina") gives eager's answers: more than once, under one seed, and where lamina carries little."""
+import operator
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: scripts/setup --torch")
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+import lamina.torch  # noqa: E402, F401
+
+pytestmark = pytest.mark.filterwarnings("ignore::lamina.torch.FallbackWarning")
+
+
+def compiled(function, **settings):
+    torch._dynamo.reset()
+    return torch.compile(function, backend="lamina", **settings)
+
+
+def drawn_twice(function, *args):
+    torch.manual_seed(0)
+    return [function(*args) for _ in range(2)]
+
+
+DRAWS = {
+    "gumbel_softmax": lambda x: F.gumbel_softmax(x, dim=1),
+    "exponential": lambda x: F.gelu(x) + torch.empty(4, 8).exponential_(),
+    "uniform": lambda x: F.gelu(x) + torch.zeros(4, 8).uniform_(),
+    "normal": lambda x: F.gelu(x) + torch.zeros(4, 8).normal_(),
+    "log_normal": lambda x: F.gelu(x) + torch.ones(4, 8).log_normal_(),
+    "cauchy": lambda x: F.gelu(x) + torch.ones(4, 8).cauchy_(),
+    "geometric": lambda x: F.gelu(x) + torch.zeros(8).geometric_(0.3),
+    "multinomial": lambda x: F.gelu(x) + torch.multinomial(torch.ones(8), 8),
+    "poisson": lambda x: F.gelu(x) + torch.poisson(torch.ones(8) * 3),
+    "binomial": lambda x: F.gelu(x) + torch.binomial(torch.full((8,), 9.0), torch.full((8,), 0.5)),
+    "randint_like": lambda x: F.gelu(x) + torch.randint_like(torch.zeros(8), 100),
+    "randperm": lambda x: F.gelu(x) + torch.randperm(8),
+    "bernoulli": lambda x: F.gelu(x) + torch.bernoulli(torch.full((8,), 0.5)),
+    "rand_like": lambda x: F.gelu(x) + torch.rand_like(torch.zeros(8)),
+    "exponential, then rand": lambda x: torch.cat([(F.gelu(x) * 2).exponential_(), torch.rand(4, 8)]),
+    "multinomial, then rand": lambda x: torch.cat([torch.multinomial((x * 2).softmax(-1), 8).float() * 2, torch.rand(4, 8)]),
+    "dropout of a transposed tensor": lambda x: F.dropout(F.gelu(x.t()), 0.5) * torch.rand(4),
+    "dropout of an expanded tensor": lambda x: F.dropout(x[:, None].expand(4, 3, 8), 0.5) * 2,
+    "dropout of every other column": lambda x: F.dropout(x[:, ::2], 0.5) * 2,
+    "rrelu": lambda x: F.rrelu(x * 2, training=True),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_are_those_of_eager(name, dynamic):
+    x = torch.linspace(-2, 2, 32).reshape(4, 8)
+    ours, eager = drawn_twice(compiled(DRAWS[name], dynamic=dynamic), x), drawn_twice(DRAWS[name], x)
+    assert torch.equal(*ours) == torch.equal(*eager)
+    for a, b in zip(ours, eager):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+CONSTANTS = {
+    "zeros": lambda x: torch.zeros(4),
+    "zeros_like": torch.zeros_like,
+    "full_like": lambda x: torch.full_like(x, 2.0),
+    "new_full": lambda x: x.new_full((3,), 7.0),
+    "arange": lambda x: torch.arange(4).float() * 2,
+    "transposed": lambda x: torch.ones(2, 3).t(),
+    "tensor": lambda x: torch.tensor([1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_a_constant_that_is_returned_is_the_callers(name):
+    function = lambda x: (F.gelu(x), CONSTANTS[name](x))
+    x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    call = compiled(function)
+    call(x)[1].add_(1)
+    ours, eager = call(x)[1], function(x)[1]
+    assert torch.equal(ours, eager) and ours.stride() == eager.stride()
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**62 + 1, 16777217])
+@pytest.mark.parametrize("compare", [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge])
+def test_integers_are_compared_as_they_are(compare, number):
+    x = torch.tensor([number - 1, number, number + 1])
+    for function in (lambda x: compare(x, number), lambda x: compare(x, torch.full((3,), number)), lambda x: compare(x, torch.tensor(number))):
+        assert torch.equal(compiled(function)(x), function(x))
+
+
+class Branches(nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda v: F.gelu(v), lambda v: v.sin(), (F.relu(x) - 0.3,)) * 2
+
+
+def loop(x):
+    from torch._higher_order_ops.while_loop import while_loop
+    return while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (torch.tensor(0), F.gelu(x)))[1] + 1
+
+
+def attention(x):
+    from torch.nn.attention.flex_attention import flex_attention
+    q = F.gelu(x).reshape(1, 1, 4, 8)
+    return flex_attention(q, q, q, score_mod=lambda score, b, h, i, j: score + (i - j)) * 2
+
+
+def sized(x):
+    count = (x > 0).sum().item()
+    torch._check(count >= 0)
+    return F.gelu(x) * count + torch.zeros(count).sum()
+
+
+LEFT = {
+    "cond": Branches(),
+    "while_loop": loop,
+    "flex_attention": attention,
+    "nonzero": lambda x: F.gelu(x[x > 0]) * 2,
+    "nonzero of what lamina makes": lambda x: F.gelu(x * 2)[(x * 3) > 0] * 2,
+    "a number of data": lambda x: F.gelu(x) * x.sum().item(),
+    "a size of data": sized,
+    "complex": lambda x: torch.view_as_real(torch.fft.fft(F.gelu(x)) * (1 + 2j) + torch.tensor([1j])) * 2,
+    "sparse": lambda x: torch.sparse.mm(F.relu(x).to_sparse(), x.t()) * 2,
+    "broadcast constants": lambda x: torch.where((x[:, :, None, None] > 0) & torch.ones(16, 16, dtype=torch.bool), 1.0, 2.0) * torch.ones(4, 8, 1, 1),
+    "a uniform constant that broadcasts": lambda x: x[:, :, None, None] * torch.full((16, 16), 2.0),
+    "a comparison that broadcasts": lambda x: (x[:, :, None, None] > torch.zeros(16, 16)).float() * 2,
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_not_carried_stays_with_torch(name, dynamic):
+    settings = {"capture_dynamic_output_shape_ops": True, "capture_scalar_outputs": True}
+    with torch._dynamo.config.patch(settings), torch.no_grad():
+        call = compiled(LEFT[name], dynamic=dynamic)
+        for seed in range(3):
+            x = torch.randn(4, 8, generator=torch.Generator().manual_seed(seed))
+            torch.testing.assert_close(call(x), LEFT[name](x), rtol=1e-4, atol=1e-5)
+
+
+def test_meta_tensors_stay_with_torch():
+    made = compiled(lambda x: F.gelu(x) + torch.zeros(8, device="meta"))(torch.empty(4, 8, device="meta"))
+    assert made.device.type == "meta" and made.shape == (4, 8)
+
+
+def test_jagged_tensors_stay_with_torch():
+    parts = [torch.randn(n, 8) for n in (2, 3)]
+    nested = lambda: torch.nested.nested_tensor(parts, layout=torch.jagged)
+    function = lambda x: F.gelu(x) * 2
+    torch.testing.assert_close(compiled(function)(nested()).values(), function(nested()).values(), rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_what_data_sizes():
+    layer, x = nn.Linear(8, 8), torch.randn(4, 8)
+    function = lambda x: layer(x)[x > 0].square().sum()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        ours = torch.autograd.grad(compiled(function, fullgraph=True)(x), layer.weight)
+    torch.testing.assert_close(ours, torch.autograd.grad(function(x), layer.weight), rtol=1e-3, atol=1e-5)
