@@ -1,5 +1,7 @@
 """torch.compile(backend="lamina") gives eager's answers: more than once, under one seed, and where lamina carries little."""
 import operator
+import sys
+import warnings
 
 import pytest
 
@@ -152,3 +154,40 @@ def test_gradients_of_what_data_sizes():
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
         ours = torch.autograd.grad(compiled(function, fullgraph=True)(x), layer.weight)
     torch.testing.assert_close(ours, torch.autograd.grad(function(x), layer.weight), rtol=1e-3, atol=1e-5)
+
+
+OUT_OF_RANGE = {
+    "embedding": lambda index: F.embedding(index, torch.ones(10, 4)),
+    "index_select": lambda index: torch.index_select(torch.ones(10, 4) + index[0], 0, index),
+    "cross_entropy": lambda index: F.cross_entropy(torch.ones(1, 10) * 2, index),
+}
+
+
+@pytest.mark.parametrize("index", [-1, 10, -11, 2**31 + 1])
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_an_index_out_of_range_is_an_index_error(name, index):
+    for function in (OUT_OF_RANGE[name], compiled(OUT_OF_RANGE[name])):
+        with pytest.raises((IndexError, RuntimeError)) as raised:
+            function(torch.tensor([index]))
+        assert not isinstance(raised.value, lamina.Error), str(raised.value)
+    assert torch.equal(compiled(OUT_OF_RANGE[name])(torch.tensor([9])), OUT_OF_RANGE[name](torch.tensor([9])))
+
+
+def test_a_mode_that_torch_does_not_know_is_refused():
+    from lamina.torch.backend import backend
+    with pytest.raises(lamina.Error, match="mode is 'fastest', allowed is one of default"):
+        backend(None, [], mode="fastest")
+
+
+def test_sizes_are_told_once_and_kept_in_bounds(monkeypatch):
+    backend = sys.modules["lamina.torch.backend"]  # the package has the function by this name
+    made = []
+    whole = backend._compiled
+    monkeypatch.setattr(backend, "KEPT_SIZES", 2)
+    monkeypatch.setattr(backend, "_compiled", lambda *given: made.append(given[1]) or whole(*given))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        call = compiled(lambda x: torch.cumsum(F.gelu(x), 0), dynamic=True)
+        for rows in (3, 4, 5, 5, 3):
+            call(torch.randn(rows, 8))
+    assert len(made) == 4 and len([w for w in told if w.category is lamina.torch.FallbackWarning]) == 1

@@ -8,15 +8,17 @@ Sizes that torch has marked dynamic are known when a call comes: a graph is comp
 from __future__ import annotations
 
 import collections
+import itertools
 import logging
 import os
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional
 
 import torch
 from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
+from torch._inductor import list_mode_options
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import detect_fake_mode
@@ -34,6 +36,7 @@ from lamina.torch.table import KEPT_WHOLE, TABLE
 from lamina.torch.views import VIEW_RULES
 
 log = logging.getLogger("lamina.torch")
+KEPT_SIZES = 256  # sets of sizes that a graph stays compiled for: those of the latest calls
 
 
 class FallbackWarning(UserWarning):
@@ -72,7 +75,9 @@ def _base(op: Any) -> str:
 
 
 def backend(module: GraphModule, example_inputs: list, *, options: Optional[dict] = None, mode: Optional[str] = None) -> Callable:
-    """The backend that torch.compile calls. `mode` changes nothing: lamina has one way to compile."""
+    """The backend that torch.compile calls. `mode`, one of torch's, changes nothing: lamina has one way to compile."""
+    if mode is not None and mode not in list_mode_options():
+        raise Error(f"mode is {mode!r}, allowed is one of {', '.join(list_mode_options())}")
     chosen = Options.of(options)
 
     def compiler(phase: str) -> Callable:
@@ -178,13 +183,20 @@ def _boxed(module: GraphModule) -> Callable:
 
 def _by_sizes(module: GraphModule, name: str, options: Options) -> Callable:
     """Compiles when sizes are first seen: they are told by the inputs' own shapes."""
-    known: dict = {}
+    known: collections.OrderedDict = collections.OrderedDict()
+    compiled_count = itertools.count()
 
     def call(inputs: list) -> Any:
         key = tuple(v if isinstance(v, int) else tuple(v.shape) + tuple(v.stride()) for v in inputs if v is not None)
         compiled = known.get(key)
         if compiled is None:
-            compiled = known[key] = _boxed(_compiled(_with_sizes(module, inputs), f"{name}_{len(known)}", options))
+            place = next(compiled_count)
+            told = options if place == 0 else replace(options, warn=False)  # what is left to torch is told once a graph
+            compiled = known[key] = _boxed(_compiled(_with_sizes(module, inputs), f"{name}_{place}", told))
+            if len(known) > KEPT_SIZES:
+                known.popitem(last=False)
+        else:
+            known.move_to_end(key)
         return compiled(inputs)
 
     call._boxed_call = True

@@ -354,7 +354,9 @@ class Lowering:
         """What depends on no input is computed once, now."""
         name = base_of(node)
         value = node.meta["val"]
-        if not isinstance(value, torch.Tensor) or value.device.type != "cpu" or draws(node) or not is_known(value) or not isinstance(node.target, torch._ops.OpOverload):
+        if not isinstance(value, torch.Tensor) or not isinstance(node.target, torch._ops.OpOverload):
+            return False
+        if value.device.type != "cpu" or draws(node) or not is_known(value):
             return False
         like = name in CREATED_LIKE
         known = name in CREATED or (node.all_input_nodes and all(self.is_constant(i) for i in node.all_input_nodes))

@@ -20,9 +20,22 @@ def indices_of(l: Lowering, node: Node) -> Any:
     return found
 
 
+def places_from_0(l: Lowering, node: Node, extent: int) -> Any:
+    """Indices that do not count from the end: a negative one becomes a place behind the end, which the look-up reports."""
+    found, known = indices_of(l, node), l.constants.get(node)
+    if known is not None and bool((known >= 0).all()):
+        return found
+    if extent > 2**31 - 1:
+        raise Refused("more than 2^31 - 1 places")
+    place, number = l.cast(found, "f64"), lambda value: l.constant(float(value), "f64")
+    inside = l.op("LogicalAnd", [l.op("GreaterEqual", [place, number(0)]), l.op("Less", [place, number(extent)])])
+    behind = l.filled(extent, found.shape, "f64")
+    return l.cast(l.op("Select", [inside, place, behind]), "s32")
+
+
 def embedding(l: Lowering, a: Args) -> Any:
     result_type(a)
-    return l.op("Gather", [l.tensor(a.weight), indices_of(l, a.indices)], axis=0)
+    return l.op("Gather", [l.tensor(a.weight), places_from_0(l, a.indices, a.weight.meta["val"].shape[0])], axis=0)
 
 
 def embedding_backward(l: Lowering, a: Args) -> Any:
@@ -35,7 +48,7 @@ def embedding_backward(l: Lowering, a: Args) -> Any:
 
 def index_select(l: Lowering, a: Args) -> Any:
     source = l.tensor(a.self)
-    made = l.op("Gather", [source if source.shape else l.reshape(source, [1]), indices_of(l, a.index)], axis=a.dim)
+    made = l.op("Gather", [source if source.shape else l.reshape(source, [1]), places_from_0(l, a.index, a.self.meta["val"].shape[a.dim] if source.shape else 1)], axis=a.dim)
     return l.reshape(made, a.value.shape)
 
 
