@@ -30,6 +30,8 @@ class Graph:
         self._graph = _core.Graph(fpmath_mode)
         self._inputs: list[LogicalTensor] = []
         self._constants: dict[int, tuple] = {}
+        self._from_dump = False  # then it has tensors that it did not hand out
+        self._own: dict[int, LogicalTensor] = {}  # what this graph has handed out
         self._next_tensor = 0
         self._next_op = 0
 
@@ -42,6 +44,7 @@ class Graph:
         made._graph = _core.Graph.from_json(text, name)
         made._constants = {entry["id"]: (made._graph.tensor(entry["id"]), entry["value"]) for entry in json.loads(text).get("constants", [])}
         made._inputs = [tensor for tensor in made._graph.border()[0] if tensor.id not in made._constants]
+        made._from_dump = True
         made._next_tensor = made._next_op = 1 << 40  # above what a dump uses
         return made
 
@@ -58,11 +61,11 @@ class Graph:
         constant: it holds the same values at every call, so that what is made of it is kept."""
         tensor = LogicalTensor(self._take_id(), dtype, shape, strides, "constant" if constant else "undef")
         self._inputs.append(tensor)
-        return tensor
+        return self._owned(tensor)
 
     def constant(self, value: float, dtype: str = "f32") -> LogicalTensor:
         """A scalar whose value is known now, rounded to dtype: it is compiled in and takes no argument of the call."""
-        return _Constant(LogicalTensor(self._take_id(), dtype, ()), value)
+        return _Constant(self._owned(LogicalTensor(self._take_id(), dtype, ())), value)
 
     def op(self, kind: str, inputs: Iterable[Any], *, name: str = "", dtype: Optional[str] = None,
            outputs: Optional[Sequence[bool]] = None, **attributes: Any) -> Union[LogicalTensor, tuple]:
@@ -72,7 +75,8 @@ class Graph:
         it may be chosen (MatMul, TypeCast). outputs: which outputs are wanted, where some may be left out; default all.
         Returns the output, or a tuple of them (None for one that is left out).
         Raises lamina.Error naming the op, the port or attribute, what was given and what is allowed; the graph is unchanged."""
-        given = [_unwrap(tensor) for tensor in inputs]
+        inputs = list(inputs)
+        given = [self._given(kind, name, place, tensor) for place, tensor in enumerate(inputs)]
         node = _core.Op(self._next_op, kind, given, attributes, name)
         made = []
         for position, described in enumerate(node.infer_outputs()):
@@ -84,7 +88,7 @@ class Graph:
             if dtype is not None and position == 0:
                 tensor = LogicalTensor(tensor.id, dtype, tensor.shape)
             node.add_output(tensor)
-            made.append(tensor)
+            made.append(self._owned(tensor))
         self._graph.add_op(node)
         self._next_op += 1
         for tensor in inputs:
@@ -126,6 +130,22 @@ class Graph:
                 raise Error(first_reason(partition), "unimplemented")
         wanted = list(outputs) if outputs is not None else self._graph.border()[1]
         return CompiledGraph(partitions, list(self._inputs), wanted, self._constants, progress)
+
+    def _owned(self, tensor: LogicalTensor) -> LogicalTensor:
+        self._own[tensor.id] = tensor
+        return tensor
+
+    def _given(self, kind: str, name: str, place: int, given: Any) -> LogicalTensor:
+        """The tensor of an input, which is this graph's: ids of two graphs mean different tensors."""
+        op = f'{kind} "{name}"' if name else kind
+        tensor = _unwrap(given)
+        if not isinstance(tensor, LogicalTensor):
+            hint = ": an op with several outputs returns a tuple, of which one is chosen" if isinstance(tensor, tuple) else ""
+            raise Error(f"{op}: input {place} is a {type(tensor).__name__}, allowed is a tensor or None{hint}")
+        own = self._own.get(tensor.id)
+        if given is not None and own is not tensor and (own is not None or not self._from_dump):
+            raise Error(f"{op}: input {place} is a tensor of another graph, allowed are tensors of this one")
+        return tensor
 
     def _take_id(self) -> int:
         self._next_tensor += 1

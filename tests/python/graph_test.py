@@ -182,3 +182,19 @@ def test_every_kind_has_a_schema():
     for kind in lamina.op_kinds():
         schema = lamina.op_schema(kind)
         assert schema["kind"] == kind and all(port["name"] for port in schema["inputs"])
+
+
+def test_a_tensor_of_another_graph_is_refused():
+    one, other = lamina.Graph(), lamina.Graph()
+    x, stranger = one.input((2, 3)), other.input((2, 3))
+    with pytest.raises(lamina.Error, match='Add "sum": input 1 is a tensor of another graph'):
+        one.op("Add", [x, stranger], name="sum")
+    with pytest.raises(lamina.Error, match="GELU: input 0 is a tensor of another graph"):
+        one.op("GELU", [other.op("ReLU", [stranger])])
+
+
+def test_a_tuple_of_outputs_is_no_input():
+    graph = lamina.Graph()
+    made = graph.op("SoftMax", [graph.input((2, 2))])
+    with pytest.raises(lamina.Error, match="MatMul: input 0 is a tuple, allowed is a tensor or None: an op with several outputs"):
+        graph.op("MatMul", [made, made])
