@@ -16,7 +16,7 @@ from lamina import _arrays, _core
 from lamina._core import LogicalTensor
 from lamina._errors import Error
 from lamina._program import Port, link
-from lamina.torch.lowering import Lowered, draws
+from lamina.torch.lowering import Lowered, may_draw
 
 BYTES = {"f64": 8, "s64": 8, "f32": 4, "s32": 4, "bf16": 2, "f16": 2}
 
@@ -81,7 +81,7 @@ class _Emitter:
             held_back = False  # random nodes keep their order
             waiting = []
             for node in foreign:
-                random = draws(node)
+                random = may_draw(node)
                 if self._ready(node, waiting) and not (random and held_back):
                     self._copy(node)
                 else:

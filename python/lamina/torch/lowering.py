@@ -78,9 +78,7 @@ def known_number(value: Any) -> Any:
 
 
 def draws(node: Node) -> bool:
-    """Whether it takes random numbers, so that it stands in an order with others that do. Of an op that holds graphs nobody knows."""
-    if isinstance(node.target, torch._ops.HigherOrderOperator):
-        return True
+    """Whether the op takes random numbers."""
     if not isinstance(node.target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in node.target.tags:
         return False
     names = [argument.name for argument in node.target._schema.arguments]
@@ -89,6 +87,11 @@ def draws(node: Node) -> bool:
     place = names.index("dropout_p")  # an attention, which draws for its dropout alone
     default = node.target._schema.arguments[place].default_value
     return (node.args[place] if place < len(node.args) else node.kwargs.get("dropout_p", default)) != 0
+
+
+def may_draw(node: Node) -> bool:
+    """Whether the node keeps its place among those that take random numbers: an op that holds graphs does, whatever is in them."""
+    return isinstance(node.target, torch._ops.HigherOrderOperator) or draws(node)
 
 
 def is_known(value: Any) -> bool:
@@ -452,7 +455,7 @@ class Lowering:
                     reads.append(self.inner_tensor(base))
                 elif base in tokens:
                     reads.append(tokens[base])
-            if draws(node):
+            if may_draw(node):
                 reads += [tokens[last_random]] if last_random in tokens else []
                 last_random = node
             if reads:
