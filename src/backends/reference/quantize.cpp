@@ -100,6 +100,13 @@ Integer cut_off(double value) {
   return value < -kEnd ? std::numeric_limits<Integer>::min() : static_cast<Integer>(value);
 }
 
+// A double that rounds to a narrower type as the integer does: where bits are lost, the last one says so.
+double real_of(int64_t integer) {
+  constexpr int64_t kExact = int64_t{1} << 53, kLost = 2047;
+  if (integer >= -kExact && integer <= kExact) return static_cast<double>(integer);
+  return static_cast<double>((integer >> 11) | ((integer & kLost) != 0 ? 1 : 0)) * (kLost + 1);
+}
+
 void type_cast(const OpRun& run) {
   const Tensor& src = run.in("src");
   Tensor& dst = run.out("dst");
@@ -113,8 +120,10 @@ void type_cast(const OpRun& run) {
       dst[i] = src[i] != 0 ? 1 : 0;
     else if (dst.dtype == DataType::s32)
       dst[i] = wide ? static_cast<int32_t>(integer) : cut_off<int32_t>(src[i]);
+    else if (dst.dtype == DataType::s64)
+      dst[i] = static_cast<double>(integer);
     else
-      dst[i] = dst.dtype == DataType::s64 ? static_cast<double>(integer) : src[i];
+      dst[i] = wide && dst.dtype != DataType::f64 ? real_of(src.integers[at]) : src[i];
   });
 }
 

@@ -4,6 +4,8 @@
 // Scales and zero points are attributes, or operands of the dynamic ops; the loop nest says along what they vary.
 #include "kernels/op_lowering.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace lamina::kernel {
@@ -60,9 +62,17 @@ Value divide_by_row_value(Value x, Value divisor) {
   return fma(x, high, x * k.select(greater(abs(low), 0), low, least));
 }
 
+// A subnormal scale has no inverse in f32.
+bool has_scale_without_inverse(const OpLowering& op) {
+  if (!op.has_attribute("scales")) return false;
+  const auto& scales = op.attribute<std::vector<float>>("scales");
+  return std::any_of(scales.begin(), scales.end(), [](float scale) { return !std::isfinite(1 / scale); });
+}
+
 void quantize(OpLowering& op) {
   const Parameters q = quantization_parameters(op);
-  Value scaled = op.k.node(q.scale).per_element ? op.in(0) / q.scale : divide_by_row_value(op.in(0), q.scale);
+  const bool divides = op.k.node(q.scale).per_element || has_scale_without_inverse(op);
+  Value scaled = divides ? op.in(0) / q.scale : divide_by_row_value(op.in(0), q.scale);
   if (q.zero_point) scaled = scaled + q.zero_point;
   op.out(0, op.k.round_to(scaled, op.output_tensor(0).dtype));
 }

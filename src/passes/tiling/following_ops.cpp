@@ -1,6 +1,7 @@
 #include "passes/tiling/following_ops.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "interface/op_schema.h"
@@ -76,6 +77,9 @@ bool is_broadcast_well(const Dims& operand, const Dims& result, int channels, bo
   return is_one || (along_channels && (along_others || is_one_elsewhere));
 }
 
+// Libraries multiply by the inverse of a scale, which is infinite for a subnormal one: 0 would become NaN.
+bool has_inverse(float scale) { return std::isfinite(1 / scale); }
+
 class Chain {
  public:
   Chain(const Graph& graph, const Op& product, const FusionGroup& group, const std::function<bool(ValueIndex)>& is_kept)
@@ -106,15 +110,19 @@ class Chain {
   }
 
   bool take(const Op& op) {
-    if (is_byte_integer(graph_.tensor(chain_.result).dtype)) return false;
-    if (op.kind == OpKind::TypeCast) return is_floating(graph_.tensor(op.outputs[0]).dtype);
+    if (is_rounded_ || is_byte_integer(graph_.tensor(chain_.result).dtype)) return false;
+    if (op.kind == OpKind::TypeCast) {
+      const DataType from = graph_.tensor(chain_.result).dtype, to = graph_.tensor(op.outputs[0]).dtype;
+      is_rounded_ = bits_of(to) < bits_of(from);
+      return is_floating(to);
+    }
     FollowingOp following{op};
     if (is_binary(op)) {
       if (!take_operand(op)) return false;
       following.operand = static_cast<int>(chain_.operands.size()) - 1;
     } else if (op.kind == OpKind::Quantize) {
-      if (op.attribute<std::vector<float>>("scales").size() != 1 || !is_byte_integer(graph_.tensor(op.outputs[0]).dtype))
-        return false;
+      const auto& scales = op.attribute<std::vector<float>>("scales");
+      if (scales.size() != 1 || !has_inverse(scales[0]) || !is_byte_integer(graph_.tensor(op.outputs[0]).dtype)) return false;
     } else if (!is_unary(op)) {
       return false;
     }
@@ -161,6 +169,7 @@ class Chain {
       if (maker.kind == OpKind::TypeCast && taken.size() == 1) continue;
       if (maker.kind != OpKind::Dequantize || maker.attribute<std::vector<float>>("scales").size() != 1) return false;
       operand.scale = maker.attribute<std::vector<float>>("scales")[0];
+      if (!has_inverse(operand.scale)) return false;
       if (maker.has_attribute("zps") && !maker.attribute<std::vector<int64_t>>("zps").empty())
         operand.zero_point = maker.attribute<std::vector<int64_t>>("zps")[0];
       break;
@@ -176,6 +185,7 @@ class Chain {
   const std::function<bool(ValueIndex)>& is_kept_;
   FollowingOps chain_;
   bool may_be_nan_ = false, loses_nan_ = false;
+  bool is_rounded_ = false;  // by a cast to a narrower type: a library would hand on what was not rounded
 };
 
 }  // namespace

@@ -157,6 +157,28 @@ TEST(QuantizedProduct, IsTiledWithWhatStandsBehindIt) {
   EXPECT_EQ(run.info.kernels.size(), multiplies_integers() ? 2u : 4u);
 }
 
+// What the user casts to 16 bits is rounded, also for those that read it in the same step.
+TEST(QuantizedProduct, ACastBehindItRounds) {
+  GraphBuilder g;
+  const uint64_t a = dequantized(g, {{40, 96}, u8, {0.1f}, 3}, f32, g.input(u8, {40, 96}));
+  const uint64_t b = dequantized(g, {{96, 70}}, f32, g.input(s8, {96, 70}));
+  g.op(OpKind::TypeCast, {g.op(OpKind::TypeCast, {g.op(OpKind::MatMul, {a, b})}, {}, bf16)}, {}, f32);
+  const LibraryRun run = expect_library_matches_reference(g.finish(), 1e-2);
+  const LogicalTensor& dst = run.outputs.at(0);
+  for (const double value : elements(dst, run.buffers.at(dst.id))) EXPECT_EQ(value, round_to(bf16, value));
+}
+
+// 1 / scale is infinite: a library that multiplies by it makes NaN of 0.
+TEST(QuantizedProduct, IsQuantizedBySubnormalScales) {
+  GraphBuilder g;
+  const uint64_t a = dequantized(g, {{40, 96}, u8, {0.1f}, 3}, f32, g.input(u8, {40, 96}));
+  const uint64_t b = dequantized(g, {{96, 70}}, f32, g.input(s8, {96, 70}));
+  const uint64_t relu = g.op(OpKind::ReLU, {g.op(OpKind::MatMul, {a, b})});  // half of it is 0
+  g.op(OpKind::Quantize, {relu},
+       {{"scales", std::vector<float>{1e-39f}}, {"zps", std::vector<int64_t>{9}}, {"qtype", std::string("per_tensor")}}, u8);
+  expect_library_matches_reference(g.finish(), 0);
+}
+
 // Each of these is dequantised first, and right.
 TEST(QuantizedProduct, OthersAreDequantized) {
   for (const Case& c : {Case{.weights = {{96, 70}, s8, ramp(96), 0, 0}}, Case{.src = {{40, 96}, u8, ramp(96), 0, 1}}}) {

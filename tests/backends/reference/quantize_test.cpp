@@ -80,6 +80,16 @@ TEST(ReferenceTypeCast, OfLongIntegers) {
   EXPECT_THAT(op.result(), ElementsAre(4294967296.0));
 }
 
+// By way of f64 both would be rounded twice, to the even neighbour.
+TEST(ReferenceTypeCast, OfLongIntegersRoundsOnce) {
+  OpCase op(OpKind::TypeCast);
+  op.integer((int64_t{1} << 62) + (int64_t{1} << 38) + 1).outputs({f32});
+  EXPECT_THAT(op.result(), ElementsAre(0x1p62 + 0x1p39));
+  OpCase to_half(OpKind::TypeCast);
+  to_half.integer((int64_t{1} << 62) + (int64_t{1} << 54) + 1).outputs({DataType::bf16});
+  EXPECT_THAT(to_half.result(), ElementsAre(0x1p62 + 0x1p55));
+}
+
 // Ops that read what a cast made see the rounded number.
 TEST(ReferenceTypeCast, RoundsBeforeTheStore) {
   OpCase op(OpKind::TypeCast);
