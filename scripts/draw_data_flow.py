@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/data_flow.svg: the rooms of the code and what goes from one to the next.
+"""Draws docs/pictures/data_flow.svg: the modules of the code and what goes from one to the next.
 
     draw_data_flow.py            writes the picture
-    draw_data_flow.py --check    changes nothing; exits with 1 where the picture is another, or a room has no folder
+    draw_data_flow.py --check    changes nothing; exits with 1 where the picture differs, or a module has no folder
 """
 import collections
 import pathlib
@@ -14,10 +14,13 @@ PICTURE = TREE / "docs" / "pictures" / "data_flow.svg"
 Box = collections.namedtuple("Box", "title folder lines fill stroke")
 BLUE, SAND, GREEN = ("#eef3fa", "#4a6fa5"), ("#fdf4e3", "#b9802a"), ("#eaf6ea", "#3f8a4a")
 
-# Column by column, as a graph passes through; folder: where the room lies.
+# Column by column, as a graph passes through; folder: where the module is.
 COLUMNS = [
     [Box("C++ and C", "include/graph", ["lamina.hpp over", "the C interface"], *BLUE),
-     Box("front ends", "compat", ["other libraries' names", "over the same interface"], *BLUE),
+     Box("Python", "python/lamina", ["graphs and functions", "of arrays"], *BLUE),
+     Box("PyTorch", "python/lamina/torch", ["torch.compile(model,", "backend=\"lamina\")"], *BLUE),
+     Box("ONNX", "python/lamina/onnx", ["lamina.from_onnx"], *BLUE),
+     Box("other libraries' names", "compat", ["oneDNN Graph and others", "over the C interface"], *BLUE),
      Box("JSON dumps", "tools/lamina", ["replay, explain, show"], *BLUE)],
     [Box("interface", "src/interface", ["ops, schemas,", "shapes, types, JSON"], *SAND)],
     [Box("passes", "src/passes", ["canonical form,", "fusion, partitions,", "reasons"], *SAND)],
@@ -26,9 +29,9 @@ COLUMNS = [
      Box("backends/gpu", "src/backends/gpu", ["schedule, CUDA C++ or", "OpenCL C, a driver"], *GREEN),
      Box("backends/reference", "src/backends/reference", ["plain loops in double,", "what checks compare with"], *GREEN)],
 ]
-# What goes from room to room, from the interface on.
+# What goes from module to module, from the interface on.
 CARRIED = ["graph", "partition", "kernels"]
-COMPILER = Box("compiler", "src/compiler", ["one way from a partition to what runs: its plan, its compiled form, the cache"], *SAND)
+COMPILER = Box("compiler", "src/compiler", ["compiles a partition: plan, backend, caches"], *SAND)
 
 TITLE, TEXT = 14, 12
 PAD, LINE, GAP, BETWEEN = 12, 17, 18, 84
@@ -36,7 +39,7 @@ FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
 
 def width(text, size, bold=False):
-    """Of DejaVu Sans or less: the widest face that a browser may take."""
+    """The width in DejaVu Sans, the widest face that a browser may take."""
     ems = sum(0.33 if c in "iljI.,:;|!' " else 0.43 if c in "tfr()/-[]" else 0.98 if c in "mMwW@" else 0.78 if c.isupper() else 0.64
               for c in text)
     return ems * size * (1.1 if bold else 1)
@@ -80,10 +83,10 @@ def picture():
     total_w = x - BETWEEN + 20
     of = dict(zip([box.title for column in COLUMNS for box in column], places))
     passes, kernels, reference = of["passes"], of["kernels"], of["backends/reference"]
-    # The compiler lies below all that it leads through: passes, kernels, backends.
+    # The compiler's box is below the modules that it calls: passes, kernels, backends.
     compiler_w = reference[0] + reference[2] - passes[0]
-    compiler_y = top + max(heights) + GAP
-    total_h = compiler_y + compiler_h + 20
+    compiler_y = reference[1] + reference[3] + 2 * GAP
+    total_h = max(top + max(heights), compiler_y + compiler_h) + 20
 
     out = []
     for column in COLUMNS:
@@ -99,7 +102,7 @@ def picture():
         x, y, _, h = of[title]
         return x - 3, y + h / 2
 
-    for source in ["C++ and C", "front ends", "JSON dumps"]:
+    for source in [box.title for box in COLUMNS[0]]:
         out.append(arrow(*right(source), *left("interface")))
     out.append(arrow(*right("interface"), *left("passes")))
     out.append(arrow(*right("passes"), *left("kernels")))
@@ -112,17 +115,17 @@ def picture():
                f'H{end[0]:.0f}" fill="none" stroke="#555" marker-end="url(#tip)"/>')
     out.append(text((start[0] + end[0]) / 2, end[1] - 6, TEXT, "ops of the partition", 'fill="#444"'))
     for i, words in enumerate(CARRIED):
-        # Above the arrow; where another one leaves upwards, below.
+        # Above the arrow; below it where another arrow leaves upwards.
         at = [of["interface"], passes, kernels][i]
         out.append(text(at[0] + at[2] + BETWEEN / 2, middle + (16 if i == 2 else -8), TEXT, words, 'fill="#444"'))
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total_w:.0f} {total_h:.0f}" font-family="{FONT}" text-anchor="middle" '
         'fill="#222">',
         "  <!-- Written by scripts/draw_data_flow.py. -->",
-        "  <title>The way of the data through lamina</title>",
+        "  <title>Data flow through lamina</title>",
         '  <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="#555"/></marker></defs>',
-        # A ground of its own: readable on a dark page as well.
+        # The picture has its own background, so that it is readable on a dark page.
         f'  <rect width="{total_w:.0f}" height="{total_h:.0f}" rx="8" fill="#fff"/>',
         *out, "</svg>", ""])
 
@@ -134,7 +137,7 @@ def main():
         sys.exit(f"draw_data_flow: no folder {', '.join(missing)}")
     if sys.argv[1:] == ["--check"]:
         if PICTURE.read_text(encoding="utf-8") != picture():
-            sys.exit(f"draw_data_flow: {PICTURE.relative_to(TREE)} is another; run scripts/draw_data_flow.py")
+            sys.exit(f"draw_data_flow: {PICTURE.relative_to(TREE)} differs; run scripts/draw_data_flow.py")
         return
     PICTURE.write_text(picture(), encoding="utf-8")
 
