@@ -30,7 +30,7 @@ def table(files):
             for room in (room_of(file["file"]), "all of src"):
                 counts[room] = [old + more for old, more in zip(counts[room], new)]
     percent = lambda part, whole: f"{100 * part / whole:.1f} %" if whole else ""
-    print("| room | lines | run | branches | taken |\n| --- | ---: | ---: | ---: | ---: |")
+    print("| module | lines | run | branches | taken |\n| --- | ---: | ---: | ---: | ---: |")
     for room in sorted(counts, key=lambda name: (name == "all of src", name)):
         lines, run, branches, taken = counts[room]
         print(f"| `{room}` | {lines} | {percent(run, lines)} | {branches} | {percent(taken, branches)} |".replace("`all of src`", "all of `src`"))
