@@ -106,7 +106,7 @@ class Memory:
 
 @dataclass
 class Call:
-    """Rows in chunks; `way` is dealt, counter, counter a socket or counter a cache."""
+    """Rows in chunks; `way` is static, counter, counter a socket or counter a cache."""
     machine: Machine
     costs: dict
     kernel: dict
@@ -114,7 +114,7 @@ class Call:
     chunk: int
     way: str = "counter"
     where: str = "memory"       # or cache
-    placement: str = "dealt"    # who touched the pages first: dealt, one thread, interleaved
+    placement: str = "static"    # who touched the pages first: static, one thread, interleaved
     late: float = 0             # nanoseconds by which one thread comes later
     optional: bool = False      # a call waits for chunks that were taken, not for threads that have not come
 
@@ -150,7 +150,7 @@ class Call:
         begins = [machine.hop(0, core, self.costs) + (self.late if core == machine.cores - 1 else 0)
                   for core in range(machine.cores)]
         ends, by_chunk = list(begins), {}
-        if self.way == "dealt":
+        if self.way == "static":
             for core in range(machine.cores):
                 for index in range(self.chunks() * core // machine.cores, self.chunks() * (core + 1) // machine.cores):
                     ends[core] += self.chunk_time(core, index, memory)
@@ -200,14 +200,14 @@ class Call:
 
 def overhead(costs):
     """What an empty region of two threads took beyond what hops and a barrier explain."""
-    empty = Call(TWO, costs, {"bytes_a_row": 1, "ns_from_memory": 1, "ns_in_cache": 0}, 0, 1, "dealt", "cache")
+    empty = Call(TWO, costs, {"bytes_a_row": 1, "ns_from_memory": 1, "ns_in_cache": 0}, 0, 1, "static", "cache")
     return max(0.0, costs["region_of_two_ns"] - empty.barrier([(end, core) for core, end in enumerate(empty.ends()[0])]))
 
 
 # ---- column sums
 
 def combined_by_columns(call, columns, begin, sums=2):
-    """After a barrier: units of columns are dealt, each thread adds up its columns of all blocks. As lamina does it."""
+    """After a barrier: units of columns are divided statically, each thread adds up its columns of all blocks. As lamina does it."""
     units, blocks = -(-columns // COLUMN_UNIT), call.chunks()
     busiest = -(-units // call.machine.cores)
     lines = COLUMN_UNIT * 4 / 64
@@ -239,11 +239,11 @@ def factor(value):
 def chunk_table(costs, kernels):
     """Speed-up over one core, and what part of the possible that is."""
     chunks = [1, 4, 16, 64]
-    lines = [["kernel, data", "machine", "at most", "dealt", *(f"counter, {chunk} rows" for chunk in chunks),
+    lines = [["kernel, data", "machine", "at most", "static", *(f"counter, {chunk} rows" for chunk in chunks),
               "a counter a cache, 16 rows"]]
     for kernel, rows, where in [(kernels[0], 4096, "cache"), (kernels[0], 65536, "memory"), (kernels[2], 4096, "cache")]:
         for machine in MACHINES:
-            cells = [Call(machine, costs, kernel, rows, 1, "dealt", where)]
+            cells = [Call(machine, costs, kernel, rows, 1, "static", where)]
             cells += [Call(machine, costs, kernel, rows, chunk, "counter", where) for chunk in chunks]
             cells.append(Call(machine, costs, kernel, rows, 16, "counter a cache", where))
             name = f"{kernel['case']} {kernel['type']} {rows}x{kernel['columns']}, {where}"
@@ -255,7 +255,7 @@ def check_table(costs, kernels):
     """The model against the one machine there is."""
     lines = [["kernel, 128 rows in cache", "two threads, measured", "simulated"]]
     for kernel in kernels:
-        call = Call(TWO, costs, kernel, 128, 1, "dealt", "cache")
+        call = Call(TWO, costs, kernel, 128, 1, "static", "cache")
         lines.append([f"{kernel['case']} {kernel['type']}", f"{128e-3 * kernel['ns_in_cache_two_threads']:.1f} us",
                       f"{call.time() / 1000:.1f} us"])
     return lines
@@ -263,9 +263,9 @@ def check_table(costs, kernels):
 
 def touch_table(costs, kernels):
     machine, kernel, rows = MACHINES[-1], kernels[0], 65536
-    ways = ("dealt", "counter", "counter a socket", "counter a cache")
-    lines = [["pages first touched", "dealt", "one counter", "a counter a socket", "a counter a cache"]]
-    places = [("dealt", "by the thread whose rows they are"), ("interleaved", "in turns"), ("one thread", "by one thread")]
+    ways = ("static", "counter", "counter a socket", "counter a cache")
+    lines = [["pages first touched", "static", "one counter", "a counter a socket", "a counter a cache"]]
+    places = [("static", "by the thread whose rows they are"), ("interleaved", "in turns"), ("one thread", "by one thread")]
     for placement, words in places:
         calls = [Call(machine, costs, kernel, rows, 16, way, "memory", placement) for way in ways]
         lines.append([words, *(factor(call.alone() / call.time()) for call in calls)])
@@ -287,15 +287,15 @@ def column_table(costs, kernels):
     return lines
 
 
-def company_table(costs, kernels):
+def oversubscription_table(costs, kernels):
     """One core is taken by another program when the call begins."""
     kernel = kernels[0]
-    lines = [["machine", "alone", "dealt", "counter, all threads are waited for", "counter, helpers are optional",
-              "a counter a cache, helpers are optional"]]
+    lines = [["machine", "alone", "static", "counter, the call waits for all threads", "counter, workers are optional",
+              "a counter a cache, workers are optional"]]
     for machine in MACHINES:
         def us(**given):
             return f"{Call(machine, costs, kernel, 4096, 16, where='cache', **given).time() / 1000:.0f} us"
-        lines.append([machine.name, us(), us(way="dealt", late=SLICE_NS), us(late=SLICE_NS), us(late=SLICE_NS, optional=True),
+        lines.append([machine.name, us(), us(way="static", late=SLICE_NS), us(late=SLICE_NS), us(late=SLICE_NS, optional=True),
                       us(way="counter a cache", late=SLICE_NS, optional=True)])
     return lines
 
@@ -328,7 +328,7 @@ def tables(measured):
              touch_table(costs, kernels)),
             (f"Column sums: {kernels[1]['case']} {kernels[1]['type']}, speed-up over one core that walks the rows",
              column_table(costs, kernels)),
-            ("In company: LayerNorm f32 4096x768 in cache, one core is taken for 3 ms", company_table(costs, kernels))]
+            ("Oversubscription: LayerNorm f32 4096x768 in cache, one core is lost for 3 ms", oversubscription_table(costs, kernels))]
 
 
 def update(path, text):

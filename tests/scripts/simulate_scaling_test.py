@@ -11,7 +11,7 @@ from simulate_scaling import MACHINES, SLICE_NS, TWO, Call, Machine, combined_by
 
 COSTS = {"increment_ns": 4, "handover_ns": 40, "partial_sums_ns": 6, "region_of_two_ns": 0}
 KERNEL = {"case": "LayerNorm", "type": "f32", "columns": 768, "bytes_a_row": 6144, "ns_in_cache": 100, "ns_from_memory": 300}
-WAYS = ("dealt", "counter", "counter a socket", "counter a cache")
+WAYS = ("static", "counter", "counter a socket", "counter a cache")
 
 
 def call(machine=MACHINES[0], rows=4096, chunk=16, **given):
@@ -52,17 +52,17 @@ class Simulation(unittest.TestCase):
             self.assertGreaterEqual(dear.time(), cheap.time())
 
     def test_pages_that_one_thread_touched_cost_the_other_socket(self):
-        own, foreign = (call(MACHINES[2], 65536, way="dealt", placement=placement) for placement in ("dealt", "one thread"))
+        own, foreign = (call(MACHINES[2], 65536, way="static", placement=placement) for placement in ("static", "one thread"))
         self.assertGreater(foreign.time(), 1.5 * own.time())
 
-    def test_a_thread_that_comes_late_is_waited_for_unless_helpers_are_optional(self):
+    def test_a_call_waits_for_a_late_thread_unless_workers_are_optional(self):
         for machine in MACHINES:
             waited, optional = (call(machine, where="cache", late=SLICE_NS, optional=optional) for optional in (False, True))
             self.assertGreater(waited.time(), SLICE_NS)
             self.assertLess(optional.time(), SLICE_NS / 10)
 
     def test_an_empty_region_of_two_takes_what_it_was_measured_to(self):
-        empty = replace(call(TWO, 0, way="dealt", where="cache"), costs={**COSTS, "region_of_two_ns": 1000})
+        empty = replace(call(TWO, 0, way="static", where="cache"), costs={**COSTS, "region_of_two_ns": 1000})
         self.assertAlmostEqual(empty.time(), 1000)
 
     def test_a_tree_adds_to_the_time_of_the_blocks(self):
