@@ -17,7 +17,7 @@ namespace lamina {
 
 class OpView;
 
-// How fusion sees an op (passes/fuse).
+// How fusion sees an op (passes/fusion/fuse.h).
 enum class OpClass {
   elementwise,      // dst[i] depends on src[i] (and broadcast operands) only
   inner_reduction,  // normalises or reduces some axes: norms, softmax, reductions
@@ -28,7 +28,7 @@ enum class OpClass {
 };
 std::string_view name_of(OpClass op_class);
 
-// How the op runs over its tensors. passes/iteration_view turns it into a loop nest; nothing there knows an op by its kind.
+// How the op runs over its tensors. passes/fusion/iteration_view.h turns it into a loop nest; nothing there knows an op by its kind.
 enum class LoopNest {
   by_class,       // elementwise for ops of that class, none for the others
   elementwise,    // operands broadcast to the output by numpy's rule

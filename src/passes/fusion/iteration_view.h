@@ -1,5 +1,5 @@
 // How one op looks as a loop nest of its own: its iteration dims, and through which of them each of its ports varies. Fusion
-// joins such views (passes/grow_group); nothing else there knows what an op means.
+// joins such views (grow_group.h); nothing else there knows what an op means.
 //
 // Dims of extent 1 never become iteration dims: nothing varies along them (the maps say count 0 there). An op that reduces or
 // normalises only such dims keeps one inner dim of extent 1, which no port runs along, so that a row always has an inner dim.

@@ -1,5 +1,5 @@
-// What the emitters of this room's mathematics have in common: an IRBuilder together with one floating-point type (scalar or
-// fixed vector), the integer type of the same layout, and short names for the operations they write. Internal to vector_*.cpp.
+// The base of the emitters of mathematics: an IRBuilder with one floating-point type (scalar or fixed vector), the integer type
+// of the same layout, and short names for the operations that they emit. Internal to src/backends/cpu/vector.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The exponential family. Notation as in vector_lanes.h: y = k ln 2 + r, z = exp(r) - 1, s = 2^k, so exp(y) = s + s z. Sums
+// The exponential family. Notation as in lanes.h: y = k ln 2 + r, z = exp(r) - 1, s = 2^k, so exp(y) = s + s z. Sums
 // like s + s z - 1 are written fma(s, z, s - 1): s - 1 is exact where it matters, so that there is one rounding.
 #include "backends/cpu/vector/math.h"
 

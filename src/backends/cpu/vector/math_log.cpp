@@ -1,4 +1,4 @@
-// Logarithms and powers. Notation as in vector_lanes.h: x = 2^k (1 + f).
+// Logarithms and powers. Notation as in lanes.h: x = 2^k (1 + f).
 #include <array>
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // The smallest JIT that can run an emitted function over an array, for a chosen instruction set. For tests of vector_math and
-// vector_convert; kernels have a JIT of their own (backends/cpu/jit).
+// vector_convert; kernels have a JIT of their own (backends/cpu/code/jit.h).
 #pragma once
 
 #include <functional>
