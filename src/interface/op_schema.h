@@ -28,7 +28,7 @@ enum class OpClass {
 };
 std::string_view name_of(OpClass op_class);
 
-// How the op runs over its tensors. passes/fusion/iteration_view.h turns it into a loop nest; nothing there knows an op by its kind.
+// How the op runs over its tensors. passes/fusion/iteration_view.h turns it into a loop nest and never asks for the kind.
 enum class LoopNest {
   by_class,       // elementwise for ops of that class, none for the others
   elementwise,    // operands broadcast to the output by numpy's rule
