@@ -184,7 +184,7 @@ def root_table(bits):
 
 
 def main():
-    print("// Written by scripts/make_polynomials.py, which explains how; do not edit.")
+    print("// Written by scripts/make_polynomials.py, which explains the method. Do not edit.")
     print("// Constant term first. exp(r) = 1 + r + r^2 exp_tail(r), log(1 + f) = f + f^2 log_tail(f), erf(x) = x + x erf_tail(x^2),")
     print("// normal_cdf(-a) = exp(-a^2 / 2) P / (1.5 + a (sqrt(2 pi) P + mills_rest(a))), P = mills_top(a);")
     print("// normal_cdf(-a) = cdf_root(a)^4 / 2 for a up to 5.5.")

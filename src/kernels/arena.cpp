@@ -8,7 +8,7 @@
 namespace lamina::kernel {
 namespace {
 
-// Places and sizes as 64-bit sums that are checked: what does not fit is no arena.
+// Adds offsets and sizes with an overflow check. An arena that does not fit 63 bits is an error.
 int64_t checked_sum(int64_t a, int64_t b) {
   int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) {
@@ -25,7 +25,7 @@ struct Taken {
   int64_t begin, end;
 };
 
-// The lowest gap of `bytes` between what is taken.
+// Returns the offset of the lowest gap of `bytes` bytes between the ranges in `taken`.
 int64_t lowest_gap(std::vector<Taken> taken, int64_t bytes) {
   std::sort(taken.begin(), taken.end(), [](const Taken& a, const Taken& b) { return a.begin < b.begin; });
   int64_t place = 0;

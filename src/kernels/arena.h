@@ -1,4 +1,4 @@
-// Memory between the steps of a plan: values that are never needed at the same time share bytes.
+// Memory for values that pass between the steps of a plan. Values that are never needed at the same time share bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace lamina::kernel {
 
 struct ArenaBlock {
   int64_t bytes = 0;
-  size_t first_step = 0, last_step = 0;  // from the step that writes it to the last that reads it, both included
+  size_t first_step = 0, last_step = 0;  // from the step that writes it to the last step that reads it, inclusive
 };
 
 struct ArenaLayout {
@@ -18,8 +18,8 @@ struct ArenaLayout {
   size_t bytes = 0;
 };
 
-// Largest blocks first, each at the lowest place that no block of its time takes. The same blocks get the same places on every
-// machine. `alignment` is a power of two. Throws Error(out_of_memory) where the sizes do not add up in 64 bits.
+// Places the largest blocks first, each at the lowest offset that no live block uses. The layout does not depend on the
+// machine. `alignment` is a power of two. Throws Error(out_of_memory) if the sizes overflow 64 bits.
 ArenaLayout lay_out(std::span<const ArenaBlock> blocks, size_t alignment);
 
 }  // namespace lamina::kernel

@@ -19,7 +19,7 @@ int Builder::add_arg(Arg arg) {
   return static_cast<int>(kernel_.args.size()) - 1;
 }
 
-// Level and phase follow from the operands: a reduction's result is a row value, known one pass later (moments: two).
+// Level and phase follow from the operands. A reduction's result is a row value and is known one pass later (moments: two).
 Value Builder::append(Node node) {
   bool per_element = node.per_element;
   int phase = 0;
@@ -103,7 +103,7 @@ Value Builder::center(Value a, const Moments& moments, Value scale) {
       {.kind = NodeKind::center, .type = a.type(), .operands = {a.node, moments.moments.node, scale.node}, .coefficients = {}});
 }
 
-// Storing rounds as round_to does: what was rounded for this type alone is stored as it was before.
+// A store rounds as round_to does. A value that was rounded only for this type is therefore stored without the round_to.
 void Builder::store(Value a, int arg) {
   const Node& rounded = node(a);
   const bool twice = rounded.kind == NodeKind::map && rounded.op == MapOp::round_to && rounded.dtype == kernel_.arg(arg).dtype;
@@ -122,7 +122,7 @@ void Builder::column_sum(Value a, int arg) {
 }
 
 Kernel Builder::finish() {
-  // Mark what a store or column sum needs, walking from the end; then renumber.
+  // Mark what a store or a column sum needs, walking from the end. Then renumber.
   std::vector<bool> used(kernel_.nodes.size(), false);
   for (size_t i = kernel_.nodes.size(); i-- > 0;) {
     const Node& node = kernel_.nodes[i];

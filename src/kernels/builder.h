@@ -1,4 +1,5 @@
-// Builds a kernel's body: owns types, levels and phases, so that a kernel file holds the mathematics alone.
+// Builds the body of a kernel. It sets types, levels and phases, so that the files in kernels/ops contain only the
+// mathematics.
 #pragma once
 
 #include <string>
@@ -10,8 +11,8 @@ namespace lamina::kernel {
 
 class Builder;
 
-// A node in the making; arithmetic on it appends nodes. Operands of different types, f32 and f64 say, are a bug in the lowering
-// and refused at once; constants take the other's type.
+// A node under construction. Arithmetic on it appends nodes. Operands of different types (f32 and f64) are a bug in the
+// lowering and fail a check. A constant gets the type of the other operand.
 struct Value {
   Builder* builder = nullptr;
   NodeIndex node = -1;

@@ -34,7 +34,7 @@ std::string why_no_kernel(const Graph& graph, const Op& op, const PlanTarget& ta
 std::string why_no_step(const Graph& graph, const Op& op, const PlanTarget& target) {
   const std::string no_kernel = why_no_kernel(graph, op, target);
   if (no_kernel.empty() || target.why_no_library_step == nullptr) return no_kernel;
-  // An op of a loop nest belongs into a kernel, where it can be fused: the library is for the others, and gives their reasons.
+  // Loop-nest ops must run in kernels, where they can be fused. The library runs the other ops and reports why it cannot.
   return schema_of(op.kind).op_class == OpClass::library ? target.why_no_library_step(graph, op) : no_kernel;
 }
 

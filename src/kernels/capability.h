@@ -1,4 +1,4 @@
-// What a backend that runs plans offers to the planner, and which ops can therefore become steps.
+// What a backend that runs plans supports, and which ops can therefore become steps.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,23 @@
 namespace lamina::kernel {
 
 struct PlanTarget {
-  std::string_view name;                                   // of the backend, for sentences
-  size_t alignment = 64;                                   // of what lies in the arena, in bytes; a power of two
-  bool reads_four_bits = false, writes_four_bits = false;  // kernels with s4 and u4, two elements a byte
+  std::string_view name;                                   // of the backend, for messages
+  size_t alignment = 64;                                   // of values in the arena, in bytes; a power of two
+  bool reads_four_bits = false, writes_four_bits = false;  // kernels with s4 and u4, two elements per byte
   bool tiles = false;                                      // runs tiled steps
   IntegerSupport integers = {};                            // library steps of quantized products
-  bool computes_ahead = false;                             // another kernel costs less than what all rows share in each row
-  bool copies_in_words = false;                            // reads and writes words of 32 bits that begin at any byte
-  // "" when a primitive library of the backend runs the op on whole tensors, else why not, one sentence. Null: it has none.
+  // an additional kernel costs less than computing shared values in every row
+  bool computes_ahead = false;
+  bool copies_in_words = false;  // reads and writes 32-bit words at any byte address
+  // Returns "" if a primitive library of the backend runs the op on whole tensors, else one sentence that says why not. Null
+  // if the backend has no such library.
   std::function<std::string(const Graph& graph, const Op& op)> why_no_library_step = nullptr;
 };
 
-// "" when a kernel can be made of the op, else why not, one sentence that names the backend.
+// Returns "" if the op can be lowered to a kernel, else one sentence that says why not and names the backend.
 std::string why_no_kernel(const Graph& graph, const Op& op, const PlanTarget& target);
 
-// "" when the op can be a step of a plan, in a kernel or by the library, else why not.
+// Returns "" if the op can be a step of a plan, in a kernel or by the library, else why not.
 std::string why_no_step(const Graph& graph, const Op& op, const PlanTarget& target);
 
 }  // namespace lamina::kernel

@@ -1,8 +1,9 @@
-// Ops that are copies and nothing else.
+// Ops that only copy.
 //
-// A reshape whose shapes share no dims ([6, 4] to [4, 6]) moves the elements in row-major order. A dense side can be walked
-// with either shape, so one copy does; when neither side is dense a dense temporary lies between two copies.
-// A concatenation is one copy for each input, into its part of the output.
+// A reshape whose shapes share no dims ([6, 4] to [4, 6]) moves the elements in row-major order. A dense side can be
+// traversed with either shape, so one copy is enough. If neither side is dense, there are two copies with a dense temporary
+// between them.
+// A concatenation is one copy per input, into its part of the output.
 #include "interface/op_schema.h"
 #include "kernels/builder.h"
 #include "kernels/dims.h"

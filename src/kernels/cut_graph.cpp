@@ -12,13 +12,13 @@ namespace lamina::kernel {
 
 namespace {
 
-// Positions along an axis that is cut begin anew in each tile: they come from outside instead.
+// In a tile, positions along a cut axis would start at 0 again. They are an input of the tile instead.
 bool is_given(const Graph& graph, const TileRegion& region, const Op& op) {
   const int axis = axis_of_positions(graph, op);
   return axis >= 0 && region.cut.at(op.outputs[0])[static_cast<size_t>(axis)] >= 0;
 }
 
-// One entry of the loops before that of the rows.
+// One entry of the loops before the loop over rows.
 LogicalTensor slice(const LogicalTensor& tensor, const AxisLoops& cut, size_t row_loop, int64_t rows, int64_t columns) {
   LogicalTensor part = tensor;
   for (size_t axis = 0; axis < cut.size(); ++axis) {
@@ -29,7 +29,7 @@ LogicalTensor slice(const LogicalTensor& tensor, const AxisLoops& cut, size_t ro
   return part;
 }
 
-// Positions from one entry of each loop to the next, in the tensors of an op that draws by position.
+// For an op that draws random numbers by position: the distance in positions from one entry of each loop to the next.
 Dims positions_of_loops(const Graph& graph, const TileRegion& region, const Op& op) {
   const Dims steps = dense_strides(*graph.tensor(op.inputs[0]).shape);
   const AxisLoops& cut = region.cut.at(op.inputs[0]);
@@ -40,7 +40,7 @@ Dims positions_of_loops(const Graph& graph, const TileRegion& region, const Op& 
   return positions;
 }
 
-// Its elements are drawn as in the whole tensor: where they begin comes from outside.
+// Adds the input `first`, so that the elements of the part are drawn as in the whole tensor.
 void make_a_part(Op& op, const Graph& graph, ValueIndex first) {
   op.attributes["steps"] = dense_strides(*graph.tensor(op.inputs[0]).shape);
   const std::vector<const PortSpec*> ports = existing_inputs(schema_of(op.kind), op.attributes);
@@ -50,7 +50,7 @@ void make_a_part(Op& op, const Graph& graph, ValueIndex first) {
   op.inputs.back() = first;
 }
 
-// Numbers that the graph does not have.
+// Descriptions of `count` scalar s64 tensors that are not in `graph`.
 std::vector<LogicalTensor> new_scalars(const Graph& graph, size_t count) {
   LogicalTensor tensor;
   tensor.id = 0;

@@ -1,6 +1,6 @@
-// In:    a graph, and a tiled region of it.
-// Out:   one tile of the region as a graph of its own.
-// Keeps: the ids of ops and tensors; the strides of what crosses the region's border.
+// In:    a graph and a tiled region of it.
+// Out:   one tile of the region as a separate graph.
+// Keeps: the ids of ops and tensors; the strides of tensors that cross the region's border.
 #pragma once
 
 #include <map>
@@ -11,13 +11,13 @@
 
 namespace lamina::kernel {
 
-// What crosses the border of a region, as values of the whole graph.
+// Values that cross the border of a region, numbered as in the whole graph.
 struct RegionBorder {
   std::vector<int> ops;  // positions of the ops that compute something in a tile
   std::vector<ValueIndex> inputs, outputs;
-  std::vector<int> axes_of_positions;  // per input: -1, or it is the positions along this axis, made by no op
-  // Ops that draw by position, and so must know which part of their tensors a tile has: the input `first` that each gets, of as
-  // many as differ. `firsts`: positions from one entry of each loop to the next.
+  std::vector<int> axes_of_positions;  // per input: the axis whose positions (0, 1, 2, ...) it contains, or -1
+  // Ops that draw random numbers by position must know which part of their tensors a tile covers. Each gets an input `first`;
+  // ops with equal steps share one. `firsts`: positions from one entry of each loop to the next.
   std::map<int, size_t> parts;
   std::vector<Dims> firsts;
 };
@@ -26,13 +26,13 @@ RegionBorder border_of(const Graph& graph, const std::vector<FusionGroup>& group
 
 struct Tile {
   Graph graph;
-  std::vector<ValueIndex> inputs, outputs;  // in `graph`, in the order of the border; behind its inputs `firsts`
+  std::vector<ValueIndex> inputs, outputs;  // in `graph`, in the border's order; `firsts` follow its inputs
 };
-// A tile of `rows` rows, and `columns` columns where these are cut too; what it adds to sums is in f32. Throws Error when the
-// shapes do not follow from those of the cut inputs.
+// A tile of `rows` rows, and of `columns` columns where these are cut too. Its contributions to sums are f32. Throws Error if
+// the shapes cannot be inferred from the cut inputs.
 Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns);
 
-// What tiles add to, of one entry of the loops before that of the rows.
+// The tensor to which tiles add, for one entry of the loops before the loop over rows.
 LogicalTensor tensor_of_sum(const Graph& graph, const TileRegion& region, ValueIndex value);
 
 // Bytes from one entry of each loop to the next.

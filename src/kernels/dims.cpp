@@ -27,7 +27,7 @@ void permute(Kernel& kernel, const std::vector<size_t>& order) {
   });
 }
 
-// The arg whose layout decides the order of dims: the first output that varies most, else the input that does.
+// The arg whose layout decides the order of dims: the first output with the most varying dims, or else such an input.
 const Arg& leading_arg(const Kernel& kernel) {
   const auto varying = [&](const Arg& arg) {
     return std::count_if(arg.strides.begin(), arg.strides.end(), [](int64_t s) { return s != 0; }) * 2 + (arg.output ? 1 : 0);
@@ -36,7 +36,7 @@ const Arg& leading_arg(const Kernel& kernel) {
                            [&](const Arg& a, const Arg& b) { return varying(a) < varying(b); });
 }
 
-// Without sums each step along a dim that no output varies along stores the same again: what was reduced along it is not read.
+// Without sums, each step along a dim in which no output varies stores the same value again. One step is enough.
 void walk_once_where_outputs_are_one(Kernel& kernel) {
   for (size_t d = 0; d < kernel.extents.size(); ++d) {
     const bool varies =
@@ -63,7 +63,7 @@ void drop_unit_dims_and_order(Kernel& kernel) {
   permute(kernel, order);
 }
 
-// Dims d and d + 1 are one loop when every list steps over d as over the whole of d + 1.
+// Dims d and d + 1 can be one loop if in every list a step of d equals a full run over d + 1.
 bool can_merge(Kernel& kernel, size_t d) {
   bool mergeable = true;
   const int64_t extent = kernel.extents[d + 1];
@@ -88,7 +88,7 @@ void append_unit_dim(Kernel& kernel) {
   for_each_dim_list(kernel, [&](Dims& list) { list.push_back(&list == &kernel.extents ? 1 : 0); });
 }
 
-// Whether a value varies inside a row follows from the inner strides of what it is made of.
+// Whether a value varies inside a row follows from the inner strides of the args that it depends on.
 void recompute_levels(Kernel& kernel) {
   const auto varies_inside = [&](const Dims& list) {
     return std::any_of(list.begin() + kernel.outer_rank, list.end(), [](int64_t s) { return s != 0; });

@@ -1,5 +1,5 @@
-// In:    sums that tiles have added to, in f32, maybe in several copies.
-// Out:   a graph that adds the copies, in one order, and makes the results of them.
+// In:    sums to which tiles have added in f32, possibly in several copies.
+// Out:   a graph that adds the copies in a fixed order and converts the sums to the results.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 namespace lamina::kernel {
 
 struct SumToFinish {
-  LogicalTensor sum;     // one copy, f32 and dense; of several the graph's input has them one after the other
-  LogicalTensor result;  // of the same shape, in the type and with the strides that are asked for
+  LogicalTensor sum;     // one copy, f32 and dense; the graph's input contains all copies, one after the other
+  LogicalTensor result;  // has the same shape, and the requested type and strides
   int64_t copies = 1;
 };
 
 // Inputs and outputs are in the order of `sums`.
 Graph graph_that_finishes(const std::vector<SumToFinish>& sums);
 
-// Whether both have the same elements at the same places, extents being equal.
+// Whether both tensors have the same layout. Their extents must be equal.
 bool lie_alike(const LogicalTensor& a, const LogicalTensor& b);
 
 }  // namespace lamina::kernel

@@ -18,7 +18,7 @@ namespace {
 
 using numerics::kBlock, numerics::kColumnBlockRows, numerics::kShiftElements, numerics::kVirtualLanes;
 
-// A sum (product, maximum, minimum) over 64 lanes; what the type rounds to is rounded at every step.
+// A sum (product, maximum, minimum) over 64 lanes. Every step rounds to the type.
 class Accumulator {
  public:
   Accumulator(Reduction how, Type type) : how_(how), wide_(type == Type::f64), total_(identity()) { lanes_.fill(identity()); }
@@ -30,7 +30,7 @@ class Accumulator {
                ? std::fma(value, value, slot)
                : static_cast<double>(std::fma(static_cast<float>(value), static_cast<float>(value), static_cast<float>(slot)));
   }
-  // What the lanes come to; they start anew.
+  // Returns the combined value of all lanes and resets them.
   double fold() {
     for (int half = kVirtualLanes / 2; half >= 1; half /= 2) {
       for (int lane = 0; lane < half; ++lane) lane_at(lane) = combine(lane_at(lane), lane_at(lane + half));
@@ -71,9 +71,9 @@ class Accumulator {
 struct RowState {
   int64_t row = 0;
   std::vector<Scalar> values;               // per node
-  std::vector<bool> known;                  // per node: a row value that is set
+  std::vector<bool> known;                  // per node: whether its row value is computed
   std::vector<double> mean_high, mean_low;  // per moments node
-  std::vector<bool> is_far;                 // per moments node: its second walk decides
+  std::vector<bool> is_far;                 // per moments node: the second walk is needed
 };
 
 struct Root {
@@ -81,8 +81,8 @@ struct Root {
   std::vector<Accumulator>
       accumulators;  // moments: {sum, squares} of the distances to the shift, in the second walk to the mean
   double shift = 0;
-  bool by_block = false;            // moments of a row of several blocks: both walks over each
-  double mean = 0, deviations = 0;  // then: of the blocks so far, the mean and the sum of squared distances to it
+  bool by_block = false;            // moments of a row with several blocks: both walks over each block
+  double mean = 0, deviations = 0;  // with by_block: the mean of the blocks so far, and their sum of squared distances to it
 };
 
 class Interpreter {
@@ -109,9 +109,9 @@ class Interpreter {
   const Node& node(NodeIndex i) const { return kernel_.node(i); }
   const Arg& arg(int i) const { return kernel_.arg(i); }
 
-  // ---- where things lie
+  // ---- offsets in memory
 
-  // Sum over dims [first, last) of position times step.
+  // Sum of position times step over dims [first, last).
   int64_t dot(size_t first, size_t last, int64_t linear, const Dims& steps) const {
     int64_t sum = 0;
     for (size_t d = last; d-- > first;) {
@@ -174,7 +174,7 @@ class Interpreter {
     compute_row_values(row, kernel_.phase_count());
   }
 
-  // Values known once per row whose operands are known by now; reductions are set when their walk is done.
+  // Computes the row values whose operands are known in this phase. A reduction sets its value at the end of its walk.
   void compute_row_values(RowState& row, int phase) {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const Node& n = kernel_.nodes[i];
@@ -248,7 +248,7 @@ class Interpreter {
     return roots;
   }
 
-  // The average of the first elements, or 0 where that is not finite: an infinity would turn every difference into NaN.
+  // The average of the first elements, or 0 if it is not finite: an infinite shift would turn every difference into NaN.
   double shift_of(const RowState& row, NodeIndex operand) const {
     if (row_size_ == 0) return 0;
     const Type type = node(operand).type;
@@ -266,7 +266,7 @@ class Interpreter {
     return average - average == 0 ? average : 0;
   }
 
-  // Row values and, for what the `wanted` nodes need, the values of one element.
+  // The row values, and the values of one element that the `wanted` nodes need.
   std::vector<Scalar> element_values(const RowState& row, const std::vector<NodeIndex>& wanted, int64_t position) const {
     std::vector<bool> needed(kernel_.nodes.size(), false);
     for (const NodeIndex i : wanted) needed[static_cast<size_t>(i)] = true;
@@ -303,8 +303,8 @@ class Interpreter {
     for (const Root& root : roots) finish(row, root, phase);
   }
 
-  // Lanes follow the innermost dim and start anew with each of its runs; blocks end after kBlock elements or as many whole
-  // runs.
+  // The lanes follow the innermost dim and restart with each of its runs. A block ends after kBlock elements or after as many
+  // whole runs as fit in them.
   template <typename EndBlock, typename Visit>
   void walk(const EndBlock& end_block, const Visit& visit) const {
     const bool one_run = kernel_.extents.size() == outer_ + 1;
@@ -323,7 +323,8 @@ class Interpreter {
     return load_scalar(dtype, &memory, 0).real;
   }
 
-  // What one walk tells of `count` elements: mean and squared deviations, and whether the shift was too far away for them.
+  // The result of one walk over `count` elements: the mean, the squared deviations, and whether the shift was too far from
+  // the mean for these to be exact enough.
   struct OneWalk {
     double mean, deviations;
     bool is_far;
@@ -333,13 +334,13 @@ class Interpreter {
     return {root.shift + distance, deviations, !(shifted <= deviations)};
   }
 
-  // After the second walk: the mean, corrected, and the squared deviations from it.
+  // The result of the second walk: the corrected mean, and the squared deviations from it.
   OneWalk second_walk(const RowState& row, const Root& root, double sum, double squares, double count) const {
     const double residual = sum / count, deviations = squares - sum * residual;
     return {mean_with_residual(row, root, residual), deviations < 0 ? 0 : deviations, false};
   }
 
-  // Joins a block's moments with those of the blocks before it, as Chan, Golub and LeVeque do.
+  // Joins a block's moments with those of the blocks before it, by the formula of Chan, Golub and LeVeque.
   void join_moments(RowState& row, Root& root, int64_t first, int64_t end) const {
     const auto before = static_cast<double>(first), count = static_cast<double>(end - first), after = static_cast<double>(end);
     const double sum = root.accumulators[0].fold();
@@ -359,7 +360,7 @@ class Interpreter {
     root.mean = (root.mean * before + block.mean * count) / after;
   }
 
-  // Adds d and d^2, d being the distance to `middle`.
+  // Adds d and d^2, where d is the distance to `middle`.
   void deviate(Root& root, int lane, double value, double middle) const {
     const double d = difference(node(root.node).type, value, middle);
     root.accumulators[0].add(lane, d);
@@ -380,7 +381,7 @@ class Interpreter {
     row.mean_low[at] = type == Type::f64 ? 0 : narrow(type, mean - row.mean_high[at]);
   }
 
-  // The residual of an infinite mean is NaN; such a mean stays what it is.
+  // An infinite mean has a NaN residual and must stay infinite.
   double mean_with_residual(const RowState& row, const Root& root, double residual) const {
     const double high = row.mean_high[static_cast<size_t>(root.node)];
     return std::isnan(residual) ? high : high + residual;
@@ -412,7 +413,7 @@ class Interpreter {
     row.is_far[at] = found.is_far;
   }
 
-  // What the nodes that read the moments see.
+  // Sets the values of the nodes that read the moments.
   void set_moments(RowState& row, const Root& root, double mean, double deviations) const {
     split_mean(row, root, mean);
     const double variance = deviations / static_cast<double>(row_size_);
@@ -437,7 +438,7 @@ class Interpreter {
         node(index).type == Type::f64 ? sum + value : static_cast<double>(static_cast<float>(sum) + static_cast<float>(value));
   }
 
-  // Block i joins its sibling; what is left without one joins from the right.
+  // Block i joins its sibling. Blocks without a sibling join from the right.
   static double tree_sum(const Blocks& blocks, size_t first, size_t count, size_t column) {
     if (count == 0) return 0;
     if (count == 1) return blocks[first][column];
@@ -459,7 +460,7 @@ class Interpreter {
   int64_t row_size_;
   size_t outer_;
   std::vector<std::vector<int64_t>>
-      writers_;  // per arg, per element: who wrote it, row * row size + position; empty: nobody yet
+      writers_;  // per arg, per element: the place that wrote it, row * row size + position; empty if none has
   std::map<NodeIndex, Blocks> columns_;
 };
 

@@ -1,10 +1,11 @@
-// Runs a kernel element by element over its whole grid and watches every access: what a backend's code must do, without any of
-// its means.
+// Runs a kernel element by element over its whole grid and checks every access. It defines what the code of a backend must
+// compute, and uses none of the backends' code.
 //
-// Results are those of the CPU backend, bit for bit (NaN payloads apart): sums inside a row over 64 lanes in blocks of 4096
-// combined in f64; mean and variance in two walks, over each block of a row of several, whose moments are then joined; column
-// sums in blocks of 64 rows and a binary tree; the elementary functions of kernels/dialect. A backend with another order of
-// summation is compared within a tolerance where the kernel reduces, and bitwise where it does not.
+// The results equal those of the CPU backend bit for bit, apart from NaN payloads. Sums inside a row use 64 lanes in blocks
+// of 4096 elements, which are combined in f64. Mean and variance use two walks; a row of several blocks is walked twice per
+// block, and the blocks' moments are joined. Column sums use blocks of 64 rows and a binary tree. The elementary functions
+// are those of kernels/dialect. A backend with another order of summation is compared within a tolerance where the kernel
+// reduces, and bitwise elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,15 @@
 
 namespace lamina::kernel {
 
-// Memory behind one arg: `elements` elements of the arg's dtype may be touched, from `data` on. A table arg needs none.
+// The memory of one arg: the kernel may access `elements` elements of the arg's dtype, starting at `data`. A table arg needs
+// none.
 struct InterpretedArg {
   void* data = nullptr;
   int64_t elements = 0;
 };
 
-// Throws Error(runtime_error) that names the kernel, the arg and the place when an access lies outside its arg's memory, or
-// when an element is written from two places of the grid.
+// Throws Error(runtime_error), which names the kernel, the arg and the position, if an access is outside its arg's memory or
+// if two positions of the grid write the same element.
 void interpret(const Kernel& kernel, std::span<const InterpretedArg> args);
 
 }  // namespace lamina::kernel

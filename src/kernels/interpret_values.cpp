@@ -15,7 +15,7 @@ namespace {
 
 using namespace dialect;
 
-// The dialect's functions under one name for both types.
+// The dialect's functions under one name for float and double.
 template <typename Real>
 struct Functions;
 
@@ -50,7 +50,7 @@ LAMINA_FUNCTIONS(float, f32)
 LAMINA_FUNCTIONS(double, f64)
 #undef LAMINA_FUNCTIONS
 
-// Four bits, two elements a byte, the even one in the low half.
+// Four-bit elements, two per byte. The element with the even index is in the low half.
 void write_nibble(void* data, int64_t index, uint8_t value) {
   const int64_t shift = index % 2 * 4;
   const int kept = load_element<uint8_t>(data, index / 2) & (0xf0 >> shift);
@@ -76,7 +76,7 @@ Real power(Real x, double beta) {
   return static_cast<Real>(lm_pow_f64(static_cast<double>(x), beta, sizeof(Real) == sizeof(double) ? 1 : 0));
 }
 
-// One of the dialect's conversions out of float or double.
+// Calls one of the dialect's conversions from float or double.
 #define LAMINA_FROM_REAL(name)                    \
   [value] {                                       \
     if constexpr (sizeof(Real) == sizeof(double)) \

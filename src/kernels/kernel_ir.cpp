@@ -42,7 +42,7 @@ int64_t Kernel::row_size() const {
   return checked_product(Dims(extents.begin() + outer_rank, extents.end()), "the inner extents of a kernel");
 }
 
-// A row value in f64 (the threshold of a dropout) makes no vector of f64.
+// Row values in f64 (the threshold of a dropout) do not count: they need no f64 vectors.
 bool Kernel::computes_in_f64() const {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node& n) {
     return n.type == Type::f64 && (n.per_element || n.kind == NodeKind::reduce || n.kind == NodeKind::moments);
@@ -165,7 +165,7 @@ std::string map_type_fault(const Kernel& kernel, const Node& node) {
                                                                           : join("says that its type is ", name_of(node.type));
 }
 
-// A value per element where an operand or what it reads is one; reductions come to a value per row.
+// A node is a value per element if an operand or the arg that it reads varies along the row. Reductions are values per row.
 bool is_per_element(const Kernel& kernel, const Node& node) {
   if (node.kind == NodeKind::reduce || node.kind == NodeKind::moments) return false;
   const auto inner = static_cast<size_t>(kernel.outer_rank);
@@ -181,10 +181,10 @@ bool is_per_element(const Kernel& kernel, const Node& node) {
   return node.kind == NodeKind::store && varies(kernel.arg(node.arg).strides);
 }
 
-// Passes over the row after the operands are known.
+// The number of passes over the row that the node needs after its operands are known.
 int passes_of(NodeKind kind) { return kind == NodeKind::reduce ? 1 : kind == NodeKind::moments ? 2 : 0; }
 
-// The sentence that says what is wrong with node `i`, or "".
+// A sentence that describes what is wrong with node `i`, or "".
 std::string fault_of(const Kernel& kernel, size_t i) {
   const Node& node = kernel.nodes[i];
   const bool scaled_center = node.kind == NodeKind::center && operand_count(node) == 3;

@@ -1,9 +1,9 @@
 // The kernel IR: one fused loop nest over [outer dims] x [inner dims] and an SSA body.
 //
-// Inner dims are the axes that some node of the body reduces; a kernel without reductions has one inner dim, the contiguous
-// one. A *row* is one point of the outer dims. Every node is either a value per row or a value per element of a row, and has a
-// phase: the number of passes over the row that must be complete before it can be computed. A kernel knows nothing of threads,
-// vectors or devices: a backend's schedule does.
+// Inner dims are the axes that some node of the body reduces. A kernel without reductions has one inner dim, the contiguous
+// one. A *row* is one point of the outer dims. Every node is either a value per row or a value per element of a row, and has
+// a phase: the number of passes over the row that must be complete before it can be computed. Threads, vectors and devices
+// are not part of a kernel; they are decided by the schedule of a backend.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@
 
 namespace lamina::kernel {
 
-// What arithmetic runs in. 16-bit and 8-bit floats are converted on load and store only.
+// The types of arithmetic. 16-bit and 8-bit floats are converted only by loads and stores.
 enum class Type { f32, f64, s32, s64, boolean };
 
-// What a tensor of `dtype` is computed in: itself for f64, s32, s64 and boolean; f32 for everything else.
+// The type in which values of `dtype` are computed: itself for f64, s32, s64 and boolean, f32 for all others.
 Type compute_type(DataType dtype);
 
 enum class NodeKind {
@@ -37,7 +37,7 @@ enum class NodeKind {
   column_sum  // sum of operand 0 over all rows, to arg `arg`: a value per inner position
 };
 
-// What each computes, and of which types, stands in map_ops.def.
+// map_ops.def lists what each map computes, and the types that it accepts.
 enum class MapOp {
 #define LAMINA_MAP_OP(name, operands, takes, gives, is_function) name,
 #include "kernels/map_ops.def"
@@ -62,12 +62,12 @@ struct Node {
 };
 
 struct Arg {
-  std::string name;  // of the tensor: "t42", or of a table: "scales7"
+  std::string name;  // the name of a tensor ("t42") or of a table ("scales7")
   DataType dtype = DataType::f32;
   bool output = false;
   bool column = false;       // written by column_sum: strides of outer dims are 0
   Dims strides;              // in elements, per dim; 0 where the tensor does not vary
-  std::vector<float> table;  // data of a constant that the kernel itself carries; else empty
+  std::vector<float> table;  // the data of a constant that is part of the kernel; else empty
 };
 
 struct Kernel {
@@ -78,7 +78,7 @@ struct Kernel {
   std::vector<Node> nodes;  // operands before users
   bool has_row_reduction() const;
   bool has_column_sum() const;
-  bool computes_in_f64() const;  // values per element, or what rows come to
+  bool computes_in_f64() const;  // values per element, or the results of reductions
   int phase_count() const;       // passes over a row
   int64_t row_count() const;     // product of the outer extents
   int64_t row_size() const;      // product of the inner extents
@@ -87,24 +87,26 @@ struct Kernel {
 };
 
 int operand_count(const Node& node);
-// Per node: whether it varies along a row and `root` is made of it.
+// Per node: whether it varies along a row and `root` depends on it.
 std::vector<bool> element_nodes_of(const Kernel& kernel, NodeIndex root);
-// Of what varies along a row and `root` is made of: bf16 or f16 where all of it comes from tensors of that type, f16 where from
-// both; else undef.
+// The type of the args that vary along a row and on which `root` depends: bf16 or f16 if all have that type, f16 if both
+// occur, else undef.
 DataType data_precision(const Kernel& kernel, NodeIndex root);
 const char* name_of(MapOp op);
 const char* name_of(Type type);
-bool is_function(MapOp op);  // dear to compute: exp, tanh, ...; map_ops.def
-// The type that a map gives of its operands. `chosen`: what the node says, for a cast.
+bool is_function(MapOp op);  // expensive to compute: exp, tanh, ...; see map_ops.def
+// The result type of a map with these operand types. `chosen`: the type in the node, for a cast.
 Type result_of(MapOp op, Type first, Type second, Type chosen);
-// What is wrong with the type of the node, or with those of its operands, which stand before it in the kernel; or "".
+// Describes what is wrong with the type of the node or of its operands, which precede it in the kernel; or "".
 std::string type_fault(const Kernel& kernel, const Node& node);
 
-// One line a node: `%3 = multiply %1, %2 : f32 row phase 1`. `with_outer` false leaves out what a compiled kernel takes at run
-// time (outer extents and strides) and the tensors' names, so that the text is the structure that code caches key on.
+// One line per node: `%3 = multiply %1, %2 : f32 row phase 1`. With `with_outer` false, the text omits the tensors' names and
+// everything that a compiled kernel gets at run time (outer extents and strides). That text is the part of the key of code
+// caches that describes the kernel's structure.
 std::string print(const Kernel& kernel, bool with_outer = true);
 
-// Checks operands, types, phases, levels and args. Throws Error(runtime_error) with the text of the kernel: a bug in lowering.
+// Checks operands, types, phases, levels and args. Throws Error(runtime_error) with the text of the kernel: a fault is a bug
+// in the lowering.
 void verify(const Kernel& kernel);
 
 }  // namespace lamina::kernel

@@ -45,7 +45,7 @@ std::string snake_case(std::string_view name) {
   return text;
 }
 
-// Ops in order and the type of what the first one reads: add_layer_norm_gelu_f32; long chains end in the op count.
+// The ops in order, and the type of the first operand: add_layer_norm_gelu_f32. Long chains end with the number of ops.
 std::string readable_name(const Graph& graph, const FusionGroup& group) {
   std::string name;
   size_t shown = 0, computing = 0;
@@ -63,16 +63,16 @@ std::string readable_name(const Graph& graph, const FusionGroup& group) {
   return name + std::string(lamina::name_of(dtype));
 }
 
-// Outputs of one op that sum over other dims than the outer ones of its group: the op walks its tensors once more for them. The
-// group's kernel runs first and leaves the op's operands in memory, and what the op carries over in temporaries.
+// Outputs of one op that sum over other dims than the outer ones of its group. The op reads its tensors a second time for
+// them. The group's kernel runs first and stores the op's operands, and the values that the op carries over, in memory.
 struct Sums {
   int op;
   std::vector<int> ports;
-  FusionGroup group;     // the op alone, in the dims of its group; inner dims chosen anew
-  bool by_rows = false;  // the summed dims are the inner ones: a sum per row. Else the outer ones: column sums
+  FusionGroup group;     // the op alone, in the dims of its group, with other inner dims
+  bool by_rows = false;  // the summed dims are the inner ones (a sum per row), else the outer ones (column sums)
 };
 
-// Strides of a dense tensor over the outer dims of a group, by group dim.
+// Strides of a dense tensor over the outer dims of a group, per group dim.
 Dims strides_of_row_values(const FusionGroup& group) {
   Dims strides(group.extents.size(), 0);
   int64_t stride = 1;
@@ -84,12 +84,12 @@ Dims strides_of_row_values(const FusionGroup& group) {
   return strides;
 }
 
-// A tensor without elements may have any strides. Those of 0 would say that it has the same element everywhere.
+// A tensor without elements may have any strides. Strides of 0 would mean that all its elements are the same one.
 Dims strides_in_memory(const LogicalTensor& tensor) {
   return tensor.element_count() == 0 ? dense_strides(*tensor.shape) : tensor.strides;
 }
 
-// Where the elements lie that an op reads of a tensor.
+// The elements that an op reads of a tensor.
 struct Source {
   int64_t offset = 0;  // of the first, in elements
   Dims strides;        // from one to the next, per dim of the tensor
@@ -109,7 +109,7 @@ Source source_of(const Graph& graph, const Op& op, int port) {
 
 class GroupLowering {
  public:
-  // `sums`: the second walk of one op; else what the group's own kernel leaves to such walks is in `left`.
+  // With `sums`, lowers the second walk of one op. Without, `left` lists what the group's own kernel leaves to such walks.
   GroupLowering(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed, const std::vector<Sums>& left,
                 const Sums* sums = nullptr)
       : graph_(graph),
@@ -162,14 +162,14 @@ class GroupLowering {
     return Builder(readable_name(graph_, group_) + (sums_ == nullptr ? "" : "_sums"), std::move(extents), outer_rank);
   }
 
-  // Strides per iteration dim of something that has `strides` along the dims of `map`.
+  // Strides per iteration dim of a tensor that has `strides` along the dims of `map`.
   Dims iteration_strides(const DimMap& map, const Dims& strides) const {
     Dims by_group_dim(group_.extents.size(), 0);
     for (size_t j = 0; j < map.size(); ++j) {
       int64_t stride = strides[j];
       for (int d = map[j].first + map[j].count - 1; d >= map[j].first; --d) {
         by_group_dim[static_cast<size_t>(d)] = stride;
-        // What overflows nobody walks: the axis lies in a tensor without elements, or no more dims share it.
+        // An overflowing stride is never used: the tensor has no elements, or no further dim belongs to the axis.
         static_cast<void>(__builtin_mul_overflow(stride, group_.extents[static_cast<size_t>(d)], &stride));
       }
     }
@@ -194,7 +194,7 @@ class GroupLowering {
     return add_value_arg(value, iteration_strides(map, strides_in_memory(graph_.tensor(value))), true);
   }
 
-  // A value per row of the group, in memory of its own.
+  // An arg for a value per row of the group, in a temporary.
   int add_carried_arg(int slot, DataType dtype, bool output) {
     const int arg = builder_.add_arg({.name = join("carried", slot),
                                       .dtype = dtype,
@@ -261,7 +261,7 @@ class GroupLowering {
     return wiring;
   }
 
-  // f64 where the op's result (or, for one that has none, its first operand) is f64.
+  // f64 if the op's result (or its first operand, if it has no result) is f64.
   Type float_type(const Op& op) const {
     for (const auto* ports : {&op.outputs, &op.inputs}) {
       for (const ValueIndex value : *ports) {
@@ -273,7 +273,7 @@ class GroupLowering {
     return Type::f32;
   }
 
-  // Somebody outside stores it, or an op reads it.
+  // It is stored for a reader outside the group, or an op reads it.
   bool is_wanted(ValueIndex value) const {
     return value != kNoValue && (needed_[static_cast<size_t>(value)] || !graph_.value(value).consumers.empty());
   }
@@ -307,12 +307,12 @@ class GroupLowering {
       std::max<size_t>(order_.size() + (std::count(group_.inner.begin(), group_.inner.end(), true) == 0), 1);
   Builder builder_;
   std::vector<ValueIndex> args_;
-  Dims offsets_;  // per arg, as far as some is not 0
+  Dims offsets_;  // per arg; as long as the last offset that is not 0
   std::map<ValueIndex, Made> made_;
   std::map<std::tuple<ValueIndex, int64_t, Dims>, Value> loaded_;
 };
 
-// Dims of the group that a map does not have. Extents of 1 count as what is convenient: as had.
+// Dims of the group that a map does not have. Dims of extent 1 count as present.
 std::vector<bool> missing_dims(const FusionGroup& group, const DimMap& map) {
   std::vector<bool> missing(group.extents.size(), true);
   for (const AxisRun& run : map) std::fill_n(missing.begin() + run.first, run.count, false);
@@ -326,7 +326,7 @@ bool are_outer_dims(const FusionGroup& group, const std::vector<bool>& dims) {
   return true;
 }
 
-// The dim along which the elements of the op's first operand lie closest.
+// The dim with the smallest stride in the op's first operand.
 size_t contiguous_dim(const Graph& graph, const FusionGroup& group, int op) {
   const ValueIndex operand = graph.ops()[static_cast<size_t>(op)].inputs[0];
   const DimMap& map = group.input_maps.at({op, 0});
@@ -380,20 +380,20 @@ std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, c
   if (group.opaque_copy) return lower_copies(graph, graph.ops()[static_cast<size_t>(group.ops.front())]);
   const std::vector<Sums> left = sums_over_other_dims(graph, group);
   std::vector<LoweredKernel> kernels;
-  std::vector<bool> in_memory = needed;  // and what the second walks read
+  std::vector<bool> in_memory = needed;  // also what the second walks read
   for (const Sums& sums : left) {
     kernels.push_back(GroupLowering(graph, group, needed, left, &sums).run());
     for (const ValueIndex value : kernels.back().args)
       if (value >= 0) in_memory[static_cast<size_t>(value)] = true;
   }
   LoweredKernel main = GroupLowering(graph, group, in_memory, left).run();
-  const bool computes = !main.kernel.nodes.empty();  // not where nothing but sums is asked for
+  const bool computes = !main.kernel.nodes.empty();  // false if only sums are needed
   if (computes) kernels.insert(kernels.begin(), std::move(main));
   return kernels;
 }
 
 bool has_lowering(OpKind kind) {
-  return lowering_table().contains(kind) || schema_of(kind).nest == LoopNest::concatenated;  // nothing but copies
+  return lowering_table().contains(kind) || schema_of(kind).nest == LoopNest::concatenated;  // concatenations are only copies
 }
 
 }  // namespace lamina::kernel

@@ -1,8 +1,8 @@
 // In:    a fusion group of a graph whose shapes, strides and dtypes are all known.
-// Out:   one kernel, and the graph value behind each of its args. More than one: a reshape between two strided tensors; sums
-// over
-//        other dims than the nest's outer ones (lower_group), which walk the tensors once more.
-// Keeps: values; only what somebody outside the group needs is stored.
+// Out:   one kernel, and the graph value of each of its args. There are several kernels for a reshape between two strided
+// tensors,
+//        and for sums over other dims than the outer dims of the nest, which read the tensors a second time.
+// Keeps: values. Only values that are needed outside the group are stored.
 #pragma once
 
 #include <span>
@@ -14,19 +14,20 @@
 
 namespace lamina::kernel {
 
-// Memory between the kernels of one group: kTemporary, kTemporary - 1, ... The kernel that writes one comes first.
+// Memory between the kernels of one group: kTemporary, kTemporary - 1, ... The kernel that writes a temporary precedes its
+// readers.
 inline constexpr ValueIndex kTemporary = -2;
 
 struct LoweredKernel {
   Kernel kernel;
-  std::vector<ValueIndex> args;  // per kernel arg; kNoValue: the kernel's own table
-  Dims offsets;                  // per kernel arg, in elements from the value's first; empty: all 0
+  std::vector<ValueIndex> args;  // per kernel arg; kNoValue: a table inside the kernel
+  Dims offsets;                  // per kernel arg, in elements from the value's first element; empty: all 0
 };
 
 // `needed` flags the values of the graph that must be in memory afterwards. Kernels run in order.
 std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed);
 
-// The kernels of an op that is copies only (FusionGroup::opaque_copy): a reshape without common dims, a concatenation.
+// The kernels of an op that only copies (FusionGroup::opaque_copy): a reshape without common dims, or a concatenation.
 std::vector<LoweredKernel> lower_copies(const Graph& graph, const Op& op);
 
 bool has_lowering(OpKind kind);

@@ -9,7 +9,7 @@ namespace lamina::kernel {
 
 namespace {
 
-// A tensor's matrices with the strides of its own batch dims.
+// The matrices of a tensor, with strides over the tensor's own batch dims.
 struct Side {
   MatrixStack matrix;
   Dims batch;
@@ -32,7 +32,7 @@ Side side_of(const LogicalTensor& tensor, bool transposed, bool is_column) {
   return {matrix, {shape.begin(), shape.end() - 2}};
 }
 
-// Strides over `batch`, 0 where the side is broadcast.
+// Strides over `batch`; 0 where the side is broadcast.
 MatrixStack broadcast_to(const Dims& batch, Side side) {
   Dims strides(batch.size(), 0);
   const size_t added = batch.size() - side.batch.size();
@@ -43,7 +43,7 @@ MatrixStack broadcast_to(const Dims& batch, Side side) {
   return side.matrix;
 }
 
-// Dst with the axes that a side of rank 1 has dropped.
+// Dst with the axis restored that a side of rank 1 removes.
 Side dst_side(const LogicalTensor& tensor, bool row_dropped, bool column_dropped) {
   LogicalTensor whole = tensor;
   const auto insert = [&](size_t at) {
@@ -55,7 +55,7 @@ Side dst_side(const LogicalTensor& tensor, bool row_dropped, bool column_dropped
   return side_of(whole, false, false);
 }
 
-// What is broadcast over dst, with all of dst's axes, dropped ones too.
+// A tensor that is broadcast over dst, with all axes of dst, including removed ones.
 Side side_over_dst(const LogicalTensor& tensor, size_t dst_rank, bool row_dropped, bool column_dropped) {
   Dims strides(dst_rank, 0);
   Dims shape(dst_rank, 1);
@@ -84,7 +84,7 @@ void drop_batch_dim(MatmulStack& stack, size_t d) {
   for (MatrixStack* tensor : tensors_of(stack)) tensor->batch_strides.erase(tensor->batch_strides.begin() + at);
 }
 
-// Dim d and the next one, in every tensor, are as one dim.
+// Whether dims d and d + 1 can be merged into one in every tensor.
 bool runs_on(MatmulStack& stack, size_t d) {
   const auto tensors = tensors_of(stack);
   return std::all_of(tensors.begin(), tensors.end(), [&](const MatrixStack* tensor) {
@@ -136,7 +136,7 @@ MatmulStack collapsed(MatmulStack stack) {
     stack.batch[d] *= stack.batch[d - 1];
     drop_batch_dim(stack, d - 1);
   }
-  if (stack.m == 1) {  // then the stride of rows means nothing, and a batch of rows may be a matrix
+  if (stack.m == 1) {  // the stride of rows is then unused, and a batch of rows can be one matrix
     for (MatrixStack* tensor : {&stack.src, &stack.bias, &stack.dst})
       tensor->row_stride = stack.batch.empty() ? 0 : tensor->batch_strides.back();
   }

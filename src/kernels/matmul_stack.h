@@ -1,4 +1,4 @@
-// A MatMul as a stack of plain matrix products: numpy's rank rules, the transposes and the broadcasts are worked out here, for
+// A MatMul as a stack of plain matrix products. Numpy's rank rules, the transposes and the broadcasts are resolved here for
 // every backend.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace lamina::kernel {
 
-// The matrices of one tensor, in elements. What is broadcast along rows, columns or a batch dim has stride 0 there.
+// The matrices of one tensor. Units are elements. Strides are 0 along rows, columns and batch dims that are broadcast.
 struct MatrixStack {
   int64_t rows = 1, columns = 1;
   int64_t row_stride = 0, column_stride = 0;
@@ -27,15 +27,15 @@ struct MatmulStack {
   int64_t products() const;  // entries of the batch
 };
 
-// Of a library step whose op is a MatMul.
+// `step` must be a MatMul.
 MatmulStack matmul_stack(const LibraryStep& step);
 
-// Of a tensor that is broadcast over that step's dst, as a bias is.
+// The matrices of a tensor that is broadcast over that step's dst, as a bias is.
 MatrixStack over_dst(const LibraryStep& step, const LogicalTensor& tensor);
 
-// The same products with as few batch dims as strides allow: dims of one entry go, neighbours that run on into each other in
-// every tensor become one, and a last one along which the rows of src, bias and dst run on, with the same weights, becomes
-// rows.
+// The same products with as few batch dims as the strides allow. Dims of one entry are removed. Neighbouring dims that are
+// contiguous to each other in every tensor are merged. A last dim becomes rows if it shares the weights and continues the
+// rows of src, bias and dst.
 MatmulStack collapsed(MatmulStack stack);
 
 }  // namespace lamina::kernel

@@ -1,4 +1,4 @@
-// What a kernel file sees of the op it lowers: its ports as kernel values, its attributes, and the dims of the loop nest.
+// The interface to the files in kernels/ops: an op's ports as kernel values, its attributes, and the dims of the loop nest.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ namespace lamina::kernel {
 
 class OpLowering {
  public:
-  // How values enter and leave: `read` gives the value of an input port (made by an earlier op or loaded), `write` takes the
-  // value of an output port, `is_needed` says whether anybody wants that output.
+  // How values enter and leave. `read` returns the value of an input port (computed by an earlier op, or loaded). `write`
+  // receives the value of an output port. `is_needed` says whether that output has a reader.
   struct Wiring {
     std::function<Value(int port)> read;
     std::function<void(int port, Value)> write;
@@ -33,31 +33,31 @@ class OpLowering {
 
   Builder& k;
 
-  // An input as f32 (f64 in an f64 group), or as it is.
+  // `in` converts an input to f32 (f64 in an f64 group). `in_as_is` does not convert.
   Value in(int port) { return k.cast(wiring_.read(port), wiring_.float_type); }
   Value in_as_is(int port) { return wiring_.read(port); }
   bool has(std::string_view input_port) const { return port_of_input(input_port) >= 0; }
   Value in(std::string_view input_port) { return in(port_of_input(input_port)); }
 
-  // Sets an output; the value is cast to what the output's dtype computes in.
+  // Sets an output. The value is cast to the compute type of the output's dtype.
   void out(int port, Value value);
   void out(std::string_view output_port, Value value);
   bool wants(std::string_view output_port) const;
 
-  // Sets an output that sums over every dim that it does not have. Where these are not the outer dims of the loop nest, the op
-  // is lowered twice: the second time into a kernel of its own (`sums_only`) that computes these outputs alone and may read
-  // what the first one carried over, a value per row in each slot.
+  // Sets an output that sums over every dim that it does not have. If these are not the outer dims of the loop nest, the op
+  // is lowered a second time, into a separate kernel (`sums_only`). That kernel computes only these outputs and may read the
+  // values that the first one carried over, a value per row in each slot.
   void out_column(std::string_view output_port, Value value);
   bool sums_only() const { return wiring_.sums_only; }
   void carry(int slot, Value row_value) { wiring_.carry(slot, row_value); }
   Value carried(int slot) { return wiring_.carried(slot); }
 
-  // A table (one entry per index of the run along `axis` of input 0), loaded where the op stands.
+  // Loads a table at the current node. It has one entry per index of the run along `axis` of input 0.
   Value table(const std::string& name, const std::vector<float>& entries, int axis);
   // Position along one axis of input 0, or in the whole row-major tensor, type s64.
   Value index_along(int axis);
   Value linear_index();
-  // Likewise with so many positions from one element to the next, per axis.
+  // The same with `steps` positions from one element to the next, per axis.
   Value index_by(const Dims& steps);
 
   template <typename T>
@@ -73,7 +73,7 @@ class OpLowering {
   const Op& op() const { return op_; }
 
  private:
-  int port_of_input(std::string_view name) const;  // -1 when left out
+  int port_of_input(std::string_view name) const;  // -1 if it is absent
   int port_of_output(std::string_view name) const;
 
   const Graph& graph_;

@@ -23,7 +23,7 @@ bool only_markers(const Graph& graph, const FusionGroup& group) {
                      [&](int i) { return graph.ops()[static_cast<size_t>(i)].kind == OpKind::End; });
 }
 
-// A value made in one region and read in another must be in memory.
+// A value that one region computes and another one reads must be in memory.
 void mark_values_between(const Graph& graph, const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions,
                          std::vector<bool>& needed) {
   std::vector<size_t> region_of(graph.ops().size(), 0);
@@ -40,7 +40,7 @@ void mark_values_between(const Graph& graph, const std::vector<FusionGroup>& gro
   }
 }
 
-// A graph input that is an output too has nobody to write it.
+// No step would write a graph input that is also an output.
 void refuse_passed_through(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs) {
   for (const ValueIndex output : outputs) {
     if (std::find(inputs.begin(), inputs.end(), output) == inputs.end()) continue;
@@ -49,7 +49,7 @@ void refuse_passed_through(const Graph& graph, std::span<const ValueIndex> input
   }
 }
 
-// From the first element that the kernel reaches to the last.
+// Bytes from the first element that the kernel accesses to the last, inclusive.
 int64_t span_bytes(const Kernel& kernel, const Arg& arg) {
   int64_t last = 0;
   for (size_t d = 0; d < kernel.extents.size(); ++d) last += (kernel.extents[d] - 1) * arg.strides[d];
@@ -70,7 +70,7 @@ int64_t bytes_of_tensors(const std::vector<LogicalTensor>& tensors) {
   return bytes;
 }
 
-// The step with the only arg bound to a port; null when none or several are.
+// The step with the only arg that is bound to a port; null if there are no or several such args.
 const PlanStep* sole_user(const std::vector<PlanStep>& steps, Binding::Source source, size_t port) {
   const PlanStep* user = nullptr;
   for (const PlanStep& step : steps) {
@@ -83,7 +83,7 @@ const PlanStep* sole_user(const std::vector<PlanStep>& steps, Binding::Source so
   return user;
 }
 
-// Blocks of the arena while steps are made: a block lives from the step that writes it to the last that reads it.
+// The blocks of the arena while steps are added. A block is live from the step that writes it to the last step that reads it.
 class ArenaBuilder {
  public:
   Binding add(int64_t bytes, size_t step) {
@@ -93,13 +93,13 @@ class ArenaBuilder {
   }
   void use(const Binding& block, size_t step) { blocks_[block.index].last_step = step; }
   const ArenaBlock& block(size_t number) const { return blocks_[home_[number]]; }
-  // From now on the later block lies where the earlier one does.
+  // The later block uses the memory of the earlier one from now on.
   void join(size_t earlier, size_t later) {
     home_[later] = home_[earlier];
     blocks_[home_[earlier]].last_step = blocks_[later].last_step;
     blocks_[later].bytes = 0;
   }
-  // Numbers of blocks become offsets.
+  // Replaces the numbers of blocks by offsets.
   size_t finish(std::vector<PlanStep>& steps, size_t alignment) const {
     const ArenaLayout layout = lay_out(blocks_, alignment);
     for (PlanStep& step : steps) {
@@ -112,10 +112,10 @@ class ArenaBuilder {
 
  private:
   std::vector<ArenaBlock> blocks_;
-  std::vector<size_t> home_;  // per block: the one in whose place it lies, itself if none
+  std::vector<size_t> home_;  // per block: the block whose memory it uses, itself by default
 };
 
-// The only arg that is bound so; -1 when none or several are.
+// The only arg that is bound to this place; -1 if there are no or several such args.
 int sole_arg(const std::vector<Binding>& args, Binding::Source source, size_t index) {
   int found = -1;
   for (size_t a = 0; a < args.size(); ++a) {
@@ -126,7 +126,7 @@ int sole_arg(const std::vector<Binding>& args, Binding::Source source, size_t in
   return found;
 }
 
-// Whether a kernel has read each element of `source` for the last time when it writes that of `target`; both begin at the same
+// Whether a kernel reads each element of `source` for the last time before it writes that of `target`. Both start at the same
 // byte.
 bool may_lie_together(const Kernel& kernel, int source, int target) {
   const Arg &from = kernel.args[static_cast<size_t>(source)], &to = kernel.args[static_cast<size_t>(target)];
@@ -163,8 +163,8 @@ class Planner {
   }
 
  private:
-  // Groups that do nothing but dequantise the factors of a product are left out: the product takes the integers.
-  // Those in a tiled region are its tiles' to find.
+  // Leaves out groups that only dequantise the factors of a product: the product reads the integers. The plans of tiles find
+  // those in tiled regions.
   void find_quantized_products(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
     for (const TileRegion& region : regions) {
       if (region.rows > 0) continue;
@@ -185,7 +185,7 @@ class Planner {
     return std::any_of(factor.ops.begin(), factor.ops.end(), [&](int op) { return is_output(graph_.op(op).outputs[0]); });
   }
 
-  // Groups that follow a product of integers, element by element, are done by its step, which runs in their place.
+  // Groups of elementwise ops that follow a product of integers become part of its step, which runs at the group's place.
   void find_following_ops(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
     for (const TileRegion& region : regions) {
       if (region.rows > 0) continue;
@@ -199,7 +199,7 @@ class Planner {
       product_of_.emplace(group.ops.front(), product);
     }
   }
-  // The product of integers whose result the group alone reads; -1: none.
+  // The product of integers whose result only the group reads; -1 if there is none.
   int product_before(const FusionGroup& group) const {
     for (const auto& [position, product] : quantized_) {
       const auto& readers = graph_.value(graph_.op(position).outputs[0]).consumers;
@@ -212,7 +212,7 @@ class Planner {
   void add_group(const FusionGroup& group) {
     if (only_markers(graph_, group) || left_out_.contains(group.ops.front())) return;
     const int first = group.ops.front();
-    if (following_.contains(first)) return;  // made in the place of what follows
+    if (following_.contains(first)) return;  // added at the place of the ops that follow it
     if (const auto product = product_of_.find(first); product != product_of_.end())
       add_library_step(product->second);
     else if (group.no_loop_nest.empty())
@@ -357,11 +357,11 @@ class Planner {
       return {Binding::Source::table, plan_.tables.size() - 1};
     }
     if (value > kTemporary) return bind(value, graph_.tensor(value).byte_size(), arg.output);
-    if (arg.output) bindings_.erase(value);  // numbers of temporaries are used again by the next group
+    if (arg.output) bindings_.erase(value);  // the next group uses the numbers of temporaries again
     return bind(value, span_bytes(lowered.kernel, arg), arg.output);
   }
 
-  // A value that is no port lies in the arena from the step that writes it on.
+  // A value that is no port is in the arena from the step that writes it on.
   Binding bind(ValueIndex value, int64_t bytes, bool written) {
     const size_t step = plan_.steps.size();
     const auto found = bindings_.find(value);
@@ -370,7 +370,7 @@ class Planner {
     return found->second;
   }
 
-  // A kernel writes its result over what nobody reads after it: bytes that lie in the caches already.
+  // A kernel writes its result over an input that no later step reads: its bytes are in the caches already.
   void write_in_place() {
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       const auto* const step = std::get_if<KernelStep>(&plan_.steps[s]);
@@ -394,7 +394,7 @@ class Planner {
     return block.last_step == s && block.bytes == arena_.block(step.args[written].index).bytes &&
            may_lie_together(step.kernel, static_cast<int>(read), static_cast<int>(written));
   }
-  // Whether the arg is all of a block, and the step's only one there.
+  // Whether the arg covers a whole block, and the step has no other arg in that block.
   static bool is_block_of(const KernelStep& step, size_t arg) {
     const Binding& binding = step.args[arg];
     return binding.source == Binding::Source::arena && binding.bytes == 0 &&
@@ -403,10 +403,10 @@ class Planner {
 
   const Graph& graph_;
   const PlanTarget& target_;
-  std::vector<bool> needed_;  // per value: it must be in memory
+  std::vector<bool> needed_;  // per value: whether it must be in memory
   std::map<ValueIndex, Binding> bindings_;
   std::map<int, QuantizedProduct> quantized_;  // by the product's position
-  std::set<int> left_out_;                     // ops that these stand for
+  std::set<int> left_out_;                     // ops that are part of quantized products
   std::map<int, FollowingOps> following_;      // by the product's position
   std::map<int, int> product_of_;              // by the first op of a group that follows it
   ArenaBuilder arena_;

@@ -1,7 +1,7 @@
 // In:    the graph of a partition whose shapes, strides and dtypes are all known, its ports, and its fusion groups.
-// Out:   the steps that compute it, in order, and where the memory behind each of their args comes from. The plan is all that a
-//        backend gets to see.
-// Keeps: values. What passes between steps lies in one arena, reused by lifetime.
+// Out:   the steps that compute it, in order, and the source of the memory of each of their args. A backend sees only the
+// plan.
+// Keeps: values. Values between steps are in one arena, whose bytes are reused after the last read.
 #pragma once
 
 #include <cstdint>
@@ -22,64 +22,64 @@
 
 namespace lamina::kernel {
 
-// Where an arg's memory comes from.
+// The source of an arg's memory.
 struct Binding {
-  // none: a port that is left out; positions: 0, 1, 2, ... as s32.
+  // none: an absent port; positions: 0, 1, 2, ... as s32.
   enum class Source { none, input, output, arena, table, positions } source = Source::none;
   size_t index = 0;   // port, byte offset in the arena, or table number
   int64_t bytes = 0;  // from the first byte of that memory
 };
 
-// Generated: one loop nest.
+// A generated kernel: one loop nest.
 struct KernelStep {
   Kernel kernel;
   std::vector<Binding> args;  // per kernel arg
 };
 
-// One heavy op over whole tensors, run by a primitive library of the backend.
+// A library op over whole tensors, run by a primitive library of the backend.
 struct LibraryStep {
-  Op op;                                       // its kind, name and attributes; its value indices mean nothing here
-  std::vector<LogicalTensor> inputs, outputs;  // by port, all known; an empty port where one is left out
-  std::vector<Binding> args;                   // of the inputs, then of the outputs, then of the operands of what follows
-  // A product or convolution of integers: the first two inputs are what was to be dequantised, and this is how.
+  Op op;                                       // its kind, name and attributes; its value indices are not used
+  std::vector<LogicalTensor> inputs, outputs;  // by port, all known; empty for absent ports
+  std::vector<Binding> args;                   // of the inputs, then of the outputs, then of the operands of `following`
+  // For a product or convolution of integers: the first two inputs are quantized, and this says how.
   std::optional<QuantizedProduct> quantized = std::nullopt;
-  // What is done to each element before it is stored; the output is its result then.
+  // Elementwise ops that are applied before the result is stored. The output is then their result.
   std::optional<FollowingOps> following = std::nullopt;
-  std::vector<LogicalTensor> operands = {};  // of these, in their order
-  bool adds = false;                         // a product: to what its output holds, instead of writing it
+  std::vector<LogicalTensor> operands = {};  // of `following`, in their order
+  bool adds = false;                         // a product adds to its output instead of overwriting it
 };
 
 struct Plan;
 
-// An output of a tiled step to which several tiles add, in f32, in the order of their blocks: for one entry of the loops before
-// that of the rows.
+// An output of a tiled step to which several tiles add, in f32 and in the order of their blocks. There is one sum per entry
+// of the loops before the loop over rows.
 struct TileSum {
-  size_t output = 0;      // of the step
-  int loop = 0;           // over whose blocks it is summed
-  bool in_place = false;  // in the output itself
-  int64_t bytes = 0;      // of one copy: there is one, or one for each segment of the rows where it is summed over these
+  size_t output = 0;      // output number of the step
+  int loop = 0;           // the loop whose blocks are summed
+  bool in_place = false;  // the sum is in the output itself
+  int64_t bytes = 0;      // of one copy: there is one per segment if the rows are summed, else one
   Dims strides;           // per loop: bytes from one entry to the next
 };
 
-// A chain of steps over tiles: blocks of rows that do not see each other (passes/tiling). Each tile is a small plan of its own,
-// whose ports are slices of the args; threads take tiles, and what lies between its steps is the thread's. Where tiles add to
-// sums, a thread takes all those of an entry, or of a segment of its rows, in order.
+// A chain of steps over tiles: blocks of rows that are independent of each other (passes/tiling). Each tile runs a small plan
+// whose ports are slices of the args. Threads take tiles, and values between the steps are in memory of the thread. If tiles
+// add to sums, one thread runs all tiles of an entry, or of a segment of its rows, in order.
 struct TiledStep {
   Dims loops;
-  size_t row_loop = 0;   // the last, or the last but one; of the loops before it a tile has one entry
+  size_t row_loop = 0;   // the last loop, or the last but one; a tile has one entry of each loop before it
   int64_t rows = 0;      // of a tile
-  int64_t columns = 0;   // of a tile: entries of the loop behind that of the rows
+  int64_t columns = 0;   // of a tile: entries of the loop after the loop over rows
   int64_t segments = 1;  // of the rows, in whole tiles
-  // Of a whole tile; of the last block of rows, where it is smaller; then both for the last block of columns, likewise.
+  // The plan of a full tile; of the last block of rows if it is smaller; then both again for a smaller last block of columns.
   std::vector<Plan> plans;
-  std::vector<LogicalTensor> inputs, outputs;  // whole
+  std::vector<LogicalTensor> inputs, outputs;  // of whole tensors
   std::vector<Binding> args;                   // of the inputs, then of the outputs
   std::vector<Dims> strides;                   // per arg and loop: bytes from one entry to the next
-  // Of further inputs of the tiles' plans, behind those: s64, the position of a tile's first element in a tensor; per loop,
-  // from one entry to the next.
+  // For the further inputs of the tiles' plans, which follow those: the position (s64) of a tile's first element in a tensor.
+  // Per loop, the positions from one entry to the next.
   std::vector<Dims> firsts;
   std::vector<TileSum> sums;
-  // Makes the outputs of an entry out of those sums that are not in place (finish_sums.h); none or one.
+  // Computes the outputs of an entry from the sums that are not in place (finish_sums.h). It has at most one plan.
   std::vector<Plan> finish;
 };
 
@@ -91,24 +91,25 @@ struct Plan {
   std::vector<LogicalTensor> inputs, outputs;  // the partition's ports
   std::vector<PlanStep> steps;
   std::vector<std::vector<float>> tables;
-  int64_t positions = 0;  // as many Source::positions must have
+  int64_t positions = 0;  // the number of entries that Source::positions must have
   size_t arena_bytes = 0;
-  int64_t required_bytes = 0;  // bytes of the ports, each once
+  int64_t required_bytes = 0;  // bytes of the ports, each counted once
 
-  // An output may take the memory of an input that has its strides and type when one kernel alone reads the one, element for
-  // element, and writes the other in its last walk over the row: earlier, a later walk would read the input again.
+  // Whether an output may use the memory of an input. They must have the same strides and type, and one kernel alone must
+  // read the input and write the output, element for element, in its last walk over the row. After an earlier walk, the input
+  // is read again.
   bool may_share(size_t input, size_t output) const;
-  // Such pairs, {input index, output index}, each port in one at most.
+  // Pairs of ports that may share memory, {input index, output index}. Each port is in at most one pair.
   std::vector<std::pair<size_t, size_t>> inplace_ports() const;
 };
 
-// `groups` are all of the graph's, `regions` say in which order they run and what is tiled. Throws Error(invalid_graph) for a
-// port that is both an input and an output, Error(unimplemented) for an op that can be no step on this target,
-// Error(out_of_memory) for an arena that has no size.
+// `groups` are all groups of the graph. `regions` says in which order they run and which are tiled. Throws
+// Error(invalid_graph) for a port that is both an input and an output, Error(unimplemented) for an op that cannot be a step
+// on this target, and Error(out_of_memory) for an arena whose size overflows.
 Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs,
                const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions, const PlanTarget& target);
 
-// Bytes that a step reads and writes in main memory, each arg once.
+// The bytes that a step reads and writes in main memory, with each arg counted once.
 int64_t moved_bytes(const Kernel& kernel);
 int64_t moved_bytes(const PlanStep& step);
 

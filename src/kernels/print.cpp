@@ -29,7 +29,8 @@ std::string verb(const Node& node) {
   return "?";
 }
 
-// The structure of a kernel does not know its tensors' names, and a broken kernel, which is printed too, may not have the arg.
+// The text of a kernel's structure has no tensor names. A broken kernel is printed too, and its nodes may name args that do
+// not exist.
 std::string arg_name(const Kernel& kernel, size_t arg, bool with_outer) {
   return with_outer && arg < kernel.args.size() ? kernel.args[arg].name : "a" + std::to_string(arg);
 }
@@ -65,14 +66,14 @@ std::string print(const Kernel& kernel, bool with_outer) {
     }
     return list + "]";
   };
-  // Without a reduction the inner extent too is known at run time only.
+  // Without a reduction, the inner extent also is known only at run time.
   const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
   std::string text = join("kernel ", kernel.name, " over ",
                           print_dims(kernel.extents, [&](size_t d) { return !with_outer && (!reduces || d < outer); }), "\n");
   for (size_t a = 0; a < kernel.args.size(); ++a) {
     const Arg& arg = kernel.args[a];
     const char* role = arg.column ? "column" : arg.output ? "out" : "in";
-    // A stride of 0 is structure: code for a broadcast arg never steps. Of four-bit elements an odd stride is, too.
+    // A stride of 0 is part of the structure: code for a broadcast arg never steps. So is an odd stride of four-bit elements.
     const std::string strides = print_dims(
         arg.strides, [&](size_t d) { return !with_outer && d < outer && arg.strides[d] != 0; }, bits_of(arg.dtype) < 8);
     text += join("  ", role, " ", arg_name(kernel, a, with_outer), " : ", lamina::name_of(arg.dtype), " strides ", strides);

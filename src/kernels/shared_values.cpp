@@ -7,10 +7,10 @@ namespace lamina::kernel {
 
 namespace {
 
-// A kernel more is worth its call where it spares this many evaluations.
+// An additional kernel pays for its call if it saves at least this many evaluations.
 constexpr int64_t kFewestRows = 8, kFewestElementsSpared = 4096;
 
-bool is_dear(const Node& node) {
+bool is_expensive(const Node& node) {
   return node.kind == NodeKind::map && (node.op == MapOp::divide || node.op == MapOp::square_root || is_function(node.op));
 }
 
@@ -18,7 +18,7 @@ std::span<const NodeIndex> operands_of(const Node& node) {
   return {node.operands.data(), static_cast<size_t>(operand_count(node))};
 }
 
-// Per node: whether every row has the same values of it.
+// Per node: whether its values are the same in every row.
 std::vector<bool> nodes_of_all_rows(const Kernel& kernel) {
   std::vector<bool> shared;
   const auto is_shared = [&](NodeIndex i) { return shared[static_cast<size_t>(i)]; };
@@ -34,16 +34,16 @@ std::vector<bool> nodes_of_all_rows(const Kernel& kernel) {
   return shared;
 }
 
-// Nodes that are shared along the elements, that are made at some expense, and that the rows' own values are made of.
+// Nodes that all rows share along the elements, that are expensive to compute, and that the rows' own values depend on.
 std::vector<NodeIndex> nodes_to_compute_ahead(const Kernel& kernel) {
   const std::vector<bool> shared = nodes_of_all_rows(kernel);
-  std::vector<bool> dear(kernel.nodes.size(), false), read_by_rows(kernel.nodes.size(), false);
+  std::vector<bool> expensive(kernel.nodes.size(), false), read_by_rows(kernel.nodes.size(), false);
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const Node& node = kernel.nodes[i];
-    dear[i] = shared[i] && is_dear(node);
+    expensive[i] = shared[i] && is_expensive(node);
     for (const NodeIndex operand : operands_of(node)) {
       const auto at = static_cast<size_t>(operand);
-      dear[i] = dear[i] || (shared[i] && dear[at]);
+      expensive[i] = expensive[i] || (shared[i] && expensive[at]);
       if (!shared[i]) read_by_rows[at] = true;
     }
   }
@@ -51,12 +51,12 @@ std::vector<NodeIndex> nodes_to_compute_ahead(const Kernel& kernel) {
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const Node& node = kernel.nodes[i];
     const bool is_real = node.type == Type::f32 || node.type == Type::f64;
-    if (dear[i] && read_by_rows[i] && node.per_element && is_real) nodes.push_back(static_cast<NodeIndex>(i));
+    if (expensive[i] && read_by_rows[i] && node.per_element && is_real) nodes.push_back(static_cast<NodeIndex>(i));
   }
   return nodes;
 }
 
-// Nodes that stores and sums need, and args that these name, numbered anew.
+// Drops nodes that no store or sum needs, and args that no remaining node uses, and renumbers the others.
 void drop_unused(LoweredKernel& lowered) {
   Kernel& kernel = lowered.kernel;
   std::vector<bool> used(kernel.nodes.size(), false);
@@ -88,7 +88,7 @@ void drop_unused(LoweredKernel& lowered) {
   lowered = std::move(kept);
 }
 
-// An arg for memory that lies densely along the inner dims.
+// An arg for memory that is dense along the inner dims.
 Arg along_a_row(const Kernel& kernel, size_t number, Type type, bool output) {
   Dims strides(kernel.extents.size(), 0);
   int64_t stride = 1;
@@ -108,14 +108,14 @@ int add_arg(LoweredKernel& lowered, Arg arg, ValueIndex value) {
   return static_cast<int>(lowered.args.size()) - 1;
 }
 
-// A kernel over one row of `lowered` that stores `nodes` to temporaries from `temporary` down; `lowered` then loads them. As it
-// reduces nothing, what were inner dims there are outer ones, but for the last.
+// Returns a kernel over one row of `lowered` that stores `nodes` to temporaries, numbered from `temporary` down. `lowered`
+// then loads them. The new kernel has no reduction, so all inner dims except the last become outer dims.
 LoweredKernel taken_ahead(LoweredKernel& lowered, const std::vector<NodeIndex>& nodes, ValueIndex temporary) {
   LoweredKernel ahead = lowered;
   ahead.kernel.name += "_shared";
   std::fill_n(ahead.kernel.extents.begin(), ahead.kernel.outer_rank, 1);
-  ahead.kernel.outer_rank = static_cast<int>(ahead.kernel.extents.size()) - 1;  // it reduces nothing
-  for (Node& node : ahead.kernel.nodes) {                                       // nothing reads what is written
+  ahead.kernel.outer_rank = static_cast<int>(ahead.kernel.extents.size()) - 1;  // it has no reduction
+  for (Node& node : ahead.kernel.nodes) {                                       // its stores are not read
     if (node.kind == NodeKind::store || node.kind == NodeKind::column_sum)
       node = {.kind = NodeKind::constant, .type = node.type, .coefficients = {}};
   }

@@ -1,6 +1,8 @@
 // In:    the kernels of a fusion group.
-// Out:   the same, and in front of a kernel one more, of a single row: what all rows of the kernel share along their elements
-//        and is dear to compute (a division, a root, a function of a value per channel) is computed once and read by every row.
+// Out:   the same kernels, and possibly one more kernel of a single row before one of them. It computes once the values that
+// all
+//        rows share and that are expensive (a division, a root, a function of a value per channel). Every row then loads
+// them.
 // Keeps: every bit.
 #pragma once
 

@@ -1,9 +1,11 @@
-// Conversions between f32 and the small floats in integer arithmetic; text in the dialect of real.inl. A small float has m
+// Conversions between f32 and the small floats in integer arithmetic, written in the dialect of real.inl. A small float has m
 // mantissa bits and exponent bias B; `code` is its bits without the sign. Rounding is half to even; NaN becomes the canonical
-// quiet one of its sign. A device whose own instruction gives these bits may define LM_HAS_F16 or LM_HAS_BF16 and the function.
+// quiet NaN with the same sign. A device whose own instruction returns the same bits may define LM_HAS_F16 or LM_HAS_BF16 and
+// provide the function.
 
-// Normal results are rounded as integers; subnormal ones by adding the float whose last place is the smallest subnormal.
-// `infinity` is the first code past the finite ones, `nan` the code of NaN; where both are the same there is no infinity.
+// Normal results are rounded as integers. Subnormal results are rounded by adding the float whose last place is the smallest
+// subnormal. `infinity` is the first code past the finite ones and `nan` the code of NaN; if they are equal, the type has no
+// infinity.
 LM_FN lm_u32 lm_small_code(lm_f32 x, int width, int mantissa, int bias, lm_u32 infinity, lm_u32 nan) {
   const lm_u32 bits = lm_bits_f32(x);
   const int dropped = 23 - mantissa;
@@ -28,7 +30,7 @@ LM_FN lm_f32 lm_small_value(lm_u32 raw, int width, int mantissa, int bias, lm_u3
   const lm_u32 normal = (code << shift) + ((lm_u32)(127 - bias) << 23);
   const lm_f32 smallest_normal = lm_real_f32((lm_u32)(128 - bias) << 23);
   lm_u32 bits = normal;
-  // A subnormal gets an exponent of its own and loses it again by a subtraction, which is exact.
+  // A subnormal gets a temporary exponent, which an exact subtraction removes.
   if (code < (1u << mantissa)) bits = lm_bits_f32(lm_real_f32(normal + (1u << 23)) - smallest_normal);
   if (infinity != nan) {
     if (code >= infinity) bits = (code << shift) | 0x7f800000u;
@@ -39,7 +41,7 @@ LM_FN lm_f32 lm_small_value(lm_u32 raw, int width, int mantissa, int bias, lm_u3
   return lm_real_f32(bits | sign);
 }
 
-// Element `index` of the byte that it shares with its neighbour, which of the two has the even index being in the lower half.
+// Element `index` of the byte that it shares with its neighbour. The element with the even index is in the lower half.
 LM_FN lm_f32 lm_f32_from_u4(lm_u8 both, lm_s64 index) { return (lm_f32)((both >> (int)((index & 1) * 4)) & 15); }
 LM_FN lm_f32 lm_f32_from_s4(lm_u8 both, lm_s64 index) { return (lm_f32)((((both >> (int)((index & 1) * 4)) & 15) ^ 8) - 8); }
 

@@ -1,6 +1,6 @@
-// Conversions that start from f64; text in the dialect of real.inl, after convert.inl.
+// Conversions from f64 in the dialect of real.inl. Include it after convert.inl.
 
-// To float so that a second rounding gives what one would: toward zero, last bit set if anything was lost.
+// Rounds to odd: toward zero, with the last bit set if the result is inexact. A second rounding then equals a single one.
 LM_FN lm_f32 lm_odd_f32_from_f64(lm_f64 x) {
   const lm_f32 nearest = (lm_f32)x;
   const lm_f64 back = (lm_f64)nearest;

@@ -1,4 +1,4 @@
-// The dialect's functions for the host: the very text that GPU programs carry, compiled as C++.
+// The dialect's functions for the host: the same text that GPU programs contain, compiled as C++.
 #pragma once
 
 #include <bit>
@@ -58,7 +58,7 @@ LAMINA_TRIGONOMETRY(cos_tail)
 #undef LAMINA_TRIGONOMETRY
 inline double lm_two_over_pi_f64(int group) { return kTwoOverPi[group]; }
 
-// Neighbouring terms joined in pairs, again and again: a short chain of operations.
+// Joins neighbouring terms in pairs until one is left, which keeps the dependence chain short.
 inline float lm_cdf_root_f32(float x) {
   float terms[std::size(kFloatPolynomials.cdf_root) - 1];
   size_t count = std::size(terms);

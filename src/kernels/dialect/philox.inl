@@ -1,5 +1,5 @@
-// Word `index` of Philox4x32-10: four words a block, the block counted by the index without its two lowest bits. Text in the
-// dialect of real.inl.
+// Word `index` of Philox4x32-10. A block has four words, and the block counter is the index without its two lowest bits.
+// Written in the dialect of real.inl.
 
 LM_FN lm_s64 lm_philox_word(lm_s64 index, lm_s64 seed, lm_s64 offset) {
   const lm_u64 block = (lm_u64)index & ~(lm_u64)3;

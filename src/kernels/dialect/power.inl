@@ -1,6 +1,7 @@
-// x^beta for a real constant, as C's pow. Always computed in double; text in the dialect of real.inl, which comes before it.
+// x^beta for a real constant, as C's pow. Always computed in double. Written in the dialect of real.inl; include it after
+// real.inl.
 
-// Of artanh(s) 2 / s from s^4 on, divided by s^2: terms 2 / (2 i + 5).
+// The terms of artanh(s) 2 / s from s^4 on, divided by s^4: 2 / (2 i + 5), as a polynomial in s^2.
 LM_FN lm_f64 lm_artanh_series_f64(lm_f64 x) {
   lm_f64 total = 2.0 / 25.0;
   int i;
@@ -8,7 +9,7 @@ LM_FN lm_f64 lm_artanh_series_f64(lm_f64 x) {
   return total;
 }
 
-// log(1 + f) = 2 artanh(s), s = f / (2 + f); terms up to s^3 in pairs.
+// log(1 + f) = 2 artanh(s), s = f / (2 + f). Terms up to s^3 are computed as pairs.
 LM_FN lm_pair_f64 lm_log1p_pair_f64(lm_f64 f) {
   const lm_pair_f64 bottom = lm_fast_sum_f64(2.0, f);
   const lm_f64 s_hi = f / bottom.hi;
@@ -34,7 +35,7 @@ LM_FN lm_pair_f64 lm_log_pair_f64(lm_f64 x) {
   return lm_fast_sum_f64(middle.hi, (middle.lo + high.lo) + last);
 }
 
-// x^beta for 0 < x < infinity; `to_last_bit` where the result is not rounded to float afterwards.
+// x^beta for 0 < x < infinity. `to_last_bit` is set if the result is not rounded to float afterwards.
 LM_FN lm_f64 lm_pow_of_positive_f64(lm_f64 x, lm_f64 beta, int to_last_bit) {
   if (!to_last_bit) return lm_exp_f64(lm_log_f64(x) * beta);
   {

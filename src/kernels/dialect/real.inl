@@ -1,6 +1,6 @@
-// Elementary functions of one floating-point type, as text that C++, CUDA C++ and OpenCL C 1.2 all read: the interpreter
-// includes it, generated GPU programs carry it. The arithmetic is that of the CPU backend's vector mathematics, operation by
-// operation, so the bits are the same wherever fma, division and square root are exact and nothing is flushed to zero.
+// Elementary functions of one floating-point type, in text that is valid C++, CUDA C++ and OpenCL C 1.2. The interpreter
+// includes it, and generated GPU programs contain it. Its operations equal those of the CPU backend's vector mathematics one
+// by one, so the bits are the same if fma, division and square root are exact and nothing is flushed to zero.
 //
 // Included once per type, with these defined:
 //   REAL, BITS, SBITS   float, u32, s32 or double, u64, s64
@@ -9,8 +9,9 @@
 //   PICK(a, b)          K(a) for float, b for double
 //   MANTISSA, BIAS      23, 127 or 52, 1023
 //   SINGLE              1 for float, 0 for double
-// and from before: LM_FN (qualifiers of a function), LM(lm_fma), LM(lm_sqrt), LM(lm_floor), LM(lm_bits), LM(lm_real), and the
-// polynomials LM(lm_exp_tail), LM(lm_log_tail), LM(lm_erf_tail), LM(lm_mills_top), LM(lm_mills_rest) and lm_cdf_root_f32.
+// These must be defined before: LM_FN (qualifiers of a function), LM(lm_fma), LM(lm_sqrt), LM(lm_floor), LM(lm_bits),
+// LM(lm_real), and the polynomials LM(lm_exp_tail), LM(lm_log_tail), LM(lm_erf_tail), LM(lm_mills_top), LM(lm_mills_rest) and
+// lm_cdf_root_f32.
 //
 // Notation: y = k ln 2 + r, z = exp(r) - 1, s = 2^k, so exp(y) = s + s z; x = 2^k (1 + f).
 
@@ -28,15 +29,15 @@ LM_FN REAL LM(lm_copysign)(REAL magnitude, REAL sign) {
 }
 LM_FN REAL LM(lm_negate)(REAL x) { return LM(lm_real)(LM(lm_bits)(x) ^ SIGN_BIT); }
 
-// NaN in either operand wins; of two zeros the second is taken.
+// A NaN operand is returned. If both operands are zeros, the second is returned.
 LM_FN REAL LM(lm_maximum)(REAL a, REAL b) { return a != a ? a : a > b ? a : b; }
 LM_FN REAL LM(lm_minimum)(REAL a, REAL b) { return a != a ? a : a < b ? a : b; }
 
-// Clamps that let NaN through.
+// Clamps that propagate NaN.
 LM_FN REAL LM(lm_at_least)(REAL x, REAL low) { return x < low ? low : x; }
 LM_FN REAL LM(lm_at_most)(REAL x, REAL high) { return x > high ? high : x; }
 
-// Beyond 2^MANTISSA every value is an integer; below, adding that number rounds to one.
+// Every value from 2^MANTISSA on is an integer. For smaller ones, adding that number rounds to an integer.
 LM_FN REAL LM(lm_round_half_even)(REAL x) {
   const REAL shifter = PICK(0x1p23, 0x1p52);
   const REAL magnitude = MAGNITUDE_OF(x);
@@ -49,7 +50,7 @@ LM_FN REAL LM(lm_round_half_even)(REAL x) {
 typedef struct {
   REAL r;
   REAL k;
-  BITS bits;  // whose lowest bits are k + offset
+  BITS bits;  // its lowest bits are k + offset
 } LM(lm_exp_parts);
 
 LM_FN LM(lm_exp_parts) LM(lm_reduce_exp)(REAL y, int offset) {
@@ -62,7 +63,7 @@ LM_FN LM(lm_exp_parts) LM(lm_reduce_exp)(REAL y, int offset) {
   return e;
 }
 
-// `low` is added to y below its last place.
+// `low` is a correction to y below its last place.
 LM_FN LM(lm_exp_parts) LM(lm_reduce_exp_of_pair)(REAL y, REAL low, int offset) {
   LM(lm_exp_parts) e;
   const REAL shifter = SHIFTER + (REAL)offset;
@@ -78,7 +79,7 @@ LM_FN REAL LM(lm_exp_polynomial)(REAL r) {
 }
 LM_FN REAL LM(lm_expm1_polynomial)(REAL r) { return LM(lm_fma)(LM(lm_exp_tail)(r) * r, r, r); }
 
-// x 2^k where the reduction's offset was twice the bias: two normal factors, the first product exact.
+// x 2^k, if the reduction's offset was twice the bias. Multiplies by two normal factors; the first product is exact.
 LM_FN REAL LM(lm_scale_by_power)(REAL x, BITS bits) {
   const BITS half_of_k = bits >> 1;
   return (x * LM(lm_real)(half_of_k << MANTISSA)) * LM(lm_real)((bits - half_of_k) << MANTISSA);
@@ -107,7 +108,7 @@ LM_FN REAL LM(lm_tanh)(REAL x) {
   return LM(lm_copysign)(LM(lm_fma)(s, z, s - K(1.0)) / LM(lm_fma)(s, z, s + K(1.0)), x);
 }
 
-// c / (c + c exp(-x)) with c = 1, or a small power of two where exp(-x) would overflow.
+// c / (c + c exp(-x)) with c = 1, or with a small power of two if exp(-x) would overflow.
 LM_FN REAL LM(lm_sigmoid)(REAL x) {
   const REAL y = LM(lm_at_most)(LM(lm_at_least)(LM(lm_negate)(x), PICK(-17.5, -37.5)), PICK(104.0, 746.0));
   const REAL shifter = SHIFTER + (REAL)BIAS;
@@ -122,14 +123,14 @@ LM_FN REAL LM(lm_sigmoid)(REAL x) {
   return c / (sum + LM(lm_fma)(cs, LM(lm_expm1_polynomial)(r), rest));
 }
 
-// exp(-a^2 / 2), the square in two parts.
+// exp(-a^2 / 2), with the square in two parts.
 LM_FN LM(lm_exp_parts) LM(lm_reduce_gauss)(REAL a, int offset) {
   const REAL square = a * a;
   const REAL rest = LM(lm_fma)(a, a, -square);
   return LM(lm_reduce_exp_of_pair)(square * K(-0.5), rest * K(-0.5), offset);
 }
 
-// normal_cdf(-a) = 2^k times this.
+// normal_cdf(-a) = 2^k times the result.
 LM_FN REAL LM(lm_gauss_tail)(REAL a, REAL r) {
   const REAL top = LM(lm_mills_top)(a);
   const REAL bottom = LM(lm_fma)(a, LM(lm_fma)(top, PICK(0x1.40d932p+1, 0x1.40d931ff62706p+1), LM(lm_mills_rest)(a)), K(1.5));
@@ -145,7 +146,7 @@ LM_FN REAL LM(lm_erf)(REAL x) {
   return MAGNITUDE_OF(x) < K(1.0) ? near_zero : LM(lm_copysign)(far, x);
 }
 
-// A small relative error as far left as the format reaches.
+// Keeps a small relative error in the left tail, down to the smallest number of the format.
 LM_FN REAL LM(lm_cdf_with_tails)(REAL x) {
   const REAL a = LM(lm_at_most)(MAGNITUDE_OF(x), PICK(14.5, 38.7));
   const LM(lm_exp_parts) e = LM(lm_reduce_gauss)(a, 2 * BIAS);
@@ -153,7 +154,7 @@ LM_FN REAL LM(lm_cdf_with_tails)(REAL x) {
   return x > K(0.0) ? K(1.0) - left : left;
 }
 
-// In float the fourth root of the left tail is a polynomial, as far as it reaches.
+// For float, the fourth root of the left tail is a polynomial down to x = -5.5.
 LM_FN REAL LM(lm_normal_cdf)(REAL x) {
 #if SINGLE
   if (!(x < -5.5f)) {
@@ -171,7 +172,7 @@ LM_FN REAL LM(lm_normal_cdf)(REAL x) {
 typedef struct {
   REAL f;
   REAL k;
-  SBITS k_int;  // without the shift of subnormals
+  SBITS k_int;  // without the shift for subnormals
 } LM(lm_log_parts);
 
 LM_FN LM(lm_log_parts) LM(lm_reduce_log)(REAL x, int may_be_subnormal) {
@@ -190,7 +191,7 @@ LM_FN REAL LM(lm_log_of_reduced)(REAL k, REAL f) {
   return LM(lm_fma)(k, LN2_HIGH, LM(lm_fma)(k, LN2_LOW, log_mantissa));
 }
 
-// `result` where 0 < x < infinity; `x` itself decides elsewhere.
+// `result` for 0 < x < infinity. Elsewhere the result depends only on x.
 LM_FN REAL LM(lm_with_log_edges)(REAL x, REAL result) {
   if (!(x < INF)) result = x + x;
   if (x < K(0.0)) result = QUIET_NAN;
@@ -202,7 +203,7 @@ LM_FN REAL LM(lm_log)(REAL x) {
   return LM(lm_with_log_edges)(x, LM(lm_log_of_reduced)(e.k, e.f));
 }
 
-// 1 + x = u + c exactly; log of u's mantissa with c, scaled alike, added to f.
+// 1 + x = u + c exactly. The log of u's mantissa, with c scaled by the same power of two and added to f.
 LM_FN REAL LM(lm_log1p)(REAL x) {
   const REAL u = x + K(1.0);
   const REAL part = u - K(1.0);
@@ -214,12 +215,12 @@ LM_FN REAL LM(lm_log1p)(REAL x) {
   return MAGNITUDE_OF(x) < PICK(0x1p-25, 0x1p-54) ? x : result;
 }
 
-// sqrt as pow has it: +0 for -0 and +infinity for -infinity.
+// sqrt with pow's special cases: pow(-0, 0.5) is +0, and pow(-infinity, 0.5) is +infinity.
 LM_FN REAL LM(lm_pow_half)(REAL x) { return x == -INF ? INF : LM(lm_sqrt)(x + K(0.0)); }
 
 // ---- sums
 
-// A sum and what its rounding lost. Where the sum is not finite there is no rest.
+// A sum and its rounding error. The error is 0 if the sum is not finite.
 typedef struct {
   REAL hi;
   REAL lo;
@@ -249,7 +250,7 @@ LM_FN LM(lm_pair) LM(lm_pair_join)(LM(lm_pair) a, LM(lm_pair) b) {
   return LM(lm_two_sum)(sum.hi, sum.lo + (a.lo + b.lo));
 }
 
-// Exact where |a| >= |b| or a is 0.
+// Exact if |a| >= |b| or a is 0.
 LM_FN LM(lm_pair) LM(lm_fast_sum)(REAL a, REAL b) {
   const REAL sum = a + b;
   return LM(lm_pair_of)(sum, b - (sum - a));
@@ -266,7 +267,7 @@ LM_FN LM(lm_pair) LM(lm_pair_product)(LM(lm_pair) a, LM(lm_pair) b) {
   return LM(lm_fast_sum)(p.hi, p.lo + cross);
 }
 
-// Divided by n, a count given as n_hi + n_lo.
+// Divides by the count n = n_hi + n_lo.
 LM_FN LM(lm_pair) LM(lm_pair_divide)(LM(lm_pair) total, REAL n_hi, REAL n_lo) {
   const REAL quotient = total.hi / n_hi;
   if (!(quotient - quotient == K(0.0))) return LM(lm_pair_of)(quotient, K(0.0));
@@ -274,7 +275,7 @@ LM_FN LM(lm_pair) LM(lm_pair_divide)(LM(lm_pair) total, REAL n_hi, REAL n_lo) {
   return LM(lm_two_sum)(quotient, rest / n_hi);
 }
 
-// Of some elements the mean, and the sum of their squared distances to it.
+// The mean of some elements, and the sum of their squared distances to it.
 typedef struct {
   LM(lm_pair) mean;
   LM(lm_pair) deviations;
@@ -287,7 +288,7 @@ LM_FN LM(lm_moments) LM(lm_moments_of)(LM(lm_pair) mean, REAL deviations) {
   return m;
 }
 
-// Those of `before` elements joined with those of the next `count`, as Chan, Golub and LeVeque do (Updating formulae and a
+// Joins the moments of `before` elements with those of the next `count` (Chan, Golub and LeVeque, Updating formulae and a
 // pairwise algorithm for computing sample variances, 1979). `after`: before + count.
 LM_FN LM(lm_moments) LM(lm_moments_join)(LM(lm_moments) total, REAL before, LM(lm_pair) mean, REAL deviations, REAL count, LM(lm_pair) after) {
   if (before == K(0.0)) return LM(lm_moments_of)(mean, deviations);
@@ -295,7 +296,7 @@ LM_FN LM(lm_moments) LM(lm_moments_join)(LM(lm_moments) total, REAL before, LM(l
     const LM(lm_pair) share = LM(lm_pair_divide)(LM(lm_pair_of)(count, K(0.0)), after.hi, after.lo);
     const LM(lm_pair) step = LM(lm_pair_join)(mean, LM(lm_pair_of)(-total.mean.hi, -total.mean.lo));
     const REAL between = (step.hi * step.hi) * (before * share.hi);
-    // An infinite mean stays what it is.
+    // An infinite mean must stay infinite.
     if (step.hi - step.hi == K(0.0)) total.mean = LM(lm_pair_join)(total.mean, LM(lm_pair_product)(step, share));
     else total.mean = LM(lm_pair_of)(total.mean.hi + mean.hi, K(0.0));
     total.deviations = LM(lm_pair_add)(total.deviations, deviations + between);
@@ -305,7 +306,7 @@ LM_FN LM(lm_moments) LM(lm_moments_join)(LM(lm_moments) total, REAL before, LM(l
 
 // ---- to integers: half to even, saturating, NaN becomes 0
 
-// Ranges that fit the mantissa: adding 1.5 2^MANTISSA rounds to an integer, which stands in the lowest bits then.
+// For ranges that fit the mantissa: adding 1.5 2^MANTISSA rounds to an integer, which is then in the lowest bits.
 LM_FN BITS LM(lm_narrow_integer)(REAL x, REAL low, REAL high) {
   const REAL known = x != x ? K(0.0) : x;
   return LM(lm_bits)(LM(lm_at_most)(LM(lm_at_least)(known, low), high) + SHIFTER);
@@ -316,7 +317,7 @@ LM_FN lm_u8 LM(lm_s4_from)(REAL x) { return (lm_u8)LM(lm_narrow_integer)(x, K(-8
 LM_FN lm_u8 LM(lm_u4_from)(REAL x) { return (lm_u8)LM(lm_narrow_integer)(x, K(0.0), K(15.0)); }
 LM_FN int LM(lm_boolean_from)(REAL x) { return x != K(0.0); }
 
-// Ranges whose largest value may be no floating-point number: convert what lies inside, choose the ends for the rest.
+// For ranges whose largest value may not be a floating-point number: convert values inside, and return the ends for others.
 LM_FN lm_s32 LM(lm_s32_from)(REAL x) {
   if (x >= K(0x1p31)) return 0x7fffffff;
   if (x < -K(0x1p31)) return -0x7fffffff - 1;

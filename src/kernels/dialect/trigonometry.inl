@@ -1,15 +1,15 @@
-// Sine and cosine, always computed in double; text in the dialect of real.inl, which comes before it, as do the polynomials
-// lm_sin_tail_f64, lm_cos_tail_f64, their short forms, and lm_two_over_pi_f64(i), the i-th group of 24 bits of 2 / pi as an
-// integer (kernels/dialect/trigonometry.h).
+// Sine and cosine, always computed in double. Written in the dialect of real.inl. Include it after real.inl, the polynomials
+// lm_sin_tail_f64 and lm_cos_tail_f64, their short forms, and lm_two_over_pi_f64(i), which returns the i-th group of 24 bits
+// of 2 / pi as an integer (kernels/dialect/trigonometry.h).
 
-// A place on the circle: quarters, and what is left, |hi + lo| a little over pi / 4 at most.
+// An angle as a number of quarter turns and a remainder, with |hi + lo| at most slightly more than pi / 4.
 typedef struct {
   lm_f64 hi;
   lm_f64 lo;
   int quarters;  // modulo 4
 } lm_angle;
 
-// Plain: nothing here is infinite.
+// Without the checks for infinity: all operands here are finite.
 LM_FN lm_pair_f64 lm_exact_sum_f64(lm_f64 a, lm_f64 b) {
   const lm_f64 sum = a + b;
   const lm_f64 b_part = sum - a;
@@ -24,7 +24,7 @@ LM_FN lm_angle lm_angle_of(lm_pair_f64 left, lm_f64 shifted) {
   return angle;
 }
 
-// x - n pi / 2; the first product is taken away exactly.
+// x - n pi / 2. The first product is subtracted exactly.
 LM_FN lm_angle lm_near_angle(lm_f64 x) {
   const lm_f64 shifted = lm_fma_f64(x, 0x1.45f306dc9c883p-1, 0x1.8p52);
   const lm_f64 n = shifted - 0x1.8p52;
@@ -34,8 +34,8 @@ LM_FN lm_angle lm_near_angle(lm_f64 x) {
   return lm_angle_of(lm_fast_sum_f64(sum.hi, rest), shifted);
 }
 
-// x 2 / pi modulo 4 from exact products of parts of x with groups of 24 bits, whole circles taken out of each, added up in three
-// parts; then times pi / 2.
+// Computes x 2 / pi modulo 4 from exact products of parts of x with groups of 24 bits. Whole turns are removed from each
+// product, and the sum is accumulated in three parts. The result is multiplied by pi / 2.
 LM_FN lm_angle lm_far_angle(lm_f64 x, int single) {
   const int very_far = x >= 0x1p500;
   const int first = very_far ? 17 : 0, groups = single ? 9 : 32;
@@ -80,7 +80,7 @@ LM_FN lm_f64 lm_cos_of_angle(lm_angle angle, int single) {
   return most + (lost + lm_fma_f64(square * square, lm_cos_tail_f64(square), -(r * angle.lo)));
 }
 
-// `ahead`: quarters from the sine: 0, or 1 for the cosine. `single`: the result becomes a float.
+// `ahead`: quarter turns added to the sine: 0 for the sine, 1 for the cosine. `single`: the result is rounded to float.
 LM_FN lm_f64 lm_circular_f64(lm_f64 x, int ahead, int single) {
   const lm_f64 a = lm_abs_f64(x), infinity = lm_real_f64((lm_u64)0x7ff << 52);
   if (x != x) return x + x;

@@ -1,9 +1,10 @@
-// Batch normalisation. One row per channel: the inner dims are the batch and all space, statistics are values per row.
+// Batch normalisation. There is one row per channel: the inner dims are the batch and all space, and statistics are row
+// values.
 //   forward:   dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta
 //   backward:  with r = 1 / sqrt(variance + epsilon), c = src - mean, sums over the row of N,
 //              diff_src = gamma * r * (diff_dst - sum(diff_dst) / N - c * r^2 * sum(diff_dst * c) / N)
 //              diff_gamma = r * sum(diff_dst * c),  diff_beta = sum(diff_dst)
-// Inference has no rows: there the statistics are tables along the channels like gamma and beta.
+// Inference has no reductions: the statistics are read per channel, like gamma and beta.
 #include "kernels/op_lowering.h"
 
 namespace lamina::kernel {
@@ -17,7 +18,7 @@ Value scale_and_shift(OpLowering& op, Value normalized) {
 
 Value rstd_of(OpLowering& op, Value variance) { return 1.0 / sqrt(variance + op.f32_attribute("epsilon")); }
 
-// What does not vary inside a channel is one factor: with the channels last it is taken once for all positions
+// The part that is constant within a channel is one factor. If the channels are last, it is computed once for all positions
 // (kernels/shared_values.h).
 void inference(OpLowering& op) {
   const Value centered = op.in("src") - op.in("mean"), rstd = rstd_of(op, op.in("variance"));

@@ -1,11 +1,11 @@
-// Binary ops with broadcast, BiasAdd and Select. Broadcasting is in the strides; nothing of it is seen here.
+// Binary ops with broadcast, BiasAdd and Select. The strides of the args implement the broadcast.
 #include "kernels/op_lowering.h"
 
 namespace lamina::kernel {
 
 namespace {
 
-// Two operands of one integer type stay what they are; every other mix is computed in the group's float type.
+// Two operands of one integer type are computed in that type. Every other mix is computed in the group's float type.
 template <typename F>
 void binary(OpLowering& op, F formula) {
   const Type type = compute_type(op.input_tensor(0).dtype);

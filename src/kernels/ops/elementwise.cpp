@@ -1,5 +1,5 @@
-// Unary elementwise ops, written so that nothing cancels: GELU through the normal distribution function or the logistic
-// function, never 1 + erf or 1 + tanh; Mish as a ratio of polynomials in e^x; SoftPlus around max(x, 0).
+// Unary elementwise ops in forms without cancellation: GELU through the normal distribution function or the logistic
+// function, not 1 + erf or 1 + tanh; Mish as a ratio of polynomials in e^x; SoftPlus around max(x, 0).
 #include <cmath>
 #include <numbers>
 
@@ -11,7 +11,7 @@ namespace {
 
 Value unary(MapOp op, Value x) { return x.builder->map(op, x); }
 
-// The argument of the tanh form of GELU, times two: tanh(u) turns into sigmoid(2u).
+// Twice the argument of tanh in GELU's tanh form, because tanh(u) is replaced by sigmoid(2u).
 Value gelu_tanh_argument(Value x) {
   const double twice_root = 2 * std::sqrt(2 / std::numbers::pi);
   return x * (x * x * (0.044715 * twice_root) + twice_root);
@@ -23,7 +23,7 @@ void gelu(OpLowering& op) {
   op.out(0, x * (tanh_form ? unary(MapOp::sigmoid, gelu_tanh_argument(x)) : unary(MapOp::normal_cdf, x)));
 }
 
-// tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2); past x = 20 the ratio is 1 and e would overflow.
+// tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2). Beyond x = 20 the ratio is 1, and a larger x would overflow e.
 void mish(OpLowering& op) {
   const Value x = op.in(0);
   const Value e = exp(min(x, 20.0));

@@ -1,4 +1,4 @@
-// Gradients of the unary elementwise ops: input 0 is src, or dst where use_dst is true; input 1 is diff_dst.
+// Gradients of the unary elementwise ops. Input 0 is src, or dst if use_dst is true; input 1 is diff_dst.
 #include <cmath>
 #include <numbers>
 
@@ -34,7 +34,7 @@ void gelu_backward(OpLowering& op) {
   op.out(0, op.in(1) * (tanh_form ? gelu_tanh_slope(x) : gelu_erf_slope(x)));
 }
 
-// With e = e^x and n = e (e + 2): mish' = n / (n + 2) + x * 4 e (1 + e) / (n + 2)^2; past x = 20 it is 1.
+// With e = e^x and n = e (e + 2): mish' = n / (n + 2) + x * 4 e (1 + e) / (n + 2)^2. Beyond x = 20 it is 1.
 void mish_backward(OpLowering& op) {
   const Value x = op.in(0);
   const Value clipped = min(x, 20.0);
@@ -58,7 +58,7 @@ void abs_backward(OpLowering& op) {
   op.out(0, op.k.select(greater(x, 0), dy, select(less(x, 0), -dy, 0)));
 }
 
-// dy where lower < x < upper, else 0; of a forward output the same condition holds.
+// dy if lower < x < upper, else 0. The condition is the same for the op's input and its output.
 Value pass_between(Value x, double lower, double upper, Value dy) {
   return select(greater(x, lower), select(less(x, upper), dy, 0), 0);
 }
@@ -75,7 +75,7 @@ void hard_swish_backward(OpLowering& op) {
   op.out(0, op.k.select(greater_equal(x, 3), dy, select(greater(x, -3), middle, 0)));
 }
 
-// 1 - tanh², which is 4 e / (1 + e)² with e = exp(-2 |x|): of src nothing cancels where tanh is close to 1.
+// 1 - tanh², computed from src as 4 e / (1 + e)² with e = exp(-2 |x|), which does not cancel where tanh is close to 1.
 void tanh_backward(OpLowering& op) {
   const Value x = op.in(0);
   const Value dy = op.in(1);
@@ -85,7 +85,7 @@ void tanh_backward(OpLowering& op) {
   op.out(0, dy * (e * 4.0 / (whole * whole)));
 }
 
-// The slope collects from where src is negative, over all that shares an entry of it.
+// The gradient of a slope entry is the sum over all elements that share the entry and whose src is negative.
 void prelu_backward(OpLowering& op) {
   const Value x = op.in("src");
   const Value dy = op.in("diff_dst");

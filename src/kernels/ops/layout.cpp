@@ -1,4 +1,5 @@
-// Ops that only move values: the movement is in the strides. GenIndex gives each element its position along an axis.
+// Ops that only move values. The strides of the args implement the movement. GenIndex computes each element's position along
+// an axis.
 #include "kernels/op_lowering.h"
 
 namespace lamina::kernel {

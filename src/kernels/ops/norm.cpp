@@ -19,7 +19,7 @@ void layer_norm(OpLowering& op) {
   const Value src = op.in("src");
   const bool holds_rstd = op.attribute<std::string>("stats_kind") == "rstd";
   const double epsilon = op.f32_attribute("epsilon");
-  if (op.has("mean")) {  // use_stats: given, not computed
+  if (op.has("mean")) {  // use_stats: the caller passes the statistics
     const Value given = op.in("variance");
     const Value rstd = holds_rstd ? given : 1.0 / sqrt(given + epsilon);
     op.out("dst", scale_and_shift(op, (src - op.in("mean")) * rstd));

@@ -1,9 +1,9 @@
-// LayerNormBackward and GroupNormBackward. With r = 1 / sqrt(variance + epsilon), c = src - mean, g = diff_dst * gamma, sums
-// over the row of N:
+// LayerNormBackward and GroupNormBackward. With r = 1 / sqrt(variance + epsilon), c = src - mean, g = diff_dst * gamma, and
+// sums over the row of N elements:
 //   diff_src   = r * (g - sum(g) / N - c * r^2 * sum(g * c) / N)
-//   diff_gamma = sum of diff_dst * c * r over all that shares an entry of gamma
-//   diff_beta  = sum of diff_dst, the same
-// The centred src is multiplied, never src itself: sum(g * src) - mean * sum(g) would cancel.
+//   diff_gamma = sum of diff_dst * c * r over all elements that share an entry of gamma
+//   diff_beta  = sum of diff_dst over the same elements
+// The formulas use the centred src, because sum(g * src) - mean * sum(g) would cancel.
 // RMSNormBackward is the same without a mean: c = src, r = 1 / sqrt(sum(src^2) / N + epsilon), and no sum(g).
 #include "kernels/op_lowering.h"
 
@@ -12,7 +12,7 @@ namespace lamina::kernel {
 namespace {
 
 struct RowStatistics {
-  Value centered;  // src - mean, or (src - mean) * rstd where src is given normalised
+  Value centered;  // src - mean, or (src - mean) * rstd if the op receives normalised data
   Value rstd;
   bool normalized = false;
 };
@@ -20,7 +20,7 @@ struct RowStatistics {
 RowStatistics row_statistics(OpLowering& op) {
   const Value src = op.in("src");
   const double epsilon = op.f32_attribute("epsilon");
-  if (!op.has("variance")) {  // use_stats false: recomputed from src
+  if (!op.has("variance")) {  // use_stats is false: recomputed from src
     const auto moments = op.k.moments(src);
     return {op.k.center(src, moments), 1.0 / sqrt(moments.variance + epsilon)};
   }
@@ -50,8 +50,8 @@ void write_gradients(OpLowering& op, const RowStatistics& row) {
 
 void layer_norm_backward(OpLowering& op) { write_gradients(op, row_statistics(op)); }
 
-// The sums per channel walk the tensors once more, with other rows: statistics that are computed here are carried over. The
-// mean goes as a float and the rest that the float lost.
+// The sums per channel are computed in a second walk over the tensors, with other rows. Statistics that are computed here are
+// carried over. The mean is carried as a float and its rounding error.
 RowStatistics group_statistics(OpLowering& op) {
   const Value src = op.in("src");
   const double epsilon = op.f32_attribute("epsilon");

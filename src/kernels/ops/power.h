@@ -1,4 +1,4 @@
-// x^beta for a constant beta: which exponents are simple arithmetic. Every backend takes the same way, so the bits agree.
+// x^beta for a constant beta: which exponents are simple arithmetic. Every backend uses these forms, so that the bits agree.
 #pragma once
 
 #include <cmath>

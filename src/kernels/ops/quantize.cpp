@@ -1,7 +1,7 @@
-// Conversions. TypeCast rounds where it stands, also inside a kernel, whose other values stay f32.
+// Conversions. TypeCast rounds its result even if the value stays inside a kernel, where other values stay f32.
 //   Quantize:    dst = saturate(round(src / scale + zero point))
 //   Dequantize:  dst = (src - zero point) * scale
-// Scales and zero points are attributes, or operands of the dynamic ops; the loop nest says along what they vary.
+// Scales and zero points are attributes, or operands of the dynamic ops. The loop nest says along which dims they vary.
 #include "kernels/op_lowering.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Parameters {
   Value scale, zero_point;  // zero_point is absent when every entry is 0
 };
 
-// From attributes. Per tensor: constants. Per channel: tables along `axis`.
+// Parameters from attributes: constants if there is one for the tensor, tables along `axis` if there is one per channel.
 Parameters attribute_parameters(OpLowering& op) {
   const auto& scales = op.attribute<std::vector<float>>("scales");
   std::vector<float> zps(scales.size(), 0.0F);
@@ -41,11 +41,12 @@ Parameters quantization_parameters(OpLowering& op) {
   return {op.in("scales"), op.has("zps") ? op.in("zps") : Value{}};
 }
 
-// x / divisor for a divisor that holds for the whole row: its inverse is taken once, as the sum of two floats. The result is
-// the rounded quotient unless that lies within 2^-22 units of the middle between two floats (Brisebarre, Muller and Raina,
-// Accelerating correctly rounded floating-point division when the divisor is known in advance, 2004); a unit more for divisors
-// beyond 2^100. Both parts have one sign, and neither is 0 or infinite, so that an infinite x stays infinite and 0 stays 0; the
-// second is subnormal, which makes every product slow, only for divisors beyond 2^66.
+// x / divisor for a divisor that is constant within the row. Its inverse is computed once, as the sum of two floats. The
+// result is the correctly rounded quotient, unless the quotient is within 2^-22 units of the midpoint between two floats
+// (Brisebarre, Muller and Raina, Accelerating correctly rounded floating-point division when the divisor is known in advance,
+// 2004); the error is one unit more for divisors beyond 2^100. Both parts have the same sign, and neither is 0 or infinite,
+// so that an infinite x stays infinite and 0 stays 0. The second part is subnormal, which makes every product slow, only for
+// divisors beyond 2^66.
 Value divide_by_row_value(Value x, Value divisor) {
   Builder& k = *x.builder;
   const bool wide = divisor.type() == Type::f64;
@@ -62,7 +63,7 @@ Value divide_by_row_value(Value x, Value divisor) {
   return fma(x, high, x * k.select(greater(abs(low), 0), low, least));
 }
 
-// A subnormal scale has no inverse in f32.
+// A subnormal scale has no finite inverse in f32.
 bool has_scale_without_inverse(const OpLowering& op) {
   if (!op.has_attribute("scales")) return false;
   const auto& scales = op.attribute<std::vector<float>>("scales");
@@ -85,7 +86,7 @@ void dequantize(OpLowering& op) {
 
 bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
 
-// Towards 0.
+// Rounds towards 0.
 Value cut_off(Value x) {
   Builder& k = *x.builder;
   const Value whole = k.map(MapOp::floor, abs(x));
@@ -94,8 +95,8 @@ Value cut_off(Value x) {
 
 bool is_narrow(DataType dtype) { return is_floating(dtype) && bits_of(dtype) < 32; }
 
-// Rounds once, to the nearest number of a type of 16 bits or fewer. Integers come by way of a type that holds more of them than
-// f32: rounded to f32 first, they would be rounded twice. f16 ends before f32 leaves out an integer.
+// Rounds once, to the nearest number of a type of 16 bits or fewer. Integers are first converted to f64, because f32 would
+// round them a first time. For f16, f32 is enough: the range of f16 ends before the first integer that f32 cannot represent.
 Value rounded(Value src, DataType to) {
   Builder& k = *src.builder;
   const bool is_integer = src.type() == Type::s32 || src.type() == Type::s64;
@@ -103,7 +104,7 @@ Value rounded(Value src, DataType to) {
   return is_real(src.type()) ? k.round_to(src, to) : src;
 }
 
-// What a cast rounds stays rounded for those that read it in the same kernel: the user asked for it.
+// The user asked for the rounding of a cast, so its readers in the same kernel see the rounded value.
 void type_cast(OpLowering& op) {
   const Value src = op.in_as_is(0);
   const DataType dtype = op.output_tensor(0).dtype;

@@ -1,4 +1,4 @@
-// Reductions over axes: one value per row; BiasAddBackward sums over every axis but the channel.
+// Reductions over axes: one value per row. BiasAddBackward sums over every axis except the channel.
 #include "kernels/op_lowering.h"
 
 namespace lamina::kernel {

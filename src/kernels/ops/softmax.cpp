@@ -1,4 +1,4 @@
-// SoftMax, LogSoftmax and their gradients along one axis, shifted by the row's maximum.
+// SoftMax, LogSoftmax and their gradients along one axis. The row's maximum is subtracted first.
 #include <limits>
 
 #include "kernels/op_lowering.h"
@@ -7,13 +7,13 @@ namespace lamina::kernel {
 
 namespace {
 
-// mode inf_as_zero: a row that is all -inf gives zeros, its statistic included, where plain arithmetic gives NaN.
+// With mode inf_as_zero, a row of only -inf gets zeros, also as its statistic. Plain arithmetic would give NaN.
 void softmax(OpLowering& op) {
   const Value x = op.in(0);
   const bool inf_as_zero = op.attribute<std::string>("mode") == "inf_as_zero";
   const double lowest = -std::numeric_limits<double>::infinity();
   const Value maximum = op.k.reduce(Reduction::maximum, x);
-  // `!(maximum <= lowest)` rather than `maximum > lowest`: NaN must stay NaN.
+  // `!(maximum <= lowest)` instead of `maximum > lowest`, because NaN must stay NaN.
   const auto unless_all_inf = [&](Value value, double otherwise) {
     return inf_as_zero ? op.k.select(less_equal(maximum, lowest), op.k.constant(otherwise, value.type()), value) : value;
   };
