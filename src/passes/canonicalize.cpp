@@ -33,7 +33,7 @@ void rewrite_layer_norm_backprop(const Graph& graph, Op& op) {
 }
 
 //   dy, x, variance, mean, gamma  ==>  src, diff_dst, mean, variance, gamma
-// The rank of gamma counts the normalised axes. Statistics keep their shape [A1..Ai, 1, .., 1].
+// The rank of gamma is the number of normalised axes. Statistics keep their shape [A1..Ai, 1, .., 1].
 void rewrite_layer_norm_grad(const Graph& graph, Op& op) {
   const LogicalTensor& gamma = *graph.input(op, "gamma");
   if (!gamma.shape) {
@@ -50,7 +50,7 @@ void rewrite_layer_norm_grad(const Graph& graph, Op& op) {
   become_layer_norm_backward(op, std::move(attributes), inputs, outputs);
 }
 
-// An empty order reverses the axes: it is written out where their number is known.
+// An empty order reverses the axes. It is written out if the rank is known.
 bool spell_out_order(const Graph& graph, Op& op) {
   const LogicalTensor& src = graph.tensor(op.inputs[0]);
   if (!op.attribute<std::vector<int64_t>>("order").empty() || src.rank() < 1) return false;
@@ -60,7 +60,7 @@ bool spell_out_order(const Graph& graph, Op& op) {
   return true;
 }
 
-// Extents that src has already are left to it, so that the op says nothing of them.
+// Replaces extents that equal those of src by 1, which keeps the extent of src.
 bool leave_known_extents(const Graph& graph, Op& op) {
   const LogicalTensor& src = graph.tensor(op.inputs[0]);
   auto shape = op.attribute<std::vector<int64_t>>("shape");
@@ -76,7 +76,7 @@ bool leave_known_extents(const Graph& graph, Op& op) {
   return changed;
 }
 
-// Axes given as an input of one element with a known number become the attribute.
+// Axes that are an input of one element with a known value become the attribute.
 bool take_axes_from_input(const Graph& graph, Op& op) {
   const ValueIndex axes = graph.input_value(op, "axes");
   if (axes == kNoValue) return false;
@@ -96,7 +96,7 @@ bool is_identity(const std::vector<int64_t>& order) {
 
 bool same_known_shape(const LogicalTensor& a, const LogicalTensor& b) { return a.has_full_shape() && a.shape == b.shape; }
 
-// Whether every reader broadcasts by itself, because another operand has the whole shape.
+// Whether every reader broadcasts anyway, because another operand has the full shape.
 bool is_repeated_by_its_readers(const Graph& graph, const Op& expand) {
   const LogicalTensor& dst = graph.tensor(expand.outputs[0]);
   const auto has_the_shape = [&](ValueIndex operand) {
@@ -106,7 +106,7 @@ bool is_repeated_by_its_readers(const Graph& graph, const Op& expand) {
   };
   const auto repeats = [&](const Port& port) {
     const Op& reader = graph.op(port.op);
-    // What a Select chooses between says its shape, the condition follows.
+    // The two values of a Select decide its shape; the condition is broadcast to it.
     const auto deciding = reader.inputs.begin() + (reader.kind == OpKind::Select ? 1 : 0);
     return reader.has_attribute("auto_broadcast") && reader.attribute<std::string>("auto_broadcast") == "numpy" &&
            std::any_of(deciding, reader.inputs.end(), has_the_shape);
@@ -125,7 +125,7 @@ bool changes_nothing(const Graph& graph, const Op& op) {
     case OpKind::StaticReshape:
     case OpKind::Slice: return same_known_shape(src, dst);
     case OpKind::Expand: return same_known_shape(src, dst) || is_repeated_by_its_readers(graph, op);
-    case OpKind::StaticTranspose:  // without a known rank an empty order says nothing
+    case OpKind::StaticTranspose:  // without a known rank an empty order may be any permutation
       return !op.attribute<std::vector<int64_t>>("order").empty() && is_identity(op.attribute<std::vector<int64_t>>("order"));
     case OpKind::Reorder: return !dst.has_strides() || (src.has_strides() && src.strides == dst.strides);
     default: return false;
@@ -134,7 +134,7 @@ bool changes_nothing(const Graph& graph, const Op& op) {
 
 // ---- scales of a grouped ConvTranspose
 
-// The ConvTranspose whose weights the value becomes through conversions alone; nullptr when something else reads it.
+// The ConvTranspose whose weights the value becomes through conversions only; nullptr if another op reads it too.
 const Op* conv_transpose_of_weights(const Graph& graph, ValueIndex value) {
   while (graph.value(value).consumers.size() == 1) {
     const Op& reader = graph.op(graph.value(value).consumers.front().op);
@@ -154,8 +154,9 @@ void repeat_entries(Op& op, std::string_view attribute, int64_t times) {
   op.attributes.find(attribute)->second = std::move(repeated);
 }
 
-// Weights of a grouped ConvTranspose with one output channel a group may carry a scale a group on that axis of extent 1. Group
-// g owns input channels [g * I, (g + 1) * I): the same scales, each I times, stand along the axis of the input channels.
+// Weights of a grouped ConvTranspose with one output channel per group may have one scale per group along that axis of extent
+// 1. Group g owns input channels [g * I, (g + 1) * I), so the scales move to the axis of the input channels, each repeated I
+// times.
 bool move_group_scales(const Graph& graph, Op& op) {
   if (fault_of_scales(graph, op).empty()) return false;
   const Op* reader = conv_transpose_of_weights(graph, op.outputs[0]);
@@ -174,7 +175,7 @@ bool move_group_scales(const Graph& graph, Op& op) {
   return true;
 }
 
-// Today's spelling of the op; false when it has it already.
+// Rewrites the op into its current form; false if it has that form already.
 bool rewrite(const Graph& graph, Op& op) {
   switch (op.kind) {
     case OpKind::LayerNormBackprop: rewrite_layer_norm_backprop(graph, op); return true;
@@ -189,14 +190,14 @@ bool rewrite(const Graph& graph, Op& op) {
   }
 }
 
-// Read by ops that compute, and by those only.
+// Whether ops that compute read the value, and no others.
 bool is_inner(const Graph& graph, ValueIndex value) {
   const std::vector<Port>& consumers = graph.value(value).consumers;
   return !consumers.empty() &&
          std::none_of(consumers.begin(), consumers.end(), [&](const Port& port) { return is_marker(graph.op(port.op)); });
 }
 
-// A dropped op is counted with the first op that reads its value: `origins` of what stays name every op of the user.
+// A dropped op is recorded at the first op that reads its value: `origins` of the remaining ops name every op of the user.
 void keep_origins(GraphEditor& editor, const std::vector<size_t>& dropped) {
   const Graph& graph = editor.source();
   std::vector<int> heir(graph.ops().size());
@@ -219,7 +220,7 @@ std::optional<Graph> canonicalize(const Graph& graph) {
   GraphEditor editor(graph);
   bool rewritten = false;
   std::vector<size_t> dropped;
-  std::vector<ValueIndex> stands_for(graph.values().size());  // of a dropped op's output: the op's input
+  std::vector<ValueIndex> stands_for(graph.values().size());  // for the output of a dropped op: the op's input
   for (size_t i = 0; i < stands_for.size(); ++i) stands_for[i] = static_cast<ValueIndex>(i);
   for (size_t i = 0; i < editor.op_count(); ++i) {
     Op& op = editor.op(i);
@@ -235,7 +236,7 @@ std::optional<Graph> canonicalize(const Graph& graph) {
   if (!rewritten && dropped.empty()) return std::nullopt;
   keep_origins(editor, dropped);
   Graph canonical = editor.finish();
-  if (rewritten) canonical.infer_shapes();  // axes that are known now say more of the shapes
+  if (rewritten) canonical.infer_shapes();  // axes that are now known allow more shapes to be inferred
   return canonical;
 }
 

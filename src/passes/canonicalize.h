@@ -1,11 +1,12 @@
-// Older kinds become today's, and ops that change nothing are dropped.
+// Replaces older op kinds by the current ones, and drops ops that change nothing.
 //
 // In:    a finalized graph.
-// Out:   the same values at the graph's inputs and outputs; no LayerNormBackprop, no LayerNormGrad; scales that a grouped
-//        ConvTranspose has per group stand along the axis of its input channels; axes and orders of axes are attributes
-//        wherever they are known.
-// Keeps: every tensor id that a user can ask for. An op that changes nothing but makes a graph output stays: somebody has to
-//        write that tensor. The ids of ops that go stay with the first op that reads their value (Op::origins).
+// Out:   the same values at the graph's inputs and outputs; no LayerNormBackprop and no LayerNormGrad. Per-group scales of a
+//        grouped ConvTranspose are along the axis of its input channels. Axes and orders of axes are attributes wherever they
+//        are known.
+// Keeps: every tensor id that a user can query. An op that changes nothing but writes a graph output stays. The ids of
+// dropped
+//        ops stay with the first op that reads their value (Op::origins).
 #pragma once
 
 #include <optional>
@@ -14,6 +15,6 @@
 
 namespace lamina {
 
-std::optional<Graph> canonicalize(const Graph& graph);  // nothing: the graph is canonical
+std::optional<Graph> canonicalize(const Graph& graph);  // nothing if the graph is canonical
 
 }  // namespace lamina

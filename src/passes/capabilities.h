@@ -1,4 +1,4 @@
-// The contract between passes and a backend, whoever it is: what it can run.
+// The contract between passes and a backend: what the backend can run.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace lamina {
 class Capabilities {
  public:
   virtual ~Capabilities() = default;
-  // "" when the op can run (dtypes included), else why not, one sentence without the op's name.
+  // Returns "" if the op can run with its dtypes, else one sentence without the op's name that says why not.
   virtual std::string why_unsupported(const Graph& graph, const Op& op) const = 0;
-  // Whether a partition may hold several groups, where heavy ops stand between them.
+  // Whether a partition may contain several groups that are connected through library ops.
   virtual bool runs_several_groups() const { return false; }
 };
 

@@ -20,7 +20,7 @@ std::string port_name(const Partition& partition, const char* side, const Logica
   return join("partition ", partition.id, ": ", side, ' ', tensor.id);
 }
 
-// Writes the given tensors over the values at the partition's border; they keep the ids of the graph.
+// Overwrites the values at the partition's border with the given tensors, which keep the ids of the graph.
 std::vector<ValueIndex> bind(const Partition& partition, Graph& graph, const char* side, const std::vector<ValueIndex>& ports,
                              std::span<const LogicalTensor> given) {
   if (given.size() != ports.size()) {
@@ -53,7 +53,7 @@ void require_known(const Partition& partition, const Graph& graph, const std::ve
   }
 }
 
-// Values made inside and not at the border: nobody sees their layout, so it is dense.
+// Values inside the partition are not visible outside, so they get dense layouts.
 void forget_inner_tensors(Graph& graph, const std::vector<ValueIndex>& outputs) {
   for (size_t i = 0; i < graph.values().size(); ++i) {
     const auto index = static_cast<ValueIndex>(i);
@@ -67,7 +67,7 @@ void forget_inner_tensors(Graph& graph, const std::vector<ValueIndex>& outputs) 
   }
 }
 
-// Shapes that no rule infers (Wildcard, axes given as an input) are those that the whole graph knows.
+// Shapes that no rule infers (Wildcard, axes given as an input) are copied from the whole graph.
 bool recall_shapes(const Graph& known, Graph& graph) {
   bool recalled = false;
   for (size_t i = 0; i < graph.values().size(); ++i) {

@@ -1,5 +1,6 @@
-// How passes rewrite a finalized graph: they change ops freely (kinds, attributes, value indices), and finish() joins ports and
-// values anew. Ops stay in topological order, tensor ids and op ids stay what they were; nothing is checked against schemas.
+// How passes rewrite a finalized graph. They change ops freely (kinds, attributes, value indices), and finish() connects
+// ports and values again. The order of ops stays topological, and tensor ids and op ids do not change. Nothing is checked
+// against schemas.
 #pragma once
 
 #include <map>
@@ -13,7 +14,8 @@ namespace lamina {
 // Values by the names of an op's ports.
 using Ports = std::map<std::string, ValueIndex, std::less<>>;
 
-// Gives the op its ports in the order of its schema; what has no name here is left out. The attributes must be there.
+// Sets the op's ports in the order of its schema. Ports without a name in the maps are absent. The op's attributes must be
+// set before.
 void connect_ports(Op& op, const Ports& inputs, const Ports& outputs);
 
 class GraphEditor {
@@ -25,11 +27,11 @@ class GraphEditor {
   Op& op(size_t position) { return ops_[position]; }
   void remove(size_t position) { removed_[position] = true; }
 
-  // The rewritten graph, with the warnings of the source. Values that no op touches any more are gone.
+  // The rewritten graph, with the warnings of the source. Values that no op uses are removed.
   Graph finish();
 
-  // A finalized graph of `ops`, in topological order, whose ports are value indices of `source`; behind its values count
-  // `added`, tensors that the source does not have. Values keep their tensors.
+  // Returns a finalized graph of `ops`, which are in topological order. Their ports are value indices of `source`. Tensors in
+  // `added` do not exist in the source and get the indices after its values. Values keep their tensors.
   static Graph assemble(const Graph& source, std::vector<Op> ops, const std::vector<LogicalTensor>& added = {});
 
  private:

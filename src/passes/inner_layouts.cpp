@@ -41,7 +41,7 @@ class LayoutChooser {
                                                               [&](const Port& port) { return suits(index, port, true); });
   }
 
-  // Whether the op at that port takes the value with its channels last as well as, or better than, in order.
+  // Whether the op at that port is at least as fast with the channels of this value last as with them in order.
   bool suits(ValueIndex index, const Port& port, bool is_input) const {
     const Op& op = graph_.op(port.op);
     const OpSchema& schema = schema_of(op.kind);
@@ -51,14 +51,14 @@ class LayoutChooser {
            std::all_of(op.outputs.begin(), op.outputs.end(), [&](ValueIndex other) { return lies_with(index, other); });
   }
 
-  // Images and positions of an op with the channels behind the batch; not its weights.
+  // Whether the port is an image, or positions in one, of an op whose channels come after the batch. Weights are not.
   static bool is_image(const Op& op, const OpSchema& schema, int port, bool is_input) {
     if (!op.has_attribute("data_format") || has_channels_last(op)) return false;
     const auto ports = is_input ? existing_inputs(schema, op.attributes) : existing_outputs(schema, op.attributes);
     return ports.at(static_cast<size_t>(port))->name.find("weights") == std::string::npos;
   }
 
-  // Whether both can be gone through side by side: the other is laid out alike, or broadcast.
+  // Whether an elementwise op can use both values together: the other one has the same layout or is broadcast.
   bool lies_with(ValueIndex index, ValueIndex other) const {
     return other == kNoValue || chosen_[static_cast<size_t>(other)] ||
            graph_.tensor(other).element_count() < graph_.tensor(index).element_count();

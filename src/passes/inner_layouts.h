@@ -1,6 +1,6 @@
-// Where what passes between the steps of a partition lies is lamina's own choice. Convolutions and pools read and make images
-// with the channels last, whatever the format of their ports: a value between two of them lies so, also where elementwise ops
-// stand between, instead of being turned twice.
+// Lamina chooses the layout of values between the steps of a partition. Convolutions and pools internally use images with the
+// channels last, whatever the format of their ports. A value between two of them therefore gets that layout, also with
+// elementwise ops in between. This avoids two transposes.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace lamina {
 
-// `graph` with every shape and stride known; `outputs` are the user's, whose layout stays.
+// `graph` has all shapes and strides. `outputs` are the user's and keep their layout.
 void put_inner_channels_last(Graph& graph, std::span<const ValueIndex> outputs);
 
 }  // namespace lamina

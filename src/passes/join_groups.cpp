@@ -11,8 +11,8 @@ namespace lamina {
 
 namespace {
 
-// Ops that do not run stand between partitions. A group's level is the most of them on a path to it: groups of one level that
-// are joined can have none of them between each other.
+// Ops that do not run separate partitions. The level of a group is the largest number of such ops on a path to it. Groups of
+// one level can be joined, because no such op is on a path between them.
 class Levels {
  public:
   Levels(const Graph& graph, const std::vector<FusionGroup>& groups)
@@ -52,7 +52,7 @@ class Levels {
   }
 
   const Graph& graph_;
-  std::vector<int> group_of_;  // per op; one that does not run is a group of its own
+  std::vector<int> group_of_;  // per op; an op that does not run counts as a separate group
   std::vector<bool> runs_;     // per group
   std::vector<int> levels_;
 };
@@ -66,7 +66,7 @@ int root_of(std::vector<int>& parents, int group) {
   return group;
 }
 
-// Of each group, one that stands for all that it is joined with.
+// Per group, a representative of all groups that it is joined with.
 std::vector<int> components(const Graph& graph, const std::vector<FusionGroup>& groups) {
   const Levels levels(graph, groups);
   std::vector<int> parents(groups.size());
@@ -88,7 +88,7 @@ bool is_heavy(const Graph& graph, const FusionGroup& group) {
                      [&](int op) { return schema_of(graph.op(op).kind).op_class == OpClass::library; });
 }
 
-// Its ops in the order of the graph, each with its reasons.
+// The ops in the order of the graph, each with its reasons.
 FusionGroup joined(const Graph& graph, const std::vector<FusionGroup*>& parts) {
   std::vector<std::pair<int, std::vector<Reason>>> ops;
   for (FusionGroup* part : parts) {

@@ -1,9 +1,9 @@
-// Which groups become one partition because heavy ops stand between them.
+// Which groups become one partition because library ops connect them.
 //
 // In:    a graph, and its fusion groups in an order in which they can run.
-// Out:   groups for partitions: those that lead to each other and hold an op of class library are one, with the ops and
-//        reasons of all of them and nothing else of a fusion group; all others stay what they are.
-// Keeps: convexity: no path leaves a joined group and comes back. Linear in the graph.
+// Out:   groups for partitions. Connected groups that contain an op of class library become one group, which has only the ops
+//        and reasons of a fusion group. All other groups do not change.
+// Keeps: convexity: no path leaves a joined group and returns to it. The time is linear in the size of the graph.
 #pragma once
 
 #include <vector>

@@ -10,10 +10,10 @@
 namespace lamina {
 namespace {
 
-// Whether every integer of the type comes back from Quantize after Dequantize, computed in f32.
+// Whether Quantize(Dequantize(q)), computed in f32, returns every integer q of the type.
 bool comes_back(DataType dtype, float scale, int64_t zero_point) {
   constexpr int64_t kLargest = 1 << 16;
-  constexpr float kSmallestScale = 0x1p-100F, kLargestScale = 0x1p100F;  // nothing is subnormal or infinite on the way
+  constexpr float kSmallestScale = 0x1p-100F, kLargestScale = 0x1p100F;  // no intermediate value is subnormal or infinite
   const float size = std::abs(scale);
   if (std::abs(zero_point) > kLargest || !(size >= kSmallestScale && size <= kLargestScale)) return false;
   const int64_t lowest = dtype == DataType::s8 ? std::numeric_limits<int8_t>::min() : 0;
@@ -74,7 +74,7 @@ class IntegerMover {
     return true;
   }
 
-  // Whether all inputs are dequantised with the scales that the result is quantised with.
+  // Whether all inputs are dequantised with the same scales with which the result is quantised.
   bool comes_back_from(const Op& concat, const Op& quantize) const {
     const LogicalTensor& joined = graph_.tensor(concat.outputs[0]);
     const DataType dtype = graph_.tensor(quantize.outputs[0]).dtype;
@@ -98,7 +98,7 @@ class IntegerMover {
     return true;
   }
 
-  // Also where that op reads the value twice.
+  // The op may read the value more than once.
   bool is_read_by_it_alone(int op, ValueIndex value) const {
     const std::vector<Port>& readers = graph_.value(value).consumers;
     return std::all_of(readers.begin(), readers.end(), [op](const Port& port) { return port.op == op; });

@@ -1,7 +1,7 @@
-// Dequantize -> Concat -> Quantize becomes Concat of the integers, where all scales and zero points agree.
+// Replaces Dequantize -> Concat -> Quantize by a Concat of the integers, if all scales and zero points agree.
 //
-// (q - zp) * scale, divided by the same scale, is q - zp again but for two roundings, each of less than a unit in 2^23: far
-// less than the half that Quantize rounds away, so the integer comes back. That is looked at for every integer of the type.
+// (q - zp) * scale, divided by the same scale, equals q - zp up to two roundings, each of less than a unit in 2^23. Quantize
+// rounds away errors below one half, so the integer comes back. The pass checks this for every integer of the type.
 #pragma once
 
 #include <optional>

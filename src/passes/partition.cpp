@@ -13,7 +13,7 @@ namespace {
 
 bool contains(const std::vector<int>& ops, int op) { return std::binary_search(ops.begin(), ops.end(), op); }
 
-// Read outside or by an End, or by nobody.
+// Whether the value is read outside or by an End, or has no reader.
 bool is_needed(const Graph& graph, const std::vector<int>& ops, ValueIndex value) {
   const std::vector<Port>& consumers = graph.value(value).consumers;
   return consumers.empty() || std::any_of(consumers.begin(), consumers.end(), [&](const Port& port) {
@@ -30,7 +30,7 @@ Partition unsupported_op(const Graph& graph, int position, const std::string& wh
   return partition;
 }
 
-// What became of the user's ops that stand in the graph no more.
+// Explains what happened to the user's ops that are no longer in the graph.
 std::vector<Reason> reasons_of_origins(const Op& op) {
   if (op.origins.empty()) return {};
   std::string names;
@@ -44,7 +44,7 @@ std::vector<Reason> reasons_of_origins(const Op& op) {
                                                "; it stands for itself and ", names))};
 }
 
-// And what nobody has found out about the op.
+// Also says which patterns were not searched to the end.
 std::vector<Reason> reasons_of_rewrites(const Op& op) {
   std::vector<Reason> reasons = reasons_of_origins(op);
   if (!op.given_up.empty())

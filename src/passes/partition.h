@@ -1,5 +1,5 @@
-// In:    a canonical graph, its fusion groups in the order in which they can run, and why ops do not run.
-// Out:   partitions: each group one; each op that does not run one of its own, with the reason. Ids count from 0.
+// In:    a canonical graph, its fusion groups in an order in which they can run, and the reasons why ops do not run.
+// Out:   one partition per group, and one per op that does not run, with the reason. Ids count from 0.
 // Keeps: an order in which the partitions can run.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace lamina {
 
-// `why_not`: per op, "" where it runs.
+// `why_not`: per op; "" if it runs.
 std::vector<Partition> make_partitions(const std::shared_ptr<const Graph>& graph, std::vector<FusionGroup> groups,
                                        const std::vector<std::string>& why_not);
 
-// Values that cross the border of a set of ops (positions, ascending), as Partition's comment orders them.
+// Values that cross the border of a set of ops (positions in ascending order), in the order that Partition documents.
 std::vector<ValueIndex> border_inputs(const Graph& graph, const std::vector<int>& ops);
 std::vector<ValueIndex> border_outputs(const Graph& graph, const std::vector<int>& ops);
 

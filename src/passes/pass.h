@@ -1,4 +1,5 @@
-// The runner of passes: each one is timed, its result verified, and an observer told, who may print or dump what changed.
+// Runs passes. Each pass is timed and its result verified. An observer is called after each one, and may print or dump
+// changes.
 #pragma once
 
 #include <functional>
@@ -11,19 +12,19 @@ namespace lamina {
 
 struct GraphPass {
   const char* name;
-  std::optional<Graph> (*run)(const Graph&);  // nothing: the graph stays as it is
+  std::optional<Graph> (*run)(const Graph&);  // nothing: the graph does not change
 };
 
 struct PassReport {
   const char* name;
   size_t position;  // among the passes of the run
   bool changed;
-  double milliseconds;  // of the pass itself, without its verification
+  double milliseconds;  // of the pass, without its verification
   const Graph& graph;   // after the pass
 };
 using PassObserver = std::function<void(const PassReport&)>;
 
-// The graph after all passes. What a pass leaves behind is checked by verify_graph, which throws and names the pass.
+// The graph after all passes. verify_graph checks it after each pass, and throws an error that names the pass.
 Graph run_passes(const Graph& graph, std::span<const GraphPass> passes, const PassObserver& observer);
 
 }  // namespace lamina

@@ -9,9 +9,9 @@
 namespace lamina::pattern {
 namespace {
 
-constexpr size_t kKinds = 1024;  // enumerators of ops lie below
+constexpr size_t kKinds = 1024;  // larger than any enumerator of OpKind
 constexpr double kSixDigits = 1e-6;
-constexpr size_t kMaxRepeated = 64;  // values that one repetition looks at
+constexpr size_t kMaxRepeated = 64;  // number of values that one repetition visits
 
 using Kinds = std::bitset<kKinds>;
 
@@ -34,11 +34,11 @@ struct TermNode {
   enum class Form { value, number, op, absent, either, many };
   Form form = Form::value;
   std::string name = {};
-  double number = 0;  // of a number without a name
+  double number = 0;  // for a number without a name
   OpClass repeated = OpClass::elementwise;
   Kinds heads = {};                 // kinds of ops that can make the value
-  bool any_head = false;            // a value or number: whoever makes it
-  std::vector<Term> children = {};  // inputs, alternatives, or what is below the repeated ops
+  bool any_head = false;            // a value or number, whatever its producer
+  std::vector<Term> children = {};  // inputs, alternatives, or the term below the repeated ops
   std::function<bool(const Op&)> attributes = nullptr;
 };
 
@@ -53,11 +53,11 @@ void take_heads(TermNode& node, const TermNode& child) {
   node.any_head = node.any_head || child.any_head;
 }
 
-// Calls what it refers to; that must outlive it.
+// A reference to a callable, which must outlive it.
 class Next {
  public:
   template <typename Function>
-  Next(const Function& function)  // NOLINT: made of a lambda where it is passed on
+  Next(const Function& function)  // NOLINT: implicit, so that a lambda can be passed directly
       : object_(&function), call_([](const void* object) { return (*static_cast<const Function*>(object))(); }) {}
   bool operator()() const { return call_(object_); }
 
@@ -78,8 +78,8 @@ bool holds(const Graph& graph, ValueIndex constant, double expected) {
          std::fabs(held - expected) <= kSixDigits * std::fabs(expected);
 }
 
-// The search: continuation-passing, so that every alternative of one term is tried with every alternative of the others.
-// Its depth is the size of the pattern, never that of the graph.
+// The search, in continuation-passing style: every alternative of one term is tried with every alternative of the others. Its
+// depth depends on the size of the pattern, not on that of the graph.
 class Search {
  public:
   using Entry = Match::Entry;
@@ -98,7 +98,7 @@ class Search {
     return (!pattern_.accept || pattern_.accept(found)) && accept_(found);
   }
 
-  // The top of the pattern is the op that was asked for, whatever it may step over.
+  // The pattern's top must match the requested op itself, even if the pattern steps over such ops elsewhere.
   bool match_root(const TermNode& node, Next next) {
     if (node.form == Form::either)
       return std::any_of(node.children.begin(), node.children.end(),
@@ -151,7 +151,7 @@ class Search {
     return with({Entry::Kind::number, &node.name, constant, -1}, next);
   }
 
-  // The producer, or what stands above the ops that may be stepped over.
+  // Tries the producer, and the producers above ops that may be stepped over.
   bool match_made(const TermNode& node, ValueIndex value, Next next) {
     const size_t mark = entries_.size();
     for (Port producer = graph_.value(value).producer; producer.op >= 0;) {
@@ -194,7 +194,7 @@ class Search {
     return match_term(child, input, [&] { return match_input(node, op, port + 1, exchanged, next); });
   }
 
-  // Breadth first over values reached through ops of the class; each value is looked at once.
+  // Breadth-first over values that are reached through ops of the class. Each value is visited once.
   bool match_many(const TermNode& node, ValueIndex top, Next next) {
     struct Reached {
       ValueIndex value;

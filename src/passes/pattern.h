@@ -1,13 +1,13 @@
-// The pattern language: what a piece of a graph looks like, written as a value.
+// The pattern language: the structure of a piece of a graph, written as a C++ value.
 //
-// A pattern is a tree of terms. It is matched from the value that the piece makes upwards to the values that it reads:
+// A pattern is a tree of terms. It is matched from the value that the piece computes up to the values that it reads:
 //
 //   x ──┬──> Sigmoid ──> Multiply ──> dst        const Term x = value("x");
 //       └──────────────────┘                     const Pattern swish{.name = "swish", .body = x * op(OpKind::Sigmoid, {x})};
 //
-// A name stands for one thing in the whole pattern: two uses of value("x") are one tensor. An op term says nothing about who
-// else reads what the op makes: that is for the pass that uses the match. The search goes through every alternative until
-// `accept` agrees, and gives up after kMaxSteps steps, so that no graph makes it long.
+// A name refers to one value in the whole pattern: two uses of value("x") are one tensor. An op term does not restrict who
+// else reads the op's result; the pass that uses the match checks that. The search tries all alternatives until `accept`
+// agrees. It stops after kMaxSteps steps, so that its time is bounded for every graph.
 #pragma once
 
 #include <bitset>
@@ -31,7 +31,7 @@ class Term {
   explicit Term(std::shared_ptr<const TermNode> node) : node_(std::move(node)) {}
   const TermNode& node() const { return *node_; }
 
-  // The same term; the values that it makes are found under this name (Match::made).
+  // The same term. The values that it matches are found under this name (Match::made).
   Term named(std::string name) const;
   // The same op term, for ops whose attributes satisfy the predicate.
   Term where(std::function<bool(const Op&)> attributes) const;
@@ -40,13 +40,14 @@ class Term {
   std::shared_ptr<const TermNode> node_;
 };
 
-// A side input: any value, whoever makes it.
+// A side input: any value, whatever its producer.
 Term value(std::string name);
-// A graph input known to hold one number: this one (as its type rounds it, or to six digits), or any, kept under a name.
+// A graph input that is known to contain one number: this one (rounded to its type, or to six digits), or any number, which
+// is stored under a name.
 Term number(double value);
 Term number(std::string name);
-// Output 0 of an op whose inputs match, one term an input port; a port that is left out matches absent() alone. Add, Multiply
-// and the like match with their inputs exchanged as well.
+// Output 0 of an op whose inputs match, with one term per input port. An absent port matches only absent(). Add, Multiply and
+// similar ops also match with their inputs exchanged.
 Term op(OpKind kind, std::vector<Term> inputs);
 Term op(OpClass op_class, std::vector<Term> inputs);
 Term absent();
@@ -54,10 +55,10 @@ Term absent();
 Term either(std::vector<Term> alternatives);
 // An optional op: `kind` on top of `input`, or `input` itself.
 Term maybe(OpKind kind, Term input);
-// Repeated ops: none or more ops of the class, one on top of the other, `input` below them through any of their inputs.
+// Repeated ops: zero or more ops of the class, each reading the next through any of its inputs; `input` is below the last.
 Term many(OpClass op_class, Term input);
 
-// The formulas' own signs: plain Add and Multiply. What else may be written for them stands in patterns/spellings.h.
+// Operators for formulas: plain Add and Multiply. patterns/spellings.h has the other forms in which graphs write them.
 Term operator+(Term a, Term b);
 Term operator*(Term a, Term b);
 
@@ -66,16 +67,16 @@ class Match;
 struct Pattern {
   std::string name;
   Term body;
-  // Ops that may stand between any two ops of the pattern, and above a number: casts, reshapes. They become part of the match.
+  // Ops that may be between any two ops of the pattern, and above a number: casts, reshapes. They become part of the match.
   bool (*steps_over)(const Graph& graph, const Op& op) = nullptr;
-  // What the tree cannot say: shapes, axes, numbers that belong together. Null: everything.
+  // Conditions that the tree cannot express: shapes, axes, related numbers. Null accepts everything.
   std::function<bool(const Match&)> accept = nullptr;
 };
 
-// What was found. Ops are positions in graph().ops().
+// The result of a search. Ops are positions in graph().ops().
 class Match {
  public:
-  // One thing that was matched on the way; later entries depend on earlier ones.
+  // One matched item. Later entries depend on earlier ones.
   struct Entry {
     enum class Kind { op, value, number, made };
     Kind kind;
@@ -89,15 +90,17 @@ class Match {
   int root() const { return root_; }
   const Op& root_op() const { return graph_.op(root_); }
 
-  std::vector<int> ops() const;  // ascending, each once, those that were stepped over included
+  std::vector<int> ops() const;  // ascending, each once, including those that were stepped over
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  ValueIndex value(std::string_view name) const;  // of its first use; kNoValue when the alternative taken has no such name
-  // Where the value is used with this type, or what it was widened from with this type; kNoValue: nowhere.
+  // of its first use; kNoValue if the chosen alternative does not use the name
+  ValueIndex value(std::string_view name) const;
+  // The value with this type at one of its uses or before a widening cast; kNoValue if there is none.
   ValueIndex value(std::string_view name, DataType dtype) const;
-  std::vector<ValueIndex> uses(std::string_view name) const;  // one tensor, perhaps widened; each use once
+  std::vector<ValueIndex> uses(std::string_view name) const;  // one tensor, possibly widened; each use once
   std::vector<ValueIndex> made(std::string_view name) const;  // by terms of this name, each once
   std::optional<double> number(std::string_view name) const;
-  bool is_number(std::string_view name, double expected) const;  // as number(double) compares; true when it is not there
+  // compares as number(double) does; true if the match has no such number
+  bool is_number(std::string_view name, double expected) const;
 
  private:
   const Entry* find(std::string_view name) const;
@@ -112,20 +115,20 @@ inline constexpr int kMaxSteps = 20'000;  // of one search
 enum class Outcome {
   none,
   matched,
-  given_up,  // nothing was found before the steps ran out
+  given_up,  // the steps ran out before a match was found
 };
 
-// Matches the pattern with its top term at op `root`. `accept` is asked after the pattern's own: both agree to a match.
+// Matches the pattern with its top term at op `root`. A match needs both the pattern's own `accept` and this one.
 Outcome match(const Graph& graph, const Pattern& pattern, int root, const std::function<bool(const Match&)>& accept,
               int max_steps = kMaxSteps);
 
-// Whether an op of this kind can be the top of the pattern: cheap, for passes that ask every op.
+// Whether an op of this kind can be the top of the pattern. A cheap test for passes that try every op.
 bool may_start_at(const Pattern& pattern, OpKind kind);
 
-// Above casts that keep every value (bf16 to f32, ...) the tensor is the same.
+// The tensor before casts that keep every value (bf16 to f32, ...).
 ValueIndex before_widening(const Graph& graph, ValueIndex value);
 
-// The constant with a known number that the value is, below ops that `steps_over` allows; kNoValue: it is none.
+// The constant with a known number that `value` equals, through ops that `steps_over` allows; kNoValue if it is none.
 ValueIndex known_constant(const Graph& graph, ValueIndex value, bool (*steps_over)(const Graph&, const Op&));
 
 }  // namespace lamina::pattern

@@ -11,13 +11,13 @@
 namespace lamina {
 namespace {
 
-// The order, read top to bottom. What comes after works on canonical graphs only.
+// The passes in execution order. Passes after canonicalize only see canonical graphs.
 constexpr GraphPass kGraphPasses[] = {
-    {"canonicalize", canonicalize},          // first: one spelling of every op, so that no later pass knows the older ones
-    {"raise_decomposed", raise_decomposed},  // before anything is grouped: a norm in small ops would be several loop nests
-    {"move_integers", move_integers},        // before anything is grouped: a copy of integers is no arithmetic
+    {"canonicalize", canonicalize},          // first: one form of every op, so that later passes do not handle older ones
+    {"raise_decomposed", raise_decomposed},  // before grouping: a norm in small ops would become several loop nests
+    {"move_integers", move_integers},        // before grouping: it turns arithmetic into a copy of integers
 };
-// Policy debug shows every op of the user as it is.
+// Policy debug keeps every op of the user.
 constexpr size_t kDebugPasses = 1;
 
 std::vector<std::string> ask_backend(const Graph& graph, const Capabilities& capabilities) {
@@ -37,9 +37,9 @@ std::vector<Partition> partition_graph(const Graph& graph, PartitionPolicy polic
   const std::vector<std::string> why_not = ask_backend(*canonical, capabilities);
   std::vector<bool> runnable;
   for (const std::string& why : why_not) runnable.push_back(why.empty());
-  // fuse before partition: a partition is a group of ops that share a loop nest, or an op that cannot share one
+  // Fuse before partitioning: a partition is a group of ops that share a loop nest, or an op that cannot share one.
   std::vector<FusionGroup> groups = fuse(*canonical, runnable, fusing);
-  // join what heavy ops lead to: a plan runs it tile by tile, or at least without the caller between two steps
+  // Join groups around library ops: a plan then runs them in tiles, or at least without returning to the caller in between.
   if (fusing && capabilities.runs_several_groups()) groups = join_around_heavy_ops(*canonical, std::move(groups));
   std::vector<Partition> partitions = make_partitions(canonical, std::move(groups), why_not);
   verify_partitions(*canonical, partitions);

@@ -1,5 +1,5 @@
-// The passes in their order, from a user's graph to partitions. pipeline.cpp is read top to bottom, with the reason for each
-// pass standing where it stands.
+// Runs the passes from a user's graph to partitions. pipeline.cpp lists them in execution order, each with the reason for its
+// place.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@
 
 namespace lamina {
 
-// Canonicalises a finalized graph, raises what is written out in small ops (policy fusion), fuses and partitions it. Partitions
-// are in topological order; each op is in exactly one; ops that the backend refuses are partitions of one op with supported ==
-// false and the reason. `observer` is told of every pass over the graph.
+// Canonicalises a finalized graph, raises formulas of small ops (policy fusion), fuses and partitions it. Partitions are in
+// topological order, and each op is in exactly one. Each op that the backend refuses is a separate partition with supported
+// == false and the reason. `observer` is called after every pass over the graph.
 std::vector<Partition> partition_graph(const Graph& graph, PartitionPolicy policy, const Capabilities& capabilities,
                                        const PassObserver& observer = nullptr);
 

@@ -19,7 +19,7 @@ using pattern::RaisedOp;
 
 bool contains(const std::vector<int>& ops, int op) { return std::binary_search(ops.begin(), ops.end(), op); }
 
-// The schema agrees with the op's ports, and would infer the shapes that they have.
+// Whether the schema accepts the op's ports and infers the shapes that they have.
 bool fits_schema(const Graph& graph, const Op& op) {
   try {
     const OpView view(graph, op);
@@ -30,7 +30,7 @@ bool fits_schema(const Graph& graph, const Op& op) {
     }
     return true;
   } catch (const Error& error) {
-    // A bug of lamina, or no memory, and not an op that cannot be.
+    // These report a bug of lamina or a lack of memory, not an invalid op.
     if (error.status() == Status::runtime_error || error.status() == Status::out_of_memory) throw;
     return false;
   }
@@ -41,7 +41,7 @@ class Raiser {
   Raiser(const Graph& graph, int max_steps)
       : graph_(graph), editor_(graph), max_steps_(max_steps), taken_(graph.ops().size(), false) {}
 
-  // Pattern after pattern, each from the last op to the first: what holds the pattern twice is taken as a whole.
+  // Applies the patterns in order, each from the last op to the first, so that nested matches are taken as a whole.
   std::optional<Graph> run() {
     for (const Decomposition& rule : pattern::decompositions()) {
       for (size_t i = graph_.ops().size(); i-- > 0;)
@@ -57,7 +57,7 @@ class Raiser {
     if (match(graph_, rule.pattern, root, accept, max_steps_) == Outcome::given_up) give_up(rule, root);
   }
 
-  // `explain` tells of it: nobody else would know that the op might have been raised.
+  // Records this for `explain`: otherwise it is not visible that the op may match a pattern.
   void give_up(const Decomposition& rule, int root) {
     std::string& pattern = editor_.op(static_cast<size_t>(root)).given_up;
     if (!pattern.empty()) return;
@@ -71,7 +71,7 @@ class Raiser {
       if (value == kNoValue) return false;
     const std::vector<int> ops = with_idle_steps(found.ops(), raised);
     if (std::any_of(ops.begin(), ops.end(), [&](int op) { return taken_[static_cast<size_t>(op)]; })) return false;
-    for (const auto& [port, value] : raised.inputs)  // a gamma that is itself part of what would go
+    for (const auto& [port, value] : raised.inputs)  // for example a gamma that is computed by the matched ops
       if (contains(ops, graph_.value(value).producer.op)) return false;
     const auto statistics = statistics_read_outside(found, raised, ops);
     if (!statistics) return false;
@@ -82,7 +82,7 @@ class Raiser {
     return true;
   }
 
-  // Casts and reshapes in front of the match that nobody needs any more, but for the op's own inputs.
+  // Adds casts and reshapes above the match that have no other reader, except those that the new op reads.
   std::vector<int> with_idle_steps(std::vector<int> ops, const RaisedOp& raised) const {
     std::vector<int> open = ops;
     while (!open.empty()) {
@@ -101,7 +101,7 @@ class Raiser {
     return ops;
   }
 
-  // Read by an op outside or an End, or by nobody.
+  // Whether an op outside or an End reads the value, or it has no reader.
   bool is_read_outside(ValueIndex value, const std::vector<int>& ops) const {
     const std::vector<Port>& consumers = graph_.value(value).consumers;
     return consumers.empty() || std::any_of(consumers.begin(), consumers.end(), [&](const Port& port) {
@@ -111,7 +111,7 @@ class Raiser {
 
   using Statistics = std::map<std::string, ValueIndex, std::less<>>;
 
-  // Output ports beside dst and their values: all of them or none. Nothing when another value inside is needed outside.
+  // Output ports other than dst and their values: all or none. Nothing if another inner value is needed outside.
   std::optional<Statistics> statistics_read_outside(const Match& found, const RaisedOp& raised,
                                                     const std::vector<int>& ops) const {
     Statistics statistics;
@@ -142,7 +142,7 @@ class Raiser {
     return op;
   }
 
-  // Where the op may stand: after all that it reads, before all that reads it. -1: no place in this order of ops.
+  // A position for the op after its producers and before its readers; -1 if this order of ops has none.
   int place_for(const Op& op, const std::vector<int>& ops, int root) const {
     int after = -1;
     for (const ValueIndex input : op.inputs)

@@ -1,4 +1,4 @@
-// The stable codes behind every decision of fusion and partitioning, and the one table that explains them.
+// The stable codes for every decision of fusion and partitioning, and the table that explains them.
 #pragma once
 
 #include <string_view>
@@ -39,7 +39,7 @@ enum class ReasonCode {
 struct ReasonEntry {
   ReasonCode code;
   std::string_view name;     // "alone.shape_mismatch"
-  std::string_view meaning;  // for the docs, one sentence
+  std::string_view meaning;  // for the documentation, one sentence
 };
 const std::vector<ReasonEntry>& reason_table();
 std::string_view name_of(ReasonCode code);

@@ -12,7 +12,7 @@ bool is_value(const Graph& graph, ValueIndex value) { return value >= 0 && stati
 
 void verify_op(const Graph& graph, size_t position, const std::string& after) {
   const Op& op = graph.ops()[position];
-  const auto where = [&] { return join("after ", after, ", ", describe(op), ": "); };  // only a failure pays for text
+  const auto where = [&] { return join("after ", after, ", ", describe(op), ": "); };  // the text is built only for a failure
   for (size_t port = 0; port < op.inputs.size(); ++port) {
     const ValueIndex value = op.inputs[port];
     if (value == kNoValue) continue;

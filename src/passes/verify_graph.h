@@ -1,4 +1,4 @@
-// What every pass must leave behind. A failure is a bug in lamina: LAMINA_CHECK throws and names the place.
+// Invariants that hold after every pass. A failure is a bug in lamina: LAMINA_CHECK throws and names the op or value.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace lamina {
 
-// Ports and values name each other, every dtype is known, producers come before consumers (so there is no cycle).
+// Ports and values refer to each other, every dtype is known, and producers precede consumers (so there is no cycle).
 void verify_graph(const Graph& graph, const std::string& after);
 
-// Every op is in exactly one partition, partitions stand in an order in which they can run (so each is convex), and their
-// ports are the values that cross their borders.
+// Every op is in exactly one partition. Partitions are in an order in which they can run (so each is convex), and their ports
+// are the values that cross their borders.
 void verify_partitions(const Graph& graph, std::span<const Partition> partitions);
 
 }  // namespace lamina

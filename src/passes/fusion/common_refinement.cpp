@@ -29,7 +29,7 @@ std::optional<Refinement> common_refinement(const Dims& a, const Dims& b) {
   }
   if (!can_be_cut(a) || !can_be_cut(b) || product(a) != product(b)) return std::nullopt;
   size_t i = 0, j = 0;
-  int64_t rest_a = 1, rest_b = 1;  // what is left of a[i - 1] and b[j - 1]
+  int64_t rest_a = 1, rest_b = 1;  // the remaining factors of a[i - 1] and b[j - 1]
   while (rest_a != 1 || rest_b != 1 || i < a.size() || j < b.size()) {
     if (rest_a == 1 && i < a.size()) {
       rest_a = a[i++];

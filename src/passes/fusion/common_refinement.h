@@ -1,4 +1,4 @@
-// Dims of two shapes that hold the same elements, cut until they agree.
+// Splits the dims of two shapes with the same elements into common factors.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace lamina {
 
-// Two lists of extents of one product, cut into the finest common pieces: {6, 4} and {2, 12} give 2, 3, 4. `a` and `b` say
-// how many pieces each extent was cut into. Lists that match dim by dim (unknown extents match anything) stay as they are.
+// Two lists of extents with equal products, split into the finest common pieces: {6, 4} and {2, 12} become 2, 3, 4. `a` and
+// `b` are the numbers of pieces per extent. Lists that match dim by dim (unknown extents match anything) are not split.
 struct Refinement {
   Dims pieces;
   std::vector<int> a, b;

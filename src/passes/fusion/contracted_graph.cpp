@@ -30,7 +30,7 @@ int ContractedGraph::node_of(int op) const {
   return root;
 }
 
-// The node's neighbours as nodes, edges inside the node dropped for good.
+// The node's neighbours as nodes. Removes edges inside the node.
 std::vector<int>& ContractedGraph::scanned(int node, bool forward) {
   Node& data = nodes_[static_cast<size_t>(node)];
   std::vector<int>& neighbours = forward ? data.successors : data.predecessors;
@@ -39,8 +39,8 @@ std::vector<int>& ContractedGraph::scanned(int node, bool forward) {
   return neighbours;
 }
 
-// Nodes reached from `from` (not counting a direct step to `to`) that lie between the two in the order. False: too many.
-// When `to` itself is reached that way it is the last of `found`.
+// Nodes between the two in the order that are reached from `from`, without counting a direct step to `to`. Returns false if
+// there are too many. If `to` is reached that way, it is the last of `found`.
 bool ContractedGraph::search(int from, int to, bool forward, std::vector<int>& found) {
   ++search_;
   const int bound = order(to);
@@ -73,7 +73,7 @@ ContractedGraph::Verdict ContractedGraph::merge(int op_a, int op_b) {
   if (order(early) > order(late)) std::swap(early, late);
   const std::vector<int>& sources = scanned(late, false);
   if (std::all_of(sources.begin(), sources.end(), [early](int node) { return node == early; })) {
-    // The later one waits for the earlier one alone: it takes that place. This keeps a value with thousands of readers cheap.
+    // The later node depends only on the earlier one, so it moves there. This keeps a value with thousands of readers cheap.
     nodes_[static_cast<size_t>(late)].order = order(early);
     join_nodes(early, late);
     return Verdict::merged;
@@ -82,7 +82,7 @@ ContractedGraph::Verdict ContractedGraph::merge(int op_a, int op_b) {
   if (!search(early, late, true, after)) return Verdict::too_far;
   if (!after.empty() && after.back() == late) return Verdict::would_cycle;
   if (after.empty()) {
-    // Nothing between the two waits for the earlier one: the merged node takes the later one's place.
+    // No node between the two depends on the earlier one, so the merged node gets the later one's place.
     nodes_[static_cast<size_t>(early)].order = order(late);
   } else {
     std::vector<int> before;

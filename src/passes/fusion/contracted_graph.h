@@ -1,9 +1,9 @@
-// The graph with fused ops drawn together into one node each, kept free of cycles.
+// The graph with each set of fused ops merged into one node, kept free of cycles.
 //
-// A group must be convex, and the groups among themselves must have an order too: two groups can each be convex and still
-// wait for each other. Both follow when the contracted graph has no cycle, so that is what merge() keeps true. It holds a
-// topological order of the nodes and repairs it locally: a merge looks only at nodes between the two in that order that the
-// earlier one reaches, and at no more than kSearchLimit of them.
+// Every group must be convex, and the groups must have an order: two groups can each be convex and still depend on each
+// other. Both hold if the contracted graph has no cycle, which merge() preserves. It keeps a topological order of the nodes
+// and repairs it locally: a merge visits only nodes between the two in that order that the earlier one reaches, and at most
+// kSearchLimit of them.
 #pragma once
 
 #include <vector>
@@ -19,14 +19,14 @@ class ContractedGraph {
   enum class Verdict { merged, would_cycle, too_far };
   static constexpr size_t kSearchLimit = 4096;
 
-  // Draws the nodes of two ops together, unless another node lies on a path between them.
+  // Merges the nodes of two ops, unless another node is on a path between them.
   Verdict merge(int op_a, int op_b);
 
   int node_of(int op) const;  // the representative op of the op's node
 
  private:
   struct Node {
-    std::vector<int> successors, predecessors;  // ops; may name ops of the node itself until it is scanned
+    std::vector<int> successors, predecessors;  // ops; may contain ops of the node itself until it is scanned
     int order = 0;
   };
 
@@ -37,7 +37,7 @@ class ContractedGraph {
 
   std::vector<Node> nodes_;          // by representative op
   mutable std::vector<int> parent_;  // union-find
-  std::vector<int> visited_;         // search that saw the node last
+  std::vector<int> visited_;         // per node: the last search that visited it
   int search_ = 0;
 };
 

@@ -48,7 +48,7 @@ class Explainer {
   static size_t at(int index) { return static_cast<size_t>(index); }
   static bool joins(ReasonCode code) { return code <= ReasonCode::fused_marker; }
 
-  // Texts are written once per op and value: a graph of ten thousand ops has as many sentences, and most name the same ones.
+  // Texts are cached per op and value: a graph of ten thousand ops has as many sentences, and most contain the same names.
   const std::string& name(int op) const {
     std::string& text = names_[at(op)];
     if (text.empty()) text = describe(state_.graph.ops()[at(op)]);
@@ -68,7 +68,7 @@ class Explainer {
   }
 
   void add(int op, ReasonCode code, std::string text, int other) {
-    if (group_of_[at(op)] < 0) return;  // the backend does not run it: the partition says so
+    if (group_of_[at(op)] < 0) return;  // The backend does not run this op, and its partition has that reason.
     groups_[at(group_of_[at(op)])].reasons[slot_[at(op)]].push_back(make_reason(code, std::move(text), other));
   }
 

@@ -1,4 +1,4 @@
-// Sentences for the decisions that fusion took.
+// Sentences for the decisions of fusion.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace lamina {
 
-// Fills `reasons` of every group. Of several decisions on one pair of ops the last counts; a refusal that a later step made
-// good is left out, and a refusal stands with both ops.
+// Fills `reasons` of every group. Only the last decision on a pair of ops counts. A refusal is reported at both ops, and
+// omitted if a later step fused them.
 void explain_fusion(const FusionState& state, std::vector<FusionGroup>& groups);
 
 }  // namespace lamina

@@ -12,9 +12,9 @@
 namespace lamina {
 namespace {
 
-constexpr double kGuessedExtent = 1024;  // of an unknown dim, when anchors are ordered by size
+constexpr double kGuessedExtent = 1024;  // of an unknown dim, to order anchors by size
 
-enum class Rank { norm, reduction, elementwise, layout, alone };  // in this order ops become anchors
+enum class Rank { norm, reduction, elementwise, layout, alone };  // the order in which ops become anchors
 
 Rank anchor_rank(const Op& op, const IterationView& view) {
   if (!view.why_not.empty() || view.opaque_copy) return Rank::alone;
@@ -36,8 +36,9 @@ struct Grown {
   std::vector<bool> inner;
 };
 
-// Norms first, then plain reductions, each in the order of the graph; then elementwise ops from the largest loop nest down, so
-// that a small producer is drawn into its large consumer and not the other way round; then layout ops; then what stands alone.
+// Norms first, then plain reductions, each in the order of the graph. Then elementwise ops from the largest loop nest to the
+// smallest, so that a small producer joins its large consumer and not the reverse. Then layout ops, and ops that cannot share
+// a nest.
 std::vector<int> anchors_in_order(const FusionState& state) {
   struct Anchor {
     Rank rank;
@@ -72,7 +73,8 @@ Grown leave_alone(FusionState& state, int op, int id) {
   return {{op}, view.extents, view.inner};
 }
 
-// End computes nothing: it stays with the op that makes its value, or alone when that is a graph input or does not run.
+// End computes nothing. It joins the op that computes its value; it stays alone if that value is a graph input or its op does
+// not run.
 void place_markers(FusionState& state, std::vector<Grown>& groups) {
   for (size_t i = 0; i < state.graph.ops().size(); ++i) {
     const Op& op = state.graph.ops()[i];
@@ -113,7 +115,7 @@ FusionGroup finished(const FusionState& state, Grown& grown) {
   return group;
 }
 
-// Groups among themselves in an order in which they can run; ops that do not run count as groups of one.
+// The groups in an order in which they can run. Ops that do not run count as groups of one.
 std::vector<FusionGroup> finish_in_order(const FusionState& state, std::vector<Grown>& groups) {
   std::vector<int> group_of = state.group_of;
   int count = static_cast<int>(groups.size());

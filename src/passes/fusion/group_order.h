@@ -7,8 +7,8 @@
 
 namespace lamina {
 
-// `group_of` gives each op its group, 0..group_count-1. Returns the groups topologically ordered, earliest first op first
-// among those that are ready; shorter than group_count when groups wait for each other in a circle.
+// `group_of` maps each op to its group, 0..group_count-1. Returns the groups in topological order; among groups that are
+// ready, the one with the earliest first op comes first. The result is shorter than group_count if groups form a cycle.
 std::vector<int> order_groups(const Graph& graph, const std::vector<int>& group_of, int group_count);
 
 }  // namespace lamina

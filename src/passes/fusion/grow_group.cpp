@@ -11,10 +11,10 @@
 namespace lamina {
 namespace {
 
-// A tensor with more readers than this is not searched for siblings: it is a mask or a scalar, read from cache anyway.
+// A tensor with more readers is not searched for siblings: it is a mask or a scalar, which stays in the cache.
 constexpr size_t kMaxSiblings = 8;
 
-// Ops of one group that may be computed again for each step along an outer dim.
+// The number of ops in a group that may be recomputed for each step along an outer dim.
 constexpr int kMaxMadeAgain = 8;
 
 size_t at(int index) { return static_cast<size_t>(index); }
@@ -147,7 +147,7 @@ void GroupGrower::try_join(const Candidate& candidate) {
 
 // ---- rules
 
-// What keeps an op out of every group.
+// The reason why an op cannot be in any group with others.
 std::optional<ReasonCode> GroupGrower::obstacle_of_kind(int op) const {
   if (!state_.runnable[at(op)]) return ReasonCode::alone_unsupported;
   const IterationView& view = state_.views[at(op)];
@@ -162,8 +162,8 @@ std::optional<ReasonCode> GroupGrower::obstacle_of_kind(int op) const {
   return std::nullopt;
 }
 
-// Brings the attempt's view into the group's dims, or says which rule refuses. The cheap rules come first; the search for
-// cycles is the last, since it draws the nodes together when it succeeds.
+// Maps the attempt's view to the group's dims, or returns the rule that refuses. The cheap rules come first. The search for
+// cycles is the last, because it merges the nodes if it succeeds.
 std::optional<ReasonCode> GroupGrower::obstacle(Attempt& attempt, const Candidate& candidate) {
   std::vector<Link> links;
   if (const auto refused = collect_links(attempt, links)) return refused;
@@ -196,7 +196,7 @@ std::optional<ReasonCode> GroupGrower::obstacle(Attempt& attempt, const Candidat
   return refused;
 }
 
-// The rules that speak of the group's dims, once those of the op are identified with them.
+// The rules about the group's dims, after those of the op are identified with them.
 std::optional<ReasonCode> GroupGrower::obstacle_in_group_dims(Attempt& attempt, int group_op) {
   if (std::find(attempt.to_group.begin(), attempt.to_group.end(), -1) != attempt.to_group.end())
     return ReasonCode::alone_shape_mismatch;
@@ -213,7 +213,7 @@ std::optional<ReasonCode> GroupGrower::obstacle_in_group_dims(Attempt& attempt, 
   return std::nullopt;
 }
 
-// Values made on one side and read on the other.
+// Values that one side computes and the other reads.
 std::optional<ReasonCode> GroupGrower::collect_links(Attempt& attempt, std::vector<Link>& links) {
   const Op& op = op_at(attempt.op);
   for (size_t port = 0; port < op.inputs.size(); ++port) {
@@ -238,7 +238,7 @@ std::optional<ReasonCode> GroupGrower::collect_links(Attempt& attempt, std::vect
   return std::nullopt;
 }
 
-// Values from outside that both read. They bind nothing; they only suggest which dims correspond.
+// Values from outside that both read. They are no constraint, and only suggest which dims correspond.
 std::vector<GroupGrower::Link> GroupGrower::shared_input_links(Attempt& attempt) {
   std::vector<Link> links;
   const Op& op = op_at(attempt.op);
@@ -262,8 +262,8 @@ bool GroupGrower::cut_to_common_pieces(Attempt& attempt, const std::vector<Link>
   return fits;
 }
 
-// Cuts one dim that one side has whole and the other in pieces; false when nothing is left to cut. `fits` turns false when
-// the pieces have no common refinement.
+// Splits one dim that is whole on one side and in pieces on the other. Returns false if there is nothing to split. Sets
+// `fits` to false if the pieces have no common refinement.
 bool GroupGrower::cut_once(Attempt& attempt, const Link& link, bool& fits) {
   for (size_t i = 0; i < link.op_map->size(); ++i) {
     const AxisRun group_run = (*link.group_map)[i], op_run = (*link.op_map)[i];
@@ -317,7 +317,7 @@ bool GroupGrower::identify(Attempt& attempt, const Link& link) const {
   return true;
 }
 
-// Dims of the op that no shared value has (mean [4, 1] times y [4, 8]): the next free dim of the group with that extent.
+// For dims of the op that no shared value has (mean [4, 1] times y [4, 8]): the next free dim of the group with that extent.
 void GroupGrower::identify_by_position(Attempt& attempt) const {
   size_t next = 0;
   for (size_t dim = 0; dim < attempt.to_group.size(); ++dim) {
@@ -334,7 +334,7 @@ void GroupGrower::identify_by_position(Attempt& attempt) const {
 
 bool GroupGrower::has_inner() const { return std::find(inner_.begin(), inner_.end(), true) != inner_.end(); }
 
-// An op that reduces must reduce what the group reduces; a group that does not reduce takes the op's inner dims over.
+// An op that reduces must reduce the same dims as the group. A group that does not reduce takes the op's inner dims.
 std::optional<ReasonCode> GroupGrower::settle_inner_dims(Attempt& attempt) {
   const IterationView& view = attempt.view;
   if (!view.has_inner()) return std::nullopt;
@@ -344,7 +344,7 @@ std::optional<ReasonCode> GroupGrower::settle_inner_dims(Attempt& attempt) {
   for (size_t dim = 0; dim < view.extents.size(); ++dim) {
     if (!view.inner[dim]) continue;
     int& group_dim = attempt.to_group[dim];
-    if (group_dim < 0 && view.extents[dim] == 1) {  // the inner dim of an op that reduces extents of 1 only
+    if (group_dim < 0 && view.extents[dim] == 1) {  // the inner dim of an op that only reduces extents of 1
       for (size_t g = 0; g < extents_.size(); ++g)
         if (extents_[g] == 1 && inner_[g]) group_dim = static_cast<int>(g);
       if (group_dim < 0 && adopts) {
@@ -364,7 +364,7 @@ std::optional<ReasonCode> GroupGrower::settle_inner_dims(Attempt& attempt) {
   return std::nullopt;
 }
 
-// False when dims that the op runs through as one do not lie side by side in the group.
+// False if dims that the op traverses as one are not adjacent in the group.
 bool GroupGrower::map_into_group(Attempt& attempt) const {
   for (auto* maps : {&attempt.view.inputs, &attempt.view.outputs}) {
     for (DimMap& map : *maps) {
@@ -380,7 +380,7 @@ bool GroupGrower::map_into_group(Attempt& attempt) const {
   return true;
 }
 
-// A transpose may reorder outer dims; inner dims must stay innermost and in their order, or rows would be strided.
+// A transpose may reorder outer dims. Inner dims must stay innermost and in order, else rows would be strided.
 bool GroupGrower::moves_inner_dims(const Attempt& attempt) const {
   if (!transposes(op_at(attempt.op)) || !has_inner()) return false;
   const auto inner_tail = [&](const DimMap& map) {
@@ -410,7 +410,7 @@ bool GroupGrower::covers_group(const DimMap& map) const {
   return dims.size() == static_cast<size_t>(in_extents);
 }
 
-// Every outer dim, and of the inner ones all (an element) or none (a value per row).
+// Whether the map has every outer dim, and either all inner dims (an element) or none (a value per row).
 bool GroupGrower::may_leave(const DimMap& map) const {
   std::vector<bool> covered(extents_.size(), false);
   for (const int dim : dims_in_order(map)) covered[at(dim)] = true;
@@ -425,7 +425,7 @@ bool GroupGrower::may_leave(const DimMap& map) const {
 
 bool GroupGrower::outputs_may_leave(const Attempt& attempt) const {
   const Op& op = op_at(attempt.op);
-  // Sums over rows must see each row once. And what takes no value keeps no reduction that walks the other dims.
+  // Sums over rows must see each row once. An op that reads only a shape must not keep a reduction over the other dims.
   if (attempt.view.has_columns() || schema_of(op.kind).traits.shape_only) {
     for (size_t dim = 0; dim < extents_.size(); ++dim)
       if (extents_[dim] != 1 && !attempt.taken[dim]) return false;
@@ -437,7 +437,7 @@ bool GroupGrower::outputs_may_leave(const Attempt& attempt) const {
   return true;
 }
 
-// An op that lacks an outer dim of the nest is computed again for each step along it.
+// An op that lacks an outer dim of the nest is recomputed for each step along it.
 bool GroupGrower::is_made_again(const Attempt& attempt) const {
   for (size_t dim = 0; dim < extents_.size(); ++dim)
     if (extents_[dim] != 1 && !inner_[dim] && !attempt.taken[dim]) return true;

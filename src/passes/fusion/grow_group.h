@@ -1,11 +1,13 @@
-// Growing one fusion group: the rules by which an op may join a loop nest.
+// Grows one fusion group: the rules by which an op may join a loop nest.
 //
-// An op joins when its own iteration dims can be identified with the group's through the values that they share, such that
-//   - a value made inside is read through the map through which it is written (dims may have to be cut into common pieces),
+// An op joins if its iteration dims can be identified with the group's through the values that they share, such that
+//   - a value computed inside is read through the map through which it is written (dims may have to be split into common
+// pieces),
 //   - the inner dims of both agree,
-//   - what leaves the group varies along every outer dim, or is a column output,
+//   - values that leave the group vary along every outer dim, or are column outputs,
 //   - the contracted graph keeps an order.
-// A value that does not leave may be made again for each pass of the outer dims: that is cheaper than a trip to memory.
+// A value that does not leave may be recomputed for each pass of the outer dims, which is cheaper than a round trip to
+// memory.
 #pragma once
 
 #include <deque>
@@ -20,18 +22,18 @@
 
 namespace lamina {
 
-enum class FloatMode { none, f32, f64, mixed };  // what an op's floating-point tensors make a loop nest compute in
+enum class FloatMode { none, f32, f64, mixed };  // the type in which a loop nest computes an op's floating-point tensors
 FloatMode float_mode(const Graph& graph, const Op& op);
 
-// Which decision concerned which pair of ops. Sentences are written at the end, when the groups are known.
+// A decision and the pair of ops that it concerns. Sentences are written at the end, when the groups are known.
 struct Decision {
   ReasonCode code;
-  int group_op;      // -1: the op alone
+  int group_op;      // -1: there is no group op
   int other_op;      // the op that joined or was refused
-  ValueIndex value;  // that they share, kNoValue: none
+  ValueIndex value;  // the value that they share; kNoValue if none
 };
 
-// What all groups of one graph share while they grow.
+// State that all groups of a graph share during growth.
 struct FusionState {
   FusionState(const Graph& graph, const std::vector<bool>& runnable);
 
@@ -39,11 +41,11 @@ struct FusionState {
   const std::vector<bool>& runnable;
   ContractedGraph contracted;
   std::vector<IterationView> views;  // per op; in the dims of its group once it is in one
-  std::vector<int> group_of;         // per op, -1: none yet
+  std::vector<int> group_of;         // per op; -1 before it is in a group
   std::vector<Decision> decisions;
 };
 
-// The loop nest of one group under construction. Grows from `anchor` as far as the rules allow.
+// The loop nest of one group under construction. It grows from `anchor` as far as the rules allow.
 class GroupGrower {
  public:
   GroupGrower(FusionState& state, int id) : state_(state), id_(id) {}
@@ -60,12 +62,12 @@ class GroupGrower {
     ValueIndex value;
     ReasonCode relation;  // fused_producer, fused_consumer, fused_sibling
   };
-  // A value that the op and the group share, through the eyes of both.
+  // A value that the op and the group share, with the maps of both.
   struct Link {
     const DimMap* group_map;
     DimMap* op_map;
   };
-  // The op's view on its way into the group's dims.
+  // The op's view while it is mapped to the group's dims.
   struct Attempt {
     int op;
     IterationView view;
@@ -109,9 +111,9 @@ class GroupGrower {
   std::vector<bool> inner_;
   FloatMode mode_ = FloatMode::none;
   bool has_transpose_ = false;
-  int made_again_ = 0;  // ops computed more often than their result has elements
+  int made_again_ = 0;  // ops that are computed more often than their result has elements
   std::deque<Candidate> open_;
-  std::unordered_map<ValueIndex, Port> reads_;  // values from outside and the first operand that reads them
+  std::unordered_map<ValueIndex, Port> reads_;  // values from outside, and the first operand that reads each
 };
 
 }  // namespace lamina

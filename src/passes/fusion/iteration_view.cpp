@@ -54,8 +54,8 @@ bool ViewBuilder::all_ranks_unknown() const {
          std::all_of(op_.outputs.begin(), op_.outputs.end(), unknown);
 }
 
-// Elementwise ops on tensors of unknown rank are taken as one flat dim: compilation groups again with the real shapes, so a
-// guess that turns out wrong costs a kernel, never a result.
+// Elementwise ops on tensors of unknown rank are treated as one flat dim. Compilation groups again with the real shapes, so a
+// wrong guess costs an additional kernel but never a wrong result.
 void ViewBuilder::unknown_rank() {
   if (family() != &ViewBuilder::elementwise || !all_ranks_unknown()) return refuse("a rank is not known before compilation");
   loop_over({kUnknownDim});

@@ -1,5 +1,6 @@
-// How the views of ops are built: one member function a family of ops. iteration_view.cpp chooses the family, view_elementwise,
-// view_layout and view_rows hold them, view_maps what they share. Nothing else includes this.
+// Builds the views of ops, with one member function per family of ops. iteration_view.cpp selects the family;
+// view_elementwise, view_layout and view_rows implement the families, and view_maps the shared parts. No other file includes
+// this one.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ inline constexpr AxisRun kNoRun{0, 0};
 
 DimMap identity_map(size_t rank);
 
-// Builds the view of one op. Each family fills `view_` in with every dim as an iteration dim; finish() drops those of extent 1.
+// Builds the view of one op. Each family fills `view_` with every dim as an iteration dim. finish() drops those of extent 1.
 class ViewBuilder {
  public:
   ViewBuilder(const Graph& graph, const Op& op) : graph_(graph), op_(op) {
@@ -83,7 +84,7 @@ class ViewBuilder {
   const Graph& graph_;
   const Op& op_;
   IterationView view_;
-  bool has_rows_ = false;  // some axes are normalised or reduced, perhaps of extent 1
+  bool has_rows_ = false;  // some axes are normalised or reduced, possibly of extent 1
 };
 
 }  // namespace lamina

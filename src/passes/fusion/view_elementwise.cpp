@@ -1,4 +1,4 @@
-// Views of ops that compute element by element, tables along the channels or in groups included.
+// Views of ops that compute element by element, including those with tables along the channels or per group.
 #include "interface/op_schema.h"
 #include "passes/fusion/view_builder.h"
 
@@ -12,7 +12,7 @@ void ViewBuilder::elementwise() {
     if (has_input(i)) view_.inputs[i] = broadcast_map(input_shape(i));
 }
 
-// BiasAdd, PReLU, BatchNormInference: inputs after the first are tables along the channels.
+// BiasAdd, PReLU, BatchNormInference: the inputs after the first are tables along the channels.
 void ViewBuilder::per_channel() {
   const Dims& src = input_shape(0);
   loop_over(src);
@@ -26,7 +26,7 @@ void ViewBuilder::per_channel() {
   }
 }
 
-// diff_slope sums over every dim that the slope does not have, unless the slope has them all.
+// diff_slope sums over every dim that the slope does not have. If the slope has all dims, there is no sum.
 void ViewBuilder::slope() {
   const Dims& src = input_shape(0);
   loop_over(src);
@@ -42,7 +42,7 @@ void ViewBuilder::slope() {
   const auto not_unit = std::count_if(src.begin(), src.end(), [](int64_t extent) { return extent != 1; });
   if (covered == static_cast<size_t>(not_unit)) return;
   view_.column_outputs[1] = true;
-  // Along the last axis the sums are columns of the one loop nest; along any other they take a walk of their own.
+  // Along the last axis the sums are columns of the same loop nest. Along any other axis they need a second walk.
   const int last = static_cast<int>(src.size()) - 1;
   const bool along_last =
       std::any_of(slope_map.begin(), slope_map.end(), [&](const AxisRun& run) { return run == AxisRun{last, 1}; });
@@ -50,7 +50,7 @@ void ViewBuilder::slope() {
     if (along_last && run.count > 0) view_.inner[static_cast<size_t>(run.first)] = true;
 }
 
-// Scales and zero points by groups split a dim of src into (groups, members of a group).
+// Scales and zero points per group split a dim of src into (groups, members of a group).
 void ViewBuilder::scales() {
   const Dims src = input_shape(0);
   const std::string& qtype = op_.attribute<std::string>("qtype");

@@ -8,7 +8,7 @@
 namespace lamina {
 namespace {
 
-// A map onto `pieces` dims for a shape of which each dim that is not 1 takes the given number of pieces.
+// A map onto `pieces` dims. Each dim of the shape that is not 1 takes the given number of pieces.
 DimMap map_of_pieces(const Dims& shape, const std::vector<int>& counts) {
   DimMap map(shape.size(), kNoRun);
   int first = 0;
@@ -59,7 +59,7 @@ void ViewBuilder::reshaped() {
   view_.outputs[0] = map_of_pieces(dst, refined->b);
 }
 
-// Element by element of what is taken; where it lies in src is a matter of strides and a first element (kernels/lower).
+// Runs over the elements of the result. Strides and an offset give their positions in src (kernels/lower).
 void ViewBuilder::sliced() {
   const size_t rank = output_shape(0).size();
   loop_over(output_shape(0));
@@ -67,7 +67,7 @@ void ViewBuilder::sliced() {
   view_.reads_a_part[0] = true;
 }
 
-// The inputs follow each other along `axis`: each is a copy of its own.
+// The inputs are concatenated along `axis`. Each is a separate copy.
 void ViewBuilder::concatenated() {
   view_.opaque_copy = true;
   loop_over(output_shape(0));

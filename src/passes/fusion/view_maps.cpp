@@ -1,4 +1,4 @@
-// Maps from the dims of a port to the dims of the loop nest, by the role of the port.
+// Maps from the dims of a port to the dims of the loop nest, by the port's role.
 #include "interface/op_schema.h"
 #include "passes/fusion/view_builder.h"
 
@@ -17,7 +17,8 @@ size_t ViewBuilder::first_output() const {
   return 0;
 }
 
-// numpy's rule: dims are aligned at the right; an operand does not vary where its extent is 1 and the result's is not.
+// Numpy's rule: dims are aligned at the right. An operand is broadcast along dims where its extent is 1 and the result's is
+// not.
 DimMap ViewBuilder::broadcast_map(const Dims& operand) {
   const size_t rank = view_.extents.size();
   DimMap map(operand.size(), kNoRun);
@@ -35,7 +36,7 @@ DimMap ViewBuilder::broadcast_map(const Dims& operand) {
   return map;
 }
 
-// Statistics: the leading dims, perhaps followed by dims of extent 1.
+// Statistics have the leading dims, possibly followed by dims of extent 1.
 DimMap ViewBuilder::leading_map(const Dims& statistics, size_t count) {
   DimMap map(statistics.size(), kNoRun);
   if (statistics.size() < count) refuse(join("statistics ", describe(statistics), " do not fit ", describe(view_.extents)));
@@ -49,7 +50,7 @@ DimMap ViewBuilder::leading_map(const Dims& statistics, size_t count) {
   return map;
 }
 
-// gamma and beta: the trailing dims, or all of them written as one.
+// gamma and beta have the trailing dims, or one dim for all of them.
 DimMap ViewBuilder::trailing_map(const Dims& affine, size_t begin) {
   const size_t count = view_.extents.size() - begin;
   if (affine.size() == 1) return {{static_cast<int>(begin), static_cast<int>(count)}};
@@ -62,7 +63,7 @@ DimMap ViewBuilder::trailing_map(const Dims& affine, size_t begin) {
   return map;
 }
 
-// A table with one entry per channel: one of its dims has the extent of the channels, the others 1.
+// A table with one entry per channel: one of its dims has the channels' extent, the others are 1.
 DimMap ViewBuilder::channel_map(const Dims& operand, AxisRun channel) {
   DimMap map(operand.size(), kNoRun);
   bool found = false;

@@ -4,7 +4,7 @@
 
 namespace lamina {
 
-// Sets every port's map by its role, and marks the gradients of gamma and beta as sums.
+// Sets every port's map by its role, and marks the gradients of gamma and beta as column sums.
 void ViewBuilder::set_norm_ports(const PortMap& data, const PortMap& statistics, const PortMap& affine) {
   const auto map_for = [&](PortRole role) -> const PortMap& {
     switch (role) {
@@ -39,7 +39,8 @@ void ViewBuilder::trailing_axes() {
                  [this, begin](const Dims& dims) { return trailing_map(dims, begin); });
 }
 
-// Iteration dims: batch, then in the order of data_format the spatial dims and the channels as (groups, channels of a group).
+// Iteration dims: the batch, then in the order of data_format the spatial dims and the channels as (groups, channels per
+// group).
 void ViewBuilder::group_rows() {
   const Dims& src = input_shape(0);
   const auto groups = op_.attribute<int64_t>("groups");

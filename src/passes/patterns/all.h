@@ -1,5 +1,5 @@
-// Every pattern that passes look for. The order of a list is the precedence: a pattern is looked for in the whole graph before
-// the next one is, so larger patterns stand before those that they hold.
+// Every pattern that passes search for. The order of a list is the precedence: a pattern is searched in the whole graph
+// before the next one, so larger patterns precede those that they contain.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace lamina::pattern {
 
-// The op that stands for what a pattern matched, by the names of its ports.
+// The op that replaces a match. Inputs are given by the names of its ports.
 struct RaisedOp {
   OpKind kind;
-  Attributes attributes;                                   // defaults may be left out
-  std::vector<std::pair<std::string, ValueIndex>> inputs;  // kNoValue: the match has no such value, it cannot be raised
-  // Output ports beside dst that the op can have, and the names of the terms that make their values.
+  Attributes attributes;                                   // those with default values may be absent
+  std::vector<std::pair<std::string, ValueIndex>> inputs;  // kNoValue: the match has no such value and cannot be raised
+  // Output ports other than dst that the op can have, and the names of the terms that compute their values.
   std::vector<std::pair<std::string, std::string>> statistics = {};
 };
 
-// An op written out in small ops: what it looks like, and what it is.
+// An op as a formula of small ops: the pattern, and the op that replaces it.
 struct Decomposition {
   Pattern pattern;
   RaisedOp (*raise)(const Match& match);

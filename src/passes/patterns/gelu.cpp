@@ -11,7 +11,7 @@ namespace {
 constexpr double kCubic = 0.044715;
 const double kSlope = std::sqrt(2 / std::numbers::pi);
 
-// slope * (x + 0.044715 * x^3), multiplied out or not.
+// slope * (x + 0.044715 * x^3), in factored and expanded forms.
 Term polynomial(Term x, double slope) {
   const Term cubic = scaled(square(x), kCubic);
   const Term bent = cubic + 1.0;
@@ -22,8 +22,8 @@ Term polynomial(Term x, double slope) {
 
 //   x ──┬──> polynomial ──> Tanh ──> Add 1 ──┐
 //       └──> Multiply 0.5 ───────────────> Multiply ──> dst
-// The half may stand with either factor or outside. (1 + tanh(u)) / 2 is sigmoid(2 u): the form with one logistic function.
-// The erf form cannot be written out: no op has erf.
+// The factor 0.5 may be applied to either factor or to the product. (1 + tanh(u)) / 2 is sigmoid(2 u), which is the form with
+// one logistic function. The erf form does not occur, because no op computes erf.
 Term written_out(Term x) {
   const Term t = op(OpKind::Tanh, {polynomial(x, kSlope)});
   const Term gate = t + 1.0;

@@ -8,7 +8,7 @@ namespace {
 //       └────────────> Subtract ──┬──> Square ──> row mean ──> Add epsilon ──> Sqrt ──┐
 //                                 └────────────────────────────────────────────────> Divide ──> (Multiply gamma, Add beta) ──>
 //                                 dst
-// mean and variance may be read elsewhere where both have the shape of LayerNorm's outputs.
+// Other ops may also read mean and variance if both have the shape of LayerNorm's outputs.
 struct LayerNormTerms {
   Term x = value("x"), gamma = value("gamma"), beta = value("beta");
   Term mean = row_mean(x).named("mean");
@@ -17,7 +17,7 @@ struct LayerNormTerms {
   Term shifted = variance + number("epsilon");
   Term rstd = reciprocal_root(shifted);
 
-  // x * rstd - mean * rstd counts too: how batch normalisations of older frameworks are written.
+  // Older frameworks write batch normalisation as x * rstd - mean * rstd, so this form matches too.
   Term normalized = either({over_root(centered, shifted), x* rstd - mean* rstd});
   Term scale = either({rstd * gamma, op(OpKind::Divide, {gamma, root(shifted)})});
   Term scaled = normalized_and_scaled(centered, shifted, gamma);

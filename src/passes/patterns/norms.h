@@ -1,4 +1,4 @@
-// What LayerNorm and RMSNorm share when they are written out: the root, the scale and the checks.
+// Parts of the LayerNorm and RMSNorm patterns: the root, the scale and the checks.
 #pragma once
 
 #include "passes/patterns/rows.h"
@@ -9,13 +9,13 @@ namespace lamina::pattern {
 // a / root(shifted) * gamma, in any order of the three.
 Term normalized_and_scaled(Term a, Term shifted, Term gamma);
 
-// The axes are the last ones, the numbers those of the row, epsilon a positive number of f32.
+// The axes are the last ones, the numbers match the size of the row, and epsilon is a positive f32 number.
 bool is_norm(const Match& match, const std::vector<std::string_view>& side_inputs);
 
 // begin_norm_axis and epsilon.
 Attributes norm_attributes(const Match& match, const std::vector<std::string_view>& side_inputs);
 
-// x with the type that the root op makes: norms have one type for both.
+// x with the type of the root op's output: norms have one type for both.
 ValueIndex norm_src(const Match& match);
 
 }  // namespace lamina::pattern

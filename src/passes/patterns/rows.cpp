@@ -42,8 +42,8 @@ class ShapeCheck {
       for (const ValueIndex value : match.uses(name)) side_inputs_.push_back(value);
   }
 
-  // Full values are made of full ones and of a value a row that keeps the reduced dims; what has one value a row is made of
-  // its like.
+  // An op with a full result reads full values and values per row that keep the reduced dims. An op with a result per row
+  // reads values per row of the same form.
   bool fits(const Op& op) const {
     const Dims* made = shape_of(op.outputs[0]);
     if (made == nullptr || (*made != rows_.full && *made != rows_.kept && *made != rows_.dropped)) return false;

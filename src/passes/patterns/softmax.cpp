@@ -8,9 +8,9 @@ namespace {
 //   x ──┬──> row max ──┐
 //       └───────────> Subtract ──> Exp ──┬──> row sum ──┐
 //                                        └───────────> Divide ──> dst
-// The maximum only keeps Exp from overflowing: without it the formula is the same. LogSoftmax is the logarithm of it all,
-// written as a difference; Exp on top of that is SoftMax again.
-// Each shifted argument makes formulas of its own: exp(x - max) over the sum of exp(x) would be something else.
+// The maximum only prevents overflow of Exp; the formula is the same without it. LogSoftmax is the logarithm of the result,
+// written as a difference. Exp of that is SoftMax again.
+// Each shifted argument has separate formulas, because exp(x - max) over the sum of exp(x) is not a softmax.
 struct SoftmaxTerms {
   Term x = value("x");
   Term max = row_max(x);

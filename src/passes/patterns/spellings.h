@@ -1,5 +1,5 @@
-// The ways in which a formula is written in small ops, as terms. Each function matches every spelling of one mathematical
-// thing; a pattern made of them reads as the formula that it stands for.
+// The forms in which graphs write a formula in small ops, as terms. Each function matches every form of one mathematical
+// expression, so that a pattern reads like its formula.
 #pragma once
 
 #include "passes/pattern.h"
@@ -23,13 +23,13 @@ Term power(Term a, float exponent);
 Term exponential(Term a);
 Term logarithm(Term a);
 
-// The mean along the reduced axes: ReduceMean; or ReduceSum with the number "count" or "inverse_count", which the pattern
-// compares with the size of the row (RowShapes::counts_match).
+// The mean along the reduced axes: ReduceMean, or ReduceSum with the number "count" or "inverse_count". The pattern compares
+// that number with the size of the row (RowShapes::counts_match).
 Term row_mean(Term a);
 Term row_sum(Term a);
 Term row_max(Term a);
 
-// 1 / (1 + exp(-a)), where minus_a says how -a may be written beyond the ways of operator-.
+// 1 / (1 + exp(-a)). minus_a lists forms of -a beyond those of operator-.
 Term logistic(Term a, Term minus_a);
 
 // Casts between floating-point types, and reshapes that only add or drop dims of extent 1.

@@ -63,14 +63,14 @@ class OpCut {
     return "";
   }
 
-  // A tile's kernel carries all scales of its op, and knows no tile.
+  // A tile's kernel contains all scales of its op and does not know which tile it runs.
   bool cuts_scales() const {
     if (!has_constant_scales(op_.kind) || op_.attribute<std::vector<float>>("scales").size() < 2) return false;
     const AxisLoops& axes = region_.cut.at(op_.outputs[0]);
     return axes[static_cast<size_t>(wrap_axis(op_.attribute<int64_t>("axis"), static_cast<int>(axes.size())))] >= 0;
   }
 
-  // Attribute group_shape holds for the whole tensor: a tile would have to hold whole groups.
+  // Attribute group_shape refers to the whole tensor: a tile would have to contain whole groups.
   bool cuts_groups() const {
     if (!op_.has_attribute("group_shape")) return false;
     const auto& groups = op_.attribute<std::vector<int64_t>>("group_shape");
@@ -81,7 +81,7 @@ class OpCut {
     return false;
   }
 
-  // A product may be cut in blocks along the dim that it sums over, which is the last, and along its columns.
+  // A product may be cut in blocks along the summed dim, which is its last, and along its columns.
   bool may_cut_inner(size_t dim, int loop) const {
     const auto rows = static_cast<int>(region_.row_loop());
     return is_matrix_product(op_) && (dim + 1 == loops_.size() ? may_sum_ && loop >= rows : loop > rows);
@@ -110,7 +110,7 @@ class OpCut {
   const Op& op_;
   const IterationView& view_;
   const bool may_sum_;
-  std::vector<int> loops_;  // per dim of the op's iteration: the loop that cuts it, -1: none
+  std::vector<int> loops_;  // per dim of the op's iteration: the loop that cuts it, or -1
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How one op is cut along the loops of a tiled region, given how some of its values are.
+// How one op is cut along the loops of a tiled region, given the cuts of some of its values.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace lamina {
 
-// Takes over the loops of those of the op's values that region.cut has, and adds how the others are cut; a product that sums
-// over blocks of a loop goes to region.sums, if `may_sum`. Returns why the op can not be cut so, "" if it can; the region is of
-// no use after a refusal.
+// Takes the loops of the op's values that region.cut contains, and adds the cuts of its other values. If `may_sum`, a product
+// that sums over blocks of a loop is added to region.sums. Returns "" if the op can be cut so, else the reason. After a
+// failure `region` must not be used.
 std::string cut_op(TileRegion& region, const Graph& graph, const Op& op, bool may_sum);
 
-// Why tiles can not add to the result of a product that cut_op put into region.sums, "" if they can.
+// Returns "" if tiles can add to the result of a product that cut_op put into region.sums, else the reason why not.
 std::string why_no_sum(const TileRegion& region, const Graph& graph, const Op& product);
 
-// An axis of extent 1 is not cut: there is nothing to cut.
+// Removes the cuts of axes of extent 1.
 AxisLoops without_ones(const LogicalTensor& tensor, AxisLoops loops);
 
 }  // namespace lamina

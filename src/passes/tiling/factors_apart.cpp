@@ -20,7 +20,7 @@ std::map<Key, T> take_entries(std::map<Key, T>& entries, const std::vector<int>&
   return taken;
 }
 
-// Takes the ops, which reduce nothing, out of the group.
+// Moves the ops, which reduce nothing, out of the group into a new one.
 FusionGroup take_out(FusionGroup& group, const std::vector<int>& ops) {
   FusionGroup taken;
   taken.extents = group.extents;

@@ -1,5 +1,6 @@
-// In:    fusion groups in an order in which they can run, and which products are taken as integers.
-// Out:   the same, but what dequantises a factor of such a product is a group of its own, which the product can leave out:
+// In:    fusion groups in an order in which they can run, and which products are computed from integers.
+// Out:   the same groups, but the ops that dequantise a factor of such a product are a separate group, which the product can
+// omit:
 //
 //   {SoftMax, Quantize, Dequantize, TypeCast} ── MatMul   ==>   {SoftMax, Quantize} ── {Dequantize, TypeCast} ── MatMul
 // Keeps: every op in one group, and the order.

@@ -45,7 +45,7 @@ bool is_binary(const Op& op) {
   }
 }
 
-// A NaN may become a number on the way.
+// Whether the op may map a NaN to a number.
 bool may_lose_nan(const Op& op) {
   switch (op.kind) {
     case OpKind::Add:
@@ -62,7 +62,7 @@ int channel_axis_of(const Op& product, int rank) {
   return product.kind == OpKind::MatMul || has_channels_last(product) ? rank - 1 : 1;
 }
 
-// Whether the operand is one number, one for each channel, or one for each element; per image, where there are such.
+// Whether the operand has one number, one per channel, or one per element. If there are images, also one of these per image.
 bool is_broadcast_well(const Dims& operand, const Dims& result, int channels, bool has_images) {
   if (operand.size() > result.size()) return false;
   const size_t added = result.size() - operand.size();
@@ -77,7 +77,7 @@ bool is_broadcast_well(const Dims& operand, const Dims& result, int channels, bo
   return is_one || (along_channels && (along_others || is_one_elsewhere));
 }
 
-// Libraries multiply by the inverse of a scale, which is infinite for a subnormal one: 0 would become NaN.
+// Libraries multiply by the inverse of a scale. The inverse of a subnormal scale is infinite, and 0 would become NaN.
 bool has_inverse(float scale) { return std::isfinite(1 / scale); }
 
 class Chain {
@@ -102,7 +102,7 @@ class Chain {
   }
 
  private:
-  // The op of the group that alone reads the end of the chain; -1: there is none.
+  // The op of the group that is the only reader of the chain's end; -1 if there is none.
   int only_reader() const {
     const auto& readers = graph_.value(chain_.result).consumers;
     if (readers.size() != 1 || !members_.contains(readers[0].op) || is_kept_(chain_.result)) return -1;
@@ -155,7 +155,7 @@ class Chain {
     return true;
   }
 
-  // An operand that the group dequantises: its integers, where the op can take the scale and the zero point out.
+  // For an operand that the group dequantises, uses its integers if the op can apply the scale and the zero point.
   bool take_dequantized(FollowingOperand& operand, const Op& reader) {
     std::vector<int> taken;
     for (;;) {
@@ -181,18 +181,18 @@ class Chain {
 
   const Graph& graph_;
   const Op& product_;
-  std::set<int> members_;  // of the group, not yet taken
+  std::set<int> members_;  // of the group, not yet part of the chain
   const std::function<bool(ValueIndex)>& is_kept_;
   FollowingOps chain_;
   bool may_be_nan_ = false, loses_nan_ = false;
-  bool is_rounded_ = false;  // by a cast to a narrower type: a library would hand on what was not rounded
+  bool is_rounded_ = false;  // by a cast to a narrower type; a library would pass on the unrounded value
 };
 
 }  // namespace
 
 std::optional<FollowingOps> following_ops(const Graph& graph, const Op& product, const FusionGroup& group,
                                           const std::function<bool(ValueIndex)>& is_kept) {
-  // Sums over nothing are no library's.
+  // Libraries do not compute sums of zero terms.
   const auto is_empty = [&](ValueIndex value) { return value != kNoValue && graph.tensor(value).element_count() == 0; };
   if (std::any_of(product.inputs.begin(), product.inputs.end(), is_empty)) return std::nullopt;
   return Chain(graph, product, group, is_kept).find();

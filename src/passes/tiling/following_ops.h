@@ -1,6 +1,6 @@
-// Elementwise ops behind a product or a convolution that a library may do to each element before it is stored.
+// Elementwise ops after a product or a convolution that a library can apply to each element before it is stored.
 //
-//   product ── GELU ── Add(Dequantize(other)) ── Quantize ── result        a chain, a group of its own
+//   product ── GELU ── Add(Dequantize(other)) ── Quantize ── result        a chain that is one group
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ struct FollowingOperand {
 };
 
 struct FollowingOp {
-  Op op;             // its kind, name and attributes; never a TypeCast: nothing is rounded in between
-  int operand = -1;  // in FollowingOps::operands; -1: it has one operand
+  Op op;             // its kind, name and attributes; never a TypeCast, because nothing is rounded in between
+  int operand = -1;  // index in FollowingOps::operands; -1 if the op has only one operand
 };
 
 struct FollowingOps {
@@ -30,10 +30,10 @@ struct FollowingOps {
   ValueIndex result = kNoValue;
 };
 
-// What stands behind the only output of `product`, where `group` is nothing else and the result has the product's shape.
-// `is_kept`: whether somebody outside reads a value. Nothing where an op is of another kind, an operand is broadcast along
-// other axes than all of them or all but the channels' (the columns'), or a NaN of the bias or an operand would be lost, which
-// a result of integers does not have anyway.
+// The chain of ops after the only output of `product`, if `group` consists of nothing else and the result has the product's
+// shape. `is_kept`: whether a value is read outside. Nothing if an op is of another kind, if an operand is broadcast along
+// other axes than all of them or all but the channels' (the columns'), or if a NaN of the bias or an operand would be lost,
+// unless the result is of integers, which have no NaN.
 std::optional<FollowingOps> following_ops(const Graph& graph, const Op& product, const FusionGroup& group,
                                           const std::function<bool(ValueIndex)>& is_kept);
 

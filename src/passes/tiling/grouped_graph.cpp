@@ -54,7 +54,7 @@ bool GroupedGraph::dequantises_in_each_tile(const std::set<size_t>& members) con
   });
 }
 
-// Whether a product of integers takes what the group would dequantise.
+// Whether a product of integers reads the values that the group would dequantise.
 bool GroupedGraph::is_left_out(size_t g) const {
   return std::any_of(costs_nothing_.begin(), costs_nothing_.end(),
                      [g](const auto& factors) { return factors.first == g || factors.second == g; });

@@ -1,4 +1,4 @@
-// A graph and its fusion groups, and what those who cut it into tiles ask of both.
+// A graph with its fusion groups, and queries for the code that cuts it into tiles.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace lamina {
 
 class GroupedGraph {
  public:
-  // All of them outlive this. `outputs`: values that are needed outside of the graph.
+  // The arguments must outlive the object. `outputs`: values that are needed outside the graph.
   GroupedGraph(const Graph& graph, const std::vector<FusionGroup>& groups, std::span<const ValueIndex> outputs,
                const IntegerSupport& integers);
 
@@ -27,14 +27,14 @@ class GroupedGraph {
   bool is_output(ValueIndex value) const { return is_output_[static_cast<size_t>(value)]; }
 
   bool is_read_outside(ValueIndex value, const std::set<size_t>& members) const;
-  // Made by one of the members, and read by others of them alone.
+  // Whether a member computes the value and only members read it.
   bool lies_between(ValueIndex value, const std::set<size_t>& members) const;
 
-  // Whether the group makes weights of products of numbers in few bits, and nothing else.
+  // Whether the group only dequantises weights of matrix products.
   bool only_dequantises_weights(size_t g) const;
-  // It makes them of a product that takes them as integers.
+  // Whether it dequantises them for a product that reads the integers instead.
   bool costs_nothing(size_t g) const { return costs_nothing_.contains(g); }
-  // Weights of such a product whose src is dequantised by no member: then they have to be, too.
+  // Whether each tile must dequantise such weights, because the members do not dequantise the product's src.
   bool dequantises_in_each_tile(const std::set<size_t>& members) const;
 
  private:
@@ -44,11 +44,12 @@ class GroupedGraph {
   const std::vector<FusionGroup>& groups_;
   std::vector<size_t> group_of_;  // per op
   std::vector<bool> is_output_;   // per value
-  // Groups that dequantise the weights of a product of integers, which leaves them out where it has those of its src beside it.
+  // Groups that dequantise the weights of a product of integers. The product omits them if the group of its src is in the
+  // same region.
   std::map<size_t, size_t> costs_nothing_;
 };
 
-// The quantized product that a group of one op is, if the ops that it leaves out are groups of their own.
+// The quantized product of a group of one op, if the ops that it omits are separate groups.
 std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
                                                 const FusionGroup& product);
 

@@ -15,7 +15,7 @@ const Op* only_maker(const Graph& graph, ValueIndex value, int& position) {
   return position < 0 || v.consumers.size() != 1 ? nullptr : &graph.op(position);
 }
 
-// `columns`: the axis along which scales may differ, -1: none may.
+// `columns`: the axis along which scales may differ; -1 if they must be equal.
 std::optional<QuantizedFactor> factor_of(const Graph& graph, ValueIndex value, int columns) {
   QuantizedFactor factor;
   int position = 0;
@@ -46,12 +46,12 @@ bool is_integer(const Graph& graph, const QuantizedFactor& factor) { return is_b
 
 bool is_convolution(const Op& op) { return op.kind == OpKind::Convolution || op.kind == OpKind::ConvTranspose; }
 
-// The axis of the weights that runs along the columns, or channels, that are made; -1: their scales must be one.
+// The axis of the weights along the columns, or channels, of the result; -1: there must be one scale.
 int axis_made(const Op& op, int rank) {
   if (is_matrix_product(op)) return rank - (op.attribute<bool>("transpose_b") ? 2 : 1);
   const auto& format = op.attribute<std::string>("weights_format");
   if (op.kind == OpKind::Convolution) return format == "OIX" ? 0 : rank - 1;
-  // Groups of a transposed convolution share that axis.
+  // In a transposed convolution, the groups share that axis.
   if (op.attribute<int64_t>("groups") > 1) return -1;
   return format == "IOX" ? 1 : rank - 2;
 }

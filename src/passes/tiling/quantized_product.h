@@ -1,4 +1,4 @@
-// Matrix products and convolutions of integers: both factors dequantised by factors that can be taken out of the sum.
+// Matrix products and convolutions of integers. The dequantisation of both factors can be moved out of the sum.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,32 @@
 
 namespace lamina {
 
-// A factor as it was before it was dequantised: real = scale * (value - zero_point).
+// A factor before its dequantisation: real = scale * (value - zero_point).
 struct QuantizedFactor {
   ValueIndex value = kNoValue;  // u8 or s8
-  std::vector<float> scales;    // one; or, of the second factor, one per column (or channel) of the product
+  std::vector<float> scales;    // one; or, for the second factor, one per column (or channel) of the product
   int64_t zero_point = 0;
-  std::vector<int> ops;  // the Dequantize, and a TypeCast behind it, which nobody else reads
+  std::vector<int> ops;  // the Dequantize, and a TypeCast after it; no other op reads their results
 };
 
 struct QuantizedProduct {
   QuantizedFactor src, weights;
 };
 
-// What a backend multiplies as integers, asked where there is a case of it. Null: it does not.
+// Which products of integers a backend supports. The functions are called only if a graph has such a product. Null: none.
 struct IntegerSupport {
   std::function<bool()> multiplies, convolves;
 };
 
-// Nothing when `product` is no such product: a factor that is not made by Dequantize alone, or that somebody else reads too,
-// scales along another axis, weights of a convolution that are not s8 or have zero points, a bias or a result in a type that
-// libraries do not take there.
+// Nothing if `product` is not such a product: a factor is not the result of Dequantize or has other readers; scales vary
+// along another axis; weights of a convolution are not s8 or have zero points; or libraries do not support the type of the
+// bias or the result.
 std::optional<QuantizedProduct> quantized_product(const Graph& graph, const Op& product);
 
-// Dequantize in both forms, and the TypeCast that may stand behind one.
+// Dequantize in both forms, and the TypeCast that may follow it.
 bool dequantises_or_casts(const Op& op);
 
-// Whether products of this kind are taken as integers. Asks only where `product` is one.
+// Whether the backend computes products of this kind from integers. Calls `support` only if `product` is one.
 bool are_taken(const IntegerSupport& support, const Op& product);
 
 }  // namespace lamina

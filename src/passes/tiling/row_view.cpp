@@ -6,7 +6,8 @@ namespace lamina {
 
 namespace {
 
-// Batch dims 0..b-1, rows b, columns b + 1, summed b + 2. A side's batch dims are aligned at the end; extent 1 is broadcast.
+// Dims of the iteration: batch 0..b-1, rows b, columns b + 1, summed dim b + 2. Batch dims of a side are aligned at the end;
+// extent 1 is broadcast.
 DimMap side_map(const Dims& shape, size_t batch, int row, int column) {
   DimMap map;
   const size_t own = shape.size() - 2;
@@ -51,7 +52,7 @@ IterationView product_view(const Graph& graph, const Op& op) {
   return view;
 }
 
-// Where a slice begins and how often an element is repeated are numbers of the whole tensor: rows are not cut along these dims.
+// The offset of a slice and the repeat counts refer to the whole tensor, so rows are not cut along these dims.
 void keep_whole_where_parts_differ(IterationView& view, const Dims& src, const Dims& dst) {
   const size_t added = dst.size() - src.size();
   for (size_t axis = 0; axis < dst.size(); ++axis) {

@@ -17,13 +17,13 @@ namespace lamina {
 
 namespace {
 
-constexpr size_t kMostValues = 60;  // inputs and outputs of a region, and what lies between
+constexpr size_t kMostValues = 60;  // inputs, outputs and inner values of a region
 
 class Grower {
  public:
   explicit Grower(const GroupedGraph& grouped) : grouped_(grouped), graph_(grouped.graph()) {}
 
-  // The region around the product that is group `seed`; nothing, and why, when no tiles are worth their while.
+  // The region around the product in group `seed`. Nothing, and the reason, if tiles do not pay.
   std::optional<TileRegion> grow(size_t seed, const std::vector<bool>& taken, std::string& why_not) {
     may_sum_ = true, cuts_columns_ = false;
     std::optional<TileRegion> by_rows = grow_with_repeats(seed, taken, why_not);
@@ -42,7 +42,7 @@ class Grower {
     return without_sums;
   }
 
-  // Why a product that might have been a sum over tiles is in no region; "" if nothing is known of that.
+  // The reason why a product that could be a sum over tiles is in no region; "" if none is recorded.
   std::string why_left_out(size_t product) const {
     const auto found = left_out_.find(product);
     return found == left_out_.end() ? "" : found->second;
@@ -81,7 +81,7 @@ class Grower {
     return finish(why_not);
   }
 
-  // Groups that make what the region reads, or read what it makes.
+  // Adds a group that computes an input of the region, or reads one of its values.
   bool add_a_neighbour() {
     std::set<size_t> near;
     for (const size_t member : members_) {
@@ -103,7 +103,7 @@ class Grower {
     return false;
   }
 
-  // Adds a group if its ops can be cut as the region is, and nothing leaves the region and comes back.
+  // Adds a group if its ops can be cut like the region and the region stays convex.
   bool add(size_t group) {
     if (!keeps_convex(group)) return refuse("a path leaves the region and comes back");
     TileRegion grown = region_;
@@ -140,7 +140,7 @@ class Grower {
     return false;
   }
 
-  // One with a value that is cut, as long as there is any: a number that ops share says nothing of their loops.
+  // Prefers an op with a value that is cut: a scalar that ops share determines none of their loops.
   std::vector<int>::iterator next_of(std::vector<int>& waiting, const std::map<ValueIndex, AxisLoops>& cut) const {
     for (const bool must_be_cut : {true, false}) {
       const auto next =
@@ -158,7 +158,7 @@ class Grower {
     return std::any_of(op.inputs.begin(), op.inputs.end(), known) || std::any_of(op.outputs.begin(), op.outputs.end(), known);
   }
 
-  // A sum is not there before the last of its tiles.
+  // A sum is complete only after the last of its tiles.
   bool reads_a_sum(size_t group, const TileRegion& region) {
     for (const auto& [value, loop] : region.sums) {
       for (const Port& reader : graph_.value(value).consumers) {
@@ -171,7 +171,7 @@ class Grower {
     return false;
   }
 
-  // No group outside lies between members: none that a member leads to leads to a member.
+  // Whether no outside group is on a path between members, so that the region stays convex.
   bool keeps_convex(size_t group) const {
     std::set<size_t> all = members_;
     all.insert(group);
@@ -189,7 +189,7 @@ class Grower {
             if (all.contains(to)) {
               if (!all.contains(from)) return false;
             } else if (to <= *all.rbegin() && after.insert(to).second) {
-              open.push_back(to);  // behind the last member nothing leads to one
+              open.push_back(to);  // after the last member, no group leads to a member
             }
           }
         }
@@ -198,7 +198,7 @@ class Grower {
     return true;
   }
 
-  // Positions along an axis that is cut are given to each tile, and made by nobody.
+  // Whether positions along a cut axis are read outside. Each tile gets them as an input, so no op would compute them.
   bool gives_positions_away() const {
     for (const size_t group : region_.groups) {
       for (const int position : grouped_.group(group).ops) {
@@ -230,15 +230,15 @@ class Grower {
 
   const GroupedGraph& grouped_;
   const Graph& graph_;
-  std::map<size_t, std::string> left_out_;       // products that no region could add up, and why
-  bool may_repeat_ = true;                       // each tile may dequantise weights that others have dequantised too
+  std::map<size_t, std::string> left_out_;       // products that could not be added to any region as a sum, and why
+  bool may_repeat_ = true;                       // each tile may dequantise weights that other tiles dequantise too
   bool may_sum_ = true;                          // products may sum over blocks of a loop
   bool cuts_columns_ = false;                    // the columns of the first product are a loop of blocks
-  bool has_sums_ = false, has_repeats_ = false;  // among the members, whatever the sizes
+  bool has_sums_ = false, has_repeats_ = false;  // among the members, independent of the sizes
   const std::vector<bool>* taken_ = nullptr;
   TileRegion region_;
   std::set<size_t> members_;
-  std::string refusal_;  // the last
+  std::string refusal_;  // the last one
 };
 
 bool is_product(const Graph& graph, const FusionGroup& group) {

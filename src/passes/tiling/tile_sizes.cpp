@@ -10,21 +10,21 @@ namespace lamina {
 namespace {
 
 constexpr int64_t kMostRows = 128, kLeastRows = 16, kGoodRows = 32;
-constexpr int64_t kTileBytes = 1 << 20;  // of the values between groups: about a second-level cache
-// Above it the values lie in memory anyway. Less is needed, where kernels write in place.
+constexpr int64_t kTileBytes = 1 << 20;  // of the values between groups: about the size of a second-level cache
+// Larger tiles do not stay in the caches. Kernels that write in place need less than this estimate.
 constexpr int64_t kMostTileBytes = 5 << 20;
-constexpr int64_t kLeastTiles = 8;  // fewer leave threads without work that a whole product would give them
+constexpr int64_t kLeastTiles = 8;  // with fewer tiles, threads would be idle that share a whole product
 constexpr int64_t kGoodTiles = 32;
-// Each tile reads the weights of its products again. Where they are larger, only many rows make up for that.
+// Each tile reads the weights of its products again. For larger weights, only many rows outweigh that cost.
 constexpr int64_t kWeightBytes = 1 << 20;
-// Weights are dequantised again for each tile of so many rows, or more, where all of them would fill a cache: that costs little
-// beside their product.
+// If all weights would fill a cache, each tile of at least this many rows dequantises them again. Beside their product this
+// costs little.
 constexpr int64_t kRowsWorthRepeating = 64;
 constexpr int64_t kMostRepeatedBytes = 2 << 20;
-// Tiles that add to sums: more rows, as each reads and writes the sums again.
-constexpr int64_t kWideColumns = 512;  // at most, where columns are cut
+// Tiles that add to sums have more rows, because each reads and writes the sums again.
+constexpr int64_t kWideColumns = 512;  // at most, if columns are cut
 constexpr int64_t kSummingTileBytes = 2 << 20;
-constexpr int64_t kMostSumBytes = 4 << 20;  // of what a tile adds to one of them
+constexpr int64_t kMostSumBytes = 4 << 20;  // of the contribution of a tile to one sum
 constexpr int64_t kBlocksOfSegment = 4, kMostSegments = 4;
 
 constexpr const char* kRepeatsWeights = "it would dequantise weights again for each tile";
@@ -57,7 +57,7 @@ class TileSizes {
     return region_.tiles() < kLeastTiles ? too_few() : "";
   }
 
-  // Sizes must not follow from the extents of the batch: an entry alone is summed in the same blocks.
+  // Sizes must not depend on the extents of the batch: a single entry must be summed in the same blocks.
   std::string choose_with_sums() {
     if (!repeated_.empty()) return kRepeatsWeights;
     const bool cuts_columns = region_.columns > 0;
@@ -108,7 +108,7 @@ class TileSizes {
     for (const size_t group : repeated_) bytes += graph_.tensor(made_by(group)).byte_size();
     return bytes;
   }
-  // Whether another loop than that of the rows passes over them again.
+  // Whether a loop other than the one over rows uses them repeatedly.
   bool repeats_for_other_loops() const {
     return std::any_of(repeated_.begin(), repeated_.end(), [this](size_t group) {
       const AxisLoops& axes = region_.cut.at(made_by(group));
@@ -120,7 +120,7 @@ class TileSizes {
   }
   ValueIndex made_by(size_t group) const { return graph_.op(grouped_.group(group).ops.back()).outputs[0]; }
 
-  // Of the second factors that all blocks of rows share, for one entry of the other loops.
+  // Bytes of the second factors that all blocks of rows share, for one entry of the other loops.
   int64_t bytes_of_weights() const {
     int64_t bytes = 0;
     for (const size_t group : region_.groups) {
@@ -129,7 +129,7 @@ class TileSizes {
     }
     return bytes;
   }
-  // What a value holds where its loops stand still.
+  // Bytes of a value for one entry of each loop.
   int64_t bytes_of_an_entry(ValueIndex value) const {
     const AxisLoops& axes = region_.cut.at(value);
     int64_t elements = 1;
@@ -138,7 +138,7 @@ class TileSizes {
     }
     return bytes_of(graph_.tensor(value).dtype, elements);
   }
-  // Of all values that only the region knows: of a row of those that have rows, or of the others.
+  // Bytes of all values inside the region: per row for those that have rows, or of the others.
   int64_t bytes_between(bool with_rows) const {
     int64_t bytes = 0;
     for (const auto& [value, axes] : region_.cut) {
@@ -155,7 +155,7 @@ class TileSizes {
     return std::any_of(region_.sums.begin(), region_.sums.end(),
                        [this](const auto& sum) { return static_cast<size_t>(sum.second) == region_.row_loop(); });
   }
-  // In f32, for one tile.
+  // Bytes in f32, for one tile.
   int64_t most_bytes_of_a_sum() const {
     int64_t most = 0;
     for (const auto& [value, loop] : region_.sums) {

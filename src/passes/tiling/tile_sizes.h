@@ -1,5 +1,5 @@
-// How large the tiles of a region are, and whether tiles are worth their while at all. Sizes follow from shapes and types
-// alone, so that bits do not depend on the machine.
+// The sizes of the tiles of a region, and whether tiles pay at all. Sizes depend only on shapes and types, so that bits do
+// not depend on the machine.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace lamina {
 
-// Blocks of columns are as wide whatever the number of rows.
+// The width of blocks of columns does not depend on the number of rows.
 int64_t column_block(int64_t columns);
 
-// Whether a tile of the region would compute the group's values again: those without one of its loops are made by every tile
-// of it, unless they add up to them.
+// Whether tiles of the region would compute the group's values repeatedly. This is so if the values do not have one of its
+// loops, unless the tiles add up to them.
 bool recomputes(const GroupedGraph& grouped, const TileRegion& region, size_t group);
 
-// Gives `region`, whose loops, cuts, sums and columns are known, its rows, bytes and segments; returns why there are no good
-// tiles, "" if there are. `may_repeat`: groups of it dequantise weights in each tile.
+// Sets the rows, bytes and segments of `region`, whose loops, cuts, sums and columns are known. Returns "" if there are good
+// tiles, else the reason. `may_repeat`: groups of the region dequantise weights in each tile.
 std::string choose_tile_sizes(TileRegion& region, const GroupedGraph& grouped, bool may_repeat);
 
 }  // namespace lamina
