@@ -1,4 +1,4 @@
-// Who is told how far the compilation on this thread has come, and may stop it.
+// Progress reports of the compilation on this thread. The receiver may stop the compilation.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 namespace lamina {
 
 struct CompileProgress {
-  // Returns whether to stop. Null: nobody is told.
+  // Returns whether to stop. Null: there is no receiver.
   int (*report)(void* user, size_t done, size_t total, const char* name) = nullptr;
   void* user = nullptr;
-  std::string name = {};  // of what is being compiled
+  std::string name = {};  // of the partition that is compiled
 };
 
-// Of this thread.
+// The state of this thread.
 inline CompileProgress& compile_progress() { return PerThread<CompileProgress, CompileProgress>::get(); }
 
-// `done` of `total` steps are compiled. Throws Error(runtime_error) when the compilation is to stop.
+// Reports that `done` of `total` steps are compiled. Throws Error(runtime_error) if the receiver stops the compilation.
 inline void report_compile_progress(size_t done, size_t total) {
   const CompileProgress& progress = compile_progress();
   if (progress.report == nullptr || progress.report(progress.user, done, total, progress.name.c_str()) == 0) return;
@@ -28,7 +28,7 @@ inline void report_compile_progress(size_t done, size_t total) {
               join("compile of ", progress.name, ": stopped by the caller after ", done, " of ", total, " steps"));
 }
 
-// Puts back who was told before.
+// Restores the previous receiver at the end of the scope.
 class CompileProgressScope {
  public:
   explicit CompileProgressScope(CompileProgress progress) : before_(std::exchange(compile_progress(), std::move(progress))) {}

@@ -1,11 +1,12 @@
-// Scratch memory of one executable: lent for the time of an execution, also of one that fails, and kept for the next one.
+// Scratch memory of one executable. Each execution borrows a block and returns it, even if it fails. Later executions reuse
+// it.
 //
-// A Block is one piece of memory as a backend knows it; its destructor gives the memory back to where it came from, when
-// nothing uses it any more. Besides it has
+// A Block is one piece of memory of a backend. Its destructor frees the memory as soon as no work uses it. A Block also has
 //   void* memory() const
-//   bool suits(const ExecutionContext&) const      whether an execution may have it that has ended, but may not be done
-//   void lend(const ExecutionContext&)             before an execution uses it
-//   void give_back(const ExecutionContext&)        when the execution has been given all its work
+//   bool suits(const ExecutionContext&) const      whether another execution may use the block while work of the last one may
+// run
+//   void lend(const ExecutionContext&)             called before an execution uses it
+//   void give_back(const ExecutionContext&)        called after an execution has submitted all its work
 #pragma once
 
 #include <algorithm>
@@ -20,20 +21,20 @@
 
 namespace lamina {
 
-// Thread-safe. All blocks are of one size.
+// Thread-safe. All blocks have the same size.
 template <typename Block>
 class ScratchPool {
  public:
   using Make = std::function<std::unique_ptr<Block>(size_t bytes, const ExecutionContext& context)>;
   explicit ScratchPool(Make make) : make_(std::move(make)) {}
 
-  // What one execution has: the caller's workspace where there is one, else a block.
+  // The memory of one execution: the caller's workspace if there is one, else a block.
   class Loan {
    public:
     Loan(ScratchPool& pool, size_t bytes, const ExecutionContext& context) : pool_(pool), context_(context) {
       if (bytes > 0 && context.workspace == nullptr) block_ = pool.take(bytes, context);
     }
-    // Of an execution that failed. A block that cannot be given back is not lent again.
+    // Also runs if the execution fails. A block that cannot be returned is freed instead of reused.
     ~Loan() {
       try {
         end();

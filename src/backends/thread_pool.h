@@ -1,4 +1,4 @@
-// A caller's own threads, as graph/lamina.h describes them (lamina_threadpool_t): a copy of its functions.
+// The functions of a caller's thread pool, as graph/lamina.h describes them (lamina_threadpool_t).
 #pragma once
 
 namespace lamina {

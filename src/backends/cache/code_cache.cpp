@@ -29,8 +29,9 @@ constexpr std::string_view kMagic = "lamina1\n";
 constexpr std::string_view kSuffix = ".code", kTemporaryPrefix = "writing-";
 constexpr int64_t kMostEntryBytes = int64_t{16} << 20;
 constexpr int kWritesBetweenShrinks = 64;
-constexpr time_t kUsedAnewSeconds = 600;    // whoever notes more often that an entry is used waits for the disk now and then
-constexpr time_t kAbandonedSeconds = 3600;  // a temporary that old has lost its writer
+// time between updates of an entry's use time; more frequent ones can wait for the disk
+constexpr time_t kUsedAnewSeconds = 600;
+constexpr time_t kAbandonedSeconds = 3600;  // the writer of a temporary of this age no longer exists
 
 class File {
  public:
@@ -47,7 +48,8 @@ class File {
   int descriptor_;
 };
 
-// In front of an entry's key and object. Entries do not leave the machine they were made for, so words are as they lie.
+// The header before an entry's key and object. Entries are only used on the machine that wrote them, so words have its byte
+// order.
 struct Header {
   std::array<char, 8> magic;
   uint64_t key_bytes, object_bytes;
@@ -79,7 +81,7 @@ bool write_whole(int file, std::string_view data) {
   return true;
 }
 
-// The object in the bytes of an entry, if they are whole and were written for this key.
+// Returns the object of an entry if the entry is complete and has this key.
 std::optional<std::string> object_in(std::string_view entry, std::string_view key) {
   Header header;
   if (entry.size() < sizeof header) return std::nullopt;
@@ -93,7 +95,7 @@ std::optional<std::string> object_in(std::string_view entry, std::string_view ke
   return std::string(object);
 }
 
-// What the process may write to one file: a signal ends it where it writes more.
+// The largest file that the process may write. A signal ends a process that writes more.
 int64_t largest_file() {
   struct rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur > rlim_t{std::numeric_limits<int64_t>::max()})
@@ -115,7 +117,7 @@ std::string entry_of(std::string_view key, std::string_view object) {
   return entry;
 }
 
-// Why the opened folder may not be trusted; "" when it may.
+// Why the opened folder is not trusted; "" if it is.
 std::string fault_of_folder(int folder) {
   struct stat status;
   if (fstat(folder, &status) != 0) return std::strerror(errno);
@@ -135,10 +137,11 @@ bool used_earlier(const StoredEntry& a, const StoredEntry& b) {
   return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec : a.used.tv_nsec < b.used.tv_nsec;
 }
 
-// Removes temporaries that nobody will rename any more.
+// Lists the entries, and removes abandoned temporaries.
 std::vector<StoredEntry> entries_in(int folder) {
   std::vector<StoredEntry> entries;
-  const int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // reading moves a position that must not be shared
+  // reading moves the file offset, which must not be shared
+  const int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const listing = own < 0 ? nullptr : fdopendir(own);
   if (listing == nullptr) {
     if (own >= 0) close(own);
@@ -176,7 +179,7 @@ CodeCache::CodeCache(const std::string& folder, int64_t max_bytes) : max_bytes_(
     why_off_ = join("\"", folder, "\" is not an absolute path");
     return;
   }
-  mkdir(folder.c_str(), S_IRWXU);  // there already: as good
+  mkdir(folder.c_str(), S_IRWXU);  // a folder that exists already is accepted
   folder_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::string fault = folder_ < 0 ? std::strerror(errno) : fault_of_folder(folder_);
   if (!fault.empty()) why_off_ = join("\"", folder, "\" cannot be used: ", fault);
@@ -202,7 +205,7 @@ std::string CodeCache::file_name(std::string_view key) { return sha256_hex(key) 
 
 std::optional<std::string> CodeCache::find(std::string_view key) const {
   if (!why_off_.empty()) return std::nullopt;
-  // Without O_NONBLOCK the opening of a pipe would wait for its writer.
+  // Without O_NONBLOCK, opening a pipe would wait for its writer.
   const File file(openat(folder_, file_name(key).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status;
   if (!file.is_open() || fstat(file.get(), &status) != 0) return std::nullopt;
@@ -210,7 +213,8 @@ std::optional<std::string> CodeCache::find(std::string_view key) const {
   std::string entry(static_cast<size_t>(status.st_size), '\0');
   if (!read_whole(file.get(), entry)) return std::nullopt;
   auto object = object_in(entry, key);
-  if (object && status.st_mtim.tv_sec + kUsedAnewSeconds < std::time(nullptr)) futimens(file.get(), nullptr);  // used now
+  if (object && status.st_mtim.tv_sec + kUsedAnewSeconds < std::time(nullptr))
+    futimens(file.get(), nullptr);  // updates the use time
   return object;
 }
 
@@ -220,7 +224,7 @@ void CodeCache::keep(std::string_view key, std::string_view object) const {
   const uint64_t number = writes++;
   const std::string entry = entry_of(key, object), name = file_name(key);
   if (static_cast<int64_t>(entry.size()) > std::min({kMostEntryBytes, max_bytes_, largest_file()})) return;
-  // Processes of two containers may have the same id.
+  // Processes in two containers may have the same id.
   const std::string temporary = join(kTemporaryPrefix, getpid(), "-", number, "-", random_number());
   bool complete = false;
   {
@@ -241,7 +245,7 @@ void CodeCache::shrink(int64_t max_bytes) const {
   if (total <= max_bytes) return;
   std::sort(entries.begin(), entries.end(), used_earlier);
   for (const StoredEntry& entry : entries) {
-    if (total <= max_bytes - max_bytes / 4) return;  // room for what comes next
+    if (total <= max_bytes - max_bytes / 4) return;  // leaves free space for the next entries
     unlinkat(folder_, entry.name.c_str(), 0);
     total -= entry.bytes;
   }

@@ -1,4 +1,4 @@
-// SHA-256, whoever computes it. Knows nothing of LLVM, which does.
+// SHA-256. Hides which library computes it (LLVM).
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace lamina {
 
 using Sha256 = std::array<uint8_t, 32>;
 
-Sha256 sha256(std::string_view first, std::string_view second = {});  // of both, one after the other
+Sha256 sha256(std::string_view first, std::string_view second = {});  // of both, concatenated
 std::string sha256_hex(std::string_view text);                        // 64 digits
 
 }  // namespace lamina

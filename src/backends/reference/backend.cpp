@@ -1,5 +1,5 @@
-// The reference backend: ops in order, each a plain loop in double, independent of the kernel IR. It is the oracle of the tests
-// and of the driver's --check.
+// The reference backend: ops in order, each a plain loop in double, independent of the kernel IR. The tests and the driver's
+// --check compare with it.
 #include "backends/backend.h"
 
 #include <chrono>
@@ -32,7 +32,8 @@ const std::map<OpKind, Evaluate>& evaluators() {
   return all;
 }
 
-// Position of the last op that reads each value, so that memory is freed as early as possible; outputs are never freed.
+// The position of the last op that reads each value, so that its memory is freed as early as possible. Outputs are never
+// freed.
 std::vector<int> last_readers(const Graph& graph, std::span<const ValueIndex> outputs) {
   std::vector<int> last(graph.values().size(), -1);
   for (size_t op = 0; op < graph.ops().size(); ++op)
@@ -51,14 +52,13 @@ bool is_kept_in_double(DataType type) {
   return type == DataType::f64 || type == DataType::f32 || type == DataType::bf16 || type == DataType::f16;
 }
 
-// Integers, booleans and f8 are what they are for the ops that follow, and so is what a cast made; other wide floats stay
-// unrounded.
+// Results of integers, booleans, f8 and casts are rounded before the next ops read them. Other wide floats stay unrounded.
 void round_narrow_results(const Op& op, std::vector<Tensor>& values) {
   for (const ValueIndex output : op.outputs) {
     if (output == kNoValue) continue;
     Tensor& tensor = values[static_cast<size_t>(output)];
     if (is_kept_in_double(tensor.dtype) && !schema_of(op.kind).traits.converts) continue;
-    if (!tensor.integers.empty()) continue;  // s64 as they are
+    if (!tensor.integers.empty()) continue;  // s64 values are exact
     parallel_elements(tensor.size(), [&](int64_t i) { tensor[i] = round_to(tensor.dtype, tensor[i]); });
   }
 }

@@ -9,7 +9,7 @@ namespace {
 
 // The elements of one channel, numbered 0 to size - 1.
 struct Channels {
-  int64_t count, size, inner;  // `inner` elements of a channel lie next to each other
+  int64_t count, size, inner;  // `inner` elements of a channel are contiguous
 
   int64_t at(int64_t channel, int64_t i) const { return ((i / inner) * count + channel) * inner + i % inner; }
 };
@@ -40,7 +40,7 @@ void batch_norm_inference(const OpRun& run) {
   });
 }
 
-// running = momentum * given + (1 - momentum) * batch; a missing momentum counts as 0.5.
+// running = momentum * given + (1 - momentum) * batch. A missing momentum means 0.5.
 void batch_norm_forward_training(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Channels channels = channels_of(run, src);
@@ -60,7 +60,7 @@ void batch_norm_forward_training(const OpRun& run) {
   });
 }
 
-// As in LayerNormBackward, with a channel in the place of a row; gamma is one factor for the whole channel.
+// As in LayerNormBackward, with a channel instead of a row. gamma is one factor for the whole channel.
 void batch_norm_training_backward(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Tensor& diff_dst = run.in("diff_dst");

@@ -25,7 +25,7 @@ void map_by(const OpRun& run) {
 
 bool are_long(const OpRun& run) { return run.in(0).dtype == DataType::s64 && run.in(1).dtype == DataType::s64; }
 
-// Of integers of 64 bits and of numbers: what has lost no bits. Integers wrap around.
+// Uses integer arithmetic for 64-bit integers, which double cannot represent exactly. Integers wrap around.
 template <double (*Formula)(double, double), uint64_t (*OfIntegers)(uint64_t, uint64_t)>
 void arithmetic(const OpRun& run) {
   if (!are_long(run)) return map(run, Formula);
@@ -69,7 +69,7 @@ double sum(double a, double b) { return a + b; }
 double difference(double a, double b) { return a - b; }
 double product(double a, double b) { return a * b; }
 double quotient(double a, double b) { return a / b; }
-// NaN wins over every number.
+// A NaN operand is returned.
 double maximum(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 double minimum(double a, double b) { return a < b || std::isnan(a) ? a : b; }
 double squared_difference(double a, double b) { return (a - b) * (a - b); }

@@ -1,5 +1,5 @@
-// Convolution, its transpose, and the gradients of both. All six are sums of products of three things: an image, weights, and
-// what lies at the positions of the window (window.h).
+// Convolution, its transpose, and the gradients of both. All six are sums of products of three arrays: an image, weights, and
+// the values at the positions of the window (window.h).
 //
 //   positions[n, o, c'] = sum over taps k and channels c of the group: image[n, cell(o, k), c] * weights[k, c, c']
 //     Convolution (image src, positions dst), ConvTransposeBackwardData (image diff_dst, positions diff_src)
@@ -49,7 +49,7 @@ Cells zero_cells(const OpRun& run, const Tensor& tensor) {
   return {layout.batch, layout.space, layout.channels, std::vector<double>(tensor.values.size(), 0.0)};
 }
 
-// `tensor` = `cells` + bias, a null bias being 0.
+// `tensor` = `cells` + bias. A null bias means 0.
 void write_cells(const OpRun& run, const Cells& cells, const Tensor* bias, Tensor& tensor) {
   const ChannelLayout layout = channel_layout(run, tensor);
   parallel_for(layout.batch * layout.space, layout.channels, [&](int64_t i) {
@@ -59,8 +59,8 @@ void write_cells(const OpRun& run, const Cells& cells, const Tensor* bias, Tenso
   });
 }
 
-// Where the weights of tap k, group g, input channel i and output channel o of the group lie. The axis of the output channels
-// holds all groups one after the other in a convolution, the axis of the input channels in a transposed one.
+// The offset of the weight of tap k, group g, input channel i and output channel o of the group. In a convolution, the axis
+// of the output channels contains all groups one after the other; in a transposed one, the axis of the input channels does.
 struct Weights {
   Dims kernel;
   int64_t taps = 0, groups = 0, inputs = 0, outputs = 0;  // channels of one group
@@ -76,7 +76,7 @@ Weights weights_of(const OpRun& run, const Dims& shape, bool transposed) {
   const bool taps_last = format == "OIX" || format == "IOX";
   const bool inputs_first = format == "IOX" || format == "XIO";
   const auto rank = static_cast<std::ptrdiff_t>(shape.size());
-  const auto channels = shape.begin() + (taps_last ? 0 : rank - 2);  // the two axes of channels
+  const auto channels = shape.begin() + (taps_last ? 0 : rank - 2);  // the two channel axes
   Weights w;
   w.kernel = taps_last ? Dims(shape.begin() + 2, shape.end()) : Dims(shape.begin(), shape.end() - 2);
   w.taps = count_of(w.kernel, 0, w.kernel.size());
@@ -94,7 +94,7 @@ Weights weights_of(const OpRun& run, const Dims& shape, bool transposed) {
   return w;
 }
 
-// The weights as matrices [tap][group][rows][columns], rows being the channels that are summed over.
+// The weights as matrices [tap][group][rows][columns]. The rows are the summed channels.
 struct Matrices {
   int64_t groups = 0, rows = 0, columns = 0;
   std::vector<double> values;
@@ -159,7 +159,7 @@ void image_from_positions(const OpRun& run, const char* positions_port, const ch
   write_cells(run, result, run.in_or_null("bias"), image);
 }
 
-// One row of products[rows of a tile][columns] per channel c of the image: sum over samples and positions.
+// Computes one row of products[rows of a tile][columns] per channel c of the image, as a sum over samples and positions.
 void correlate(const Cells& image, const Cells& positions, const std::vector<int64_t>& cells, int64_t taps, int64_t tap,
                int64_t image_channel, int rows, int64_t position_channel, int64_t columns, double* products) {
   for (int64_t n = 0; n < positions.batch; ++n)

@@ -1,4 +1,4 @@
-// Dropout: kept elements are scaled by 1 / (1 - p), the others are 0. philox.h says which are kept.
+// Dropout: elements that are kept are scaled by 1 / (1 - p), the others are 0. philox.h defines which are kept.
 #include "backends/reference/op_run.h"
 #include "backends/reference/philox.h"
 

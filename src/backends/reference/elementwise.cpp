@@ -1,5 +1,4 @@
-// Ops that map each element of one tensor, with formulas that keep their accuracy where the textbook's would cancel or
-// overflow.
+// Ops that map each element of one tensor. The formulas stay accurate where the textbook's would cancel or overflow.
 #include <algorithm>
 #include <cmath>
 #include <limits>

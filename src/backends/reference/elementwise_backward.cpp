@@ -1,4 +1,4 @@
-// Gradients of the elementwise ops: diff_src = diff_dst * slope. Input 0 is src, or dst where use_dst says so.
+// Gradients of the elementwise ops: diff_src = diff_dst * slope. Input 0 is src, or dst if use_dst is true.
 #include <cmath>
 #include <numbers>
 
@@ -8,7 +8,7 @@
 namespace lamina::reference {
 namespace {
 
-// formula(x, dy), x being input 0 and dy diff_dst.
+// formula(x, dy), where x is input 0 and dy is diff_dst.
 template <typename Formula>
 void map(const OpRun& run, Formula formula) {
   const Tensor& x = run.in(0);
@@ -23,7 +23,7 @@ void abs_backward(const OpRun& run) {
   map(run, [](double x, double dy) { return x > 0 ? dy : x < 0 ? -dy : 0; });
 }
 
-// The same condition holds for src and dst.
+// The condition is the same for src and dst.
 void clamp_backward(const OpRun& run) {
   const double low = run.number("min"), high = run.number("max");
   map(run, [=](double x, double dy) { return low < x && x < high ? dy : 0; });
@@ -94,7 +94,7 @@ void sqrt_backward(const OpRun& run) {
   map(run, [](double x, double dy) { return dy / (2 * std::sqrt(x)); });
 }
 
-// 1 - tanh(x)^2 is 1 / cosh(x)^2, which does not cancel for large x; cosh overflows to a slope of 0.
+// 1 - tanh(x)^2 is 1 / cosh(x)^2, which does not cancel for large x. Where cosh overflows, the slope is 0.
 void tanh_backward(const OpRun& run) {
   if (uses_dst(run)) return map(run, [](double dst, double dy) { return dy * (1 - dst) * (1 + dst); });
   map(run, [](double x, double dy) { return dy / std::cosh(x) / std::cosh(x); });

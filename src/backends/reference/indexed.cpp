@@ -9,7 +9,7 @@ int64_t index_at(const Tensor& indices, int64_t i) {
   return indices.dtype == DataType::s64 ? indices.integers[static_cast<size_t>(i)] : static_cast<int64_t>(indices[i]);
 }
 
-// From 0 on; fails for what is no entry.
+// Returns a non-negative index. Fails if the entry is out of range.
 int64_t entry_at(const OpRun& run, const Tensor& indices, int64_t i, int64_t extent) {
   const int64_t index = index_at(indices, i);
   if (index < -extent || index >= extent) fail_index(run.op(), indices.shape, i, index, extent);

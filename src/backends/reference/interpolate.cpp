@@ -1,8 +1,9 @@
 // Resampling of the spatial axes and its adjoint. Along one axis, cell o of the output reads the input at
 //   half_pixel     x = (o + 1/2) * in / out - 1/2
 //   align_corners  x = o * (in - 1) / (out - 1), 0 where out is 1
-// clamped to the input: the nearest cell (of two equally near ones the later), or the two cells around x by their distance.
-// The extents alone say what is read, also where attribute scales gave them. Several axes multiply their weights.
+// clamped to the input. Nearest uses the nearest cell (the later one of two equally near cells); linear uses the two cells
+// around x, weighted by distance. Only the extents decide which cells are read, even if attribute scales determined them.
+// Weights of several axes are multiplied.
 #include <algorithm>
 #include <cmath>
 
@@ -45,7 +46,7 @@ Taps linear_taps(int64_t in, int64_t out, bool align_corners) {
   return taps;
 }
 
-// What each cell of the output reads of the input, `per_cell` taps each.
+// The cells of the input that each cell of the output reads, `per_cell` taps each.
 struct Resampling {
   size_t per_cell = 1;
   Taps taps{{0, 1}};
@@ -77,7 +78,8 @@ Resampling resampling_of(const OpRun& run, const Tensor& input, const Tensor& ou
   return resampling;
 }
 
-// body(input position, output position, weight) for each tap of each cell, planes (channels of samples) on all threads.
+// Calls body(input position, output position, weight) for each tap of each cell. Planes (channels of samples) run on all
+// threads.
 template <typename Body>
 void for_each_tap(const OpRun& run, const Tensor& input, const Tensor& output, const Body& body) {
   if (input.size() == 0 || output.size() == 0) return;
@@ -97,7 +99,7 @@ void interpolate(const OpRun& run) {
   Tensor& dst = run.out("dst");
   require_listed(run, "sizes", "dst", spatial_extents(run.view(), dst.shape));
   for_each_tap(run, src, dst, [&](int64_t from, int64_t to, double weight) {
-    if (weight != 0) dst[to] += weight * src[from];  // what is not read must not spoil the sum with an infinity
+    if (weight != 0) dst[to] += weight * src[from];  // a weight of 0 must not add infinity * 0
   });
 }
 

@@ -1,4 +1,4 @@
-// Ops that move values: reshape, transpose, reorder, concat, slice, expand; GenIndex, which makes positions.
+// Ops that move values: reshape, transpose, reorder, concat, slice, expand; and GenIndex, which computes positions.
 #include <algorithm>
 
 #include "backends/reference/op_run.h"
@@ -8,7 +8,7 @@
 namespace lamina::reference {
 namespace {
 
-// Calls move(src, dst) for the values and, where the tensors hold s64, for the integers.
+// Calls move(src, dst) for the values and, if the tensors are s64, for the integers.
 template <typename Move>
 void move_all(const Tensor& src, Tensor& dst, const Move& move) {
   move(src.values, dst.values);
@@ -17,12 +17,12 @@ void move_all(const Tensor& src, Tensor& dst, const Move& move) {
   move(src.integers, dst.integers);
 }
 
-// Elements keep their row-major order; the graph has resolved 0 and -1 of attribute shape already.
+// Elements keep their row-major order. The graph has already resolved 0 and -1 in attribute shape.
 void copy(const OpRun& run) {
   move_all(run.in(0), run.out(0), [](const auto& from, auto& to) { to = from; });
 }
 
-// The elements of src from `first` on that lie `strides` apart, in the order of dst.
+// Copies the elements of src from `first` on, `strides` apart, in the order of dst.
 void pick(const Tensor& src, Tensor& dst, const Dims& strides, int64_t first) {
   move_all(src, dst, [&](const auto& from, auto& to) {
     for_each_offset_parallel<2>(dst.shape, {dense_strides(dst.shape), strides}, [&](const auto& at) {
@@ -31,7 +31,7 @@ void pick(const Tensor& src, Tensor& dst, const Dims& strides, int64_t first) {
   });
 }
 
-// Dim i of dst is dim order[i] of src; an empty order reverses the dims.
+// Dim i of dst is dim order[i] of src. An empty order reverses the dims.
 void transpose(const OpRun& run) {
   const Tensor& src = run.in(0);
   const auto& order = run.attribute<std::vector<int64_t>>("order");
@@ -56,7 +56,7 @@ void slice(const OpRun& run) {
   pick(src, run.out(0), strides, first);
 }
 
-// The last dims of dst are those of src, whose element stands still where its extent is 1.
+// The last dims of dst are those of src. Dims of src with extent 1 are repeated.
 void expand(const OpRun& run) {
   const Tensor& src = run.in(0);
   Tensor& dst = run.out(0);

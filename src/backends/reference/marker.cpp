@@ -1,5 +1,5 @@
-// Ops without mathematics. End marks an output. A Wildcard stands for an op that lamina does not know: without outputs nothing
-// is left to compute; with outputs why_unsupported refuses it.
+// Ops without mathematics. End marks an output. A Wildcard represents an op that lamina does not know. Without outputs, it
+// needs no computation; with outputs, why_unsupported refuses it.
 #include "backends/reference/op_run.h"
 
 namespace lamina::reference {

@@ -1,5 +1,5 @@
-// MatMul with NumPy's rules: a 1-D side gains an axis that the result drops, the dims before the last two broadcast, the
-// transposes swap the last two axes and mean nothing to a 1-D side. The bias broadcasts to dst.
+// MatMul with NumPy's rules. A 1-D side gains an axis that the result drops. The dims before the last two broadcast. The
+// transposes swap the last two axes and do not affect a 1-D side. The bias broadcasts to dst.
 #include <algorithm>
 #include <array>
 
@@ -10,12 +10,12 @@
 namespace lamina::reference {
 namespace {
 
-// One side as a stack of dense matrices, and the batch dims in front.
+// One side as a stack of dense matrices, with its leading batch dims.
 struct Side {
   int64_t rows = 1, columns = 1;
   Dims batch;
   const double* values = nullptr;
-  std::vector<double> copy = {};  // where a transpose asks for one
+  std::vector<double> copy = {};  // used for a transposed side
 
   const double* row(int64_t offset, int64_t m) const { return values + offset + m * columns; }
 };
@@ -41,7 +41,7 @@ Side side_of(const Tensor& tensor, bool transposed, bool is_left) {
   return side;
 }
 
-// Strides of a batch of matrices of `size` elements each, broadcast to `batch`.
+// Strides of a batch of matrices with `size` elements each, broadcast to `batch`.
 Dims batch_strides(const Side& side, const Dims& batch) {
   Dims strides = broadcast_strides(side.batch, batch);
   for (int64_t& stride : strides) stride *= side.rows * side.columns;
@@ -58,7 +58,7 @@ Dims broadcast_batch(const Dims& a, const Dims& b) {
   return batch;
 }
 
-// dst += left * right for a tile of rows from `first` on; the offsets are those of the matrices.
+// dst += left * right for a tile of rows from `first` on. The offsets are those of the matrices.
 void multiply_tile(const Side& left, int64_t left_offset, const Side& right, int64_t right_offset, int64_t first, double* dst) {
   const int rows = static_cast<int>(std::min<int64_t>(kTileRows, left.rows - first));
   std::array<const double*, kTileRows> from{};
@@ -78,7 +78,7 @@ void matmul(const OpRun& run) {
   LAMINA_CHECK(left.columns == right.rows, join(describe(run.op()), ": ", left.columns, " columns, ", right.rows, " rows"));
   Tensor& dst = run.out("dst");
   const Dims batch = broadcast_batch(left.batch, right.batch);
-  std::vector<std::array<int64_t, 2>> matrices;  // offsets of each pair
+  std::vector<std::array<int64_t, 2>> matrices;  // the offsets of each pair
   for_each_offset<2>(batch, {batch_strides(left, batch), batch_strides(right, batch)},
                      [&](const auto& at) { matrices.push_back(at); });
   const int64_t tiles = (left.rows + kTileRows - 1) / kTileRows;

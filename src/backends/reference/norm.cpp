@@ -20,7 +20,7 @@ double scale_and_shift(double normalized, const Tensor* gamma, const Tensor* bet
 
 bool holds_rstd(const OpRun& run) { return run.attribute<std::string>("stats_kind") == "rstd"; }
 
-// dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta; with use_stats mean and variance are inputs.
+// dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta. With use_stats, mean and variance are inputs.
 void layer_norm(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Tensor* gamma = run.in_or_null("gamma");
@@ -46,7 +46,7 @@ void layer_norm(const OpRun& run) {
   });
 }
 
-// dst = gamma * src / sqrt(mean(src^2) + epsilon). The page prints a root of a root; one root is meant.
+// dst = gamma * src / sqrt(mean(src^2) + epsilon). oneDNN's page prints a root of a root, but means one root.
 void rms_norm(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Tensor* gamma = run.in_or_null("gamma");
@@ -62,7 +62,7 @@ void rms_norm(const OpRun& run) {
   });
 }
 
-// LayerNorm over the channels of a group and the whole space, for each sample; gamma and beta run along the channels.
+// LayerNorm over the channels of a group and the whole space, for each sample. gamma and beta are per channel.
 void group_norm(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Tensor* gamma = run.in_or_null("gamma");

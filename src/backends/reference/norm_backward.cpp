@@ -1,6 +1,6 @@
-// The gradients of LayerNorm (in its three forms), RMSNorm and GroupNorm. Each form is written in the terms of the document
-// that defines it, none by way of another, so that they check each other. N elements a row, r = 1 / sqrt(variance + epsilon),
-// xh = (x - mean) * r.
+// The gradients of LayerNorm (in its three forms), RMSNorm and GroupNorm. Each form is computed by the formulas of the
+// document that defines it, independently of the others, so that they check each other. A row has N elements, r = 1 /
+// sqrt(variance + epsilon), xh = (x - mean) * r.
 #include <cmath>
 
 #include "backends/reference/op_run.h"
@@ -16,7 +16,7 @@ double gamma_at(const Tensor* gamma, int64_t i) { return gamma == nullptr ? 1.0 
 
 // ---- LayerNormBackward
 
-// What a row of LayerNormBackward needs of its statistics: src turned into xh, and r.
+// The statistics of a row in LayerNormBackward: they map src to xh, and contain r.
 struct Normalizer {
   double mean = 0, rstd = 1;
   bool already_normalized = false;
@@ -31,7 +31,7 @@ StatsKind stats_kind(const OpRun& run) {
   return kind == "rstd" ? StatsKind::rstd : kind == "std" ? StatsKind::std : StatsKind::variance;
 }
 
-// The normalizers of all rows, from the inputs or, without use_stats, from src itself.
+// The normalizers of all rows, from the inputs or, without use_stats, from src.
 class RowStatistics {
  public:
   RowStatistics(const OpRun& run, const Tensor& src, const Rows& rows)
@@ -58,7 +58,7 @@ class RowStatistics {
 
   const Tensor& src_;
   Rows rows_;
-  const Tensor *mean_, *spread_;  // null: computed from src; null mean alone: src is normalised already
+  const Tensor *mean_, *spread_;  // null: computed from src; if only mean is null: src is already normalised
   StatsKind kind_;
   double epsilon_;
 };
@@ -102,9 +102,9 @@ void layer_norm_backward(const OpRun& run) {
 
 // By the chain rule through variance and mean, with delta = output_delta * gamma:
 //   variance_delta = sum(delta * (x - mean)) * -1/2 * r^3
-//   mean_delta     = -r * sum(delta)      (its other term, variance_delta * sum(-2 * (x - mean)) / N, is 0: deviations cancel)
+//   mean_delta     = -r * sum(delta)      (its other term, variance_delta * sum(-2 * (x - mean)) / N, is 0)
 //   input_delta    = delta * r + variance_delta * 2 * (x - mean) / N + mean_delta / N
-// The document leaves out the incoming gradient; it is the second input.
+// The document omits the incoming gradient, which is the second input.
 void layer_norm_backprop(const OpRun& run) {
   const Tensor& x = run.in("input_forward");
   const Tensor& output_delta = run.in("output_delta");
@@ -148,7 +148,7 @@ void layer_norm_backprop(const OpRun& run) {
 //   res_for_gamma = (x - mean) * rstd,  dy_g = dy * gamma
 //   temp_1 = sum(dy_g) / N,             temp_2 = res_for_gamma * sum(dy_g * res_for_gamma) / N
 //   pd_x = (dy_g - (temp_1 + temp_2)) * rstd,  pd_gamma = sum over rows of dy * res_for_gamma,  pd_beta = sum over rows of dy
-// with rstd = 1 / sqrt(variance + epsilon), where the document forgets the root. gamma's rank says which axes are normalised.
+// with rstd = 1 / sqrt(variance + epsilon); the document omits the root. gamma's rank is the number of normalised axes.
 void layer_norm_grad(const OpRun& run) {
   const Tensor& dy = run.in("dy");
   const Tensor& x = run.in("x");
@@ -216,7 +216,7 @@ void rms_norm_backward(const OpRun& run) {
 
 // ---- GroupNormBackward
 
-// LayerNormBackward over the channels of a group and the whole space of a sample; gamma runs along the channels.
+// LayerNormBackward over the channels of a group and the whole space of a sample. gamma is per channel.
 void group_norm_backward(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Tensor& diff_dst = run.in("diff_dst");

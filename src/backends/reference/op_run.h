@@ -1,5 +1,5 @@
-// One execution of one op: its operands by port name, its results, its attributes. Each file of this folder computes a family
-// of ops with it and lists them in one function; backend.cpp joins the lists.
+// One execution of one op: its operands by port name, its results, its attributes. Each file of this folder uses it to
+// compute a family of ops, which one function lists. backend.cpp joins the lists.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace lamina::reference {
 
 class OpRun {
  public:
-  // `values` has one entry per value of the graph; operands are read from it and results written to it.
+  // `values` has one entry per value of the graph. Operands are read from it, and results are written to it.
   OpRun(const Graph& graph, const Op& op, std::vector<Tensor>& values) : graph_(graph), op_(op), values_(values) {}
 
   const Op& op() const { return op_; }
@@ -26,10 +26,10 @@ class OpRun {
   size_t input_count() const { return op_.inputs.size(); }
 
   bool wants(std::string_view output) const { return graph_.output_value(op_, output) != kNoValue; }
-  // The result, zero at first; its shape is what the graph inferred.
+  // The result, initialised to zero. Its shape is the one that the graph inferred.
   Tensor& out(std::string_view output) const;
   Tensor& out(size_t port) const;
-  // The result that `out` made before.
+  // The result that `out` created before.
   Tensor& result(std::string_view output) const { return values_[static_cast<size_t>(graph_.output_value(op_, output))]; }
 
   template <typename T>
@@ -47,10 +47,10 @@ class OpRun {
   std::vector<Tensor>& values_;
 };
 
-// Position of the channels for attribute data_format: NXC last, NCX second.
+// Position of the channels according to data_format: NXC last, NCX second.
 size_t channel_dim(const OpRun& run, int rank);
 
-// An input may list at run time the extents that the graph knew at compile time: fails unless it lists `expected`, or the shape
+// An input may list extents at run time that the graph knew at compile time. Fails unless it lists `expected`, or the shape
 // of `output`.
 void require_listed(const OpRun& run, std::string_view input, std::string_view result, const Dims& expected);
 void require_listed(const OpRun& run, std::string_view input, std::string_view output);

@@ -1,5 +1,5 @@
-// Pooling and its gradients, plane by plane: a plane is one channel of one sample. Cells outside the image are never read; a
-// window without any cell inside gives what a reduction of nothing gives: a maximum of -inf, a sum of 0.
+// Pooling and its gradients, plane by plane: a plane is one channel of one sample. Cells outside the image are never read. A
+// window without a cell inside has the result of an empty reduction: a maximum of -inf, a sum of 0.
 #include <cmath>
 #include <limits>
 
@@ -11,7 +11,7 @@
 namespace lamina::reference {
 namespace {
 
-// The cells inside the image under each window.
+// The cells under each window that are inside the image.
 class Windows {
  public:
   Windows(const OpRun& run, const Tensor& image, const Tensor& positions) {
@@ -38,8 +38,8 @@ class Windows {
   std::vector<int64_t> ends_, cells_;
 };
 
-// body(window, position, cell_at) for each window of each plane: `position` is where it lies in the pooled tensor and
-// cell_at(i) where its i-th cell lies in the image. Planes run on all threads.
+// Calls body(window, position, cell_at) for each window of each plane. `position` is its offset in the pooled tensor, and
+// cell_at(i) the offset of its i-th cell in the image. Planes run on all threads.
 template <typename Body>
 void for_each_window(const OpRun& run, const Tensor& image, const Tensor& positions, const Windows& windows, const Body& body) {
   const ChannelLayout from = channel_layout(run, image), to = channel_layout(run, positions);
@@ -50,7 +50,7 @@ void for_each_window(const OpRun& run, const Tensor& image, const Tensor& positi
   });
 }
 
-// The number of cells that a mean divides by.
+// The number of cells by which a mean is divided.
 double divisor(const Windows& windows, int64_t window, bool exclude_pad) {
   return static_cast<double>(exclude_pad ? windows.end(window) - windows.begin(window) : windows.volume());
 }
@@ -79,7 +79,8 @@ void avg_pool_backward(const OpRun& run) {
   });
 }
 
-// Which of its cells holds the maximum of a window: the first one, and NaN wins over every number. -1 without cells.
+// The index of the cell with the maximum of a window: the first one if several are equal; NaN counts as largest. -1 without
+// cells.
 template <typename CellAt>
 int64_t largest(const Tensor& src, const Windows& windows, int64_t window, const CellAt& cell_at) {
   int64_t best = -1;

@@ -28,7 +28,7 @@ void prelu(const OpRun& run) {
   });
 }
 
-// diff_slope sums diff_dst * src where src is negative, over everything that shares an entry of the slope.
+// diff_slope is the sum of diff_dst * src where src is negative, over all elements that share an entry of the slope.
 void prelu_backward(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Tensor& slope = run.in("slope");

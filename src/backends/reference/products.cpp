@@ -5,9 +5,9 @@
 namespace lamina::reference {
 namespace {
 
-constexpr int64_t kColumns = 256;  // of a block: the results of a tile stay in the nearest cache
+constexpr int64_t kColumns = 256;  // of a block: the results of a tile stay in the first-level cache
 
-// dst[n] += a[0] * b[n] + a[1] * b[columns + n] + ..., one after the other: four at a time for the sake of memory traffic only.
+// dst[n] += a[0] * b[n] + a[1] * b[columns + n] + ..., in this order. Four terms at a time reduce memory traffic.
 void add_row(const double* a, int64_t depth, const double* b, int64_t columns, double* dst, int64_t count) {
   int64_t k = 0;
   for (; k + 4 <= depth; k += 4) {
@@ -28,7 +28,7 @@ void add_row(const double* a, int64_t depth, const double* b, int64_t columns, d
 }  // namespace
 
 void add_products(const double* const* a, double* const* dst, int rows, int64_t depth, const double* b, int64_t columns) {
-  constexpr int64_t kDepth = 16;  // rows of b that are used for the whole tile before the next ones are read
+  constexpr int64_t kDepth = 16;  // rows of b that are used for the whole tile before more are read
   for (int64_t n = 0; n < columns; n += kColumns)
     for (int64_t k = 0; k < depth; k += kDepth)
       for (int t = 0; t < rows; ++t)

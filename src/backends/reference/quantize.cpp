@@ -1,4 +1,4 @@
-// Conversions: TypeCast, and Quantize and Dequantize with constants or (the dynamic ones) with tensors.
+// Conversions: TypeCast, and Quantize and Dequantize with constants or, in the dynamic ops, with tensors.
 //   Quantize:    dst = saturate(round(src / scale + zp)), ties to even; to f8 a plain conversion
 //   Dequantize:  dst = (src - zp) * scale
 #include <cmath>
@@ -36,7 +36,7 @@ Table constant_table(const OpRun& run, const Tensor& src, std::string_view attri
   return table;
 }
 
-// formula(x, scale, zp); reading an empty table gives 0.
+// formula(x, scale, zp). An empty table reads as 0.
 template <typename Formula>
 void map(const OpRun& run, const Table& scales, const Table& zps, Formula formula) {
   const Tensor& src = run.in("src");
@@ -67,7 +67,7 @@ void by_tensors(const OpRun& run) {
   map(run, tensor_table(run, src, "scales"), tensor_table(run, src, "zps"), Formula);
 }
 
-// Each entry of `table` holds for a block of src: src extent / table extent elements along each dim.
+// Each entry of `table` applies to a block of src with src extent / table extent elements along each dim.
 double entry_of_group(const Tensor& table, const Tensor& src, int64_t position) {
   int64_t offset = 0, stride = 1;
   for (size_t dim = src.shape.size(); dim-- > 0;) {
@@ -91,7 +91,7 @@ void dynamic_dequantize(const OpRun& run) {
   });
 }
 
-// An integer takes what stands before the point, as far as it reaches.
+// Truncates towards 0 and saturates.
 template <typename Integer>
 Integer cut_off(double value) {
   constexpr double kEnd = -2.0 * static_cast<double>(std::numeric_limits<Integer>::min() / 2);
@@ -100,7 +100,7 @@ Integer cut_off(double value) {
   return value < -kEnd ? std::numeric_limits<Integer>::min() : static_cast<Integer>(value);
 }
 
-// A double that rounds to a narrower type as the integer does: where bits are lost, the last one says so.
+// A double that rounds to a narrower type as the integer would. If bits are lost, the last bit is set (round to odd).
 double real_of(int64_t integer) {
   constexpr int64_t kExact = int64_t{1} << 53, kLost = 2047;
   if (integer >= -kExact && integer <= kExact) return static_cast<double>(integer);

@@ -1,5 +1,5 @@
-// Reductions over axes, given by the attribute or, where it is empty, by the second input. Over no elements the result is the
-// neutral one: 0 for sums, 1 for the product, -inf and inf for maximum and minimum; the mean of nothing is NaN.
+// Reductions over axes, given by the attribute or, if it is empty, by the second input. The result over no elements is the
+// neutral element: 0 for sums, 1 for the product, -inf and inf for maximum and minimum. The mean of no elements is NaN.
 #include <cmath>
 #include <limits>
 
@@ -43,7 +43,7 @@ SomeDims some_dims(const Tensor& src, const std::vector<bool>& reduced, bool whi
   return dims;
 }
 
-// dst = step(dst, element) over all elements, starting from `neutral`. Returns how many elements went into each result.
+// dst = step(dst, element) over all elements, starting with `neutral`. Returns the number of elements per result.
 template <typename Step>
 double accumulate(const OpRun& run, double neutral, Step step) {
   const Tensor& src = run.in("src");
@@ -81,7 +81,7 @@ void reduce_prod(const OpRun& run) {
   accumulate(run, 1, [](double total, double x) { return total * x; });
 }
 
-// NaN wins over every number.
+// A NaN operand is returned.
 void reduce_max(const OpRun& run) {
   accumulate(run, -kInfinity, [](double best, double x) { return x > best || std::isnan(x) ? x : best; });
 }

@@ -1,4 +1,4 @@
-// A tensor seen as rows: the trailing axes that a norm normalises, or one axis of a softmax, with their statistics.
+// A tensor as rows: the trailing axes that a norm normalises, or one axis of a softmax, with their statistics.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace lamina::reference {
 
-// Element i of row r lies at (r / inner) * size * inner + i * inner + r % inner: `inner` is 1 when the row is contiguous.
+// Element i of row r has offset (r / inner) * size * inner + i * inner + r % inner. `inner` is 1 if rows are contiguous.
 struct Rows {
   int64_t count = 0;
   int64_t size = 0;
@@ -28,7 +28,7 @@ inline Rows axis_rows(const Dims& shape, size_t axis) {
   return {count_of(shape, 0, axis) * inner, shape[axis], inner};
 }
 
-// Positions of a tensor with batch, channels and everything else ("space") by data_format.
+// Offsets in a tensor with batch, channels and all other dims ("space"), according to data_format.
 struct ChannelLayout {
   int64_t batch, channels, space;
   bool channels_last;
@@ -50,8 +50,9 @@ struct Moments {
   double mean = 0, variance = 0;  // biased: divided by the number of elements
 };
 
-// Of element(0), ..., element(count - 1). The mean of the differences to a first mean is added to it: what rounding took from a
-// long sum comes back, and a constant row has variance 0 exactly. Without elements both are NaN.
+// The moments of element(0), ..., element(count - 1). The mean of the differences from a first mean is added to that mean.
+// This corrects the rounding error of a long sum, and a constant row has a variance of exactly 0. Without elements both are
+// NaN.
 template <typename Element>
 Moments moments_of(int64_t count, Element element) {
   const auto n = static_cast<double>(count);
@@ -60,8 +61,8 @@ Moments moments_of(int64_t count, Element element) {
   moments.mean /= n;
   double rest = 0;
   for (int64_t i = 0; i < count; ++i) rest += element(i) - moments.mean;
-  if (rest - rest == 0) moments.mean += rest / n;  // not for infinities: their mean stays infinite
-  long double squares = 0;  // kernels in f64 join blocks: a plain sum in double is further off than they are
+  if (rest - rest == 0) moments.mean += rest / n;  // not for infinities, whose mean stays infinite
+  long double squares = 0;  // kernels in f64 join blocks and are more accurate than a plain sum in double
   for (int64_t i = 0; i < count; ++i) {
     const double d = element(i) - moments.mean;
     squares += static_cast<long double>(d) * d;

@@ -1,5 +1,5 @@
-// Functions of one number that forward and backward ops share, accurate for every finite argument. At -inf GELU and Mish are
-// NaN, as their formula (-inf * 0) is everywhere else.
+// Functions of one number that forward and backward ops share, accurate for every finite argument. At -inf, GELU and Mish are
+// NaN, like their formula (-inf * 0).
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ inline double sigmoid(double x) {
 // ln(1 + e^x) without overflow.
 inline double log_one_plus_exp(double x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))); }
 
-// tanh(ln(1 + e^x)) = n / (n + 2) with n = e^x * (e^x + 2). From x = 20 on it is 1 to the last bit.
+// tanh(ln(1 + e^x)) = n / (n + 2) with n = e^x * (e^x + 2). From x = 20 on it rounds to 1.
 inline double tanh_of_softplus(double x) {
   if (x > 20) return 1;
   const double e = std::exp(x);
@@ -35,11 +35,11 @@ inline double normal_pdf(double x) { return std::exp(-0.5 * x * x) / std::sqrt(2
 
 inline double gelu_erf(double x) { return x * normal_cdf(x); }
 
-// sqrt(2 / pi) * (x + 0.044715 * x^3), times two: (1 + tanh(u)) / 2 is sigmoid(2 * u).
+// 2 * sqrt(2 / pi) * (x + 0.044715 * x^3). The factor 2 is there because (1 + tanh(u)) / 2 is sigmoid(2 * u).
 inline double gelu_tanh_argument(double x) { return 2 * std::sqrt(2 / std::numbers::pi) * x * (1 + 0.044715 * x * x); }
 inline double gelu_tanh(double x) { return x * sigmoid(gelu_tanh_argument(x)); }
 
-// Ties to even, whatever the rounding mode of the thread.
+// Ties to even, independent of the thread's rounding mode.
 inline double round_half_even(double x) {
   const double below = std::floor(x);
   const double rest = x - below;

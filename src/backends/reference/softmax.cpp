@@ -13,7 +13,7 @@ Rows rows_along_axis(const OpRun& run, const Tensor& tensor) {
   return axis_rows(tensor.shape, static_cast<size_t>(wrap_axis(run.attribute<int64_t>("axis"), tensor.rank())));
 }
 
-// The largest element and the sum of e^(x - max). A row that is all -inf has no meaningful shift: 0 is taken if `inf_as_zero`.
+// The largest element and the sum of e^(x - max). For a row of only -inf no shift is meaningful; `inf_as_zero` uses 0.
 struct Exponentials {
   double max = -std::numeric_limits<double>::infinity();
   double shift = 0;
@@ -32,8 +32,8 @@ Exponentials exponentials(const Tensor& src, const Rows& rows, int64_t row, bool
   return e;
 }
 
-// stats = max + ln(sum of e^(src - max)), so that dst = e^(src - stats); with mode inf_as_zero a row that is all -inf gives
-// zeros, and stats of 0: e^(src - stats) is then 0, as dst is, where stats of -inf would make it NaN.
+// stats = max + ln(sum of e^(src - max)), so that dst = e^(src - stats). With mode inf_as_zero, a row of only -inf gets
+// zeros, and stats of 0. Then e^(src - stats) is 0 like dst; stats of -inf would make it NaN.
 void softmax(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Rows rows = rows_along_axis(run, src);

@@ -12,7 +12,7 @@ Dims strides_of(const LogicalTensor& description) {
   return description.has_strides() ? description.strides : dense_strides(*description.shape);
 }
 
-// What each bit pattern of a type of 8 or 16 bits stands for.
+// The value of each bit pattern of a type of 8 or 16 bits.
 std::vector<double> decoded_patterns(DataType dtype) {
   std::vector<double> values(size_t{1} << bits_of(dtype));
   for (size_t code = 0; code < values.size(); ++code) {

@@ -1,8 +1,8 @@
-// What the reference works on: dense row-major tensors of double, and walks over strided memory.
+// The data of the reference: dense row-major tensors of double, and iteration over strided memory.
 //
-// A tensor keeps its values in double between ops, whatever dtype the graph gives it: rounding happens once, when an output is
-// stored. Only a result that is an integer, a boolean or an f8 (Quantize, GreaterEqual, GenIndex, the mask of Dropout) is
-// rounded and saturated where it is made. s64 values are kept as they are, because double holds only 53 bits.
+// A tensor keeps its values in double between ops, whatever its dtype in the graph. They are rounded once, when an output is
+// stored. Only results that are integers, booleans or f8 (Quantize, GreaterEqual, GenIndex, the mask of Dropout) and results
+// of casts are rounded and saturated at once. s64 values are stored as integers too, because double has only 53 bits.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Tensor {
   DataType dtype = DataType::undef;  // as the graph declares it
   Dims shape;
   std::vector<double> values;     // row-major
-  std::vector<int64_t> integers;  // of s64 tensors, besides `values`
+  std::vector<int64_t> integers;  // for s64 tensors, in addition to `values`
 
   int rank() const { return static_cast<int>(shape.size()); }
   int64_t size() const { return static_cast<int64_t>(values.size()); }
@@ -27,21 +27,21 @@ struct Tensor {
   double operator[](int64_t index) const { return values[static_cast<size_t>(index)]; }
 };
 
-// All zero, of that dtype and shape.
+// A tensor of zeros with that dtype and shape.
 Tensor zeros(DataType dtype, const Dims& shape);
 
-// Between memory as `description` lays it out and a dense tensor. Memory may be null for a tensor without elements.
+// Copies between memory in the layout of `description` and a dense tensor. Memory may be null for a tensor without elements.
 Tensor load(const LogicalTensor& description, const void* memory);
 void store(const Tensor& tensor, const LogicalTensor& description, void* memory);
 
 // Product of the extents in [first, last).
 int64_t count_of(const Dims& shape, size_t first, size_t last);
 
-// Strides that read a dense tensor of shape `from` as if NumPy had broadcast it to `to`: 0 where an extent of 1 is repeated.
+// Strides that read a dense tensor of shape `from` broadcast to `to` by NumPy's rules: 0 where an extent of 1 is repeated.
 Dims broadcast_strides(const Dims& from, const Dims& to);
 
-// A walk over the index space of `shape` in row-major order, seen through `strides`: offsets[k] is the dot product of index and
-// strides[k]. A row is one run along the last dim.
+// Iterates over the index space of `shape` in row-major order, through `strides`: offsets[k] is the dot product of the index
+// and strides[k]. A row is one run along the last dim.
 template <size_t Views>
 class OffsetWalk {
  public:
@@ -58,7 +58,7 @@ class OffsetWalk {
   int64_t rows() const { return rows_; }
   int64_t row_length() const { return row_length_; }
 
-  // visit(offsets) for every index of rows [first, last).
+  // Calls visit(offsets) for every index of rows [first, last).
   template <typename Visit>
   void visit_rows(int64_t first, int64_t last, Visit& visit) const {
     Dims index(outer_);
@@ -106,7 +106,7 @@ void for_each_offset(const Dims& shape, const std::array<Dims, Views>& strides, 
   if (walk.rows() > 0) walk.visit_rows(0, walk.rows(), visit);
 }
 
-// The same on all threads, in any order: each visit writes to a place of its own.
+// The same on all threads, in any order. Each visit writes to separate memory.
 template <size_t Views, typename Visit>
 void for_each_offset_parallel(const Dims& shape, const std::array<Dims, Views>& strides, const Visit& visit) {
   const OffsetWalk<Views> walk(shape, strides);

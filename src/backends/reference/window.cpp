@@ -5,7 +5,7 @@
 namespace lamina::reference {
 namespace {
 
-// The table of the axes so far, joined with one more: a cell of both is (cell of the first) * extent + cell of the second.
+// Joins the table of the previous axes with one more axis: a joined cell is (cell of the table) * extent + cell of the axis.
 std::vector<int64_t> with_axis(const std::vector<int64_t>& table, int64_t taps, const Window& window, size_t axis) {
   const int64_t positions = window.positions[axis], kernel = window.kernel[axis], extent = window.image[axis];
   const int64_t rows = taps == 0 ? 0 : static_cast<int64_t>(table.size()) / taps;

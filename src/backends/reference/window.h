@@ -1,5 +1,5 @@
-// A window that slides over an image: convolutions and pools. At position o (a cell of what a convolution or a pool makes) tap
-// k of the window lies on cell o * stride - pad + k * dilation of the image, along each spatial axis.
+// A sliding window over an image, for convolutions and pools. At position o (a cell of the result of a convolution or pool),
+// tap k of the window is at cell o * stride - pad + k * dilation of the image, along each spatial axis.
 #pragma once
 
 #include <vector>
@@ -19,12 +19,12 @@ struct Window {
 
 inline constexpr int64_t kOutside = -1;
 
-// From the op's attributes. `transposed`: the pads of auto_pad follow the rule of ConvTranspose.
+// From the op's attributes. `transposed`: auto_pad computes pads by the rule of ConvTranspose.
 Window window_of(const OpRun& run, const Dims& image, const Dims& positions, const Dims& kernel, bool transposed = false);
 
-// Of each position and tap, [position * taps + tap]: the cell of the image, or kOutside.
+// For each position and tap, at [position * taps + tap]: the cell of the image, or kOutside.
 std::vector<int64_t> cells_of_positions(const Window& window);
-// Of each cell and tap, [cell * taps + tap]: the position whose tap lies there, or kOutside.
+// For each cell and tap, at [cell * taps + tap]: the position whose tap is at the cell, or kOutside.
 std::vector<int64_t> positions_of_cells(const Window& window);
 
 }  // namespace lamina::reference
