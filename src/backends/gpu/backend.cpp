@@ -20,13 +20,13 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
-// Of ops that run as steps of their own over whole tensors.
+// Returns "" for ops that run as library steps over whole tensors, else the reason why not.
 std::string why_no_heavy_step(const Graph&, const Op& op) {
   if (op.kind == OpKind::MatMul) return "";
   return join("the gpu backend multiplies matrices and has no kernel for ", name_of(op.kind), "; the cpu backend may have");
 }
 
-// The same for all devices: what a graph whose engine kind is gpu may hold does not depend on which GPU it is.
+// All devices have the same target: the contents of a graph with engine kind gpu do not depend on the GPU.
 const kernel::PlanTarget& target() {
   static const kernel::PlanTarget offered{
       .name = "gpu", .alignment = kAlignment, .reads_four_bits = true, .why_no_library_step = why_no_heavy_step};
@@ -107,7 +107,7 @@ class GpuExecutable final : public Executable {
     partial_bytes_ = std::max(partial_bytes_, aligned(runner.scratch_bytes()));
   }
 
-  // Partial sums, then the plan's arena, then the host scalars.
+  // Order in memory: partial sums, the plan's arena, the host scalars.
   void place_scratch() {
     scratch_bytes_ = partial_bytes_ + aligned(plan_->arena_bytes);
     for (size_t i = 0; i < plan_->inputs.size(); ++i) {
@@ -144,14 +144,14 @@ class GpuExecutable final : public Executable {
       case kernel::Binding::Source::output: return {outputs[binding.index], 0};
       case kernel::Binding::Source::arena: return {scratch, static_cast<int64_t>(partial_bytes_ + binding.index)};
       case kernel::Binding::Source::table: return {tables_, table_offsets_[binding.index]};
-      case kernel::Binding::Source::positions: break;  // of tiled steps, which this backend does not ask for
+      case kernel::Binding::Source::positions: break;  // only for tiled steps, which this backend does not support
     }
     return {};
   }
 
   void run_step(size_t index, const ExecutionContext& context, std::span<const void* const> inputs,
                 std::span<void* const> outputs, void* scratch) const {
-    auto& views = PerThread<GpuExecutable, std::vector<BufferView>>::get();  // so that only a thread's first call allocates
+    auto& views = PerThread<GpuExecutable, std::vector<BufferView>>::get();  // only a thread's first call allocates
     views.clear();
     for (const kernel::Binding& binding : kernel::args_of(plan_->steps[index])) {
       views.push_back(view_of(binding, inputs, outputs, scratch));

@@ -1,4 +1,4 @@
-// A GPU as a backend: partitions become plans of generated kernels on one device.
+// The GPU backend: partitions become plans of generated kernels on one device.
 #pragma once
 
 #include <memory>

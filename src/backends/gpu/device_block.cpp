@@ -15,7 +15,7 @@ DeviceBlock::DeviceBlock(std::shared_ptr<Device> device, size_t bytes, size_t al
   if (memory_ == nullptr) throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of device memory"));
 }
 
-// A stream or an event that cannot be waited for is one of a device that does nothing any more.
+// If waiting for a stream or an event fails, the device no longer executes work, so the memory can be freed.
 DeviceBlock::~DeviceBlock() {
   try {
     if (lent_)

@@ -1,4 +1,4 @@
-// Which GPUs there are, and a backend on each.
+// Lists the GPUs, and creates a backend for each.
 #include "backends/gpu/devices.h"
 
 #include <charconv>

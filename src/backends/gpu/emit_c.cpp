@@ -1,4 +1,5 @@
-// Rows, phases and loops. A team walks its rows; per row it walks the inner dims once per phase, block by block.
+// Rows, phases and loops. A team processes its rows one after the other. Per row it traverses the inner dims once per phase,
+// block by block.
 #include "backends/gpu/emit_c.h"
 
 #include <algorithm>
@@ -20,8 +21,9 @@ using tuning::kColumnLanes;
 
 bool is_dear(const Node& n) { return n.kind == NodeKind::map && kernel::is_function(n.op); }
 
-// Groups that a multiprocessor should hold at once, so that some load while others reduce: 1024 threads, which leaves each 64
-// registers, where that is enough for what a thread holds; else half of them. Doubles take what they need.
+// The number of groups that should be resident on a multiprocessor, so that some load while others reduce. 1024 threads leave
+// 64 registers to each, which is used if it is enough for the values of a thread, else half of the threads. Kernels in double
+// are not limited.
 int resident_groups(const kernel::Kernel& kernel, const Schedule& schedule, int group_size) {
   const bool light = static_cast<int64_t>(kernel.nodes.size()) <= tuning::kFewNodes &&
                      std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_dear);
@@ -79,15 +81,15 @@ SourceEmitter::NodeList SourceEmitter::nodes_of_phase(int phase) const {
     const Node& n = kernel_.nodes[i];
     if (!needed[i] || !n.per_element) continue;
     list.push_back(static_cast<NodeIndex>(i));
-    if (kept_before(static_cast<NodeIndex>(i), phase)) continue;  // whatever it was made of
+    if (kept_before(static_cast<NodeIndex>(i), phase)) continue;  // its operands are not needed
     for (int k = 0; k < kernel::operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
   }
   std::reverse(list.begin(), list.end());
   return list;
 }
 
-// What several walks over the row need and what is dear to have again (from memory, or by a function) stays in registers, as
-// far as they reach.
+// Keeps values in registers that several walks over the row need and that are expensive to get again (from memory, or by a
+// function), as far as the registers suffice.
 void SourceEmitter::choose_kept_nodes() {
   if (schedule_.flat || !one_block_) return;
   std::vector<int> first(kernel_.nodes.size(), -1), walks(kernel_.nodes.size(), 0);
@@ -146,7 +148,7 @@ void SourceEmitter::emit() {
   emit_columns_kernel();
 }
 
-// Where the partial sums of the block of rows at hand lie, or the registers that hold them.
+// Sets up the partial sums of the current block of rows, in memory or in registers.
 void SourceEmitter::emit_columns_begin() {
   out_.line("const lm_s64 blocks = (rows + ", schedule_.column_rows - 1, ") / ", schedule_.column_rows, ";");
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
@@ -200,7 +202,7 @@ void SourceEmitter::emit_threads() {
     out_.line("const int t = thread % ", team, ", team = thread / ", team, ";");
 }
 
-// Positions of `row` along the outer dims, in `type`, which `cast` makes of an extent.
+// Positions of `row` along the outer dims, in `type`; `cast` converts an extent to it.
 void SourceEmitter::emit_outer_positions(const std::string& type, const std::string& cast) {
   std::string rest = "row";
   for (size_t d = outer_; d-- > 1;) {
@@ -210,7 +212,7 @@ void SourceEmitter::emit_outer_positions(const std::string& type, const std::str
   out_.line("const ", type, " x0 = ", rest, ";");
 }
 
-// Positions along the outer dims, and the args there.
+// Positions along the outer dims, and pointers to the args there.
 void SourceEmitter::emit_row_place() {
   if (outer_ > 0) emit_outer_positions("lm_s64", "");
   emit_row_pointers();
@@ -235,7 +237,7 @@ void SourceEmitter::emit_row_pointers() {
 
 void SourceEmitter::begin_row() {
   known_.assign(kernel_.nodes.size(), false);
-  const bool always = schedule_.rows_per_group == 1 && columns_ == 0;  // as many groups as rows
+  const bool always = schedule_.rows_per_group == 1 && columns_ == 0;  // there are as many groups as rows
   if (always)
     out_.line("const int live = 1;");
   else
@@ -253,7 +255,7 @@ void SourceEmitter::emit_row() {
   for (int phase = 0; phase < kernel_.phase_count(); ++phase) emit_phase(phase);
 }
 
-// One chunk a thread, rows one behind the other.
+// One chunk per thread, with the rows one after the other.
 void SourceEmitter::emit_flat() {
   const int vector = schedule_.vector;
   out_.line("const lm_ix chunks = (lm_ix)(inner / ", vector, ");");
@@ -291,7 +293,7 @@ void SourceEmitter::emit_phase(int phase) {
   for (const NodeIndex root : roots) finish_root(root, phase);
 }
 
-// One block of the row, from `base` on where there are several, and what its reductions come to.
+// One block of the row, starting at `base` if there are several, and the results of its reductions.
 void SourceEmitter::emit_block(int phase) {
   const NodeList roots = roots_of_phase(phase);
   for (const NodeIndex root : roots) begin_block(root, phase);
@@ -384,7 +386,7 @@ void SourceEmitter::emit_root(NodeIndex root, int phase) {
   }
 }
 
-// Column sums that were held in registers.
+// Stores column sums that were in registers.
 void SourceEmitter::emit_stores() {
   out_.open("if (block < blocks)");
   out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
@@ -400,7 +402,8 @@ void SourceEmitter::emit_stores() {
   out_.close();
 }
 
-// Groups of 32 columns; the threads of a column take every `depth`-th block of rows each and are joined in order.
+// Groups of 32 columns. Each thread of a column adds every `depth`-th block of rows, and the threads' sums are joined in
+// order.
 void SourceEmitter::emit_columns_kernel() {
   const int depth = columns_depth(limits_);
   const auto groups = (row_size_ + kColumnLanes - 1) / kColumnLanes;

@@ -1,10 +1,10 @@
-// Accumulators and the roots that fill them.
+// Accumulators, and the roots that fill them.
 //
-// A thread adds its elements of a block in order; the team's sums are folded in a fixed tree; blocks are added up as pairs of
-// floats, so no f64 is needed. Mean and variance take two walks: the first sums x - s, s being the row's first element; the
-// second takes d = x - high around that mean, sums d^2, and sums d as well: the average of d is the mean's error, which
-// corrects the mean and the variance. E[x^2] - E[x]^2 is never formed. A row of several blocks takes both walks over each, the
-// second one over registers, and joins their moments (lm_moments_join), so that its elements are loaded once.
+// A thread adds its elements of a block in order. The team's sums are folded in a fixed tree. Blocks are added as pairs of
+// floats, so no f64 is needed. Mean and variance use two walks. The first sums x - s, where s is the row's first element. The
+// second computes d = x - high with that mean, and sums d^2 and d. The average of d is the error of the mean, which corrects
+// the mean and the variance. E[x^2] - E[x]^2 is never computed. A row of several blocks is walked twice per block, the second
+// time over registers, and the blocks' moments are joined (lm_moments_join), so that its elements are loaded once.
 #include <cmath>
 
 #include "backends/gpu/source_emitter.h"
@@ -77,7 +77,7 @@ void SourceEmitter::begin_totals(NodeIndex root, int phase) {
   }
 }
 
-// The first element, or 0 where that is not finite: an infinity would turn every difference into NaN.
+// The first element, or 0 if it is not finite: an infinite shift would turn every difference into NaN.
 void SourceEmitter::emit_shift(NodeIndex root) {
   const Node& n = node(root);
   out_.line(c_type(n.type), " shift", root, " = 0;");
@@ -140,7 +140,7 @@ void SourceEmitter::fold_block(NodeIndex root, int phase) {
   if (by_block(root)) fold_deviations(root, phase);
 }
 
-// The second walk over a block, which is in registers: what the mean lacks, and the squared distances to it.
+// The second walk over a block, which is in registers: the error of the mean, and the squared distances to the mean.
 void SourceEmitter::fold_deviations(NodeIndex root, int phase) {
   const Node& n = node(root);
   const char* suffix = suffix_of(n.type);
@@ -169,7 +169,7 @@ void SourceEmitter::fold_deviations(NodeIndex root, int phase) {
             size, ", 0);");
   out_.line(type, " ", spread, " = lm_fma_", suffix, "(-", error, ".hi, ", residual, ", ", squares, ");");
   out_.line(spread, " = ", spread, " < 0 ? 0 : ", spread, ";");
-  // The residual of an infinite mean is NaN; such a mean stays what it is.
+  // An infinite mean has a NaN residual and must stay infinite.
   out_.line(part, " = ", error, ".hi == ", error, ".hi ? lm_pair_add_", suffix, "(", error, ", ", part, ".hi) : lm_pair_of_",
             suffix, "(", part, ".hi, 0);");
 }
@@ -233,7 +233,7 @@ void SourceEmitter::finish_root(NodeIndex root, int phase) {
   finish_moments(root, join("spread", root, " < 0 ? 0 : spread", root));
 }
 
-// What the nodes that read the moments see; the mean stands.
+// Sets the nodes that read the moments. The mean is already computed.
 void SourceEmitter::finish_moments(NodeIndex root, const std::string& variance) {
   const char* type = c_type(node(root).type);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {

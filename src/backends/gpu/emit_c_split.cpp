@@ -1,6 +1,7 @@
-// The split schedule: several teams share a row, each some of its blocks, and every phase that walks is a kernel of its own.
-// What the blocks come to lies in the row's state, eight bytes a value: per value of a reduction one for each block. A kernel
-// first joins what the phases before it left, in the order of the blocks, so that every team knows the row's values.
+// The split schedule: several teams share a row, each with some of its blocks, and every phase with a walk is a separate
+// kernel. The results of the blocks are in the row's state, eight bytes per value, one per block for each value of a
+// reduction. A kernel first joins the results of earlier phases in the order of the blocks, so that every team has the row's
+// values.
 #include <algorithm>
 
 #include "backends/gpu/source_emitter.h"
@@ -17,7 +18,7 @@ int64_t block_count(const kernel::Kernel& kernel, const Schedule& schedule) {
   return (kernel.row_size() + schedule.block() - 1) / schedule.block();
 }
 
-// Values that a block of the row comes to in the nodes before `end`.
+// The number of results per block of the row in the nodes before `end`.
 int64_t result_count(const kernel::Kernel& kernel, size_t end) {
   int64_t count = 0;
   for (size_t i = 0; i < end; ++i) {
@@ -34,7 +35,7 @@ int64_t split_state_bytes(const kernel::Kernel& kernel, const Schedule& schedule
   return 8 * result_count(kernel, kernel.nodes.size()) * block_count(kernel, schedule);
 }
 
-// A kernel for each phase that walks, and for the last one, which stores what is known per row.
+// One kernel for each phase with a walk, and one for the last phase, which stores row values.
 void SourceEmitter::emit_split() {
   for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
     if (phase + 1 < kernel_.phase_count() && roots_of_phase(phase).empty()) continue;
@@ -84,7 +85,7 @@ void SourceEmitter::emit_split_row(int phase) {
   out_.close();
 }
 
-// What an earlier phase came to, from what its blocks came to.
+// Computes the results of an earlier phase from the results of its blocks.
 void SourceEmitter::join_blocks(int phase) {
   out_.line("// phase ", phase, ", done");
   emit_row_values(phase);

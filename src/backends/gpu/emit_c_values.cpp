@@ -1,4 +1,4 @@
-// A value per node, as expressions of the dialect.
+// One value per node, as expressions of the dialect.
 #include <cmath>
 
 #include "backends/gpu/source_emitter.h"
@@ -29,7 +29,7 @@ const char* storage_type(DataType dtype) {
     case TypeKind::real: return bits_of(dtype) == 64 ? "lm_f64" : "lm_f32";
     case TypeKind::signed_integer:
       if (bits_of(dtype) >= 32) return bits_of(dtype) == 64 ? "lm_s64" : "lm_s32";
-      return bits_of(dtype) == 8 ? "lm_s8" : "lm_u8";  // of a pair of four-bit elements
+      return bits_of(dtype) == 8 ? "lm_s8" : "lm_u8";  // a pair of four-bit elements
     case TypeKind::small_float:
     case TypeKind::unsigned_integer:
     case TypeKind::boolean: return bits_of(dtype) == 16 ? "lm_u16" : "lm_u8";
@@ -95,7 +95,7 @@ std::string SourceEmitter::cast_value(Type from, Type to, const std::string& val
   return join("(", c_type(to), ")(", value, ")");
 }
 
-// x - mean, the mean as hi + lo; with a scale rounded once at the end.
+// x - mean, with the mean as hi + lo. With a scale, the result is rounded once at the end.
 std::string SourceEmitter::centered(const Node& n) const {
   const std::string mean = join("mean", n.operands[1]);
   const std::string difference = join("(", operand(n, 0), " - ", mean, ".hi)");
@@ -117,7 +117,7 @@ std::string SourceEmitter::offset(int a) const {
   return strides.back() == 1 ? "at" : strides.back() == 0 ? "0" : join("at * ", strides.back());
 }
 
-// The value of an index node; `inside`: the chunk's and the element's share.
+// The value of an index node. `inside`: the part of the chunk and the element.
 std::string SourceEmitter::index_at(const Node& n, const std::string& inside) const {
   std::string sum = inside;
   for (size_t d = 0; d < outer_; ++d) {
@@ -149,7 +149,7 @@ void SourceEmitter::emit_row_values(int phase) {
                   ") p", n.arg, "[0] = ", to_storage(arg(n.arg).dtype, n.type, operand(n, 0)), ";");
         known_[i] = true;
         break;
-      default: break;  // reductions, and what is read from moments, are set when their walk is done
+      default: break;  // reductions, and nodes that read moments, are set at the end of their walk
     }
   }
 }
@@ -227,7 +227,7 @@ std::string SourceEmitter::map_value(const Node& n) const {
       return join("(", c_type(n.type), ")", from_storage(n.dtype, stored));
     }
     case MapOp::philox_word: return join("lm_philox_word(", a, ", ", b, ", ", operand(n, 2), ")");
-    default: return call(name_of(n.op), type, a);  // exp, expm1, log, ...: the dialect has them under the IR's names
+    default: return call(name_of(n.op), type, a);  // exp, expm1, log, ...: the dialect uses the IR's names
   }
 }
 

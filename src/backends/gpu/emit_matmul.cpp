@@ -22,8 +22,8 @@ std::string stored(DataType dtype, const std::string& value) {
   return dtype == DataType::f32 ? value : join("lm_", lamina::name_of(dtype), "_from_f32(", value, ")");
 }
 
-// The text of one program. Names in it: src, weights, bias, dst point to the tile's first element of each; x0, x1, ... is the
-// place in the batch; `left` and `right` are the tiles in local memory, [k][row] and [k][column].
+// The text of one program. Names in it: src, weights, bias and dst point to the tile's first element of each; x0, x1, ... are
+// the positions in the batch; `left` and `right` are the tiles in local memory, [k][row] and [k][column].
 class MatmulEmitter {
  public:
   MatmulEmitter(const MatmulForm& form, std::string symbol) : form_(form), symbol_(std::move(symbol)) {
@@ -60,7 +60,7 @@ class MatmulEmitter {
               "(", parameters, ")");
   }
 
-  // Work-groups count tiles along a row of dst first, then down, then through the batch.
+  // The index of a work-group counts tiles along a row of dst first, then along columns, then through the batch.
   void emit_place() {
     const int rows = form_.tile_rows(), columns = form_.tile_columns();
     out_.line("LM_SHARED lm_f32 left[", kMatmulDepth * (rows + 1), "], right[", kMatmulDepth * (columns + 1), "];");
@@ -107,7 +107,7 @@ class MatmulEmitter {
     out_.close();
   }
 
-  // A tile into local memory; what lies outside of the matrix is 0.
+  // Copies a tile to local memory. Elements outside the matrix are 0.
   void emit_load(const char* tile, int extent, const char* inside, bool along_k, const char* tensor, DataType dtype,
                  const char* stride, const char* stride_of_k) {
     out_.open("LM_UNROLL for (int i = 0; i < ", extent * kMatmulDepth / form_.group_size(), "; ++i)");
@@ -156,7 +156,8 @@ class MatmulEmitter {
   Text out_;
 };
 
-// Threads that load neighbours in memory share its transactions. Strides of what has one entry mean nothing.
+// Chooses neighbouring threads along the dense axis, so that they share memory transactions. The stride of an axis with one
+// entry is ignored.
 bool is_along_first(int64_t first_extent, int64_t first_stride, int64_t second_extent, int64_t second_stride) {
   if (first_extent > 1 && first_stride == 1) return true;
   return !(second_extent > 1 && second_stride == 1);

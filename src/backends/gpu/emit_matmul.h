@@ -1,11 +1,11 @@
 // Matrix products to GPU source, in the dialect of emit_c.h: one program for all sizes of one form.
 //
-// A work-group makes a tile of dst. Tiles of src and weights, `kDepth` entries of k at a time, lie in local memory as f32; each
-// thread adds up per_thread_rows x per_thread_columns elements in registers. An element is one chain of fused multiply-adds in
-// the order of k, whatever the tile: so a row's bits depend on that row and the weights alone.
+// A work-group computes a tile of dst. Tiles of src and weights, `kDepth` entries of k at a time, are in local memory as f32.
+// Each thread accumulates per_thread_rows x per_thread_columns elements in registers. An element is one chain of fused
+// multiply-adds in the order of k for any tile size, so a row's bits depend only on that row and the weights.
 //
-// The program takes buffer and offset of src, weights, bias where there is one, and dst; then words: m, n, k, the batch extents
-// and for each tensor its strides over batch dims, rows and columns, in elements.
+// The parameters are buffer and offset of src, weights, bias if there is one, and dst; then words: m, n, k, the batch
+// extents, and for each tensor its strides over batch dims, rows and columns, in elements.
 #pragma once
 
 #include <vector>
@@ -16,12 +16,12 @@
 
 namespace lamina::gpu {
 
-// All that the text of a program follows from.
+// All parameters that determine the text of a program.
 struct MatmulForm {
   DataType src = DataType::f32, weights = DataType::f32, bias = DataType::undef, dst = DataType::f32;  // undef: no bias
   size_t batch_rank = 0;
-  bool src_along_k = true;            // neighbouring threads load neighbours in k; else neighbouring rows
-  bool weights_along_columns = true;  // neighbouring columns; else neighbours in k
+  bool src_along_k = true;            // neighbouring threads load neighbours along k, else neighbouring rows
+  bool weights_along_columns = true;  // neighbouring columns, else neighbours along k
   int side = tuning::kMatmulSide;     // a work-group has side x side threads
   int per_thread_rows = tuning::kMatmulPerThread, per_thread_columns = tuning::kMatmulPerThread;
   bool wide_offsets = false;  // offsets inside a tile need 64 bits
@@ -36,7 +36,7 @@ MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& lim
 
 KernelSource emit_matmul(const MatmulForm& form, Language language);
 
-// The words that the program takes for these sizes.
+// The words that the program receives for these sizes.
 std::vector<int64_t> words_of(const kernel::MatmulStack& stack);
 
 }  // namespace lamina::gpu

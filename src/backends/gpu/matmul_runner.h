@@ -1,4 +1,4 @@
-// Running a MatMul of a plan by a generated program.
+// Runs a MatMul of a plan by a generated program.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class MatmulRunner final : public StepRunner {
   // `op`: its description, for reports.
   MatmulRunner(const std::shared_ptr<Device>& device, kernel::MatmulStack stack, const std::string& op);
 
-  void prepare() override { module(); }  // compiles, or takes the code from a cache
+  void prepare() override { module(); }  // compiles, or gets the code from a cache
   void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override;
   size_t scratch_bytes() const override { return 0; }
   const KernelSource& source() const override { return source_; }

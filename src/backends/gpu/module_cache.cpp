@@ -19,7 +19,7 @@ std::shared_ptr<ModuleCache::Entry> ModuleCache::entry_of(const std::string& tex
   return entries_.emplace(text, std::make_shared<Entry>()).first->second;
 }
 
-// An entry that only the map holds has no thread in `get`, so its module may be read.
+// No thread is in `get` for an entry that only the map references, so its module may be read.
 void ModuleCache::drop_unused() {
   if (entries_.size() < kCapacity) return;
   std::erase_if(entries_,

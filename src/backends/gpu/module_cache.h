@@ -1,4 +1,4 @@
-// The programs that a device has loaded, by their text, which is their structure.
+// The programs that a device has loaded, with their text as the key.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,14 @@
 
 namespace lamina::gpu {
 
-// Thread-safe. A text is compiled once, by the first thread that asks for it; threads with other texts compile meanwhile.
+// Thread-safe. The first thread that requests a text compiles it. Threads with other texts compile at the same time.
 class ModuleCache {
  public:
-  // Programs that no kernel uses are dropped where there are this many programs.
+  // From this number of programs on, those that no kernel uses are dropped.
   static constexpr size_t kCapacity = 1024;
 
-  // The program of `text`, made by `make` where there is none. Throws what `make` throws; the next caller then tries again.
+  // Returns the program of `text`, created by `make` if it is missing. Throws what `make` throws; the next caller then tries
+  // again.
   LoadedModule get(const std::string& text, const std::function<LoadedModule()>& make);
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 std::string literal(double value, const char* suffix) { return exact_text(value) + suffix; }
 
-// lm_exp_tail_f32(x) and its like: Horner's scheme, one fma a step.
+// The function lm_exp_tail_f32(x) or a similar one: Horner's scheme with one fma per step.
 std::string polynomial(const char* name, std::span<const double> c, bool wide) {
   const char* type = wide ? "f64" : "f32";
   const char* suffix = wide ? "" : "f";
@@ -27,7 +27,7 @@ std::string polynomial(const char* name, std::span<const double> c, bool wide) {
   return text + "  return y;\n}\n";
 }
 
-// As dialect/host.h has it: neighbouring terms joined in pairs, again and again.
+// As in dialect/host.h: joins neighbouring terms in pairs until one is left.
 std::string cdf_root() {
   const std::span<const double> c = kernel::kFloatPolynomials.cdf_root;
   std::vector<std::string> terms;

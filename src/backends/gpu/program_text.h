@@ -1,5 +1,5 @@
-// What stands in front of a generated kernel: the prelude of the language, the dialect's mathematics as far as the kernel needs
-// it, and the reductions over teams.
+// The text before a generated kernel: the prelude of the language, the mathematics of the dialect that the kernel needs, and
+// the reductions over teams.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace lamina::gpu {
 
 std::string program_prelude(const kernel::Kernel& kernel, Language language, bool aligned, bool disjoint);
 
-// Of a program in f32 that loads, converts and stores single elements, and whose outputs share no memory with inputs.
+// For a program in f32 that loads, converts and stores single elements, and whose outputs do not share memory with inputs.
 std::string conversions_prelude(Language language);
 
-// x^value takes the general way, through double.
+// Whether x^value is computed by the general method, in double.
 bool needs_general_power(double exponent);
 
-// Texts that the build embeds from the files of the same name.
+// Texts that the build embeds from the files with the same names.
 namespace text {
 extern const char kCudaPrelude[];
 extern const char kOpenclPrelude[];

@@ -51,7 +51,7 @@ KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel
   modules_[(usual.aligned ? 1U : 0U) + 2U] = loaded.module;
 }
 
-// Every wide access starts at a multiple of its own size, given that the tensor does.
+// Every wide access is aligned to its size, if the tensor is.
 bool KernelRunner::rows_are_aligned() const {
   if (!device_->needs_alignment()) return true;
   for (const kernel::Arg& arg : kernel_.args) {
@@ -82,7 +82,7 @@ size_t KernelRunner::column_bytes() const {
 
 KernelRunner::Promises KernelRunner::promises_of(std::span<const BufferView> buffers) const {
   Promises promises{rows_aligned_, true};
-  const bool addresses = device_->needs_alignment();  // memory is an address; else a handle
+  const bool addresses = device_->needs_alignment();  // handles are addresses
   auto& places = PerThread<Promises, std::vector<BufferView>>::get();
   places.clear();
   for (const BufferView& buffer : buffers) {
@@ -112,7 +112,7 @@ std::shared_ptr<const Module> KernelRunner::module_for(Promises promises) const 
   return module;
 }
 
-// Work-groups that take a row each, or several short ones; of a kernel with column sums a block of rows.
+// The number of work-groups. Each runs one row or several short ones, or a block of rows in a kernel with column sums.
 int64_t KernelRunner::row_groups(bool by_column_block) const {
   if (schedule_.flat) return groups_for(rows_ * (row_size_ / schedule_.vector), schedule_.group_size());
   return groups_for(by_column_block ? column_blocks() : rows_, schedule_.rows_per_group);
@@ -121,7 +121,7 @@ int64_t KernelRunner::row_groups(bool by_column_block) const {
 void KernelRunner::run(void* stream, std::span<const BufferView> buffers, BufferView partials) const {
   LAMINA_CHECK(buffers.size() == kernel_.args.size(), "one buffer per arg");
   const std::shared_ptr<const Module> module = module_for(promises_of(buffers));
-  auto& views = PerThread<KernelRunner, std::vector<BufferView>>::get();  // so that only a thread's first call allocates
+  auto& views = PerThread<KernelRunner, std::vector<BufferView>>::get();  // only a thread's first call allocates
   views.assign(buffers.begin(), buffers.end());
   if (columns_ > 0 || schedule_.split) views.push_back(partials);
   if (schedule_.split)
@@ -139,7 +139,7 @@ void KernelRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
                  kColumnLanes * columns_depth(limits_), views, {&blocks, 1});
 }
 
-// Phase after phase, each row shared by as many groups as it takes to fill the device a few times over.
+// Runs phase after phase. Each row is shared by enough groups to fill the device a few times over.
 void KernelRunner::run_split(const Module& module, void* stream, std::span<const BufferView> views) const {
   const size_t phases = source_.symbols.size() - (columns_ > 0 ? 1 : 0);
   for (size_t phase = 0; phase < phases; ++phase) {

@@ -1,4 +1,4 @@
-// Running a compiled kernel on a device: grids, parameters, the variants of a program.
+// Runs a compiled kernel on a device: grids, parameters, the variants of a program.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace lamina::gpu {
 
 class KernelRunner final : public StepRunner {
  public:
-  KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel);  // compiles, or takes the code from a cache
+  KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel);  // compiles, or gets the code from a cache
 
   void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override;
   size_t scratch_bytes() const override;  // partial column sums, and the states of split rows
@@ -24,7 +24,7 @@ class KernelRunner final : public StepRunner {
   bool from_cache() const override { return from_cache_; }
 
  private:
-  // Promises that the code of a variant relies on; see emit_c.h.
+  // Promises on which the code of a variant relies; see emit_c.h.
   struct Promises {
     bool aligned, disjoint;
   };
@@ -47,7 +47,8 @@ class KernelRunner final : public StepRunner {
   KernelSource source_;
   bool from_cache_ = false;
   mutable Mutex mutex_{LockRow::gpu_runtime};
-  mutable std::array<std::shared_ptr<const Module>, 4> modules_;  // by promises; the usual one is there from the start
+  // indexed by promises; the usual variant is loaded at construction
+  mutable std::array<std::shared_ptr<const Module>, 4> modules_;
 };
 
 }  // namespace lamina::gpu

@@ -24,7 +24,7 @@ bool uses_f64(const Kernel& kernel) {
                      [](const kernel::Node& n) { return n.per_element && n.type == kernel::Type::f64; });
 }
 
-// 16 bytes of the narrowest tensor that is dense along the row, as far as the innermost extent divides by it.
+// 16 bytes of the narrowest tensor that is dense along the row, halved until it divides the innermost extent.
 int choose_vector(const Kernel& kernel) {
   int bytes = 8;
   bool any = false;
@@ -39,8 +39,8 @@ int choose_vector(const Kernel& kernel) {
   return vector;
 }
 
-// Elements of a row are far apart, and those of neighbouring rows lie together.
-bool rows_lie_side_by_side(const Kernel& kernel) {
+// Whether elements of a row are far apart, and those of neighbouring rows are contiguous.
+bool rows_are_adjacent(const Kernel& kernel) {
   if (kernel.has_column_sum() || kernel.outer_rank == 0) return false;
   int together = 0, apart = 0;
   for (const Arg& arg : kernel.args) {
@@ -81,8 +81,8 @@ void choose_transposed_team(const Kernel& kernel, int largest, Schedule& schedul
                                         std::min(largest / schedule.rows_per_group, tuning::kWarp));
 }
 
-// Short rows: as few threads as chunks. Longer ones: threads are added until none holds more than kElementsPerThread; with
-// column sums, whose rows run one after the other, until none holds more than one chunk.
+// Short rows use as many threads as chunks. For longer rows, threads are added until none has more than kElementsPerThread
+// elements; with column sums, whose rows run one after the other, until none has more than one chunk.
 void choose_team(const Kernel& kernel, int largest, Schedule& schedule) {
   const int64_t chunks = (kernel.row_size() + schedule.vector - 1) / schedule.vector;
   const int held = kernel.has_column_sum() ? 1 : std::max(1, tuning::kElementsPerThread / schedule.vector);
@@ -91,7 +91,7 @@ void choose_team(const Kernel& kernel, int largest, Schedule& schedule) {
   schedule.rows_per_group = std::max(1, std::min(tuning::kUsualGroup, largest) / schedule.team);
 }
 
-// Teams that have a row, or a block of rows, each would leave the device idle.
+// Whether one row, or block of rows, per team would leave the device idle.
 bool wants_split(const Kernel& kernel, const DeviceLimits& limits, const Schedule& schedule) {
   const int64_t rows =
       schedule.column_rows == 0 ? kernel.row_count() : (kernel.row_count() + schedule.column_rows - 1) / schedule.column_rows;
@@ -111,7 +111,7 @@ Schedule choose_schedule(const Kernel& kernel, const DeviceLimits& limits) {
     schedule.rows_per_group = std::min(tuning::kFlatGroup, largest);
     return schedule;
   }
-  if (rows_lie_side_by_side(kernel))
+  if (rows_are_adjacent(kernel))
     choose_transposed_team(kernel, std::min(largest, tuning::kLargestGroup), schedule);
   else
     choose_team(kernel, std::min(largest, tuning::kLargestGroup), schedule);

@@ -1,17 +1,18 @@
-// How a GPU runs a kernel: which threads share a row, and what each holds of it.
+// How a GPU runs a kernel: which threads share a row, and which elements each has.
 //
 // A row of N elements is cut into chunks of `vector` neighbouring elements of the innermost dim. A *team* of threads shares a
-// row: thread t takes chunks t, t + team, t + 2 team, ... of a block of team * steps chunks; a row longer than a block takes
-// several. A thread adds up its own elements in order, the team's sums are folded in a fixed tree (first inside warps of 32),
-// blocks are added up as pairs of floats. All of that follows from the inner dims, the dtypes and the kind of device, never
-// from the number of rows: so are results batch-invariant. Shapes of teams, as the field calls them:
+// row: thread t has chunks t, t + team, t + 2 team, ... of a block of team * steps chunks. A longer row has several blocks. A
+// thread adds its own elements in order, the team's sums are folded in a fixed tree (first inside warps of 32), and blocks
+// are added as pairs of floats. All of this depends only on the inner dims, the dtypes and the kind of device, not on the
+// number of rows, so results are batch-invariant. The shapes of teams, in the field's terms:
 //   packed        several rows in a warp (team < 32)
-//   warp, block   a warp (team 32) or a work-group (team > 32) a row
-//   transposed    rows lie side by side in memory, their elements do not: neighbouring threads take neighbouring rows
-//   flat          no reduction: every thread takes one chunk of the whole grid
-//   split         few long rows: several teams share a row block by block, and a launch is made for every phase; each team
-//   joins
-//                 what the blocks came to in the phases before, in their order, so that the bits are those of one team
+//   warp, block   one row per warp (team 32) or per work-group (team > 32)
+//   transposed    neighbouring rows are contiguous in memory, elements of a row are not: neighbouring threads run
+// neighbouring rows
+//   flat          no reduction: every thread runs one chunk of the whole grid
+//   split         few long rows: several teams share a row block by block, with one launch per phase. Each team joins the
+// results
+//                 of the blocks of earlier phases, in their order, so that the bits are those of one team
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@
 
 namespace lamina::gpu {
 
-// What schedules look at.
+// The properties of a device that schedules depend on.
 struct DeviceLimits {
   int max_group = 1024;   // threads in a work-group
-  int compute_units = 1;  // work-groups that run side by side, at least
+  int compute_units = 1;  // work-groups that can run at the same time, at least
   bool has_f64 = true;
 };
 
@@ -34,9 +35,9 @@ struct Schedule {
   int rows_per_group = 1;      // teams in a work-group, a power of two
   int vector = 1;
   int steps = 1;                  // chunks of a thread in one block of a row
-  int64_t column_rows = 0;        // rows behind one partial sum of a column; 0: the kernel has no column sums
-  bool column_registers = false;  // partial sums stay in registers until the block of rows is done; else in memory
-  bool split = false;             // the one choice that looks at the number of rows, for it changes no bit
+  int64_t column_rows = 0;        // rows in one partial sum of a column; 0: the kernel has no column sums
+  bool column_registers = false;  // partial sums are in registers until the block of rows is finished; else in memory
+  bool split = false;             // the only choice that depends on the number of rows, because it changes no bits
   bool wide_offsets = false;      // offsets inside a tensor need 64 bits
   int group_size() const { return team * rows_per_group; }
   int64_t block() const { return int64_t{team} * vector * steps; }
@@ -45,10 +46,10 @@ struct Schedule {
 
 Schedule choose_schedule(const kernel::Kernel& kernel, const DeviceLimits& limits);
 
-// "packed", "warp", "block", "transposed", "split" or "flat", and "columns" behind it where there are column sums.
+// "packed", "warp", "block", "transposed", "split" or "flat", followed by "columns" if there are column sums.
 const char* name_of(const Schedule& schedule);
 
-// Rows of one block stay in registers between phases.
+// Whether the rows of one block stay in registers between phases.
 bool is_persistent(const kernel::Kernel& kernel, const Schedule& schedule);
 
 }  // namespace lamina::gpu

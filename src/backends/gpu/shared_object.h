@@ -8,12 +8,12 @@ namespace lamina::gpu {
 
 class SharedObject {
  public:
-  // The first of `names` that can be opened; none: handle() is null and error() says what was tried.
+  // Opens the first of `names` that can be opened. If none can, handle() is null and error() says what was tried.
   explicit SharedObject(const std::vector<std::string>& names);
   bool is_open() const { return handle_ != nullptr; }
   const std::string& error() const { return error_; }
   const std::string& opened() const { return opened_; }
-  // False, with error() set, when the library has no such function.
+  // Returns false and sets error() if the library has no such function.
   template <typename Function>
   bool find(const char* name, Function& function) {
     void* const address = symbol(name);
@@ -24,7 +24,7 @@ class SharedObject {
 
  private:
   void* symbol(const char* name);
-  void* handle_ = nullptr;  // never closed: drivers do not survive it
+  void* handle_ = nullptr;  // never closed, because drivers do not support it
   std::string error_, opened_;
 };
 

@@ -1,5 +1,5 @@
-// The working state of source emission, shared by emit_c (rows, phases, loops), emit_c_values (a value per node) and
-// emit_c_reductions (accumulators). Not part of the room's interface.
+// The state of source emission, shared by emit_c (rows, phases, loops), emit_c_values (one value per node), emit_c_reductions
+// (accumulators) and emit_c_split. Not part of the module's interface.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace lamina::gpu {
 
-// Lines of C at the right depth.
+// Lines of C with the right indentation.
 class Text {
  public:
   template <typename... Parts>
@@ -67,14 +67,14 @@ class SourceEmitter {
   NodeList roots_of_phase(int phase) const;
   int loop_of(const kernel::Node& node) const;  // the phase in whose loop a root runs
 
-  // emit_c_split.cpp: several teams a row, a kernel per phase.
+  // emit_c_split.cpp: several teams per row, one kernel per phase.
   void emit_split();
   void emit_split_kernel(int phase);
   void emit_split_row(int phase);
   void join_blocks(int phase);
   void emit_result_accesses(int phase, bool loads);
 
-  // emit_c_values.cpp: a value per node.
+  // emit_c_values.cpp: one value per node.
   void emit_row_values(int phase);
   std::string element_value(kernel::NodeIndex node, bool first_element) const;
   std::string map_value(const kernel::Node& node) const;
@@ -82,23 +82,24 @@ class SourceEmitter {
   std::string constant(double value, kernel::Type type) const;
   std::string constant(const kernel::Node& node) const;
   std::string from_storage(DataType dtype, const std::string& raw) const;
-  std::string load_at(int arg, const std::string& offset) const;  // the element of the arg there, as what is computed with
+  // the element of the arg at that offset, in the compute type
+  std::string load_at(int arg, const std::string& offset) const;
   std::string to_storage(DataType dtype, kernel::Type type, const std::string& value) const;
   std::string cast_value(kernel::Type from, kernel::Type to, const std::string& value) const;
   std::string centered(const kernel::Node& node) const;
   std::string name(kernel::NodeIndex node) const { return join("n", node); }
   std::string operand(const kernel::Node& node, int k) const { return name(node.operands[static_cast<size_t>(k)]); }
-  std::string offset(int arg) const;  // of the chunk at hand from the row's first element
+  std::string offset(int arg) const;  // of the current chunk from the row's first element
   std::string index_at(const kernel::Node& node, const std::string& inside) const;
   std::string place_sum(const Dims& steps, size_t first, size_t last, const char* prefix) const;
 
   // emit_c_reductions.cpp: accumulators.
-  void begin_root(kernel::NodeIndex root, int phase);  // once a phase
+  void begin_root(kernel::NodeIndex root, int phase);  // once per phase
   void begin_totals(kernel::NodeIndex root, int phase);
-  void begin_block(kernel::NodeIndex root, int phase);  // once a block of the row
+  void begin_block(kernel::NodeIndex root, int phase);  // once per block of the row
   void accumulate(kernel::NodeIndex root, int phase, const std::string& value);
-  void fold_block(kernel::NodeIndex root, int phase);  // what the block came to
-  void join_block(kernel::NodeIndex root, int phase);  // to what the row's blocks came to so far
+  void fold_block(kernel::NodeIndex root, int phase);  // computes the result of the block
+  void join_block(kernel::NodeIndex root, int phase);  // joins it with the results of the row's earlier blocks
   void finish_root(kernel::NodeIndex root, int phase);
   void finish_moments(kernel::NodeIndex root, const std::string& variance);
   void fold_team(const std::string& slot, kernel::Type type, kernel::Reduction reduction);
@@ -106,9 +107,9 @@ class SourceEmitter {
   void emit_shift(kernel::NodeIndex root);
   int accumulator_count(kernel::NodeIndex root, int phase) const;
   bool is_sum(kernel::NodeIndex root) const;
-  // Rows of several blocks: both walks of the moments go over each block, and blocks are joined.
+  // For rows of several blocks, both walks of the moments run over each block, and blocks are joined.
   bool by_block(kernel::NodeIndex root) const { return node(root).kind == kernel::NodeKind::moments && !one_block_; }
-  std::string count(kernel::Type type) const;  // of the row's elements, as a pair
+  std::string count(kernel::Type type) const;  // number of the row's elements, as a pair
 
   const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.node(i); }
   const kernel::Arg& arg(int a) const { return kernel_.arg(a); }
@@ -129,20 +130,20 @@ class SourceEmitter {
   size_t outer_;
   int64_t row_size_;
   bool one_block_;
-  std::vector<int> kept_since_;   // per node: the phase whose loop keeps it, -1: computed anew each time
-  std::vector<bool> known_;       // per node: a row value that stands in the text already
+  std::vector<int> kept_since_;   // per node: the phase whose loop keeps it live, or -1 if it is recomputed each time
+  std::vector<bool> known_;       // per node: whether its row value is already in the text
   std::vector<int> column_slot_;  // per node: position among the column sums
   int columns_ = 0;
-  bool stores_rows_ = true;  // values per row are stored where they are known
+  bool stores_rows_ = true;  // row values are stored as soon as they are computed
   std::vector<std::string> symbols_;
   Text out_;
 };
 
-// What a reduction's block comes to, as variables of the text that splitting a row keeps in memory.
+// The results of a reduction's block, as variables of the text. Splitting a row stores them in memory.
 std::vector<std::string> block_results(kernel::NodeIndex root, const kernel::Node& node, int phase);
 
 const char* c_type(kernel::Type type);     // lm_f32
-const char* suffix_of(kernel::Type type);  // f32; of the functions for that type
+const char* suffix_of(kernel::Type type);  // f32: the suffix of functions for that type
 const char* storage_type(DataType dtype);  // lm_u16
 
 }  // namespace lamina::gpu

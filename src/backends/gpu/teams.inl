@@ -1,8 +1,8 @@
-// Reductions over the threads of a team. Every thread gets the result. The tree is the same with and without shuffles: distances
-// 16, 8, 4, 2, 1 inside a warp, then half the warps, a quarter, ...
+// Reductions over the threads of a team. Every thread gets the result. The tree is the same with and without shuffles:
+// distances 16, 8, 4, 2, 1 inside a warp, then half of the warps, a quarter, ...
 //
-// lm_fold_NAME_TYPE(x, shared, t, team, first, step): t is the thread's place in its team of `team` threads, whose values lie in
-// `shared` at first + t * step where they go through shared memory.
+// lm_fold_NAME_TYPE(x, shared, t, team, first, step): t is the thread's index in its team of `team` threads. Values that use
+// shared memory are in `shared` at first + t * step.
 
 LM_FN int lm_fold_start(int team) { return team < 32 ? team / 2 : 16; }
 LM_FN int lm_fold_next(int distance, int team) {

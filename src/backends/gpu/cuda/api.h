@@ -1,5 +1,6 @@
-// The parts of the CUDA driver API and of NVRTC that lamina calls, looked up at run time: building needs neither headers nor
-// libraries. Names, values and meaning are NVIDIA's (cuda.h, nvrtc.h). Tests put their own functions into the tables.
+// The parts of the CUDA driver API and of NVRTC that lamina calls. They are looked up at run time, so that building needs
+// neither headers nor libraries. Names, values and semantics are NVIDIA's (cuda.h, nvrtc.h). Tests put their own functions
+// into the tables.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ inline constexpr int kMaxThreadsPerBlock = 1, kMultiprocessorCount = 16, kComput
 inline constexpr int kOldestDriver = 11020;  // CUDA 11.2
 inline constexpr int kOldestCapability = 80;
 
-// Every function that is called, as result, symbol, member, parameters. Tables and loaders come from these lists alone.
+// Every function that lamina calls, as result, symbol, member, parameters. Tables and loaders are generated from these lists.
 #define LAMINA_CUDA_FUNCTIONS(F)                                                                                  \
   F(CUresult, cuInit, init, (unsigned))                                                                           \
   F(CUresult, cuDriverGetVersion, driver_version, (int*))                                                         \
@@ -96,10 +97,11 @@ struct NvrtcApi {
 };
 #undef LAMINA_MEMBER
 
-// A library of the toolkit by the loader's own search, then where a toolkit says that it lies, then where toolkits lie.
+// File names of a library of the toolkit, in search order: the loader's path, the toolkit that an environment variable names,
+// the usual folders of toolkits.
 std::vector<std::string> names_of_library(const std::string& stem, const std::vector<std::string>& versions);
 
-// The process's libraries, opened once. Null when there is none, or it lacks a function; `why` then says what was tried.
+// The process's libraries, opened once. Null if there is none or a function is missing; `why` then says what was tried.
 const DriverApi* driver_api(std::string& why);
 const NvrtcApi* nvrtc_api(std::string& why);
 

@@ -32,8 +32,7 @@ std::optional<int> type_of(DataType dtype) {
   }
 }
 
-// A matrix with `rows` and `columns` as the transpose that column-major reading makes of it. Strides of an axis with one entry
-// mean nothing.
+// Describes a row-major matrix as its transpose in column-major order. The stride of an axis with one entry is ignored.
 std::optional<LtMatrix> in_columns(const kernel::MatrixStack& stack, int64_t rows, int64_t columns) {
   const std::optional<int> type = type_of(stack.dtype);
   if (!type) return std::nullopt;
@@ -45,7 +44,7 @@ std::optional<LtMatrix> in_columns(const kernel::MatrixStack& stack, int64_t row
   return std::nullopt;
 }
 
-// A descriptor, destroyed when it goes out of scope.
+// A descriptor that is destroyed at the end of the scope.
 template <typename T>
 class Owned {
  public:
@@ -81,7 +80,7 @@ class BlasLtRunner final : public StepRunner {
     make_layout(d_, problem.d, problem.batch);
   }
 
-  // Whether the library has an algorithm that neither splits a sum among work-groups nor needs memory.
+  // Whether the library has an algorithm that neither splits a sum among work-groups nor needs scratch memory.
   bool find_algorithm() {
     const LtApi& api = library_->api();
     Owned<LtPreference> preference(api.destroy_preference);
@@ -102,7 +101,7 @@ class BlasLtRunner final : public StepRunner {
 
   std::unique_ptr<StepRunner> give_back_generated() { return std::move(generated_); }
 
-  // Buffers: src, weights, perhaps a bias that is left out, dst.
+  // Buffers: src, weights, possibly an absent bias, dst.
   void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override {
     const auto address = [](const BufferView& view) {
       return reinterpret_cast<uintptr_t>(view.memory) + static_cast<uintptr_t>(view.offset);
@@ -123,7 +122,7 @@ class BlasLtRunner final : public StepRunner {
   const KernelSource& source() const override { return generated_->source(); }
   std::string schedule_name() const override { return "cuBLASLt"; }
   std::string text() const override { return "by cuBLASLt; where a buffer is not aligned, " + generated_->text(); }
-  bool from_cache() const override { return true; }  // the generated program is compiled by the first call that needs it
+  bool from_cache() const override { return true; }  // the first call that needs the generated program compiles it
 
  private:
   void set_transposed(int what, const LtMatrix& matrix) {
@@ -181,7 +180,7 @@ std::optional<LtProblem> lt_problem(const kernel::MatmulStack& stack) {
   const std::optional<LtMatrix> a = in_columns(stack.weights, stack.k, stack.n), b = in_columns(stack.src, stack.m, stack.k),
                                 d = in_columns(stack.dst, stack.m, stack.n);
   if (!same_types || !a || !b || !d || d->transposed) return std::nullopt;
-  // Pedantic: f32 without TF32, whatever the environment says.
+  // Pedantic: f32 without TF32, independent of environment variables.
   const int compute = stack.src.dtype == DataType::f32 ? kCompute32Pedantic : kCompute32;
   return LtProblem{*a, *b, *d, static_cast<int>(stack.products()), compute};
 }

@@ -1,6 +1,6 @@
-// Matrix products by cuBLASLt, which is opened at run time, where LAMINA_CUBLASLT=1 asks for it. It is not asked by default: it
-// picks another kernel, and with it another order of sums, for another number of rows, so a row's bits would depend on the
-// batch that it lies in. The generated program stands in for what it does not take.
+// Matrix products by cuBLASLt, which is opened at run time if LAMINA_CUBLASLT=1. It is off by default, because it selects
+// another kernel, with another order of summation, for another number of rows; a row's bits would depend on its batch. The
+// generated program runs the products that it does not support.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace lamina::gpu::cuda {
 
 class Context;
 
-// The parts of cublasLt.h that lamina calls; names, values and meaning are NVIDIA's. Descriptors are opaque.
+// The parts of cublasLt.h that lamina calls. Names, values and semantics are NVIDIA's. Descriptors are opaque.
 using LtStatus = int;
 using LtHandle = struct LtHandleOpaque*;
 using LtLayout = struct LtLayoutOpaque*;
@@ -59,12 +59,12 @@ struct LtApi {
 };
 #undef LAMINA_MEMBER
 
-bool asks_for_blas_lt();  // asked each time: a program may want it for some of its graphs
+bool asks_for_blas_lt();  // read at each call, so that a program can enable it for some graphs
 
-// The process's library, opened once. Null when there is none, or it lacks a function; `why` then says what was tried.
+// The process's library, opened once. Null if there is none or a function is missing; `why` then says what was tried.
 const LtApi* lt_api(std::string& why);
 
-// A column-major matrix as it is stored, in elements; transposed: its transpose is the factor.
+// A column-major matrix as stored, in elements. If `transposed`, its transpose is the factor.
 struct LtMatrix {
   int type = 0;  // a cudaDataType
   int64_t rows = 0, columns = 0, leading = 0, batch_stride = 0;
@@ -72,8 +72,8 @@ struct LtMatrix {
   bool operator==(const LtMatrix&) const = default;
 };
 
-// d = a x b in columns. A row-major matrix is the transpose of a column-major one, so dst = src x weights is read as
-// dst^T = weights^T x src^T: `a` is made of the weights, `b` of src.
+// d = a x b in column-major order. A row-major matrix is the transpose of a column-major one, so dst = src x weights becomes
+// dst^T = weights^T x src^T: `a` is the weights, `b` is src.
 struct LtProblem {
   LtMatrix a, b, d;
   int batch = 1;
@@ -81,11 +81,11 @@ struct LtProblem {
   bool operator==(const LtProblem&) const = default;
 };
 
-// Nothing for what the generated program does instead: a bias, more than one batch dim, matrices that are dense along neither
-// axis, sums of nothing, types other than f32, f16 and bf16 with dst of the same type or f32.
+// Nothing for products that the generated program runs: with a bias, more than one batch dim, matrices that are dense along
+// neither axis, empty sums, or types other than f32, f16 and bf16 with dst of the same type or f32.
 std::optional<LtProblem> lt_problem(const kernel::MatmulStack& stack);
 
-// A library's handle on a context. Thread-safe.
+// The library's handle for a context. Thread-safe.
 class BlasLt {
  public:
   BlasLt(const LtApi& api, const DriverApi& driver, std::shared_ptr<const Context> context);
@@ -105,8 +105,8 @@ class BlasLt {
   LtHandle handle_ = nullptr;
 };
 
-// The product by the library; `generated` itself where the library does not take it, and in its place where a buffer does not
-// begin at a multiple of 16 bytes.
+// Runs the product by the library. Returns `generated` if the library does not support it. The runner also uses `generated`
+// for calls with a buffer that is not aligned to 16 bytes.
 std::unique_ptr<StepRunner> blas_lt_runner(std::shared_ptr<const BlasLt> library, const kernel::MatmulStack& stack,
                                            std::unique_ptr<StepRunner> generated);
 

@@ -14,7 +14,7 @@ void check(const NvrtcApi& nvrtc, nvrtcResult result, const char* function) {
   if (result != 0) throw Error(Status::runtime_error, join("NVRTC: ", function, " failed: ", nvrtc.error_string(result)));
 }
 
-// The newest architecture that NVRTC knows and the device runs.
+// The newest architecture that NVRTC supports and the device can run.
 int nearest_architecture(const NvrtcApi& nvrtc, int capability) {
   int count = 0;
   check(nvrtc, nvrtc.supported_count(&count), "nvrtcGetNumSupportedArchs");
@@ -68,7 +68,7 @@ Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string&
   check(nvrtc, nvrtc.version(&major, &minor), "nvrtcVersion");
   const int architecture = nearest_architecture(nvrtc, capability);
   const bool native = architecture == capability;
-  // No contraction, no flushing, exact division and square root: FMA only where it is written.
+  // No contraction, no flushing to zero, exact division and square root: FMA only where the program requests it.
   const std::vector<std::string> options = {join("--gpu-architecture=", native ? "sm_" : "compute_", architecture),
                                             "--std=c++17",
                                             "--fmad=false",

@@ -9,12 +9,12 @@
 namespace lamina::gpu::cuda {
 
 struct Image {
-  std::string data;  // a cubin, or PTX where NVRTC does not know the device yet
-  std::string log;   // what the compiler said; registers and spills of each kernel
+  std::string data;  // a cubin, or PTX if NVRTC does not support the device yet
+  std::string log;   // the compiler's output: registers and spills of each kernel
   bool from_cache = false;
 };
 
-// For compute capability `capability` (90: sm_90). An image is looked for in `cache`, and kept there; null: it is compiled.
+// Compiles for compute capability `capability` (90: sm_90). The image is searched and stored in `cache`, if it is not null.
 // Throws Error(runtime_error) with the compiler's log.
 Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string& text, int capability,
               const CodeCache* cache = nullptr);

@@ -1,4 +1,4 @@
-// Contexts, streams and answers of the CUDA driver, for what calls it. Not part of the room's interface.
+// Contexts, streams and result codes of the CUDA driver. Not part of the module's interface.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ inline std::string text_of(const DriverApi& driver, CUresult result) {
   return name;
 }
 
-// Throws Error(out_of_memory) or Error(runtime_error) with the function's name and its answer.
+// Throws Error(out_of_memory) or Error(runtime_error) with the function's name and its result.
 inline void check(const DriverApi& driver, CUresult result, const char* function, const std::string& detail = "") {
   if (result == 0) return;
   throw Error(result == kOutOfMemory ? Status::out_of_memory : Status::runtime_error,
               join("CUDA: ", function, detail, " failed with ", text_of(driver, result)));
 }
 
-// A device pointer as the handle that the rest of the room passes around.
+// Converts between device pointers and the handles that the other files of the module use.
 inline CUdeviceptr pointer_of(void* memory) { return static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(memory)); }
 inline void* handle_of(CUdeviceptr pointer) { return reinterpret_cast<void*>(static_cast<uintptr_t>(pointer)); }
 
@@ -42,7 +42,7 @@ class CurrentContext {
   const DriverApi& driver_;
 };
 
-// The device's primary context, or the caller's; and a stream for whoever brings none.
+// The device's primary context or the caller's, and a stream for callers that have none.
 class Context {
  public:
   Context(const DriverApi& driver, CUdevice device, CUcontext given)

@@ -24,7 +24,7 @@ typedef unsigned long long lm_u64;
 #define LM_THREAD ((int)threadIdx.x)
 #define LM_BARRIER __syncthreads()
 
-// Several elements at a time, up to 16 bytes an access, where the data is aligned for it.
+// Several elements per access, up to 16 bytes, if the data is aligned for it.
 template <typename T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) lm_vector {
   T element[N];
@@ -64,7 +64,7 @@ LM_FN lm_f32 lm_real_f32(lm_u32 x) { return __uint_as_float(x); }
 LM_FN lm_u64 lm_bits_f64(lm_f64 x) { return (lm_u64)__double_as_longlong(x); }
 LM_FN lm_f64 lm_real_f64(lm_u64 x) { return __longlong_as_double((lm_s64)x); }
 
-// The machine's conversions; NaN gets the dialect's code.
+// Uses the device's conversions. NaN gets the dialect's code.
 #define LM_HAS_F16
 LM_FN lm_u16 lm_f16_from_f32(lm_f32 x) {
   lm_u16 code;
@@ -83,7 +83,8 @@ LM_FN lm_u16 lm_bf16_from_f32(lm_f32 x) {
   return x != x ? (lm_u16)(((lm_bits_f32(x) & 0x80000000u) >> 16) | 0x7fc0u) : code;
 }
 
-// Inside warps by shuffles; between warps one value a warp through shared memory. Teams of adjacent rows go through it all.
+// Inside a warp by shuffles, between warps with one value per warp in shared memory. Teams of adjacent rows use shared memory
+// only.
 #define LM_DEFINE_FOLD(name, type, combine)                                                       \
   LM_FN type name(type x, type* shared, int t, int team, int first, int step) {                   \
     if (step == 1) {                                                                              \

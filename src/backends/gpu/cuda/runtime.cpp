@@ -18,7 +18,7 @@ namespace lamina::gpu::cuda {
 
 namespace {
 
-// In the context that is current.
+// An event in the current context.
 class OwnedEvent {
  public:
   OwnedEvent(const DriverApi& driver, unsigned flags) : driver_(driver) {
@@ -71,9 +71,9 @@ class CudaEvent final : public Event {
   CUevent event_ = nullptr;
 };
 
-// Of a launch; kept so that only a thread's first launch allocates.
+// The parameters of a launch. They are reused, so that only a thread's first launch allocates.
 struct Parameters {
-  std::vector<int64_t> values;  // every parameter takes eight bytes
+  std::vector<int64_t> values;  // every parameter is eight bytes wide
   std::vector<void*> pointers;
 };
 
@@ -179,7 +179,7 @@ class CudaDevice final : public Device {
           "cuMemcpyHtoDAsync");
     check(driver_, driver_.synchronize_stream(context_->stream(stream)), "cuStreamSynchronize");
   }
-  // By memory sets, whose value is a parameter of the call: a copy from the host's memory would have to be waited for.
+  // Uses memory sets, whose value is a parameter of the call. A copy from host memory would have to block.
   void put(void* stream, void* memory, int64_t offset, const void* value, size_t bytes) override {
     const CurrentContext current(driver_, context_->get());
     const CUdeviceptr to = pointer_of(memory) + static_cast<CUdeviceptr>(offset);
@@ -229,7 +229,7 @@ class CudaDevice final : public Device {
   }
 
  private:
-  // Opened by the first product that asks for it.
+  // The first product that requests it opens the library.
   std::shared_ptr<const BlasLt> blas_lt() {
     const std::lock_guard lock(mutex_);
     if (blas_lt_ != nullptr) return blas_lt_;
@@ -246,7 +246,7 @@ class CudaDevice final : public Device {
   DeviceLimits limits_;
   std::shared_ptr<const Context> context_;
   ModuleCache modules_;
-  Mutex mutex_{LockRow::gpu_code};  // of blas_lt_
+  Mutex mutex_{LockRow::gpu_code};  // guards blas_lt_
   std::shared_ptr<const BlasLt> blas_lt_;
 };
 

@@ -11,12 +11,12 @@ namespace lamina::gpu::cuda {
 
 struct FoundDevices {
   size_t count = 0;
-  std::string why_none;  // set when there is none: no driver, one that is too old, no device, no NVRTC
+  std::string why_none;  // set if there is none: no driver, a driver that is too old, no device, no NVRTC
 };
 FoundDevices find_devices();
 FoundDevices find_devices(const DriverApi& driver);
 
-// On the device's primary context, or on the caller's (which is not retained: it must outlive the device). Throws Error.
+// Uses the device's primary context, or the caller's (which is not retained and must outlive the device). Throws Error.
 std::shared_ptr<Device> open_device(int ordinal, CUcontext context = nullptr);
 std::shared_ptr<Device> open_device(const DriverApi& driver, const NvrtcApi& nvrtc, int ordinal, CUcontext context = nullptr);
 

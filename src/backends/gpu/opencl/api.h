@@ -1,5 +1,5 @@
-// The part of the OpenCL 1.2 API that lamina calls, looked up in the ICD loader at run time: building needs neither headers nor
-// library. Names, values and meaning are Khronos's (CL/cl.h).
+// The part of the OpenCL 1.2 API that lamina calls. It is looked up in the ICD loader at run time, so that building needs
+// neither headers nor a library. Names, values and semantics are Khronos's (CL/cl.h).
 #pragma once
 
 #include <cstddef>
@@ -38,9 +38,10 @@ inline constexpr cl_uint kDeviceType = 0x1000, kDeviceMaxComputeUnits = 0x1002, 
                          kMemOffset = 0x1108, kEventCommandExecutionStatus = 0x11d3;
 inline constexpr cl_ulong kFpCorrectlyRoundedDivideSqrt = 1 << 7, kFpDenorm = 1;
 inline constexpr cl_ulong kMemReadWrite = 1;
-inline constexpr cl_int kComplete = 0;  // of a command; below it: it failed, above it: it is yet to come
+// a command's status; smaller values mean failure, larger ones that it has not finished
+inline constexpr cl_int kComplete = 0;
 
-// Every function that is called, as name(result, parameters). The table and the loader come from this list alone.
+// Every function that lamina calls, as name(result, parameters). The table and the loader are generated from this list.
 #define LAMINA_OPENCL_FUNCTIONS(F)                                                                                             \
   F(cl_int, GetPlatformIDs, (cl_uint, cl_platform_id*, cl_uint*))                                                              \
   F(cl_int, GetDeviceIDs, (cl_platform_id, cl_ulong, cl_uint, cl_device_id*, cl_uint*))                                        \
@@ -79,7 +80,7 @@ struct Api {
 #undef LAMINA_MEMBER
 };
 
-// The process's ICD loader, opened once. Null when there is none; `why` then says what was tried.
+// The process's ICD loader, opened once. Null if there is none; `why` then says what was tried.
 const Api* api(std::string& why);
 
 }  // namespace lamina::gpu::opencl

@@ -27,7 +27,7 @@ typedef ulong lm_u64;
 #define LM_THREAD ((int)get_local_id(0))
 #define LM_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 
-// Vector loads and stores of OpenCL need the alignment of an element only.
+// Vector loads and stores of OpenCL need only the alignment of an element.
 #define LM_LOAD(count, to, from) vstore##count(vload##count(0, from), 0, to)
 #define LM_STORE(count, to, from) vstore##count(vload##count(0, from), 0, to)
 

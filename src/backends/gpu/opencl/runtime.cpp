@@ -43,7 +43,7 @@ T device_info(const Api& cl, cl_device_id device, cl_uint what) {
   return value;
 }
 
-// An object of the driver, released when it goes out of scope.
+// An object of the driver, released at the end of the scope.
 template <typename T>
 using Owned = std::unique_ptr<T, cl_int (*)(T*)>;
 
@@ -67,7 +67,7 @@ class OpenclModule final : public Module {
     }
   }
 
-  // A kernel object holds its arguments: one launch at a time sets and enqueues them.
+  // A kernel object stores its arguments, so only one launch at a time may set them and enqueue it.
   void launch(void* stream, size_t function, int64_t groups, int group_size, std::span<const BufferView> buffers,
               std::span<const int64_t> words) const override {
     const std::lock_guard lock(mutex_);
@@ -103,7 +103,7 @@ class OpenclModule final : public Module {
   mutable Mutex mutex_{LockRow::gpu_memory};
 };
 
-// `queue`: for null streams.
+// `queue` is used for null streams.
 class OpenclEvent final : public Event {
  public:
   OpenclEvent(const Api& cl, cl_command_queue queue) : cl_(cl), queue_(queue), event_(nullptr, cl.ReleaseEvent) {}
@@ -155,7 +155,7 @@ class OpenclDevice final : public Device {
     limits_.max_group = static_cast<int>(std::min<size_t>(device_info<size_t>(cl, device, kDeviceMaxWorkGroupSize), 1024));
     limits_.compute_units = static_cast<int>(device_info<cl_uint>(cl, device, kDeviceMaxComputeUnits));
     limits_.has_f64 = device_info<cl_ulong>(cl, device, kDeviceDoubleFpConfig) != 0;
-    // The group that adds up column sums holds two doubles a thread.
+    // A group that adds column sums needs two doubles per thread in local memory.
     while (limits_.max_group > 32 &&
            static_cast<cl_ulong>(limits_.max_group) * 16 > device_info<cl_ulong>(cl, device, kDeviceLocalMemSize))
       limits_.max_group /= 2;
@@ -247,7 +247,7 @@ class OpenclDevice final : public Device {
   ModuleCache modules_;
 };
 
-// A device that does not say is counted all the same; who opens it is told why it cannot be used.
+// A device whose type cannot be queried is listed too. Opening it reports why it cannot be used.
 bool is_gpu(const Api& cl, cl_device_id device) {
   cl_ulong type = 0;
   return cl.GetDeviceInfo(device, kDeviceType, sizeof type, &type, nullptr) == 0 && (type & kDeviceTypeGpu) != 0;

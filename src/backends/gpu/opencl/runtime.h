@@ -1,4 +1,4 @@
-// OpenCL devices. Anything an ICD offers will do: GPUs first, then accelerators and CPUs.
+// OpenCL devices. All devices of an ICD are supported: GPUs first, then accelerators and CPUs.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct FoundDevices {
 FoundDevices find_devices();
 FoundDevices find_devices(const Api& cl);
 
-// On a context of its own, or on the caller's (which is retained).
+// Uses a new context, or the caller's (which is retained).
 std::shared_ptr<Device> open_device(cl_device_id device, cl_context context = nullptr);
 std::shared_ptr<Device> open_device(const Api& cl, cl_device_id device, cl_context context = nullptr);
 
