@@ -23,15 +23,9 @@ install(FILES include/graph/lamina.h include/graph/lamina.hpp include/graph/lami
   include/graph/data_types.def
   include/graph/attribute_kinds.def
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/graph COMPONENT lamina)
-# An oneDNN that is not the system's lies beside lamina, which looks for it there.
-if(LAMINA_ONEDNN)
-  get_target_property(onednn_file DNNL::dnnl LOCATION)
-  get_filename_component(onednn_folder ${onednn_file} DIRECTORY)
-  if(NOT onednn_folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
-    set_target_properties(lamina PROPERTIES INSTALL_RPATH "$ORIGIN")
-    file(REAL_PATH ${onednn_file} onednn_file)
-    install(FILES ${onednn_file} DESTINATION ${CMAKE_INSTALL_LIBDIR} RENAME libdnnl.so.${dnnl_VERSION_MAJOR} COMPONENT lamina)
-  endif()
+lamina_run_paths(lamina)
+if(lamina_own_onednn)
+  install(FILES ${lamina_own_onednn} DESTINATION ${CMAKE_INSTALL_LIBDIR} RENAME libdnnl.so.${dnnl_VERSION_MAJOR} COMPONENT lamina)
 endif()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lamina)
 install(EXPORT lamina-targets NAMESPACE lamina:: DESTINATION ${package_dir} COMPONENT lamina)

@@ -16,6 +16,20 @@ add_test(NAME package.installed_package_is_found_and_works
           -DCONSUMER_DIR=${CMAKE_CURRENT_LIST_DIR}/consumer -DCXX=${CMAKE_CXX_COMPILER} -DCXX_FLAGS=${CMAKE_CXX_FLAGS}
           -DGRAPH=${PROJECT_SOURCE_DIR}/examples/graphs/layer_norm.json -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_LIST_DIR}/check_package.cmake)
 
+# The paths by which programs and libraries of the build tree find others, and what the loader makes of them.
+set(loaded $<TARGET_FILE:lamina> $<TARGET_FILE:lamina_infiniop> $<TARGET_FILE:lamina_onednn_primitive> $<TARGET_FILE:test_api>)
+set(started $<TARGET_FILE:readme_example>)
+if(TARGET lamina_onednn_graph)
+  list(APPEND loaded $<TARGET_FILE:lamina_onednn_graph>)
+endif()
+if(LAMINA_BUILD_TOOLS)
+  list(APPEND loaded ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lamina)
+  list(APPEND started ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lamina)
+endif()
+add_test(NAME package.nothing_is_loaded_from_the_working_directory
+  COMMAND ${CMAKE_COMMAND} "-DFILES=${loaded}" "-DPROGRAMS=${started}" -DREADELF=${CMAKE_READELF}
+          -DWORK_DIR=${CMAKE_CURRENT_BINARY_DIR}/planted -P ${CMAKE_CURRENT_LIST_DIR}/check_run_paths.cmake)
+
 # The README's C++ block, word for word, as a program: it cannot drift from what works.
 set(readme ${PROJECT_SOURCE_DIR}/README.md)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${readme})

@@ -1,0 +1,47 @@
+# Where installed programs and libraries find the libraries that the system does not: the same paths in the build tree and after
+# installation. CMake would link one set of paths and replace it on installation; it fills the first set with separators to make
+# space for the second one, and a separator at the end is an entry of no characters, which the loader takes for the working
+# directory.
+include(GNUInstallDirs)
+
+# LLVM's folder where the loader would not look for it.
+set(lamina_llvm_run_path "")
+if(NOT LAMINA_STATIC_LLVM)
+  get_target_property(llvm_file LLVM LOCATION)
+  file(REAL_PATH ${llvm_file} llvm_file)
+  get_filename_component(llvm_folder ${llvm_file} DIRECTORY)
+  if(NOT llvm_folder IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+    set(lamina_llvm_run_path ${llvm_folder})
+  endif()
+endif()
+
+# An oneDNN that is not the system's. It is installed beside liblamina; in the build tree a link is in its place.
+set(lamina_own_onednn "")
+if(LAMINA_ONEDNN)
+  get_target_property(onednn_file DNNL::dnnl LOCATION)
+  get_filename_component(onednn_folder ${onednn_file} DIRECTORY)
+  if(NOT onednn_folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+    file(REAL_PATH ${onednn_file} lamina_own_onednn)
+  endif()
+endif()
+
+# lamina_run_paths(target FROM folder): `folder` is where the libraries are, as seen from the folder of the target: "" or a relative
+# path. It must hold in the build tree, too.
+function(lamina_run_paths target)
+  cmake_parse_arguments(PATHS "" "FROM" "" ${ARGN})
+  set(own "$ORIGIN")
+  if(PATHS_FROM)
+    set(own "$ORIGIN/${PATHS_FROM}")
+  endif()
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${own};${lamina_llvm_run_path}")
+  if(lamina_own_onednn)
+    get_target_property(type ${target} TYPE)
+    set(folder ${PROJECT_BINARY_DIR})
+    if(type STREQUAL "EXECUTABLE")
+      set(folder ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+    endif()
+    file(REAL_PATH "${PATHS_FROM}" folder BASE_DIRECTORY ${folder})
+    file(MAKE_DIRECTORY ${folder})
+    file(CREATE_LINK ${lamina_own_onednn} ${folder}/libdnnl.so.${dnnl_VERSION_MAJOR} SYMBOLIC)
+  endif()
+endfunction()
