@@ -1,5 +1,5 @@
-// Checks of what the benchmarks stand on: how they judge caches, and where their buffers lie. A test; measures nothing that it
-// asserts.
+// Checks assumptions of the benchmarks: how they judge cache sizes, and how their buffers are placed. This is a test; its
+// measurements are not asserted.
 #include <cstdint>
 #include <cstdio>
 #include <string>

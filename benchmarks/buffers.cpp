@@ -17,7 +17,7 @@ namespace bench {
 
 namespace {
 
-// Reproducible noise of about unit variance around `centre`.
+// Reproducible noise with about unit variance around `centre`.
 double noise(size_t index, double centre) {
   uint64_t state = index * 0x9e3779b97f4a7c15u + 0x243f6a8885a308d3u;
   state = (state ^ (state >> 31)) * 0xbf58476d1ce4e5b9u;
@@ -58,7 +58,7 @@ void fill(Type type, const Buffer& buffer, size_t count, size_t seed, double cen
   }
 }
 
-// The statistics that belong to src.
+// Computes the statistics of src.
 void take_moments(const Problem& problem, const Inputs& inputs) {
   const auto columns = static_cast<size_t>(problem.columns);
 #pragma omp parallel for
@@ -134,7 +134,7 @@ namespace {
 
 constexpr size_t kSmallPage = 4096, kHugePage = size_t{2} << 20, kLine = 64;
 
-// Tensors of one problem begin at different places of their pages, odd numbers of lines behind the page's begin.
+// Tensors of one problem start at different offsets in their pages, at an odd number of cache lines.
 size_t next_place_in_page() {
   static std::atomic<size_t> made = 0;
   return (made++ * 10 + 7) % (kSmallPage / kLine) * kLine;
@@ -149,7 +149,7 @@ void ask_for_pages(void* memory, size_t bytes, Memory kind) {
 
 }  // namespace
 
-// Mapped, not allocated: memory that was given back and taken again would keep the advice it had.
+// Mapped, not allocated: memory that is freed and allocated again would keep its madvise settings.
 Buffer::Buffer(size_t bytes, Memory memory) {
   const size_t rounded = (bytes + kSmallPage + kHugePage - 1) / kHugePage * kHugePage, mapped = rounded + kHugePage;
   void* const base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -208,7 +208,7 @@ void Evictor::operator()() {
 #pragma omp parallel for reduction(+ : sum)
   for (int64_t line = 0; line < static_cast<int64_t>(bytes_ / 64); ++line) sum += data[line * 16];
   sum_ += sum;
-  asm volatile("" : : "r"(&sum_) : "memory");  // the reads are the purpose
+  asm volatile("" : : "r"(&sum_) : "memory");  // keeps the reads
 }
 
 }  // namespace bench

@@ -1,5 +1,5 @@
-// The tensors of one problem: rows x columns, filled once and shared by all contenders; each contender has outputs of its own,
-// so that results can be compared.
+// The tensors of one problem with rows x columns elements. Inputs are filled once and shared by all contenders. Each
+// contender has separate outputs, so that results can be compared.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ struct Problem {
 };
 std::string describe(const Problem& problem);  // "f32 4096x768"
 
-// Where tensors lie. Caches and prefetchers treat them differently, and users have all of these.
+// The placement of tensors in memory. Caches and prefetchers treat these cases differently, and all of them occur.
 enum class Memory {
-  as_given,     // they begin at a multiple of 2 MiB; pages as the system's policy has it (machine.h tells it)
-  huge_pages,   // the same, and pages of 2 MiB are asked for
-  small_pages,  // pages of 4 KiB, and each begins one
-  lines,        // pages of 4 KiB, and each begins somewhere in one, with a line of 64 bytes, as an allocator's memory does
+  as_given,     // starts at a multiple of 2 MiB; page size by the system's policy (reported by machine.h)
+  huge_pages,   // the same, and requests pages of 2 MiB
+  small_pages,  // pages of 4 KiB; each tensor starts at one
+  lines,        // pages of 4 KiB; each tensor starts at some cache line in a page, as memory from an allocator does
 };
 inline constexpr Memory kMemories[] = {Memory::as_given, Memory::huge_pages, Memory::small_pages, Memory::lines};
 const char* name_of(Memory memory);
@@ -38,7 +38,7 @@ struct Unmap {
   void operator()(void* memory) const;
 };
 
-// Touched by the threads that will work on it. Throws std::system_error where the system refuses such pages.
+// The threads that will use the memory touch it first. Throws std::system_error if the system refuses such pages.
 class Buffer {
  public:
   explicit Buffer(size_t bytes, Memory memory = Memory::as_given);
@@ -49,25 +49,25 @@ class Buffer {
   void* data_;
 };
 
-// What all contenders read.
+// The inputs of all contenders.
 struct Inputs {
   explicit Inputs(const Problem& problem, Memory memory = Memory::as_given);
   Buffer src, other, diff_dst, gamma, beta, mean, variance;
 };
 
-// What each writes.
+// The outputs of one contender.
 struct Outputs {
   explicit Outputs(const Problem& problem, Memory memory = Memory::as_given);
-  Buffer big, sum;                   // dst or diff_src; the sum that a residual Add keeps
+  Buffer big, sum;                   // dst or diff_src; the sum that a residual Add stores
   Buffer first_small, second_small;  // mean, variance; or diff_gamma, diff_beta
 };
 
-// Largest |a - b| / max(1, |b|) of `count` elements; a NaN on one side alone counts as infinite.
+// The largest |a - b| / max(1, |b|) of `count` elements. A NaN on only one side counts as infinite.
 double largest_difference(Type type, const Buffer& a, const Buffer& b, size_t count);
-// Largest |a - b| over the largest |b|: for column sums, whose size grows with the rows.
+// The largest |a - b| divided by the largest |b|, for column sums, whose size grows with the number of rows.
 double difference_in_norm(Type type, const Buffer& a, const Buffer& b, size_t count);
 
-// Puts other data than the tensors' into every cache, so that the next run has to fetch from memory.
+// Fills every cache with other data, so that the next run reads from memory.
 class Evictor {
  public:
   Evictor();

@@ -18,9 +18,9 @@ namespace bench {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20, kLine = 64;
-constexpr double kLeastOfMemory = 50;  // nanoseconds; no memory answers sooner
+constexpr double kLeastOfMemory = 50;  // in nanoseconds: no memory has a lower latency
 
-// "32768K" in bytes; 0 where it is not understood.
+// Bytes of a text such as "32768K"; 0 if it is not understood.
 size_t bytes_of(const std::string& text) {
   size_t end = 0;
   const unsigned long value = text.empty() || text.front() < '0' || text.front() > '9' ? 0 : std::stoul(text, &end);
@@ -35,7 +35,8 @@ std::string word_of(const std::string& path) {
   return word;
 }
 
-// In large pages where the system gives them: looking up small ones, on a virtual machine twice over, takes as long as memory.
+// Uses huge pages if the system provides them. TLB misses of small pages, twice on a virtual machine, cost as much as memory
+// accesses.
 Buffer in_large_pages(size_t bytes) {
   try {
     return Buffer(bytes, Memory::huge_pages);
@@ -44,7 +45,7 @@ Buffer in_large_pages(size_t bytes) {
   }
 }
 
-// Lines in one random cycle: the first word of each says where the next one is.
+// Cache lines in one random cycle: the first word of each is the index of the next one.
 class Cycle {
  public:
   explicit Cycle(size_t bytes) : buffer_(in_large_pages(bytes)), lines_(bytes / kLine) {
@@ -56,12 +57,12 @@ class Cycle {
 
   size_t lines() const { return lines_; }
 
-  // Goes on from where it was; nanoseconds a load.
+  // Continues from the last position. Returns nanoseconds per load.
   double follow(size_t loads) {
     const auto start = std::chrono::steady_clock::now();
     uint32_t at = at_;
     for (size_t i = 0; i < loads; ++i) at = word_of_line(at);
-    asm volatile("" : "+r"(at));  // the loads are the purpose
+    asm volatile("" : "+r"(at));  // keeps the loads
     at_ = at;
     return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() /
            static_cast<double>(loads);
@@ -78,7 +79,7 @@ class Cycle {
 LatencyStep measured_step(size_t bytes) {
   constexpr size_t kLoads = 200'000;
   Cycle cycle(bytes);
-  cycle.follow(cycle.lines());  // into the caches, as far as they hold it
+  cycle.follow(cycle.lines());  // fills the caches, as far as the lines fit
   double best = cycle.follow(kLoads);
   for (int again = 0; again < 2; ++again) best = std::min(best, cycle.follow(kLoads));
   return {bytes, best};
@@ -116,7 +117,7 @@ const std::vector<LatencyStep>& measured_latencies() {
   static const std::vector<LatencyStep> steps = [] {
     std::vector<LatencyStep> least;
     for (size_t bytes = kMiB; bytes <= 256 * kMiB; bytes *= 2) least.push_back(measured_step(bytes));
-    // A neighbour may have had the cache just then.
+    // Another program may have used the cache meanwhile.
     for (int again = 0; again < 2 && size_by_latencies(least) < told_by_sysfs().last / 2; ++again) {
       for (LatencyStep& step : least) step.nanoseconds = std::min(step.nanoseconds, measured_step(step.bytes).nanoseconds);
     }

@@ -1,5 +1,5 @@
-// How large the caches are. What a machine tells is not to be believed alone: sysconf adds up slices that a core does not reach
-// (384 MiB on an EPYC whose sysfs says 32), and a hypervisor may tell of all that its host has.
+// The sizes of the caches. Reported sizes are not always correct: sysconf adds slices that a core does not reach (384 MiB on
+// an EPYC for which sysfs reports 32), and a hypervisor may report the caches of the whole host.
 #pragma once
 
 #include <cstddef>
@@ -9,30 +9,31 @@
 namespace bench {
 
 struct CacheSizes {
-  size_t first_data = 0, second = 0, last = 0;  // bytes; 0: not told
+  size_t first_data = 0, second = 0, last = 0;  // bytes; 0: not reported
 };
 
 CacheSizes told_by_sysfs();  // of the first CPU
 CacheSizes told_by_sysconf();
 
-// What one load costs that waits for the one before, somewhere in so much memory.
+// The latency of a load that depends on the previous load, at a random position in `bytes` bytes.
 struct LatencyStep {
   size_t bytes;
   double nanoseconds;
 };
 
-// From 1 to 256 MiB by powers of two, the least of up to three times; takes two to six seconds, once in a process.
+// For sizes from 1 to 256 MiB in powers of two, the minimum of up to three measurements. Takes two to six seconds, once per
+// process.
 const std::vector<LatencyStep>& measured_latencies();
 
-// The largest step whose loads take less than half of what the last step's take, which has to be memory: 0 where it is not.
+// The largest step whose latency is below half of the last step's. Returns 0 if the last step is not main memory.
 size_t size_by_latencies(std::span<const LatencyStep> steps);
 
-// What is told where the measurement does not contradict it, else what was measured. Between a sixteenth of what is told and
-// twice that is no contradiction: neighbours take most of a cache and come and go (here loads were held up to 8 MiB of 32 in
-// some minutes and to 2 in others), while sizes of problems should be the same from run to run.
+// Returns the reported size if the measurement is compatible with it, else the measured size. A measured size from a
+// sixteenth to twice the reported size is compatible: other programs use a varying part of the cache (on one machine, between
+// 2 and 8 of 32 MiB were measured), while sizes of problems should not differ between runs.
 size_t judged_last_level(size_t told, size_t measured);
 
-// Of this machine, as sysfs tells (else sysconf), judged once in a process; 32 MiB where nothing is known.
+// For this machine, from sysfs (else sysconf), judged once per process; 32 MiB if nothing is known.
 size_t last_level_cache();
 
 }  // namespace bench

@@ -1,6 +1,6 @@
-// What a call costs before the first byte moves: compiling a partition (in a fresh process, cold, from the cache in memory,
-// from the cache on disk, with a tuned schedule there too) and executing one of 64 elements, beside oneDNN. A Google Benchmark
-// program; its options apply.
+// The overhead of a call: compiling a partition (in a fresh process, cold, from the cache in memory, from the cache on disk,
+// and with a tuned schedule on disk) and executing one of 64 elements, compared with oneDNN. A Google Benchmark program, with
+// its options.
 #include <benchmark/benchmark.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ double compile_time(Case which) {
   return seconds_since(start);
 }
 
-// What `work` returns in a child process; negative where it failed.
+// Returns the result of `work` in a child process, or a negative number if the child failed.
 double in_fresh_process(const std::function<double()>& work) {
   int ends[2];
   if (pipe(ends) != 0) return -1;
@@ -63,13 +63,13 @@ void take_manual_time(benchmark::State& state, double seconds) {
   state.SetIterationTime(seconds);
 }
 
-// ---- compile. Fresh processes come first: a child must not inherit threads or a compiler that is already there.
+// ---- compile. Fresh processes come first: a child must not inherit threads or a compiler that exists already.
 
 void compile_in_fresh_process(benchmark::State& state, Case which) {
   for (auto _ : state) take_manual_time(state, in_fresh_process([&] { return compile_time(which); }));
 }
 
-// `is_tuned`: the disk has a measured choice of the schedule as well.
+// `is_tuned`: the disk also contains a measured choice of the schedule.
 void compile_from_disk(benchmark::State& state, Case which, bool is_tuned) {
   std::string folder = (std::filesystem::temp_directory_path() / "lamina_call_costs_XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return state.SkipWithError("no folder for the cache");
@@ -89,7 +89,7 @@ void compile_from_disk(benchmark::State& state, Case which, bool is_tuned) {
   std::filesystem::remove_all(folder);
 }
 
-// Another row length and epsilon each time, so that no cache knows the kernel.
+// Uses another row length and epsilon each time, so that the kernel is in no cache.
 Problem unseen_problem() {
   static int64_t columns = 512;
   return {128, columns += 16, Type::f32};

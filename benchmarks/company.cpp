@@ -1,15 +1,15 @@
-// What a call takes while other programs keep the cores busy: lamina and oneDNN in turns, each call timed by itself.
+// Times calls while other programs keep the cores busy: lamina and oneDNN in turns, each call timed separately.
 //
 //   company [--threads N] [--seconds S] [--busy 0,1,2,4] [--types f32,bf16] [--case NAME]... [--smoke] [ROWSxCOLUMNS...]
 //
-// LAMINA_EXECUTOR says whose threads lamina's are (docs/decisions/0014).
+// LAMINA_EXECUTOR selects the threads that lamina uses (docs/decisions/0014).
 //
-// Busy programs compute, never sleep, and are of this program's session, so that the system weighs them by their priority
-// alone: first at this program's, then at the lowest (nice 19). `share` is what a fair division of the cores would make of the
-// idle mean, (threads + busy programs) / cores; at the lowest priority nearly nothing should be lost, the column shows the same
-// number. `a region before` is no busy program, but an empty parallel region of OpenMP before each call: a framework's threads,
-// which go on spinning when their work is done. Turns last a tenth of a second; before each the threads of the one before have
-// gone to sleep.
+// Busy programs compute without sleeping and belong to this program's session, so that the scheduler weighs them only by
+// priority: first with this program's priority, then with the lowest (nice 19). `share` is the time that a fair division of
+// the cores predicts: the idle mean times (threads + busy programs) / cores. At the lowest priority the loss should be almost
+// 0; the column shows the same number. `a region before` is not a busy program but an empty parallel region of OpenMP before
+// each call, like a framework's threads that spin after their work. A turn lasts a tenth of a second. Before each turn, the
+// threads of the previous one have gone to sleep.
 #include <omp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -39,14 +39,15 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   int threads = omp_get_num_procs();
-  double seconds = 1;  // of each contender in each company
+  double seconds = 1;  // per contender and kind of oversubscription
   std::vector<int> busy = {0, 1, 2, 4};
   std::vector<Type> types = {Type::f32, Type::bf16};
   std::vector<Case> cases;
   std::vector<std::pair<int64_t, int64_t>> sizes;
 };
 
-// A process that computes while it is let. Made before any thread is: a child has none of its parent's.
+// A process that computes without sleeping. It must be created before any thread, because a child does not have its parent's
+// threads.
 class BusyProgram {
  public:
   explicit BusyProgram(int niceness) : child_(fork()) {
@@ -126,7 +127,7 @@ std::vector<Samples> measure_in(const Company& company, const std::vector<Conten
   return samples;
 }
 
-// lamina, and of oneDNN's ways the one that is fastest on an idle machine.
+// lamina, and the variant of oneDNN that is fastest on an idle machine.
 std::vector<Contender> contenders_for(Case which, const Problem& problem, const Inputs& in, const Outputs& ours,
                                       const Outputs& theirs) {
   std::vector<Contender> all = {lamina_contender(which, problem, in, ours)};
@@ -255,7 +256,7 @@ void run_all(const Options& options) {
   }
   std::vector<Company> companies;
   if (std::ranges::count(options.busy, 0) > 0) companies.push_back({"nobody", &equal, 0});
-  companies.push_back({"a region before", &equal, 0, true});  // before all others, whom lamina does not forget at once
+  companies.push_back({"a region before", &equal, 0, true});  // before the busy programs, whose effect on lamina lasts longer
   for (const int busy : options.busy) {
     if (busy > 0) companies.push_back({std::to_string(busy) + " busy", &equal, busy});
   }

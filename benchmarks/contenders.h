@@ -1,4 +1,4 @@
-// What is compared: each contender does the same work on the same inputs. big = one tensor of rows x columns.
+// The contenders. Each does the same work on the same inputs. big = one tensor of rows x columns.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ enum class Case { forward, forward_stats, backward, residual, residual_sum, chai
 struct CaseTraits {
   Case which;
   const char* name;
-  int reads, writes;                        // of big tensors; what must move
-  int column_reads = 0, column_writes = 0;  // of tensors as long as a row; what must move
+  int reads, writes;                        // number of big tensors that must be read and written
+  int column_reads = 0, column_writes = 0;  // number of tensors of one row's length that must be read and written
   bool to_s8 = false;                       // dst is s8
 };
 
@@ -34,7 +34,8 @@ inline constexpr CaseTraits kCases[] = {
 inline const CaseTraits& traits_of(Case which) { return kCases[static_cast<size_t>(which)]; }
 inline const char* name_of(Case which) { return traits_of(which).name; }
 inline Type type_of_dst(Case which, const Problem& problem) { return traits_of(which).to_s8 ? Type::s8 : problem.type; }
-// Of gamma, beta and column sums too, which one long row has as large as src; statistics, a value a row, do not count.
+// Includes gamma, beta and column sums, which are as large as src if there is one long row. Excludes statistics, one value
+// per row.
 inline size_t moved_bytes(Case which, const Problem& problem) {
   const CaseTraits& traits = traits_of(which);
   return problem.count() * (static_cast<size_t>(traits.reads) * bytes_of(problem.type) +
@@ -47,14 +48,15 @@ struct Contender {
   std::function<void()> run;
 };
 
-// Throws lamina::error, with lamina's reason, for what it refuses. The name says how many partitions it takes, if not one.
+// Throws lamina::error with lamina's reason if it refuses the case. The name contains the number of partitions if it is not
+// one.
 Contender lamina_contender(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs);
 
-// The ways in which oneDNN can do it; the fastest counts. Empty where it cannot, or is not there.
+// The variants of oneDNN for the case; the fastest counts. Empty if oneDNN is missing or cannot do it.
 std::vector<Contender> onednn_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs);
-std::string onednn_version();  // "" where it is not there
+std::string onednn_version();  // "" if oneDNN is missing
 
-// Moving the same bytes and nothing else, by every kind of store and prefetch that lamina may use; the fastest counts.
+// Only move the same bytes, with every kind of store and prefetch that lamina may use; the fastest counts.
 std::vector<Contender> roof_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs);
 
 inline constexpr float kEpsilon = 1e-5f;

@@ -1,10 +1,10 @@
-// lamina against oneDNN's graph interface, on dumps of graphs.
+// Compares lamina with oneDNN's graph interface on dumps of graphs.
 //
 //   corpus [--seconds S] [--most-seconds S] [--threads N] [--only-class f32|bf16|f16|int8] [--json FILE] [--smoke] DUMP...
 //
-// Both run each dump in turns, in one process, on the same inputs; each figure is the median of its rounds, after runs that
-// warm up. What constant inputs become is kept from run to run by both. A dump that one of them does not run is told with the
-// reason and is no part of the means. --smoke runs each dump once and fails where lamina refuses it or differs from oneDNN.
+// Both run each dump in turns, in one process, on the same inputs. Each figure is the median of its rounds, after warm-up
+// runs. Both cache what they compute from constant inputs. A dump that one of them does not run is reported with the reason
+// and is not part of the means. --smoke runs each dump once, and fails if lamina refuses it or differs from oneDNN.
 #include <omp.h>
 
 #include <algorithm>
@@ -27,12 +27,12 @@ namespace bench {
 namespace {
 
 using lamina::driver::Buffers;
-// Not this program's own, which measures rows and columns.
+// The driver's buffer. This program's own class is for rows and columns.
 using TensorBuffer = lamina::driver::Buffer;
 
 struct Options {
-  double seconds = 0.5;      // for each contender of a file, at least
-  double most_seconds = 20;  // a contender whose first run takes longer is measured by that run
+  double seconds = 0.5;      // at least, per contender and file
+  double most_seconds = 20;  // a contender whose first run takes longer is measured only by that run
   int threads = omp_get_num_procs();
   bool is_smoke = false;
   std::string json;
@@ -60,8 +60,8 @@ std::vector<double> values_of(const TensorBuffer& buffer) {
   return values;
 }
 
-// The size of all differences over the size of the tensor, which single elements behind a jump do not decide. A number that
-// only one of both has finite counts as infinite.
+// The norm of all differences over the norm of the tensor, which single elements at a discontinuity do not decide. A number
+// that is finite in only one of the tensors counts as infinite.
 double difference_of(const TensorBuffer& ours, const TensorBuffer& theirs) {
   const std::vector<double> a = values_of(ours), b = values_of(theirs);
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
@@ -82,7 +82,7 @@ bool draws_numbers(const lamina::Graph& graph) {
   return std::ranges::any_of(graph.ops(), [](const lamina::Op& op) { return op.kind == lamina::OpKind::Dropout; });
 }
 
-// What both may differ by: they round what passes between their kernels at other places.
+// The allowed difference: both round values between their kernels, but at different points.
 double tolerance(TypeClass type) {
   switch (type) {
     case TypeClass::int8: return 0.1;
@@ -109,7 +109,7 @@ double seconds_of_a_run(const GraphContender& contender) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Contenders whose first run took too long have their figure already; the others take turns.
+// Contenders whose first run took too long are measured already. The others take turns.
 void measure_runs(const GraphContender& ours, const GraphContender& theirs, const Options& options, FileResult& result) {
   const GraphContender* const contenders[] = {&ours, &theirs};
   Figures* const figures[] = {&result.lamina, &result.onednn};
@@ -147,7 +147,7 @@ GraphContender made(const char* who, Figures& figures, const std::function<Graph
   }
 }
 
-// Throws with the reason where one of both does not run it.
+// Throws with the reason if one of them does not run the dump.
 void run_both(const lamina::GraphDump& dump, const Options& options, FileResult& result) {
   const lamina::Graph graph = lamina::driver::load_graph(result.file, {});
   const Buffers inputs = filled_inputs(graph);

@@ -1,5 +1,5 @@
-// The graph of a dump as lamina and as oneDNN run it: partitioned, compiled, and bound to memory. Both read the same inputs;
-// each has tensors of its own between its partitions and behind them.
+// The graph of a dump as lamina and as oneDNN run it: partitioned, compiled, and bound to memory. Both read the same inputs.
+// Each has separate tensors between its partitions and for its results.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,14 @@
 namespace bench {
 
 struct GraphContender {
-  std::function<void()> run;  // the whole graph once; returns when it is done
+  std::function<void()> run;  // runs the whole graph once and returns when it is finished
   size_t partitions = 0;
   double compile_ms = 0;            // of all partitions
-  lamina::driver::Buffers tensors;  // by id: the inputs, and all that partitions make
-  std::string remark;               // on what it does otherwise than the dump says; mostly empty
+  lamina::driver::Buffers tensors;  // by id: the inputs, and all results of partitions
+  std::string remark;               // differences from the dump; usually empty
 };
 
-// They throw what std::exception::what() gives the reason of where the library does not run the graph. `inputs` holds every
-// input of the graph.
+// They throw an exception with the reason if the library does not run the graph. `inputs` contains every input of the graph.
 GraphContender lamina_graph(const lamina::Graph& graph, const lamina::driver::Buffers& inputs);
 GraphContender onednn_graph(const lamina::GraphDump& dump, const lamina::driver::Buffers& inputs);
 

@@ -12,11 +12,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kBusy = 0.03;  // others above this: not to be trusted
+constexpr double kBusy = 0.03;  // with more time taken by other programs, figures are unreliable
 
 std::string stem_of(const FileResult& result) { return std::filesystem::path(result.file).stem().string(); }
 
-// "1234.5", with a star for a single run; "-" where nothing was measured.
+// "1234.5", with a star for a single run; "-" if nothing was measured.
 std::string microseconds(const Figures& figures) {
   if (figures.seconds == 0) return "-";
   char text[32];
@@ -38,7 +38,7 @@ std::string remarks(const FileResult& result) {
   return text;
 }
 
-// The ratios of one type of data.
+// The ratios of one data type.
 struct Sum {
   size_t count = 0;
   double mean = 0;  // geometric

@@ -96,7 +96,7 @@ std::vector<op> ops_of(Case which, const Tensors& t) {
   throw std::logic_error("unknown case");
 }
 
-// Null for what lies between partitions. Statistics are outputs of the forward and inputs of the backward pass.
+// Null for values between partitions. Statistics are outputs of the forward pass and inputs of the backward pass.
 void* memory_of(size_t id, bool is_output, const Inputs& in, const Outputs& out) {
   switch (id) {
     case src: return in.src.data();

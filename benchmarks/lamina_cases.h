@@ -1,4 +1,4 @@
-// The graphs of the cases, for what needs more of lamina than a contender to run.
+// The graphs of the cases, for programs that do not only run a contender.
 #pragma once
 
 #include "contenders.h"
@@ -6,7 +6,7 @@
 
 namespace bench {
 
-// Finalized: one partition, if lamina fuses it whole.
+// Finalized. It has one partition, if lamina fuses all of it.
 lamina::graph::graph lamina_graph(Case which, const Problem& problem, float epsilon = kEpsilon);
 
 }  // namespace bench

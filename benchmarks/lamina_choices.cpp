@@ -64,7 +64,7 @@ void tune(lamina::graph::graph& graph, double milliseconds) {
     part.tune(part.get_input_ports(), part.get_output_ports(), cpu, milliseconds);
 }
 
-// What is compiled from now on runs by the best that is found. Whether every list was seen whole.
+// Later compilations use the best schedules found. Returns whether all legal schedules of every kernel were timed.
 bool search(const std::vector<Kernel>& kernels, const Machine& machine, double seconds, std::vector<Schedule>& schedules) {
   bool saw_all = true;
   for (size_t i = 0; i < kernels.size(); ++i) {

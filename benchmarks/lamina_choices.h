@@ -1,4 +1,4 @@
-// lamina by the schedules that its rules choose, by those that tuning finds, and by the best that a search finds.
+// lamina with its default schedules, with those that tuning finds, and with the best that a search finds.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,20 @@
 namespace bench {
 
 struct ChoiceBudget {
-  double tuning_milliseconds = 200;  // of each kernel; 0: nothing is tuned
-  double search_seconds = 2;         // of each kernel; 0: nothing is searched
+  double tuning_milliseconds = 200;  // per kernel; 0: no tuning
+  double search_seconds = 2;         // per kernel; 0: no search
 };
 
 struct Choices {
   Contender by_default;
-  std::optional<Contender> tuned, best;  // where they run by other schedules than the default and than each other
-  // The schedules in words, kernel after kernel; empty where nothing was looked for.
+  std::optional<Contender> tuned, best;  // set if their schedules differ from the default and from each other
+  // The schedules as text, one per kernel; empty if not searched.
   std::string default_text, tuned_text, best_text;
-  bool searched_all = false;  // each kernel's whole list was timed
+  bool searched_all = false;  // all legal schedules of each kernel were timed
 };
 
-// What lamina knows of tuned schedules in this process is forgotten first. Throws lamina::error, with lamina's reason, for what
-// it refuses.
+// First drops the tuned schedules that lamina has in this process. Throws lamina::error with lamina's reason if it refuses
+// the case.
 Choices lamina_choices(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs,
                        const ChoiceBudget& budget);
 

@@ -1,4 +1,4 @@
-// A graph through lamina's own rooms, as the driver replays it, on the CPU.
+// Runs a graph through lamina's modules on the CPU, as the driver replays it.
 #include <memory>
 #include <vector>
 

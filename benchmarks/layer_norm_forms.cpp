@@ -1,12 +1,12 @@
-// Layer normalisation in place, in strided and blocked formats, and of int8 data, each beside its plain case with the same
-// traffic; through the primitive front end, as its callers have it.
+// Layer normalisation in place, in strided and blocked formats, and of int8 data, each compared with its plain case with the
+// same traffic. Uses the primitive front end, as its callers do.
 //
 //   layer_norm_forms [--threads N] [--seconds S] [--only TEXT]
 //
-// The cases of a group take turns, round after round, so that what disturbs the machine disturbs all of them; first with their
-// data wherever the caches kept them, then with all of it fetched from memory in each run. Each figure is the median of its
-// rounds; the ratio is the time of the group's first case over that of the case (above 1: faster). --only takes the cases whose
-// name has TEXT in it.
+// The cases of a group take turns, round after round, so that disturbances affect all of them. They first run with data that
+// may be in the caches, then with all data fetched from memory in each run. Each figure is the median of its rounds. The
+// ratio is the time of the group's first case over that of the case (above 1: faster). --only selects the cases whose name
+// contains TEXT.
 #include <omp.h>
 
 #include <cstdio>
@@ -60,7 +60,8 @@ memory filled(const memory::desc& desc) {
   return m;
 }
 
-// All cases have what has the same place in them in the same memory: none finds more of its data in the caches than another.
+// Tensors with the same role use the same memory in all cases, so that no case finds more of its data in the caches than
+// another.
 memory big_tensor(const memory::desc& desc, int place) {
   constexpr memory::dim kMostElements = memory::dim{1} << 25;
   static std::map<std::pair<int, bool>, memory> tensors;
@@ -76,7 +77,7 @@ double bytes_of(const memory::desc& desc) {
   return elements * static_cast<double>(memory::data_type_size(desc.get_data_type()));
 }
 
-// Forward inference with scale and shift; `in_place`: dst is src.
+// Forward inference with scale and shift. If `in_place`, dst is src.
 Case forward(std::string name, const memory::desc& src, const memory::desc& dst, bool in_place = false) {
   primitive_attr attr;
   std::unordered_map<int, memory> args;
@@ -126,7 +127,7 @@ std::vector<Group> all_groups() {
   groups[1].push_back(backward("backward, in place", plain, true));
   groups[1].push_back(backward("backward, rows with gaps", gaps));
   groups[1].push_back(backward("backward, ntc", ntc));
-  // Another dim in blocks, or channels last: the normalised one (w) is not contiguous.
+  // With another dim in blocks, or channels last, the normalised dim (w) is not contiguous.
   const auto images_in = [&](tag format) { return memory::desc(images, dt::f32, format); };
   groups[2].push_back(forward("forward, nchw", images_in(tag::nchw), images_in(tag::nchw)));
   groups[2].push_back(forward("forward, nChw16c", images_in(tag::nChw16c), images_in(tag::nChw16c)));
@@ -144,10 +145,10 @@ std::vector<Group> all_groups() {
 
 struct Figures {
   std::vector<bench::Timing> timings;
-  double others = 1;  // how much of the machine other programs had
+  double others = 1;  // the fraction of the machine that other programs used
 };
 
-// Measured again while other programs had the machine: as often as `how` says, at most.
+// Measures again if other programs used the machine, up to the number of attempts in `how`.
 Figures measure_group(const Group& cases, const bench::Measurement& how) {
   std::vector<std::vector<bench::Contender>> contenders;
   for (const Case& each : cases) contenders.push_back({{each.name, each.run}});

@@ -14,7 +14,7 @@ namespace bench {
 
 namespace {
 
-// The text after the colon of the first line that starts with `key`; "unknown" without one.
+// The text after the colon of the first line that starts with `key`; "unknown" if there is none.
 std::string cpuinfo(const std::string& key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -24,8 +24,8 @@ std::string cpuinfo(const std::string& key) {
   return "unknown";
 }
 
-// Linux has a name for it on x86-64; on AArch64 the numbers that Arm gives to makers and parts: 0x41 is Arm, its 0xd40 a
-// Neoverse V1.
+// Linux reports a name on x86-64. On AArch64 it reports Arm's numbers of implementers and parts: 0x41 is Arm, and its part
+// 0xd40 is a Neoverse V1.
 std::string cpu_name() {
   const std::string name = cpuinfo("model name");
   return name != "unknown" ? name : "implementer " + cpuinfo("CPU implementer") + ", part " + cpuinfo("CPU part");

@@ -25,11 +25,11 @@ double time_of(const Contender& contender, int repeats) {
   return seconds_since(start) / repeats;
 }
 
-// One contender's place in the rounds.
+// The state of one contender during the rounds.
 struct Runner {
   const Contender* contender;
   size_t group;
-  int repeats = 1;  // runs a sample
+  int repeats = 1;  // runs per sample
   std::vector<double> samples;
   bool has_left = false;
 
@@ -40,7 +40,7 @@ struct Runner {
   }
 };
 
-// Until threads that slept are awake and stay so: a call may have ended before they come.
+// Runs until sleeping threads are awake and stay so: the first calls may end before they wake up.
 void warm_up(const Contender& contender) {
   const auto start = Clock::now();
   do {
@@ -48,7 +48,7 @@ void warm_up(const Contender& contender) {
   } while (seconds_since(start) < 5e-4);
 }
 
-// So many runs that one sample takes a few hundred microseconds: a clock reading must not count.
+// Enough runs that a sample takes a few hundred microseconds, so that the cost of reading the clock is negligible.
 int repeats_for(const Contender& contender, bool evicts) {
   warm_up(contender);
   if (evicts) return 1;
@@ -68,14 +68,15 @@ void send_slow_ones_away(std::vector<Runner>& runners, size_t groups) {
   for (Runner& each : runners) each.has_left = each.quantile(0.5) > 1.3 * best[each.group];
 }
 
-// Runs, or would if it had a core. The process's own clock does not tell: it counts other threads' time from tick to tick.
+// Whether another thread runs or waits for a core. The process's CPU clock does not show this: it counts other threads' time
+// only from tick to tick.
 bool another_thread_runs() {
   const std::string own = std::to_string(gettid());
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
     if (thread.path().filename() == own) continue;
     std::ifstream file(thread.path() / "stat");
     std::string text;
-    std::getline(file, text);  // number (name) state ...
+    std::getline(file, text);  // the format is: number (name) state ...
     const size_t name_end = text.rfind(')');
     if (name_end != std::string::npos && text.compare(name_end, 3, ") R") == 0) return true;
   }
@@ -85,7 +86,7 @@ bool another_thread_runs() {
 }  // namespace
 
 void wait_for_idle_threads() {
-  constexpr int kLooks = 2;  // a thread may stand between two waits
+  constexpr int kLooks = 2;  // a thread may be between two waits
   for (int looks = 0, i = 0; looks < kLooks && i < 200; ++i) {
     std::this_thread::sleep_for(std::chrono::microseconds(500));
     looks = another_thread_runs() ? 0 : looks + 1;

@@ -1,4 +1,4 @@
-// Times of contenders that take turns in one process, round after round, so that what disturbs the machine disturbs all.
+// Times contenders that take turns in one process, round after round, so that disturbances affect all of them.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,28 @@
 namespace bench {
 
 struct Timing {
-  std::string way;     // of the contender that was fastest
+  std::string way;     // name of the fastest variant
   double seconds = 0;  // median over the rounds; 0: there was no contender
-  double spread = 0;   // distance of the quartiles over the median
+  double spread = 0;   // interquartile range over the median
 };
 
 struct Measurement {
-  double seconds = 0.3;        // at least so long a case
-  int rounds = 11;             // at least so many rounds
-  int attempts = 4;            // while other programs disturb
-  Evictor* evictor = nullptr;  // where given, runs before each single run: all data come from memory
+  double seconds = 0.3;        // at least, per case
+  int rounds = 11;             // at least
+  int attempts = 4;            // as long as other programs disturb
+  Evictor* evictor = nullptr;  // if given, runs before each run, so that all data come from memory
 };
 
-// Returns when the other threads of this program are asleep. OpenMP's go on spinning for milliseconds after a region and would
-// take a core from a contender that has threads of its own.
+// Returns when the other threads of this program sleep. OpenMP's threads spin for milliseconds after a region, and would take
+// cores from a contender with separate threads.
 void wait_for_idle_threads();
 
-// The fastest way of each group. After three rounds, ways that are clearly slower than their group's best leave.
+// The fastest variant of each group. After three rounds, variants that are clearly slower than their group's best are
+// dropped.
 std::vector<Timing> measure(const std::vector<std::vector<Contender>>& groups, const Measurement& how);
 
-// What the rest of the machine did between construction and others(): CPU time of other programs, and time that a hypervisor
-// took away, over the time that all CPUs had. 0 where the machine does not tell.
+// The fraction of all CPUs' time, between construction and others(), that other programs used or a hypervisor took away. 0 if
+// the machine does not report it.
 class BusyWatch {
  public:
   BusyWatch();

@@ -1,16 +1,16 @@
-// lamina against oneDNN and against the machine's memory, on the normalisations (contenders.h says what each case does).
+// Compares lamina with oneDNN and with the machine's memory bandwidth on normalisations (contenders.h defines the cases).
 //
 //   norm_vs_onednn [--full | --smoke] [--types f32,bf16,f16,f64] [--case NAME]... [--threads N] [--seconds S] [--json FILE]
 //                  [--memory as-given,huge-pages,small-pages,lines] [--tune MS] [--search S] [ROWSxCOLUMNS...]
 //
-// All contenders of a case take turns in one process; each figure is the median of its rounds. GB/s count what must move: each
-// tensor once, but for statistics. Out of cache (128 MiB a tensor or more) everything is evicted before each run. --smoke runs
-// each case once on a few elements and fails where lamina and oneDNN differ: a test, not a measurement. --memory says where
-// tensors lie (buffers.h); with several, each case is measured in each.
+// All contenders of a case take turns in one process. Each figure is the median of its rounds. GB/s count the bytes that must
+// move: each tensor once, without statistics. Out of cache (128 MiB per tensor or more), everything is evicted before each
+// run. --smoke runs each case once on a few elements and fails if lamina and oneDNN differ; this is a test, not a
+// measurement. --memory selects the placement of tensors (buffers.h); with several, each case is measured in each.
 //
-// lamina runs by the schedules of its rules, by those that tuning finds in --tune milliseconds a kernel (200; 0: not at all),
-// and by the best of all legal ones that a search of --search seconds a kernel finds (2; 0: not at all; schedule_search.h says
-// how). In --json is which these are. What the environment says of tuning and of what is kept on disk is not listened to.
+// lamina runs with its default schedules, with those that tuning finds in --tune milliseconds per kernel (200; 0: no tuning),
+// and with the best of the legal schedules that a search of --search seconds per kernel finds (2; 0: no search; see
+// schedule_search.h). --json records these schedules. Environment variables about tuning and the cache on disk are ignored.
 #include <omp.h>
 
 #include <algorithm>
@@ -52,18 +52,18 @@ struct Result {
   Case which;
   Problem problem;
   Memory memory;
-  Timing lamina = {}, tuned = {}, best = {};  // by its rules, by what tuning found, by the best that was found
+  Timing lamina = {}, tuned = {}, best = {};  // with default schedules, with tuned ones, with the best ones found
   Timing onednn = {}, roof = {};
   Choices choices = {};
-  double difference = -1;    // from oneDNN; -1: nothing to compare with
-  double others = 0;         // of the machine, taken by others while this was measured
+  double difference = -1;    // from oneDNN; -1: there is nothing to compare
+  double others = 0;         // fraction of the machine's time that other programs used meanwhile
   std::string refused = "";  // lamina's reason
 };
 
-constexpr double kBusy = 0.03;  // others() above this: not to be trusted
+constexpr double kBusy = 0.03;  // with more time taken by other programs, figures are unreliable
 
-// What two correct implementations may differ by: a few units in the last place of the type that holds the result (oneDNN
-// rounds what passes between its primitives to it).
+// The allowed difference of two correct implementations: a few units in the last place of the result's type, to which oneDNN
+// rounds values between its primitives.
 double tolerance(Type type) {
   switch (type) {
     case Type::bf16: return 4.0 / 128;
@@ -73,7 +73,7 @@ double tolerance(Type type) {
   }
 }
 
-// The largest difference of any output. Statistics and column sums count where the case has them.
+// The largest difference of any output. Statistics and column sums are compared if the case has them.
 double difference_of(Case which, const Problem& problem, const Outputs& ours, const Outputs& theirs) {
   double worst = largest_difference(type_of_dst(which, problem), ours.big, theirs.big, problem.count());
   if (which == Case::residual_sum)
@@ -86,8 +86,8 @@ double difference_of(Case which, const Problem& problem, const Outputs& ours, co
   return worst;
 }
 
-// Measures again, a few times, where other programs kept the machine busy meanwhile: a spinning thread that loses its CPU
-// costs a whole time slice. The least disturbed attempt counts.
+// Measures again, a few times, if other programs kept the machine busy: a spinning thread that loses its CPU costs a whole
+// time slice. The least disturbed attempt counts.
 std::pair<std::vector<Timing>, double> measure_in_peace(const std::vector<std::vector<Contender>>& groups,
                                                         const Measurement& how) {
   std::pair<std::vector<Timing>, double> best{{}, std::numeric_limits<double>::infinity()};
@@ -100,7 +100,7 @@ std::pair<std::vector<Timing>, double> measure_in_peace(const std::vector<std::v
   return best;
 }
 
-// What was found to be best may not be so in these rounds.
+// The best schedule of the search may not be the fastest in these rounds.
 Timing fastest_found(const Result& result, const Timing& searched) {
   Timing best = result.lamina;
   for (const Timing& other : {result.tuned, searched}) {
@@ -224,7 +224,7 @@ std::vector<PlanItem> plan_for(const Options& options) {
   return plan;
 }
 
-// Whole or not at all: a run that is cut short leaves what it had after its last problem.
+// Writes the file atomically: an interrupted run keeps the results after its last complete problem.
 void write_json(const Options& options, const Json& results) {
   const Json content = {{"machine", describe_machine()}, {"seconds_per_case", options.seconds}, {"results", results}};
   const std::string unfinished = options.json + ".new";
@@ -237,7 +237,7 @@ void write_json(const Options& options, const Json& results) {
 
 double in_mib(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-// How many results are wrong (differ from oneDNN's, or were refused).
+// Returns the number of wrong results (different from oneDNN's, or refused).
 int run_all(const Options& options) {
   double load = 0;
   if (options.mode != Options::Mode::smoke && is_busy_now(load)) {
@@ -256,7 +256,7 @@ int run_all(const Options& options) {
   int wrong = 0, busy = 0;
   for (const PlanItem& item : plan_for(options)) {
     if (item.cases.empty()) continue;
-    // Place after place: in turns they would push each other out of the caches.
+    // One placement after the other: in turns they would evict each other from the caches.
     for (const Memory memory : options.memories) {
       const Inputs inputs(item.problem, memory);
       for (const Case which : item.cases) {

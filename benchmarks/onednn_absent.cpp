@@ -1,4 +1,4 @@
-// In place of onednn_cases.cpp where oneDNN is not there.
+// Replaces onednn_cases.cpp if oneDNN is missing.
 #include "contenders.h"
 
 namespace bench {

@@ -139,13 +139,13 @@ std::vector<Call> primitives_of(Case which, const Setting& s) {
     case Case::quantized:  // `sum` serves as the intermediate
       return {norm(s, s.in.src, s.out.sum), gelu_in_place(s, s.out.sum), quantize(s, s.out.sum)};
     case Case::softmax: return {softmax(s)};
-    case Case::rms_norm:  // oneDNN 3.2 has none
+    case Case::rms_norm:  // oneDNN 3.2 does not have it
       return {};
   }
   return {};
 }
 
-// This version may have no post-ops on layer normalisation: then this throws.
+// Throws if this version of oneDNN has no post-ops on layer normalisation.
 std::vector<Call> post_ops_of(Case which, const Setting& s) {
   if (which == Case::chain) return {add(s, s.out.big), norm(s, s.out.big, s.out.big, gelu_as_post_op())};
   if (which == Case::quantized) return {norm(s, s.in.src, s.out.sum, gelu_as_post_op()), quantize(s, s.out.sum)};
@@ -187,7 +187,7 @@ std::vector<GraphOp> graph_ops_of(Case which, const Problem& problem) {
   }
 }
 
-// Each partition of the graph, run one after the other; what passes between them has memory of its own.
+// Runs the partitions of the graph one after the other. Values between them are in separate memory.
 Contender by_graph(const Setting& s, const std::vector<GraphOp>& ops) {
   using namespace dnnl::graph;
   graph g(dnnl::engine::kind::cpu);
@@ -222,7 +222,7 @@ Contender by_graph(const Setting& s, const std::vector<GraphOp>& ops) {
           }};
 }
 
-// Adds what `make` gives, or nothing where this oneDNN cannot do it on this machine.
+// Adds the result of `make`, or nothing if this version of oneDNN cannot do it on this machine.
 template <typename Make>
 void add_if_possible(std::vector<Contender>& ways, const Make& make) {
   try {

@@ -1,5 +1,5 @@
-// The graph of a dump in oneDNN's graph interface. The enumerators of kinds, attributes and types are oneDNN's in lamina too,
-// so that they are handed over as they are; what this version of oneDNN does not know, it refuses.
+// The graph of a dump in oneDNN's graph interface. lamina's enumerators of kinds, attributes and types equal oneDNN's, so
+// they are passed unchanged. oneDNN refuses those that its version does not support.
 #include <chrono>
 #include <iterator>
 #include <map>
@@ -23,9 +23,9 @@ using lamina::LogicalTensor;
 using lamina::driver::Buffers;
 using OnednnOp = dnnl::graph::op;
 
-// ---- from the dump to oneDNN's words
+// ---- conversion to oneDNN's types
 
-// Memory of a host scalar is like any other on the CPU, and older versions do not know the word.
+// On the CPU, the memory of a host scalar is like any other, and older versions do not have this property.
 logical_tensor::property_type property_of(const LogicalTensor& tensor) {
   if (tensor.property == lamina::PropertyType::host_scalar) return logical_tensor::property_type::variable;
   return static_cast<logical_tensor::property_type>(tensor.property);
@@ -54,7 +54,7 @@ OnednnOp::attr attribute_kind(const std::string& name) {
   return kinds.at(name);
 }
 
-// An attribute that is what it would be anyway need not be told, and a version older than the attribute would refuse it.
+// An attribute with the default value is omitted, because a version older than the attribute would refuse it.
 bool is_default(lamina::OpKind kind, const std::string& name, const lamina::Attribute& value) {
   for (const lamina::AttributeSpec& known : lamina::schema_of(kind).attributes) {
     if (known.name == name) return known.default_value == value;
@@ -64,7 +64,7 @@ bool is_default(lamina::OpKind kind, const std::string& name, const lamina::Attr
 
 std::string named(const DumpedOp& op) { return lamina::describe(lamina::OpPlace{op.id, op.kind, op.name}); }
 
-// Versions that do not know this mode do the same work without it, and have the same results but for slices of -inf alone.
+// Versions without this mode compute the same, except for slices of only -inf.
 bool is_softmax_mode(const DumpedOp& op, const std::string& name) {
   return op.kind == lamina::OpKind::SoftMax && name == "mode";
 }
@@ -81,14 +81,14 @@ OnednnOp onednn_op(const DumpedOp& op, bool with_softmax_mode) {
   return result;
 }
 
-// Returns what was left away of the op.
+// Returns a description of the omitted part of the op.
 std::string add(dnnl::graph::graph& graph, const DumpedOp& op) {
   if (graph.add_op(onednn_op(op, true), false) == dnnl::graph::status::success) return "";
   graph.add_op(onednn_op(op, false));
   return "oneDNN's SoftMax without mode";
 }
 
-// A template, so that versions whose graphs lack the function are not asked for it.
+// A template, so that it compiles for versions whose graphs do not have the function.
 template <typename Graph>
 void apply_math_to_integers(Graph& graph, dnnl::fpmath_mode mode) {
   if constexpr (requires { graph.set_fpmath_mode(mode, true); }) graph.set_fpmath_mode(mode, true);
@@ -128,7 +128,7 @@ bool is_dense(const lamina::Dims& shape, const lamina::Dims& strides) {
   return true;
 }
 
-// What the dump says of its ops, and of the tensors that they make.
+// The ops of a dump, and the tensors that they compute.
 class DumpIndex {
  public:
   explicit DumpIndex(const GraphDump& dump) {
@@ -142,7 +142,8 @@ class DumpIndex {
     for (const auto& [id, tensor] : made_) {
       if (!read.contains(id) && !ended.contains(id)) results_.insert(id);
     }
-    // Where the dump leaves the layout open: dense for a result of the graph; between partitions it is oneDNN's to choose.
+    // Chooses layouts that the dump leaves open: dense for a result of the graph; oneDNN chooses the layout between
+    // partitions.
     for (auto& [id, tensor] : made_) {
       const bool is_inner = read.contains(id) && !ended.contains(id);
       if (tensor.layout == LayoutType::undef) tensor.layout = is_inner ? LayoutType::any : LayoutType::strided;
@@ -150,7 +151,7 @@ class DumpIndex {
   }
 
   const LogicalTensor& made(uint64_t id) const { return made_.at(id); }
-  // The op of a partition that a framework would not run at all, but see the same memory in another shape; null: any other.
+  // The op of a partition that a framework would implement as a view of the same memory; null for all others.
   const DumpedOp* view_in(const dnnl::graph::partition& partition) const {
     const std::vector<size_t> ids = partition.get_ops();
     const DumpedOp* const op = ops_.at(ids.front());
@@ -170,10 +171,10 @@ class DumpIndex {
  private:
   std::map<uint64_t, const DumpedOp*> ops_;
   std::map<uint64_t, LogicalTensor> made_;
-  std::set<uint64_t> results_;  // read by no op
+  std::set<uint64_t> results_;  // not read by any op
 };
 
-// Memory of the kind that lamina's tensors have; of a layout that is oneDNN's own the size alone is known.
+// Memory of the kind that lamina's tensors have. For an opaque layout of oneDNN only the size is known.
 std::shared_ptr<lamina::driver::Buffer> buffer_for(const logical_tensor& tensor) {
   LogicalTensor plain;
   plain.id = tensor.get_id();
@@ -189,7 +190,7 @@ std::shared_ptr<lamina::driver::Buffer> buffer_for(const logical_tensor& tensor)
   return std::make_shared<lamina::driver::Buffer>(plain);
 }
 
-// Partitions compiled one after the other: what one makes is described for the next as it came out.
+// Compiles partitions one after the other. The outputs of one describe the inputs of later ones.
 class Compiler {
  public:
   Compiler(const GraphDump& dump, const dnnl::engine& engine, const Buffers& inputs)
@@ -199,7 +200,7 @@ class Compiler {
 
   bool is_work(const dnnl::graph::partition& partition) const { return !index_.is_end(partition); }
 
-  // Nothing for a view: its readers get the memory of what it shows.
+  // Returns nothing for a view. Its readers get the memory of its source.
   std::optional<Step> compile(const dnnl::graph::partition& partition) {
     try {
       if (const DumpedOp* const view = index_.view_in(partition); view != nullptr && !partition.is_supported()) {
@@ -278,7 +279,7 @@ class Compiler {
 }  // namespace
 
 GraphContender onednn_graph(const GraphDump& dump, const Buffers& inputs) {
-  dnnl::graph::set_constant_tensor_cache(1);  // versions differ in whether it is on at first; lamina's is
+  dnnl::graph::set_constant_tensor_cache(1);  // versions have different defaults; lamina's cache is on
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   Compiler compiler(dump, engine, inputs);
   GraphContender contender;

@@ -1,8 +1,8 @@
-// How long a graph takes from the text of its dump to its partitions, and whether the time grows as the graph does.
+// The time from the text of a graph's dump to its partitions, and how it grows with the size of the graph.
 //
 //   partition_graphs --benchmark_filter=Chain
 //
-// Each family is measured at two sizes and more; "time per op" should stay what it is. The goal is 100 ms for 10,000 ops.
+// Each family is measured at two or more sizes, and "time per op" should be constant. The goal is 100 ms for 10,000 ops.
 #include <benchmark/benchmark.h>
 
 #include "backends/backend.h"
@@ -13,7 +13,7 @@
 namespace lamina {
 namespace {
 
-// Writes a graph op by op; every tensor has the type f32.
+// Writes a graph op by op. Every tensor has the type f32.
 class GraphWriter {
  public:
   LogicalTensor tensor(Dims shape) {
@@ -52,7 +52,7 @@ class GraphWriter {
 
 const Dims kShape{64, 256};
 
-// x ──> Add ──> Multiply ──> ReLU ──> Add ──> ...: one long chain, the side inputs of its own.
+// x ──> Add ──> Multiply ──> ReLU ──> Add ──> ...: one long chain with separate side inputs.
 std::string chain(size_t count) {
   GraphWriter g;
   LogicalTensor x = g.tensor(kShape);
@@ -80,7 +80,7 @@ LogicalTensor linear(GraphWriter& g, const LogicalTensor& x) {
   return g.op(OpKind::MatMul, {x, g.tensor({256, 256}), g.tensor({256})}, kShape);
 }
 
-// Blocks of norm, attention-like products, residual, norm, gated MLP, residual; half of the norms are written out.
+// Blocks of norm, attention-like products, residual, norm, gated MLP, residual. Half of the norms are written in small ops.
 std::string transformer(size_t count) {
   GraphWriter g;
   LogicalTensor x = g.tensor(kShape);
@@ -111,7 +111,7 @@ std::string fan_out(size_t count) {
   return g.json();
 }
 
-// `count` producers whose values meet, 64 in a Concat, until one is left.
+// `count` producers whose values are joined, 64 per Concat, until one is left.
 std::string fan_in(size_t count) {
   GraphWriter g;
   std::vector<LogicalTensor> values;
@@ -130,7 +130,7 @@ std::string fan_in(size_t count) {
   return g.json();
 }
 
-// `count` norms of one value, all summed up.
+// `count` norms of one value, and their sum.
 std::string siblings(size_t count) {
   GraphWriter g;
   const LogicalTensor x = g.tensor(kShape);

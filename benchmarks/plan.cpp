@@ -9,12 +9,12 @@ namespace bench {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int64_t kOutOfCache = 128 * kMiB;  // bytes a tensor
+constexpr int64_t kOutOfCache = 128 * kMiB;  // bytes per tensor
 
-// Bytes of a tensor that is in cache with its companions, and fills rows up a little.
+// Bytes of a tensor that fits the cache together with the other tensors of all contenders.
 int64_t in_cache() { return std::min(16 * kMiB, static_cast<int64_t>(last_level_cache()) / 6); }
 
-// Rows of `columns` elements that fill `bytes`, or a little more.
+// Rows of `columns` elements with at least `bytes` bytes.
 Problem filling(int64_t bytes, int64_t columns, Type type) {
   const int64_t row = columns * static_cast<int64_t>(bytes_of(type));
   return {(bytes + row - 1) / row, columns, type};
@@ -36,7 +36,7 @@ Tier tier_of(const Problem& problem) {
   const size_t bytes = problem.bytes();
   if (bytes >= static_cast<size_t>(kOutOfCache)) return Tier::memory;
   if (bytes < static_cast<size_t>(kMiB)) return Tier::tiny;
-  // Two inputs and an output of each of three contenders.
+  // The tensors are two inputs and one output of each of three contenders.
   return bytes * 5 <= last_level_cache() ? Tier::cache : Tier::between;
 }
 
@@ -74,7 +74,7 @@ std::vector<PlanItem> full_plan(const std::vector<Type>& types) {
     }
     for (const int64_t bytes : {in_cache(), kOutOfCache}) {
       for (const int64_t columns : {64, 256, 768, 1024, 4096, 16384, 65536}) add(filling(bytes, columns, type));
-      // Primes, and what no vector length divides, but for 31 next to a multiple of 16 from the list above.
+      // Primes, and lengths that no vector length divides; except 31, each is near a multiple of 16 from the list above.
       for (const int64_t columns : {31, 257, 769, 1000, 1021, 4093, 65521}) add(filling(bytes, columns, type));
     }
     add({262144, 64, type});

@@ -7,12 +7,12 @@
 
 namespace bench {
 
-// Where the data of a problem are when a run begins.
+// Where the data of a problem are before a run.
 enum class Tier {
-  tiny,     // a tensor has less than 1 MiB: first- and second-level caches
+  tiny,     // less than 1 MiB per tensor: first- and second-level caches
   cache,    // last-level cache
-  between,  // too large for the last-level cache with all its companions, too small to be called out of cache
-  memory,   // 128 MiB a tensor or more, and everything evicted before each run
+  between,  // too large for the last-level cache with all tensors, too small for `memory`
+  memory,   // 128 MiB per tensor or more, and everything is evicted before each run
 };
 const char* name_of(Tier tier);
 Tier tier_of(const Problem& problem);

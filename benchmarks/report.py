@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""Sums up what norm_vs_onednn wrote (--json): tables for people, Markdown for docs/performance.md, the roofline as SVG.
+"""Summarises the results of norm_vs_onednn (--json): tables as text, Markdown for docs/performance.md, the roofline as SVG.
 
     report.py RESULTS.json...                      summary and worst cases, as text
     report.py RESULTS.json... --update FILE.md     puts the tables between the lines `<!-- figures -->` and `<!-- end -->`
     report.py RESULTS.json... --pictures FOLDER    draws norms_TYPE.svg for each type with enough sizes
 
-Several result files (one a type, say) are taken together; a case measured twice counts as measured last. What was measured
-while other programs kept the machine busy is left out of all sums and counted.
+Several result files (one per type, for example) are combined. If a case was measured twice, the last measurement counts. Results
+that were measured while other programs kept the machine busy are counted and excluded from all sums.
 """
 import argparse
 import json
 import math
 import sys
 
-BUSY = 0.03  # of the machine's time, taken by others
-USUAL_MEMORY = "as given"  # where tensors lie in all tables but one
+BUSY = 0.03  # fraction of the machine's time, used by other programs
+USUAL_MEMORY = "as given"  # the placement of tensors in all tables but one
 TIERS = {"cache": "in cache", "memory": "out of cache"}
-# Least part of the roof that lamina is after (256 <= N <= 65536), by case and tier; 16-bit types have their own.
+# lamina's goals as a fraction of the roofline (256 <= N <= 65536), by case and tier. 16-bit types have separate goals.
 GOALS = {
     ("LayerNorm", "memory"): 0.90, ("LayerNorm", "cache"): 0.75,
     ("LayerNorm+stats", "memory"): 0.90, ("LayerNorm+stats", "cache"): 0.75,
@@ -24,7 +24,7 @@ GOALS = {
     ("Add+LayerNorm", "memory"): 0.85,
 }
 GOALS_16_BIT = {("LayerNorm", "memory"): 0.85, ("LayerNorm+stats", "memory"): 0.85, ("LayerNormBackward", "memory"): 0.75}
-# Least and mean speed-up over oneDNN that lamina is after.
+# lamina's goals for the least and the mean speed-up over oneDNN.
 SPEED_GOALS = {
     "LayerNorm": (1.0, 1.3), "LayerNorm+stats": (1.0, 1.3), "LayerNormBackward": (1.2, 2.0), "Add+LayerNorm+GELU": (None, 3.0),
     "LayerNorm+GELU+Quantize": (None, 1.5),
@@ -42,7 +42,7 @@ class Row:
         self.moved, self.others, self.refused = fields["moved_bytes"], fields["others"], fields["refused"]
         self.time = {name: fields[name]["us"] if fields[name] else None for name in ("lamina", "onednn", "roof")}
         self.choices = {"default": self.time["lamina"]}
-        for name in ("tuned", "best"):  # None in files of before, and where it was not looked for
+        for name in ("tuned", "best"):  # None in older files, and if it was not searched
             self.choices[name] = fields[name]["us"] if fields.get(name) else None
         self.searched_all = fields.get("searched_all", False)
         self.way = {name: fields[name]["way"] if fields[name] else "" for name in ("lamina", "onednn", "roof")}
@@ -68,7 +68,7 @@ class Row:
 
 
 def load(paths):
-    """Rows of all files that were measured in peace, how many were not, and the machine."""
+    """Rows of all files that were measured without disturbance, the number of others, and the machine."""
     rows, machine, busy = {}, None, 0
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -85,7 +85,7 @@ def load(paths):
 
 
 def peer_of(machine):
-    """With its version, which every table says: a newer one may be faster."""
+    """Includes the version, which every table shows, because another version may be faster."""
     return f"oneDNN {machine['onednn']}" if machine["onednn"] else "oneDNN (absent)"
 
 
@@ -120,7 +120,7 @@ def times(value):
 
 
 def summary(rows, peer):
-    """One line a case, type and tier."""
+    """One line per case, type and tier."""
     lines = [["case", "type", "data", "sizes", "of roof, mean", "of roof, least", f"over {peer}, mean", f"over {peer}, least"]]
     for (case, dtype, tier), members in groups(rows).items():
         usual = at_usual_sizes(members) or members
@@ -142,7 +142,7 @@ def summary(rows, peer):
 
 
 def behind(rows, peer, roof_limit=0.85):
-    """What is slower than oneDNN, or below the limit of the roof: the worst first."""
+    """Cases that are slower than oneDNN, or below the limit of the roofline, the worst first."""
     lines = [["case", "type", "size", "data", "lamina us", f"{peer} us", "roof us", f"over {peer}", "of roof", "best roof"]]
     bad = [row for row in rows if row.tier != "tiny" and ((row.speed_up or 9) < 1 or row.of_roof < roof_limit)]
     bad += [row for row in rows if row.tier == "tiny" and (row.speed_up or 9) < 1]
@@ -162,7 +162,7 @@ def slower_than_peer(rows, peer):
 
 
 def odd_sizes(rows):
-    """GB/s at primes and N % 16 != 0 over GB/s at the neighbouring multiple: the least a case and type."""
+    """GB/s at primes and N % 16 != 0 over GB/s at the neighbouring multiple: the least per case and type."""
     by_place = {(row.case, row.type, row.tier, row.columns): row for row in rows if row.tier in TIERS}
     least = {}
     for (case, dtype, tier, columns), row in by_place.items():
@@ -178,7 +178,7 @@ def odd_sizes(rows):
 
 
 def single_rows(rows, peer):
-    """The tiniest and the longest: one row."""
+    """The shortest and the longest problems of one row."""
     lines = [["case", "type", "size", "lamina us", f"{peer} us", "roof us", "of roof"]]
     for row in rows:
         if row.rows == 1 and row.columns in (64, 1 << 25, 1 << 26):
@@ -188,11 +188,11 @@ def single_rows(rows, peer):
     return lines
 
 
-TUNED_WITHIN, DEFAULT_WITHIN = 1.03, 1.15  # of the best's time: what the choices are after
+TUNED_WITHIN, DEFAULT_WITHIN = 1.03, 1.15  # goals, as a multiple of the best schedule's time
 
 
 def choices(rows, peer):
-    """How far the default and the tuned schedule are from the best that was found, and what each is over the peer, by tier."""
+    """The distance of the default and the tuned schedule from the best one found, and the speed-up of each over the peer, by tier."""
     lines = [["data", "cases", f"tuned within {100 * TUNED_WITHIN - 100:.0f} % of best", "mean", "most",
               f"default within {100 * DEFAULT_WITHIN - 100:.0f} % of best", "mean", "most", f"default over {peer}, mean, least",
               f"tuned over {peer}, mean, least"]]
@@ -220,7 +220,7 @@ def searches(rows):
 
 
 def memories(rows, peer):
-    """What it costs to have the tensors elsewhere: times over those at the usual place, means over the sizes that have both."""
+    """The cost of other placements of tensors: times over those with the usual placement, means over the sizes that have both."""
     usual = {row.key[:4]: row for row in rows if row.memory == USUAL_MEMORY}
     found = {}
     for row in rows:
@@ -258,12 +258,12 @@ def machine_text(machine):
 
 
 def chosen(policy):
-    """`always [madvise] never` -> `madvise`: what the system gives to who does not ask."""
+    """`always [madvise] never` -> `madvise`: the system's default."""
     return policy.split("[")[-1].split("]")[0]
 
 
 def disagreement(machine):
-    """What else is told of the last level, where it is not what counts."""
+    """Other reported or measured sizes of the last-level cache, if they differ from the one that is used."""
     caches = machine.get("caches", {})
     words = {"sysfs_last_level_bytes": "sysfs tells", "sysconf_last_level_bytes": "sysconf tells",
              "measured_last_level_bytes": "by latency at least"}
@@ -301,7 +301,7 @@ def update(path, text):
 
 PICTURE_CASES = ["LayerNorm", "LayerNormBackward", "Add+LayerNorm", "Add+LayerNorm+GELU", "RMSNorm", "SoftMax"]
 SERIES = [("roof", "memory roof"), ("lamina", "lamina"), ("onednn", "oneDNN")]
-SHORTEST, LONGEST = 64, 65536  # the row lengths that are drawn
+SHORTEST, LONGEST = 64, 65536  # the range of row lengths in the pictures
 PANEL_WIDTH, PANEL_HEIGHT, LEFT, TOP, GAP_X, GAP_Y = 380, 150, 60, 84, 70, 52
 STYLE = """
     .ground { fill: #ffffff } .text { fill: #24292f } .grid { stroke: #d0d7de } .roof { stroke: #6e7781; fill: #6e7781 }
@@ -322,7 +322,7 @@ def nice_ceiling(value):
 
 
 def panel(x, y, title, rows):
-    """One set of axes: N to the right, GB/s upwards."""
+    """One set of axes: N on the horizontal axis, GB/s on the vertical one."""
     rows = sorted(rows, key=lambda row: row.columns)
     top = nice_ceiling(max(row.gbs(name) for row in rows for name, _ in SERIES if row.time[name]))
     low, high = math.log2(SHORTEST), math.log2(LONGEST)
@@ -354,7 +354,7 @@ def panel(x, y, title, rows):
 
 
 def picture(rows, dtype, machine):
-    """All panels of one type, or None where there are too few sizes to draw a line."""
+    """All panels of one type, or None if there are too few sizes to draw a line."""
     members = {key: at_plot_sizes(found) for key, found in groups(rows).items() if key[1] == dtype}
     cases = [case for case in PICTURE_CASES if all(len(members.get((case, dtype, tier), [])) >= 3 for tier in TIERS)]
     if not cases:
@@ -381,7 +381,7 @@ def picture(rows, dtype, machine):
 
 
 def at_plot_sizes(rows):
-    """One row a length, without the single long row."""
+    """One row per length, without the single long row."""
     return list({row.columns: row for row in rows if SHORTEST <= row.columns <= LONGEST}.values())
 
 

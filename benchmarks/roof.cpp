@@ -1,4 +1,4 @@
-// The machine's own speed at moving the bytes of a case: what no kernel can beat.
+// The machine's speed at moving the bytes of a case, which no kernel can exceed.
 #include <omp.h>
 
 #include <cstring>
@@ -37,7 +37,7 @@ LAMINA_FOR_EACH_MACHINE void shrink(const Share& s) {
   }
 }
 
-// Reads alone, of a or of both.
+// Only reads, of a or of both.
 LAMINA_FOR_EACH_MACHINE void read(const Share& s) {
   Word all = 0;
   if (s.b != nullptr) {
@@ -45,10 +45,10 @@ LAMINA_FOR_EACH_MACHINE void read(const Share& s) {
   } else if (s.a != nullptr) {
     for (size_t i = 0; i < s.lines * 16; ++i) all ^= s.a[i];
   }
-  asm volatile("" : : "r"(all));  // the reads are the purpose
+  asm volatile("" : : "r"(all));  // keeps the reads
 }
 
-// Writes alone.
+// Only writes.
 LAMINA_FOR_EACH_MACHINE void fill(const Share& s) {
   for (Word* const to : {s.out, s.second_out}) {
     if (to == nullptr) continue;
@@ -58,7 +58,7 @@ LAMINA_FOR_EACH_MACHINE void fill(const Share& s) {
 
 void copy_by_library(const Share& s) { std::memcpy(s.out, s.a, s.lines * 64); }
 
-// The part of `all` that is this thread's; the lines of a are `in_words` words.
+// This thread's part of `all`. A line of a has `in_words` words.
 Share part_of(const Share& all, size_t in_words) {
   const auto threads = static_cast<size_t>(omp_get_num_threads());
   const auto thread = static_cast<size_t>(omp_get_thread_num());
@@ -67,8 +67,8 @@ Share part_of(const Share& all, size_t in_words) {
   return {from(all.a, in_words), from(all.b, in_words), from(all.out, 16), from(all.second_out, 16), end - begin};
 }
 
-// Each thread moves one contiguous share of each tensor; less than four lines at the end are left out. Little work stays on
-// the calling thread, as a kernel's would.
+// Each thread moves one contiguous part of each tensor. Up to three lines at the end are not moved. Small work stays on the
+// calling thread, as a kernel's does.
 void run_on_threads(const Way& way, const Share& big, size_t in_words, const Share& columns) {
   constexpr size_t kLinesWorthAThread = 256;
 #pragma omp parallel if (big.lines >= 2 * kLinesWorthAThread)

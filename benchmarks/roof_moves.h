@@ -1,4 +1,4 @@
-// How the bytes of a case can be moved, without computing anything.
+// Ways to move the bytes of a case without computing.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace bench {
 
-// What a thread moves: `lines` cache lines (16 words) of each output, from as many of each input (shrink: from four times as
-// many of a). Words, joined by xor, since the halves of f64 would be slow as floats where they happen to be subnormal. What a
-// move does not use is null.
+// The part of a thread: `lines` cache lines (16 words) of each output, from as many of each input (shrink: from four times as
+// many of a). Words are joined by xor, because the halves of f64 would be slow as floats if they are subnormal. Pointers that
+// a move does not use are null.
 using Word = uint32_t;
 struct Share {
   const Word *a, *b;
@@ -19,7 +19,7 @@ struct Share {
 };
 using Move = void (*)(const Share&);
 
-// One way to do all of it.
+// One way to move all bytes of a case.
 struct Way {
   std::string name;
   Move move;   // of the big tensors; gamma and beta are read after them
@@ -28,12 +28,12 @@ struct Way {
 
 enum class Moves { copy, triad, two_to_two, shrink };
 
-// A move written out with this machine's widest registers: whole lines or parts of them, with ordinary and with non-temporal
-// stores, without and with asking ahead for what is read, into the first-level cache or, further ahead, into the second. These
-// are what lamina's kernels choose among. None where there are no such registers.
+// Moves for this machine's widest registers: whole or partial lines, with ordinary and with non-temporal stores, without
+// prefetches, with prefetches into the first-level cache, or further ahead into the second. lamina's kernels choose among
+// these. Empty if the machine has no such registers.
 std::vector<Way> written_ways(Moves move);
 
-// The widest vectors that this machine computes with: "AVX-512".
+// The widest vectors that this machine supports: "AVX-512".
 const char* widest_vectors();
 
 }  // namespace bench

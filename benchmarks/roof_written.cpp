@@ -1,4 +1,4 @@
-// The benchmarks' only file that asks for an instruction set by name.
+// The only file of the benchmarks that names instruction sets.
 #include "backends/cpu/targets/host.h"
 #include "roof_moves.h"
 
@@ -13,7 +13,7 @@ namespace {
 enum class Stores { ordinary, streaming };
 enum class Reads { plain, to_first, to_second };
 
-// Words ahead: the machine's own prefetching stops at the end of a page.
+// Prefetch distances in words. The hardware prefetchers stop at the end of a page.
 constexpr size_t kAheadToFirst = 4096 / sizeof(Word), kAheadToSecond = 16384 / sizeof(Word);
 
 template <Reads reads>
@@ -51,7 +51,7 @@ LAMINA_VECTOR_TARGET inline void stream(Word* to, Vector half) {
 
 #elif defined(__aarch64__)
 
-namespace pairs {  // of registers, which one instruction stores
+namespace pairs {  // pairs of registers, which one instruction stores
 using Vector = Word __attribute__((vector_size(32)));
 #define LAMINA_VECTOR_BYTES 32
 #define LAMINA_VECTOR_TARGET

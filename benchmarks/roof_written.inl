@@ -1,5 +1,5 @@
-// The moves for one instruction set: functions with LAMINA_VECTOR_TARGET, vectors of LAMINA_VECTOR_BYTES, stored past the caches by
-// stream(to, vector). Included once for each.
+// The moves for one instruction set: functions with LAMINA_VECTOR_TARGET and vectors of LAMINA_VECTOR_BYTES; stream(to,
+// vector) is a non-temporal store. Included once per instruction set.
 
 constexpr size_t kWords = LAMINA_VECTOR_BYTES / sizeof(Word);  // at most a line's 16
 
@@ -53,7 +53,7 @@ LAMINA_VECTOR_TARGET void two_to_two(const Share& s) {
   drain<stores>();
 }
 
-// kWords of each line of `a` follow each other, and so do what is joined of four of these.
+// kWords of each line of `a` are contiguous, and so are the results of joining four of these.
 template <Stores stores, Reads reads>
 LAMINA_VECTOR_TARGET void shrink(const Share& s) {
   for (size_t i = 0; i < s.lines * 16; i += kWords) {

@@ -1,8 +1,7 @@
-// What scripts/simulate_scaling.py has to know of a machine: what an atomic increment costs, alone and where threads compete
-// for it, how long a line takes from core to core, what it costs to start threads and to wait for them, and rows of some
-// kernels, in cache and from memory, on one thread and on two. Each is the least of some rounds, as what disturbs only adds.
-// Prints JSON; takes some ten seconds, and says what part of the machine others took meanwhile. With --smoke once round, for a
-// test.
+// Measures a machine's costs for scripts/simulate_scaling.py: an atomic increment, alone and contended; the transfer of a
+// cache line between cores; starting threads and waiting for them; and rows of some kernels, in cache and from memory, on one
+// thread and on two. Each figure is the minimum of some rounds, because disturbances only add time. Prints JSON, including
+// the fraction of the machine that other programs used. Takes about ten seconds. With --smoke it runs one round, as a test.
 //
 //   scaling_costs [--smoke]
 #include <omp.h>
@@ -33,7 +32,7 @@ double nanoseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// The least of what `once` returns.
+// The minimum of the results of `once`.
 template <typename Once>
 double least(int rounds, const Once& once) {
   double best = once();
@@ -45,7 +44,7 @@ struct alignas(128) Counter {
   std::atomic<int64_t> value = 0;
 };
 
-// Of one increment, as the counter sees them: time over the increments of all threads.
+// The time of one increment as the counter sees it: the total time over the number of increments of all threads.
 double increment(int threads) {
   const int64_t each = smoke ? 1000 : 2'000'000;
   return least(9, [&] {
@@ -68,7 +67,7 @@ double increment(int threads) {
   });
 }
 
-// Of a line from one core's cache to the other's: half of there and back.
+// The time to move a cache line from one core's cache to the other's: half of a round trip.
 double handover() {
   const int64_t rounds = smoke ? 100 : 200'000;
   return least(9, [&] {
@@ -92,7 +91,7 @@ double handover() {
   });
 }
 
-// Of an OpenMP region in which nothing is done.
+// The time of an empty OpenMP region.
 double region(int threads) {
   const int regions = smoke ? 10 : 20'000;
   return least(9, [&] {
@@ -105,8 +104,8 @@ double region(int threads) {
   });
 }
 
-// Of adding 64 partial column sums of one block of rows to what others came to, as the tree does: f32 in a near cache, f64
-// sums.
+// The time to add 64 partial column sums of one block of rows to those of other blocks, as the tree does: f32 in a near
+// cache, f64 sums.
 double partial_sums() {
   constexpr size_t kColumns = 64, kBlocks = 64;
   const std::vector<float> partials(kColumns * kBlocks, 1.0F);
@@ -124,7 +123,7 @@ double partial_sums() {
   });
 }
 
-// Of a row, on so many threads together.
+// The time of a row on `threads` threads.
 double row(Case which, const Problem& problem, int threads) {
   const Inputs inputs(problem);
   const Outputs outputs(problem);

@@ -16,7 +16,8 @@ namespace {
 using namespace lamina::cpu;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kShareOfDrawn = 0.4, kShareOfSearch = 0.75;  // of the time, until which schedules are drawn, and all are tried
+// fractions of the time: random schedules until the first, all schedules until the second
+constexpr double kShareOfDrawn = 0.4, kShareOfSearch = 0.75;
 constexpr double kMillisecondsOfTry = 1;
 constexpr size_t kTimedAgain = 12;
 constexpr int kRoundsOfFinal = 5;
@@ -60,7 +61,7 @@ class Search {
     result_.times.push_back({schedule, timer_.time(KernelRunner(kernel_, machine_, schedule), kMillisecondsOfTry)});
   }
 
-  // All neighbours of the best so far. Whether one is better and there is time left.
+  // Times all neighbours of the best schedule so far. Returns whether one is better and there is time left.
   bool climb() {
     const TimedSchedule best = *std::min_element(result_.times.begin(), result_.times.end(), is_faster);
     for (const Schedule& schedule : legal_.neighbours(best.schedule)) {
@@ -70,7 +71,7 @@ class Search {
     return std::min_element(result_.times.begin(), result_.times.end(), is_faster)->microseconds < best.microseconds;
   }
 
-  // The least of many times is one that happened to be low: what is best in turns counts.
+  // The minimum of many times may be an outlier, so the best ones are compared again, in turns.
   void compare_best() {
     std::vector<TimedSchedule>& times = result_.times;
     std::sort(times.begin(), times.end(), is_faster);

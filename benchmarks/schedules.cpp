@@ -1,20 +1,22 @@
-// How well schedules are chosen: for each case the default's time, what tuning finds in its budget, the best of all legal
-// schedules, and the roof; and beside the measured times the order in which tuning would have tried them.
+// Measures the quality of chosen schedules: for each case the times of the default, of the schedule that tuning finds in its
+// budget and of the best legal schedule, and the roofline. Also compares the measured times with the order in which tuning
+// would have tried the schedules.
 //
 //   schedules [CASE:TYPE:ROWSxSIZE]...   forward, backward, add, sum (add, whose sum is an output, too), chain (add, gelu),
 //                                        softmax or gelu; without any, a plan of some ten
-//     --budget MS      of tuning a kernel (200); 0: only the default is timed, and the other kind of stores
-//     --sample N       of the legal schedules so many, drawn by a seed, beside the default's neighbours and the best's; 0: none
-//     (40)
+//     --budget MS      for tuning a kernel (200); 0: times only the default, and the other kind of stores
+//     --sample N       number of random legal schedules, in addition to the neighbours of the default and of the best (40);
+//                      0: none
 //     --seed N         (1)
-//     --calibrate      measures first what work takes on this machine, if it is not kept; else the costs are generic ones
-//     --times FILE     all measured times are added to this file, a line each
+//     --calibrate      first measures the costs of work on this machine, unless they are cached; else costs are generic
+//     --times FILE     appends all measured times to this file, one per line
 //     --list N         prints the N best and the default of each case
-//     --against FILE   times the default in turns with each schedule of this file, lines as of --times, and nothing else; sums
-//                      up by tier: what other rules would have gained
-//     --smoke          one small case, to see that all runs
+//     --against FILE   only times the default in turns with each schedule of this file, in the format of --times, and sums
+//                      by tier: the gain of other rules
+//     --smoke          one small case, as a test
 //
-// All times are over the same memory again and again: what fits the caches is there. The roof moves the same bytes once.
+// All times are over the same memory repeatedly, so data that fit the caches are in them. The roofline moves the same bytes
+// once.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -107,7 +109,8 @@ kernel::Kernel kernel_of(const Case& c) {
   return std::get<kernel::KernelStep>(plan.steps.at(0)).kernel;
 }
 
-// Of the model's order: its correlation with the measured one, and its first choice's time in that of the best.
+// The quality of the model's order: its rank correlation with the measured one, and the time of its first choice over the
+// best.
 struct Ranking {
   double spearman, loss;
 };
@@ -117,7 +120,7 @@ struct Timed {
   double microseconds;
 };
 
-// The legal schedules that are timed: what differs from the default in one field, and some of all, drawn by a seed.
+// The legal schedules that are timed: those that differ from the default in one field, and random ones by the seed.
 std::vector<Schedule> drawn(const cpu::LegalSchedules& legal, const Schedule& usual, const Options& options) {
   std::vector<Schedule> chosen = legal.neighbours(usual);
   std::mt19937_64 random(options.seed);
@@ -140,8 +143,8 @@ class Contest {
     }
   }
 
-  // All of them, but those that were hopeless in an earlier round, the first one excepted; the least of the times counts, so
-  // that what disturbs one round disturbs nobody.
+  // Times all schedules, except those that were far slower in an earlier round; the first is always timed. The minimum of the
+  // times counts, so that a disturbed round affects none.
   void run(int rounds, double milliseconds) {
     for (int round = 0; round < rounds; ++round) {
       for (size_t i = 0; i < timed_.size(); ++i) {
@@ -160,7 +163,7 @@ class Contest {
   }
 
  private:
-  static constexpr double kHopeless = 1.6;  // times the best
+  static constexpr double kHopeless = 1.6;  // as a multiple of the best time
   static bool is_faster(const Timed& a, const Timed& b) { return a.microseconds < b.microseconds; }
   double best() const { return std::min_element(timed_.begin(), timed_.end(), is_faster)->microseconds; }
   const kernel::Kernel& kernel_;
@@ -171,7 +174,7 @@ class Contest {
   std::set<std::string> seen_;
 };
 
-// Places in the order of the values; the mean of theirs where several are equal.
+// Ranks of the values. Equal values get their mean rank.
 std::vector<double> places(const std::vector<double>& values) {
   std::vector<double> found;
   for (const double value : values) {
@@ -207,7 +210,7 @@ void tune(const kernel::Kernel& kernel, const cpu::Machine& machine, const Optio
   std::printf("           (%.0f ms, %zu others timed)\n", took, tuned.others.size());
 }
 
-// A line each: the case, the time, the schedule.
+// One line per schedule: the case, the time, the schedule.
 void keep(const std::string& path, const std::string& what, const std::vector<Timed>& times) {
   std::ofstream file(path, std::ios::app);
   for (const Timed& timed : times) file << what << '\t' << timed.microseconds << '\t' << cpu::describe(timed.schedule) << '\n';
@@ -256,7 +259,7 @@ std::optional<Ranking> run_case(const Case& c, const Options& options) {
   return Ranking{rank, loss};
 }
 
-// Of the other's time over the default's, the median of rounds, each of which times both.
+// The median ratio of the other's time to the default's, over rounds that time both.
 double gain_over(cpu::KernelTimer& timer, const cpu::KernelRunner& by_rules, const cpu::KernelRunner& other, double& usual) {
   constexpr int kRounds = 9;
   constexpr double kMilliseconds = 1.5;
@@ -273,7 +276,7 @@ double gain_over(cpu::KernelTimer& timer, const cpu::KernelRunner& by_rules, con
   return ratios[kRounds / 2];
 }
 
-// Logarithms of gains, and how many.
+// Sums of logarithms of gains, and their number.
 using Tiers = std::map<std::string, std::pair<double, int>>;
 
 void run_against(const std::string& line, Tiers& tiers) {

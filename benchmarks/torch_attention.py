@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""lamina beside PyTorch on attention and on a layer of BERT, on the CPU, where torch is installed.
+"""Compares lamina with PyTorch on attention and on a layer of BERT, on the CPU, if torch is installed.
 
     torch_attention.py [--lamina build/bench/bin/lamina] [--seconds S] [--rounds R] [--threads N] [--case TEXT]...
 
-Attention is torch.nn.functional.scaled_dot_product_attention; with fewer heads of keys than of queries it is measured
+Attention is torch.nn.functional.scaled_dot_product_attention. With fewer heads of keys than of queries it is measured
 with enable_gqa and with keys and values repeated in the timed call, and the faster one counts. The layer of BERT is in
-eager mode, with the same attention. Both are in inference mode; torch allocates its outputs itself as it always does.
+eager mode, with the same attention. Both are in inference mode. torch allocates its outputs, as usual.
 
-The two get the same inputs and take turns: in each round torch for S seconds in this process, then `lamina replay` for S
-seconds in one of its own. Times are medians of the rounds' medians. Before a case is measured the results are compared;
-where they are too far apart the program stops. "apart" is the norm of the difference over the norm of torch's result.
-GF/s count the products alone, and of causal attention the pairs of tokens that are not masked.
+Both get the same inputs and take turns: in each round torch runs for S seconds in this process, then `lamina replay` for S
+seconds in another process. Times are medians of the rounds' medians. Results are compared before a case is measured, and
+the program stops if they differ too much. "apart" is the norm of the difference over the norm of torch's result.
+GF/s count only the products; for causal attention, only the pairs of tokens that are not masked.
 """
 import argparse
 import ctypes
@@ -33,14 +33,14 @@ import transformer_dumps as dumps
 
 LAMINA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "build", "bench", "bin", "lamina")
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
-DESCRIPTORS = {"f32": "<f4", "bf16": "<u2"}  # of .npy files; bf16 is raw bits there
-FARTHEST = {"f32": 1e-5, "bf16": 1e-2}  # of the results, relative
+DESCRIPTORS = {"f32": "<f4", "bf16": "<u2"}  # of .npy files, which contain bf16 as raw bits
+FARTHEST = {"f32": 1e-5, "bf16": 1e-2}  # the largest relative difference of the results
 LEAST_RUNS = 3
 
 
 class Case:
-    """A dump and what torch does in its place. `fill` makes the inputs of the dump by name, and the ways in which torch may
-    compute it of them, by name: functions of nothing, of which the fastest counts."""
+    """A dump and torch's equivalents. `fill` returns the inputs of the dump by name, and torch's ways to compute its
+    result from them, by name: functions without arguments, the fastest of which counts."""
 
     def __init__(self, dump, shown, causal, flops, fill):
         self.dump, self.shown, self.causal, self.flops, self.fill = dump, shown, causal, flops, fill
@@ -70,7 +70,7 @@ def attention_case(batch, heads, tokens, width, kv_heads, dtype, causal):
 
 
 class EncoderLayer:
-    """A layer of BERT as torch writes it; weights are [out, in], as torch.nn.Linear has them."""
+    """A layer of BERT as written for torch. Weights are [out, in], as in torch.nn.Linear."""
 
     def __init__(self, inputs):
         self.inputs = inputs
@@ -96,7 +96,7 @@ class EncoderLayer:
 
 
 def encoder_input(name, shape):
-    """Values as large as those of a trained layer; the last eighth of each sequence is padding."""
+    """Values of the same size as in a trained layer. The last eighth of each sequence is padding."""
     if name == "divisor":
         return torch.tensor(math.sqrt(dumps.WIDTH))
     if name == "mask":
@@ -138,7 +138,7 @@ def write_npy(path, tensor, dtype):
 
 
 def read_npy(path, shape, dtype):
-    """The tensor of a file that lamina wrote for a tensor of this shape and type."""
+    """The tensor in a file that lamina wrote, with this shape and type."""
     with open(path, "rb") as file:
         content = bytearray(file.read())
     start = 10 + int.from_bytes(content[8:10], "little")
@@ -146,7 +146,7 @@ def read_npy(path, shape, dtype):
 
 
 class Replay:
-    """`lamina replay` of one dump on files of inputs, in a folder of its own."""
+    """`lamina replay` of one dump with input files in a separate folder."""
 
     def __init__(self, lamina, threads, case, inputs, folder):
         self.folder, self.case = folder, case
@@ -187,7 +187,7 @@ def median_ms(run, seconds):
 
 
 def distance(case, ways, replay):
-    """How far lamina's result lies from those of torch, the farthest of all ways."""
+    """The largest difference of lamina's result from torch's results."""
     result = replay.result().double()
     farthest = 0.0
     for way, run in ways.items():
@@ -201,7 +201,7 @@ def distance(case, ways, replay):
 
 
 def measure(case, given):
-    """The row of the table."""
+    """Returns the row of the table."""
     inputs, ways = case.fill()
     with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
         replay = Replay(given.lamina, given.threads, case, inputs, folder)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What a call from Python costs where there is next to nothing to compute, in microseconds, beside PyTorch's own function.
+"""The overhead of a call from Python with almost no work, in microseconds, compared with PyTorch's own function.
 
     torch_calls.py [--rounds R] [--calls N]
 
-In turns: N calls of each, R rounds; shown are the least and the median of the rounds' means. No gradients are wanted.
+Both take turns: N calls of each, in R rounds. Prints the minimum and the median of the rounds' means. No gradients are computed.
 """
 import argparse
 import statistics
@@ -17,7 +17,7 @@ import lamina.torch as lt
 
 
 def partition_of_three():
-    """c = a + b, eight elements, into memory that is given: the call of what is compiled, with its look-up, and without."""
+    """c = a + b of eight elements, into given memory: calls of the compiled partition, with its look-up and without."""
     graph = lamina.Graph()
     run = graph.compile([graph.op("Add", [graph.input((8,)), graph.input((8,))])])
     a, b, c = (torch.ones(8) for _ in range(3))

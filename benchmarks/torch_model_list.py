@@ -1,7 +1,7 @@
-"""Models that people run, with random weights and two layers or blocks, and parts of them: what torch_models.py measures.
+"""Widely used models with random weights and two layers or blocks, and parts of them, for torch_models.py.
 
-Each is a function of `small`: sizes for a look at the graphs (a call takes milliseconds), or the models' own widths. It returns the
-module and its inputs, (args, kwargs); an entry `labels` is given in training alone. Nothing is downloaded.
+Each is a function of `small`: small sizes to inspect the graphs (a call takes milliseconds), or the models' usual widths. It
+returns the module and its inputs, (args, kwargs); an entry `labels` is passed only in training. Nothing is downloaded.
 """
 import torch
 import torch.nn as nn
@@ -28,7 +28,7 @@ def _timm(name, **settings):
 
 
 def _tokens(small, vocabulary, batch=2, length=128, padded=True, labels=True):
-    """Token ids [batch, length]; the last quarter of the last text is padding where `padded`."""
+    """Token ids [batch, length]. If `padded`, the last quarter of the last text is padding."""
     length = 16 if small else length
     ids = torch.randint(3, vocabulary, (batch, length))
     inputs = {"input_ids": ids}
@@ -135,7 +135,7 @@ def dit(small):
 
 
 class ModulatedBlock(nn.Module):
-    """A transformer's block whose norms are shifted, scaled and gated by a condition (adaLN-zero)."""
+    """A transformer block whose norms are shifted, scaled and gated by a condition (adaLN-zero)."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -160,7 +160,7 @@ def dit_block(small):
 
 
 class GatedBlock(nn.Module):
-    """torch's own RMSNorm and a gated MLP."""
+    """torch.nn.RMSNorm and a gated MLP."""
 
     def __init__(self, width, hidden):
         super().__init__()
@@ -207,10 +207,10 @@ def whisper_encoder(small):
     return model.get_encoder(), ((torch.randn(1, 80, 64 if small else 1000),), {})
 
 
-# ---- parts without products: norms, elementwise, softmax, at the sizes that models have them
+# ---- parts without products: norms, elementwise ops, softmax, at the sizes in models
 
 class Part(nn.Module):
-    """A function of tensors and of parameters of these shapes, as models write it."""
+    """A function of tensors and of parameters with these shapes, written as in models."""
 
     def __init__(self, function, *shapes):
         super().__init__()
@@ -222,8 +222,8 @@ class Part(nn.Module):
 
 
 def _part(function, inputs, *parameters, constants=()):
-    """Inputs want gradients, as activations do; they are leaves, so a training step has no more to do than the part's own. Constants,
-    shapes of further inputs, want none."""
+    """Inputs need gradients, as activations do. They are leaves, so a training step does only the part's own work. Constants
+    (shapes of further inputs) need no gradients."""
     part = Part(function, *parameters)
     part.inputs = len(inputs)
     return part, (tuple(torch.randn(shape) for shape in (*inputs, *constants)), {})
@@ -239,7 +239,7 @@ def add_norm(small):
 
 
 def written_rms_norm(small):
-    """As transformers' own modules write it."""
+    """As the modules of transformers write it."""
     rows = _rows(small)
     return _part(lambda x, w: w * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)), [rows], rows[-1:])
 
@@ -288,7 +288,7 @@ MODELS = {function.__name__: function for function in (
 
 
 def model_of(name, small, training):
-    """(module, args, kwargs) of a model in training or for inference; the same numbers each time."""
+    """(module, args, kwargs) of a model in training or for inference, with the same numbers each time."""
     torch.manual_seed(0)
     module, (args, kwargs) = (PARTS.get(name) or MODELS[name])(small)
     if training and name in PARTS:
@@ -301,7 +301,7 @@ def model_of(name, small, training):
 
 
 def first_tensor(result):
-    """What inference is judged by."""
+    """The tensor by which inference is compared."""
     if isinstance(result, torch.Tensor):
         return result
     found = result.values() if hasattr(result, "values") else result
@@ -309,7 +309,7 @@ def first_tensor(result):
 
 
 def loss_of(result):
-    """A scalar to go backward from: the model's own loss where it has one."""
+    """A scalar for the backward pass: the model's own loss if it has one."""
     own = getattr(result, "loss", None)
     if own is not None:
         return own

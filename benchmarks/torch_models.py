@@ -1,28 +1,29 @@
 #!/usr/bin/env python3
-"""Whole models under torch.compile(backend="lamina"), beside eager mode and inductor, on the CPU.
+"""Runs whole models under torch.compile(backend="lamina"), compared with eager mode and inductor, on the CPU.
 
     torch_models.py [MODEL]... [--modes infer_f32,infer_bf16,infer_autocast,train_f32,train_autocast] [--small] [--inductor]
                     [--seconds S] [--rounds R] [--threads N] [--untimed | --only-times] [--left] [--no-dropout] [--json FILE]
     torch_models.py [MODEL]... --batches [--modes ...]
 
-A row a model and mode:
-  error      norm of the difference from the same model in float64 over the norm of that, of the output or of all gradients; beside
-             it eager's own ("-": torch has an op of the model not in float64), and the difference of lamina from eager; the
-             dropout of all three draws the same numbers
-  carried    of the nodes that compute floats, those that lamina computes
-  calls      into lamina, one number a graph; in training forward + backward
-  breaks     graph breaks, beside those that any backend has
-  trace, compile    seconds of the first call: torch's part, with one call of the model, and lamina's part; with --inductor
-             the latter beside inductor's
-  eager, lamina, inductor    milliseconds a call; in turns, S seconds each, R rounds, medians of the rounds' medians
+One row per model and mode:
+  error      norm of the difference from the same model in float64 over the norm of that, of the output or of all gradients; then
+             the same for eager ("-": torch does not have an op of the model in float64), and the difference of lamina from eager;
+             the dropout of all three draws the same numbers
+  carried    the fraction of the nodes with floats that lamina computes
+  calls      into lamina, one number per graph; in training forward + backward
+  breaks     graph breaks, in addition to those of any backend
+  trace, compile    seconds of the first call: torch's part, including one call of the model, and lamina's part; with --inductor
+                    also inductor's
+  eager, lamina, inductor    milliseconds per call; in turns, S seconds each, R rounds, medians of the rounds' medians
   ratio      eager over lamina, and inductor over lamina
 
-Needs the package lamina, torch, and transformers, timm, diffusers for their models; what is not installed is left out and said.
---small takes sizes that show the graphs and say nothing about speed. --left prints what is left to PyTorch, and why.
---only-times leaves out the errors and the graph breaks.
+Needs the package lamina, torch, and transformers, timm, diffusers for their models. Models of missing packages are reported and
+skipped. --small uses sizes that show the graphs but not the speed. --left prints the nodes left to PyTorch, and why.
+--only-times omits the errors and the graph breaks.
 
---batches calls a model with ten batch sizes, 2 to 11, nothing marked dynamic, and tells how often it was traced again beside how
-often for a backend that only runs the graph, and lamina's seconds for the first size and for the nine others. Sizes are small ones.
+--batches calls a model with ten batch sizes, 2 to 11, without marking dims as dynamic. It prints how often the model was traced
+again, the same for a backend that only runs the graph, and lamina's seconds for the first size and for the nine others. Sizes are
+small.
 """
 import argparse
 import contextlib
@@ -41,13 +42,14 @@ import torch
 import lamina.torch
 from torch_model_list import MODELS, PARTS, first_tensor, loss_of, model_of
 
-INDUCTORS_COMPILERS = ("compile_fx.<locals>.fw_compiler_base", "compile_fx.<locals>.bw_compiler")  # as torch's own clock has them
+# names in torch's compile-time metrics
+INDUCTORS_COMPILERS = ("compile_fx.<locals>.fw_compiler_base", "compile_fx.<locals>.bw_compiler")
 BATCHES = range(2, 12)
 MODES = ("infer_f32", "infer_bf16", "infer_autocast", "train_f32", "train_autocast")
 
 
 class Case:
-    """A model in a mode: how it is called."""
+    """A model in a mode, with its arguments."""
 
     def __init__(self, name, mode, small, dropout):
         self.training, self.autocast = mode.startswith("train"), mode.endswith("autocast")
@@ -72,7 +74,7 @@ class Case:
         return wide
 
     def run(self, function):
-        """One inference, or one step of training without the optimizer (of a part: with a gradient that is given); what it is judged by."""
+        """One inference, or one training step without the optimizer (for a part: with a given gradient). Returns the compared tensors."""
         with contextlib.ExitStack() as stack:
             if not self.training:
                 stack.enter_context(torch.no_grad())
@@ -94,13 +96,13 @@ class Case:
         torch.manual_seed(1)
         statistics_before = copy.deepcopy(dict(self.module.named_buffers()))
         made = [t.detach().clone() for t in self.run(function)]
-        for name, value in self.module.named_buffers():  # running statistics: each run begins with the same
+        for name, value in self.module.named_buffers():  # running statistics: each run starts with the same ones
             value.copy_(statistics_before[name])
         return made
 
 
 def apart(made, exact):
-    """The norm of the difference over the norm of what is exact, of all elements of all tensors together."""
+    """The norm of the difference over the norm of the exact values, over all elements of all tensors."""
     square = lambda t: t.double().square().sum().item()
     return math.sqrt(sum(square(a.double() - e) for a, e in zip(made, exact)) / sum(map(square, exact)))
 
@@ -122,7 +124,7 @@ def graph_breaks(case, backend, options=None):
 
 
 def inductor_of(case):
-    """(the model by inductor, seconds in its compilers)."""
+    """(the model compiled by inductor, seconds in its compilers)."""
     clock = torch._dynamo.utils.compilation_time_metrics
     clock.clear()
     function = torch.compile(copy_of_calls(case.module), backend="inductor")
@@ -131,7 +133,7 @@ def inductor_of(case):
 
 
 def in_turns(case, functions, seconds, rounds):
-    """{name: milliseconds a call}."""
+    """{name: milliseconds per call}."""
     medians = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
@@ -146,10 +148,10 @@ def in_turns(case, functions, seconds, rounds):
 
 
 def errors(case, function):
-    """How far lamina's and eager's results are from float64's, and from each other."""
+    """The differences of lamina's and eager's results from float64's, and from each other."""
     ours, eager, wide = case.result(function), case.result(case.module), case.widened()
     found = {"error": None, "eager_error": None, "beside_eager": apart(ours, [t.double() for t in eager])}
-    with contextlib.suppress(RuntimeError):  # a model that uses ops which torch does not have in float64
+    with contextlib.suppress(RuntimeError):  # the model uses an op that torch does not have in float64
         exact = wide.result(wide.module)
         found.update(error=apart(ours, exact), eager_error=apart(eager, exact))
     return found
@@ -183,12 +185,12 @@ def copy_of_calls(module):
 
 
 def of_batch(value, size):
-    """The same rows again, until there are `size`."""
+    """Repeats the rows until there are `size`."""
     return value.repeat(-(-size // value.shape[0]), *[1] * (value.dim() - 1))[:size] if isinstance(value, torch.Tensor) else value
 
 
 def batches(name, mode, chosen):
-    """How often a model is traced for ten batch sizes."""
+    """Counts how often a model is traced for ten batch sizes."""
     row = {"model": name, "mode": mode}
     for backend in ("eager", "lamina"):
         case = Case(name, mode, True, not chosen.no_dropout)

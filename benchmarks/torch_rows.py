@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""PyTorch eager and torch.compile on the rows of a result file of norm_vs_onednn, where torch is installed.
+"""PyTorch eager and torch.compile on the rows of a result file of norm_vs_onednn, if torch is installed.
 
     torch_rows.py RESULTS.json [--out FILE.json] [--seconds S] [--case NAME] [--limit-mib 64]
 
-Measures in its own process (torch brings its own OpenMP and oneDNN), with as many threads as the file says, medians, outputs
-that torch allocates itself as it always does, and prints torch's times beside the file's. With --out the file is written
-again with "torch_eager" and "torch_compile" in each result.
+Measures in a separate process (torch brings its own OpenMP and oneDNN) with the file's number of threads. Figures are medians;
+torch allocates its outputs, as usual. Prints torch's times next to the file's. --out writes the file again with "torch_eager" and
+"torch_compile" in each result.
 """
 import argparse
 import json
@@ -23,14 +23,14 @@ except ImportError:
 EPSILON = 1e-5
 QUANTIZE_SCALE = 0.03
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}
-OUT_OF_CACHE = 128 << 20  # bytes a tensor
+OUT_OF_CACHE = 128 << 20  # bytes per tensor
 
 
 class Tensors:
     def __init__(self, fields):
         dtype, shape = TYPES[fields["type"]], (fields["rows"], fields["columns"])
         self.src, self.other, self.diff_dst = (torch.randn(shape).to(dtype) for _ in range(3))
-        self.gamma, self.beta = (torch.randn(shape[1]).to(dtype) for _ in range(2))  # torch wants them in src's type
+        self.gamma, self.beta = (torch.randn(shape[1]).to(dtype) for _ in range(2))  # torch requires src's type
         self.mean = self.src.float().mean(1, keepdim=True).to(self.statistics_type())
         variance = self.src.float().var(1, unbiased=False, keepdim=True)
         self.rstd = torch.rsqrt(variance + EPSILON).to(self.statistics_type())
@@ -67,7 +67,7 @@ CASES = {
 
 
 def median_us(run, seconds, evict):
-    """Median of at least 7 samples; small work is repeated within a sample."""
+    """The median of at least 7 samples. Small work is repeated within a sample."""
     run()
     start = time.perf_counter()
     run()
@@ -92,7 +92,7 @@ def measure(fields, seconds, cache_bytes):
         try:
             compiled = torch.compile(eager)
             result["torch_compile"] = median_us(lambda: compiled(tensors), seconds, evict)
-        except Exception as error:  # no C++ compiler, or a case that inductor cannot do
+        except Exception as error:  # there is no C++ compiler, or inductor does not support the case
             print(f"torch_rows.py: torch.compile of {fields['case']}: {str(error).splitlines()[0]}", file=sys.stderr)
         torch.compiler.reset()
     return result
@@ -119,7 +119,7 @@ def main():
     print(f"{'case':24} {'type':5} {'size':18} {'lamina':>10} {'oneDNN':>10} {'eager':>10} {'compile':>10}")
     for fields in content["results"]:
         chosen = not arguments.case or fields["case"] in arguments.case
-        chosen = chosen and fields.get("memory", "as given") == "as given"  # torch allocates for itself
+        chosen = chosen and fields.get("memory", "as given") == "as given"  # torch chooses the placement
         if not chosen or fields["tensor_bytes"] > arguments.limit_mib * 2**20 * 1.01:
             continue
         fields.update(measure(fields, arguments.seconds, machine["last_level_cache_bytes"]))

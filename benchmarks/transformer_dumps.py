@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Graph dumps of what transformers are made of, for `lamina replay` and `corpus`.
+"""Writes graph dumps of the parts of transformers, for `lamina replay` and `corpus`.
 
     transformer_dumps.py OUT_DIR [--attention BxHxSxD[xK]]... [--training BxHxSxD[xK]]... [--encoder BxS]...
                          [--types f32,bf16]
 
-Attention: softmax(Q K' / sqrt(D)) V of a batch of B, H heads, S tokens and width D, with K heads of keys and values where K is
-given (H a multiple of it). Each in every type, and causal as well: the mask is made in the graph, of indices. Scores are f32
-in every type, as frameworks ask for them.
+Attention: softmax(Q K' / sqrt(D)) V of a batch of B, H heads, S tokens and width D, with K heads of keys and values if K is
+given (H is a multiple of it). Written for every type, and also causal: the graph computes the mask from indices. Scores are f32
+in every type, as frameworks do.
 
-Training: the same attention with a Dropout of its weights, forward with the statistics of the softmax, and the gradients of
-query, key and value, for which the weights are made anew of the statistics; a dump each.
+Training: the same attention with Dropout of its weights: the forward pass with the statistics of the softmax, and the gradients
+of query, key and value, which recompute the weights from the statistics. Each is a separate dump.
 
-Encoder: a layer of BERT-base, in f32, for a batch of B sequences of S tokens; its weights are constant. Heads are split
-and joined by views: the strides of the transposed tensors are those of the tensor in memory.
+Encoder: a layer of BERT-base, in f32, for a batch of B sequences of S tokens. Its weights are constant. Heads are split
+and joined by views: the transposed tensors have the strides of the tensor in memory.
 
 Without shapes: 1x12x512x64, 1x32x2048x128x8, 8x16x1024x64, and encoders 1x128, 1x512, 8x128, 8x512.
 """
@@ -50,8 +50,8 @@ def attribute(value):
 
 
 class Dump:
-    """A graph under construction. `inputs` has the tensors that nothing makes, by name; `output` is the result, `results` are
-    others beside it."""
+    """A graph under construction. `inputs` contains the tensors without a producer, by name. `output` is the result, and `results`
+    are further ones."""
 
     def __init__(self, name):
         self.name = name
@@ -80,14 +80,14 @@ class Dump:
         return output
 
     def like(self, kind, inputs, **attributes):
-        """An op whose output is as its first input."""
+        """An op whose output has the type and shape of its first input."""
         return self.op(kind, inputs, self.tensor(inputs[0]["dtype"], inputs[0]["shape"]), **attributes)
 
     def reshape(self, source, shape):
         return self.op("StaticReshape", [source], self.tensor(source["dtype"], shape), shape=shape, special_zero=False)
 
     def swap_middle_axes(self, source):
-        """[B, S, H, D] to [B, H, S, D], or back, as a view."""
+        """A view from [B, S, H, D] to [B, H, S, D], or back."""
         order = [0, 2, 1, 3]
         shape, strides = ([source[key][axis] for axis in order] for key in ("shape", "stride"))
         return self.op("StaticTranspose", [source], self.tensor(source["dtype"], shape, strides), order=order)
@@ -110,7 +110,7 @@ class Dump:
 
 
 def causal_mask(dump, scores):
-    """Scores of the keys behind the query become what the input "hidden" says: -infinity."""
+    """Replaces the scores of keys after the query by the input "hidden", which is -infinity."""
     rank, shape = len(scores["shape"]), scores["shape"]
     query, key = (dump.op("GenIndex", [scores], dump.tensor("s32", shape), axis=axis) for axis in (rank - 2, rank - 1))
     keep = dump.op("GreaterEqual", [query, key], dump.tensor("boolean", shape), auto_broadcast="numpy")
@@ -144,8 +144,8 @@ def attention(batch, heads, tokens, width, kv_heads, dtype, causal):
 
 class Training:
     """Builds the dumps of attention in training. Inputs of both: query [B, H, S, D], key and value [B, K, S, D], scale [] =
-    1 / sqrt(D), seed [], offset [] and probability [] of the Dropout; of the gradients also stats [B, H, S, 1], the logarithm of
-    each row's sum of exponentials, dst and diff_dst [B, H, S, D]."""
+    1 / sqrt(D), and seed [], offset [] and probability [] of the Dropout. Inputs of the gradients: also stats [B, H, S, 1], the
+    logarithm of each row's sum of exponentials, and dst and diff_dst [B, H, S, D]."""
 
     def __init__(self, batch, heads, tokens, width, kv_heads, dtype):
         self.dtype, self.grouped = dtype, kv_heads != heads
@@ -193,7 +193,7 @@ class Training:
         return dump
 
     def gradient(self, scores, other):
-        """Of key or value: the sum over the queries, and over the heads that share it."""
+        """The gradient of key or value: the sum over the queries, and over the heads that share it."""
         dump = self.dump
         result = dump.matmul([scores, other], dump.tensor(self.dtype, self.rows + [self.width]), transpose_a=True)
         if not self.grouped:
@@ -202,7 +202,7 @@ class Training:
 
 
 class Encoder:
-    """Builds the dump of a BERT-base layer. Inputs: hidden_states [B, S, 768], mask [B, 1, 1, S], which is added to the scores,
+    """Builds the dump of a BERT-base layer. Inputs: hidden_states [B, S, 768]; mask [B, 1, 1, S], which is added to the scores;
     divisor [] = 8; weights [in, out] and biases of query, key, value, attention, intermediate and dense; gamma and beta of
     the norms attention_norm and dense_norm."""
 

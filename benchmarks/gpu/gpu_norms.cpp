@@ -1,8 +1,10 @@
-// lamina's norms on a GPU against the device's own copy speed, timed with the device's events, caches flushed before every run.
+// Compares lamina's norms on a GPU with the device's copy bandwidth. Timed with the device's events; caches are flushed
+// before every run.
 //
-//   gpu_norms [DEVICE] [--smoke]     DEVICE: cuda, opencl, cuda:1, ...; --smoke: small rows, once, to see that all runs
+//   gpu_norms [DEVICE] [--smoke]     DEVICE: cuda, opencl, cuda:1, ...; --smoke: small rows, once, as a test
 //
-// A row of the table, in Markdown: the median time, GB/s of what must move (each tensor once), the fraction of the copy roof.
+// A row of the table, in Markdown: the median time, GB/s of the bytes that must move (each tensor once), the fraction of the
+// copy bandwidth.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -36,7 +38,7 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-// Runs with cold caches: a block larger than any of them is copied before each.
+// Runs with cold caches: before each run, a block larger than any cache is copied.
 class Bench {
  public:
   Bench(gpu::Device& device, bool smoke)
@@ -54,7 +56,7 @@ class Bench {
     }
     return median(times);
   }
-  // Bytes read and written a second by the device's own copy.
+  // Bytes read and written per second by the device's own copy.
   double copy_roof() {
     return 2.0 * static_cast<double>(flush_bytes_) / (time([&] { device_.copy(nullptr, to_, from_, flush_bytes_); }) * 1e6);
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Puts what gpu_norms and torch_rows.py printed into one table: a row for each case, lamina's time beside the others' and the ratio
-to the fastest of them.
+"""Puts the output of gpu_norms and torch_rows.py into one table: one row per case, with the times of lamina and of the others, and
+the ratio to the fastest of the others.
 
     report.py NORMS.md [TORCH.md]
 """
@@ -11,7 +11,7 @@ ROW = re.compile(r"\| (\S+) \| (\w+) \| (\d+x\d+) \| ([^|]+) \| ([\d.]+) us \| (
 
 
 def rows_of(text):
-    """(case, type, rows), by whom, microseconds, GB/s, per cent of the roof, schedule."""
+    """(case, type, rows), name, microseconds, GB/s, per cent of the copy bandwidth, schedule."""
     for match in ROW.finditer(text):
         case, dtype, rows, who, time, rate, share, schedule = (field.strip() for field in match.groups())
         yield (case, dtype, rows), who, float(time), float(rate), float(share), schedule

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""PyTorch eager and torch.compile on the rows of gpu_norms, timed with CUDA events, the L2 cache flushed before every run; and
-Triton's layer norm through Liger, and Apex's fused one, where these are installed. Rows of a table in Markdown, as gpu_norms prints
-them.
+"""PyTorch eager and torch.compile on the rows of gpu_norms, timed with CUDA events. The L2 cache is flushed before every run. Also
+measures Triton's layer norm through Liger, and Apex's fused one, if they are installed. Prints rows of a table in Markdown, like
+gpu_norms.
 
     torch_rows.py [--runs 25]
 """
@@ -33,7 +33,7 @@ def add_norm(x, r, gamma, beta, dy, mean, rstd):
     return total, F.layer_norm(total, x.shape[1:], gamma, beta, EPSILON)
 
 
-# Tensors of the size of src that must move, each once.
+# The number of tensors of the size of src that must move.
 CASES = {"forward": (forward, 2), "backward": (backward, 3), "add+norm": (add_norm, 4)}
 
 

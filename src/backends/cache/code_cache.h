@@ -29,7 +29,7 @@ class CodeCache {
   CodeCache(const CodeCache&) = delete;
   CodeCache& operator=(const CodeCache&) = delete;
 
-  // What LAMINA_CACHE_DIR and LAMINA_CACHE_MB (default 256) ask for; null when the former is unset or empty.
+  // The cache that LAMINA_CACHE_DIR and LAMINA_CACHE_MB (default 256) request; null if the former is unset or empty.
   static const CodeCache* from_environment();
 
   const std::string& why_off() const { return why_off_; }  // "" if the cache is in use
