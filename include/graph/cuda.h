@@ -1,5 +1,5 @@
-/* lamina with the caller's CUDA objects. Tensors of an engine made here hold device pointers as their data handle (host scalars
- * a host pointer). The driver and NVRTC are opened at run time: linking lamina needs no CUDA. */
+/* Interoperability with the caller's CUDA objects. The data handle of a tensor of these engines is a device pointer; that of
+ * a host scalar is a host pointer. lamina opens the driver and NVRTC at run time: linking it needs no CUDA. */
 #ifndef LAMINA_GRAPH_CUDA_H
 #define LAMINA_GRAPH_CUDA_H
 
@@ -14,13 +14,15 @@ typedef struct CUstream_st* CUstream;
 extern "C" {
 #endif
 
-/* A device pointer to `size` bytes; null when there is none. */
+/* Returns a device pointer to `size` bytes, or null when there is no memory. */
 typedef void* (*lamina_graph_cuda_allocate_f)(size_t size, size_t alignment, CUdevice device, CUcontext context);
 typedef void (*lamina_graph_cuda_deallocate_f)(void* memory, CUdevice device, CUcontext context);
 
-/* `context` null: the device's primary context. A context that is given must outlive everything made from the engine. */
+/* `context` null: the device's primary context. A context that the caller passes must outlive all objects created from the
+ * engine. */
 LAMINA_API lamina_status_t lamina_cuda_interop_engine_create(lamina_engine_t* engine, CUdevice device, CUcontext context);
-/* Work is put into `cuda_stream`, of the engine's context; the caller keeps it alive. Null: the legacy default stream. */
+/* Work is submitted to `cuda_stream`, which must belong to the engine's context and which the caller keeps alive. Null: the
+ * legacy default stream. */
 LAMINA_API lamina_status_t lamina_cuda_interop_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine,
                                                              CUstream cuda_stream);
 LAMINA_API lamina_status_t lamina_graph_cuda_interop_allocator_create(lamina_graph_allocator_t* allocator,

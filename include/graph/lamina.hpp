@@ -1,7 +1,7 @@
-// lamina, C++ interface: thin, header-only RAII over graph/lamina.h, which tells what every call does.
+// lamina, C++ interface: thin, header-only RAII over graph/lamina.h, which documents every call.
 //
 // Names and meaning follow oneDNN's graph interface, so that a program written for it ports by `namespace dnnl = lamina;`.
-// Objects are handles: copies share what they stand for. A call that fails throws lamina::error.
+// Objects are handles: copies share the underlying object. A call that fails throws lamina::error.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ inline engine make_engine_with_allocator(engine::kind kind, std::size_t index, c
   return engine(created);
 }
 
-// A framework's own threads, as lamina_threadpool_t has them: there stands who calls what, and on which threads.
+// A framework's thread pool. lamina_threadpool_t documents who calls each function, and on which threads.
 class threadpool {
  public:
   virtual ~threadpool() = default;
@@ -50,7 +50,7 @@ class threadpool {
   virtual void parallel_for(int count, void (*work)(void* state, int index), void* state) = 0;
 };
 
-// `pool` outlives the engine, its streams and every execution.
+// `pool` must outlive the engine, its streams and every execution.
 inline engine make_engine_with_threadpool(engine::kind kind, std::size_t index, threadpool& pool,
                                           const allocator& alloc = allocator()) {
   lamina_threadpool_t functions;
@@ -67,7 +67,7 @@ inline engine make_engine_with_threadpool(engine::kind kind, std::size_t index, 
   return engine(created);
 }
 
-// What is known of a tensor before it has memory.
+// What is known about a tensor before it has memory.
 class logical_tensor {
  public:
   using dim = lamina_dim_t;
@@ -91,14 +91,14 @@ class logical_tensor {
     host_scalar = lamina_graph_tensor_property_host_scalar,
   };
 
-  // The empty logical tensor: as a port of an op, a port that is left out.
+  // The empty logical tensor: at a port of an op, it means that the port is omitted.
   logical_tensor() : logical_tensor(std::numeric_limits<std::size_t>::max(), data_type::undef) {}
   explicit logical_tensor(const lamina_graph_logical_tensor_t& c_data) : data(c_data) {}
 
   // Unknown rank.
   logical_tensor(std::size_t tid, data_type dtype, layout_type ltype = layout_type::undef)
       : logical_tensor(tid, dtype, LAMINA_GRAPH_UNKNOWN_NDIMS, ltype) {}
-  // Known rank, unknown dims. A template, so that dims in braces, {768}, are not taken for a rank.
+  // Known rank, unknown dims. A template, so that dims in braces, {768}, do not convert to a rank.
   template <typename Rank, typename = std::enable_if_t<std::is_integral_v<Rank>>>
   logical_tensor(std::size_t tid, data_type dtype, Rank ndims, layout_type ltype, property_type ptype = property_type::undef) {
     error::wrap_c_api(lamina_graph_logical_tensor_init(&data, tid, convert(dtype), static_cast<std::int32_t>(ndims),
@@ -119,7 +119,7 @@ class logical_tensor {
     error::wrap_c_api(lamina_graph_logical_tensor_init_with_strides(&data, tid, convert(dtype), rank_of(adims), adims.data(),
                                                                     strides.data(), convert(ptype)));
   }
-  // Layout opaque, from an id that get_layout_id gave.
+  // Layout opaque, with an id from get_layout_id.
   logical_tensor(std::size_t tid, data_type dtype, const dims& adims, std::size_t lid,
                  property_type ptype = property_type::undef)
       : logical_tensor(tid, dtype, adims, layout_type::opaque, ptype) {
@@ -199,7 +199,7 @@ class tensor : public detail::handle<lamina_graph_tensor, lamina_graph_tensor_de
     return memory;
   }
   void set_data_handle(void* memory) { error::wrap_c_api(lamina_graph_tensor_set_data_handle(get(), memory)); }
-  // Not a copy: valid as long as the engine that the tensor was created with; empty for a host scalar.
+  // Not a copy: valid as long as the engine that the tensor was created with. Empty for a host scalar.
   engine get_engine() const {
     lamina_engine_t result = nullptr;
     error::wrap_c_api(lamina_graph_tensor_get_engine(get(), &result));
@@ -222,7 +222,7 @@ class compiled_partition : public detail::handle<lamina_graph_compiled_partition
     error::wrap_c_api(lamina_graph_compiled_partition_query_logical_tensor(get(), tid, &data));
     return logical_tensor(data);
   }
-  // {input id, output id} that may be given the same memory.
+  // Pairs {input id, output id} that may share memory.
   std::vector<std::pair<std::size_t, std::size_t>> get_inplace_ports() const {
     std::size_t count = 0;
     const lamina_graph_inplace_pair_t* pairs = nullptr;
@@ -237,7 +237,7 @@ class compiled_partition : public detail::handle<lamina_graph_compiled_partition
     error::wrap_c_api(lamina_graph_compiled_partition_get_scratchpad_logical_tensor(get(), &data));
     return logical_tensor(data);
   }
-  // With an empty scratchpad in memory that lamina keeps.
+  // If `scratchpad` is empty, lamina uses memory that it keeps.
   void execute(const stream& astream, const std::vector<tensor>& inputs, const std::vector<tensor>& outputs,
                const tensor& scratchpad = tensor()) const {
     detail::small_array<const_lamina_graph_tensor_t> c_inputs(inputs.size()), c_outputs(outputs.size());
@@ -291,7 +291,7 @@ class op : public detail::handle<lamina_graph_op, lamina_graph_op_destroy> {
     return *this;
   }
 
-  // T: bool, an integer, float, std::string (or text), std::vector<int64_t>, std::vector<float>.
+  // T: bool, an integer, float, std::string (or a string literal), std::vector<int64_t>, std::vector<float>.
   template <typename T>
   op& set_attr(attr name, const T& value) {
     const auto c_name = static_cast<lamina_graph_op_attr_t>(name);
@@ -328,7 +328,7 @@ class op : public detail::handle<lamina_graph_op, lamina_graph_op_destroy> {
   }
 };
 
-// Ops that are compiled and executed as one.
+// A group of ops that is compiled and executed as one unit.
 class partition : public detail::handle<lamina_graph_partition, lamina_graph_partition_destroy> {
  public:
   enum class policy : int { fusion = lamina_graph_partition_policy_fusion, debug = lamina_graph_partition_policy_debug };
@@ -376,7 +376,8 @@ class partition : public detail::handle<lamina_graph_partition, lamina_graph_par
     return result;
   }
 
-  // Finds by measuring how the kernels run best for these tensors; what is compiled from then on runs so. How many were timed.
+  // Measures schedules of the kernels for these tensors; later compilations use the fastest. Returns the number of kernels
+  // timed.
   std::size_t tune(const std::vector<logical_tensor>& inputs, const std::vector<logical_tensor>& outputs, const engine& aengine,
                    double milliseconds_a_kernel = 0) const {
     std::size_t timed = 0;
@@ -408,7 +409,7 @@ class partition : public detail::handle<lamina_graph_partition, lamina_graph_par
 
 class graph : public detail::handle<lamina_graph_graph, lamina_graph_graph_destroy> {
  public:
-  // With the default mode (set_default_fpmath_mode).
+  // The graph gets the default mode (set_default_fpmath_mode).
   explicit graph(engine::kind engine_kind) {
     lamina_graph_graph_t created = nullptr;
     error::wrap_c_api(lamina_graph_graph_create(&created, static_cast<lamina_engine_kind_t>(engine_kind)));
@@ -432,13 +433,13 @@ class graph : public detail::handle<lamina_graph_graph, lamina_graph_graph_destr
     apply_to_int = c_apply != 0;
   }
 
-  // With `allow_exception` false a refused op is told by the status alone; lamina_last_error() has the sentence.
+  // With `allow_exception` false, only the status reports a rejected op; lamina_last_error() returns the sentence.
   status add_op(const op& aop, bool allow_exception = true) {
     const lamina_status_t result = lamina_graph_add_op(get(), aop.get());
     if (allow_exception) error::wrap_c_api(result);
     return static_cast<status>(result);
   }
-  // Every element of the input tensor `tensor_id` is `value` at every execution: lamina may compile it in.
+  // Declares that every element of the input tensor `tensor_id` is `value` at every execution: lamina may compile it in.
   void set_constant(std::size_t tensor_id, double value) {
     error::wrap_c_api(lamina_graph_graph_set_constant(get(), tensor_id, value));
   }
@@ -460,14 +461,14 @@ class graph : public detail::handle<lamina_graph_graph, lamina_graph_graph_destr
   }
 };
 
-// Whether what is made of constant inputs is kept from a compiled partition's first execution on: 1 (at first) or 0.
+// Whether data derived from constant inputs is kept after a compiled partition's first execution: 1 (the initial value) or 0.
 inline void set_constant_tensor_cache(int flag) { error::wrap_c_api(lamina_graph_set_constant_tensor_cache(flag)); }
 inline int get_constant_tensor_cache() {
   int flag = 0;
   error::wrap_c_api(lamina_graph_get_constant_tensor_cache(&flag));
   return flag;
 }
-// How much of it at most, of all compiled partitions together; SIZE_MAX: no limit.
+// The limit of that kept data over all compiled partitions; SIZE_MAX: no limit.
 inline void set_constant_tensor_cache_capacity(engine::kind kind, std::size_t mebibytes) {
   error::wrap_c_api(lamina_graph_set_constant_tensor_cache_capacity(static_cast<lamina_engine_kind_t>(kind), mebibytes));
 }
@@ -477,7 +478,7 @@ inline std::size_t get_constant_tensor_cache_capacity(engine::kind kind) {
   return mebibytes;
 }
 
-// How many compiled partitions are kept, to be found when the same is compiled again; 0: none.
+// The capacity of the cache of compiled partitions, which a repeated compilation hits; 0 disables it.
 inline void set_compiled_partition_cache_capacity(int capacity) {
   error::wrap_c_api(lamina_graph_set_compiled_partition_cache_capacity(capacity));
 }
@@ -487,7 +488,7 @@ inline int get_compiled_partition_cache_capacity() {
   return capacity;
 }
 
-// JSON files in the working directory: of graphs before they are partitioned, of partitions that are compiled.
+// Which JSON files are written to the working directory: graphs before partitioning, compiled partitions.
 enum class graph_dump_mode : unsigned {
   none = lamina_graph_dump_mode_none,
   subgraph = lamina_graph_dump_mode_subgraph,

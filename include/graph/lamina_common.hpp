@@ -1,4 +1,4 @@
-// lamina, C++ interface, what all of it shares: errors, engines and streams. Included by graph/lamina.hpp, where to begin.
+// lamina, C++ interface, shared part: errors, engines and streams. graph/lamina.hpp includes this file; start there.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ enum class status : int {
   invalid_data_type = lamina_invalid_data_type,
 };
 
-// `status` is the C interface's code, what() one sentence.
+// `status` is the C interface's code; what() returns one sentence.
 struct error : public std::exception {
   lamina_status_t status;
 
@@ -37,7 +37,7 @@ struct error : public std::exception {
   static void wrap_c_api(lamina_status_t code) {
     if (code != lamina_success) throw error(code, lamina_last_error());
   }
-  // `message` says what was tried.
+  // `message` describes the attempted operation.
   static void wrap_c_api(lamina_status_t code, const char* message) {
     if (code != lamina_success) throw error(code, std::string(message) + ": " + lamina_last_error());
   }
@@ -56,10 +56,10 @@ enum class fpmath_mode : int {
 
 inline const lamina_version_t* version() { return lamina_version(); }
 
-// What is printed on stdout from now on: 0 nothing, 1 compiles and executions, 2 also passes.
+// Sets what is printed to stdout: 0 nothing, 1 compiles and executions, 2 also passes.
 inline status set_verbose(int level) { return static_cast<status>(lamina_set_verbose(level)); }
 
-// The mode of graphs that are created from now on without one.
+// The mode of graphs that are created from now on without an explicit mode.
 inline void set_default_fpmath_mode(fpmath_mode mode) {
   error::wrap_c_api(lamina_set_default_fpmath_mode(static_cast<lamina_fpmath_mode_t>(mode)));
 }
@@ -77,7 +77,7 @@ class handle {
  public:
   handle() = default;
   explicit handle(Object* object, bool weak = false) { reset(object, weak); }
-  // Weak: the object is another's, and is not destroyed.
+  // Weak: the object belongs to another owner, and is not destroyed.
   void reset(Object* object, bool weak = false) {
     if (weak)
       object_.reset(object, [](Object*) {});
@@ -96,7 +96,7 @@ class handle {
   std::shared_ptr<Object> object_;
 };
 
-// An array whose length is known at run time, without heap memory up to `Inline` elements.
+// An array whose length is known at run time, which uses no heap memory up to `Inline` elements.
 template <typename T, std::size_t Inline = 24>
 class small_array {
  public:

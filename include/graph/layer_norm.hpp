@@ -1,4 +1,4 @@
-// lamina, C++ interface of layer normalisation by descriptor: thin RAII over graph/layer_norm.h, which tells what it does.
+// lamina, C++ interface of layer normalisation by descriptor: thin RAII over graph/layer_norm.h, which documents it.
 //
 //   lamina::layer_norm norm({.tensors = {{arg::src, src}, {arg::dst, dst}}}, engine);          // scale, shift, last axis
 //   std::vector<std::byte> workspace(norm.get_workspace_size());
@@ -40,7 +40,7 @@ class layer_norm : public detail::handle<lamina_layer_norm, lamina_layer_norm_de
     dst_scale = lamina_layer_norm_dst_scale,
   };
 
-  // What lamina_layer_norm_desc_t says; `flags` and `outputs` are joined from the enumerators of the C interface.
+  // The counterpart of lamina_layer_norm_desc_t; `flags` and `outputs` are or-ed from the enumerators of the C interface.
   struct description {
     pass direction = pass::forward;
     std::uint32_t flags = lamina_layer_norm_use_scale | lamina_layer_norm_use_shift;
@@ -84,7 +84,7 @@ class layer_norm : public detail::handle<lamina_layer_norm, lamina_layer_norm_de
     return result != 0;
   }
 
-  // Without a workspace lamina keeps one for itself.
+  // Without a workspace, lamina uses memory of its own.
   void execute(const stream& astream, std::initializer_list<std::pair<arg, const void*>> memory, void* workspace = nullptr,
                std::size_t workspace_size = 0) const {
     std::array<void*, lamina_layer_norm_arg_count> positions{};

@@ -1,5 +1,5 @@
-/* lamina with the caller's OpenCL objects. Tensors of an engine made here hold a cl_mem as their data handle (host scalars a
- * host pointer). The ICD loader is opened at run time: linking lamina needs no OpenCL. */
+/* Interoperability with the caller's OpenCL objects. The data handle of a tensor of these engines is a cl_mem; that of a host
+ * scalar is a host pointer. lamina opens the ICD loader at run time: linking it needs no OpenCL. */
 #ifndef LAMINA_GRAPH_OPENCL_H
 #define LAMINA_GRAPH_OPENCL_H
 
@@ -15,13 +15,14 @@ typedef struct _cl_event* cl_event;
 extern "C" {
 #endif
 
-/* A cl_mem of `size` bytes at least; null when there is none. The event of deallocation is null: the memory is idle. */
+/* Returns a cl_mem of at least `size` bytes, or null when there is no memory. lamina passes a null event to the deallocation
+ * function: the memory is then idle. */
 typedef void* (*lamina_graph_ocl_allocate_f)(size_t size, size_t alignment, cl_device_id device, cl_context context);
 typedef void (*lamina_graph_ocl_deallocate_f)(void* memory, cl_device_id device, cl_context context, cl_event event);
 
-/* The context is retained while anything made from the engine lives. */
+/* The context is retained as long as an object created from the engine exists. */
 LAMINA_API lamina_status_t lamina_ocl_interop_engine_create(lamina_engine_t* engine, cl_device_id device, cl_context context);
-/* Work is put into `queue`, which must be in order and belong to the engine's context; the caller keeps it alive. */
+/* Work is submitted to `queue`, which must be in order and belong to the engine's context; the caller keeps it alive. */
 LAMINA_API lamina_status_t lamina_ocl_interop_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine,
                                                             cl_command_queue queue);
 LAMINA_API lamina_status_t lamina_graph_ocl_interop_allocator_create(lamina_graph_allocator_t* allocator,
