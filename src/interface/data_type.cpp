@@ -34,10 +34,10 @@ const TypeRow& row_of(DataType type) {
   throw Error(Status::invalid_data_type, join("data type ", static_cast<int>(type), " is not known"));
 }
 
-// Nearest integer, ties to even, whatever the rounding mode of the thread.
+// The nearest integer, ties to even, independent of the thread's rounding mode.
 double round_half_even(double value) {
-  if (!(std::fabs(value) < 0x1p52)) return value;  // an integer already
-  const auto whole = static_cast<int64_t>(value);  // toward zero
+  if (!(std::fabs(value) < 0x1p52)) return value;  // already an integer
+  const auto whole = static_cast<int64_t>(value);  // truncates toward zero
   const double rest = std::fabs(value - static_cast<double>(whole));
   if (rest < 0.5 || (rest == 0.5 && whole % 2 == 0)) return static_cast<double>(whole);
   return static_cast<double>(whole + (value < 0 ? -1 : 1));
@@ -53,7 +53,8 @@ uint32_t encode(const SmallFloat& format, double value) {
   const int exponent = static_cast<int>(bits >> kDoubleMantissa) - kDoubleBias;
   if (exponent > format.bias + 1) return sign | format.infinity;
   if (exponent < -format.bias - format.mantissa_bits) return sign;  // less than half of the smallest subnormal
-  // One step of the last mantissa bit at this magnitude; subnormals all share the step of the smallest normal exponent.
+  // The weight of one step of the last mantissa bit at this magnitude; subnormals all share the step of the smallest normal
+  // exponent.
   const int scale = std::max(exponent, 1 - format.bias);
   const int dropped = kDoubleMantissa - format.mantissa_bits + scale - exponent;
   const uint64_t hidden = uint64_t{1} << kDoubleMantissa;
@@ -61,7 +62,7 @@ uint32_t encode(const SmallFloat& format, double value) {
   const uint64_t rest = significand & ((uint64_t{1} << dropped) - 1), half = uint64_t{1} << (dropped - 1);
   uint64_t steps = significand >> dropped;
   if (rest > half || (rest == half && steps % 2 != 0)) ++steps;
-  // A carry out of the mantissa moves into the exponent field by itself.
+  // The addition lets a carry out of the mantissa increment the exponent field.
   const auto field = static_cast<uint64_t>(scale + format.bias - 1);
   const auto code = static_cast<uint32_t>((field << format.mantissa_bits) + steps);
   return sign | std::min(code, format.infinity);
@@ -90,7 +91,7 @@ int64_t saturate(double value, int64_t low, int64_t high) {
   return static_cast<int64_t>(rounded);
 }
 
-// Two values a byte; the element of even index is the low half.
+// Two values per byte; an element of even index is in the low half.
 int load_nibble(const void* data, int64_t index) {
   const auto byte = load_element<uint8_t>(data, index / 2);
   return (index % 2 == 0 ? byte : byte >> 4) & 0xf;
@@ -103,7 +104,7 @@ void store_nibble(void* data, int64_t index, int64_t value) {
   store_element(data, index / 2, static_cast<uint8_t>(joined));
 }
 
-// What an element of so many bits is read and written as.
+// The C++ type through which an element of `bits` bits is loaded and stored.
 template <TypeKind kind, int bits>
 struct Stored;
 template <>

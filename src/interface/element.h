@@ -1,4 +1,4 @@
-// Elements of memory of any alignment, by index.
+// Loads and stores of elements by index, in memory of any alignment.
 #pragma once
 
 #include <cstdint>

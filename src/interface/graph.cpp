@@ -12,7 +12,7 @@
 namespace lamina {
 namespace {
 
-// A port in messages: by its number, or by its name where inference knows it. Only a failure pays for text.
+// A port in messages: its number, or its name where inference knows it. Text is built only after a failure.
 struct PortPlace {
   const Op& op;
   const char* side;
@@ -20,13 +20,13 @@ struct PortPlace {
   std::string_view name = {};
 
   std::string part() const { return name.empty() ? join(side, ' ', number) : join(side, ' ', name); }
-  // The message follows the port's name: "input 0" + " has rank 13".
+  // `message` follows the port's name: "input 0" + " has rank 13".
   [[noreturn]] void fail(Status status, const std::string& message) const {
     throw Error(status, place_of(op, part()), part() + message);
   }
 };
 
-// ---- what two ports say of one tensor
+// ---- merging what two ports declare about one tensor
 
 [[noreturn]] void fail_disagreement(const PortPlace& where, uint64_t id, const std::string& what, const std::string& given,
                                     const std::string& known) {
@@ -34,7 +34,7 @@ struct PortPlace {
              join(": tensor ", id, " has ", what, ' ', given, ", allowed is ", known, " as another port gives it"));
 }
 
-// What a port adds to the knowledge of a tensor. `preferred` wins where shapes or strides disagree and `lenient` allows it.
+// Merges what two ports declare about one tensor. If shapes or strides disagree and `lenient` is set, `preferred` wins.
 struct Merge {
   const PortPlace& where;
   bool lenient;
@@ -95,7 +95,7 @@ struct Merge {
     }
   }
 
-  // One port knew the shape, the other the strides.
+  // Fails, or drops the strides, when one port gave the shape and the other gave strides of another rank.
   void drop_strides_of_another_rank(LogicalTensor& merged, const LogicalTensor& other) {
     if (!merged.shape || merged.strides.empty() || merged.strides.size() == merged.shape->size()) return;
     disagree(merged, other, "strides", describe(merged.strides), join("shape ", describe(*merged.shape)));
@@ -112,7 +112,7 @@ struct Merge {
   }
 };
 
-// Also of a tensor without elements: parts of its shape are multiplied, too.
+// Applies to tensors without elements too: other code multiplies parts of their shape.
 bool counts_elements(const Dims& dims) {
   int64_t count = 1;
   for (const int64_t dim : dims)
@@ -142,7 +142,8 @@ void check_strides(const LogicalTensor& tensor, const PortPlace& where) {
   if (is_data_type(tensor.dtype)) bytes_of(tensor.dtype, span);
 }
 
-// Refuses what no tensor may be, and drops strides that say nothing (the dumps' way of writing unknown ones).
+// Rejects properties that no tensor may have, and drops strides that carry no information (the dumps' notation for unknown
+// strides).
 LogicalTensor checked_tensor(LogicalTensor tensor, const PortPlace& where) {
   const bool unknown_strides = std::find(tensor.strides.begin(), tensor.strides.end(), kUnknownDim) != tensor.strides.end();
   if (tensor.layout != LayoutType::strided || unknown_strides) tensor.strides.clear();
@@ -153,7 +154,7 @@ LogicalTensor checked_tensor(LogicalTensor tensor, const PortPlace& where) {
 
 // ---- order
 
-// Iterative depth-first walk over the producers of ops; keeps the given order where it is topological already.
+// Iterative depth-first walk over the producers of ops; keeps the given order where it is already topological.
 class TopologicalOrder {
  public:
   TopologicalOrder(const std::vector<Op>& ops, const std::vector<Value>& values)
@@ -221,7 +222,7 @@ class TopologicalOrder {
 
 // ---- inference
 
-// The tensor with the shape that its producer gives it. A strided tensor without strides is dense.
+// The tensor with the shape inferred by its producer. A strided tensor without strides becomes dense.
 LogicalTensor with_shape(const LogicalTensor& tensor, const Dims& shape) {
   LogicalTensor result = tensor;
   if (result.shape != shape) {
@@ -289,7 +290,7 @@ Graph::Undo Graph::remember(std::span<const LogicalTensor> inputs, std::span<con
   return undo;
 }
 
-// Without memory of its own: there may be none.
+// Allocates no memory: it runs after an allocation has failed, too.
 void Graph::restore(Undo undo) noexcept {
   for (size_t i = undo.value_count; i < values_.size(); ++i) value_by_id_.erase(values_[i].tensor.id);
   values_.erase(values_.begin() + static_cast<std::ptrdiff_t>(undo.value_count), values_.end());
@@ -356,7 +357,7 @@ void Graph::set_constant(uint64_t tensor_id, double value) {
   known.constant = rounded;
 }
 
-// On a copy, so that a graph that cannot be finalized stays as it was.
+// Works on a copy, so that a graph that cannot be finalized stays unchanged.
 void Graph::finalize() {
   if (finalized_) return;
   Graph made = *this;

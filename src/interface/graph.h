@@ -1,4 +1,4 @@
-// A graph of operations: ops joined by values (logical tensors). Two ports with the same tensor id are connected.
+// A graph of operations: ops connected by values (logical tensors). Two ports with the same tensor id are connected.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ namespace lamina {
 enum class EngineKind : int { any = 0, cpu = 1, gpu = 2 };
 enum class FpMathMode : int { strict = 0, bf16 = 1, f16 = 2, any = 3, tf32 = 4 };
 
-// One operand position: op (position in Graph::ops()) and port.
+// One operand position: an op (its position in Graph::ops()) and a port.
 struct Port {
   int op = -1;
   int port = -1;
@@ -25,27 +25,27 @@ struct Value {
   LogicalTensor tensor;
   Port producer;                // op -1: a graph input
   std::vector<Port> consumers;  // in op order; an op that reads it twice is listed twice
-  // Of a graph input: every element is this number at every execution (Graph::set_constant). Absent: not known.
+  // For a graph input: the value of every element at every execution (Graph::set_constant). Absent: unknown.
   std::optional<double> constant = {};
 };
 
 class Graph {
  public:
-  // Adds an op after checking it against its schema (defaults filled in, older kinds kept as they are). The tensors of a
-  // port that is left out have id kNoTensor. Tensors of the same id must agree (dtype, known shape, layout, property); the
-  // more precise description wins. An inner tensor whose consumer gives another shape than its producer keeps the producer's
-  // (warning in `warnings()`). Throws Error; the graph is unchanged then.
-  // Returns the op's position.
+  // Adds an op after checking it against its schema (defaults are filled in; older kinds are kept). The tensor of an omitted
+  // port has the id kNoTensor. Tensors of the same id must agree (dtype, known shape, layout, property); the more precise
+  // description wins. If a consumer of an inner tensor declares another shape than its producer, the producer's shape is
+  // kept, with a warning in `warnings()`. Returns the op's position. Throws Error and then leaves the graph unchanged.
   int add_op(uint64_t id, OpKind kind, std::string name, Attributes attributes, std::span<const LogicalTensor> inputs,
              std::span<const LogicalTensor> outputs);
 
-  // Says that every element of a graph input is `value` at every execution, so that passes may compile it in: a partition that
-  // did so has no port for it. The tensor must be read by an op of the graph, made by none, and have property constant,
-  // host_scalar or undef (which becomes constant); `value` is rounded to its type. Throws Error; the graph is unchanged then.
+  // Declares that every element of a graph input is `value` at every execution, so that passes may compile it in; a partition
+  // that has compiled it in has no port for it. An op of the graph must read the tensor, no op may produce it, and its
+  // property must be constant, host_scalar or undef (which becomes constant). `value` is rounded to the tensor's type. Throws
+  // Error and then leaves the graph unchanged.
   void set_constant(uint64_t tensor_id, double value);
 
-  // Orders ops topologically (stable), checks for cycles and two producers of one tensor, infers shapes.
-  // Throws Error(invalid_graph); the graph is unchanged then. No op can be added afterwards.
+  // Orders ops topologically (stable), checks for cycles and for tensors with two producers, and infers shapes. Throws
+  // Error(invalid_graph) and then leaves the graph unchanged. No op can be added afterwards.
   void finalize();
   bool is_finalized() const { return finalized_; }
 
@@ -56,23 +56,23 @@ class Graph {
   const LogicalTensor& tensor(ValueIndex index) const { return value(index).tensor; }
   std::optional<ValueIndex> find_value(uint64_t tensor_id) const;
 
-  // Values read by some op and produced by none, in order of first use.
+  // Values that an op reads and no op produces, in order of first use.
   std::vector<ValueIndex> inputs() const;
   // Values that no op reads, or that an End op marks, in the order of ops.
   std::vector<ValueIndex> outputs() const;
 
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  // Input and output tensors of an op by the schema's port name; nullptr when the port is left out.
+  // Input and output tensors of an op by the schema's port name; nullptr if the port is omitted.
   const LogicalTensor* input(const Op& op, std::string_view port) const;
   const LogicalTensor* output(const Op& op, std::string_view port) const;
-  ValueIndex input_value(const Op& op, std::string_view port) const;  // kNoValue when left out
+  ValueIndex input_value(const Op& op, std::string_view port) const;  // kNoValue if omitted
   ValueIndex output_value(const Op& op, std::string_view port) const;
 
-  // Overwrites what is known of a value (used by shape inference and by the driver's overrides).
+  // Overwrites what is known about a value (used by shape inference and by the driver's overrides).
   void set_tensor(ValueIndex index, LogicalTensor tensor) { values_[static_cast<size_t>(index)].tensor = std::move(tensor); }
   // Infers every shape and stride that follows from the graph inputs. With `forget_inner`, shapes of produced values are
-  // dropped first. Throws Error(invalid_shape) naming the op.
+  // cleared first. Throws Error(invalid_shape) naming the op.
   void infer_shapes(bool forget_inner = false);
 
   EngineKind engine_kind = EngineKind::cpu;
@@ -81,7 +81,7 @@ class Graph {
 
  private:
   friend class GraphEditor;  // passes rewrite a graph through it (passes/graph_editor.h)
-  // The parts of the graph that a failed add_op puts back.
+  // The parts of the graph that are restored when add_op fails.
   struct Touched {
     ValueIndex value;
     LogicalTensor tensor;

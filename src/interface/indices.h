@@ -1,4 +1,5 @@
-// Gather and ScatterAdd: an axis of a table, whose entries are named by a tensor of indices in its place.
+// Gather and ScatterAdd: the axis of the table that is indexed, and the axes of the indices, which replace it in the other
+// tensor.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +8,19 @@
 
 namespace lamina {
 
-// Where the indices stand: table [before, extent, behind], the other tensor [before, indices, behind].
+// The position of the axes: the table is [before, extent, behind], the other tensor [before, indices, behind].
 struct IndexedAxis {
-  size_t axis = 0;     // in both
-  size_t indices = 0;  // how many axes the indices have
+  size_t axis = 0;     // the same in both tensors
+  size_t indices = 0;  // the number of axes of the indices
 };
 
-// Of Gather, by its src and indices; fails through `view` where there is no such axis. Ranks are known.
+// For Gather, from its src and indices; fails through `view` if there is no such axis. The ranks are known.
 IndexedAxis gathered_axis(const OpView& view);
-// Of ScatterAdd, likewise.
+// The same for ScatterAdd.
 IndexedAxis scattered_axis(const OpView& view);
 
-// Element `position`, in row-major order, of indices of that shape is `value`: throws Error(invalid_arguments) that says so,
-// and what is allowed for an axis of that extent.
+// Throws Error(invalid_arguments): element `position` (in row-major order) of the indices, whose shape is `shape`, has the
+// illegal value `value`. The sentence gives the values allowed for an axis of `extent`.
 [[noreturn]] void fail_index(const Op& op, const Dims& shape, int64_t position, int64_t value, int64_t extent);
 
 }  // namespace lamina

@@ -73,7 +73,7 @@ bool is_dense(const LogicalTensor& tensor) {
   const Dims& shape = *tensor.shape;
   if (has_zero(shape)) return true;
   const Dims dense = dense_strides(shape);
-  // The stride of an extent of 1 is never used.
+  // The stride of an axis of extent 1 is never used.
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i] != 1 && tensor.strides[i] != dense[i]) return false;
   return true;

@@ -1,4 +1,4 @@
-// What is known of a tensor before it has memory: id, element type, shape, layout. Enumerator values equal oneDNN's.
+// What is known about a tensor before it has memory: id, element type, shape, layout. Enumerator values equal oneDNN's.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace lamina {
 
 inline constexpr int64_t kUnknownDim = INT64_MIN;
 inline constexpr int kMaxRank = 12;
-inline constexpr uint64_t kNoTensor = UINT64_MAX;  // id of the empty logical tensor: a port that is left out
+inline constexpr uint64_t kNoTensor = UINT64_MAX;  // id of the empty logical tensor: an omitted port
 
 using Dims = std::vector<int64_t>;
 
@@ -28,27 +28,28 @@ struct LogicalTensor {
   PropertyType property = PropertyType::undef;
 
   bool is_empty_port() const { return id == kNoTensor; }
-  bool has_full_shape() const;    // rank and every dim known
-  bool has_strides() const;       // strided, one stride per dim
+  bool has_full_shape() const;    // the rank and every dim are known
+  bool has_strides() const;       // strided, with one stride per dim
   int rank() const;               // -1 when unknown
   int64_t element_count() const;  // product of dims (checked); requires has_full_shape()
   int64_t span() const;           // elements from the first to one past the last addressed; 0 if empty
   int64_t byte_size() const;      // bytes of that span
 };
 
-// What two sources say of one shape (or of its strides) is compatible: equal ranks, and dims equal unless one is unknown.
+// Whether two descriptions of one shape (or of its strides) are compatible: equal ranks, and equal dims unless one is
+// unknown.
 bool dims_agree(int64_t a, int64_t b);
 bool dims_agree(const Dims& a, const Dims& b);
-Dims joined_dims(const Dims& a, const Dims& b);  // of equal ranks: the dims that either knows, a's where both do
+Dims joined_dims(const Dims& a, const Dims& b);  // for equal ranks: the known dim of the two, a's if both are known
 
-// Dense row-major strides, zero extents counted as 1.
+// The dense row-major strides; extents of zero count as 1.
 Dims dense_strides(const Dims& shape);
 bool is_dense(const LogicalTensor& tensor);
-// A tensor of known shape without strides is dense, whatever its layout says but opaque; any other stays as it is.
+// Makes a tensor of known shape without strides dense, unless its layout is opaque; returns other tensors unchanged.
 LogicalTensor made_dense(LogicalTensor tensor);
 
-// Product with overflow check: throws Error(invalid_shape) naming `what`.
-std::string too_many_elements(const Dims& dims);  // the sentence for a shape whose elements 64 bits do not count
+// The product with an overflow check. Throws Error(invalid_shape) with `what` in the sentence.
+std::string too_many_elements(const Dims& dims);  // the sentence for a shape whose element count overflows 64 bits
 int64_t checked_product(const Dims& dims, const std::string& what);
 
 // "f32[2, 3, 8]", "bf16[?, 3]", "f32[unknown rank]".

@@ -12,7 +12,7 @@ std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(int64_t value) { return std::to_string(value); }
 std::string text_of(const std::string& value) { return '"' + value + '"'; }
 
-// The shortest text that reads back as the same value.
+// The shortest text that converts back to the same value.
 std::string text_of(float value) {
   std::array<char, 32> text{};
   const auto result = std::to_chars(text.data(), text.data() + text.size(), value);

@@ -1,4 +1,4 @@
-// An operation of a graph: its kind, attributes and ports. Enumerators come from include/graph/op_kinds.def.
+// An operation of a graph: its kind, attributes and ports. The enumerators are generated from include/graph/op_kinds.def.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class OpKind : int {
 };
 
 std::string_view name_of(OpKind kind);
-std::optional<OpKind> op_kind_from_name(std::string_view name);  // names of earlier versions too (older_names.h)
+std::optional<OpKind> op_kind_from_name(std::string_view name);  // also accepts names of earlier versions (older_names.h)
 const std::vector<OpKind>& all_op_kinds();                       // in the order of op_kinds.def
 
 // The alternative's index is the attribute's type; see name_of_type.
@@ -31,9 +31,9 @@ std::string to_string(const Attribute& value);
 using Attributes = std::map<std::string, Attribute, std::less<>>;
 
 using ValueIndex = int;                     // position in Graph::values()
-inline constexpr ValueIndex kNoValue = -1;  // a port that is left out
+inline constexpr ValueIndex kNoValue = -1;  // an omitted port
 
-// An op of the user's graph that a pass took into another one.
+// An op of the user's graph that a pass has merged into another.
 struct Origin {
   uint64_t id = 0;
   OpKind kind = OpKind::Wildcard;
@@ -47,10 +47,10 @@ struct Op {
   Attributes attributes;            // defaults filled in once the op is part of a graph
   std::vector<ValueIndex> inputs;   // in port order
   std::vector<ValueIndex> outputs;  // in port order
-  // The user's ops that this one stands for besides the one that gave it its id; passes write it.
+  // The user's ops that this op replaces, except the one whose id it has; passes fill it.
   std::vector<Origin> origins = {};
-  std::string raised_by = {};  // the pattern that made this op of smaller ones (passes/raise_decomposed); empty: none
-  std::string given_up = {};   // the first pattern whose search at this op was given up; empty: none was
+  std::string raised_by = {};  // the pattern that raised this op from smaller ones (passes/raise_decomposed); empty: none
+  std::string given_up = {};   // the first pattern whose search at this op was aborted; empty: none
 
   // The attribute's value. LAMINA_CHECKs that it is present with that type, which the schema check guarantees.
   template <typename T>
@@ -62,7 +62,7 @@ struct Op {
 std::string describe(const Op& op);
 std::string describe(const Origin& origin);
 
-// Where an error about the op, or about that port or attribute of it, lies.
+// The place for errors about the op, or about one port or attribute (`part`) of it.
 OpPlace place_of(const Op& op, std::string part = {});
 
 [[noreturn]] void fail_attribute_access(const Op& op, std::string_view attribute_name);

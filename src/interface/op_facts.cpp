@@ -1,12 +1,12 @@
-// What passes and tools ask of a schema: the facts that follow from what it declares.
+// Queries of a schema by passes and tools: facts that follow from its declarations.
 #include "interface/op_schema.h"
 #include "interface/status.h"
 
 namespace lamina {
 namespace {
 
-constexpr double kOneRounding = 1.2e-7;  // of f32, with a little room
-constexpr double kReduction = 1e-6;      // rows of some thousands, summed in blocks
+constexpr double kOneRounding = 1.2e-7;  // one rounding to f32 (at most 2^-24), with a margin
+constexpr double kReduction = 1e-6;      // for rows of a few thousand elements, summed in blocks
 
 DomainRule fixed(Domain domain) {
   return {describe(domain), [domain](const OpView&, const LogicalTensor&) { return domain; }};
@@ -29,7 +29,7 @@ std::string describe(const Domain& domain) {
   return range;
 }
 
-// A mean of the data that is not 0, so that the order of subtracting and scaling shows.
+// The data have a nonzero mean, so that a wrong order of subtracting and scaling changes the result.
 const DomainRule* domain_of(const PortSpec& port) {
   static const DomainRule of_normalized = fixed({.low = -1, .high = 3});
   static const DomainRule of_gamma = fixed({.low = 0.5, .high = 1.5});

@@ -1,4 +1,4 @@
-// The registry of schemas, and the checks that every op goes through whatever its kind.
+// The registry of schemas, and the checks that apply to ops of every kind.
 #include "interface/op_schema.h"
 
 #include <algorithm>
@@ -76,7 +76,7 @@ void check_attributes(const OpView& view) {
 
 // ---- port counts
 
-// "gamma is absent because use_affine is false" for a condition on one flag.
+// Returns "gamma is absent because use_affine is false" for a condition on one flag.
 std::string why_absent(const PortSpec& port) {
   const Condition& condition = *port.exists_when;
   if (!condition.opposite.empty()) return join(port.name, " is absent because ", condition.opposite);
@@ -133,7 +133,7 @@ void check_port_counts(const OpView& view, const Side& side) {
 
 struct Binding {
   DataType type = DataType::undef;
-  std::string port;  // "src": the port that bound the variable first
+  std::string port;  // the first port that bound the variable, for example "src"
 };
 using Bindings = std::map<std::string, Binding, std::less<>>;
 
@@ -193,7 +193,7 @@ void check_types(const OpView& view, const Side& inputs, const Side& outputs) {
 
 // ---- registry
 
-// One after the other: all at once they would take more of the stack than some threads have.
+// Created one at a time: all schemas together exceed the stack size of some threads.
 std::map<OpKind, OpSchema> all_schemas() {
   using Maker = OpSchema (*)();
   constexpr std::pair<OpKind, Maker> makers[] = {

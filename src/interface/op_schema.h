@@ -1,5 +1,5 @@
-// What a schema is: the one declaration of an operation that serves checking, shape inference, JSON, `lamina ops`, the docs
-// and the generated tests. Schemas are values in interface/ops/*.cpp, one LAMINA_SCHEMA(Kind) each; the registry is generated
+// A schema is the single declaration of an operation, used for checking, shape inference, JSON, `lamina ops`, the docs and
+// the generated tests. Schemas are values in interface/ops/*.cpp, one LAMINA_SCHEMA(Kind) each; the registry is generated
 // from op_kinds.def, so a kind without a schema does not link.
 #pragma once
 
@@ -19,31 +19,31 @@ class OpView;
 
 // How fusion sees an op (passes/fusion/fuse.h).
 enum class OpClass {
-  elementwise,      // dst[i] depends on src[i] (and broadcast operands) only
+  elementwise,      // dst[i] depends only on src[i] (and broadcast operands)
   inner_reduction,  // normalises or reduces some axes: norms, softmax, reductions
   layout,           // moves values: reshape, transpose, reorder
-  library,          // a heavy op over whole tensors, for a library of primitives: MatMul, Convolution, pooling, ...
+  library,          // an op over whole tensors that a primitive library runs: MatMul, Convolution, pooling, ...
   marker,           // computes nothing: End
   opaque,           // Wildcard
 };
 std::string_view name_of(OpClass op_class);
 
-// How the op runs over its tensors. passes/fusion/iteration_view.h turns it into a loop nest and never asks for the kind.
+// How the op iterates over its tensors. passes/fusion/iteration_view.h turns it into a loop nest without looking at the kind.
 enum class LoopNest {
-  by_class,       // elementwise for ops of that class, none for the others
-  elementwise,    // operands broadcast to the output by numpy's rule
+  by_class,       // elementwise for ops of class elementwise, no loop nest for others
+  elementwise,    // operands broadcast to the output by NumPy's rule
   per_channel,    // inputs after the first are tables along the channels, or broadcast
-  slope,          // PReLUBackward: as per_channel, the last output sums what shares an entry of input 1
+  slope,          // PReLUBackward: as per_channel; the last output sums over all elements that share an entry of input 1
   scales,         // run-time scales: per tensor, along `axis`, or by groups
   transposed,     // by `order`
-  reshaped,       // row-major order kept
-  concatenated,   // inputs one after the other along `axis`
-  repeated,       // the input broadcast to `shape`
-  sliced,         // a part of the input, as `starts`, `ends`, `axes` and `steps` say
+  reshaped,       // the row-major order is kept
+  concatenated,   // inputs are concatenated along `axis`
+  repeated,       // the input is broadcast to `shape`
+  sliced,         // a part of the input, by `starts`, `ends`, `axes` and `steps`
   trailing_axes,  // rows are the axes from begin_norm_axis on; gamma and beta run along them, mean and variance across them
-  group_rows,     // rows are a sample's group of channels and its space; mean and variance are [N, groups]
-  channel_rows,   // rows are all that shares a channel; one-dimensional tensors run along the channels
-  axis_rows,      // rows run along `axis`; outputs after the first are per row
+  group_rows,     // a row is one sample's group of channels with all spatial positions; mean and variance are [N, groups]
+  channel_rows,   // a row is all elements of one channel; one-dimensional tensors run along the channels
+  axis_rows,      // rows run along `axis`; outputs after the first have one value per row
   listed_axes,    // rows are the axes that `axes` lists
 };
 
@@ -51,79 +51,80 @@ enum class LoopNest {
 struct Condition {
   std::string text;
   std::function<bool(const Attributes&)> holds;
-  std::string opposite = {};  // what is so when it does not hold, where one phrase says it: "use_affine is false"
+  std::string opposite = {};  // the negation as one phrase, if there is one: "use_affine is false"
 };
 
-// What a port means to passes and tools that treat it otherwise than the data that flows through the graph.
+// The role of a port, for passes and tools that treat some ports differently from the data.
 enum class PortRole {
   data,
-  normalized,       // of a norm: what its statistics are taken of
-  gamma,            // of a norm: factors along the normalised axes, or the channels
-  beta,             // of a norm: summands, as gamma
-  affine_gradient,  // of gamma or beta: a sum over everything that shares an entry of them
-  mean,             // of a norm: one per row, or channel
-  variance,         // as mean; or what attribute stats_kind says
-  statistic,        // another number per row
-  parameter,        // a number that the data has no part in
+  normalized,       // of a norm: the data whose statistics are computed
+  gamma,            // of a norm: scale along the normalised axes, or the channels
+  beta,             // of a norm: shift, with gamma's shape
+  affine_gradient,  // of gamma or beta: a sum over all elements that share an entry
+  mean,             // of a norm: one value per row, or per channel
+  variance,         // as mean; or the statistic that attribute stats_kind selects
+  statistic,        // another value per row
+  parameter,        // a value that does not depend on the data
 };
-// A parameter keeps its type, whatever type the data has: all roles but data and normalized.
+// Whether the role's type is independent of the data's type: true for all roles except data and normalized.
 bool is_parameter(PortRole role);
 
-// The values that an input is meant to hold.
+// The range of values intended for an input.
 struct Domain {
   enum class Form {
     interval,     // from low to high
     off_zero,     // magnitudes from low to high, of either sign
-    rectified,    // from low to high, then 0 for what is negative: what ReLU makes
-    clamped,      // from low to high, many at either bound: what Clamp makes
-    softmax,      // positive, with the sum 1 along attribute `axis`
-    log_softmax,  // logarithms of such
+    rectified,    // from low to high, negatives then set to 0, as ReLU's output
+    clamped,      // from low to high, with many values at both bounds, as Clamp's output
+    softmax,      // positive, with sum 1 along attribute `axis`
+    log_softmax,  // the logarithms of such values
   };
   Form form = Form::interval;
   double low = -1;
   double high = 1;
-  // The op has no result elsewhere, or one without sense. Otherwise it is where the op shows what it does.
+  // Outside the domain the op has no result, or a meaningless one. If false, the domain is only where the op's behaviour is
+  // visible.
   bool required = false;
 };
 
 std::string describe(const Domain& domain);  // "0.25 to 4", "magnitudes 0.5 to 2"
 
-// A domain in words, and what it is for a given op and tensor; nothing where any values will do. The tensor is the input, or
-// what becomes it by ops that only move values.
+// A domain in words, and as values for a given op and tensor; nullopt if any values will do. The tensor is the input itself,
+// or a tensor from which ops that only move values produce it.
 struct DomainRule {
   std::string text;
   std::function<std::optional<Domain>(const OpView& view, const LogicalTensor& tensor)> domain;
 };
 
-// What is true of an op whatever its attributes, and asked for by passes and tools.
+// Properties of an op that do not depend on its attributes, used by passes and tools.
 struct OpTraits {
-  bool commutative = false;  // its two inputs may change places
-  bool reduces = false;      // one plain sum, product or extremum per row, or several; norms do more
+  bool commutative = false;  // its two inputs may be exchanged
+  bool reduces = false;      // one or several plain sums, products or extrema per row; norms do more
   bool sums = false;         // dst is a sum or mean of src, whose terms may cancel
   bool contracts = false;    // sums of products of the first two inputs
-  bool copies = false;       // elements of dst are those of src, perhaps in another place, type or layout
-  bool converts = false;     // copies to another type, which is all it does
-  bool jumps = false;        // a small change of an input may change the result by much: a step, a pole, a power
-  bool shape_only = false;   // of its inputs it takes the shapes, and no value
-  bool positional = false;   // what an element becomes depends on where it lies: a random number
+  bool copies = false;       // elements of dst are those of src, possibly in another position, type or layout
+  bool converts = false;     // only copies to another type
+  bool jumps = false;        // a small change of an input may change the result a lot: a step, a pole, a power
+  bool shape_only = false;   // reads only the shapes of its inputs, no value
+  bool positional = false;   // an element's result depends on its position: a random number
 };
 
 enum class Presence {
-  required,  // always given
-  optional,  // may be left out
-  variadic,  // the last port: one or more times (zero or more for Wildcard)
+  required,  // must be given
+  optional,  // may be omitted
+  variadic,  // the last port, one or more tensors (zero or more for Wildcard)
 };
 
-// A port of the op. Ports whose condition does not hold do not exist for that op: later ports move up.
+// A port of the op. A port whose condition does not hold does not exist for that op, and later ports take lower numbers.
 struct PortSpec {
   std::string name;
   std::string type;  // name of a type variable of the schema, or "any"
   Presence presence = Presence::required;
-  std::optional<Condition> exists_when = std::nullopt;    // absent: always
-  std::optional<Condition> required_when = std::nullopt;  // optional port that must be given when this holds
+  std::optional<Condition> exists_when = std::nullopt;    // absent: exists always
+  std::optional<Condition> required_when = std::nullopt;  // an optional port that must be given when this holds
   std::string meaning = {};                               // shape and role, one phrase: "gamma, shape of the normalised axes"
   PortRole role = PortRole::data;
-  std::optional<DomainRule> domain = std::nullopt;  // of an input; absent: that of its role
+  std::optional<DomainRule> domain = std::nullopt;  // for inputs; absent: the domain of its role
 };
 
 struct AttributeSpec {
@@ -131,13 +132,14 @@ struct AttributeSpec {
   AttributeType type;
   std::optional<Attribute> default_value = std::nullopt;  // absent: required, or optional without default
   bool required = false;
-  std::vector<std::string> allowed = {};  // of a string; empty: any
-  // Returns "" when legal, else what is allowed ("a positive finite number"). Axis ranges are checked where the rank is known.
+  std::vector<std::string> allowed = {};  // for strings; empty: any
+  // Returns "" for a legal value, else what is allowed ("a positive finite number"). Axis ranges are checked later, where the
+  // rank is known.
   std::function<std::string(const Attribute&)> check = nullptr;
   std::string meaning = {};
 };
 
-// The domain of an input: its own, else that of its role; nullptr: any values will do.
+// The domain of an input: its own, else that of its role; nullptr if any values will do.
 const DomainRule* domain_of(const PortSpec& port);
 
 struct TypeVariable {
@@ -152,29 +154,29 @@ struct OpSchema {
   OpClass op_class;
   LoopNest nest = LoopNest::by_class;
   std::string formula;      // one line, plain text: "dst = gamma * (src - mean) / sqrt(variance + epsilon) + beta"
-  std::string source = {};  // document or paper that defines the mathematics
+  std::string source = {};  // the document or paper that defines the mathematics
   std::vector<PortSpec> inputs;
   std::vector<PortSpec> outputs;
   std::vector<AttributeSpec> attributes = {};
   std::vector<TypeVariable> types = {};
-  // Relation between type variables: returns "" or what is allowed ("bf16 statistics need bf16 src").
+  // The relation between type variables: returns "" if it holds, else what is allowed ("bf16 statistics need bf16 src").
   std::function<std::string(const std::function<DataType(std::string_view)>& type_of)> check_types = nullptr;
   std::string type_rule_text = {};
-  // Conditions on ports, attributes and (as far as known) shapes. Throws Error through OpView::fail.
+  // Checks ports, attributes and (if known) shapes. Throws Error through OpView::fail.
   std::function<void(const OpView&)> check = nullptr;
-  // Output shapes from input shapes and attributes, dims may be kUnknownDim. Called only when every existing, given input
-  // has a known rank. Null: the output shape must be given.
+  // Computes output shapes from input shapes and attributes; dims may be kUnknownDim. Called only when every given input has
+  // a known rank. Null: the output shape must be given.
   std::function<ShapeMap(const OpView&)> infer_shapes = nullptr;
   std::vector<std::pair<std::string, std::string>> inplace = {};  // {input, output} that may share memory
   OpTraits traits = {};
-  // What an implementation in f32 arithmetic may add to the relative error before the last rounding. Absent: one rounding, or
-  // what a reduction costs (error_of); ops that copy add nothing.
+  // The relative error that an implementation in f32 arithmetic may add before the last rounding. Absent: one rounding, or
+  // the error of a reduction (error_of); ops that copy add none.
   std::optional<double> error = std::nullopt;
 
   const AttributeSpec* find_attribute(std::string_view name) const;
 };
 
-// An op together with its tensors, seen through its schema; what `check` and `infer_shapes` work on.
+// An op with its tensors, accessed by its schema's names; the argument of `check` and `infer_shapes`.
 class OpView {
  public:
   OpView(const Op& op, const OpSchema& schema, std::vector<const LogicalTensor*> inputs,
@@ -187,7 +189,7 @@ class OpView {
   size_t output_count() const { return outputs_.size(); }
   const LogicalTensor* input_at(size_t port) const { return inputs_[port]; }
   const LogicalTensor* output_at(size_t port) const { return outputs_[port]; }
-  const LogicalTensor* input(std::string_view port) const;  // nullptr when left out or not existing
+  const LogicalTensor* input(std::string_view port) const;  // nullptr if omitted or not existing
   const LogicalTensor* output(std::string_view port) const;
   const Dims& shape(std::string_view input_port) const;  // requires a known rank
   template <typename T>
@@ -196,41 +198,41 @@ class OpView {
   }
 
   // Throw Error(invalid_graph_op / invalid_shape) with the op as its place and the sentence `KIND "name": <message>`; the
-  // driver puts `FILE: op ID` in front. `part`: the port or attribute that is meant ("attribute axis").
+  // driver prefixes `FILE: op ID`. `part` is the port or attribute at fault ("attribute axis").
   [[noreturn]] void fail(const std::string& message, std::string part = {}) const;
   [[noreturn]] void fail_shape(const std::string& message) const;
 
  private:
   const Op& op_;
   const OpSchema& schema_;
-  std::vector<const LogicalTensor*> inputs_;  // by existing port; nullptr: left out
+  std::vector<const LogicalTensor*> inputs_;  // by existing port; nullptr: omitted
   std::vector<const LogicalTensor*> outputs_;
 };
 
 const OpSchema& schema_of(OpKind kind);
 
-// The error that the schema allows, relative to the value or to the root mean square of its tensor, whichever is larger; or the
-// one that goes without saying for its class.
+// The error that the schema allows, relative to the value or to the root mean square of its tensor, whichever is larger; if
+// the schema declares none, the default of its class.
 double error_of(const OpSchema& schema);
-inline constexpr double kColumnSumError = 5e-6;  // what gradients of gamma and beta, sums over all rows, may add to it
+inline constexpr double kColumnSumError = 5e-6;  // additional error of the gradients of gamma and beta, which sum over all rows
 
-// The first port of that role that exists for these attributes; SIZE_MAX when there is none.
+// The first port of that role that exists for these attributes; SIZE_MAX if there is none.
 size_t port_with_role(const std::vector<PortSpec>& ports, const Attributes& attributes, PortRole role);
 
-// Position of the channels in a tensor of this rank: last, unless attribute data_format is NCX.
+// Whether the channels are the last axis: true unless attribute data_format is NCX.
 bool has_channels_last(const Op& op);
 
-// Quantize and Dequantize: scales and zero points are attributes.
+// True for Quantize and Dequantize, whose scales and zero points are attributes.
 bool has_constant_scales(OpKind kind);
 
-// Computes nothing: End.
+// True for ops that compute nothing: End.
 bool is_marker(const Op& op);
 
-// Ports that exist for these attributes, in order: position in the result = port number.
+// The ports that exist for these attributes, in order: the position in the result is the port number.
 std::vector<const PortSpec*> existing_inputs(const OpSchema& schema, const Attributes& attributes);
 std::vector<const PortSpec*> existing_outputs(const OpSchema& schema, const Attributes& attributes);
 
-// Port number of `name` for these attributes; SIZE_MAX when the port does not exist for them.
+// The port number of `name` for these attributes; SIZE_MAX if the port does not exist for them.
 size_t port_position(const std::vector<PortSpec>& ports, const Attributes& attributes, std::string_view name);
 
 // Fills in defaults, then checks attributes, port counts, dtypes, and the schema's own conditions. Throws Error.
@@ -239,7 +241,7 @@ void check_op(const OpView& view);
 
 // Wraps a negative axis and checks -rank..rank-1; throws through view with "attribute NAME is V, allowed is -r..r-1".
 int normalized_axis(const OpView& view, std::string_view attribute, int rank);
-int wrap_axis(int64_t axis, int rank);  // no check
+int wrap_axis(int64_t axis, int rank);  // does not check the range
 
 #define LAMINA_SCHEMA(Kind) ::lamina::OpSchema lamina::schemas::Kind()
 namespace schemas {

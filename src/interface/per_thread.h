@@ -1,4 +1,4 @@
-// A value of each thread, which goes with it.
+// A value per thread, destroyed with the thread.
 #pragma once
 
 #include <pthread.h>
@@ -8,8 +8,8 @@
 
 namespace lamina {
 
-// As a thread_local variable would be, of which there is one for each Tag. But where such a variable has a destructor, the C
-// library ends the process when it finds no memory to note it; this throws std::bad_alloc.
+// Like a thread_local variable per Tag. The C library terminates the process if it cannot allocate the record for the
+// destructor of a thread_local variable; this class throws std::bad_alloc instead.
 template <typename Tag, typename T>
 class PerThread {
  public:

@@ -8,7 +8,7 @@
 namespace lamina {
 namespace {
 
-// A value that a check with anything to say refuses: its refusal names what is allowed.
+// A value that every check rejects: the rejection text then describes what is allowed.
 Attribute worst_value(AttributeType type) {
   switch (type) {
     case AttributeType::f32: return std::numeric_limits<float>::quiet_NaN();
@@ -32,7 +32,7 @@ bool is_legal(const OpSchema& schema, const std::vector<DataType>& types) {
       .empty();
 }
 
-// Statistics belong to the data that they are of.
+// The domain of statistics follows from the data that they are computed from.
 std::string held_text(const OpSchema& schema, const PortSpec& port) {
   if (const DomainRule* rule = domain_of(port)) return rule->text;
   if (port.role != PortRole::mean && port.role != PortRole::variance) return "";

@@ -103,7 +103,7 @@ std::vector<int> reduced_axes(const OpView& view, int rank) {
 
 namespace {
 
-// A bound of Slice inside an axis of that extent.
+// A bound of Slice, clamped to an axis of this extent.
 int64_t bound_inside(int64_t bound, int64_t extent) {
   return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, 0, extent);
 }
@@ -141,7 +141,7 @@ std::vector<AxisSlice> slices_of(const OpView& view, const Dims& src) {
 
 namespace {
 
-// Sums and products of extents are taken in 128 bits: attributes may hold any 64-bit number.
+// Sums and products of extents use 128 bits: attributes may be any 64-bit number.
 __extension__ using Wide = __int128;
 
 int64_t narrowed(const OpView& view, Wide extent) {
@@ -170,7 +170,7 @@ Dims per_axis(const OpView& view, std::string_view attribute, size_t spatial_ran
   const auto found = view.op().attributes.find(attribute);
   Dims values = found == view.op().attributes.end() ? Dims{} : std::get<Dims>(found->second);
   if (values.empty()) return Dims(spatial_rank, fallback);
-  // The op set writes "not given" as twelve equal entries.
+  // oneDNN's op set represents an absent value as twelve equal entries.
   const bool untouched = values.size() == static_cast<size_t>(kMaxRank) &&
                          std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == fallback; });
   if (untouched) values.resize(spatial_rank);

@@ -47,7 +47,7 @@ class BoundedSum {
   }
 
  private:
-  // What strides of real tensors need is a handful; products of primes can need more than anybody waits for.
+  // Strides of real tensors need a few steps; adversarial strides (products of primes) could need exponentially many.
   static constexpr int kMostSteps = 20000;
 
   bool search(size_t index, Wide target) {
@@ -65,14 +65,14 @@ class BoundedSum {
 
   std::array<Term, 2 * kMaxRank + 1> terms_{};
   std::array<Wide, 2 * kMaxRank + 2> reach_{};    // the largest sum of the terms from here on
-  std::array<Wide, 2 * kMaxRank + 2> divisor_{};  // the greatest common divisor of their steps
+  std::array<Wide, 2 * kMaxRank + 2> divisor_{};  // the greatest common divisor of those terms' steps
   size_t size_ = 0;
   int steps_left_ = 0;
 };
 
 bool is_empty(const LogicalTensor& tensor) { return tensor.span() == 0; }
 
-// Adds the terms of a tensor's elements and returns how far, in bits, they reach.
+// Adds the terms of a tensor's elements and returns the extent, in bits, that they span.
 Wide add_elements(BoundedSum& sum, const LogicalTensor& tensor) {
   const Wide bits = bits_of(tensor.dtype);
   Wide reach = 0;
@@ -86,9 +86,9 @@ Wide add_elements(BoundedSum& sum, const LogicalTensor& tensor) {
 
 }  // namespace
 
-// Two elements are in one place where sum(d[axis] * stride[axis]) is 0 for the differences d of their indices. The first axis
-// on which they differ may be taken to differ upwards, so the search for it is: stride * (1 + y) and, of each later axis,
-// stride * (z - most) add up to 0 for a y in 0..most - 1 and z in 0..2 * most.
+// Two elements coincide if sum(d[axis] * stride[axis]) is 0 for the differences d of their indices. Without loss of
+// generality the difference on the first axis where they differ is positive. So for each such axis we search whether stride *
+// (1 + y), plus stride * (z - most) of each later axis, can be 0 for y in 0..most - 1 and z in 0..2 * most.
 bool elements_may_overlap(const LogicalTensor& tensor) {
   if (!tensor.has_strides() || is_empty(tensor)) return false;
   const Dims& shape = *tensor.shape;
@@ -108,8 +108,8 @@ bool elements_may_overlap(const LogicalTensor& tensor) {
   return false;
 }
 
-// A bit of each is in one place where a + sum(x * step) + p = b + sum(y * step) + q; with y and q counted down from their
-// largest values all terms are on one side.
+// A bit of a and a bit of b coincide if a + sum(x * step) + p = b + sum(y * step) + q. Counting y and q down from their
+// largest values moves all terms to one side with positive signs.
 bool tensors_may_overlap(const LogicalTensor& a, const void* memory_a, const LogicalTensor& b, const void* memory_b) {
   LAMINA_CHECK(a.has_strides() && b.has_strides(), join(describe(a), " and ", describe(b)));
   if (is_empty(a) || is_empty(b)) return false;

@@ -1,4 +1,4 @@
-// The forms of the binary floats of at most 16 bits, of which everything that converts them is made.
+// The formats of the binary floats of at most 16 bits; all conversions derive from them.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace lamina {
 
-// `code` is the bits without the sign. Codes below `infinity` are finite; those above it are NaN, of which `nan` is made. Where
-// both are the same the format has no infinity: its one NaN stands in its place.
+// A code is the bits without the sign. Codes below `infinity` are finite; those above it are NaN, and conversions produce
+// `nan`. If both are equal, the format has no infinity, and that code is its only NaN.
 struct SmallFloat {
   int bits;
   int mantissa_bits;
@@ -20,7 +20,7 @@ struct SmallFloat {
   constexpr uint32_t sign() const { return 1U << (bits - 1); }
 };
 
-// name, what its bits are held as, mantissa_bits, bias, infinity, nan.
+// name, integer type of its bits, mantissa_bits, bias, infinity, nan.
 #define LAMINA_SMALL_FLOATS(use)                                                         \
   use(f16, uint16_t, 10, 15, 0x7c00, 0x7e00) use(bf16, uint16_t, 7, 127, 0x7f80, 0x7fc0) \
       use(f8_e5m2, uint8_t, 2, 15, 0x7c, 0x7e) use(f8_e4m3, uint8_t, 3, 7, 0x7f, 0x7f)
@@ -35,7 +35,7 @@ constexpr SmallFloat small_float(DataType type) {
   }
 }
 
-// Each type that data_types.def calls a small float has its form here.
+// Each small float of data_types.def has its format here.
 #define LAMINA_DATA_TYPE(name, value, bit_count, kind, npy) \
   static_assert(TypeKind::kind != TypeKind::small_float || small_float(DataType::name).bits == bit_count);
 #include "graph/data_types.def"

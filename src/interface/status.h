@@ -1,6 +1,6 @@
-// Errors inside the library: an exception that carries the status code of the C ABI, one sentence and, where it speaks of an
-// op, which one. The ABI boundary (api/boundary.h) turns it into a return code plus lamina_last_error(). On its way there a
-// reader or the driver may catch it to put a file in front; nothing else changes it.
+// Errors inside the library: an exception that carries the status code of the C ABI, one sentence and, if it concerns an op,
+// which one. The ABI boundary (api/boundary.h) turns it into a return code plus lamina_last_error(). Only a reader or the
+// driver catches it before, to prefix a file name.
 #pragma once
 
 #include <concepts>
@@ -30,7 +30,7 @@ enum class Status : int {
 
 enum class OpKind : int;  // interface/op.h
 
-// The op of a graph that an error speaks of.
+// The op of a graph that an error concerns.
 struct OpPlace {
   uint64_t id = 0;
   OpKind kind{};
@@ -49,11 +49,11 @@ class Error : public std::exception {
 
   Status status() const { return status_; }
   const std::optional<OpPlace>& place() const { return place_; }
-  std::string_view message() const { return std::string_view(what_).substr(message_at_); }  // without the place in front
+  std::string_view message() const { return std::string_view(what_).substr(message_at_); }  // without the place prefix
   const char* what() const noexcept override { return what_.c_str(); }
 
-  // The same error as the reader of a file tells it: `FILE: op ID (KIND "name"): message`, or `FILE: message` where the error
-  // speaks of no op.
+  // The same error as readers of a file report it: `FILE: op ID (KIND "name"): message`, or `FILE: message` if the error
+  // concerns no op.
   Error in_file(std::string_view file) const;
 
  private:
@@ -65,7 +65,7 @@ class Error : public std::exception {
 
 namespace detail {
 
-// A number is text as a stream of the classic locale prints it, whatever the locale of the process is.
+// Numbers are formatted as by a stream in the classic locale, whatever the process's locale is.
 void append(std::string& text, std::string_view part);
 void append(std::string& text, const char* part);
 void append(std::string& text, char part);
@@ -84,7 +84,7 @@ void append(std::string& text, T part) {
 
 }  // namespace detail
 
-// Text of all arguments joined, numbers as decimal: join("axis is ", 3).
+// Concatenates the text of all arguments, numbers in decimal: join("axis is ", 3).
 template <typename... Parts>
 std::string join(const Parts&... parts) {
   std::string text;
@@ -92,7 +92,7 @@ std::string join(const Parts&... parts) {
   return text;
 }
 
-// A broken invariant is a bug in lamina, not of the caller: throws Status::runtime_error and says so.
+// Throws Status::runtime_error with a sentence that reports a bug in lamina: a broken invariant is not the caller's fault.
 [[noreturn]] void fail_check(const char* condition, const char* file, int line, const std::string& detail);
 
 #define LAMINA_CHECK(condition, detail)                                             \

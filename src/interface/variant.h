@@ -1,4 +1,4 @@
-// std::variant whose copying may run out of memory.
+// A std::variant that stays valid when copying it runs out of memory.
 #pragma once
 
 #include <type_traits>
@@ -7,9 +7,9 @@
 
 namespace lamina {
 
-// libstdc++ (12 to 15 at least) takes a variant of nothing but strings, vectors and numbers for one that always has a value,
-// and when copying one throws, it destroys the value that never came to be. Here a copy is made first, and then moved, which
-// does not throw.
+// libstdc++ (at least 12 to 15) treats a variant of only strings, vectors and numbers as never valueless. When copying such a
+// variant throws, it then destroys a value that was never constructed. This class copies first and then moves, which does not
+// throw.
 template <typename... Types>
 class Variant : public std::variant<Types...> {
   using Base = std::variant<Types...>;

@@ -10,7 +10,7 @@
 
 namespace lamina::json {
 
-// Attributes that a writer adds for itself and no schema knows.
+// Attributes that writers add for their own bookkeeping and that no schema has.
 bool is_bookkeeping(std::string_view attribute);
 
 class PendingAttribute {
@@ -19,7 +19,7 @@ class PendingAttribute {
   void set_value(Scalar value);
   void set_value(std::vector<Number> list);
 
-  // The value as `type` says. Throws Error(invalid_graph) with `attribute NAME ...`, without the place in the file.
+  // Converts the value to `type`. Throws Error(invalid_graph) with `attribute NAME ...`, without the position in the file.
   Attribute finish(const std::string& name) const;
 
  private:

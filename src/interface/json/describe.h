@@ -1,4 +1,4 @@
-// What schemas and partitions say of themselves, as JSON; graph/text.h has the keys.
+// Schemas and partitions described as JSON; graph/text.h documents the keys.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace lamina {
 std::string schema_to_json(const OpSchema& schema);
 std::string partition_to_json(const Partition& partition);
 
-// An object of these fields, in their order.
+// A JSON object of these fields, in their order.
 using JsonField = Variant<bool, int64_t, double, std::string, std::vector<std::string>>;
 std::string json_object(const std::vector<std::pair<std::string, JsonField>>& fields);
 

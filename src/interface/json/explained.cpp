@@ -10,7 +10,7 @@
 namespace lamina {
 namespace {
 
-using Json = nlohmann::ordered_json;  // of reports, which are read
+using Json = nlohmann::ordered_json;  // for reading reports
 using json::Tree;
 
 template <typename Items, typename ToJson>

@@ -1,4 +1,4 @@
-// An explained graph as JSON, and the times that a replay's report adds to it.
+// An explained graph as JSON, with the times from a replay's report.
 //
 //   {"title", "backend", "given_ops", "compiled", "warnings": [...],
 //    "tensors": [{"id", "text", "layout", "property", "value", "producer", "consumers", "is_output"}],
@@ -8,7 +8,7 @@
 //                    "tiles": [{"text", "sums"}], "required_bytes", "moved_bytes", "workspace_bytes",
 //                    "times": {"median_us", "gb_per_s", "compile_ms", "verdict"}}]}
 //
-// Tensors, ops and kernels are named by their positions; what is not known is null, or "".
+// Tensors, ops and kernels are referred to by their positions; unknown values are null or "".
 #pragma once
 
 #include <string>
@@ -20,8 +20,9 @@ namespace lamina {
 
 std::string explained_to_json(const ExplainedGraph& graph);
 
-// Gives partitions the times of a report (`lamina replay --report`) of the same graph: of its file called `file`, or of its
-// only one. Throws Error(invalid_arguments) that begins with `name` where the text is no report, or one of other partitions.
+// Adds the times of a report (`lamina replay --report`) of the same graph to the partitions: of its file called `file`, or of
+// its only file. Throws Error(invalid_arguments), with a sentence that starts with `name`, if the text is not a report or is
+// about other partitions.
 void add_report_times(ExplainedGraph& graph, std::string_view report, const std::string& name, const std::string& file);
 
 }  // namespace lamina

@@ -1,4 +1,4 @@
-// The form of a dump: which brackets and keys mean something, and what they hold. Everything else is skipped.
+// The grammar of dumps: which brackets and keys have a meaning, and what they contain. Everything else is skipped.
 #pragma once
 
 #include <algorithm>
@@ -7,13 +7,13 @@
 
 namespace lamina::json {
 
-// What a frame, an open bracket, holds.
+// What a frame, that is an open bracket, contains.
 enum class At { root, ops, op, attributes, attribute, ports, tensor, list, constants, constant, skip };
 
-// Form of a value. A member may have two.
+// The form of a value. A member may allow two forms.
 enum Form : unsigned { kScalar = 1, kObject = 2, kArray = 4 };
 
-// A key that dumps give a meaning to, and what its bracket holds. Other keys are skipped with all that they hold.
+// A key that has a meaning in dumps, and what its bracket contains. Other keys are skipped with their contents.
 struct Member {
   At in;
   std::string_view key;
@@ -53,7 +53,7 @@ inline const Member* known_member(At in, std::string_view key) {
   return found == std::end(kMembers) ? nullptr : found;
 }
 
-// Brackets whose entries are objects of one kind, and the sentence about an entry that is none.
+// Brackets whose entries are objects of one kind, and the error sentence for an entry of another form.
 struct Entries {
   At in;
   At holds;

@@ -1,4 +1,4 @@
-// From a parsed dump to a graph: ops are added one by one, and errors are told with the file and the op in front.
+// From a parsed dump to a graph: ops are added one by one, and errors are prefixed with the file and the op.
 #include "interface/json/json.h"
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 namespace lamina {
 namespace {
 
-// What adding the op has thrown; errors of a tensor alone know no op.
+// The error thrown while adding the op, with the op as its place: errors about a tensor alone have no place.
 Error of_op(const DumpedOp& op, const Error& error) {
   if (error.place()) return error;
   return {error.status(), {op.id, op.kind, op.name.empty() ? join(name_of(op.kind), '_', op.id) : op.name}, error.what()};

@@ -1,8 +1,8 @@
 // Graph dumps: the JSON text that oneDNN Graph writes, read into a graph and back.
 //
-// Reading goes in two steps, so that the driver can override shapes, types and attributes in between: text -> GraphDump (what
-// the file says, checked for form only) -> Graph (checked against the schemas). The reader is tolerant about everything a
-// dump of any version may lack or spell differently, and has limits for everything a hostile file may exaggerate.
+// Reading goes in two steps, so that the driver can override shapes, types and attributes in between: text -> GraphDump (the
+// file's contents, checked for form only) -> Graph (checked against the schemas). The reader accepts dumps of all versions,
+// with their omissions and older spellings, and limits every size that a malicious file could inflate.
 #pragma once
 
 #include <string>
@@ -18,11 +18,11 @@ struct DumpedOp {
   uint64_t id = 0;
   OpKind kind = OpKind::Wildcard;
   std::string name;
-  Attributes attributes;  // as written: defaults may be absent; what a writer adds for itself (partition_id, ...) is dropped
+  Attributes attributes;  // as written: defaults may be absent; bookkeeping attributes (partition_id, ...) are dropped
   std::vector<LogicalTensor> inputs, outputs;
 };
 
-// A graph input of which every element is `value` (Graph::set_constant).
+// A graph input whose elements are all `value` (Graph::set_constant).
 struct DumpedConstant {
   uint64_t id = 0;
   double value = 0;
@@ -33,15 +33,15 @@ struct GraphDump {
   EngineKind engine_kind = EngineKind::cpu;
   FpMathMode fpmath_mode = FpMathMode::strict;
   bool fpmath_apply_to_int = false;
-  // Port lists as written: hints about the order only, absent in older files and not always right.
+  // Port lists as written. They only hint at the order: older files lack them, and they may be wrong.
   std::vector<uint64_t> input_ports, output_ports;
   std::vector<DumpedOp> ops;
-  // Key "constants", lamina's own: [{"id": 7, "value": 1e-05}, ...]. It stands last in the file, where oneDNN's reader takes
-  // what it does not know.
+  // The key "constants", an extension of lamina: [{"id": 7, "value": 1e-05}, ...]. It is last in the file, where oneDNN's
+  // reader accepts unknown keys.
   std::vector<DumpedConstant> constants;
 };
 
-// What no file may exceed.
+// Limits on the size of a file and its contents.
 struct DumpLimits {
   size_t file_bytes = size_t{256} << 20;
   size_t nesting = 64;
@@ -51,22 +51,24 @@ struct DumpLimits {
   size_t list_entries = size_t{4} << 20;  // of one attribute or port list
 };
 
-// Throws Error(invalid_graph) with `FILE: line L, column C: ...` where the text is not JSON, `FILE: op ID ...: ...` elsewhere.
+// Throws Error(invalid_graph) with `FILE: line L, column C: ...` for text that is not JSON, and with `FILE: op ID ...: ...`
+// for other errors.
 GraphDump parse_graph_json(std::string_view text, const std::string& file_name, const DumpLimits& limits = {});
 
-// Adds the ops; errors get `FILE: op ID (KIND "name"): ` in front. The graph is not finalized.
+// Adds the ops; errors are prefixed with `FILE: op ID (KIND "name"): `. The graph is not finalized.
 Graph build_graph(const GraphDump& dump, const std::string& file_name);
 
-// Graph::finalize with the same prefix on its errors.
+// Calls Graph::finalize; its errors get the same prefix.
 void finalize_graph(Graph& graph, const std::string& file_name);
 
-// parse_graph_json and build_graph.
+// Calls parse_graph_json and build_graph.
 Graph read_graph_json(std::string_view text, const std::string& file_name);
 
-// The whole file as text, read with the size limit. Throws Error(invalid_arguments) naming the file.
+// Returns the whole file as text; the size limit applies. Throws Error(invalid_arguments) with the file's name in the
+// sentence.
 std::string read_dump_file(const std::string& path, const DumpLimits& limits = {});
 
-// The layout of oneDNN's own writer. Reading the result and writing it again gives the same bytes.
+// Writes a graph in the layout of oneDNN's writer. Reading the result and writing it again produces the same bytes.
 std::string write_graph_json(const Graph& graph);
 
 }  // namespace lamina

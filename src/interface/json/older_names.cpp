@@ -30,7 +30,7 @@ std::optional<OpKind> kind_of_older_name(std::string_view name) {
   if (!name.ends_with(kBackprop)) return std::nullopt;
   const std::string_view forward = name.substr(0, name.size() - kBackprop.size());
   if (forward == "LayerNorm" || forward == "BatchNormTraining") return std::nullopt;
-  constexpr int kFirstOwn = 512;  // lamina's own ops never had another name
+  constexpr int kFirstOwn = 512;  // lamina's own ops have no older names
   for (const OpKind kind : all_op_kinds()) {
     if (static_cast<int>(kind) >= kFirstOwn) continue;
     const std::string_view today = name_of(kind);

@@ -1,6 +1,6 @@
-// What earlier versions of the op set called today's ops and attributes. Only renamings: what also had other ports or another
-// meaning is not here (LayerNormBackprop is an op of its own, BatchNormTrainingBackprop had its inputs in another order, and
-// Erf, Index, Negative, Sign and their like have no successor).
+// Names of today's ops and attributes in earlier versions of the op set. The list contains only renamings. It omits ops that
+// also had other ports or another meaning: LayerNormBackprop is an op of its own, BatchNormTrainingBackprop had its inputs in
+// another order, and Erf, Index, Negative, Sign and similar ops have no successor.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace lamina {
 
 std::optional<OpKind> kind_of_older_name(std::string_view name);
 
-// Attributes that the schema knows by a newer name take it. Throws Error(invalid_graph) where both names are given.
+// Renames attributes that have a newer name in the schema. Throws Error(invalid_graph) if both names are given.
 void rename_older_attributes(const OpSchema& schema, Attributes& attributes);
 
 }  // namespace lamina

@@ -6,7 +6,7 @@
 namespace lamina::json {
 namespace {
 
-// Length of the well-formed UTF-8 sequence at `at`, 0 if there is none.
+// The length of the well-formed UTF-8 sequence at `at`; 0 if there is none.
 size_t utf8_length(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const unsigned first = byte(at);

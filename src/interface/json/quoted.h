@@ -5,7 +5,7 @@
 
 namespace lamina::json {
 
-// A string as JSON has it. Bytes that are no UTF-8 become U+FFFD, so that what is written can be read.
+// A string literal in JSON. Bytes that are not UTF-8 become U+FFFD, so that readers accept the output.
 std::string quoted(std::string_view text);
 
 }  // namespace lamina::json

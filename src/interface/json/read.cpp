@@ -1,5 +1,5 @@
-// Reads the text of a dump: a SAX handler with a stack of frames, one per open bracket, so that nothing recurses, nothing is
-// stored that a dump does not need, and every limit is checked before memory is taken.
+// Reads the text of a dump: a SAX handler with a stack of frames, one per open bracket, so that nothing recurses, only the
+// keys of a dump are stored, and every limit is checked before memory is allocated.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -28,7 +28,7 @@ using json::number_of;
 using json::Scalar;
 using json::show;
 
-// "f32, bf16, ..., u4 or undef"
+// Returns "f32, bf16, ..., u4 or undef".
 std::string known_types() {
   std::string names;
   for (const DataType type : all_types()) names += join(names.empty() ? "" : ", ", name_of(type));
@@ -39,7 +39,8 @@ std::string known_types() {
 
 class Reader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  // Thrown for text that is no JSON where `tells_place` is false: the text was shortened, its lines are not those of the file.
+  // Thrown for text that is not JSON if `tells_place` is false: the text was shortened, so its line numbers differ from the
+  // file's.
   struct NoJson {};
 
   Reader(std::string_view text, const std::string& file, const DumpLimits& limits, bool tells_place)
@@ -83,12 +84,12 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
     if (!tells_place_) throw NoJson();
-    // nlohmann puts "[json.exception...] parse error at line L, column C: " in front; the place is told in our own words.
+    // nlohmann prefixes "[json.exception...] parse error at line L, column C: "; we replace this with our own format.
     std::string what = error.what();
     const size_t column = what.find("column ");
     const size_t colon = column == std::string::npos ? what.find("] ") : what.find(": ", column);
     if (colon != std::string::npos) what.erase(0, colon + 2);
-    // nlohmann quotes the token whole, however long it is.
+    // nlohmann quotes the whole token, however long it is; we shorten it.
     constexpr size_t kHead = 100, kTail = 60;
     if (what.size() > kHead + kTail + 3) what.replace(kHead, what.size() - kHead - kTail, "...");
     throw Error(Status::invalid_graph, join(file_, ": ", json::line_and_column(text_, position), ": ", what));
@@ -115,7 +116,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     const std::string port = in_tensor_ ? join(side, ports().size() - 1, ": ") : "";
     fail(join(port, name, " is ", given, ", allowed is ", allowed));
   }
-  // Puts the place in front of the errors of what knows none.
+  // Prefixes the position in the file to errors of functions that do not know it.
   template <typename Work>
   auto in_place(const Work& work) const {
     try {
@@ -144,7 +145,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (at == At::constant) open_constant();
   }
 
-  // What the bracket that opens here holds.
+  // What the bracket that opens here contains.
   At frame_of(Form given) {
     const char* what = given == kObject ? "an object" : "an array";
     if (frames_.empty() && given == kArray) fail("the file holds an array, allowed is one JSON object");
@@ -228,7 +229,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (unknown_shape) tensor.shape.reset();
     const bool unknown_strides = std::find(tensor.strides.begin(), tensor.strides.end(), kUnknownDim) != tensor.strides.end();
     if (tensor.layout != LayoutType::strided || unknown_strides) tensor.strides.clear();
-    // A dump that lacks strides means dense ones: what oneDNN's own reader makes of it.
+    // A strided tensor without strides is dense, as in oneDNN's reader.
     if (tensor.layout == LayoutType::strided && tensor.strides.empty()) tensor = in_place([&] { return made_dense(tensor); });
     in_tensor_ = false;
   }
@@ -263,7 +264,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
 
   std::string list_name() const { return frames_[frames_.size() - 2].key; }
 
-  // The list's own frame is gone: the current one is the object that holds it.
+  // The list's own frame has been popped: the current frame is the object that contains it.
   void close_list() {
     const std::string name = current_key();
     switch (current()) {

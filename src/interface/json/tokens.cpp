@@ -10,7 +10,7 @@
 namespace lamina::json {
 namespace {
 
-// Length of a bare inf, nan, Infinity or NaN (signed or not) at `at`, 0 if there is none.
+// The length of a bare inf, nan, Infinity or NaN (signed or not) at `at`; 0 if there is none.
 size_t bare_number_length(std::string_view text, size_t at) {
   const size_t sign = text[at] == '-' || text[at] == '+' ? 1 : 0;
   for (const std::string_view word : {"infinity", "Infinity", "inf", "Inf", "nan", "NaN"})
@@ -18,7 +18,7 @@ size_t bare_number_length(std::string_view text, size_t at) {
   return 0;
 }
 
-// "inf", "-inf" or "nan" for such a token.
+// The spelling for such a token: "inf", "-inf" or "nan".
 std::string canonical_number(std::string_view token) {
   if (token.ends_with("nan") || token.ends_with("NaN")) return "nan";
   return token.front() == '-' ? "-inf" : "inf";
@@ -76,7 +76,7 @@ Number Number::of(uint64_t value) {
 
 Number Number::of(double value, const std::string& text) {
   Number number{0, value, static_cast<float>(value), Kind::real};
-  // The parser has put the point of the process's locale into the text.
+  // The parser has replaced the decimal point by that of the process's locale.
   std::string plain = text;
   const size_t point = plain.find_first_not_of("+-0123456789eE");
   if (point != std::string::npos) plain[point] = '.';

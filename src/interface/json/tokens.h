@@ -1,4 +1,5 @@
-// The tokens of a dump: text that JSON forbids but dumps contain is repaired, and numbers keep what JSON's doubles would lose.
+// The tokens of a dump: invalid JSON that occurs in dumps is repaired, and numbers keep the digits that a conversion to
+// double would lose.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,14 @@
 
 namespace lamina::json {
 
-// Puts bare infinities and NaNs in quotes and escapes control characters inside strings. Text that needs neither is not copied.
-// With `shortens`, runs of blanks between tokens become one: dumps are two thirds indentation, which costs the parser most.
+// Puts bare infinities and NaNs in quotes and escapes control characters inside strings. Text that needs neither is not
+// copied. With `shortens`, a run of blanks between tokens becomes one blank: two thirds of a dump are indentation, the
+// largest cost of parsing.
 class Repair {
  public:
   explicit Repair(std::string_view text, bool shortens = false) : text_(text), shortens_(shortens) {}
 
-  // The repaired text; a view of the original or of this object.
+  // The repaired text, as a view into the original or into this object.
   std::string_view run();
 
  private:
@@ -27,20 +29,20 @@ class Repair {
   size_t copied_ = 0;
 };
 
-// A number of 64-bit range, signed or not, or a real one; as an f32 it was rounded once, from the text.
+// A number: an integer of 64 bits, signed or unsigned, or a real. Its f32 value is rounded once, directly from the text.
 struct Number {
   enum class Kind : uint8_t { integer, unsigned_integer, real };
-  uint64_t bits = 0;  // of an integer
-  double real = 0;    // of any number
+  uint64_t bits = 0;  // for integers
+  double real = 0;    // for all kinds
   float single = 0;
   Kind kind = Kind::integer;
 
   static Number of(int64_t value);
   static Number of(uint64_t value);
   static Number of(double value, const std::string& text);
-  static std::optional<Number> from_word(const std::string& word);  // the bare words that Repair has quoted
+  static std::optional<Number> from_word(const std::string& word);  // for the bare words that Repair quotes
 
-  // Nothing when the number is not of that kind.
+  // nullopt if the number is not of that kind.
   std::optional<uint64_t> as_unsigned() const;
   std::optional<int64_t> as_signed() const;
   std::optional<float> as_single() const;
@@ -48,13 +50,13 @@ struct Number {
 
 using Scalar = std::variant<std::monostate, bool, Number, std::string>;  // monostate: null
 
-// As messages show it: strings in quotes, cut after 80 bytes.
+// The scalar as messages show it: strings in quotes, cut after 80 bytes.
 std::string show(const Scalar& scalar);
 
-// The number that a scalar is, bare words included.
+// The scalar as a number, bare words included; nullopt if it is not a number.
 std::optional<Number> number_of(const Scalar& scalar);
 
-// Position of a byte as "line L, column C".
+// The position of a byte, as "line L, column C".
 std::string line_and_column(std::string_view text, size_t position);
 
 }  // namespace lamina::json

@@ -1,4 +1,4 @@
-// JSON that is about to be written: numbers, strings, lists, objects in the order of their keys' addition.
+// A JSON value for writing: numbers, strings, lists, and objects whose keys keep their insertion order.
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,7 @@ class Tree {
   Tree(bool value) : text_(value ? "true" : "false") {}
   template <std::integral T>
   Tree(T value) : text_(std::to_string(value)) {}
-  Tree(double value);  // null where it is not finite
+  Tree(double value);  // null if it is not finite
   Tree(std::string_view text);
   Tree(const std::string& text) : Tree(std::string_view(text)) {}
   Tree(const char* text) : Tree(std::string_view(text)) {}
@@ -34,9 +34,9 @@ class Tree {
   static Tree list(std::initializer_list<Tree> values = {});
   static Tree object(std::initializer_list<Member> members = {});
 
-  void push_back(Tree value);                // of a list
-  void add(std::string key, Tree value);     // of an object
-  std::string text(bool is_indented) const;  // by one space a level, each element on a line of its own; or all on one line
+  void push_back(Tree value);                // for lists
+  void add(std::string key, Tree value);     // for objects
+  std::string text(bool is_indented) const;  // indented: one space per level, one element per line; else a single line
 
  private:
   enum class Kind { scalar, list, object };
@@ -44,8 +44,8 @@ class Tree {
   void append_to(std::string& text, bool is_indented, size_t depth) const;
 
   Kind kind_ = Kind::scalar;
-  std::string text_;             // of a scalar
-  std::vector<Member> members_;  // of a list, without keys, or an object
+  std::string text_;             // for scalars
+  std::vector<Member> members_;  // of an object, or of a list (whose keys are empty)
 };
 
 }  // namespace lamina::json

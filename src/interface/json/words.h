@@ -1,4 +1,4 @@
-// The words that dumps have for enumerators: what the reader knows is what the writer puts.
+// The spellings of enumerators in dumps, shared by the reader and the writer.
 #pragma once
 
 #include "interface/graph.h"

@@ -15,7 +15,7 @@ namespace {
 
 using json::quoted;
 
-// Six significant digits as a stream prints them; more only where these would read back as another number.
+// Six significant digits, as a stream prints them; more only if six would read back as another number.
 template <std::floating_point Real>
 std::string number(Real value) {
   if (std::isnan(value)) return "nan";
@@ -53,7 +53,7 @@ class Writer {
   }
 
  private:
-  // An id that no op of the graph produces is listed once per port that reads it.
+  // The ids that no op of the graph produces, once per port that reads them.
   std::vector<uint64_t> input_ports() const {
     std::vector<uint64_t> ids;
     for (const Op& op : graph_.ops())
@@ -61,7 +61,7 @@ class Writer {
         if (input != kNoValue && graph_.value(input).producer.op < 0) ids.push_back(graph_.tensor(input).id);
     return ids;
   }
-  // An End contributes its input in its own place.
+  // An End contributes its input at its position.
   std::vector<uint64_t> output_ports() const {
     std::vector<uint64_t> ids;
     for (const Op& op : graph_.ops()) {
@@ -83,7 +83,7 @@ class Writer {
       element();
       open('{');
       member("id", number(value.tensor.id));
-      const auto single = static_cast<float>(*value.constant);  // short where it says all: 1e-05, not 9.9999997e-06
+      const auto single = static_cast<float>(*value.constant);  // the shorter text if it is exact: 1e-05, not 9.9999997e-06
       const bool is_single = static_cast<double>(single) == *value.constant;
       member("value", is_single ? number(single) : number(*value.constant));
       close('}');
@@ -107,7 +107,8 @@ class Writer {
     close('}');
   }
 
-  // Attributes that oneDNN does not know would make it refuse the file: they are written only where they say something.
+  // oneDNN rejects files with attributes that it does not know, so lamina's attributes are written only if they differ from
+  // the default.
   static bool is_silent_extension(OpKind kind, std::string_view name, const Attribute& value) {
     if (name != "use_stats" && name != "stats_kind" && name != "src_kind") return false;
     if (kind != OpKind::LayerNorm && kind != OpKind::LayerNormBackward) return false;
@@ -200,7 +201,7 @@ class Writer {
   const Graph& graph_;
   std::string text_;
   size_t depth_ = 0;
-  bool empty_ = true;  // nothing stands in the innermost bracket yet
+  bool empty_ = true;  // the innermost bracket has no entry yet
 };
 
 }  // namespace

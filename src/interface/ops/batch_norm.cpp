@@ -32,7 +32,7 @@ TypeRule type_rule() { return all_of({f64_stays_alone({"T1", "T2"}), only_with_s
 
 const char* const kTypeRuleText = "gamma, beta and statistics are f32, or bf16 with bf16 data; f64 with f64 only";
 
-// Statistics of batches long gone: none of src.
+// Statistics of earlier batches, independent of src.
 PortSpec earlier_mean() { return within(suits(-0.5, 0.5), as(PortRole::mean, port("mean", "T2", "[C]"))); }
 PortSpec earlier_variance() { return within(needs(0.5, 2), as(PortRole::variance, port("variance", "T2", "[C]"))); }
 

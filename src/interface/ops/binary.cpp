@@ -28,7 +28,7 @@ OpSchema binary(OpKind kind, std::string formula, OpTraits traits = {}) {
 
 constexpr OpTraits kCommutative{.commutative = true};
 
-// Both inputs the same.
+// Assigns one domain to both inputs.
 OpSchema of_values(const DomainRule& domain, OpSchema schema) {
   for (PortSpec& input : schema.inputs) input.domain = domain;
   return schema;
@@ -36,7 +36,7 @@ OpSchema of_values(const DomainRule& domain, OpSchema schema) {
 
 DomainRule around_zero() { return always(suits(-2, 2)); }
 
-// What one element scales all with is smaller, so that products of many do not grow.
+// A factor that scales all elements is smaller, so that products of many factors stay in range.
 DomainRule factor() {
   return {"-2 to 2, a scalar 0.125 to 0.25",
           [](const OpView&, const LogicalTensor& tensor) { return is_scalar(tensor) ? suits(0.125, 0.25) : suits(-2, 2); }};
@@ -48,7 +48,7 @@ DomainRule divisor() {
           }};
 }
 
-// Every port has a type of its own: any mix, but f64 stays alone.
+// Each port has its own type: any mix is allowed, except that f64 mixes only with f64.
 OpSchema mixed_binary(OpKind kind, std::string formula, const std::vector<DataType>& types, OpTraits traits = {}) {
   OpSchema schema = binary(kind, std::move(formula), traits);
   schema.inputs = {port("src_0", "T1"), port("src_1", "T2")};
@@ -59,7 +59,7 @@ OpSchema mixed_binary(OpKind kind, std::string formula, const std::vector<DataTy
   return schema;
 }
 
-// With integers, which wrap around.
+// As mixed_binary, and also with integers, which wrap around.
 OpSchema arithmetic(OpKind kind, std::string formula, OpTraits traits = {}) {
   OpSchema schema = mixed_binary(kind, std::move(formula), floats_and_integers(), traits);
   schema.type_rule_text = "any mix; f64 with f64 only, s64 with s64 only; integers alone wrap around";
@@ -80,7 +80,7 @@ std::vector<DataType> with_boolean(std::vector<DataType> types) {
   return types;
 }
 
-// Of booleans: every byte but 0 is true.
+// An op on booleans: every byte other than 0 is true.
 OpSchema logical(OpKind kind, std::string formula, OpTraits traits) {
   OpSchema schema = binary(kind, std::move(formula), traits);
   schema.types = {{"T", {DataType::boolean}}};
@@ -116,7 +116,7 @@ ShapeMap select_shapes(const OpView& view) {
 
 PortSpec slope() { return within(suits(0.05, 0.5), port("slope", "T", "[C], [1], or broadcasts to src")); }
 
-// Per channel: one value, or one for each channel. Else: broadcasts to src.
+// With `per_channel`, slope is one value or one per channel; else it broadcasts to src.
 void check_slope(const OpView& view, bool per_channel) {
   const Dims* src = known_shape(view, "src");
   const Dims* slope = known_shape(view, "slope");
@@ -127,7 +127,7 @@ void check_slope(const OpView& view, bool per_channel) {
     return;
   }
   if (slope->front() == 1) return;
-  if (src->empty()) {  // no axis that could have channels
+  if (src->empty()) {  // src has no channel axis
     if (slope->front() == kUnknownDim) return;
     view.fail_shape(join("input slope has shape ", describe(*slope), ", allowed is [1] for a scalar src"));
   }

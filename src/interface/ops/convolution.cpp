@@ -1,7 +1,7 @@
 // Convolution, its transpose, and the gradients of both.
 //
-// Weights hold spatial axes X, input channels of a group I and output channels O in the order of weights_format. A transposed
-// convolution's I counts all input channels and its O the output channels of a group.
+// Weights have spatial axes X, input channels per group I and output channels O, in the order of weights_format. For a
+// transposed convolution, I counts all input channels and O the output channels per group.
 #include "interface/ops/parts.h"
 #include "interface/ops/window_attributes.h"
 
@@ -161,7 +161,7 @@ OpSchema convolution(OpKind kind, bool transposed, std::string formula) {
           .traits = {.contracts = true}};
 }
 
-// Gradients whose spatial extents an s32 tensor may give at run time.
+// A gradient whose spatial extents may be given by an s32 tensor at run time.
 OpSchema gradient(OpKind kind, bool transposed, std::string formula) {
   OpSchema schema = convolution(kind, transposed, std::move(formula));
   schema.types = {{"T1", floats_of_opset()}, {"T2", {DataType::s32}}};

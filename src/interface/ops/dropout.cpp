@@ -6,14 +6,14 @@ using namespace parts;
 
 namespace {
 
-// seed, offset and probability are scalars; one element in a tensor of rank 1 is taken for one.
+// seed, offset and probability are scalars; a tensor of rank 1 with one element counts as a scalar.
 void require_scalar(const OpView& view, std::string_view input) {
   const Dims* shape = known_shape(view, input);
   if (shape == nullptr || shape->empty() || dims_agree(*shape, {1})) return;
   view.fail_shape(join("input ", input, " has shape ", describe(*shape), ", allowed is [] or [1]"));
 }
 
-// A part of a larger tensor says how many positions there it is from element to element.
+// If src is a part of a larger tensor, `steps` gives the number of positions in that tensor from one element to the next.
 void check_steps(const OpView& view) {
   const Dims* src = known_shape(view, "src");
   if (!view.op().has_attribute("steps") || src == nullptr) return;

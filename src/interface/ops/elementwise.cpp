@@ -9,7 +9,7 @@ using namespace parts;
 
 namespace {
 
-// What an op says of its data and its arithmetic; most curves lie between -4 and 4.
+// An op's declarations about its data and arithmetic. Most functions have their interesting part between -4 and 4.
 struct Facts {
   std::optional<DomainRule> domain = always(suits(-4, 4));
   std::optional<double> error = std::nullopt;
@@ -32,7 +32,7 @@ OpSchema unary(OpKind kind, std::string formula, Facts facts, std::vector<Attrib
 
 Domain positive() { return needs(0.25, 4); }
 
-// Both bounds are reached and passed.
+// The data reach both bounds and exceed them.
 std::optional<Domain> around_bounds(const OpView& view, const LogicalTensor&) {
   const double low = std::max(static_cast<double>(view.attribute<float>("min")), -1e4);
   const double high = std::min(static_cast<double>(view.attribute<float>("max")), 1e4);

@@ -1,5 +1,5 @@
-// Gradients of the elementwise ops: diff_src[i] = diff_dst[i] * f'(src[i]). Some take the forward output instead of its input:
-// their first port is named "src/dst" and attribute use_dst says which it holds.
+// Gradients of the elementwise ops: diff_src[i] = diff_dst[i] * f'(src[i]). Some accept the forward output instead of the
+// forward input: their first port is named "src/dst", and attribute use_dst selects which one it is.
 #include <algorithm>
 
 #include "interface/ops/parts.h"
@@ -10,7 +10,7 @@ using namespace parts;
 
 namespace {
 
-// What an op says of its data and its arithmetic.
+// An op's declarations about its data and arithmetic.
 struct Facts {
   DomainRule domain;
   std::optional<double> error = std::nullopt;
@@ -36,10 +36,10 @@ OpSchema backward(OpKind kind, const std::string& data_port, std::string formula
           .error = facts.error};
 }
 
-// Most curves lie between -4 and 4.
+// Most functions have their interesting part between -4 and 4.
 Facts on_curve(std::optional<double> error, bool jumps = false) { return {always(suits(-4, 4)), error, jumps}; }
 
-// The forward output lies in an interval of its own, its input on the curve.
+// The forward output has its own interval; the forward input is in the interesting part, -4 to 4.
 DomainRule result_or_curve(double low, double high) {
   return forward(
       join(low, " to ", high, " with use_dst, else -4 to 4"), [=](const OpView&) { return needs(low, high); },
@@ -64,7 +64,7 @@ Bounds bounds_of(const OpView& view) {
           std::min(static_cast<double>(view.attribute<float>("max")), 1e4)};
 }
 
-// The forward output is piled up at both bounds; the forward input passes them.
+// Many values of the forward output are at the bounds; the forward input exceeds both bounds.
 DomainRule around_bounds() {
   return forward(
       "from min to max with use_dst, else from below min to above max",

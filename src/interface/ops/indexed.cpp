@@ -1,4 +1,4 @@
-// Entries of a tensor by an index, and their gradient.
+// Gather and its gradient, ScatterAdd.
 #include "interface/indices.h"
 #include "interface/ops/parts.h"
 
@@ -8,7 +8,7 @@ using namespace parts;
 
 namespace {
 
-// As many entries as the axis has, counted from 0.
+// Legal indices of an axis of this extent, counted from 0.
 std::optional<Domain> inside(int64_t extent) {
   if (extent <= 0) return std::nullopt;
   return needs(0, static_cast<double>(extent - 1));
@@ -35,7 +35,7 @@ std::vector<DataType> types_of_whole_bytes() {
 
 std::string not_below_zero(const Attribute& value) { return std::get<int64_t>(value) >= 0 ? "" : "0 or more"; }
 
-// `inner` in the place of the axes [first, first + count) of `outer`.
+// `outer` with its axes [first, first + count) replaced by `inner`.
 Dims replaced(const Dims& outer, size_t first, size_t count, const Dims& inner) {
   Dims shape(outer.begin(), outer.begin() + static_cast<int64_t>(first));
   shape.insert(shape.end(), inner.begin(), inner.end());

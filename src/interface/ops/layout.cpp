@@ -30,7 +30,7 @@ std::string reshape_target(const Attribute& value) {
   return shape.size() <= static_cast<size_t>(kMaxRank) ? "" : join("at most ", kMaxRank, " entries");
 }
 
-// The target with zeros copied from src where special_zero asks for it.
+// The target shape; with special_zero, its zeros are replaced by the extents of src.
 Dims copied_target(const OpView& view, const Dims& src) {
   Dims target = view.attribute<std::vector<int64_t>>("shape");
   if (!view.attribute<bool>("special_zero")) return target;
@@ -44,7 +44,7 @@ Dims copied_target(const OpView& view, const Dims& src) {
   return target;
 }
 
-// The extent that makes the element counts equal; kUnknownDim when it cannot be known.
+// The extent that makes the element counts equal; kUnknownDim if it cannot be determined.
 int64_t deduced_extent(const OpView& view, const Dims& src, const Dims& target, size_t place) {
   Dims others = target;
   others[place] = 1;
@@ -72,7 +72,7 @@ ShapeMap reshape_shapes(const OpView& view) {
 
 // ---- StaticTranspose
 
-// The permutation with negatives wrapped; an empty one reverses the axes.
+// The permutation with negative axes wrapped; an empty `order` reverses the axes.
 std::vector<int> permutation(const OpView& view, int rank) {
   const auto& order = view.attribute<std::vector<int64_t>>("order");
   std::vector<int> axes;
@@ -106,14 +106,14 @@ void check_concat(const OpView& view) {
   if (const Dims* first = known_shape(view, "src_i")) normalized_axis(view, "axis", static_cast<int>(first->size()));
 }
 
-// What is joined begins at any element of the result: with four bits that need not be a byte.
+// An input may start at any element of the result, which for four-bit types need not be a byte boundary.
 std::vector<DataType> types_of_whole_bytes() {
   std::vector<DataType> types = all_types();
   std::erase_if(types, [](DataType dtype) { return bits_of(dtype) < 8; });
   return types;
 }
 
-// Folds one more input into the running shape.
+// Extends the joined shape by one more input.
 void append_along(const OpView& view, size_t input, size_t axis, Dims& joined) {
   const Dims& next = *view.input_at(input)->shape;
   Dims expected = joined;
@@ -171,7 +171,7 @@ std::string expand_target(const Attribute& value) {
 
 ShapeMap expand_shapes(const OpView& view) {
   Dims target = view.attribute<std::vector<int64_t>>("shape");
-  std::replace(target.begin(), target.end(), int64_t{-1}, int64_t{1});  // both leave an extent of src as it is
+  std::replace(target.begin(), target.end(), int64_t{-1}, int64_t{1});  // -1 and 1 both keep an extent of src
   return {{"dst", broadcast_shapes(view, view.shape("src"), target)}};
 }
 

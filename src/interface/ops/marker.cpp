@@ -1,4 +1,4 @@
-// Ops without mathematics: End marks a graph output, Wildcard stands for what lamina does not know.
+// Ops without mathematics: End marks a graph output, Wildcard represents an op that lamina does not know.
 #include "interface/ops/parts.h"
 
 namespace lamina {

@@ -42,7 +42,8 @@ ShapeMap matmul_shapes(const OpView& view) {
   return {{"dst", dst}};
 }
 
-// f16 ends at 65504: weights of a layer shrink with the root of the sum's length, so that what follows stays in range.
+// f16 overflows at 65504: the weights of a layer shrink with the root of the sum's length, so that later layers stay in
+// range.
 std::optional<Domain> weights_in_range(const OpView& view, const LogicalTensor& weights) {
   if (weights.dtype != DataType::f16 || weights.rank() != 2) return std::nullopt;
   const int64_t length = (*weights.shape)[view.attribute<bool>("transpose_b") ? 1 : 0];

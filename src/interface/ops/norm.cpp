@@ -1,9 +1,9 @@
 // LayerNorm, RMSNorm, GroupNorm and their gradients.
 //
 // LayerNorm's statistics are mean and biased variance over the axes from begin_norm_axis to the last; their shape is the
-// leading dims of src. The two older forms of the gradient say the same in other words: LayerNormBackprop's document leaves
-// out the incoming gradient, and LayerNormGrad's prints 1 / (variance + epsilon) where the square root is meant and does not
-// list epsilon. What is declared here is the mathematics.
+// leading dims of src. The two older forms of the gradient compute the same. Their documents contain mistakes:
+// LayerNormBackprop's omits the incoming gradient, and LayerNormGrad's prints 1 / (variance + epsilon) without the square
+// root and does not list epsilon. The schemas declare the correct mathematics.
 #include <algorithm>
 
 #include "interface/ops/parts.h"
@@ -16,7 +16,7 @@ namespace {
 
 const char* const kOlderDocument = "LayerNormBackprop-1 of the older op set, with the incoming gradient it leaves out";
 
-// The axes that a norm works on, for a known rank.
+// The axes that a norm normalises, for a known rank.
 struct NormShape {
   Dims leading;     // shape of the statistics
   Dims normalized;  // shape of gamma and beta
@@ -31,7 +31,7 @@ NormShape norm_shape(const OpView& view, const Dims& src) {
   return split_at(src, static_cast<size_t>(normalized_axis(view, "begin_norm_axis", static_cast<int>(src.size()))));
 }
 
-// gamma or beta: the shape of the normalised axes, or flat with their product.
+// Requires gamma or beta to have the shape of the normalised axes, or one axis with the product of their extents.
 void require_affine(const OpView& view, std::string_view input, const Dims& normalized) {
   const Dims* shape = known_shape(view, input);
   if (shape == nullptr) return;
@@ -47,14 +47,14 @@ void check_norm(const OpView& view, std::string_view data, const std::vector<std
   for (const std::string& input : affine) require_affine(view, input, shape.normalized);
   for (const std::string& input : statistics) {
     const Dims* given = known_shape(view, input);
-    Dims with_ones = shape.leading;  // as LayerNormGrad keeps them: 1 for each normalised axis
+    Dims with_ones = shape.leading;  // LayerNormGrad's form: extent 1 for each normalised axis
     with_ones.resize(src->size(), 1);
     if (given != nullptr && dims_agree(*given, with_ones)) continue;
     require_shape(view, input, shape.leading, "the axes of the data before begin_norm_axis");
   }
 }
 
-// T1 data, T2 gamma, beta and their gradients, T3 statistics. Frameworks mix them: each is as the data or f32.
+// T1: data. T2: gamma, beta and their gradients. T3: statistics. Frameworks mix types: T2 and T3 each equal T1 or are f32.
 std::vector<TypeVariable> norm_types() {
   return {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}, {"T3", floats_and_f64()}};
 }
@@ -71,7 +71,7 @@ AttributeSpec stats_kind() {
                 "what input or output variance holds; rstd: 1 / sqrt(variance + epsilon)");
 }
 
-// Statistics that are computed are variances.
+// If the op computes its statistics, they are variances.
 void require_given_unless_variance(const OpView& view) {
   const auto& kind = view.attribute<std::string>("stats_kind");
   if (!view.attribute<bool>("use_stats") && kind != "variance")
@@ -86,7 +86,7 @@ ShapeMap layer_norm_shapes(const OpView& view) {
 
 // ---- LayerNormBackward and its older forms
 
-// The shape that diff_gamma and diff_beta take: that of gamma, else of the normalised axes.
+// The shape of diff_gamma and diff_beta: gamma's, or that of the normalised axes if gamma is omitted.
 Dims affine_gradient_shape(const OpView& view, const Dims& src) {
   const Dims normalized = norm_shape(view, src).normalized;
   const Dims* gamma = known_shape(view, "gamma");
@@ -121,7 +121,7 @@ ShapeMap layer_norm_backward_shapes(const OpView& view) {
 
 bool is_integer(DataType type) { return type != DataType::undef && !is_floating(type); }
 
-// T1 input_forward, T2 gradients of it, T3 affine and statistics.
+// T1: input_forward. T2: its gradients. T3: affine parameters and statistics.
 std::string backprop_types(const TypeOf& type_of) {
   const DataType forward = type_of("T1");
   const DataType data = is_integer(forward) ? DataType::f32 : forward;
@@ -160,7 +160,7 @@ Condition mask_is_set(size_t index) {
           }};
 }
 
-// T1 dy and x, T2 gamma, T3 statistics.
+// T1: dy and x. T2: gamma. T3: statistics.
 std::string layer_norm_grad_types(const TypeOf& type_of) {
   if (std::string alone = f64_stays_alone({"T1", "T2", "T3"})(type_of); !alone.empty()) return alone;
   const DataType data = type_of("T1"), statistics = type_of("T3");
@@ -168,7 +168,7 @@ std::string layer_norm_grad_types(const TypeOf& type_of) {
   return narrower ? "mean and variance at least as wide as x" : "";
 }
 
-// The rank of gamma says how many trailing axes are normalised; statistics keep those axes with extent 1.
+// The rank of gamma is the number of trailing axes that are normalised; statistics keep those axes with extent 1.
 void check_layer_norm_grad(const OpView& view) {
   require_same_shape(view, "x", "dy");
   const Dims* x = known_shape(view, "x");

@@ -1,4 +1,4 @@
-// Pieces that many schemas share: attributes, ports and conditions, each declared once.
+// Parts that many schemas share: attributes, ports and conditions, each declared once.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@
 
 namespace lamina::parts {
 
-// ---- values that an attribute may take: "" when legal, else what is allowed
+// ---- checks of attribute values: "" for a legal value, else what is allowed
 std::string positive_finite(const Attribute& value);
 std::string finite(const Attribute& value);
 std::string not_nan(const Attribute& value);
-std::string at_least_one(const Attribute& value);  // an s64, or every entry of an s64[]
-std::string not_negative(const Attribute& value);  // every entry of an s64[]
+std::string at_least_one(const Attribute& value);  // applies to an s64, or to every entry of an s64[]
+std::string not_negative(const Attribute& value);  // applies to every entry of an s64[]
 
 // ---- attributes
 AttributeSpec epsilon(bool required = false);  // default 1e-5 unless required
@@ -26,7 +26,7 @@ AttributeSpec begin_norm_axis();
 AttributeSpec flag(std::string name, bool default_value, std::string meaning);
 AttributeSpec required_flag(std::string name, std::string meaning);
 AttributeSpec choice(std::string name, std::string default_value, std::vector<std::string> allowed, std::string meaning);
-AttributeSpec axis(std::optional<int64_t> default_value);  // required when there is no default
+AttributeSpec axis(std::optional<int64_t> default_value);  // required if there is no default
 AttributeSpec data_format();
 AttributeSpec auto_broadcast();
 AttributeSpec use_dst();
@@ -46,14 +46,14 @@ PortSpec port_when(std::string name, std::string type, Condition condition, std:
 PortSpec optional_when(std::string name, std::string type, Condition condition, std::string meaning = {});
 PortSpec as(PortRole role, PortSpec port);
 
-// ---- what an input is meant to hold
-Domain suits(double low, double high);  // here the op shows what it does
-Domain needs(double low, double high);  // elsewhere it has no result, or one without sense
+// ---- domains of inputs
+Domain suits(double low, double high);  // where the op's behaviour is visible
+Domain needs(double low, double high);  // outside, the op has no result, or a meaningless one
 Domain needs(Domain::Form form, double low = -1, double high = 1);
-DomainRule always(Domain domain);  // whatever the attributes are
-// For an input that attribute use_dst makes the forward op's output or its input.
+DomainRule always(Domain domain);  // for all attributes
+// For an input that is the forward op's output or, depending on attribute use_dst, its input.
 DomainRule forward(std::string text, std::function<Domain(const OpView&)> of_dst, std::function<Domain(const OpView&)> of_src);
-bool is_scalar(const LogicalTensor& tensor);  // of one element
+bool is_scalar(const LogicalTensor& tensor);  // one element, of any rank
 PortSpec within(DomainRule rule, PortSpec port);
 PortSpec within(Domain domain, PortSpec port);
 

@@ -36,7 +36,7 @@ ShapeMap pool_shapes(const OpView& view) {
   return {{"dst", data_shape(view, batch, channels, pooled(view, spatial_extents(view, src), round_up))}};
 }
 
-// The gradient does not say how the forward pass rounded: either way must give diff_dst.
+// The gradient has no rounding_type: diff_dst must match one of the two ways in which the forward pass may round.
 void require_pooled(const OpView& view, const Dims& src_spatial, const Dims& diff_dst) {
   const Dims given = spatial_extents(view, diff_dst);
   const Dims floored = pooled(view, src_spatial, false);

@@ -62,8 +62,8 @@ void check_static(const OpView& view) {
   const Dims* src = known_shape(view, "src");
   if (per_tensor || src == nullptr) return;
   const int64_t extent = (*src)[static_cast<size_t>(normalized_axis(view, "axis", static_cast<int>(src->size())))];
-  // Weights of a grouped ConvTranspose carry a scale per group and channel on an axis that the groups share; only that op can
-  // run them (see fault_of_scales).
+  // Weights of a grouped ConvTranspose have one scale per group and channel, on an axis that the groups share; only that op
+  // can use them (see fault_of_scales).
   const bool grouped = extent == 1 && scale_count > 1;
   if (!grouped && !dims_agree(extent, static_cast<int64_t>(scale_count)))
     view.fail(join("attribute scales has ", scale_count, " entries, allowed is ", extent, ", the extent of axis ",
@@ -79,7 +79,7 @@ OpSchema like_src(OpKind kind, std::string formula) {
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); }};
 }
 
-// A tenth further at both ends than what dst can hold, so that saturation is reached; f8 holds more than data needs.
+// Exceeds the range of dst by a tenth at both ends, so that saturation occurs. f8's range exceeds what data need.
 std::optional<Domain> quantizable(const OpView& view, const LogicalTensor&) {
   const auto& scales = view.attribute<std::vector<float>>("scales");
   const double scale = std::abs(static_cast<double>(*std::max_element(scales.begin(), scales.end())));
@@ -105,7 +105,7 @@ PortSpec scales(std::string type, std::string meaning) {
   return within(needs(0.01, 0.02), port("scales", std::move(type), std::move(meaning)));
 }
 
-// In the middle of what the type holds.
+// The middle of the type's range.
 std::optional<Domain> middling(const OpView&, const LogicalTensor& tensor) {
   switch (tensor.dtype) {
     case DataType::u8: return needs(100, 150);
@@ -132,7 +132,7 @@ void require_per_channel(const OpView& view, std::string_view input, int64_t ext
                        "], the extent of the axis, because qtype is per_channel"));
 }
 
-// Entry i of the group sizes divides extent i of src; scales has one entry a group.
+// Entry i of the group sizes divides extent i of src; scales has one entry per group.
 void check_groups(const OpView& view, const Dims& src) {
   const bool given = view.op().has_attribute("group_shape");
   const Dims group = given ? view.attribute<std::vector<int64_t>>("group_shape") : Dims{};

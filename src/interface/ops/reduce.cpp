@@ -20,7 +20,7 @@ void check_axes(const OpView& view) {
   if (const Dims* src = known_shape(view, "src")) reduced_axes(view, static_cast<int>(src->size()));
 }
 
-// Axes that only the input knows: the rank is kept with keep_dims, and falls by the number of axes without.
+// For axes given as an input at run time: keep_dims keeps the rank; without it the rank is reduced by the number of axes.
 ShapeMap shapes_by_input(const OpView& view) {
   const size_t rank = view.shape("src").size();
   if (view.attribute<bool>("keep_dims")) return {{"dst", Dims(rank, kUnknownDim)}};
@@ -86,7 +86,7 @@ LAMINA_SCHEMA(ReduceMin) { return reduction(OpKind::ReduceMin, "dst = min of src
 
 LAMINA_SCHEMA(ReduceProd) {
   OpSchema schema = reduction(OpKind::ReduceProd, "dst = product of src", 4e-6);
-  schema.inputs.front().domain = always(suits(0.9, 1.1));  // products of many stay in range
+  schema.inputs.front().domain = always(suits(0.9, 1.1));  // products of many elements stay in range
   return schema;
 }
 
