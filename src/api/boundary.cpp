@@ -7,7 +7,7 @@ namespace lamina::api {
 
 namespace {
 
-// A plain buffer: remembering that memory ran out must not need memory.
+// A fixed buffer: recording that memory ran out must not allocate memory.
 struct LastError {
   char text[4096];
 };

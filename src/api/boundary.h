@@ -1,5 +1,5 @@
-// The edge of the C ABI: no exception passes it. Inside, errors are exceptions (interface/status.h); outside, a status code and
-// one sentence per thread.
+// The boundary of the C ABI, which no exception crosses. Inside, errors are exceptions (interface/status.h); outside, they
+// are a status code and one sentence per thread.
 #pragma once
 
 #include <exception>
@@ -12,17 +12,17 @@
 
 namespace lamina::api {
 
-// Remembers the sentence for lamina_last_error(); returns `status` as the C ABI's type. Allocates nothing.
+// Stores the sentence for lamina_last_error() and returns `status` as the C ABI's type. Allocates nothing.
 lamina_status_t remember_error(Status status, std::string_view sentence) noexcept;
 
 [[noreturn]] void fail_null(const char* function, const char* argument);
 
-// Refuses null with a sentence that names the function and the argument.
+// Throws for null, with a sentence that names the function and the argument.
 inline void require(const void* pointer, const char* function, const char* argument) {
   if (pointer == nullptr) fail_null(function, argument);
 }
 
-// Runs `body`; what it throws becomes a status and the thread's last error.
+// Runs `body` and converts an exception to a status and the thread's last error.
 template <typename Body>
 lamina_status_t guarded(Body&& body) noexcept {
   try {
@@ -39,7 +39,7 @@ lamina_status_t guarded(Body&& body) noexcept {
   }
 }
 
-// require(), with the function's own name.
+// Calls require() with the name of the API function.
 #define LAMINA_REQUIRE(argument) ::lamina::api::require(argument, function_name, #argument)
 
 }  // namespace lamina::api

@@ -21,7 +21,7 @@ using Device = std::shared_ptr<const Backend>;  // null: the CPU
 
 std::string_view device_name(const Device& device) { return device == nullptr ? "cpu" : device->name(); }
 
-// Host memory is none to a device, and a device's none to the CPU. Several engines may be of one device.
+// The CPU cannot access device memory, nor a device host memory. Several engines may use one device.
 template <typename... Words>
 void require_device(const char* function_name, const Device& needed, const Device& given, const Words&... owner) {
   if (given == needed || device_name(given) == device_name(needed)) return;
@@ -29,8 +29,8 @@ void require_device(const char* function_name, const Device& needed, const Devic
                                               device_name(needed), ", ", owner..., " is of one on ", device_name(given)));
 }
 
-// The tensors behind the handles. Inline memory for calls of ordinary size; larger ones use an array of the thread, which grows
-// once.
+// The tensors that the handles refer to. Up to 32 tensors use inline memory; larger calls use a thread-local array, which is
+// kept.
 class BoundTensors {
  public:
   using Large = std::vector<compiler::BoundTensor>& (*)();
@@ -60,7 +60,7 @@ class BoundTensors {
   std::span<const compiler::BoundTensor> span_;
 };
 
-// Of the thread.
+// Tags of the thread-local arrays.
 struct LargeInputs;
 struct LargeOutputs;
 template <typename Side>
@@ -68,7 +68,7 @@ using LargeTensors = PerThread<Side, std::vector<compiler::BoundTensor>>;
 
 constexpr size_t kScratchpadAlignment = 64;
 
-// The memory of a scratchpad; null where lamina's own serves, or none is needed.
+// The memory of the caller's scratchpad; null if there is none, or none is needed.
 void* scratchpad_memory(const char* function_name, const Device& device, size_t needed,
                         const_lamina_graph_tensor_t scratchpad) {
   if (scratchpad == nullptr || needed == 0) return nullptr;

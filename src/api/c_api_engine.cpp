@@ -14,7 +14,7 @@ size_t engine_count(lamina_engine_kind_t kind) {
 std::unique_ptr<lamina_engine> make_engine(lamina_engine_kind_t kind, size_t index, const Allocator& allocator) {
   const EngineKind engine_kind = checked(kind);
   const size_t count = engine_count(kind);
-  if (engine_kind == EngineKind::gpu && count == 0) open_gpu_backend("");  // throws, and says why
+  if (engine_kind == EngineKind::gpu && count == 0) open_gpu_backend("");  // throws with the reason
   if (index >= count)
     throw Error(Status::invalid_arguments, join("engine index is ", index, ", there are ", count, " engines of this kind"));
   auto engine = std::make_unique<lamina_engine>();

@@ -33,7 +33,7 @@ void require_both(const char* function_name, Allocate allocate, Deallocate deall
   }
 }
 
-// An allocator that has these functions of the caller's in its fields.
+// Creates an allocator with these two callbacks of the caller in the given fields.
 template <typename Allocate, typename Deallocate>
 lamina_graph_allocator_t allocator_of(const char* function_name, Allocate lamina_graph_allocator::* allocate_field,
                                       Allocate allocate, Deallocate lamina_graph_allocator::* deallocate_field,
@@ -45,7 +45,7 @@ lamina_graph_allocator_t allocator_of(const char* function_name, Allocate lamina
   return created.release();
 }
 
-// The caller's functions, for memory in one context. `last`: what the deallocation takes behind the context.
+// The caller's callbacks bound to one context. `last`: further arguments of the deallocation, after the context.
 template <typename Allocate, typename Deallocate, typename Device, typename Context, typename... Last>
 Allocator in_context(const char* function_name, Allocate allocate, Deallocate deallocate, Device device, Context context,
                      Last... last) {
@@ -117,7 +117,8 @@ lamina_status_t lamina_cuda_interop_stream_create(lamina_stream_t* stream, const
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(stream);
     LAMINA_REQUIRE(engine);
-    // Null is the engine's own stream everywhere else; the legacy default stream has a handle that says so.
+    // Internally, null means the engine's own stream, so null from the caller becomes the legacy default stream's explicit
+    // handle.
     const auto legacy = reinterpret_cast<CUstream>(uintptr_t{1});
     *stream = stream_on(function_name, engine, "cuda", cuda_stream == nullptr ? legacy : cuda_stream);
   });

@@ -1,4 +1,4 @@
-// Layer normalisation by descriptor: a graph built, compiled once, executed with the caller's workspace.
+// Layer normalisation by descriptor: builds a graph, compiles it once, and executes it with the caller's workspace.
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -28,7 +28,7 @@ class LayerNorm {
     }
   }
 
-  // What the executable needs, and room to align it.
+  // The executable's workspace plus the bytes to align it.
   size_t workspace_size() const {
     const size_t needed = compiled_->info().workspace_bytes;
     return needed == 0 ? 0 : needed + kAlignment - 1;
@@ -114,7 +114,7 @@ class LayerNorm {
                                                                                  static_cast<const std::byte*>(memory[b.id]);
     if (start_a == nullptr || start_b == nullptr) return false;
     const auto distance = reinterpret_cast<intptr_t>(start_b) - reinterpret_cast<intptr_t>(start_a);
-    if (distance >= a.byte_size() || -distance >= b.byte_size()) return false;  // as nearly always
+    if (distance >= a.byte_size() || -distance >= b.byte_size()) return false;  // the common case: disjoint byte ranges
     return tensors_may_overlap(a, start_a, b, start_b);
   }
 
@@ -129,7 +129,7 @@ class LayerNorm {
 
   LayerNormProblem problem_;
   std::unique_ptr<const compiler::CompiledPartition> compiled_;
-  std::array<double, kLayerNormConstants> constants_{};  // one element each, of any floating type
+  std::array<double, kLayerNormConstants> constants_{};  // one element each, wide enough for every floating type
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace lamina::api {
 namespace {
 
-// Checks the whole description by converting it, so that no bad struct is ever written out.
+// Checks the whole description by converting it, so that an invalid struct is never returned.
 void write_checked(const lamina_graph_logical_tensor_t& description, lamina_graph_logical_tensor_t* destination) {
   from_c(description);
   *destination = description;

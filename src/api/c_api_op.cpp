@@ -12,7 +12,7 @@ namespace {
                                               given, ", allowed is ", name_of(kind.type)));
 }
 
-// Sets a number or a list of numbers, as the attribute's type says.
+// Sets a number or a list of numbers, depending on the attribute's type.
 template <typename T>
 void set_numbers(lamina_graph_op& op, lamina_graph_op_attr_t name, std::span<const T> values, AttributeType scalar,
                  AttributeType list) {

@@ -1,4 +1,4 @@
-// What holds for the whole process: what is printed and written, what is kept in memory, the mode of new graphs.
+// Process-wide settings: verbose output, dumps, caches, and the mode of new graphs.
 #include <atomic>
 #include <limits>
 

@@ -9,7 +9,7 @@
 namespace lamina::api {
 namespace {
 
-constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
+constexpr size_t kAlignment = 64;  // the size of a cache line and of the widest vector
 constexpr size_t kDeviceAlignment = 256;
 
 void require_known_shape(const LogicalTensor& tensor) {
@@ -38,7 +38,7 @@ std::shared_ptr<void> allocate_on(const std::shared_ptr<const Backend>& device, 
   return {device->device_memory()->allocate(size), [device](void* memory) { device->device_memory()->release(memory); }};
 }
 
-// What the tensor has now stays until there is something new: an allocation that fails changes nothing.
+// The old memory is released only after the new allocation has succeeded: a failed allocation changes nothing.
 void set_memory(lamina_graph_tensor& tensor, void* handle) {
   std::shared_ptr<void> owned;
   if (handle == LAMINA_MEMORY_ALLOCATE) {
@@ -118,7 +118,7 @@ lamina_status_t lamina_graph_tensor_set_data_handle(lamina_graph_tensor_t tensor
       throw lamina::Error(lamina::Status::invalid_arguments,
                           lamina::join(function_name, ": tensor ", tensor->tensor.id,
                                        " is a host scalar, whose value lamina keeps; create another one for another value"));
-    if (handle == tensor->memory) return;  // what lamina allocated would be gone
+    if (handle == tensor->memory) return;  // set_memory would free the memory that lamina allocated
     set_memory(*tensor, handle);
   });
 }

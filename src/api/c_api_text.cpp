@@ -39,15 +39,15 @@ std::vector<const PortSpec*> existing_ports(const std::vector<PortSpec>& ports, 
   return existing;
 }
 
-// Whether nothing but parameters (statistics, weights of a norm) has this type.
+// Whether only parameters (statistics, weights of a norm) have this type.
 bool is_of_parameters(const OpSchema& schema, const std::string& variable) {
   const auto is_other = [&](const PortSpec& port) { return port.type == variable && !is_parameter(port.role); };
   return std::none_of(schema.inputs.begin(), schema.inputs.end(), is_other) &&
          std::none_of(schema.outputs.begin(), schema.outputs.end(), is_other);
 }
 
-// The types of all variables: as the first inputs bind them; those that are left as the first input's type, or f32 where only
-// parameters have it, if that is legal.
+// The types of all variables: bound by the first inputs that use them. A variable without such an input gets the first
+// input's type, or f32 if only parameters have that type, as far as this is legal.
 std::vector<DataType> chosen_types(const OpSchema& schema, const std::vector<const PortSpec*>& ports,
                                    const std::vector<LogicalTensor>& inputs) {
   std::vector<DataType> bound(schema.types.size(), DataType::undef);
@@ -60,7 +60,7 @@ std::vector<DataType> chosen_types(const OpSchema& schema, const std::vector<con
   std::vector<DataType> preferred(bound.size(), inputs.empty() ? DataType::f32 : inputs.front().dtype);
   for (size_t v = 0; v < preferred.size(); ++v)
     if (is_of_parameters(schema, schema.types[v].name)) preferred[v] = DataType::f32;
-  std::vector<DataType> best = bound;  // where no combination is legal, adding the op says why
+  std::vector<DataType> best = bound;  // if no combination is legal, adding the op reports the reason
   for (size_t v = 0; v < best.size(); ++v)
     if (best[v] == DataType::undef) best[v] = preferred[v];
   size_t most = 0;

@@ -14,7 +14,7 @@ namespace {
   throw Error(Status::invalid_arguments, join(what, " is ", value, ", which does not exist; allowed: ", allowed));
 }
 
-// Enumerators that run from `first` to `last` without a gap.
+// Checks an enumerator of a range without gaps, from `first` to `last`.
 template <typename Internal, typename External>
 Internal checked_range(External value, Internal first, Internal last, std::string_view what, std::string_view allowed) {
   const int number = static_cast<int>(value);

@@ -1,5 +1,5 @@
-// Between the C ABI's plain structs and enumerators and the library's own types. Enumerator values are equal on both sides;
-// what comes in is checked, because C lets any integer pass for an enumerator.
+// Conversions between the C ABI's plain structs and enumerators and the library's own types. Enumerator values are equal on
+// both sides; incoming values are checked, because C accepts any integer as an enumerator.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace lamina::api {
 
-// Throw Error(invalid_arguments) with the value and what is allowed.
+// Throw Error(invalid_arguments) with the value and the allowed values.
 DataType checked(lamina_data_type_t type);
 LayoutType checked(lamina_graph_layout_type_t layout);
 PropertyType checked(lamina_graph_tensor_property_t property);
@@ -21,14 +21,14 @@ EngineKind checked(lamina_engine_kind_t kind);
 FpMathMode checked(lamina_fpmath_mode_t mode);
 PartitionPolicy checked(lamina_graph_partition_policy_t policy);
 
-// An attribute's spelling in the schemas and the type that its enumerator stands for.
+// An attribute's name in the schemas and the type of its enumerator.
 struct AttributeKind {
   std::string_view name;
   AttributeType type;
 };
 AttributeKind checked(lamina_graph_op_attr_t attribute);
 
-// Unknown strides (layout strided over an unknown dim) become empty ones. Throws Error(invalid_arguments).
+// Unknown strides (layout strided with an unknown dim) become empty. Throws Error(invalid_arguments).
 LogicalTensor from_c(const lamina_graph_logical_tensor_t& tensor);
 lamina_graph_logical_tensor_t to_c(const LogicalTensor& tensor);
 

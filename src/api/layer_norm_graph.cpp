@@ -11,7 +11,7 @@ namespace {
 
 using Arg = lamina_layer_norm_arg_t;
 
-// Adds ops one after the other; each result is a new tensor unless the caller names it.
+// Adds ops in sequence; each result is a new tensor unless the caller passes one.
 class GraphWriter {
  public:
   explicit GraphWriter(const LayerNormProblem& problem) : problem_(problem) {}
@@ -32,7 +32,8 @@ class GraphWriter {
     graph_.add_op(id, kind, std::string(lamina::name_of(kind)), std::move(attributes), inputs, outputs);
   }
 
-  // `tensor` in a floating type, as a tensor of its own unless it has that type. 16-bit types meet in f32.
+  // `tensor` converted to floating type `type`: a new tensor, unless it already has that type. Conversions between two 16-bit
+  // types go through f32.
   LogicalTensor as(DataType type, const LogicalTensor& tensor) {
     if (tensor.dtype == type) return tensor;
     const LogicalTensor result = fresh(type, tensor);
@@ -44,7 +45,7 @@ class GraphWriter {
     add(OpKind::TypeCast, {}, {detour ? as(DataType::f32, from) : from}, {to});
   }
 
-  // src as numbers: what s8 and u8 stand for, in f32.
+  // The real values of src: s8 and u8 are dequantized to f32.
   LogicalTensor dequantized(const LogicalTensor& tensor) {
     if (!is_byte_integer(tensor.dtype)) return tensor;
     const LogicalTensor result = fresh(DataType::f32, tensor);
@@ -56,7 +57,7 @@ class GraphWriter {
     return result;
   }
 
-  // Writes `tensor` to `target`, whose type may be any.
+  // Writes `tensor` to `target`, which may have any type.
   void convert(const LogicalTensor& tensor, const LogicalTensor& target) {
     if (!is_byte_integer(target.dtype)) return cast(tensor, target);
     const LogicalTensor numbers = as(DataType::f32, tensor);
@@ -91,7 +92,7 @@ class GraphWriter {
   std::vector<std::pair<LogicalTensor, LogicalTensor>> deliveries_;
 };
 
-// The type that the norm itself runs in: that of the data when all of them have it, else f64 or f32.
+// The type that the norm itself runs in: the type of the data if all have the same, else f64 or f32.
 DataType norm_type(std::initializer_list<const LogicalTensor*> data) {
   DataType common = (*data.begin())->dtype;
   bool same = !is_byte_integer(common), quantized = false, wide = false;
@@ -104,10 +105,10 @@ DataType norm_type(std::initializer_list<const LogicalTensor*> data) {
   return wide && !quantized ? DataType::f64 : DataType::f32;
 }
 
-// gamma, beta and statistics go with the data as f64, or as f32.
+// gamma, beta and statistics are f64 with f64 data, else f32.
 DataType small_type(DataType norm) { return norm == DataType::f64 ? DataType::f64 : DataType::f32; }
 
-// src, and what LayerNorm makes of it, before scale or shift alone.
+// Writes LayerNorm, with a Multiply or Add after it if only one of scale and shift is given.
 void write_forward(GraphWriter& graph, const LayerNormProblem& problem) {
   const LogicalTensor& src = graph.arg(lamina_layer_norm_src);
   const LogicalTensor& dst = graph.arg(lamina_layer_norm_dst);
@@ -115,7 +116,7 @@ void write_forward(GraphWriter& graph, const LayerNormProblem& problem) {
   const bool alone = scaled != shifted;
   DataType type = norm_type({&src, &dst});
   const DataType small = small_type(type);
-  if (alone) type = small;  // Multiply and Add have one type for all
+  if (alone) type = small;  // Multiply and Add use one type for all tensors
 
   std::vector<LogicalTensor> inputs{graph.as(type, graph.dequantized(src))};
   if (scaled && shifted) {
@@ -161,7 +162,7 @@ std::string text_of(lamina_layer_norm_stats_kind_t kind) {
   return kind == lamina_layer_norm_stats_rstd ? "rstd" : kind == lamina_layer_norm_stats_std ? "std" : "variance";
 }
 
-// diff_src for statistics that do not depend on src: what a forward pass with mean 0 makes of diff_dst.
+// diff_src for statistics that do not depend on src: a forward pass with mean 0, applied to diff_dst.
 void write_gradient_through_constants(GraphWriter& graph, const LayerNormProblem& problem, const LogicalTensor& diff_dst,
                                       DataType type) {
   const DataType small = small_type(type);

@@ -1,9 +1,11 @@
-// Layer normalisation as its users describe it (include/graph/layer_norm.h) becomes a graph of ops.
+// Converts a layer norm descriptor (include/graph/layer_norm.h) to a graph of ops.
 //
-// In:    which pass, what is given, what is wanted, and the tensors with their types, shapes and strides.
-// Out:   a partition that holds all ops of the graph; the ids of its ports are the positions of the arguments.
-// Keeps: the mathematics in the ops. Types that LayerNorm and LayerNormBackward do not join are joined by TypeCast, s8 and u8
-//        by (Dynamic)Quantize and (Dynamic)Dequantize, scale without shift and shift without scale by Multiply and Add.
+// Input: the pass, flags and requested outputs, and the tensors with their types, shapes and strides. Output: a partition
+// with all ops of the graph; the ids of its ports are the positions of the arguments.
+//
+// The mathematics remain in the ops. TypeCast converts between types that LayerNorm and LayerNormBackward do not mix, and
+// (Dynamic)Quantize and (Dynamic)Dequantize convert s8 and u8. Multiply implements scale without shift, Add shift without
+// scale.
 #pragma once
 
 #include <array>
@@ -21,8 +23,8 @@ namespace lamina::api {
 inline constexpr size_t kLayerNormArgs = lamina_layer_norm_arg_count;
 std::string_view name_of(lamina_layer_norm_arg_t arg);
 
-// The descriptor, checked and completed: every used argument has its tensor, of full shape, strided, with the argument's
-// position as id; the others are empty.
+// The descriptor, checked and completed: every used argument has a strided tensor of known shape whose id is the argument's
+// position; the others are empty.
 struct LayerNormProblem {
   lamina_layer_norm_pass_t pass = lamina_layer_norm_forward;
   uint32_t flags = 0, outputs = 0;
@@ -40,17 +42,17 @@ struct LayerNormProblem {
 // Throws Error(invalid_arguments) for a size that no version of the descriptor has.
 void check_struct_size(size_t struct_size);
 
-// Throws Error naming the argument.
+// Throws Error with the argument's name in the sentence.
 LayerNormProblem checked_problem(const lamina_layer_norm_desc_t& desc);
 
-// Inputs of the graph that no argument stands for, one element each, broadcast: a scale of ones where only the gradient of the
-// shift is wanted, a mean of zero where a gradient is divided by the deviation.
+// Constant inputs of the graph that are not arguments, one element each, broadcast: a scale of ones if only the gradient of
+// the shift is requested, and a mean of zero where a gradient is divided by the standard deviation.
 inline constexpr uint64_t kOne = kLayerNormArgs, kZero = kLayerNormArgs + 1;
 inline constexpr size_t kLayerNormConstants = 2;
 inline bool is_constant(uint64_t id) { return id >= kLayerNormArgs; }
 inline double constant_value(uint64_t id) { return id == kOne ? 1 : 0; }
 
-// Throws Error(unimplemented) naming the op that `backend` does not run.
+// Throws Error(unimplemented) with the op that `backend` cannot run.
 Partition layer_norm_partition(const LayerNormProblem& problem, const Backend& backend);
 
 }  // namespace lamina::api

@@ -1,4 +1,4 @@
-// Checks a layer norm descriptor and completes what it leaves open. What the ops check themselves is left to them.
+// Checks a layer norm descriptor and fills in what it omits. Checks that the ops perform are not repeated here.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -22,11 +22,11 @@ constexpr std::array<std::string_view, kLayerNormArgs> kNames = {"src",        "
 
 bool is_known(uint32_t value, uint32_t known) { return (value & ~known) == 0; }
 
-// Sizes from that of a descriptor without arguments to one of far more than there will ever be.
+// Legal sizes: from a descriptor without arguments to one with far more arguments than any future version.
 constexpr size_t kSmallestDesc = offsetof(lamina_layer_norm_desc_t, tensors), kLargestDesc = 4096;
 
-// The descriptor of a caller whose header is older (arguments that it lacks are not given) or newer (those that this library
-// does not know may not be given).
+// Converts the descriptor of a caller with an older header (arguments that it lacks are not given) or a newer one (arguments
+// that this library does not know must not be given).
 lamina_layer_norm_desc_t as_known_here(const lamina_layer_norm_desc_t& given) {
   check_struct_size(given.struct_size);
   lamina_layer_norm_desc_t desc{};
@@ -54,7 +54,7 @@ void check_enumerators(const lamina_layer_norm_desc_t& desc) {
     fail(Status::invalid_arguments, join("epsilon is ", desc.epsilon, ", allowed is a finite number above 0"));
 }
 
-// The outputs that this pass with these flags can give.
+// The outputs that are possible for this pass with these flags.
 uint32_t possible_outputs(const lamina_layer_norm_desc_t& desc) {
   if (desc.pass == lamina_layer_norm_forward) {
     const bool computed = (desc.flags & lamina_layer_norm_use_stats) == 0;
@@ -162,7 +162,7 @@ void require_shape(Arg arg, const LogicalTensor& tensor, const Dims& wanted, con
                                    describe(wanted), ": ", meaning));
 }
 
-// [A1..Ai, 1, .., 1] becomes [A1..Ai].
+// [A1..Ai, 1, .., 1] is reduced to [A1..Ai].
 void drop_trailing_ones(LogicalTensor& tensor, size_t rank) {
   while (tensor.shape->size() > rank && tensor.shape->back() == 1) {
     tensor.shape->pop_back();
@@ -170,7 +170,7 @@ void drop_trailing_ones(LogicalTensor& tensor, size_t rank) {
   }
 }
 
-// [product] becomes the normalised axes.
+// A flat shape [product] is replaced by the normalised axes.
 void unfold(LogicalTensor& tensor, const Dims& normalized) {
   if (tensor.shape->size() != 1 || normalized.size() <= 1) return;
   if (tensor.shape->front() != checked_product(normalized, "the normalised axes")) return;
@@ -190,7 +190,7 @@ LogicalTensor default_tensor(Arg arg, DataType type, const Dims& shape) {
   return tensor;
 }
 
-// Fills in the tensors of one problem, one argument after the other.
+// Fills in the tensors of one problem, argument by argument.
 class TensorSettler {
  public:
   TensorSettler(LayerNormProblem& problem, const lamina_layer_norm_desc_t& desc) : problem_(problem), desc_(desc) {}
@@ -218,7 +218,8 @@ class TensorSettler {
     if (arg != lamina_layer_norm_src) fit(arg, *tensor);
   }
 
-  // A backward pass may be told of dst, shift or a gradient that it does not write: the same program describes both passes.
+  // The descriptor of a backward pass may contain dst, shift or a gradient that it does not write, so that one program can
+  // describe both passes.
   void refuse_unused(Arg arg, bool given) const {
     const bool harmless = arg != lamina_layer_norm_src_scale && arg != lamina_layer_norm_dst_scale &&
                           arg != lamina_layer_norm_mean && arg != lamina_layer_norm_variance &&

@@ -1,4 +1,4 @@
-// What stands behind the opaque handles of graph/lamina.h.
+// The objects that the opaque handles of graph/lamina.h point to.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 struct lamina_graph_allocator {
   lamina::Allocator callbacks;
-  // Of a device; the engine that is made with them closes over its device and context.
+  // Callbacks for device memory; an engine created with them binds its device and context.
   void* (*ocl_allocate)(size_t, size_t, struct _cl_device_id*, struct _cl_context*) = nullptr;
   void (*ocl_deallocate)(void*, struct _cl_device_id*, struct _cl_context*, struct _cl_event*) = nullptr;
   void* (*cuda_allocate)(size_t, size_t, int, struct CUctx_st*) = nullptr;
@@ -25,19 +25,19 @@ struct lamina_graph_allocator {
 struct lamina_engine {
   lamina::EngineKind kind = lamina::EngineKind::cpu;
   const lamina::Backend* backend = nullptr;
-  std::shared_ptr<const lamina::Backend> device;  // holds the backend of a GPU
+  std::shared_ptr<const lamina::Backend> device;  // owns the backend of a GPU
   lamina::Allocator allocator;
   std::optional<lamina::ThreadPool> pool;                // the caller's threads, in place of OpenMP's
-  std::shared_ptr<const lamina::Backend> made_for_pool;  // holds the backend then
+  std::shared_ptr<const lamina::Backend> made_for_pool;  // owns the backend if `pool` is set
 };
 
-// Keeps what it needs of its engine, so that either may be destroyed first.
+// Copies what it needs from its engine, so that either may be destroyed first.
 struct lamina_stream {
   lamina::Allocator allocator;
-  std::shared_ptr<const lamina::Backend> device;  // null on the CPU, where nothing is left to wait for
+  std::shared_ptr<const lamina::Backend> device;  // null on the CPU, where execution is synchronous
   void* native = nullptr;                         // CUstream or cl_command_queue; null: the backend's own
   std::optional<lamina::ThreadPool> pool;         // the engine's
-  lamina_engine* engine = nullptr;                // what the caller gave; never used here
+  lamina_engine* engine = nullptr;                // the caller's handle; only returned, never dereferenced
 };
 
 struct lamina_graph_op {
@@ -62,16 +62,16 @@ struct lamina_graph_partition {
 
 struct lamina_graph_compiled_partition {
   uint64_t partition_id = 0;
-  std::unique_ptr<const lamina::compiler::CompiledPartition> compiled;  // null until compile filled it
+  std::unique_ptr<const lamina::compiler::CompiledPartition> compiled;  // null until compile fills it
   std::vector<lamina_graph_inplace_pair_t> inplace_pairs;
-  std::shared_ptr<const lamina::Backend> device;  // of the GPU engine that it was compiled for
+  std::shared_ptr<const lamina::Backend> device;  // the device of the GPU engine that it was compiled for
 };
 
 struct lamina_graph_tensor {
   lamina::LogicalTensor tensor;
   lamina::Allocator allocator;                    // the engine's
-  std::shared_ptr<const lamina::Backend> device;  // of a GPU engine
+  std::shared_ptr<const lamina::Backend> device;  // the device of a GPU engine
   void* memory = nullptr;
-  std::shared_ptr<void> owned;      // memory that lamina allocated; empty when it is the caller's
-  lamina_engine* engine = nullptr;  // what the caller gave; never used here. Null: a host scalar
+  std::shared_ptr<void> owned;      // memory that lamina allocated; empty for the caller's memory
+  lamina_engine* engine = nullptr;  // the caller's handle, never dereferenced. Null: a host scalar
 };

@@ -1,10 +1,10 @@
-// Handles of which a use after their destruction is found out.
+// Handles that detect use after destruction.
 //
-// A handle points to a shell: a word that says whether it is alive, and what it holds. Destroying a handle empties its shell
-// and keeps it; the next handles get other shells as long as there are kKept emptier ones, so a stale handle meets a dead
-// shell, in memory that is still there. Looking costs one load.
+// A handle points to a shell: a flag that says whether it is alive, and its content. Destroying a handle empties its shell
+// and puts it at the end of a free list. New handles reuse a shell only when more than kKept shells are free, so a stale
+// handle finds a dead shell in valid memory. The check costs one load.
 //
-// A header of its own room, which knows nothing of lamina: front ends over the public interface have handles too.
+// This header does not depend on the rest of lamina: front ends over the public interface use handles too.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ template <typename Content>
 struct Shell {
   std::atomic<bool> alive{false};
   std::unique_ptr<Content> content;
-  Shell* next = nullptr;  // of the empty ones: to destroy a handle needs no memory
+  Shell* next = nullptr;  // next free shell; an intrusive list, so destroying a handle allocates nothing
 };
 
 template <typename Handle>  // derives from Shell<Content>
@@ -34,7 +34,7 @@ class HandleShells {
     return shell;
   }
 
-  // False when it was not alive: destroyed before.
+  // Returns false if it was already destroyed.
   bool destroy(Handle* handle) {
     if (!handle->alive.exchange(false)) return false;
     handle->content.reset();
@@ -49,7 +49,7 @@ class HandleShells {
 
   static bool is_alive(const Handle* handle) { return handle->alive.load(std::memory_order_acquire); }
 
-  // For the life of the process: handles may be destroyed by the destructors of other static objects.
+  // Never destroyed: destructors of other static objects may destroy handles.
   static HandleShells& instance() {
     static HandleShells* const shells = new HandleShells;
     return *shells;
@@ -70,7 +70,7 @@ class HandleShells {
 
   Mutex mutex_{LockRow::handles};
   std::deque<Handle> all_;
-  Handle *oldest_ = nullptr, *newest_ = nullptr;  // of the empty ones
+  Handle *oldest_ = nullptr, *newest_ = nullptr;  // the ends of the free list
   size_t empty_ = 0;
 };
 

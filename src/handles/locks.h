@@ -1,14 +1,13 @@
 // Every lock of the library.
 //
-// A process may fork while its other threads hold locks, and the child has none of those threads: a lock that one of them held
-// stays taken in the child. So all locks are in one fixed table, and a fork takes all of them, in the order of the table, and
-// releases them in the parent and in the child. No other mutex may exist (tests/rooms/locks_test.cpp searches for one).
+// A process may fork while its other threads hold locks. The child has none of those threads, so a lock that one of them held
+// would stay locked in the child. Therefore all locks are in one fixed table. A fork acquires all of them, in table order,
+// and releases them in the parent and in the child. No other mutex may exist (tests/rooms/locks_test.cpp searches for one).
 //
-// A thread that holds a lock takes only locks that come later in the table, or the fork could wait for a thread that waits for
-// the fork. Objects that come and go share the locks of their row, so that the table never changes; no thread may hold two of
-// one row.
+// A thread that holds a lock may acquire only locks of later rows; otherwise a fork could deadlock with it. Objects with a
+// limited lifetime share the locks of their row, so that the table never changes; a thread may hold only one lock of a row.
 //
-// Header only, and knows nothing of the rest of lamina: front ends over the public interface have locks too.
+// Header-only and independent of the rest of lamina: front ends over the public interface use locks too.
 #pragma once
 
 #include <pthread.h>
@@ -25,20 +24,20 @@
 
 namespace lamina {
 
-// The rows of the table, in the order in which one thread may take them.
+// The rows of the table, in the order in which one thread may acquire them.
 enum class LockRow : size_t {
-  front_end,  // of compat
+  front_end,  // used by compat
   front_end_inner,
-  handles,  // which handles are alive
+  handles,  // protects the free lists of handles
   compile_cache,
   packed_constants,  // held while constants are packed
-  code_of_kernel,    // held while a variant of a kernel is compiled
+  code_of_kernel,    // held while a kernel variant is compiled
   tuned_schedules,
   kept_costs,
   jit,            // held while LLVM compiles
-  library_calls,  // held while oneDNN makes a primitive: its own locks are taken meanwhile
+  library_calls,  // held while oneDNN creates a primitive, which acquires oneDNN's own locks
   gpu_runtime,
-  gpu_programs,  // which programs there are
+  gpu_programs,  // protects the table of programs
   gpu_code,      // held while a program is compiled
   gpu_memory,
   scratch_pool,
@@ -48,7 +47,7 @@ enum class LockRow : size_t {
   count_,
 };
 
-// An address that no other thread has. A child's thread has that of the thread that forked.
+// An address that identifies the calling thread. After a fork, the child's thread keeps that of the forking thread.
 inline const void* token_of_thread() {
   static thread_local constinit char one = 0;
   return &one;
@@ -72,7 +71,8 @@ struct alignas(64) Lock {
 class LockTable {
  public:
   static constexpr size_t kRows = static_cast<size_t>(LockRow::count_);
-  // Objects that share a lock wait for each other. ThreadSanitizer lets a thread hold 64 locks at most, and a fork holds all.
+  // Fewer columns mean more objects per lock, hence contention. ThreadSanitizer allows a thread at most 64 locks, and a fork
+  // holds all.
 #ifdef __SANITIZE_THREAD__
   static constexpr size_t kColumns = 3;
 #else
@@ -80,15 +80,15 @@ class LockTable {
 #endif
 
   static Lock& at(LockRow row, size_t number) { return entries_[static_cast<size_t>(row) * kColumns + number % kColumns]; }
-  // Objects of one row get its locks in turn.
+  // Assigns the locks of a row to its objects round-robin.
   static Lock& next(LockRow row) { return at(row, turns_[static_cast<size_t>(row)].fetch_add(1, std::memory_order_relaxed)); }
-  // Threads that take one lock after another would keep a fork waiting without bound: a mutex is not fair.
+  // Yields to a waiting fork. Mutexes are not fair: threads that acquire lock after lock could starve a fork.
   static void let_forks_pass() {
     if (forks_waiting_.load(std::memory_order_relaxed) > 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
 
  private:
-  // A thread that forks while it holds a lock keeps it, in the child too.
+  // A thread that forks while it holds a lock keeps holding it, in the child too.
   static void before_fork() {
     ++forks_waiting_;
     for (size_t e = 0; e < entries_.size(); ++e) {
@@ -107,7 +107,7 @@ class LockTable {
         entries_[e].unlock();
     }
   }
-  // Threads that fork at once wait in before_fork; a child has only the one that forked.
+  // Other threads that fork at the same time wait in before_fork; the child does not have them, so its count is 0.
   static void after_fork_in_child() {
     forks_waiting_ = 0;
     after_fork();
@@ -139,7 +139,7 @@ class Mutex {
   Lock& entry_;
 };
 
-// Calls a function once; one that threw is called again.
+// Calls a function once; if it throws, the next call retries.
 class Once {
  public:
   explicit Once(LockRow row) : mutex_(row) {}
@@ -157,8 +157,8 @@ class Once {
   std::atomic<bool> is_done_ = false;
 };
 
-// Keeps forks out of a piece of work, without keeping other threads out: each thread has a lock of the row, few share one.
-// May be nested.
+// Prevents forks during its lifetime without excluding other threads: each thread uses its own lock of the row, which few
+// threads share. May be nested.
 class NoForkHere {
  public:
   explicit NoForkHere(LockRow row) : entry_(LockTable::at(row, number())), is_outer_(!entry_.is_mine()) {
