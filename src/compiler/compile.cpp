@@ -27,7 +27,7 @@ void require_known_shapes(const std::string& label, const Graph& graph) {
   }
 }
 
-// Which of them stayed would be chance.
+// The surviving value would depend on the order of writes.
 void refuse_elements_in_one_place(const std::string& label, const LogicalTensor& output) {
   if (!elements_may_overlap(output)) return;
   const std::string tensor = join(describe(output), ", strides ", describe(output.strides));
@@ -49,7 +49,7 @@ std::vector<LogicalTensor> tensors_of(const Graph& graph, const std::vector<Valu
   return tensors;
 }
 
-// The partition as a graph of its own, with the layouts that this backend likes.
+// The partition as a separate graph, with the layouts that this backend prefers.
 Subgraph subgraph_of(const Partition& partition, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs,
                      const Backend& backend) {
   const std::string label = label_of(partition);
@@ -78,7 +78,7 @@ const Backend& backend_of(const Partition& partition, const Backend& engine) {
   return partition.runs_on_reference ? reference_backend() : engine;
 }
 
-// LAMINA_TUNE=1: what is compiled is tuned first.
+// LAMINA_TUNE=1: every partition is tuned before it is compiled.
 bool tunes_what_it_compiles() {
   static const bool does = [] {
     const char* const text = std::getenv("LAMINA_TUNE");
@@ -144,7 +144,7 @@ size_t tune_partition(const Partition& partition, std::span<const LogicalTensor>
   if (backend.plan_target() == nullptr) return 0;
   const Subgraph subgraph = subgraph_of(partition, inputs, outputs, backend);
   const size_t timed = backend.tune(plan_subgraph(subgraph, *backend.plan_target()), request);
-  if (timed > 0) CompileCache::instance().clear();  // what is there runs as it did
+  if (timed > 0) CompileCache::instance().clear();  // cached executables still use the old schedules
   return timed;
 }
 

@@ -1,9 +1,10 @@
-// Compiling a partition, for everybody who does: the C API, the driver, tests and benchmarks.
+// Compilation of a partition, used by the C API, the driver, tests and benchmarks.
 //
 //   joined_ports -> extract_subgraph -> fuse -> tile_regions -> make_plan -> Backend::compile
 //
-// Ports get their shapes, the partition becomes a graph of its own whose inner shapes are inferred anew, that graph is fused
-// once, with every shape known, tiled and planned; the backend gets the plan. A backend that runs graphs gets the graph.
+// The ports get their shapes; the partition becomes a separate graph whose inner shapes are inferred again; that graph is
+// fused with every shape known, tiled and planned; the backend compiles the plan. A backend that runs graphs gets the graph
+// instead.
 #pragma once
 
 #include <memory>
@@ -19,37 +20,37 @@
 
 namespace lamina::compiler {
 
-// What was decided about a subgraph before its plan was made; empty for a backend that runs graphs.
+// The decisions about a subgraph before planning; empty for a backend that runs graphs.
 struct Decisions {
   std::vector<FusionGroup> groups;  // of the subgraph's ops, with reasons
   std::vector<TileRegion> regions;  // of the groups
 };
 
-// What a compilation saw and decided, for those who check or explain it.
+// The input and decisions of a compilation, for checks and explanations.
 struct CompileRecord : Decisions {
   Subgraph subgraph;
 };
 
-// `inputs` and `outputs` describe the ports, by id and in any order; outputs may be of unknown shape and layout any. What was
-// compiled before is taken from the cache (compile_cache.h), unless a record is asked for. Throws Error.
+// `inputs` and `outputs` describe the ports, by id and in any order; outputs may have unknown shapes and layout any. A cached
+// executable (compile_cache.h) is reused unless a record is requested. Throws Error.
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
                                                            std::span<const LogicalTensor> outputs, const Backend& backend,
                                                            CompileRecord* record = nullptr);
 
-// With the ports as the graph has them.
+// The same, with the ports as the graph describes them.
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, const Backend& backend,
                                                            CompileRecord* record = nullptr);
 
-// Finds by measuring, on memory of its own, how the partition's kernels run best for these ports (as compile_partition takes
-// them). Partitions that are compiled from then on run so; those that are compiled already do not change. How many kernels were
-// timed. Throws Error.
+// Measures schedules of the partition's kernels for these ports (as in compile_partition), in memory that it allocates.
+// Partitions that are compiled afterwards use the fastest schedules; compiled partitions do not change. Returns the number of
+// kernels timed. Throws Error.
 size_t tune_partition(const Partition& partition, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs,
                       const Backend& backend, const TuningRequest& request);
 
-// Why other processes will find nothing of what this one compiles and tunes; "" where it is kept on disk.
+// Why compiled code and tuning results are not available to other processes; "" if they are kept on disk.
 std::string why_not_kept_on_disk();
 
-// The steps behind extract_subgraph.
+// The steps after extract_subgraph.
 kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, Decisions* decisions = nullptr);
 std::unique_ptr<Executable> compile_subgraph(const Subgraph& subgraph, const Backend& backend, Decisions* decisions = nullptr);
 

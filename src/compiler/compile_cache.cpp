@@ -9,7 +9,8 @@ namespace lamina::compiler {
 
 namespace {
 
-// Appends values so that two keys are equal only if what went into them is: everything of variable length follows its length.
+// Appends values so that two keys are equal only if their inputs are equal: data of variable length are preceded by their
+// length.
 class KeyWriter {
  public:
   KeyWriter(std::string& key, const Graph& graph) : key_(key), graph_(graph) { key_.clear(); }
@@ -44,7 +45,7 @@ class KeyWriter {
     if (tensor.shape) add(*tensor.shape);
     add(tensor.strides);
   }
-  // A value of the graph: its number in order of appearance, and the first time what is known of it.
+  // A value of the graph: its number in order of appearance and, at its first appearance, its properties.
   void add_value(ValueIndex index) {
     if (index == kNoValue) return add(SIZE_MAX);
     const auto [number, is_new] = number_of(index);
@@ -59,7 +60,7 @@ class KeyWriter {
     add(values.size());
     for (const ValueIndex value : values) add_value(value);
   }
-  // A tensor that the user gives, with the position of its port.
+  // The tensors that the user passes, with the positions of their ports.
   void add_given(std::span<const LogicalTensor> tensors, const std::vector<ValueIndex>& ports) {
     add(tensors.size());
     for (const LogicalTensor& tensor : tensors) {
@@ -71,7 +72,7 @@ class KeyWriter {
   }
 
  private:
-  // A few values are looked through; of many, positions are kept.
+  // Few values are searched linearly; for many, a map keeps their numbers.
   std::pair<size_t, bool> number_of(ValueIndex index) {
     constexpr size_t kFew = 32;
     if (seen_.size() < kFew) {

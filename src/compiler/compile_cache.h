@@ -1,8 +1,8 @@
-// Executables in memory, by all that compiling looks at: compiling what was compiled before costs a look-up.
+// A memory cache of executables: compiling the same partition again costs one look-up.
 //
-// The key is the structure of the partition (ops, attributes, how they are joined, what the graph knows of its tensors) and the
-// tensors that compile was given. Ids and names are not part of it, so equal layers of a model share one executable. A look-up
-// that succeeds needs no check of the tensors: the same ones have passed.
+// The key is everything that compilation depends on: the structure of the partition (ops, attributes, connections, the
+// graph's knowledge of its tensors) and the tensors passed to compile. Ids and names are not part of it, so equal layers of a
+// model share one executable. A hit needs no check of the tensors: equal tensors have already passed it.
 #pragma once
 
 #include <memory>
@@ -20,15 +20,15 @@
 namespace lamina::compiler {
 
 struct SharedExecutable {
-  std::vector<LogicalTensor> inputs, outputs;  // the ports, final; ids are those of the partition that was compiled first
+  std::vector<LogicalTensor> inputs, outputs;  // the final ports, with the ids of the partition that was compiled first
   std::shared_ptr<const Executable> executable;
 };
 
-// Written into `key`, whose memory is used again.
+// Writes the key to `key`, whose capacity is reused.
 void write_compile_key(std::string& key, const Backend& backend, const Partition& partition,
                        std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs);
 
-// Thread-safe. Holds the executables that were used last.
+// A thread-safe LRU cache.
 class CompileCache {
  public:
   static CompileCache& instance();
@@ -36,7 +36,7 @@ class CompileCache {
   void keep(const std::string& key, SharedExecutable executable);
   void clear();
   size_t size();
-  // How many are kept at most; 0: none.
+  // The maximum number of executables; 0 disables the cache.
   void set_capacity(size_t capacity);
   size_t capacity();
 

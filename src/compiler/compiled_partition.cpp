@@ -11,8 +11,8 @@ namespace lamina::compiler {
 
 namespace {
 
-// Data pointers in port order. Inline memory serves partitions of ordinary size; larger ones use an array of the thread, which
-// grows once.
+// Data pointers in port order. Partitions of ordinary size use inline memory; larger ones use a thread-local array, which is
+// kept.
 template <typename Pointer>
 class PointerArray {
  public:
@@ -31,7 +31,7 @@ class PointerArray {
   Pointer inline_[kInline];
 };
 
-// Programs give the tensors in port order nearly always: that position is looked at first.
+// Programs nearly always pass the tensors in port order, so that position is checked first.
 const BoundTensor* find_bound(std::span<const BoundTensor> given, uint64_t id, size_t likely) {
   if (likely < given.size() && given[likely].tensor->id == id) return &given[likely];
   for (const BoundTensor& bound : given) {
@@ -44,7 +44,7 @@ bool has_elements(const LogicalTensor& tensor) {
   return std::find(tensor.shape->begin(), tensor.shape->end(), 0) == tensor.shape->end();
 }
 
-// Strides of equal shapes that address the same elements: the stride of an extent of 1 is never used.
+// Whether two strides of one shape address the same elements: the stride of an axis of extent 1 is ignored.
 bool same_strides(const LogicalTensor& given, const LogicalTensor& port) {
   for (size_t dim = 0; dim < port.strides.size(); ++dim) {
     if ((*port.shape)[dim] != 1 && given.strides[dim] != port.strides[dim]) return false;
@@ -52,7 +52,7 @@ bool same_strides(const LogicalTensor& given, const LogicalTensor& port) {
   return true;
 }
 
-// A layout that was left open, as that of every unknown shape, stands for the one that compile chose, if that is the dense one.
+// A tensor without a layout, such as any tensor of unknown shape, matches the compiled layout if that is dense.
 bool same_layout(const LogicalTensor& given, const LogicalTensor& port) {
   if (!has_elements(port)) return true;
   if (given.has_strides()) return same_strides(given, port);
@@ -100,7 +100,7 @@ CompiledPartition::CompiledPartition(const Partition& partition, SharedExecutabl
   for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].id = partition.graph->tensor(partition.outputs[i]).id;
 }
 
-// The cache may keep the executable; its memory must not outlive the engine whose allocator gave it.
+// The cache may keep the executable, but its memory must not outlive the engine whose allocator allocated it.
 CompiledPartition::~CompiledPartition() { executable_->release_idle_memory(); }
 
 const LogicalTensor& CompiledPartition::port(uint64_t tensor_id) const {

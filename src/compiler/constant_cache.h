@@ -1,4 +1,4 @@
-// What compiled partitions keep of their constant inputs: whether they do, and how much all of them together. Process-wide.
+// The cache of data derived from constant inputs: whether compiled partitions keep it, and its total limit. Process-wide.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace lamina::compiler {
 
-// For partitions that are compiled from now on: on at first, without a limit.
+// Apply to partitions that are compiled from now on. Initially the cache is on and has no limit.
 void set_constant_cache(bool enabled);
 bool has_constant_cache();
 inline constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
 void set_constant_cache_capacity(size_t bytes);
 size_t constant_cache_capacity();
 
-// What one compiled partition keeps; its bytes count from the beginning, though the first execution fills them.
+// The cached data of one compiled partition. Its bytes count from compilation on, although the first execution fills them.
 class ConstantsOfPartition {
  public:
   explicit ConstantsOfPartition(const Executable& executable);

@@ -21,8 +21,8 @@ ExplainedReason told(const Reason& reason, const Graph& graph) {
   return result;
 }
 
-// Of the ops of one partition among themselves the fusion that runs decides, with every shape known: the op's place in the
-// subgraph is its place in the partition. Null: nothing was fused when the partition was compiled.
+// The reasons of the fusion that ran, with every shape known, for the op at `index` of the partition; the subgraph has the
+// same positions. Null: no fusion ran when the partition was compiled.
 const std::vector<Reason>* reasons_of_run(const CompileRecord& record, size_t index) {
   for (const FusionGroup& group : record.groups) {
     const auto found = std::find(group.ops.begin(), group.ops.end(), static_cast<int>(index));
@@ -31,13 +31,13 @@ const std::vector<Reason>* reasons_of_run(const CompileRecord& record, size_t in
   return nullptr;
 }
 
-// A reason about the op alone, or about it and another of its partition.
+// Whether the reason concerns the op alone, or the op and another one of its partition.
 bool is_about_partition(const Reason& reason, const Partition& partition) {
   if (reason.other_op < 0) return reason.code == name_of(ReasonCode::anchor);
   return std::binary_search(partition.ops.begin(), partition.ops.end(), reason.other_op);
 }
 
-// What the first fusion decided inside the partition is told as the one that runs decided it, once.
+// Replaces the first fusion's reasons inside the partition by those of the fusion that ran.
 std::vector<ExplainedReason> reasons_of(const Partition& partition, size_t index, const CompileRecord& record) {
   std::vector<ExplainedReason> result;
   if (index >= partition.reasons.size()) return result;
@@ -93,10 +93,10 @@ ExplainedTensor told(const Value& value) {
   return result;
 }
 
-// Ops are told partition by partition: their place in the result, by their position in the graph.
+// The result lists ops partition by partition: maps an op's position in the graph to its position in the result.
 using Places = std::map<int, size_t>;
 
-// A value whose maker or reader the graph's partitions have.
+// Adds all values of the graph, with the producers and consumers that the given partitions contain.
 void add_tensors(ExplainedGraph& result, const Graph& graph, const Places& place) {
   for (const Value& value : graph.values()) {
     ExplainedTensor& tensor = result.tensors.emplace_back(told(value));
@@ -106,7 +106,7 @@ void add_tensors(ExplainedGraph& result, const Graph& graph, const Places& place
     for (const Port& consumer : value.consumers) {
       const auto reader = place.find(consumer.op);
       if (reader != place.end()) readers.insert(reader->second);
-      tensor.is_output = tensor.is_output || (reader == place.end() && tensor.producer >= 0);  // for who is not told of
+      tensor.is_output = tensor.is_output || (reader == place.end() && tensor.producer >= 0);  // read elsewhere
     }
     tensor.consumers.assign(readers.begin(), readers.end());
   }
@@ -124,7 +124,7 @@ void add_kernels(ExplainedPartition& result, const ExecutableInfo& info) {
   }
 }
 
-// What tiles add to, in which order.
+// What the tiles accumulate into, and in which order.
 std::string sums_text(const Graph& graph, const TileRegion& region) {
   if (region.sums.empty()) return "";
   std::string text = "summed over tiles:";
@@ -146,7 +146,7 @@ std::string tiles_text(const TileRegion& region, const CompileRecord& record) {
   return join(text, "; between these ", region.bytes, " bytes stay in its caches");
 }
 
-// Which of the partition's ops run tile after tile, and which products do not, and why.
+// Which of the partition's ops run tile by tile, and which products do not, with the reason.
 void add_tiles(ExplainedPartition& result, const CompileRecord& record) {
   for (const TileRegion& region : record.regions) {
     if (!region.why_not.empty()) {
@@ -157,8 +157,9 @@ void add_tiles(ExplainedPartition& result, const CompileRecord& record) {
   }
 }
 
-// The groups behind each step in the order in which executables tell of them: a region that runs whole is a step, a tiled one
-// has a step for each of its groups. Empty where that is not known: steps that finish sums, groups that a product leaves out.
+// The groups of each step, in the order in which executables list their steps: a region that runs whole is one step, a tiled
+// one has a step for each of its groups. Empty if this is unknown: for steps that finish sums, and groups that a product
+// omits.
 std::vector<size_t> groups_of_steps(const CompileRecord& record, size_t steps) {
   std::vector<size_t> groups;
   for (const TileRegion& region : record.regions) {
@@ -168,7 +169,7 @@ std::vector<size_t> groups_of_steps(const CompileRecord& record, size_t steps) {
   return groups.size() == steps ? groups : std::vector<size_t>{};
 }
 
-// Which kernels compute which of the partition's ops.
+// Assigns kernels to the ops of the partition.
 void tell_kernels_apart(ExplainedGraph& graph, const ExplainedPartition& partition, const ExecutableInfo& info,
                         const CompileRecord& record) {
   if (info.kernels.empty()) return;
@@ -180,7 +181,8 @@ void tell_kernels_apart(ExplainedGraph& graph, const ExplainedPartition& partiti
   }
 }
 
-// Compiles the partition, so that what is told is what runs. The record is empty where there is nothing to compile.
+// Compiles the partition, so that the explanation describes the code that runs. The record stays empty if there is nothing to
+// compile.
 void add_code(ExplainedGraph& graph, ExplainedPartition& result, const Partition& partition,
               const std::optional<PortTensors>& ports, const Backend& backend, CompileRecord& record) {
   try {

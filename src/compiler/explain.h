@@ -1,5 +1,4 @@
-// What there is to tell of partitions: their ops with the reasons behind them, and, once compiled, kernels, schedules and
-// tiles.
+// Explanations of partitions: their ops with the reasons for them and, once compiled, kernels, schedules and tiles.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +15,13 @@
 namespace lamina::compiler {
 
 struct ExplainOptions {
-  bool compile = true;  // tell of kernels, schedules and tiles too, of what is told is what runs
-  std::function<void(size_t partition)> progress = nullptr;  // before each is looked at; may be null
+  bool compile = true;                                       // also explain kernels, schedules and tiles
+  std::function<void(size_t partition)> progress = nullptr;  // called before each partition; may be null
 };
 
-// `partitions` are all of one graph, in an order in which they can run. `ports` say for which tensors each is compiled: one
-// entry a partition, or none at all; nullopt: as the graph has them. A partition that cannot be compiled says so in its
-// `problem`.
+// `partitions` belong to one graph and are in an order in which they can run. `ports` has the tensors for which each is
+// compiled: one entry per partition, or none at all; nullopt means the graph's tensors. For a partition that cannot be
+// compiled, `problem` has the reason.
 ExplainedGraph explain(std::span<const Partition> partitions, std::span<const std::optional<PortTensors>> ports,
                        const Backend& backend, const ExplainOptions& options);
 

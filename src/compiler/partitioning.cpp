@@ -14,7 +14,7 @@ namespace lamina::compiler {
 
 namespace {
 
-// Asked each time: a program may allow it for some of its graphs.
+// Read on every call: a program may allow the reference for some of its graphs.
 bool allows_reference() {
   const char* const allowed = std::getenv("LAMINA_ALLOW_REFERENCE");
   return allowed != nullptr && std::string_view(allowed) == "1";
@@ -37,7 +37,7 @@ std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy 
   if (!graph.is_finalized()) {
     throw Error(Status::invalid_graph, "the graph is not finalized: call finalize before asking for partitions");
   }
-  // Which GPU is chosen when a partition is compiled: what runs is the same on all.
+  // The GPU is chosen when a partition is compiled; all GPUs have the same capabilities.
   const Capabilities& capabilities = graph.engine_kind == EngineKind::gpu ? gpu_capabilities() : cpu_backend();
   std::vector<Partition> partitions = partition_graph(graph, policy, capabilities, pass_observer(graph_id));
   if (graph.engine_kind != EngineKind::gpu && allows_reference()) leave_to_reference(partitions);

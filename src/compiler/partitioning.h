@@ -9,12 +9,12 @@
 
 namespace lamina::compiler {
 
-// Throws Error(invalid_graph) when the graph is not finalized, Error(unimplemented) for an engine kind without a backend.
-// What the CPU does not run is left to the reference's plain loops where LAMINA_ALLOW_REFERENCE=1 says so, and told with a
-// reason. Partition ids are unique in the process. `graph_id` names the graph in dumps.
+// With LAMINA_ALLOW_REFERENCE=1, ops that the CPU backend cannot run use the reference loops, and their reasons say so.
+// Partition ids are unique in the process. `graph_id` identifies the graph in dumps. Throws Error(invalid_graph) if the graph
+// is not finalized, Error(unimplemented) for an engine kind without a backend.
 std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy policy, uint64_t graph_id);
 
-// Process-wide, from 100001 on, over graphs and partitions together, so that no two dumps share a name.
+// A process-wide counter from 100001 on, shared by graphs and partitions, so that no two dumps have the same name.
 uint64_t next_id();
 
 }  // namespace lamina::compiler

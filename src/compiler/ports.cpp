@@ -14,7 +14,7 @@ std::vector<LogicalTensor> port_tensors(const Partition& partition, const std::v
   return tensors;
 }
 
-// What the partition knows of a port and what compile was given for it, as one description.
+// Merges the partition's description of a port with the one passed to compile.
 LogicalTensor merge_port(const LogicalTensor& known, const LogicalTensor& given, const std::string& where) {
   if (given.dtype != known.dtype && given.dtype != DataType::undef && known.dtype != DataType::undef) {
     throw Error(Status::invalid_data_type,

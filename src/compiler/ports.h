@@ -1,4 +1,4 @@
-// What the graph knows of a partition's ports and what a caller says of them, as one description.
+// Merges the graph's descriptions of a partition's ports with the caller's.
 #pragma once
 
 #include <span>
@@ -10,16 +10,17 @@
 
 namespace lamina::compiler {
 
-// Descriptions of a partition's ports in port order, layouts that were left open dense.
+// Descriptions of a partition's ports in port order; unspecified layouts have become dense.
 struct PortTensors {
   std::vector<LogicalTensor> inputs, outputs;
 };
 
-// As the graph has them.
+// The ports as the graph describes them.
 PortTensors known_ports(const Partition& partition);
 
-// Joined with what compile was given, by id and in any order: every input of known shape, outputs as far as they are known.
-// `label` names the partition. Throws Error that names the port, what was given and what is allowed.
+// The ports merged with the tensors passed to compile, which are matched by id in any order. Inputs need known shapes;
+// outputs may be incomplete. `label` is the partition's name in messages. Throws Error with the port, the given and the
+// allowed value.
 PortTensors joined_ports(const std::string& label, const Partition& partition, std::span<const LogicalTensor> inputs,
                          std::span<const LogicalTensor> outputs);
 

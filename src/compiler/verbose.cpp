@@ -67,18 +67,18 @@ DumpModes& dump_modes() {
   return modes;
 }
 
-// Where lines go; null: to stdout.
+// The destination of lines; null: stdout.
 struct Sink {
   Mutex mutex{LockRow::verbose};
   VerboseWriter write = nullptr;
   void* user = nullptr;
 };
 Sink& sink() {
-  static Sink* const one = new Sink;  // threads may still print when the process ends
+  static Sink* const one = new Sink;  // never destroyed: threads may still print when the process ends
   return *one;
 }
 
-// One write a line, so that those of several threads do not mix.
+// Writes each line with one call, so that lines of several threads do not interleave.
 void print_line(const std::string& line) {
   const std::string text = "lamina," + line;
   const std::lock_guard lock(sink().mutex);
@@ -98,7 +98,7 @@ void write_file(const std::string& path, const std::string& text) {
   if (verbose()) print_line("dump," + path);
 }
 
-// FNV-1a over the ports: one partition compiled for two shapes gives two files.
+// FNV-1a over the ports: a partition compiled for two shapes is dumped to two files.
 uint64_t hash_of(const std::string& text) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -117,7 +117,7 @@ std::string list(const std::vector<std::string>& names) {
   return text;
 }
 
-// Once a process, with the first compile.
+// Prints once per process, with the first compile.
 void report_code_cache() {
   static const bool reported = [] {
     const CodeCache* const cache = CodeCache::from_environment();
@@ -166,7 +166,7 @@ ExecutionTimer::~ExecutionTimer() {
     print_line(join("exec,", info.backend, ",", compiled_->label(), ",", fixed_text(spent.count(), 4), " ms,",
                     fixed_text(gigabytes_per_second, 2), " GB/s"));
   } catch (...) {
-    // It has executed: a line that there is no memory for, or that its reader throws at, is left out.
+    // The execution itself has succeeded: if formatting runs out of memory or the writer throws, the line is omitted.
   }
 }
 

@@ -1,10 +1,10 @@
-// What lamina tells when the environment asks for it:
-//   LAMINA_VERBOSE=1   a line on stdout per compile and per execution; 2: also per pass over a graph, with its time
+// Debug output that the environment requests:
+//   LAMINA_VERBOSE=1   a line on stdout per compile and per execution; 2: also per pass over a graph, with its duration
 //   LAMINA_GRAPH_DUMP  JSON files in the working directory, a comma list of
 //       graph          graph-<graph id>.json when partitioning starts
 //       pass           graph-<graph id>-<position>-<pass>.json after each pass that changed the graph
 //       subgraph       graph-<partition id>-<hash>.json when a partition is compiled
-// Both are read once, and programs may ask for something else afterwards. Without them nothing here costs more than a test of a
+// Both variables are read once; programs may override them afterwards. If they are not set, each call costs one test of a
 // flag.
 #pragma once
 
@@ -19,18 +19,18 @@ namespace lamina::compiler {
 
 class CompiledPartition;
 
-// In place of what the environment asked for: 0 to 2, as LAMINA_VERBOSE.
+// Overrides the environment: 0 to 2, as LAMINA_VERBOSE.
 inline constexpr int kMostVerbose = 2;
 void set_verbosity(int level);
-// The same, and where the lines go, as lamina_set_verbose_output (graph/text.h), which checks the level.
+// The same with a destination for the lines, for lamina_set_verbose_output (graph/text.h), which checks the level.
 using VerboseWriter = void (*)(void* user, const char* line, size_t length);
 void set_verbose_output(int level, VerboseWriter write, void* user);
-// The same of the files; those of passes are written, or not, as the environment has it.
+// Overrides the environment for dumps of graphs and subgraphs; dumps of passes still follow the environment.
 void set_dumps(bool graphs, bool subgraphs);
 
 void report_compile(const CompiledPartition& compiled);
 
-// Prints the line of an execution when it goes out of scope.
+// Prints the line about an execution when it goes out of scope.
 class ExecutionTimer {
  public:
   explicit ExecutionTimer(const CompiledPartition& compiled);
@@ -39,16 +39,16 @@ class ExecutionTimer {
   ExecutionTimer& operator=(const ExecutionTimer&) = delete;
 
  private:
-  const CompiledPartition* compiled_;  // null when nothing is to be printed
+  const CompiledPartition* compiled_;  // null if nothing is printed
   std::chrono::steady_clock::time_point start_;
 };
 
-// Throw Error(runtime_error) when the file cannot be written.
+// Throw Error(runtime_error) if the file cannot be written.
 void dump_graph(const Graph& graph, uint64_t graph_id);
 void dump_subgraph(const Graph& graph, uint64_t partition_id);
 bool dumps_subgraphs();
 
-// Tells of the passes over a graph what the environment asks for; null when it asks for nothing.
+// An observer that prints and dumps the passes over a graph as the environment requests; null if it requests nothing.
 PassObserver pass_observer(uint64_t graph_id);
 
 }  // namespace lamina::compiler
