@@ -9,10 +9,11 @@
 namespace lamina::pictures {
 namespace {
 
-// Light enough for black words; after the last one the first comes again.
+// Light enough for black text; partitions cycle through them.
 constexpr std::array kColours = {"#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#fce5cd", "#d0e0e3", "#ead1dc"};
 
-// As a string of Graphviz' language: a backslash or a quote of a name is one in the picture, a line end begins a line.
+// A string literal of the DOT language. Backslashes and quotes appear in the picture as they are; a newline starts a new
+// line.
 std::string dot_string(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -47,7 +48,7 @@ void draw_partition(std::string& out, const ExplainedGraph& graph, const Explain
   out += "  }\n";
 }
 
-// An edge for each time that an op reads a value, from the op that makes it or from the value itself where none does.
+// One edge per read of a value, from the producing op, or from the value itself if no op produces it.
 void draw_edges(std::string& out, const ExplainedGraph& graph) {
   for (size_t position = 0; position < graph.ops.size(); ++position) {
     for (const ExplainedPort& port : graph.ops[position].inputs) {

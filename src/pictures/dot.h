@@ -1,4 +1,4 @@
-// An explained graph in the language of Graphviz.
+// An explained graph in Graphviz's DOT language.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace lamina::pictures {
 
-// Ops in a field for each partition, which tells its kernels, tiles and time; tensors with type and shape on the edges.
+// One cluster per partition, labelled with its kernels, tiles and time, contains its ops; edges are labelled with type and
+// shape.
 std::string dot_text(const ExplainedGraph& graph);
 
 }  // namespace lamina::pictures

@@ -10,7 +10,7 @@
 namespace lamina::pictures {
 namespace {
 
-constexpr double kCharacter = 6.6;  // of a sans serif face of 12 pixels, with something to spare
+constexpr double kCharacter = 6.6;  // width of a character in a 12-pixel sans-serif font, with a margin
 constexpr double kBoldCharacter = 7.6;
 constexpr size_t kLongestLine = 34;
 constexpr double kOpHeight = 50, kBorderHeight = 22, kLeastWidth = 84;
@@ -29,14 +29,14 @@ Size size_for(std::initializer_list<std::string> lines, double height) {
   return {std::max(kLeastWidth, static_cast<double>(longest) * kCharacter + 20), height};
 }
 
-// Ops and the border's tensors alike: what lies inside frames, or by itself.
+// An op or a tensor of the graph's border, inside a frame or outside of all frames.
 struct Node {
   Size size;
-  size_t cluster = 0;  // a partition, or behind these one for each tensor that several partitions read
+  size_t cluster = 0;  // a partition; higher numbers: one per tensor that several partitions read
 };
 struct Wire {
   size_t tensor, from, to;  // nodes
-  double leaves, enters;    // where on their edges, 0 to 1
+  double leaves, enters;    // relative position on the box's edge, 0 to 1
 };
 
 class Drawing {
@@ -110,7 +110,7 @@ class Drawing {
       wires_.push_back({tensor, static_cast<size_t>(graph_.tensors[tensor].producer), node, leaves[tensor], 0.5});
   }
 
-  // The heading fits, in bold letters.
+  // The width at which the heading fits, in bold letters.
   double least_width(size_t partition) const {
     const auto letters = static_cast<double>(length_of(heading(graph_, graph_.partitions[partition])));
     return std::max(kLeastFrame, letters * kBoldCharacter + 2 * kPadding);
@@ -178,7 +178,7 @@ class Drawing {
     line.points.push_back(begin);
     if (a == b) {
       for (const Point& bend : bends_[w]) line.points.push_back({frames_.nodes[a].x + bend.x, frames_.nodes[a].y + bend.y});
-    } else {  // out of the one frame, and into the other
+    } else {  // out of one frame and into another
       if (is_frame(a)) line.points.push_back({begin.x, frames_.nodes[a].y + sizes_[a].height});
       for (const Point& bend : frames_.bends[frame_edge_[w]]) line.points.push_back(bend);
       if (is_frame(b)) line.points.push_back({end.x, frames_.nodes[b].y});
@@ -190,10 +190,10 @@ class Drawing {
   const ExplainedGraph& graph_;
   size_t clusters_;
   GraphLayout made_;
-  std::vector<Node> nodes_;                    // the ops, then the border
+  std::vector<Node> nodes_;                    // the ops, then the tensors of the border
   std::map<size_t, size_t> inputs_, outputs_;  // tensor -> node
   std::vector<Wire> wires_;
-  std::vector<Point> inner_;               // per node, in its cluster
+  std::vector<Point> inner_;               // per node, relative to its cluster
   std::vector<Size> sizes_;                // per cluster
   std::vector<std::vector<Point>> bends_;  // per wire inside a cluster
   std::vector<size_t> frame_edge_;         // per wire between clusters

@@ -1,7 +1,8 @@
-// Where everything of an explained graph lies in a picture: partitions as frames around their ops, with the tensors that the
-// graph takes and gives.
+// The layout of an explained graph in a picture: partitions as frames around their ops, with the graph's input and output
+// tensors.
 //
-// In two steps: the ops of each partition in layers, which gives the partition's frame; then the frames in layers.
+// It has two steps: first the ops of each partition are placed in layers, which determines the partition's frame; then the
+// frames are placed in layers.
 #pragma once
 
 #include <string>
@@ -17,14 +18,14 @@ struct Box {
   Size size;
 };
 
-// A tensor that the graph takes or gives.
+// An input or output tensor of the graph.
 struct BorderBox {
   size_t tensor = 0;
   bool is_output = false;
   Box box;
 };
 
-// From the op that makes a tensor (or the border) to one that reads it (or the border).
+// A line from a tensor's producer (or the border) to one of its consumers (or the border).
 struct Line {
   size_t tensor = 0;
   int from_op = -1, to_op = -1;  // -1: the border
@@ -40,11 +41,11 @@ struct GraphLayout {
 
 GraphLayout lay_out(const ExplainedGraph& graph);
 
-// What stands in an op's box below its kind: its name, where that says more than the kind; the first of its results.
+// The lines in an op's box below its kind: its name, if that adds to the kind, and its first result.
 std::string name_line(const ExplainedOp& op);
 std::string result_line(const ExplainedGraph& graph, const ExplainedOp& op);
 
-// As much of a text as fits this many characters; counts code points, not bytes.
+// The text shortened to this many characters; counts code points, not bytes.
 std::string shortened(const std::string& text, size_t characters);
 
 }  // namespace lamina::pictures

@@ -10,13 +10,13 @@ namespace lamina::pictures {
 namespace {
 
 constexpr size_t kSweeps = 8;
-// An edge that passes more layers than that gets no places of its own: in a deep graph they would be most of the picture.
+// An edge that passes more layers gets no reserved places: in a deep graph they would fill most of the picture.
 constexpr size_t kLongestReserved = 64;
 constexpr double kReservedWidth = 6;
 
 using Neighbours = std::vector<std::vector<size_t>>;
 
-// What lies in layers: the nodes, and behind them the reserved places of edges.
+// The items in layers: the nodes, followed by the reserved places of edges.
 struct Layered {
   std::vector<size_t> layer;                 // per item
   std::vector<double> width;                 // per item
@@ -51,7 +51,7 @@ std::vector<size_t> layers_by_longest_path(size_t count, const Neighbours& above
   return layer;
 }
 
-// Edges that leave one node share their places: they are drawn as one until they part.
+// Edges that leave one node share their places: they are drawn as one line until they diverge.
 void reserve_places(Layered& made, const std::vector<Edge>& edges) {
   std::map<std::pair<size_t, size_t>, size_t> places;  // by source and layer
   made.passing.resize(edges.size());
@@ -101,7 +101,7 @@ Layered in_layers(const std::vector<Size>& nodes, const std::vector<Edge>& edges
 
 // ---- order
 
-// Sorts a layer by the mean place of each item's neighbours; an item without any keeps its place.
+// Sorts a layer by the mean position of each item's neighbours; an item without neighbours keeps its position.
 void order_by_barycentre(std::vector<size_t>& layer, const Neighbours& neighbours, std::vector<size_t>& place) {
   std::vector<std::pair<double, size_t>> keyed;
   for (const size_t item : layer) {
@@ -133,10 +133,10 @@ void order_layers(Layered& made) {
 
 // ---- positions
 
-// What a node with one neighbour has to say of where others lie: little, it can follow. So the edges between the others run
-// straight, and the tensors that one op alone reads stand beside them.
+// The weight of a node with only one neighbour. It is low, because such a node can follow its neighbour: edges between the
+// other nodes become straight, and tensors that only one op reads are placed beside them.
 constexpr double kWeightOfLeaf = 0.02;
-// Long edges like to be straight most of all.
+// The weight of reserved places. It is high, because bends are most visible in long edges.
 constexpr double kWeightOfReserved = 4;
 
 double weight_of(const Layered& made, size_t item, size_t node_count) {
@@ -144,8 +144,8 @@ double weight_of(const Layered& made, size_t item, size_t node_count) {
   return made.above[item].size() + made.below[item].size() > 1 ? 1 : kWeightOfLeaf;
 }
 
-// The middles nearest to those wanted (weighted least squares) that keep the order and the distances: neighbours that would
-// come too close become a block, which lies at the mean of what its items want.
+// Finds the middles closest to the wanted ones (weighted least squares) that keep the order and the distances: neighbours
+// that would be too close merge into a block, which is placed at the weighted mean of its items' wanted positions.
 std::vector<double> nearest_in_order(const std::vector<double>& wanted, const std::vector<double>& weight,
                                      const std::vector<double>& distance) {
   struct Block {
@@ -174,7 +174,7 @@ std::vector<double> nearest_in_order(const std::vector<double>& wanted, const st
   return middles;
 }
 
-// From each item's middle to that of the one before it.
+// The distance from each item's middle to that of its predecessor.
 std::vector<double> distances(const std::vector<size_t>& layer, const std::vector<double>& width, double gap) {
   std::vector<double> result;
   for (size_t i = 0; i < layer.size(); ++i)
@@ -239,7 +239,7 @@ LayeredLayout layered_layout(const std::vector<Size>& nodes, const std::vector<E
   for (size_t i = 0; i < nodes.size(); ++i) layout.nodes.push_back({middle[i] - nodes[i].width / 2 - left, top[made.layer[i]]});
   for (const auto& passing : made.passing) {
     std::vector<Point>& bends = layout.bends.emplace_back();
-    for (const size_t place : passing) {  // straight through the layer
+    for (const size_t place : passing) {  // the edge passes straight through the layer
       bends.push_back({middle[place] - left, top[made.layer[place]]});
       bends.push_back({middle[place] - left, top[made.layer[place]] + height[made.layer[place]]});
     }

@@ -1,11 +1,11 @@
-// Boxes joined by edges, placed in layers from top to bottom so that edges point downwards.
+// Boxes connected by edges, placed in layers from top to bottom so that edges point downwards.
 //
-// In:    the sizes of the nodes, and edges without a cycle.
-// Out:   where each node lies, and through which points each edge goes between its ends.
-// How:   layers by the longest path from above (a node without a producer lies just above its first reader); edges that pass
-// layers
-//        get a narrow place in each; the order within a layer by barycentres, sweeping down and up; then positions that keep
-//        the order and the gaps and lie as close to the neighbours' middles as they can.
+// Input: the sizes of the nodes, and acyclic edges. Output: the position of each node, and the points through which each edge
+// passes between its ends.
+//
+// Method: layered drawing (Sugiyama et al., 1981). Layers follow the longest path from above; a node without a producer is
+// placed just above its first reader. An edge that passes layers reserves a narrow place in each. Sweeps down and up order
+// each layer by barycentres. Then positions are chosen as close to the neighbours' middles as the order and the gaps allow.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct LayeredLayout {
   Size size;
 };
 
-// Edges from a node to itself, and those that would close a cycle, throw Error: a bug in whoever calls.
+// Throws Error, a bug in the caller, for self-loops and cycles.
 LayeredLayout layered_layout(const std::vector<Size>& nodes, const std::vector<Edge>& edges, const Gaps& gaps = {});
 
 }  // namespace lamina::pictures

@@ -1,6 +1,6 @@
-// An explained graph as one HTML page that needs nothing else: the drawing, a list of partitions, a search, and a panel that
-// tells all about an op or a partition. By keyboard as by mouse; light or dark as the reader's system is. Without a script the
-// drawing and the list are still there.
+// An explained graph as a self-contained HTML page: the drawing, a list of partitions, a search, and a panel with the details
+// of an op or a partition. It works by keyboard and by mouse, and follows the system's light or dark mode. Without scripts,
+// the drawing and the list still work.
 #pragma once
 
 #include <string>

@@ -6,9 +6,9 @@ const picture = byId("picture"), world = byId("world"), panel = byId("panel"), s
 const opNodes = [...picture.querySelectorAll(".op")];
 const frames = [...picture.querySelectorAll(".partition")];
 const listButtons = [...document.querySelectorAll("#list button")];
-let current = -1;  // the op that has the focus, or had it last
+let current = -1;  // the op that has the focus or had it last
 
-// ---- view: the drawing is moved and scaled inside a picture that has the window's own pixels
+// ---- view: the drawing is moved and scaled inside a picture whose unit is a pixel of the window
 
 const size = { width: +picture.dataset.width, height: +picture.dataset.height };
 const margin = -picture.viewBox.baseVal.x;
@@ -19,7 +19,7 @@ function place() {
   world.setAttribute("transform", `translate(${view.x} ${view.y}) scale(${view.scale})`);
   const far = view.scale < kFar;
   picture.classList.toggle("far", far);
-  // From afar the headings alone are left, larger.
+  // Zoomed far out, only the headings are shown, enlarged.
   world.style.setProperty("--heading", `${Math.min(40, 12 * Math.max(1, 0.6 / view.scale))}px`);
 }
 function zoom(factor, x = picture.clientWidth / 2, y = picture.clientHeight / 2) {
@@ -38,7 +38,7 @@ function fit() {
   view.y = Math.max(0, (picture.clientHeight - size.height * view.scale) / 2) + margin * view.scale;
   place();
 }
-// A small graph whole; a large one from its beginning, as large as can be read.
+// Shows a small graph completely, and the beginning of a large one at a readable scale.
 function begin() {
   fit();
   if (view.scale >= kReadable) return;
@@ -137,7 +137,7 @@ function open(title, parts) {
   keepMiddle(() => { panel.hidden = false; });
   panel.scrollTop = 0;
 }
-// What was in the middle of the picture stays there when the picture gets another size.
+// Keeps the point in the middle of the picture there when the picture is resized.
 function keepMiddle(change) {
   const before = picture.clientWidth;
   change();
@@ -270,7 +270,7 @@ function neighbour(index, key) {
       (right ? middle(i) > middle(index) : middle(i) < middle(index)));
   return nearest(index, aside);
 }
-// Where no edge leads on: the nearest op on that side.
+// If no edge leads further: the nearest op on that side.
 function beyond(index, is_there) {
   let best = -1, least = Infinity;
   boxes.forEach((box, i) => {
@@ -372,7 +372,7 @@ if (byTime) byTime.addEventListener("click", () => {
 });
 
 begin();
-// A place may be named in the address: #op-12, #partition-3, #search=norm.
+// The address may name a place: #op-12, #partition-3, #search=norm.
 const at = decodeURIComponent(location.hash.slice(1)).match(/^(op|partition|search)[-=](.*)$/);
 if (at && at[1] === "search") { search.value = at[2]; find(); }
 if (at && at[1] === "op" && opNodes[+at[2]]) { focusOp(+at[2]); tellOp(+at[2]); showOp(+at[2]); }

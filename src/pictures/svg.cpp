@@ -10,11 +10,11 @@
 namespace lamina::pictures {
 namespace {
 
-constexpr size_t kColours = 8;  // of page.css
+constexpr size_t kColours = 8;  // as many as page.css defines
 constexpr double kMargin = 20;
 constexpr double kCharacter = 6.2;
 
-// A tenth of a pixel is enough.
+// Coordinates are rounded to a tenth of a pixel.
 std::string number(double value) {
   std::string text = fixed_text(std::round(value * 10) / 10, 1);
   return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
@@ -44,7 +44,7 @@ std::string frame(const ExplainedGraph& graph, size_t index, const Box& box) {
               "\">", rectangle(box, "frame", 10), "</g>\n");
 }
 
-// Above the lines that cross it.
+// Drawn after the lines, so that it is above them.
 std::string frame_heading(const ExplainedGraph& graph, size_t index, const Box& box) {
   const ExplainedPartition& partition = graph.partitions[index];
   const auto fits = static_cast<size_t>((box.size.width - 20) / kCharacter);

@@ -1,5 +1,5 @@
-// The drawing of an explained graph as an <svg> element, whose looks are the style sheet's (page.css) and whose elements carry
-// what a script needs to find them: data-op, data-partition, data-tensor (positions in the explained graph).
+// The drawing of an explained graph as an <svg> element, styled by page.css. Its elements have attributes by which scripts
+// find them: data-op, data-partition, data-tensor (positions in the explained graph).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Texts that pictures share, made for people: figures with units, and characters escaped.
+// Texts that several pictures use: numbers with units, and escaped characters.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@ namespace lamina::pictures {
 std::string microseconds_text(double microseconds);  // "41.2 µs", "3.05 ms"
 std::string bytes_text(int64_t bytes);               // "786 kB"
 
-// "TITLE: 2 ops, 1 partition, backend cpu", without what stands before the colon where there is no title.
+// "TITLE: 2 ops, 1 partition, backend cpu", without the part before the colon if there is no title.
 std::string headline(const ExplainedGraph& graph);
-std::string summary(const ExplainedGraph& graph);  // what stands behind it
+std::string summary(const ExplainedGraph& graph);  // the part after the colon
 
-// Of all partitions that have a time, in microseconds.
+// The sum over all partitions that have a time, in microseconds.
 double total_time(const ExplainedGraph& graph);
 
-// "41.2 µs (23 %)", "" where nothing was timed.
+// "41.2 µs (23 %)", "" if nothing was timed.
 std::string time_line(const ExplainedGraph& graph, const ExplainedPartition& partition);
 
 // "partition 3 · 41.2 µs (23 %)".
 std::string heading(const ExplainedGraph& graph, const ExplainedPartition& partition);
 
-// For text and attributes of HTML and SVG.
+// Escapes text and attributes of HTML and SVG.
 std::string escaped(std::string_view text);
 
 }  // namespace lamina::pictures
