@@ -11,14 +11,15 @@
 #define INFINI_API __attribute__((visibility("default")))
 #endif
 
-/* After `enum` of a type that comes in: an integer that is no enumerator is refused by name, in C++ as in C. */
+/* Fixes the underlying type of enums that callers pass in, so that a value outside the enumerators is well defined in C++ as
+ * in C and can be rejected. */
 #ifdef __cplusplus
 #define INFINI_ANY_INT : int
 #else
 #define INFINI_ANY_INT
 #endif
 
-/* What is not INFINI_STATUS_SUCCESS leaves a sentence in lamina_last_error(). */
+/* After any other status than INFINI_STATUS_SUCCESS, lamina_last_error() returns a sentence. */
 typedef enum INFINI_ANY_INT {
   INFINI_STATUS_SUCCESS = 0,
   INFINI_STATUS_INTERNAL_ERROR = 1,
@@ -34,7 +35,7 @@ typedef enum INFINI_ANY_INT {
   INFINI_STATUS_BAD_TENSOR_STRIDES = 12,
   INFINI_STATUS_INSUFFICIENT_WORKSPACE = 13
 } infiniStatus_t;
-typedef infiniStatus_t infiniopStatus_t; /* the document has both spellings */
+typedef infiniStatus_t infiniopStatus_t; /* the documentation uses both spellings */
 
 typedef enum INFINI_ANY_INT {
   INFINI_DEVICE_CPU = 0,

@@ -1,4 +1,4 @@
-// infiniopLayerNormBackward: a backward layer norm of an input that is normalised already.
+// infiniopLayerNormBackward: the gradient of layer normalisation, for an input that is already normalised.
 #include <algorithm>
 #include <array>
 
@@ -13,7 +13,7 @@ using arg = lamina::layer_norm::arg;
 struct Operand {
   const char* name;
   arg position;
-  const TensorDescriptor* tensor;  // null: no such gradient
+  const TensorDescriptor* tensor;  // null: this gradient is not computed
   bool is_output;
 };
 using Operands = std::array<Operand, 7>;
@@ -63,7 +63,7 @@ class LayerNormBackward {
   struct Used {
     const char* name;
     arg position;
-    bool empty;  // without elements: null is fine
+    bool empty;  // has no elements: null memory is legal
   };
 
   static size_t element_size(const Operands& operands) { return operands.front().tensor->dtype == INFINI_DTYPE_F32 ? 4 : 2; }
@@ -93,7 +93,7 @@ class LayerNormBackward {
   size_t element_, workspace_size_ = 0;
 };
 
-// ---- what a descriptor must be
+// ---- requirements on descriptors
 
 const TensorDescriptor& tensor_of(const Operands& operands, arg position) {
   return *std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.position == position; })->tensor;
@@ -130,7 +130,7 @@ void check_shapes(const Operands& operands) {
   }
 }
 
-// Elements of an output must not share memory; a stride of 0 is the one way in which strides of a whole tensor say so at once.
+// Elements of an output must not share memory. A stride of 0 is the obvious case.
 void check_strides(const Operands& operands) {
   for (const Operand& operand : operands) {
     if (operand.tensor == nullptr) continue;

@@ -1,4 +1,4 @@
-// What stands behind infiniop's handles, and how a refusal becomes a status and a sentence.
+// The objects behind infiniop's handles, and the conversion of errors to a status and a sentence.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Refusal {
 };
 [[noreturn]] inline void refuse(infiniStatus_t status, std::string sentence) { throw Refusal{status, std::move(sentence)}; }
 
-// Runs `body`; what it throws becomes a status, and the sentence of lamina_last_error().
+// Runs `body` and converts an exception to a status and the sentence of lamina_last_error().
 template <typename Body>
 infiniStatus_t guarded(const char* function, Body&& body) noexcept {
   try {
@@ -25,7 +25,7 @@ infiniStatus_t guarded(const char* function, Body&& body) noexcept {
   } catch (const Refusal& refusal) {
     lamina_set_last_error((std::string(function) + ": " + refusal.sentence).c_str());
     return refusal.status;
-  } catch (const std::exception& failure) {  // what infiniop should have refused itself, or memory that ran out
+  } catch (const std::exception& failure) {  // an error that infiniop should have detected itself, or out of memory
     lamina_set_last_error(failure.what());
     return INFINI_STATUS_INTERNAL_ERROR;
   } catch (...) {
@@ -60,7 +60,7 @@ inline void require(const void* pointer, const char* name) {
   if (pointer == nullptr) refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " is null");
 }
 
-// What the handle holds. Refuses null and what was destroyed.
+// The handle's content. Rejects null and destroyed handles.
 template <typename Object>
 auto& content_of(const Object* object, const char* name) {
   require(object, name);

@@ -1,4 +1,4 @@
-// The edge of the C interface: nothing that is thrown inside passes it.
+// The boundary of the C interface, which no exception crosses.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_common_types.h>
@@ -11,7 +11,7 @@
 
 namespace onednn_graph {
 
-// What `body` returns; out_of_memory or runtime_error for what it throws.
+// Returns the result of `body`, or out_of_memory or runtime_error if it throws.
 template <typename Body>
 dnnl_status_t caught(Body&& body) noexcept {
   try {
@@ -23,7 +23,7 @@ dnnl_status_t caught(Body&& body) noexcept {
   }
 }
 
-// The same; a refusal is told, by the name of the function that this is called in.
+// The same, and reports an error with the name of the calling function.
 template <typename Body>
 dnnl_status_t guarded(Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
   if (!refusals_are_told()) return caught(std::forward<Body>(body));

@@ -1,4 +1,4 @@
-// Compiled partitions: what they say of themselves, and their execution.
+// Compiled partitions: queries and execution.
 #include <graph/lamina.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ bool is_of_type_and_shape(const dnnl_graph_logical_tensor_t& tensor, const Port&
                     [](int64_t given, int64_t dim) { return given < 0 || given == dim; });
 }
 
-// Whether the tensor says of its memory what the port does; for a dim of 1 there is nothing to say.
+// Whether the tensor describes the same memory layout as the port; strides of dims of extent 1 are ignored.
 bool lies_alike(const dnnl_graph_logical_tensor_t& tensor, const Port& port) {
   if (tensor.ndims != port.ndims || number_of(tensor.layout_type) != dnnl_graph_layout_type_strided) return false;
   for (int dim = 0; dim < port.ndims; ++dim)
@@ -38,12 +38,12 @@ bool lies_alike(const dnnl_graph_logical_tensor_t& tensor, const Port& port) {
   return true;
 }
 
-// lamina's tensors behind the handles; calls of ordinary size allocate nothing. lamina takes a tensor by its id and holds it to
-// its strides. oneDNN takes it by its place and looks at its memory alone: a client may describe all tensors as dense, or by
-// other ids, and means the port.
+// The lamina tensors of a call's handles; up to 16 tensors need no allocation. lamina matches a tensor to a port by id and
+// checks its strides. oneDNN matches by position and uses only the memory. So clients may describe all tensors as dense, or
+// with other ids; this class then rebinds their memory with the port's description.
 class Bound {
  public:
-  // `places`: the ids of the list that was given for compiling.
+  // `places`: the ids of the list that was passed to compile.
   Bound(const std::vector<Port>& ports, const std::vector<size_t>& places) : ports_(ports), places_(places) {}
 
   dnnl_status_t bind(size_t num, const const_dnnl_graph_tensor_t* tensors, lamina_engine_t engine) {
@@ -72,7 +72,7 @@ class Bound {
   const const_lamina_graph_tensor_t* tensors() const { return tensors_; }
 
  private:
-  // The port that was in this place when the partition was compiled, if no tensor has its id.
+  // The port that was at this position when the partition was compiled, if no tensor has its id.
   const Port* port_by_place(size_t place, size_t num, const const_dnnl_graph_tensor_t* tensors) const {
     if (place >= places_.size()) return nullptr;
     const size_t id = places_[place];
@@ -80,12 +80,13 @@ class Bound {
     return is_given ? nullptr : find_port(ports_, id, place);
   }
 
-  // Memory of lamina's own whose layout was left to it.
+  // Whether lamina allocated the memory and chose its layout.
   static bool is_own_and_dense(const dnnl_graph_tensor& tensor) {
     return tensor.handle == kAllocate && number_of(tensor.logical.layout_type) != dnnl_graph_layout_type_strided;
   }
 
-  // The memory of `tensor`, as the port lies. A client's memory is taken at his word; of lamina's own the size is known.
+  // Binds the memory of `tensor` with the port's layout. The size of a client's memory cannot be checked; that of memory that
+  // lamina allocated can.
   dnnl_status_t bind_as(const Port& port, const dnnl_graph_tensor& tensor, lamina_engine_t engine) {
     if (is_own_and_dense(tensor)) return dnnl_invalid_arguments;
     if (tensor.handle == kAllocate && bytes_of(tensor.logical) < bytes_of(onednn_tensor(port))) return dnnl_invalid_arguments;
@@ -116,7 +117,7 @@ dnnl_status_t execute(const dnnl_graph_compiled_partition& compiled, dnnl_stream
   Bound in(compiled.inputs, compiled.input_places), out(compiled.outputs, compiled.output_places);
   if (const dnnl_status_t status = in.bind(num_inputs, inputs, ours.engine); status != dnnl_success) return status;
   if (const dnnl_status_t status = out.bind(num_outputs, outputs, ours.engine); status != dnnl_success) return status;
-  // What the stream was given before, by primitives, may make what is read here.
+  // Primitives submitted to the stream earlier may produce the inputs.
   if (const dnnl_status_t status = wait_for(stream); status != dnnl_success) return status;
   const const_lamina_graph_tensor_t scratch = scratchpad == nullptr ? nullptr : scratchpad->tensor.get();
   return status_of(lamina_graph_compiled_partition_execute_v2(compiled.compiled.get(), ours.stream, num_inputs, in.tensors(),

@@ -1,5 +1,5 @@
-// Engines, streams and allocators. They come from the real libdnnl, which is asked for their kind; where there is none, they
-// are made here. What an engine was given as allocator is remembered beside it, as an engine of lamina's.
+// Engines, streams and allocators. The real libdnnl creates them and reports their kind; if it is not loaded, they are
+// created here. An engine with an allocator is registered with a lamina engine that uses this allocator.
 #include "engines.h"
 
 #include <atomic>
@@ -15,7 +15,7 @@
 #include "real_library.h"
 #include "vocabulary.h"
 
-// Made without the real library.
+// Created without the real library.
 struct dnnl_engine {
   dnnl_engine_kind_t kind;
 };
@@ -44,8 +44,7 @@ dnnl_status_t add_stream(EngineAndStream& ours) {
   return status_of(status);
 }
 
-// What this library knows about handles. For the life of the process: handles may be destroyed by the destructors of static
-// objects.
+// This library's knowledge about handles. Never destroyed: destructors of static objects may destroy handles.
 class Registry {
  public:
   static Registry& instance() {
@@ -53,7 +52,7 @@ class Registry {
     return *registry;
   }
 
-  // Streams and engines that were made here.
+  // Streams and engines that were created here.
   bool is_own(const void* handle) const {
     if (num_own_.load(std::memory_order_acquire) == 0) return false;
     const std::lock_guard lock(mutex_);
@@ -82,7 +81,7 @@ class Registry {
     with_allocator_.erase(engine);
     num_with_allocator_ = with_allocator_.size();
   }
-  // Nulls for an engine without an allocator of its own.
+  // Null members for an engine without its own allocator.
   OurEngine remembered(const void* engine) const {
     if (num_with_allocator_ == 0) return {};
     const std::lock_guard lock(mutex_);
@@ -99,14 +98,14 @@ class Registry {
 
 Registry& registry() { return Registry::instance(); }
 
-// The real library's answer about a handle that was not made here; without one there is no such handle.
+// Asks the real library about a handle that was not created here; without the real library such a handle is invalid.
 template <typename Function, typename... Args>
 dnnl_status_t ask_real(Function RealLibrary::* function, Args... args) {
   const RealLibrary* const real = real_library();
   return real == nullptr ? dnnl_invalid_arguments : (real->*function)(args...);
 }
 
-// The CPU with the allocator that lamina has by itself; for the life of the process. Made again if there was no memory for it.
+// The CPU engine with lamina's default allocator; never destroyed. If creating it fails, the next call retries.
 OurEngine plain_cpu() {
   static std::atomic<const EngineAndStream*> known{nullptr};
   if (const EngineAndStream* const ours = known.load(std::memory_order_acquire)) return ours->get();
@@ -125,7 +124,7 @@ dnnl_status_t create_engine(dnnl_engine_t* engine, int number, size_t index) {
   const auto kind = static_cast<dnnl_engine_kind_t>(number);
   if (const RealLibrary* const real = real_library()) {
     const dnnl_status_t status = real->engine_create(engine, kind, index);
-    if (status == dnnl_success) registry().forget(*engine);  // of an earlier engine, in the same memory
+    if (status == dnnl_success) registry().forget(*engine);  // drops the entry of a destroyed engine at the same address
     return status;
   }
   if (kind != dnnl_cpu || index != 0) return dnnl_invalid_arguments;
@@ -145,7 +144,7 @@ dnnl_status_t create_stream(dnnl_stream_t* stream, dnnl_engine_t engine, unsigne
   return dnnl_success;
 }
 
-// lamina's engine with the callbacks; null where these are not given, both of them.
+// Creates a lamina engine with the callbacks; stays null unless both are given.
 dnnl_status_t make_with_callbacks(const dnnl_graph_allocator& callbacks, EngineAndStream& ours) {
   if (callbacks.allocate == nullptr || callbacks.release == nullptr) return dnnl_success;
   lamina_graph_allocator_t allocator = nullptr;
@@ -176,7 +175,7 @@ dnnl_status_t engine_of(const_dnnl_stream_t stream, dnnl_engine_t& engine) {
 
 dnnl_status_t wait_for(dnnl_stream_t stream) {
   if (any_null(stream)) return dnnl_invalid_arguments;
-  if (registry().is_own(stream)) return dnnl_success;  // what runs here has run when the call returns
+  if (registry().is_own(stream)) return dnnl_success;  // execution is synchronous
   return ask_real(&RealLibrary::stream_wait, stream);
 }
 

@@ -1,4 +1,4 @@
-// Whose an engine or a stream is, and what lamina runs on in its stead.
+// Maps a client's engines and streams to those that lamina runs on.
 #pragma once
 
 #include <graph/lamina.h>
@@ -11,13 +11,13 @@ dnnl_status_t kind_of(dnnl_engine_t engine, dnnl_engine_kind_t& kind);
 dnnl_status_t engine_of(const_dnnl_stream_t stream, dnnl_engine_t& engine);
 dnnl_status_t wait_for(dnnl_stream_t stream);
 
-// lamina's engine in the place of a client's, and a stream of it: lamina's streams of the CPU hold nothing of what runs on
-// them, so that one serves all of the client's streams, on any threads.
+// The lamina engine for a client's engine, and a stream of it. lamina's CPU streams have no state, so one stream serves all
+// streams of the client, on any thread.
 struct OurEngine {
   lamina_engine_t engine = nullptr;
   lamina_stream_t stream = nullptr;
 };
-// Live as long as the engine, or for ever. unimplemented for an engine that is not of the CPU.
+// The result is valid as long as the engine. Returns unimplemented for an engine of another device than the CPU.
 dnnl_status_t lamina_engine_of(dnnl_engine_t engine, OurEngine& ours);
 
 }  // namespace onednn_graph

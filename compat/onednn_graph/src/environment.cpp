@@ -1,5 +1,5 @@
-// What oneDNN's environment variables ask of graphs: ONEDNN_VERBOSE and ONEDNN_GRAPH_DUMP (older: DNNL_...), read when the
-// library is loaded. lamina's own variables go before them.
+// oneDNN's environment variables for graphs: ONEDNN_VERBOSE and ONEDNN_GRAPH_DUMP (older: DNNL_...), read when the library is
+// loaded. lamina's own variables take precedence.
 #include <graph/lamina.h>
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 namespace onednn_graph {
 namespace {
 
-// Null where lamina's variable says it, or nobody does.
+// The value of oneDNN's variable; null if lamina's variable is set, or none is.
 const char* asked(const char* ours, const char* theirs, const char* older) {
   if (std::getenv(ours) != nullptr) return nullptr;
   const char* const text = std::getenv(theirs);
@@ -26,12 +26,12 @@ bool has_word(std::string_view text, std::string_view word) {
   return false;
 }
 
-// A number, or words for what is told: all, or the times of what is made or executed.
+// Whether the value, a number or words, requests lines about executions.
 bool tells_of_executions(std::string_view text) {
   return text == "1" || text == "2" || has_word(text, "all") || has_word(text, "profile") || has_word(text, "profile_exec");
 }
 
-// As oneDNN tells of errors: by any level, or by words.
+// Whether the value requests lines about errors: any level does in oneDNN, and some words.
 bool tells_of_refusals(std::string_view text) {
   return text == "1" || text == "2" || has_word(text, "all") || has_word(text, "error") || has_word(text, "check");
 }

@@ -21,7 +21,7 @@ lamina_fpmath_mode_t lamina_mode(int mode) {
   return mode > 0 && mode <= lamina_fpmath_mode_tf32 ? static_cast<lamina_fpmath_mode_t>(mode) : lamina_fpmath_mode_strict;
 }
 
-// lamina's graph of these operations, finalized; `status` says why it is null.
+// Builds and finalizes lamina's graph of these operations; if it is null, `status` has the reason.
 LaminaGraph lamina_graph(const dnnl_graph_graph& graph, const std::vector<dnnl_graph_op>& ops, Shapes shapes,
                          lamina_status_t& status) {
   lamina_graph_graph_t made = nullptr;
@@ -38,7 +38,7 @@ LaminaGraph lamina_graph(const dnnl_graph_graph& graph, const std::vector<dnnl_g
   return status == lamina_success ? std::move(owned) : nullptr;
 }
 
-// With as much about shapes as lamina takes.
+// The same with as much shape information as lamina accepts.
 LaminaGraph lamina_graph(const dnnl_graph_graph& graph, const std::vector<dnnl_graph_op>& ops, lamina_status_t& status) {
   LaminaGraph result;
   for (const Shapes shapes : kAllShapes) {
@@ -58,7 +58,7 @@ bool all_ports_agree(const std::vector<dnnl_graph_op>& ops) {
   });
 }
 
-// ---- lamina's partitions, as oneDNN would have them: an End is in none, and what is not supported stands alone ----
+// ---- lamina's partitions in oneDNN's form: no partition contains End, and an unsupported op is a partition of its own ----
 
 class Bodies {
  public:
@@ -91,7 +91,7 @@ class Bodies {
     }
   }
 
-  // What is in no partition follows what it reads.
+  // Inserts the ops that are in no partition; an End follows its producer.
   std::vector<Body> finished() {
     for (const dnnl_graph_op& op : graph_.ops) {
       if (places_.count(op.id) != 0) continue;
@@ -124,7 +124,7 @@ class Bodies {
     return result;
   }
 
-  // A port for each reading of what the partition does not make: a tensor that is read twice has two.
+  // One port per read of a tensor that the partition does not produce: a tensor that is read twice has two ports.
   std::vector<Tensor> inputs_of(const std::vector<dnnl_graph_op>& ops) const {
     const auto is_made = [&](const Tensor& tensor) {
       const auto producer = producers_.find(tensor.id);
@@ -152,9 +152,9 @@ class Bodies {
 
   const dnnl_graph_graph& graph_;
   std::unordered_map<size_t, const dnnl_graph_op*> ops_;
-  std::unordered_map<size_t, size_t> producers_;  // of a tensor
+  std::unordered_map<size_t, size_t> producers_;  // by the tensor's id
   std::unordered_map<size_t, const Tensor*> tensors_;
-  std::unordered_map<size_t, size_t> places_;  // of an operation: one more than the index of its body
+  std::unordered_map<size_t, size_t> places_;  // by the operation's id: one more than the index of its body
   std::vector<Body> bodies_;
 };
 
@@ -170,10 +170,10 @@ Body unsupported(int engine_kind, const dnnl_graph_op& op) {
 }
 
 dnnl_status_t add_op(dnnl_graph_graph& graph, const dnnl_graph_op& op) {
-  if (graph.op_ids.count(op.id) != 0) return dnnl_success;  // oneDNN keeps the first one and says nothing
+  if (graph.op_ids.count(op.id) != 0) return dnnl_success;  // oneDNN silently keeps the first one
   lamina_status_t status = lamina_success;
   if (op.outputs.size() == 1 && op.inputs.size() == 1 && op.inputs[0].id == op.outputs[0].id) {
-    // A cycle of one: an operation by itself is no fault, the graph is.
+    // A cycle of one operation: oneDNN accepts the operation and rejects the graph.
   } else if (lamina_graph(graph, {op}, status) == nullptr) {
     return status == lamina_out_of_memory ? dnnl_out_of_memory : dnnl_invalid_graph_op;
   }
@@ -295,7 +295,7 @@ dnnl_status_t dnnl_graph_graph_get_partition_num(const_dnnl_graph_graph_t graph,
   return dnnl_success;
 }
 
-// More handles than there are partitions get empty ones, which nothing supports.
+// If the client requests more handles than there are partitions, the rest are empty, unsupported partitions.
 dnnl_status_t dnnl_graph_graph_get_partitions(dnnl_graph_graph_t graph, size_t num, dnnl_graph_partition_t* partitions) {
   return guarded([&] {
     if (any_null(graph, partitions) || num == 0) return dnnl_invalid_graph;

@@ -1,4 +1,4 @@
-// A graph as the client described it, and the partitions that lamina makes of it.
+// A graph as the client described it, and the partitions that lamina creates from it.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ struct dnnl_graph_graph {
   int engine_kind = dnnl_cpu;
   int fpmath_mode = dnnl_fpmath_mode_strict;
   bool fpmath_applies_to_int = false;
-  bool deterministic = false;  // lamina is, always
+  bool deterministic = false;  // lamina is always deterministic
   std::vector<dnnl_graph_op> ops;
   std::unordered_set<size_t> op_ids;
-  onednn_graph::LaminaGraph finalized;  // null until then
+  onednn_graph::LaminaGraph finalized;  // null until the graph is finalized
   std::vector<std::shared_ptr<const onednn_graph::PartitionBody>> partitions;
 };
 

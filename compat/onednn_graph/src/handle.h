@@ -1,4 +1,4 @@
-// lamina's handles, owned.
+// Owning pointers to lamina's handles.
 #pragma once
 
 #include <graph/lamina.h>

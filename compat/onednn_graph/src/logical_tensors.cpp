@@ -1,4 +1,4 @@
-// Logical tensors: plain structs, filled and compared as oneDNN does it.
+// Logical tensors: plain structs, filled and compared as in oneDNN.
 #include <graph/lamina.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using Tensor = dnnl_graph_logical_tensor_t;
 
-// Dims and strides unknown; of a scalar, nothing to know.
+// A tensor with unknown dims and strides; a scalar has none.
 Tensor bare_tensor(size_t id, int type, int ndims, int layout, int property) {
   Tensor tensor{};
   tensor.id = id;
@@ -28,14 +28,14 @@ Tensor bare_tensor(size_t id, int type, int ndims, int layout, int property) {
   return tensor;
 }
 
-// Of a host scalar, as oneDNN has them: without dims, for scales and lengths (f32, s32) and the seeds of Dropout (s64).
+// The host scalars that oneDNN allows: without dims, for scales and lengths (f32, s32) and the seeds of Dropout (s64).
 bool is_legal_scalar(int type, int ndims) { return ndims <= 0 && (type == dnnl_f32 || type == dnnl_s32 || type == lamina_s64); }
 
 bool is_legal(int type, int ndims, int lowest, int property) {
   return ndims >= lowest && ndims <= DNNL_MAX_NDIMS && (property != kHostScalar || is_legal_scalar(type, ndims));
 }
 
-// Row by row; a dim of 0 counts as 1. What is too large for a number wraps around.
+// Sets dense row-major strides; a dim of 0 counts as 1. Strides that overflow wrap around.
 void make_dense(Tensor& tensor) {
   uint64_t stride = 1;
   for (int dim = tensor.ndims - 1; dim >= 0; --dim) {
@@ -44,7 +44,7 @@ void make_dense(Tensor& tensor) {
   }
 }
 
-// Whether a known shape has strides that lead further than 64 bits can count.
+// Whether the extent of a known shape and its strides, in bits, overflows 64 bits.
 bool is_beyond_counting(const Tensor& tensor) {
   constexpr double kMost = 9.0e18;
   const int ndims = std::min(tensor.ndims, DNNL_MAX_NDIMS);
@@ -59,9 +59,9 @@ bool is_beyond_counting(const Tensor& tensor) {
 
 }  // namespace
 
-// As oneDNN counts: the largest dim with its stride; and where strides overlap, which it does not think of, as far as the last
-// element lies. Unknown dims wrap around, as they do in oneDNN: their size means nothing. Known ones do not: who asks would be
-// told of too little memory.
+// The size as oneDNN computes it, the maximum of dim * stride, or the end of the last element if that is larger: overlapping
+// strides, which oneDNN ignores, need it. Unknown dims wrap around as in oneDNN, and the size is meaningless. Known dims must
+// not wrap around: the caller would allocate too little memory.
 uint64_t bytes_of(const Tensor& tensor) {
   if (number_of(tensor.layout_type) != dnnl_graph_layout_type_strided || is_beyond_counting(tensor)) return SIZE_MAX;
   const auto bits = static_cast<uint64_t>(bits_of(number_of(tensor.data_type)));

@@ -1,6 +1,6 @@
-// oneDNN's graph interface as this library offers it: that of the headers it is built with, and what newer versions added,
-// declared by hand with the types that every version has. Layouts and values that oneDNN and lamina share are checked in
-// vocabulary.cpp.
+// oneDNN's graph interface as this library implements it: the headers that it is built with, and additions of newer versions,
+// declared by hand with types that every version has. vocabulary.cpp checks the layouts and values that oneDNN and lamina
+// share.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_graph.h>
@@ -11,11 +11,11 @@
 
 namespace onednn_graph {
 
-// The version whose graph interface this is.
+// The version of the graph interface that this library implements.
 inline constexpr int kMajor = 3, kMinor = 14;
 
-// A client may pass any number for an enumerator, in C and by a newer header, and oneDNN's enumerations have no fixed type:
-// what comes from a client is read and kept as a number.
+// A client may pass any number as an enumerator, in C or with a newer header, and oneDNN's enumerations have no fixed
+// underlying type. Therefore enumerators from a client are read and stored as numbers.
 template <typename Enumeration>
 int number_of(const Enumeration& enumerator) {
   int number = 0;
@@ -29,12 +29,13 @@ void set_number(Enumeration& enumerator, int number) {
   std::memcpy(&enumerator, &number, sizeof number);
 }
 
-// Enumerators that came after oneDNN 3.2.
-inline constexpr int kHostScalar = 3;              // a property
-inline constexpr int kFpmathTf32 = 4;              // a mode of floating-point mathematics
+// Enumerators added after oneDNN 3.2.
+inline constexpr int kHostScalar = 3;              // a tensor property
+inline constexpr int kFpmathTf32 = 4;              // a floating-point math mode
 inline constexpr unsigned kDumpModes = 0x1 | 0x2;  // subgraph, graph
 
-// The special handle of a tensor that asks for memory; dnnl_graph.h leaves it to the header of memory objects.
+// The special handle that requests memory for a tensor; oneDNN declares it in the header of memory objects, not in
+// dnnl_graph.h.
 inline void* const kAllocate = reinterpret_cast<void*>(~static_cast<uintptr_t>(0));
 
 }  // namespace onednn_graph

@@ -21,7 +21,7 @@ bool is_list(int name) {
   }
 }
 
-// One value, or as many as are given for an attribute that is a list.
+// Sets one value, or `count` values for a list attribute.
 template <typename T>
 dnnl_status_t set_numbers(dnnl_graph_op_t op, int name, const T* values, size_t count) {
   if (any_null(op, values)) return dnnl_invalid_arguments;
@@ -32,7 +32,7 @@ dnnl_status_t set_numbers(dnnl_graph_op_t op, int name, const T* values, size_t 
   return dnnl_success;
 }
 
-// oneDNN takes an epsilon of 0. What is added to a variance then changes it only where it is 0 itself.
+// oneDNN accepts an epsilon of 0, lamina does not. The smallest normal number instead changes only a variance of 0.
 float lamina_value(int name, float value) {
   return name == dnnl_graph_op_attr_epsilon && value == 0 ? std::numeric_limits<float>::min() : value;
 }
@@ -156,7 +156,7 @@ dnnl_status_t dnnl_graph_op_set_attr_bool(dnnl_graph_op_t op, dnnl_graph_op_attr
   });
 }
 
-// Up to the null byte: oneDNN's own header and tests give all sorts of lengths.
+// Reads up to the null byte: oneDNN's own header and tests pass inconsistent lengths.
 dnnl_status_t dnnl_graph_op_set_attr_str(dnnl_graph_op_t op, dnnl_graph_op_attr_t name, const char* value, size_t) {
   return guarded([&] {
     if (any_null(op, value)) return dnnl_invalid_arguments;

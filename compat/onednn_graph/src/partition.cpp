@@ -44,7 +44,7 @@ dnnl_status_t copy_ports(const std::vector<Tensor>& ports, size_t num, Tensor* t
 
 bool has_layout(const Tensor& tensor) { return number_of(tensor.layout_type) != dnnl_graph_layout_type_undef; }
 
-// An output that the partition does not have is none of its business.
+// Removes the given tensors that are not ports of the partition.
 void keep_ports(const std::vector<Tensor>& ports, std::vector<Tensor>& given) {
   const auto is_port = [&](const Tensor& tensor) {
     return std::any_of(ports.begin(), ports.end(), [&](const Tensor& port) { return port.id == tensor.id; });
@@ -58,7 +58,7 @@ std::vector<size_t> ids_of(const std::vector<Tensor>& tensors) {
   return ids;
 }
 
-// False for a list that is not there, or a hole in it.
+// Returns false for a null list or a null entry.
 bool read(size_t num, const Tensor** tensors, std::vector<Tensor>& list) {
   if (num > 0 && any_null(tensors)) return false;
   for (size_t i = 0; i < num; ++i) {
@@ -81,8 +81,8 @@ lamina_status_t compile(const_lamina_graph_partition_t partition, const std::vec
   return lamina_graph_partition_compile(partition, made, in.size(), in.data(), out.size(), out.data(), engine);
 }
 
-// lamina tells of every output that may lie where an input lay. oneDNN tells of those that its binary operations and softmax
-// make; its clients, its own tests among them, count on there being no others.
+// lamina reports every output that may share memory with an input. oneDNN reports only outputs of its binary operations,
+// softmax and a few others, and its clients, including its own tests, rely on this.
 bool tells_inplace(int kind) {
   switch (kind) {
     case dnnl_graph_op_add:
@@ -115,7 +115,7 @@ std::vector<dnnl_graph_inplace_pair_t> inplace_pairs(const PartitionBody& body,
   return result;
 }
 
-// The port as the graph has it, with what is given for it now; between operations, with no shape.
+// The tensor passed to compile for this port; for a tensor between operations, the graph's tensor without its shape.
 Tensor given_now(const Tensor& port, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
   for (const auto* const given : {&inputs, &outputs})
     for (const Tensor& tensor : *given)
@@ -125,8 +125,8 @@ Tensor given_now(const Tensor& port, const std::vector<Tensor>& inputs, const st
   return inside;
 }
 
-// oneDNN also compiles for shapes and types that contradict the graph. lamina, which looked at them when it made the partition,
-// makes it again. Null where that gives no single partition.
+// oneDNN also compiles for shapes and types that contradict the graph. lamina has used the graph's shapes for partitioning,
+// so the partition is rebuilt from the new ones. Null if the result is not a single partition.
 std::shared_ptr<const PartitionBody> made_again(const PartitionBody& body, const std::vector<Tensor>& inputs,
                                                 const std::vector<Tensor>& outputs) {
   dnnl_graph_graph graph;
@@ -143,7 +143,7 @@ std::shared_ptr<const PartitionBody> made_again(const PartitionBody& body, const
   return graph.partitions[0];
 }
 
-// Contradictions, as opposed to what cannot be compiled for any graph.
+// Whether the given tensors contradict the graph. Other failures to compile do not depend on the graph.
 bool contradicts(const PartitionBody& body, const std::vector<Tensor>& given) {
   const auto differs = [&](const Tensor& tensor) {
     for (const auto* const ports : {&body.inputs, &body.outputs})
@@ -160,7 +160,7 @@ bool contradicts(const PartitionBody& body, const std::vector<Tensor>& given) {
 using GetPortsNum = lamina_status_t (*)(const_lamina_graph_partition_t, size_t*);
 using GetPorts = lamina_status_t (*)(const_lamina_graph_partition_t, size_t, lamina_graph_logical_tensor_t*);
 
-// The ports as they were compiled.
+// The ports with the compiled shapes and layouts.
 std::vector<lamina_graph_logical_tensor_t> compiled_ports(const_lamina_graph_partition_t partition,
                                                           const_lamina_graph_compiled_partition_t compiled, GetPortsNum get_num,
                                                           GetPorts get) {

@@ -19,14 +19,14 @@ const void* base_of(const void* address) {
   return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-// A symbol of another library than this one.
+// Finds a symbol in a library other than this one.
 void* symbol_of_another(void* handle, const char* name) {
   static const char inside = 0;
   void* const found = dlsym(handle, name);
   return found != nullptr && base_of(found) != base_of(&inside) ? found : nullptr;
 }
 
-// Every function comes from the same place, or none does.
+// Looks up all functions in one library; returns false if one is missing.
 bool fill(RealLibrary& library, void* handle) {
   bool complete = true;
   const auto find = [&](auto& function, const char* name) {
@@ -51,14 +51,14 @@ std::vector<std::string> names_of_loaded_libraries() {
   return names;
 }
 
-// RTLD_NEXT sees what was loaded with the program. What came later, with the local scope of a plug-in or a Python module, is
-// found by its file.
+// RTLD_NEXT finds libraries that were loaded with the program. A library loaded later with local scope, by a plug-in or a
+// Python module, is found by its file name.
 bool find_library(RealLibrary& library) {
   if (fill(library, RTLD_NEXT)) return true;
   for (const std::string& name : names_of_loaded_libraries()) {
     if (name.find("dnnl") == std::string::npos) continue;
     void* const handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-    if (handle != nullptr && fill(library, handle)) return true;  // the handle is kept: the library must stay
+    if (handle != nullptr && fill(library, handle)) return true;  // the handle is kept, so that the library stays loaded
     if (handle != nullptr) dlclose(handle);
   }
   return false;

@@ -1,12 +1,12 @@
-// The real libdnnl, beside which this library stands: engines and streams come from it, so that its primitives and these graphs
-// share them.
+// The real libdnnl, if it is loaded beside this library. It creates engines and streams, so that its primitives and these
+// graphs share them.
 #pragma once
 
 #include "onednn.h"
 
 namespace onednn_graph {
 
-// What is asked of it; `dnnl_` stands before each name.
+// The functions used from it, without the prefix `dnnl_`.
 #define ONEDNN_REAL_FUNCTIONS(FUNCTION) \
   FUNCTION(engine_get_count)            \
   FUNCTION(engine_create)               \
@@ -27,7 +27,7 @@ struct RealLibrary {
 #undef ONEDNN_MEMBER
 };
 
-// Null as long as none is loaded. One that is found stays the one.
+// Null as long as no libdnnl is loaded. Once found, the library does not change.
 const RealLibrary* real_library();
 
 }  // namespace onednn_graph

@@ -1,5 +1,5 @@
-// What is set for the whole process: caches and dumps are lamina's; the default mode of floating-point mathematics, verbosity
-// and version are the real library's, where there is one.
+// Process-wide settings. Caches and dumps are lamina's; the default floating-point math mode, verbosity and version are the
+// real library's, if it is loaded.
 #include <graph/lamina.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 
 namespace {
 
-// The largest capacity of a cache that oneDNN tells, in MiB: of as many bytes as can be addressed.
+// The largest cache capacity that oneDNN reports, in MiB: the size of the address space.
 constexpr size_t kMostMebibytes = SIZE_MAX >> 20;
 
-// Where there is no real library to ask.
+// Values for the case that no real library is loaded.
 std::atomic<int> default_mode{dnnl_fpmath_mode_strict};
 std::atomic<size_t> gpu_capacity{0};
 
@@ -46,7 +46,7 @@ dnnl_status_t dnnl_graph_get_constant_tensor_cache(int* flag) {
   return any_null(flag) ? dnnl_invalid_arguments : status_of(lamina_graph_get_constant_tensor_cache(flag));
 }
 
-// A capacity of 0 is a cache that is off. On a GPU nothing is kept, whatever its capacity.
+// A capacity of 0 disables the cache. On a GPU nothing is kept, whatever the capacity.
 dnnl_status_t dnnl_graph_set_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind, size_t size) {
   if (number_of(eng_kind) == dnnl_gpu) {
     gpu_capacity = size;

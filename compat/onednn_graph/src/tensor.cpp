@@ -26,8 +26,8 @@ dnnl_status_t make_scalar(const dnnl_graph_logical_tensor_t& logical, dnnl_engin
   return dnnl_success;
 }
 
-// A tensor that lamina cannot execute on, of a type that it does not have for one, is still one that can be asked for its
-// handle.
+// If lamina cannot execute with such a tensor, for example because it lacks the type, the tensor is still created, and its
+// handle can be queried.
 dnnl_status_t make_tensor(const dnnl_graph_logical_tensor_t& logical, dnnl_engine_t engine, void* handle,
                           dnnl_graph_tensor_t& tensor) {
   OurEngine ours_of_engine;
@@ -83,7 +83,7 @@ dnnl_status_t dnnl_graph_tensor_set_data_handle(dnnl_graph_tensor_t tensor, void
   if (tensor->tensor != nullptr) {
     void* present = nullptr;
     lamina_status_t status = lamina_graph_tensor_get_data_handle(tensor->tensor.get(), &present);
-    if (status == lamina_success && present == handle) return dnnl_success;  // lamina's own memory stays what it is
+    if (status == lamina_success && present == handle) return dnnl_success;  // keeps memory that lamina allocated
     if (status == lamina_success) status = lamina_graph_tensor_set_data_handle(tensor->tensor.get(), handle);
     if (status != lamina_success) return status_of(status);
   }

@@ -8,7 +8,7 @@
 namespace onednn_graph {
 namespace {
 
-// ---- what oneDNN and lamina number alike ----
+// ---- values that oneDNN and lamina share ----
 
 template <typename Left, typename Right>
 constexpr bool agree(Left left, Right right) {
@@ -42,7 +42,7 @@ static_assert(DNNL_MAX_NDIMS == LAMINA_MAX_NDIMS && DNNL_GRAPH_UNKNOWN_NDIMS == 
               DNNL_GRAPH_UNKNOWN_DIM == LAMINA_GRAPH_UNKNOWN_DIM);
 static_assert(agree(kDumpModes, lamina_graph_dump_mode_subgraph | lamina_graph_dump_mode_graph));
 
-// Types that came after oneDNN 3.2, by value: those that both sides have, and the bits of those that lamina does not have.
+// Types added after oneDNN 3.2, by value: the sizes of those that lamina lacks, and checks of those that both sides have.
 struct ForeignType {
   int value, bits;
 };
@@ -50,7 +50,7 @@ constexpr ForeignType kForeignTypes[] = {{13, 8}, {14, 4}, {15, 4}};  // e8m0, f
 static_assert(agree(9, lamina_f8_e5m2) && agree(10, lamina_f8_e4m3) && agree(11, lamina_s4) && agree(12, lamina_u4) &&
               agree(16, lamina_s64));
 
-// ---- what lies in memory alike ----
+// ---- identical struct layouts ----
 
 using Theirs = dnnl_graph_logical_tensor_t;
 using Ours = lamina_graph_logical_tensor_t;

@@ -1,4 +1,4 @@
-// As programs include it.
+// The include path that programs use.
 #pragma once
 
 #include "oneapi/dnnl/dnnl.hpp"

@@ -9,12 +9,12 @@ namespace dnnl {
 
 namespace {
 
-// One level of a dim's layout: a step of `size` elements along the dim is a step of `stride` in memory.
+// One level of a dim's layout: a step of `size` elements along the dim is `stride` elements in memory.
 struct Level {
   memory::dim size, stride;
 };
 
-// Outermost first; the last has size 1.
+// The levels of a dim, outermost first; the last has size 1.
 std::vector<Level> levels_of(const memory::desc& tensor, std::size_t dim) {
   const memory::dims blocks = tensor.get_inner_blks(), dims = tensor.get_inner_idxs();
   std::vector<Level> levels;
@@ -37,7 +37,7 @@ std::vector<Level> levels_of(const memory::desc& tensor, std::size_t dim) {
                                " would pad; allowed are dims that the blocks of all tensors divide");
 }
 
-// The sizes of all levels, each dividing the one before and the first dividing the extent.
+// The sizes of all levels. Each divides the previous one, and the first divides the extent.
 memory::dims borders_of(std::size_t dim, memory::dim extent, const std::vector<memory::desc>& tensors) {
   memory::dims borders{1};
   for (const memory::desc& tensor : tensors) {

@@ -1,7 +1,7 @@
-// Blocked tensors as strided ones: a dim of 32 in blocks of 16 is two dims, 2 and 16, of the same memory.
+// Views blocked tensors as strided ones: a dim of 32 in blocks of 16 becomes two dims, 2 and 16, over the same memory.
 //
-// In:    the tensors of one primitive, of one shape but for what each lacks at its end, each with blocks of its own.
-// Out:   for each the strides of one common shape, in which every dim is cut at every block border of any tensor.
+// Input: the tensors of one primitive, each with its own blocks, whose shapes are equal except that some lack trailing dims.
+// Output: for each tensor the strides of one common shape, in which every dim is split at every block border of any tensor.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@ namespace dnnl {
 
 class CommonView {
  public:
-  // `shape`: of the data. Throws dnnl::error(unimplemented) when the block sizes of a dim do not divide each other or the dim.
+  // `shape` is the shape of the data. Throws dnnl::error(unimplemented) if the block sizes of a dim do not divide one another
+  // or the dim.
   CommonView(const memory::dims& shape, const std::vector<memory::desc>& tensors);
 
   struct Tensor {
     memory::dims dims, strides;
   };
-  // `tensor` has the leading dims of the shape, perhaps all.
+  // `tensor` has some or all of the leading dims of the shape.
   Tensor view(const memory::desc& tensor) const;
 
-  // How many dims the last dim of the shape became.
+  // The number of dims that the last dim of the shape is split into.
   int pieces_of_last_dim() const { return static_cast<int>(borders_.back().size()); }
 
  private:
-  std::vector<memory::dims> borders_;  // per dim: elements that one step of each piece takes, outermost piece first
+  std::vector<memory::dims> borders_;  // per dim: the number of elements per step of each piece, outermost piece first
   memory::dims shape_;
 };
 

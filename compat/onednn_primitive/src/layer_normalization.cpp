@@ -26,7 +26,7 @@ std::string to_string(const memory::dims& dims) {
 
 bool is_any(const memory::desc& desc) { return desc.get_format_kind() == memory::format_kind::any; }
 
-// Dense, the dims in the order in which they lie in `data`, without its last dim.
+// A dense tensor with the dims of `data` except the last, in the memory order of `data`.
 memory::desc default_stat_desc(const memory::desc& data) {
   memory::dims dims = data.get_dims(), strides(dims.size() - 1);
   dims.pop_back();
@@ -43,7 +43,7 @@ memory::desc default_stat_desc(const memory::desc& data) {
   return {dims, memory::data_type::f32, strides};
 }
 
-// `desc` with format any takes the layout of `like`.
+// If `desc` has format any, it gets the layout of `like`.
 memory::desc with_layout_of(const memory::desc& desc, const memory::desc& like) {
   if (!is_any(desc)) return desc;
   if (like.get_inner_nblks() == 0) return {desc.get_dims(), desc.get_data_type(), like.get_strides()};
@@ -61,8 +61,8 @@ struct Request {
   float epsilon;
   normalization_flags flags;
   const primitive_attr& attr;
-  std::vector<detail::port> data;  // the tensors of src's shape, src first
-  memory::desc stat_desc;          // of no memory: not given
+  std::vector<detail::port> data;  // the tensors with src's shape, src first
+  memory::desc stat_desc;          // empty: not given
 };
 
 bool is_backward(prop_kind kind) { return kind == prop_kind::backward || kind == prop_kind::backward_data; }
@@ -91,7 +91,7 @@ void check_request(const Request& request, std::initializer_list<prop_kind> kind
   }
 }
 
-// What the caller said of the statistics, settled: f32, the dims of src but the last.
+// The final descriptor of the statistics: f32, with the dims of src except the last.
 memory::desc settled_stat_desc(const Request& request) {
   const memory::desc& src = request.data.front().desc;
   const memory::desc dense = default_stat_desc(src);
@@ -118,7 +118,7 @@ void check_scales(const Request& request) {
   }
 }
 
-// Every tensor of the primitive with its index, in the order of the page's table.
+// Every tensor of the primitive with its index, in the order of the table in oneDNN's documentation.
 std::vector<detail::port> all_ports(const Request& request, const layer_norm_object& object) {
   std::vector<detail::port> ports = request.data;
   const bool backward = object.is_backward();
@@ -294,7 +294,7 @@ memory::desc primitive_desc_base::diff_weights_desc() const {
   return object()->is_backward() ? weights_desc() : memory::desc();
 }
 
-// The caller's memory is asked for in scratchpad mode user only.
+// Only scratchpad mode user requires memory from the caller.
 memory::desc primitive_desc_base::scratchpad_desc() const {
   const bool users = object()->attr.get_scratchpad_mode() == scratchpad_mode::user && object()->workspace_size > 0;
   if (!users) return {};

@@ -33,7 +33,7 @@ const Object& of(const std::shared_ptr<Object>& object, const char* what) {
   return *object;
 }
 
-// Null for no bytes.
+// Null for 0 bytes.
 std::shared_ptr<void> allocated(std::size_t bytes) {
   constexpr std::align_val_t kAlignment{64};
   if (bytes == 0) return nullptr;
@@ -45,7 +45,7 @@ std::shared_ptr<void> allocated(std::size_t bytes) {
 
 }  // namespace
 
-// Memory objects are the host's, so engines are the CPU's, whatever devices lamina itself can run on.
+// Memory objects are host memory, so all engines are CPU engines, whatever devices lamina itself supports.
 engine::engine(kind akind, std::size_t index)
     : object_(translated([&] {
         if (akind == kind::gpu) fail(dnnl_unimplemented, "engine kind gpu is not offered by this front end, allowed is cpu");
@@ -82,7 +82,7 @@ memory::memory(const desc& md, const engine& aengine, void* handle) : object_(st
   set_data_handle(handle);
 }
 
-// What the memory object has now stays until there is something new: an allocation that fails changes nothing.
+// The old memory is released only after the new allocation has succeeded: a failed allocation changes nothing.
 void memory::set_data_handle(void* handle) const {
   object();
   std::shared_ptr<void> owned;

@@ -1,4 +1,4 @@
-// Memory descriptors: a tag's spelling becomes strides and inner blocks.
+// Memory descriptors: strides and inner blocks are parsed from a tag's spelling.
 #include <algorithm>
 #include <cctype>
 
@@ -121,7 +121,7 @@ void memory::desc::set_tag(format_tag tag) {
   format_kind_ = format_kind::blocked;
   inner_blocks_ = layout.blocks;
   inner_dims_ = layout.blocked_dims;
-  dims whole(dims_.size(), 1);  // elements of one block along each dim
+  dims whole(dims_.size(), 1);  // number of elements of one block along each dim
   dim stride = 1;
   for (std::size_t i = 0; i < layout.blocks.size(); ++i) {
     whole[static_cast<std::size_t>(layout.blocked_dims[i])] *= layout.blocks[i];
@@ -139,7 +139,7 @@ void memory::desc::set_tag(format_tag tag) {
 std::size_t memory::desc::get_size() const {
   if (format_kind_ != format_kind::blocked) return 0;
   dims whole(dims_.size(), 1);
-  dim elements = 1;  // of the inner blocks, then up to the last element
+  dim elements = 1;  // elements of the inner blocks, then up to the last element
   for (std::size_t i = 0; i < inner_blocks_.size(); ++i) {
     whole[static_cast<std::size_t>(inner_dims_[i])] *= inner_blocks_[i];
     elements *= inner_blocks_[i];
@@ -151,7 +151,7 @@ std::size_t memory::desc::get_size() const {
   return static_cast<std::size_t>(checked_product(elements, static_cast<dim>(data_type_size(data_type_))));
 }
 
-// Equal shapes, types and addresses of every element: the stride of an extent of 1 is never used.
+// Compares shapes, types and element addresses: the stride of a dim of extent 1 is ignored.
 bool memory::desc::operator==(const desc& other) const {
   if (dims_ != other.dims_ || data_type_ != other.data_type_ || format_kind_ != other.format_kind_ ||
       inner_blocks_ != other.inner_blocks_ || inner_dims_ != other.inner_dims_ || padded_dims_ != other.padded_dims_)

@@ -1,4 +1,4 @@
-// What stands behind the handles of oneapi/dnnl/dnnl.hpp, and how lamina's errors become dnnl::error.
+// The objects behind the handles of oneapi/dnnl/dnnl.hpp, and the conversion of lamina's errors to dnnl::error.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace dnnl {
 
-// Throws dnnl::error; lamina_last_error() holds the sentence afterwards.
+// Throws dnnl::error and sets lamina_last_error() to the sentence.
 [[noreturn]] void fail(dnnl_status_t status, const std::string& sentence);
 
-// Runs `body`; what lamina throws becomes a dnnl::error: shapes that do not fit are invalid arguments here, types that lamina
-// does not run are unimplemented.
+// Runs `body` and converts lamina's errors to dnnl::error: mismatching shapes become invalid_arguments, unsupported types
+// unimplemented.
 template <typename Body>
 auto translated(Body&& body) -> decltype(body());
 [[noreturn]] void fail_as(const lamina::error& error);
@@ -37,7 +37,7 @@ struct memory_object {
   std::shared_ptr<void> owned;
 };
 
-// A tensor of the primitive: the argument's index, what it is called in messages, and how memory for it must look.
+// A tensor of the primitive: the argument's index, its name in messages, and the required memory layout.
 struct port {
   int index;
   const char* name;
@@ -59,7 +59,7 @@ struct layer_norm_object {
 
   bool is_backward() const { return kind == prop_kind::backward || kind == prop_kind::backward_data; }
   bool has(normalization_flags flag) const { return (flags & flag) != normalization_flags::none; }
-  memory::desc desc_of(int index) const;  // of no memory when the primitive has no such argument
+  memory::desc desc_of(int index) const;  // empty if the primitive has no such argument
 };
 
 }  // namespace detail

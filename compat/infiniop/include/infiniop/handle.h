@@ -1,4 +1,4 @@
-/* A handle: the device that descriptors are made for. */
+/* A handle identifies the device that descriptors are created for. */
 #ifndef LAMINA_COMPAT_INFINIOP_HANDLE_H
 #define LAMINA_COMPAT_INFINIOP_HANDLE_H
 
@@ -6,7 +6,7 @@
 
 typedef struct InfiniopHandle* infiniopHandle_t;
 
-/* For the thread's device (infinirtSetDevice). DEVICE_NOT_FOUND for a CPU other than 0. */
+/* Creates a handle for the thread's device (infinirtSetDevice). DEVICE_NOT_FOUND for a CPU other than 0. */
 INFINI_API infiniStatus_t infiniopCreateHandle(infiniopHandle_t* handle_ptr);
 INFINI_API infiniStatus_t infiniopDestroyHandle(infiniopHandle_t handle);
 

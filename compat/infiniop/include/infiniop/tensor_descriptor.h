@@ -6,7 +6,7 @@
 
 typedef struct InfiniopTensorDescriptor* infiniopTensorDescriptor_t;
 
-/* `strides` null: dense, row-major. Whether an operator takes it, the operator's descriptor says. */
+/* If `strides` is null, the tensor is dense row-major. The operator's descriptor checks whether the operator supports it. */
 INFINI_API infiniStatus_t infiniopCreateTensorDescriptor(infiniopTensorDescriptor_t* desc_ptr, size_t ndim, const size_t* shape,
                                                          const ptrdiff_t* strides, infiniDtype_t dtype);
 INFINI_API infiniStatus_t infiniopDestroyTensorDescriptor(infiniopTensorDescriptor_t desc);

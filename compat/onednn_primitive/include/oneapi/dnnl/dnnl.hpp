@@ -1,8 +1,8 @@
-// oneDNN's primitive interface for layer normalization, over lamina: a program written for it compiles with this header.
+// oneDNN's primitive interface for layer normalization, over lamina: a program written for oneDNN compiles with this header.
 //
-// What is here: engine, stream, memory and its descriptors, attributes, and layer_normalization_forward and _backward. Each
-// primitive builds a graph, compiles it once and executes it (graph/layer_norm.h). A call that fails throws dnnl::error, whose
-// what() is lamina's sentence, as lamina_last_error() has it.
+// It contains engine, stream, memory and its descriptors, attributes, and layer_normalization_forward and _backward. Each
+// primitive builds a graph, compiles it once and executes it (graph/layer_norm.h). A call that fails throws dnnl::error,
+// whose what() is lamina's sentence, the same as lamina_last_error().
 #pragma once
 
 #include <cstddef>
@@ -154,7 +154,7 @@ struct DNNL_API memory {
 
   // Shape, type and layout. A blocked layout is strides between whole blocks plus the inner blocks, outermost first.
   struct DNNL_API desc {
-    desc() = default;  // of no memory
+    desc() = default;  // describes no memory
     desc(const dims& adims, data_type adata_type, format_tag aformat_tag, bool allow_empty = false);
     desc(const dims& adims, data_type adata_type, const dims& strides, bool allow_empty = false);
 
@@ -182,8 +182,8 @@ struct DNNL_API memory {
   };
 
   memory() = default;
-  memory(const desc& md, const engine& aengine);                // memory of its own
-  memory(const desc& md, const engine& aengine, void* handle);  // the caller's, DNNL_MEMORY_ALLOCATE or DNNL_MEMORY_NONE
+  memory(const desc& md, const engine& aengine);                // allocates its memory
+  memory(const desc& md, const engine& aengine, void* handle);  // the caller's memory, DNNL_MEMORY_ALLOCATE or DNNL_MEMORY_NONE
   desc get_desc() const;
   engine get_engine() const;
   void* get_data_handle() const;
@@ -202,7 +202,7 @@ struct DNNL_API memory {
 };
 
 struct DNNL_API primitive_attr {
-  // `mask` 0: one scale for the tensor of argument `arg`, given at execution as DNNL_ARG_ATTR_SCALES | arg.
+  // `mask` 0: one scale for the tensor of argument `arg`, which is passed at execution as DNNL_ARG_ATTR_SCALES | arg.
   void set_scales_mask(int arg, int mask);
   void set_scratchpad_mode(scratchpad_mode mode) { scratchpad_mode_ = mode; }
   scratchpad_mode get_scratchpad_mode() const { return scratchpad_mode_; }
@@ -246,7 +246,7 @@ struct DNNL_API primitive {
 
   primitive() = default;
   primitive(const primitive_desc_base& pd) : object_(pd.object()) {}
-  // Arguments by their index. Missing, surplus and misfitting memory is told apart: surplus is ignored.
+  // Arguments by their index. Throws for missing and mismatching memory; surplus memory is ignored.
   void execute(const stream& astream, const std::unordered_map<int, memory>& args) const;
   kind get_kind() const { return kind::layer_normalization; }
   explicit operator bool() const { return object_ != nullptr; }
@@ -258,8 +258,8 @@ struct DNNL_API primitive {
 struct DNNL_API layer_normalization_forward : public primitive {
   struct DNNL_API primitive_desc : public dnnl::primitive_desc {
     primitive_desc() = default;
-    // `stat_desc`: of mean and variance; without it they follow the layout of src. With `allow_empty` a failure leaves the
-    // object empty.
+    // `stat_desc` describes mean and variance; without it they follow the layout of src. With `allow_empty` a failure leaves
+    // the object empty.
     primitive_desc(const engine& aengine, prop_kind aprop_kind, const memory::desc& src_desc, const memory::desc& dst_desc,
                    const memory::desc& stat_desc, float epsilon, normalization_flags flags, const primitive_attr& attr = {},
                    bool allow_empty = false);

@@ -1,4 +1,5 @@
-/* The enumerators and argument indices of oneDNN's primitive interface that layer normalization needs, with its values. */
+/* The enumerators and argument indices of oneDNN's primitive interface that layer normalization needs, with oneDNN's values.
+ */
 #ifndef LAMINA_COMPAT_DNNL_TYPES_H
 #define LAMINA_COMPAT_DNNL_TYPES_H
 
@@ -7,7 +8,8 @@
 
 #define DNNL_API __attribute__((visibility("default")))
 
-/* After `enum` of a type that comes in: an integer that is no enumerator is refused by name, in C++ as in C. */
+/* Fixes the underlying type of enums that callers pass in, so that a value outside the enumerators is well defined in C++ as
+ * in C and can be rejected. */
 #ifdef __cplusplus
 #define DNNL_ANY_INT : int
 #else
