@@ -1,9 +1,9 @@
-// Compiles graph dumps for a machine that need not be this one, and leaves the code of every kernel in a folder, as the cache
-// on disk keeps it (docs/debugging.md): for those who look at code, as scripts/loop_costs.py does. Nothing is run.
+// Compiles graph dumps for this or another machine, and writes the code of every kernel to a folder in the format of the disk
+// cache (docs/debugging.md). Tools such as scripts/loop_costs.py analyse this code. Nothing is executed.
 //
 //   compile_for MACHINE FOLDER FILE...      compile_for --machines
 //
-// FOLDER is absolute, its parent exists. Exit codes: 0 all good, 1 an op is refused, 2 bad input or usage.
+// FOLDER is an absolute path whose parent exists. Exit codes: 0 success, 1 an unsupported op, 2 bad input or usage.
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -27,11 +27,11 @@ using lamina::cpu::Machine;
 namespace targets = lamina::cpu::targets;
 
 struct NamedMachine {
-  const char* name;  // as LLVM calls the processor
+  const char* name;  // LLVM's name of the processor
   Machine machine;
 };
 
-// Caches are those of the processors' descriptions. A desktop's code is that which all machines with its target share.
+// Cache sizes come from the processors' data sheets. The code for a desktop is the same for all machines with its target.
 std::span<const NamedMachine> described_machines() {
   static const std::array<NamedMachine, 7> machines = {{
       {"znver4",
@@ -96,7 +96,7 @@ Machine machine_called(const std::string& name) {
   throw Error(Status::invalid_arguments, lamina::join("machine \"", name, "\", allowed is ", names()));
 }
 
-// Throws Error(unimplemented) naming the first op that is refused.
+// Throws Error(unimplemented) with the first unsupported op.
 void compile_file(const std::string& file, const lamina::Backend& backend) {
   const lamina::Graph graph = lamina::driver::load_graph(file, {});
   for (const lamina::Partition& partition : lamina::partition_graph(graph, lamina::PartitionPolicy::fusion, backend)) {
@@ -112,7 +112,7 @@ int run(const std::string& machine, const std::string& folder, std::span<char* c
   const auto backend = lamina::cpu::make_backend(machine_called(machine));
   if (!std::filesystem::path(folder).is_absolute())
     throw Error(Status::invalid_arguments, lamina::join("folder \"", folder, "\", allowed is an absolute path"));
-  setenv("LAMINA_CACHE_DIR", folder.c_str(), 1);  // before the first kernel, when it is read
+  setenv("LAMINA_CACHE_DIR", folder.c_str(), 1);  // must be set before the first kernel is compiled, which reads it
   for (const char* const file : files) compile_file(file, *backend);
   if (!std::filesystem::is_directory(folder) || std::filesystem::is_empty(folder))
     throw Error(Status::invalid_arguments, lamina::join("folder \"", folder, "\" took no code; LAMINA_VERBOSE=1 says why"));

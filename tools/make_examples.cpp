@@ -1,4 +1,4 @@
-// Writes the graphs of examples/graphs: `make_examples FOLDER`. Each function is one file, named as the function is.
+// Writes the graphs of examples/graphs: `make_examples FOLDER`. Each function is one file with the function's name.
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -12,7 +12,7 @@ using namespace lamina;
 
 constexpr DataType f32 = DataType::f32;
 
-// Names tensors and ops in the order of their making; ids count from 0 for tensors and from 100 for ops.
+// Numbers tensors and ops in order of creation; ids start at 0 for tensors and at 100 for ops.
 class Example {
  public:
   using Tensor = uint64_t;
@@ -51,7 +51,7 @@ class Example {
   uint64_t next_op_ = 100;
 };
 
-// LayerNorm over the last axis, mean and variance kept for the backward pass.
+// LayerNorm over the last axis; mean and variance are outputs for the backward pass.
 Graph layer_norm() {
   Example e;
   const auto src = e.input({2048, 768});
@@ -116,7 +116,7 @@ Graph relu_backward_layer_norm_backward_add() {
   return e.finish();
 }
 
-// bf16 data with an f32 gamma, as language models have it.
+// bf16 data with an f32 gamma, as in language models.
 Graph rms_norm() {
   Example e;
   const auto src = e.input({1024, 4096}, DataType::bf16);
@@ -133,7 +133,7 @@ Graph softmax() {
   return e.finish();
 }
 
-// Channels in the second axis: the statistics run over groups of channels and all of space.
+// Channels in the second axis: the statistics are over groups of channels and all spatial positions.
 Graph group_norm() {
   Example e;
   const Dims shape{8, 64, 56, 56};
@@ -145,7 +145,7 @@ Graph group_norm() {
   return e.finish();
 }
 
-// The sum goes on along the residual stream, so it is an output beside the normalised values: End says so.
+// The sum continues along the residual stream, so it is an output beside the normalised values: End marks it.
 Graph residual_block() {
   Example e;
   const Dims shape{2048, 768};

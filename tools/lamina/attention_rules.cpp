@@ -8,7 +8,7 @@ namespace lamina::driver {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kMaxHops = 16;  // how far a value is followed up to what made it
+constexpr int kMaxHops = 16;  // the maximum number of ops between a value and its traced producer
 
 FillRule always(double value) { return {.kind = FillRule::Kind::constant, .low = value, .insistence = 2}; }
 
@@ -38,7 +38,8 @@ bool is_made_by(const Graph& graph, ValueIndex value, OpKind kind) {
 
 ValueIndex other_input(const Reader& reader) { return reader.op.inputs[reader.port == 0 ? 1 : 0]; }
 
-// Row index + length of the keys - length of the queries: what aligns a causal mask with the bottom right corner.
+// The scalar in row index + length of the keys - length of the queries, which aligns a causal mask with the bottom right
+// corner.
 std::optional<FillRule> sequence_length(const Reader& reader) {
   const bool integer = reader.tensor.dtype == DataType::s32 || reader.tensor.dtype == DataType::s64;
   if (!integer || !reader.is_scalar() || reader.op.inputs.size() != 2) return std::nullopt;
@@ -49,14 +50,15 @@ std::optional<FillRule> sequence_length(const Reader& reader) {
   return always(static_cast<double>((*index.shape)[reader.op.kind == OpKind::Add ? rank - 1 : rank - 2]));
 }
 
-// The mask added to scores: it is made by nobody, the scores are.
+// The mask added to scores: a graph input, added to the result of a MatMul.
 bool is_additive_mask(const Reader& reader) {
   const ValueIndex scores = other_input(reader);
   return is_floating(reader.tensor.dtype) && reader.tensor.rank() >= 2 && reader.graph.value(scores).producer.op >= 0 &&
          reaches_softmax(reader.graph, reader.made(), 3) && is_made_by(reader.graph, scores, OpKind::MatMul);
 }
 
-// Scores minus their log-sum-exp, then exp: the logarithm of the row length is close enough for scores around zero.
+// The log-sum-exp that is subtracted from scores before exp: for scores around zero, the logarithm of the row length is close
+// enough.
 std::optional<FillRule> softmax_statistics(const Reader& reader) {
   if (reader.port != 1 || !is_floating(reader.tensor.dtype)) return std::nullopt;
   const LogicalTensor& scores = reader.graph.tensor(reader.op.inputs[0]);
@@ -66,7 +68,7 @@ std::optional<FillRule> softmax_statistics(const Reader& reader) {
   return FillRule{.low = row, .high = row + 0.25, .insistence = 2};
 }
 
-// What a hidden score becomes.
+// The value that replaces a masked score.
 bool is_hiding_value(const Reader& reader) {
   return reader.port > 0 && reader.is_scalar() && reaches_softmax(reader.graph, reader.made(), 3);
 }

@@ -1,5 +1,5 @@
-// Attention written out in small ops: its mask, its lengths and its statistics are inputs of ops that take anything, and mean
-// something only where they stand.
+// Fill rules for attention written out in small ops: its mask, lengths and statistics are inputs of general ops, and only the
+// surrounding ops determine which values are meaningful.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace lamina::driver {
 
-// One op that reads a graph input, or what becomes of it by ops that only move values.
+// An op that reads a graph input, directly or after ops that only move values.
 struct Reader {
   const Graph& graph;
   const Op& op;
@@ -20,7 +20,7 @@ struct Reader {
   bool is_scalar() const { return tensor.has_full_shape() && tensor.element_count() == 1; }
 };
 
-// The rule for an input that has such a part in attention.
+// The rule for an input with such a role in attention; nullopt for other inputs.
 std::optional<FillRule> attention_rule(const Reader& reader);
 
 }  // namespace lamina::driver

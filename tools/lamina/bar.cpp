@@ -13,19 +13,19 @@
 namespace lamina::driver {
 namespace {
 
-// A terminal that calls itself dumb, or nothing, knows no escape codes.
+// A terminal with TERM unset or "dumb" does not support escape codes.
 bool can_overwrite_lines() {
   const char* const terminal = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr && *terminal != '\0' && std::string_view(terminal) != "dumb";
 }
 
-// Asked before every line: a window may change its size.
+// Queried before every line: the window may be resized.
 size_t terminal_width() {
   winsize size{};
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-// Not through std::cerr, which escapes control characters.
+// Bypasses std::cerr, which escapes control characters here.
 void write_raw(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
@@ -33,7 +33,7 @@ void write_raw(const std::string& text) {
 
 }  // namespace
 
-// A character outside ASCII counts as its bytes, which is never too few columns of text.
+// Counts a non-ASCII character as its number of bytes, which is at least its number of columns.
 std::string fitted_line(const std::string& place, const std::string& name, const std::string& what, size_t width) {
   const std::string rest = ": " + what;
   std::string line = place + name + rest;
@@ -43,7 +43,7 @@ std::string fitted_line(const std::string& place, const std::string& name, const
   const size_t kept = others < width ? std::min(width - others, name.size()) : 0;
   line = kept > 0 ? place + std::string(kDots) + name.substr(name.size() - kept) + rest : place + what;
   if (line.size() <= width) return line;
-  // The end of `what`, which is how much is done, says more than its middle.
+  // Keeps the end of `what`, which contains the progress, rather than its middle.
   constexpr size_t kTail = 22;
   if (width < place.size() + kTail + kDots.size() || what.size() < kTail) return line.substr(0, width);
   return line.substr(0, width - kTail - kDots.size()) + std::string(kDots) + line.substr(line.size() - kTail);
@@ -59,7 +59,7 @@ void Bar::next_file(const std::string& file) {
 void Bar::show(const std::string& what) {
   if (!shown_) return;
   const std::string place = "[" + std::to_string(file_) + '/' + std::to_string(file_count_) + "] ";
-  // The last column stays free: some terminals wrap when it is filled.
+  // The last column stays empty: some terminals wrap when it is filled.
   write_raw("\r\x1b[K" + fitted_line(place, escaped(name_), escaped(what), terminal_width() - 1));
   dirty_ = true;
 }

@@ -1,4 +1,4 @@
-// How far long work has come: one line on a terminal, overwritten; nothing elsewhere.
+// A progress display: one line on a terminal, which is overwritten; no output elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace lamina::driver {
 
-// `PLACENAME: WHAT` in at most `width` characters: the name loses its beginning first, then the middle of `what` goes.
+// `PLACENAME: WHAT` in at most `width` characters: first the start of the name is cut, then the middle of `what`.
 std::string fitted_line(const std::string& place, const std::string& name, const std::string& what, size_t width);
 
 class Bar {
@@ -20,7 +20,7 @@ class Bar {
 
   void next_file(const std::string& file);
   void show(const std::string& what);               // "[1/2] FILE: what"
-  void show(const std::string& what, double done);  // and a bar, of which `done` (0 to 1) is full
+  void show(const std::string& what, double done);  // also draws a bar, filled to `done` (0 to 1)
   void clear();
 
  private:
@@ -29,10 +29,10 @@ class Bar {
   bool shown_, dirty_ = false;
 };
 
-// While it lives, the bar shows how far compilations have come.
+// During its lifetime, the bar shows the progress of compilations.
 class CompileBar {
  public:
-  // `count` partitions are compiled one after the other, `next` says which one comes.
+  // `count` partitions are compiled in sequence; `next` starts the next one.
   CompileBar(Bar& bar, size_t count);
   CompileBar(const CompileBar&) = delete;
   CompileBar& operator=(const CompileBar&) = delete;

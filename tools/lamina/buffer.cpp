@@ -8,7 +8,7 @@ namespace lamina::driver {
 
 LogicalTensor with_strides(LogicalTensor tensor) {
   LAMINA_CHECK(tensor.has_full_shape(), describe(tensor));
-  // Memory of the driver is never opaque.
+  // The driver never uses opaque layouts.
   if (tensor.layout == LayoutType::opaque) tensor.layout = LayoutType::any;
   return made_dense(std::move(tensor));
 }

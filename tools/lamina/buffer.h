@@ -1,4 +1,4 @@
-// Memory of one tensor, aligned to 64 bytes, and ways to walk over its elements whatever its strides.
+// The memory of one tensor, aligned to 64 bytes, and iteration over its elements for any strides.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace lamina::driver {
 
 class Buffer {
  public:
-  // The tensor needs a known shape; without strides it gets dense ones. The memory (gaps included) is zero.
+  // The tensor needs a known shape; without strides it becomes dense. The memory (including gaps) is zeroed.
   explicit Buffer(LogicalTensor tensor);
 
   const LogicalTensor& tensor() const { return tensor_; }
@@ -32,10 +32,10 @@ class Buffer {
   std::unique_ptr<std::byte[], Release> memory_;
 };
 
-// With dense strides where none are known; layout strided.
+// The tensor with layout strided; unknown strides become dense.
 LogicalTensor with_strides(LogicalTensor tensor);
 
-// Walks over elements in row-major order: `offset()` is where the current one lies.
+// Iterates over elements in row-major order; `offset()` is the position of the current one in memory, in elements.
 class ElementCursor {
  public:
   ElementCursor(const Dims& shape, const Dims& strides, int64_t linear_start);
@@ -57,17 +57,17 @@ void for_each_element(const LogicalTensor& tensor, int64_t begin, int64_t end, c
   for (int64_t i = begin; i < end; ++i, cursor.next()) visit(i, cursor.offset());
 }
 
-// The same for all elements, in parallel blocks. `visit` must not throw, nor touch what its neighbours touch.
+// The same for all elements, in parallel blocks. `visit` must not throw, and calls must not access the same data.
 template <typename Visit>
 void for_each_element_parallel(const LogicalTensor& tensor, int64_t count, const Visit& visit) {
-  constexpr int64_t kBlock = int64_t{1} << 14;  // even: two int4 values share a byte
+  constexpr int64_t kBlock = int64_t{1} << 14;  // even, because two int4 values share a byte
   const int64_t blocks = (count + kBlock - 1) / kBlock;
 #pragma omp parallel for schedule(static)
   for (int64_t block = 0; block < blocks; ++block)
     for_each_element(tensor, block * kBlock, std::min(count, (block + 1) * kBlock), visit);
 }
 
-// "[3, 0, 7]": the coordinates of a linear index.
+// The coordinates of a linear index: [3, 0, 7].
 Dims coordinates(const Dims& shape, int64_t linear);
 
 }  // namespace lamina::driver

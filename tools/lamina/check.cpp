@@ -14,7 +14,7 @@ namespace {
 
 using reference::Tensor;
 
-// At most one element in so many may be off behind an op that jumps.
+// After an op with jumps, at most one in this many elements may be wrong.
 constexpr int64_t kForgivenShare = 1024;
 
 double root_mean_square(const Tensor& tensor) {
@@ -28,13 +28,13 @@ double root_mean_square(const Tensor& tensor) {
   return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
 }
 
-// The numbers that a Quantize rounded to integers, to tell a tie from an error.
+// The real values that a Quantize rounds to integers, to distinguish a tie from an error.
 struct BeforeRounding {
   const Tensor* src = nullptr;
-  double error = 0;  // of src, absolute
+  double error = 0;  // absolute error of src
   std::vector<double> scales;
   std::vector<double> zero_points;
-  int64_t inner = 1;  // elements after the channel axis
+  int64_t inner = 1;  // number of elements after the channel axis
 
   double at(int64_t index) const {
     const auto channel = static_cast<size_t>(index / inner) % scales.size();
@@ -46,15 +46,15 @@ struct BeforeRounding {
   }
 };
 
-// How far an output is from itself when its inputs are off by a last place, and every value between the ops of its partition by
-// what its op allows. An error of that size is what the graph makes of errors that are none: terms that cancel, scores in bf16
+// The change of an output when its inputs change by a last place, and every value between the ops of its partition by the
+// error that its op allows. It measures how much the graph amplifies legitimate rounding: cancelling terms, bf16 scores
 // before an exponential, a sum near a tie before a Quantize.
 struct Sensitivity {
   double most = 0, typical = 0;  // largest and root mean square of the differences
 };
-constexpr double kOfSensitivity = 3;  // as many times that is allowed
+constexpr double kOfSensitivity = 3;  // the allowed multiple of the sensitivity
 constexpr double kMostOfTypical = 8;
-constexpr uint64_t kDisturbedRuns = 3;  // the largest of so many: an output of one element may be lucky in one
+constexpr uint64_t kDisturbedRuns = 3;  // maximum over runs: one run may change an element little by chance
 
 using Elements = std::vector<bool>;  // a set of an output's elements
 
@@ -66,7 +66,7 @@ class TensorCheck {
     if (averaged != nullptr) scale_ = std::max(scale_, root_mean_square(*averaged));
   }
   void allow(const Sensitivity& sensitivity) { sensitivity_ = sensitivity; }
-  // These are not judged.
+  // Elements that are not checked.
   void leave_out(const Elements& elements) { left_out_ = elements; }
 
   CheckResult run() {
@@ -93,12 +93,12 @@ class TensorCheck {
  private:
   bool is_left_out(int64_t index) const { return !left_out_.empty() && left_out_[static_cast<size_t>(index)]; }
 
-  // The reference itself has no number there, behind an op that has none for some values.
+  // The reference itself has no finite value there, after an op that has no result for some inputs.
   bool is_at_pole(int64_t index) const {
     return tolerance_.may_meet_pole && !std::isfinite(round_to(given_.tensor().dtype, expected_[index]));
   }
 
-  // Error as a share of what is allowed; 0 where given and expected are the same number.
+  // The error relative to the allowed error; 0 if given and expected are equal.
   double judge(int64_t index, double given) const {
     const double expected = expected_[index];
     const double rounded = round_to(given_.tensor().dtype, expected);
@@ -108,7 +108,7 @@ class TensorCheck {
     if (!is_floating(given_.tensor().dtype)) return judge_integer(index, given, rounded);
     return std::abs(given - expected) / allowed(expected);
   }
-  // An exactly rounded result is never wrong, but its distance still tells how much of the tolerance was used.
+  // A correctly rounded result is never wrong, but its distance still shows how much of the tolerance it uses.
   double exact_share(double expected, double given) const {
     if (!std::isfinite(expected) || !std::isfinite(given) || given == expected || !is_floating(given_.tensor().dtype)) return 0;
     return std::min(1.0, std::abs(given - expected) / allowed(expected));
@@ -118,7 +118,7 @@ class TensorCheck {
     return kOfSensitivity * sensitivity_.most + tolerance_.computed * std::max(magnitude, scale_) +
            tolerance_.rounding * magnitude + tolerance_.smallest;
   }
-  // The largest difference may be that of one element; all together are to be as close as they were to themselves.
+  // The largest allowed difference may come from one element, so the root mean square of all errors is checked, too.
   bool is_off_as_a_whole() {
     if (sensitivity_.most == 0 || result_.elements == 0) return false;
     double sum = 0;
@@ -130,14 +130,14 @@ class TensorCheck {
     const double rounding = is_floating(given_.tensor().dtype) ? tolerance_.rounding * scale_ : 0.5;
     return typical > kOfSensitivity * sensitivity_.typical + tolerance_.computed * scale_ + rounding;
   }
-  // One of both rounds to infinity, and they lie close together at the end of the range.
+  // One of the two rounds to infinity, and both are close to the end of the range.
   bool near_overflow(double given, double expected) const {
     if (std::isnan(given) || !std::isfinite(expected) || std::signbit(given) != std::signbit(expected)) return false;
     const DataType type = given_.tensor().dtype;
     const double slack = tolerance_.computed + 2 * tolerance_.rounding;
     return !std::isfinite(round_to(type, expected * (1 + slack))) && std::isfinite(round_to(type, expected * (1 - slack)));
   }
-  // Neighbours are fine where the number before rounding lies at a tie within its own error.
+  // An adjacent integer is accepted if the value before rounding is, within its own error, at a tie.
   double judge_integer(int64_t index, double given, double rounded) const {
     if (sensitivity_.most > 0) return std::abs(given - rounded) / (kOfSensitivity * std::max(1.0, sensitivity_.most));
     if (ties_ == nullptr || std::abs(given - rounded) > 1) return HUGE_VAL;
@@ -167,7 +167,7 @@ class TensorCheck {
   CheckResult result_;
 };
 
-// A number from -1 to 1 that looks random, and is the same each time.
+// A reproducible pseudo-random number from -1 to 1.
 double noise(uint64_t seed) {
   seed += 0x9e3779b97f4a7c15;
   seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
@@ -175,10 +175,10 @@ double noise(uint64_t seed) {
   return static_cast<double>(static_cast<int64_t>(seed ^ (seed >> 31))) * 0x1p-63;
 }
 
-// Of what it is rounded to where it is read: an input's last place, in the arithmetic of kernels.
+// The relative error of an input: one rounding in the arithmetic of kernels, which read it.
 constexpr double kRoundingOfRead = 0x1p-24, kRoundingOfReadF64 = 0x1p-53;
 
-// A run of the reference in which every value is off by what may be.
+// Perturbs every value in a run of the reference by its allowed error.
 class Disturbance {
  public:
   Disturbance(const Graph& graph, uint64_t run) : graph_(graph), run_(run), scales_(graph.values().size(), 0) {}
@@ -204,13 +204,13 @@ class Disturbance {
  private:
   const Graph& graph_;
   const uint64_t run_;
-  std::vector<double> scales_;  // per value: its root mean square
+  std::vector<double> scales_;  // root mean square of each value
 };
 
-// Which values between two ops a run of the reference stores in their types; a kernel that holds both ops stores none.
+// Which values between two ops a run of the reference rounds to their types; a kernel that contains both ops rounds none.
 enum class Stored { out_of_range, all };
 
-// False where none is changed by it.
+// Runs the reference with such rounding; returns false if it changes no value.
 bool store_between_ops(const Subgraph& subgraph, std::span<const void* const> inputs, Stored which,
                        std::vector<Tensor>& outputs) {
   bool any = false;
@@ -228,8 +228,8 @@ bool store_between_ops(const Subgraph& subgraph, std::span<const void* const> in
   return any;
 }
 
-// Elements of outputs that nobody can judge: they hang on a value between two ops that leaves the range of its type, or are
-// what a comparison makes of values that are closer than their types tell apart. Empty where there are none.
+// Elements of outputs that cannot be checked: they depend on a value between two ops that leaves the range of its type, or on
+// a comparison of values that differ by less than their types can represent. Empty if there are none.
 std::vector<Elements> hang_on_storage(const Subgraph& subgraph, std::span<const void* const> inputs,
                                       std::span<const Tensor> expected) {
   std::vector<Elements> found;
@@ -260,7 +260,7 @@ Sensitivity sensitivity_of(const Tensor& exact, const Tensor& disturbed, Sensiti
   return found;
 }
 
-// Adds the elements that have no number in a disturbed run.
+// Adds the elements that are not finite in a perturbed run.
 void add_poles(const Tensor& disturbed, Elements& left_out) {
   left_out.resize(static_cast<size_t>(disturbed.size()));
   for (int64_t i = 0; i < disturbed.size(); ++i) {
@@ -268,7 +268,7 @@ void add_poles(const Tensor& disturbed, Elements& left_out) {
   }
 }
 
-// The Quantize that makes this output, if its scales are constants.
+// The Quantize that produces this output, if its scales are constant.
 const Op* quantize_of(const Graph& graph, ValueIndex output) {
   const int producer = graph.value(output).producer.op;
   if (producer < 0 || is_floating(graph.tensor(output).dtype)) return nullptr;
@@ -306,7 +306,7 @@ BeforeRounding before_rounding(const Graph& graph, const Op& quantize, const Ten
 CheckResult check_partition(const Subgraph& subgraph, std::span<const void* const> inputs,
                             std::span<const std::shared_ptr<Buffer>> outputs) {
   const Graph& graph = subgraph.graph;
-  // What quantised outputs and means were made from is asked for as well.
+  // The sources of quantised outputs and of means are also needed.
   std::vector<ValueIndex> wanted = subgraph.outputs;
   std::vector<Tolerance> tolerances;
   for (const ValueIndex output : subgraph.outputs) {
@@ -349,7 +349,8 @@ CheckResult check_partition(const Subgraph& subgraph, std::span<const void* cons
       if (tolerances[i].may_meet_pole) add_poles(disturbed[i], left_out[i]);
     }
   }
-  // An element that jumped says nothing of the others; behind products there is nothing else to go by.
+  // The jump of one element must not widen the tolerance of the others, so the maximum is limited. After products there is no
+  // such limit.
   for (size_t i = 0; i < sensitivities.size() && !contracts(graph); ++i) {
     const bool is_real = is_floating(outputs[i]->tensor().dtype);
     sensitivities[i].most = is_real ? std::min(sensitivities[i].most, kMostOfTypical * sensitivities[i].typical) : 0;

@@ -1,4 +1,4 @@
-// Compares what a backend made with the float64 reference on the very same inputs.
+// Compares a backend's results with the float64 reference on the same inputs.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,22 @@
 
 namespace lamina::driver {
 
-// The element that lies furthest from the reference, measured by its tolerance.
+// The element with the largest error relative to its tolerance.
 struct WorstElement {
   uint64_t tensor_id = 0;
   Dims at;
   double given = 0;
   double expected = 0;
   double error = 0;       // |given - expected|
-  double of_allowed = 0;  // error / what is allowed; above 1: wrong
+  double of_allowed = 0;  // error / allowed error; above 1: wrong
 };
 
 struct CheckResult {
   bool good = true;
   int64_t elements = 0;
   int64_t failed = 0;    // elements outside the tolerance
-  int64_t forgiven = 0;  // of these, those near a jump of some op
-  int64_t left_out = 0;  // not judged: rounding of a value between two ops decides them
+  int64_t forgiven = 0;  // failed elements that are accepted because an op jumps
+  int64_t left_out = 0;  // not checked: they depend on the rounding of a value between two ops
   WorstElement worst;
   std::string text() const;  // one phrase for the table
 };

@@ -1,4 +1,4 @@
-// The tensors of one partition where its backend wants them: host memory as it is, or copies on a device.
+// The tensors of one partition in memory that its backend can access: host memory itself, or copies on a device.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace lamina::driver {
 
 class DeviceTensors {
  public:
-  // Copies the inputs, and the outputs as they are (gaps between strided elements keep their bytes), to the backend's device.
-  // Host scalars stay. The buffers must outlive this.
+  // Copies the inputs and the current outputs (so that gaps between strided elements keep their bytes) to the backend's
+  // device. Host scalars stay on the host. The buffers must outlive this object.
   DeviceTensors(const Backend& backend, const std::vector<std::shared_ptr<Buffer>>& inputs,
                 const std::vector<std::shared_ptr<Buffer>>& outputs);
   ~DeviceTensors();
@@ -22,7 +22,7 @@ class DeviceTensors {
 
   const std::vector<const void*>& inputs() const { return inputs_; }
   const std::vector<void*>& outputs() const { return outputs_; }
-  void wait() const;          // until the device has done what it was given
+  void wait() const;          // until the device has finished
   void copy_outputs() const;  // to the buffers
 
  private:
@@ -35,7 +35,7 @@ class DeviceTensors {
   std::vector<void*> outputs_;
 };
 
-// A compiled partition with tensors bound to its ports, as a user executes it.
+// A compiled partition with tensors bound to its ports, executed as in a user's program.
 class Execution {
  public:
   Execution(const compiler::CompiledPartition& compiled, const DeviceTensors& tensors, int threads = 0);

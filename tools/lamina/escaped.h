@@ -1,5 +1,5 @@
-// Text from files on its way to a terminal: control characters, which could move the cursor or change the terminal, become
-// \xNN.
+// Escapes text from files before it is printed: control characters, which could move the cursor or change the terminal,
+// become \xNN.
 #pragma once
 
 #include <ostream>
@@ -9,10 +9,10 @@
 
 namespace lamina::driver {
 
-// Line ends and tabs stay.
+// Keeps newlines and tabs.
 std::string escaped(std::string_view text);
 
-// While it lives, what is written to `stream` is escaped.
+// During its lifetime, everything written to `stream` is escaped.
 class EscapedStream : private std::streambuf {
  public:
   explicit EscapedStream(std::ostream& stream) : stream_(stream), target_(stream.rdbuf(this)) {}

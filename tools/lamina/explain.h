@@ -9,7 +9,7 @@
 
 namespace lamina::driver {
 
-// Which graph, and what it is partitioned and compiled for.
+// The graph, and the target that it is partitioned and compiled for.
 struct GraphChoice {
   std::string file;
   std::string engine, device;
@@ -21,7 +21,7 @@ struct ExplainOptions : GraphChoice {
   bool kernel_texts = false;
 };
 
-// Loads, partitions and, unless told otherwise, compiles. The file is its title.
+// Loads and partitions the graph, and compiles it if `compile` is set. The title is the file name.
 ExplainedGraph explained_graph(const GraphChoice& choice, bool compile, Bar& bar);
 
 int explain(const ExplainOptions& options);

@@ -48,7 +48,7 @@ namespace {
   fail(path, join(what, std::generic_category().message(error)));
 }
 
-// STDOUT_FILENO or STDERR_FILENO where `path` leads to the same file, else -1.
+// STDOUT_FILENO or STDERR_FILENO if that stream is the same file, else -1.
 int standard_stream_of(const struct stat& file) {
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
     struct stat other{};
@@ -82,7 +82,7 @@ void OutputFiles::remove_temporaries_and_raise(int signal) {
 }
 
 void handle_signals_of_files() {
-  OutputFiles::TemporaryName::first();  // the handler must not be the one that initialises it
+  OutputFiles::TemporaryName::first();  // initialises the list here, because the handler must not
   ::signal(SIGXFSZ, SIG_IGN);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     if (::signal(signal, OutputFiles::remove_temporaries_and_raise) == SIG_IGN) ::signal(signal, SIG_IGN);
@@ -121,7 +121,7 @@ void OutputFiles::add(const std::string& path, const std::function<void(std::ost
   if (S_ISDIR(found.st_mode)) fail(path, "is a directory, allowed is a file name");
   if (S_ISREG(found.st_mode) && standard_stream_of(found) < 0) {
     std::error_code error;
-    const fs::path target = fs::canonical(path, error);  // a link stays a link
+    const fs::path target = fs::canonical(path, error);  // resolves links, so that a link is kept and its target is replaced
     if (error) fail(path, join("cannot be written: ", error.message()));
     return add_regular(path, target.string(), write);
   }
@@ -134,7 +134,7 @@ void OutputFiles::add(const std::string& path, const std::function<void(std::ost
 
 void OutputFiles::add_regular(const std::string& path, const std::string& target,
                               const std::function<void(std::ostream&)>& write) {
-  // The name is no longer than the shortest limit of a file system, whatever the length of the final one.
+  // The temporary name is short enough for every file system, whatever the length of the final name.
   const fs::path name = fs::path(target).parent_path() / join(".lamina-", ::getpid(), "-", pending_.size(), ".tmp");
   if (fs::path(target).filename().string().size() > 255) fail_with_errno(path, "cannot be written: ", ENAMETOOLONG);
   std::error_code ignored;

@@ -1,5 +1,5 @@
-// Output files that appear whole or not at all: each is written under a temporary name in the folder of its place, and all are
-// renamed at the end. What is there and is not a regular file (a device, a pipe, standard output) is written, never replaced.
+// Output files that appear completely or not at all: each is written under a temporary name in its final folder, and all are
+// renamed at the end. Existing special files (a device, a pipe, standard output) are written to, never replaced.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace lamina::driver {
 
-// False for a path that cannot be examined as well.
+// Also returns false for a path that cannot be examined.
 bool is_directory(const std::string& path);
 
-// From now on SIGINT, SIGTERM and SIGHUP remove the temporary files before they end the process, and a file that grows beyond
-// the limit of the process is an error of writing, not a signal.
+// Installs handlers: SIGINT, SIGTERM and SIGHUP remove the temporary files before they terminate the process, and exceeding
+// the process's file size limit is a write error instead of a signal.
 void handle_signals_of_files();
 
 class OutputFiles {
@@ -21,10 +21,10 @@ class OutputFiles {
   OutputFiles() = default;
   OutputFiles(const OutputFiles&) = delete;
   OutputFiles& operator=(const OutputFiles&) = delete;
-  ~OutputFiles();  // removes what was not committed
+  ~OutputFiles();  // removes files that were not committed
 
-  // Makes the folder of `path` where it is missing, lets `write` fill the file, and throws Error(invalid_arguments) naming
-  // the path when that fails. What goes to a special file is kept in memory until commit().
+  // Creates the folder of `path` if it is missing and calls `write` to fill the file. Throws Error(invalid_arguments) with
+  // the path if that fails. Output to a special file is kept in memory until commit().
   void add(const std::string& path, const std::function<void(std::ostream&)>& write);
 
   void commit();
@@ -34,7 +34,7 @@ class OutputFiles {
   struct Pending {
     std::string path;
     TemporaryName* temporary = nullptr;  // null for a special file
-    std::string text = {};               // of a special file
+    std::string text = {};               // contents for a special file
   };
   void add_regular(const std::string& path, const std::string& target, const std::function<void(std::ostream&)>& write);
   void make_folder_of(const std::string& path);

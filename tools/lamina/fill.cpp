@@ -10,7 +10,7 @@ namespace {
 
 using Kind = FillRule::Kind;
 
-// The finaliser of SplitMix64 on a counter: good bits from consecutive indices.
+// The finaliser of SplitMix64 (Steele et al., 2014): well mixed bits from consecutive indices.
 uint64_t mix(uint64_t x) {
   x += 0x9E3779B97F4A7C15ULL;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -18,8 +18,8 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// [0, 1) with 24 bits, so that the product with a range is cheap and exact enough; with 53 bits for f64, whose data would
-// otherwise all be numbers of f32.
+// [0, 1) with 24 bits, so that scaling to a range is cheap and accurate; 53 bits for f64, whose data would otherwise all be
+// f32 numbers.
 class Random {
  public:
   Random(uint64_t seed, const LogicalTensor& tensor)
@@ -34,7 +34,8 @@ class Random {
   bool is_f64_;
 };
 
-// Stores value(linear index) in every element. Two int4 neighbours share a byte: these are stored one after the other.
+// Stores value(linear index) in every element. Two adjacent int4 elements share a byte, so these types are stored
+// sequentially.
 template <typename ValueAt>
 void store_all(Buffer& buffer, const ValueAt& value) {
   const LogicalTensor& tensor = buffer.tensor();
@@ -73,7 +74,7 @@ void fill_causal_mask(Buffer& buffer) {
   const Dims& shape = *buffer.tensor().shape;
   const int64_t columns = shape.back();
   const int64_t rows = shape[shape.size() - 2];
-  // With one row (a padding mask) the last eighth is cut off; the first column is always kept.
+  // With one row (a padding mask) the last eighth is masked; the first column is never masked.
   const double hidden = -std::numeric_limits<double>::infinity();
   store_all(buffer, [&](int64_t i) {
     const int64_t column = i % columns;
@@ -83,13 +84,13 @@ void fill_causal_mask(Buffer& buffer) {
   });
 }
 
-// ---- what must belong to another tensor
+// ---- values derived from another tensor
 
 struct Statistics {
   std::vector<double> mean, variance;
 };
 
-// Key of an element: which statistic it counts for.
+// `key` maps an element to the statistic that it contributes to.
 template <typename Key>
 Statistics statistics_by(const Buffer& source, size_t groups, const Key& key) {
   Statistics result{std::vector<double>(groups, 0), std::vector<double>(groups, 0)};
@@ -148,7 +149,7 @@ void fill_statistic(Buffer& buffer, const FillRule& rule, const Buffer& source) 
   });
 }
 
-// A softmax of scores from [-4, 4) along the axis; each element computes the sum of its own slice only once, through `sums`.
+// A softmax of scores from [-4, 4) along the axis; the sum of each slice is computed once and kept in `sums`.
 void fill_softmax(Buffer& buffer, const FillRule& rule, const Random& random) {
   const Dims& shape = *buffer.tensor().shape;
   const auto axis = static_cast<size_t>(rule.axis);
@@ -193,7 +194,7 @@ void fill(Buffer& buffer, const FillRule& rule, const Random& random, const Buff
 }  // namespace
 
 void fill_inputs(const Graph& graph, const std::vector<ValueIndex>& missing, uint64_t seed, Buffers& buffers) {
-  for (const bool bound_ones : {false, true})  // what belongs to another tensor comes after that tensor
+  for (const bool bound_ones : {false, true})  // tensors derived from another tensor are filled after it
     for (const ValueIndex input : missing) {
       const FillRule rule = fill_rule(graph, input);
       if (needs_source(rule) != bound_ones) continue;

@@ -1,5 +1,5 @@
-// Seeded data for graph inputs: every element depends on the seed, the tensor's id and its own index alone, so that threads and
-// order of filling change nothing.
+// Seeded data for graph inputs: every element depends only on the seed, the tensor's id and its own index, not on threads or
+// the order of filling.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace lamina::driver {
 // Buffers of a graph by tensor id.
 using Buffers = std::map<uint64_t, std::shared_ptr<Buffer>>;
 
-// Fills the buffers of the graph inputs `missing`; buffers of the other inputs hold their data already.
+// Fills the buffers of the graph inputs `missing`; buffers of the other inputs already contain their data.
 void fill_inputs(const Graph& graph, const std::vector<ValueIndex>& missing, uint64_t seed, Buffers& buffers);
 
 }  // namespace lamina::driver

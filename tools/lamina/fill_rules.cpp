@@ -11,15 +11,15 @@ namespace {
 
 using Kind = FillRule::Kind;
 
-constexpr int kMaxHops = 16;  // how far ops that only move values are followed
+constexpr int kMaxHops = 16;  // the maximum number of ops to follow that only move values
 
-// ---- statistics that belong to a tensor
+// ---- statistics of a tensor
 
 std::string text_attribute(const Op& op, std::string_view name) {
   return op.has_attribute(name) ? op.attribute<std::string>(name) : "";
 }
 
-// An op without begin_norm_axis normalises as many axes as gamma has.
+// An op without begin_norm_axis normalises as many trailing axes as gamma has.
 int first_normalized_axis(const Graph& graph, const Op& op, int rank) {
   if (op.has_attribute("begin_norm_axis")) return wrap_axis(op.attribute<int64_t>("begin_norm_axis"), rank);
   const size_t gamma = port_with_role(schema_of(op.kind).inputs, op.attributes, PortRole::gamma);
@@ -31,7 +31,7 @@ Kind held_by_variance(const Op& op) {
   return held == "rstd" ? Kind::rstd : held == "std" ? Kind::deviation : Kind::variance;
 }
 
-// Statistics of a tensor that some op makes are not known here: plausible ones then.
+// The statistics of a tensor that an op produces are unknown here, so plausible values are used.
 FillRule statistic(const Graph& graph, const Op& op, Kind kind) {
   const OpSchema& schema = schema_of(op.kind);
   const ValueIndex source = op.inputs[port_with_role(schema.inputs, op.attributes, PortRole::normalized)];
@@ -66,7 +66,7 @@ FillRule rule_of(const Domain& domain, const Reader& reader) {
   return rule;
 }
 
-// What the op wishes of the port by itself; nothing where it takes anything.
+// The op's own requirement for the port; nullopt if any values will do.
 std::optional<FillRule> own_wish(const Reader& reader, const PortSpec& port) {
   if (const auto rule = attention_rule(reader)) return rule;
   if (const DomainRule* rule = domain_of(port)) {
@@ -78,7 +78,7 @@ std::optional<FillRule> own_wish(const Reader& reader, const PortSpec& port) {
   return std::nullopt;
 }
 
-// What a reader wishes; an op that only moves values wishes what its own readers wish.
+// The requirement of one consumer; for an op that only moves values, that of its own consumers.
 FillRule wish_of(const Graph& graph, const LogicalTensor& tensor, const Port& consumer, int hops) {
   const Op& op = graph.op(consumer.op);
   const OpSchema& schema = schema_of(op.kind);
@@ -90,13 +90,13 @@ FillRule wish_of(const Graph& graph, const LogicalTensor& tensor, const Port& co
   if (!schema.traits.copies || hops == 0 || op.outputs.empty()) return best;
   for (const Port& next : graph.value(op.outputs.front()).consumers) {
     FillRule wish = wish_of(graph, tensor, next, hops - 1);
-    // Values that must belong to another tensor or to an axis lose that bond on the way.
+    // Requirements that refer to another tensor or an axis do not hold before an op that moves values.
     if (wish.insistence < 3 && wish.insistence > best.insistence) best = wish;
   }
   return best;
 }
 
-// All that a type can hold, of wide types a part.
+// The range of a type; for wide types, a part of it.
 std::pair<double, double> integer_range(DataType type) {
   switch (type) {
     case DataType::s8: return {-128, 127};
@@ -121,7 +121,7 @@ FillRule fill_rule(const Graph& graph, ValueIndex input) {
     const FillRule wish = wish_of(graph, value.tensor, consumer, kMaxHops);
     if (wish.insistence > best.insistence) best = wish;
   }
-  // An integer tensor without a needed range takes all that its type can hold.
+  // An integer tensor without a required range uses its type's range.
   if (!is_floating(value.tensor.dtype) && best.insistence < 2) {
     const auto [low, high] = integer_range(value.tensor.dtype);
     best = {.low = low, .high = high};

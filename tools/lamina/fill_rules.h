@@ -1,4 +1,4 @@
-// Which values fit the use of a graph input: what its readers are decides.
+// The values that suit a graph input, determined by its consumers.
 #pragma once
 
 #include "interface/graph.h"
@@ -13,8 +13,8 @@ struct FillRule {
     clamped,      // uniform from twice the interval, then clamped to [low, high]
     constant,     // low
     causal_mask,  // 0 on and below the diagonal of the last two axes, -inf above
-    mean,         // of `source`, over the axes that `per_channel` and `axis` say
-    variance,     // of `source`, the same
+    mean,         // of `source`, over the axes that `per_channel` and `axis` select
+    variance,     // of `source`, over the same axes
     rstd,         // 1 / sqrt(variance + low)
     deviation,    // sqrt(variance + low)
     softmax,      // a softmax along `axis`
@@ -23,13 +23,13 @@ struct FillRule {
   Kind kind = Kind::uniform;
   double low = -1;
   double high = 1;
-  // How much the reader insists: the most insistent of several readers is served. 0 no wish, 1 a range that suits, 2 a range
-  // that is needed, 3 values that must belong to another tensor.
+  // The priority of the requirement; that of the highest consumer wins. 0: none; 1: a suitable range; 2: a required range; 3:
+  // values derived from another tensor.
   int insistence = 0;
   ValueIndex source = kNoValue;
-  int axis = 0;              // statistics: the first axis reduced; per channel: the channel axis; softmax: its axis
-  bool per_channel = false;  // statistics of every axis but `axis`
-  int64_t groups = 0;        // not 0: statistics per sample and group of channels, the channels on `axis`
+  int axis = 0;              // statistics: the first reduced axis; per channel: the channel axis; softmax: its axis
+  bool per_channel = false;  // statistics over every axis except `axis`
+  int64_t groups = 0;        // if not 0: statistics per sample and group of channels, with the channels on `axis`
 };
 
 bool needs_source(const FillRule& rule);

@@ -10,7 +10,7 @@
 namespace lamina::driver {
 namespace {
 
-// Every graph input needs a shape before anything can be allocated or compiled.
+// Graph inputs need known shapes for allocation and compilation.
 void require_known_inputs(const Graph& graph, const std::string& file) {
   for (const ValueIndex input : graph.inputs()) {
     const LogicalTensor& tensor = graph.tensor(input);
@@ -40,8 +40,8 @@ void resize_list(Attributes& attributes, const char* name, size_t count, const A
   *list = std::move(resized);
 }
 
-// After a change of shape, per-channel scales are repeated, and zero points filled up with 0, to the channel count. The shapes
-// come from the same graph with one scale for all.
+// After a change of shape, per-channel scales are repeated, and zero points padded with 0, up to the channel count. To infer
+// the shapes, the graph is built with one scale for all channels.
 void stretch_quantization(GraphDump& dump, const std::string& file) {
   GraphDump plain = dump;
   for (DumpedOp& op : plain.ops) {

@@ -1,4 +1,5 @@
-// The command line of `lamina`. Exit codes: 0 all good; 1 a check failed or a partition is not supported; 2 bad input or usage.
+// The command line of `lamina`. Exit codes: 0 success; 1 a check failed or a partition is not supported; 2 bad input or
+// usage.
 #include <omp.h>
 #include <CLI/CLI.hpp>
 
@@ -29,7 +30,7 @@ constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
 constexpr int kMostThreads = 4096;
 
-// CLI::Range takes NaN, which is neither below nor above anything.
+// Unlike CLI::Range, rejects NaN, which compares neither below nor above the bounds.
 CLI::Validator in_range(double least, double most) {
   const std::string range = lamina::join(least, " to ", most);
   const auto check = [=](std::string& text) {
@@ -40,7 +41,7 @@ CLI::Validator in_range(double least, double most) {
   return {check, range};
 }
 
-// CLI11 takes a negative number for an unsigned option, and an empty text for 0.
+// CLI11 accepts a negative number for an unsigned option, and reads an empty text as 0.
 std::string why_no_seed(const std::string& text) {
   uint64_t value = 0;
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
@@ -152,7 +153,7 @@ int run(int argc, char** argv) {
   return 0;
 }
 
-// The OpenMP runtime ends or crashes the process when it cannot start the threads that the environment asks for.
+// The OpenMP runtime terminates or crashes the process if it cannot start the number of threads that the environment sets.
 void require_possible_thread_count() {
   if (const int threads = omp_get_max_threads(); threads > kMostThreads)
     throw lamina::Error(lamina::Status::invalid_arguments,

@@ -12,7 +12,7 @@ constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6;
 constexpr size_t kMaxHeader = size_t{1} << 20;
 
-// Two four-bit elements share a byte in memory; in a file each has its own.
+// Two four-bit elements share a byte in memory; in a file each element has its own byte.
 bool is_four_bit(DataType type) { return bits_of(type) == 4; }
 size_t file_bytes(DataType type) { return is_four_bit(type) ? 1 : static_cast<size_t>(bytes_of(type, 1)); }
 
@@ -28,7 +28,7 @@ std::string shape_text(const Dims& shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-// Reads the one Python dict that a header is.
+// Parses a header, which is one Python dict.
 class HeaderParser {
  public:
   HeaderParser(const std::string& path, const std::string& text) : path_(path), text_(text) {}
@@ -135,7 +135,7 @@ Header read_header(const std::string& path, std::ifstream& file) {
   return HeaderParser(path, text).run();
 }
 
-// '=' and '|' mean the same as '<' here; numpy's bool is taken for boolean.
+// '=' and '|' mean the same as '<' here; numpy's bool matches boolean.
 bool same_type(const std::string& given, DataType expected) {
   const std::string_view type = npy_descriptor(expected);
   if (given.size() < 2 || given[0] == '>') return false;
@@ -154,7 +154,7 @@ void check_header(const std::string& path, const Header& header, const LogicalTe
   if (header.shape != *tensor.shape) fail("shape", shape_text(header.shape), shape_text(*tensor.shape));
 }
 
-// Copies one element between its place in a tensor and its place in a file.
+// Copies one element between a tensor's memory and a file's bytes.
 class ElementCopy {
  public:
   explicit ElementCopy(DataType type)
@@ -180,7 +180,7 @@ class ElementCopy {
 
  private:
   DataType type_;
-  DataType whole_;  // what a four-bit element is in a file
+  DataType whole_;  // the type of a four-bit element in a file
   size_t bytes_;
 };
 

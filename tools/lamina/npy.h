@@ -1,7 +1,7 @@
 // .npy files, as numpy writes them: format 1 to 3, little endian, C order.
 //
-// f32, f64, f16, s8, u8, s32, s64 are numpy's own types; bf16 is raw bits in uint16, f8 raw bits in uint8, s4 and u4 one value
-// a byte, boolean uint8.
+// f32, f64, f16, s8, u8, s32, s64 are numpy's own types; bf16 is raw bits in uint16, f8 raw bits in uint8, s4 and u4 one
+// value per byte, boolean uint8.
 #pragma once
 
 #include <iosfwd>
@@ -11,8 +11,8 @@
 
 namespace lamina::driver {
 
-// Fills `buffer` from the file. Throws Error(invalid_arguments) with `PATH: ...` naming the tensor, what the file holds and
-// what is expected.
+// Fills `buffer` from the file. Throws Error(invalid_arguments) with `PATH: ...`, the tensor, the file's type and shape, and
+// the expected ones.
 void read_npy(const std::string& path, Buffer& buffer);
 
 void write_npy(std::ostream& out, const Buffer& buffer);

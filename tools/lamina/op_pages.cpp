@@ -29,7 +29,7 @@ std::string table(const std::vector<std::string>& titles, const std::vector<std:
   return text;
 }
 
-// A formula line by line: its parts are separated by semicolons.
+// Splits a formula at its semicolons, one part per line.
 std::string formula_block(const std::string& formula) {
   std::string text = "    " + formula;
   for (size_t at = 0; (at = text.find("; ", at)) != std::string::npos; at += 5) text.replace(at, 2, "\n    ");
@@ -55,7 +55,7 @@ std::string attributes(const std::vector<AttributeSpec>& specs) {
   return text + table({"attribute", "type", "given", "allowed", "meaning"}, rows);
 }
 
-// Combinations that differ in their last type only share a line.
+// Combinations that differ only in their last type share a line.
 std::string types(const OpSchema& schema) {
   std::string text = "\n## Types\n\n";
   if (schema.types.empty()) return text + "Any.\n";
@@ -88,7 +88,7 @@ std::string as_a_step(const OpSchema& schema) {
   return text + '.';
 }
 
-// Which engine runs it, and what it fuses with.
+// Which engines run the op, and what it fuses with.
 std::string engines(const OpSchema& schema) {
   const bool generated = kernel::has_lowering(schema.kind);
   switch (schema.op_class) {

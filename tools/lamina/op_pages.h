@@ -1,4 +1,4 @@
-// The pages of docs/ops, made from the schemas: one an op, and an index.
+// The pages of docs/ops, generated from the schemas: one page per op, and an index.
 #pragma once
 
 #include <map>

@@ -93,7 +93,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Kinds whose name contains what was asked for, whatever its case.
+// Kinds whose names contain the given text, ignoring case.
 std::string similar_kinds(const std::string& asked) {
   std::string similar;
   for (const OpKind kind : all_op_kinds())

@@ -1,4 +1,4 @@
-// `lamina ops`: the schemas in words, straight from their declarations.
+// `lamina ops`: prints the schemas in words.
 #pragma once
 
 #include <iosfwd>
@@ -6,7 +6,8 @@
 
 namespace lamina::driver {
 
-// All kinds, one a line, when `kind` is empty; else all of one schema. Throws Error(invalid_arguments) for an unknown kind.
+// Prints all kinds, one per line, if `kind` is empty; else one whole schema. Throws Error(invalid_arguments) for an unknown
+// kind.
 void print_ops(std::ostream& out, const std::string& kind);
 
 }  // namespace lamina::driver

@@ -34,7 +34,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// "KEY:REST" in two.
+// Splits "KEY:REST".
 std::pair<std::string, std::string> split_key(const char* option, const std::string& given, const char* form) {
   const size_t colon = given.find(':');
   if (colon == std::string::npos || colon == 0) fail(option, given, join("allowed is ", form));
@@ -89,7 +89,8 @@ void set_shape(GraphDump& dump, const std::string& given) {
   if (!found) fail("--set-shape", given, join("the graph has no tensor ", *id));
 }
 
-// Shapes of what ops make are inferred from the graph inputs; those of ops without inference stay.
+// Clears the shapes of produced tensors, so that they are inferred again from the graph inputs; outputs of ops without
+// inference keep theirs.
 void forget_inner_shapes(GraphDump& dump) {
   std::unordered_set<uint64_t> made;
   for (const DumpedOp& op : dump.ops)
@@ -173,7 +174,8 @@ std::vector<DataType> allowed_types(const DumpedOp& op, size_t port, bool is_out
   return {};
 }
 
-// gamma, beta and statistics of norms, and what else holds a parameter rather than data: f32 whatever the data is.
+// Whether the port is a parameter, such as gamma, beta or a norm's statistics. Parameters stay f32 whatever the data's type
+// is.
 bool holds_parameter(const DumpedOp& op, size_t port, bool is_output) {
   const OpSchema& schema = schema_of(op.kind);
   const auto ports = is_output ? existing_outputs(schema, op.attributes) : existing_inputs(schema, op.attributes);
@@ -184,7 +186,7 @@ bool is_wide_float(DataType type) {
   return type == DataType::f32 || type == DataType::f16 || type == DataType::bf16 || type == DataType::f64;
 }
 
-// Tensors that --set-dtype all:TYPE leaves as they are.
+// Tensors that --set-dtype all:TYPE does not change.
 std::unordered_set<uint64_t> tensors_to_keep(GraphDump& dump, DataType type) {
   std::unordered_set<uint64_t> keep;
   for_each_port(dump, [&](DumpedOp& op, LogicalTensor& tensor, size_t port, bool is_output) {
@@ -196,7 +198,7 @@ std::unordered_set<uint64_t> tensors_to_keep(GraphDump& dump, DataType type) {
   return keep;
 }
 
-// A TypeCast between equal types is no op: who reads its result reads its input instead.
+// Removes TypeCasts between equal types: their consumers read the input instead.
 void drop_idle_casts(GraphDump& dump) {
   std::unordered_map<uint64_t, LogicalTensor> replaced;
   std::unordered_set<uint64_t> read;

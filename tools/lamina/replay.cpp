@@ -27,11 +27,11 @@ namespace fs = std::filesystem;
 
 struct LoadedFile {
   std::string name;
-  std::string folder;  // below --in and --out: the file's own where several files are replayed
+  std::string folder;  // subfolder of --in and --out: one per file if several files are replayed
   Graph graph;
 };
 
-// Every file is loaded before the first one runs: bad input shows before anything is written.
+// All files are loaded before the first one runs, so that bad input is reported before anything is written.
 std::vector<LoadedFile> load_all(const ReplayOptions& options) {
   std::vector<LoadedFile> files;
   std::set<std::string> folders;
@@ -47,7 +47,7 @@ std::vector<LoadedFile> load_all(const ReplayOptions& options) {
   return files;
 }
 
-// A link to nothing counts: it is told when it is read, not replaced by data of our own.
+// A dangling link counts as present: reading it reports an error, instead of silently using generated data.
 bool is_there(const std::string& path) {
   std::error_code error;
   return fs::symlink_status(path, error).type() != fs::file_type::not_found;
@@ -96,7 +96,8 @@ class FileReplay {
     return report;
   }
 
-  // What the engine refuses goes to the reference backend if that is allowed, else it is a problem.
+  // A partition that the engine does not support runs on the reference backend if that is allowed, else it is reported as a
+  // problem.
   void choose_backends() {
     for (size_t i = 0; i < partitions_.size(); ++i) {
       const Partition& partition = partitions_[i];
@@ -124,7 +125,7 @@ class FileReplay {
     return lamina::describe(partition.graph->ops()[static_cast<size_t>(partition.ops.front())]);
   }
 
-  // The front op stands in front of what is told of a partition: an error about it need not name it again.
+  // Messages about a partition start with its first op, so an error about this op need not repeat its name.
   static std::string reason_of(const Error& error, const Partition& partition) {
     const bool is_named = error.place() && lamina::describe(*error.place()) == front_op(partition);
     return is_named ? std::string(error.message()) : error.what();
@@ -152,7 +153,7 @@ class FileReplay {
     fill_inputs(file_.graph, missing, options_.seed, buffers_);
   }
 
-  // After which partition a tensor is needed no more; what is written to --out stays.
+  // Determines the last partition that uses each tensor; tensors written to --out are kept to the end.
   void plan_releases() {
     for (size_t i = 0; i < partitions_.size(); ++i)
       for (const auto& ports : {partitions_[i].inputs, partitions_[i].outputs})
@@ -202,7 +203,7 @@ class FileReplay {
     return true;
   }
 
-  // What a framework pays that compiles a partition which it has compiled before.
+  // The time of compiling an already compiled partition again, as frameworks do.
   static double time_of_compiling_again(const compiler::CompiledPartition& compiled, const Partition& partition,
                                         const Backend& backend) {
     return compiler::compile_partition(partition, compiled.inputs(), compiled.outputs(), backend)->compile_ms();
@@ -274,7 +275,7 @@ class FileReplay {
   Bar& bar_;
   const Backend& backend_;
   std::vector<Partition> partitions_;
-  std::vector<const Backend*> chosen_;  // per partition
+  std::vector<const Backend*> chosen_;  // the backend of each partition
   FileReport report_;
   Buffers buffers_;
   std::map<uint64_t, size_t> last_use_;
@@ -294,7 +295,7 @@ void print_summary(const std::vector<FileReport>& reports) {
   std::cout << '\n';
 }
 
-// The engines that ran, `cpu` or `cpu, gpu`.
+// The engines that ran: `cpu` or `cpu, gpu`.
 std::string engines_of(const std::vector<FileReport>& reports) {
   std::set<std::string> names;
   for (const FileReport& report : reports) names.insert(report.engine);
@@ -306,7 +307,7 @@ std::string engines_of(const std::vector<FileReport>& reports) {
 }  // namespace
 
 int replay(const ReplayOptions& options) {
-  backend_for(options.engine, options.device);  // an engine that is not there is told before anything is read
+  backend_for(options.engine, options.device);  // reports a missing engine before anything is read
   if (!options.in_folder.empty() && !is_directory(options.in_folder))
     throw Error(Status::invalid_arguments, join("--in ", options.in_folder, ": is no directory"));
   const std::vector<LoadedFile> files = load_all(options);

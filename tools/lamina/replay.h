@@ -1,4 +1,4 @@
-// `lamina replay`: runs dumps through an engine, and compares, times and writes what is asked for.
+// `lamina replay`: runs dumps on an engine, and compares, times and writes results as requested.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace lamina::driver {
 
 struct ReplayOptions {
   std::vector<std::string> files;
-  std::string engine;  // "": what the file says
-  std::string device;  // among GPUs
+  std::string engine;  // "": the file's engine
+  std::string device;  // selects a GPU
   std::string policy = "fusion";
   bool check = false;
   bool bench = false;
   bool allow_reference = false;
   std::string in_folder, out_folder, report_file, source_folder;
-  int threads = 0;  // 0: as many as OpenMP takes
+  int threads = 0;  // 0: OpenMP's default
   uint64_t seed = 0;
   double repeat_seconds = 0.5;
   Overrides overrides;

@@ -20,7 +20,7 @@ std::string fixed(std::optional<double> value, int digits) { return value ? fixe
 
 using Row = std::vector<std::string>;
 
-// The first two columns and the last are texts, the others numbers.
+// The first two columns and the last are text, the others are numbers.
 void print_rows(std::ostream& out, const std::vector<Row>& rows) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const Row& row : rows)
@@ -101,7 +101,7 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-// Infinities and NaN are no JSON: they are written as strings.
+// JSON has no infinities and NaN: they are written as strings.
 std::string number(double value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "\"nan\"" : (value < 0 ? "\"-inf\"" : "\"inf\"");
   return general_text(value, 9);
@@ -119,7 +119,7 @@ std::string number_list(const std::vector<T>& values) {
   return list(values, [](const T& value) { return std::to_string(value); });
 }
 
-// Members of an object, one a line.
+// Writes the members of an object, one per line.
 class Object {
  public:
   explicit Object(std::string indent) : indent_(std::move(indent)) {}
@@ -197,7 +197,7 @@ std::string file_json(const FileReport& file, const std::string& indent) {
   return object.text();
 }
 
-// The sum over partitions, if every partition has the number.
+// The sum over all partitions; nullopt if one has no value.
 template <typename Get>
 std::optional<double> sum_of(const std::vector<PartitionReport>& partitions, const Get& get) {
   double sum = 0;

@@ -1,4 +1,4 @@
-// What a replay found out, and its two forms: a table for people, JSON for programs.
+// The results of a replay, and their two output formats: a table for people, JSON for programs.
 #pragma once
 
 #include <iosfwd>
@@ -14,37 +14,37 @@ struct PartitionReport {
   uint64_t id = 0;
   std::vector<uint64_t> ops;
   std::vector<std::string> kinds;
-  std::string backend;  // "" when it is not supported
+  std::string backend;  // "" if the partition is not supported
   std::vector<std::string> kernels;
-  std::vector<std::string> schedules;  // of kernels that can run in several ways
+  std::vector<std::string> schedules;  // of kernels with several possible schedules
   int64_t required_bytes = 0;
   int64_t moved_bytes = 0;
-  size_t arena_bytes = 0;      // between the steps, reused by lifetime
-  size_t workspace_bytes = 0;  // the arena and what steps need inside, for all threads
+  size_t arena_bytes = 0;      // values between the steps, with memory reused by lifetime
+  size_t workspace_bytes = 0;  // the arena and the scratch memory of steps, for all threads
   double compile_ms = 0;
   std::optional<double> cached_compile_ms;
   std::optional<double> median_us;
   std::optional<CheckResult> check;
-  std::string problem;  // why it could not be compiled or executed, one sentence
+  std::string problem;  // one sentence: why it could not be compiled or executed
 
   std::optional<double> gigabytes_per_second() const;
-  // Of its ports and its workspace: what an execution has in memory at most, beside weights that are kept packed.
+  // The peak memory of an execution: its ports and its workspace, without cached packed weights.
   size_t peak_bytes() const { return static_cast<size_t>(required_bytes) + workspace_bytes; }
 };
 
 struct FileReport {
   std::string file;
-  std::string engine;  // the one that its partitions were made for
+  std::string engine;  // the engine that the graph was partitioned for
   size_t op_count = 0;
   std::vector<PartitionReport> partitions;
   std::vector<std::string> warnings;
 
   bool good() const;
-  std::string verdict() const;  // "ok", "ran" (nothing was compared), "wrong", "unsupported"
+  std::string verdict() const;  // "ok", "ran" (not compared), "wrong", "unsupported"
   size_t kernel_count() const;
   double compile_ms() const;
   std::optional<double> cached_compile_ms() const;
-  std::optional<double> median_us() const;  // of all partitions together
+  std::optional<double> median_us() const;  // summed over all partitions
   std::optional<double> gigabytes_per_second() const;
   std::optional<CheckResult> check() const;
 };
@@ -55,7 +55,7 @@ struct RunSettings {
   uint64_t seed = 0;
 };
 
-// One row a file; with `partitions` one more for each partition of a file that has several.
+// One row per file; with `partitions` also one per partition, for files that have several.
 void print_table(std::ostream& out, const std::vector<FileReport>& files, bool partitions);
 
 void write_report(std::ostream& out, const std::vector<FileReport>& files, const RunSettings& settings);

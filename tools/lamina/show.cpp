@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the shell would find a program; "" for nowhere.
+// The path at which the shell would find a program; "" if there is none.
 std::string program_in_path(const std::string& name) {
   const char* const folders = std::getenv("PATH");
   for (std::string_view rest = folders == nullptr ? "" : folders; !rest.empty();) {
@@ -44,7 +44,7 @@ std::string quoted_for_shell(const std::string& text) {
   return result + "'";
 }
 
-// A file with `text` that is there as long as this is.
+// A file with contents `text`, removed by the destructor.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& text) {
@@ -94,7 +94,7 @@ bool names_a_picture(const std::string& name) {
   return name.ends_with(".html") || name.ends_with(".svg") || name.ends_with(".dot");
 }
 
-// Where the picture of each file goes. Told before anything is computed.
+// The output path for each file. Determined first, so that errors are reported before anything is computed.
 std::vector<std::string> picture_names(const ShowOptions& options) {
   if (names_a_picture(options.out)) {
     if (options.files.size() == 1) return {options.out};

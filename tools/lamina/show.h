@@ -10,10 +10,10 @@ namespace lamina::driver {
 
 struct ShowOptions {
   std::vector<std::string> files;
-  std::string out;     // .html, .dot, or .svg where Graphviz' dot is found; "" or a folder: NAME.html of each file
-  std::string report;  // of `lamina replay --report`, "" for none
+  std::string out;     // .html, .dot, or .svg if Graphviz' dot is found; "" or a folder: NAME.html for each file
+  std::string report;  // a report of `lamina replay --report`; "" for none
   bool compile = true;
-  GraphChoice choice;  // but the file
+  GraphChoice choice;  // all members except the file
 };
 
 int show(const ShowOptions& options);

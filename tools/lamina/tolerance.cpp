@@ -9,9 +9,9 @@
 namespace lamina::driver {
 namespace {
 
-constexpr double kOfF64 = 0x1p-28;  // of an error in f32: all arithmetic is f64 then, and so is the reference's
+constexpr double kOfF64 = 0x1p-28;  // factor on f32 errors for f64, in which both the kernel and the reference compute
 
-// How many products an element of the output sums.
+// The number of products that are summed into an element of the output.
 double contraction_length(const Graph& graph, const Op& op) {
   const auto count = [&](size_t input) {
     return input < op.inputs.size() && op.inputs[input] != kNoValue
@@ -23,11 +23,11 @@ double contraction_length(const Graph& graph, const Op& op) {
     const bool transposed = op.attribute<bool>("transpose_a") && src.size() > 1;
     return src.empty() ? 1 : static_cast<double>(src[src.size() - (transposed ? 2 : 1)]);
   }
-  // Convolutions: never more than the smaller of both operands holds.
+  // Convolutions: at most the element count of the smaller operand.
   return std::max(1.0, std::min(count(0), count(1)));
 }
 
-// Accumulated rounding grows with the square root of the length for data of both signs.
+// For data of both signs, accumulated rounding errors grow with the square root of the length.
 double library_error(const Graph& graph, const Op& op) {
   const double strict = 1e-6 + 6e-7 * std::sqrt(contraction_length(graph, op));
   return graph.fpmath_mode == FpMathMode::strict ? strict : strict + 0x1p-8;
@@ -67,7 +67,7 @@ bool reads_computed(const Graph& graph, const Op& op) {
                      [&](ValueIndex input) { return input != kNoValue && graph.value(input).producer.op >= 0; });
 }
 
-// Whether the op reads a value that another op made, and its schema needs values of some domain there.
+// Whether the op reads a computed value at a port whose domain is required, or reads one at all and jumps.
 bool may_meet_pole(const Graph& graph, const Op& op) {
   const OpSchema& schema = schema_of(op.kind);
   if (schema.traits.jumps) return reads_computed(graph, op);
@@ -83,7 +83,7 @@ bool may_meet_pole(const Graph& graph, const Op& op) {
   return false;
 }
 
-// Ops that the output depends on.
+// The ops that the output depends on.
 std::vector<bool> ops_above(const Graph& graph, ValueIndex output) {
   std::vector<bool> above(graph.ops().size(), false);
   const int last = graph.value(output).producer.op;
@@ -98,7 +98,7 @@ std::vector<bool> ops_above(const Graph& graph, ValueIndex output) {
   return above;
 }
 
-// The role of the port that makes a value; data for one that nobody makes.
+// The role of the port that produces a value; data for graph inputs.
 PortRole role_of(const Graph& graph, ValueIndex output) {
   const Port& made = graph.value(output).producer;
   if (made.op < 0) return PortRole::data;
@@ -107,8 +107,8 @@ PortRole role_of(const Graph& graph, ValueIndex output) {
   return static_cast<size_t>(made.port) < ports.size() ? ports[static_cast<size_t>(made.port)]->role : PortRole::data;
 }
 
-// What the output is a mean or sum of, or, for the gradient of what was normalised, the gradient whose parts cancel there;
-// kNoValue when it is none.
+// The value that the output is a mean or sum of; for the gradient of a normalised tensor, the incoming gradient, whose parts
+// cancel. kNoValue for other outputs.
 ValueIndex averaged_value(const Graph& graph, ValueIndex output) {
   const Port& made = graph.value(output).producer;
   if (made.op < 0) return kNoValue;
@@ -122,9 +122,9 @@ ValueIndex averaged_value(const Graph& graph, ValueIndex output) {
   return is_of_rows && has_two && gradient < op.inputs.size() && !is_parameter(role) ? op.inputs[gradient] : kNoValue;
 }
 
-// Behind a product the roundings of many inner values meet in one element: together they are as large as one of them, relative
-// to the tensor's root mean square, but the worst of millions of elements lies several times further out; and an exponential of
-// scores multiplies them by the scores.
+// A product sums the rounding errors of many inner values in one element. Relative to the tensor's root mean square, the sum
+// is typically as large as one of them, but the worst of millions of elements is several times larger. In addition, an
+// exponential of scores multiplies the errors by the scores.
 constexpr double kWorstOfMany = 6;
 
 bool sums_products_of_inner_values(const Graph& graph, const std::vector<bool>& above) {
@@ -160,7 +160,7 @@ Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
     tolerance.may_meet_pole = tolerance.may_meet_pole || may_meet_pole(subgraph, op);
     const bool rounds_quotients = op.outputs.front() == output && !is_floating(dtype) && !has_constant_scales(op.kind);
     if (schema_of(op.kind).traits.jumps && (rounds_quotients || reads_computed(subgraph, op))) tolerance.may_jump = true;
-    // The reference keeps inner values unrounded; a backend may store them.
+    // The reference does not round inner values; a backend may round them when it stores them.
     for (const ValueIndex inner : op.outputs)
       if (inner != kNoValue && inner != output && !subgraph.value(inner).consumers.empty())
         tolerance.computed +=

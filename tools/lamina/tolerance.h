@@ -1,4 +1,4 @@
-// How far a result may lie from the float64 reference: one table of what each op may add to the error, and one of dtypes.
+// The allowed error of a result relative to the float64 reference, from one table of the errors of ops and one of dtypes.
 #pragma once
 
 #include "interface/graph.h"
@@ -6,27 +6,28 @@
 namespace lamina::driver {
 
 struct Tolerance {
-  // Error before the last rounding, relative to max(|expected|, the root mean square of the expected tensor).
+  // The error before the last rounding, relative to max(|expected|, the root mean square of the expected tensor).
   double computed = 0;
-  // Half a unit in the last place of the output's dtype, relative; and below the normal numbers, absolute.
+  // Half a unit in the last place of the output's dtype: relative for normal numbers (rounding), absolute below them
+  // (smallest).
   double rounding = 0;
   double smallest = 0;
-  // Some op between the inputs and the output jumps or amplifies (Round, a comparison, a division by a computed value): a few
-  // elements may be far off without anything being wrong.
+  // An op between the inputs and the output jumps or amplifies (Round, a comparison, a division by a computed value): a few
+  // elements may differ much in a correct result.
   bool may_jump = false;
-  // Ops between the inputs and the output only move or convert values: the output is the reference's, bit for bit.
+  // The ops between the inputs and the output only move or convert values: the output must be bitwise equal to the reference.
   bool exact = false;
-  // Some op in between reads a computed value and has no result for all values (Log, Sqrt, Reciprocal): where the reference has
-  // none either, rounding decides what comes out.
+  // An op in between reads a computed value and has no result for some values (Log, Sqrt, Reciprocal): where the reference
+  // has none, the result depends on rounding.
   bool may_meet_pole = false;
-  // A mean may be far smaller than what it is the mean of: this value's magnitude counts too.
+  // A mean may be much smaller than the averaged values, so their magnitude also scales the error.
   ValueIndex averaged = kNoValue;
 };
 
-// Of a value by itself, as if the inputs of the op that makes it were exact.
+// The tolerance of one value, assuming exact inputs of the op that produces it.
 Tolerance tolerance_of_step(const Graph& subgraph, const Op& op, ValueIndex value);
 
-// For the outputs of a partition, which `subgraph` holds alone. `output` is one of its values.
+// The tolerance of an output of a partition. `subgraph` contains only that partition; `output` is one of its values.
 Tolerance tolerance_of(const Graph& subgraph, ValueIndex output);
 
 }  // namespace lamina::driver

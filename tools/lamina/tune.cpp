@@ -35,7 +35,7 @@ void tune_partition(const Partition& partition, const Backend& backend, const Tu
 }  // namespace
 
 int tune(const TuneOptions& options) {
-  backend_for(options.engine, options.device);  // an engine that is not there is told before anything is read
+  backend_for(options.engine, options.device);  // reports a missing engine before anything is read
   std::vector<Graph> graphs;
   for (const std::string& file : options.files) graphs.push_back(load_graph(file, options.overrides));
   if (options.threads > 0) omp_set_num_threads(options.threads);

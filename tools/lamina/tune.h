@@ -1,4 +1,4 @@
-// `lamina tune`: finds by measuring how the kernels of graph dumps run best on this machine, and keeps it for later runs.
+// `lamina tune`: measures schedules of the kernels of graph dumps on this machine, and keeps the fastest for later runs.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct TuneOptions {
   std::vector<std::string> files;
   std::string engine, device;
   std::string policy = "fusion";
-  double milliseconds = TuningRequest::kDefaultMilliseconds;  // of each kernel
+  double milliseconds = TuningRequest::kDefaultMilliseconds;  // per kernel
   bool again = false;
   int threads = 0;
   Overrides overrides;

@@ -5,7 +5,7 @@
 
 namespace lamina::driver {
 
-// Three lines: lamina's own version, LLVM's, and the backends that were built.
+// Three lines: lamina's version, LLVM's version, and the backends in this build.
 std::string version_text();
 
 }  // namespace lamina::driver
