@@ -460,7 +460,7 @@ class Interpreter {
   int64_t row_size_;
   size_t outer_;
   std::vector<std::vector<int64_t>>
-      writers_;  // per arg, per element: the place that wrote it, row * row size + position; empty if none has
+      writers_;  // per arg, per element: the grid position that wrote it, row * row size + position; empty if none has
   std::map<NodeIndex, Blocks> columns_;
 };
 

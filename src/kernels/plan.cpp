@@ -115,7 +115,7 @@ class ArenaBuilder {
   std::vector<size_t> home_;  // per block: the block whose memory it uses, itself by default
 };
 
-// The only arg that is bound to this place; -1 if there are no or several such args.
+// The only arg with this binding; -1 if there are no or several such args.
 int sole_arg(const std::vector<Binding>& args, Binding::Source source, size_t index) {
   int found = -1;
   for (size_t a = 0; a < args.size(); ++a) {

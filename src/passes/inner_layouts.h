@@ -1,5 +1,5 @@
 // Lamina chooses the layout of values between the steps of a partition. Convolutions and pools internally use images with the
-// channels last, whatever the format of their ports. A value between two of them therefore gets that layout, also with
+// channels last, for any format of their ports. A value between two of them therefore gets that layout, also with
 // elementwise ops in between. This avoids two transposes.
 #pragma once
 

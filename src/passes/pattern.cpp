@@ -36,8 +36,8 @@ struct TermNode {
   std::string name = {};
   double number = 0;  // for a number without a name
   OpClass repeated = OpClass::elementwise;
-  Kinds heads = {};                 // kinds of ops that can make the value
-  bool any_head = false;            // a value or number, whatever its producer
+  Kinds heads = {};                 // kinds of ops that can compute the value
+  bool any_head = false;            // a value or number with any producer
   std::vector<Term> children = {};  // inputs, alternatives, or the term below the repeated ops
   std::function<bool(const Op&)> attributes = nullptr;
 };

@@ -40,7 +40,7 @@ class Term {
   std::shared_ptr<const TermNode> node_;
 };
 
-// A side input: any value, whatever its producer.
+// A side input: any value, with any producer.
 Term value(std::string name);
 // A graph input that is known to contain one number: this one (rounded to its type, or to six digits), or any number, which
 // is stored under a name.

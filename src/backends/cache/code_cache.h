@@ -2,7 +2,7 @@
 //
 // An entry is one file, named by the SHA-256 of its key. It contains the key, the object file, and the SHA-256 of both. The
 // key contains everything on which the code depends, so another lamina, LLVM, machine or kernel has another file. An entry is
-// written under a temporary name and then renamed, so a reader sees a complete entry or none, whatever other processes do. A
+// written under a temporary name and then renamed, so a reader gets a complete entry or none, independent of other processes. A
 // damaged entry is a miss. If writing an entry fails, the folder does not contain it. Neither is an error.
 //
 // The backends share the folder: a key begins with the kind of code.

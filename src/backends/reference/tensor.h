@@ -1,6 +1,6 @@
 // The data of the reference: dense row-major tensors of double, and iteration over strided memory.
 //
-// A tensor keeps its values in double between ops, whatever its dtype in the graph. They are rounded once, when an output is
+// A tensor keeps its values in double between ops, for any dtype in the graph. They are rounded once, when an output is
 // stored. Only results that are integers, booleans or f8 (Quantize, GreaterEqual, GenIndex, the mask of Dropout) and results
 // of casts are rounded and saturated at once. s64 values are stored as integers too, because double has only 53 bits.
 #pragma once

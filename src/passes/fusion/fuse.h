@@ -6,7 +6,7 @@
 //
 // A group has an iteration space: extents, some of them `inner` (normalised or reduced). A DimMap describes each operand of
 // each op: it says which iteration dims run along each of the operand's dims. A value that is computed inside the group must
-// be read through the same map through which it is written. This one rule makes a fusion legal, whatever the ops.
+// be read through the same map through which it is written. This one rule makes a fusion legal for any ops.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // The dialect in CUDA C++ (NVRTC, no headers).
-#pragma nv_diag_suppress 177  // a program carries functions that its kernel may not need
+#pragma nv_diag_suppress 177  // a program contains functions that its kernel may not need
 typedef float lm_f32;
 typedef double lm_f64;
 typedef signed char lm_s8;
