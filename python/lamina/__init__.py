@@ -1,9 +1,10 @@
 """lamina: a graph-level library of deep-learning operations with a fusion compiler.
 
-A graph of operations is described, partitioned, compiled for this machine's CPU and called (`lamina.Graph`); common operations
-are functions of arrays (`lamina.layer_norm(x)`). Arrays are numpy's, torch's, or anything that shares its memory by DLPack or the
-buffer protocol; nothing is copied. `torch.compile(model, backend="lamina")` runs torch's models (`lamina.torch`),
-`lamina.from_onnx` ONNX's. What is refused raises `lamina.Error`, with one sentence that says what is allowed.
+`lamina.Graph` describes, partitions and compiles a graph of operations for this machine's CPU; the result is called as a
+function. Common operations are functions of arrays (`lamina.layer_norm(x)`). Arrays are numpy's, torch's, or anything that
+shares its memory by DLPack or the buffer protocol; nothing is copied. `torch.compile(model, backend="lamina")` runs torch
+models (`lamina.torch`), `lamina.from_onnx` ONNX models. Invalid input raises `lamina.Error`, with one sentence that says what
+is allowed.
 """
 
 from __future__ import annotations
@@ -26,20 +27,22 @@ __all__ = ["CompiledGraph", "CompiledPartition", "Error", "Explanation", "Graph"
 
 
 def op_kinds() -> list:
-    """The names of all operations."""
+    """Returns the names of all operations."""
     return _core.op_kinds()
 
 
 def op_schema(kind: str) -> dict:
-    """Ports, attributes, types and formula of an operation. Raises lamina.Error for a kind that does not exist."""
+    """Returns the ports, attributes, types and formula of an operation. Raises lamina.Error for a kind that does not exist.
+    """
     return _json.loads(_core.op_schema_json(kind))
 
 
 def explain(what, title: str = "") -> Explanation:
-    """Why the ops of a graph are where they are, and what runs: as data, as a page (`show()`), as a picture in a notebook.
+    """Explains why the ops of a graph are in their partitions, and which code runs: as data, as a page (`show()`), or as a
+    picture in a notebook.
 
-    what: a Graph, a CompiledGraph, or partitions of one graph in an order in which they can run. For torch's models there is
-    lamina.torch.explain. title: stands above the page. Raises lamina.Error for anything else."""
+    what: a Graph, a CompiledGraph, or partitions of one graph in an order in which they can run. For torch models use
+    lamina.torch.explain. title: the heading of the page. Raises lamina.Error for any other object."""
     if hasattr(what, "explain"):
         return what.explain(title)
     if isinstance(what, (list, tuple)) and what and all(isinstance(each, Partition) for each in what):
@@ -48,7 +51,7 @@ def explain(what, title: str = "") -> Explanation:
 
 
 def from_onnx(model, name: str = "model"):
-    """An ONNX model as a function of its inputs: see lamina.onnx.from_onnx."""
+    """Returns an ONNX model as a function of its inputs; see lamina.onnx.from_onnx."""
     from lamina.onnx import from_onnx as convert
 
     return convert(model, name)

@@ -1,4 +1,4 @@
-"""Calls with arrays of whatever library the caller uses: results are made by the library that the first array comes from."""
+"""Calls with arrays of any library: results are arrays of the first argument's library."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def torch_dtype(name: str) -> Any:
 
 
 def maker_of(kind: type, dtype: str, shape: Sequence[int]) -> Callable:
-    """What makes a dense array, not initialised, of the library of arrays of type `kind`; 16-bit brain floats and 8-bit floats are raw
-    bits in numpy, which has no such types."""
+    """Returns a function that creates a dense, uninitialised array of the library of array type `kind`. numpy has no bf16 and
+    no 8-bit floats; their arrays contain raw bits."""
     torch = sys.modules.get("torch")
     if torch is not None and issubclass(kind, torch.Tensor):
         return functools.partial(torch.empty, tuple(shape), dtype=torch_dtype(dtype))
@@ -32,7 +32,8 @@ def maker_of(kind: type, dtype: str, shape: Sequence[int]) -> Callable:
 
 
 class Ready:
-    """A function compiled for what its arguments are. Arguments that are None are none of the graph's inputs."""
+    """A function compiled for the types, shapes and strides of its arguments. Arguments that are None are not inputs of the
+    graph."""
 
     __slots__ = ("linked", "_run", "_makers", "_complete")
 

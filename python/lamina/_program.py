@@ -1,4 +1,4 @@
-"""From partitions to one call: partitions that follow each other are compiled and joined into an executable."""
+"""Compiles consecutive partitions and joins them into one executable."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lamina._telling import Compilations, Progress
 
 
 class Port(NamedTuple):
-    """What is given for a graph input. `tensor` is what the graph reads: a view of the object that arrives, `given`, that begins
-    `offset` bytes behind its first element."""
+    """An argument for a graph input. `given` describes the object that the caller passes. `tensor` is what the graph reads: a
+    view of that object that starts `offset` bytes after its first element."""
 
     tensor: _core.LogicalTensor
     given: _core.LogicalTensor
@@ -22,8 +22,8 @@ class Port(NamedTuple):
 class Linked(NamedTuple):
     run: _core.Executable
     outputs: list  # LogicalTensors, with their final shapes and strides
-    compiled: list  # CompiledPartitions, in the order in which they run
-    partitions: list  # what they were compiled from
+    compiled: list  # CompiledPartitions, in execution order
+    partitions: list  # from which they were compiled
 
 
 def whole(tensor: _core.LogicalTensor) -> Port:
@@ -31,7 +31,7 @@ def whole(tensor: _core.LogicalTensor) -> Port:
 
 
 def scalar_bytes(value: float, dtype: str) -> bytes:
-    """A number as it lies in memory."""
+    """Returns the bytes of a number of this dtype."""
     if dtype == "bf16":
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
         return struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if value == value else 0x7FC0)
@@ -41,9 +41,10 @@ def scalar_bytes(value: float, dtype: str) -> bytes:
 
 def link(partitions: Sequence[_core.Partition], inputs: Sequence[Port], outputs: Sequence[_core.LogicalTensor],
          constants: Mapping[int, tuple] = {}, progress: Optional[Progress] = None) -> Linked:
-    """Compiles partitions, which are in an order in which they can run, for these inputs. `outputs` are what leaves; their shapes
-    may be unknown, their strides None: dense. constants: tensor id -> (tensor, value) of scalars that the graph knows, some of
-    which passes compile in. progress: as for Graph.compile. Raises lamina.Error where a partition cannot be compiled."""
+    """Compiles partitions, which are in an order in which they can run, for these inputs. outputs: the tensors to return;
+    their shapes may be unknown, and strides None mean dense. constants: tensor id -> (tensor, value) of scalars that the
+    graph knows; passes may compile some of them in. progress: as for Graph.compile. Raises lamina.Error if a partition cannot
+    be compiled."""
     known = {tensor_id: tensor for tensor_id, (tensor, _) in constants.items()}
     known.update((port.tensor.id, port.tensor) for port in inputs)
     wanted = {tensor.id: tensor for tensor in outputs}

@@ -1,4 +1,4 @@
-"""What lamina tells while it works, through Python's `logging`: logger "lamina", and "lamina.verbose" for lines that were asked for."""
+"""Reports through Python's `logging`: logger "lamina", and "lamina.verbose" for the lines that set_verbose requests."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ log = logging.getLogger("lamina")
 log.addHandler(logging.NullHandler())
 _lines = logging.getLogger("lamina.verbose")
 
-# Called as progress(done, total, name); true stops.
+# Called as progress(done, total, name); a true result cancels the compilation.
 Progress = Callable[[float, int, str], Any]
 
 
 def set_verbose(level: int) -> None:
-    """Has each compilation and execution (level 1), each pass over a graph too (2), or nothing (0) logged to "lamina.verbose":
-    compilations at INFO, the rest at DEBUG. They are the lines of LAMINA_VERBOSE, which otherwise go to stdout; -1: as that says.
+    """Logs each compilation and execution (level 1), also each pass over a graph (level 2), or nothing (level 0) to
+    "lamina.verbose": compilations at INFO, the rest at DEBUG. These are the lines of LAMINA_VERBOSE, which otherwise go to
+    stdout; level -1 follows that variable.
 
-    For the whole process. Raises lamina.Error for another level."""
+    Applies to the whole process. Raises lamina.Error for another level."""
     _core.set_verbose(level, _log_line if level > 0 else None)
 
 
@@ -30,7 +31,8 @@ def _log_line(line: str) -> None:
 
 
 class Compilations:
-    """Compiles the partitions of one graph: tells `progress` how far it is, in partitions, and the log what it was."""
+    """Compiles the partitions of one graph. Reports the number of compiled partitions to `progress`, and the compiled code to
+    the log."""
 
     def __init__(self, total: int, progress: Optional[Progress] = None) -> None:
         self._total, self._progress, self._done, self._start = total, progress, 0, time.perf_counter()

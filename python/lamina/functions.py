@@ -1,5 +1,5 @@
-"""Functions of arrays: layer_norm(x, gamma, beta) and its siblings. Each is a small graph, compiled for the shapes and types that
-it meets and kept; results are arrays of the library of the first argument (numpy or torch)."""
+"""Functions of arrays, such as layer_norm(x, gamma, beta). Each is a small graph, which is compiled for each combination of
+shapes and types and cached. Results are arrays of the first argument's library (numpy or torch)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _compiled: dict = {}
 
 
 def call(build: Callable, arrays: tuple, out: Any = None, **parameters: Any) -> Any:
-    """Runs the graph that `build(graph, *tensors, **parameters)` describes, tensors being None where an array is. Compiled once for
-    these types, shapes, strides and parameters."""
+    """Runs the graph that `build(graph, *tensors, **parameters)` describes; a tensor is None if its array is None. The graph
+    is compiled once per combination of types, shapes, strides and parameters."""
     key = (build, _core.signature(arrays), *parameters.values())
     ready = _compiled.get(key)
     if ready is None:
@@ -37,7 +37,7 @@ def _ready(build: Callable, arrays: tuple, parameters: dict) -> Ready:
 # ---- the graphs
 
 def affine(g: Graph, kind: str, x: Any, gamma: Any, beta: Any, **attributes: Any) -> Any:
-    """A norm whose op takes gamma and beta both or none."""
+    """A norm whose op accepts gamma and beta only together."""
     if gamma is not None and beta is not None:
         return g.op(kind, [x, gamma, beta], **attributes)
     y = g.op(kind, [x], use_affine=False, **attributes)
@@ -113,60 +113,81 @@ def build_gated_mlp(g: Graph, x: Any, gate: Any, up: Any, down: Any) -> Any:
 def layer_norm(x: Any, gamma: Any = None, beta: Any = None, *, axis: int = -1, epsilon: float = 1e-5, out: Any = None) -> Any:
     """gamma * (x - mean) / sqrt(variance + epsilon) + beta over the axes from `axis` to the last.
 
-    x: f32, bf16, f16 or f64, any shape. gamma, beta: shape of the normalised axes, or None. Returns an array like x.
-    Raises lamina.Error for an axis outside -r..r-1, an epsilon that is not positive, shapes or types that do not fit."""
+    x: f32, bf16, f16 or f64, any shape. gamma, beta: the shape of the normalised axes, or None. out: an array for the result.
+    Returns an array with the shape and type of x. Raises lamina.Error for an axis outside -r..r-1 (r is the rank of x), an
+    epsilon that is not positive, and shapes or types that do not match. Source: Ba et al., Layer Normalization, 2016."""
     return call(build_layer_norm, (x, gamma, beta), out, axis=axis, epsilon=epsilon)
 
 
 def add_layer_norm(x: Any, residual: Any, gamma: Any = None, beta: Any = None, *, axis: int = -1, epsilon: float = 1e-5) -> Any:
-    """(layer_norm(x + residual, gamma, beta), x + residual) in one pass over memory. residual: shape and type of x."""
+    """Returns (layer_norm(x + residual, gamma, beta), x + residual), computed in one pass over memory.
+
+    residual: the shape and type of x. The other arguments and errors are those of layer_norm."""
     return call(build_add_layer_norm, (x, residual, gamma, beta), axis=axis, epsilon=epsilon)
 
 
 def rms_norm(x: Any, gamma: Any = None, *, axis: int = -1, epsilon: float = 1e-5, out: Any = None) -> Any:
-    """gamma * x / sqrt(mean(x * x) + epsilon) over the axes from `axis` to the last. gamma: shape of these axes, or None."""
+    """gamma * x / sqrt(mean(x * x) + epsilon) over the axes from `axis` to the last.
+
+    x: f32, bf16, f16 or f64, any shape. gamma: the shape of these axes, or None. Returns an array with the shape and type of
+    x. Errors as for layer_norm. Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019."""
     return call(build_rms_norm, (x, gamma), out, axis=axis, epsilon=epsilon)
 
 
 def group_norm(x: Any, groups: int, gamma: Any = None, beta: Any = None, *, epsilon: float = 1e-5, out: Any = None) -> Any:
-    """Normalises groups of channels; x is [N, C, ...], C a multiple of `groups`; gamma, beta: [C], both or none."""
+    """Normalises over each group of C / groups channels and all spatial positions.
+
+    x: [N, C, ...], C a multiple of `groups`. gamma, beta: [C], or None. Returns an array with the shape and type of x. Raises
+    lamina.Error for shapes or types that do not match. Source: Wu and He, Group Normalization, 2018."""
     return call(build_group_norm, (x, gamma, beta), out, groups=groups, epsilon=epsilon)
 
 
 def softmax(x: Any, *, axis: int = -1, out: Any = None) -> Any:
-    """exp(x) / sum(exp(x)) along `axis`; an array like x."""
+    """exp(x) / sum(exp(x)) along `axis`. Returns an array with the shape and type of x."""
     return call(build_softmax, (x,), out, axis=axis)
 
 
 def log_softmax(x: Any, *, axis: int = -1, out: Any = None) -> Any:
-    """log(softmax(x)) along `axis`; an array like x."""
+    """log(softmax(x)) along `axis`. Returns an array with the shape and type of x."""
     return call(build_log_softmax, (x,), out, axis=axis)
 
 
 def gelu(x: Any, *, approximate: str = "none", out: Any = None) -> Any:
-    """x * Phi(x), by erf ("none") or its form by tanh ("tanh"); an array like x."""
+    """x * Phi(x), Phi being the normal distribution function: exact ("none") or the tanh approximation ("tanh").
+
+    Returns an array with the shape and type of x. Raises lamina.Error for another `approximate`. Source: Hendrycks and
+    Gimpel, Gaussian Error Linear Units, 2016."""
     if approximate not in ("none", "tanh"):
         raise _core_error(f'gelu: approximate is {approximate!r}, allowed is "none" or "tanh"')
     return call(build_gelu, (x,), out, approximate=approximate)
 
 
 def silu(x: Any, *, out: Any = None) -> Any:
-    """x * sigmoid(x); an array like x."""
+    """x * sigmoid(x). Returns an array with the shape and type of x."""
     return call(build_silu, (x,), out)
 
 
 def matmul(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False, out: Any = None) -> Any:
-    """Product of [..., M, K] and [..., K, N], leading axes broadcast; `transpose_*` swap the last two axes of a factor."""
+    """The matrix product of a, [..., M, K], and b, [..., K, N]: [..., M, N]. Leading axes broadcast.
+
+    transpose_a, transpose_b: swap the last two axes of a factor first. Raises lamina.Error for shapes or types that do not
+    match."""
     return call(build_matmul, (a, b), out, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 def attention(q: Any, k: Any, v: Any, mask: Any = None, *, scale: Optional[float] = None, out: Any = None) -> Any:
-    """softmax(scale * q k' + mask) v. q: [..., Q, D]; k: [..., K, D]; v: [..., K, V]; mask: of q's type, broadcasts to [..., Q, K].
-    scale: default 1 / sqrt(D). A row whose mask is all -inf gives zeros."""
+    """softmax(scale * q k' + mask) v: [..., Q, V].
+
+    q: [..., Q, D]; k: [..., K, D]; v: [..., K, V]; mask: of q's type, broadcasts to [..., Q, K]. scale: default 1 / sqrt(D).
+    A row whose mask is all -inf results in zeros. Raises lamina.Error for shapes or types that do not match. Source: Vaswani
+    et al., Attention Is All You Need, 2017."""
     depth = _core.describe(q)[1][-1]
     return call(build_attention, (q, k, v, mask), out, scale=depth**-0.5 if scale is None else scale)
 
 
 def gated_mlp(x: Any, gate: Any, up: Any, down: Any, *, out: Any = None) -> Any:
-    """(silu(x gate') * (x up')) down'. x: [..., D]; gate, up: [H, D]; down: [D, H], as torch.nn.Linear keeps weights."""
+    """(silu(x gate') * (x up')) down': [..., D].
+
+    x: [..., D]; gate, up: [H, D]; down: [D, H], the layout of torch.nn.Linear's weights. Raises lamina.Error for shapes or
+    types that do not match. Source: Shazeer, GLU Variants Improve Transformer, 2020."""
     return call(build_gated_mlp, (x, gate, up, down), out)

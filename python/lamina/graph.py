@@ -1,4 +1,4 @@
-"""Graphs of operations: described, partitioned, compiled and called from Python."""
+"""Graphs of operations: describe, partition, compile and call them from Python."""
 
 from __future__ import annotations
 
@@ -30,51 +30,52 @@ class Graph:
         self._graph = _core.Graph(fpmath_mode)
         self._inputs: list[LogicalTensor] = []
         self._constants: dict[int, tuple] = {}
-        self._from_dump = False  # then it has tensors that it did not hand out
-        self._own: dict[int, LogicalTensor] = {}  # what this graph has handed out
+        self._from_dump = False  # a dump contains tensors that this object has not returned
+        self._own: dict[int, LogicalTensor] = {}  # the tensors that this graph has returned
         self._next_tensor = 0
         self._next_op = 0
 
     @classmethod
     def from_json(cls, text: str, name: str = "graph") -> "Graph":
-        """A graph from a dump, as oneDNN Graph and lamina write them. `name` stands in front of errors.
+        """Creates a graph from a dump in the format of oneDNN Graph and lamina. `name` prefixes error messages.
 
-        Raises lamina.Error where the text is no dump (line and column) or an op is refused (op, port or attribute)."""
+        Raises lamina.Error if the text is not a dump (with line and column) or an op is rejected (with the op, port or
+        attribute)."""
         made = cls()
         made._graph = _core.Graph.from_json(text, name)
         made._constants = {entry["id"]: (made._graph.tensor(entry["id"]), entry["value"]) for entry in json.loads(text).get("constants", [])}
         made._inputs = [tensor for tensor in made._graph.border()[0] if tensor.id not in made._constants]
         made._from_dump = True
-        made._next_tensor = made._next_op = 1 << 40  # above what a dump uses
+        made._next_tensor = made._next_op = 1 << 40  # above the ids in dumps
         return made
 
     def to_json(self) -> str:
-        """The graph as a dump, which `lamina replay` runs and `lamina explain` tells of."""
+        """Returns the graph as a dump, which `lamina replay` runs and `lamina explain` explains."""
         return self._graph.to_json()
 
     def input(self, shape: Optional[Sequence[Optional[int]]] = None, dtype: str = "f32", *,
               strides: Optional[Sequence[int]] = None, constant: bool = False) -> LogicalTensor:
-        """A tensor that the caller gives.
+        """Adds a tensor that the caller passes.
 
-        shape: extents; None for one that differs from call to call; None as a whole: the rank is not known. dtype: "f32", "bf16",
-        "f16", "f64", "s32", "s64", "s8", "u8", "boolean". strides: in elements, 0 broadcasts; default dense, row-major.
-        constant: it holds the same values at every call, so that what is made of it is kept."""
+        shape: extents, with None for an extent that differs from call to call; None as a whole if the rank is unknown. dtype:
+        "f32", "bf16", "f16", "f64", "s32", "s64", "s8", "u8", "boolean". strides: in elements, 0 broadcasts; default dense
+        row-major. constant: the tensor has the same values at every call, so that data derived from it is cached."""
         tensor = LogicalTensor(self._take_id(), dtype, shape, strides, "constant" if constant else "undef")
         self._inputs.append(tensor)
         return self._owned(tensor)
 
     def constant(self, value: float, dtype: str = "f32") -> LogicalTensor:
-        """A scalar whose value is known now, rounded to dtype: it is compiled in and takes no argument of the call."""
+        """Adds a scalar whose value is known now, rounded to dtype. It is compiled in and is not an argument of the call."""
         return _Constant(self._owned(LogicalTensor(self._take_id(), dtype, ())), value)
 
     def op(self, kind: str, inputs: Iterable[Any], *, name: str = "", dtype: Optional[str] = None,
            outputs: Optional[Sequence[bool]] = None, **attributes: Any) -> Union[LogicalTensor, tuple]:
-        """Adds an operation; the page docs/ops/KIND.md and `lamina.op_schema(kind)` tell its ports and attributes.
+        """Adds an operation; docs/ops/KIND.md and `lamina.op_schema(kind)` document its ports and attributes.
 
-        inputs: tensors in the order of the ports; None leaves an optional one out. dtype: the type of the first output, where
-        it may be chosen (MatMul, TypeCast). outputs: which outputs are wanted, where some may be left out; default all.
-        Returns the output, or a tuple of them (None for one that is left out).
-        Raises lamina.Error naming the op, the port or attribute, what was given and what is allowed; the graph is unchanged."""
+        inputs: tensors in the order of the ports; None omits an optional one. dtype: the type of the first output, if it may
+        be chosen (MatMul, TypeCast). outputs: which optional outputs to compute; default all. Returns the output, or a tuple
+        of them (None for an omitted one). Raises lamina.Error with the op, the port or attribute, the given and the allowed
+        value; the graph is then unchanged."""
         inputs = list(inputs)
         given = [self._given(kind, name, place, tensor) for place, tensor in enumerate(inputs)]
         node = _core.Op(self._next_op, kind, given, attributes, name)
@@ -99,29 +100,32 @@ class Graph:
         return made[0] if len(made) == 1 else tuple(made)
 
     def finalize(self) -> None:
-        """Ends building: orders ops and infers shapes. Raises lamina.Error for a cycle or shapes that do not agree."""
+        """Ends building: orders the ops and infers shapes. Raises lamina.Error for a cycle or contradicting shapes."""
         self._graph.finalize()
 
     def partitions(self, policy: str = "fusion") -> list:
-        """What is compiled as one, in an order in which it can run. policy: "fusion", or "debug": one op each."""
+        """Returns the partitions, in an order in which they can run. policy: "fusion", or "debug" for one op each."""
         self.finalize()
         return self._graph.partitions(policy)
 
     def explain(self, title: str = "") -> Explanation:
-        """Why each op is where it is: a list of partitions, which `show()` opens as a page and a notebook displays. Ends building.
+        """Explains why each op is in its partition: a list of partitions, which `show()` opens as a page and a notebook
+        displays. Ends building.
 
-        title: stands above the page. Kernels are told where every shape is known; CompiledGraph.explain() tells those that ran."""
+        title: the heading of the page. Kernels are included if every shape is known; CompiledGraph.explain() explains the
+        kernels that ran."""
         return Explanation(self.partitions(), title=title)
 
     def compile(self, outputs: Optional[Sequence[LogicalTensor]] = None, *, progress: Optional[Progress] = None) -> "CompiledGraph":
-        """The graph as a function of its inputs, in the order in which they were made.
+        """Returns the graph as a function of its inputs, in the order in which they were added.
 
-        outputs: what it returns; default: what no op reads. Shapes with unknown extents are compiled when they are first seen.
-        progress: called while that is done as progress(done, total, name) with the partitions that are compiled (a fraction where
-        one is half done), how many there are, and the one at work, "partition 3: LayerNorm + GELU"; if it returns true, the call
-        that compiles raises lamina.Error. Raises lamina.Error where an op cannot run, with the reason."""
+        outputs: the tensors to return; default: those that no op reads. Graphs with unknown extents are compiled when a call
+        first uses a shape. progress: called during compilation as progress(done, total, name) with the number of compiled
+        partitions (fractional while one is being compiled), their total, and the current one, "partition 3: LayerNorm +
+        GELU"; if it returns true, compilation stops with lamina.Error. Raises lamina.Error if an op cannot run, with the
+        reason."""
         if outputs is not None and not self._graph.is_finalized:
-            for tensor in outputs:  # also where another op reads it
+            for tensor in outputs:  # even if another op reads it
                 self._graph.add_op(_core.Op(self._next_op, "End", [tensor], {}))
                 self._next_op += 1
         partitions = self.partitions()
@@ -136,7 +140,8 @@ class Graph:
         return tensor
 
     def _given(self, kind: str, name: str, place: int, given: Any) -> LogicalTensor:
-        """The tensor of an input, which is this graph's: ids of two graphs mean different tensors."""
+        """Returns the tensor of an input after checking that it belongs to this graph: ids of two graphs mean different
+        tensors."""
         op = f'{kind} "{name}"' if name else kind
         tensor = _unwrap(given)
         if not isinstance(tensor, LogicalTensor):
@@ -164,7 +169,7 @@ def _unwrap(tensor: Any) -> LogicalTensor:
 
 
 class CompiledGraph:
-    """A compiled graph. Calls from many threads at once are fine; the interpreter is free while one computes."""
+    """A compiled graph. Many threads may call it at once; it releases the GIL while it computes."""
 
     def __init__(self, partitions: list, inputs: list, outputs: list, constants: dict, progress: Optional[Progress] = None) -> None:
         self._partitions, self._inputs, self._outputs, self._constants = partitions, inputs, outputs, constants
@@ -172,11 +177,11 @@ class CompiledGraph:
         self._ready: dict = {}
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """Computes. Arrays are numpy's, torch's or anything with `__dlpack__` or the buffer protocol, on the CPU, with any
-        positive strides; nothing is copied. They may be numpy's unsigned integers where raw bits of another type are meant.
+        """Runs the graph. Arrays are numpy's, torch's or any objects with `__dlpack__` or the buffer protocol, on the CPU,
+        with any positive strides; nothing is copied. numpy's unsigned integers may contain the raw bits of another type.
 
-        out: an array or a sequence of them to write to; default: new ones of the first input's library.
-        Returns one array, or a tuple in the order of the outputs. Raises lamina.Error naming the input and what is allowed."""
+        out: an array or a sequence of arrays to write to; default: new ones of the first input's library. Returns one array,
+        or a tuple in the order of the outputs. Raises lamina.Error with the input and what is allowed."""
         key = _core.signature(arrays)
         ready = self._ready.get(key)
         if ready is None:
@@ -184,7 +189,7 @@ class CompiledGraph:
         return ready(arrays, out)
 
     def compiled_for(self, arrays: Sequence[Any]) -> _arrays.Ready:
-        """What runs for arrays of these types, shapes and strides; None among them is no input."""
+        """Returns the code for arrays of these types, shapes and strides; None entries are not inputs."""
         described = [_core.describe(array) for array in arrays if array is not None]
         if len(described) != len(self._inputs):
             raise Error(f"{len(described)} inputs are given, allowed is {len(self._inputs)}")
@@ -193,10 +198,11 @@ class CompiledGraph:
         return _arrays.Ready(linked, arrays)
 
     def explain(self, title: str = "") -> Explanation:
-        """As Graph.explain(), with the kernels of the shapes that were compiled last."""
+        """As Graph.explain(), with the kernels of the most recently compiled shapes."""
         compiled = list(self._ready.values())[-1].linked.compiled if self._ready else []
         return Explanation(self._partitions, compiled, title)
 
     def info(self) -> list:
-        """For each set of shapes that was compiled, a list of dicts: kernels, schedules, bytes, times of its partitions."""
+        """Returns, for each set of compiled shapes, a list with a dict per partition: kernels, schedules, bytes and compile
+        time."""
         return [[json.loads(code.info_json()) for code in ready.linked.compiled] for ready in self._ready.values()]

@@ -13,22 +13,22 @@ __all__ = ["LaminaBackend", "prepare", "run_model", "supports_device"]
 
 
 class LaminaRep(BackendRep):
-    """A prepared model."""
+    """A model prepared for execution."""
 
     def __init__(self, function: OnnxFunction) -> None:
         self.function = function
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple:
-        """inputs: arrays in the model's order. Returns a tuple of arrays."""
+        """Runs the model. inputs: arrays in the model's order. Returns a tuple of arrays."""
         return self.function(*inputs)
 
 
 class LaminaBackend(Backend):
-    """ONNX's interface to whoever runs its models."""
+    """ONNX's backend interface."""
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> LaminaRep:
-        """Raises lamina.Error, by name, for what is not carried."""
+        """Returns a prepared model. Raises lamina.Error for an unsupported op, type or attribute."""
         return LaminaRep(from_onnx(model))
 
     @classmethod

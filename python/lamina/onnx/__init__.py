@@ -1,14 +1,14 @@
-"""ONNX models as functions: `from_onnx(model)`; `lamina.onnx_backend` is the interface that ONNX's own tests run.
+"""ONNX models as functions: `from_onnx(model)`. `lamina.onnx_backend` is the interface for ONNX's own tests.
 
     function.py    a model as a function of arrays
-    importer.py    from a model's nodes to a graph: rules, constants computed, functions expanded
-    node.py        a node as its rule sees it
-    folding.py     nodes whose inputs are known, computed when the model is read
+    importer.py    converts a model's nodes to a graph: applies rules, computes constants, expands functions
+    node.py        the interface of a node for its rule
+    folding.py     constant folding when the model is read
     elementwise.py reductions.py norms.py windows.py shapes.py resize.py    the rules, by family
-    table.py       which operator has which rule
+    table.py       maps operators to rules
 
-Weights (initializers) are constants of the graph. An operator that the table lacks, or whose rule does not fit, is replaced by the
-function that ONNX defines for it; what is left is refused by name.
+Weights (initializers) are constants of the graph. An operator without a rule, or whose rule does not apply, is replaced by
+the function that ONNX defines for it. Without such a function, it raises lamina.Error with its name.
 """
 
 from __future__ import annotations

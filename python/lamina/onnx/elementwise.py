@@ -1,4 +1,4 @@
-"""Rules of operators that go element by element."""
+"""Rules for elementwise operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rule = Callable[[Node], Any]
 
 
 def unary(kind: str, **attributes: Any) -> Rule:
-    """An attribute that is a pair is read from the node: (name, default)."""
+    """A pair (name, default) means that the attribute is read from the node."""
     def rule(node: Node) -> Any:
         x = node.tensor(0)
         node.floating(x)
@@ -45,7 +45,7 @@ def compare(kind: str) -> Rule:
 
 
 def folded(kind: str) -> Rule:
-    """Ops of any number of inputs, taken two by two."""
+    """An operator with any number of inputs, as a chain of binary ops."""
     def rule(node: Node) -> Any:
         made, *rest = node.tensors()
         node.floating(made)
@@ -82,7 +82,7 @@ def tangent(node: Node) -> Any:
 
 
 def rounded(kind: str, correction: str) -> Rule:
-    """Down or up: the nearest integer, corrected by one where it lies on the other side."""
+    """Floor or ceil: the nearest integer, corrected by one if it is on the wrong side."""
     def rule(node: Node) -> Any:
         x = node.tensor(0)
         node.floating(x)
@@ -103,13 +103,14 @@ def is_nan(node: Node) -> Any:
 
 
 def erf(node: Node) -> Any:
-    """By GELU, which is z * (1 + erf(z / sqrt 2)) / 2."""
+    """Computes erf from GELU(z) = z * (1 + erf(z / sqrt 2)) / 2."""
     x = node.tensor(0)
     node.floating(x)
     wide = node.cast(x, "f32") if x.dtype in NARROW else x
     z = node.op("Multiply", [wide, node.scalar(math.sqrt(2), wide)])
     twice = node.op("Multiply", [node.op("Divide", [node.op("GELU", [z], mode="gelu_erf"), z]), node.scalar(2, z)])
-    # Near 0, where that is 0 / 0 or loses digits, the series' first terms; beyond +-8, where GELU is 0 or z, the limits.
+    # Near 0 the quotient is 0 / 0 or loses digits, so the Taylor series is used. Beyond +-8, GELU is 0 or z, so the limits
+    # are used.
     small = _odd_series(node, wide, [(-1) ** i * 2 / (math.sqrt(math.pi) * math.factorial(i) * (2 * i + 1)) for i in range(11)])
     made = node.op("Select", [node.op("Less", [node.op("Abs", [wide]), node.scalar(0.5, wide)]), small,
                               node.op("Subtract", [twice, node.scalar(1, z)])])
@@ -118,7 +119,7 @@ def erf(node: Node) -> Any:
 
 
 def _odd_series(node: Node, x: Any, factors: list) -> Any:
-    """x * (factors[0] + factors[1] * x^2 + ...)."""
+    """Returns x * (factors[0] + factors[1] * x^2 + ...)."""
     square, made = node.op("Square", [x]), None
     for factor in reversed(factors):
         made = node.scalar(factor, x) if made is None else node.op("Add", [node.op("Multiply", [square, made]), node.scalar(factor, x)])
@@ -126,7 +127,7 @@ def _odd_series(node: Node, x: Any, factors: list) -> Any:
 
 
 def hyperbolic(sign: str) -> Rule:
-    """(e^x + e^-x) / 2, or the difference; of which near 0 the series' first terms."""
+    """(e^x + e^-x) / 2, or (e^x - e^-x) / 2 with the Taylor series near 0."""
     def rule(node: Node) -> Any:
         x = node.tensor(0)
         node.floating(x)
@@ -163,7 +164,8 @@ def power(node: Node) -> Any:
 
 
 def _general_power(node: Node, x: Any, exponent: Any) -> Any:
-    """exp(b ln |a|), with the sign that an odd b leaves to a negative a, NaN for one of no integer, and 1 for b = 0 or a = 1."""
+    """exp(b ln |a|) with these corrections: a negative a keeps its sign if b is odd and results in NaN if b is not an
+    integer; b = 0 or a = 1 results in 1."""
     wide = "f64" if x.dtype == "f64" else "f32"
     a, b = node.cast(x, wide), node.cast(exponent, wide)
     shape = numpy.broadcast_shapes(node.shape(a), node.shape(b))
@@ -210,7 +212,7 @@ def where(node: Node) -> Any:
     condition, left, right = (node.tensor(i) for i in range(3))
     node.floating(left, right)
     known = all(t.shape is not None and None not in t.shape for t in (condition, left, right))
-    if known:  # the condition broadcasts to the values, not the other way round
+    if known:  # the condition broadcasts to the values, but not the values to the condition
         shape = numpy.broadcast_shapes(condition.shape, left.shape, right.shape)
         if tuple(shape) != numpy.broadcast_shapes(left.shape, right.shape):
             left = node.expand(left, shape)

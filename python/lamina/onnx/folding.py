@@ -1,4 +1,4 @@
-"""Nodes whose inputs are all known when a model is read, shapes above all: ONNX's own evaluator computes them."""
+"""Constant folding: ONNX's own evaluator computes nodes whose inputs are all known when a model is read, mostly shapes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from onnx.reference import ReferenceEvaluator
 
 from lamina.onnx.node import Unfit
 
-# What differs from run to run, or is for others to choose.
+# Operators that are not folded: those with random results, and loops.
 _NOT_FOLDED = ("Bernoulli", "Dropout", "Loop", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Scan")
-_LARGEST = 1 << 24  # elements of a result
+_LARGEST = 1 << 24  # maximum element count of a result
 
 
 def fold(node: onnx.NodeProto, values: dict, opset: int) -> Optional[list]:
-    """The node's outputs; None where an input is not known, or the node is of a kind that is not computed beforehand."""
+    """Returns the node's outputs; None if an input is unknown, or the operator is not folded."""
     inputs = [name for name in node.input if name]
     if node.op_type in _NOT_FOLDED or node.domain not in ("", "ai.onnx") or any(name not in values for name in inputs):
         return None

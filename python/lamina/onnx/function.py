@@ -16,10 +16,11 @@ OLDEST = 13
 
 
 class OnnxFunction:
-    """A model as a function of its inputs: `f(*arrays)` or `f({"name": array})`; returns a tuple of arrays in the model's order.
+    """A model as a function of its inputs: `f(*arrays)` or `f({"name": array})`. Returns a tuple of arrays in the model's
+    order.
 
-    Inputs that shapes or attributes depend on (axes, bounds, sizes) are compiled in: `static_inputs` names them. The model is
-    compiled for each set of their values."""
+    The values of inputs that determine shapes or attributes (axes, bounds, sizes) are compiled in; `static_inputs` has their
+    names. The model is compiled once per set of their values."""
 
     def __init__(self, model: onnx.ModelProto, name: str) -> None:
         self.name, self._model = name, model
@@ -34,7 +35,7 @@ class OnnxFunction:
             self.static_inputs.append(needed.name)
 
     def __call__(self, *arrays: Any) -> tuple:
-        """Computes. Raises lamina.Error naming the input, or the node, and what is allowed."""
+        """Runs the model. Raises lamina.Error with the input or the node, and what is allowed."""
         given = self._by_name(arrays)
         while True:
             static = {name: given[name] for name in self.static_inputs}
@@ -59,10 +60,11 @@ class OnnxFunction:
 
 
 def from_onnx(model: Union[str, os.PathLike, bytes, onnx.ModelProto], name: str = "model") -> OnnxFunction:
-    """A function of an ONNX model, a path, its bytes or the loaded model. Models of an opset before 13 are converted by ONNX.
+    """Returns a function of an ONNX model.
 
-    Raises lamina.Error naming the node and what is allowed where the model is not valid, or an op, type or attribute is not
-    carried; of a model with static inputs at the first call."""
+    model: a path, the bytes of a file, or a loaded model. ONNX's converter converts models of an opset before 13. name: used
+    in messages if `model` is not a path. Raises lamina.Error, with the node and what is allowed, if the model is not valid or
+    has an unsupported op, type or attribute; for a model with static inputs, the first call raises it."""
     if isinstance(model, (str, os.PathLike)):
         name, model = str(model), onnx.load(model)
     elif isinstance(model, bytes):

@@ -1,4 +1,4 @@
-"""From a model's nodes to a graph of lamina's, compiled."""
+"""Converts a model's nodes to a lamina graph and compiles it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lamina.onnx.folding import fold
 from lamina.onnx.node import OF_NUMPY, ONNX_TYPES, TYPES, NeedsValue, Node, Unfit
 from lamina.onnx.table import RULES
 
-_DEEPEST = 6  # functions within functions
+_DEEPEST = 6  # maximum nesting of functions
 _INTEGERS = ("s64", "s32", "s8", "u8", "boolean")
 
 
 class Importer:
-    """Reads one model, for the values of its static inputs."""
+    """Reads one model for given values of its static inputs."""
 
     def __init__(self, model: onnx.ModelProto, name: str, static: dict) -> None:
         self.model, self.name, self.static = model, name, static
@@ -28,13 +28,13 @@ class Importer:
         self.graph = Graph()
         self.tensors: dict[str, Any] = {}
         self.weights: dict[int, numpy.ndarray] = {}  # by tensor id
-        self.values: dict[str, numpy.ndarray] = {}  # known now: initializers, static inputs and what follows from them
-        self.of_static: set = set(static)  # of these, what depends on values that a caller gave
-        self.open: set = set()  # inputs whose values are not known
-        self.sources: dict[str, set] = {}  # which of these each tensor is computed of
+        self.values: dict[str, numpy.ndarray] = {}  # known values: initializers, static inputs and values computed from them
+        self.of_static: set = set(static)  # names of known values that depend on the caller's static inputs
+        self.open: set = set()  # names of inputs whose values are unknown
+        self.sources: dict[str, set] = {}  # the unknown inputs from which each tensor is computed
 
     def run(self) -> Callable:
-        """A function of the inputs by their names."""
+        """Returns a function of a dict of inputs by name."""
         graph = self._inferred().graph
         self.values = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
         self.values.update(self.static)
@@ -66,7 +66,7 @@ class Importer:
         return self.graph.input(shape, TYPES[kind.elem_type])
 
     def tensor(self, name: str, where: str) -> Any:
-        """The tensor of that name; of a value that is known, a constant."""
+        """Returns the tensor of that name; a known value becomes a constant tensor."""
         if name in self.tensors:
             return self.tensors[name]
         if name not in self.values:
@@ -88,7 +88,7 @@ class Importer:
         return tensor
 
     def needs_integers(self, names: Any) -> None:
-        """Where all that these tensors are computed of is inputs of integers (or truth values), their values are asked for."""
+        """If these tensors depend only on inputs of integer or boolean type, requests the values of those inputs."""
         sources = self._sources_of(names)
         if sources and all(self.tensors[name].dtype in _INTEGERS for name in sources):
             raise NeedsValue(min(sources))
@@ -125,7 +125,7 @@ class Importer:
 
     def _is_folded(self, node: onnx.NodeProto, opset: int) -> bool:
         if node.op_type == "Constant":
-            return False  # its rule
+            return False  # has a rule
         made = fold(node, self.values, opset)
         if made is None:
             return False
@@ -135,7 +135,7 @@ class Importer:
         return True
 
     def _is_branch(self, node: onnx.NodeProto, opset: int, depth: int) -> bool:
-        """Takes the branch of an If whose condition is known."""
+        """Expands the taken branch of an If whose condition is known."""
         if node.op_type != "If" or node.domain not in ("", "ai.onnx"):
             return False
         condition = bool(Node(self, node, f"node {node.name!r} (If)").known(0))
@@ -197,7 +197,7 @@ class Importer:
             return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         return onnx.TypeProto()
 
-    # ---- the result
+    # ---- outputs
 
     def _compile(self, inputs: list, outputs: list) -> Callable:
         computed = {name: self.tensors[name] for name in outputs if name in self.tensors and name not in self.values}
@@ -221,7 +221,8 @@ class Importer:
         return call
 
     def _fixed(self, name: str) -> numpy.ndarray:
-        """An output that is known when the model is read: what it says of shapes and constants, but nothing that was given."""
+        """Returns an output that is known when the model is read. It may depend on shapes and constants, but not on the
+        caller's inputs."""
         if name not in self.values:
             raise Error(f"{self.name}: nothing makes output {name!r}", "invalid_graph")
         if name in self.of_static:
@@ -230,7 +231,7 @@ class Importer:
 
 
 def _bound(inner: onnx.NodeProto, names: dict, prefix: str, given: dict) -> onnx.NodeProto:
-    """A node of a function's body with the names and attributes of the call; of its subgraphs' nodes too."""
+    """Returns a node of a function's body with the names and attributes of the call, including the nodes of its subgraphs."""
     copy = onnx.NodeProto()
     copy.CopyFrom(inner)
     del copy.input[:], copy.output[:], copy.attribute[:]
@@ -256,12 +257,12 @@ def _bound(inner: onnx.NodeProto, names: dict, prefix: str, given: dict) -> onnx
 
 
 def plain(array: Any) -> Any:
-    """What numpy's protocols share: brain floats become their bits."""
+    """Converts bfloat16, which numpy's protocols cannot share, to raw bits."""
     return array.view("uint16") if str(getattr(array, "dtype", "")) == "bfloat16" else array
 
 
 def _typed(array: Any, dtype: str) -> Any:
-    """Bits of brain floats as the type that ONNX's own package has for them."""
+    """Converts raw bits of bf16 to the bfloat16 type of the onnx package."""
     if dtype != "bf16" or not isinstance(array, numpy.ndarray):
         return array
     return array.view(helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16))

@@ -1,4 +1,4 @@
-"""A node of an ONNX model as its rule sees it, and what rules say when they do not fit."""
+"""The interface of an ONNX node for its rule, and the exceptions that rules raise."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ NARROW = ("f16", "bf16")
 
 
 class Unfit(Exception):
-    """A node that lamina does not carry so; the text says why."""
+    """Raised by a rule that cannot convert a node; the text is the reason."""
 
 
 class NeedsValue(Exception):
-    """The value of a model's input must be known to compile."""
+    """Raised if the value of a model's input must be known for compilation."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -32,7 +32,7 @@ class NeedsValue(Exception):
 
 
 class Node:
-    """What rules ask of a node and its graph."""
+    """A node's inputs and attributes, and helpers that add ops to the graph."""
 
     def __init__(self, importer: Any, node: onnx.NodeProto, where: str) -> None:
         self.importer, self.proto, self.where, self.graph = importer, node, where, importer.graph
@@ -45,7 +45,7 @@ class Node:
         return position < len(self.proto.input) and bool(self.proto.input[position])
 
     def wants(self, position: int) -> bool:
-        """Whether this output is read."""
+        """Whether the model uses this output."""
         return position < len(self.proto.output) and bool(self.proto.output[position])
 
     def tensor(self, position: int) -> Any:
@@ -55,7 +55,8 @@ class Node:
         return [self.tensor(i) for i in range(len(self)) if self.has(i)]
 
     def known(self, position: int) -> Any:
-        """The value of an input that is known now; None where there is no such input."""
+        """Returns the known value of an input; None if the node has no such input. An unknown value raises NeedsValue or
+        Unfit."""
         if not self.has(position):
             return None
         name = self.proto.input[position]
@@ -67,7 +68,7 @@ class Node:
         raise Unfit(f"input {position} {name!r} is not constant")
 
     def value(self, position: int) -> Any:
-        """As `known`, but None also where the value is not known, which is no reason to compile an input in."""
+        """As `known`, but returns None for an unknown value, instead of requesting it."""
         name = self.proto.input[position] if self.has(position) else None
         return self.importer.values.get(name)
 
@@ -105,7 +106,7 @@ class Node:
             raise Unfit(f"{name} is {axis}, allowed is {-rank}..{rank - 1}")
         return axis % max(rank, 1)
 
-    # ---- what rules build with
+    # ---- building blocks for rules
 
     def op(self, kind: str, inputs: Sequence[Any], **attributes: Any) -> Any:
         return self.graph.op(kind, inputs, name=self.proto.name, **attributes)
@@ -114,11 +115,11 @@ class Node:
         return self.graph.constant(value, like.dtype)
 
     def array(self, values: Any, dtype: str) -> Any:
-        """A constant tensor."""
+        """Returns a constant tensor."""
         return self.importer.constant(numpy.asarray(values), dtype)
 
     def copy(self, x: Any) -> Any:
-        """The same values as a tensor of its own."""
+        """Returns a copy as a new tensor."""
         return self.op("Reorder", [x]) if x.dtype in FLOATS else self.reshape(x, self.shape(x))
 
     def cast(self, x: Any, dtype: str) -> Any:
@@ -135,11 +136,11 @@ class Node:
         return x if list(order) == list(range(len(order))) else self.op("StaticTranspose", [x], order=[int(i) for i in order])
 
     def take(self, x: Any, indices: Any, axis: int) -> Any:
-        """Entries of an axis, by numbers that are known now."""
+        """Returns entries of an axis, with constant indices."""
         return self.op("Gather", [x, self.array(numpy.asarray(indices, "int64"), "s64")], axis=axis)
 
     def take_elements(self, x: Any, positions: Any) -> Any:
-        """Elements by their places in row-major order, which are known now; of the places' shape."""
+        """Returns elements by constant row-major positions; the result has the shape of `positions`."""
         return self.take(self.reshape(x, [math.prod(self.shape(x))]), positions, 0)
 
     def expand(self, x: Any, shape: Sequence[int]) -> Any:

@@ -1,4 +1,4 @@
-"""Rules of normalisations."""
+"""Rules for normalisations."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def batch_norm(node: Node) -> Any:
     epsilon = node.attribute("epsilon", 1e-5)
     if not node.attribute("training_mode", 0):
         return node.op("BatchNormInference", [x, scale, bias, mean, variance], epsilon=epsilon, data_format="NCX")
-    # With the batch's own statistics, of which a share goes into the running ones.
+    # Uses the batch's own statistics, and updates the running statistics with them.
     axes = [i for i in range(node.rank(x)) if i != 1]
     of_batch = node.op("ReduceMean", [x], axes=axes)
     row = [1, -1] + [1] * (node.rank(x) - 2)

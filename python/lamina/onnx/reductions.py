@@ -1,4 +1,4 @@
-"""Rules of operators that reduce along axes, and of products."""
+"""Rules for reductions and products."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy
 
 from lamina.onnx.node import OF_NUMPY, Node, Unfit
 
-# What a reduction of nothing gives.
+# The results of reductions over no elements.
 _OF_NOTHING = {"ReduceSum": 0.0, "ReduceL1": 0.0, "ReduceL2": 0.0, "ReduceProd": 1.0, "ReduceMax": -math.inf, "ReduceMin": math.inf}
 
 
@@ -35,7 +35,7 @@ def reduce(kind: str) -> Callable:
 
 
 def _of_one(node: Node, kind: str, x: Any) -> Any:
-    """Over no axes: of one element each."""
+    """A reduction over no axes, hence of one element each."""
     return node.op("Abs", [x]) if kind in ("ReduceL1", "ReduceL2") else node.copy(x)
 
 
@@ -49,7 +49,7 @@ def _of_nothing(kind: str, dtype: str, shape: list) -> numpy.ndarray:
 
 
 def composed(before: str, kind: str, after: str = "") -> Callable:
-    """A reduction of what an op makes of each element, and an op behind it."""
+    """A reduction with an elementwise op before it and optionally an op after it."""
     inner = reduce(kind)
 
     def rule(node: Node) -> Any:
@@ -62,7 +62,7 @@ def composed(before: str, kind: str, after: str = "") -> Callable:
 
 
 class _Before:
-    """The node, its first input being what `kind` makes of it."""
+    """The node with its first input replaced by the result of op `kind` on it."""
 
     def __init__(self, node: Node, kind: str) -> None:
         self._node, self._first = node, node.op(kind, [node.tensor(0)]) if kind else node.tensor(0)
@@ -80,12 +80,12 @@ def lp_normalization(node: Node) -> Any:
     if p not in (1, 2):
         raise Unfit(f"p is {p}, allowed is 1 or 2")
     norm = node.op("ReduceL1" if p == 1 else "ReduceL2", [x], axes=[node.axis(x, default=-1)], keep_dims=True)
-    is_zero = node.op("Equal", [norm, node.scalar(0, norm)])  # of zeros the result is zeros
+    is_zero = node.op("Equal", [norm, node.scalar(0, norm)])  # avoids 0 / 0: the result for zeros is zeros
     return node.op("Divide", [x, node.op("Add", [norm, node.cast(is_zero, norm.dtype)])])
 
 
 def running_sum(node: Node) -> Any:
-    """A product with a triangle of ones."""
+    """CumSum as a product with a triangular matrix of ones."""
     x, axis = node.tensor(0), node.integers(1)[0]
     node.floating(x)
     shape = node.shape(x)
@@ -95,7 +95,7 @@ def running_sum(node: Node) -> Any:
     order = [i for i in range(len(shape)) if i != axis] + [axis]
     rows = node.transpose(x, order)
     rows = rows if len(shape) > 1 else node.reshape(rows, [1, shape[0]])
-    if x.dtype == "f64":  # there are no products of it
+    if x.dtype == "f64":  # f64 has no matrix product
         spread = node.op("Multiply", [node.reshape(rows, [*node.shape(rows), 1]), triangle])
         made = node.op("ReduceSum", [spread], axes=[-2])
     else:

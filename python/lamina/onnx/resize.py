@@ -1,5 +1,6 @@
-"""Resize: along each axis a product with a matrix of weights, or, for the nearest cell, a choice of entries. What ONNX's own evaluator
-makes of unit vectors when the model is read is the matrix: every mode, rounding and rule about borders, for all of which it is linear."""
+"""Resize: per axis, a product with a matrix of weights or, for the nearest mode, a gather. ONNX's own evaluator computes the
+matrix when the model is read, by resizing unit vectors. This covers every mode, rounding and border rule, because all of them
+are linear."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def resize(node: Node) -> Any:
 
 
 def _weights(node: Node, extent: int, scale: Any, size: Any) -> numpy.ndarray:
-    """[extent, size]: what each entry gives to each of the result."""
+    """Returns the weights [extent, size] of each input entry in each output entry."""
     attributes = [a for a in node.proto.attribute if a.name in _OF_EACH_AXIS]
     inputs = ["units", "", "" if scale is None else "scales", "" if size is None else "sizes"]
     one = helper.make_node("Resize", inputs[:3] if size is None else inputs, ["made"])

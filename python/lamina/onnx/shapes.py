@@ -1,5 +1,5 @@
-"""Rules of operators that say what shapes are, or put elements elsewhere. Places that are known when the model is read become slices,
-transposes and gathers with constant numbers."""
+"""Rules for operators that query shapes or move elements. Positions that are known when the model is read become slices,
+transposes and gathers with constant indices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def size_of(node: Node) -> numpy.ndarray:
     return numpy.array(math.prod(node.shape(node.tensor(0))), "int64")
 
 
-# ---- the same elements in their order
+# ---- operators that keep the order of elements
 
 def reshape(node: Node) -> Any:
     x, target = node.tensor(0), node.integers(1)
@@ -58,7 +58,7 @@ def _unsqueezed(node: Node, shape: list) -> list:
     return [1 if i in new else next(rest) for i in range(rank)]
 
 
-# ---- elements in other places
+# ---- operators that move elements
 
 def transpose(node: Node) -> Any:
     x = node.tensor(0)
@@ -80,13 +80,13 @@ def sliced(node: Node) -> Any:
         made = node.op("Slice", [made], starts=[starts[i] for i in forward], ends=[ends[i] for i in forward],
                        axes=[axes[i] for i in forward], steps=[steps[i] for i in forward])
     for i, step in enumerate(steps):
-        if step < 0:  # backwards: by numbers
+        if step < 0:  # backwards: a gather with constant indices
             made = node.take(made, numpy.arange(shape[axes[i]])[starts[i]:_end(ends[i], shape[axes[i]]):step], axes[i])
     return made
 
 
 def _end(end: int, extent: int) -> Any:
-    """As Python's slices have it, which count -1 from the end: one before the first is None."""
+    """The end of a Python slice: Python counts -1 from the end, so a position before the first element is None."""
     return None if end < -extent else end
 
 
@@ -107,7 +107,7 @@ def gather(node: Node) -> Any:
 
 
 def places(shape: list) -> numpy.ndarray:
-    """The number of each element, in row-major order."""
+    """Returns the row-major position of each element."""
     return numpy.arange(math.prod(shape)).reshape(shape)
 
 
@@ -132,26 +132,27 @@ def gather_nd(node: Node) -> Any:
     return node.take_elements(x, numpy.stack(found).reshape([*shape[:batch], *found[0].shape]))
 
 
-# reduction: the op, and what changes nothing.
+# reduction: the op and its neutral element.
 _REDUCTIONS = {"add": ("Add", 0.0), "mul": ("Multiply", 1.0), "max": ("Maximum", -math.inf), "min": ("Minimum", math.inf)}
 
 
 def scattered(targets_of: Callable) -> Callable:
-    """targets_of(node, places of the data, indices): for each update, in order, the element of the data that it goes to."""
+    """A rule for a scatter. targets_of(node, positions of the data, indices) returns the target position of each update, in
+    order."""
     def rule(node: Node) -> Any:
         x, indices, updates, reduction = node.tensor(0), node.known(1), node.tensor(2), node.attribute("reduction", "none")
         shape, number = node.shape(x), places(node.shape(updates)).reshape(-1)
         count = math.prod(shape)
         flat = node.reshape(updates, [number.size])
         targets = targets_of(node, places(shape), indices).reshape(-1)
-        if reduction == "none":  # elements of the data, or the last of the updates that go there: by numbers among both
+        if reduction == "none":  # a gather from data and updates: the last update of an element wins
             source = numpy.arange(count)
             source[targets] = count + number
             return node.take(node.op("Concat", [node.reshape(x, [count]), flat], axis=0), source.reshape(shape), 0)
         kind, nothing = _REDUCTIONS[reduction]
         with_nothing = node.op("Concat", [flat, node.array(numpy.full([1], nothing), x.dtype)], axis=0)
         made, seen = x, _nth_of_its_kind(targets)
-        for turn in range(seen.max(initial=-1) + 1):  # those that go to one element one after the other
+        for turn in range(seen.max(initial=-1) + 1):  # updates of one element are applied in sequence
             source = numpy.full(count, number.size)
             source[targets[seen == turn]] = number[seen == turn]
             made = node.op(kind, [made, node.take(with_nothing, source.reshape(shape), 0)])
@@ -161,7 +162,7 @@ def scattered(targets_of: Callable) -> Callable:
 
 
 def _nth_of_its_kind(values: numpy.ndarray) -> numpy.ndarray:
-    """For each entry, how many equal ones stand before it."""
+    """Returns for each entry the number of equal entries before it."""
     order = numpy.argsort(values, kind="stable")
     kinds = values[order]
     begins = numpy.flatnonzero(numpy.concatenate([[True], kinds[1:] != kinds[:-1]])) if kinds.size else numpy.zeros(0, int)
@@ -214,7 +215,7 @@ def pad(node: Node) -> Any:
     widths = [(0, 0)] * len(shape)
     for i, axis in enumerate(axes):
         widths[axis] = (pads[i], pads[i + len(axes)])
-    cut = [(max(-a, 0), max(-b, 0)) for a, b in widths]  # a negative pad takes away
+    cut = [(max(-a, 0), max(-b, 0)) for a, b in widths]  # a negative pad crops
     if any(a or b for a, b in cut):
         x = node.op("Slice", [x], starts=[a for a, _ in cut], ends=[e - b for e, (_, b) in zip(shape, cut)], axes=list(range(len(shape))))
     widths = [(max(a, 0), max(b, 0)) for a, b in widths]
@@ -268,7 +269,7 @@ def space_to_depth(node: Node) -> Any:
 
 
 def trilu(node: Node) -> Any:
-    """What lies outside of the triangle is 0, whatever it was."""
+    """Elements outside the triangle become 0, including NaN and infinities."""
     x, k = node.tensor(0), int(node.known(1).flat[0]) if node.has(1) else 0
     node.floating(x)
     shape = node.shape(x)
@@ -277,7 +278,7 @@ def trilu(node: Node) -> Any:
 
 
 def positions(node: Node) -> Any:
-    """Range: its bounds are asked for, so that it is computed when the model is read."""
+    """Range: requests the values of its bounds, so that it is folded when the model is read."""
     for i in range(3):
         node.known(i)
     raise Unfit("its bounds are no numbers")

@@ -1,4 +1,4 @@
-"""Which ONNX operator has which rule: a function from a node to the tensors, or the known values, of its outputs."""
+"""Maps ONNX operators to rules. A rule is a function from a node to the tensors, or the known values, of its outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of convolutions and pools."""
+"""Rules for convolutions and pools."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lamina.onnx.node import Node, Unfit
 
 
 class Window(NamedTuple):
-    """Of a pool or convolution, per spatial axis; every pad explicit, rounding downwards."""
+    """The window of a pool or convolution, per spatial axis, with explicit pads and sizes rounded down."""
 
     kernel: list
     strides: list
     dilations: list
     begin: list
-    end: list  # as the model has it
-    reach: list  # what it takes for as many windows as the model has: more than `end`, or less
-    sizes: list  # of the result
+    end: list  # end pads of the model
+    reach: list  # end pads that result in the model's number of windows; may differ from `end`
+    sizes: list  # extents of the result
 
 
 def window(node: Node, extents: list, kernel: list) -> Window:
@@ -40,7 +40,7 @@ def window(node: Node, extents: list, kernel: list) -> Window:
         room = extents[i] + begin[i] + end[i] - spans[i]
         size = (-(-room // strides[i]) if node.attribute("ceil_mode", 0) else room // strides[i]) + 1
         if node.attribute("ceil_mode", 0) and (size - 1) * strides[i] >= extents[i] + begin[i]:
-            size -= 1  # a last window that begins behind the data is none
+            size -= 1  # a last window that starts after the data does not count
         sizes.append(size)
     reach = [(size - 1) * s + span - e - b for size, s, span, e, b in zip(sizes, strides, spans, extents, begin)]
     return Window(kernel, strides, dilations, begin, end, reach, sizes)
@@ -74,7 +74,7 @@ def transposed_convolution(node: Node) -> Any:
     if wanted is not None:
         total = [s * (e - 1) + m + (k - 1) * d + 1 - w
                  for s, e, m, k, d, w in zip(strides, extents, more, kernel, dilations, wanted[-spatial:])]
-        more = [m - min(t, 0) for m, t in zip(more, total)]  # where even no pads leave too little
+        more = [m - min(t, 0) for m, t in zip(more, total)]  # enlarges outputs that are too small even without pads
         total = [max(t, 0) for t in total]
         begin = [-(-t // 2) if auto == "SAME_LOWER" else t // 2 for t in total]
         if auto == "NOTSET":
@@ -107,7 +107,7 @@ def average_pool(node: Node) -> Any:
 
 
 def _sums(node: Node, x: Any, at: Window) -> Any:
-    """Of each window, of each channel by itself: a convolution with ones."""
+    """Sums each window per channel, as a depthwise convolution with ones."""
     channels = node.shape(x)[1]
     ones = node.array(numpy.ones([channels, 1, *at.kernel]), x.dtype)
     if any(r < 0 for r in at.reach):
@@ -119,7 +119,7 @@ def _sums(node: Node, x: Any, at: Window) -> Any:
 
 
 def _cells(at: Window, extents: list, with_pads: bool) -> numpy.ndarray:
-    """How many cells of each window count: those on the data, or on its pads too."""
+    """Counts the cells of each window on the data, optionally including the pads."""
     counts = numpy.ones([1, 1] + [1] * len(extents))
     for i, extent in enumerate(extents):
         low, high = (-at.begin[i], extent + at.end[i]) if with_pads else (0, extent)
@@ -161,7 +161,7 @@ def global_lp_pool(node: Node) -> Any:
 
 
 def response_norm(node: Node) -> Any:
-    """LRN: the sum of squares over neighbouring channels is a mean over a window of them, times its size."""
+    """LRN: the sum of squares over neighbouring channels, as the mean over a window of channels times its size."""
     x, size = node.tensor(0), node.attribute("size", 1)
     node.floating(x)
     shape = node.shape(x)
