@@ -26,9 +26,8 @@ class Company {
   std::atomic<Clock::rep> last_ = 0;
 };
 
-// Of the thread that began a region: it does units of a stage, then waits for those who have others. It is given the time and
-// the CPU time that it has spent: beside busy programs all threads of a region may be late, so that none is later than others,
-// but then they spend less CPU time than time.
+// Of the thread that began a region: it does units of a stage, then waits for threads that have others. CPU times tell what is
+// late: a unit that takes long takes CPU time, a thread that waits for a core takes none.
 class RegionWatch {
  public:
   using Clock = Company::Clock;
@@ -37,29 +36,24 @@ class RegionWatch {
   explicit RegionWatch(Company& company, Clock::time_point now, CpuTime cpu)
       : company_(company), begin_(now), cpu_begin_(cpu) {}
 
-  // So many of its own units have ended.
-  void own_have_ended(int64_t units, Clock::time_point now, CpuTime cpu) {
+  // Its own units have ended. It may have had none, where others took them while it waited for a core.
+  void own_have_ended(Clock::time_point now, CpuTime cpu) {
     own_end_ = now;
-    units_ = units;
-    own_cpu_ = cpu - cpu_begin_;
-    if (units > 0 && now - begin_ - own_cpu_ > kLate) company_.seen(now);
+    if (now - begin_ - (cpu - cpu_begin_) > kLate) company_.seen(now);
   }
-  // So have all others: the next stage begins. Threads are late where they take much longer than waking them does, and than
-  // units that are larger than its own would.
-  void all_have_ended(Clock::time_point now, CpuTime cpu) {
-    constexpr int kUnits = 4;
-    if (units_ > 0 && now - own_end_ > kLate + kUnits * (own_cpu_ / units_)) company_.seen(now);
+  // So have all others; `longest` is the CPU time of the thread that spent most on its units. The next stage begins. A thread
+  // that was on time ends so long after the caller at most, if nothing takes its core.
+  void all_have_ended(CpuTime longest, Clock::time_point now, CpuTime cpu) {
+    if (now - own_end_ > kLate + longest) company_.seen(now);
     begin_ = now;
     cpu_begin_ = cpu;
-    units_ = 0;
   }
 
  private:
-  static constexpr auto kLate = std::chrono::microseconds(500);
+  static constexpr auto kLate = std::chrono::microseconds(500);  // more than waking threads takes, less than a time slice
   Company& company_;
   Clock::time_point begin_, own_end_;
-  CpuTime cpu_begin_, own_cpu_{0};
-  int64_t units_ = 0;
+  CpuTime cpu_begin_;
 };
 
 }  // namespace lamina::cpu

@@ -36,14 +36,9 @@ void deal(SharedWork& work, int64_t stage, int threads, Ranges& ranges) {
   ranges.deal(stage, units, ranges_for(work, threads));
 }
 
-// How many there were.
-int64_t take_all(SharedWork& work, int64_t stage, int slot, Ranges& ranges) {
-  int64_t units = 0;
-  for (Ranges::Taken taken = ranges.take(stage, slot); taken.count() > 0; taken = ranges.take(stage, slot)) {
+void take_all(SharedWork& work, int64_t stage, int slot, Ranges& ranges) {
+  for (Ranges::Taken taken = ranges.take(stage, slot); taken.count() > 0; taken = ranges.take(stage, slot))
     work.run({taken.begin, taken.end, stage, slot});
-    units += taken.count();
-  }
-  return units;
 }
 
 RegionWatch::CpuTime cpu_time_of_thread() {
@@ -52,23 +47,42 @@ RegionWatch::CpuTime cpu_time_of_thread() {
   return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
 }
 
+// The most that a thread of a region has spent on its units of a stage. Threads write it before the stage's barrier, the caller
+// reads it behind that.
+class LongestTime {
+ public:
+  void note(RegionWatch::CpuTime spent) {
+    int64_t before = longest_.load(std::memory_order_relaxed);
+    while (before < spent.count() && !longest_.compare_exchange_weak(before, spent.count(), std::memory_order_relaxed)) {
+    }
+  }
+  RegionWatch::CpuTime take() { return RegionWatch::CpuTime(longest_.exchange(0, std::memory_order_relaxed)); }
+
+ private:
+  std::atomic<int64_t> longest_ = 0;
+};
+
 // The next stage is dealt while others may still take from this one.
 void run_by_openmp(SharedWork& work, int threads) {
   std::array<Ranges, 2> ranges;
+  std::array<LongestTime, 2> longest;
   const int64_t stages = work.work().stages;
   deal(work, 0, threads, ranges[0]);
   RegionWatch watch(the_company, Clock::now(), cpu_time_of_thread());
 #pragma omp parallel num_threads(threads)
   for (int64_t stage = 0; stage < stages; ++stage) {
     const int slot = omp_get_thread_num();
-    const int64_t units = take_all(work, stage, slot, ranges[stage % 2]);
-    if (slot == 0) watch.own_have_ended(units, Clock::now(), cpu_time_of_thread());
+    const RegionWatch::CpuTime begin = cpu_time_of_thread();
+    take_all(work, stage, slot, ranges[stage % 2]);
+    const RegionWatch::CpuTime end = cpu_time_of_thread();
+    longest[stage % 2].note(end - begin);
+    if (slot == 0) watch.own_have_ended(Clock::now(), end);
     if (stage + 1 == stages) break;
     if (slot == 0) deal(work, stage + 1, threads, ranges[(stage + 1) % 2]);
 #pragma omp barrier
-    if (slot == 0) watch.all_have_ended(Clock::now(), cpu_time_of_thread());
+    if (slot == 0) watch.all_have_ended(longest[stage % 2].take(), Clock::now(), cpu_time_of_thread());
   }
-  watch.all_have_ended(Clock::now(), cpu_time_of_thread());
+  watch.all_have_ended(longest[(stages - 1) % 2].take(), Clock::now(), cpu_time_of_thread());
 }
 
 // Calls a function of the caller's.
