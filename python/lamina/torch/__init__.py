@@ -1,10 +1,10 @@
 """lamina for PyTorch: a backend of torch.compile, functions with gradients, and modules.
 
     model = torch.compile(model, backend="lamina")
-    print(lamina.torch.explain(model, x))        # what lamina carries, what it leaves to PyTorch, and why
+    print(lamina.torch.explain(model, x))        # what lamina runs, what PyTorch runs, and why
 
-Options, as torch.compile(..., options={...}): "require" (share of float nodes that must be carried, 0 to 1), "dump" (folder for
-JSON dumps that `lamina replay` runs), "warn" (False: no FallbackWarning).
+Options, as torch.compile(..., options={...}): "require" (the share of float nodes that lamina must run, 0 to 1), "dump"
+(folder for JSON dumps that `lamina replay` runs), "warn" (False: no FallbackWarning).
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ __all__ = ["FallbackWarning", "Report", "add_layer_norm", "attention", "backend"
 
 
 def explain(model: Any, *inputs: Any, **keyword_inputs: Any) -> Report:
-    """Compiles `model` for these inputs, runs it, with its backward pass where gradients are on, and tells what lamina carried.
+    """Compiles `model` for these inputs, runs it (with the backward pass if gradients are enabled), and returns a Report of
+    what lamina runs.
 
-    The first floating output is summed for the backward pass; gradients are left as they were."""
+    The first floating output is summed for the backward pass; the parameters' gradients are not changed."""
     reports: list = []
     _torch._dynamo.reset()
     breaks = _torch._dynamo.utils.counters["graph_break"]

@@ -1,8 +1,8 @@
-"""torch.compile(model, backend="lamina"): found by torch through the package's entry point.
+"""torch.compile(model, backend="lamina"): torch finds the backend through the package's entry point.
 
-AOTAutograd makes forward and backward graphs of ATen ops, with the ops that lamina has kept whole and the partitioner that saves
-the least; each graph is lowered (lowering.py), cut by lamina's partitioner, compiled and emitted as one module (emit.py).
-Sizes that torch has marked dynamic are known when a call comes: a graph is compiled for each set of them, without torch's tracing.
+AOTAutograd creates forward and backward graphs of ATen ops. Ops that lamina supports are not decomposed, and the min-cut
+partitioner minimises saved activations. Each graph is lowered (lowering.py), partitioned by lamina, compiled and emitted as
+one module (emit.py). Dynamic sizes are known at the call: a graph is compiled once per set of sizes, without tracing again.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from lamina.torch.table import KEPT_WHOLE, TABLE
 from lamina.torch.views import VIEW_RULES
 
 log = logging.getLogger("lamina.torch")
-KEPT_SIZES = 256  # sets of sizes that a graph stays compiled for: those of the latest calls
+KEPT_SIZES = 256  # capacity of a graph's LRU cache of compiled sets of sizes
 
 
 class FallbackWarning(UserWarning):
-    """Some of a model is left to PyTorch; the text counts what, and why."""
+    """Warns that PyTorch runs a part of a model; the text has the number of nodes, and why."""
 
 
 @dataclass
 class Options:
-    """require: least share (0 to 1) of the nodes that compute floats which lamina must carry, else compiling fails.
-    dump: folder for a JSON dump of each graph, which `lamina replay` runs. warn: False silences FallbackWarning."""
+    """require: the minimum share (0 to 1) of nodes computing floats that lamina must run; below it, compilation fails. dump:
+    folder for a JSON dump of each graph, which `lamina replay` runs. warn: False silences FallbackWarning."""
 
     require: Optional[float] = None
     dump: Optional[str] = None
     warn: bool = True
-    reports: Optional[list] = None  # explain() collects here
+    reports: Optional[list] = None  # explain() collects reports here
 
     @classmethod
     def of(cls, given: Optional[dict]) -> "Options":
@@ -66,7 +66,7 @@ class Options:
 
 
 def decompositions() -> dict:
-    """Core ATen, without what lamina, or torch itself, does better as one op."""
+    """The core ATen decompositions, except of ops that lamina, or torch itself, runs better as one op."""
     return {op: rule for op, rule in core_aten_decompositions().items() if _base(op) not in KEPT_WHOLE}
 
 
@@ -75,7 +75,7 @@ def _base(op: Any) -> str:
 
 
 def backend(module: GraphModule, example_inputs: list, *, options: Optional[dict] = None, mode: Optional[str] = None) -> Callable:
-    """The backend that torch.compile calls. `mode`, one of torch's, changes nothing: lamina has one way to compile."""
+    """The backend that torch.compile calls. `mode`, one of torch's, has no effect: lamina has only one mode."""
     if mode is not None and mode not in list_mode_options():
         raise Error(f"mode is {mode!r}, allowed is one of {', '.join(list_mode_options())}")
     chosen = Options.of(options)
@@ -88,7 +88,7 @@ def backend(module: GraphModule, example_inputs: list, *, options: Optional[dict
 
 
 def partition(joint: GraphModule, inputs: list, **settings: Any) -> tuple:
-    """Forward and backward graph of a graph of both."""
+    """Splits a joint graph into forward and backward graphs."""
     prepare_joint(joint)
     return min_cut_rematerialization_partition(joint, inputs, **settings)
 
@@ -97,7 +97,7 @@ _numbers = collections.Counter()
 
 
 def compile_graph(module: GraphModule, example_inputs: list, phase: str, options: Options) -> Callable:
-    """A boxed function for a graph of ATen ops."""
+    """Compiles a graph of ATen ops to a boxed function."""
     number = _numbers[phase]
     _numbers[phase] += 1
     name = f"{phase}_{number}"
@@ -110,7 +110,7 @@ def compile_graph(module: GraphModule, example_inputs: list, phase: str, options
 
 
 def _why_left_whole(module: GraphModule) -> Optional[str]:
-    """Why a graph of sizes that are told by its inputs cannot be made one of numbers; None where it can."""
+    """Why the sizes of a graph cannot be replaced by numbers known from its inputs; None if they can."""
     for node in module.graph.nodes:
         if isinstance(node.target, torch._ops.HigherOrderOperator):
             return f"{node.target} holds graphs whose sizes are told by calls"
@@ -125,7 +125,7 @@ def _why_left_whole(module: GraphModule) -> Optional[str]:
 
 
 def _left_whole(module: GraphModule, name: str, reason: str, options: Options) -> Callable:
-    """A graph that torch computes, and what is told of it."""
+    """A graph that torch runs, with its report."""
     nodes = [NodeReport(node.name, str(node.target), False, is_floating(node.meta.get("val")), reason)
              for node in module.graph.nodes if node.op == "call_function" and isinstance(node.meta.get("val"), torch.Tensor)]
     _tell(GraphReport(name, nodes, 0), options)
@@ -133,7 +133,7 @@ def _left_whole(module: GraphModule, name: str, reason: str, options: Options) -
 
 
 def _values(module: GraphModule) -> list:
-    """Sizes among inputs, and of them."""
+    """The sizes that are inputs, and the sizes of inputs."""
     found = []
     for node in module.graph.nodes:
         value = node.meta.get("val") if node.op == "placeholder" else None
@@ -182,7 +182,7 @@ def _boxed(module: GraphModule) -> Callable:
 
 
 def _by_sizes(module: GraphModule, name: str, options: Options) -> Callable:
-    """Compiles when sizes are first seen: they are told by the inputs' own shapes."""
+    """Compiles when a call first uses a set of sizes, which are read from the inputs' shapes."""
     known: collections.OrderedDict = collections.OrderedDict()
     compiled_count = itertools.count()
 
@@ -191,7 +191,7 @@ def _by_sizes(module: GraphModule, name: str, options: Options) -> Callable:
         compiled = known.get(key)
         if compiled is None:
             place = next(compiled_count)
-            told = options if place == 0 else replace(options, warn=False)  # what is left to torch is told once a graph
+            told = options if place == 0 else replace(options, warn=False)  # warns only once per graph
             compiled = known[key] = _boxed(_compiled(_with_sizes(module, inputs), f"{name}_{place}", told))
             if len(known) > KEPT_SIZES:
                 known.popitem(last=False)
@@ -204,7 +204,7 @@ def _by_sizes(module: GraphModule, name: str, options: Options) -> Callable:
 
 
 def _with_sizes(module: GraphModule, inputs: list) -> GraphModule:
-    """A copy whose values are those of these inputs, every size a number."""
+    """Returns a copy for these inputs, in which every size is a number."""
     copy = GraphModule(module, _copied(module))
     with unset_fake_temporarily(), torch.no_grad():
         mode = FakeTensorMode(allow_non_fake_inputs=True)

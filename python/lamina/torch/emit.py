@@ -1,7 +1,8 @@
-"""A lowered graph becomes one FX module: foreign nodes as they are, and calls into lamina between them.
+"""Emits a lowered graph as one FX module: unchanged foreign nodes, with calls into lamina between them.
 
-Neighbouring partitions that nothing foreign stands between are one call. The module is generated Python, nothing is interpreted at
-run time; what it takes is a list, emptied as the call begins, so that activations die early.
+Consecutive partitions without a foreign node between them share one call. The module is generated Python; nothing is
+interpreted at run time. Its argument is a list, which is emptied at the start of the call, so that activations are freed
+early.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ BYTES = {"f64": 8, "s64": 8, "f32": 4, "s32": 4, "bf16": 2, "f16": 2}
 
 
 class Stay(NamedTuple):
-    """Partitions that run in one call."""
+    """A group of partitions that runs in one call."""
 
     partitions: list
-    inputs: list  # (port tensor, node or tensor id that it is read from)
-    outputs: list  # logical tensors that others read
+    inputs: list  # pairs of a port's tensor and the node or tensor id that it is read from
+    outputs: list  # logical tensors that are read outside the group
 
 
 class Emitted(NamedTuple):
     module: GraphModule
-    calls: list  # Linked, one a call into lamina
+    calls: list  # Linked, one per call into lamina
 
 
 def emit(lowered: Lowered) -> Emitted:
@@ -45,12 +46,12 @@ class _Emitter:
         self.new = Graph()
         self.attributes: dict[str, Any] = {}
         self.env: dict[Node, Node] = {}
-        self.made: dict[int, Node] = {}  # tensor id -> node of the new graph that holds it
+        self.made: dict[int, Node] = {}  # tensor id -> its node in the new graph
         self.calls: list = []
         self.foreign = [n for n in self.old.nodes if self._is_foreign(n)]
         self.tensors = {p.id: p for partition in self.partitions for p in (*partition.inputs, *partition.outputs)}
         self.maker = {port.id: partition for partition in self.partitions for port in partition.outputs}
-        self.left_out: dict[int, int] = {}  # copy that no partition makes -> what it is a copy of
+        self.left_out: dict[int, int] = {}  # id of a removed copy -> id of its source
         self.needed = self._needed_outside()
 
     def run(self) -> Emitted:
@@ -129,7 +130,7 @@ class _Emitter:
         return needed
 
     def _id(self, node: Node) -> int:
-        """Of the tensor that holds what a node of lamina's is: where a copy is left out, what it is a copy of."""
+        """Returns the id of the tensor with an inner node's value; for a removed copy, that of its source."""
         own = found = self.lowering.inner_tensor(node).id
         while found not in self.maker and found in self.lowering.copies:
             found = self.lowering.copies[found]
@@ -159,7 +160,7 @@ class _Emitter:
             self.made[tensor.id] = self.new.call_function(operator.getitem, (call, position))
 
     def _output(self, tensor: LogicalTensor) -> LogicalTensor:
-        """With the strides that torch expects of the node that it is."""
+        """Returns the tensor with the strides that torch expects of its node."""
         if tensor.id not in self.lowering.origin:
             return LogicalTensor(tensor.id, tensor.dtype, tensor.shape)
         value = self._value_of(tensor.id)
@@ -173,21 +174,21 @@ class _Emitter:
             return self.made[port.id], Port(tensor, tensor, 0)
         value = self.lowering.constants.get(source.root, source.root.meta["val"])
         given = LogicalTensor(port.id, port.dtype, tuple(value.shape), tuple(value.stride()))
-        # Properties and strides are the port's own.
+        # The port's tensor has its properties and strides.
         own = next(t for t in self.lowering.ports.values() if t.id == port.id)
         return self._value(source.root), Port(own, given, source.offset * BYTES.get(port.dtype, 1))
 
     # ---- nodes
 
     def _output_value(self, node: Node) -> Node:
-        """Two outputs share no memory where one is a copy of the other; a constant that lamina made is copied in each call, since a caller
-        may write to what it gets."""
+        """An output that copies another must not share its memory. A constant is copied in each call, because the caller may
+        write to it."""
         value, base = self._value(node), self.lowering.base(node)
         is_copy = self.lowering.is_inner(base) and self.lowering.inner_tensor(base).id in self.left_out
         return self.new.call_function(torch.ops.aten.clone.default, (value,)) if is_copy or base in self.lowering.constants else value
 
     def _laid_out(self, node: Node, made: Node) -> Node:
-        """With the strides that torch expects, also where a copy that has others is left out."""
+        """Returns the value with the strides that torch expects, even if the copy that creates them was removed."""
         own = self.lowering.inner_tensor(node).id
         found = self.left_out.get(own)
         if found is None:
@@ -197,12 +198,13 @@ class _Emitter:
         return self.new.call_function(torch.ops.aten.clone.default, (made,), {"memory_format": torch.contiguous_format})
 
     def _value_of(self, tensor_id: int) -> torch.Tensor:
-        """What torch knows of a tensor of lamina's that is a node's."""
+        """Returns torch's FakeTensor of a node's tensor in lamina."""
         node, position = self.lowering.origin[tensor_id]
         return node.meta["val"] if position is None else node.meta["val"][position]
 
     def _value(self, node: Node) -> Node:
-        """The node of the new graph that holds it; views of what lamina made are torch's, made where they are read."""
+        """Returns the node's counterpart in the new graph. Views of lamina's results are torch views, created where they are
+        read."""
         if node in self.env:
             return self.env[node]
         if node.op == "get_attr" or node in self.lowering.constants:
@@ -216,7 +218,7 @@ class _Emitter:
         return self.env[node]
 
     def _held(self, node: Node) -> Any:
-        """What an attribute of the graph's module is: a graph of torch.cond and its like."""
+        """Returns an attribute of the graph's module, such as a branch of torch.cond."""
         return operator.attrgetter(node.target)(self.lowering.module)
 
     def _copy(self, node: Node) -> None:
@@ -250,7 +252,7 @@ def _root(emitter: _Emitter) -> torch.nn.Module:
 
 
 def _caller(linked: Any, ports: list, number: int) -> Callable:
-    """The function that the generated code calls: makes the outputs, runs."""
+    """Returns the function that the generated code calls: it allocates the outputs and runs."""
     specs = [(tuple(t.shape), tuple(t.strides), _arrays.torch_dtype(t.dtype)) for t in linked.outputs]
     run, empty = linked.run, torch.empty_strided
 
@@ -260,7 +262,7 @@ def _caller(linked: Any, ports: list, number: int) -> Callable:
             run(tensors, outputs)
         except Error as refused:
             if "input indices holds" in str(refused):
-                raise IndexError(str(refused)) from None  # as torch's own ops do
+                raise IndexError(str(refused)) from None  # the exception type of torch's own ops
             if "compiled was" not in str(refused):
                 raise
             run([_as_compiled(tensor, port) for tensor, port in zip(tensors, ports)], outputs)
@@ -271,8 +273,8 @@ def _caller(linked: Any, ports: list, number: int) -> Callable:
 
 
 def _as_compiled(tensor: torch.Tensor, port: Port) -> torch.Tensor:
-    """A copy with the strides that were compiled, for a tensor that came with others than torch said it would."""
+    """Returns a copy with the compiled strides, for a tensor whose strides differ from those that torch announced."""
     if tuple(tensor.shape) != tuple(port.given.shape):
-        return tensor  # the error that follows says so
+        return tensor  # the execution then raises the error
     copy = torch.empty_strided(port.given.shape, port.given.strides, dtype=tensor.dtype)
     return copy.copy_(tensor)

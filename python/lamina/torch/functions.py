@@ -1,4 +1,4 @@
-"""Functions of torch tensors with gradients, each forward and each backward pass one lamina graph."""
+"""Functions of torch tensors with gradients. Each forward and each backward pass is one lamina graph."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _axis(x: torch.Tensor, normalized_shape: Any, function: str) -> int:
 # ---- backward graphs
 
 def _gradient_of_norm(g: Any, x: Any, diff: Any, gamma: Any, *, axis: int, epsilon: float, wanted: tuple) -> list:
-    """diff_src, diff_gamma, diff_beta; statistics are recomputed from x."""
+    """Returns diff_src, diff_gamma, diff_beta; the statistics are recomputed from x."""
     attributes = dict(begin_norm_axis=axis, epsilon=epsilon, use_stats=False)
     if gamma is None:
         return [g.op("LayerNormBackward", [x, diff], use_affine=False, **attributes)]
@@ -182,7 +182,10 @@ class _GatedMLP(torch.autograd.Function):
 
 def layer_norm(x: torch.Tensor, normalized_shape: Any, weight: Optional[torch.Tensor] = None, bias: Optional[torch.Tensor] = None,
                eps: float = 1e-5) -> torch.Tensor:
-    """As torch.nn.functional.layer_norm. x: f32, bf16, f16 or f64 on the CPU; weight, bias: normalized_shape, or None."""
+    """As torch.nn.functional.layer_norm.
+
+    x: f32, bf16, f16 or f64 on the CPU, any shape that ends with normalized_shape. weight, bias: normalized_shape, or None.
+    Returns a tensor with the shape and type of x. Raises lamina.Error for shapes or types that do not match."""
     axis = _axis(x, normalized_shape, "layer_norm")
     if _wants_gradient(x, weight, bias):
         return _LayerNorm.apply(x, weight, bias, axis, eps)
@@ -191,7 +194,9 @@ def layer_norm(x: torch.Tensor, normalized_shape: Any, weight: Optional[torch.Te
 
 def add_layer_norm(x: torch.Tensor, residual: torch.Tensor, normalized_shape: Any, weight: Optional[torch.Tensor] = None,
                    bias: Optional[torch.Tensor] = None, eps: float = 1e-5) -> tuple:
-    """(layer_norm(x + residual), x + residual) in one pass. residual: shape and type of x."""
+    """Returns (layer_norm(x + residual), x + residual), computed in one pass over memory.
+
+    residual: the shape and type of x. The other arguments and errors are those of layer_norm."""
     axis = _axis(x, normalized_shape, "add_layer_norm")
     if _wants_gradient(x, residual, weight, bias):
         return _AddLayerNorm.apply(x, residual, weight, bias, axis, eps)
@@ -199,7 +204,7 @@ def add_layer_norm(x: torch.Tensor, residual: torch.Tensor, normalized_shape: An
 
 
 def rms_norm(x: torch.Tensor, normalized_shape: Any, weight: Optional[torch.Tensor] = None, eps: Optional[float] = None) -> torch.Tensor:
-    """As torch.nn.functional.rms_norm; eps: default the type's machine epsilon."""
+    """As torch.nn.functional.rms_norm. eps: default the machine epsilon of x's type. Other arguments as for layer_norm."""
     axis = _axis(x, normalized_shape, "rms_norm")
     eps = torch.finfo(x.dtype).eps if eps is None else eps
     if _wants_gradient(x, weight):
@@ -208,15 +213,16 @@ def rms_norm(x: torch.Tensor, normalized_shape: Any, weight: Optional[torch.Tens
 
 
 def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
-    """As torch.softmax along `dim`."""
+    """As torch.softmax along `dim`. Returns a tensor with the shape and type of x."""
     return _SoftMax.apply(x, dim) if _wants_gradient(x) else _f.softmax(x, axis=dim)
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Optional[torch.Tensor] = None,
               scale: Optional[float] = None) -> torch.Tensor:
-    """softmax(scale * q k' + mask) v, as torch.nn.functional.scaled_dot_product_attention with a mask that is added.
+    """softmax(scale * q k' + mask) v: [..., Q, V], as torch.nn.functional.scaled_dot_product_attention with an additive mask.
 
-    q: [..., Q, D]; k: [..., K, D]; v: [..., K, V], equal leading extents; scale: default 1 / sqrt(D). The mask gets no gradient."""
+    q: [..., Q, D]; k: [..., K, D]; v: [..., K, V], equal leading extents; scale: default 1 / sqrt(D). mask: broadcasts to
+    [..., Q, K]; raises lamina.Error if it requires a gradient."""
     if mask is not None and mask.requires_grad and torch.is_grad_enabled():
         raise Error("attention: the mask requires a gradient, allowed is a constant one")
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
@@ -224,5 +230,5 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Optional[
 
 
 def gated_mlp(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
-    """(silu(x gate') * (x up')) down'. x: [..., D]; gate, up: [H, D]; down: [D, H]."""
+    """(silu(x gate') * (x up')) down': [..., D]. x: [..., D]; gate, up: [H, D]; down: [D, H]."""
     return _GatedMLP.apply(x, gate, up, down) if _wants_gradient(x, gate, up, down) else _f.gated_mlp(x, gate, up, down)

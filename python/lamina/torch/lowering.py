@@ -1,12 +1,12 @@
-"""An FX graph of ATen ops becomes a lamina graph.
+"""Lowers an FX graph of ATen ops to a lamina graph.
 
-In:    a torch.fx.GraphModule as AOTAutograd makes it, every shape known (FakeTensors in meta["val"]).
-Out:   a lamina graph in which each node that the table (table.py) knows is one op or a few; every other node that stands between
-       two of them is a Wildcard, so that lamina's own partitioner cuts around it.
+Input: a torch.fx.GraphModule from AOTAutograd, with every shape known (FakeTensors in meta["val"]). Output: a lamina graph in
+which each node that the table (table.py) supports is one or a few ops. Every other node between two of them is a Wildcard, so
+that lamina's partitioner cuts around it.
 
-A node is one of: *outer*, torch computes it (placeholders, constants, foreign nodes); *inner*, lamina does; or a *view* of one of
-these, which computes nothing. A view of an outer tensor is a port with other strides; a view of an inner one is a layout op where
-lamina reads it, and stays torch's where torch does.
+A node is one of: *outer*, computed by torch (placeholders, constants, foreign nodes); *inner*, computed by lamina; or a
+*view* of one of these, which computes nothing. A view of an outer tensor is a port with other strides. A view of an inner
+tensor is a layout op where lamina reads it, and a torch view where torch reads it.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ CREATED_LIKE = {"full_like": None, "new_full": None, "zeros_like": 0, "new_zeros
 
 
 class Refused(Exception):
-    """This node is left to torch; the text says why."""
+    """Raised for a node that torch must run; the text is the reason."""
 
 
 class Source(NamedTuple):
-    """Where a port's memory comes from: a view of an outer node's tensor."""
+    """The source of a port's memory: a view of an outer node's tensor."""
 
     root: Node
     offset: int  # in elements
 
 
 def name_of(node: Node) -> str:
-    """"add.Tensor" of aten.add.Tensor; the whole name of anything else."""
+    """Returns "add.Tensor" for aten.add.Tensor, and the whole name for other nodes."""
     if node.op != "call_function":
         return node.op
     text = str(node.target)
@@ -65,12 +65,12 @@ def dtype_of(value: torch.Tensor) -> str:
 
 
 def is_f32(value: float) -> bool:
-    """Whether f32 has this number."""
+    """Whether f32 represents this number exactly."""
     return value != value or torch.tensor(value, dtype=torch.float32).item() == value
 
 
 def known_number(value: Any) -> Any:
-    """Of a node that computes a size, the size: it is known by now."""
+    """Replaces a node that computes a size by its value, which is known at this point."""
     if isinstance(value, (list, tuple)):
         return [known_number(v) for v in value]
     known = value.meta.get("val") if isinstance(value, Node) else None
@@ -78,24 +78,24 @@ def known_number(value: Any) -> Any:
 
 
 def draws(node: Node) -> bool:
-    """Whether the op takes random numbers."""
+    """Whether the op draws random numbers."""
     if not isinstance(node.target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in node.target.tags:
         return False
     names = [argument.name for argument in node.target._schema.arguments]
     if "dropout_p" not in names:
         return True
-    place = names.index("dropout_p")  # an attention, which draws for its dropout alone
+    place = names.index("dropout_p")  # attention draws only for dropout
     default = node.target._schema.arguments[place].default_value
     return (node.args[place] if place < len(node.args) else node.kwargs.get("dropout_p", default)) != 0
 
 
 def may_draw(node: Node) -> bool:
-    """Whether the node keeps its place among those that take random numbers: an op that holds graphs does, whatever is in them."""
+    """Whether the node must keep its order among nodes that draw random numbers. An op that contains graphs always must."""
     return isinstance(node.target, torch._ops.HigherOrderOperator) or draws(node)
 
 
 def is_known(value: Any) -> bool:
-    """Whether what torch knows of a node has numbers for sizes, strides and values: what depends on data has symbols."""
+    """Whether sizes, strides and values of a node are numbers: values that depend on data are symbols."""
     if isinstance(value, (list, tuple)):
         return all(is_known(v) for v in value)
     if isinstance(value, torch.Tensor):
@@ -106,12 +106,12 @@ def is_known(value: Any) -> bool:
 
 
 class Args:
-    """Arguments of an ATen call by the names of its schema, defaults filled in; `value` is what the node makes."""
+    """The arguments of an ATen call by the names of its schema, with defaults filled in; `value` is the node's result."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.value = node.meta["val"]
-        self._own_value = None  # of an argument that torch calls "value"
+        self._own_value = None  # an argument that torch names "value"
         for position, argument in enumerate(node.target._schema.arguments):
             value = argument.default_value if argument.has_default_value() else None
             if position < len(node.args):
@@ -128,26 +128,26 @@ class Lowering:
         self.module, self.table, self.view_rules = module, table, view_rules
         self.left_out = dict(left_out)
         self.graph = _core.Graph()
-        self.inner: dict[Node, Any] = {}  # tensors that lamina makes; a list where the node has several outputs
+        self.inner: dict[Node, Any] = {}  # tensors that lamina computes; a list if the node has several outputs
         self.constants: dict[Node, torch.Tensor] = {}
-        self.scalars: dict[int, tuple] = {}  # constants of the graph: tensor and value
-        self.sources: dict[int, Source] = {}  # port id -> where its memory comes from
+        self.scalars: dict[int, tuple] = {}  # constants of the graph: id -> (tensor, value)
+        self.sources: dict[int, Source] = {}  # port id -> the source of its memory
         self.ports: dict[Any, LogicalTensor] = {}
-        self.reasons: dict[Node, str] = {}  # of each node that is left to torch
+        self.reasons: dict[Node, str] = {}  # for each node that torch runs
         self.node_of_op: dict[int, Node] = {}
-        self.origin: dict[int, Node] = {}  # tensor id -> the node whose value it is
-        self.copies: dict[int, int] = {}  # tensor id -> the tensor that it is a copy of: lamina may leave the copy out
+        self.origin: dict[int, Node] = {}  # tensor id -> the node whose value it has
+        self.copies: dict[int, int] = {}  # tensor id -> the tensor that it copies: lamina may remove the copy
         self.wildcards: set[int] = set()
         self._op_count = self._tensor_count = 0
         self._pending: list = []
-        self._new_views: list = []  # keys of ports that this node's ops make
+        self._new_views: list = []  # keys of ports that the current node's ops create
         self._lower_all()
         self._connect_foreign()
 
-    # ---- what rules use
+    # ---- interface for rules
 
     def tensor(self, argument: Any, dtype: Optional[str] = None) -> LogicalTensor:
-        """The tensor that an argument is, of type `dtype` (cast if it is another); a number becomes a constant."""
+        """Returns the tensor of an argument, cast to `dtype` if needed; a number becomes a constant."""
         if isinstance(argument, Node) and not isinstance(argument.meta.get("val"), torch.Tensor):
             argument = argument.meta.get("val")
         if isinstance(argument, (bool, int, float)):
@@ -161,7 +161,8 @@ class Lowering:
         return found if dtype is None else self.cast(found, dtype)
 
     def parameter(self, node: Node, dtype: str) -> LogicalTensor:
-        """A tensor also where all its elements are alike: a norm's gamma, a part of a whole."""
+        """Returns a tensor even if all its elements are equal, for ports that need a full shape: a norm's gamma, a part of a
+        whole."""
         return self.cast(self._port_or_inner(node), dtype)
 
     def cast(self, tensor: LogicalTensor, dtype: str) -> LogicalTensor:
@@ -172,7 +173,7 @@ class Lowering:
     def constant(self, value: Any, dtype: str) -> LogicalTensor:
         if not math.isfinite(value) and dtype not in FLOATS:
             raise Refused(f"the constant {value} as {dtype}")
-        if dtype not in FLOATS and isinstance(value, int) and int(float(value)) != value:  # a constant of the graph is a double
+        if dtype not in FLOATS and isinstance(value, int) and int(float(value)) != value:  # constants of the graph are doubles
             with unset_fake_temporarily():
                 return self.known_tensor(f"lamina_number_{value}".replace("-", "minus_"), torch.tensor(value, dtype=torch.int64))
         tensor = LogicalTensor(self._take_id(), dtype, ())
@@ -180,11 +181,11 @@ class Lowering:
         return tensor
 
     def filled(self, value: float, shape: Iterable[int], dtype: str) -> LogicalTensor:
-        """A tensor all of whose elements are one number."""
+        """Returns a tensor whose elements all have this value."""
         return self.op("Expand", [self.constant(value, dtype)], shape=[int(extent) for extent in shape])
 
     def op(self, kind: str, inputs: list, dtype: Optional[str] = None, outputs: Optional[tuple] = None, **attributes: Any) -> Any:
-        """Adds an op; a tuple where the kind has several outputs (None for one that `outputs` leaves out)."""
+        """Adds an op and returns its output, or a tuple if the kind has several (None for one that `outputs` omits)."""
         for name, value in attributes.items() if any(tensor.dtype == "f64" for tensor in inputs) else ():
             if isinstance(value, float) and not is_f32(value):
                 raise Refused(f"attribute {name} is {value}, which lamina rounds to f32, beside f64")
@@ -209,7 +210,7 @@ class Lowering:
         return made[0] if len(made) == 1 else tuple(made)
 
     def known_tensor(self, name: str, value: torch.Tensor) -> LogicalTensor:
-        """A tensor of this value, which becomes an attribute of the module."""
+        """Returns a tensor of this value, which becomes an attribute of the module."""
         node = next((n for n in self.constants if n.target == name), None)
         if node is None:
             first = next(iter(self.module.graph.nodes))
@@ -225,7 +226,7 @@ class Lowering:
         return tensor if list(tensor.shape) == shape else self.op("StaticReshape", [tensor], shape=shape, special_zero=False)
 
     def used(self, node: Node) -> set:
-        """Which outputs of a node with several are read."""
+        """Returns which outputs of a node with several outputs are read."""
         return {user.args[1] for user in node.users if user.target is operator.getitem}
 
     # ---- nodes
@@ -236,7 +237,7 @@ class Lowering:
         return node.op == "call_function" and base_of(node) in VIEWS and node not in self.reasons and node not in self.inner
 
     def base(self, node: Node) -> Node:
-        """What a view is a view of."""
+        """Returns the node that a view is a view of."""
         while self.is_view(node):
             node = node.args[0]
         return node
@@ -262,14 +263,14 @@ class Lowering:
         for node in self.module.graph.nodes:
             if node.op == "get_attr":
                 held = operator.attrgetter(node.target)(self.module)
-                if isinstance(held, torch.Tensor):  # not the graphs of torch.cond and its like
+                if isinstance(held, torch.Tensor):  # excludes the graphs of torch.cond and similar ops
                     self.constants[node] = held
             if node.op != "call_function" or node.target is operator.getitem:
                 continue
             if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)):
                 if not isinstance(node.meta.get("val"), (bool, int, float)):
                     self.reasons[node] = "it makes no tensor"
-                continue  # else arithmetic of sizes, known by now
+                continue  # else arithmetic of sizes, whose value is known
             if self._fold(node):
                 continue
             first_op = self._op_count
@@ -297,8 +298,8 @@ class Lowering:
         if self.is_view(node):
             if self.is_inner(node.args[0]) and self._read_by_lamina(node):
                 first_op = self._op_count
-                self._inner_view(node)  # raises where lamina cannot: torch does it then
-                self._undo(first_op)  # whoever reads it makes it: a step of a longer chain is perhaps read by nobody
+                self._inner_view(node)  # raises Refused if lamina cannot, so that torch runs it
+                self._undo(first_op)  # its readers create it: a step of a longer chain may have no reader
             return
         rule = self.table.get(name)
         if rule is None:
@@ -354,7 +355,7 @@ class Lowering:
     # ---- constants
 
     def _fold(self, node: Node) -> bool:
-        """What depends on no input is computed once, now."""
+        """Computes a node that depends on no input once, at compile time."""
         name = base_of(node)
         value = node.meta["val"]
         if not isinstance(value, torch.Tensor) or not isinstance(node.target, torch._ops.OpOverload):
@@ -380,7 +381,7 @@ class Lowering:
         return True
 
     def uniform(self, node: Node) -> Any:
-        """The number that all elements of a constant are."""
+        """Returns the value of a constant whose elements are all equal."""
         if self.is_view(node) and self.base(node) in self.constants and base_of(node) in ("expand", "view", "unsqueeze", "alias"):
             return self.uniform(self.base(node))
         value = self.constants.get(node)
@@ -425,7 +426,7 @@ class Lowering:
             raise Refused(f"no rule for this view of what lamina computes")
         source = node.args[0].args[0] if node.target is operator.getitem else node.args[0]
         if name in MANY and node.target is not operator.getitem:
-            return None  # its parts are views of their own
+            return None  # its parts are separate views
         made = rule(self, node, self._port_or_inner(source))
         if tuple(made.shape) != tuple(node.meta["val"].shape):
             raise Refused(f"a view of shape {list(made.shape)}, torch has {list(node.meta['val'].shape)}")
@@ -433,10 +434,11 @@ class Lowering:
         self._new_views.append(key)
         return made
 
-    # ---- what torch computes in between
+    # ---- nodes between lamina's ops that torch computes
 
     def _connect_foreign(self) -> None:
-        """Wildcards for foreign nodes that depend on what lamina makes; dropout and its like stay in their order."""
+        """Adds Wildcards for foreign nodes that depend on lamina's results; nodes that draw random numbers keep their order.
+        """
         tokens: dict[Node, LogicalTensor] = {}
         ports = collections.defaultdict(list)
         for port_id, source in self.sources.items():
@@ -483,11 +485,12 @@ class Lowering:
 
 class Lowered(NamedTuple):
     lowering: Lowering
-    partitions: list  # those that lamina runs
+    partitions: list  # the partitions that lamina runs
 
 
 def lower(module: GraphModule, table: dict, view_rules: dict) -> Lowered:
-    """Lowers until every partition can run: a node in one that cannot is left to torch, with the partition's reason."""
+    """Lowers the graph repeatedly until every partition can run: torch runs the nodes of unsupported partitions, with the
+    partition's reason."""
     left_out: dict[str, str] = {}
     while True:
         lowering = Lowering(module, table, view_rules, left_out)

@@ -1,4 +1,4 @@
-"""Modules that take the place of torch.nn's: the same parameters under the same names, so that state dicts fit."""
+"""Modules that replace torch.nn's. They have the same parameters under the same names, so state dicts are compatible."""
 
 from __future__ import annotations
 

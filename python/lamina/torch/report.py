@@ -1,4 +1,4 @@
-"""What lamina carries of a model, and what it leaves to PyTorch, and why."""
+"""Reports of which nodes of a model lamina runs, which PyTorch runs, and why."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class NodeReport:
     name: str
     op: str  # "aten.gelu.default"
     carried: bool
-    floating: bool  # it computes floats; what draws random numbers is torch's, and does not count
-    reason: str = ""  # why it is left to PyTorch
+    floating: bool  # it computes floats; nodes that draw random numbers always run in torch and do not count
+    reason: str = ""  # why PyTorch runs it
 
 
 @dataclass
 class GraphReport:
-    """One graph: its nodes that compute something, and its calls into lamina."""
+    """One graph: its nodes that compute tensors, and its calls into lamina."""
 
     name: str
     nodes: list
     calls: int
-    partitions: list = field(default_factory=list)  # what lamina says of each: ops with reasons
-    kernels: list = field(default_factory=list)  # of each partition, as it was compiled
-    explanation: Optional[Explanation] = None  # the picture of what lamina carries; None where that is nothing
-    seconds: float = 0.0  # that lamina took to lower and compile
+    partitions: list = field(default_factory=list)  # the explanation of each: ops with reasons
+    kernels: list = field(default_factory=list)  # the compiled kernels of each partition
+    explanation: Optional[Explanation] = None  # a picture of lamina's part; None if there is none
+    seconds: float = 0.0  # the time for lowering and compiling
 
     @property
     def share(self) -> float:
-        """Of the nodes that compute floats, how many lamina carries; 1 where there are none."""
+        """The share of nodes computing floats that lamina runs; 1 if there are no such nodes."""
         floating = [node for node in self.nodes if node.floating]
         return sum(node.carried for node in floating) / len(floating) if floating else 1.0
 
@@ -56,7 +56,7 @@ class GraphReport:
 
 @dataclass
 class Report:
-    """What `lamina.torch.explain` returns; prints as text, shows as a table in a notebook."""
+    """The result of `lamina.torch.explain`. It prints as text; a notebook shows it as a table."""
 
     graphs: list
     graph_breaks: int
@@ -70,7 +70,8 @@ class Report:
         return "\n".join([*(graph.summary() for graph in self.graphs), f"graph breaks: {self.graph_breaks}"])
 
     def show(self) -> list:
-        """Opens a page for each graph of which lamina carries something: its partitions, kernels and tiles. Returns the files."""
+        """Opens a page with partitions, kernels and tiles for each graph with nodes that lamina runs. Returns the paths of
+        the files."""
         return [graph.explanation.show() for graph in self.graphs if graph.explanation]
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""What is changed in a graph of ATen ops before it is lowered, so that lamina can carry more of it."""
+"""Rewrites of a graph of ATen ops before lowering, so that lamina can run more of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH_NORMS = (aten._native_batch_norm_legit_no_training.default, aten._native_b
 
 
 def prepare_joint(module: GraphModule) -> None:
-    """Of forward and backward together, before they are parted."""
+    """Rewrites the joint graph of forward and backward before it is split."""
     for node in list(module.graph.nodes):
         if node.target in NORMS:
             _note_epsilon(node)
@@ -32,7 +32,8 @@ def prepare_joint(module: GraphModule) -> None:
 
 
 def _note_epsilon(node: Node) -> None:
-    """A norm's backward op does not say what the forward one added to the variance, and has only rounded statistics in 16 bits."""
+    """Notes the forward epsilon on a norm's backward op, which lacks it and, for 16-bit types, has only rounded statistics.
+    """
     forward = NORMS[node.target]
     position = [argument.name for argument in node.target._schema.arguments].index("mean")
     mean = node.args[position]
@@ -43,7 +44,7 @@ def _note_epsilon(node: Node) -> None:
 
 
 def _forget_places(graph: Graph, node: Node) -> None:
-    """Lamina finds the places of the largest elements anew, so that the forward pass need not keep them."""
+    """lamina computes the argmax of max pools again, so that the forward pass need not save it."""
     grad, source, *window, ceil_mode, _ = node.args
     if source.meta["val"].dtype not in (torch.float32, torch.bfloat16, torch.float16):
         return
@@ -55,7 +56,7 @@ def _forget_places(graph: Graph, node: Node) -> None:
 
 
 def join_permutes(module: GraphModule) -> None:
-    """A permute of a permute is one, or none: a weight's gradient arrives as a product that is seen transposed twice."""
+    """Merges a permute of a permute into one, or none: a weight's gradient is a product that is transposed twice."""
     for node in list(module.graph.nodes):
         if node.target not in PERMUTES or node.args[0].target not in PERMUTES:
             continue
@@ -70,8 +71,8 @@ def join_permutes(module: GraphModule) -> None:
 
 
 def widen_products(module: GraphModule) -> None:
-    """A product in 16 bits that nothing reads but a cast to f32, as gradients of weights under autocast: lamina's product writes f32, which
-    is not rounded in between."""
+    """Widens a 16-bit product that only a cast to f32 reads, such as a weight's gradient under autocast: lamina's product
+    writes f32, without rounding in between."""
     for node in list(module.graph.nodes):
         if node.target is not aten._to_copy.default or node.meta["val"].dtype != torch.float32:
             continue
@@ -86,7 +87,7 @@ def widen_products(module: GraphModule) -> None:
 
 
 def _widen(graph: Graph, product: Node, chain: list) -> None:
-    """The product and the views behind it become f32; the cast, which is the first of the chain, goes."""
+    """The product and the views after it become f32; the cast, the first of the chain, is removed."""
     cast, *views = chain
     with graph.inserting_before(product):
         wide = graph.call_function(torch.ops.lamina.wide_mm.default, product.args)
@@ -100,7 +101,8 @@ def _widen(graph: Graph, product: Node, chain: list) -> None:
 
 
 def name_empty_statistics(module: GraphModule) -> None:
-    """A batch norm that uses running statistics has outputs without elements in the place of the batch's: constants."""
+    """A batch norm that uses running statistics has empty outputs instead of the batch's statistics: replaces them by
+    constants."""
     for node in list(module.graph.nodes):
         if node.target is operator.getitem and node.args[0].target in BATCH_NORMS and tuple(node.meta["val"].shape) == (0,):
             with module.graph.inserting_before(node):
@@ -111,9 +113,11 @@ def name_empty_statistics(module: GraphModule) -> None:
 
 
 def split_dropout(module: GraphModule) -> None:
-    """Dropout's draw, which stays torch's and reads nothing, and the product, which lamina computes with what stands beside it.
+    """Splits dropout into the random draw, which torch runs and which has no inputs, and the product, which lamina fuses with
+    its neighbours.
 
-    The same numbers are drawn, in the same order, as by the op whole: its kernel fills a tensor of booleans of the input's strides."""
+    The random numbers and their order are those of the original op: its kernel also fills a boolean tensor with the input's
+    strides."""
     for node in list(module.graph.nodes):
         if node.target is aten.native_dropout.default and node.args[2] is not False and node.args[0].meta["val"].numel() > 0:
             _split(module.graph, node)
@@ -123,7 +127,7 @@ def _split(graph: Graph, node: Node) -> None:
     source, probability, _ = node.args
     value, mask_value = node.meta["val"]
     if any(not isinstance(n, int) for n in (*mask_value.shape, *mask_value.stride())):
-        return  # sizes are not known yet: this comes again when they are
+        return  # sizes are unknown now; this runs again when they are known
     kept = 1.0 - probability
 
     def add(target: Any, args: tuple, like: FakeTensor, **kwargs: Any) -> Node:
@@ -133,7 +137,7 @@ def _split(graph: Graph, node: Node) -> None:
 
     with graph.inserting_before(node):
         empty = add(aten.empty_strided.default, (tuple(mask_value.shape), tuple(mask_value.stride())), mask_value, dtype=torch.bool)
-        mask = add(aten.bernoulli_.float, (empty, kept), mask_value)  # bernoulli.p fills dense memory: other places for strided tensors
+        mask = add(aten.bernoulli_.float, (empty, kept), mask_value)  # bernoulli.p fills dense memory, which assigns other positions in strided tensors
         product = add(aten.mul.Tensor, (source, mask), value)
         output = add(aten.mul.Tensor, (product, 0.0 if kept == 0 else 1.0 / kept), value)
     for user in list(node.users):

@@ -1,7 +1,7 @@
-"""Rules of elementwise ops, reductions, casts and joins. A rule is called with the lowering and the node's arguments by name, adds
-ops and returns the tensor that the node is (a list where it has several), or raises Refused: then torch computes it.
+"""Rules of elementwise ops, reductions, casts and joins. A rule is called with the lowering and the node's arguments by name.
+It adds ops and returns the node's tensor (a list if it has several), or raises Refused: then torch runs the node.
 
-Types follow meta["val"], not rules of our own: operands are cast to the result's type, as torch's promotion does.
+Types follow meta["val"]: operands are cast to the result's type, as torch's promotion does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def result_type(a: Args) -> str:
 
 
 def wide_type(dtype: str) -> str:
-    """In which torch computes what it keeps as `dtype`."""
+    """Returns the type in which torch computes values of type `dtype`."""
     return "f32" if dtype in NARROW else dtype
 
 
@@ -49,7 +49,7 @@ class Unary:
 
 
 def operand(l: Lowering, given: Any, dtype: str) -> Any:
-    """An operand of arithmetic: a number is not rounded to 16 bits, as in torch."""
+    """Returns an operand of arithmetic; as in torch, a number is not rounded to 16 bits."""
     return l.constant(float(given), wide_type(dtype)) if isinstance(given, (bool, int, float)) else l.tensor(given, dtype)
 
 
@@ -57,7 +57,7 @@ def operand(l: Lowering, given: Any, dtype: str) -> Any:
 class Binary:
     kind: str
     swapped: bool = False
-    constant: Optional[float] = None  # the second operand, where torch's op has one
+    constant: Optional[float] = None  # the second operand, if torch's op has none
 
     def __call__(self, l: Lowering, a: Args) -> Any:
         dtype = result_type(a)
@@ -79,7 +79,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Extreme:
-    """Maximum and its like, whose operands have one type."""
+    """Maximum and Minimum, whose operands have one type."""
 
     kind: str
 
@@ -89,7 +89,7 @@ class Extreme:
 
 
 def full(l: Lowering, tensor: Any, a: Args) -> Any:
-    """In the shape that torch gives it: a constant all of whose elements are alike came as a scalar, without its own."""
+    """Expands the tensor to torch's shape: a constant with equal elements was replaced by a scalar."""
     shape = [int(extent) for extent in a.value.shape]
     if list(tensor.shape) == shape:
         return tensor
@@ -100,7 +100,7 @@ def full(l: Lowering, tensor: Any, a: Args) -> Any:
 
 @dataclass(frozen=True)
 class Gradient:
-    """kind(src or dst, diff_dst), by the names that torch has for them."""
+    """kind(src or dst, diff_dst), by torch's argument names."""
 
     kind: str
     data: str
@@ -121,7 +121,7 @@ class Reduce:
         dims = [dims] if isinstance(dims, int) else list(dims or [])
         axes = [d % max(1, len(source.shape)) for d in dims] or list(range(len(source.shape)))
         if not source.shape:
-            return l.op("Reorder", [source])  # of a scalar
+            return l.op("Reorder", [source])  # for a scalar
         return l.op(self.kind, [source], axes=axes, keep_dims=bool(getattr(a, "keepdim", False)))
 
 
@@ -135,7 +135,7 @@ def reorder(l: Lowering, a: Args) -> Any:
 
 
 def copy(l: Lowering, a: Args) -> Any:
-    """src in the shape and type of self."""
+    """src with the shape and type of self."""
     source = l.tensor(a.src)
     dtype = dtype_of(a.value)
     source = l.op("Reorder", [source]) if source.dtype == dtype else l.cast(source, dtype)
@@ -160,7 +160,7 @@ def clamp(l: Lowering, a: Args) -> Any:
 
 
 def clamp_between(l: Lowering, a: Args) -> Any:
-    """Bounds that are tensors."""
+    """Clamp with bounds that are tensors."""
     return between(l, l.tensor(a.self, result_type(a)), a.min, a.max)
 
 
@@ -196,7 +196,7 @@ def stack(l: Lowering, a: Args) -> Any:
 
 @dataclass(frozen=True)
 class Compare:
-    """kind(self, other) in the type in which torch compares them; where `negated`, what it is not."""
+    """kind(self, other) in the type in which torch compares them; with `negated`, its negation."""
 
     kind: str
 
@@ -253,7 +253,7 @@ def sign(l: Lowering, a: Args) -> Any:
 
 
 def above_threshold(l: Lowering, a: Args, x: Any) -> Any:
-    """Where torch's softplus is x itself."""
+    """Where torch's softplus returns x."""
     wide = wide_type(x.dtype)
     return l.op("Greater", [l.op("Multiply", [x, l.constant(float(a.beta), wide)], dtype=wide), l.constant(float(a.threshold), wide)])
 
@@ -284,7 +284,7 @@ def elu_backward(l: Lowering, a: Args) -> Any:
 
 
 def leaky_relu_backward(l: Lowering, a: Args) -> Any:
-    """grad where x > 0, else slope * grad; where x is the result, its sign is x's own."""
+    """grad where x > 0, else slope * grad; if x is the forward result, it has the sign of the forward input."""
     dtype = result_type(a)
     grad, x = l.tensor(a.grad_output, dtype), l.tensor(a.self, dtype)
     less = l.op("Multiply", [grad, operand(l, a.negative_slope, dtype)], dtype=dtype)
@@ -297,7 +297,7 @@ def prelu(l: Lowering, a: Args) -> Any:
 
 
 def prelu_backward(l: Lowering, a: Args) -> Any:
-    """Gradients of the data and, before it is summed, of the slope."""
+    """Gradients of the data and of the slope, the latter not yet summed."""
     dtype = result_type(a)
     grad, x, slope = (l.tensor(t, dtype) for t in (a.grad_output, a.self, a.weight))
     above, zero = l.op("Greater", [x, l.constant(0.0, dtype)]), l.constant(0.0, dtype)
@@ -338,8 +338,8 @@ def softmax_backward(kind: str) -> Callable:
 
 
 def nll_loss(l: Lowering, a: Args) -> Any:
-    """What each row has at its target, negated and reduced; and how many rows count. Targets that are no classes are an error when it
-    runs, as in torch: the look-up is told a place behind the end."""
+    """The negated and reduced value of each row at its target, and the number of rows that count. Targets outside the classes
+    are an error at run time, as in torch: they are mapped to an index past the end, which Gather reports."""
     dtype = result_type(a)
     shape = a.self.meta["val"].shape
     if a.weight is not None or len(shape) != 2 or 0 in shape:
@@ -358,7 +358,7 @@ def nll_loss(l: Lowering, a: Args) -> Any:
     counted = l.cast(counts, wide)
     losses = l.op("Select", [counts, l.op("Multiply", [found, l.constant(-1.0, wide)], dtype=wide), l.filled(0.0, [rows], wide)])
     count = l.op("ReduceSum", [counted], axes=[0])
-    if a.reduction == 0:  # torch says 0 then
+    if a.reduction == 0:  # torch returns 0 here
         none = l.op("Multiply", [count, l.constant(0.0, wide)]) if 1 in l.used(a.node) else None
         return [l.cast(losses, dtype), none if none is None else l.cast(none, dtype_of(a.value[1]))]
     total = l.op("ReduceSum", [losses], axes=[0])
@@ -367,7 +367,7 @@ def nll_loss(l: Lowering, a: Args) -> Any:
 
 
 def nll_loss_backward(l: Lowering, a: Args) -> Any:
-    """-grad (over the weight of all, for a mean) at each row's target, 0 elsewhere and in rows that are ignored."""
+    """-grad (for a mean, divided by the total weight) at each row's target; 0 elsewhere and in ignored rows."""
     dtype = result_type(a)
     if a.weight is not None or len(a.value.shape) != 2:
         raise Refused("weights of classes, or a shape other than [rows, classes]")
@@ -377,7 +377,7 @@ def nll_loss_backward(l: Lowering, a: Args) -> Any:
     slope = l.op("Multiply", [l.tensor(a.grad_output, wide), l.constant(-1.0, wide)])
     if a.reduction == 1:
         slope = l.op("Divide", [slope, l.tensor(a.total_weight, wide)])
-    slope = l.reshape(l.op("Select", [counts, slope, l.filled(0.0, [rows], wide)]), [rows, 1])  # where none counts it is infinite
+    slope = l.reshape(l.op("Select", [counts, slope, l.filled(0.0, [rows], wide)]), [rows, 1])  # infinite if no row counts
     column = l.op("GenIndex", [l.tensor(a.self)], axis=1)
     here = l.op("Equal", [column, l.reshape(l.cast(target, "s32"), [rows, 1])])
     return l.op("Multiply", [l.cast(here, wide), slope], dtype=dtype)

@@ -1,4 +1,4 @@
-"""Rules of what moves elements: look-ups and their gradients, padding, parts put into a whole, rolling."""
+"""Rules for ops that move elements: look-ups and their gradients, padding, inserting a part into a whole, rolling."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def indices_of(l: Lowering, node: Node) -> Any:
 
 
 def places_from_0(l: Lowering, node: Node, extent: int) -> Any:
-    """Indices that do not count from the end: a negative one becomes a place behind the end, which the look-up reports."""
+    """Returns indices that must not count from the end: a negative index becomes one past the end, which Gather reports as an
+    error."""
     found, known = indices_of(l, node), l.constants.get(node)
     if known is not None and bool((known >= 0).all()):
         return found
@@ -53,7 +54,8 @@ def index_select(l: Lowering, a: Args) -> Any:
 
 
 def axes_of(given: list) -> dict:
-    """{axis: indices}; refused unless the axes are neighbours: then their places stand where they were."""
+    """Returns {axis: indices}. Raises Refused unless the axes are adjacent, in which case the indexed axes keep their
+    position."""
     chosen = {axis: node for axis, node in enumerate(given) if node is not None}
     if not chosen or list(chosen) != list(range(min(chosen), min(chosen) + len(chosen))):
         raise Refused("index tensors of axes that are not neighbours")
@@ -61,12 +63,12 @@ def axes_of(given: list) -> dict:
 
 
 def are_apart(chosen: dict) -> bool:
-    """Each axis of the looked-up places belongs to one index tensor, in their order: then looking up along one axis after the other is
-    the same."""
+    """Whether each axis of the broadcast indices belongs to one index tensor, in their order: then a sequence of look-ups
+    along one axis each is equivalent."""
     taken = None
     for node in chosen.values() if len(chosen) > 1 else ():
         shape = node.meta["val"].shape
-        own = [axis - len(shape) for axis, extent in enumerate(shape) if extent != 1]  # from the last one on
+        own = [axis - len(shape) for axis, extent in enumerate(shape) if extent != 1]  # counted from the last axis
         if len(own) > 1 or (own and taken is not None and own[0] <= taken):
             return False
         taken = own[0] if own else taken
@@ -74,8 +76,8 @@ def are_apart(chosen: dict) -> bool:
 
 
 def joint_places(l: Lowering, chosen: dict, extents: list) -> Any:
-    """Of index tensors that share axes, the place in all their axes seen as one; an index out of range gives one behind the end, which the
-    look-up reports. Numbers of places are exact in f64."""
+    """For index tensors that share axes: returns indices into the indexed axes flattened to one. An index out of range
+    becomes one past the end, which Gather reports as an error. These indices are exact in f64."""
     if math.prod(extents) > 2**31 - 1:
         raise Refused("more than 2^31 - 1 places")
     number = lambda value: l.constant(float(value), "f64")
@@ -108,7 +110,7 @@ def index(l: Lowering, a: Args) -> Any:
 
 
 def index_put(l: Lowering, a: Args) -> Any:
-    """self + what the values add up to at their places; self is mostly zero, being a gradient."""
+    """self + the sums of the values at their indices. self is usually zero, because this is a gradient."""
     dtype, chosen = result_type(a), axes_of(a.indices)
     if not are_apart(chosen):
         raise Refused("index tensors that share an axis")
@@ -126,10 +128,10 @@ def index_put(l: Lowering, a: Args) -> Any:
     return made if l.uniform(a.self) == 0 else l.op("Add", [l.tensor(a.self, dtype), made])
 
 
-# ---- parts of a whole
+# ---- inserting parts into a whole
 
 def owned(l: Lowering, made: Any) -> Any:
-    """What computes nothing is a copy."""
+    """Adds a copy if the rule computes nothing."""
     return made if made.id not in l.sources else l.op("Reorder", [made])
 
 
@@ -144,7 +146,7 @@ def joined(l: Lowering, parts: list, axis: int) -> Any:
 
 
 def repeat(l: Lowering, a: Args) -> Any:
-    """Each axis anew as often as it says, one copy behind the other."""
+    """Repeats each axis the given number of times."""
     source, shape = l.tensor(a.self), [int(n) for n in a.value.shape]
     own = [1] * (len(shape) - len(source.shape)) + list(source.shape)
     apart = [n for extent in own for n in (1, extent)]
@@ -154,7 +156,7 @@ def repeat(l: Lowering, a: Args) -> Any:
 
 def roll(l: Lowering, a: Args) -> Any:
     dims, made = list(a.dims), l.tensor(a.self)
-    if not dims:  # all elements as one row
+    if not dims:  # rolls all elements as one row
         made, dims = l.reshape(made, [a.value.numel()]), [0]
     for shift, axis in zip(a.shifts, dims):
         axis, extent = axis % len(made.shape), made.shape[axis]
@@ -182,7 +184,8 @@ def bounds(start: Optional[int], end: Optional[int], extent: int) -> tuple:
 
 
 def placed(l: Lowering, whole: Any, part: Any, axis: int, start: int) -> Any:
-    """whole (None: zeros elsewhere; then a shape is given in its place) with part in it from `start` along axis."""
+    """Returns `whole` with `part` inserted from `start` along axis. `whole` may be a shape: the other elements are then zero.
+    """
     shape = list(whole) if isinstance(whole, (list, tuple)) else list(whole.shape)
     end = start + part.shape[axis]
 
@@ -208,7 +211,7 @@ def slice_backward(l: Lowering, a: Args) -> Any:
 
 
 def spread(l: Lowering, part: Any, axis: int, step: int) -> Any:
-    """Each entry along axis followed by step - 1 zeros."""
+    """Inserts step - 1 zeros after each entry along axis."""
     shape = list(part.shape)
     apart = l.reshape(part, [*shape[:axis + 1], 1, *shape[axis + 1:]])
     zeros = l.filled(0.0, [*shape[:axis + 1], step - 1, *shape[axis + 1:]], part.dtype)
@@ -233,7 +236,8 @@ def slice_scatter(l: Lowering, a: Args) -> Any:
 
 
 def memory_order(shape: Any, strides: Any) -> list:
-    """The axes as they lie in memory, the outermost first; refused unless they fill it densely, each element once."""
+    """Returns the axes in memory order, outermost first. Raises Refused unless the elements fill memory densely, each once.
+    """
     order, expected = sorted((d for d in range(len(shape)) if shape[d] != 1), key=lambda d: -strides[d]), 1
     for d in reversed(order):
         if strides[d] != expected:
@@ -243,7 +247,7 @@ def memory_order(shape: Any, strides: Any) -> list:
 
 
 def laid_anew(l: Lowering, source: Any, strides: Any, shape: Any, new_strides: Any) -> Any:
-    """What a tensor with `strides` is when its memory is seen as `shape` with `new_strides`."""
+    """Returns a tensor with `strides`, reinterpreted in memory as `shape` with `new_strides`."""
     before, after = memory_order(source.shape, strides), memory_order(shape, new_strides)
     inner = source if before == sorted(before) else l.op("StaticTranspose", [source], order=before)
     inner = l.reshape(inner, [shape[d] for d in after])
@@ -252,7 +256,7 @@ def laid_anew(l: Lowering, source: Any, strides: Any, shape: Any, new_strides: A
 
 
 def as_strided_scatter(l: Lowering, a: Args) -> Any:
-    """src where all of self was: then nothing of self is left."""
+    """Returns src, if it replaces all of self."""
     whole, src = a.self.meta["val"], a.src.meta["val"]
     if src.numel() != whole.numel() or (a.storage_offset or 0) != whole.storage_offset():
         raise Refused("a part of what it is put into")

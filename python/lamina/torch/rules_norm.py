@@ -1,4 +1,4 @@
-"""Rules of norms, forward and backward."""
+"""Rules for norms, forward and backward."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lamina.torch.rules import NARROW, result_type, wide_type
 
 
 def parameter_type(dtype: str, *nodes: Any) -> str:
-    """The type of gamma, beta and statistics that lamina takes beside data of `dtype`."""
+    """Returns the type of gamma, beta and statistics that lamina accepts with data of `dtype`."""
     if dtype == "f64":
         return "f64"
     given = {dtype_of(node.meta["val"]) for node in nodes if node is not None}
@@ -20,7 +20,7 @@ def parameter_type(dtype: str, *nodes: Any) -> str:
 
 
 def as_torch_has_them(l: Lowering, made: Any, values: Any) -> list:
-    """Each tensor in the type and shape that torch has; None where either has none."""
+    """Returns each tensor with torch's type and shape; None if either is None."""
     return [None if t is None or v is None else l.reshape(l.cast(t, dtype_of(v)), v.shape) for t, v in zip(made, values)]
 
 
@@ -29,12 +29,12 @@ def as_tuple(made: Any) -> tuple:
 
 
 def nothing(l: Lowering, a: Args) -> list:
-    """Of data without elements: outputs of zeros, of which only gradients of parameters have elements."""
+    """For data without elements: returns zeros; only gradients of parameters have elements."""
     return [None if v is None else l.filled(0.0, v.shape, dtype_of(v)) for v in a.value]
 
 
 def moments(l: Lowering, source: Any, axis: int, epsilon: float) -> tuple:
-    """source - mean, mean and 1 / sqrt(variance + epsilon) over the axes from `axis` on."""
+    """Returns source - mean, mean and 1 / sqrt(variance + epsilon) over the axes from `axis` on."""
     wide = wide_type(source.dtype)
     axes = list(range(axis, len(source.shape)))
     source = l.cast(source, wide)
@@ -45,8 +45,8 @@ def moments(l: Lowering, source: Any, axis: int, epsilon: float) -> tuple:
 
 
 def by_single_ops(l: Lowering, a: Args, source: Any, axis: int, parameters: Any) -> list:
-    """A norm over the axes from `axis` on whose epsilon lamina's norms do not have: output, mean and rstd.
-    parameters: gamma and beta, None or of a shape that broadcasts to the output."""
+    """Writes out a norm over the axes from `axis` on whose epsilon lamina's norms do not support; returns output, mean and
+    rstd. parameters: gamma and beta, each None or of a shape that broadcasts to the output."""
     apart, mean, rstd = moments(l, source, axis, float(a.eps))
     wide = mean.dtype
     made = l.reshape(l.op("Multiply", [apart, rstd]), a.value[0].shape)
@@ -56,7 +56,7 @@ def by_single_ops(l: Lowering, a: Args, source: Any, axis: int, parameters: Any)
 
 
 def has_own_epsilon(epsilon: float, dtype: str) -> bool:
-    """Lamina's norms take positive ones, of f32."""
+    """Whether lamina's norms lack this epsilon: they accept positive f32 numbers."""
     return epsilon <= 0 or (dtype == "f64" and not is_f32(float(epsilon)))
 
 
@@ -84,7 +84,8 @@ def native_layer_norm(l: Lowering, a: Args) -> Any:
 
 
 def kept_statistics(l: Lowering, a: Args, dtype: str, shape: list) -> Optional[list]:
-    """mean and rstd, or None for 16 bits: there torch's are rounded to them, and the op computes them anew, unless it refuses epsilon."""
+    """Returns the saved mean and rstd. Returns None for 16-bit types, whose saved statistics are rounded: the op computes
+    them again, unless it does not support epsilon."""
     if dtype not in NARROW:
         return [l.reshape(l.tensor(t, dtype), shape) for t in (a.mean, a.rstd)]
     epsilon = a.node.meta.get("lamina_epsilon")
@@ -96,7 +97,7 @@ def kept_statistics(l: Lowering, a: Args, dtype: str, shape: list) -> Optional[l
 
 
 def gamma_of(l: Lowering, a: Args, dtype: str, shape: Any) -> Any:
-    """gamma; ones where there is none and a gradient of beta is wanted."""
+    """Returns gamma, or ones if there is no gamma and the gradient of beta is requested."""
     if a.weight is not None:
         return l.parameter(a.weight, parameter_type(dtype, a.weight))
     return l.filled(1.0, shape, "f64" if dtype == "f64" else "f32") if a.output_mask[2] else None
@@ -122,10 +123,10 @@ def native_layer_norm_backward(l: Lowering, a: Args) -> Any:
 
 
 def statistics_settings(a: Args, statistics: Optional[list]) -> dict:
-    """Of kept statistics, or of those that are computed anew: then with what the forward op added to the variance, which is noted on
-    the node (rewrites.py)."""
+    """Returns the attributes for saved statistics or, if the op computes them again, with the forward epsilon noted on the
+    node (rewrites.py)."""
     if statistics is not None:
-        return {"use_stats": True, "stats_kind": "rstd", "epsilon": 1.0}  # epsilon is in the statistics
+        return {"use_stats": True, "stats_kind": "rstd", "epsilon": 1.0}  # the statistics already include epsilon
     epsilon = a.node.meta.get("lamina_epsilon")
     if epsilon is None:
         raise Refused("the gradient of a 16-bit norm, of which only rounded statistics are known")
@@ -171,7 +172,7 @@ def native_group_norm_backward(l: Lowering, a: Args) -> Any:
 # ---- batch norm
 
 def batch_norm_parameters(l: Lowering, a: Args, dtype: str, *statistics: Any) -> tuple:
-    """gamma, beta (ones and zeros where there are none), then the statistics, of one type."""
+    """Returns gamma, beta (ones and zeros if they are omitted) and the statistics, all of one type."""
     kept = parameter_type(dtype, *(t for t in (a.weight, a.bias, *statistics) if t is not None))
     channels = [int(a.input.meta["val"].shape[1])]
     given = lambda node, value: l.filled(value, channels, kept) if node is None else l.parameter(node, kept)
@@ -185,7 +186,7 @@ def batch_norm_inference(l: Lowering, a: Args) -> Any:
 
 
 def batch_norm(l: Lowering, a: Args) -> Any:
-    """Output, mean and rstd of the batch, running statistics: the running variance of torch is the unbiased one."""
+    """Returns the output, the batch's mean and rstd, and the running statistics. torch's running variance is unbiased."""
     if not a.training:
         running = [l.op("Reorder", [l.parameter(t, dtype_of(t.meta["val"]))]) for t in (a.running_mean, a.running_var)]
         return [batch_norm_inference(l, a)[0], None, None, *running]
@@ -210,7 +211,7 @@ def batch_norm(l: Lowering, a: Args) -> Any:
 
 
 def batch_norm_without_statistics(l: Lowering, a: Args) -> Any:
-    """Nothing runs along: output, mean and rstd of the batch."""
+    """Batch norm without running statistics: returns the output, and the batch's mean and rstd."""
     dtype = result_type(a)
     gamma, beta, mean, variance = batch_norm_parameters(l, a, dtype, None, None)
     dst, _, _, batch_mean, batch_variance = l.op("BatchNormForwardTraining", [l.tensor(a.input, dtype), mean, variance, gamma, beta],
@@ -234,7 +235,7 @@ def batch_norm_backward(l: Lowering, a: Args) -> Any:
 
 
 def gradients_beside_running_statistics(l: Lowering, a: Args, source: Any, grad: Any, mean: Any, variance: Any, gamma: Any) -> list:
-    """Of gamma * (src - mean) / sqrt(variance + epsilon) + beta, mean and variance being constants."""
+    """Returns the gradients of gamma * (src - mean) / sqrt(variance + epsilon) + beta for constant mean and variance."""
     wide = "f64" if source.dtype == "f64" else "f32"
     rank = len(source.shape)
     column, axes = [1, -1, *[1] * (rank - 2)], [0, *range(2, rank)]
@@ -247,7 +248,7 @@ def gradients_beside_running_statistics(l: Lowering, a: Args, source: Any, grad:
     return [l.op("Multiply", [grad, l.op("Multiply", [rstd, per_channel(gamma)])]), diff_gamma, diff_beta]
 
 
-# ---- RMSNorm, kept whole before AOTAutograd (whole_ops.py)
+# ---- RMSNorm, preserved as one op before AOTAutograd (whole_ops.py)
 
 def rms_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)

@@ -1,4 +1,4 @@
-"""Rules of products, attention, convolutions, pooling and resampling."""
+"""Rules for products, attention, convolutions, pooling and resampling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from lamina.torch.views import PERMUTES, order_of
 
 
 def factor_of(l: Lowering, node: Any, dtype: str) -> tuple:
-    """(a factor, whether the product takes it across): what lamina makes and torch sees transposed is not moved for the product."""
+    """Returns (a factor, whether the product transposes it): a transposed view of an inner tensor needs no data movement for
+    the product."""
     if node.target in PERMUTES and l.is_view(node) and l.is_inner(node):
         order = order_of(node)
         if order[-2:] == [len(order) - 1, len(order) - 2] and order[:-2] == sorted(order[:-2]):
@@ -27,7 +28,7 @@ def factor_of(l: Lowering, node: Any, dtype: str) -> tuple:
 
 @dataclass(frozen=True)
 class Product:
-    """alpha * first second + beta * bias."""
+    """alpha * (first second) + beta * bias."""
 
     first: str
     second: str
@@ -56,7 +57,7 @@ class Product:
 
 
 def wide_product(l: Lowering, a: Args) -> Any:
-    """A product of 16-bit factors, in f32."""
+    """A product of 16-bit factors with an f32 result."""
     dtype = dtype_of(a.self.meta["val"])
     (left, across_a), (right, across_b) = (factor_of(l, node, dtype) for node in (a.self, a.mat2))
     if 0 in left.shape or 0 in right.shape:
@@ -65,7 +66,7 @@ def wide_product(l: Lowering, a: Args) -> Any:
 
 
 def bias_alone(l: Lowering, a: Args, bias: Any) -> Any:
-    """beta * bias where the product has no elements, or sums none."""
+    """beta * bias, if the product is empty or its inner extent is 0."""
     if a.beta == 0:
         return l.filled(0.0, a.value.shape, bias.dtype)
     scaled = l.op("Multiply", [bias, operand(l, a.beta, bias.dtype)], dtype=bias.dtype)
@@ -73,7 +74,8 @@ def bias_alone(l: Lowering, a: Args, bias: Any) -> Any:
 
 
 def sum_of_products(l: Lowering, a: Args) -> Any:
-    """beta * self + alpha * the sum over the batch of batch1 batch2: one product over batch and inner axis together."""
+    """beta * self + alpha * the sum over the batch of batch1 batch2, as one product over the batch and inner axes together.
+    """
     dtype = result_type(a)
     left, right = l.tensor(a.batch1, dtype), l.tensor(a.batch2, dtype)
     if 0 in left.shape or 0 in right.shape:
@@ -108,7 +110,7 @@ def scores_of(l: Lowering, a: Args, q: Any, k: Any) -> Any:
 
 
 def attention(l: Lowering, a: Args) -> Any:
-    """softmax(scale * q k' + mask) v, and the logarithms of the sums where the backward pass wants them."""
+    """softmax(scale * q k' + mask) v, and the log-sum-exps if the backward pass needs them."""
     if a.dropout_p:
         raise Refused("attention with dropout")
     dtype, wanted = result_type(a), l.used(a.node)
@@ -124,7 +126,7 @@ def attention(l: Lowering, a: Args) -> Any:
 
 
 def attention_backward(l: Lowering, a: Args) -> Any:
-    """P = exp(S - logarithms of sums); dV = P' dO; dS = P * (dO V' - sum(dO * O)); dQ = scale dS K; dK = scale dS' Q."""
+    """P = exp(S - log-sum-exps); dV = P' dO; dS = P * (dO V' - sum(dO * O)); dQ = scale dS K; dK = scale dS' Q."""
     if a.dropout_p:
         raise Refused("attention with dropout")
     dtype = dtype_of(a.query.meta["val"])
@@ -144,7 +146,7 @@ def attention_backward(l: Lowering, a: Args) -> Any:
 # ---- windows
 
 def each(values: Any, count: int) -> list:
-    """One entry for each spatial axis."""
+    """Returns one entry per spatial axis."""
     values = [values] if isinstance(values, int) else list(values)
     return [int(values[i] if len(values) > 1 else values[0]) for i in range(count)]
 
@@ -188,7 +190,7 @@ def convolution_backward(l: Lowering, a: Args) -> Any:
     data = weights = bias = None
     if a.output_mask[0] and a.transposed:
         data = l.op("Convolution", [grad, l.tensor(a.weight, dtype)], **{**settings, "weights_format": "OIX"})
-        for axis in range(2, 2 + spatial):  # what output_padding added
+        for axis in range(2, 2 + spatial):  # the elements that output_padding adds
             data = data if data.shape[axis] <= shape[axis] else sliced(l, data, axis, 0, shape[axis])
     elif a.output_mask[0]:
         data = l.op("ConvolutionBackwardData", [grad, l.tensor(a.weight, dtype)], dst_shape=shape, **settings)
@@ -200,7 +202,8 @@ def convolution_backward(l: Lowering, a: Args) -> Any:
 
 
 def window(a: Args, source: Any, made: Any) -> dict:
-    """Windows over `source`, [.., spatial axes], as many as `made` has: a last one that stands over the end reads padding there."""
+    """Attributes of windows over `source`, [.., spatial axes], as many as `made` has: a last window that extends past the end
+    reads padding."""
     spatial = len(each_axis(a))
     kernel, strides, pads = each(a.kernel_size, spatial), each(a.stride or a.kernel_size, spatial), each(a.padding, spatial)
     dilations = each(getattr(a, "dilation", 1), spatial)
@@ -212,12 +215,12 @@ def window(a: Args, source: Any, made: Any) -> dict:
 
 
 def each_axis(a: Args) -> str:
-    """Of "max_pool2d" the two axes."""
+    """The spatial axes, by the op's name: "xy" for max_pool2d."""
     return "xyz"[:int(re.search(r"pool(\d)d", str(a.node.target)).group(1))]
 
 
 def with_batch(l: Lowering, source: Any, a: Args) -> Any:
-    """Torch's pools take a picture alone as well."""
+    """Adds a batch axis if it is missing: torch's pools also accept unbatched inputs."""
     return source if len(source.shape) == len(each_axis(a)) + 2 else l.reshape(source, [1, *source.shape])
 
 
@@ -232,7 +235,7 @@ def max_pool(l: Lowering, a: Args) -> Any:
 
 
 def max_pool_backward(l: Lowering, a: Args) -> Any:
-    """The places of the largest elements are found anew."""
+    """Computes the argmax again."""
     dtype = result_type(a)
     inputs = [l.tensor(t, dtype) for t in (a.self, a.grad_output)]
     settings = window(a, inputs[0].shape, inputs[1].shape)
@@ -251,7 +254,7 @@ def average_settings(a: Args, source: Any, made: Any) -> dict:
 
 
 def by_own_divisor(l: Lowering, a: Args, tensor: Any) -> Any:
-    """Means times what turns the number of cells into the divisor that is given."""
+    """Scales the means from the number of cells to the given divisor."""
     if a.divisor_override is None:
         return tensor
     factor = math.prod(each(a.kernel_size, len(each_axis(a)))) / a.divisor_override

@@ -1,4 +1,4 @@
-"""Which lamina ops carry which ATen op: one entry an overload, each a rule (rules.py and the files beside it)."""
+"""The table of rules: one entry per overload of an ATen op (rules are in rules.py and the files beside it)."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ TABLE = {
 for _name, _kind in {"eq": "Equal", "ne": "NotEqual", "lt": "Less", "le": "LessEqual", "gt": "Greater", "ge": "GreaterEqual"}.items():
     TABLE.update({f"{_name}.Scalar": Compare(_kind), f"{_name}.Tensor": Compare(_kind)})
 
-# What torch's decomposition says in other ops of this table; of all others torch's own op is better than its decomposition, whether the
-# table has it or not.
+# Ops that torch's decomposition expresses in other ops of this table. All other ops are not decomposed, because even torch's
+# own op is better than its decomposition.
 DECOMPOSED = {"rsub.Scalar", "clamp_min.default", "clamp_max.default", "square.default", "stack.default"}
 KEPT_WHOLE = {name.split(".")[0] for name in TABLE if name not in DECOMPOSED and not name.startswith("lamina.")}
 KEPT_WHOLE |= set("split native_dropout max_pool2d_with_indices_backward _unsafe_index_put".split())

@@ -1,4 +1,4 @@
-"""Rules of views of what lamina computes: layout ops, which mostly cost nothing."""
+"""Rules for views of inner tensors: layout ops, most of which cost nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PERMUTES = (torch.ops.aten.permute.default, torch.ops.aten.t.default, torch.ops.
 
 
 def order_of(node: Node) -> list:
-    """Which axis each one is, of a permute, transpose or t."""
+    """Returns the source axis of each axis of a permute, transpose or t."""
     order = list(range(node.meta["val"].dim()))
     name = str(node.target).split(".")[1]
     if name == "permute":
@@ -49,7 +49,7 @@ def select_view(l: Lowering, node: Node, source: Any) -> Any:
 
 
 def part_view(l: Lowering, node: Node, source: Any) -> Any:
-    """One of the parts that split and its like make."""
+    """One part of split and similar ops."""
     whole, index = node.args
     values = whole.meta["val"]
     axis = (whole.args[2] if len(whole.args) > 2 else whole.kwargs.get("dim", 0))
@@ -68,7 +68,7 @@ def expanded(l: Lowering, node: Node, source: Any) -> Any:
 
 
 def strided(l: Lowering, node: Node, source: Any) -> Any:
-    """Other strides of all elements."""
+    """as_strided over all elements, with other strides."""
     value, whole = node.meta["val"], node.args[0].meta["val"]
     if value.numel() != whole.numel() or value.storage_offset() != whole.storage_offset():
         raise Refused("strides of a part of what lamina computes")

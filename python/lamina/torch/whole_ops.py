@@ -1,5 +1,5 @@
-"""Ops of lamina's own in graphs of torch: what torch would take apart, or has no op for. Where lamina leaves one of them to torch, its
-torch code runs."""
+"""lamina's own ops in torch graphs: ops that torch would decompose, or does not have. If lamina does not run one of them, its
+torch implementation runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Node
 
 from lamina.torch.written_norms import keep_written_norms
 
-# ---- RMSNorm, which torch takes apart on a CPU
+# ---- RMSNorm, which torch decomposes on a CPU
 
 @torch.library.custom_op("lamina::rms_norm", mutates_args=())
 def rms_norm(x: Tensor, weight: Optional[Tensor], dims: int, eps: float) -> Tensor:
@@ -58,7 +58,7 @@ rms_norm.register_autograd(_backward, setup_context=_keep)
 
 
 def keep_whole(module: GraphModule, example_inputs: Any = None) -> GraphModule:
-    """RMSNorm, torch's or a model's own, becomes the op above, before AOTAutograd takes it apart."""
+    """Replaces RMSNorm, torch's or a model's own, by the op above before AOTAutograd decomposes it."""
     keep_written_norms(module)
     for node in list(module.graph.nodes):
         if node.op == "call_function" and node.target in (torch.rms_norm, F.rms_norm):
@@ -83,7 +83,7 @@ def _replace(module: GraphModule, node: Node) -> None:
     module.graph.erase_node(node)
 
 
-# ---- a product of 16-bit factors that keeps what it sums
+# ---- a product of 16-bit factors with an f32 result
 
 @torch.library.custom_op("lamina::wide_mm", mutates_args=())
 def wide_mm(self: Tensor, mat2: Tensor) -> Tensor:
@@ -95,7 +95,7 @@ def _(self: Tensor, mat2: Tensor) -> Tensor:
     return self.new_empty((self.shape[0], mat2.shape[1]), dtype=torch.float32)
 
 
-# ---- MaxPool's gradient without the places of the largest elements
+# ---- MaxPool's gradient without saved argmax
 
 @torch.library.custom_op("lamina::max_pool2d_backward", mutates_args=())
 def max_pool2d_backward(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int],

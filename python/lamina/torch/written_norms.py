@@ -1,5 +1,5 @@
-"""RMSNorm as models write it, x * rsqrt(mean(x^2) + epsilon) * weight, becomes lamina's op before AOTAutograd takes its gradient: so
-the gradient is one op too, not what autograd makes of each step."""
+"""Replaces RMSNorm as models write it, x * rsqrt(mean(x^2) + epsilon) * weight, by lamina's op before AOTAutograd
+differentiates it, so that the gradient is one op, too."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Written(NamedTuple):
     source: Node
     weight: Optional[Node]
     epsilon: float
-    made: Node  # what the norm takes the place of
-    steps: list  # the nodes that it is written in, the last first
+    made: Node  # the node that the norm replaces
+    steps: list  # the nodes of the written norm, last first
 
 
 def keep_written_norms(module: GraphModule) -> None:
@@ -36,7 +36,7 @@ def keep_written_norms(module: GraphModule) -> None:
 
 
 def _norm_at(root: Node) -> Optional[Written]:
-    """The norm whose reciprocal root this is."""
+    """Finds the norm that contains this reciprocal root."""
     added = root.args[0]
     if not _is(added, operator.add, torch.add, "add") or len(added.args) != 2:
         return None
@@ -55,7 +55,7 @@ def _norm_at(root: Node) -> Optional[Written]:
 
 
 def _weighted(x: Node, epsilon: float, product: Node, steps: list) -> Optional[Written]:
-    """With the weights that the product is multiplied by, casts in between."""
+    """Extends a norm by the multiplication with weights, with casts in between."""
     steps, last = [product, *steps], product
     while len(last.users) == 1:
         user, = last.users
@@ -65,7 +65,7 @@ def _weighted(x: Node, epsilon: float, product: Node, steps: list) -> Optional[W
         weight = _other(user, last) if _is(user, *PRODUCTS) else None
         if weight is None or _shape(weight) != _shape(x)[-1:] or _shape(user) != _shape(x):
             return None
-        for source in (x, _before_cast(x)):  # of 16 bits, of which the norm itself computes in f32
+        for source in (x, _before_cast(x)):  # a 16-bit source: the norm itself computes in f32
             if source is not None and _type(user) == _type(source):
                 return _if_on_cpu(Written(source, weight, epsilon, user, [user, *steps]))
         return None
@@ -77,7 +77,7 @@ def _if_on_cpu(found: Written) -> Optional[Written]:
 
 
 def _writes_between(found: Written) -> bool:
-    """Whether something is written in place while the norm is computed."""
+    """Whether an op writes in place between the norm's steps."""
     node = found.steps[-1]
     while node is not found.made:
         node = node.next
@@ -107,7 +107,7 @@ def _is_mean_of_rows(node: Any) -> bool:
 
 
 def _squared(node: Any) -> Optional[Node]:
-    """x of x ** 2, however it is written."""
+    """Returns x of x ** 2 in any spelling."""
     if _is(node, torch.square, "square"):
         return node.args[0]
     if _is(node, torch.pow, "pow", operator.pow) and len(node.args) == 2 and node.args[1] == 2:
@@ -116,7 +116,7 @@ def _squared(node: Any) -> Optional[Node]:
 
 
 def _other(product: Node, factor: Node) -> Optional[Node]:
-    """What a product multiplies `factor` by."""
+    """Returns the other factor of a product."""
     others = [argument for argument in product.args if argument is not factor]
     return others[0] if len(others) == 1 and isinstance(others[0], Node) and _is_tensor(others[0]) else None
 
