@@ -1,1 +1,1 @@
-// A shared library target needs a source of its own; everything in liblamina comes from the rooms.
+// A shared library target needs a source of its own; everything in liblamina comes from the modules.

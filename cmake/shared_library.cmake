@@ -1,4 +1,4 @@
-# liblamina: the rooms linked whole into one shared library that exports the C ABI alone (cmake/exports.map), its install
+# liblamina: the modules linked whole into one shared library that exports the C ABI alone (cmake/exports.map), its install
 # rules, and the package that find_package(lamina) finds.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -9,7 +9,7 @@ set_target_properties(lamina PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${P
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 target_compile_features(lamina INTERFACE cxx_std_17)
 target_include_directories(lamina INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
-# The front door is linked whole because nobody inside calls it; what it needs of the other rooms follows by itself.
+# The C ABI module is linked whole because nobody inside calls it; what it needs of the other modules follows by itself.
 target_link_libraries(lamina PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,lamina_api>)
 target_link_options(lamina PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined
   -Wl,--gc-sections)

@@ -195,7 +195,7 @@ def missing(path):
         if not headers.intersection(["cstdint", "stdint.h", "cinttypes"]):
             faults.append((name, "cstdint"))
     for pattern, header in PRECOMPILED:
-        # What asks LLVM itself for its headers has them: tests/rooms says who may.
+        # What asks LLVM itself for its headers has them: tests/layers says who may.
         if header not in headers and not (header.endswith("llvm_headers.h") and any(name.startswith("llvm/") for name in headers)):
             faults += [(name, header) for name in sorted(set(pattern.findall(code)))]
     return faults

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What gcovr counted, by room.
+"""What gcovr counted, by module.
 
-    coverage_table.py JSON --table             lines and branches of each room, as a table for docs/testing.md
+    coverage_table.py JSON --table             lines and branches of each module, as a table for docs/testing.md
     coverage_table.py JSON --missing [FOLDER]  the lines that nothing ran, by file; those below FOLDER (src/api) alone
 """
 import collections
@@ -10,8 +10,8 @@ import pathlib
 import sys
 
 
-def room_of(file):
-    """The folder that docs/architecture.md calls a room; those of the backends lie one deeper, those of the CPU two."""
+def module_of(file):
+    """The folder that docs/architecture.md calls a module; those of the backends lie one deeper, those of the CPU two."""
     folders = pathlib.PurePath(file).parent.parts
     depth = 4 if folders[1:3] == ("backends", "cpu") else 3 if folders[1:2] == ("backends",) else 2
     return "/".join(folders[:depth])
@@ -27,13 +27,13 @@ def table(files):
         for line in counted_lines(file):
             branches = line["branches"]
             new = (1, line["count"] > 0, len(branches), sum(branch["count"] > 0 for branch in branches))
-            for room in (room_of(file["file"]), "all of src"):
-                counts[room] = [old + more for old, more in zip(counts[room], new)]
+            for module in (module_of(file["file"]), "all of src"):
+                counts[module] = [old + more for old, more in zip(counts[module], new)]
     percent = lambda part, whole: f"{100 * part / whole:.1f} %" if whole else ""
     print("| module | lines | run | branches | taken |\n| --- | ---: | ---: | ---: | ---: |")
-    for room in sorted(counts, key=lambda name: (name == "all of src", name)):
-        lines, run, branches, taken = counts[room]
-        print(f"| `{room}` | {lines} | {percent(run, lines)} | {branches} | {percent(taken, branches)} |".replace("`all of src`", "all of `src`"))
+    for module in sorted(counts, key=lambda name: (name == "all of src", name)):
+        lines, run, branches, taken = counts[module]
+        print(f"| `{module}` | {lines} | {percent(run, lines)} | {branches} | {percent(taken, branches)} |".replace("`all of src`", "all of `src`"))
 
 
 def ranges(numbers):

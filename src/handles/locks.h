@@ -2,7 +2,7 @@
 //
 // A process may fork while its other threads hold locks. The child has none of those threads, so a lock that one of them held
 // would stay locked in the child. Therefore all locks are in one fixed table. A fork acquires all of them, in table order,
-// and releases them in the parent and in the child. No other mutex may exist (tests/rooms/locks_test.cpp searches for one).
+// and releases them in the parent and in the child. No other mutex may exist (tests/layers/locks_test.cpp searches for one).
 //
 // A thread that holds a lock may acquire only locks of later rows; otherwise a fork could deadlock with it. Objects with a
 // limited lifetime share the locks of their row, so that the table never changes; a thread may hold only one lock of a row.

@@ -207,8 +207,8 @@ TEST(OpFacts, ListsOfKindsAndPortsAreSeen) {
 TEST(OpFacts, NoFileOutsideTheirHomesListsKindsOrPorts) {
   int files = 0;
   std::set<std::string> used;
-  for (const char* room : {"src", "tools"})
-    for (const auto& entry : fs::recursive_directory_iterator(kTree / room)) {
+  for (const char* folder : {"src", "tools"})
+    for (const auto& entry : fs::recursive_directory_iterator(kTree / folder)) {
       const std::string path = fs::relative(entry.path(), kTree).generic_string();
       if (!entry.is_regular_file() || !is_source(entry.path()) || is_home(path)) continue;
       ++files;

@@ -1,6 +1,6 @@
 // The fence around LLVM: the only file that includes its headers, so that their warnings stay outside and a change of LLVM's
-// version is one file to look at. Only files of this room whose subject is LLVM IR include it. It is precompiled; what makes it
-// much larger stays outside: the pass manager's templates alone, in llvm_passes.h, take two seconds of every file that sees
+// version is one file to look at. Only files of this module whose subject is LLVM IR include it. It is precompiled; what makes
+// it much larger stays outside: the pass manager's templates alone, in llvm_passes.h, take two seconds of every file that sees
 // them.
 #pragma once
 

@@ -10,7 +10,7 @@
 // of inner range [inner_begin, inner_end) of each row in phase p (a range starts at a multiple of kBlock and ends at one or at
 // the row's end), step 2p + 1 combines what they came to, once per row, when all of them are done.
 //
-// Words of the room:
+// Terms:
 //   row, segment    a point of the outer dims; of several inner dims, a run of the innermost
 //   lane, vector    an element of a row, of which as many as the machine has go together; across rows a lane is a row
 //   chunk, block    the 64 virtual lanes of a sum, and the elements after which they are folded (kernels/numerics.h)

@@ -38,7 +38,7 @@ bool is_blocked_convolution(std::string_view implementation);
 // Loops for any case, without code made for this one.
 bool is_plain_loops(std::string_view implementation);
 
-// Scratchpads are the caller's: primitive_attr for every primitive of this room.
+// Scratchpads are the caller's: primitive_attr for every primitive of this module.
 dnnl::primitive_attr attributes();
 
 // That there is no memory says nothing of what oneDNN can do.

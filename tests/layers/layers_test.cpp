@@ -1,5 +1,5 @@
-// Who may include whom. A graph passes through the rooms from top to bottom: a room knows some of those above it and none
-// below, so that what it does can be read, tested and changed without them. A folder inside a room is a room of its own.
+// Who may include whom. A graph passes through the modules from top to bottom: a module knows some of those above it and none
+// below, so that what it does can be read, tested and changed without them. A folder inside a module is a module of its own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,16 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Room {
+struct Module {
   std::string name;
-  std::vector<std::string> paths;  // how the paths of its files begin; of several rooms it is that of the longest beginning
-  std::vector<std::string> knows;  // rooms of earlier lines
+  std::vector<std::string> paths;  // how the paths of its files begin; of several modules it is that of the longest beginning
+  std::vector<std::string> knows;  // modules of earlier lines
 };
 
 // A folder's own files can lie on both sides of a folder inside it: passes/pattern.h is the language of passes/patterns, and
 // passes/raise_decomposed.cpp applies them. Such files are named.
-const std::vector<Room>& rooms() {
-  static const std::vector<Room> all = {
+const std::vector<Module>& modules() {
+  static const std::vector<Module> all = {
       {"include", {"include/graph/"}, {}},
       {"handles", {"src/handles/"}, {}},
       {"interface", {"src/interface/", "src/interface/json/older_names."}, {"include"}},
@@ -108,10 +108,10 @@ const std::vector<Room>& rooms() {
   return all;
 }
 
-// Headers of other libraries that one room keeps to itself.
+// Headers of other libraries that one module keeps to itself.
 struct Fence {
   std::string header;  // how the name in angle brackets begins
-  std::set<std::string> rooms;
+  std::set<std::string> modules;
 };
 
 const std::vector<Fence> kFences = {
@@ -121,13 +121,13 @@ const std::vector<Fence> kFences = {
     {"oneapi/", {"cpu/library", "compat/onednn_graph", "benchmarks"}},
 };
 
-const Room* room_of(const std::string& path) {
-  const Room* found = nullptr;
+const Module* module_of(const std::string& path) {
+  const Module* found = nullptr;
   size_t longest = 0;
-  for (const Room& room : rooms())
-    for (const std::string& beginning : room.paths)
+  for (const Module& module : modules())
+    for (const std::string& beginning : module.paths)
       if (beginning.size() > longest && path.starts_with(beginning)) {
-        found = &room;
+        found = &module;
         longest = beginning.size();
       }
   return found;
@@ -169,35 +169,35 @@ std::vector<Include> includes_of_the_tree() {
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "no other room" : text;
+  return text.empty() ? "no other module" : text;
 }
 
-TEST(Rooms, KnowEarlierLinesAlone) {
+TEST(Layers, KnowEarlierLinesAlone) {
   std::set<std::string> earlier;
-  for (const Room& room : rooms()) {
-    for (const std::string& known : room.knows) EXPECT_TRUE(earlier.contains(known)) << room.name << " knows " << known;
-    EXPECT_TRUE(earlier.insert(room.name).second) << room.name << " stands twice";
+  for (const Module& module : modules()) {
+    for (const std::string& known : module.knows) EXPECT_TRUE(earlier.contains(known)) << module.name << " knows " << known;
+    EXPECT_TRUE(earlier.insert(module.name).second) << module.name << " stands twice";
   }
 }
 
-TEST(Rooms, IncludeWhatTheyMayKnow) {
+TEST(Layers, IncludeWhatTheyMayKnow) {
   std::set<std::string> inhabited;
   for (const Include& include : includes_of_the_tree()) {
-    const Room* const from = room_of(include.from);
-    ASSERT_NE(from, nullptr) << include.from << " lies in no room";
+    const Module* const from = module_of(include.from);
+    ASSERT_NE(from, nullptr) << include.from << " lies in no module";
     inhabited.insert(from->name);
-    const Room* const to = include.to.empty() ? nullptr : room_of(include.to);
+    const Module* const to = include.to.empty() ? nullptr : module_of(include.to);
     if (to == nullptr || to == from) continue;
     inhabited.insert(to->name);
     EXPECT_TRUE(std::find(from->knows.begin(), from->knows.end(), to->name) != from->knows.end())
         << include.from << " includes " << include.to << ": " << from->name << " -> " << to->name << ", but " << from->name
         << " knows " << listed(from->knows);
   }
-  for (const Room& room : rooms()) EXPECT_TRUE(inhabited.contains(room.name)) << room.name << " has no files";
+  for (const Module& module : modules()) EXPECT_TRUE(inhabited.contains(module.name)) << module.name << " has no files";
 }
 
 // Headers that include each other depend on who comes first.
-TEST(Rooms, HeadersIncludeEachOtherInOneDirection) {
+TEST(Layers, HeadersIncludeEachOtherInOneDirection) {
   std::map<std::string, std::set<std::string>> knows;
   for (const Include& include : includes_of_the_tree())
     if (!include.to.empty() && fs::path(include.from).extension() != ".cpp") knows[include.from].insert(include.to);
@@ -215,16 +215,16 @@ TEST(Rooms, HeadersIncludeEachOtherInOneDirection) {
     ADD_FAILURE() << file << " and " << *included.begin() << " include each other, at last";
 }
 
-TEST(Rooms, KeepOtherLibrariesBehindTheirFences) {
+TEST(Layers, KeepOtherLibrariesBehindTheirFences) {
   std::map<std::string, int> uses;
   for (const Include& include : includes_of_the_tree()) {
     for (const Fence& fence : kFences) {
       if (!include.to.empty() || !include.name.starts_with(fence.header)) continue;
       ++uses[fence.header];
-      const Room* const room = room_of(include.from);
-      ASSERT_NE(room, nullptr) << include.from;
-      EXPECT_TRUE(fence.rooms.contains(room->name)) << include.from << " includes <" << include.name << ">; only "
-                                                    << listed({fence.rooms.begin(), fence.rooms.end()}) << " may";
+      const Module* const module = module_of(include.from);
+      ASSERT_NE(module, nullptr) << include.from;
+      EXPECT_TRUE(fence.modules.contains(module->name)) << include.from << " includes <" << include.name << ">; only "
+                                                        << listed({fence.modules.begin(), fence.modules.end()}) << " may";
     }
   }
   EXPECT_EQ(uses.size(), kFences.size());
@@ -234,7 +234,7 @@ TEST(Rooms, KeepOtherLibrariesBehindTheirFences) {
 std::string code_of(const fs::path& path) { return std::regex_replace(text_of(path), std::regex("//[^\n]*"), ""); }
 
 // The mathematics knows no backend: no file of src/kernels names one, so that a second backend needs no change there.
-TEST(Rooms, NoLoweringNamesABackend) {
+TEST(Layers, NoLoweringNamesABackend) {
   const std::regex backend("\\b(backends/|cpu|gpu|cuda|opencl|reference_backend|llvm)", std::regex::icase);
   int files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(kTree / "src" / "kernels")) {
@@ -278,7 +278,7 @@ std::string instruction_set_in(const std::string& text) {
 }
 
 // Everything else asks them, so that another instruction set needs no change there.
-TEST(Rooms, NoFileButATargetsNamesAnInstructionSet) {
+TEST(Layers, NoFileButATargetsNamesAnInstructionSet) {
   static const std::set<std::string> kEndings = {".h", ".hpp", ".c", ".cpp", ".inl", ".def", ".cmake", ".txt"};
   std::vector<fs::path> files = {kTree / "CMakeLists.txt"};
   for (const char* const folder : {"include", "src", "compat", "tools", "benchmarks", "cmake", "python"})
