@@ -5,7 +5,7 @@
 # Without oneDNN the suites and tests that multiply or convolve on the CPU are left out.
 set(LAMINA_TESTS_LEFT_OUT)
 if(NOT LAMINA_ONEDNN)
-  set(suites Batches Constants ConvolutionStep DequantizedWeights GoldenGraphs HeavyFork HeavyThreads Kinds/ManyThreads MatmulStep QuantizedConvolution
+  set(suites Batches Constants ConvolutionStep DequantizedWeights GoldenGraphs LibraryFork LibraryThreads Kinds/ManyThreads MatmulStep QuantizedConvolution
     QuantizedProduct Scratchpad Cases/ThreadPool ThreadPoolErrors ThreadPoolUse TiledPlan)
   set(tests Execute.AProductOfRowsThatOverlapIsRefusedByName Explain.TellsWhichKernelComputesAnOpOfATiledChain
     Explain.TellsWhatTilesAddTo Replay.TheReportTellsOfMemory)

@@ -319,10 +319,11 @@ class Planner {
     std::set<uint64_t> adding;
     for (const auto& [value, loop] : region.sums) adding.insert(graph_.op(graph_.value(value).producer.op).id);
     for (PlanStep& part : plan.steps) {
-      auto* const heavy = std::get_if<LibraryStep>(&part);
-      if (heavy == nullptr || !adding.contains(heavy->op.id)) continue;
-      LAMINA_CHECK(!heavy->quantized && !heavy->following, join("a sum of integers: ", describe(heavy->op)));
-      heavy->adds = true;
+      auto* const library_step = std::get_if<LibraryStep>(&part);
+      if (library_step == nullptr || !adding.contains(library_step->op.id)) continue;
+      LAMINA_CHECK(!library_step->quantized && !library_step->following,
+                   join("a sum of integers: ", describe(library_step->op)));
+      library_step->adds = true;
     }
     return plan;
   }

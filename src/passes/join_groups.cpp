@@ -83,7 +83,7 @@ std::vector<int> components(const Graph& graph, const std::vector<FusionGroup>& 
   return parents;
 }
 
-bool is_heavy(const Graph& graph, const FusionGroup& group) {
+bool has_library_op(const Graph& graph, const FusionGroup& group) {
   return std::any_of(group.ops.begin(), group.ops.end(),
                      [&](int op) { return schema_of(graph.op(op).kind).op_class == OpClass::library; });
 }
@@ -109,17 +109,17 @@ FusionGroup joined(const Graph& graph, const std::vector<FusionGroup*>& parts) {
 
 }  // namespace
 
-std::vector<FusionGroup> join_around_heavy_ops(const Graph& graph, std::vector<FusionGroup> groups) {
+std::vector<FusionGroup> join_around_library_ops(const Graph& graph, std::vector<FusionGroup> groups) {
   const std::vector<int> component = components(graph, groups);
   std::vector<std::vector<FusionGroup*>> parts(groups.size());
-  std::vector<bool> heavy(groups.size(), false);
+  std::vector<bool> holds_library_op(groups.size(), false);
   for (size_t g = 0; g < groups.size(); ++g) {
     parts[static_cast<size_t>(component[g])].push_back(&groups[g]);
-    if (is_heavy(graph, groups[g])) heavy[static_cast<size_t>(component[g])] = true;
+    if (has_library_op(graph, groups[g])) holds_library_op[static_cast<size_t>(component[g])] = true;
   }
   std::vector<FusionGroup> result;
   for (size_t c = 0; c < parts.size(); ++c) {
-    if (heavy[c] && parts[c].size() > 1) {
+    if (holds_library_op[c] && parts[c].size() > 1) {
       result.push_back(joined(graph, parts[c]));
     } else {
       for (FusionGroup* part : parts[c]) result.push_back(std::move(*part));

@@ -13,6 +13,6 @@
 
 namespace lamina {
 
-std::vector<FusionGroup> join_around_heavy_ops(const Graph& graph, std::vector<FusionGroup> groups);
+std::vector<FusionGroup> join_around_library_ops(const Graph& graph, std::vector<FusionGroup> groups);
 
 }  // namespace lamina

@@ -14,7 +14,7 @@ const std::vector<ReasonEntry>& reason_table() {
       {ReasonCode::fused_sibling, "fused.sibling", "The op reads a tensor that an op of the group reads too."},
       {ReasonCode::fused_marker, "fused.marker", "End computes nothing and stays with the op that makes its value."},
       {ReasonCode::joined, "joined",
-       "The op and others that heavy ops (MatMul, convolutions, pools) lead to are steps of one partition."},
+       "The op and others that library ops (MatMul, convolutions, pools) lead to are steps of one partition."},
       {ReasonCode::alone_shape_mismatch, "alone.shape_mismatch",
        "The op's dims do not correspond to the dims of the loop nest through the values that they share."},
       {ReasonCode::alone_inner_axes_differ, "alone.inner_axes_differ",
@@ -38,7 +38,7 @@ const std::vector<ReasonEntry>& reason_table() {
       {ReasonCode::on_reference, "on_reference",
        "The backend does not run the op, and the caller allows the reference's plain loops in its place."},
       {ReasonCode::alone_library_op, "alone.library_op",
-       "A heavy op that runs over whole tensors, by a library or plain loops; nothing is fused with it."},
+       "A library op that runs over whole tensors, by a library or plain loops; nothing is fused with it."},
       {ReasonCode::alone_no_loop_nest, "alone.no_loop_nest", "The op cannot be written as a loop nest."},
       {ReasonCode::alone_policy_debug, "alone.policy_debug", "Policy debug gives every op a partition of its own."},
   };

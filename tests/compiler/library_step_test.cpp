@@ -1,4 +1,4 @@
-// Heavy ops as steps of a plan: the seam that a primitive library fills, tried with one that multiplies matrices in plain
+// Library ops as steps of a plan: the seam that a primitive library fills, tried with one that multiplies matrices in plain
 // loops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -148,7 +148,7 @@ const std::vector<std::string> kHomes{"src/interface/ops/", "src/kernels/", "src
 const std::map<std::string, std::string> kExceptions{
     {"interface/json/older_names.cpp", "what ops and attributes were called in dumps of earlier versions"},
     {"passes/tiling/quantized_product.cpp",
-     "the two forms of Dequantize, and which axis of a heavy op's weights its scales run along"},
+     "the two forms of Dequantize, and which axis of a library op's weights its scales run along"},
     {"passes/tiling/following_ops.cpp",
      "the elementwise ends that primitive libraries know, and which of them lose a NaN there"},
     {"gpu/emit_matmul.cpp", "names of a program's variables, which are those of the ports"},

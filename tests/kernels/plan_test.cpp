@@ -108,7 +108,7 @@ Graph product_and_norm() {
   return with_strides(g.finish());
 }
 
-TEST(Plan, AHeavyOpIsALibraryStepWithItsTensors) {
+TEST(Plan, ALibraryOpIsALibraryStepWithItsTensors) {
   const Plan plan = plan_of(product_and_norm(), with_library());
   ASSERT_EQ(plan.steps.size(), 2u);
   const auto& product = std::get<LibraryStep>(plan.steps[0]);
@@ -121,7 +121,7 @@ TEST(Plan, AHeavyOpIsALibraryStepWithItsTensors) {
   EXPECT_EQ(moved_bytes(plan.steps[0]), 4 * (6 * 16 + 16 * 32 + 6 * 32));
 }
 
-TEST(Plan, WithoutALibraryAHeavyOpIsRefusedWithTheReason) {
+TEST(Plan, WithoutALibraryALibraryOpIsRefusedWithTheReason) {
   const Graph graph = product_and_norm();
   EXPECT_THAT(why_no_step(graph, graph.ops()[0], {.name = "test"}), HasSubstr("the test backend has no kernel for MatMul"));
   EXPECT_EQ(why_no_step(graph, graph.ops()[0], with_library("it has no such type")), "it has no such type");

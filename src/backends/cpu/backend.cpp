@@ -6,7 +6,7 @@
 
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/host_block.h"
-#include "backends/cpu/library/heavy_library.h"
+#include "backends/cpu/library/default_primitive_library.h"
 #include "backends/cpu/plan_runner.h"
 #include "backends/cpu/threads/executor.h"
 #include "backends/cpu/tune_kernel.h"
@@ -84,7 +84,7 @@ class CpuBackend final : public Backend {
       : library_(std::move(library)),
         machine_(std::move(machine)),
         threads_(threads),
-        shares_executables_(library_ == heavy_library() && !machine_) {
+        shares_executables_(library_ == default_primitive_library() && !machine_) {
     target_ = {.name = "cpu",
                .alignment = kAlignment,
                .reads_four_bits = true,
@@ -145,12 +145,12 @@ std::unique_ptr<const Backend> make_backend(const Machine& machine) {
 }  // namespace cpu
 
 const Backend& cpu_backend() {
-  static const cpu::CpuBackend backend(cpu::heavy_library());
+  static const cpu::CpuBackend backend(cpu::default_primitive_library());
   return backend;
 }
 
 std::shared_ptr<const Backend> cpu_backend(const ThreadPool& pool) {
-  return std::make_shared<const cpu::CpuBackend>(cpu::heavy_library(), std::nullopt, cpu::thread_count(pool));
+  return std::make_shared<const cpu::CpuBackend>(cpu::default_primitive_library(), std::nullopt, cpu::thread_count(pool));
 }
 
 }  // namespace lamina

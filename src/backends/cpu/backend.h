@@ -9,7 +9,7 @@
 
 namespace lamina::cpu {
 
-// One that runs heavy ops by `library`; null: it refuses them.
+// One that runs library ops by `library`; null: it refuses them.
 std::unique_ptr<const Backend> make_backend(std::shared_ptr<const PrimitiveLibrary> library);
 
 // One for a machine that may not be this one: it compiles there what it cannot run here. All others compile for host_machine(),

@@ -33,7 +33,8 @@ bool PlanRunner::is_constant(const kernel::Binding& binding) const {
 }
 
 void PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile) {
-  if (const auto* heavy = std::get_if<kernel::LibraryStep>(&step)) return add_library_step(*heavy, compiler, tile);
+  if (const auto* library_step = std::get_if<kernel::LibraryStep>(&step))
+    return add_library_step(*library_step, compiler, tile);
   size_t scratch = 0;
   if (const auto* generated = std::get_if<kernel::KernelStep>(&step)) {
     KernelRunner runner(generated->kernel, compiler.machine);

@@ -69,15 +69,15 @@ bool TiledRunner::from_cache() const {
 // Packed weights are further inputs of the tile's plan, behind its own.
 void TiledRunner::list_packings(const kernel::TiledStep& step, TileUse& use) {
   for (const kernel::PlanStep& part : step.plans.front().steps) {
-    const auto* const heavy = std::get_if<kernel::LibraryStep>(&part);
-    if (heavy == nullptr || heavy->inputs.size() < 2) continue;
-    const kernel::Binding& weights = heavy->args[1];
+    const auto* const library_step = std::get_if<kernel::LibraryStep>(&part);
+    if (library_step == nullptr || library_step->inputs.size() < 2) continue;
+    const kernel::Binding& weights = library_step->args[1];
     if (weights.source != kernel::Binding::Source::input) continue;
     const Dims& strides = strides_[weights.index];
     if (std::any_of(strides.begin() + static_cast<std::ptrdiff_t>(row_loop_), strides.end(), [](int64_t s) { return s != 0; }))
       continue;
-    use.packed_inputs[heavy->op.id] = inputs_ + firsts_.size() + packings_.size();
-    packings_.push_back({heavy->op.id, weights.index, nullptr, 1, Dims(loops_.size(), 0), 0, 0, -1});
+    use.packed_inputs[library_step->op.id] = inputs_ + firsts_.size() + packings_.size();
+    packings_.push_back({library_step->op.id, weights.index, nullptr, 1, Dims(loops_.size(), 0), 0, 0, -1});
   }
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kAlignment = 256;
 
 // Returns "" for ops that run as library steps over whole tensors, else the reason why not.
-std::string why_no_heavy_step(const Graph&, const Op& op) {
+std::string why_no_library_step(const Graph&, const Op& op) {
   if (op.kind == OpKind::MatMul) return "";
   return join("the gpu backend multiplies matrices and has no kernel for ", name_of(op.kind), "; the cpu backend may have");
 }
@@ -29,7 +29,7 @@ std::string why_no_heavy_step(const Graph&, const Op& op) {
 // All devices have the same target: the contents of a graph with engine kind gpu do not depend on the GPU.
 const kernel::PlanTarget& target() {
   static const kernel::PlanTarget offered{
-      .name = "gpu", .alignment = kAlignment, .reads_four_bits = true, .why_no_library_step = why_no_heavy_step};
+      .name = "gpu", .alignment = kAlignment, .reads_four_bits = true, .why_no_library_step = why_no_library_step};
   return offered;
 }
 

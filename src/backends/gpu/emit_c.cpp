@@ -30,7 +30,7 @@ int resident_groups(const kernel::Kernel& kernel, const Schedule& schedule, int 
   const bool many_addresses = schedule.vector == 1 && schedule.steps > tuning::kFewSteps;
   const bool holds_much = !light || many_addresses || (schedule.column_registers && schedule.team < tuning::kWarp);
   if (needs_f64(kernel)) return 1;
-  return std::max(1, (holds_much ? tuning::kThreadsOfHeavy : tuning::kThreadsOfLight) / group_size);
+  return std::max(1, (holds_much ? tuning::kThreadsOfManyRegisters : tuning::kThreadsOfFewRegisters) / group_size);
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ class MatmulEmitter {
       for (size_t d = 0; d < form_.batch_rank; ++d) parameters += join(", const lm_s64 ", tensor.name, "_", d);
       parameters += join(", const lm_s64 ", tensor.name, "_row, const lm_s64 ", tensor.name, "_column");
     }
-    out_.open("LM_KERNEL(", form_.group_size(), ", ", std::max(1, tuning::kThreadsOfHeavy / form_.group_size()), ") ", symbol_,
-              "(", parameters, ")");
+    out_.open("LM_KERNEL(", form_.group_size(), ", ", std::max(1, tuning::kThreadsOfManyRegisters / form_.group_size()), ") ",
+              symbol_, "(", parameters, ")");
   }
 
   // The index of a work-group counts tiles along a row of dst first, then along columns, then through the batch.

@@ -73,7 +73,7 @@ inline constexpr int64_t kFewNodes = 24;
 inline constexpr int kFewSteps = 4;
 // The number of threads that should be resident on a multiprocessor, so that some load while others reduce: for kernels with
 // few values in registers, and for others.   (as above)
-inline constexpr int kThreadsOfLight = 1024, kThreadsOfHeavy = 512;
+inline constexpr int kThreadsOfFewRegisters = 1024, kThreadsOfManyRegisters = 512;
 
 // ---- split rows
 

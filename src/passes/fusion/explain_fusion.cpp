@@ -86,7 +86,7 @@ class Explainer {
         return "fused with " + name(decision.group_op) + ": both read " + value_text(decision.value);
       case ReasonCode::fused_marker: return "End stays with " + name(decision.group_op) + ", which makes its value";
       case ReasonCode::alone_library_op:
-        return name(op) + " is a heavy op that runs over whole tensors, nothing is fused with it";
+        return name(op) + " is a library op that runs over whole tensors, nothing is fused with it";
       case ReasonCode::alone_policy_debug: return name(op) + " is alone because policy debug gives every op its own partition";
       case ReasonCode::alone_layout: return name(op) + " is a copy: its shapes have no common dims to loop over";
       case ReasonCode::alone_mixed_f64:
@@ -120,7 +120,7 @@ class Explainer {
       case ReasonCode::alone_mixed_f64:
         return "with " + shared + " f64 would meet another floating-point type in one loop nest";
       case ReasonCode::alone_unsupported: return "the backend does not run " + name(decision.other_op);
-      case ReasonCode::alone_library_op: return name(decision.other_op) + " is a heavy op that runs over whole tensors";
+      case ReasonCode::alone_library_op: return name(decision.other_op) + " is a library op that runs over whole tensors";
       default: return name(decision.other_op) + " has no loop nest, " + state_.views[at(decision.other_op)].why_not;
     }
   }

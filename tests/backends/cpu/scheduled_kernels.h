@@ -79,7 +79,7 @@ inline kernel::Kernel add_layer_norm(const Shape& shape) {
   return k.finish();
 }
 
-// A heavy body behind the norm.
+// A large body behind the norm.
 inline kernel::Kernel layer_norm_gelu(const Shape& shape) {
   Rows k("layer_norm_gelu", shape);
   const kernel::Value x = k.src("src");

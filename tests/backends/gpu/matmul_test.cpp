@@ -306,7 +306,7 @@ TEST(GpuMatmul, TheSameFormIsCompiledOnce) {
   EXPECT_THAT(first.info.kernel_texts, ElementsAre(HasSubstr("3 products of [21, 13] and [13, 22]")));
 }
 
-TEST(GpuMatmul, HeavyOpsWithoutAKernelAreRefusedByName) {
+TEST(GpuMatmul, LibraryOpsWithoutAKernelAreRefusedByName) {
   GraphBuilder g;
   g.op(OpKind::Convolution, {g.input(f32, {1, 3, 8, 8}), g.input(f32, {4, 3, 3, 3}), kNoTensor},
        {{"strides", Dims{1, 1}},

@@ -1,4 +1,4 @@
-// Shapes of the heavy ops: MatMul, convolutions, pools, resampling, batch normalisation.
+// Shapes of the library ops: MatMul, convolutions, pools, resampling, batch normalisation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -312,13 +312,13 @@ std::vector<size_t> sizes_of_partitions(const Graph& graph) {
   return sizes;
 }
 
-TEST(JoinedGroups, AreOnePartitionAroundHeavyOps) {
+TEST(JoinedGroups, AreOnePartitionAroundLibraryOps) {
   GraphBuilder g;
   attention(g, {});
   EXPECT_EQ(sizes_of_partitions(g.finish()), (std::vector<size_t>{4}));
 }
 
-TEST(JoinedGroups, AreLeftAloneWithoutAHeavyOp) {
+TEST(JoinedGroups, AreLeftAloneWithoutALibraryOp) {
   GraphBuilder g;
   const auto sum = g.op(OpKind::ReduceSum, {g.input(f32, {4, 8})}, {{"axes", std::vector<int64_t>{0}}});
   g.op(OpKind::SoftMax, {sum}, {{"axis", int64_t{0}}});

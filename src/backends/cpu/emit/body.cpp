@@ -12,7 +12,7 @@ Body::Body(Parts& parts, const WalkTask& task)
     : Part(parts.e),
       p_(parts),
       task_(task),
-      one_by_one_(task.rows.size() > 1 || (parts.phases.is_heavy(task.nodes) && !is_short_function()) ||
+      one_by_one_(task.rows.size() > 1 || (parts.phases.may_spill(task.nodes) && !is_short_function()) ||
                   (e_.across_rows() && task.step == e_.group)),
       streams_(!schedule_.streamed.empty() && !reduce(task.roots)) {}
 

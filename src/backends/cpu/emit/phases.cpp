@@ -176,7 +176,7 @@ bool Phases::has_function(const NodeList& nodes) const {
   return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex i) { return computes_function(node(i)); });
 }
 
-bool Phases::is_heavy(const NodeList& nodes) const {
+bool Phases::may_spill(const NodeList& nodes) const {
   return static_cast<int64_t>(nodes.size()) > tuning::kMostNodesSideBySide || has_function(nodes);
 }
 

@@ -31,8 +31,8 @@ class Phases {
   int64_t kept_row_size() const;  // elements: whole chunks
 
   bool has_function(const NodeList& nodes) const;
-  // Many values in flight would spill: heavy bodies go vector by vector, light ones all vectors of a chunk side by side.
-  bool is_heavy(const NodeList& nodes) const;
+  // Many values in flight would spill: large bodies go vector by vector, small ones all vectors of a chunk side by side.
+  bool may_spill(const NodeList& nodes) const;
 
  private:
   void choose_stores();

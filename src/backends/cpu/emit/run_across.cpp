@@ -64,10 +64,10 @@ void AcrossRun::by_lanes(const Row& group, llvm::Value* begin, int64_t count, co
 
 // The held lanes in `chunks` chunks, the first lane of them at `at`; a few chunks an iteration.
 void AcrossRun::lanes_of_chunks(const Row& group, llvm::Value* at, int64_t chunks, int step, const Body& body) const {
-  const bool is_light = step > 1 || e_.group > e_.width;
-  const int64_t most = !is_light                  ? tuning::kChunksOfHeavyBody
+  const bool is_small = step > 1 || e_.group > e_.width;
+  const int64_t most = !is_small                  ? tuning::kChunksOfLargeBody
                        : body.computes_function() ? tuning::kChunksOfWideFunction
-                                                  : tuning::kChunksOfLightBody;
+                                                  : tuning::kChunksOfSmallBody;
   const int64_t iterations = chunks / most;
   const auto iteration = [&](llvm::Value* first, int64_t deep) {
     std::vector<Lanes> positions;

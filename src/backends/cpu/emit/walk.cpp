@@ -17,7 +17,7 @@ int step_across(Parts& parts, const NodeList& nodes, std::span<const Root> roots
   const auto transposed = [&](NodeIndex i) { return parts.squares.transposes(e.kernel.node(i)); };
   const bool transposes = std::any_of(nodes.begin(), nodes.end(), transposed) ||
                           std::any_of(roots.begin(), roots.end(), [&](const Root& root) { return transposed(root.node); });
-  return transposes ? e.group : parts.phases.is_heavy(nodes) ? 1 : tuning::kPositionsPerIteration * e.width / e.group;
+  return transposes ? e.group : parts.phases.may_spill(nodes) ? 1 : tuning::kPositionsPerIteration * e.width / e.group;
 }
 
 // A walk that sums nothing may take fewer vectors an iteration, which makes less code of what goes vector by vector anyway: as
@@ -33,7 +33,7 @@ int step_along(Parts& parts, const NodeList& nodes, std::span<const Root> roots,
     step = follows_lines ? static_cast<int>(std::bit_floor(static_cast<uint64_t>(row)))
                          : static_cast<int>(row) / e.width * e.width;
   const bool draws = std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex i) { return parts.values.draws_for_neighbours(i); });
-  if (draws || (rows == 1 && !parts.phases.is_heavy(nodes))) return step;
+  if (draws || (rows == 1 && !parts.phases.may_spill(nodes))) return step;
   constexpr int kLineBits = 8 * static_cast<int>(tuning::kLine);
   int narrowest = 64;
   for (const kernel::Arg& arg : e.kernel.args) {

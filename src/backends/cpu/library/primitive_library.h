@@ -1,4 +1,4 @@
-// Heavy ops over whole tensors, run by a library of primitives. The planner asks `why_unsupported`, the backend compiles the
+// Library ops over whole tensors, run by a library of primitives. The planner asks `why_unsupported`, the backend compiles the
 // library steps of its plans here; nobody else knows which library it is.
 #pragma once
 

@@ -12,7 +12,7 @@ namespace lamina::cpu {
 namespace {
 
 constexpr int64_t kChunk = 16384;  // elements that a thread converts at a time
-constexpr size_t kMostPorts = 8;   // of any heavy op
+constexpr size_t kMostPorts = 8;   // of any library op
 constexpr size_t kMostArgs = 16;   // with the operands of what follows
 
 class Widened final : public Primitive {

@@ -1,4 +1,4 @@
-// Heavy ops of types that the library has no fast code for on this machine: as f32, with a copy of each tensor.
+// Library ops of types that the library has no fast code for on this machine: as f32, with a copy of each tensor.
 #pragma once
 
 #include <memory>

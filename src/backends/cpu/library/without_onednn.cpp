@@ -1,9 +1,9 @@
 // In place of onednn/ in a build without it.
-#include "backends/cpu/library/heavy_ops.h"
+#include "backends/cpu/library/library_ops.h"
 
 namespace lamina::cpu {
 
-std::vector<HeavyOp> onednn_ops() { return {}; }
+std::vector<LibraryOp> onednn_ops() { return {}; }
 bool onednn_multiplies_integers() { return false; }
 bool onednn_convolves_integers() { return false; }
 

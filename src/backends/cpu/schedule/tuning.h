@@ -65,7 +65,7 @@ inline constexpr int64_t kColumnUnit = 64;
 //   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
 inline constexpr int kPositionsPerIteration = 4;
 // Chunks of 64 positions in one iteration across rows: of a light body, and of one that fills the registers.   (as above)
-inline constexpr int64_t kChunksOfLightBody = 4, kChunksOfHeavyBody = 2;
+inline constexpr int64_t kChunksOfSmallBody = 4, kChunksOfLargeBody = 2;
 // The same of a body with erf, exp and their like, a group being several vectors: more would be in flight than there are
 // registers.
 //   lamina replay --bench of a GELUBackward with the ReduceSum of its result over the rows, 2048 x 3072: 9.4 ms with 4, 2.5 ms

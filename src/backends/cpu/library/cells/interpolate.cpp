@@ -2,7 +2,7 @@
 // later one of two equally near cells, and its gradient is slow.
 #include "backends/cpu/library/cells/cell_primitive.h"
 #include "backends/cpu/library/cells/op_ports.h"
-#include "backends/cpu/library/heavy_ops.h"
+#include "backends/cpu/library/library_ops.h"
 
 namespace lamina::cpu {
 
@@ -33,7 +33,7 @@ std::unique_ptr<const Primitive> interpolate_backward(const kernel::LibraryStep&
 
 }  // namespace
 
-std::vector<HeavyOp> interpolate_ops() {
+std::vector<LibraryOp> interpolate_ops() {
   return {{OpKind::Interpolate, interpolate, why_not_cells},
           {OpKind::InterpolateBackward, interpolate_backward, why_not_cells}};
 }

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/library/cells/cell_primitive.h"
 #include "backends/cpu/library/cells/op_ports.h"
-#include "backends/cpu/library/heavy_ops.h"
+#include "backends/cpu/library/library_ops.h"
 #include "interface/shape_rules.h"
 #include "interface/status.h"
 
@@ -74,7 +74,7 @@ std::unique_ptr<const Primitive> avg_pool_backward(const kernel::LibraryStep& st
 
 }  // namespace
 
-std::vector<HeavyOp> pool_ops() {
+std::vector<LibraryOp> pool_ops() {
   return {{OpKind::MaxPool, max_pool, why_not_cells},
           {OpKind::AvgPool, avg_pool, why_not_cells},
           {OpKind::MaxPoolBackward, max_pool_backward, why_not_cells},

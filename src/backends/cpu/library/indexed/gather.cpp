@@ -2,9 +2,9 @@
 #include <cstring>
 #include <utility>
 
-#include "backends/cpu/library/heavy_ops.h"
 #include "backends/cpu/library/indexed/indices.h"
 #include "backends/cpu/library/indexed/scatter_add.h"
+#include "backends/cpu/library/library_ops.h"
 #include "backends/cpu/threads/executor.h"
 #include "interface/indices.h"
 
@@ -92,7 +92,7 @@ std::unique_ptr<const Primitive> gather(const kernel::LibraryStep& step, const P
 
 }  // namespace
 
-std::vector<HeavyOp> indexed_ops() {
+std::vector<LibraryOp> indexed_ops() {
   return {{.kind = OpKind::Gather, .compile = gather, .takes_empty_inputs = true},
           {.kind = OpKind::ScatterAdd, .compile = scatter_add, .takes_empty_inputs = true}};
 }

@@ -384,7 +384,7 @@ std::string why_not(const Graph& graph, const Op& op) {
 
 }  // namespace
 
-std::vector<HeavyOp> convolution_ops() {
+std::vector<LibraryOp> convolution_ops() {
   const auto tiled = [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
     return std::make_unique<TiledConvolution>(step, use);
   };

@@ -4,10 +4,10 @@
 
 namespace lamina::cpu {
 
-std::vector<HeavyOp> onednn_ops() {
-  std::vector<HeavyOp> ops = onednn::matmul_ops();
-  for (const HeavyOp& op : onednn::convolution_ops()) ops.push_back(op);
-  for (HeavyOp& op : ops) op.is_fast_in = onednn::computes_fast_in;
+std::vector<LibraryOp> onednn_ops() {
+  std::vector<LibraryOp> ops = onednn::matmul_ops();
+  for (const LibraryOp& op : onednn::convolution_ops()) ops.push_back(op);
+  for (LibraryOp& op : ops) op.is_fast_in = onednn::computes_fast_in;
   return ops;
 }
 

@@ -3,11 +3,11 @@
 
 #include <vector>
 
-#include "backends/cpu/library/heavy_ops.h"
+#include "backends/cpu/library/library_ops.h"
 
 namespace lamina::cpu::onednn {
 
-std::vector<HeavyOp> matmul_ops();
-std::vector<HeavyOp> convolution_ops();
+std::vector<LibraryOp> matmul_ops();
+std::vector<LibraryOp> convolution_ops();
 
 }  // namespace lamina::cpu::onednn

@@ -471,7 +471,7 @@ class Matmul final : public Primitive {
 
 }  // namespace
 
-std::vector<HeavyOp> matmul_ops() {
+std::vector<LibraryOp> matmul_ops() {
   return {{OpKind::MatMul, [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
              return std::make_unique<Matmul>(step, use);
            }}};

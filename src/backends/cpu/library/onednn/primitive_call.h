@@ -1,4 +1,4 @@
-// What all heavy ops need of oneDNN: descriptions of tensors, primitives of one thread, and calls of them from many threads.
+// What all library ops need of oneDNN: descriptions of tensors, primitives of one thread, and calls of them from many threads.
 #pragma once
 
 #include <cstddef>

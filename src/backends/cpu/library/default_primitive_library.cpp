@@ -1,10 +1,10 @@
-// Which heavy ops run, and the cases that need no primitive.
-#include "backends/cpu/library/heavy_library.h"
+// Which library ops run, and the cases that need no primitive.
+#include "backends/cpu/library/default_primitive_library.h"
 
 #include <algorithm>
 #include <map>
 
-#include "backends/cpu/library/heavy_ops.h"
+#include "backends/cpu/library/library_ops.h"
 #include "backends/cpu/library/narrow_floats.h"
 #include "backends/cpu/library/widened.h"
 #include "interface/data_type.h"
@@ -15,11 +15,11 @@ namespace lamina::cpu {
 
 namespace {
 
-const std::map<OpKind, HeavyOp>& heavy_ops() {
-  static const std::map<OpKind, HeavyOp> all = [] {
-    std::map<OpKind, HeavyOp> ops;
+const std::map<OpKind, LibraryOp>& library_ops() {
+  static const std::map<OpKind, LibraryOp> all = [] {
+    std::map<OpKind, LibraryOp> ops;
     for (const auto family : {onednn_ops, pool_ops, interpolate_ops, indexed_ops}) {
-      for (const HeavyOp& op : family()) ops.insert({op.kind, op});
+      for (const LibraryOp& op : family()) ops.insert({op.kind, op});
     }
     return ops;
   }();
@@ -73,7 +73,7 @@ class EmptySums final : public Primitive {
   int bias_ = -1;  // its port
 };
 
-bool is_computed_as_f32(const kernel::LibraryStep& step, const HeavyOp& op) {
+bool is_computed_as_f32(const kernel::LibraryStep& step, const LibraryOp& op) {
   if (op.is_fast_in == nullptr) return false;
   const auto has_slow_type = [&](const LogicalTensor& tensor) {
     return !tensor.is_empty_port() && is_narrow_float(tensor.dtype) && !op.is_fast_in(tensor.dtype);
@@ -91,13 +91,13 @@ class Nothing final : public Primitive {
   std::string name_ = "nothing, no elements";
 };
 
-class HeavyLibrary final : public PrimitiveLibrary {
+class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
  public:
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
-    const auto found = heavy_ops().find(op.kind);
-    if (found == heavy_ops().end() && onednn_ops().empty())
+    const auto found = library_ops().find(op.kind);
+    if (found == library_ops().end() && onednn_ops().empty())
       return join("the cpu backend runs ", name_of(op.kind), " by oneDNN, and lamina was built without it (LAMINA_ONEDNN=OFF)");
-    if (found == heavy_ops().end()) return join("the cpu backend has no primitive for ", name_of(op.kind));
+    if (found == library_ops().end()) return join("the cpu backend has no primitive for ", name_of(op.kind));
     return found->second.why_not == nullptr ? "" : found->second.why_not(graph, op);
   }
 
@@ -108,7 +108,7 @@ class HeavyLibrary final : public PrimitiveLibrary {
     if (std::all_of(step.outputs.begin(), step.outputs.end(),
                     [](const LogicalTensor& t) { return t.is_empty_port() || is_without_elements(t); }))
       return std::make_unique<Nothing>();
-    const HeavyOp& op = heavy_ops().at(step.op.kind);
+    const LibraryOp& op = library_ops().at(step.op.kind);
     if (!op.takes_empty_inputs && std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements)) {
       if (schema_of(step.op.kind).traits.contracts) return std::make_unique<EmptySums>(step);
       throw Error(Status::unimplemented, place_of(step.op), "the cpu backend makes no elements of a tensor without any");
@@ -119,8 +119,8 @@ class HeavyLibrary final : public PrimitiveLibrary {
 
 }  // namespace
 
-std::shared_ptr<const PrimitiveLibrary> heavy_library() {
-  static const auto library = std::make_shared<const HeavyLibrary>();
+std::shared_ptr<const PrimitiveLibrary> default_primitive_library() {
+  static const auto library = std::make_shared<const DefaultPrimitiveLibrary>();
   return library;
 }
 

@@ -1,4 +1,4 @@
-// The heavy ops that the CPU backend runs, a family a file.
+// The library ops that the CPU backend runs, a family a file.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace lamina::cpu {
 
-struct HeavyOp {
+struct LibraryOp {
   OpKind kind;
   // Called with every shape, stride and type known and no port of the step without elements. Throws Error.
   std::unique_ptr<const Primitive> (*compile)(const kernel::LibraryStep& step, const PrimitiveUse& use);
@@ -23,11 +23,11 @@ struct HeavyOp {
 };
 
 // By loops of lamina's own.
-std::vector<HeavyOp> pool_ops();
-std::vector<HeavyOp> interpolate_ops();
-std::vector<HeavyOp> indexed_ops();
+std::vector<LibraryOp> pool_ops();
+std::vector<LibraryOp> interpolate_ops();
+std::vector<LibraryOp> indexed_ops();
 // By oneDNN; none where lamina is built without it.
-std::vector<HeavyOp> onednn_ops();
+std::vector<LibraryOp> onednn_ops();
 bool onednn_multiplies_integers();
 bool onednn_convolves_integers();
 

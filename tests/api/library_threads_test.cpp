@@ -10,11 +10,11 @@
 namespace api_test {
 namespace {
 
-class HeavyThreads : public ::testing::Test {
+class LibraryThreads : public ::testing::Test {
  protected:
   static constexpr int64_t kHeads = 4, kRows = 96, kWidth = 32;
 
-  HeavyThreads() {
+  LibraryThreads() {
     const dims qkv{1, kHeads, kRows, kWidth}, scores{1, kHeads, kRows, kRows};
     for (size_t i = 0; i < 3; ++i) inputs_.push_back(f32(i, qkv));
     const logical_tensor products = f32(3, scores), weights = f32(4, scores);
@@ -46,7 +46,7 @@ class HeavyThreads : public ::testing::Test {
   std::array<std::vector<float>, 3> memory_;
 };
 
-TEST_F(HeavyThreads, SharedAndNewPartitionsGiveTheSameBits) {
+TEST_F(LibraryThreads, SharedAndNewPartitionsGiveTheSameBits) {
   const compiled_partition shared = compile();
   const std::vector<float> expected = run(shared);
   std::atomic<int> different = 0;

@@ -1,4 +1,4 @@
-// The library of primitives that the CPU backend runs heavy ops by.
+// The library of primitives that the CPU backend runs library ops by.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,6 @@ namespace lamina::cpu {
 
 // Products and convolutions by oneDNN, pools, resampling and reads by index by loops of its own. Where lamina was built without
 // oneDNN (LAMINA_ONEDNN=OFF) it refuses the former and names that option.
-std::shared_ptr<const PrimitiveLibrary> heavy_library();
+std::shared_ptr<const PrimitiveLibrary> default_primitive_library();
 
 }  // namespace lamina::cpu
