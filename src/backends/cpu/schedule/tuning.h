@@ -46,7 +46,7 @@ inline constexpr int64_t kKeptBytesTransposed = int64_t{128} << 10;
 
 // Bytes that a thread moves with what it takes at a time: some ten microseconds' worth, so that at the end nobody waits long
 // for the last ones, and taking costs little beside them.
-//   scripts/bench --case LayerNorm --case LayerNormBackward --types f32,bf16 4096x768; company
+//   scripts/bench --case LayerNorm --case LayerNormBackward --types f32,bf16 4096x768; oversubscription
 inline constexpr int64_t kChunkBytes = 256 << 10;
 // Chunks of a thread at least, where there are rows enough: what a thread that comes late does not take, others do. With fewer
 // rows than that, those of a kernel without reductions are divided, and with fewer blocks of a row parts of it are not reduced.

@@ -11,9 +11,9 @@
 #include <optional>
 #include <string_view>
 
-#include "backends/cpu/threads/company.h"
 #include "backends/cpu/threads/cpu_quota.h"
 #include "backends/cpu/threads/helpers.h"
+#include "backends/cpu/threads/oversubscription_detector.h"
 #include "backends/cpu/threads/ranges.h"
 #include "backends/thread_pool.h"
 #include "interface/status.h"
@@ -22,9 +22,9 @@ namespace lamina::cpu {
 
 namespace {
 
-using Clock = Company::Clock;
+using Clock = OversubscriptionDetector::Clock;
 
-constinit Company the_company;  // of this process
+constinit OversubscriptionDetector oversubscription;  // of this process
 
 int ranges_for(const SharedWork& work, int threads) {
   return work.work().deal == Deal::in_turn ? 1 : std::min(threads, Ranges::kMost);
@@ -41,7 +41,7 @@ void take_all(SharedWork& work, int64_t stage, int slot, Ranges& ranges) {
     work.run({taken.begin, taken.end, stage, slot});
 }
 
-RegionWatch::CpuTime cpu_time_of_thread() {
+RegionTimer::CpuTime cpu_time_of_thread() {
   timespec spent{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
   return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
@@ -51,12 +51,12 @@ RegionWatch::CpuTime cpu_time_of_thread() {
 // reads it behind that.
 class LongestTime {
  public:
-  void note(RegionWatch::CpuTime spent) {
+  void note(RegionTimer::CpuTime spent) {
     int64_t before = longest_.load(std::memory_order_relaxed);
     while (before < spent.count() && !longest_.compare_exchange_weak(before, spent.count(), std::memory_order_relaxed)) {
     }
   }
-  RegionWatch::CpuTime take() { return RegionWatch::CpuTime(longest_.exchange(0, std::memory_order_relaxed)); }
+  RegionTimer::CpuTime take() { return RegionTimer::CpuTime(longest_.exchange(0, std::memory_order_relaxed)); }
 
  private:
   std::atomic<int64_t> longest_ = 0;
@@ -68,21 +68,21 @@ void run_by_openmp(SharedWork& work, int threads) {
   std::array<LongestTime, 2> longest;
   const int64_t stages = work.work().stages;
   deal(work, 0, threads, ranges[0]);
-  RegionWatch watch(the_company, Clock::now(), cpu_time_of_thread());
+  RegionTimer timer(oversubscription, Clock::now(), cpu_time_of_thread());
 #pragma omp parallel num_threads(threads)
   for (int64_t stage = 0; stage < stages; ++stage) {
     const int slot = omp_get_thread_num();
-    const RegionWatch::CpuTime begin = cpu_time_of_thread();
+    const RegionTimer::CpuTime begin = cpu_time_of_thread();
     take_all(work, stage, slot, ranges[stage % 2]);
-    const RegionWatch::CpuTime end = cpu_time_of_thread();
+    const RegionTimer::CpuTime end = cpu_time_of_thread();
     longest[stage % 2].note(end - begin);
-    if (slot == 0) watch.own_have_ended(Clock::now(), end);
+    if (slot == 0) timer.own_units_ended(Clock::now(), end);
     if (stage + 1 == stages) break;
     if (slot == 0) deal(work, stage + 1, threads, ranges[(stage + 1) % 2]);
 #pragma omp barrier
-    if (slot == 0) watch.all_have_ended(longest[stage % 2].take(), Clock::now(), cpu_time_of_thread());
+    if (slot == 0) timer.all_units_ended(longest[stage % 2].take(), Clock::now(), cpu_time_of_thread());
   }
-  watch.all_have_ended(longest[(stages - 1) % 2].take(), Clock::now(), cpu_time_of_thread());
+  timer.all_units_ended(longest[(stages - 1) % 2].take(), Clock::now(), cpu_time_of_thread());
 }
 
 // Calls a function of the caller's.
@@ -160,7 +160,7 @@ Executor::Kind kind_for_now(Executor::Kind kind) {
 #endif
   if (was_forked.load(std::memory_order_relaxed) && is_told_of_forks == 0) return Kind::helpers;
   if (kind == Kind::openmp) return kind;
-  return the_company.is_near(Clock::now()) ? Kind::helpers : Kind::openmp;
+  return oversubscription.is_recent(Clock::now()) ? Kind::helpers : Kind::openmp;
 }
 
 // As many as a parallel region would have here: one, where the caller is in as many regions as may be active already.

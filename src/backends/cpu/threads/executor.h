@@ -29,8 +29,9 @@ int thread_count(const ThreadPool& pool);
 // A value, made anew for each execution.
 class Executor {
  public:
-  // automatic: OpenMP's threads while the cores are the program's own, lamina's helpers beside others (company.h). In a child
-  // of fork() helpers stand in for OpenMP's threads, whose runtime does not survive it.
+  // automatic: OpenMP's threads while the cores are the program's own, lamina's helpers beside others
+  // (oversubscription_detector.h). In a child of fork() helpers stand in for OpenMP's threads, whose runtime does not survive
+  // it.
   enum class Kind { automatic, helpers, openmp, pool };
 
   // Threads of the process: automatic, or what LAMINA_EXECUTOR says. At most so many, 0: default_threads(). Throws

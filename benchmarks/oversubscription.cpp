@@ -1,6 +1,7 @@
 // Times calls while other programs keep the cores busy: lamina and oneDNN in turns, each call timed separately.
 //
-//   company [--threads N] [--seconds S] [--busy 0,1,2,4] [--types f32,bf16] [--case NAME]... [--smoke] [ROWSxCOLUMNS...]
+//   oversubscription [--threads N] [--seconds S] [--busy 0,1,2,4] [--types f32,bf16] [--case NAME]... [--smoke]
+//   [ROWSxCOLUMNS...]
 //
 // LAMINA_EXECUTOR selects the threads that lamina uses (docs/decisions/0014).
 //
@@ -75,7 +76,7 @@ class BusyProgram {
   pid_t child_;
 };
 
-struct Company {
+struct Background {
   std::string name;
   const std::vector<BusyProgram>* programs;
   int busy;
@@ -103,26 +104,26 @@ void run_region() {
   }
 }
 
-void take_turn(const Contender& contender, const Company& company, double seconds, Samples& samples) {
+void take_turn(const Contender& contender, const Background& background, double seconds, Samples& samples) {
   wait_for_idle_threads();
   contender.run();
   for (const auto turn = Clock::now(); seconds_since(turn) < seconds;) {
-    if (company.has_region) run_region();
+    if (background.has_region) run_region();
     const auto start = Clock::now();
     contender.run();
     samples.add(seconds_since(start) * 1e6);
   }
 }
 
-std::vector<Samples> measure_in(const Company& company, const std::vector<Contender>& contenders, double seconds) {
+std::vector<Samples> measure_in(const Background& background, const std::vector<Contender>& contenders, double seconds) {
   constexpr double kTurn = 0.1;
-  for (int i = 0; i < company.busy; ++i) (*company.programs)[static_cast<size_t>(i)].start();
-  if (company.busy > 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (int i = 0; i < background.busy; ++i) (*background.programs)[static_cast<size_t>(i)].start();
+  if (background.busy > 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   std::vector<Samples> samples(contenders.size());
   for (double done = 0; done < seconds || done == 0; done += kTurn) {
-    for (size_t c = 0; c < contenders.size(); ++c) take_turn(contenders[c], company, std::min(kTurn, seconds), samples[c]);
+    for (size_t c = 0; c < contenders.size(); ++c) take_turn(contenders[c], background, std::min(kTurn, seconds), samples[c]);
   }
-  for (int i = 0; i < company.busy; ++i) (*company.programs)[static_cast<size_t>(i)].stop();
+  for (int i = 0; i < background.busy; ++i) (*background.programs)[static_cast<size_t>(i)].stop();
   for (Samples& each : samples) each.sort();
   return samples;
 }
@@ -145,24 +146,24 @@ std::vector<Contender> contenders_for(Case which, const Problem& problem, const 
 void print_head(const Options& options) {
   std::printf("%d threads, %d CPUs, oneDNN %s; microseconds a call\n\n", options.threads, omp_get_num_procs(),
               onednn_version().c_str());
-  std::printf("%-18s %-14s %-18s %-14s %10s %10s %10s %8s %7s %10s\n", "case", "problem", "company", "contender", "mean",
+  std::printf("%-18s %-14s %-18s %-14s %10s %10s %10s %8s %7s %10s\n", "case", "problem", "background", "contender", "mean",
               "median", "99th pct", "of idle", "share", "of oneDNN");
 }
 
-void run_case(Case which, const Problem& problem, const std::vector<Company>& companies, const Options& options) {
+void run_case(Case which, const Problem& problem, const std::vector<Background>& backgrounds, const Options& options) {
   const Inputs inputs(problem);
   const Outputs ours(problem), theirs(problem);
   const std::vector<Contender> contenders = contenders_for(which, problem, inputs, ours, theirs);
   std::vector<double> idle(contenders.size(), 0);
-  for (const Company& company : companies) {
-    const std::vector<Samples> samples = measure_in(company, contenders, options.seconds);
+  for (const Background& background : backgrounds) {
+    const std::vector<Samples> samples = measure_in(background, contenders, options.seconds);
     for (size_t c = 0; c < contenders.size(); ++c) {
       const double mean = samples[c].mean();
       if (idle[c] == 0) idle[c] = mean;
-      const double share = std::max(1.0, static_cast<double>(options.threads + company.busy) / omp_get_num_procs());
+      const double share = std::max(1.0, static_cast<double>(options.threads + background.busy) / omp_get_num_procs());
       std::printf("%-18s %-14s %-18s %-14s %10.1f %10.1f %10.1f %7.2fx %6.2fx ", name_of(which), describe(problem).c_str(),
-                  company.name.c_str(), contenders[c].name.c_str(), mean, samples[c].quantile(0.5), samples[c].quantile(0.99),
-                  mean / idle[c], share);
+                  background.name.c_str(), contenders[c].name.c_str(), mean, samples[c].quantile(0.5),
+                  samples[c].quantile(0.99), mean / idle[c], share);
       if (c == 0 && contenders.size() > 1)
         std::printf("%9.2fx\n", mean / samples[1].mean());
       else
@@ -173,10 +174,11 @@ void run_case(Case which, const Problem& problem, const std::vector<Company>& co
 }
 
 [[noreturn]] void fail_usage(const std::string& what) {
-  std::fprintf(stderr,
-               "company: %s; usage: [--threads N] [--seconds S] [--busy 0,1,2,4] [--types f32,bf16] [--case NAME]... [--smoke] "
-               "[ROWSxCOLUMNS...]\n",
-               what.c_str());
+  std::fprintf(
+      stderr,
+      "oversubscription: %s; usage: [--threads N] [--seconds S] [--busy 0,1,2,4] [--types f32,bf16] [--case NAME]... [--smoke] "
+      "[ROWSxCOLUMNS...]\n",
+      what.c_str());
   std::exit(2);
 }
 
@@ -254,20 +256,20 @@ void run_all(const Options& options) {
     equal.emplace_back(0);
     lowest.emplace_back(19);
   }
-  std::vector<Company> companies;
-  if (std::ranges::count(options.busy, 0) > 0) companies.push_back({"nobody", &equal, 0});
-  companies.push_back({"a region before", &equal, 0, true});  // before the busy programs, whose effect on lamina lasts longer
+  std::vector<Background> backgrounds;
+  if (std::ranges::count(options.busy, 0) > 0) backgrounds.push_back({"nobody", &equal, 0});
+  backgrounds.push_back({"a region before", &equal, 0, true});  // before the busy programs, whose effect on lamina lasts longer
   for (const int busy : options.busy) {
-    if (busy > 0) companies.push_back({std::to_string(busy) + " busy", &equal, busy});
+    if (busy > 0) backgrounds.push_back({std::to_string(busy) + " busy", &equal, busy});
   }
   for (const int busy : options.busy) {
-    if (busy > 0) companies.push_back({std::to_string(busy) + " busy, lowest", &lowest, busy});
+    if (busy > 0) backgrounds.push_back({std::to_string(busy) + " busy, lowest", &lowest, busy});
   }
   omp_set_num_threads(options.threads);
   print_head(options);
   for (const auto& [rows, columns] : options.sizes) {
     for (const Case which : options.cases) {
-      for (const Type type : options.types) run_case(which, {rows, columns, type}, companies, options);
+      for (const Type type : options.types) run_case(which, {rows, columns, type}, backgrounds, options);
     }
   }
 }
@@ -280,7 +282,7 @@ int main(int count, char** arguments) {
     bench::run_all(bench::parse(count, arguments));
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "company: %s\n", error.what());
+    std::fprintf(stderr, "oversubscription: %s\n", error.what());
     return 1;
   }
 }

@@ -1,0 +1,76 @@
+// When regions of OpenMP say that others want the cores, and for how long that is believed.
+#include "backends/cpu/threads/oversubscription_detector.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace lamina::cpu {
+namespace {
+
+using Clock = OversubscriptionDetector::Clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr Clock::time_point kStart{std::chrono::hours(1)};
+
+// A region whose caller spends `own` on its units and then waits for others, of which one spends `longest` on its units. Other
+// programs have the caller's core for `preempted` before its units end.
+bool is_seen_after(microseconds own, microseconds waits, microseconds longest, microseconds preempted = {}) {
+  OversubscriptionDetector detector;
+  RegionTimer timer(detector, kStart, {});
+  const auto own_end = kStart + own + preempted;
+  timer.own_units_ended(own_end, own);
+  timer.all_units_ended(std::max(own, longest), own_end + waits, own + waits);
+  return detector.is_recent(own_end + waits);
+}
+
+TEST(OversubscriptionDetector, IsThereWhereOthersEndMuchLaterThanTheCaller) {
+  EXPECT_TRUE(is_seen_after(microseconds(100), milliseconds(4), microseconds(100)));
+  EXPECT_FALSE(is_seen_after(microseconds(100), microseconds(400), microseconds(100)));  // a thread that slept is woken
+  EXPECT_FALSE(is_seen_after(microseconds(100), microseconds(0), microseconds(100)));
+}
+
+// The caller waits for its core while others take all units, or amid its own.
+TEST(OversubscriptionDetector, IsThereWhereTheCallerIsLate) {
+  EXPECT_TRUE(is_seen_after(microseconds(0), microseconds(0), milliseconds(1), milliseconds(4)));
+  EXPECT_TRUE(is_seen_after(milliseconds(1), microseconds(0), microseconds(0), milliseconds(4)));
+  EXPECT_FALSE(is_seen_after(milliseconds(5), microseconds(0), microseconds(0), microseconds(100)));
+}
+
+// One of them took all, and lost its core amid that.
+TEST(OversubscriptionDetector, IsThereWhereACallerWithoutUnitsWaits) {
+  EXPECT_TRUE(is_seen_after(microseconds(0), milliseconds(40), milliseconds(1)));
+  EXPECT_FALSE(is_seen_after(microseconds(0), milliseconds(40), milliseconds(40)));
+}
+
+TEST(OversubscriptionDetector, IsNotThereWhereUnitsAreLong) {
+  EXPECT_FALSE(is_seen_after(milliseconds(2), milliseconds(4), milliseconds(4)));
+  EXPECT_TRUE(is_seen_after(milliseconds(2), milliseconds(12), milliseconds(4)));
+}
+
+TEST(OversubscriptionDetector, IsSeenInEachStageAlone) {
+  OversubscriptionDetector detector;
+  RegionTimer timer(detector, kStart, {});
+  Clock::time_point now = kStart;
+  for (int stage = 0; stage < 100; ++stage) {  // together the waits would be long
+    timer.own_units_ended(now += microseconds(50), now - kStart);
+    timer.all_units_ended(microseconds(50), now += microseconds(100), now - kStart);
+  }
+  EXPECT_FALSE(detector.is_recent(now));
+  timer.own_units_ended(now += microseconds(50), now - kStart);
+  timer.all_units_ended(microseconds(50), now += milliseconds(4), now - kStart);
+  EXPECT_TRUE(detector.is_recent(now));
+}
+
+TEST(OversubscriptionDetector, IsBelievedForHalfASecond) {
+  OversubscriptionDetector detector;
+  EXPECT_FALSE(detector.is_recent(kStart));
+  detector.record(kStart);
+  EXPECT_TRUE(detector.is_recent(kStart));
+  EXPECT_TRUE(detector.is_recent(kStart + milliseconds(499)));
+  EXPECT_FALSE(detector.is_recent(kStart + milliseconds(501)));
+}
+
+}  // namespace
+}  // namespace lamina::cpu
