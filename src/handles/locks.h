@@ -42,7 +42,7 @@ enum class LockRow : size_t {
   gpu_memory,
   scratch_pool,
   primitive_call,
-  helpers,  // held while helper threads are started
+  workers,  // held while worker threads are started
   verbose,
   count_,
 };

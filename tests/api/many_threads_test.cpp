@@ -1,6 +1,6 @@
-// Many threads execute shared compiled partitions on one pool, or on lamina's helpers, while partitions are compiled beside
+// Many threads execute shared compiled partitions on one pool, or on lamina's workers, while partitions are compiled beside
 // them: the same ones, which the cache has, and new ones. Run under the thread sanitizer as well (docs/testing.md); it sees
-// every synchronisation here, as the pool is the test's own and helpers are lamina's.
+// every synchronisation here, as the pool is the test's own and workers are lamina's.
 #include <omp.h>
 
 #include <array>
@@ -34,7 +34,7 @@ std::vector<GraphCase> small_cases() {
           pool_case(2, 16, 24)};
 }
 
-// The process's are OpenMP's; lamina's helpers where the environment says so, as it does for the thread sanitizer.
+// The process's are OpenMP's; lamina's workers where the environment says so, as it does for the thread sanitizer.
 enum class Threads { of_pool, of_process };
 
 class ManyThreads : public ::testing::TestWithParam<Threads> {

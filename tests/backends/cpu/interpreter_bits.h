@@ -64,7 +64,7 @@ inline uint64_t digest(const kernel::Kernel& kernel, const Memory& memory) {
 
 // Runs as on `machine`, whose instructions the host has; by the schedule that is chosen for it, or by a given one.
 inline Memory run_on_machine(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory actual,
-                             cpu::Executor::Kind kind = cpu::Executor::Kind::helpers, const cpu::Schedule* given = nullptr) {
+                             cpu::Executor::Kind kind = cpu::Executor::Kind::workers, const cpu::Schedule* given = nullptr) {
   const cpu::KernelRunner runner =
       given != nullptr ? cpu::KernelRunner(kernel, machine, *given) : cpu::KernelRunner(kernel, machine);
   std::vector<void*> pointers;
@@ -78,7 +78,7 @@ inline Memory run_on_machine(const kernel::Kernel& kernel, int threads, const cp
 inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory memory,
                                     const cpu::Schedule* given = nullptr) {
   Memory expected = memory;
-  const Memory actual = run_on_machine(kernel, threads, machine, std::move(memory), cpu::Executor::Kind::helpers, given);
+  const Memory actual = run_on_machine(kernel, threads, machine, std::move(memory), cpu::Executor::Kind::workers, given);
   std::vector<kernel::InterpretedArg> args;
   for (size_t a = 0; a < kernel.args.size(); ++a) args.push_back({expected[a].data(), span(kernel, kernel.args[a])});
   kernel::interpret(kernel, args);
@@ -99,7 +99,7 @@ inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, c
   const std::string key = kernel::print(kernel);
   const auto known = seen.find(key);
   const uint64_t found =
-      digest(kernel, run_on_machine(kernel, threads, machine, memory_for(kernel), cpu::Executor::Kind::helpers, given));
+      digest(kernel, run_on_machine(kernel, threads, machine, memory_for(kernel), cpu::Executor::Kind::workers, given));
   if (threads > 1) {
     const Memory by_openmp = run_on_machine(kernel, threads, machine, memory_for(kernel), cpu::Executor::Kind::openmp, given);
     EXPECT_EQ(digest(kernel, by_openmp), found) << "OpenMP's threads\n" << key;

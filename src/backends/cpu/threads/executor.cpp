@@ -12,9 +12,9 @@
 #include <string_view>
 
 #include "backends/cpu/threads/cpu_quota.h"
-#include "backends/cpu/threads/helpers.h"
 #include "backends/cpu/threads/oversubscription_detector.h"
 #include "backends/cpu/threads/ranges.h"
+#include "backends/cpu/threads/worker_pool.h"
 #include "backends/thread_pool.h"
 #include "interface/status.h"
 
@@ -138,7 +138,7 @@ Executor::Kind chosen_kind() {
   const char* const chosen = std::getenv("LAMINA_EXECUTOR");
   const std::string_view name = chosen == nullptr || *chosen == '\0' ? "automatic" : chosen;
   if (name == "automatic") return Executor::Kind::automatic;
-  if (name == "helpers") return Executor::Kind::helpers;
+  if (name == "helpers") return Executor::Kind::workers;
   if (name == "openmp") return Executor::Kind::openmp;
   throw Error(Status::invalid_arguments, join("LAMINA_EXECUTOR is \"", name, "\", allowed is automatic, helpers or openmp"));
 }
@@ -156,11 +156,11 @@ Executor::Kind kind_for_now(Executor::Kind kind) {
   using Kind = Executor::Kind;
   if (kind != Kind::automatic && kind != Kind::openmp) return kind;
 #if defined(__SANITIZE_THREAD__)
-  return Kind::helpers;  // the sanitizer does not see what OpenMP's threads wait for
+  return Kind::workers;  // the sanitizer does not see what OpenMP's threads wait for
 #endif
-  if (was_forked.load(std::memory_order_relaxed) && is_told_of_forks == 0) return Kind::helpers;
+  if (was_forked.load(std::memory_order_relaxed) && is_told_of_forks == 0) return Kind::workers;
   if (kind == Kind::openmp) return kind;
-  return oversubscription.is_recent(Clock::now()) ? Kind::helpers : Kind::openmp;
+  return oversubscription.is_recent(Clock::now()) ? Kind::workers : Kind::openmp;
 }
 
 // As many as a parallel region would have here: one, where the caller is in as many regions as may be active already.
@@ -216,7 +216,7 @@ void Executor::run(const Work& work) const {
   SharedWork shared(work);
   switch (kind_for_now(kind_)) {
     case Kind::automatic: break;
-    case Kind::helpers: run_with_helpers(shared, threads_); break;
+    case Kind::workers: run_on_workers(shared, threads_); break;
     case Kind::openmp: run_by_openmp(shared, threads_); break;
     case Kind::pool: run_by_pool(*pool_, shared, threads_); break;
   }

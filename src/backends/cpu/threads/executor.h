@@ -1,4 +1,4 @@
-// Where threads come from: lamina's own helpers, OpenMP, or a caller's pool (docs/decisions/0012, 0014). All that the CPU
+// Where threads come from: lamina's own workers, OpenMP, or a caller's pool (docs/decisions/0012, 0014). All that the CPU
 // backend does on several threads goes through here.
 //
 // Work has stages, and a stage units, which threads take from counters. Units may run at once, one after the other, in any
@@ -29,10 +29,10 @@ int thread_count(const ThreadPool& pool);
 // A value, made anew for each execution.
 class Executor {
  public:
-  // automatic: OpenMP's threads while the cores are the program's own, lamina's helpers beside others
-  // (oversubscription_detector.h). In a child of fork() helpers stand in for OpenMP's threads, whose runtime does not survive
+  // automatic: OpenMP's threads while the cores are the program's own, lamina's workers beside others
+  // (oversubscription_detector.h). In a child of fork() workers stand in for OpenMP's threads, whose runtime does not survive
   // it.
-  enum class Kind { automatic, helpers, openmp, pool };
+  enum class Kind { automatic, workers, openmp, pool };
 
   // Threads of the process: automatic, or what LAMINA_EXECUTOR says. At most so many, 0: default_threads(). Throws
   // Error(invalid_arguments) for another value of LAMINA_EXECUTOR.

@@ -1,7 +1,7 @@
 // Which core a thread that sleeps is woken on.
 //
-// A system likes to wake a thread where it slept or where the one is that wakes it. If that is where the caller is, the helper
-// waits there for the caller's end, beside an idle core, until the system looks again, milliseconds later. So a helper sleeps
+// A system likes to wake a thread where it slept or where the one is that wakes it. If that is where the caller is, the worker
+// waits there for the caller's end, beside an idle core, until the system looks again, milliseconds later. So a worker sleeps
 // as a thread that may not run where its callers are, and asks for all its cores back when it is awake: whoever waits for it
 // then leaves a core to which the system can move it.
 #pragma once

@@ -1,4 +1,4 @@
-// Work in stages on lamina's helpers and on OpenMP's threads: each unit once, stage after stage; and what only helpers promise:
+// Work in stages on lamina's workers and on OpenMP's threads: each unit once, stage after stage; and what only workers promise:
 // that nobody waits for one that does not come.
 #include "backends/cpu/threads/executor.h"
 
@@ -54,12 +54,12 @@ class Executors : public ::testing::TestWithParam<std::pair<Kind, int>> {
   Executor executor() const { return {GetParam().first, GetParam().second}; }
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, Executors,
-                         ::testing::Values(std::pair(Kind::helpers, 1), std::pair(Kind::helpers, 2),
-                                           std::pair(Kind::helpers, 3), std::pair(Kind::helpers, 8),
-                                           std::pair(Kind::helpers, 66), std::pair(Kind::openmp, 1), std::pair(Kind::openmp, 2),
+                         ::testing::Values(std::pair(Kind::workers, 1), std::pair(Kind::workers, 2),
+                                           std::pair(Kind::workers, 3), std::pair(Kind::workers, 8),
+                                           std::pair(Kind::workers, 66), std::pair(Kind::openmp, 1), std::pair(Kind::openmp, 2),
                                            std::pair(Kind::openmp, 3)),
                          [](const auto& one) {
-                           return (one.param.first == Kind::helpers ? "Helpers" : "Openmp") + std::to_string(one.param.second);
+                           return (one.param.first == Kind::workers ? "Workers" : "Openmp") + std::to_string(one.param.second);
                          });
 
 TEST_P(Executors, RunEachUnitOnce) {
@@ -157,13 +157,13 @@ TEST_P(Executors, AreSharedByManyCallers) {
   EXPECT_EQ(wrong, 0);
 }
 
-// ---- helpers alone
+// ---- workers alone
 
 // Stages are numbered anew after so many.
-TEST(Helpers, RunMoreStagesThanOneCallOfThemHas) {
+TEST(WorkerPool, RunMoreStagesThanOneCallOfThemHas) {
   constexpr int64_t kStages = 70'000;
   std::atomic<int64_t> units = 0, sum = 0;
-  Executor(Kind::helpers, 2)
+  Executor(Kind::workers, 2)
       .run(
           kStages, Deal::by_place, [](int64_t stage) { return stage % 3; },
           [&](const Piece& piece) {
@@ -179,10 +179,10 @@ TEST(Helpers, RunMoreStagesThanOneCallOfThemHas) {
   EXPECT_EQ(sum, expected_sum);
 }
 
-// The only helper that there is, in a process of its own, is held up in one call: others do not wait for it, whatever they have
+// The only worker that there is, in a process of its own, is held up in one call: others do not wait for it, whatever they have
 // to do.
-TEST(Helpers, DISABLED_OneThatIsStuckHoldsUpNoOtherCall) {
-  const Executor two(Kind::helpers, 2);
+TEST(WorkerPool, DISABLED_OneThatIsStuckHoldsUpNoOtherCall) {
+  const Executor two(Kind::workers, 2);
   std::latch both_taken(2), may_end(1);
   std::thread stuck([&] {
     two.run(
@@ -192,18 +192,18 @@ TEST(Helpers, DISABLED_OneThatIsStuckHoldsUpNoOtherCall) {
           may_end.wait();
         });
   });
-  both_taken.wait();  // by the caller and by the one helper
+  both_taken.wait();  // by the caller and by the one worker
   const std::vector<int64_t> units = {50, 1, 200, 3};
   for (int i = 0; i < 50; ++i) EXPECT_EQ(runs_of(two, units, Deal::by_place), once_each(units));
   may_end.count_down();
   stuck.join();
 }
-TEST(Helpers, OneThatIsStuckHoldsUpNoOtherCall) {
-  testing::expect_passes_in_own_process("Helpers.DISABLED_OneThatIsStuckHoldsUpNoOtherCall", {});
+TEST(WorkerPool, OneThatIsStuckHoldsUpNoOtherCall) {
+  testing::expect_passes_in_own_process("WorkerPool.DISABLED_OneThatIsStuckHoldsUpNoOtherCall", {});
 }
 
-// More callers at once than there are desks: each does its work, if need be alone.
-TEST(Helpers, CallersThatFindNoDeskWorkAlone) {
+// More callers at once than there are job slots: each does its work, if need be alone.
+TEST(WorkerPool, CallersThatFindNoJobSlotWorkAlone) {
   constexpr int kCallers = 90;
   std::latch all_begun(kCallers);
   std::atomic<int> units = 0;
@@ -211,7 +211,7 @@ TEST(Helpers, CallersThatFindNoDeskWorkAlone) {
   for (int c = 0; c < kCallers; ++c) {
     callers.emplace_back([&] {
       std::atomic<bool> has_begun = false;
-      Executor(Kind::helpers, 2)
+      Executor(Kind::workers, 2)
           .run(
               1, Deal::by_place, [](int64_t) { return 4; },
               [&](const Piece& piece) {
@@ -224,15 +224,15 @@ TEST(Helpers, CallersThatFindNoDeskWorkAlone) {
   EXPECT_EQ(units, kCallers * 4);
 }
 
-// The child has none of the parent's helpers, and starts its own.
-TEST(Helpers, WorkInTheChildOfAFork) {
+// The child has none of the parent's workers, and starts its own.
+TEST(WorkerPool, WorkInTheChildOfAFork) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the thread sanitizer lets no child of a program with threads start any";
 #elif defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the address sanitizer's allocator stays locked in a child, where another thread was in it";
 #endif
   if (lamina::testing::kIsEmulated) GTEST_SKIP() << lamina::testing::kNoThreadsInAChild;
-  const Executor three(Kind::helpers, 3);
+  const Executor three(Kind::workers, 3);
   const std::vector<int64_t> units = {100, 3, 50};
   EXPECT_EQ(runs_of(three, units, Deal::by_place), once_each(units));
   std::atomic<bool> ends = false;
@@ -275,17 +275,17 @@ size_t threads_of_process_at_last(size_t expected) {
   return threads_of_process();
 }
 
-TEST(Helpers, EndWithTheirLibrary) {
+TEST(WorkerPool, EndWithTheirLibrary) {
   for (int i = 0; i < 10; ++i) {
     const size_t before = threads_of_process();
-    void* const module = dlopen(LAMINA_HELPERS_MODULE, RTLD_NOW | RTLD_LOCAL);
+    void* const module = dlopen(LAMINA_WORKER_POOL_MODULE, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(module, nullptr) << dlerror();
-    const auto sum = reinterpret_cast<int (*)(int, int)>(dlsym(module, "helpers_module_sum"));
+    const auto sum = reinterpret_cast<int (*)(int, int)>(dlsym(module, "worker_pool_module_sum"));
     ASSERT_NE(sum, nullptr);
     EXPECT_EQ(sum(100, 5), 4950);
     EXPECT_EQ(threads_of_process(), before + 4);
     ASSERT_EQ(dlclose(module), 0);
-    ASSERT_EQ(dlopen(LAMINA_HELPERS_MODULE, RTLD_NOW | RTLD_NOLOAD), nullptr) << "still loaded";
+    ASSERT_EQ(dlopen(LAMINA_WORKER_POOL_MODULE, RTLD_NOW | RTLD_NOLOAD), nullptr) << "still loaded";
     EXPECT_EQ(threads_of_process_at_last(before), before);
   }
 }
@@ -320,7 +320,7 @@ TEST(ExecutorChoice, DISABLED_OfOpenmp) {
   Executor(2).run(1, Deal::in_turn, [](int64_t) { return 20; }, [&](const Piece&) { others += omp_in_parallel() == 0; });
   EXPECT_EQ(others, 0);
 }
-TEST(ExecutorChoice, DISABLED_OfHelpers) {
+TEST(ExecutorChoice, DISABLED_OfWorkers) {
   std::atomic<int> openmps = 0;
   Executor(2).run(1, Deal::in_turn, [](int64_t) { return 20; }, [&](const Piece&) { openmps += omp_in_parallel() != 0; });
   EXPECT_EQ(openmps, 0);
@@ -359,7 +359,7 @@ TEST(ExecutorChoice, DISABLED_OfWhatThereIsNot) {
 }
 TEST(ExecutorChoice, IsTheEnvironments) {
   testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfOpenmp", {{"LAMINA_EXECUTOR", "openmp"}});
-  testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfHelpers", {{"LAMINA_EXECUTOR", "helpers"}});
+  testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfWorkers", {{"LAMINA_EXECUTOR", "helpers"}});
   testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfOpenmpUntilAThreadIsLate", {{"LAMINA_EXECUTOR", ""}});
   testing::expect_passes_in_own_process("ExecutorChoice.DISABLED_OfOpenmpUntilAThreadIsLate",
                                         {{"LAMINA_EXECUTOR", "automatic"}});

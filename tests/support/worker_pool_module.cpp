@@ -1,7 +1,7 @@
 // What a test calls in a library that it loads and unloads.
-#include "backends/cpu/threads/helpers.h"
+#include "backends/cpu/threads/worker_pool.h"
 
-extern "C" __attribute__((visibility("default"))) int helpers_module_sum(int units, int threads) {
+extern "C" __attribute__((visibility("default"))) int worker_pool_module_sum(int units, int threads) {
   using namespace lamina::cpu;
   struct State {
     int units;
@@ -13,6 +13,6 @@ extern "C" __attribute__((visibility("default"))) int helpers_module_sum(int uni
                   },
                   1, Deal::by_place};
   SharedWork shared(work);
-  run_with_helpers(shared, threads);
+  run_on_workers(shared, threads);
   return state.sum;
 }

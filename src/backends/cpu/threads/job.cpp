@@ -1,4 +1,4 @@
-#include "backends/cpu/threads/desk.h"
+#include "backends/cpu/threads/job.h"
 
 #include <algorithm>
 
@@ -6,30 +6,30 @@ namespace lamina::cpu {
 
 namespace {
 
-// A caller that waits for the last units of helpers looks for about as long as a unit takes before it sleeps: at least so
+// A caller that waits for the last units of workers spins for about as long as a unit takes before it sleeps: at least so
 // long, at most as long as one of its own has taken.
-constexpr auto kCallerLooks = std::chrono::microseconds(50);
-constexpr auto kCallerLooksMost = std::chrono::milliseconds(1);
+constexpr auto kMinCallerSpin = std::chrono::microseconds(50);
+constexpr auto kMaxCallerSpin = std::chrono::milliseconds(1);
 
 }  // namespace
 
-void Desk::open(SharedWork& work, int64_t first, int64_t stages, int threads, CallHelpers call_helpers) {
+void Job::open(SharedWork& work, int64_t first, int64_t stages, int threads, WakeWorkers wake_workers) {
   work_ = &work;
-  call_helpers_ = call_helpers;
+  wake_workers_ = wake_workers;
   stages_ = stages;
-  helpers_ = static_cast<uint64_t>(threads - 1);
+  workers_ = static_cast<uint64_t>(threads - 1);
   ranges_ = work.work().deal == Deal::in_turn ? 1 : std::min(threads, Ranges::kMost);
   deal_from(first);
-  state_.store(kOpen | helpers_ << kHelpersAt);
+  state_.store(kOpen | workers_ << kWorkersShift);
 }
 
-void Desk::close() {
+void Job::close() {
   state_.fetch_and(~kOpen);
-  wait(kCallerLooks, [this] { return state_.load() % kOpenJoined == 0; });
+  wait(kMinCallerSpin, [this] { return state_.load() % kOpenJoined == 0; });
   state_.store(0);
 }
 
-void Desk::work_as_caller() {
+void Job::run_as_caller() {
   for (;;) {
     const int64_t stage = stage_.load();
     if (stage == stages_) return;
@@ -37,13 +37,13 @@ void Desk::work_as_caller() {
     const int64_t ended = work_at(stage, 0);
     if (stage_.load() != stage) continue;
     const Clock::duration a_unit = (Clock::now() - start) / std::max<int64_t>(ended, 1);
-    wait(std::clamp<Clock::duration>(a_unit, kCallerLooks, kCallerLooksMost), [&] { return stage_.load() != stage; });
+    wait(std::clamp<Clock::duration>(a_unit, kMinCallerSpin, kMaxCallerSpin), [&] { return stage_.load() != stage; });
   }
 }
 
-bool Desk::work_as_helper(int helper) {
+bool Job::run_as_worker(int worker) {
   if (!has_units() || !join()) return false;
-  const int slot = take_slot(helper);
+  const int slot = take_slot(worker);
   bool was_useful = false, has_ended_all = false;
   for (;;) {
     const int64_t stage = stage_.load();
@@ -57,35 +57,35 @@ bool Desk::work_as_helper(int helper) {
   return was_useful;
 }
 
-void Desk::forget() {
+void Job::forget() {
   state_ = 0;
   caller_sleeps_ = 0;
   for (auto& slots : slots_) slots = 0;
 }
 
-bool Desk::join() {
+bool Job::join() {
   uint64_t state = state_.load();
   do {
-    if ((state & kOpen) == 0 || state % kOpenJoined >= (state >> kHelpersAt) % kOpenJoined) return false;
+    if ((state & kOpen) == 0 || state % kOpenJoined >= (state >> kWorkersShift) % kOpenJoined) return false;
   } while (!state_.compare_exchange_weak(state, state + 1));
   return true;
 }
 
-void Desk::leave(int slot) {
+void Job::leave(int slot) {
   slots_[static_cast<size_t>(slot) / 64].fetch_and(~(uint64_t{1} << slot % 64));
   if (const uint64_t before = state_.fetch_sub(1); (before & kOpen) == 0 && before % kOpenJoined == 1) wake(caller_sleeps_);
 }
 
-// The same for a helper from call to call, if it is free. There are as many as may join.
-int Desk::take_slot(int helper) {
-  for (int slot = 1 + helper % wanted();; slot = slot % wanted() + 1) {
+// The same for a worker from call to call, if it is free. There are as many as may join.
+int Job::take_slot(int worker) {
+  for (int slot = 1 + worker % wanted();; slot = slot % wanted() + 1) {
     const uint64_t bit = uint64_t{1} << slot % 64;
     if ((slots_[static_cast<size_t>(slot) / 64].fetch_or(bit) & bit) == 0) return slot;
   }
 }
 
 // Takes units until there are none; how many there were.
-int64_t Desk::work_at(int64_t stage, int slot) {
+int64_t Job::work_at(int64_t stage, int slot) {
   int64_t ended = 0;
   for (Ranges::Taken taken = units_.take(stage, slot); taken.count() > 0; taken = units_.take(stage, slot)) {
     work_->run({taken.begin, taken.end, stage, slot});
@@ -95,13 +95,13 @@ int64_t Desk::work_at(int64_t stage, int slot) {
   return ended;
 }
 
-void Desk::go_on(int64_t stage) {
+void Job::go_on(int64_t stage) {
   deal_from(stage);
-  if (stage_.load() != stages_) call_helpers_(wanted() - static_cast<int>(state_.load() % kOpenJoined));
+  if (stage_.load() != stages_) wake_workers_(wanted() - static_cast<int>(state_.load() % kOpenJoined));
 }
 
 // The first stage from `stage` on that has units.
-void Desk::deal_from(int64_t stage) {
+void Job::deal_from(int64_t stage) {
   int64_t units = 0;
   for (; stage < stages_ && !work_->failed(); ++stage) {
     work_->guard([&] { units = work_->units(stage); });
@@ -114,8 +114,8 @@ void Desk::deal_from(int64_t stage) {
 }
 
 template <typename Ended>
-void Desk::wait(Clock::duration looks, const Ended& ended) {
-  if (look_for(looks, ended) == Look::seen) return;
+void Job::wait(Clock::duration spin, const Ended& ended) {
+  if (spin_wait(spin, ended) == SpinResult::satisfied) return;
   while (!ended()) {
     caller_sleeps_.store(1);
     if (!ended()) sleep_while(caller_sleeps_, 1);

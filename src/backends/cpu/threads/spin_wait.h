@@ -1,4 +1,4 @@
-// How a thread waits for others: it looks out for a while, which costs a core and answers at once, then it sleeps, which costs
+// How a thread waits for others: it spins for a while, which costs a core and answers at once, then it sleeps, which costs
 // nothing and answers late.
 #pragma once
 
@@ -19,37 +19,38 @@ namespace lamina::cpu {
 using Clock = std::chrono::steady_clock;
 
 // Between two glances at the clock no time passes unless another program has the core.
-inline constexpr auto kTakenOff = std::chrono::microseconds(250);
+inline constexpr auto kPreempted = std::chrono::microseconds(250);
 
-enum class Look { seen, in_vain, taken_off };
+enum class SpinResult { satisfied, timed_out, preempted };
 
-// Until `seen` holds, for so long, or until another program has had the core.
-template <typename Seen>
-Look look_for(Clock::duration most, const Seen& seen) {
+// Until `condition` holds, for so long, or until another program has had the core.
+template <typename Condition>
+SpinResult spin_wait(Clock::duration most, const Condition& condition) {
   const auto start = Clock::now();
   for (auto last = start;;) {
     for (int i = 0; i < 16; ++i) {
-      if (seen()) return Look::seen;
+      if (condition()) return SpinResult::satisfied;
       host::relax();
     }
     const auto now = Clock::now();
-    if (now - last > kTakenOff) return seen() ? Look::seen : Look::taken_off;
-    if (now - start > most) return Look::in_vain;
+    if (now - last > kPreempted) return condition() ? SpinResult::satisfied : SpinResult::preempted;
+    if (now - start > most) return SpinResult::timed_out;
     last = now;
   }
 }
 
 // The same, giving way every few microseconds to whoever else would have the core: half a microsecond where there is nobody.
-// Where there is somebody it takes from the share that the system gives to the thread, so the first look goes without it.
-template <typename Seen>
-Look look_giving_way(Clock::duration most, const Seen& seen) {
+// Where there is somebody it takes from the share that the system gives to the thread, so the first spin goes without it.
+template <typename Condition>
+SpinResult spin_wait_yielding(Clock::duration most, const Condition& condition) {
   constexpr auto kFirst = std::chrono::microseconds(50), kBetween = std::chrono::microseconds(5);
   const auto start = Clock::now();
-  for (Look look = look_for(std::min<Clock::duration>(most, kFirst), seen);; look = look_for(kBetween, seen)) {
+  for (SpinResult result = spin_wait(std::min<Clock::duration>(most, kFirst), condition);;
+       result = spin_wait(kBetween, condition)) {
     const auto now = Clock::now();
-    if (look != Look::in_vain || now - start >= most) return look;
+    if (result != SpinResult::timed_out || now - start >= most) return result;
     sched_yield();
-    if (Clock::now() - now > kTakenOff) return seen() ? Look::seen : Look::taken_off;
+    if (Clock::now() - now > kPreempted) return condition() ? SpinResult::satisfied : SpinResult::preempted;
   }
 }
 
