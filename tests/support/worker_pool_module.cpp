@@ -11,7 +11,7 @@ extern "C" __attribute__((visibility("default"))) int worker_pool_module_sum(int
                   [](void* given, const Piece& piece) {
                     for (int64_t i = piece.begin; i < piece.end; ++i) static_cast<State*>(given)->sum += static_cast<int>(i);
                   },
-                  1, Deal::by_place};
+                  1, Scheduling::static_ranges};
   SharedWork shared(work);
   run_on_workers(shared, threads);
   return state.sum;

@@ -58,7 +58,7 @@ KernelTimer::KernelTimer(const kernel::Kernel& kernel, const Machine& machine) :
     auto* const memory = static_cast<std::byte*>(args_.back()->memory());
     const auto copies = static_cast<int64_t>((bytes + pattern.size() - 1) / pattern.size());
     executor_.run(
-        1, Deal::by_place, [&](int64_t) { return copies; },
+        1, Scheduling::static_ranges, [&](int64_t) { return copies; },
         [&](const Piece& piece) {
           for (int64_t copy = piece.begin; copy < piece.end; ++copy) {
             const size_t at = static_cast<size_t>(copy) * pattern.size();

@@ -260,7 +260,7 @@ void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratc
   const int64_t of_a_group = split_steps_ - paired_stages_, walking = groups * of_a_group;
   const int64_t parts = executor.threads(), chunk = columns_of_chunk(executor.threads());
   executor.run(
-      walking + (columns_.empty() ? 0 : 1), Deal::by_place,
+      walking + (columns_.empty() ? 0 : 1), Scheduling::static_ranges,
       [&](int64_t stage) { return stage < walking ? parts : (row_size_ + chunk - 1) / chunk; },
       [&](const Piece& piece) {
         if (piece.stage == walking)
@@ -301,7 +301,7 @@ void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch
   const int64_t chunk = unit * chunk_of((extent + unit - 1) / unit, moved_bytes_, executor.threads());
   const int64_t chunks = (extent + chunk - 1) / chunk;
   executor.at_most(chunks).run(
-      1, Deal::by_place, [&](int64_t) { return chunks; },
+      1, Scheduling::static_ranges, [&](int64_t) { return chunks; },
       [&](const Piece& piece) {
         const int64_t begin = piece.begin * chunk, end = std::min(piece.end * chunk, extent);
         if (along_rows)
@@ -323,7 +323,7 @@ void KernelRunner::run_column_blocks(const Code& code, const int64_t* call, void
   const int64_t chunks[] = {(blocks + blocks_of_chunk - 1) / blocks_of_chunk, (row_size_ + columns - 1) / columns};
   executor.at_most(std::max(chunks[0], chunks[1]))
       .run(
-          2, Deal::by_place, [&](int64_t stage) { return chunks[stage]; },
+          2, Scheduling::static_ranges, [&](int64_t stage) { return chunks[stage]; },
           [&](const Piece& piece) {
             if (piece.stage == 1)
               return combine_partials(scratch, call, piece.begin * columns, std::min(piece.end * columns, row_size_));

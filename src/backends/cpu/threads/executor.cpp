@@ -27,13 +27,13 @@ using Clock = OversubscriptionDetector::Clock;
 constinit OversubscriptionDetector oversubscription;  // of this process
 
 int ranges_for(const SharedWork& work, int threads) {
-  return work.work().deal == Deal::in_turn ? 1 : std::min(threads, Ranges::kMost);
+  return work.work().scheduling == Scheduling::dynamic ? 1 : std::min(threads, Ranges::kMost);
 }
 
-void deal(SharedWork& work, int64_t stage, int threads, Ranges& ranges) {
+void assign_units(SharedWork& work, int64_t stage, int threads, Ranges& ranges) {
   int64_t units = 0;
   work.guard([&] { units = work.units(stage); });
-  ranges.deal(stage, units, ranges_for(work, threads));
+  ranges.assign(stage, units, ranges_for(work, threads));
 }
 
 void take_all(SharedWork& work, int64_t stage, int slot, Ranges& ranges) {
@@ -62,12 +62,12 @@ class LongestTime {
   std::atomic<int64_t> longest_ = 0;
 };
 
-// The next stage is dealt while others may still take from this one.
+// The next stage is assigned while others may still take from this one.
 void run_by_openmp(SharedWork& work, int threads) {
   std::array<Ranges, 2> ranges;
   std::array<LongestTime, 2> longest;
   const int64_t stages = work.work().stages;
-  deal(work, 0, threads, ranges[0]);
+  assign_units(work, 0, threads, ranges[0]);
   RegionTimer timer(oversubscription, Clock::now(), cpu_time_of_thread());
 #pragma omp parallel num_threads(threads)
   for (int64_t stage = 0; stage < stages; ++stage) {
@@ -78,7 +78,7 @@ void run_by_openmp(SharedWork& work, int threads) {
     longest[stage % 2].note(end - begin);
     if (slot == 0) timer.own_units_ended(Clock::now(), end);
     if (stage + 1 == stages) break;
-    if (slot == 0) deal(work, stage + 1, threads, ranges[(stage + 1) % 2]);
+    if (slot == 0) assign_units(work, stage + 1, threads, ranges[(stage + 1) % 2]);
 #pragma omp barrier
     if (slot == 0) timer.all_units_ended(longest[stage % 2].take(), Clock::now(), cpu_time_of_thread());
   }
@@ -120,7 +120,7 @@ struct PoolStage {
 void run_by_pool(const ThreadPool& pool, SharedWork& work, int items) {
   Ranges ranges;
   for (int64_t stage = 0; stage < work.work().stages && !work.failed(); ++stage) {
-    deal(work, stage, items, ranges);
+    assign_units(work, stage, items, ranges);
     PoolStage state{work, stage, items, ranges};
     asked("parallel_for", [&] { pool.parallel_for(pool.user, items, &PoolStage::run_item, &state); });
     const int ended = state.ended.load(std::memory_order_acquire);

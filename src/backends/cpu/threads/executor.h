@@ -53,13 +53,13 @@ class Executor {
   // exception ends the work with its stage, and is thrown on. Throws Error(runtime_error) where a pool does not run what it was
   // given. On one thread a stage is one piece.
   template <typename Units, typename Do>
-  void run(int64_t stages, Deal deal, Units&& units, Do&& work) const {
+  void run(int64_t stages, Scheduling scheduling, Units&& units, Do&& work) const {
     struct Both {
       std::remove_reference_t<Units>& units;
       std::remove_reference_t<Do>& work;
     } both{units, work};
     run({&both, [](void* state, int64_t stage) -> int64_t { return static_cast<Both*>(state)->units(stage); },
-         [](void* state, const Piece& piece) { static_cast<Both*>(state)->work(piece); }, stages, deal});
+         [](void* state, const Piece& piece) { static_cast<Both*>(state)->work(piece); }, stages, scheduling});
   }
   void run(const Work& work) const;
 
@@ -88,7 +88,7 @@ template <typename Tile>
 void for_each_tile(int64_t count, const Executor& executor, Tile&& tile) {
   std::atomic<bool> failed = false;
   executor.at_most(count).run(
-      1, Deal::in_turn, [count](int64_t) { return count; },
+      1, Scheduling::dynamic, [count](int64_t) { return count; },
       [&](const Piece& piece) {
         const ThreadLimit alone(1);
         try {

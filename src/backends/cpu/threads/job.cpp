@@ -18,8 +18,8 @@ void Job::open(SharedWork& work, int64_t first, int64_t stages, int threads, Wak
   wake_workers_ = wake_workers;
   stages_ = stages;
   workers_ = static_cast<uint64_t>(threads - 1);
-  ranges_ = work.work().deal == Deal::in_turn ? 1 : std::min(threads, Ranges::kMost);
-  deal_from(first);
+  ranges_ = work.work().scheduling == Scheduling::dynamic ? 1 : std::min(threads, Ranges::kMost);
+  start_stage(first);
   state_.store(kOpen | workers_ << kWorkersShift);
 }
 
@@ -96,12 +96,12 @@ int64_t Job::work_at(int64_t stage, int slot) {
 }
 
 void Job::go_on(int64_t stage) {
-  deal_from(stage);
+  start_stage(stage);
   if (stage_.load() != stages_) wake_workers_(wanted() - static_cast<int>(state_.load() % kOpenJoined));
 }
 
 // The first stage from `stage` on that has units.
-void Job::deal_from(int64_t stage) {
+void Job::start_stage(int64_t stage) {
   int64_t units = 0;
   for (; stage < stages_ && !work_->failed(); ++stage) {
     work_->guard([&] { units = work_->units(stage); });
@@ -109,7 +109,7 @@ void Job::deal_from(int64_t stage) {
   }
   if (stage >= stages_ || work_->failed()) return stage_.store(stages_);
   left_.store(units);
-  units_.deal(stage, units, ranges_);
+  units_.assign(stage, units, ranges_);
   stage_.store(stage);
 }
 

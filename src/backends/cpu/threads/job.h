@@ -1,5 +1,5 @@
 // A call opens a job, wakes workers, and takes units like they do. Workers that find units in a job join it, take
-// units until there are none, and leave. Who ends the last unit of a stage deals the next one. The caller closes the job when
+// units until there are none, and leave. Who ends the last unit of a stage starts the next one. The caller closes the job when
 // the last stage has ended, and waits for workers that have joined and not left: these are between two units, or after their
 // last.
 //
@@ -53,7 +53,7 @@ class Job {
 
   int64_t work_at(int64_t stage, int slot);
   void go_on(int64_t stage);
-  void deal_from(int64_t stage);
+  void start_stage(int64_t stage);
 
   // The caller's, for as long as workers need that are in the middle of a unit.
   template <typename Ended>

@@ -9,7 +9,7 @@
 
 namespace lamina::cpu {
 
-// Lock-free; deal() only while nobody takes units of the stage dealt before.
+// Lock-free; assign() only while nobody takes units of the stage assigned before.
 class Ranges {
  public:
   static constexpr int kMost = 64;              // of ranges; more threads than that share them
@@ -23,7 +23,7 @@ class Ranges {
 
   // Units 0 to units - 1 of a stage, at least one, among so many ranges (1 to kMost). Where there are very many, they are taken
   // in bundles.
-  void deal(int64_t stage, int64_t units, int ranges) {
+  void assign(int64_t stage, int64_t units, int ranges) {
     units_ = units;
     bundle_ = units / (ranges * (kLongest - 1)) + 1;
     bundles_ = (units + bundle_ - 1) / bundle_;
@@ -32,7 +32,7 @@ class Ranges {
       word(r).store(packed(stage, 0, first(r + 1, ranges) - first(r, ranges)), std::memory_order_release);
   }
 
-  // For the thread numbered `slot`. Nothing as well where another stage has been dealt.
+  // For the thread numbered `slot`. Nothing as well where another stage has been assigned.
   Taken take(int64_t stage, int slot) {
     const int ranges = ranges_.load(std::memory_order_relaxed), own = slot % ranges;
     for (int i = 0; i < ranges; ++i) {

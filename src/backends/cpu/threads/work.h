@@ -13,15 +13,16 @@ struct Piece {
   int slot;
 };
 
-// How units are dealt: to each thread some that follow each other, or one after the other to whoever asks.
-enum class Deal { by_place, in_turn };
+// How units are assigned to threads, in the words of OpenMP: static_ranges gives each thread a range of its own, from which
+// others take when theirs is empty; dynamic gives the next unit to the thread that asks.
+enum class Scheduling { static_ranges, dynamic };
 
 struct Work {
   void* state;
   int64_t (*units)(void* state, int64_t stage);
   void (*piece)(void* state, const Piece& piece);
   int64_t stages;
-  Deal deal;
+  Scheduling scheduling;
 };
 
 // Work that several threads do.

@@ -29,11 +29,11 @@ using ::testing::HasSubstr;
 using Kind = Executor::Kind;
 
 // How often each unit of each stage is run.
-std::vector<std::vector<int>> runs_of(const Executor& executor, const std::vector<int64_t>& units, Deal deal) {
+std::vector<std::vector<int>> runs_of(const Executor& executor, const std::vector<int64_t>& units, Scheduling scheduling) {
   std::vector<std::vector<std::atomic<int>>> times;
   for (const int64_t count : units) times.emplace_back(static_cast<size_t>(count));
   executor.run(
-      std::ssize(units), deal, [&](int64_t stage) { return units[static_cast<size_t>(stage)]; },
+      std::ssize(units), scheduling, [&](int64_t stage) { return units[static_cast<size_t>(stage)]; },
       [&](const Piece& piece) {
         for (int64_t unit = piece.begin; unit < piece.end; ++unit)
           ++times[static_cast<size_t>(piece.stage)][static_cast<size_t>(unit)];
@@ -65,10 +65,11 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Executors,
 TEST_P(Executors, RunEachUnitOnce) {
   const std::vector<int64_t> units = {1, 0, 100, 7, 0, 0, 1000, 2, 0};
   for (int i = 0; i < 5; ++i) {
-    for (const Deal deal : {Deal::by_place, Deal::in_turn}) EXPECT_EQ(runs_of(executor(), units, deal), once_each(units));
+    for (const Scheduling scheduling : {Scheduling::static_ranges, Scheduling::dynamic})
+      EXPECT_EQ(runs_of(executor(), units, scheduling), once_each(units));
   }
   for (const std::vector<int64_t>& none : {std::vector<int64_t>{}, {0}, {0, 0, 0}})
-    EXPECT_EQ(runs_of(executor(), none, Deal::by_place), once_each(none));
+    EXPECT_EQ(runs_of(executor(), none, Scheduling::static_ranges), once_each(none));
 }
 
 TEST_P(Executors, BeginNoStageBeforeTheOneBeforeHasEnded) {
@@ -76,7 +77,7 @@ TEST_P(Executors, BeginNoStageBeforeTheOneBeforeHasEnded) {
   std::vector<std::atomic<int64_t>> ended(kStages);
   std::atomic<int> early = 0;
   executor().run(
-      kStages, Deal::by_place, [](int64_t) { return kUnits; },
+      kStages, Scheduling::static_ranges, [](int64_t) { return kUnits; },
       [&](const Piece& piece) {
         if (piece.stage > 0 && ended[static_cast<size_t>(piece.stage) - 1] != kUnits) ++early;
         ended[static_cast<size_t>(piece.stage)] += piece.end - piece.begin;
@@ -91,7 +92,7 @@ TEST_P(Executors, GiveEachThreadASlotOfItsOwn) {
   std::atomic<int> shared = 0, outside = 0;
   for (int i = 0; i < 10; ++i) {
     team.run(
-        3, Deal::in_turn, [](int64_t) { return 40; },
+        3, Scheduling::dynamic, [](int64_t) { return 40; },
         [&](const Piece& piece) {
           if (piece.slot < 0 || piece.slot >= team.threads()) {
             ++outside;
@@ -110,7 +111,7 @@ TEST_P(Executors, ThrowTheFirstExceptionOnAndWorkAgain) {
   const auto run_and_throw = [&](int64_t at) {
     std::atomic<int> later = 0;
     EXPECT_THROW(executor().run(
-                     3, Deal::by_place, [](int64_t) { return 20; },
+                     3, Scheduling::static_ranges, [](int64_t) { return 20; },
                      [&](const Piece& piece) {
                        later += piece.stage == 2;
                        if (piece.stage == 1 && piece.begin <= at && at < piece.end) throw std::runtime_error("unit");
@@ -120,24 +121,24 @@ TEST_P(Executors, ThrowTheFirstExceptionOnAndWorkAgain) {
   };
   for (const int64_t at : {0, 7, 19}) run_and_throw(at);
   EXPECT_THROW(executor().run(
-                   2, Deal::by_place,
+                   2, Scheduling::static_ranges,
                    [](int64_t stage) -> int64_t {
                      if (stage == 1) throw std::runtime_error("units");
                      return 3;
                    },
                    [](const Piece&) {}),
                std::runtime_error);
-  EXPECT_EQ(runs_of(executor(), {5, 5}, Deal::by_place), once_each({5, 5}));
+  EXPECT_EQ(runs_of(executor(), {5, 5}, Scheduling::static_ranges), once_each({5, 5}));
 }
 
 TEST_P(Executors, RunWorkWithinAUnit) {
   std::atomic<int> inner = 0;
   executor().run(
-      1, Deal::in_turn, [](int64_t) { return 6; },
+      1, Scheduling::dynamic, [](int64_t) { return 6; },
       [&](const Piece& outer) {
         for (int64_t i = outer.begin; i < outer.end; ++i) {
           executor().run(
-              2, Deal::by_place, [](int64_t) { return 10; },
+              2, Scheduling::static_ranges, [](int64_t) { return 10; },
               [&](const Piece& piece) { inner += static_cast<int>(piece.end - piece.begin); });
         }
       });
@@ -150,7 +151,7 @@ TEST_P(Executors, AreSharedByManyCallers) {
   for (int c = 0; c < 6; ++c) {
     callers.emplace_back([&] {
       const std::vector<int64_t> units = {30, 1, 17};
-      for (int i = 0; i < 20; ++i) wrong += runs_of(executor(), units, Deal::by_place) != once_each(units);
+      for (int i = 0; i < 20; ++i) wrong += runs_of(executor(), units, Scheduling::static_ranges) != once_each(units);
     });
   }
   for (std::thread& caller : callers) caller.join();
@@ -165,7 +166,7 @@ TEST(WorkerPool, RunMoreStagesThanOneCallOfThemHas) {
   std::atomic<int64_t> units = 0, sum = 0;
   Executor(Kind::workers, 2)
       .run(
-          kStages, Deal::by_place, [](int64_t stage) { return stage % 3; },
+          kStages, Scheduling::static_ranges, [](int64_t stage) { return stage % 3; },
           [&](const Piece& piece) {
             units += piece.end - piece.begin;
             sum += piece.stage * (piece.end - piece.begin);
@@ -186,7 +187,7 @@ TEST(WorkerPool, DISABLED_OneThatIsStuckHoldsUpNoOtherCall) {
   std::latch both_taken(2), may_end(1);
   std::thread stuck([&] {
     two.run(
-        1, Deal::by_place, [](int64_t) { return 2; },
+        1, Scheduling::static_ranges, [](int64_t) { return 2; },
         [&](const Piece&) {
           both_taken.count_down();
           may_end.wait();
@@ -194,7 +195,7 @@ TEST(WorkerPool, DISABLED_OneThatIsStuckHoldsUpNoOtherCall) {
   });
   both_taken.wait();  // by the caller and by the one worker
   const std::vector<int64_t> units = {50, 1, 200, 3};
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(runs_of(two, units, Deal::by_place), once_each(units));
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(runs_of(two, units, Scheduling::static_ranges), once_each(units));
   may_end.count_down();
   stuck.join();
 }
@@ -213,7 +214,7 @@ TEST(WorkerPool, CallersThatFindNoJobSlotWorkAlone) {
       std::atomic<bool> has_begun = false;
       Executor(Kind::workers, 2)
           .run(
-              1, Deal::by_place, [](int64_t) { return 4; },
+              1, Scheduling::static_ranges, [](int64_t) { return 4; },
               [&](const Piece& piece) {
                 if (!has_begun.exchange(true)) all_begun.arrive_and_wait();
                 units += static_cast<int>(piece.end - piece.begin);
@@ -234,21 +235,21 @@ TEST(WorkerPool, WorkInTheChildOfAFork) {
   if (lamina::testing::kIsEmulated) GTEST_SKIP() << lamina::testing::kNoThreadsInAChild;
   const Executor three(Kind::workers, 3);
   const std::vector<int64_t> units = {100, 3, 50};
-  EXPECT_EQ(runs_of(three, units, Deal::by_place), once_each(units));
+  EXPECT_EQ(runs_of(three, units, Scheduling::static_ranges), once_each(units));
   std::atomic<bool> ends = false;
   std::thread caller([&] {
-    while (!ends) runs_of(three, units, Deal::by_place);  // so that the fork finds calls under way
+    while (!ends) runs_of(three, units, Scheduling::static_ranges);  // so that the fork finds calls under way
   });
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(20);
       bool is_right = true;
-      for (int k = 0; k < 5; ++k) is_right = is_right && runs_of(three, units, Deal::by_place) == once_each(units);
+      for (int k = 0; k < 5; ++k) is_right = is_right && runs_of(three, units, Scheduling::static_ranges) == once_each(units);
       std::set<std::thread::id> threads;
       std::mutex mutex;
       three.run(
-          1, Deal::in_turn, [](int64_t) { return 60; },
+          1, Scheduling::dynamic, [](int64_t) { return 60; },
           [&](const Piece&) {
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
             const std::lock_guard lock(mutex);
@@ -317,12 +318,12 @@ TEST(ExecutorThreads, AreTheCallingOneInAParallelRegion) {
 
 TEST(ExecutorChoice, DISABLED_OfOpenmp) {
   std::atomic<int> others = 0;
-  Executor(2).run(1, Deal::in_turn, [](int64_t) { return 20; }, [&](const Piece&) { others += omp_in_parallel() == 0; });
+  Executor(2).run(1, Scheduling::dynamic, [](int64_t) { return 20; }, [&](const Piece&) { others += omp_in_parallel() == 0; });
   EXPECT_EQ(others, 0);
 }
 TEST(ExecutorChoice, DISABLED_OfWorkers) {
   std::atomic<int> openmps = 0;
-  Executor(2).run(1, Deal::in_turn, [](int64_t) { return 20; }, [&](const Piece&) { openmps += omp_in_parallel() != 0; });
+  Executor(2).run(1, Scheduling::dynamic, [](int64_t) { return 20; }, [&](const Piece&) { openmps += omp_in_parallel() != 0; });
   EXPECT_EQ(openmps, 0);
 }
 // Two units; OpenMP's second thread takes one of them, and as long as it is told to.
@@ -330,7 +331,7 @@ bool runs_on_openmp(std::chrono::milliseconds second_thread_takes) {
   std::atomic<int> in_region = 0;
   std::latch both_taken(2);
   Executor(2).run(
-      1, Deal::by_place, [](int64_t) { return 2; },
+      1, Scheduling::static_ranges, [](int64_t) { return 2; },
       [&](const Piece& piece) {
         if (omp_in_parallel() == 0) return;
         ++in_region;
@@ -346,11 +347,11 @@ TEST(ExecutorChoice, DISABLED_OfOpenmpUntilAThreadIsLate) {
   for (int i = 0; i < 20 && is_openmp; ++i) is_openmp = runs_on_openmp(std::chrono::milliseconds(100));
   EXPECT_FALSE(is_openmp);
   const std::vector<int64_t> units = {30, 1, 17};
-  EXPECT_EQ(runs_of(Executor(2), units, Deal::by_place), once_each(units));
+  EXPECT_EQ(runs_of(Executor(2), units, Scheduling::static_ranges), once_each(units));
 }
 TEST(ExecutorChoice, DISABLED_OfWhatThereIsNot) {
   try {
-    Executor(2).run(1, Deal::in_turn, [](int64_t) { return 1; }, [](const Piece&) {});
+    Executor(2).run(1, Scheduling::dynamic, [](int64_t) { return 1; }, [](const Piece&) {});
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::invalid_arguments);

@@ -20,14 +20,14 @@ std::vector<int64_t> all_that_slot_takes(Ranges& ranges, int64_t stage, int slot
 
 TEST(Ranges, AThreadTakesItsOwnUnitsInOrderAndThenTheLastOnesOfOthers) {
   Ranges ranges;
-  ranges.deal(0, 8, 2);
+  ranges.assign(0, 8, 2);
   EXPECT_EQ(ranges.take(0, 0).begin, 0);
   EXPECT_EQ(all_that_slot_takes(ranges, 0, 1), (std::vector<int64_t>{4, 5, 6, 7, 3, 2, 1}));
 }
 
 TEST(Ranges, OneRangeIsTakenInTurn) {
   Ranges ranges;
-  ranges.deal(0, 5, 1);
+  ranges.assign(0, 5, 1);
   EXPECT_EQ(ranges.take(0, 3).begin, 0);
   EXPECT_EQ(ranges.take(0, 1).begin, 1);
   EXPECT_EQ(all_that_slot_takes(ranges, 0, 2), (std::vector<int64_t>{2, 3, 4}));
@@ -35,7 +35,7 @@ TEST(Ranges, OneRangeIsTakenInTurn) {
 
 TEST(Ranges, ThereIsNothingForAnotherStage) {
   Ranges ranges;
-  ranges.deal(7, 3, 2);
+  ranges.assign(7, 3, 2);
   EXPECT_TRUE(ranges.has_any(7));
   EXPECT_FALSE(ranges.has_any(8));
   EXPECT_EQ(ranges.take(6, 0).count(), 0);
@@ -45,9 +45,9 @@ TEST(Ranges, ThereIsNothingForAnotherStage) {
 
 TEST(Ranges, NoUnitsFewerThanRangesAndMoreSlotsThanRangesAreFine) {
   Ranges ranges;
-  ranges.deal(0, 0, 4);
+  ranges.assign(0, 0, 4);
   EXPECT_EQ(ranges.take(0, 2).count(), 0);
-  ranges.deal(1, 3, Ranges::kMost);
+  ranges.assign(1, 3, Ranges::kMost);
   EXPECT_EQ(all_that_slot_takes(ranges, 1, 1000).size(), 3u);
 }
 
@@ -55,7 +55,7 @@ TEST(Ranges, NoUnitsFewerThanRangesAndMoreSlotsThanRangesAreFine) {
 TEST(Ranges, VeryManyUnitsAreTakenInBundles) {
   Ranges ranges;
   const int64_t units = 3 * Ranges::kLongest * 1000 + 1;
-  ranges.deal(0, units, 3);
+  ranges.assign(0, units, 3);
   int64_t sum = 0, largest = 0;
   for (Ranges::Taken taken = ranges.take(0, 1); taken.count() > 0; taken = ranges.take(0, 1)) {
     sum += taken.count();
@@ -70,7 +70,7 @@ TEST(Ranges, ThreadsThatTakeAtOnceTakeEachUnitOnce) {
   constexpr int64_t kUnits = 1000;
   Ranges ranges;
   for (int64_t stage = 0; stage < kStages; ++stage) {
-    ranges.deal(stage, kUnits, 1 + static_cast<int>(stage % kThreads));
+    ranges.assign(stage, kUnits, 1 + static_cast<int>(stage % kThreads));
     std::vector<std::vector<int64_t>> taken(kThreads);
     std::vector<std::thread> threads;
     for (int slot = 0; slot < kThreads; ++slot)
