@@ -45,11 +45,11 @@ class Simulation(unittest.TestCase):
         waits, works = (call(MACHINES[1], chunk=chunk, where="cache") for chunk in (1, 64))
         self.assertGreater(waits.time(), 3 * works.time())
 
-    def test_dearer_ways_between_caches_make_nothing_faster(self):
+    def test_more_expensive_ways_between_caches_make_nothing_faster(self):
         for way in WAYS:
             cheap = call(MACHINES[2], way=way)
-            dear = replace(cheap, machine=replace(MACHINES[2], beyond_cache=8, beyond_socket=16))
-            self.assertGreaterEqual(dear.time(), cheap.time())
+            expensive = replace(cheap, machine=replace(MACHINES[2], beyond_cache=8, beyond_socket=16))
+            self.assertGreaterEqual(expensive.time(), cheap.time())
 
     def test_pages_that_one_thread_touched_cost_the_other_socket(self):
         own, foreign = (call(MACHINES[2], 65536, way="static", placement=placement) for placement in ("static", "one thread"))

@@ -19,14 +19,14 @@ namespace {
 
 using tuning::kColumnLanes;
 
-bool is_dear(const Node& n) { return n.kind == NodeKind::map && kernel::is_function(n.op); }
+bool is_expensive(const Node& n) { return n.kind == NodeKind::map && kernel::is_function(n.op); }
 
 // The number of groups that should be resident on a multiprocessor, so that some load while others reduce. 1024 threads leave
 // 64 registers to each, which is used if it is enough for the values of a thread, else half of the threads. Kernels in double
 // are not limited.
 int resident_groups(const kernel::Kernel& kernel, const Schedule& schedule, int group_size) {
   const bool light = static_cast<int64_t>(kernel.nodes.size()) <= tuning::kFewNodes &&
-                     std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_dear);
+                     std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_expensive);
   const bool many_addresses = schedule.vector == 1 && schedule.steps > tuning::kFewSteps;
   const bool holds_much = !light || many_addresses || (schedule.column_registers && schedule.team < tuning::kWarp);
   if (needs_f64(kernel)) return 1;
@@ -108,7 +108,7 @@ void SourceEmitter::choose_kept_nodes() {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const Node& n = kernel_.nodes[i];
       const int cost = elements * (n.type == Type::f64 || n.type == Type::s64 ? 2 : 1);
-      if ((n.kind == NodeKind::load) != loads || (!loads && !is_dear(n)) || walks[i] < 2 || cost > words) continue;
+      if ((n.kind == NodeKind::load) != loads || (!loads && !is_expensive(n)) || walks[i] < 2 || cost > words) continue;
       kept_since_[i] = first[i];
       words -= cost;
     }

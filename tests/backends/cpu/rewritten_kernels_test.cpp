@@ -92,9 +92,9 @@ TEST(SharedValues, TheRowsLoadThemAndDivideNoMore) {
   EXPECT_EQ(ahead.row_count(), 1);
   EXPECT_EQ(rows.row_count(), 300);
   for (const kernel::Node& node : rows.nodes) {
-    const bool is_dear =
+    const bool is_expensive =
         node.op == kernel::MapOp::divide || node.op == kernel::MapOp::square_root || node.op == kernel::MapOp::sigmoid;
-    EXPECT_FALSE(node.kind == kernel::NodeKind::map && is_dear);
+    EXPECT_FALSE(node.kind == kernel::NodeKind::map && is_expensive);
   }
   EXPECT_EQ(plan.arena_bytes, 2U * 320);  // the factor and the sigmoid, 70 floats each, at multiples of 64 bytes
 }

@@ -15,8 +15,8 @@ namespace {
 
 bool is_real(const Node& n) { return n.type == kernel::Type::f32 || n.type == kernel::Type::f64; }
 
-// Random words are as dear as a transcendental function, but integers.
-bool is_dear_map(const Node& n) {
+// Random words are as expensive as a transcendental function, but integers.
+bool is_expensive_map(const Node& n) {
   return computes_function(n) || (n.kind == NodeKind::map && n.op == kernel::MapOp::philox_word);
 }
 
@@ -52,9 +52,10 @@ void Phases::choose_stores() {
     if (store_loop_[i] < 0 || !is_in(at_last, kernel_.nodes[i].operands[0])) continue;
     const NodeList made_of = nodes_for({static_cast<NodeIndex>(i)}, last());
     const bool is_known_before =
-        std::any_of(made_of.begin(), made_of.end(), [&](NodeIndex n) { return is_dear_map(node(n)) && is_in(summed, n); });
-    const bool is_dear = std::any_of(made_of.begin(), made_of.end(), [&](NodeIndex n) { return is_dear_map(node(n)); });
-    if (!is_known_before && (is_dear || !schedule_.streamed.empty())) store_loop_[i] = last();
+        std::any_of(made_of.begin(), made_of.end(), [&](NodeIndex n) { return is_expensive_map(node(n)) && is_in(summed, n); });
+    const bool is_expensive =
+        std::any_of(made_of.begin(), made_of.end(), [&](NodeIndex n) { return is_expensive_map(node(n)); });
+    if (!is_known_before && (is_expensive || !schedule_.streamed.empty())) store_loop_[i] = last();
   }
 }
 
@@ -87,8 +88,8 @@ NodeList Phases::nodes_for(const NodeList& roots, int phase) const {
   return list;
 }
 
-// What is dear to compute (a conversion, a strided access, a transcendental function) and needed in several walks over the row
-// is kept as f32 (f64) in a buffer that stays in the first-level cache; on the stack, so what buffers take is bounded.
+// What is expensive to compute (a conversion, a strided access, a transcendental function) and needed in several walks over the
+// row is kept as f32 (f64) in a buffer that stays in the first-level cache; on the stack, so what buffers take is bounded.
 void Phases::choose_kept_nodes() {
   kept_since_.assign(kernel_.nodes.size(), -1);
   if (e_.inner_rank() > 1 || schedule_.split) return;
@@ -105,7 +106,7 @@ void Phases::choose_kept_nodes() {
     const Node& n = kernel_.nodes[i];
     if (loops[i] < 2 || !is_real(n)) continue;
     const NodeIndex replaced = kept_operand_of_alone(static_cast<NodeIndex>(i));
-    if (replaced < 0 && (bytes > room || !is_dear(n))) continue;
+    if (replaced < 0 && (bytes > room || !is_expensive(n))) continue;
     kept_since_[i] = first[i];
     if (replaced < 0)
       room -= bytes;
@@ -119,13 +120,13 @@ bool Phases::is_made_of_words(const Node& n) const {
   for (int k = 0; k < kernel::operand_count(n); ++k) {
     const Node& operand = node(n.operands[static_cast<size_t>(k)]);
     if (!operand.per_element || operand.kind != NodeKind::map || is_real(operand)) continue;
-    if (is_dear_map(operand) || is_made_of_words(operand)) return true;
+    if (is_expensive_map(operand) || is_made_of_words(operand)) return true;
   }
   return false;
 }
 
-bool Phases::is_dear(const Node& n) const {
-  if (n.kind == NodeKind::map) return is_dear_map(n) || (is_real(n) && is_made_of_words(n));
+bool Phases::is_expensive(const Node& n) const {
+  if (n.kind == NodeKind::map) return is_expensive_map(n) || (is_real(n) && is_made_of_words(n));
   if (n.kind != NodeKind::load) return false;
   const kernel::Arg& arg = kernel_.args[static_cast<size_t>(n.arg)];
   const LaneStep step = e_.lane_step(n.arg, arg.strides.back());

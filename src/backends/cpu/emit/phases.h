@@ -37,7 +37,7 @@ class Phases {
  private:
   void choose_stores();
   void choose_kept_nodes();
-  bool is_dear(const kernel::Node& n) const;
+  bool is_expensive(const kernel::Node& n) const;
   bool is_made_of_words(const kernel::Node& n) const;
   kernel::NodeIndex kept_operand_of_alone(kernel::NodeIndex index) const;
   const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.node(i); }

@@ -338,7 +338,7 @@ double CostModel::across_row(const Schedule& s) const {
   const double rows = static_cast<double>(kernel_.extents[static_cast<size_t>(kernel_.outer_rank) - 1]);
   const double filled = rows / (std::ceil(rows / s.rows_per_group) * s.rows_per_group);
   double of_vector = 0;
-  std::vector<int> loaded;  // what was dear to load is kept
+  std::vector<int> loaded;  // what was expensive to load is kept
   const auto access = [&](int a) {
     const Arg& arg = kernel_.arg(a);
     const int64_t step = arg.strides[static_cast<size_t>(kernel_.outer_rank) - 1];

@@ -22,7 +22,7 @@ Footprint footprint(const kernel::Kernel& kernel);
 // Of all args once: what a call moves at least.
 int64_t moved_bytes(const kernel::Kernel& kernel);
 
-// A transcendental function, dear to compute.
+// A transcendental function, expensive to compute.
 bool computes_function(const kernel::Node& node);
 
 // Whether an element value of a phase below `phases` takes one.

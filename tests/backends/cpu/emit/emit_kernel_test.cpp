@@ -62,8 +62,8 @@ TEST(EmittedCode, OfElementwiseKernelsIsTheSameForOneKey) {
   }
 }
 
-// Many values per element that are dear to compute and needed twice, in rows of five: what is kept on the stack is bounded,
-// counted as it is laid out, 64 positions a row.
+// Many values per element that are expensive to compute and needed twice, in rows of five: what is kept on the stack is
+// bounded, counted as it is laid out, 64 positions a row.
 TEST(EmittedCode, KeepsNoMoreThanItsShareOfTheStack) {
   Rows k("many_powers", {640, 5});
   const Value x = k.src("src");

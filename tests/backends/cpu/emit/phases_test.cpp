@@ -64,8 +64,8 @@ TEST(Phases, LongRowsTakeTheirSecondWalkBlockByBlock) {
   EXPECT_FALSE(phases->may_be_skipped(1));
 }
 
-// Conversions are dear, loads of f32 are not; threads that share a row have no memory in common.
-TEST(Phases, WhatIsDearAndNeededTwiceIsKept) {
+// Conversions are expensive, loads of f32 are not; threads that share a row have no memory in common.
+TEST(Phases, WhatIsExpensiveAndNeededTwiceIsKept) {
   const PhasesOf halves(layer_norm({8, 768, DataType::bf16}));
   const NodeIndex load = halves.first(NodeKind::load);
   EXPECT_EQ(halves->kept_since(load), 0);
