@@ -3,7 +3,7 @@
 // each.
 //
 // An arg whose elements lie side by side along a row, not across rows, is transposed in registers when it is read and
-// written: a square of as many positions as there are rows. Column sums, which add row after row, are taken from such squares
+// written: a block of as many positions as there are rows. Column sums, which add row after row, are taken from such blocks
 // too.
 #include "backends/cpu/emit/schedules.h"
 #include "backends/cpu/emit/tiles.h"

@@ -46,7 +46,7 @@ void Body::operator()(const std::vector<Lanes>& lanes, size_t run) const {
 
 // What comes for several vectors at once.
 std::vector<ElementValues> Body::known_ahead(const Row& row, const std::vector<Lanes>& lanes) const {
-  if (e_.across_rows()) return p_.squares.load(row, task_.nodes, task_.phase, lanes);
+  if (e_.across_rows()) return p_.transpose.load(row, task_.nodes, task_.phase, lanes);
   std::vector<ElementValues> known;
   for (const NodeIndex i : task_.nodes) {
     if (!p_.values.draws_for_neighbours(i) || p_.phases.is_read_back(i, task_.phase)) continue;
@@ -104,7 +104,7 @@ void Body::at_root(AtChunk& chunk, size_t index, size_t first, const PerRow& ope
   Root& root = task_.roots[index];
   const Node& n = node(root.node);
   PerRow& waiting = chunk.waiting[index];
-  if (p_.squares.transposes(n)) return collect_square(chunk, root, waiting, first, operands[0]);
+  if (p_.transpose.transposes(n)) return collect_block(chunk, root, waiting, first, operands[0]);
   if (n.kind == NodeKind::store) return store(chunk, n, waiting, first, operands);
   const auto lanes = std::span(chunk.lanes).subspan(first, operands[0].size());
   if (n.kind != NodeKind::column_sum) return p_.reductions.add(*task_.rows.front(), root, task_.phase, operands[0], lanes);
@@ -116,8 +116,8 @@ void Body::at_root(AtChunk& chunk, size_t index, size_t first, const PerRow& ope
 }
 
 // The vectors of a store or a column sum, a position each, once there are as many as there are rows or positions.
-void Body::collect_square(const AtChunk& chunk, const Root& root, PerRow& waiting, size_t first,
-                          const ValueList& operands) const {
+void Body::collect_block(const AtChunk& chunk, const Root& root, PerRow& waiting, size_t first,
+                         const ValueList& operands) const {
   const Node& n = node(root.node);
   ValueList& positions = waiting[0];
   for (size_t v = 0; v < operands.size(); ++v) {
@@ -125,12 +125,12 @@ void Body::collect_square(const AtChunk& chunk, const Root& root, PerRow& waitin
     const bool ends_chunk = first + v + 1 == chunk.lanes.size();
     if (!ends_chunk && positions.size() < static_cast<size_t>(e_.group)) continue;
     llvm::Value* const begin = chunk.lanes[first + v + 1 - positions.size()].offset;
-    const Squares::Square square = p_.squares.to_rows(positions, begin);
+    const InRegisterTranspose::Block block = p_.transpose.to_rows(positions, begin);
     positions.clear();
     if (n.kind == NodeKind::column_sum)
-      p_.columns.add(*task_.rows.front(), root.node, square);
+      p_.columns.add(*task_.rows.front(), root.node, block);
     else
-      p_.squares.store(*task_.rows.front(), {n.arg, n.type, past_caches(n.arg)}, square);
+      p_.transpose.store(*task_.rows.front(), {n.arg, n.type, past_caches(n.arg)}, block);
   }
 }
 

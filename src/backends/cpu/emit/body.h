@@ -43,7 +43,7 @@ class Body : private Part {
   llvm::Value* kept_address(const Row& row, kernel::NodeIndex index, const Lanes& lanes) const;
   // operands[row][vector]: of vectors `first` and after of the chunk.
   void at_root(AtChunk& chunk, size_t root, size_t first, const PerRow& operands) const;
-  void collect_square(const AtChunk& chunk, const Root& root, PerRow& waiting, size_t first, const ValueList& operands) const;
+  void collect_block(const AtChunk& chunk, const Root& root, PerRow& waiting, size_t first, const ValueList& operands) const;
   void store(const AtChunk& chunk, const kernel::Node& n, PerRow& waiting, size_t first, const PerRow& operands) const;
   void store_vectors(const AtChunk& chunk, const Store& to, size_t first, const PerRow& operands) const;
   bool leaves_in_twos(const Root& root) const;

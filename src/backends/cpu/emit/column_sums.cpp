@@ -7,8 +7,8 @@ namespace lamina::cpu {
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
-ColumnSums::ColumnSums(Emission& emission, Squares& squares)
-    : Part(emission), squares_(squares), slot_(emission.kernel.nodes.size(), -1) {
+ColumnSums::ColumnSums(Emission& emission, InRegisterTranspose& transpose)
+    : Part(emission), transpose_(transpose), slot_(emission.kernel.nodes.size(), -1) {
   int slot = 0;
   for (size_t i = 0; i < slot_.size(); ++i) {
     if (kernel_.nodes[i].kind == NodeKind::column_sum) slot_[i] = slot++;
@@ -23,17 +23,17 @@ void ColumnSums::add(const std::vector<Row*>& rows, NodeIndex root, const ValueL
 }
 
 // A sum is never -0, so adding 0 for a row that is not there changes nothing.
-void ColumnSums::add(const Row& group, NodeIndex root, const Squares::Square& square) {
-  llvm::Type* const type = square.rows[0]->getType();
+void ColumnSums::add(const Row& group, NodeIndex root, const InRegisterTranspose::Block& block) {
+  llvm::Type* const type = block.rows[0]->getType();
   llvm::Value* const zero = llvm::Constant::getNullValue(type);
-  const Place sums = load(group, root, type, square.along);
+  const Place sums = load(group, root, type, block.along);
   llvm::Value* sum = sums.so_far;
   for (int r = 0; r < e_.group; ++r) {
-    llvm::Value* const value = square.rows[static_cast<size_t>(r)];
+    llvm::Value* const value = block.rows[static_cast<size_t>(r)];
     sum = b_.CreateFAdd(sum,
-                        group.frame.rows == nullptr ? value : b_.CreateSelect(squares_.has_row(group.frame, r), value, zero));
+                        group.frame.rows == nullptr ? value : b_.CreateSelect(transpose_.has_row(group.frame, r), value, zero));
   }
-  store(sums, sum, square.along);
+  store(sums, sum, block.along);
 }
 
 // The partial sums at `lanes`; 0 where the tile starts a block of rows.

@@ -63,7 +63,7 @@ ValueList Reductions::elements(const Row& row, NodeIndex root, const std::vector
   for (size_t i = 0; i < needed.size(); ++i) {
     if (needed[i]) nodes.push_back(static_cast<NodeIndex>(i));
   }
-  std::vector<ElementValues> all = squares_.load(row, nodes, 0, positions);
+  std::vector<ElementValues> all = transpose_.load(row, nodes, 0, positions);
   ValueList values;
   for (size_t p = 0; p < positions.size(); ++p) {
     const Lanes& lanes = positions[p];

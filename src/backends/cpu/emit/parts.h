@@ -2,13 +2,13 @@
 #pragma once
 
 #include "backends/cpu/emit/column_sums.h"
+#include "backends/cpu/emit/in_register_transpose.h"
 #include "backends/cpu/emit/line_streams.h"
 #include "backends/cpu/emit/memory.h"
 #include "backends/cpu/emit/phases.h"
 #include "backends/cpu/emit/prefetch.h"
 #include "backends/cpu/emit/reductions.h"
 #include "backends/cpu/emit/rows_in_flight.h"
-#include "backends/cpu/emit/squares.h"
 #include "backends/cpu/emit/values.h"
 
 namespace lamina::cpu {
@@ -21,18 +21,18 @@ struct Parts {
         memory(e),
         values(e, memory),
         rows(e, phases, tile),
-        squares(e, phases, memory),
-        reductions(e, phases, memory, squares, values),
-        columns(e, squares),
+        transpose(e, phases, memory),
+        reductions(e, phases, memory, transpose, values),
+        columns(e, transpose),
         streams(e, memory),
-        prefetch(e, phases, squares) {}
+        prefetch(e, phases, transpose) {}
 
   Emission& e;
   Phases phases;
   Memory memory;
   Values values;
   Rows rows;
-  Squares squares;
+  InRegisterTranspose transpose;
   Reductions reductions;
   ColumnSums columns;
   LineStreams streams;

@@ -132,7 +132,7 @@ void Prefetch::ask_across(const Row& group, const std::vector<Lanes>& positions,
     if (!varies_by_row(kernel_, arg) || arg.strides.back() == 0 ||
         bytes_of(arg.dtype, kernel_.row_size() * e_.group) > tuning::kLargestGroupAhead)
       continue;
-    if (squares_.transposes(n.arg))
+    if (transpose_.transposes(n.arg))
       ask_rows(group, n.arg, positions, share.of(e_.group));
     else if (schedule_.lane_steps[static_cast<size_t>(n.arg)] == LaneStep::one)
       ask_positions(group, n.arg, positions, run, share);
@@ -145,7 +145,7 @@ void Prefetch::ask_rows(const Row& group, int arg, const std::vector<Lanes>& pos
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     hint(b_.CreateGEP(
              b_.getInt8Ty(),
-             squares_.row_address(group.frame, group.frame.next_group[static_cast<size_t>(arg)], arg, static_cast<int>(r)),
+             transpose_.row_address(group.frame, group.frame.next_group[static_cast<size_t>(arg)], arg, static_cast<int>(r)),
              along),
          kSecondLevel);
   }

@@ -3,14 +3,15 @@
 
 #include <vector>
 
+#include "backends/cpu/emit/in_register_transpose.h"
 #include "backends/cpu/emit/phases.h"
-#include "backends/cpu/emit/squares.h"
 
 namespace lamina::cpu {
 
 class Prefetch : private Part {
  public:
-  Prefetch(Emission& emission, const Phases& phases, Squares& squares) : Part(emission), phases_(phases), squares_(squares) {}
+  Prefetch(Emission& emission, const Phases& phases, InRegisterTranspose& transpose)
+      : Part(emission), phases_(phases), transpose_(transpose) {}
 
   void ask_ends(const Row& row);  // the lines at both ends of streamed rows
   // Beside vectors [first, first + count) of a chunk.
@@ -40,7 +41,7 @@ class Prefetch : private Part {
   void ask_positions(const Row& group, int arg, const std::vector<Lanes>& positions, size_t run, const Share& share);
 
   const Phases& phases_;
-  Squares& squares_;
+  InRegisterTranspose& transpose_;
 };
 
 }  // namespace lamina::cpu

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backends/cpu/emit/accumulators.h"
+#include "backends/cpu/emit/in_register_transpose.h"
 #include "backends/cpu/emit/phases.h"
-#include "backends/cpu/emit/squares.h"
 #include "backends/cpu/emit/values.h"
 
 namespace lamina::cpu {
@@ -27,8 +27,8 @@ bool reduce(std::span<const Root> roots);  // any of them
 
 class Reductions : private Part {
  public:
-  Reductions(Emission& emission, const Phases& phases, Memory& memory, Squares& squares, Values& values)
-      : Part(emission), phases_(phases), memory_(memory), squares_(squares), values_(values) {}
+  Reductions(Emission& emission, const Phases& phases, Memory& memory, InRegisterTranspose& transpose, Values& values)
+      : Part(emission), phases_(phases), memory_(memory), transpose_(transpose), values_(values) {}
 
   std::vector<Root> begin(const Row& row, const NodeList& roots, int phase);
   void add(const Row& row, Root& root, int phase, const ValueList& operands, std::span<const Lanes> lanes);  // a vector each
@@ -68,7 +68,7 @@ class Reductions : private Part {
 
   const Phases& phases_;
   Memory& memory_;
-  Squares& squares_;
+  InRegisterTranspose& transpose_;
   Values& values_;
 };
 

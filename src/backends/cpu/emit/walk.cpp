@@ -11,10 +11,10 @@ using kernel::NodeIndex;
 
 namespace {
 
-// Squares go whole; else as many positions as keep their values in registers.
+// InRegisterTranspose go whole; else as many positions as keep their values in registers.
 int step_across(Parts& parts, const NodeList& nodes, std::span<const Root> roots) {
   Emission& e = parts.e;
-  const auto transposed = [&](NodeIndex i) { return parts.squares.transposes(e.kernel.node(i)); };
+  const auto transposed = [&](NodeIndex i) { return parts.transpose.transposes(e.kernel.node(i)); };
   const bool transposes = std::any_of(nodes.begin(), nodes.end(), transposed) ||
                           std::any_of(roots.begin(), roots.end(), [&](const Root& root) { return transposed(root.node); });
   return transposes ? e.group : parts.phases.may_spill(nodes) ? 1 : tuning::kPositionsPerIteration * e.width / e.group;

@@ -53,22 +53,22 @@ double cost_along_rows(const Kernel& kernel, const Costs& costs) {
   return cost;
 }
 
-// A square is transposed whole, be it full or not. Column sums fold the lanes of each position.
+// A block is transposed whole, be it full or not. Column sums fold the lanes of each position.
 double cost_across_rows(const Kernel& kernel, size_t lane_dim, int lanes, const Costs& costs) {
-  double of_line = arithmetic(kernel, costs), of_square = 0;
+  double of_line = arithmetic(kernel, costs), of_transposes = 0;
   for (const Arg& arg : kernel.args) {
     const int64_t step = arg.strides[lane_dim];
     if (arg.column) of_line += costs.fold / 4;
     if (arg.column || step == 0 || !varies_along_row(kernel, arg)) continue;
     if (is_transposed(step, arg.strides.back()))
-      of_square += costs.square;
+      of_transposes += costs.square;
     else
       of_line += step == 1 ? contiguous(costs) : costs.gather;
   }
   const int64_t rows = kernel.extents[lane_dim], groups = (rows + lanes - 1) / lanes;
   const double filled = static_cast<double>(rows) / static_cast<double>(groups * lanes);
   const double lines = static_cast<double>(kernel.row_size()) / static_cast<double>(kElementsOfLine);
-  return (lines * of_line + lines_of_row(kernel) * of_square) / filled;
+  return (lines * of_line + lines_of_row(kernel) * of_transposes) / filled;
 }
 
 // Rows that write the same elements can not be lanes of one vector.

@@ -28,7 +28,7 @@ struct Costs {
   double operation = 0.15;  // on a vector: an addition, a multiplication
   double conversion = 0.2;  // of a vector, from 16 bits and fewer or to them
   double function = 1.5;    // of a vector: an exponential, an error function
-  double square = 2.1;      // a vector of a square that is transposed
+  double square = 2.1;      // a vector of a block that is transposed
   double gather = 6.0;      // a vector of elements that lie apart
   double fold = 5;          // of a row: the lanes of a reduction become a value
   double stop = 6;          // a loop ends where that was not foreseen
@@ -66,7 +66,7 @@ struct Machine {
 };
 
 inline int vector_bits(const Machine& machine) { return vector_bits(machine.instructions); }
-// The same where lanes are rows, and squares of them are transposed.
+// The same where lanes are rows, and blocks of them are transposed.
 inline int bits_across_rows(const Machine& machine) {
   return std::min(vector_bits(machine), machine.instructions->shuffled_bits);
 }

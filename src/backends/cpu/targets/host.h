@@ -1,6 +1,6 @@
 // What the C++ compiler is told of the machine that this program itself is compiled for. (What generated code may hold is
-// another matter: a target's description.) The only place, with host_squares.cpp beside it, that asks for an instruction set by
-// name.
+// another matter: a target's description.) The only place, with host_transpose.cpp beside it, that asks for an instruction set
+// by name.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "backends/cpu/targets/host_squares.h"
+#include "backends/cpu/targets/host_transpose.h"
 #include "interface/element.h"
 
 namespace lamina::cpu {
@@ -20,7 +20,7 @@ Four loaded(const void* from, int64_t at) {
 void store(void* to, int64_t at, Four values) { std::memcpy(static_cast<float*>(to) + at, &values, sizeof values); }
 
 // Four rows of four columns.
-void transpose_square(const void* from, int64_t from_at, int64_t from_stride, void* to, int64_t to_at, int64_t to_stride) {
+void transpose_block(const void* from, int64_t from_at, int64_t from_stride, void* to, int64_t to_at, int64_t to_stride) {
   const Four a = loaded(from, from_at), b = loaded(from, from_at + from_stride);
   const Four c = loaded(from, from_at + 2 * from_stride), d = loaded(from, from_at + 3 * from_stride);
   const Four ab01 = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab23 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
@@ -34,13 +34,13 @@ void transpose_square(const void* from, int64_t from_at, int64_t from_stride, vo
 }  // namespace
 
 void transpose(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows, int64_t columns) {
-  if (host::has_large_squares())
-    return host::transpose_by_large_squares(static_cast<const float*>(from), from_stride, static_cast<float*>(to), to_stride,
-                                            rows, columns);
+  if (host::has_16x16_transpose())
+    return host::transpose_16x16_blocks(static_cast<const float*>(from), from_stride, static_cast<float*>(to), to_stride, rows,
+                                        columns);
   const int64_t square_rows = rows / 4 * 4, square_columns = columns / 4 * 4;
   for (int64_t column = 0; column < square_columns; column += 4)
     for (int64_t row = 0; row < square_rows; row += 4)
-      transpose_square(from, row * from_stride + column, from_stride, to, column * to_stride + row, to_stride);
+      transpose_block(from, row * from_stride + column, from_stride, to, column * to_stride + row, to_stride);
   for (int64_t column = 0; column < columns; ++column)
     for (int64_t row = column < square_columns ? square_rows : 0; row < rows; ++row)
       store_element(to, column * to_stride + row, load_element<float>(from, row * from_stride + column));

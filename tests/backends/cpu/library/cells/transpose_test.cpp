@@ -1,4 +1,4 @@
-// Every element in its place, whatever squares it is made of, and nothing beside.
+// Every element in its place, whatever blocks it is made of, and nothing beside.
 #include "backends/cpu/library/cells/transpose.h"
 
 #include <gtest/gtest.h>

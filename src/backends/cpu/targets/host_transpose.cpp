@@ -1,4 +1,4 @@
-#include "backends/cpu/targets/host_squares.h"
+#include "backends/cpu/targets/host_transpose.h"
 
 #if defined(__x86_64__)
 
@@ -10,7 +10,7 @@ namespace lamina::cpu::host {
 
 namespace {
 
-constexpr int kSquare = 16;
+constexpr int kBlockRows = 16;
 using Sixteen = float __attribute__((vector_size(64)));
 
 // Quarters 0 and 2, or 1 and 3, of two registers.
@@ -18,7 +18,7 @@ using Sixteen = float __attribute__((vector_size(64)));
 #define LAMINA_ODD_QUARTERS(x, y) __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
 
 // Four rows: quarter k of to[j] is column 4 k + j of them.
-[[gnu::target("avx512f")]] inline void turn_four(const Sixteen* from, Sixteen* to) {
+[[gnu::target("avx512f")]] inline void transpose_4_rows(const Sixteen* from, Sixteen* to) {
   const Sixteen &a = from[0], &b = from[1], &c = from[2], &d = from[3];
   const Sixteen ab_low = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
   const Sixteen ab_high = __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
@@ -31,14 +31,15 @@ using Sixteen = float __attribute__((vector_size(64)));
 }
 
 // Up to 16 rows of up to 16 columns.
-[[gnu::target("avx512f")]] void transpose_large_square(const float* from, int64_t from_stride, float* to, int64_t to_stride,
-                                                       int64_t rows, int64_t columns) {
+[[gnu::target("avx512f")]] void transpose_16x16_block(const float* from, int64_t from_stride, float* to, int64_t to_stride,
+                                                      int64_t rows, int64_t columns) {
   const auto live_columns = static_cast<__mmask16>((1U << columns) - 1), live_rows = static_cast<__mmask16>((1U << rows) - 1);
-  Sixteen row[kSquare], quarters[kSquare];
+  Sixteen row[kBlockRows], quarters[kBlockRows];
 #pragma GCC unroll 16
-  for (int i = 0; i < kSquare; ++i) row[i] = i < rows ? _mm512_maskz_loadu_ps(live_columns, from + i * from_stride) : Sixteen{};
+  for (int i = 0; i < kBlockRows; ++i)
+    row[i] = i < rows ? _mm512_maskz_loadu_ps(live_columns, from + i * from_stride) : Sixteen{};
 #pragma GCC unroll 4
-  for (int i = 0; i < kSquare; i += 4) turn_four(row + i, quarters + i);
+  for (int i = 0; i < kBlockRows; i += 4) transpose_4_rows(row + i, quarters + i);
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
     const Sixteen even_first = LAMINA_EVEN_QUARTERS(quarters[j], quarters[4 + j]);
@@ -51,7 +52,7 @@ using Sixteen = float __attribute__((vector_size(64)));
     row[12 + j] = LAMINA_ODD_QUARTERS(odd_first, odd_last);
   }
 #pragma GCC unroll 16
-  for (int i = 0; i < kSquare; ++i)
+  for (int i = 0; i < kBlockRows; ++i)
     if (i < columns) _mm512_mask_storeu_ps(to + i * to_stride, live_rows, row[i]);
 }
 
@@ -60,17 +61,17 @@ using Sixteen = float __attribute__((vector_size(64)));
 
 }  // namespace
 
-bool has_large_squares() {
+bool has_16x16_transpose() {
   static const bool has = __builtin_cpu_supports("avx512f");
   return has;
 }
 
-void transpose_by_large_squares(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
-                                int64_t columns) {
-  for (int64_t column = 0; column < columns; column += kSquare)
-    for (int64_t row = 0; row < rows; row += kSquare)
-      transpose_large_square(from + row * from_stride + column, from_stride, to + column * to_stride + row, to_stride,
-                             std::min<int64_t>(kSquare, rows - row), std::min<int64_t>(kSquare, columns - column));
+void transpose_16x16_blocks(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
+                            int64_t columns) {
+  for (int64_t column = 0; column < columns; column += kBlockRows)
+    for (int64_t row = 0; row < rows; row += kBlockRows)
+      transpose_16x16_block(from + row * from_stride + column, from_stride, to + column * to_stride + row, to_stride,
+                            std::min<int64_t>(kBlockRows, rows - row), std::min<int64_t>(kBlockRows, columns - column));
 }
 
 }  // namespace lamina::cpu::host
@@ -81,9 +82,9 @@ void transpose_by_large_squares(const float* from, int64_t from_stride, float* t
 
 namespace lamina::cpu::host {
 
-bool has_large_squares() { return false; }
+bool has_16x16_transpose() { return false; }
 
-void transpose_by_large_squares(const float*, int64_t, float*, int64_t, int64_t, int64_t) {
+void transpose_16x16_blocks(const float*, int64_t, float*, int64_t, int64_t, int64_t) {
   LAMINA_CHECK(false, "this machine has no such registers");
 }
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/emit/squares.h"
+#include "backends/cpu/emit/in_register_transpose.h"
 
 #include <algorithm>
 #include <utility>
@@ -15,12 +15,12 @@ constexpr size_t kLaneBits = 128;
 
 }  // namespace
 
-bool Squares::transposes(int arg) const {
+bool InRegisterTranspose::transposes(int arg) const {
   return e_.across_rows() && schedule_.lane_steps[static_cast<size_t>(arg)] == LaneStep::other &&
          kernel_.args[static_cast<size_t>(arg)].strides.back() == 1;
 }
 
-bool Squares::transposes(const Node& n) const {
+bool InRegisterTranspose::transposes(const Node& n) const {
   if (n.kind == NodeKind::column_sum) return e_.across_rows();
   return (n.kind == NodeKind::load || n.kind == NodeKind::store) && n.per_element && transposes(n.arg);
 }
@@ -29,22 +29,22 @@ bool Squares::transposes(const Node& n) const {
 // of 128 bits that registers are made of, and of whole lanes. What is not there, of positions or of rows, should leave as early
 // as possible, or come as late. LLVM looks for better shuffles through all that one is made of, which is most of what a kernel
 // takes to compile: fences keep it from looking further than two of them.
-void Squares::transpose(ValueList& square, bool lanes_first) {
-  const size_t per_lane = std::clamp<size_t>(kLaneBits / square[0]->getType()->getScalarSizeInBits(), 1, square.size());
+void InRegisterTranspose::transpose(ValueList& block, bool lanes_first) {
+  const size_t per_lane = std::clamp<size_t>(kLaneBits / block[0]->getType()->getScalarSizeInBits(), 1, block.size());
   const auto transpose_lanes = [&] {
-    for (size_t place = 0; place < per_lane; ++place) transpose_lanes_at(square, place, per_lane);
+    for (size_t place = 0; place < per_lane; ++place) transpose_lanes_at(block, place, per_lane);
   };
   if (lanes_first) transpose_lanes();
-  if (lanes_first) fence(square);
-  for (size_t rows = 1; rows < per_lane; rows *= 2) interleave(square, rows, per_lane);
+  if (lanes_first) fence(block);
+  for (size_t rows = 1; rows < per_lane; rows *= 2) interleave(block, rows, per_lane);
   if (lanes_first) return;
-  fence(square);
+  fence(block);
   transpose_lanes();
 }
 
 // No code.
-void Squares::fence(ValueList& square) {
-  for (llvm::Value*& vector : square) {
+void InRegisterTranspose::fence(ValueList& block) {
+  for (llvm::Value*& vector : block) {
     if (vector->getType()->isFPOrFPVectorTy() && !llvm::isa<llvm::Constant>(vector))
       vector = b_.CreateArithmeticFence(vector, vector->getType());
   }
@@ -52,8 +52,8 @@ void Squares::fence(ValueList& square) {
 
 // Of every two blocks of `rows` vectors that hold their own rows of some columns, one after the other, one block of twice as
 // many, which hold half as many columns.
-void Squares::interleave(ValueList& square, size_t rows, size_t per_lane) {
-  const size_t size = square.size(), half = per_lane / 2;
+void InRegisterTranspose::interleave(ValueList& block, size_t rows, size_t per_lane) {
+  const size_t size = block.size(), half = per_lane / 2;
   const auto order_from = [&](size_t begin) {
     std::vector<int> order;
     for (size_t lane = 0; lane < size; lane += per_lane) {
@@ -67,19 +67,19 @@ void Squares::interleave(ValueList& square, size_t rows, size_t per_lane) {
   };
   const std::vector<int> low = order_from(0), high = order_from(half);
   ValueList joined;
-  for (size_t block = 0; block < size; block += 2 * rows) {
-    for (size_t i = block; i < block + rows; ++i) {
-      joined.push_back(b_.CreateShuffleVector(square[i], square[i + rows], low));
-      joined.push_back(b_.CreateShuffleVector(square[i], square[i + rows], high));
+  for (size_t pair = 0; pair < size; pair += 2 * rows) {
+    for (size_t i = pair; i < pair + rows; ++i) {
+      joined.push_back(b_.CreateShuffleVector(block[i], block[i + rows], low));
+      joined.push_back(b_.CreateShuffleVector(block[i], block[i + rows], high));
     }
   }
-  square = std::move(joined);
+  block = std::move(joined);
 }
 
 // The lanes of every `per_lane`-th vector from `place` on: round after round the even ones of two vectors and the odd ones, so
 // that of what is left of a lane's number each round decides the lowest bit.
-void Squares::transpose_lanes_at(ValueList& square, size_t place, size_t per_lane) {
-  const size_t lanes = square.size() / per_lane;
+void InRegisterTranspose::transpose_lanes_at(ValueList& block, size_t place, size_t per_lane) {
+  const size_t lanes = block.size() / per_lane;
   const auto order_of = [&](size_t odd) {
     std::vector<int> order;
     for (size_t lane = odd; lane < 2 * lanes; lane += 2) {
@@ -89,7 +89,7 @@ void Squares::transpose_lanes_at(ValueList& square, size_t place, size_t per_lan
   };
   const std::vector<int> even = order_of(0), odd = order_of(1);
   ValueList vectors;
-  for (size_t i = 0; i < lanes; ++i) vectors.push_back(square[i * per_lane + place]);
+  for (size_t i = 0; i < lanes; ++i) vectors.push_back(block[i * per_lane + place]);
   for (size_t decided = 1; decided < lanes; decided *= 2) {
     // By the lowest bits of the lanes' numbers, then by the rows that they are of.
     const size_t left = lanes / decided;
@@ -103,23 +103,23 @@ void Squares::transpose_lanes_at(ValueList& square, size_t place, size_t per_lan
     }
     vectors = std::move(next);
   }
-  for (size_t i = 0; i < lanes; ++i) square[i * per_lane + place] = vectors[i];
+  for (size_t i = 0; i < lanes; ++i) block[i * per_lane + place] = vectors[i];
 }
 
-llvm::Value* Squares::positions_mask(size_t count) {
+llvm::Value* InRegisterTranspose::positions_mask(size_t count) {
   std::vector<llvm::Constant*> bits;
   for (size_t i = 0; i < static_cast<size_t>(e_.group); ++i) bits.push_back(b_.getInt1(i < count));
   return count == static_cast<size_t>(e_.group) ? nullptr : llvm::ConstantVector::get(bits);
 }
 
-llvm::Value* Squares::row_address(const Frame& group, llvm::Value* first_row, int arg, int r) {
+llvm::Value* InRegisterTranspose::row_address(const Frame& group, llvm::Value* first_row, int arg, int r) {
   llvm::Value* number = i64(r);
   if (group.rows != nullptr) number = b_.CreateSelect(has_row(group, r), number, i64(0));
   return b_.CreateGEP(b_.getInt8Ty(), first_row, b_.CreateMul(number, e_.bytes_to_next_row(arg)));
 }
 
-std::vector<ElementValues> Squares::load(const Row& group, const NodeList& nodes, int phase,
-                                         const std::vector<Lanes>& positions) {
+std::vector<ElementValues> InRegisterTranspose::load(const Row& group, const NodeList& nodes, int phase,
+                                                     const std::vector<Lanes>& positions) {
   std::vector<ElementValues> loaded(positions.size(), ElementValues(kernel_.nodes.size(), nullptr));
   const auto side = static_cast<size_t>(e_.group);
   for (const NodeIndex index : nodes) {
@@ -128,29 +128,29 @@ std::vector<ElementValues> Squares::load(const Row& group, const NodeList& nodes
     for (size_t first = 0; first < positions.size(); first += side) {
       const size_t count = std::min(side, positions.size() - first);
       const Lanes along{e_.group, positions[first].offset, positions_mask(count)};
-      ValueList square;
+      ValueList block;
       for (int r = 0; r < e_.group; ++r)
-        square.push_back(
+        block.push_back(
             memory_.load_vector(row_address(group.frame, group.segment[static_cast<size_t>(n.arg)], n.arg, r), n.arg, along));
-      if (2 * count >= side) fence(square);  // of fewer positions LLVM converts what it has transposed
-      transpose(square, true);
-      for (size_t i = 0; i < count; ++i) loaded[first + i][static_cast<size_t>(index)] = square[i];
+      if (2 * count >= side) fence(block);  // of fewer positions LLVM converts what it has transposed
+      transpose(block, true);
+      for (size_t i = 0; i < count; ++i) loaded[first + i][static_cast<size_t>(index)] = block[i];
     }
   }
   return loaded;
 }
 
-Squares::Square Squares::to_rows(ValueList positions, llvm::Value* first) {
+InRegisterTranspose::Block InRegisterTranspose::to_rows(ValueList positions, llvm::Value* first) {
   const Lanes along{e_.group, first, positions_mask(positions.size())};
   positions.resize(static_cast<size_t>(e_.group), llvm::Constant::getNullValue(positions[0]->getType()));
   transpose(positions, false);
   return {std::move(positions), along};
 }
 
-void Squares::store(const Row& group, const Store& to, const Square& square) {
+void InRegisterTranspose::store(const Row& group, const Store& to, const Block& block) {
   for (int r = 0; r < e_.group; ++r) {
     llvm::Value* const address = row_address(group.frame, group.segment[static_cast<size_t>(to.arg)], to.arg, r);
-    const auto write = [&] { memory_.store_vector(address, to, square.rows[static_cast<size_t>(r)], square.along); };
+    const auto write = [&] { memory_.store_vector(address, to, block.rows[static_cast<size_t>(r)], block.along); };
     if (group.frame.rows == nullptr)
       write();
     else

@@ -1,5 +1,5 @@
-// Squares: what lies along rows and is needed across them, transposed in registers, as many positions as there are rows in a
-// group.
+// Transposes in registers: what lies along rows and is needed across them, transposed in registers, as many positions as there
+// are rows in a group.
 #pragma once
 
 #include <vector>
@@ -9,33 +9,34 @@
 
 namespace lamina::cpu {
 
-class Squares : private Part {
+class InRegisterTranspose : private Part {
  public:
-  Squares(Emission& emission, const Phases& phases, Memory& memory) : Part(emission), phases_(phases), memory_(memory) {}
+  InRegisterTranspose(Emission& emission, const Phases& phases, Memory& memory)
+      : Part(emission), phases_(phases), memory_(memory) {}
 
-  // Whether elements of a row lie side by side, not those of neighbouring rows. A column sum is taken from a square as well.
+  // Whether elements of a row lie side by side, not those of neighbouring rows. A column sum is taken from a block as well.
   bool transposes(int arg) const;
   bool transposes(const kernel::Node& n) const;
 
   // What args that are transposed hold at these positions, per position and node; null for all other nodes.
   std::vector<ElementValues> load(const Row& group, const NodeList& nodes, int phase, const std::vector<Lanes>& positions);
   // `positions`: a vector each, from `first` on and at most as many as there are rows; they become rows.
-  struct Square {
+  struct Block {
     ValueList rows;
     Lanes along;  // where they lie along each row
   };
-  Square to_rows(ValueList positions, llvm::Value* first);
-  void store(const Row& group, const Store& to, const Square& square);
+  Block to_rows(ValueList positions, llvm::Value* first);
+  void store(const Row& group, const Store& to, const Block& block);
 
   llvm::Value* has_row(const Frame& group, int r) { return b_.CreateICmpSLT(i64(r), group.rows); }
   // The address of row `r` of a group; of a row that is there, if it is not.
   llvm::Value* row_address(const Frame& group, llvm::Value* first_row, int arg, int r);
 
  private:
-  void transpose(ValueList& square, bool lanes_first);
-  void fence(ValueList& square);
-  void interleave(ValueList& square, size_t rows, size_t per_lane);
-  void transpose_lanes_at(ValueList& square, size_t place, size_t per_lane);
+  void transpose(ValueList& block, bool lanes_first);
+  void fence(ValueList& block);
+  void interleave(ValueList& block, size_t rows, size_t per_lane);
+  void transpose_lanes_at(ValueList& block, size_t place, size_t per_lane);
   llvm::Value* positions_mask(size_t count);
 
   const Phases& phases_;
