@@ -102,7 +102,7 @@ def average_pool(node: Node) -> Any:
     if is_plain:
         return node.op("AvgPool", [x], kernel=at.kernel, strides=at.strides, pads_begin=at.begin, pads_end=at.reach, data_format="NCX",
                        rounding_type="floor", exclude_pad=not with_pads)
-    counts = _cells(at, node.shape(x)[2:], with_pads)
+    counts = _pixels(at, node.shape(x)[2:], with_pads)
     return node.op("Multiply", [_sums(node, x, at), node.array(1 / counts, x.dtype)])
 
 
@@ -118,14 +118,14 @@ def _sums(node: Node, x: Any, at: Window) -> Any:
                    pads_end=[max(r, 0) for r in at.reach], data_format="NCX", weights_format="OIX")
 
 
-def _cells(at: Window, extents: list, with_pads: bool) -> numpy.ndarray:
-    """Counts the cells of each window on the data, optionally including the pads."""
+def _pixels(at: Window, extents: list, with_pads: bool) -> numpy.ndarray:
+    """Counts the pixels of each window on the data, optionally including the pads."""
     counts = numpy.ones([1, 1] + [1] * len(extents))
     for i, extent in enumerate(extents):
         low, high = (-at.begin[i], extent + at.end[i]) if with_pads else (0, extent)
         first = numpy.arange(at.sizes[i])[:, None] * at.strides[i] - at.begin[i]
-        cells = first + numpy.arange(at.kernel[i]) * at.dilations[i]
-        along = ((cells >= low) & (cells < high)).sum(1)
+        pixels = first + numpy.arange(at.kernel[i]) * at.dilations[i]
+        along = ((pixels >= low) & (pixels < high)).sum(1)
         counts = counts * along.reshape([1, 1] + [-1 if k == i else 1 for k in range(len(extents))])
     return counts
 

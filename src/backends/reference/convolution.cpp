@@ -1,11 +1,11 @@
 // Convolution, its transpose, and the gradients of both. All six are sums of products of three arrays: an image, weights, and
 // the values at the positions of the window (window.h).
 //
-//   positions[n, o, c'] = sum over taps k and channels c of the group: image[n, cell(o, k), c] * weights[k, c, c']
+//   positions[n, o, c'] = sum over taps k and channels c of the group: image[n, pixel(o, k), c] * weights[k, c, c']
 //     Convolution (image src, positions dst), ConvTransposeBackwardData (image diff_dst, positions diff_src)
 //   image[n, i, c] = sum over taps k and channels c' of the group: positions[n, position(i, k), c'] * weights[k, c, c']
 //     ConvolutionBackwardData (image diff_src, positions diff_dst), ConvTranspose (image dst, positions src)
-//   weights[k, c, c'] = sum over samples n and positions o: image[n, cell(o, k), c] * positions[n, o, c']
+//   weights[k, c, c'] = sum over samples n and positions o: image[n, pixel(o, k), c] * positions[n, o, c']
 //     ConvolutionBackwardWeights (image src, positions diff_dst), ConvTransposeBackwardWeights (image diff_dst, positions src)
 #include <algorithm>
 #include <array>
@@ -20,42 +20,42 @@
 namespace lamina::reference {
 namespace {
 
-// Data with the channels last: [batch, cells, channels].
-struct Cells {
-  int64_t batch = 0, cells = 0, channels = 0;
+// Data with the channels last: [batch, pixels, channels].
+struct ChannelsLastImage {
+  int64_t batch = 0, pixels = 0, channels = 0;
   std::vector<double> values;
 
-  const double* row(int64_t n, int64_t cell) const { return values.data() + (n * cells + cell) * channels; }
-  double* row(int64_t n, int64_t cell) { return values.data() + (n * cells + cell) * channels; }
+  const double* row(int64_t n, int64_t pixel) const { return values.data() + (n * pixels + pixel) * channels; }
+  double* row(int64_t n, int64_t pixel) { return values.data() + (n * pixels + pixel) * channels; }
 };
 
-Cells cells_of(const OpRun& run, const Tensor& tensor) {
+ChannelsLastImage image_of(const OpRun& run, const Tensor& tensor) {
   const ChannelLayout layout = channel_layout(run, tensor);
-  Cells cells{layout.batch, layout.space, layout.channels, {}};
+  ChannelsLastImage pixels{layout.batch, layout.space, layout.channels, {}};
   if (layout.channels_last) {
-    cells.values = tensor.values;
-    return cells;
+    pixels.values = tensor.values;
+    return pixels;
   }
-  cells.values.resize(tensor.values.size());
+  pixels.values.resize(tensor.values.size());
   parallel_for(layout.batch * layout.space, layout.channels, [&](int64_t i) {
     const int64_t n = i / layout.space, s = i % layout.space;
-    for (int64_t c = 0; c < layout.channels; ++c) cells.row(n, s)[c] = tensor[layout.at(n, c, s)];
+    for (int64_t c = 0; c < layout.channels; ++c) pixels.row(n, s)[c] = tensor[layout.at(n, c, s)];
   });
-  return cells;
+  return pixels;
 }
 
-Cells zero_cells(const OpRun& run, const Tensor& tensor) {
+ChannelsLastImage zero_image(const OpRun& run, const Tensor& tensor) {
   const ChannelLayout layout = channel_layout(run, tensor);
   return {layout.batch, layout.space, layout.channels, std::vector<double>(tensor.values.size(), 0.0)};
 }
 
-// `tensor` = `cells` + bias. A null bias means 0.
-void write_cells(const OpRun& run, const Cells& cells, const Tensor* bias, Tensor& tensor) {
+// `tensor` = `pixels` + bias. A null bias means 0.
+void write_image(const OpRun& run, const ChannelsLastImage& pixels, const Tensor* bias, Tensor& tensor) {
   const ChannelLayout layout = channel_layout(run, tensor);
   parallel_for(layout.batch * layout.space, layout.channels, [&](int64_t i) {
     const int64_t n = i / layout.space, s = i % layout.space;
     for (int64_t c = 0; c < layout.channels; ++c)
-      tensor[layout.at(n, c, s)] = cells.row(n, s)[c] + (bias == nullptr ? 0 : (*bias)[c]);
+      tensor[layout.at(n, c, s)] = pixels.row(n, s)[c] + (bias == nullptr ? 0 : (*bias)[c]);
   });
 }
 
@@ -114,20 +114,21 @@ Matrices matrices_of(const Tensor& tensor, const Weights& w, bool inputs_are_row
 }
 
 // result[n, p] += sum over taps of source[n, table[p, tap]] * matrix of the tap and group, for all groups.
-void contract(const Cells& source, const std::vector<int64_t>& table, int64_t taps, const Matrices& weights, Cells& result) {
-  const int64_t tiles = (result.cells + kTileRows - 1) / kTileRows;
+void contract(const ChannelsLastImage& source, const std::vector<int64_t>& table, int64_t taps, const Matrices& weights,
+              ChannelsLastImage& result) {
+  const int64_t tiles = (result.pixels + kTileRows - 1) / kTileRows;
   const int64_t work = kTileRows * taps * weights.groups * weights.rows * weights.columns;
   parallel_for(result.batch * tiles, work, [&](int64_t item) {
     const int64_t n = item / tiles, first = item % tiles * kTileRows;
-    const int rows = static_cast<int>(std::min<int64_t>(kTileRows, result.cells - first));
+    const int rows = static_cast<int>(std::min<int64_t>(kTileRows, result.pixels - first));
     std::array<const double*, kTileRows> from{};
     std::array<double*, kTileRows> to{};
     for (int64_t tap = 0; tap < taps; ++tap)
       for (int64_t g = 0; g < weights.groups; ++g) {
         for (int t = 0; t < rows; ++t) {
           const auto row = static_cast<size_t>(t);
-          const int64_t cell = table[static_cast<size_t>((first + t) * taps + tap)];
-          from[row] = cell == kOutside ? nullptr : source.row(n, cell) + g * weights.rows;
+          const int64_t pixel = table[static_cast<size_t>((first + t) * taps + tap)];
+          from[row] = pixel == kOutside ? nullptr : source.row(n, pixel) + g * weights.rows;
           to[row] = result.row(n, first + t) + g * weights.columns;
         }
         add_products(from.data(), to.data(), rows, weights.rows, weights.of(tap, g), weights.columns);
@@ -142,9 +143,9 @@ void positions_from_image(const OpRun& run, const char* image_port, const char* 
   const Weights w = weights_of(run, weights.shape, transposed);
   const Window window =
       window_of(run, spatial_extents(run.view(), image.shape), spatial_extents(run.view(), positions.shape), w.kernel);
-  Cells result = zero_cells(run, positions);
-  contract(cells_of(run, image), cells_of_positions(window), w.taps, matrices_of(weights, w, !transposed), result);
-  write_cells(run, result, run.in_or_null("bias"), positions);
+  ChannelsLastImage result = zero_image(run, positions);
+  contract(image_of(run, image), pixels_of_positions(window), w.taps, matrices_of(weights, w, !transposed), result);
+  write_image(run, result, run.in_or_null("bias"), positions);
 }
 
 void image_from_positions(const OpRun& run, const char* positions_port, const char* image_port, bool transposed) {
@@ -154,19 +155,20 @@ void image_from_positions(const OpRun& run, const char* positions_port, const ch
   const Weights w = weights_of(run, weights.shape, transposed);
   const Window window = window_of(run, spatial_extents(run.view(), image.shape), spatial_extents(run.view(), positions.shape),
                                   w.kernel, transposed);
-  Cells result = zero_cells(run, image);
-  contract(cells_of(run, positions), positions_of_cells(window), w.taps, matrices_of(weights, w, transposed), result);
-  write_cells(run, result, run.in_or_null("bias"), image);
+  ChannelsLastImage result = zero_image(run, image);
+  contract(image_of(run, positions), positions_of_pixels(window), w.taps, matrices_of(weights, w, transposed), result);
+  write_image(run, result, run.in_or_null("bias"), image);
 }
 
 // Computes one row of products[rows of a tile][columns] per channel c of the image, as a sum over samples and positions.
-void correlate(const Cells& image, const Cells& positions, const std::vector<int64_t>& cells, int64_t taps, int64_t tap,
-               int64_t image_channel, int rows, int64_t position_channel, int64_t columns, double* products) {
+void correlate(const ChannelsLastImage& image, const ChannelsLastImage& positions, const std::vector<int64_t>& pixels,
+               int64_t taps, int64_t tap, int64_t image_channel, int rows, int64_t position_channel, int64_t columns,
+               double* products) {
   for (int64_t n = 0; n < positions.batch; ++n)
-    for (int64_t o = 0; o < positions.cells; ++o) {
-      const int64_t cell = cells[static_cast<size_t>(o * taps + tap)];
-      if (cell == kOutside) continue;
-      const double* x = image.row(n, cell) + image_channel;
+    for (int64_t o = 0; o < positions.pixels; ++o) {
+      const int64_t pixel = pixels[static_cast<size_t>(o * taps + tap)];
+      if (pixel == kOutside) continue;
+      const double* x = image.row(n, pixel) + image_channel;
       const double* y = positions.row(n, o) + position_channel;
       for (int t = 0; t < rows; ++t) {
         const double factor = x[t];
@@ -178,20 +180,20 @@ void correlate(const Cells& image, const Cells& positions, const std::vector<int
 }
 
 void weights_from_both(const OpRun& run, const char* image_port, const char* positions_port, bool transposed) {
-  const Cells image = cells_of(run, run.in(image_port)), positions = cells_of(run, run.in(positions_port));
+  const ChannelsLastImage image = image_of(run, run.in(image_port)), positions = image_of(run, run.in(positions_port));
   Tensor& diff_weights = run.out("diff_weights");
   const Weights w = weights_of(run, diff_weights.shape, transposed);
   const Window window = window_of(run, spatial_extents(run.view(), run.in(image_port).shape),
                                   spatial_extents(run.view(), run.in(positions_port).shape), w.kernel, transposed);
-  const std::vector<int64_t> cells = cells_of_positions(window);
+  const std::vector<int64_t> pixels = pixels_of_positions(window);
   const int64_t image_channels = transposed ? w.outputs : w.inputs, position_channels = transposed ? w.inputs : w.outputs;
   const int64_t tiles = (image_channels + kTileRows - 1) / kTileRows;
-  const int64_t work = positions.batch * positions.cells * kTileRows * position_channels;
+  const int64_t work = positions.batch * positions.pixels * kTileRows * position_channels;
   parallel_for(w.taps * w.groups * tiles, work, [&](int64_t item) {
     const int64_t k = item / (w.groups * tiles), g = item / tiles % w.groups, first = item % tiles * kTileRows;
     const int rows = static_cast<int>(std::min<int64_t>(kTileRows, image_channels - first));
     std::vector<double> products(static_cast<size_t>(rows * position_channels), 0.0);
-    correlate(image, positions, cells, w.taps, k, g * image_channels + first, rows, g * position_channels, position_channels,
+    correlate(image, positions, pixels, w.taps, k, g * image_channels + first, rows, g * position_channels, position_channels,
               products.data());
     for (int64_t t = 0; t < rows; ++t)
       for (int64_t c = 0; c < position_channels; ++c) {

@@ -1,8 +1,8 @@
-// Resampling of the spatial axes and its adjoint. Along one axis, cell o of the output reads the input at
+// Resampling of the spatial axes and its adjoint. Along one axis, pixel o of the output reads the input at
 //   half_pixel     x = (o + 1/2) * in / out - 1/2
 //   align_corners  x = o * (in - 1) / (out - 1), 0 where out is 1
-// clamped to the input. Nearest uses the nearest cell (the later one of two equally near cells); linear uses the two cells
-// around x, weighted by distance. Only the extents decide which cells are read, even if attribute scales determined them.
+// clamped to the input. Nearest uses the nearest pixel (the later one of two equally near pixels); linear uses the two pixels
+// around x, weighted by distance. Only the extents decide which pixels are read, even if attribute scales determined them.
 // Weights of several axes are multiplied.
 #include <algorithm>
 #include <cmath>
@@ -15,23 +15,23 @@ namespace lamina::reference {
 namespace {
 
 struct Tap {
-  int64_t cell = 0;
+  int64_t pixel = 0;
   double weight = 1;
 };
 using Taps = std::vector<Tap>;
 
-// One tap for each cell of the output. x = (2o + 1) in / (2 out) - 1/2, so the nearest cell is x + 1/2 rounded down.
+// One tap for each pixel of the output. x = (2o + 1) in / (2 out) - 1/2, so the nearest pixel is x + 1/2 rounded down.
 Taps nearest_taps(int64_t in, int64_t out, bool align_corners) {
   Taps taps;
   for (int64_t o = 0; o < out; ++o) {
     const int64_t divisor = std::max<int64_t>(align_corners ? 2 * (out - 1) : 2 * out, 1);
-    const int64_t cell = align_corners ? (2 * o * (in - 1) + (out - 1)) / divisor : (2 * o + 1) * in / divisor;
-    taps.push_back({std::min(cell, in - 1), 1});
+    const int64_t pixel = align_corners ? (2 * o * (in - 1) + (out - 1)) / divisor : (2 * o + 1) * in / divisor;
+    taps.push_back({std::min(pixel, in - 1), 1});
   }
   return taps;
 }
 
-// Two taps for each cell of the output.
+// Two taps for each pixel of the output.
 Taps linear_taps(int64_t in, int64_t out, bool align_corners) {
   Taps taps;
   for (int64_t o = 0; o < out; ++o) {
@@ -46,23 +46,23 @@ Taps linear_taps(int64_t in, int64_t out, bool align_corners) {
   return taps;
 }
 
-// The cells of the input that each cell of the output reads, `per_cell` taps each.
+// The pixels of the input that each pixel of the output reads, `per_pixel` taps each.
 struct Resampling {
-  size_t per_cell = 1;
+  size_t per_pixel = 1;
   Taps taps{{0, 1}};
 
-  void add_axis(const Taps& axis, size_t axis_per_cell, int64_t in) {
+  void add_axis(const Taps& axis, size_t axis_per_pixel, int64_t in) {
     Taps joined;
-    const size_t cells = taps.size() / per_cell, axis_cells = axis.size() / axis_per_cell;
-    for (size_t cell = 0; cell < cells; ++cell)
-      for (size_t o = 0; o < axis_cells; ++o)
-        for (size_t i = 0; i < per_cell; ++i)
-          for (size_t k = 0; k < axis_per_cell; ++k) {
-            const Tap &outer = taps[cell * per_cell + i], &inner = axis[o * axis_per_cell + k];
-            joined.push_back({outer.cell * in + inner.cell, outer.weight * inner.weight});
+    const size_t pixels = taps.size() / per_pixel, axis_pixels = axis.size() / axis_per_pixel;
+    for (size_t pixel = 0; pixel < pixels; ++pixel)
+      for (size_t o = 0; o < axis_pixels; ++o)
+        for (size_t i = 0; i < per_pixel; ++i)
+          for (size_t k = 0; k < axis_per_pixel; ++k) {
+            const Tap &outer = taps[pixel * per_pixel + i], &inner = axis[o * axis_per_pixel + k];
+            joined.push_back({outer.pixel * in + inner.pixel, outer.weight * inner.weight});
           }
     taps = std::move(joined);
-    per_cell *= axis_per_cell;
+    per_pixel *= axis_per_pixel;
   }
 };
 
@@ -78,7 +78,7 @@ Resampling resampling_of(const OpRun& run, const Tensor& input, const Tensor& ou
   return resampling;
 }
 
-// Calls body(input position, output position, weight) for each tap of each cell. Planes (channels of samples) run on all
+// Calls body(input position, output position, weight) for each tap of each pixel. Planes (channels of samples) run on all
 // threads.
 template <typename Body>
 void for_each_tap(const OpRun& run, const Tensor& input, const Tensor& output, const Body& body) {
@@ -89,7 +89,7 @@ void for_each_tap(const OpRun& run, const Tensor& input, const Tensor& output, c
     const int64_t n = plane / from.channels, c = plane % from.channels;
     for (size_t i = 0; i < resampling.taps.size(); ++i) {
       const Tap& tap = resampling.taps[i];
-      body(from.at(n, c, tap.cell), to.at(n, c, static_cast<int64_t>(i / resampling.per_cell)), tap.weight);
+      body(from.at(n, c, tap.pixel), to.at(n, c, static_cast<int64_t>(i / resampling.per_pixel)), tap.weight);
     }
   });
 }

@@ -5,7 +5,7 @@
 namespace lamina::reference {
 namespace {
 
-// Joins the table of the previous axes with one more axis: a joined cell is (cell of the table) * extent + cell of the axis.
+// Joins the table of the previous axes with one more axis: a joined pixel is (pixel of the table) * extent + pixel of the axis.
 std::vector<int64_t> with_axis(const std::vector<int64_t>& table, int64_t taps, const Window& window, size_t axis) {
   const int64_t positions = window.positions[axis], kernel = window.kernel[axis], extent = window.image[axis];
   const int64_t rows = taps == 0 ? 0 : static_cast<int64_t>(table.size()) / taps;
@@ -35,7 +35,7 @@ Window window_of(const OpRun& run, const Dims& image, const Dims& positions, con
           resolved_pads(view, image, kernel, transposed).begin};
 }
 
-std::vector<int64_t> cells_of_positions(const Window& window) {
+std::vector<int64_t> pixels_of_positions(const Window& window) {
   std::vector<int64_t> table{0};
   int64_t taps = 1;
   for (size_t axis = 0; axis < window.image.size(); ++axis) {
@@ -45,12 +45,12 @@ std::vector<int64_t> cells_of_positions(const Window& window) {
   return table;
 }
 
-std::vector<int64_t> positions_of_cells(const Window& window) {
-  const std::vector<int64_t> cells = cells_of_positions(window);
+std::vector<int64_t> positions_of_pixels(const Window& window) {
+  const std::vector<int64_t> pixels = pixels_of_positions(window);
   const auto taps = static_cast<size_t>(window.tap_count());
   std::vector<int64_t> positions(static_cast<size_t>(window.image_count()) * taps, kOutside);
-  for (size_t i = 0; i < cells.size(); ++i)
-    if (cells[i] != kOutside) positions[static_cast<size_t>(cells[i]) * taps + i % taps] = static_cast<int64_t>(i / taps);
+  for (size_t i = 0; i < pixels.size(); ++i)
+    if (pixels[i] != kOutside) positions[static_cast<size_t>(pixels[i]) * taps + i % taps] = static_cast<int64_t>(i / taps);
   return positions;
 }
 

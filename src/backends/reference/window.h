@@ -1,5 +1,5 @@
-// A sliding window over an image, for convolutions and pools. At position o (a cell of the result of a convolution or pool),
-// tap k of the window is at cell o * stride - pad + k * dilation of the image, along each spatial axis.
+// A sliding window over an image, for convolutions and pools. At position o (a pixel of the result of a convolution or pool),
+// tap k of the window is at pixel o * stride - pad + k * dilation of the image, along each spatial axis.
 #pragma once
 
 #include <vector>
@@ -22,9 +22,9 @@ inline constexpr int64_t kOutside = -1;
 // From the op's attributes. `transposed`: auto_pad computes pads by the rule of ConvTranspose.
 Window window_of(const OpRun& run, const Dims& image, const Dims& positions, const Dims& kernel, bool transposed = false);
 
-// For each position and tap, at [position * taps + tap]: the cell of the image, or kOutside.
-std::vector<int64_t> cells_of_positions(const Window& window);
-// For each cell and tap, at [cell * taps + tap]: the position whose tap is at the cell, or kOutside.
-std::vector<int64_t> positions_of_cells(const Window& window);
+// For each position and tap, at [position * taps + tap]: the pixel of the image, or kOutside.
+std::vector<int64_t> pixels_of_positions(const Window& window);
+// For each pixel and tap, at [pixel * taps + tap]: the position whose tap is at the pixel, or kOutside.
+std::vector<int64_t> positions_of_pixels(const Window& window);
 
 }  // namespace lamina::reference

@@ -17,14 +17,15 @@ std::string positive_factors(const Attribute& value) {
 }
 
 std::vector<AttributeSpec> attributes() {
-  AttributeSpec mode = choice("mode", "", {"nearest", "linear", "bilinear", "trilinear"}, "how values between cells are made");
+  AttributeSpec mode = choice("mode", "", {"nearest", "linear", "bilinear", "trilinear"}, "how values between pixels are made");
   mode.default_value = std::nullopt;
   mode.required = true;
   return {
       mode,
       {.name = "sizes", .type = AttributeType::s64_list, .check = not_negative, .meaning = "one extent per spatial axis"},
       {.name = "scales", .type = AttributeType::f32_list, .check = positive_factors, .meaning = "one factor per spatial axis"},
-      choice("coordinate_transformation_mode", "half_pixel", {"half_pixel", "align_corners"}, "where cells have their centres"),
+      choice("coordinate_transformation_mode", "half_pixel", {"half_pixel", "align_corners"},
+             "where pixels have their centres"),
       data_format()};
 }
 
@@ -57,7 +58,7 @@ Dims resampled(const OpView& view, const Dims& spatial) {
     for (size_t i = 0; i < sizes.size(); ++i) {
       if (spatial[i] == 0 && sizes[i] > 0)
         view.fail_shape(
-            join("attribute sizes has ", sizes[i], " for spatial axis ", i, ", along which src has no cells, allowed is 0"));
+            join("attribute sizes has ", sizes[i], " for spatial axis ", i, ", along which src has no pixels, allowed is 0"));
     }
     return sizes;
   }

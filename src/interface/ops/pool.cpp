@@ -22,7 +22,7 @@ AttributeSpec rounding_type() { return choice("rounding_type", "floor", {"floor"
 
 AttributeSpec dilations() { return default_list("dilations", 1, at_least_one, "1 is dense; one entry per spatial axis"); }
 
-AttributeSpec exclude_pad() { return required_flag("exclude_pad", "true: the divisor counts cells inside the image only"); }
+AttributeSpec exclude_pad() { return required_flag("exclude_pad", "true: the divisor counts pixels inside the image only"); }
 
 Dims pooled(const OpView& view, const Dims& spatial, bool round_up) {
   const Dims kernel = per_axis(view, "kernel", spatial.size(), 1);

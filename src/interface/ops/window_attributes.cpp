@@ -6,7 +6,7 @@ namespace lamina::parts {
 
 AttributeSpec auto_pad() {
   return choice("auto_pad", "None", {"None", "SAME_UPPER", "SAME_LOWER", "VALID"},
-                "anything but None replaces the pads: VALID is zero, SAME keeps extent / stride with the odd cell at the end "
+                "anything but None replaces the pads: VALID is zero, SAME keeps extent / stride with the odd pixel at the end "
                 "(UPPER) or at the beginning (LOWER)");
 }
 

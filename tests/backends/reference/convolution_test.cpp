@@ -56,7 +56,7 @@ TEST(ReferenceConvolution, SumsChannelsOfTheGroupAndAddsTheBias) {
   EXPECT_THAT(op.result(), ElementsAre(21.5, 42.5, 4300.25, 8600.25));
 }
 
-TEST(ReferenceConvTranspose, SpreadsEachCellOverItsWindow) {
+TEST(ReferenceConvTranspose, SpreadsEachPixelOverItsWindow) {
   const auto transposed = [](Dims pads, std::vector<int64_t> extra) {
     OpCase op = convolution(OpKind::ConvTranspose, {2}, pads, pads);
     op.input({1, 2, 1}, {1, 2}, f32).input({3, 1, 1}, kDigits, f32).attr("output_padding", list(std::move(extra)));

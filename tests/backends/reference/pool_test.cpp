@@ -61,7 +61,7 @@ TEST(ReferenceMaxPool, PadsAsAutoPadSays) {
 }
 
 TEST(ReferencePool, AWindowOfNothingGivesTheNeutralValue) {
-  // src [1, 4, 1], window 1, stride 2, rounded up: the third window begins after the last cell.
+  // src [1, 4, 1], window 1, stride 2, rounded up: the third window begins after the last pixel.
   OpCase largest = pool(OpKind::MaxPool, {1}, {2}, {0}, {0}), mean = average(OpKind::AvgPool, {1}, {2}, {0}, {0}, false);
   EXPECT_THAT(largest.input({1, 4, 1}, {1, 2, 3, 4}, f32).attr("rounding_type", "ceil").result(), ElementsAre(1, 3, -kInf));
   mean.input({1, 4, 1}, {1, 2, 3, 4}, f32).attr("rounding_type", "ceil");
@@ -69,7 +69,7 @@ TEST(ReferencePool, AWindowOfNothingGivesTheNeutralValue) {
   expect_close(mean.attr("exclude_pad", true).result(), {1, 3, kNaN});
 }
 
-TEST(ReferenceAvgPool, DividesByTheWindowOrByTheCellsInside) {
+TEST(ReferenceAvgPool, DividesByTheWindowOrByThePixelsInside) {
   const auto averaged = [](bool exclude_pad) {
     OpCase op = average(OpKind::AvgPool, {2}, {1}, {1}, {1}, exclude_pad);
     return op.input({1, 2, 1}, {4, 8}, f32).result();
@@ -110,7 +110,7 @@ TEST(ReferenceAvgPoolBackward, ChecksTheShapeThatItIsGivenAtRunTime) {
   }
 }
 
-// All numbers from 1 to `count`, shuffled: no two cells of a window are equal, and steps of 1/4 change no maximum.
+// All numbers from 1 to `count`, shuffled: no two pixels of a window are equal, and steps of 1/4 change no maximum.
 Numbers shuffled(size_t count) {
   Numbers order = RandomTensor(5).uniform(count, 0, 1), ranks(count);
   for (size_t i = 0; i < count; ++i)

@@ -106,7 +106,7 @@ TEST(ConvolutionSchema, AutoPadReplacesThePads) {
   EXPECT_EQ(padded("SAME_LOWER", 9), 5);
 }
 
-TEST(ConvolutionSchema, SamePadsPutTheOddCellAtOneEnd) {
+TEST(ConvolutionSchema, SamePadsPutTheOddPixelAtOneEnd) {
   const auto pads = [](const char* mode) {
     const auto op = convolution({1, 3, 8, 8}, {6, 3, 3, 3}).attr("auto_pad", mode);
     return resolved_pads(op.view(), {8, 8}, {3, 3});
@@ -229,11 +229,11 @@ TEST(InterpolateSchemas, SizesOrScales) {
   EXPECT_THAT(error_of(interpolate().floats("scales", {0, 1})), HasSubstr("positive finite factors"));
 }
 
-TEST(InterpolateSchemas, NothingIsMadeOfNoCells) {
+TEST(InterpolateSchemas, NothingIsMadeOfNoPixels) {
   OpBuilder op = an_op(OpKind::Interpolate);
   op.attr("mode", "nearest").attr("data_format", "NCX").input("src", f32, Dims{2, 3, 0, 5}).output("dst", f32);
   EXPECT_THAT(error_of(OpBuilder(op).attr("sizes", List{8, 9})),
-              HasSubstr("attribute sizes has 8 for spatial axis 0, along which src has no cells, allowed is 0"));
+              HasSubstr("attribute sizes has 8 for spatial axis 0, along which src has no pixels, allowed is 0"));
   EXPECT_EQ(shapes_of(OpBuilder(op).attr("sizes", List{0, 9})).at("dst"), (Dims{2, 3, 0, 9}));
 }
 

@@ -71,8 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Steps, InterpolateExtents,
                          ::testing::Values(Resampling{"line", {7}, {12}}, Resampling{"doubled", {5, 6}, {10, 12}},
                                            Resampling{"halved", {10, 12}, {5, 6}}, Resampling{"odd", {9, 4}, {4, 13}},
                                            Resampling{"cube", {3, 4, 5}, {5, 7, 2}}, Resampling{"the_same", {4, 6}, {4, 6}},
-                                           Resampling{"to_one_cell", {5, 4}, {1, 1}},
-                                           Resampling{"from_one_cell", {1, 1}, {4, 5}}),
+                                           Resampling{"to_one_pixel", {5, 4}, {1, 1}},
+                                           Resampling{"from_one_pixel", {1, 1}, {4, 5}}),
                          [](const auto& test) { return test.param.name; });
 
 TEST(InterpolateStep, TakesScalesForSizes) {
@@ -116,7 +116,7 @@ std::vector<double> resampled(const std::vector<double>& src, int64_t size, cons
                     {src});
 }
 
-TEST(InterpolateStep, TakesTheLaterOfTwoEquallyNearCells) {
+TEST(InterpolateStep, TakesTheLaterOfTwoEquallyNearPixels) {
   EXPECT_THAT(resampled({1, 2, 3, 4}, 2, "nearest", "half_pixel"), ElementsAre(2, 4));
   EXPECT_THAT(resampled({1, 2, 3, 4}, 3, "nearest", "align_corners"), ElementsAre(1, 3, 4));
 }

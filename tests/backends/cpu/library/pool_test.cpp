@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Pool{"line", {17}, {3}, {2}, {1}, {1}}, Pool{"square", {9, 11}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
                       Pool{"cube", {5, 6, 7}, {2, 3, 2}, {2, 1, 2}, {0, 1, 1}, {1, 1, 0}},
                       Pool{"global", {7, 7}, {7, 7}, {1, 1}, {0, 0}, {0, 0}},
-                      Pool{"one_cell", {6, 5}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
+                      Pool{"one_pixel", {6, 5}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
                       Pool{"apart", {11, 10}, {2, 2}, {4, 3}, {0, 0}, {0, 0}},
                       Pool{"excluding_pads", {8, 9}, {3, 4}, {1, 2}, {1, 2}, {1, 1}, {}, "floor", "None", true},
                       Pool{"dilated", {13, 12}, {3, 2}, {2, 1}, {2, 3}, {1, 0}, {2, 3}},
@@ -186,7 +186,7 @@ TEST(MaxPoolStep, NanWinsAndMinusInfinityIsANumber) {
 }
 
 TEST(MaxPoolStep, AWindowOfNothingGivesTheNeutralValue) {
-  // windows of one cell, stride 2, rounded up: the third begins after the last cell
+  // windows of one pixel, stride 2, rounded up: the third begins after the last pixel
   Pool past_the_end{"past_the_end", {4}, {1}, {2}, {0}, {0}, {}, "ceil"};
   const Tensors one{f32, "NXC", 1, 1};
   EXPECT_THAT(results_of(graph_of(OpKind::MaxPool, past_the_end, one), {{1, 2, 3, 4}}), ElementsAre(1, 3, -kInf));

@@ -1,5 +1,5 @@
 // What the six convolution ops have in common: a window slides over an image; at position o (along an axis) its tap k lies on
-// the cell o * stride - pad + k * dilation of the image.
+// the pixel o * stride - pad + k * dilation of the image.
 //
 //   Convolution, ConvTransposeBackwardData                     make positions of an image and weights
 //   ConvolutionBackwardData, ConvTranspose                     make an image of positions and weights
@@ -39,7 +39,8 @@ struct ConvolutionShape {
   bool makes_image() const { return made == Made::image; }
   int64_t batch() const { return image.dims[0]; }
   size_t spatial_rank() const { return kernel.size(); }
-  int64_t reach(size_t axis) const { return (kernel[axis] - 1) * dilations[axis] + 1; }  // cells from the first tap to the last
+  // Pixels from the first tap to the last.
+  int64_t reach(size_t axis) const { return (kernel[axis] - 1) * dilations[axis] + 1; }
   // Elements of all channels of one image, and of its positions.
   int64_t image_elements() const;
   int64_t position_elements() const;

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "backends/cpu/library/cells/transpose.h"
+#include "backends/cpu/library/windows/transpose.h"
 #include "interface/data_type.h"
 
 namespace lamina::cpu::onednn {
@@ -18,28 +18,28 @@ Dims strides_of(const Dims& extents) {
   return strides;
 }
 
-constexpr int64_t kFewestCells = 8, kFewestChannels = 4;  // of a run that is worth turning
+constexpr int64_t kFewestPixels = 8, kFewestChannels = 4;  // of a run that is worth turning
 
 // Strides are those of a dense block of `all`; none where runs are short or elements have no 32 bits.
-TurnedRuns runs_of(const AxesInOrder& tensor, const BlockExtents& block, const Dims& block_strides) {
-  TurnedRuns runs{block.present[1], tensor.strides[1], 1};
+TransposedRuns runs_of(const AxesInOrder& tensor, const BlockExtents& block, const Dims& block_strides) {
+  TransposedRuns runs{block.present[1], tensor.strides[1], 1};
   bool goes_on = true;
   size_t loop = 0;
   for (size_t axis = block.present.size(); axis-- > 0;) {
     if (axis == 1 || block.present[axis] == 1) continue;
-    const int64_t cells = runs.cells;
-    goes_on = goes_on && axis >= 2 && tensor.strides[axis] == cells && block_strides[axis] == cells * block.all[1];
+    const int64_t pixels = runs.pixels;
+    goes_on = goes_on && axis >= 2 && tensor.strides[axis] == pixels && block_strides[axis] == pixels * block.all[1];
     if (goes_on) {
-      runs.cells *= block.present[axis];
+      runs.pixels *= block.present[axis];
     } else {
       runs.counts[loop] = block.present[axis];
       runs.strides[loop] = tensor.strides[axis];
       runs.block_strides[loop++] = block_strides[axis];
     }
   }
-  const bool suits = bits_of(tensor.dtype) == 32 && block.present[1] == block.all[1] && runs.cells >= kFewestCells &&
+  const bool suits = bits_of(tensor.dtype) == 32 && block.present[1] == block.all[1] && runs.pixels >= kFewestPixels &&
                      runs.channels >= kFewestChannels;
-  return suits ? runs : TurnedRuns{};
+  return suits ? runs : TransposedRuns{};
 }
 
 }  // namespace
@@ -67,14 +67,14 @@ DenseBlock::DenseBlock(Way way, const AxesInOrder& tensor, const BlockExtents& b
   for (size_t axis = 0; axis < strides.size(); ++axis)
     present_at_ += bytes_of(tensor.dtype, block.before[axis] * strides[axis]);
   runs_ = runs_of(tensor, block, strides);
-  if (runs_.cells > 0) return;
+  if (runs_.pixels > 0) return;
   const dnnl::memory::desc there(block.present, type_of(tensor.dtype), tensor.strides);
   const dnnl::memory::desc here(block.present, type_of(tensor.dtype), strides);
   copy_ = way == Way::in ? onednn::copy(there, here) : onednn::copy(here, there);
 }
 
-void DenseBlock::turn(void* part, void* block) const {
-  const TurnedRuns& r = runs_;
+void DenseBlock::transpose_runs(void* part, void* block) const {
+  const TransposedRuns& r = runs_;
   for (int64_t i = 0; i < r.counts[0]; ++i)
     for (int64_t j = 0; j < r.counts[1]; ++j)
       for (int64_t k = 0; k < r.counts[2]; ++k)
@@ -83,19 +83,19 @@ void DenseBlock::turn(void* part, void* block) const {
           const int64_t here =
               i * r.block_strides[0] + j * r.block_strides[1] + k * r.block_strides[2] + l * r.block_strides[3];
           float* const run = static_cast<float*>(part) + there;
-          float* const cells = static_cast<float*>(block) + here;
+          float* const pixels = static_cast<float*>(block) + here;
           if (way_ == Way::in)
-            transpose(run, r.channel_stride, cells, r.channels, r.channels, r.cells);
+            transpose(run, r.channel_stride, pixels, r.channels, r.channels, r.pixels);
           else
-            transpose(cells, r.channels, run, r.channel_stride, r.cells, r.channels);
+            transpose(pixels, r.channels, run, r.channel_stride, r.pixels, r.channels);
         }
 }
 
 void DenseBlock::copy(void* part, void* block, void* scratch) const {
   if (is_in_place()) return;
   if (is_filled_ && way_ == Way::in) std::memset(block, filling_, bytes_);
-  if (runs_.cells > 0) {
-    turn(part, offset(block, present_at_));
+  if (runs_.pixels > 0) {
+    transpose_runs(part, offset(block, present_at_));
     return;
   }
   if (way_ == Way::out) {

@@ -22,9 +22,10 @@ struct BlockExtents {
   Dims all, present = all, before = Dims(all.size(), 0);
 };
 
-// A tensor of 32-bit elements whose cells follow each other while its channels lie apart: run after run of cells is turned.
-struct TurnedRuns {
-  int64_t channels = 0, channel_stride = 0, cells = 0;  // of a run; 0 cells: there are none
+// A tensor of 32-bit elements whose pixels follow each other while its channels lie apart: run after run of pixels is
+// transposed.
+struct TransposedRuns {
+  int64_t channels = 0, channel_stride = 0, pixels = 0;  // of a run; 0 pixels: there are none
   // Of the runs along the axes that runs do not go along; strides in the tensor and in the block.
   std::array<int64_t, 4> counts{1, 1, 1, 1}, strides{}, block_strides{};
 };
@@ -38,7 +39,7 @@ class DenseBlock {
   // What the tensor does not have is this byte instead of 0.
   void fill_with(int64_t byte) { filling_ = static_cast<unsigned char>(byte); }
 
-  bool is_in_place() const { return !copy_ && runs_.cells == 0; }
+  bool is_in_place() const { return !copy_ && runs_.pixels == 0; }
   size_t bytes() const { return aligned(bytes_); }  // 0 in place
   size_t scratch_bytes() const { return copy_ ? copy_.scratch_bytes() : 0; }
   // The block of the part that begins at `part`: there, or at `block`.
@@ -47,10 +48,10 @@ class DenseBlock {
   void copy(void* part, void* block, void* scratch) const;
 
  private:
-  void turn(void* part, void* block) const;
+  void transpose_runs(void* part, void* block) const;
 
   Way way_ = Way::in;
-  TurnedRuns runs_;
+  TransposedRuns runs_;
   PrimitiveCall copy_;
   size_t bytes_ = 0;
   int64_t present_at_ = 0;  // in the block

@@ -2,9 +2,9 @@
 // the image and have fast code for dense windows of dense tensors alone.
 #include <limits>
 
-#include "backends/cpu/library/cells/cell_primitive.h"
-#include "backends/cpu/library/cells/op_ports.h"
 #include "backends/cpu/library/library_ops.h"
+#include "backends/cpu/library/windows/op_ports.h"
+#include "backends/cpu/library/windows/window_primitive.h"
 #include "interface/shape_rules.h"
 #include "interface/status.h"
 
@@ -12,16 +12,16 @@ namespace lamina::cpu {
 
 namespace {
 
-// What the windows of a pool read along each axis. Where there are fewer than three, the first ones have one cell.
-Reads reads_of_windows(const OpView& view, const CellTensor& image, const CellTensor& positions, Divisor divisor) {
+// What the windows of a pool read along each axis. Where there are fewer than three, the first ones have one pixel.
+Taps taps_of_windows(const OpView& view, const ImageTensor& image, const ImageTensor& positions, Divisor divisor) {
   const auto rank = static_cast<size_t>(view.input_at(0)->rank() - 2), first = 3 - rank;
   const Dims spatial(image.extents.begin() + static_cast<int64_t>(first), image.extents.end());
   const Dims kernel = per_axis(view, "kernel", rank, 1), strides = per_axis(view, "strides", rank, 1);
   const Dims dilations = per_axis(view, "dilations", rank, 1), pads = resolved_pads(view, spatial, kernel).begin;
-  if (checked_product(kernel, "cells of a window") > std::numeric_limits<int32_t>::max())
+  if (checked_product(kernel, "pixels of a window") > std::numeric_limits<int32_t>::max())
     throw Error(Status::unimplemented, place_of(view.op(), "attribute kernel"),
                 join("attribute kernel is ", describe(kernel), ", allowed is a product of at most 2^31 - 1"));
-  Reads reads;
+  Taps taps;
   int64_t tap_step = 1;
   for (size_t axis = 3; axis-- > 0;) {
     WindowAxis window{.image = 1, .positions = 1, .kernel = 1, .stride = 1, .dilation = 1, .pad_begin = 0};
@@ -29,56 +29,56 @@ Reads reads_of_windows(const OpView& view, const CellTensor& image, const CellTe
       const size_t i = axis - first;
       window = {spatial[i], positions.extents[axis], kernel[i], strides[i], dilations[i], pads[i]};
     }
-    reads[axis] = window_reads(window, divisor, tap_step);
+    taps[axis] = window_taps(window, divisor, tap_step);
     tap_step *= window.kernel;
   }
-  return reads;
+  return taps;
 }
 
-Divisor divisor_of(const Op& op) { return op.attribute<bool>("exclude_pad") ? Divisor::cells_inside : Divisor::window; }
+Divisor divisor_of(const Op& op) { return op.attribute<bool>("exclude_pad") ? Divisor::pixels_inside : Divisor::window; }
 
-std::unique_ptr<const Primitive> pool(const kernel::LibraryStep& step, const PrimitiveUse& use, CellWork::Kind kind,
+std::unique_ptr<const Primitive> pool(const kernel::LibraryStep& step, const PrimitiveUse& use, WindowWork::Kind kind,
                                       Divisor divisor) {
-  CellWork work{.kind = kind, .input = input_port(step, "src"), .output = output_port(step)};
-  work.reads = reads_of_windows(view_of(step), work.input.tensor, work.output.tensor, divisor);
-  return cell_primitive(std::move(work), use);
+  WindowWork work{.kind = kind, .input = input_port(step, "src"), .output = output_port(step)};
+  work.taps = taps_of_windows(view_of(step), work.input.tensor, work.output.tensor, divisor);
+  return window_primitive(std::move(work), use);
 }
 
 std::unique_ptr<const Primitive> max_pool(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  return pool(step, use, CellWork::Kind::maximum, Divisor::one);
+  return pool(step, use, WindowWork::Kind::maximum, Divisor::one);
 }
 
 std::unique_ptr<const Primitive> avg_pool(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  return pool(step, use, CellWork::Kind::weighted_sum, divisor_of(step.op));
+  return pool(step, use, WindowWork::Kind::weighted_sum, divisor_of(step.op));
 }
 
-std::unique_ptr<const Primitive> pool_backward(const kernel::LibraryStep& step, const PrimitiveUse& use, CellWork::Kind kind,
+std::unique_ptr<const Primitive> pool_backward(const kernel::LibraryStep& step, const PrimitiveUse& use, WindowWork::Kind kind,
                                                Divisor divisor) {
-  CellWork work{.kind = kind, .input = input_port(step, "diff_dst"), .output = output_port(step)};
-  Reads windows = reads_of_windows(view_of(step), work.output.tensor, work.input.tensor, divisor);
-  work.reads = reversed(windows, work.output.tensor.extents);
+  WindowWork work{.kind = kind, .input = input_port(step, "diff_dst"), .output = output_port(step)};
+  Taps windows = taps_of_windows(view_of(step), work.output.tensor, work.input.tensor, divisor);
+  work.taps = reversed(windows, work.output.tensor.extents);
   if (work.has_image()) {
     work.image = input_port(step, "src");
     work.windows = std::move(windows);
   }
-  return cell_primitive(std::move(work), use);
+  return window_primitive(std::move(work), use);
 }
 
 std::unique_ptr<const Primitive> max_pool_backward(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  return pool_backward(step, use, CellWork::Kind::gradient_of_maximum, Divisor::one);
+  return pool_backward(step, use, WindowWork::Kind::gradient_of_maximum, Divisor::one);
 }
 
 std::unique_ptr<const Primitive> avg_pool_backward(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  return pool_backward(step, use, CellWork::Kind::weighted_sum, divisor_of(step.op));
+  return pool_backward(step, use, WindowWork::Kind::weighted_sum, divisor_of(step.op));
 }
 
 }  // namespace
 
 std::vector<LibraryOp> pool_ops() {
-  return {{OpKind::MaxPool, max_pool, why_not_cells},
-          {OpKind::AvgPool, avg_pool, why_not_cells},
-          {OpKind::MaxPoolBackward, max_pool_backward, why_not_cells},
-          {OpKind::AvgPoolBackward, avg_pool_backward, why_not_cells}};
+  return {{OpKind::MaxPool, max_pool, why_not_image},
+          {OpKind::AvgPool, avg_pool, why_not_image},
+          {OpKind::MaxPoolBackward, max_pool_backward, why_not_image},
+          {OpKind::AvgPoolBackward, avg_pool_backward, why_not_image}};
 }
 
 }  // namespace lamina::cpu

@@ -54,23 +54,23 @@ LAMINA_VECTOR_TARGET inline void divide(Floats (&sums)[count], float divisor) {
   for (int i = 0; i < count; ++i) sums[i] /= divisor;
 }
 
-// ---- strips: `count` vectors of lanes, from `lane` on, of all cells of a row. `slot` is where their winners lie.
+// ---- strips: `count` vectors of lanes, from `lane` on, of all pixels of a row. `slot` is where their argmax is.
 
 template <typename Element>
 struct Sum {
   template <int count>
-  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t) {
+  LAMINA_VECTOR_TARGET static void strip(const PixelRow& row, int64_t lane, int64_t) {
     const Reader<Element> reader(row, lane);
-    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+    for (int64_t pixel = row.pixels.begin; pixel < row.pixels.end; ++pixel) {
       Floats sum[count], x[count];
       for (int i = 0; i < count; ++i) sum[i] = Floats{};
       for (const Line& line : row.lines)
-        for (const Read *read = row.reads->begin(cell), *end = row.reads->end(cell); read != end; ++read) {
-          load(reader.at(line, *read), x);
+        for (const Tap *tap = row.taps->begin(pixel), *end = row.taps->end(pixel); tap != end; ++tap) {
+          load(reader.at(line, *tap), x);
           for (int i = 0; i < count; ++i) sum[i] += x[i];
         }
-      divide(sum, row.divisor * row.reads->divisor(cell));
-      store(sum, output_of<Element>(row, cell) + lane);
+      divide(sum, row.divisor * row.taps->divisor(pixel));
+      store(sum, output_of<Element>(row, pixel) + lane);
     }
   }
 };
@@ -78,19 +78,19 @@ struct Sum {
 template <typename Element>
 struct WeightedSum {
   template <int count>
-  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t) {
+  LAMINA_VECTOR_TARGET static void strip(const PixelRow& row, int64_t lane, int64_t) {
     const Reader<Element> reader(row, lane);
-    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+    for (int64_t pixel = row.pixels.begin; pixel < row.pixels.end; ++pixel) {
       Floats sum[count], x[count];
       for (int i = 0; i < count; ++i) sum[i] = Floats{};
       for (const Line& line : row.lines)
-        for (const Read *read = row.reads->begin(cell), *end = row.reads->end(cell); read != end; ++read) {
-          load(reader.at(line, *read), x);
-          const float weight = line.weight * read->weight;
+        for (const Tap *tap = row.taps->begin(pixel), *end = row.taps->end(pixel); tap != end; ++tap) {
+          load(reader.at(line, *tap), x);
+          const float weight = line.weight * tap->weight;
           for (int i = 0; i < count; ++i) sum[i] += x[i] * weight;
         }
-      divide(sum, row.divisor * row.reads->divisor(cell));
-      store(sum, output_of<Element>(row, cell) + lane);
+      divide(sum, row.divisor * row.taps->divisor(pixel));
+      store(sum, output_of<Element>(row, pixel) + lane);
     }
   }
 };
@@ -101,16 +101,16 @@ struct LongSum {
   static constexpr int64_t kPart = 32;
 
   template <int count>
-  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t) {
+  LAMINA_VECTOR_TARGET static void strip(const PixelRow& row, int64_t lane, int64_t) {
     const Reader<Element> reader(row, lane);
-    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+    for (int64_t pixel = row.pixels.begin; pixel < row.pixels.end; ++pixel) {
       Floats total[count], sum[count], part[count], x[count];
       for (int i = 0; i < count; ++i) total[i] = sum[i] = part[i] = Floats{};
       int64_t terms = 0;
       for (const Line& line : row.lines)
-        for (const Read *read = row.reads->begin(cell), *end = row.reads->end(cell); read != end; ++read) {
-          load(reader.at(line, *read), x);
-          const float weight = line.weight * read->weight;
+        for (const Tap *tap = row.taps->begin(pixel), *end = row.taps->end(pixel); tap != end; ++tap) {
+          load(reader.at(line, *tap), x);
+          const float weight = line.weight * tap->weight;
           for (int i = 0; i < count; ++i) part[i] += x[i] * weight;
           if (++terms % kPart != 0) continue;
           for (int i = 0; i < count; ++i) sum[i] += part[i], part[i] = Floats{};
@@ -118,8 +118,8 @@ struct LongSum {
           for (int i = 0; i < count; ++i) total[i] += sum[i], sum[i] = Floats{};
         }
       for (int i = 0; i < count; ++i) total[i] += sum[i] + part[i];
-      divide(total, row.divisor * row.reads->divisor(cell));
-      store(total, output_of<Element>(row, cell) + lane);
+      divide(total, row.divisor * row.taps->divisor(pixel));
+      store(total, output_of<Element>(row, pixel) + lane);
     }
   }
 };
@@ -128,16 +128,16 @@ struct LongSum {
 template <typename Element>
 struct Maximum {
   template <int count>
-  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t) {
+  LAMINA_VECTOR_TARGET static void strip(const PixelRow& row, int64_t lane, int64_t) {
     const Reader<Element> reader(row, lane);
-    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+    for (int64_t pixel = row.pixels.begin; pixel < row.pixels.end; ++pixel) {
       Floats best[count], x[count];
       Ints magnitude[count];
       for (int i = 0; i < count; ++i) magnitude[i] = Ints{};
       for (int i = 0; i < count; ++i) best[i] = Floats{} - std::numeric_limits<float>::infinity();
       for (const Line& line : row.lines)
-        for (const Read *read = row.reads->begin(cell), *end = row.reads->end(cell); read != end; ++read) {
-          load(reader.at(line, *read), x);
+        for (const Tap *tap = row.taps->begin(pixel), *end = row.taps->end(pixel); tap != end; ++tap) {
+          load(reader.at(line, *tap), x);
           for (int i = 0; i < count; ++i) {
             const Ints bits = reinterpret_cast<Ints>(x[i]) & 0x7fffffff;
             best[i] = x[i] > best[i] ? x[i] : best[i];
@@ -145,76 +145,76 @@ struct Maximum {
           }
         }
       for (int i = 0; i < count; ++i) best[i] = magnitude[i] > 0x7f800000 ? reinterpret_cast<Floats>(magnitude[i]) : best[i];
-      store(best, output_of<Element>(row, cell) + lane);
+      store(best, output_of<Element>(row, pixel) + lane);
     }
   }
 };
 
-// The first read is the winner until a larger one comes, or the first NaN.
+// The first read is the argmax until a larger one comes, or the first NaN.
 template <typename Element>
-struct FirstMaximum {
+struct Argmax {
   template <int count>
-  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t slot) {
+  LAMINA_VECTOR_TARGET static void strip(const PixelRow& row, int64_t lane, int64_t slot) {
     const Reader<Element> reader(row, lane);
-    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
-      const Read *const begin = row.reads->begin(cell), *const end = row.reads->end(cell);
-      const bool reads_any = !row.lines.empty() && begin != end;
+    for (int64_t pixel = row.pixels.begin; pixel < row.pixels.end; ++pixel) {
+      const Tap *const begin = row.taps->begin(pixel), *const end = row.taps->end(pixel);
+      const bool has_taps = !row.lines.empty() && begin != end;
       Floats best[count], x[count];
-      Ints winner[count];
+      Ints argmax[count];
       for (int i = 0; i < count; ++i) best[i] = Floats{} - std::numeric_limits<float>::infinity();
-      for (int i = 0; i < count; ++i) winner[i] = Ints{} + (reads_any ? row.lines[0].tap + begin->tap : -1);
+      for (int i = 0; i < count; ++i) argmax[i] = Ints{} + (has_taps ? row.lines[0].first_tap + begin->number : -1);
       for (const Line& line : row.lines)
-        for (const Read* read = begin; read != end; ++read) {
-          load(reader.at(line, *read), x);
-          const Ints tap = Ints{} + (line.tap + read->tap);
+        for (const Tap* tap = begin; tap != end; ++tap) {
+          load(reader.at(line, *tap), x);
+          const Ints number = Ints{} + (line.first_tap + tap->number);
           for (int i = 0; i < count; ++i) {
-            const Ints wins = ~(x[i] <= best[i]) & (best[i] == best[i]);
-            best[i] = wins ? x[i] : best[i];
-            winner[i] = wins ? tap : winner[i];
+            const Ints is_larger = ~(x[i] <= best[i]) & (best[i] == best[i]);
+            best[i] = is_larger ? x[i] : best[i];
+            argmax[i] = is_larger ? number : argmax[i];
           }
         }
-      int32_t* const output = output_of<int32_t>(row, cell) + slot;
-      for (int i = 0; i < count; ++i) __builtin_memcpy(output + i * kWidth, &winner[i], sizeof winner[i]);
+      int32_t* const output = output_of<int32_t>(row, pixel) + slot;
+      for (int i = 0; i < count; ++i) __builtin_memcpy(output + i * kWidth, &argmax[i], sizeof argmax[i]);
     }
   }
 };
 
 // `exact`: what each addition rounds off is added at the end.
 template <typename Element, bool exact>
-struct AnySumOfWon {
+struct AnySumOfArgmax {
   template <int count>
-  LAMINA_VECTOR_TARGET static void strip(const CellRow& row, int64_t lane, int64_t slot) {
+  LAMINA_VECTOR_TARGET static void strip(const PixelRow& row, int64_t lane, int64_t slot) {
     const Reader<Element> reader(row, lane);
-    for (int64_t cell = row.cells.begin; cell < row.cells.end; ++cell) {
+    for (int64_t pixel = row.pixels.begin; pixel < row.pixels.end; ++pixel) {
       Floats sum[count], rest[count], x[count];
       for (int i = 0; i < count; ++i) sum[i] = rest[i] = Floats{};
       for (const Line& line : row.lines)
-        for (const Read *read = row.reads->begin(cell), *end = row.reads->end(cell); read != end; ++read) {
-          load(reader.at(line, *read), x);
-          const int32_t* const winners = row.winners + (line.winners_at + read->cell * row.winners_stride + slot);
-          const Ints tap = Ints{} + (line.tap + read->tap);
+        for (const Tap *tap = row.taps->begin(pixel), *end = row.taps->end(pixel); tap != end; ++tap) {
+          load(reader.at(line, *tap), x);
+          const int32_t* const argmax = row.argmax + (line.argmax_at + tap->pixel * row.argmax_stride + slot);
+          const Ints number = Ints{} + (line.first_tap + tap->number);
           for (int i = 0; i < count; ++i) {
-            const Ints won = reinterpret_cast<Ints>(word(winners + i * kWidth)) == tap;
+            const Ints is_argmax = reinterpret_cast<Ints>(word(argmax + i * kWidth)) == number;
             const Floats more = sum[i] + x[i], taken = more - sum[i];
-            if (exact) rest[i] = won ? rest[i] + ((sum[i] - (more - taken)) + (x[i] - taken)) : rest[i];
-            sum[i] = won ? more : sum[i];
+            if (exact) rest[i] = is_argmax ? rest[i] + ((sum[i] - (more - taken)) + (x[i] - taken)) : rest[i];
+            sum[i] = is_argmax ? more : sum[i];
           }
         }
       // An infinite sum has a rest that is no number.
       for (int i = 0; i < count; ++i) sum[i] = rest[i] == rest[i] ? sum[i] + rest[i] : sum[i];
-      store(sum, output_of<Element>(row, cell) + lane);
+      store(sum, output_of<Element>(row, pixel) + lane);
     }
   }
 };
 
 template <typename Element>
-using SumOfWon = AnySumOfWon<Element, false>;
+using SumOfArgmax = AnySumOfArgmax<Element, false>;
 template <typename Element>
-using LongSumOfWon = AnySumOfWon<Element, true>;
+using LongSumOfArgmax = AnySumOfArgmax<Element, true>;
 
 // As many vectors at a time as stay in registers. The last lanes are computed together with some that were already.
 template <template <typename> typename Kernel, typename Element>
-LAMINA_VECTOR_TARGET void along_row(const CellRow& row) {
+LAMINA_VECTOR_TARGET void along_row(const PixelRow& row) {
   constexpr int64_t group = least_lanes<Element>;
   constexpr int many = 4, few = group / kWidth;
   int64_t lane = 0;
@@ -224,8 +224,8 @@ LAMINA_VECTOR_TARGET void along_row(const CellRow& row) {
 
 template <typename Element>
 constexpr LaneKernels kKernels{along_row<Sum, Element>,         along_row<WeightedSum, Element>,  along_row<LongSum, Element>,
-                               along_row<Maximum, Element>,     along_row<FirstMaximum, Element>, along_row<SumOfWon, Element>,
-                               along_row<LongSumOfWon, Element>};
+                               along_row<Maximum, Element>,     along_row<Argmax, Element>, along_row<SumOfArgmax, Element>,
+                               along_row<LongSumOfArgmax, Element>};
 
 constexpr LaneCode kCode{LAMINA_VECTOR_NAME, kKernels<float>, kKernels<Bf16>};
 

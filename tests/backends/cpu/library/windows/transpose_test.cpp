@@ -1,5 +1,5 @@
 // Every element in its place, whatever blocks it is made of, and nothing beside.
-#include "backends/cpu/library/cells/transpose.h"
+#include "backends/cpu/library/windows/transpose.h"
 
 #include <gtest/gtest.h>
 

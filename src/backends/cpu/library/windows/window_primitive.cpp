@@ -1,11 +1,11 @@
-#include "backends/cpu/library/cells/cell_primitive.h"
+#include "backends/cpu/library/windows/window_primitive.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "backends/cpu/library/cells/cell_rows.h"
-#include "backends/cpu/library/cells/cell_tiles.h"
-#include "backends/cpu/library/cells/lane_kernels.h"
+#include "backends/cpu/library/windows/lane_kernels.h"
+#include "backends/cpu/library/windows/pixel_rows.h"
+#include "backends/cpu/library/windows/window_tiles.h"
 #include "backends/cpu/threads/executor.h"
 #include "interface/status.h"
 
@@ -17,34 +17,34 @@ constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kManyTerms = 64, kManyWindows = 16;  // from which on sums are taken with more care
 
 // The kernels use as many when the last lanes are computed together with some before them.
-int64_t winner_slots(int64_t channels) { return (channels + kLeastLanesOfBf16 - 1) / kLeastLanesOfBf16 * kLeastLanesOfBf16; }
+int64_t argmax_slots(int64_t channels) { return (channels + kLeastLanesOfBf16 - 1) / kLeastLanesOfBf16 * kLeastLanesOfBf16; }
 
-// What a thread needs for a tile, in bytes from the begin of its scratch: copies of what is not used in place, the winners of
+// What a thread needs for a tile, in bytes from the begin of its scratch: copies of what is not used in place, the argmax of
 // windows, and what rows need.
 struct ScratchLayout {
-  int64_t input = 0, output = 0, image = 0, winners = 0, rows = 0, end = 0;
+  int64_t input = 0, output = 0, image = 0, argmax = 0, rows = 0, end = 0;
 
-  ScratchLayout(const CellWork& work, const CellTiles& tiles, bool copies, int64_t row_bytes) {
+  ScratchLayout(const WindowWork& work, const WindowTiles& tiles, bool copies, int64_t row_bytes) {
     int64_t inputs = 0, outputs = 0, images = 0;
     for (const Slab& slab : tiles.slabs()) {
-      inputs = std::max(inputs, cell_count(slab.input));
-      outputs = std::max(outputs, cell_count(slab.output));
-      images = std::max(images, cell_count(slab.image));
+      inputs = std::max(inputs, pixel_count(slab.input));
+      outputs = std::max(outputs, pixel_count(slab.output));
+      images = std::max(images, pixel_count(slab.image));
     }
-    const int64_t cell_bytes = copies ? lanes_of_copy(tiles.most_channels()) * kFloat : 0;
-    output = input + inputs * cell_bytes;
-    image = output + outputs * cell_bytes;
-    winners = image + images * cell_bytes;
-    rows = winners + (work.has_image() ? inputs * winner_slots(tiles.most_channels()) * kFloat : 0);
+    const int64_t pixel_bytes = copies ? lanes_of_copy(tiles.most_channels()) * kFloat : 0;
+    output = input + inputs * pixel_bytes;
+    image = output + outputs * pixel_bytes;
+    argmax = image + images * pixel_bytes;
+    rows = argmax + (work.has_image() ? inputs * argmax_slots(tiles.most_channels()) * kFloat : 0);
     end = rows + row_bytes;
   }
 };
 
-class CellPrimitive final : public Primitive {
+class WindowPrimitive final : public Primitive {
  public:
-  CellPrimitive(CellWork work, const LaneCode& code, int threads)
+  WindowPrimitive(WindowWork work, const LaneCode& code, int threads)
       : work_(std::move(work)),
-        rows_(work_.reads),
+        rows_(work_.taps),
         window_rows_(work_.windows),
         shares_work_(!work_.has_image() && rows_.gain_by_sharing_work() > (must_copy_to_share() ? 3 : 1.5)),
         in_place_(has_lanes(work_) && !(shares_work_ && must_copy_to_share())),
@@ -67,12 +67,12 @@ class CellPrimitive final : public Primitive {
  private:
   // In place, what passes between two kernels has the type of the tensors: sums would be rounded twice.
   bool must_copy_to_share() const {
-    return has_lanes(work_) && work_.kind == CellWork::Kind::weighted_sum && work_.output.tensor.dtype == DataType::bf16;
+    return has_lanes(work_) && work_.kind == WindowWork::Kind::weighted_sum && work_.output.tensor.dtype == DataType::bf16;
   }
 
   LaneKernels::Kernel kernel() const {
-    if (work_.kind == CellWork::Kind::maximum) return kernels_.maximum;
-    if (work_.has_image()) return rows_.most_terms() > kManyWindows ? kernels_.long_sum_of_won : kernels_.sum_of_won;
+    if (work_.kind == WindowWork::Kind::maximum) return kernels_.maximum;
+    if (work_.has_image()) return rows_.most_terms() > kManyWindows ? kernels_.long_sum_of_argmax : kernels_.sum_of_argmax;
     if (rows_.most_terms() > kManyTerms) return kernels_.long_sum;
     return rows_.are_weighted() ? kernels_.weighted_sum : kernels_.sum;
   }
@@ -82,13 +82,13 @@ class CellPrimitive final : public Primitive {
     return std::max(rows_.scratch_bytes(), window_rows_.scratch_bytes());
   }
 
-  void run_tile(const CellTile& tile, std::span<void* const> args, char* scratch) const {
+  void run_tile(const WindowTile& tile, std::span<void* const> args, char* scratch) const {
     const auto& [block, slab] = tile;
-    CellOperands operands{.input = lanes_to_read(work_.input, args, block, slab.input, scratch + layout_.input),
-                          .winners = {},
-                          .output = lanes_to_write(args, tile, scratch),
-                          .lanes = lanes_of(block)};
-    if (work_.has_image()) operands.winners = find_winners(tile, args, scratch);
+    WindowOperands operands{.input = lanes_to_read(work_.input, args, block, slab.input, scratch + layout_.input),
+                            .argmax = {},
+                            .output = lanes_to_write(args, tile, scratch),
+                            .lanes = lanes_of(block)};
+    if (work_.has_image()) operands.argmax = find_argmax(tile, args, scratch);
     if (shares_work_) {
       rows_.run_sharing_work(kernel_, slab.output, operands, scratch + layout_.rows);
     } else {
@@ -99,22 +99,22 @@ class CellPrimitive final : public Primitive {
   }
 
   // Of each window of the tile.
-  LaneCells find_winners(const CellTile& tile, std::span<void* const> args, char* scratch) const {
+  LanePixels find_argmax(const WindowTile& tile, std::span<void* const> args, char* scratch) const {
     const auto& [block, slab] = tile;
-    const LaneCells winners = dense_lanes(scratch + layout_.winners, slab.input, winner_slots(block.channels));
-    const LaneCells image = lanes_to_read(work_.image, args, block, slab.image, scratch + layout_.image);
-    window_rows_.run(kernels_.first_maximum, slab.input, {image, {}, winners, lanes_of(block)}, scratch + layout_.rows);
-    return winners;
+    const LanePixels argmax = dense_lanes(scratch + layout_.argmax, slab.input, argmax_slots(block.channels));
+    const LanePixels image = lanes_to_read(work_.image, args, block, slab.image, scratch + layout_.image);
+    window_rows_.run(kernels_.argmax, slab.input, {image, {}, argmax, lanes_of(block)}, scratch + layout_.rows);
+    return argmax;
   }
 
-  LaneCells lanes_to_read(const CellPort& port, std::span<void* const> args, const ChannelBlock& block, const Box& box,
-                          char* copy) const {
+  LanePixels lanes_to_read(const ImagePort& port, std::span<void* const> args, const ChannelBlock& block, const Box& box,
+                           char* copy) const {
     if (in_place_) return lanes_in_place(port.tensor, args[port.arg], block);
     copy_to_lanes(port.tensor, args[port.arg], block, box, floats_at(copy));
     return dense_lanes(copy, box, lanes_of(block));
   }
 
-  LaneCells lanes_to_write(std::span<void* const> args, const CellTile& tile, char* scratch) const {
+  LanePixels lanes_to_write(std::span<void* const> args, const WindowTile& tile, char* scratch) const {
     if (in_place_) return lanes_in_place(work_.output.tensor, args[work_.output.arg], tile.block);
     return dense_lanes(scratch + layout_.output, tile.slab.output, lanes_of(tile.block));
   }
@@ -122,10 +122,10 @@ class CellPrimitive final : public Primitive {
   int64_t lanes_of(const ChannelBlock& block) const { return in_place_ ? block.channels : lanes_of_copy(block.channels); }
   static float* floats_at(char* copy) { return reinterpret_cast<float*>(copy); }
 
-  CellWork work_;
-  CellRows rows_, window_rows_;
+  WindowWork work_;
+  PixelRows rows_, window_rows_;
   bool shares_work_, in_place_;  // in place: without copies
-  CellTiles tiles_;
+  WindowTiles tiles_;
   ScratchLayout layout_;
   std::string name_;
   LaneKernels kernels_;
@@ -135,8 +135,8 @@ class CellPrimitive final : public Primitive {
 
 }  // namespace
 
-std::unique_ptr<const Primitive> cell_primitive(CellWork work, const PrimitiveUse& use) {
-  return std::make_unique<CellPrimitive>(std::move(work), lane_code().back(), use.threads);
+std::unique_ptr<const Primitive> window_primitive(WindowWork work, const PrimitiveUse& use) {
+  return std::make_unique<WindowPrimitive>(std::move(work), lane_code().back(), use.threads);
 }
 
 }  // namespace lamina::cpu

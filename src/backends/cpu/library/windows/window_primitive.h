@@ -3,11 +3,11 @@
 
 #include <memory>
 
-#include "backends/cpu/library/cells/cell_work.h"
 #include "backends/cpu/library/primitive_library.h"
+#include "backends/cpu/library/windows/window_work.h"
 
 namespace lamina::cpu {
 
-std::unique_ptr<const Primitive> cell_primitive(CellWork work, const PrimitiveUse& use);
+std::unique_ptr<const Primitive> window_primitive(WindowWork work, const PrimitiveUse& use);
 
 }  // namespace lamina::cpu

@@ -1,4 +1,4 @@
-// Between channels that lie one after another and cells of lanes.
+// Between channels that lie one after another and pixels of lanes.
 #pragma once
 
 #include <cstdint>

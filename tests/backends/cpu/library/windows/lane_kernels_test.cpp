@@ -1,5 +1,5 @@
 // Every instruction set gives the same bits.
-#include "backends/cpu/library/cells/lane_kernels.h"
+#include "backends/cpu/library/windows/lane_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -11,17 +11,17 @@
 namespace lamina::cpu {
 namespace {
 
-constexpr int64_t kCells = 41, kWindows = 40;
+constexpr int64_t kPixels = 41, kWindows = 40;
 
-// Windows of more and more cells, with weights of which no sum of products is exact.
-AxisReads uneven_reads() {
-  AxisReads reads;
+// Windows of more and more pixels, with weights of which no sum of products is exact.
+AxisTaps uneven_taps() {
+  AxisTaps taps;
   for (int64_t window = 0; window < kWindows; ++window) {
-    std::vector<Read> seen;
+    std::vector<Tap> seen;
     for (int64_t i = 0; i <= window; ++i) seen.push_back({i, 1 / static_cast<float>(3 + i), static_cast<int32_t>(i)});
-    reads.add(seen, static_cast<float>(window % 3 + 1));
+    taps.add(seen, static_cast<float>(window % 3 + 1));
   }
-  return reads;
+  return taps;
 }
 
 // Some are the same, some are NaN. bf16 are the upper halves.
@@ -38,16 +38,16 @@ std::vector<Element> elements(int64_t count, unsigned seed) {
   return values;
 }
 
-// The row that is made of three lines of cells.
+// The row that is made of three lines of pixels.
 template <typename Output, typename Input>
 std::vector<Output> windows_by(LaneKernels::Kernel kernel, int64_t lanes) {
-  const AxisReads reads = uneven_reads();
-  const std::vector<Input> input = elements<Input>(3 * kCells * lanes, 7);
-  const std::vector<Line> lines{{0, 0.1F, 0}, {kCells * lanes, 0.3F, 100}, {2 * kCells * lanes, 0.6F, 200}};
+  const AxisTaps taps = uneven_taps();
+  const std::vector<Input> input = elements<Input>(3 * kPixels * lanes, 7);
+  const std::vector<Line> lines{{0, 0.1F, 0}, {kPixels * lanes, 0.3F, 100}, {2 * kPixels * lanes, 0.6F, 200}};
   std::vector<Output> output(static_cast<size_t>(kWindows * (lanes + kLeastLanesOfBf16)));
   kernel({.lines = lines,
-          .reads = &reads,
-          .cells = {0, kWindows},
+          .taps = &taps,
+          .pixels = {0, kWindows},
           .divisor = 3,
           .input = input.data(),
           .input_stride = lanes,
@@ -59,18 +59,18 @@ std::vector<Output> windows_by(LaneKernels::Kernel kernel, int64_t lanes) {
 
 template <typename Element>
 std::vector<Element> gradient_by(const LaneKernels& kernels, LaneKernels::Kernel kernel, int64_t lanes) {
-  const AxisReads reads = uneven_reads().reversed(kCells);
+  const AxisTaps taps = uneven_taps().reversed(kPixels);
   const std::vector<Element> input = elements<Element>(kWindows * lanes, 8);
-  const std::vector<int32_t> winners = windows_by<int32_t, Element>(kernels.first_maximum, lanes);
+  const std::vector<int32_t> argmax = windows_by<int32_t, Element>(kernels.argmax, lanes);
   const std::vector<Line> lines{{0, 1, 100}};
-  std::vector<Element> output(static_cast<size_t>(kCells * lanes));
+  std::vector<Element> output(static_cast<size_t>(kPixels * lanes));
   kernel({.lines = lines,
-          .reads = &reads,
-          .cells = {0, kCells},
+          .taps = &taps,
+          .pixels = {0, kPixels},
           .input = input.data(),
           .input_stride = lanes,
-          .winners = winners.data(),
-          .winners_stride = lanes + kLeastLanesOfBf16,
+          .argmax = argmax.data(),
+          .argmax_stride = lanes + kLeastLanesOfBf16,
           .output = output.data(),
           .output_stride = lanes,
           .lanes = lanes});
@@ -94,7 +94,7 @@ void expect_same_bits_of_type(LaneKernels LaneCode::* type) {
   for (const auto kernel : {&LaneKernels::sum, &LaneKernels::weighted_sum, &LaneKernels::long_sum, &LaneKernels::maximum})
     expect_same_bits(
         type, [&](const LaneKernels& kernels, int64_t lanes) { return windows_by<Element, Element>(kernels.*kernel, lanes); });
-  for (const auto kernel : {&LaneKernels::sum_of_won, &LaneKernels::long_sum_of_won})
+  for (const auto kernel : {&LaneKernels::sum_of_argmax, &LaneKernels::long_sum_of_argmax})
     expect_same_bits(
         type, [&](const LaneKernels& kernels, int64_t lanes) { return gradient_by<Element>(kernels, kernels.*kernel, lanes); });
 }

@@ -1,4 +1,4 @@
-#include "backends/cpu/library/cells/op_ports.h"
+#include "backends/cpu/library/windows/op_ports.h"
 
 #include "interface/status.h"
 
@@ -6,8 +6,8 @@ namespace lamina::cpu {
 
 namespace {
 
-CellPort port_of(const kernel::LibraryStep& step, size_t arg, const LogicalTensor& tensor) {
-  return {arg, as_cells(tensor, has_channels_last(step.op))};
+ImagePort port_of(const kernel::LibraryStep& step, size_t arg, const LogicalTensor& tensor) {
+  return {arg, as_image(tensor, has_channels_last(step.op))};
 }
 
 std::vector<const LogicalTensor*> given(const std::vector<LogicalTensor>& tensors) {
@@ -22,14 +22,14 @@ OpView view_of(const kernel::LibraryStep& step) {
   return {step.op, schema_of(step.op.kind), given(step.inputs), given(step.outputs)};
 }
 
-CellPort input_port(const kernel::LibraryStep& step, std::string_view name) {
+ImagePort input_port(const kernel::LibraryStep& step, std::string_view name) {
   const size_t port = port_position(schema_of(step.op.kind).inputs, step.op.attributes, name);
   return port_of(step, port, step.inputs[port]);
 }
 
-CellPort output_port(const kernel::LibraryStep& step) { return port_of(step, step.inputs.size(), step.outputs[0]); }
+ImagePort output_port(const kernel::LibraryStep& step) { return port_of(step, step.inputs.size(), step.outputs[0]); }
 
-std::string why_not_cells(const Graph& graph, const Op& op) {
+std::string why_not_image(const Graph& graph, const Op& op) {
   const LogicalTensor& tensor = graph.tensor(op.inputs[0]);
   const int spatial = tensor.rank() - 2;
   return spatial <= 3 ? "" : join(schema_of(op.kind).inputs[0].name, " has ", spatial, " spatial axes, allowed is 1 to 3");

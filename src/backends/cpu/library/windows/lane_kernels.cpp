@@ -1,4 +1,4 @@
-#include "backends/cpu/library/cells/lane_kernels.h"
+#include "backends/cpu/library/windows/lane_kernels.h"
 
 #include <algorithm>
 #include <limits>
@@ -23,20 +23,20 @@ template <typename Element>
 struct Reader {
   const Element* input;
   int64_t stride;
-  Reader(const CellRow& row, int64_t lane) : input(static_cast<const Element*>(row.input) + lane), stride(row.input_stride) {}
-  const Element* at(const Line& line, const Read& read) const { return input + (line.at + read.cell * stride); }
+  Reader(const PixelRow& row, int64_t lane) : input(static_cast<const Element*>(row.input) + lane), stride(row.input_stride) {}
+  const Element* at(const Line& line, const Tap& tap) const { return input + (line.at + tap.pixel * stride); }
 };
 
 template <typename Element>
-Element* output_of(const CellRow& row, int64_t cell) {
-  return static_cast<Element*>(row.output) + (cell - row.cells.begin) * row.output_stride;
+Element* output_of(const PixelRow& row, int64_t pixel) {
+  return static_cast<Element*>(row.output) + (pixel - row.pixels.begin) * row.output_stride;
 }
 
 namespace first {
 #define LAMINA_VECTOR_NAME LAMINA_FIRST_NAME
 #define LAMINA_VECTOR_BYTES LAMINA_FIRST_BYTES
 #define LAMINA_VECTOR_TARGET LAMINA_FIRST_TARGET
-#include "backends/cpu/library/cells/lane_kernels.inl"
+#include "backends/cpu/library/windows/lane_kernels.inl"
 }  // namespace first
 
 #if LAMINA_VECTOR_SETS > 1
@@ -44,14 +44,14 @@ namespace second {
 #define LAMINA_VECTOR_NAME LAMINA_SECOND_NAME
 #define LAMINA_VECTOR_BYTES LAMINA_SECOND_BYTES
 #define LAMINA_VECTOR_TARGET LAMINA_SECOND_TARGET
-#include "backends/cpu/library/cells/lane_kernels.inl"
+#include "backends/cpu/library/windows/lane_kernels.inl"
 }  // namespace second
 
 namespace third {
 #define LAMINA_VECTOR_NAME LAMINA_THIRD_NAME
 #define LAMINA_VECTOR_BYTES LAMINA_THIRD_BYTES
 #define LAMINA_VECTOR_TARGET LAMINA_THIRD_TARGET
-#include "backends/cpu/library/cells/lane_kernels.inl"
+#include "backends/cpu/library/windows/lane_kernels.inl"
 }  // namespace third
 
 constexpr LaneCode kAll[] = {first::kCode, second::kCode, third::kCode};

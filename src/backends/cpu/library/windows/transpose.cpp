@@ -1,4 +1,4 @@
-#include "backends/cpu/library/cells/transpose.h"
+#include "backends/cpu/library/windows/transpose.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/library/cells/cell_tiles.h"
+#include "backends/cpu/library/windows/window_tiles.h"
 
 #include <algorithm>
 
@@ -12,31 +12,31 @@ constexpr int64_t kTurnedChannels = 64;     // of a tile, where they are turned
 constexpr int64_t kThreadBytes = 64 << 10;  // that are worth another thread
 
 template <typename Property>
-bool all_tensors(const CellWork& work, const Property& property) {
+bool all_tensors(const WindowWork& work, const Property& property) {
   return property(work.input.tensor) && property(work.output.tensor) && (!work.has_image() || property(work.image.tensor));
 }
 
-int64_t channels_of_a_block(const CellWork& work) {
-  const bool together = all_tensors(work, [](const CellTensor& tensor) { return tensor.channel_stride == 1; });
+int64_t channels_of_a_block(const WindowWork& work) {
+  const bool together = all_tensors(work, [](const ImageTensor& tensor) { return tensor.channel_stride == 1; });
   return together ? kTileChannels : kTurnedChannels;
 }
 
-Box inputs_of(const Reads& reads, const Box& outputs) {
-  return {reads[0].inputs_of(outputs[0]), reads[1].inputs_of(outputs[1]), reads[2].inputs_of(outputs[2])};
+Box inputs_of(const Taps& taps, const Box& outputs) {
+  return {taps[0].inputs_of(outputs[0]), taps[1].inputs_of(outputs[1]), taps[2].inputs_of(outputs[2])};
 }
 
-Slab slab_of(const CellWork& work, const Box& output) {
-  Slab slab{output, inputs_of(work.reads, output), {}};
+Slab slab_of(const WindowWork& work, const Box& output) {
+  Slab slab{output, inputs_of(work.taps, output), {}};
   if (work.has_image()) slab.image = inputs_of(work.windows, slab.input);
   return slab;
 }
 
 int64_t channel_bytes(const Slab& slab) {
-  return (cell_count(slab.output) + cell_count(slab.input) + cell_count(slab.image)) * int64_t{sizeof(float)};
+  return (pixel_count(slab.output) + pixel_count(slab.input) + pixel_count(slab.image)) * int64_t{sizeof(float)};
 }
 
 // Whole windows of a gradient, as far as they are whole: those that two slabs read are searched for their maximum twice.
-int64_t slab_thickness(const CellWork& work, size_t axis, int64_t image_bytes) {
+int64_t slab_thickness(const WindowWork& work, size_t axis, int64_t image_bytes) {
   const int64_t extent = work.output.tensor.extents[axis],
                 step = std::max<int64_t>(1, extent / work.input.tensor.extents[axis]);
   const int64_t most = extent * kTileBytes / image_bytes;
@@ -45,12 +45,12 @@ int64_t slab_thickness(const CellWork& work, size_t axis, int64_t image_bytes) {
 
 }  // namespace
 
-bool has_lanes(const CellWork& work) {
+bool has_lanes(const WindowWork& work) {
   const DataType dtype = work.output.tensor.dtype;
-  return all_tensors(work, [&](const CellTensor& tensor) { return has_lanes(tensor) && tensor.dtype == dtype; });
+  return all_tensors(work, [&](const ImageTensor& tensor) { return has_lanes(tensor) && tensor.dtype == dtype; });
 }
 
-CellTiles::CellTiles(const CellWork& work, bool in_place)
+WindowTiles::WindowTiles(const WindowWork& work, bool in_place)
     : images_(work.output.tensor.images),
       channels_(work.output.tensor.channels),
       block_channels_(std::min(channels_of_a_block(work), channels_)),
@@ -68,7 +68,7 @@ CellTiles::CellTiles(const CellWork& work, bool in_place)
   worthwhile_threads_ = 1 + bytes * channels_ * images_ / kThreadBytes;
 }
 
-CellTile CellTiles::at(int64_t index) const {
+WindowTile WindowTiles::at(int64_t index) const {
   const auto slabs = static_cast<int64_t>(slabs_.size());
   const int64_t block = index / slabs % blocks_, first = block * block_channels_;
   const int64_t channels = block == blocks_ - 1 ? channels_ - first : block_channels_;

@@ -1,31 +1,31 @@
-// How the work is divided: a tile is some channels of one image and a slab of the output's cells along its first axis. A cell's
-// bits depend on its own reads alone, so the tiles could be any; these follow from the shapes.
+// How the work is divided: a tile is some channels of one image and a slab of the output's pixels along its first axis. A
+// pixel's bits depend on its own reads alone, so the tiles could be any; these follow from the shapes.
 #pragma once
 
 #include <vector>
 
-#include "backends/cpu/library/cells/cell_work.h"
+#include "backends/cpu/library/windows/window_work.h"
 
 namespace lamina::cpu {
 
-// Whether all tensors are cells of lanes of one type where they are.
-bool has_lanes(const CellWork& work);
+// Whether all tensors are pixels of lanes of one type where they are.
+bool has_lanes(const WindowWork& work);
 
 struct Slab {
-  Box output, input, image;  // the cells that are written, and those that are read for them
+  Box output, input, image;  // the pixels that are written, and those that are read for them
 };
 
-struct CellTile {
+struct WindowTile {
   ChannelBlock block;
   const Slab& slab;
 };
 
-class CellTiles {
+class WindowTiles {
  public:
-  CellTiles(const CellWork& work, bool in_place);
+  WindowTiles(const WindowWork& work, bool in_place);
 
   int64_t count() const { return images_ * blocks_ * static_cast<int64_t>(slabs_.size()); }
-  CellTile at(int64_t index) const;
+  WindowTile at(int64_t index) const;
   int64_t most_channels() const { return most_channels_; }  // of a block
   const std::vector<Slab>& slabs() const { return slabs_; }
   int64_t worthwhile_threads() const { return worthwhile_threads_; }

@@ -1,0 +1,57 @@
+// The loops of pools and resampling, over pixels of many lanes: channels that lie next to each other and do not see each other.
+// The same bits with any vectors: each lane is computed as if it were alone, in an order that its reads give.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "backends/cpu/library/windows/axis_taps.h"
+
+namespace lamina::cpu {
+
+inline constexpr int64_t kLeastLanes = 16, kLeastLanesOfBf16 = 32;
+
+// What a row of the output reads along the other axes: a line of pixels each.
+struct Line {
+  int64_t at = 0;  // of its first pixel, in elements of the input
+  float weight = 1;
+  int32_t first_tap = 0;  // added to the numbers of the row's taps
+  int64_t argmax_at = 0;
+};
+
+// One row of pixels of the output, along the last axis, and what it is made of. Numbers of lanes and strides are in elements.
+struct PixelRow {
+  std::span<const Line> lines{};
+  const AxisTaps* taps = nullptr;  // along the last axis, of pixels
+  Range pixels{};
+  float divisor = 1;  // of the other axes
+  const void* input = nullptr;
+  int64_t input_stride = 0;
+  const int32_t* argmax = nullptr;  // of the pixels of `input`, in the order in which argmax wrote them
+  int64_t argmax_stride = 0;
+  void* output = nullptr;  // the first of `pixels`
+  int64_t output_stride = 0;
+  int64_t lanes = 0;
+};
+
+// Of f32 or of bf16, which is computed in f32 and rounded once.
+struct LaneKernels {
+  using Kernel = void (*)(const PixelRow& row);
+  Kernel sum;                 // of the input, divided
+  Kernel weighted_sum;        // of weight * input, divided
+  Kernel long_sum;            // the same for many terms
+  Kernel maximum;             // NaN wins; -inf of nothing
+  Kernel argmax;              // the tap of the first maximum, of the first NaN where there is one, as s32; -1 of nothing
+  Kernel sum_of_argmax;       // of the input of those windows whose maximum this pixel is
+  Kernel long_sum_of_argmax;  // the same for many windows
+};
+
+struct LaneCode {
+  const char* vectors;  // "avx512"
+  LaneKernels f32, bf16;
+};
+
+// For every instruction set that this machine has, the best last.
+std::span<const LaneCode> lane_code();
+
+}  // namespace lamina::cpu

@@ -1,0 +1,20 @@
+// Ops whose tensors are pixels: with batch, channels and one to three spatial axes, in the order of attribute data_format.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "backends/cpu/library/windows/window_work.h"
+#include "interface/op_schema.h"
+#include "kernels/plan.h"
+
+namespace lamina::cpu {
+
+OpView view_of(const kernel::LibraryStep& step);
+ImagePort input_port(const kernel::LibraryStep& step, std::string_view name);
+ImagePort output_port(const kernel::LibraryStep& step);  // the only one
+
+// "" or why an op has too many axes. Shapes may be unknown.
+std::string why_not_image(const Graph& graph, const Op& op);
+
+}  // namespace lamina::cpu

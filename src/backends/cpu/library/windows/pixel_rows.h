@@ -1,0 +1,42 @@
+// A kernel over all rows of a box of pixels.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/library/windows/axis_taps.h"
+#include "backends/cpu/library/windows/image_tensor.h"
+#include "backends/cpu/library/windows/lane_kernels.h"
+
+namespace lamina::cpu {
+
+// Where a kernel reads and writes.
+struct WindowOperands {
+  LanePixels input, argmax, output;
+  int64_t lanes = 0;
+};
+
+// What rows read, `reads`, lives longer.
+class PixelRows {
+ public:
+  explicit PixelRows(const Taps& taps);
+
+  // Pixels of a row that read the same pixels share work: the lines that the row reads are first made one line of input, and
+  // then that is read. How many times less is read so.
+  double gain_by_sharing_work() const;
+  void run(LaneKernels::Kernel kernel, const Box& box, const WindowOperands& operands, char* scratch) const;
+  void run_sharing_work(LaneKernels::Kernel kernel, const Box& box, const WindowOperands& operands, char* scratch) const;
+  int64_t scratch_bytes() const { return line_bytes_; }
+  int64_t scratch_bytes_sharing_work(int64_t lanes) const;
+
+  bool are_weighted() const;
+  int64_t most_terms() const;  // of a pixel
+
+ private:
+  std::span<const Line> lines_of(int64_t d, int64_t h, const WindowOperands& operands, char* scratch) const;
+
+  const Taps& taps_;
+  AxisTaps each_pixel_;  // the reads of a row that is like its lines
+  int64_t line_bytes_ = 0;
+};
+
+}  // namespace lamina::cpu

@@ -1,0 +1,26 @@
+// What pools and resampling do: each pixel of the output is made of some pixels of an input, axis by axis.
+#pragma once
+
+#include "backends/cpu/library/windows/axis_taps.h"
+#include "backends/cpu/library/windows/image_tensor.h"
+
+namespace lamina::cpu {
+
+struct ImagePort {
+  size_t arg = 0;  // of the step
+  ImageTensor tensor{};
+};
+
+struct WindowWork {
+  enum class Kind { weighted_sum, maximum, gradient_of_maximum };
+  Kind kind = Kind::weighted_sum;
+  ImagePort input{}, output{};
+  Taps taps{};  // of the output's pixels in the input
+  // gradient_of_maximum, which reads diff_dst: src, and what the windows, the pixels of diff_dst, read there.
+  ImagePort image{};
+  Taps windows{};
+
+  bool has_image() const { return kind == Kind::gradient_of_maximum; }
+};
+
+}  // namespace lamina::cpu
