@@ -147,7 +147,7 @@ class Planner {
   Plan run(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
     mark_values_between(graph_, groups, regions, needed_);
     find_quantized_products(groups, regions);
-    find_following_ops(groups, regions);
+    collect_post_ops(groups, regions);
     for (const TileRegion& region : regions) {
       if (region.rows > 0)
         add_tiled_step(groups, region);
@@ -186,16 +186,16 @@ class Planner {
   }
 
   // Groups of elementwise ops that follow a product of integers become part of its step, which runs at the group's place.
-  void find_following_ops(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
+  void collect_post_ops(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
     for (const TileRegion& region : regions) {
       if (region.rows > 0) continue;
       const FusionGroup& group = groups[region.groups.front()];
       const int product = product_before(group);
       if (product < 0) continue;
-      std::optional<FollowingOps> found =
-          following_ops(graph_, graph_.op(product), group, [this](ValueIndex value) { return is_output(value); });
+      std::optional<PostOps> found =
+          find_post_ops(graph_, graph_.op(product), group, [this](ValueIndex value) { return is_output(value); });
       if (!found) continue;
-      following_.emplace(product, std::move(*found));
+      post_ops_.emplace(product, std::move(*found));
       product_of_.emplace(group.ops.front(), product);
     }
   }
@@ -212,7 +212,7 @@ class Planner {
   void add_group(const FusionGroup& group) {
     if (only_markers(graph_, group) || left_out_.contains(group.ops.front())) return;
     const int first = group.ops.front();
-    if (following_.contains(first)) return;  // added at the place of the ops that follow it
+    if (post_ops_.contains(first)) return;  // added at the place of the ops that follow it
     if (const auto product = product_of_.find(first); product != product_of_.end())
       add_library_step(product->second);
     else if (group.no_loop_nest.empty())
@@ -249,24 +249,24 @@ class Planner {
     }
     LibraryStep step{op, {}, {}, {}};
     if (quantized != quantized_.end()) step.quantized = quantized->second;
-    const auto following = following_.find(position);
-    if (following != following_.end()) op.outputs[0] = following->second.result;
+    const auto post_ops = post_ops_.find(position);
+    if (post_ops != post_ops_.end()) op.outputs[0] = post_ops->second.result;
     for (const auto& [values, tensors] : {std::pair{&op.inputs, &step.inputs}, {&op.outputs, &step.outputs}}) {
       for (const ValueIndex value : *values) {
         tensors->push_back(value == kNoValue ? LogicalTensor{} : graph_.tensor(value));
         step.args.push_back(value == kNoValue ? Binding{} : bind(value, tensors->back().byte_size(), values == &op.outputs));
       }
     }
-    if (following != following_.end()) add_operands(step, following->second);
+    if (post_ops != post_ops_.end()) add_operands(step, post_ops->second);
     plan_.steps.push_back(std::move(step));
   }
 
-  void add_operands(LibraryStep& step, const FollowingOps& following) {
-    for (const FollowingOperand& operand : following.operands) {
+  void add_operands(LibraryStep& step, const PostOps& post_ops) {
+    for (const PostOpOperand& operand : post_ops.operands) {
       step.operands.push_back(graph_.tensor(operand.value));
       step.args.push_back(bind(operand.value, step.operands.back().byte_size(), false));
     }
-    step.following = following;
+    step.post_ops = post_ops;
   }
 
   void add_tiled_step(const std::vector<FusionGroup>& groups, const TileRegion& region) {
@@ -321,7 +321,7 @@ class Planner {
     for (PlanStep& part : plan.steps) {
       auto* const library_step = std::get_if<LibraryStep>(&part);
       if (library_step == nullptr || !adding.contains(library_step->op.id)) continue;
-      LAMINA_CHECK(!library_step->quantized && !library_step->following,
+      LAMINA_CHECK(!library_step->quantized && !library_step->post_ops,
                    join("a sum of integers: ", describe(library_step->op)));
       library_step->adds = true;
     }
@@ -408,7 +408,7 @@ class Planner {
   std::map<ValueIndex, Binding> bindings_;
   std::map<int, QuantizedProduct> quantized_;  // by the product's position
   std::set<int> left_out_;                     // ops that are part of quantized products
-  std::map<int, FollowingOps> following_;      // by the product's position
+  std::map<int, PostOps> post_ops_;            // by the product's position
   std::map<int, int> product_of_;              // by the first op of a group that follows it
   ArenaBuilder arena_;
   Plan plan_;

@@ -16,7 +16,7 @@
 #include "kernels/capability.h"
 #include "kernels/kernel_ir.h"
 #include "passes/fusion/fuse.h"
-#include "passes/tiling/following_ops.h"
+#include "passes/tiling/post_ops.h"
 #include "passes/tiling/quantized_product.h"
 #include "passes/tiling/tile_regions.h"
 
@@ -44,7 +44,7 @@ struct LibraryStep {
   // For a product or convolution of integers: the first two inputs are quantized, and this says how.
   std::optional<QuantizedProduct> quantized = std::nullopt;
   // Elementwise ops that are applied before the result is stored. The output is then their result.
-  std::optional<FollowingOps> following = std::nullopt;
+  std::optional<PostOps> post_ops = std::nullopt;
   std::vector<LogicalTensor> operands = {};  // of `following`, in their order
   bool adds = false;                         // a product adds to its output instead of overwriting it
 };

@@ -8,7 +8,7 @@
 #include "backends/cpu/library/onednn/convolution_weights.h"
 #include "backends/cpu/library/onednn/dense_block.h"
 #include "backends/cpu/library/onednn/families.h"
-#include "backends/cpu/library/onednn/following.h"
+#include "backends/cpu/library/onednn/post_op_attributes.h"
 #include "backends/cpu/library/onednn/primitive_call.h"
 #include "backends/cpu/library/onednn/weights_layout.h"
 #include "interface/status.h"
@@ -35,7 +35,7 @@ struct Scaling {
 // What is the same for all tiles.
 struct Ends {
   Scaling scaling;
-  Following following;
+  PostOpAttributes post_ops;
 };
 
 struct Convolving {
@@ -52,7 +52,7 @@ Convolving convolving(dnnl::algorithm algorithm, const Problem& p, const Ends& e
   dnnl::primitive_attr attr = attributes();
   if (!scaling.scales.empty()) attr.set_scales_mask(DNNL_ARG_WEIGHTS, !by_channel ? 0 : has_groups ? 3 : 1);
   if (scaling.zero_point != 0) attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
-  ends.following.add_to(attr, p.operands);
+  ends.post_ops.add_to(attr, p.operands);
   const SlabWindow& window = p.window;
   const typename Kind::primitive_desc made(engine(), dnnl::prop_kind::forward_inference, algorithm, p.read, p.weights, p.bias,
                                            p.made, window.strides, window.dilations, window.pads_begin, window.pads_end, attr);
@@ -64,7 +64,7 @@ Convolving convolving(dnnl::algorithm algorithm, const Problem& p, const Ends& e
                            list(by_channel ? p.made.get_dims()[1] : 1, dnnl::memory::data_type::f32));
   if (scaling.zero_point != 0)
     arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, list(1, dnnl::memory::data_type::s32));
-  ends.following.add_to(arguments, p.operands);
+  ends.post_ops.add_to(arguments, p.operands);
   return {{made, Kind(made), std::move(arguments)}, made.weights_desc()};
 }
 
@@ -104,7 +104,7 @@ class TiledConvolution final : public Primitive {
         packs_ahead_(use.packs_weights),
         slots_(use.threads) {
     if (step.quantized) take_scales(*step.quantized);
-    ends_.following = Following(step);
+    ends_.post_ops = PostOpAttributes(step);
     made_for(step.op, [&] {
       is_whole_ = (like_ != nullptr && like_->is_whole_) || !is_cut(cut_of(shape_));
       if (is_whole_) cut(whole_image(shape_));
@@ -112,7 +112,7 @@ class TiledConvolution final : public Primitive {
     });
     like_ = nullptr;
     name_ = join(tiles_[0].kind->convolving.call.implementation(), ", ", tiles_.size(), tiles_.size() == 1 ? " tile" : " tiles",
-                 " an image", ends_.following.text());
+                 " an image", ends_.post_ops.text());
   }
 
   const std::string& name() const override { return name_; }
@@ -336,7 +336,7 @@ class TiledConvolution final : public Primitive {
     void *const in = kind.in.at(from, own), *const out = kind.out.at(to, own + in_bytes_);
     void* const packed = memory.packed + tile.packed;
     kind.in.copy(from, in, scratch);
-    std::array<void*, 6 + Following::kMostPointers> pointers = {in, packed, out};
+    std::array<void*, 6 + PostOpAttributes::kMostPointers> pointers = {in, packed, out};
     size_t count = 3;
     if (has_bias()) {
       void* const bias = bias_copy_ ? memory.scratch : memory.args[shape_.bias.port];
@@ -353,7 +353,7 @@ class TiledConvolution final : public Primitive {
       kind.operands[i].copy(part, operand, scratch);
       operand += kind.operands[i].bytes();
     }
-    ends_.following.add_to(pointers.data(), count);
+    ends_.post_ops.add_to(pointers.data(), count);
     kind.convolving.call.run({pointers.data(), count}, scratch);
     kind.out.copy(to, out, scratch);
   }

@@ -164,15 +164,15 @@ ConvolutionShape convolution_shape(const kernel::LibraryStep& step) {
 
 std::vector<AxesInOrder> operands_in_order(const kernel::LibraryStep& step) {
   std::vector<AxesInOrder> operands;
-  if (!step.following) return operands;
+  if (!step.post_ops) return operands;
   const size_t rank = step.outputs[0].shape->size();
   const size_t channels = has_channels_last(step.op) ? rank - 1 : 1;
-  for (const FollowingOp& following : step.following->ops) {
-    if (following.operand < 0) continue;
+  for (const PostOp& post_op : step.post_ops->ops) {
+    if (post_op.operand < 0) continue;
     const size_t number = operands.size();
     const LogicalTensor& tensor = step.operands[number];
     AxesInOrder operand{tensor.dtype, Dims(rank, 1), Dims(rank, 0), step.inputs.size() + step.outputs.size() + number};
-    const size_t first = following.op.kind == OpKind::BiasAdd ? channels : rank - tensor.shape->size();
+    const size_t first = post_op.op.kind == OpKind::BiasAdd ? channels : rank - tensor.shape->size();
     for (size_t axis = 0; axis < tensor.shape->size(); ++axis) {
       operand.dims[first + axis] = (*tensor.shape)[axis];
       if ((*tensor.shape)[axis] > 1) operand.strides[first + axis] = tensor.strides[axis];

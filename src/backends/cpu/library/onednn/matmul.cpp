@@ -4,8 +4,8 @@
 #include <array>
 
 #include "backends/cpu/library/onednn/families.h"
-#include "backends/cpu/library/onednn/following.h"
 #include "backends/cpu/library/onednn/matmul_problem.h"
+#include "backends/cpu/library/onednn/post_op_attributes.h"
 #include "backends/cpu/library/onednn/primitive_call.h"
 #include "backends/cpu/library/onednn/tile_copy.h"
 #include "interface/status.h"
@@ -78,8 +78,8 @@ class Matmul final : public Primitive {
         slots_(use.threads),
         ports_(step.inputs.size()) {
     if (step.quantized) take_scales(*step.quantized);
-    following_ = Following(step);
-    LAMINA_CHECK(!adds_ || (problem_.dst.dtype == DataType::f32 && !problem_.has_bias && scales_.empty() && !step.following),
+    post_ops_ = PostOpAttributes(step);
+    LAMINA_CHECK(!adds_ || (problem_.dst.dtype == DataType::f32 && !problem_.has_bias && scales_.empty() && !step.post_ops),
                  join(lamina::describe(step.op), " adds to what is no plain sum in f32"));
     made_for(step.op, [&] { choose(); });
     like_ = nullptr;
@@ -191,7 +191,7 @@ class Matmul final : public Primitive {
       if (columns > 0) make_products(c, columns);
     }
     name_ = join("matmul ", products_[0][0].call.implementation(), ", tiles of ", tile_.rows, "x", tile_.columns,
-                 packs_ ? ", weights packed" : "", following_.text());
+                 packs_ ? ", weights packed" : "", post_ops_.text());
   }
 
   // Whether the product makes a copy of weights as they are in its scratch, every time: seen where rows lie a power of two
@@ -249,7 +249,7 @@ class Matmul final : public Primitive {
     if (problem_.has_bias && adds_bias_last()) after.append_binary(dnnl::algorithm::binary_add, bias_desc(rows, columns));
     if (adds_ && !copies_dst_) after.append_sum();
     if (after.len() > 0) attr.set_post_ops(after);
-    following_.add_to(attr, operand_descs(rows, columns));
+    post_ops_.add_to(attr, operand_descs(rows, columns));
     if (problem_.has_bias && !adds_bias_last()) return {engine(), src, weights, bias_desc(rows, columns), dst, attr};
     return {engine(), src, weights, dst, attr};
   }
@@ -296,7 +296,7 @@ class Matmul final : public Primitive {
       arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, list(1, dnnl::memory::data_type::s32));
     if (weights_zero_point_ != 0)
       arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_WEIGHTS, list(1, dnnl::memory::data_type::s32));
-    following_.add_to(arguments, operand_descs(rows, columns), problem_.has_bias && adds_bias_last() ? 1 : 0);
+    post_ops_.add_to(arguments, operand_descs(rows, columns), problem_.has_bias && adds_bias_last() ? 1 : 0);
     return {{made, dnnl::matmul(made), std::move(arguments)}, made.weights_desc()};
   }
 
@@ -414,7 +414,7 @@ class Matmul final : public Primitive {
     void* const weights =
         packs_ ? packed(memory, problem_.weights_of_product[product], column_tile)
                : element(memory.weights, problem_.weights.dtype, at.weights + column * problem_.weights.column_stride);
-    std::array<void*, 7 + Following::kMostPointers> pointers = {src, weights, dst};
+    std::array<void*, 7 + PostOpAttributes::kMostPointers> pointers = {src, weights, dst};
     size_t count = 3;
     if (problem_.has_bias) {
       const int64_t shift = at.bias + row * problem_.bias.row_stride + column * problem_.bias.column_stride;
@@ -425,7 +425,7 @@ class Matmul final : public Primitive {
     if (zero_point_ != 0) pointers[count++] = const_cast<int32_t*>(&zero_point_);
     if (weights_zero_point_ != 0) pointers[count++] = const_cast<int32_t*>(&weights_zero_point_);
     add_operands(memory, at, {row, column, c, r}, own, pointers.data(), count);
-    following_.add_to(pointers.data(), count);
+    post_ops_.add_to(pointers.data(), count);
     products_[c][fixed_rows_ ? 0 : r].call.run(std::span<void* const>(pointers.data(), count), scratch);
     if (!copies_dst_) return;
     if (adds_)
@@ -448,7 +448,7 @@ class Matmul final : public Primitive {
   MatmulProblem problem_;
   std::vector<float> scales_;  // of a product of integers: one, or one per column
   int32_t zero_point_ = 0, weights_zero_point_ = 0;
-  Following following_;
+  PostOpAttributes post_ops_;
   const Matmul* like_;  // while this one is made
   bool packs_weights_, packs_once_, packs_ahead_ = false;
   bool is_in_a_tile_;  // of a tiled step: a thread is all there is

@@ -13,20 +13,20 @@
 namespace lamina {
 
 // The second operand of a binary op, as large as the result or broadcast to it: real = scale * (value - zero_point).
-struct FollowingOperand {
+struct PostOpOperand {
   ValueIndex value = kNoValue;
   float scale = 1;
   int64_t zero_point = 0;
 };
 
-struct FollowingOp {
+struct PostOp {
   Op op;             // its kind, name and attributes; never a TypeCast, because nothing is rounded in between
-  int operand = -1;  // index in FollowingOps::operands; -1 if the op has only one operand
+  int operand = -1;  // index in PostOps::operands; -1 if the op has only one operand
 };
 
-struct FollowingOps {
-  std::vector<FollowingOp> ops;
-  std::vector<FollowingOperand> operands;
+struct PostOps {
+  std::vector<PostOp> ops;
+  std::vector<PostOpOperand> operands;
   ValueIndex result = kNoValue;
 };
 
@@ -34,7 +34,7 @@ struct FollowingOps {
 // shape. `is_kept`: whether a value is read outside. Nothing if an op is of another kind, if an operand is broadcast along
 // other axes than all of them or all but the channels' (the columns'), or if a NaN of the bias or an operand would be lost,
 // unless the result is of integers, which have no NaN.
-std::optional<FollowingOps> following_ops(const Graph& graph, const Op& product, const FusionGroup& group,
-                                          const std::function<bool(ValueIndex)>& is_kept);
+std::optional<PostOps> find_post_ops(const Graph& graph, const Op& product, const FusionGroup& group,
+                                     const std::function<bool(ValueIndex)>& is_kept);
 
 }  // namespace lamina

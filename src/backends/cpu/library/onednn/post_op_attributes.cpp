@@ -1,4 +1,4 @@
-#include "backends/cpu/library/onednn/following.h"
+#include "backends/cpu/library/onednn/post_op_attributes.h"
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
@@ -26,16 +26,16 @@ dnnl::memory::desc single(dnnl::memory::data_type type) { return {{1}, type, dnn
 
 }  // namespace
 
-Following::Following(const kernel::LibraryStep& step) {
-  if (!step.following) return;
-  for (const FollowingOp& following : step.following->ops) {
-    text_ += join(text_.empty() ? ", then " : ", ", name_of(following.op.kind));
-    const int number = following.operand;
-    add(following.op, number < 0 ? nullptr : &step.following->operands[static_cast<size_t>(number)], number);
+PostOpAttributes::PostOpAttributes(const kernel::LibraryStep& step) {
+  if (!step.post_ops) return;
+  for (const PostOp& post_op : step.post_ops->ops) {
+    text_ += join(text_.empty() ? ", then " : ", ", name_of(post_op.op.kind));
+    const int number = post_op.operand;
+    add(post_op.op, number < 0 ? nullptr : &step.post_ops->operands[static_cast<size_t>(number)], number);
   }
 }
 
-void Following::add(const Op& op, const FollowingOperand* operand, int number) {
+void PostOpAttributes::add(const Op& op, const PostOpOperand* operand, int number) {
   const auto eltwise = [&](algorithm kind, float alpha = 0, float beta = 0) { operations_.push_back({kind, alpha, beta}); };
   switch (op.kind) {
     case OpKind::Abs: return eltwise(algorithm::eltwise_abs);
@@ -65,7 +65,7 @@ void Following::add(const Op& op, const FollowingOperand* operand, int number) {
 }
 
 // x + s * (q - z) is s * (x / s - z + q), and x * (s * q) is s * (x * q).
-void Following::add_binary(const Op& op, const FollowingOperand& operand, int number) {
+void PostOpAttributes::add_binary(const Op& op, const PostOpOperand& operand, int number) {
   const bool is_moved = operand.scale != 1 || operand.zero_point != 0;
   if (op.kind == OpKind::Add && is_moved)
     operations_.push_back({algorithm::eltwise_linear, 1 / operand.scale, -static_cast<float>(operand.zero_point)});
@@ -73,7 +73,7 @@ void Following::add_binary(const Op& op, const FollowingOperand& operand, int nu
   if (operand.scale != 1) operations_.push_back({algorithm::eltwise_linear, operand.scale, 0});
 }
 
-void Following::add_to(dnnl::primitive_attr& attr, const std::vector<dnnl::memory::desc>& operands) const {
+void PostOpAttributes::add_to(dnnl::primitive_attr& attr, const std::vector<dnnl::memory::desc>& operands) const {
   dnnl::post_ops after = attr.get_post_ops();
   for (const Operation& operation : operations_) {
     if (operation.operand < 0)
@@ -87,7 +87,8 @@ void Following::add_to(dnnl::primitive_attr& attr, const std::vector<dnnl::memor
   if (zero_point_ != 0) attr.set_zero_points_mask(DNNL_ARG_DST, 0);
 }
 
-void Following::add_to(PrimitiveCall::Arguments& arguments, const std::vector<dnnl::memory::desc>& operands, int first) const {
+void PostOpAttributes::add_to(PrimitiveCall::Arguments& arguments, const std::vector<dnnl::memory::desc>& operands,
+                              int first) const {
   for (size_t i = 0; i < operations_.size(); ++i) {
     const int operand = operations_[i].operand;
     if (operand < 0) continue;
@@ -99,7 +100,7 @@ void Following::add_to(PrimitiveCall::Arguments& arguments, const std::vector<dn
   if (zero_point_ != 0) arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_DST, single(dnnl::memory::data_type::s32));
 }
 
-void Following::add_to(void** pointers, size_t& count) const {
+void PostOpAttributes::add_to(void** pointers, size_t& count) const {
   if (!is_quantized_) return;
   if (scale_ != 1) pointers[count++] = const_cast<float*>(&scale_);
   if (zero_point_ != 0) pointers[count++] = const_cast<int32_t*>(&zero_point_);

@@ -1,4 +1,4 @@
-#include "passes/tiling/following_ops.h"
+#include "passes/tiling/post_ops.h"
 
 #include <algorithm>
 #include <cmath>
@@ -88,7 +88,7 @@ class Chain {
     may_be_nan_ = has_bias;
   }
 
-  std::optional<FollowingOps> find() {
+  std::optional<PostOps> find() {
     chain_.result = product_.outputs[0];
     for (int next = only_reader(); next >= 0; next = only_reader()) {
       if (!take(graph_.op(next))) return std::nullopt;
@@ -116,10 +116,10 @@ class Chain {
       is_rounded_ = bits_of(to) < bits_of(from);
       return is_floating(to);
     }
-    FollowingOp following{op};
+    PostOp post_op{op};
     if (is_binary(op)) {
       if (!take_operand(op)) return false;
-      following.operand = static_cast<int>(chain_.operands.size()) - 1;
+      post_op.operand = static_cast<int>(chain_.operands.size()) - 1;
     } else if (op.kind == OpKind::Quantize) {
       const auto& scales = op.attribute<std::vector<float>>("scales");
       if (scales.size() != 1 || !has_inverse(scales[0]) || !is_byte_integer(graph_.tensor(op.outputs[0]).dtype)) return false;
@@ -127,7 +127,7 @@ class Chain {
       return false;
     }
     loses_nan_ = loses_nan_ || (may_be_nan_ && may_lose_nan(op));
-    chain_.ops.push_back(std::move(following));
+    chain_.ops.push_back(std::move(post_op));
     return true;
   }
 
@@ -135,7 +135,7 @@ class Chain {
     const bool is_second = op.inputs[0] == chain_.result;
     const bool commutes = op.kind != OpKind::Subtract && op.kind != OpKind::Divide && op.kind != OpKind::BiasAdd;
     if (!is_second && !commutes) return false;
-    FollowingOperand operand{op.inputs[is_second ? 1 : 0]};
+    PostOpOperand operand{op.inputs[is_second ? 1 : 0]};
     const auto maker = graph_.value(operand.value).producer.op;
     if (maker >= 0 && members_.contains(maker) && !take_dequantized(operand, op)) return false;
     const LogicalTensor& tensor = graph_.tensor(operand.value);
@@ -156,7 +156,7 @@ class Chain {
   }
 
   // For an operand that the group dequantises, uses its integers if the op can apply the scale and the zero point.
-  bool take_dequantized(FollowingOperand& operand, const Op& reader) {
+  bool take_dequantized(PostOpOperand& operand, const Op& reader) {
     std::vector<int> taken;
     for (;;) {
       const Value& value = graph_.value(operand.value);
@@ -183,15 +183,15 @@ class Chain {
   const Op& product_;
   std::set<int> members_;  // of the group, not yet part of the chain
   const std::function<bool(ValueIndex)>& is_kept_;
-  FollowingOps chain_;
+  PostOps chain_;
   bool may_be_nan_ = false, loses_nan_ = false;
   bool is_rounded_ = false;  // by a cast to a narrower type; a library would pass on the unrounded value
 };
 
 }  // namespace
 
-std::optional<FollowingOps> following_ops(const Graph& graph, const Op& product, const FusionGroup& group,
-                                          const std::function<bool(ValueIndex)>& is_kept) {
+std::optional<PostOps> find_post_ops(const Graph& graph, const Op& product, const FusionGroup& group,
+                                     const std::function<bool(ValueIndex)>& is_kept) {
   // Libraries do not compute sums of zero terms.
   const auto is_empty = [&](ValueIndex value) { return value != kNoValue && graph.tensor(value).element_count() == 0; };
   if (std::any_of(product.inputs.begin(), product.inputs.end(), is_empty)) return std::nullopt;

@@ -9,10 +9,10 @@
 
 namespace lamina::cpu::onednn {
 
-class Following {
+class PostOpAttributes {
  public:
-  Following() = default;
-  explicit Following(const kernel::LibraryStep& step);
+  PostOpAttributes() = default;
+  explicit PostOpAttributes(const kernel::LibraryStep& step);
 
   const std::string& text() const { return text_; }  // ", then GELU, Quantize", for reports
   // For a tile whose operands are these, as oneDNN is to see them; behind the post-ops that `attr` has.
@@ -29,8 +29,8 @@ class Following {
     float alpha = 0, beta = 0;
     int operand = -1;  // of a binary one
   };
-  void add(const Op& op, const FollowingOperand* operand, int number);
-  void add_binary(const Op& op, const FollowingOperand& operand, int number);
+  void add(const Op& op, const PostOpOperand* operand, int number);
+  void add_binary(const Op& op, const PostOpOperand& operand, int number);
 
   std::vector<Operation> operations_;
   std::string text_;
