@@ -13,7 +13,7 @@
 #include "interface/shared_elements.h"
 #include "interface/status.h"
 #include "passes/inner_layouts.h"
-#include "passes/tiling/factors_apart.h"
+#include "passes/tiling/isolate_dequantize.h"
 
 namespace lamina::compiler {
 
@@ -91,7 +91,7 @@ bool tunes_what_it_compiles() {
 
 kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, Decisions* decisions) {
   Decisions made;
-  made.groups = with_factors_apart(
+  made.groups = isolate_dequantize(
       subgraph.graph, fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true), target.integers);
   made.regions = target.tiles ? tile_regions(subgraph.graph, made.groups, subgraph.outputs, target.integers)
                               : one_by_one(made.groups.size());

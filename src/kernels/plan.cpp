@@ -11,8 +11,8 @@
 #include "kernels/lower.h"
 #include "kernels/shared_values.h"
 #include "kernels/wide_copies.h"
-#include "passes/tiling/factors_apart.h"
 #include "passes/tiling/grouped_graph.h"
+#include "passes/tiling/isolate_dequantize.h"
 
 namespace lamina::kernel {
 
@@ -313,7 +313,7 @@ class Planner {
 
   Plan plan_of_tile(const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns) const {
     const Tile tile = cut_graph(graph_, region, border, rows, columns);
-    const std::vector<FusionGroup> groups = with_factors_apart(
+    const std::vector<FusionGroup> groups = isolate_dequantize(
         tile.graph, fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true), target_.integers);
     Plan plan = make_plan(tile.graph, tile.inputs, tile.outputs, groups, one_by_one(groups.size()), target_);
     std::set<uint64_t> adding;

@@ -3,9 +3,9 @@
 #include "passes/canonicalize.h"
 #include "passes/fusion/fuse.h"
 #include "passes/join_groups.h"
-#include "passes/move_integers.h"
 #include "passes/partition.h"
 #include "passes/raise_decomposed.h"
+#include "passes/sink_quantize.h"
 #include "passes/verify_graph.h"
 
 namespace lamina {
@@ -15,7 +15,7 @@ namespace {
 constexpr GraphPass kGraphPasses[] = {
     {"canonicalize", canonicalize},          // first: one form of every op, so that later passes do not handle older ones
     {"raise_decomposed", raise_decomposed},  // before grouping: a norm in small ops would become several loop nests
-    {"move_integers", move_integers},        // before grouping: it turns arithmetic into a copy of integers
+    {"sink_quantize", sink_quantize},        // before grouping: it turns arithmetic into a copy of integers
 };
 // Policy debug keeps every op of the user.
 constexpr size_t kDebugPasses = 1;

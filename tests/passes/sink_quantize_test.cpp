@@ -1,5 +1,5 @@
 // Concat of what was dequantised and is quantised again: the integers are moved where every one of them would come back.
-#include "passes/move_integers.h"
+#include "passes/sink_quantize.h"
 
 #include "passes/verify_graph.h"
 #include "passes_test_support.h"
@@ -40,9 +40,9 @@ Graph joined(const Joined& j) {
 
 std::string kinds_after(const Joined& j) {
   const Graph graph = joined(j);
-  const auto moved = move_integers(graph);
+  const auto moved = sink_quantize(graph);
   if (!moved) return "as it was";
-  verify_graph(*moved, "move_integers");
+  verify_graph(*moved, "sink_quantize");
   std::string kinds;
   for (const Op& op : moved->ops()) {
     check_op(OpView(*moved, op));
@@ -51,19 +51,19 @@ std::string kinds_after(const Joined& j) {
   return kinds;
 }
 
-TEST(MoveIntegers, ConcatTakesThemAsTheyAre) {
+TEST(SinkQuantize, ConcatTakesThemAsTheyAre) {
   EXPECT_EQ(kinds_after({}), "Concat");
   EXPECT_EQ(kinds_after({.dtype = u8}), "Concat");
   const Scaling shifted{.scales = {3.7F}, .zero_points = {-100}};
   EXPECT_EQ(kinds_after({shifted, shifted, shifted}), "Concat");
   const Graph graph = joined({});
-  const Graph moved = *move_integers(graph);
+  const Graph moved = *sink_quantize(graph);
   EXPECT_EQ(moved.inputs().size(), 2U);
   EXPECT_EQ(moved.tensor(moved.outputs().at(0)).dtype, s8);
   EXPECT_EQ(moved.ops()[0].origins.size(), 3U);
 }
 
-TEST(MoveIntegers, ChannelsKeepTheirScales) {
+TEST(SinkQuantize, ChannelsKeepTheirScales) {
   const Scaling channels{.scales = {0.5F, 0.25F, 2}, .qtype = "per_channel"};
   EXPECT_EQ(kinds_after({.first = channels, .second = channels, .result = channels, .axis = 2}), "Concat");
   const Scaling others{.scales = {1, 3, 5}, .zero_points = {0, 1, 2}, .qtype = "per_channel"};
@@ -72,21 +72,21 @@ TEST(MoveIntegers, ChannelsKeepTheirScales) {
   EXPECT_EQ(kinds_after({others, channels, both}), "as it was");
 }
 
-TEST(MoveIntegers, NotWhereScalesOrZeroPointsDiffer) {
+TEST(SinkQuantize, NotWhereScalesOrZeroPointsDiffer) {
   EXPECT_EQ(kinds_after({.second = {.scales = {0.2F}}}), "as it was");
   EXPECT_EQ(kinds_after({.result = {.scales = {0.2F}}}), "as it was");
   EXPECT_EQ(kinds_after({.first = {.zero_points = {1}}}), "as it was");
 }
 
 // Products and quotients that may be subnormal, infinite or no numbers need not come back.
-TEST(MoveIntegers, NotWithScalesOutsideTheRange) {
+TEST(SinkQuantize, NotWithScalesOutsideTheRange) {
   for (const float scale : {1e-45F, -1e-35F, 1e38F}) {
     const Scaling lossy{.scales = {scale}};
     EXPECT_EQ(kinds_after({lossy, lossy, lossy}), "as it was") << scale;
   }
 }
 
-TEST(MoveIntegers, WhatSomebodyElseReadsStays) {
+TEST(SinkQuantize, WhatSomebodyElseReadsStays) {
   EXPECT_EQ(kinds_after({.keeps_first = true}), "Dequantize Concat End");
   EXPECT_EQ(kinds_after({.keeps_result = true}), "as it was");
 }

@@ -10,6 +10,6 @@
 
 namespace lamina {
 
-std::optional<Graph> move_integers(const Graph& graph);
+std::optional<Graph> sink_quantize(const Graph& graph);
 
 }  // namespace lamina

@@ -1,4 +1,4 @@
-#include "passes/tiling/factors_apart.h"
+#include "passes/tiling/isolate_dequantize.h"
 
 #include <algorithm>
 
@@ -55,7 +55,7 @@ void put_apart(std::vector<FusionGroup>& groups, const std::vector<int>& ops) {
 
 }  // namespace
 
-std::vector<FusionGroup> with_factors_apart(const Graph& graph, std::vector<FusionGroup> groups,
+std::vector<FusionGroup> isolate_dequantize(const Graph& graph, std::vector<FusionGroup> groups,
                                             const IntegerSupport& integers) {
   for (const Op& op : graph.ops()) {
     const std::optional<QuantizedProduct> product = quantized_product(graph, op);

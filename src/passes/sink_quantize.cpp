@@ -1,4 +1,4 @@
-#include "passes/move_integers.h"
+#include "passes/sink_quantize.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,19 +43,19 @@ std::optional<Scales> scales_of(const Op& op, int rank) {
   return found;
 }
 
-class IntegerMover {
+class QuantizeSinker {
  public:
-  explicit IntegerMover(const Graph& graph) : graph_(graph), editor_(graph), removed_(graph.ops().size(), false) {}
+  explicit QuantizeSinker(const Graph& graph) : graph_(graph), editor_(graph), removed_(graph.ops().size(), false) {}
 
   std::optional<Graph> run() {
     bool changed = false;
-    for (size_t i = 0; i < graph_.ops().size(); ++i) changed = try_move(static_cast<int>(i)) || changed;
+    for (size_t i = 0; i < graph_.ops().size(); ++i) changed = try_sink(static_cast<int>(i)) || changed;
     if (!changed) return std::nullopt;
     return editor_.finish();
   }
 
  private:
-  bool try_move(int position) {
+  bool try_sink(int position) {
     const Op& concat = graph_.op(position);
     if (schema_of(concat.kind).nest != LoopNest::concatenated) return false;
     if (graph_.tensor(concat.outputs[0]).dtype != DataType::f32) return false;
@@ -121,6 +121,6 @@ class IntegerMover {
 
 }  // namespace
 
-std::optional<Graph> move_integers(const Graph& graph) { return IntegerMover(graph).run(); }
+std::optional<Graph> sink_quantize(const Graph& graph) { return QuantizeSinker(graph).run(); }
 
 }  // namespace lamina

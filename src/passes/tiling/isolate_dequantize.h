@@ -14,7 +14,7 @@
 
 namespace lamina {
 
-std::vector<FusionGroup> with_factors_apart(const Graph& graph, std::vector<FusionGroup> groups,
+std::vector<FusionGroup> isolate_dequantize(const Graph& graph, std::vector<FusionGroup> groups,
                                             const IntegerSupport& integers);
 
 }  // namespace lamina
