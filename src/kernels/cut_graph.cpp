@@ -79,9 +79,9 @@ RegionBorder border_of(const Graph& graph, const std::vector<FusionGroup>& group
     made.insert(op.outputs.begin(), op.outputs.end());
     if (!schema_of(op.kind).traits.positional) continue;
     const Dims positions = positions_of_loops(graph, region, op);
-    const auto same = std::find(border.firsts.begin(), border.firsts.end(), positions);
-    border.parts[position] = static_cast<size_t>(same - border.firsts.begin());
-    if (same == border.firsts.end()) border.firsts.push_back(positions);
+    const auto same = std::find(border.tile_origins.begin(), border.tile_origins.end(), positions);
+    border.parts[position] = static_cast<size_t>(same - border.tile_origins.begin());
+    if (same == border.tile_origins.end()) border.tile_origins.push_back(positions);
   }
   for (const int position : border.ops) {
     const Op& op = graph.op(position);
@@ -110,14 +110,14 @@ LogicalTensor tensor_of_sum(const Graph& graph, const TileRegion& region, ValueI
 
 Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns) {
   std::vector<Op> ops;
-  const std::vector<LogicalTensor> firsts = new_scalars(graph, border.firsts.size());
+  const std::vector<LogicalTensor> origins = new_scalars(graph, border.tile_origins.size());
   for (const int position : border.ops) {
     ops.push_back(graph.op(position));
     const auto part = border.parts.find(position);
     if (part != border.parts.end())
       make_a_part(ops.back(), graph, static_cast<ValueIndex>(graph.values().size() + part->second));
   }
-  Tile tile{GraphEditor::assemble(graph, std::move(ops), firsts), {}, {}};
+  Tile tile{GraphEditor::assemble(graph, std::move(ops), origins), {}, {}};
   for (size_t v = 0; v < tile.graph.values().size(); ++v) {
     const auto index = static_cast<ValueIndex>(v);
     LogicalTensor tensor = tile.graph.tensor(index);
@@ -140,7 +140,7 @@ Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder&
     return bound;
   };
   for (size_t i = 0; i < border.inputs.size(); ++i) tile.inputs.push_back(bind(border.inputs[i], border.axes_of_positions[i]));
-  for (const LogicalTensor& first : firsts) tile.inputs.push_back(*tile.graph.find_value(first.id));
+  for (const LogicalTensor& origin : origins) tile.inputs.push_back(*tile.graph.find_value(origin.id));
   for (const ValueIndex value : border.outputs) tile.outputs.push_back(bind(value, -1));
   tile.graph.infer_shapes();
   for (size_t v = 0; v < tile.graph.values().size(); ++v) {

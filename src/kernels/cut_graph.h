@@ -17,16 +17,16 @@ struct RegionBorder {
   std::vector<ValueIndex> inputs, outputs;
   std::vector<int> axes_of_positions;  // per input: the axis whose positions (0, 1, 2, ...) it contains, or -1
   // Ops that draw random numbers by position must know which part of their tensors a tile covers. Each gets an input `first`;
-  // ops with equal steps share one. `firsts`: positions from one entry of each loop to the next.
+  // ops with equal steps share one. `tile_origins`: positions from one entry of each loop to the next.
   std::map<int, size_t> parts;
-  std::vector<Dims> firsts;
+  std::vector<Dims> tile_origins;
 };
 RegionBorder border_of(const Graph& graph, const std::vector<FusionGroup>& groups, const TileRegion& region,
                        const std::vector<bool>& needed);
 
 struct Tile {
   Graph graph;
-  std::vector<ValueIndex> inputs, outputs;  // in `graph`, in the border's order; `firsts` follow its inputs
+  std::vector<ValueIndex> inputs, outputs;  // in `graph`, in the border's order; `tile_origins` follow its inputs
 };
 // A tile of `rows` rows, and of `columns` columns where these are cut too. Its contributions to sums are f32. Throws Error if
 // the shapes cannot be inferred from the cut inputs.

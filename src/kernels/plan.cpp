@@ -295,7 +295,7 @@ class Planner {
       step.strides.push_back(strides_of_loops(tensor, region.cut.at(value), region.loops.size()));
       step.outputs.push_back(tensor);
     }
-    step.firsts = border.firsts;
+    step.tile_origins = border.tile_origins;
     add_sums(step, region, border);
     plan_.steps.push_back(std::move(step));
   }

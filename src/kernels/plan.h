@@ -77,7 +77,7 @@ struct TiledStep {
   std::vector<Dims> strides;                   // per arg and loop: bytes from one entry to the next
   // For the further inputs of the tiles' plans, which follow those: the position (s64) of a tile's first element in a tensor.
   // Per loop, the positions from one entry to the next.
-  std::vector<Dims> firsts;
+  std::vector<Dims> tile_origins;
   std::vector<TileSum> sums;
   // Computes the outputs of an entry from the sums that are not in place (finish_sums.h). It has at most one plan.
   std::vector<Plan> finish;

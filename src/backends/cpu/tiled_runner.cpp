@@ -31,14 +31,14 @@ TiledRunner::TiledRunner(const kernel::TiledStep& step, const StepCompiler& comp
       has_less_rows_(step.loops[step.row_loop] % step.rows > 0),
       has_less_columns_(step.columns > 0 && step.loops.back() % step.columns > 0),
       inputs_(step.inputs.size()),
-      firsts_(step.firsts),
+      tile_origins_(step.tile_origins),
       strides_(step.strides),
       slots_(compiler.machine.cores) {
   for (size_t loop = row_loop_; loop < loops_.size(); ++loop) {
     const int64_t block = loop == row_loop_ ? step.rows : step.columns;
     loops_[loop] = (loops_[loop] + block - 1) / block;
     for (Dims& strides : strides_) strides[loop] *= block;
-    for (Dims& positions : firsts_) positions[loop] *= block;
+    for (Dims& positions : tile_origins_) positions[loop] *= block;
   }
   for (size_t loop = 0; loop < row_loop_; ++loop) outer_ *= loops_[loop];
   TileUse use;
@@ -76,7 +76,7 @@ void TiledRunner::list_packings(const kernel::TiledStep& step, TileUse& use) {
     const Dims& strides = strides_[weights.index];
     if (std::any_of(strides.begin() + static_cast<std::ptrdiff_t>(row_loop_), strides.end(), [](int64_t s) { return s != 0; }))
       continue;
-    use.packed_inputs[library_step->op.id] = inputs_ + firsts_.size() + packings_.size();
+    use.packed_inputs[library_step->op.id] = inputs_ + tile_origins_.size() + packings_.size();
     packings_.push_back({library_step->op.id, weights.index, nullptr, 1, Dims(loops_.size(), 0), 0, 0, -1});
   }
 }
@@ -281,20 +281,20 @@ void TiledRunner::finish(const Run& run, int64_t outer, char* sums, int thread) 
 
 void TiledRunner::run_tile(const Run& run, const Entries& entries, char* sums, int thread) const {
   std::array<void*, 2 * kInlineArgs> pointers;
-  std::array<int64_t, kInlineArgs> firsts;
+  std::array<int64_t, kInlineArgs> origins;
   const auto& [args, packed, scratch] = run;
   // Inputs, positions of first elements, packed weights, outputs.
-  const size_t between = firsts_.size() + packed.size();
+  const size_t between = tile_origins_.size() + packed.size();
   for (size_t a = 0; a < args.size(); ++a)
     pointers[a < inputs_ ? a : a + between] = static_cast<char*>(args[a]) + at(entries, strides_[a]);
   for (const Sum& sum : sums_) pointers[sum.arg + between] = place_of(run, sum, entries, sums);
-  for (size_t f = 0; f < firsts_.size(); ++f) {
-    firsts[f] = at(entries, firsts_[f]);
-    pointers[inputs_ + f] = &firsts[f];
+  for (size_t f = 0; f < tile_origins_.size(); ++f) {
+    origins[f] = at(entries, tile_origins_[f]);
+    pointers[inputs_ + f] = &origins[f];
   }
   for (size_t p = 0; p < packed.size(); ++p) {
     const Packing& packing = packings_[p];
-    pointers[inputs_ + firsts_.size() + p] =
+    pointers[inputs_ + tile_origins_.size() + p] =
         packed[p] == nullptr ? pointers[packing.input]
                              : packed[p] + at(entries, packing.strides) * static_cast<int64_t>(packing.bytes);
   }

@@ -86,8 +86,8 @@ class TiledRunner {
   int64_t rows_, segments_;
   bool has_less_rows_, has_less_columns_;  // in the last block
   size_t inputs_;
-  std::vector<Dims> firsts_;   // per further input of a tile, and loop: positions from entry to entry, or block to block
-  std::vector<Dims> strides_;  // per arg and loop: bytes from one entry to the next, of blocks from block to block
+  std::vector<Dims> tile_origins_;  // per further input of a tile, and loop: positions from entry to entry, or block to block
+  std::vector<Dims> strides_;       // per arg and loop: bytes from one entry to the next, of blocks from block to block
   std::vector<std::unique_ptr<const PlanRunner>> plans_;
   std::vector<Sum> sums_;
   std::unique_ptr<const PlanRunner> finish_;  // null: all sums are in place
