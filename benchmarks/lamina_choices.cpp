@@ -71,7 +71,7 @@ bool search(const std::vector<Kernel>& kernels, const Machine& machine, double s
     const SearchResult found = search_schedules(kernels[i], machine, {.seconds = seconds}, {schedules[i]});
     schedules[i] = found.times.front().schedule;
     saw_all = saw_all && found.saw_all;
-    tuned_schedules::keep(kernels[i], machine, {found.times.front(), found.times.front(), {}});
+    tuned_schedules::store(kernels[i], machine, {found.times.front(), found.times.front(), {}});
   }
   lamina::compiler::CompileCache::instance().clear();
   return saw_all;

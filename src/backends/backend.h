@@ -33,18 +33,18 @@ struct Allocator {
 };
 
 // Data that an executable computes once from the constant inputs of a compiled partition. It lives as long as that partition.
-class KeptConstants {
+class CachedConstants {
  public:
-  virtual ~KeptConstants() = default;
+  virtual ~CachedConstants() = default;
 };
 
 struct ExecutionContext {
   const Allocator* allocator = nullptr;
-  void* stream = nullptr;              // device stream or queue; null on the CPU
-  void* workspace = nullptr;           // ExecutableInfo::workspace_bytes, 64-byte aligned; null: the executable allocates
-  int threads = 0;                     // number of OpenMP threads; 0: OpenMP's default
-  const ThreadPool* pool = nullptr;    // the caller's threads, used instead of OpenMP's
-  KeptConstants* constants = nullptr;  // from Executable::keep_constants; null: executions share no data
+  void* stream = nullptr;                // device stream or queue; null on the CPU
+  void* workspace = nullptr;             // ExecutableInfo::workspace_bytes, 64-byte aligned; null: the executable allocates
+  int threads = 0;                       // number of OpenMP threads; 0: OpenMP's default
+  const ThreadPool* pool = nullptr;      // the caller's threads, used instead of OpenMP's
+  CachedConstants* constants = nullptr;  // from Executable::cache_constants; null: executions share no data
 };
 
 // Describes an executable. The driver's --report, LAMINA_VERBOSE and explain print it.
@@ -72,7 +72,7 @@ class Executable {
                        std::span<void* const> outputs) const = 0;
   virtual const ExecutableInfo& info() const = 0;
   // For one compiled partition, whose constant inputs have the same values in every execution. Null if nothing can be cached.
-  virtual std::unique_ptr<KeptConstants> keep_constants() const { return nullptr; }
+  virtual std::unique_ptr<CachedConstants> cache_constants() const { return nullptr; }
   virtual size_t constant_bytes() const { return 0; }  // size of the cached constants once they are computed
   // Frees memory that no execution uses at the moment.
   virtual void release_idle_memory() const {}

@@ -49,7 +49,7 @@ class ScratchPool {
     void end() {
       if (block_ == nullptr) return;
       block_->give_back(context_);
-      pool_.keep(std::move(block_));
+      pool_.recycle(std::move(block_));
     }
 
    private:
@@ -79,7 +79,7 @@ class ScratchPool {
     idle_.erase(found);
     return block;
   }
-  void keep(std::unique_ptr<Block> block) {
+  void recycle(std::unique_ptr<Block> block) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(block));
   }

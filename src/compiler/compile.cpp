@@ -123,7 +123,7 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
     if (tunes_what_it_compiles()) tune_partition(partition, inputs, outputs, engine, {});
     compile_progress().name = label_of(partition);
     shared = compile_anew(partition, inputs, outputs, backend, record);
-    if (may_share) CompileCache::instance().keep(key, *shared);
+    if (may_share) CompileCache::instance().insert(key, *shared);
   }
   const bool from_cache = found || shared->executable->info().from_cache;
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
@@ -148,7 +148,7 @@ size_t tune_partition(const Partition& partition, std::span<const LogicalTensor>
   return timed;
 }
 
-std::string why_not_kept_on_disk() {
+std::string why_not_cached_on_disk() {
   const CodeCache* const disk = CodeCache::from_environment();
   if (disk == nullptr) return "LAMINA_CACHE_DIR is not set";
   return disk->why_off().empty() ? "" : disk->complaint();

@@ -48,7 +48,7 @@ size_t tune_partition(const Partition& partition, std::span<const LogicalTensor>
                       const Backend& backend, const TuningRequest& request);
 
 // Why compiled code and tuning results are not available to other processes; "" if they are kept on disk.
-std::string why_not_kept_on_disk();
+std::string why_not_cached_on_disk();
 
 // The steps after extract_subgraph.
 kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, Decisions* decisions = nullptr);

@@ -132,7 +132,7 @@ std::optional<SharedExecutable> CompileCache::find(const std::string& key) {
   return found->second.shared;
 }
 
-void CompileCache::keep(const std::string& key, SharedExecutable executable) {
+void CompileCache::insert(const std::string& key, SharedExecutable executable) {
   const std::lock_guard lock(mutex_);
   entries_.insert_or_assign(key, Entry{std::move(executable), ++uses_});
   drop_oldest_beyond(capacity_);

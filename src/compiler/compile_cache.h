@@ -33,7 +33,7 @@ class CompileCache {
  public:
   static CompileCache& instance();
   std::optional<SharedExecutable> find(const std::string& key);
-  void keep(const std::string& key, SharedExecutable executable);
+  void insert(const std::string& key, SharedExecutable executable);
   void clear();
   size_t size();
   // The maximum number of executables; 0 disables the cache.

@@ -28,11 +28,11 @@ size_t constant_cache_capacity() { return capacity; }
 ConstantsOfPartition::ConstantsOfPartition(const Executable& executable) {
   const size_t bytes = executable.constant_bytes();
   if (bytes == 0 || !has_constant_cache()) return;
-  kept_ = executable.keep_constants();
+  cached_ = executable.cache_constants();
   if (take(bytes))
     bytes_ = bytes;
   else
-    kept_.reset();
+    cached_.reset();
 }
 
 ConstantsOfPartition::~ConstantsOfPartition() { used -= bytes_; }

@@ -24,11 +24,11 @@ class ConstantsOfPartition {
   ConstantsOfPartition(const ConstantsOfPartition&) = delete;
   ConstantsOfPartition& operator=(const ConstantsOfPartition&) = delete;
 
-  KeptConstants* get() const { return kept_.get(); }  // null: nothing is kept
+  CachedConstants* get() const { return cached_.get(); }  // null: nothing is kept
 
  private:
   size_t bytes_ = 0;
-  std::unique_ptr<KeptConstants> kept_;
+  std::unique_ptr<CachedConstants> cached_;
 };
 
 }  // namespace lamina::compiler

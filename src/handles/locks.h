@@ -33,7 +33,7 @@ enum class LockRow : size_t {
   packed_constants,  // held while constants are packed
   code_of_kernel,    // held while a kernel variant is compiled
   tuned_schedules,
-  kept_costs,
+  cached_costs,
   jit,            // held while LLVM compiles
   library_calls,  // held while oneDNN creates a primitive, which acquires oneDNN's own locks
   gpu_runtime,

@@ -142,9 +142,9 @@ TEST_F(CompileCacheTest, BadTensorsAreRefusedAfterGoodOnesPassed) {
 
 TEST_F(CompileCacheTest, HoldsWhatWasUsedLast) {
   CompileCache cache;
-  for (size_t i = 0; i < cache.capacity(); ++i) cache.keep(std::to_string(i), {});
+  for (size_t i = 0; i < cache.capacity(); ++i) cache.insert(std::to_string(i), {});
   EXPECT_TRUE(cache.find("0"));
-  cache.keep("one more", {});
+  cache.insert("one more", {});
   EXPECT_EQ(cache.size(), cache.capacity());
   EXPECT_TRUE(cache.find("0"));
   EXPECT_FALSE(cache.find("1"));
@@ -153,14 +153,14 @@ TEST_F(CompileCacheTest, HoldsWhatWasUsedLast) {
 
 TEST_F(CompileCacheTest, DropsTheOldestWhereItsCapacityShrinks) {
   CompileCache cache;
-  for (const char* const key : {"a", "b", "c"}) cache.keep(key, {});
+  for (const char* const key : {"a", "b", "c"}) cache.insert(key, {});
   EXPECT_TRUE(cache.find("a"));
   cache.set_capacity(2);
   EXPECT_EQ(cache.size(), 2u);
   EXPECT_TRUE(cache.find("a"));
   EXPECT_FALSE(cache.find("b"));
   cache.set_capacity(0);
-  cache.keep("d", {});
+  cache.insert("d", {});
   EXPECT_EQ(cache.size(), 0u);
 }
 

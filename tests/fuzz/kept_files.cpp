@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   static const Folder folder;
   const CodeCache cache(folder.path);
-  cache.keep(kKey, kObject);
+  cache.store(kKey, kObject);
   damage(folder.path / CodeCache::file_name(kKey), input);
   const auto found = cache.find(kKey);
   fuzz::require(!found || *found == kObject, "what is found is what was kept");

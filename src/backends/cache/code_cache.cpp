@@ -218,7 +218,7 @@ std::optional<std::string> CodeCache::find(std::string_view key) const {
   return object;
 }
 
-void CodeCache::keep(std::string_view key, std::string_view object) const {
+void CodeCache::store(std::string_view key, std::string_view object) const {
   if (!why_off_.empty()) return;
   static std::atomic<uint64_t> writes{0};
   const uint64_t number = writes++;

@@ -37,7 +37,7 @@ class CodeCache {
   const std::string& complaint() const { return complaint_; }
   std::optional<std::string> find(std::string_view key) const;
   // From time to time removes the least recently used entries, so that the folder exceeds max_bytes by at most a few entries.
-  void keep(std::string_view key, std::string_view object) const;
+  void store(std::string_view key, std::string_view object) const;
   void shrink(int64_t max_bytes) const;
 
   // The name of an entry's file. For tests.

@@ -45,9 +45,9 @@ class CpuExecutable final : public Executable {
                std::span<void* const> outputs) const override {
     ScratchPool<HostBlock>::Loan scratch(pool_, info_.workspace_bytes, context);
     auto* constants = static_cast<PackedConstants*>(context.constants);
-    std::unique_ptr<KeptConstants> own;
+    std::unique_ptr<CachedConstants> own;
     if (constants == nullptr && runner_.constant_count() > 0) {
-      own = keep_constants();
+      own = cache_constants();
       constants = static_cast<PackedConstants*>(own.get());
     }
     const Executor executor = context.pool == nullptr ? Executor(context.threads) : Executor(*context.pool);
@@ -56,7 +56,7 @@ class CpuExecutable final : public Executable {
   }
 
   const ExecutableInfo& info() const override { return info_; }
-  std::unique_ptr<KeptConstants> keep_constants() const override {
+  std::unique_ptr<CachedConstants> cache_constants() const override {
     return runner_.constant_count() == 0 ? nullptr : std::make_unique<PackedConstants>(runner_.constant_count());
   }
   size_t constant_bytes() const override { return runner_.constant_bytes(); }

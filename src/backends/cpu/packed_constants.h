@@ -11,7 +11,7 @@
 namespace lamina::cpu {
 
 // Thread-safe.
-class PackedConstants final : public KeptConstants {
+class PackedConstants final : public CachedConstants {
  public:
   explicit PackedConstants(size_t count) : entries_(std::make_unique<Entry[]>(count)) {}
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "backends/cpu/calibrate.h"
+#include "backends/cpu/code/cached_costs.h"
 #include "backends/cpu/code/host_machine.h"
-#include "backends/cpu/code/kept_costs.h"
 #include "backends/cpu/kernel_timer.h"
 #include "backends/cpu/runtime.h"
 #include "backends/cpu/schedule/cost_model.h"
@@ -132,8 +132,8 @@ TunedSchedule tune_kernel(const kernel::Kernel& kernel, const Machine& machine, 
 
 Machine with_measured_costs(Machine machine) {
   const Machine host = host_machine();
-  std::optional<Costs> costs = kept_costs::find(host);
-  if (!costs) kept_costs::keep(host, *(costs = measure_costs(host)));
+  std::optional<Costs> costs = cached_costs::find(host);
+  if (!costs) cached_costs::store(host, *(costs = measure_costs(host)));
   machine.costs = *costs;
   return machine;
 }
@@ -151,7 +151,7 @@ size_t tune_plan(const kernel::Plan& plan, const Machine& given, const TuningReq
     const auto progress = [&](double done) {
       if (request.progress) request.progress(i, kernels.size(), done);
     };
-    tuned_schedules::keep(kernels[i], machine, tune_kernel(kernels[i], machine, request.milliseconds, progress));
+    tuned_schedules::store(kernels[i], machine, tune_kernel(kernels[i], machine, request.milliseconds, progress));
   }
   return kernels.size();
 }

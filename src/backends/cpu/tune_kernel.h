@@ -17,7 +17,7 @@ using TuningProgress = std::function<void(double done)>;
 
 // Times the schedule that would be chosen without measuring, then others that differ from the best so far in one field, as
 // many as there is time for; compiling them is a part of it. What is better is taken only if it still is when both run in
-// turns. The result is not kept anywhere (tuned_schedules::keep). `kernel` need not be arranged. Throws Error(runtime_error)
+// turns. The result is not kept anywhere (tuned_schedules::store). `kernel` need not be arranged. Throws Error(runtime_error)
 // where the machine is not this one, (out_of_memory).
 TunedSchedule tune_kernel(const kernel::Kernel& kernel, const Machine& machine, double milliseconds,
                           const TuningProgress& progress = nullptr);

@@ -27,7 +27,7 @@ class CodeCacheTest : public CodeCacheFolder {
   // An entry that is found, until `spoil` has changed its file.
   void expect_miss_after(const std::function<void(const fs::path&)>& spoil) {
     const CodeCache cache(folder_);
-    cache.keep("key", "object");
+    cache.store("key", "object");
     ASSERT_EQ(cache.find("key"), "object");
     spoil(entry("key"));
     EXPECT_EQ(cache.find("key"), std::nullopt);
@@ -39,7 +39,7 @@ TEST_F(CodeCacheTest, FindsWhatWasKept) {
   const std::string object("\0binary\xff\n", 9);
   const CodeCache writer(folder_);
   EXPECT_EQ(writer.find("key"), std::nullopt);
-  writer.keep("key", object);
+  writer.store("key", object);
   const CodeCache reader(folder_);
   EXPECT_EQ(reader.find("key"), object);
   EXPECT_EQ(reader.find("another key"), std::nullopt);
@@ -49,7 +49,7 @@ TEST_F(CodeCacheTest, FindsWhatWasKept) {
 TEST_F(CodeCacheTest, MakesAFolderThatIsMissingForThisUserAlone) {
   const CodeCache cache(folder_ / "new");
   EXPECT_EQ(cache.why_off(), "");
-  cache.keep("key", "object");
+  cache.store("key", "object");
   EXPECT_EQ(cache.find("key"), "object");
   struct stat status;
   ASSERT_EQ(stat((folder_ / "new").c_str(), &status), 0);
@@ -61,7 +61,7 @@ TEST_F(CodeCacheTest, UsesNoFolderThatOthersMayWriteIn) {
     ASSERT_EQ(chmod(folder_.c_str(), mode), 0);
     const CodeCache cache(folder_);
     EXPECT_THAT(cache.why_off(), HasSubstr("others may write in it"));
-    cache.keep("key", "object");
+    cache.store("key", "object");
     EXPECT_EQ(cache.find("key"), std::nullopt);
     EXPECT_EQ(file_count(), 0u);
   }
@@ -81,14 +81,14 @@ TEST_F(CodeCacheTest, UsesNoRelativePathAndNoFile) {
   EXPECT_THAT(CodeCache(folder_ / "file").why_off(), HasSubstr("Not a directory"));
   const CodeCache missing(folder_ / "no" / "parent");
   EXPECT_THAT(missing.why_off(), HasSubstr("No such file"));
-  missing.keep("key", "object");
+  missing.store("key", "object");
   missing.shrink(0);
   EXPECT_EQ(missing.find("key"), std::nullopt);
 }
 
 TEST_F(CodeCacheTest, AnEntryCutOffAnywhereIsAMiss) {
   const CodeCache cache(folder_);
-  cache.keep("key", "object");
+  cache.store("key", "object");
   const std::string whole = read_file(entry("key"));
   for (size_t size = 0; size < whole.size(); ++size) {
     write_file(entry("key"), whole.substr(0, size));
@@ -102,7 +102,7 @@ TEST_F(CodeCacheTest, AnEntryCutOffAnywhereIsAMiss) {
 
 TEST_F(CodeCacheTest, AnEntryWithOneBitChangedIsAMiss) {
   const CodeCache cache(folder_);
-  cache.keep("key", "object");
+  cache.store("key", "object");
   const std::string whole = read_file(entry("key"));
   for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::string changed = whole;
@@ -114,7 +114,7 @@ TEST_F(CodeCacheTest, AnEntryWithOneBitChangedIsAMiss) {
 
 TEST_F(CodeCacheTest, AForeignEntryIsAMiss) {
   const CodeCache cache(folder_);
-  cache.keep("other", "their object");
+  cache.store("other", "their object");
   expect_miss_after([&](const fs::path& path) { fs::copy_file(entry("other"), path, fs::copy_options::overwrite_existing); });
   expect_miss_after([](const fs::path& path) { ASSERT_EQ(chmod(path.c_str(), 0622), 0); });
   expect_miss_after([&](const fs::path& path) {
@@ -136,7 +136,7 @@ TEST_F(CodeCacheTest, ABadEntryIsWrittenAnew) {
   const CodeCache cache(folder_);
   write_file(entry("key"), "rubbish");
   EXPECT_EQ(cache.find("key"), std::nullopt);
-  cache.keep("key", "object");
+  cache.store("key", "object");
   EXPECT_EQ(cache.find("key"), "object");
 }
 
@@ -145,7 +145,7 @@ TEST_F(CodeCacheTest, RemovesWhatWasUsedLongestAgo) {
   const auto now = fs::file_time_type::clock::now();
   for (int i = 0; i < 8; ++i) {
     const std::string key = join("key", i);
-    cache.keep(key, std::string(1000, 'x'));
+    cache.store(key, std::string(1000, 'x'));
     fs::last_write_time(entry(key), now - std::chrono::hours(100 - i));
   }
   write_file(folder_ / "writing-1-2-3", "of a process that died");
@@ -166,11 +166,11 @@ TEST_F(CodeCacheTest, RemovesWhatWasUsedLongestAgo) {
 TEST_F(CodeCacheTest, StaysWithinItsBound) {
   constexpr int64_t kBound = 100'000;
   const CodeCache cache(folder_, kBound);
-  for (int i = 0; i < 300; ++i) cache.keep(join("key", i), std::string(1000, 'x'));
+  for (int i = 0; i < 300; ++i) cache.store(join("key", i), std::string(1000, 'x'));
   int64_t total = 0;
   for (const auto& file : fs::directory_iterator(folder_)) total += static_cast<int64_t>(file.file_size());
   EXPECT_LE(total, kBound + 64 * 1100);
-  cache.keep("too large", std::string(kBound, 'x'));
+  cache.store("too large", std::string(kBound, 'x'));
   EXPECT_FALSE(cache.find("too large"));
 }
 
@@ -181,7 +181,7 @@ TEST_F(CodeCacheTest, ReadersSeeWholeEntriesWhileOthersWrite) {
   for (const std::string& object : objects) {
     writers.emplace_back([&] {
       const CodeCache cache(folder_);
-      while (!stop) cache.keep("key", object);
+      while (!stop) cache.store("key", object);
     });
   }
   const CodeCache cache(folder_);

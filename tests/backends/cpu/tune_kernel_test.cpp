@@ -87,7 +87,7 @@ TEST_F(TuneKernel, AKeptChoiceIsWhatRunsFromThenOn) {
   const Schedule by_rule = cpu::KernelRunner(kernel, machine).schedule();
   EXPECT_THAT(cpu::KernelRunner(kernel, machine).choice(), StartsWith("by rule: "));
   for (const Schedule& other : cpu::legal_schedules(kernel, machine).neighbours(by_rule)) {
-    cpu::tuned_schedules::keep(kernel, machine, {{other, 10}, {by_rule, 20}, {}});
+    cpu::tuned_schedules::store(kernel, machine, {{other, 10}, {by_rule, 20}, {}});
     const cpu::KernelRunner runner(kernel, machine);
     EXPECT_EQ(runner.schedule(), other);
     EXPECT_THAT(runner.choice(), StartsWith("measured: "));
@@ -194,9 +194,9 @@ TEST_F(TunedOnDisk, IsAMissWhereTheScheduleIsNotLegal) {
   std::memcpy(&key_bytes, whole.data() + 8, sizeof key_bytes);
   const std::string key = whole.substr(56, key_bytes);
   ASSERT_EQ(56 + key_bytes, begin);
-  CodeCache(folder_).keep(key, "lamina tuned schedule 1\n1 vector_bits 1024\n1 \n");
+  CodeCache(folder_).store(key, "lamina tuned schedule 1\n1 vector_bits 1024\n1 \n");
   expect_choice("by rule");
-  CodeCache(folder_).keep(key, "lamina tuned schedule 1\n1 vector_bits 128\n1 \n");
+  CodeCache(folder_).store(key, "lamina tuned schedule 1\n1 vector_bits 128\n1 \n");
   expect_choice("measured: vector_bits 128");
 }
 

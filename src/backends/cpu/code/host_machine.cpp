@@ -11,7 +11,7 @@
 #include <memory>
 #include <system_error>
 
-#include "backends/cpu/code/kept_costs.h"
+#include "backends/cpu/code/cached_costs.h"
 #include "backends/cpu/code/llvm_headers.h"
 #include "backends/cpu/targets/target_hooks.h"
 #include "interface/status.h"
@@ -144,7 +144,7 @@ bool lacks_nothing_of(const Machine& machine) {
 Machine host_machine() {
   Machine machine = capped(whole_host(), best_allowed());
   machine.cores = omp_get_max_threads();
-  machine.costs = kept_costs::find(machine).value_or(Costs{});
+  machine.costs = cached_costs::find(machine).value_or(Costs{});
   return machine;
 }
 

@@ -7,7 +7,7 @@
 #include "backends/cache/sha256.h"
 #include "backends/cpu/code/enough_stack.h"
 #include "backends/cpu/code/generator_version.h"
-#include "backends/cpu/code/kept_kernels.h"
+#include "backends/cpu/code/kernel_cache.h"
 #include "backends/cpu/code/link_object.h"
 #include "backends/cpu/code/object_code.h"
 #include "backends/cpu/targets/target_hooks.h"
@@ -20,7 +20,7 @@ namespace {
 
 // Of the kernels that were asked for last; twice as many as the compiler keeps executables, which hold their own code besides.
 // Code takes 4 to 20 KB and whole pages for its constants and data: some 50 MB at most.
-constexpr size_t kMostKeptKernels = 2048;
+constexpr size_t kMostCachedKernels = 2048;
 
 class Jit {
  public:
@@ -32,7 +32,7 @@ class Jit {
   CompiledKernel compile(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) {
     const std::string key = key_of(kernel, schedule, machine);
     const std::lock_guard lock(mutex_);
-    if (std::optional<CompiledKernel> known = kept_.find(key)) {
+    if (std::optional<CompiledKernel> known = cache_.find(key)) {
       known->from_cache = true;
       return *std::move(known);
     }
@@ -46,19 +46,19 @@ class Jit {
         compiled.from_cache = disk != nullptr && disk->find(disk_key).has_value();
         if (compiled.from_cache) return;
         const auto object = maker().make(kernel, schedule, machine, compiled.symbol);
-        if (disk != nullptr) disk->keep(disk_key, object->getBuffer());
+        if (disk != nullptr) disk->store(disk_key, object->getBuffer());
         return;
       }
       if (disk != nullptr) code = stored_code(*disk, disk_key, compiled.symbol);
       compiled.from_cache = code.address != nullptr;
       if (compiled.from_cache) return;
       const auto object = maker().make(kernel, schedule, machine, compiled.symbol);
-      if (disk != nullptr) disk->keep(disk_key, object->getBuffer());
+      if (disk != nullptr) disk->store(disk_key, object->getBuffer());
       code = new_code(*object, compiled.symbol);
     });
     compiled.function = reinterpret_cast<KernelFunction>(code.address);
     compiled.memory = std::move(code.memory);
-    kept_.keep(key, compiled);
+    cache_.insert(key, compiled);
     return compiled;
   }
 
@@ -106,7 +106,7 @@ class Jit {
   const SymbolRequest symbols_ = symbol_request();
   ObjectLinker linker_{symbols_};
   std::optional<ObjectCodeMaker> maker_;
-  KeptKernels kept_{kMostKeptKernels};
+  KernelCache cache_{kMostCachedKernels};
 };
 
 }  // namespace

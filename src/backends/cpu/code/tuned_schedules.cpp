@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "backends/cache/code_cache.h"
-#include "backends/cpu/code/kept_costs.h"
+#include "backends/cpu/code/cached_costs.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "handles/locks.h"
 #include "interface/status.h"
@@ -53,7 +53,7 @@ class Memory {
     return memory;
   }
   Mutex mutex{LockRow::tuned_schedules};
-  std::map<std::string, TunedSchedule> kept;
+  std::map<std::string, TunedSchedule> cached;
 };
 
 }  // namespace
@@ -84,29 +84,29 @@ std::optional<TunedSchedule> find(const kernel::Kernel& kernel, const Machine& m
   Memory& memory = Memory::instance();
   const CodeCache* const disk = CodeCache::from_environment();
   const std::lock_guard lock(memory.mutex);
-  if (disk == nullptr && memory.kept.empty()) return std::nullopt;
+  if (disk == nullptr && memory.cached.empty()) return std::nullopt;
   const std::string key = key_of(kernel, machine);
-  if (const auto known = memory.kept.find(key); known != memory.kept.end()) return known->second;
+  if (const auto known = memory.cached.find(key); known != memory.cached.end()) return known->second;
   const std::optional<std::string> text = disk == nullptr ? std::nullopt : disk->find(key);
   if (!text) return std::nullopt;
   std::optional<TunedSchedule> tuned = tuned_schedule_of(*text);
   if (!tuned || !legal_schedules(kernel, machine).contains(tuned->chosen.schedule)) return std::nullopt;
-  memory.kept.emplace(key, *tuned);
+  memory.cached.emplace(key, *tuned);
   return tuned;
 }
 
-void keep(const kernel::Kernel& kernel, const Machine& machine, const TunedSchedule& tuned) {
+void store(const kernel::Kernel& kernel, const Machine& machine, const TunedSchedule& tuned) {
   Memory& memory = Memory::instance();
   const std::string key = key_of(kernel, machine);
-  if (const CodeCache* const disk = CodeCache::from_environment()) disk->keep(key, text_of(tuned));
+  if (const CodeCache* const disk = CodeCache::from_environment()) disk->store(key, text_of(tuned));
   const std::lock_guard lock(memory.mutex);
-  memory.kept.insert_or_assign(key, tuned);
+  memory.cached.insert_or_assign(key, tuned);
 }
 
 void forget() {
   Memory& memory = Memory::instance();
   const std::lock_guard lock(memory.mutex);
-  memory.kept.clear();
+  memory.cached.clear();
 }
 
 }  // namespace tuned_schedules

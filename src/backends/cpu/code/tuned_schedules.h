@@ -33,7 +33,7 @@ namespace tuned_schedules {
 std::optional<TunedSchedule> find(const kernel::Kernel& kernel, const Machine& machine);
 
 // In the place of what was kept before.
-void keep(const kernel::Kernel& kernel, const Machine& machine, const TunedSchedule& tuned);
+void store(const kernel::Kernel& kernel, const Machine& machine, const TunedSchedule& tuned);
 
 // What the process keeps in memory is forgotten; the disk is not. For tests.
 void forget();

@@ -85,7 +85,7 @@ Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string&
   Program program(nvrtc, name, text);
   program.compile(name, options);
   Image image{native ? program.cubin() : program.ptx(), program.log(), false};
-  if (cache != nullptr) cache->keep(key, image.data);
+  if (cache != nullptr) cache->store(key, image.data);
   return image;
 }
 

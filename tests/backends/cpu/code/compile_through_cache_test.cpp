@@ -68,7 +68,7 @@ TEST_F(CompiledCodeCache, AnEntryWithoutCodeForItsKernelIsAMiss) {
   std::string renamed = object;
   renamed.replace(renamed.find("lamina_add_layer_norm"), 6, "animal");
   for (const std::string& other : {std::string("no object file at all"), object.substr(0, object.size() / 2), renamed}) {
-    CodeCache(folder_).keep(key, other);  // with a digest that is right
+    CodeCache(folder_).store(key, other);  // with a digest that is right
     expect_compile(folder_, "fresh");
     expect_compile(folder_, "stored");  // it was written anew
   }

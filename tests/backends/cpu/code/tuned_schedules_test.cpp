@@ -53,7 +53,7 @@ TEST_F(TunedSchedules, AreNothingWhereTheTextIsCutOrChanged) {
 
 TEST_F(TunedSchedules, AreFoundForTheirKernelAndMachineAlone) {
   EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_));
-  cpu::tuned_schedules::keep(kernel_, machine_, tuned_);
+  cpu::tuned_schedules::store(kernel_, machine_, tuned_);
   EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), tuned_);
   EXPECT_EQ(cpu::tuned_schedules::find(layer_norm({64, 1000}), machine_), tuned_);
   EXPECT_FALSE(cpu::tuned_schedules::find(layer_norm({65, 1000}), machine_)) << "other rows";
@@ -66,10 +66,10 @@ TEST_F(TunedSchedules, AreFoundForTheirKernelAndMachineAlone) {
 }
 
 TEST_F(TunedSchedules, AreReplacedByLaterOnes) {
-  cpu::tuned_schedules::keep(kernel_, machine_, tuned_);
+  cpu::tuned_schedules::store(kernel_, machine_, tuned_);
   TunedSchedule later = tuned_;
   later.chosen = later.by_default;
-  cpu::tuned_schedules::keep(kernel_, machine_, later);
+  cpu::tuned_schedules::store(kernel_, machine_, later);
   EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), later);
 }
 

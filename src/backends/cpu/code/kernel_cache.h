@@ -14,34 +14,34 @@
 namespace lamina::cpu {
 
 // For one thread at a time.
-class KeptKernels {
+class KernelCache {
  public:
-  explicit KeptKernels(size_t most) : most_(most) {}
+  explicit KernelCache(size_t most) : most_(most) {}
 
   std::optional<CompiledKernel> find(const std::string& key) {
-    const auto found = kept_.find(key);
-    if (found == kept_.end()) return std::nullopt;
-    found->second.asked = ++questions_;
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return std::nullopt;
+    found->second.last_used = ++lookups_;
     return found->second.kernel;
   }
 
   // Looks at all of them where there are too many, which takes a thousandth of the time that compiling does.
-  void keep(const std::string& key, CompiledKernel kernel) {
-    if (kept_.size() >= most_) {
-      kept_.erase(std::min_element(kept_.begin(), kept_.end(),
-                                   [](const auto& a, const auto& b) { return a.second.asked < b.second.asked; }));
+  void insert(const std::string& key, CompiledKernel kernel) {
+    if (entries_.size() >= most_) {
+      entries_.erase(std::min_element(entries_.begin(), entries_.end(),
+                                      [](const auto& a, const auto& b) { return a.second.last_used < b.second.last_used; }));
     }
-    kept_.emplace(key, Kept{std::move(kernel), ++questions_});
+    entries_.emplace(key, Entry{std::move(kernel), ++lookups_});
   }
 
  private:
-  struct Kept {
+  struct Entry {
     CompiledKernel kernel;
-    uint64_t asked;
+    uint64_t last_used;
   };
   size_t most_;
-  uint64_t questions_ = 0;
-  std::unordered_map<std::string, Kept> kept_;
+  uint64_t lookups_ = 0;
+  std::unordered_map<std::string, Entry> entries_;
 };
 
 }  // namespace lamina::cpu

@@ -1,4 +1,4 @@
-#include "backends/cpu/code/kept_costs.h"
+#include "backends/cpu/code/cached_costs.h"
 
 #include <charconv>
 #include <cmath>
@@ -38,7 +38,7 @@ class Memory {
     static Memory& memory = *new Memory;  // never destroyed: kernels may be compiled while statics are torn down
     return memory;
   }
-  Mutex mutex{LockRow::kept_costs};
+  Mutex mutex{LockRow::cached_costs};
   std::map<std::string, std::optional<Costs>> known;
 };
 
@@ -73,7 +73,7 @@ std::optional<Costs> costs_of(std::string_view text) {
   return costs;
 }
 
-namespace kept_costs {
+namespace cached_costs {
 
 std::optional<Costs> find(const Machine& machine) {
   Memory& memory = Memory::instance();
@@ -85,10 +85,10 @@ std::optional<Costs> find(const Machine& machine) {
   return memory.known[key] = text ? costs_of(*text) : std::nullopt;
 }
 
-void keep(const Machine& machine, const Costs& costs) {
+void store(const Machine& machine, const Costs& costs) {
   Memory& memory = Memory::instance();
   const std::string key = key_of(machine);
-  if (const CodeCache* const disk = CodeCache::from_environment()) disk->keep(key, text_of(costs));
+  if (const CodeCache* const disk = CodeCache::from_environment()) disk->store(key, text_of(costs));
   const std::lock_guard lock(memory.mutex);
   memory.known.insert_or_assign(key, costs);
 }
@@ -99,6 +99,6 @@ void forget() {
   memory.known.clear();
 }
 
-}  // namespace kept_costs
+}  // namespace cached_costs
 
 }  // namespace lamina::cpu

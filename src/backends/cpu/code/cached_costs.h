@@ -12,18 +12,18 @@
 namespace lamina::cpu {
 
 // Thread-safe. `machine.costs` is not looked at.
-namespace kept_costs {
+namespace cached_costs {
 
 // Nothing where nothing is kept, or what is there is damaged. The disk is asked once in a process.
 std::optional<Costs> find(const Machine& machine);
 
 // In the place of what was kept before.
-void keep(const Machine& machine, const Costs& costs);
+void store(const Machine& machine, const Costs& costs);
 
 // What the process keeps in memory is forgotten; the disk is not. For tests.
 void forget();
 
-}  // namespace kept_costs
+}  // namespace cached_costs
 
 // What times depend on beside the kernel, for keys: the machine, its cores included, and what makes its code.
 std::string key_of_times(const Machine& machine);

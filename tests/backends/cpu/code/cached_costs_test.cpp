@@ -1,5 +1,5 @@
 // What was measured of a machine, as it is kept: read back as it was written, and nothing where the text is damaged.
-#include "backends/cpu/code/kept_costs.h"
+#include "backends/cpu/code/cached_costs.h"
 
 #include <gtest/gtest.h>
 
@@ -15,10 +15,10 @@ namespace {
 
 using cpu::Costs;
 
-class KeptCosts : public ::testing::Test {
+class CachedCosts : public ::testing::Test {
  protected:
-  void SetUp() override { cpu::kept_costs::forget(); }
-  void TearDown() override { cpu::kept_costs::forget(); }
+  void SetUp() override { cpu::cached_costs::forget(); }
+  void TearDown() override { cpu::cached_costs::forget(); }
 
   static Costs some() {
     Costs costs;
@@ -28,9 +28,9 @@ class KeptCosts : public ::testing::Test {
   }
 };
 
-TEST_F(KeptCosts, AreReadBackAsWritten) { EXPECT_EQ(cpu::costs_of(cpu::text_of(some())), some()); }
+TEST_F(CachedCosts, AreReadBackAsWritten) { EXPECT_EQ(cpu::costs_of(cpu::text_of(some())), some()); }
 
-TEST_F(KeptCosts, AreNothingWhereTheTextIsCutOrChanged) {
+TEST_F(CachedCosts, AreNothingWhereTheTextIsCutOrChanged) {
   const std::string text = cpu::text_of(some());
   for (size_t length = 0; length < text.size(); ++length) EXPECT_FALSE(cpu::costs_of(text.substr(0, length))) << length;
   EXPECT_FALSE(cpu::costs_of(text + "rest"));
@@ -44,21 +44,21 @@ TEST_F(KeptCosts, AreNothingWhereTheTextIsCutOrChanged) {
   }
 }
 
-TEST_F(KeptCosts, AreFoundForTheirMachineAlone) {
+TEST_F(CachedCosts, AreFoundForTheirMachineAlone) {
   const cpu::Machine machine = epyc().machine;
-  EXPECT_FALSE(cpu::kept_costs::find(machine));
-  cpu::kept_costs::keep(machine, some());
-  EXPECT_EQ(cpu::kept_costs::find(machine), some());
+  EXPECT_FALSE(cpu::cached_costs::find(machine));
+  cpu::cached_costs::store(machine, some());
+  EXPECT_EQ(cpu::cached_costs::find(machine), some());
   cpu::Machine fewer = machine, other = machine;
   --fewer.cores;
   other.caches.last += 1;
-  EXPECT_FALSE(cpu::kept_costs::find(fewer));
-  EXPECT_FALSE(cpu::kept_costs::find(other));
-  EXPECT_FALSE(cpu::kept_costs::find(xeon().machine));
+  EXPECT_FALSE(cpu::cached_costs::find(fewer));
+  EXPECT_FALSE(cpu::cached_costs::find(other));
+  EXPECT_FALSE(cpu::cached_costs::find(xeon().machine));
 }
 
 // What is nearer costs less, and a bad minute makes no figure absurd.
-TEST_F(KeptCosts, AreMeasuredInTheirOrder) {
+TEST_F(CachedCosts, AreMeasuredInTheirOrder) {
   const cpu::Machine machine = cpu::host_machine();
   const Costs costs = cpu::measure_costs(machine);
   for (size_t level = 1; level < costs.read.size(); ++level) EXPECT_GE(costs.read[level], costs.read[level - 1]) << level;
