@@ -44,13 +44,13 @@ SourceEmitter::SourceEmitter(const kernel::Kernel& kernel, const Schedule& sched
       outer_(static_cast<size_t>(kernel.outer_rank)),
       row_size_(kernel.row_size()),
       one_block_(is_persistent(kernel, schedule)),
-      kept_since_(kernel.nodes.size(), -1),
+      live_since_(kernel.nodes.size(), -1),
       known_(kernel.nodes.size(), false),
       column_slot_(kernel.nodes.size(), -1) {
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     if (kernel.nodes[i].kind == NodeKind::column_sum) column_slot_[i] = columns_++;
   }
-  choose_kept_nodes();
+  choose_live_nodes();
 }
 
 // ---- which nodes a phase computes
@@ -81,7 +81,7 @@ SourceEmitter::NodeList SourceEmitter::nodes_of_phase(int phase) const {
     const Node& n = kernel_.nodes[i];
     if (!needed[i] || !n.per_element) continue;
     list.push_back(static_cast<NodeIndex>(i));
-    if (kept_before(static_cast<NodeIndex>(i), phase)) continue;  // its operands are not needed
+    if (live_before(static_cast<NodeIndex>(i), phase)) continue;  // its operands are not needed
     for (int k = 0; k < kernel::operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
   }
   std::reverse(list.begin(), list.end());
@@ -90,7 +90,7 @@ SourceEmitter::NodeList SourceEmitter::nodes_of_phase(int phase) const {
 
 // Keeps values in registers that several walks over the row need and that are expensive to get again (from memory, or by a
 // function), as far as the registers suffice.
-void SourceEmitter::choose_kept_nodes() {
+void SourceEmitter::choose_live_nodes() {
   if (schedule_.flat || !one_block_) return;
   std::vector<int> first(kernel_.nodes.size(), -1), walks(kernel_.nodes.size(), 0);
   for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
@@ -99,7 +99,7 @@ void SourceEmitter::choose_kept_nodes() {
     }
   }
   const int elements = schedule_.vector * schedule_.steps;
-  int words = schedule_.group_size() >= tuning::kLargestGroup ? tuning::kWordsKeptCrowded : tuning::kWordsKept;
+  int words = schedule_.group_size() >= tuning::kLargestGroup ? tuning::kLiveWordsCrowded : tuning::kLiveWords;
   if (schedule_.column_registers)
     words -= columns_ * elements;
   else if (columns_ > 0 && schedule_.group_size() >= tuning::kLargestGroup)
@@ -109,7 +109,7 @@ void SourceEmitter::choose_kept_nodes() {
       const Node& n = kernel_.nodes[i];
       const int cost = elements * (n.type == Type::f64 || n.type == Type::s64 ? 2 : 1);
       if ((n.kind == NodeKind::load) != loads || (!loads && !is_expensive(n)) || walks[i] < 2 || cost > words) continue;
-      kept_since_[i] = first[i];
+      live_since_[i] = first[i];
       words -= cost;
     }
   }
@@ -249,7 +249,7 @@ void SourceEmitter::begin_row() {
 void SourceEmitter::emit_row() {
   begin_row();
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    if (kept_since_[i] >= 0)
+    if (live_since_[i] >= 0)
       out_.line(c_type(kernel_.nodes[i].type), " kept", i, "[", schedule_.vector * schedule_.steps, "];");
   }
   for (int phase = 0; phase < kernel_.phase_count(); ++phase) emit_phase(phase);
@@ -347,7 +347,7 @@ void SourceEmitter::emit_places(const NodeList&) {
 void SourceEmitter::emit_loads(const NodeList& nodes, int phase) {
   for (const NodeIndex i : nodes) {
     const Node& n = node(i);
-    if (n.kind != NodeKind::load || kept_before(i, phase)) continue;
+    if (n.kind != NodeKind::load || live_before(i, phase)) continue;
     const char* type = storage_type(arg(n.arg).dtype);
     if (is_vector_access(n.arg)) {
       out_.line(type, " r", i, "[", schedule_.vector, "];");
@@ -362,8 +362,8 @@ void SourceEmitter::emit_elements(const NodeList& nodes, int phase) {
   for (const NodeIndex i : nodes) {
     const char* type = c_type(node(i).type);
     const std::string kept = join("kept", i, "[k * ", schedule_.vector, " + v]");
-    out_.line("const ", type, " ", name(i), " = ", kept_before(i, phase) ? kept : element_value(i, false), ";");
-    if (kept_since_[static_cast<size_t>(i)] == phase) out_.line(kept, " = ", name(i), ";");
+    out_.line("const ", type, " ", name(i), " = ", live_before(i, phase) ? kept : element_value(i, false), ";");
+    if (live_since_[static_cast<size_t>(i)] == phase) out_.line(kept, " = ", name(i), ";");
   }
 }
 

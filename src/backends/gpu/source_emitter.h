@@ -62,7 +62,7 @@ class SourceEmitter {
   void emit_root(kernel::NodeIndex root, int phase);
   void emit_stores();
   void emit_columns_kernel();
-  void choose_kept_nodes();
+  void choose_live_nodes();
   NodeList nodes_of_phase(int phase) const;
   NodeList roots_of_phase(int phase) const;
   int loop_of(const kernel::Node& node) const;  // the phase in whose loop a root runs
@@ -118,8 +118,8 @@ class SourceEmitter {
   }
   bool shares_bytes(int a) const { return bits_of(arg(a).dtype) < 8; }
   bool is_vector_access(int a) const { return schedule_.vector > 1 && arg(a).strides.back() == 1 && !shares_bytes(a); }
-  bool kept_before(kernel::NodeIndex i, int phase) const {
-    const int since = kept_since_[static_cast<size_t>(i)];
+  bool live_before(kernel::NodeIndex i, int phase) const {
+    const int since = live_since_[static_cast<size_t>(i)];
     return since >= 0 && since < phase;
   }
 
@@ -130,7 +130,7 @@ class SourceEmitter {
   size_t outer_;
   int64_t row_size_;
   bool one_block_;
-  std::vector<int> kept_since_;   // per node: the phase whose loop keeps it live, or -1 if it is recomputed each time
+  std::vector<int> live_since_;   // per node: the phase whose loop keeps it live, or -1 if it is recomputed each time
   std::vector<bool> known_;       // per node: whether its row value is already in the text
   std::vector<int> column_slot_;  // per node: position among the column sums
   int columns_ = 0;

@@ -64,9 +64,9 @@ inline constexpr int kColumnLanes = 32;
 // The most 32-bit words of a thread for values that are live between phases and for column sums. The phases need most of the
 // at most 255 registers.
 //   gpu_norms: backward; NVRTC's count of registers and spills (tests/backends/gpu/nvrtc_test.cpp)
-inline constexpr int kWordsKept = 64;
+inline constexpr int kLiveWords = 64;
 // The same in groups of 1024 threads, which have 64 registers per thread.   (as above)
-inline constexpr int kWordsKeptCrowded = 24;
+inline constexpr int kLiveWordsCrowded = 24;
 // Up to this number of nodes, 64 registers per thread are enough for a kernel without transcendental functions.   (as above)
 inline constexpr int64_t kFewNodes = 24;
 // Above this number of one-element chunks in a block, their addresses need many registers.   (as above)

@@ -66,7 +66,7 @@ void Body::at_vectors(AtChunk& chunk, size_t first, size_t count) const {
       values[r][v] = chunk.known[r].empty() ? ElementValues(kernel_.nodes.size(), nullptr) : chunk.known[r][first + v];
     for (const NodeIndex i : task_.nodes) {
       for (size_t v = 0; v < count; ++v) {
-        values[r][v][static_cast<size_t>(i)] = kept_or_computed(*task_.rows[r], i, chunk.lanes[first + v], values[r][v]);
+        values[r][v][static_cast<size_t>(i)] = live_or_computed(*task_.rows[r], i, chunk.lanes[first + v], values[r][v]);
       }
     }
   }
@@ -84,19 +84,19 @@ void Body::at_vectors(AtChunk& chunk, size_t first, size_t count) const {
   }
 }
 
-llvm::Value* Body::kept_address(const Row& row, NodeIndex index, const Lanes& lanes) const {
-  return b_.CreateGEP(e_.type(node(index).type, e_.group), row.kept[static_cast<size_t>(index)], lanes.offset);
+llvm::Value* Body::live_address(const Row& row, NodeIndex index, const Lanes& lanes) const {
+  return b_.CreateGEP(e_.type(node(index).type, e_.group), row.live[static_cast<size_t>(index)], lanes.offset);
 }
 
-llvm::Value* Body::kept_or_computed(const Row& row, NodeIndex index, const Lanes& lanes, const ElementValues& known) const {
+llvm::Value* Body::live_or_computed(const Row& row, NodeIndex index, const Lanes& lanes, const ElementValues& known) const {
   const uint64_t bytes = node(index).type == kernel::Type::f64 ? 8 : 4;
   const bool anywhere = streams_ && schedule_.follows_lines;
   const auto align = llvm::Align(anywhere ? bytes : bytes * static_cast<uint64_t>(lanes.width));
   if (p_.phases.is_read_back(index, task_.phase))
-    return b_.CreateAlignedLoad(e_.type(node(index).type, lanes.width), kept_address(row, index, lanes), align);
+    return b_.CreateAlignedLoad(e_.type(node(index).type, lanes.width), live_address(row, index, lanes), align);
   llvm::Value* const before = known[static_cast<size_t>(index)];
   llvm::Value* const value = before != nullptr ? before : p_.values.element(row, index, lanes, known);
-  if (p_.phases.kept_since(index) == task_.phase) b_.CreateAlignedStore(value, kept_address(row, index, lanes), align);
+  if (p_.phases.live_since(index) == task_.phase) b_.CreateAlignedStore(value, live_address(row, index, lanes), align);
   return value;
 }
 

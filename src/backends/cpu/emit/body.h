@@ -39,8 +39,8 @@ class Body : private Part {
   };
   std::vector<ElementValues> known_ahead(const Row& row, const std::vector<Lanes>& lanes) const;
   void at_vectors(AtChunk& chunk, size_t first, size_t count) const;
-  llvm::Value* kept_or_computed(const Row& row, kernel::NodeIndex index, const Lanes& lanes, const ElementValues& known) const;
-  llvm::Value* kept_address(const Row& row, kernel::NodeIndex index, const Lanes& lanes) const;
+  llvm::Value* live_or_computed(const Row& row, kernel::NodeIndex index, const Lanes& lanes, const ElementValues& known) const;
+  llvm::Value* live_address(const Row& row, kernel::NodeIndex index, const Lanes& lanes) const;
   // operands[row][vector]: of vectors `first` and after of the chunk.
   void at_root(AtChunk& chunk, size_t root, size_t first, const PerRow& operands) const;
   void collect_block(const AtChunk& chunk, const Root& root, PerRow& waiting, size_t first, const ValueList& operands) const;

@@ -19,7 +19,7 @@
 //   frame           how a value per row lies: one of a row, or a lane for each row of a group or batch
 //   phase, root     a walk over the row, and what it is for: a reduction, a store of elements, a column sum
 //   walk, run       a way over a row, and over some elements of it; at each chunk it comes to they call a body
-//   kept            of a node: its values along the row, held between phases
+//   live            of a node: its values along the row, held between phases
 //   e_, b_          in every part, the emission and the builder of its IR
 //
 // From the function down to the instruction; each knows those below it:
@@ -30,7 +30,7 @@
 //   body                                                 at a chunk: the nodes' values, then what becomes of them:
 //   reductions (moments, accumulators, nan_marks), column_sums, line_streams, memory, with in_register_transpose across rows
 //   values, memory (nibbles), rows_in_flight, prefetch   a value per node; loads and stores; where a row lies
-//   phases                                               what runs in which walk, and what is kept: emits nothing
+//   phases                                               what runs in which walk, and what is live between them: emits nothing
 //   emission                                             the function, its arguments, loops, conditions, constants
 #pragma once
 

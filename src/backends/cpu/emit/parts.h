@@ -14,7 +14,7 @@
 namespace lamina::cpu {
 
 struct Parts {
-  // `tile`: rows whose kept values are held at once.
+  // `tile`: rows whose live values are held at once.
   Parts(Emission& emission, int tile)
       : e(emission),
         phases(e),

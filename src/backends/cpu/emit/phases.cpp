@@ -23,9 +23,9 @@ bool is_expensive_map(const Node& n) {
 }  // namespace
 
 Phases::Phases(const Emission& emission)
-    : e_(emission), kernel_(emission.kernel), schedule_(emission.schedule), kept_since_(emission.kernel.nodes.size(), -1) {
+    : e_(emission), kernel_(emission.kernel), schedule_(emission.schedule), live_since_(emission.kernel.nodes.size(), -1) {
   choose_stores();
-  choose_kept_nodes();
+  choose_live_nodes();
 }
 
 // A reduction runs in the loop where its operand is known, a column sum in the last loop.
@@ -90,8 +90,8 @@ NodeList Phases::nodes_for(const NodeList& roots, int phase) const {
 
 // What is expensive to compute (a conversion, a strided access, a transcendental function) and needed in several walks over the
 // row is kept as f32 (f64) in a buffer that stays in the first-level cache; on the stack, so what buffers take is bounded.
-void Phases::choose_kept_nodes() {
-  kept_since_.assign(kernel_.nodes.size(), -1);
+void Phases::choose_live_nodes() {
+  live_since_.assign(kernel_.nodes.size(), -1);
   if (e_.inner_rank() > 1 || schedule_.split) return;
   std::vector<int> first(kernel_.nodes.size(), -1), loops(kernel_.nodes.size(), 0);
   for (int phase = 0; phase < count(); ++phase) {
@@ -100,18 +100,18 @@ void Phases::choose_kept_nodes() {
       if (loops[at]++ == 0) first[at] = phase;
     }
   }
-  int64_t room = e_.across_rows() ? tuning::kKeptBytesTransposed : tuning::kKeptBytes / schedule_.rows_per_tile;
-  const int64_t bytes = kept_row_size() * e_.group * (e_.wide ? 8 : 4);
+  int64_t budget = e_.across_rows() ? tuning::kLiveBytesTransposed : tuning::kLiveBytes / schedule_.rows_per_tile;
+  const int64_t bytes = live_row_size() * e_.group * (e_.wide ? 8 : 4);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
     if (loops[i] < 2 || !is_real(n)) continue;
-    const NodeIndex replaced = kept_operand_of_alone(static_cast<NodeIndex>(i));
-    if (replaced < 0 && (bytes > room || !is_expensive(n))) continue;
-    kept_since_[i] = first[i];
+    const NodeIndex replaced = live_operand_of_alone(static_cast<NodeIndex>(i));
+    if (replaced < 0 && (bytes > budget || !is_expensive(n))) continue;
+    live_since_[i] = first[i];
     if (replaced < 0)
-      room -= bytes;
+      budget -= bytes;
     else
-      kept_since_[static_cast<size_t>(replaced)] = -1;
+      live_since_[static_cast<size_t>(replaced)] = -1;
   }
 }
 
@@ -134,16 +134,16 @@ bool Phases::is_expensive(const Node& n) const {
   return varies_by_row(kernel_, arg) && (converts || (e_.across_rows() ? step == LaneStep::other : step != LaneStep::one));
 }
 
-// The kept node that is the only element value `index` reads and that nothing else reads: keeping `index` in its stead costs
+// The live node that is the only element value `index` reads and that nothing else reads: keeping `index` in its stead costs
 // the same and spares a step. -1: none.
-NodeIndex Phases::kept_operand_of_alone(NodeIndex index) const {
+NodeIndex Phases::live_operand_of_alone(NodeIndex index) const {
   const Node& n = node(index);
   if (n.kind != NodeKind::map) return -1;
   NodeIndex only = -1;
   for (int k = 0; k < kernel::operand_count(n); ++k) {
     const NodeIndex operand = n.operands[static_cast<size_t>(k)];
     if (!node(operand).per_element) continue;
-    if (only >= 0 || kept_since_[static_cast<size_t>(operand)] < 0) return -1;
+    if (only >= 0 || live_since_[static_cast<size_t>(operand)] < 0) return -1;
     only = operand;
   }
   const auto reads = [&](const Node& other) {
@@ -171,7 +171,7 @@ bool Phases::reduces(const NodeList& roots) const {
                      [&](NodeIndex i) { return node(i).kind == NodeKind::reduce || node(i).kind == NodeKind::moments; });
 }
 
-int64_t Phases::kept_row_size() const { return (kernel_.row_size() + kVirtualLanes - 1) / kVirtualLanes * kVirtualLanes; }
+int64_t Phases::live_row_size() const { return (kernel_.row_size() + kVirtualLanes - 1) / kVirtualLanes * kVirtualLanes; }
 
 bool Phases::has_function(const NodeList& nodes) const {
   return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex i) { return computes_function(node(i)); });

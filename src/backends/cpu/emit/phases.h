@@ -26,9 +26,9 @@ class Phases {
   bool moments_by_block() const { return e_.inner_rank() == 1 && kernel_.row_size() > kBlock; }
 
   // The phase whose loop puts a node into the row buffer; -1: it is computed anew each time.
-  int kept_since(kernel::NodeIndex i) const { return kept_since_[static_cast<size_t>(i)]; }
-  bool is_read_back(kernel::NodeIndex i, int phase) const { return kept_since(i) >= 0 && kept_since(i) < phase; }
-  int64_t kept_row_size() const;  // elements: whole chunks
+  int live_since(kernel::NodeIndex i) const { return live_since_[static_cast<size_t>(i)]; }
+  bool is_read_back(kernel::NodeIndex i, int phase) const { return live_since(i) >= 0 && live_since(i) < phase; }
+  int64_t live_row_size() const;  // elements: whole chunks
 
   bool has_function(const NodeList& nodes) const;
   // Many values in flight would spill: large bodies go vector by vector, small ones all vectors of a chunk side by side.
@@ -36,17 +36,17 @@ class Phases {
 
  private:
   void choose_stores();
-  void choose_kept_nodes();
+  void choose_live_nodes();
   bool is_expensive(const kernel::Node& n) const;
   bool is_made_of_words(const kernel::Node& n) const;
-  kernel::NodeIndex kept_operand_of_alone(kernel::NodeIndex index) const;
+  kernel::NodeIndex live_operand_of_alone(kernel::NodeIndex index) const;
   const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.node(i); }
 
   const Emission& e_;
   const kernel::Kernel& kernel_;
   const Schedule& schedule_;
   std::vector<int> store_loop_;  // per store of elements: the phase in whose loop it runs
-  std::vector<int> kept_since_;  // per node
+  std::vector<int> live_since_;  // per node
 };
 
 }  // namespace lamina::cpu

@@ -42,7 +42,7 @@ struct Row {
   ValueList segment;                                // per arg, at the current run of the innermost dim
   llvm::Value* segment_number = nullptr;            // of the current run among the row's; null: 0
   ValueList index_base;           // per node of kind index: the part of outer dims (and of the current segment)
-  ValueList kept;                 // per node: its values along the row, where they are kept between phases
+  ValueList live;                 // per node: its values along the row, where they are kept between phases
   ValueList values;               // per node; null where not per row or not known yet
   ValueList mean_high, mean_low;  // per moments node: the mean as a sum of two floats (low null in f64)
   ValueList shifts;               // per moments node: what its differences are taken from, if known before the walk

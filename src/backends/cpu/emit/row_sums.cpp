@@ -56,7 +56,7 @@ RowSums::RowSums(Emission& emission, const Phases& phases) : Part(emission) {
   int64_t bytes = 0;
   for (int phase = 0; phase < phases.count(); ++phase) bytes = std::max(bytes, end_of(places_of(phases.roots_of(phase))));
   memory_ = e_.alloca_at_entry(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes)));
-  memory_->setAlignment(llvm::Align(kKeptAlignment));
+  memory_->setAlignment(llvm::Align(kLiveAlignment));
 }
 
 // Where the rows leave their vectors of these roots' accumulators; one after the other, in whole lines.

@@ -7,15 +7,15 @@ namespace lamina::cpu {
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
-// A buffer per kept node: a tile's rows, each rounded up to whole chunks of lanes. A walk along lines may read a vector beyond
+// A buffer per live node: a tile's rows, each rounded up to whole chunks of lanes. A walk along lines may read a vector beyond
 // the last element.
 Rows::Rows(Emission& emission, const Phases& phases, int tile)
-    : Part(emission), phases_(phases), kept_buffers_(emission.kernel.nodes.size(), nullptr) {
-  const int64_t size = phases_.kept_row_size() * tile * e_.group + kVirtualLanes;
+    : Part(emission), phases_(phases), live_buffers_(emission.kernel.nodes.size(), nullptr) {
+  const int64_t size = phases_.live_row_size() * tile * e_.group + kVirtualLanes;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    if (phases_.kept_since(static_cast<NodeIndex>(i)) < 0) continue;
-    kept_buffers_[i] = e_.alloca_at_entry(llvm::ArrayType::get(e_.type(kernel_.nodes[i].type, 1), static_cast<uint64_t>(size)));
-    kept_buffers_[i]->setAlignment(llvm::Align(kKeptAlignment));
+    if (phases_.live_since(static_cast<NodeIndex>(i)) < 0) continue;
+    live_buffers_[i] = e_.alloca_at_entry(llvm::ArrayType::get(e_.type(kernel_.nodes[i].type, 1), static_cast<uint64_t>(size)));
+    live_buffers_[i]->setAlignment(llvm::Align(kLiveAlignment));
   }
 }
 
@@ -29,11 +29,11 @@ Row Rows::begin(llvm::Value* number, llvm::Value* place, const Frame& frame) {
   for (size_t a = 0; a < kernel_.args.size(); ++a) row.pointers.push_back(e_.row_pointer(static_cast<int>(a), position));
   row.segment = row.pointers;
   row.values.assign(nodes, nullptr);
-  row.kept = row.index_base = row.mean_high = row.mean_low = row.shifts = row.values;
+  row.live = row.index_base = row.mean_high = row.mean_low = row.shifts = row.values;
   for (size_t i = 0; i < nodes; ++i) {
-    if (kept_buffers_[i] == nullptr) continue;
-    llvm::Value* const at = b_.CreateMul(place, i64(phases_.kept_row_size() * e_.group));
-    row.kept[i] = b_.CreateGEP(e_.type(kernel_.nodes[i].type, 1), kept_buffers_[i], at);
+    if (live_buffers_[i] == nullptr) continue;
+    llvm::Value* const at = b_.CreateMul(place, i64(phases_.live_row_size() * e_.group));
+    row.live[i] = b_.CreateGEP(e_.type(kernel_.nodes[i].type, 1), live_buffers_[i], at);
   }
   for (size_t i = 0; i < nodes; ++i) {
     if (kernel_.nodes[i].kind == NodeKind::index) row.index_base[i] = index_base(kernel_.nodes[i], position);
@@ -73,7 +73,7 @@ llvm::Value* RowStore::address(size_t slot, llvm::Type* type, llvm::Value* place
 llvm::Value* RowStore::address_of_all(size_t slot, llvm::Type* type) {
   slots_[slot].type = type;
   llvm::Value* const at = address(slot, type, i64(0));
-  slots_[slot].of_rows->setAlignment(llvm::Align(kKeptAlignment));
+  slots_[slot].of_rows->setAlignment(llvm::Align(kLiveAlignment));
   return at;
 }
 

@@ -1,4 +1,4 @@
-// Rows in flight: where a row and its kept values lie, and where what is known of it waits between phases.
+// Rows in flight: where a row and its live values lie, and where what is known of it waits between phases.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace lamina::cpu {
 
-inline constexpr uint64_t kKeptAlignment = 64;  // a chunk's vectors lie at multiples of their own size, at most this
+inline constexpr uint64_t kLiveAlignment = 64;  // a chunk's vectors lie at multiples of their own size, at most this
 
 class Rows : private Part {
  public:
-  // `tile`: rows of a tile, whose kept values lie side by side.
+  // `tile`: rows of a tile, whose live values lie side by side.
   Rows(Emission& emission, const Phases& phases, int tile);
 
   // Nothing is known of it yet. `place`: among the rows of its tile.
@@ -22,7 +22,7 @@ class Rows : private Part {
   llvm::Value* index_base(const kernel::Node& index, const ValueList& position);
 
   const Phases& phases_;
-  std::vector<llvm::AllocaInst*> kept_buffers_;  // per node: the values along each row of the tile
+  std::vector<llvm::AllocaInst*> live_buffers_;  // per node: the values along each row of the tile
 };
 
 // What is known once per row waits in memory while other rows, or other threads, go through a phase: a value for each row of a

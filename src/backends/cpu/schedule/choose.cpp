@@ -93,7 +93,7 @@ bool overflows_wait(const Kernel& kernel, const Schedule& schedule, const Machin
 // and by asking for what comes a little later.
 bool is_slow_along_lines(const Kernel& kernel, const Schedule& schedule) {
   return schedule.follows_lines && (schedule.rows_per_tile > 1 || !schedule.prefetched_within_row.empty()) &&
-         schedule.strip == 0 && kernel.has_column_sum() && footprint(kernel).kept == 0;
+         schedule.strip == 0 && kernel.has_column_sum() && footprint(kernel).converted == 0;
 }
 
 // By rule, too: more than two rows that share a loop gain in strips, but short ones lose in some processes, and those that

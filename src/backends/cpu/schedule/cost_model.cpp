@@ -71,9 +71,9 @@ struct CostModel::Row {
   double transfer = 0;                                 // nanoseconds, of these between the caches and where the tensors lie
   size_t level = 0;                                    // where they lie: 0 the first, 3 memory
   double rows = 1;                                     // that go together
-  double bytes = 0, kept_bytes = 0, shared_bytes = 0;  // that a thread reads of it, keeps of it, and reads beside it
+  double bytes = 0, live_bytes = 0, shared_bytes = 0;  // that a thread reads of it, keeps of it, and reads beside it
   double tile_bytes = 0;                               // between two walks over it
-  int kept_args = 0;                                   // the first so many of those with elements to be converted
+  int live_args = 0;                                   // the first so many of those with elements to be converted
   bool is_in_memory() const { return level == 3; }
   bool keeps_functions = false;
   bool asks = false, first_holds_next = false;  // for the rows to come; they fit the first level, too
@@ -181,17 +181,17 @@ CostModel::Row CostModel::row_of(const Schedule& s) const {
   const double part = s.split ? 1.0 / threads_ : 1;
   row.bytes = row.read * kLineBytes * part;
   row.shared_bytes = rows_ == 1 ? 0 : static_cast<double>(bytes_.shared) * part;
-  const double room = static_cast<double>(tuning::kKeptBytes) / row.rows,
-               of_kept_arg = size_ * (kernel_.computes_in_f64() ? 8 : 4);
+  const double budget = static_cast<double>(tuning::kLiveBytes) / row.rows,
+               of_live_arg = size_ * (kernel_.computes_in_f64() ? 8 : 4);
   if (s.keeps_conversions && may_keep_conversions(kernel_, s, bytes_))
-    row.kept_args = static_cast<int>(std::min(room, static_cast<double>(bytes_.kept)) / std::max(of_kept_arg, 1.0));
-  row.kept_bytes = row.kept_args * of_kept_arg;
+    row.live_args = static_cast<int>(std::min(budget, static_cast<double>(bytes_.converted)) / std::max(of_live_arg, 1.0));
+  row.live_bytes = row.live_args * of_live_arg;
   double functions = 0;
-  for (const Walk& walk : walks_) functions += walk.functions_of_before * of_kept_arg;
-  row.keeps_functions = functions > 0 && !s.split && row.kept_bytes + functions <= room;
-  if (row.keeps_functions) row.kept_bytes += functions;
+  for (const Walk& walk : walks_) functions += walk.functions_of_before * of_live_arg;
+  row.keeps_functions = functions > 0 && !s.split && row.live_bytes + functions <= budget;
+  if (row.keeps_functions) row.live_bytes += functions;
   const double written_before = row.written * kLineBytes * (row.rows - 1) / 2;  // by the other rows of the tile, in the mean
-  row.tile_bytes = row.rows * (row.bytes + row.kept_bytes) + row.shared_bytes + written_before;
+  row.tile_bytes = row.rows * (row.bytes + row.live_bytes) + row.shared_bytes + written_before;
   row.asks = s.prefetches_rows && asks_for_rows(kernel_, s);
   row.first_holds_next = row.tile_bytes + row.rows * row.bytes <= tuning::kRoomOfCache * first_;
   if (row.asks && s.prefetches_to_first) row.next_in_first = (s.prefetches_late ? 0.5 : 1) * row.rows * row.bytes;
@@ -210,7 +210,7 @@ double CostModel::read_again(double bytes, const Row& row) const {
 // A line of what rows share: in strips only the first row of a tile reads it from afar, unless a strip is too much for the
 // first level or the rows to come push it out.
 double CostModel::shared_line(const Schedule& s, const Row& row, bool in_strips) const {
-  if (!in_strips) return read_again(row.bytes + row.kept_bytes + row.shared_bytes + row.written * kLineBytes, row);
+  if (!in_strips) return read_again(row.bytes + row.live_bytes + row.shared_bytes + row.written * kLineBytes, row);
   const bool is_pushed_out = row.asks && s.prefetches_to_first && !s.prefetches_late && !row.first_holds_next;
   const double part = static_cast<double>(s.strip) / size_;
   const bool is_near =
@@ -246,17 +246,17 @@ void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row,
   const auto bytes = static_cast<double>(bytes_of(arg.dtype, kernel_.row_size())), lines = bytes / kLineBytes;
   const auto is_to_convert = [&](const Arg& other) { return bits_of(other.dtype) < 32 && !other.output && is_own(other); };
   const auto converted_before = std::count_if(kernel_.args.begin(), kernel_.args.begin() + a, is_to_convert);
-  const bool is_narrow = bits_of(arg.dtype) < 32, is_kept = is_narrow && converted_before < row.kept_args;
-  const double kept_lines = lines * 32 / bits_of(arg.dtype);
+  const bool is_narrow = bits_of(arg.dtype) < 32, is_live = is_narrow && converted_before < row.live_args;
+  const double live_lines = lines * 32 / bits_of(arg.dtype);
   const auto reads = [&](const Walk& other) { return contains(other.loads, a); };
   const bool is_first = std::none_of(walks_.begin(), walks_.begin() + static_cast<std::ptrdiff_t>(place), reads);
-  if (is_kept && !is_first) {
-    work.access += kept_lines * read_again(row.tile_bytes, row);
+  if (is_live && !is_first) {
+    work.access += live_lines * read_again(row.tile_bytes, row);
     return;
   }
   if (is_narrow) ++work.conversions;
   // What is kept beside more than the first level holds is fetched before it is written.
-  if (is_kept) work.access += kept_lines * (row.tile_bytes > first_ ? costs.read[1] + costs.write[1] : costs.write[0]);
+  if (is_live) work.access += live_lines * (row.tile_bytes > first_ ? costs.read[1] + costs.write[1] : costs.write[0]);
   if (std::fmod(bytes, kLineBytes) != 0) work.access += lines * costs.read[0];  // vectors lie across two lines
   const bool within = contains(s.prefetched_within_row, a);
   work.asked += (within ? std::ceil(lines) + (std::fmod(bytes, kLineBytes) != 0 ? 1 : 0) : 0) +

@@ -30,7 +30,7 @@ Footprint footprint(const Kernel& kernel) {
       bytes.shared += bytes_of(arg.dtype, size);
     else
       bytes.read += bytes_of(arg.dtype, size);
-    if (by_row && !arg.output && bits_of(arg.dtype) < 32) bytes.kept += size * compute_bytes;
+    if (by_row && !arg.output && bits_of(arg.dtype) < 32) bytes.converted += size * compute_bytes;
   }
   return bytes;
 }

@@ -15,7 +15,7 @@ bool varies_along_row(const kernel::Kernel& kernel, const kernel::Arg& arg);
 
 // Bytes that a row reads alone, its 16-bit elements once converted, and what all rows have in common.
 struct Footprint {
-  int64_t read = 0, kept = 0, shared = 0;
+  int64_t read = 0, converted = 0, shared = 0;
 };
 Footprint footprint(const kernel::Kernel& kernel);
 

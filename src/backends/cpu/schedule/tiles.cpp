@@ -36,7 +36,7 @@ bool may_take_strips(const Kernel& kernel) {
 bool asks_for_rows(const Kernel& kernel, const Schedule& schedule) { return !schedule.transposed && kernel.phase_count() > 1; }
 
 bool may_keep_conversions(const Kernel& kernel, const Schedule& schedule, const Footprint& bytes) {
-  return bytes.kept > 0 && is_one_run(kernel) && !schedule.transposed && !schedule.split;
+  return bytes.converted > 0 && is_one_run(kernel) && !schedule.transposed && !schedule.split;
 }
 
 std::vector<int> inputs_along_rows(const Kernel& kernel) {

@@ -37,10 +37,10 @@ inline constexpr int64_t kLargestGroupAhead = int64_t{512} << 10;
 
 // Bytes of a tile that are kept in the first-level cache, in f32 or f64, at most.
 //   scripts/bench --case LayerNorm --types bf16 16384x768 8192x2048 4096x4096
-inline constexpr int64_t kKeptBytes = int64_t{24} << 10;
+inline constexpr int64_t kLiveBytes = int64_t{24} << 10;
 // The same for a group of rows across lanes, in the second-level cache; it lies on the stack of a thread.
 //   lamina replay --bench of a SoftMax over channels-first planes
-inline constexpr int64_t kKeptBytesTransposed = int64_t{128} << 10;
+inline constexpr int64_t kLiveBytesTransposed = int64_t{128} << 10;
 
 // ---- threads
 

@@ -20,7 +20,7 @@ using kernel::Value;
 struct Emitted {
   cpu::Schedule schedule;
   std::string key, text;    // of the kernel and its schedule; the module's
-  uint64_t kept_bytes = 0;  // of arrays on the stack
+  uint64_t live_bytes = 0;  // of arrays on the stack
 };
 
 Emitted emit(const Kernel& unarranged, const cpu::Machine& machine = epyc().machine) {
@@ -36,7 +36,7 @@ Emitted emit(const Kernel& unarranged, const cpu::Machine& machine = epyc().mach
   for (const llvm::Instruction& instruction : module.getFunction("function")->getEntryBlock()) {
     const auto* const array = llvm::dyn_cast<llvm::AllocaInst>(&instruction);
     if (array == nullptr || !array->getAllocatedType()->isArrayTy()) continue;
-    emitted.kept_bytes += module.getDataLayout().getTypeAllocSize(array->getAllocatedType());
+    emitted.live_bytes += module.getDataLayout().getTypeAllocSize(array->getAllocatedType());
   }
   return emitted;
 }
@@ -80,8 +80,8 @@ TEST(EmittedCode, KeepsNoMoreThanItsShareOfTheStack) {
   for (const DescribedMachine& described : described_machines()) {
     const Emitted emitted = emit(kernel, described.machine);
     EXPECT_TRUE(emitted.schedule.transposed) << described.name;
-    EXPECT_GT(emitted.kept_bytes, uint64_t{16} << 10) << described.name << " keeps nothing";
-    EXPECT_LE(emitted.kept_bytes, static_cast<uint64_t>(cpu::tuning::kKeptBytesTransposed) + kRest) << described.name;
+    EXPECT_GT(emitted.live_bytes, uint64_t{16} << 10) << described.name << " keeps nothing";
+    EXPECT_LE(emitted.live_bytes, static_cast<uint64_t>(cpu::tuning::kLiveBytesTransposed) + kRest) << described.name;
   }
 }
 

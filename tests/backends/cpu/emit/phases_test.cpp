@@ -68,17 +68,17 @@ TEST(Phases, LongRowsTakeTheirSecondWalkBlockByBlock) {
 TEST(Phases, WhatIsExpensiveAndNeededTwiceIsKept) {
   const PhasesOf halves(layer_norm({8, 768, DataType::bf16}));
   const NodeIndex load = halves.first(NodeKind::load);
-  EXPECT_EQ(halves->kept_since(load), 0);
+  EXPECT_EQ(halves->live_since(load), 0);
   EXPECT_FALSE(halves->is_read_back(load, 0));
   EXPECT_TRUE(halves->is_read_back(load, halves->last()));
 
   const PhasesOf floats(layer_norm({8, 768}));
-  EXPECT_EQ(floats->kept_since(floats.first(NodeKind::load)), -1);
+  EXPECT_EQ(floats->live_since(floats.first(NodeKind::load)), -1);
 
   cpu::Schedule split;
   split.split = true;
   const PhasesOf shared(layer_norm({8, 768, DataType::bf16}), split);
-  EXPECT_EQ(shared->kept_since(shared.first(NodeKind::load)), -1);
+  EXPECT_EQ(shared->live_since(shared.first(NodeKind::load)), -1);
 }
 
 // doubled = 2 src, dst = doubled - sum(doubled): the first could be stored before the sum is known. A streamed output waits for
