@@ -93,8 +93,8 @@ void require_memory_for_llvm() {
 }  // namespace
 
 // All that LLVM works with on one kernel.
-struct ObjectCodeMaker::Workshop {
-  Workshop(const std::string& name, llvm::LLVMContext& context, llvm::TargetMachine& machine)
+struct ObjectCodeMaker::CodegenContext {
+  CodegenContext(const std::string& name, llvm::LLVMContext& context, llvm::TargetMachine& machine)
       : symbol(name), module(name, context), passes(&machine) {
     module.setDataLayout(machine.createDataLayout());
     module.setTargetTriple(machine.getTargetTriple().str());
@@ -127,43 +127,43 @@ std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& 
   std::unique_ptr<llvm::TargetMachine>& generator = generators_[machine.instructions.architecture];
   if (generator == nullptr) generator = make_generator(*machine.instructions.architecture);
   auto context = std::make_unique<llvm::LLVMContext>();
-  std::unique_ptr<Workshop> work;
+  std::unique_ptr<CodegenContext> codegen;
   try {
-    work = std::make_unique<Workshop>(symbol, *context, *generator);
-    emit(*work, kernel, schedule, machine);
-    compile(*work, *generator, kernel, schedule, machine);
+    codegen = std::make_unique<CodegenContext>(symbol, *context, *generator);
+    emit(*codegen, kernel, schedule, machine);
+    compile(*codegen, *generator, kernel, schedule, machine);
   } catch (const std::bad_alloc&) {
-    static_cast<void>(work.release());
+    static_cast<void>(codegen.release());
     static_cast<void>(context.release());
     static_cast<void>(generator.release());
     throw;
   }
-  work->generator.reset();
-  return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(work->object), symbol, /*RequiresNullTerminator=*/false);
+  codegen->generator.reset();
+  return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(codegen->object), symbol, /*RequiresNullTerminator=*/false);
 }
 
-void ObjectCodeMaker::emit(Workshop& work, const kernel::Kernel& kernel, const Schedule& schedule,
+void ObjectCodeMaker::emit(CodegenContext& codegen, const kernel::Kernel& kernel, const Schedule& schedule,
                            const Machine& machine) const {
-  emit_kernel(work.module, work.symbol, kernel, schedule, machine.instructions);
-  llvm::Function& function = work.function();
+  emit_kernel(codegen.module, codegen.symbol, kernel, schedule, machine.instructions);
+  llvm::Function& function = codegen.function();
   function.addFnAttr("target-cpu", machine.cpu);
   function.addFnAttr("target-features", machine.features);
   function.addFnAttr("probe-stack", "inline-asm");  // a frame that leaves the stack ends there, and not in what lies below
   if (with_unwind_tables_) function.setUWTableKind(llvm::UWTableKind::Async);
 }
 
-void ObjectCodeMaker::compile(Workshop& work, llvm::TargetMachine& generator, const kernel::Kernel& kernel,
+void ObjectCodeMaker::compile(CodegenContext& codegen, llvm::TargetMachine& generator, const kernel::Kernel& kernel,
                               const Schedule& schedule, const Machine& machine) const {
   std::string fault;
   llvm::raw_string_ostream stream(fault);
-  LAMINA_CHECK(!llvm::verifyModule(work.module, &stream), fault + kernel::print(kernel));
-  work.optimize(machine.instructions);
-  if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) work.module.print(llvm::errs(), nullptr);
+  LAMINA_CHECK(!llvm::verifyModule(codegen.module, &stream), fault + kernel::print(kernel));
+  codegen.optimize(machine.instructions);
+  if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) codegen.module.print(llvm::errs(), nullptr);
   // Along a row an address is a base and an index already; across rows it is a product, which the pass makes a sum.
-  work.generate(generator, schedule.transposed);
+  codegen.generate(generator, schedule.transposed);
 }
 
-void ObjectCodeMaker::Workshop::optimize(const Instructions& instructions) {
+void ObjectCodeMaker::CodegenContext::optimize(const Instructions& instructions) {
   passes.registerModuleAnalyses(modules);
   passes.registerCGSCCAnalyses(sccs);
   passes.registerFunctionAnalyses(functions);
@@ -181,7 +181,7 @@ void ObjectCodeMaker::Workshop::optimize(const Instructions& instructions) {
   if (!instructions.computes_in_f16) compare_halves_as_floats(function());
 }
 
-void ObjectCodeMaker::Workshop::generate(llvm::TargetMachine& machine, bool reduces_strength) {
+void ObjectCodeMaker::CodegenContext::generate(llvm::TargetMachine& machine, bool reduces_strength) {
   generator = std::make_unique<CodeGenerator>(reduces_strength);
   llvm::MCContext* mc = nullptr;
   if (machine.addPassesToEmitMC(*generator, mc, out)) {

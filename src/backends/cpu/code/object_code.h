@@ -24,10 +24,10 @@ class ObjectCodeMaker {
                                            const std::string& symbol);
 
  private:
-  struct Workshop;
+  struct CodegenContext;
 
-  void emit(Workshop& work, const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const;
-  void compile(Workshop& work, llvm::TargetMachine& generator, const kernel::Kernel& kernel, const Schedule& schedule,
+  void emit(CodegenContext& codegen, const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const;
+  void compile(CodegenContext& codegen, llvm::TargetMachine& generator, const kernel::Kernel& kernel, const Schedule& schedule,
                const Machine& machine) const;
 
   const bool with_unwind_tables_;

@@ -82,31 +82,32 @@ std::vector<int> rows_of_a_loop(const Schedule& s) {
 
 struct Field {
   // Gives the field one of its values, if there are so many; returns how many there are.
-  size_t (*set)(const Question& q, Schedule& schedule, size_t choice);
+  size_t (*set)(const ScheduleContext& context, Schedule& schedule, size_t choice);
   // The number of the field's value among those, or how many there are.
-  size_t (*find)(const Question& q, const Schedule& schedule);
+  size_t (*find)(const ScheduleContext& context, const Schedule& schedule);
 };
 
 template <auto member, auto candidates>
 constexpr Field field_of() {
   return {
       .set =
-          [](const Question& q, Schedule& schedule, size_t choice) {
-            const auto values = candidates(q, schedule);
+          [](const ScheduleContext& context, Schedule& schedule, size_t choice) {
+            const auto values = candidates(context, schedule);
             if (choice < values.size()) schedule.*member = values[choice];
             return values.size();
           },
       .find =
-          [](const Question& q, const Schedule& schedule) {
-            const auto values = candidates(q, schedule);
+          [](const ScheduleContext& context, const Schedule& schedule) {
+            const auto values = candidates(context, schedule);
             return static_cast<size_t>(std::find(values.begin(), values.end(), schedule.*member) - values.begin());
           },
   };
 }
 
-#define LAMINA_FIELD(type, name, usual, ...)                                                                       \
-  std::vector<type> candidates_of_##name([[maybe_unused]] const Question& q, [[maybe_unused]] const Schedule& s) { \
-    return __VA_ARGS__;                                                                                            \
+#define LAMINA_FIELD(type, name, usual, ...)                                              \
+  std::vector<type> candidates_of_##name([[maybe_unused]] const ScheduleContext& context, \
+                                         [[maybe_unused]] const Schedule& s) {            \
+    return __VA_ARGS__;                                                                   \
   }
 #include "backends/cpu/schedule/schedule_fields.def"
 
@@ -116,17 +117,19 @@ constexpr Field kFields[] = {
 };
 static_assert(std::size(kFields) == schedule_field_count());
 
-size_t count_of(const Field& field, const Question& q, Schedule& schedule) { return field.set(q, schedule, 0); }
+size_t count_of(const Field& field, const ScheduleContext& context, Schedule& schedule) {
+  return field.set(context, schedule, 0);
+}
 
 }  // namespace
 
-LegalSchedules::Iterator::Iterator(const Question& question) : question_(&question) { fill_from(0); }
+LegalSchedules::Iterator::Iterator(const ScheduleContext& context) : context_(&context) { fill_from(0); }
 
 // The first value of each field from this one on.
 void LegalSchedules::Iterator::fill_from(size_t field) {
   for (; field < std::size(kFields); ++field) {
     choices_[field] = 0;
-    counts_[field] = kFields[field].set(*question_, schedule_, 0);
+    counts_[field] = kFields[field].set(*context_, schedule_, 0);
   }
 }
 
@@ -135,26 +138,26 @@ LegalSchedules::Iterator& LegalSchedules::Iterator::operator++() {
   while (field > 0 && choices_[field - 1] + 1 == counts_[field - 1]) --field;
   is_done_ = field == 0;
   if (is_done_) return *this;
-  kFields[field - 1].set(*question_, schedule_, ++choices_[field - 1]);
+  kFields[field - 1].set(*context_, schedule_, ++choices_[field - 1]);
   fill_from(field);
   return *this;
 }
 
 LegalSchedules::LegalSchedules(const Kernel& kernel, const Machine& machine)
-    : question_{kernel, machine, footprint(kernel), may_be_transposed(kernel), may_be_split(kernel)} {}
+    : context_{kernel, machine, footprint(kernel), may_be_transposed(kernel), may_be_split(kernel)} {}
 
 bool LegalSchedules::contains(const Schedule& schedule) const {
   return std::all_of(std::begin(kFields), std::end(kFields), [&](const Field& field) {
     Schedule so_far = schedule;
-    return field.find(question_, schedule) < count_of(field, question_, so_far);
+    return field.find(context_, schedule) < count_of(field, context_, so_far);
   });
 }
 
 Schedule LegalSchedules::sample(std::mt19937_64& random) const {
   Schedule schedule;
   for (const Field& field : kFields) {
-    const size_t count = count_of(field, question_, schedule);
-    field.set(question_, schedule, static_cast<size_t>(random() % count));
+    const size_t count = count_of(field, context_, schedule);
+    field.set(context_, schedule, static_cast<size_t>(random() % count));
   }
   return schedule;
 }
@@ -163,14 +166,14 @@ std::vector<Schedule> LegalSchedules::neighbours_from(size_t first_field, const 
   std::vector<Schedule> found;
   for (size_t changed = first_field; changed < std::size(kFields); ++changed) {
     Schedule other = schedule;
-    const size_t own = kFields[changed].find(question_, schedule), count = count_of(kFields[changed], question_, other);
+    const size_t own = kFields[changed].find(context_, schedule), count = count_of(kFields[changed], context_, other);
     for (size_t choice = 0; choice < count; ++choice) {
       if (choice == own) continue;
       other = schedule;
-      kFields[changed].set(question_, other, choice);
+      kFields[changed].set(context_, other, choice);
       for (size_t behind = changed + 1; behind < std::size(kFields); ++behind) {
         Schedule first = other;
-        if (kFields[behind].find(question_, other) >= count_of(kFields[behind], question_, first)) other = first;
+        if (kFields[behind].find(context_, other) >= count_of(kFields[behind], context_, first)) other = first;
       }
       found.push_back(other);
     }

@@ -34,8 +34,8 @@ constexpr size_t schedule_field_count() {
   return count;
 }
 
-// What the candidates of a field are asked for.
-struct Question {
+// What the candidates of a field depend on.
+struct ScheduleContext {
   const kernel::Kernel& kernel;
   const Machine& machine;
   Footprint bytes;
@@ -49,7 +49,7 @@ class LegalSchedules {
    public:
     using value_type = Schedule;
     using difference_type = std::ptrdiff_t;
-    explicit Iterator(const Question& question);
+    explicit Iterator(const ScheduleContext& context);
     const Schedule& operator*() const { return schedule_; }
     Iterator& operator++();
     void operator++(int) { ++*this; }
@@ -57,7 +57,7 @@ class LegalSchedules {
 
    private:
     void fill_from(size_t field);
-    const Question* question_;
+    const ScheduleContext* context_;
     Schedule schedule_;
     std::array<size_t, schedule_field_count()> choices_{}, counts_{};
     bool is_done_ = false;
@@ -66,7 +66,7 @@ class LegalSchedules {
   // The kernel is as with_rows_arranged leaves it; it and the machine live as long as this.
   LegalSchedules(const kernel::Kernel& kernel, const Machine& machine);
 
-  Iterator begin() const { return Iterator(question_); }
+  Iterator begin() const { return Iterator(context_); }
   std::default_sentinel_t end() const { return {}; }
   bool contains(const Schedule& schedule) const;
   // One of them: each field takes any of its values.
@@ -81,7 +81,7 @@ class LegalSchedules {
 
  private:
   std::vector<Schedule> neighbours_from(size_t first, const Schedule& schedule) const;
-  Question question_;
+  ScheduleContext context_;
 };
 
 inline LegalSchedules legal_schedules(const kernel::Kernel& kernel, const Machine& machine) { return {kernel, machine}; }
