@@ -162,7 +162,7 @@ class Calibration {
     unasked.streamed = asked.streamed = {1};
     asked.prefetched_within_row = {0};
     const double lost = time(timer, kernel, machine_, unasked) - time(timer, kernel, machine_, asked);
-    costs_.late = lost * machine_.cores / (static_cast<double>(rows) * 4 * kRow / kLine);
+    costs_.miss_latency = lost * machine_.cores / (static_cast<double>(rows) * 4 * kRow / kLine);
   }
 
   // All within the first-level cache, on one thread.
@@ -213,7 +213,7 @@ Costs measure_costs(const Machine& machine) {
     raise((*levels)[3], (*levels)[1]);
     (*levels)[2] = (*levels)[1] * std::pow((*levels)[3] / (*levels)[1], way);
   }
-  for (double Costs::* const cost : {&Costs::square, &Costs::gather, &Costs::stop})
+  for (double Costs::* const cost : {&Costs::transpose, &Costs::gather, &Costs::branch_mispredict})
     costs.*cost = usual.*cost * costs.operation / usual.operation;
   return costs;
 }

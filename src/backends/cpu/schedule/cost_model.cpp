@@ -236,7 +236,7 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
   work.access +=
       lines * (in_first ? machine_.costs.read[0] : near * machine_.costs.read[0] + (1 - near) * read_again(waiting, row));
   const double late = std::max(0.0, 1 - ahead / kNeededAhead) + of_tile + (rows_together(walk, s) > 1 ? 0.5 : 0);
-  if (row.is_in_memory()) work.exposed += lines * machine_.costs.late * late;
+  if (row.is_in_memory()) work.exposed += lines * machine_.costs.miss_latency * late;
 }
 
 void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row, Work& work) const {
@@ -268,7 +268,7 @@ void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row,
   const double afar = (line - costs.read[1]) / std::max(costs.read[3] - costs.read[1], costs.read[0]);
   // What a strip asks for ahead of itself is thrown out by the other rows' strips.
   const bool is_asked = within && (s.strip == 0 || place + 1 < walks_.size());
-  if (!is_asked) work.exposed += lines * costs.late * std::clamp(afar, 0.0, 1.0);
+  if (!is_asked) work.exposed += lines * costs.miss_latency * std::clamp(afar, 0.0, 1.0);
 }
 
 // Column sums of rows that share a loop are loaded and stored once. So many rows have a loop, in the mean.
@@ -302,9 +302,9 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
   }
   const double of_vector = walk.operations * costs.operation + work.conversions * costs.conversion + functions * costs.function;
   double arithmetic = vectors * of_vector;
-  if (is_last && s.follows_lines) arithmetic += 2 * (costs.stop + of_vector);
+  if (is_last && s.follows_lines) arithmetic += 2 * (costs.branch_mispredict + of_vector);
   if (is_last && s.realigns) arithmetic += vectors * costs.operation;
-  if (in_strips) arithmetic += costs.stop * std::ceil(size_ / static_cast<double>(s.strip));
+  if (in_strips) arithmetic += costs.branch_mispredict * std::ceil(size_ / static_cast<double>(s.strip));
   const double access = work.access + work.asked * costs.read[0];
   walking.time += both(arithmetic, access);
   walking.busy += arithmetic + access;
@@ -346,7 +346,7 @@ double CostModel::across_row(const Schedule& s) const {
     const double line = step == 0 ? costs.read[0] : lines * read_again(row.rows * row.bytes, row);
     const bool is_again = contains(loaded, a);
     loaded.push_back(a);
-    return line + (step <= 1 || is_again ? 0 : arg.strides.back() == 1 ? costs.square : costs.gather);
+    return line + (step <= 1 || is_again ? 0 : arg.strides.back() == 1 ? costs.transpose : costs.gather);
   };
   for (const Walk& walk : walks_) {
     of_vector += walk.operations * costs.operation + walk.functions * costs.function + walk.conversions * costs.conversion +

@@ -61,7 +61,7 @@ double cost_across_rows(const Kernel& kernel, size_t lane_dim, int lanes, const 
     if (arg.column) of_line += costs.fold / 4;
     if (arg.column || step == 0 || !varies_along_row(kernel, arg)) continue;
     if (is_transposed(step, arg.strides.back()))
-      of_transposes += costs.square;
+      of_transposes += costs.transpose;
     else
       of_line += step == 1 ? contiguous(costs) : costs.gather;
   }

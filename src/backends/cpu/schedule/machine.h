@@ -23,20 +23,20 @@ struct Caches {
 struct Costs {
   // Of a line of 64 bytes: to read it, or to write it, where it lies in the first level, the second, the last, in memory.
   std::array<double, 4> read = {0.25, 0.4, 0.9, 2.7}, write = {0.15, 0.4, 0.9, 4.0};
-  double stream = 2.2;      // to write it past the caches
-  double late = 1.2;        // to wait for it, where it comes from memory and was not asked for in time, beside reading it
-  double operation = 0.15;  // on a vector: an addition, a multiplication
-  double conversion = 0.2;  // of a vector, from 16 bits and fewer or to them
-  double function = 1.5;    // of a vector: an exponential, an error function
-  double square = 2.1;      // a vector of a block that is transposed
-  double gather = 6.0;      // a vector of elements that lie apart
-  double fold = 5;          // of a row: the lanes of a reduction become a value
-  double stop = 6;          // a loop ends where that was not foreseen
-  double wait = 800;        // threads for each other
+  double stream = 2.2;           // to write it past the caches
+  double miss_latency = 1.2;     // to wait for it, where it comes from memory and was not asked for in time, beside reading it
+  double operation = 0.15;       // on a vector: an addition, a multiplication
+  double conversion = 0.2;       // of a vector, from 16 bits and fewer or to them
+  double function = 1.5;         // of a vector: an exponential, an error function
+  double transpose = 2.1;        // a vector of a block that is transposed
+  double gather = 6.0;           // a vector of elements that lie apart
+  double fold = 5;               // of a row: the lanes of a reduction become a value
+  double branch_mispredict = 6;  // a loop ends where that was not foreseen
+  double wait = 800;             // threads for each other
   bool operator==(const Costs&) const = default;
 };
 
-// visit(name, value) of each.
+// visit(name, value) of each, by the names that a cache on disk has.
 template <typename SomeCosts, typename Visit>
 void for_each_cost(SomeCosts& costs, const Visit& visit) {
   static constexpr const char* kLevels[] = {"first", "second", "last", "memory"};
@@ -45,14 +45,14 @@ void for_each_cost(SomeCosts& costs, const Visit& visit) {
     visit(std::string("write_") + kLevels[level], costs.write[level]);
   }
   visit("stream", costs.stream);
-  visit("late", costs.late);
+  visit("late", costs.miss_latency);
   visit("operation", costs.operation);
   visit("conversion", costs.conversion);
   visit("function", costs.function);
-  visit("square", costs.square);
+  visit("square", costs.transpose);
   visit("gather", costs.gather);
   visit("fold", costs.fold);
-  visit("stop", costs.stop);
+  visit("stop", costs.branch_mispredict);
   visit("wait", costs.wait);
 }
 

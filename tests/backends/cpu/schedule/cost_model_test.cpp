@@ -72,7 +72,7 @@ TEST(CostModel, WhatComesFromMemoryIsAskedFor) {
   EXPECT_FALSE(choice(kernel).prefetched_within_row.empty());
   EXPECT_TRUE(choice(layer_norm({4096, 64})).prefetched_within_row.empty()) << "in a cache";
   Machine machine = machine_of();
-  machine.costs.late = 0;
+  machine.costs.miss_latency = 0;
   EXPECT_TRUE(choice(kernel, machine).prefetched_within_row.empty());
 }
 
@@ -128,7 +128,7 @@ TEST(CostModel, ShortRowsAreLanesWhereTransposingCostsLittle) {
   Machine machine = machine_of();
   EXPECT_TRUE(choice(layer_norm({65536, 8}), machine).transposed);
   EXPECT_FALSE(choice(layer_norm({65536, 128}), machine).transposed);
-  machine.costs.square = 50;
+  machine.costs.transpose = 50;
   EXPECT_FALSE(choice(layer_norm({65536, 8}), machine).transposed);
 }
 
