@@ -57,7 +57,7 @@ std::vector<Contender> onednn_contenders(Case which, const Problem& problem, con
 std::string onednn_version();  // "" if oneDNN is missing
 
 // Only move the same bytes, with every kind of store and prefetch that lamina may use; the fastest counts.
-std::vector<Contender> roof_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs);
+std::vector<Contender> roofline_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs);
 
 inline constexpr float kEpsilon = 1e-5f;
 inline constexpr float kQuantizeScale = 0.03f;

@@ -53,7 +53,7 @@ struct Result {
   Problem problem;
   Memory memory;
   Timing lamina = {}, tuned = {}, best = {};  // with default schedules, with tuned ones, with the best ones found
-  Timing onednn = {}, roof = {};
+  Timing onednn = {}, roofline = {};
   Choices choices = {};
   double difference = -1;    // from oneDNN; -1: there is nothing to compare
   double others = 0;         // fraction of the machine's time that other programs used meanwhile
@@ -113,7 +113,7 @@ Result run_case(Case which, const Problem& problem, Memory memory, const Inputs&
                 const Measurement& how) {
   Result result{which, problem, memory};
   const Outputs ours(problem, memory), theirs(problem, memory), scratch(problem, memory);
-  enum Group : size_t { lamina, tuned, best, onednn, roof, count };
+  enum Group : size_t { lamina, tuned, best, onednn, roofline, count };
   std::vector<std::vector<Contender>> groups(count);
   try {
     result.choices = lamina_choices(which, problem, inputs, ours, budget);
@@ -124,14 +124,14 @@ Result run_case(Case which, const Problem& problem, Memory memory, const Inputs&
     result.refused = error.what();
   }
   groups[onednn] = onednn_contenders(which, problem, inputs, theirs);
-  groups[roof] = roof_contenders(which, problem, inputs, scratch);
+  groups[roofline] = roofline_contenders(which, problem, inputs, scratch);
   const auto [timings, others] = measure_in_peace(groups, how);
   result.others = how.attempts > 1 ? others : 0;  // a smoke run measures nothing
   result.lamina = timings[lamina];
   result.tuned = groups[tuned].empty() ? result.lamina : timings[tuned];
   result.best = fastest_found(result, timings[best]);
   result.onednn = timings[onednn];
-  result.roof = timings[roof];
+  result.roofline = timings[roofline];
   if (groups[lamina].empty() || groups[onednn].empty()) return result;
   for (const Contender& way : groups[onednn]) {
     if (way.name == result.onednn.way) way.run();
@@ -142,10 +142,10 @@ Result run_case(Case which, const Problem& problem, Memory memory, const Inputs&
 
 void print_head() {
   std::printf("%-23s %-18s %-11s %-7s %10s %10s %10s %7s  %-22s %-20s %-18s %-26s %s\n", "", "", "", "", "by rules", "", "",
-              "by rules", "over oneDNN by", "of roof by", "", "", "");
+              "by rules", "over oneDNN by", "of roofline by", "", "", "");
   std::printf("%-23s %-18s %-11s %-7s %10s %10s %10s %7s  %6s %7s %7s  %5s %6s %6s  %-18s %-26s %s\n", "case", "problem",
-              "memory", "data in", "lamina us", "oneDNN us", "roof us", "GB/s", "rules", "tuning", "best", "rules", "tuning",
-              "best", "best of oneDNN", "best roof", "difference");
+              "memory", "data in", "lamina us", "oneDNN us", "roofline us", "GB/s", "rules", "tuning", "best", "rules",
+              "tuning", "best", "best of oneDNN", "best roofline", "difference");
 }
 
 void print_row(const Result& r) {
@@ -157,15 +157,15 @@ void print_row(const Result& r) {
   }
   const double gbs = static_cast<double>(moved_bytes(r.which, r.problem)) / r.lamina.seconds * 1e-9;
   const std::string peer = r.onednn.seconds > 0 ? std::to_string(r.onednn.seconds * 1e6) : "-";
-  std::printf("%10.1f %10.8s %10.1f %7.1f ", r.lamina.seconds * 1e6, peer.c_str(), r.roof.seconds * 1e6, gbs);
+  std::printf("%10.1f %10.8s %10.1f %7.1f ", r.lamina.seconds * 1e6, peer.c_str(), r.roofline.seconds * 1e6, gbs);
   for (const Timing& lamina : {r.lamina, r.tuned, r.best}) {
     if (r.onednn.seconds > 0)
       std::printf("%6.2fx ", r.onednn.seconds / lamina.seconds);
     else
       std::printf("%7s ", "-");
   }
-  for (const Timing& lamina : {r.lamina, r.tuned, r.best}) std::printf("%5.0f%% ", 100 * r.roof.seconds / lamina.seconds);
-  std::printf(" %-18s %-26s ", r.onednn.way.c_str(), r.roof.way.c_str());
+  for (const Timing& lamina : {r.lamina, r.tuned, r.best}) std::printf("%5.0f%% ", 100 * r.roofline.seconds / lamina.seconds);
+  std::printf(" %-18s %-26s ", r.onednn.way.c_str(), r.roofline.way.c_str());
   std::printf(r.difference < 0 ? "-" : "%.1e", r.difference);
   std::printf("%s%s\n", r.lamina.way == "lamina" ? "" : (", " + r.lamina.way).c_str(),
               r.others > kBusy ? ", machine busy" : "");
@@ -197,7 +197,7 @@ Json json_of(const Result& r) {
           {"best", r.choices.best_text.empty() ? Json(nullptr) : json_of(r.best, r.choices.best_text)},
           {"searched_all", r.choices.searched_all},
           {"onednn", json_of(r.onednn)},
-          {"roof", json_of(r.roof)},
+          {"roof", json_of(r.roofline)},
           {"difference", r.difference < 0 ? Json(nullptr) : Json(r.difference)},
           {"others", r.others},
           {"refused", r.refused}};
@@ -245,7 +245,8 @@ int run_all(const Options& options) {
   }
   omp_set_num_threads(options.threads);
   std::printf(
-      "%d threads, at least %.2g s per case; times are medians; over oneDNN = oneDNN / lamina; of roof = roof / lamina\n"
+      "%d threads, at least %.2g s per case; times are medians; over oneDNN = oneDNN / lamina; of roofline = roofline / "
+      "lamina\n"
       "oneDNN is %s; the last cache counts as %.0f MiB (sysfs tells %.0f, sysconf %.0f, loads %.0f)\n\n",
       options.threads, options.seconds, onednn_version().empty() ? "absent" : onednn_version().c_str(),
       in_mib(last_level_cache()), in_mib(told_by_sysfs().last), in_mib(told_by_sysconf().last),

@@ -60,7 +60,7 @@ class Row:
         return self.time["onednn"] / self.time["lamina"] if self.time["onednn"] else None
 
     @property
-    def of_roof(self):
+    def of_roofline(self):
         return self.time["roof"] / self.time["lamina"]
 
     def gbs(self, name="lamina"):
@@ -121,14 +121,14 @@ def times(value):
 
 def summary(rows, peer):
     """One line per case, type and tier."""
-    lines = [["case", "type", "data", "sizes", "of roof, mean", "of roof, least", f"over {peer}, mean", f"over {peer}, least"]]
+    lines = [["case", "type", "data", "sizes", "of roofline, mean", "of roofline, least", f"over {peer}, mean", f"over {peer}, least"]]
     for (case, dtype, tier), members in groups(rows).items():
         usual = at_usual_sizes(members) or members
         goals = GOALS if dtype in ("f32", "f64") else GOALS_16_BIT
-        roof_goal = goals.get((case, tier))
-        least = min(usual, key=lambda row: row.of_roof)
-        line = [case, dtype, TIERS[tier], str(len(members)), percent(geometric_mean([row.of_roof for row in usual])),
-                goal_text(least.of_roof, roof_goal, percent) + f" at {least.size}"]
+        roofline_goal = goals.get((case, tier))
+        least = min(usual, key=lambda row: row.of_roofline)
+        line = [case, dtype, TIERS[tier], str(len(members)), percent(geometric_mean([row.of_roofline for row in usual])),
+                goal_text(least.of_roofline, roofline_goal, percent) + f" at {least.size}"]
         compared = [row for row in members if row.speed_up]
         if compared:
             slowest = min(compared, key=lambda row: row.speed_up)
@@ -141,23 +141,23 @@ def summary(rows, peer):
     return lines
 
 
-def behind(rows, peer, roof_limit=0.85):
+def behind(rows, peer, roofline_limit=0.85):
     """Cases that are slower than oneDNN, or below the limit of the roofline, the worst first."""
-    lines = [["case", "type", "size", "data", "lamina us", f"{peer} us", "roof us", f"over {peer}", "of roof", "best roof"]]
-    bad = [row for row in rows if row.tier != "tiny" and ((row.speed_up or 9) < 1 or row.of_roof < roof_limit)]
+    lines = [["case", "type", "size", "data", "lamina us", f"{peer} us", "roofline us", f"over {peer}", "of roofline", "best roofline"]]
+    bad = [row for row in rows if row.tier != "tiny" and ((row.speed_up or 9) < 1 or row.of_roofline < roofline_limit)]
     bad += [row for row in rows if row.tier == "tiny" and (row.speed_up or 9) < 1]
-    for row in sorted(bad, key=lambda row: min(row.speed_up or 9, 1) * row.of_roof):
+    for row in sorted(bad, key=lambda row: min(row.speed_up or 9, 1) * row.of_roofline):
         theirs = row.time["onednn"]
         lines.append([row.case, row.type, row.size, TIERS.get(row.tier, row.tier), f"{row.time['lamina']:.1f}",
                       f"{theirs:.1f}" if theirs else "-", f"{row.time['roof']:.1f}", times(row.speed_up) if theirs else "-",
-                      percent(row.of_roof), row.way["roof"]])
+                      percent(row.of_roofline), row.way["roof"]])
     return lines
 
 
 def slower_than_peer(rows, peer):
-    lines = [["case", "type", "size", "data", f"over {peer}", "of roof"]]
+    lines = [["case", "type", "size", "data", f"over {peer}", "of roofline"]]
     for row in sorted((row for row in rows if row.speed_up and row.speed_up < 1), key=lambda row: row.speed_up):
-        lines.append([row.case, row.type, row.size, TIERS.get(row.tier, row.tier), times(row.speed_up), percent(row.of_roof)])
+        lines.append([row.case, row.type, row.size, TIERS.get(row.tier, row.tier), times(row.speed_up), percent(row.of_roofline)])
     return lines
 
 
@@ -179,12 +179,12 @@ def odd_sizes(rows):
 
 def single_rows(rows, peer):
     """The shortest and the longest problems of one row."""
-    lines = [["case", "type", "size", "lamina us", f"{peer} us", "roof us", "of roof"]]
+    lines = [["case", "type", "size", "lamina us", f"{peer} us", "roofline us", "of roofline"]]
     for row in rows:
         if row.rows == 1 and row.columns in (64, 1 << 25, 1 << 26):
             theirs = row.time["onednn"]
             lines.append([row.case, row.type, row.size, f"{row.time['lamina']:.2f}", f"{theirs:.2f}" if theirs else "-",
-                          f"{row.time['roof']:.2f}", percent(row.of_roof)])
+                          f"{row.time['roof']:.2f}", percent(row.of_roofline)])
     return lines
 
 
@@ -226,7 +226,7 @@ def memories(rows, peer):
     for row in rows:
         if row.memory != USUAL_MEMORY and row.key[:4] in usual:
             found.setdefault((row.case, row.type, row.tier, row.memory), []).append((row, usual[row.key[:4]]))
-    lines = [["case", "type", "data", "memory", "sizes", "lamina, time over as given", f"{peer}, the same", "roof, the same",
+    lines = [["case", "type", "data", "memory", "sizes", "lamina, time over as given", f"{peer}, the same", "roofline, the same",
               f"over {peer}"]]
     for (case, dtype, tier, memory), pairs in found.items():
         def ratio(name, pairs=pairs):
@@ -300,7 +300,7 @@ def update(path, text):
 # ---- pictures
 
 PICTURE_CASES = ["LayerNorm", "LayerNormBackward", "Add+LayerNorm", "Add+LayerNorm+GELU", "RMSNorm", "SoftMax"]
-SERIES = [("roof", "memory roof"), ("lamina", "lamina"), ("onednn", "oneDNN")]
+SERIES = [("roof", "memory roofline"), ("lamina", "lamina"), ("onednn", "oneDNN")]
 SHORTEST, LONGEST = 64, 65536  # the range of row lengths in the pictures
 PANEL_WIDTH, PANEL_HEIGHT, LEFT, TOP, GAP_X, GAP_Y = 380, 150, 60, 84, 70, 52
 STYLE = """
@@ -397,7 +397,7 @@ def main():
         sys.exit(f"report.py: nothing was measured in peace ({busy} cases while other programs ran)")
     print(f"{machine_text(machine)}\n{len(all_rows)} cases, {busy} left out because other programs ran\n")
     print(as_text(summary(rows, peer)))
-    print(f"\nslower than {peer}, or below 85 % of the roof:\n" + as_text(behind(rows, peer)))
+    print(f"\nslower than {peer}, or below 85 % of the roofline:\n" + as_text(behind(rows, peer)))
     print("\nprimes and N % 16 != 0, GB/s over the neighbouring multiple's:\n" + as_text(odd_sizes(rows)))
     if len(chosen_well := choices(rows, peer)) > 1:
         print(f"\nschedules by rules and by tuning, time over the best that was found ({searches(rows)}):\n" + as_text(chosen_well))

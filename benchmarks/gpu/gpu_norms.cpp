@@ -57,7 +57,7 @@ class Bench {
     return median(times);
   }
   // Bytes read and written per second by the device's own copy.
-  double copy_roof() {
+  double copy_bandwidth() {
     return 2.0 * static_cast<double>(flush_bytes_) / (time([&] { device_.copy(nullptr, to_, from_, flush_bytes_); }) * 1e6);
   }
 
@@ -85,8 +85,8 @@ Graph graph_of(const std::string& name, DataType dtype, int64_t rows, int64_t si
   return g.finish();
 }
 
-void run_row(gpu::Device& device, const Backend& backend, Bench& bench, double roof, const std::string& name, DataType dtype,
-             int64_t rows, int64_t size) {
+void run_row(gpu::Device& device, const Backend& backend, Bench& bench, double bandwidth, const std::string& name,
+             DataType dtype, int64_t rows, int64_t size) {
   const Graph graph = graph_of(name, dtype, rows, size);
   const Partition partition = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities()).at(0);
   Memory memory(device);
@@ -114,7 +114,7 @@ void run_row(gpu::Device& device, const Backend& backend, Bench& bench, double r
   const double rate = static_cast<double>(executable->info().required_bytes) / (milliseconds * 1e6);
   std::printf("| %s | %s | %lldx%lld | lamina | %.1f us | %.1f | %.1f %% | %s |\n", name.c_str(),
               std::string(name_of(dtype)).c_str(), static_cast<long long>(rows), static_cast<long long>(size),
-              milliseconds * 1e3, rate, 100 * rate / roof, executable->info().schedules.at(0).c_str());
+              milliseconds * 1e3, rate, 100 * rate / bandwidth, executable->info().schedules.at(0).c_str());
 }
 
 int run(const std::string& name, bool smoke) {
@@ -127,16 +127,17 @@ int run(const std::string& name, bool smoke) {
   }
   const auto backend = gpu::make_backend(device);
   Bench bench(*device, smoke);
-  const double roof = bench.copy_roof();
-  std::printf("%s (%s): copy roof %.1f GB/s\n\n", device->name().c_str(), std::string(device->api()).c_str(), roof);
+  const double bandwidth = bench.copy_bandwidth();
+  std::printf("%s (%s): copy bandwidth %.1f GB/s\n\n", device->name().c_str(), std::string(device->api()).c_str(), bandwidth);
   std::printf(
-      "| case | type | rows | by | time | GB/s | of the copy roof | schedule |\n| --- | --- | --- | --- | --- | --- | --- | "
+      "| case | type | rows | by | time | GB/s | of copy bandwidth | schedule |\n| --- | --- | --- | --- | --- | --- | --- | "
       "--- |\n");
   const std::vector<Dims> full = {{16384, 1024}, {16384, 4096}, {8192, 8192}, {1024, 65536}, {262144, 256}},
                           small = {{40, 64}, {3, 2000}};
   for (const DataType dtype : {DataType::f32, DataType::bf16}) {
     for (const char* kind : {"forward", "backward", "add+norm"}) {
-      for (const Dims& shape : smoke ? small : full) run_row(*device, *backend, bench, roof, kind, dtype, shape[0], shape[1]);
+      for (const Dims& shape : smoke ? small : full)
+        run_row(*device, *backend, bench, bandwidth, kind, dtype, shape[0], shape[1]);
     }
   }
   return 0;

@@ -25,7 +25,7 @@ def table_of(text):
         else:
             peers.setdefault(key, {})[who] = time
     names = list(dict.fromkeys(who for times in peers.values() for who in times))
-    head = ["case", "type", "rows", "lamina, us", "GB/s", "of the copy roof", *(f"{name}, us" for name in names),
+    head = ["case", "type", "rows", "lamina, us", "GB/s", "of copy bandwidth", *(f"{name}, us" for name in names),
             *(["over the fastest of them"] if names else []), "schedule"]
     lines = [head, ["---"] * len(head)]
     for key, (time, rate, share, schedule) in ours.items():
@@ -43,7 +43,7 @@ def main():
     texts = [open(name, encoding="utf-8").read() for name in sys.argv[1:]]
     for text in texts:
         heading = text.split("\n", 1)[0]
-        if "copy roof" in heading:
+        if "copy bandwidth" in heading:
             print(heading + "\n")
     print(table_of("\n".join(texts)))
 

@@ -75,8 +75,8 @@ def main():
         sys.exit("torch_rows.py: torch sees no CUDA device; nothing is measured")
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     source = torch.empty_like(flush)
-    roof = 2 * flush.numel() / time_of(lambda: flush.copy_(source), source, runs) / 1e6
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}: copy roof {roof:.1f} GB/s\n")
+    bandwidth = 2 * flush.numel() / time_of(lambda: flush.copy_(source), source, runs) / 1e6
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}: copy bandwidth {bandwidth:.1f} GB/s\n")
     for dtype in TYPES:
         for name, (function, tensors) in CASES.items():
             for rows, size in ROWS:
@@ -91,7 +91,7 @@ def main():
                     milliseconds = time_of(lambda: work(x, r, gamma, beta, dy, mean, rstd), flush, runs)
                     rate = tensors * x.numel() * x.element_size() / milliseconds / 1e6
                     print(f"| {name} | {TYPES[dtype]} | {rows}x{size} | {contender} | {1e3 * milliseconds:.1f} us | {rate:.1f} "
-                          f"| {100 * rate / roof:.1f} % | |")
+                          f"| {100 * rate / bandwidth:.1f} % | |")
 
 
 if __name__ == "__main__":

@@ -249,7 +249,7 @@ TEST(Layers, NoLoweringNamesABackend) {
 
 // What may name an instruction set, by the beginnings of paths: descriptions of targets, of machines that are not at hand, and
 // what the C++ compiler is told of its own.
-const std::vector<std::string> kTargetFiles = {"src/backends/cpu/targets/", "tools/compile_for.", "benchmarks/roof_written.",
+const std::vector<std::string> kTargetFiles = {"src/backends/cpu/targets/", "tools/compile_for.", "benchmarks/roofline_simd.",
                                                "cmake/toolchains/"};
 
 // A piece of a name, in small letters: "avx512" of target.avx512_bf16.

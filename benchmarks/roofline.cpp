@@ -8,7 +8,7 @@
 
 #include "backends/cpu/targets/host.h"
 #include "contenders.h"
-#include "roof_moves.h"
+#include "roofline_moves.h"
 
 namespace bench {
 
@@ -86,17 +86,17 @@ std::vector<Way> ways_for(Case which) {
     ways.insert(ways.end(), more.begin(), more.end());
     return ways;
   };
-  if (traits.to_s8) return with({{"shrink", shrink, fill}}, written_ways(Moves::shrink));
-  if (traits.writes == 2) return with({{"2 to 2", two_to_two, fill}}, written_ways(Moves::two_to_two));
-  if (traits.reads == 2) return with({{"triad", triad, fill}}, written_ways(Moves::triad));
-  return with({{"copy", copy, fill}, {"memcpy", copy_by_library, fill}}, written_ways(Moves::copy));
+  if (traits.to_s8) return with({{"shrink", shrink, fill}}, simd_ways(Moves::shrink));
+  if (traits.writes == 2) return with({{"2 to 2", two_to_two, fill}}, simd_ways(Moves::two_to_two));
+  if (traits.reads == 2) return with({{"triad", triad, fill}}, simd_ways(Moves::triad));
+  return with({{"copy", copy, fill}, {"memcpy", copy_by_library, fill}}, simd_ways(Moves::copy));
 }
 
 }  // namespace
 
-std::vector<Contender> roof_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs) {
+std::vector<Contender> roofline_contenders(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs) {
   const CaseTraits& traits = traits_of(which);
-  if (traits.to_s8 && problem.type != Type::f32) throw std::logic_error("the roof of a quantised case is made for f32");
+  if (traits.to_s8 && problem.type != Type::f32) throw std::logic_error("the roofline of a quantised case is made for f32");
   const size_t in_words = traits.to_s8 ? 64 : 16;
   const size_t lines = problem.count() * bytes_of(type_of_dst(which, problem)) / 64;
   const auto words = [](const Buffer& buffer) { return static_cast<Word*>(buffer.data()); };

@@ -1,6 +1,6 @@
 // The only file of the benchmarks that names instruction sets.
 #include "backends/cpu/targets/host.h"
-#include "roof_moves.h"
+#include "roofline_moves.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -36,7 +36,7 @@ using Vector = Word __attribute__((vector_size(64)));
 LAMINA_VECTOR_TARGET inline void stream(Word* to, Vector line) {
   _mm512_stream_si512(reinterpret_cast<__m512i*>(to), reinterpret_cast<__m512i>(line));
 }
-#include "roof_written.inl"
+#include "roofline_simd.inl"
 }  // namespace lines
 
 namespace halves {
@@ -46,7 +46,7 @@ using Vector = Word __attribute__((vector_size(32)));
 LAMINA_VECTOR_TARGET inline void stream(Word* to, Vector half) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<__m256i>(half));
 }
-#include "roof_written.inl"
+#include "roofline_simd.inl"
 }  // namespace halves
 
 #elif defined(__aarch64__)
@@ -60,14 +60,14 @@ inline void stream(Word* to, Vector pair) {
   const Half low = __builtin_shufflevector(pair, pair, 0, 1, 2, 3), high = __builtin_shufflevector(pair, pair, 4, 5, 6, 7);
   asm volatile("stnp %q1, %q2, [%0]" : : "r"(to), "w"(low), "w"(high) : "memory");
 }
-#include "roof_written.inl"
+#include "roofline_simd.inl"
 }  // namespace pairs
 
 #endif
 
 }  // namespace
 
-std::vector<Way> written_ways([[maybe_unused]] Moves move) {
+std::vector<Way> simd_ways([[maybe_unused]] Moves move) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return lines::ways(move);
   if (__builtin_cpu_supports("avx")) return halves::ways(move);

@@ -31,7 +31,7 @@ enum class Moves { copy, triad, two_to_two, shrink };
 // Moves for this machine's widest registers: whole or partial lines, with ordinary and with non-temporal stores, without
 // prefetches, with prefetches into the first-level cache, or further ahead into the second. lamina's kernels choose among
 // these. Empty if the machine has no such registers.
-std::vector<Way> written_ways(Moves move);
+std::vector<Way> simd_ways(Moves move);
 
 // The widest vectors that this machine supports: "AVX-512".
 const char* widest_vectors();
