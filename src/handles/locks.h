@@ -36,7 +36,7 @@ enum class LockRow : size_t {
   cached_costs,
   jit,            // held while LLVM compiles
   library_calls,  // held while oneDNN creates a primitive, which acquires oneDNN's own locks
-  gpu_runtime,
+  gpu_kernel_runner,
   gpu_programs,  // protects the table of programs
   gpu_code,      // held while a program is compiled
   gpu_memory,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/host_block.h"
-#include "backends/cpu/runtime.h"
+#include "backends/cpu/kernel_runner.h"
 #include "backends/cpu/schedule/machine.h"
 #include "kernels/kernel_ir.h"
 

@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "backends/cpu/kernel_runner.h"
 #include "backends/cpu/library/primitive_library.h"
 #include "backends/cpu/packed_constants.h"
-#include "backends/cpu/runtime.h"
 #include "backends/cpu/schedule/machine.h"
 #include "backends/cpu/threads/executor.h"
 #include "kernels/plan.h"

@@ -7,8 +7,8 @@
 
 #include "backends/compile_progress.h"
 #include "backends/gpu/device_block.h"
+#include "backends/gpu/kernel_runner.h"
 #include "backends/gpu/matmul_runner.h"
-#include "backends/gpu/runtime.h"
 #include "backends/scratch_pool.h"
 #include "interface/per_thread.h"
 #include "interface/status.h"

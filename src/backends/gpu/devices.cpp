@@ -5,8 +5,8 @@
 
 #include "backends/backend.h"
 #include "backends/gpu/backend.h"
-#include "backends/gpu/cuda/runtime.h"
-#include "backends/gpu/opencl/runtime.h"
+#include "backends/gpu/cuda/device_runtime.h"
+#include "backends/gpu/opencl/device_runtime.h"
 #include "interface/status.h"
 
 namespace lamina {

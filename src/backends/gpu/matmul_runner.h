@@ -32,7 +32,7 @@ class MatmulRunner final : public StepRunner {
   std::vector<int64_t> words_;
   int64_t groups_ = 0;
   KernelSource source_;
-  mutable Once loads_{LockRow::gpu_runtime};
+  mutable Once loads_{LockRow::gpu_kernel_runner};
   mutable LoadedModule loaded_;
   std::string text_;
 };

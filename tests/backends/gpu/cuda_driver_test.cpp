@@ -9,7 +9,7 @@
 #include <new>
 
 #include "backends/gpu/cuda/compile.h"
-#include "backends/gpu/cuda/runtime.h"
+#include "backends/gpu/cuda/device_runtime.h"
 #include "backends/gpu/shared_object.h"
 #include "backends/gpu/whole_run.h"
 #include "support/code_cache_folder.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "backends/gpu/opencl/runtime.h"
+#include "backends/gpu/opencl/device_runtime.h"
 #include "backends/gpu/whole_run.h"
 #include "interface/status.h"
 

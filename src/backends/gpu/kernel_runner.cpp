@@ -1,4 +1,4 @@
-#include "backends/gpu/runtime.h"
+#include "backends/gpu/kernel_runner.h"
 
 #include <algorithm>
 

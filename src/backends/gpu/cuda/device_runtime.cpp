@@ -1,4 +1,4 @@
-#include "backends/gpu/cuda/runtime.h"
+#include "backends/gpu/cuda/device_runtime.h"
 
 #include <algorithm>
 #include <array>

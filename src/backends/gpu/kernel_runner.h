@@ -46,7 +46,7 @@ class KernelRunner final : public StepRunner {
   std::vector<int64_t> arg_bytes_;  // from an arg's first element to one past its last
   KernelSource source_;
   bool from_cache_ = false;
-  mutable Mutex mutex_{LockRow::gpu_runtime};
+  mutable Mutex mutex_{LockRow::gpu_kernel_runner};
   // indexed by promises; the usual variant is loaded at construction
   mutable std::array<std::shared_ptr<const Module>, 4> modules_;
 };

@@ -1,4 +1,4 @@
-#include "backends/cpu/runtime.h"
+#include "backends/cpu/kernel_runner.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "backends/gpu/opencl/runtime.h"
+#include "backends/gpu/opencl/device_runtime.h"
 
 #include <algorithm>
 #include <array>
