@@ -1,5 +1,5 @@
 // The interpreter's watch: what lies outside an arg's memory, and what two places of the grid write, is told. Its numbers are
-// held against the CPU backend in tests/backends/cpu/interpret_test.cpp.
+// held against the CPU backend in tests/backends/cpu/kernels/interpret_test.cpp.
 #include "kernels/interpret.h"
 
 #include <gmock/gmock.h>

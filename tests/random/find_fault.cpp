@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "backends/cpu/interpreter_bits.h"
+#include "backends/cpu/support/interpreter_bits.h"
 #include "compiler/compile.h"
 #include "interface/json/json.h"
 #include "interface/op_schema.h"

@@ -5,8 +5,8 @@
 #include <new>
 
 #include "backends/cpu/backend.h"
-#include "backends/cpu/cpu_check.h"
-#include "backends/cpu/described_machines.h"
+#include "backends/cpu/support/cpu_check.h"
+#include "backends/cpu/support/described_machines.h"
 #include "compiler/compile.h"
 #include "support/graph_builder.h"
 

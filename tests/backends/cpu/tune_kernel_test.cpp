@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/cpu_check.h"
-#include "backends/cpu/interpreter_bits.h"
-#include "backends/cpu/kernels_of_rows.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
+#include "backends/cpu/support/cpu_check.h"
+#include "backends/cpu/support/interpreter_bits.h"
+#include "backends/cpu/support/kernels_of_rows.h"
 #include "compiler/compile.h"
 #include "compiler/compile_cache.h"
 #include "compiler/ports.h"

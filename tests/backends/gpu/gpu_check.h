@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "backends/gpu/backend.h"
 #include "backends/gpu/devices.h"
 #include "compiler/compile.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/calibrate.h"
-#include "backends/cpu/described_machines.h"
+#include "backends/cpu/support/described_machines.h"
 
 namespace lamina::testing {
 namespace {

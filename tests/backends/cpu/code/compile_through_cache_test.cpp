@@ -7,7 +7,7 @@
 #include <cstring>
 #include <map>
 
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "compiler/compile.h"
 #include "support/code_cache_folder.h"
 #include "support/graph_builder.h"

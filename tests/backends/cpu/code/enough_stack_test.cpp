@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include "backends/cpu/bits.h"
-#include "backends/cpu/described_machines.h"
+#include "backends/cpu/numerics/bits.h"
+#include "backends/cpu/support/described_machines.h"
 #include "support/painted_stack.h"
 
 namespace lamina::testing {

@@ -8,9 +8,9 @@
 #include <cstdlib>
 
 #include "backends/cpu/code/llvm_headers.h"
-#include "backends/cpu/described_machines.h"
 #include "backends/cpu/kernel_runner.h"
-#include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/kernels_of_rows.h"
 #include "backends/cpu/targets/target_hooks.h"
 #include "interface/status.h"
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "compiler/compile.h"
 #include "support/graph_builder.h"
 #include "support/own_process.h"

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "backends/cpu/llvm_orc.h"
+#include "backends/cpu/code/llvm_orc.h"
 #include "support/emulator.h"
 
 namespace lamina::testing {

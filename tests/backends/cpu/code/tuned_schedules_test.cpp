@@ -6,10 +6,10 @@
 
 #include <string>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/kernels_of_rows.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/schedule/schedule.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/kernels_of_rows.h"
 
 namespace lamina::testing {
 namespace {

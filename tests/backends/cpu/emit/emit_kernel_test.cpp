@@ -5,10 +5,10 @@
 
 #include <map>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/kernels_of_rows.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/tuning.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/kernels_of_rows.h"
 
 namespace lamina::testing {
 namespace {

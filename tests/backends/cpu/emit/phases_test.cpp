@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/support/kernels_of_rows.h"
 
 namespace lamina::testing {
 namespace {

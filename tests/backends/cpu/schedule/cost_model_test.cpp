@@ -7,9 +7,9 @@
 #include <random>
 #include <utility>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/scheduled_kernels.h"
-#include "backends/cpu/schedules_with.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/scheduled_kernels.h"
+#include "backends/cpu/support/schedules_with.h"
 
 namespace lamina::testing {
 namespace {

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/interpreter_bits.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/sharing.h"
-#include "backends/cpu/scheduled_kernels.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/interpreter_bits.h"
+#include "backends/cpu/support/scheduled_kernels.h"
 
 namespace lamina::testing {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/kernels_of_rows.h"
 
 namespace lamina::testing {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "backends/cpu/described_machines.h"
+#include "backends/cpu/support/described_machines.h"
 
 namespace lamina::testing {
 namespace {

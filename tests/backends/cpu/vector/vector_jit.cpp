@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/code/llvm_orc.h"
 #include "backends/cpu/code/llvm_passes.h"
-#include "backends/cpu/llvm_orc.h"
 #include "backends/cpu/targets/target_hooks.h"
 
 namespace lamina::cpu::testing {

@@ -1,7 +1,7 @@
 // Ops whose statistics or tables run along the channels, and concatenation.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {

@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {

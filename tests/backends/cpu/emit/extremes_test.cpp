@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/interpreter_bits.h"
-#include "backends/cpu/scheduled_kernels.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/interpreter_bits.h"
+#include "backends/cpu/support/scheduled_kernels.h"
 
 namespace lamina::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "backends/cpu/bits.h"
+#include "backends/cpu/numerics/bits.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "backends/cpu/bits.h"
-#include "backends/cpu/described_machines.h"
+#include "backends/cpu/numerics/bits.h"
+#include "backends/cpu/support/described_machines.h"
 #include "support/files.h"
 
 namespace lamina::testing {
@@ -132,7 +132,7 @@ std::string golden_text(const cpu::Machine& machine) {
 class GoldenBits : public OnDescribedMachine {};
 
 TEST_P(GoldenBits, AreThoseOfTheLastVersion) {
-  const std::string path = LAMINA_SOURCE_DIR "/tests/backends/cpu/golden_bits.tsv";
+  const std::string path = LAMINA_SOURCE_DIR "/tests/backends/cpu/numerics/golden_bits.tsv";
   const std::string actual = golden_text(machine());
   if (std::getenv("LAMINA_RENEW_GOLDEN_BITS") != nullptr) {
     std::ofstream(path, std::ios::trunc) << actual;

@@ -2,11 +2,11 @@
 // several, groups that end with a block of column sums, and every machine.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/interpreter_bits.h"
-#include "backends/cpu/kernels_of_rows.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/schedule/sharing.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/interpreter_bits.h"
+#include "backends/cpu/support/kernels_of_rows.h"
 
 namespace lamina::testing {
 namespace {

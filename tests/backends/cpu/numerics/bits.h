@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/code/host_machine.h"
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 
 namespace lamina::testing {
 

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "backends/cpu/bits.h"
 #include "backends/cpu/code/llvm_headers.h"
-#include "backends/cpu/described_machines.h"
+#include "backends/cpu/numerics/bits.h"
+#include "backends/cpu/support/described_machines.h"
 #include "support/own_process.h"
 
 namespace lamina::testing {

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "backends/cpu/bits.h"
 #include "backends/cpu/library/library_check.h"
+#include "backends/cpu/numerics/bits.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {

@@ -1,6 +1,6 @@
 // In this program what the CPU computed is held against the kernel IR's interpreter: the same bits, NaN payloads apart. What
 // the interpreter computes with is the text that GPU programs carry, so this holds that text against the CPU's mathematics too.
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "compiler/compile.h"
 #include "kernels/interpret.h"
 #include "kernels/plan.h"

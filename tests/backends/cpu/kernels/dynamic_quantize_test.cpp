@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {

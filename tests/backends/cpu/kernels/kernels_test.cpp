@@ -1,7 +1,7 @@
 // Generated kernels against the reference backend: every family, over types, shapes and strides.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {

@@ -2,10 +2,10 @@
 // for every way in which an arg may lie, groups of rows that are not full, and every machine.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/interpreter_bits.h"
-#include "backends/cpu/kernels_of_rows.h"
 #include "backends/cpu/schedule/lane_order.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/interpreter_bits.h"
+#include "backends/cpu/support/kernels_of_rows.h"
 
 namespace lamina::testing {
 namespace {

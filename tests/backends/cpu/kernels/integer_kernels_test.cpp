@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "interface/element.h"
 #include "support/graph_builder.h"
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/interpreter_bits.h"
-#include "backends/cpu/kernels_of_rows.h"
 #include "backends/cpu/schedule/tiles.h"
-#include "backends/cpu/schedules_with.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/interpreter_bits.h"
+#include "backends/cpu/support/kernels_of_rows.h"
+#include "backends/cpu/support/schedules_with.h"
 
 namespace lamina::testing {
 namespace {

@@ -2,7 +2,7 @@
 // 1 / sqrt(variance + epsilon). On the CPU, in the interpreter of the kernel IR, and by the GPU's tests there.
 #include <gtest/gtest.h>
 
-#include "cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {

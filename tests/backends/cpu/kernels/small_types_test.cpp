@@ -3,8 +3,8 @@
 
 #include "backends/cpu/backend.h"
 #include "backends/cpu/code/host_machine.h"
-#include "backends/cpu/cpu_check.h"
-#include "backends/cpu/described_machines.h"
+#include "backends/cpu/support/cpu_check.h"
+#include "backends/cpu/support/described_machines.h"
 #include "backends/reference/tensor.h"
 #include "compiler/compile.h"
 #include "support/graph_builder.h"

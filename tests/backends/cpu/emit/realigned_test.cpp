@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/interpreter_bits.h"
-#include "backends/cpu/kernels_of_rows.h"
-#include "backends/cpu/schedules_with.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/interpreter_bits.h"
+#include "backends/cpu/support/kernels_of_rows.h"
+#include "backends/cpu/support/schedules_with.h"
 #include "interface/status.h"
 
 namespace lamina::testing {

@@ -1,7 +1,7 @@
 // Chains of ops and how many kernels they are; and ops that are several kernels.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {

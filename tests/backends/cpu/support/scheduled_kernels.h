@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/kernels_of_rows.h"
+#include "backends/cpu/support/kernels_of_rows.h"
 #include "interface/status.h"
 
 namespace lamina::testing {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "backends/backend.h"
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "kernels/plan.h"
 #include "passes/fusion/fuse.h"
 #include "support/graph_builder.h"

@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "backends/cpu/cpu_check.h"
+#include "backends/cpu/support/cpu_check.h"
 #include "compiler/compile.h"
 #include "support/graph_builder.h"
 

@@ -2,10 +2,10 @@
 // of rows within a vector and within a line, rows that begin anywhere in a line of a streamed output, and every machine.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/described_machines.h"
-#include "backends/cpu/interpreter_bits.h"
-#include "backends/cpu/kernels_of_rows.h"
-#include "backends/cpu/schedules_with.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/support/interpreter_bits.h"
+#include "backends/cpu/support/kernels_of_rows.h"
+#include "backends/cpu/support/schedules_with.h"
 
 namespace lamina::testing {
 namespace {
