@@ -8,7 +8,7 @@
 #include "api/layer_norm_graph.h"
 #include "api/objects.h"
 #include "compiler/compile.h"
-#include "handles/handle_shells.h"
+#include "handles/handle_table.h"
 #include "interface/shared_elements.h"
 
 namespace lamina::api {
@@ -135,16 +135,16 @@ class LayerNorm {
 }  // namespace
 }  // namespace lamina::api
 
-struct lamina_layer_norm : lamina::Shell<const lamina::api::LayerNorm> {};
+struct lamina_layer_norm : lamina::HandleSlot<const lamina::api::LayerNorm> {};
 
 namespace lamina::api {
 namespace {
 
-using Shells = HandleShells<lamina_layer_norm>;
+using Handles = HandleTable<lamina_layer_norm>;
 
 const LayerNorm& alive(const char* function_name, const_lamina_layer_norm_t layer_norm) {
   LAMINA_REQUIRE(layer_norm);
-  if (!Shells::is_alive(layer_norm)) {
+  if (!Handles::is_alive(layer_norm)) {
     throw Error(Status::invalid_arguments, join(function_name, ": the layer norm was destroyed before"));
   }
   return *layer_norm->content;
@@ -189,13 +189,13 @@ lamina_status_t lamina_layer_norm_create(lamina_layer_norm_t* layer_norm, const 
       throw lamina::Error(
           lamina::Status::unimplemented,
           "layer norm: the engine is a GPU's, allowed is the CPU's; on a GPU the ops of the graph interface run");
-    *layer_norm = Shells::instance().put(std::make_unique<const LayerNorm>(*desc, *engine->backend));
+    *layer_norm = Handles::instance().put(std::make_unique<const LayerNorm>(*desc, *engine->backend));
   });
 }
 
 lamina_status_t lamina_layer_norm_destroy(lamina_layer_norm_t layer_norm) {
   return guarded([&, function_name = __func__] {
-    if (layer_norm == nullptr || Shells::instance().destroy(layer_norm)) return;
+    if (layer_norm == nullptr || Handles::instance().destroy(layer_norm)) return;
     throw lamina::Error(lamina::Status::invalid_arguments,
                         lamina::join(function_name, ": the layer norm was destroyed before"));
   });

@@ -5,8 +5,8 @@
 //   void* memory() const
 //   bool suits(const ExecutionContext&) const      whether another execution may use the block while work of the last one may
 // run
-//   void lend(const ExecutionContext&)             called before an execution uses it
-//   void give_back(const ExecutionContext&)        called after an execution has submitted all its work
+//   void acquire(const ExecutionContext&)             called before an execution uses it
+//   void release(const ExecutionContext&)        called after an execution has submitted all its work
 #pragma once
 
 #include <algorithm>
@@ -29,26 +29,26 @@ class ScratchPool {
   explicit ScratchPool(Make make) : make_(std::move(make)) {}
 
   // The memory of one execution: the caller's workspace if there is one, else a block.
-  class Loan {
+  class Lease {
    public:
-    Loan(ScratchPool& pool, size_t bytes, const ExecutionContext& context) : pool_(pool), context_(context) {
+    Lease(ScratchPool& pool, size_t bytes, const ExecutionContext& context) : pool_(pool), context_(context) {
       if (bytes > 0 && context.workspace == nullptr) block_ = pool.take(bytes, context);
     }
     // Also runs if the execution fails. A block that cannot be returned is freed instead of reused.
-    ~Loan() {
+    ~Lease() {
       try {
         end();
       } catch (...) {
         block_.reset();
       }
     }
-    Loan(const Loan&) = delete;
-    Loan& operator=(const Loan&) = delete;
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
 
     void* memory() const { return block_ == nullptr ? context_.workspace : block_->memory(); }
     void end() {
       if (block_ == nullptr) return;
-      block_->give_back(context_);
+      block_->release(context_);
       pool_.recycle(std::move(block_));
     }
 
@@ -68,7 +68,7 @@ class ScratchPool {
   std::unique_ptr<Block> take(size_t bytes, const ExecutionContext& context) {
     std::unique_ptr<Block> block = take_idle(context);
     if (block == nullptr) block = make_(bytes, context);
-    block->lend(context);
+    block->acquire(context);
     return block;
   }
   std::unique_ptr<Block> take_idle(const ExecutionContext& context) {

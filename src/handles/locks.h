@@ -159,18 +159,18 @@ class Once {
 
 // Prevents forks during its lifetime without excluding other threads: each thread uses its own lock of the row, which few
 // threads share. May be nested.
-class NoForkHere {
+class ForkGuard {
  public:
-  explicit NoForkHere(LockRow row) : entry_(LockTable::at(row, number())), is_outer_(!entry_.is_mine()) {
+  explicit ForkGuard(LockRow row) : entry_(LockTable::at(row, number())), is_outer_(!entry_.is_mine()) {
     if (!is_outer_) return;
     LockTable::let_forks_pass();
     entry_.lock();
   }
-  ~NoForkHere() {
+  ~ForkGuard() {
     if (is_outer_) entry_.unlock();
   }
-  NoForkHere(const NoForkHere&) = delete;
-  NoForkHere& operator=(const NoForkHere&) = delete;
+  ForkGuard(const ForkGuard&) = delete;
+  ForkGuard& operator=(const ForkGuard&) = delete;
 
  private:
   static size_t number() {

@@ -24,8 +24,8 @@ std::vector<Cast> all_casts() {
 
 // src ──> cast ──> cast ──> dst
 std::string fault_of(DataType src, const std::vector<DataType>& types, uint64_t seed) {
-  Dice dice(seed);
-  RecipeBuilder graph(dice, 16000);
+  Rng rng(seed);
+  RecipeBuilder graph(rng, 16000);
   uint64_t value = graph.input(src, {40, 130});
   for (const DataType type : types) value = graph.add(OpKind::TypeCast, {}, {value}, type).value();
   return find_fault(graph.finish(), cpu_backend(), seed).fault;

@@ -5,7 +5,7 @@
 
 #include "interface/op_schema.h"
 #include "lamina/fill_rules.h"
-#include "random/dice.h"
+#include "random/rng.h"
 
 namespace lamina::testing {
 
@@ -21,16 +21,16 @@ double near_middle(double value, int bits, double nudge) {
   return std::ldexp(middle + nudge, exponent);
 }
 
-double edge(double value, DataType dtype, Dice& dice) {
+double edge(double value, DataType dtype, Rng& rng) {
   static const std::vector<int> significant_bits = {11, 8, 4, 3};  // f16, bf16, f8_e4m3, f8_e5m2
   static const std::vector<double> nudges = {0, 0x1p-40, -0x1p-40, 0x1p-26, -0x1p-26, 0x1p-50};
-  return near_middle(value, dice.pick(significant_bits), dtype == DataType::f64 ? dice.pick(nudges) : 0);
+  return near_middle(value, rng.pick(significant_bits), dtype == DataType::f64 ? rng.pick(nudges) : 0);
 }
 
-double large_integer(DataType dtype, Dice& dice) {
+double large_integer(DataType dtype, Rng& rng) {
   const int bits = dtype == DataType::s32 ? 31 : 53;
-  const double magnitude = std::ldexp(1.0, static_cast<int>(dice.from(8, bits))) + static_cast<double>(dice.from(-1, 1));
-  return std::min(dice.one_in(2) ? magnitude : -magnitude, std::ldexp(1.0, bits) - 1);
+  const double magnitude = std::ldexp(1.0, static_cast<int>(rng.from(8, bits))) + static_cast<double>(rng.from(-1, 1));
+  return std::min(rng.one_in(2) ? magnitude : -magnitude, std::ldexp(1.0, bits) - 1);
 }
 
 // Whether casts read the input: `of_all`, nothing else does.
@@ -49,10 +49,10 @@ void add_edge_values(const Graph& graph, ValueIndex input, uint64_t seed, driver
   const bool is_real = (dtype == DataType::f32 || dtype == DataType::f64) && is_converted(graph, input, false);
   const bool is_integer = (dtype == DataType::s32 || dtype == DataType::s64) && is_converted(graph, input, true);
   if (rule.insistence >= 2 || rule.kind != driver::FillRule::Kind::uniform || !(is_real || is_integer)) return;
-  Dice dice(seed ^ buffer.tensor().id);
+  Rng rng(seed ^ buffer.tensor().id);
   driver::for_each_element(buffer.tensor(), 0, buffer.element_count(), [&](int64_t, int64_t offset) {
-    if (!dice.one_in(8)) return;
-    buffer.store(offset, is_real ? edge(buffer.load(offset), dtype, dice) : large_integer(dtype, dice));
+    if (!rng.one_in(8)) return;
+    buffer.store(offset, is_real ? edge(buffer.load(offset), dtype, rng) : large_integer(dtype, rng));
   });
 }
 

@@ -7,6 +7,6 @@ namespace lamina::testing {
 
 // Adds Dequantize or DynamicDequantize of both factors (of one alone: weights only), perhaps a TypeCast behind each, a product
 // (any op that contracts), and perhaps Quantize behind it. False: the schemas refuse what was drawn, and nothing was added.
-bool add_quantized_product(RecipeBuilder& graph, Dice& dice);
+bool add_quantized_product(RecipeBuilder& graph, Rng& rng);
 
 }  // namespace lamina::testing

@@ -44,13 +44,13 @@ TEST(RandomGraphs, HoldAllTypesAndLayoutsThatSchemasAllow) {
 }
 
 TEST(RandomLayout, IsTheOneThatWasAskedFor) {
-  Dice dice(1);
+  Rng rng(1);
   for (const Layout layout : kLayouts) {
     std::set<Layout> drawn;
     for (int i = 0; i < 50; ++i) {
       LogicalTensor tensor;
       tensor.shape = Dims{3, 4, 5};
-      tensor.strides = strides_in(layout, *tensor.shape, dice);
+      tensor.strides = strides_in(layout, *tensor.shape, rng);
       drawn.insert(layout_of(tensor));
     }
     EXPECT_TRUE(drawn.contains(layout)) << name_of(layout);

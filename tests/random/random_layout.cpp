@@ -32,19 +32,19 @@ std::vector<size_t> channels_innermost(size_t rank) {
   return order;
 }
 
-Dims padded(const Dims& shape, Dice& dice) {
+Dims padded(const Dims& shape, Rng& rng) {
   Dims strides = dense_strides(shape);
-  const int64_t width = std::max<int64_t>(shape.back(), 1), gap = dice.pick({int64_t{1}, int64_t{3}, int64_t{16}});
+  const int64_t width = std::max<int64_t>(shape.back(), 1), gap = rng.pick({int64_t{1}, int64_t{3}, int64_t{16}});
   for (size_t axis = 0; axis + 1 < shape.size(); ++axis) strides[axis] = strides[axis] / width * (width + gap);
   return strides;
 }
 
-Dims broadcast(const Dims& shape, Dice& dice) {
+Dims broadcast(const Dims& shape, Rng& rng) {
   std::vector<size_t> order = row_major(shape.size());
   Dims walked = shape;
-  const auto zero = static_cast<size_t>(dice.below(static_cast<int64_t>(shape.size())));
+  const auto zero = static_cast<size_t>(rng.below(static_cast<int64_t>(shape.size())));
   for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (axis == zero || dice.one_in(4)) walked[axis] = 0;
+    if (axis == zero || rng.one_in(4)) walked[axis] = 0;
   }
   Dims strides = ordered_strides(walked, order, [](size_t) { return 0; });
   for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -69,19 +69,19 @@ std::string_view name_of(Layout layout) {
   return "";
 }
 
-Dims strides_in(Layout layout, const Dims& shape, Dice& dice) {
+Dims strides_in(Layout layout, const Dims& shape, Rng& rng) {
   if (shape.empty()) return {};
   std::vector<size_t> order = row_major(shape.size());
   switch (layout) {
     case Layout::dense: return dense_strides(shape);
-    case Layout::transposed: dice.shuffle(order); return ordered_strides(shape, order, no_gap);
+    case Layout::transposed: rng.shuffle(order); return ordered_strides(shape, order, no_gap);
     case Layout::channels_last:
       return shape.size() < 3 ? dense_strides(shape) : ordered_strides(shape, channels_innermost(shape.size()), no_gap);
-    case Layout::padded: return padded(shape, dice);
+    case Layout::padded: return padded(shape, rng);
     case Layout::view:
-      if (dice.one_in(2)) dice.shuffle(order);
-      return ordered_strides(shape, order, [&](size_t) { return dice.one_in(2) ? dice.below(3) : 0; });
-    case Layout::broadcast: return broadcast(shape, dice);
+      if (rng.one_in(2)) rng.shuffle(order);
+      return ordered_strides(shape, order, [&](size_t) { return rng.one_in(2) ? rng.below(3) : 0; });
+    case Layout::broadcast: return broadcast(shape, rng);
   }
   return dense_strides(shape);
 }

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "interface/logical_tensor.h"
-#include "random/dice.h"
+#include "random/rng.h"
 
 namespace lamina::testing {
 
@@ -21,7 +21,7 @@ inline constexpr Layout kLayouts[] = {Layout::dense,  Layout::transposed, Layout
 std::string_view name_of(Layout layout);
 
 // Strides of `shape` in that layout; those of a dense tensor where the shape is too small for it.
-Dims strides_in(Layout layout, const Dims& shape, Dice& dice);
+Dims strides_in(Layout layout, const Dims& shape, Rng& rng);
 
 // The layout that a tensor of known strides has.
 Layout layout_of(const LogicalTensor& tensor);

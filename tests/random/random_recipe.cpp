@@ -37,17 +37,17 @@ bool reads_by_index(const OpSchema& schema) {
 class RecipeMaker {
  public:
   RecipeMaker(uint64_t seed, const RandomGraphs& wanted)
-      : seed_(seed), dice_(seed), wanted_(wanted), graph_(dice_, wanted.most_elements) {
+      : seed_(seed), rng_(seed), wanted_(wanted), graph_(rng_, wanted.most_elements) {
     for (const OpKind kind : all_op_kinds()) {
       if (kind != OpKind::Wildcard && kind != OpKind::End) kinds_.push_back(kind);
     }
   }
 
   Recipe make() {
-    const auto ops = static_cast<size_t>(dice_.from(1, wanted_.most_ops));
+    const auto ops = static_cast<size_t>(rng_.from(1, wanted_.most_ops));
     add_first_op();
-    if (dice_.one_in(3)) add_quantized_product(graph_, dice_);
-    for (int tries = 0; graph_.op_count() < ops && tries < 400; ++tries) add_op(dice_.pick(kinds_), std::nullopt);
+    if (rng_.one_in(3)) add_quantized_product(graph_, rng_);
+    for (int tries = 0; graph_.op_count() < ops && tries < 400; ++tries) add_op(rng_.pick(kinds_), std::nullopt);
     return graph_.finish();
   }
 
@@ -68,20 +68,20 @@ class RecipeMaker {
   }
 
   bool try_op(const OpSchema& schema, const std::optional<Types>& wanted_types) {
-    Types types = wanted_types ? *wanted_types : random_types(schema, dice_);
+    Types types = wanted_types ? *wanted_types : random_types(schema, rng_);
     if (types.empty() && !schema.types.empty()) return false;
-    const std::optional<uint64_t> first = wanted_types || dice_.one_in(4) ? std::nullopt : made_for(schema, types);
-    const Dims shape = first ? *graph_.tensor(*first).shape : random_shape(schema, dice_);
+    const std::optional<uint64_t> first = wanted_types || rng_.one_in(4) ? std::nullopt : made_for(schema, types);
+    const Dims shape = first ? *graph_.tensor(*first).shape : random_shape(schema, rng_);
     if (shape.empty() || (reads_by_index(schema) && std::count(shape.begin(), shape.end(), 0) > 0)) return false;
-    Step step{schema.kind, random_attributes(schema, shape, dice_), {}, {}};
+    Step step{schema.kind, random_attributes(schema, shape, rng_), {}, {}};
     for (const PortSpec* port : existing_inputs(schema, step.attributes)) {
       const DataType dtype = port->type == "any" ? DataType::f32 : types.find(port->type)->second;
-      if (port->presence == Presence::optional && (says_a_shape(*port) || dice_.one_in(2))) {
+      if (port->presence == Presence::optional && (says_a_shape(*port) || rng_.one_in(2))) {
         step.inputs.push_back(kNoTensor);
         continue;
       }
       const bool is_first = step.inputs.empty();
-      const int64_t times = port->presence == Presence::variadic ? dice_.from(1, 3) : 1;
+      const int64_t times = port->presence == Presence::variadic ? rng_.from(1, 3) : 1;
       for (int64_t i = 0; i < times; ++i)
         step.inputs.push_back(
             is_first && i == 0 && first ? *first : operand(schema, *port, step.attributes, shape, dtype, is_first && i == 0));
@@ -89,7 +89,7 @@ class RecipeMaker {
     while (!step.inputs.empty() && step.inputs.back() == kNoTensor) step.inputs.pop_back();
     if (forward_of(schema.kind) && !take_shapes_of_forward(schema, step, shape)) return false;
     for (const PortSpec* port : existing_outputs(schema, step.attributes)) {
-      const bool is_left_out = port->presence == Presence::optional && dice_.one_in(2);
+      const bool is_left_out = port->presence == Presence::optional && rng_.one_in(2);
       step.outputs.push_back(is_left_out ? kNoTensor : graph_.new_tensor(types.find(port->type)->second));
     }
     return graph_.add(step);
@@ -101,9 +101,9 @@ class RecipeMaker {
     if (made.empty() || schema.inputs.empty()) return std::nullopt;
     const auto size = static_cast<int64_t>(made.size());
     for (int tries = 0; tries < 20; ++tries) {
-      const int64_t back = dice_.below(dice_.one_in(3) ? size : std::min<int64_t>(3, size));  // mostly a late one
+      const int64_t back = rng_.below(rng_.one_in(3) ? size : std::min<int64_t>(3, size));  // mostly a late one
       const uint64_t id = made[static_cast<size_t>(size - 1 - back)];
-      Types fitting = random_types(schema, dice_);
+      Types fitting = random_types(schema, rng_);
       const auto type = fitting.find(schema.inputs.front().type);
       if (type != fitting.end() && type->second != graph_.tensor(id).dtype) continue;
       if (fitting.size() == types.size()) types = std::move(fitting);
@@ -114,14 +114,14 @@ class RecipeMaker {
 
   uint64_t operand(const OpSchema& schema, const PortSpec& port, const Attributes& attributes, const Dims& shape,
                    DataType dtype, bool is_first) {
-    const Dims wanted = is_first ? shape : operand_shape(schema, port, attributes, shape, dice_);
+    const Dims wanted = is_first ? shape : operand_shape(schema, port, attributes, shape, rng_);
     std::vector<uint64_t> fitting;
     for (const uint64_t id : graph_.made()) {
       const LogicalTensor& tensor = graph_.tensor(id);
       if (tensor.dtype == dtype && *tensor.shape == wanted) fitting.push_back(id);
     }
     const bool may_be_any = !is_parameter(port.role) && port.name != "indices";
-    if (!fitting.empty() && may_be_any && dice_.one_in(2)) return dice_.pick(fitting);
+    if (!fitting.empty() && may_be_any && rng_.one_in(2)) return rng_.pick(fitting);
     return graph_.input(dtype, wanted, schema.traits.contracts && !is_first);
   }
 
@@ -142,7 +142,7 @@ class RecipeMaker {
     add(1, shape);
     const PortSpec weights{.name = "weights", .type = "T"};
     const bool has_weights = forward.inputs.size() > 1 && forward.inputs[1].name == "weights";
-    const Dims filter = has_weights ? operand_shape(forward, weights, op.attributes, shape, dice_) : Dims{};
+    const Dims filter = has_weights ? operand_shape(forward, weights, op.attributes, shape, rng_) : Dims{};
     if (has_weights) add(2, filter);
     alone.tensors[1000] = {1000, dtype, std::nullopt, LayoutType::undef, {}, PropertyType::undef};
     alone.steps.push_back(op);
@@ -163,7 +163,7 @@ class RecipeMaker {
   }
 
   uint64_t seed_;
-  Dice dice_;
+  Rng rng_;
   const RandomGraphs& wanted_;
   RecipeBuilder graph_;
   std::vector<OpKind> kinds_;

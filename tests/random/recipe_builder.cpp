@@ -20,9 +20,9 @@ uint64_t RecipeBuilder::input(DataType dtype, const Dims& shape, bool holds_weig
   LogicalTensor& tensor = state_.recipe.tensors.at(id);
   tensor.shape = shape;
   tensor.layout = LayoutType::strided;
-  const Layout layout = dice_.one_in(holds_weights ? 4 : 2) ? Layout::dense : kLayouts[dice_.below(std::size(kLayouts))];
-  tensor.strides = strides_in(layout, shape, dice_);
-  if (dice_.one_in(holds_weights ? 3 : 6)) tensor.property = PropertyType::constant;
+  const Layout layout = rng_.one_in(holds_weights ? 4 : 2) ? Layout::dense : kLayouts[rng_.below(std::size(kLayouts))];
+  tensor.strides = strides_in(layout, shape, rng_);
+  if (rng_.one_in(holds_weights ? 3 : 6)) tensor.property = PropertyType::constant;
   return id;
 }
 
@@ -34,7 +34,7 @@ bool RecipeBuilder::add(const Step& step) {
   for (const uint64_t id : step.outputs) {
     if (id != kNoTensor) state_.made.push_back(id);
   }
-  if (!step.inputs.empty() && step.inputs.front() != kNoTensor && dice_.one_in(6)) state_.made.push_back(step.inputs.front());
+  if (!step.inputs.empty() && step.inputs.front() != kNoTensor && rng_.one_in(6)) state_.made.push_back(step.inputs.front());
   return true;
 }
 
@@ -50,18 +50,18 @@ std::optional<uint64_t> RecipeBuilder::add(OpKind kind, const Attributes& attrib
 Recipe RecipeBuilder::finish() {
   Recipe& recipe = state_.recipe;
   for (const uint64_t id : state_.made) {
-    if (dice_.one_in(4)) recipe.kept.insert(id);
+    if (rng_.one_in(4)) recipe.kept.insert(id);
   }
   std::set<uint64_t> read, given;
   for (const Step& step : recipe.steps) read.insert(step.inputs.begin(), step.inputs.end());
   std::erase_if(recipe.kept, [&](uint64_t id) { return !read.contains(id); });
   for (const Step& step : recipe.steps) {
     for (const uint64_t id : step.outputs) {
-      if (id == kNoTensor || !dice_.one_in(3)) continue;
+      if (id == kNoTensor || !rng_.one_in(3)) continue;
       LogicalTensor& tensor = recipe.tensors.at(id);
       tensor.layout = LayoutType::strided;
       // All but the last of the layouts: elements of an output do not share a place.
-      tensor.strides = strides_in(kLayouts[dice_.below(std::size(kLayouts) - 1)], *tensor.shape, dice_);
+      tensor.strides = strides_in(kLayouts[rng_.below(std::size(kLayouts) - 1)], *tensor.shape, rng_);
     }
   }
   return recipe;

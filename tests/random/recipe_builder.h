@@ -4,14 +4,14 @@
 #include <optional>
 #include <vector>
 
-#include "random/dice.h"
 #include "random/recipe.h"
+#include "random/rng.h"
 
 namespace lamina::testing {
 
 class RecipeBuilder {
  public:
-  RecipeBuilder(Dice& dice, int64_t most_elements) : dice_(dice), most_elements_(most_elements) {}
+  RecipeBuilder(Rng& rng, int64_t most_elements) : rng_(rng), most_elements_(most_elements) {}
 
   // An input of the graph in a random layout, constant every third time if it holds weights, every sixth if not.
   uint64_t input(DataType dtype, const Dims& shape, bool holds_weights = false);
@@ -44,7 +44,7 @@ class RecipeBuilder {
  private:
   bool give_shapes(const Step& step);
 
-  Dice& dice_;
+  Rng& rng_;
   int64_t most_elements_;
   State state_;
 };

@@ -45,7 +45,7 @@ infiniStatus_t infinirtStreamCreate(infinirtStream_t* stream) {
   return guarded(__func__, [&] {
     require(stream, "stream");
     auto content = std::make_unique<Stream>(Stream{lamina::stream(lamina::engine(lamina::engine::kind::cpu, 0))});
-    *stream = lamina::HandleShells<InfinirtStream>::instance().put(std::move(content));
+    *stream = lamina::HandleTable<InfinirtStream>::instance().put(std::move(content));
   });
 }
 
@@ -62,7 +62,7 @@ infiniStatus_t infiniopCreateHandle(infiniopHandle_t* handle_ptr) {
     require(handle_ptr, "handle_ptr");
     if (current.device == INFINI_DEVICE_CPU && current.device_id != 0)
       refuse(INFINI_STATUS_DEVICE_NOT_FOUND, "there is no CPU " + std::to_string(current.device_id) + ", allowed is 0");
-    *handle_ptr = lamina::HandleShells<InfiniopHandle>::instance().put(std::make_unique<const Handle>(current));
+    *handle_ptr = lamina::HandleTable<InfiniopHandle>::instance().put(std::make_unique<const Handle>(current));
   });
 }
 
@@ -83,7 +83,7 @@ infiniStatus_t infiniopCreateTensorDescriptor(infiniopTensorDescriptor_t* desc_p
     tensor->strides = strides != nullptr ? std::vector<int64_t>(strides, strides + ndim) : dense_strides(tensor->shape);
     tensor->dtype = dtype;
     std::unique_ptr<const TensorDescriptor> constant = std::move(tensor);
-    *desc_ptr = lamina::HandleShells<InfiniopTensorDescriptor>::instance().put(std::move(constant));
+    *desc_ptr = lamina::HandleTable<InfiniopTensorDescriptor>::instance().put(std::move(constant));
   });
 }
 

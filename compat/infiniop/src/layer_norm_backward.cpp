@@ -152,7 +152,7 @@ void check_strides(const Operands& operands) {
 
 using namespace lamina::infiniop;
 
-struct InfiniopLayerNormBackwardDescriptor : lamina::Shell<const LayerNormBackward> {};
+struct InfiniopLayerNormBackwardDescriptor : lamina::HandleSlot<const LayerNormBackward> {};
 
 infiniStatus_t infiniopCreateLayerNormBackwardDescriptor(
     infiniopHandle_t handle, infiniopLayerNormBackwardDescriptor_t* desc_ptr, infiniopTensorDescriptor_t grad_input_desc,
@@ -179,7 +179,7 @@ infiniStatus_t infiniopCreateLayerNormBackwardDescriptor(
     check_types(operands);
     check_shapes(operands);
     check_strides(operands);
-    *desc_ptr = lamina::HandleShells<InfiniopLayerNormBackwardDescriptor>::instance().put(
+    *desc_ptr = lamina::HandleTable<InfiniopLayerNormBackwardDescriptor>::instance().put(
         std::make_unique<const LayerNormBackward>(operands));
   });
 }

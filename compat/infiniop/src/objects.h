@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph/layer_norm.hpp"
-#include "handle_shells.h"
+#include "handle_table.h"
 #include "infiniop.h"
 
 namespace lamina::infiniop {
@@ -50,9 +50,9 @@ struct Stream {
 
 }  // namespace lamina::infiniop
 
-struct InfiniopHandle : lamina::Shell<const lamina::infiniop::Handle> {};
-struct InfiniopTensorDescriptor : lamina::Shell<const lamina::infiniop::TensorDescriptor> {};
-struct InfinirtStream : lamina::Shell<lamina::infiniop::Stream> {};
+struct InfiniopHandle : lamina::HandleSlot<const lamina::infiniop::Handle> {};
+struct InfiniopTensorDescriptor : lamina::HandleSlot<const lamina::infiniop::TensorDescriptor> {};
+struct InfinirtStream : lamina::HandleSlot<lamina::infiniop::Stream> {};
 
 namespace lamina::infiniop {
 
@@ -64,13 +64,13 @@ inline void require(const void* pointer, const char* name) {
 template <typename Object>
 auto& content_of(const Object* object, const char* name) {
   require(object, name);
-  if (!HandleShells<Object>::is_alive(object)) refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " was destroyed before");
+  if (!HandleTable<Object>::is_alive(object)) refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " was destroyed before");
   return *object->content;
 }
 
 template <typename Object>
 void destroy(Object* object, const char* name) {
-  if (object == nullptr || HandleShells<Object>::instance().destroy(object)) return;
+  if (object == nullptr || HandleTable<Object>::instance().destroy(object)) return;
   refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " was destroyed before");
 }
 

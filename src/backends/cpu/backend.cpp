@@ -43,7 +43,7 @@ class CpuExecutable final : public Executable {
 
   void execute(const ExecutionContext& context, std::span<const void* const> inputs,
                std::span<void* const> outputs) const override {
-    ScratchPool<HostBlock>::Loan scratch(pool_, info_.workspace_bytes, context);
+    ScratchPool<HostBlock>::Lease scratch(pool_, info_.workspace_bytes, context);
     auto* constants = static_cast<PackedConstants*>(context.constants);
     std::unique_ptr<CachedConstants> own;
     if (constants == nullptr && runner_.constant_count() > 0) {

@@ -18,8 +18,8 @@ class HostBlock {
 
   void* memory() const { return memory_; }
   bool suits(const ExecutionContext& context) const;  // by the allocator that would be asked
-  void lend(const ExecutionContext&) {}
-  void give_back(const ExecutionContext&) {}
+  void acquire(const ExecutionContext&) {}
+  void release(const ExecutionContext&) {}
 
  private:
   size_t alignment_;

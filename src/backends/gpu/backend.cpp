@@ -67,7 +67,7 @@ class GpuExecutable final : public Executable {
 
   void execute(const ExecutionContext& context, std::span<const void* const> inputs,
                std::span<void* const> outputs) const override {
-    ScratchPool<DeviceBlock>::Loan scratch(pool_, scratch_bytes_, context);
+    ScratchPool<DeviceBlock>::Lease scratch(pool_, scratch_bytes_, context);
     for (const auto& [port, place] : host_scalars_)
       device_->put(context.stream, scratch.memory(), place.offset, inputs[port], place.bytes);
     for (size_t i = 0; i < runners_.size(); ++i) run_step(i, context, inputs, outputs, scratch.memory());

@@ -30,13 +30,13 @@ DeviceBlock::~DeviceBlock() {
     device_->release(memory_);
 }
 
-void DeviceBlock::lend(const ExecutionContext& context) {
+void DeviceBlock::acquire(const ExecutionContext& context) {
   last_use_->hold_back(context.stream);
   stream_ = context.stream;
   lent_ = true;
 }
 
-void DeviceBlock::give_back(const ExecutionContext& context) {
+void DeviceBlock::release(const ExecutionContext& context) {
   last_use_->record(context.stream);
   lent_ = false;
 }

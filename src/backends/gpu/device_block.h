@@ -22,8 +22,8 @@ class DeviceBlock {
   void* memory() const { return memory_; }
   // True for the same stream, or if the device has finished with the block: two streams must not wait for each other.
   bool suits(const ExecutionContext& context) const { return context.stream == stream_ || last_use_->is_complete(); }
-  void lend(const ExecutionContext& context);
-  void give_back(const ExecutionContext& context);
+  void acquire(const ExecutionContext& context);
+  void release(const ExecutionContext& context);
 
  private:
   std::shared_ptr<Device> device_;

@@ -12,8 +12,8 @@
 #include <new>
 
 #include "backends/cpu/threads/job.h"
-#include "backends/cpu/threads/placement.h"
 #include "backends/cpu/threads/spin_wait.h"
+#include "backends/cpu/threads/thread_affinity.h"
 #include "handles/locks.h"
 
 namespace lamina::cpu {
@@ -31,7 +31,7 @@ constexpr auto kNoSpin = std::chrono::milliseconds(100);
 
 struct alignas(64) Worker {
   std::atomic<uint32_t> sleeps = 0;
-  Placement placement;
+  ThreadAffinity affinity;
   pthread_t thread = {};
 };
 
@@ -67,7 +67,7 @@ class WorkerPool {
     for (int h = 0; h < count && woken < wanted; ++h) {
       Worker& worker = workers_[static_cast<size_t>(h)];
       if (worker.sleeps.load() == 0) continue;
-      worker.placement.keep_off(this_core());
+      worker.affinity.exclude_core(this_core());
       wake(worker.sleeps);
       ++woken;
     }
@@ -88,7 +88,7 @@ class WorkerPool {
     }
     for (int h = 0; h < count_; ++h) {
       workers_[static_cast<size_t>(h)].sleeps = 0;
-      workers_[static_cast<size_t>(h)].placement.forget();
+      workers_[static_cast<size_t>(h)].affinity.forget();
     }
     has_all_ = false;
     claimed_ = open_ = 0;
@@ -141,7 +141,7 @@ class WorkerPool {
 
   void serve(int number) {
     Worker& self = workers_[static_cast<size_t>(number)];
-    self.placement.begin();
+    self.affinity.begin();
     Clock::time_point spins_from = {};
     while (!stops_) {
       if (run_open_jobs(number)) continue;
@@ -153,7 +153,7 @@ class WorkerPool {
         if (result == SpinResult::satisfied) continue;
         if (result == SpinResult::preempted) spins_from = Clock::now() + kNoSpin;
       }
-      self.placement.keep_off(callers_core_.load(std::memory_order_relaxed));
+      self.affinity.exclude_core(callers_core_.load(std::memory_order_relaxed));
       self.sleeps.store(1);
       if (!stops_ && !has_units()) {
         sleep_while(self.sleeps, 1);
@@ -161,7 +161,7 @@ class WorkerPool {
         wake_more();
       }
       self.sleeps.store(0);
-      self.placement.allow_all();
+      self.affinity.restore();
     }
   }
 

@@ -9,9 +9,9 @@
 
 namespace lamina::testing {
 
-class Dice {
+class Rng {
  public:
-  explicit Dice(uint64_t seed) : random_(seed) {}
+  explicit Rng(uint64_t seed) : random_(seed) {}
 
   int64_t below(int64_t count) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(count)); }
   int64_t from(int64_t low, int64_t high) { return low + below(high - low + 1); }

@@ -1,5 +1,5 @@
 // Where a sleeping thread may be woken, on whatever cores this test may run on.
-#include "backends/cpu/threads/placement.h"
+#include "backends/cpu/threads/thread_affinity.h"
 
 #include <gtest/gtest.h>
 
@@ -37,70 +37,70 @@ void on_own_thread(const Body& body) {
   std::thread([&] { body(cores_of_this_thread()); }).join();
 }
 
-TEST(Placement, KeepsAThreadOffOneCoreAndGivesItBack) {
+TEST(ThreadAffinity, KeepsAThreadOffOneCoreAndGivesItBack) {
   on_own_thread([](const std::vector<int>& all) {
     if (all.size() < 2) GTEST_SKIP() << "one core";
-    Placement placement;
-    placement.begin();
+    ThreadAffinity affinity;
+    affinity.begin();
     for (const int core : {all[0], all[0], all[1]}) {
-      placement.keep_off(core);
+      affinity.exclude_core(core);
       EXPECT_EQ(cores_of_this_thread(), without(all, core));
     }
-    placement.allow_all();
+    affinity.restore();
     EXPECT_EQ(cores_of_this_thread(), all);
   });
 }
 
-TEST(Placement, IsChangedByAnotherThread) {
+TEST(ThreadAffinity, IsChangedByAnotherThread) {
   on_own_thread([](const std::vector<int>& all) {
     if (all.size() < 2) GTEST_SKIP() << "one core";
-    Placement placement;
-    placement.begin();
-    std::thread([&] { placement.keep_off(all[1]); }).join();
+    ThreadAffinity affinity;
+    affinity.begin();
+    std::thread([&] { affinity.exclude_core(all[1]); }).join();
     EXPECT_EQ(cores_of_this_thread(), without(all, all[1]));
-    placement.allow_all();
+    affinity.restore();
     EXPECT_EQ(cores_of_this_thread(), all);
   });
 }
 
-TEST(Placement, LeavesAThreadItsOnlyCore) {
+TEST(ThreadAffinity, LeavesAThreadItsOnlyCore) {
   on_own_thread([](const std::vector<int>& all) {
     ASSERT_FALSE(all.empty());
     run_on({all[0]});
-    Placement placement;
-    placement.begin();
-    placement.keep_off(all[0]);
+    ThreadAffinity affinity;
+    affinity.begin();
+    affinity.exclude_core(all[0]);
     EXPECT_EQ(cores_of_this_thread(), std::vector{all[0]});
-    placement.allow_all();
+    affinity.restore();
     EXPECT_EQ(cores_of_this_thread(), std::vector{all[0]});
   });
 }
 
 // `taskset` on a running program.
-TEST(Placement, LeavesWhatOthersHaveSaid) {
+TEST(ThreadAffinity, LeavesWhatOthersHaveSaid) {
   on_own_thread([](const std::vector<int>& all) {
     if (all.size() < 2) GTEST_SKIP() << "one core";
-    Placement placement;
-    placement.begin();
-    placement.keep_off(all[1]);
+    ThreadAffinity affinity;
+    affinity.begin();
+    affinity.exclude_core(all[1]);
     run_on({all[1]});
-    placement.allow_all();
+    affinity.restore();
     EXPECT_EQ(cores_of_this_thread(), std::vector{all[1]});
-    placement.keep_off(all[0]);  // was never allowed again
+    affinity.exclude_core(all[0]);  // was never allowed again
     EXPECT_EQ(cores_of_this_thread(), std::vector{all[1]});
-    placement.allow_all();
+    affinity.restore();
     EXPECT_EQ(cores_of_this_thread(), std::vector{all[1]});
   });
 }
 
-TEST(Placement, OfAThreadThatIsNotThereChangesNothing) {
+TEST(ThreadAffinity, OfAThreadThatIsNotThereChangesNothing) {
   on_own_thread([](const std::vector<int>& all) {
-    Placement placement;
-    placement.keep_off(all[0]);
-    placement.allow_all();
-    placement.begin();
-    placement.forget();
-    placement.keep_off(all[0]);
+    ThreadAffinity affinity;
+    affinity.exclude_core(all[0]);
+    affinity.restore();
+    affinity.begin();
+    affinity.forget();
+    affinity.exclude_core(all[0]);
     EXPECT_EQ(cores_of_this_thread(), all);
   });
 }

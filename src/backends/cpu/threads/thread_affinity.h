@@ -18,24 +18,24 @@ inline int this_core() { return sched_getcpu(); }
 
 // Of one thread. Where the system refuses, or the thread may run on one core only, nothing changes. What others have said
 // meanwhile of where it may run is left as they said it.
-class Placement {
+class ThreadAffinity {
  public:
   // By the thread itself, before all else.
   void begin();
   // By the thread itself before it sleeps, or by who is about to wake it; both do not wait for each other.
-  void keep_off(int core);
+  void exclude_core(int core);
   // By the thread itself, when it is awake.
-  void allow_all();
+  void restore();
   // In the child of a fork, where the thread is not.
   void forget();
 
  private:
-  void narrow(int core);
+  void exclude(int core);
 
   std::atomic<pid_t> thread_ = 0;
-  std::atomic<bool> is_held_ = false;  // by who changes what follows
-  std::atomic<int> kept_off_ = -1;     // the core
-  cpu_set_t all_ = {}, narrow_ = {};   // as it was, and as it was made
+  std::atomic<bool> is_held_ = false;    // by who changes what follows
+  std::atomic<int> excluded_core_ = -1;  // the core
+  cpu_set_t all_ = {}, narrow_ = {};     // as it was, and as it was made
 };
 
 }  // namespace lamina::cpu

@@ -1,8 +1,8 @@
 // Handles that detect use after destruction.
 //
-// A handle points to a shell: a flag that says whether it is alive, and its content. Destroying a handle empties its shell
-// and puts it at the end of a free list. New handles reuse a shell only when more than kKept shells are free, so a stale
-// handle finds a dead shell in valid memory. The check costs one load.
+// A handle points to a slot: a flag that says whether it is alive, and its content. Destroying a handle empties its slot
+// and puts it at the end of a free list. New handles reuse a slot only when more than kMinEmpty slots are free, so a stale
+// handle finds a dead slot in valid memory. The check costs one load.
 //
 // This header does not depend on the rest of lamina: front ends over the public interface use handles too.
 #pragma once
@@ -17,21 +17,21 @@
 namespace lamina {
 
 template <typename Content>
-struct Shell {
+struct HandleSlot {
   std::atomic<bool> alive{false};
   std::unique_ptr<Content> content;
-  Shell* next = nullptr;  // next free shell; an intrusive list, so destroying a handle allocates nothing
+  HandleSlot* next = nullptr;  // next free slot; an intrusive list, so destroying a handle allocates nothing
 };
 
-template <typename Handle>  // derives from Shell<Content>
-class HandleShells {
+template <typename Handle>  // derives from HandleSlot<Content>
+class HandleTable {
  public:
   template <typename Content>
   Handle* put(std::unique_ptr<Content> content) {
-    Handle* const shell = take();
-    shell->content = std::move(content);
-    shell->alive.store(true, std::memory_order_release);
-    return shell;
+    Handle* const slot = take();
+    slot->content = std::move(content);
+    slot->alive.store(true, std::memory_order_release);
+    return slot;
   }
 
   // Returns false if it was already destroyed.
@@ -50,22 +50,22 @@ class HandleShells {
   static bool is_alive(const Handle* handle) { return handle->alive.load(std::memory_order_acquire); }
 
   // Never destroyed: destructors of other static objects may destroy handles.
-  static HandleShells& instance() {
-    static HandleShells* const shells = new HandleShells;
-    return *shells;
+  static HandleTable& instance() {
+    static HandleTable* const table = new HandleTable;
+    return *table;
   }
 
  private:
-  static constexpr size_t kKept = 1024;
+  static constexpr size_t kMinEmpty = 1024;
 
   Handle* take() {
     const std::lock_guard lock(mutex_);
-    if (empty_ <= kKept) return &all_.emplace_back();
-    Handle* const shell = oldest_;
-    oldest_ = static_cast<Handle*>(shell->next);
-    shell->next = nullptr;
+    if (empty_ <= kMinEmpty) return &all_.emplace_back();
+    Handle* const slot = oldest_;
+    oldest_ = static_cast<Handle*>(slot->next);
+    slot->next = nullptr;
     --empty_;
-    return shell;
+    return slot;
   }
 
   Mutex mutex_{LockRow::handles};
