@@ -17,7 +17,7 @@ enum class Reads { plain, to_first, to_second };
 constexpr size_t kAheadToFirst = 4096 / sizeof(Word), kAheadToSecond = 16384 / sizeof(Word);
 
 template <Reads reads>
-inline void ask_for(const Word* from) {
+inline void prefetch(const Word* from) {
   if constexpr (reads == Reads::to_first) __builtin_prefetch(from + kAheadToFirst, 0, 3);
   if constexpr (reads == Reads::to_second) __builtin_prefetch(from + kAheadToSecond, 0, 2);
 }

@@ -18,14 +18,14 @@ LAMINA_VECTOR_TARGET inline void put(Word* to, Vector vector) {
 }
 
 template <Reads reads>
-inline void ask_at(const Word* from, size_t i) {
-  if (i % 16 == 0) ask_for<reads>(from + i);
+inline void prefetch_at(const Word* from, size_t i) {
+  if (i % 16 == 0) prefetch<reads>(from + i);
 }
 
 template <Stores stores, Reads reads>
 LAMINA_VECTOR_TARGET void copy(const Share& s) {
   for (size_t i = 0; i < s.lines * 16; i += kWords) {
-    ask_at<reads>(s.a, i);
+    prefetch_at<reads>(s.a, i);
     put<stores>(s.out + i, at(s.a + i));
   }
   drain<stores>();
@@ -34,8 +34,8 @@ LAMINA_VECTOR_TARGET void copy(const Share& s) {
 template <Stores stores, Reads reads>
 LAMINA_VECTOR_TARGET void triad(const Share& s) {
   for (size_t i = 0; i < s.lines * 16; i += kWords) {
-    ask_at<reads>(s.a, i);
-    ask_at<reads>(s.b, i);
+    prefetch_at<reads>(s.a, i);
+    prefetch_at<reads>(s.b, i);
     put<stores>(s.out + i, at(s.a + i) ^ at(s.b + i));
   }
   drain<stores>();
@@ -44,8 +44,8 @@ LAMINA_VECTOR_TARGET void triad(const Share& s) {
 template <Stores stores, Reads reads>
 LAMINA_VECTOR_TARGET void two_to_two(const Share& s) {
   for (size_t i = 0; i < s.lines * 16; i += kWords) {
-    ask_at<reads>(s.a, i);
-    ask_at<reads>(s.b, i);
+    prefetch_at<reads>(s.a, i);
+    prefetch_at<reads>(s.b, i);
     const Vector both = at(s.a + i) ^ at(s.b + i);
     put<stores>(s.out + i, both);
     put<stores>(s.second_out + i, ~both);
@@ -58,7 +58,7 @@ template <Stores stores, Reads reads>
 LAMINA_VECTOR_TARGET void shrink(const Share& s) {
   for (size_t i = 0; i < s.lines * 16; i += kWords) {
     const Word* const from = s.a + i * 4;
-    for (size_t word = 0; word < 4 * kWords; word += 16) ask_for<reads>(from + word);
+    for (size_t word = 0; word < 4 * kWords; word += 16) prefetch<reads>(from + word);
     put<stores>(s.out + i, (at(from) ^ at(from + kWords)) ^ (at(from + 2 * kWords) ^ at(from + 3 * kWords)));
   }
   drain<stores>();

@@ -43,7 +43,7 @@ Graph graph_that_finishes(const std::vector<SumToFinish>& sums) {
   return graph;
 }
 
-bool lie_alike(const LogicalTensor& a, const LogicalTensor& b) {
+bool have_same_layout(const LogicalTensor& a, const LogicalTensor& b) {
   for (size_t axis = 0; axis < a.shape->size(); ++axis) {
     if ((*a.shape)[axis] > 1 && a.strides[axis] != b.strides[axis]) return false;
   }

@@ -19,6 +19,6 @@ struct SumToFinish {
 Graph graph_that_finishes(const std::vector<SumToFinish>& sums);
 
 // Whether both tensors have the same layout. Their extents must be equal.
-bool lie_alike(const LogicalTensor& a, const LogicalTensor& b);
+bool have_same_layout(const LogicalTensor& a, const LogicalTensor& b);
 
 }  // namespace lamina::kernel

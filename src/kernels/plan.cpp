@@ -340,7 +340,7 @@ class Planner {
       std::fill_n(sum.strides.begin(), step.row_loop, 0);
       LogicalTensor result = step.outputs[o];
       result.shape = entry.shape;
-      sum.in_place = !in_segments && lie_alike(result, entry) && result.dtype == DataType::f32;
+      sum.in_place = !in_segments && have_same_layout(result, entry) && result.dtype == DataType::f32;
       if (!sum.in_place) sums.push_back({entry, result, in_segments ? step.segments : 1});
       step.sums.push_back(std::move(sum));
     }

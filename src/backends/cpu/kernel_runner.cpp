@@ -103,9 +103,9 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, const 
   if (wants_split(machine_.cores)) split_function(code_);
 }
 
-KernelRunner::Code KernelRunner::compile(bool past_caches) const {
-  Schedule schedule = given_ ? *given_ : choose_schedule(kernel_, machine_, past_caches);
-  if (given_ && !past_caches) schedule = through_caches(std::move(schedule));
+KernelRunner::Code KernelRunner::compile(bool may_stream) const {
+  Schedule schedule = given_ ? *given_ : choose_schedule(kernel_, machine_, may_stream);
+  if (given_ && !may_stream) schedule = without_streaming(std::move(schedule));
   schedule.split = false;
   CompiledKernel cached = compile_kernel(kernel_, schedule, machine_);
   const bool non_temporal = !schedule.streamed.empty();

@@ -68,7 +68,7 @@ class KernelRunner {
     bool non_temporal = false;
     std::unique_ptr<SplitCode> split;
   };
-  Code compile(bool past_caches) const;
+  Code compile(bool may_stream) const;
   std::vector<bool> splits_that_gain() const;
   KernelFunction split_function(const Code& code) const;
   struct PlainCode {

@@ -44,7 +44,7 @@ KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel
     if (arg.column) ++columns_;
   }
   rows_aligned_ = rows_are_aligned();
-  const Promises usual{rows_aligned_, true};
+  const Assumptions usual{rows_aligned_, true};
   source_ = emit_kernel(kernel_, schedule_, limits_, device_->language(), usual.aligned, usual.disjoint);
   const LoadedModule loaded = device_->load(source_);
   from_cache_ = loaded.from_cache;
@@ -80,10 +80,10 @@ size_t KernelRunner::column_bytes() const {
   return (static_cast<size_t>(column_blocks() * row_size_ * columns_ * element) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-KernelRunner::Promises KernelRunner::promises_of(std::span<const BufferView> buffers) const {
-  Promises promises{rows_aligned_, true};
+KernelRunner::Assumptions KernelRunner::assumptions_of(std::span<const BufferView> buffers) const {
+  Assumptions assumptions{rows_aligned_, true};
   const bool addresses = device_->needs_alignment();  // handles are addresses
-  auto& places = PerThread<Promises, std::vector<BufferView>>::get();
+  auto& places = PerThread<Assumptions, std::vector<BufferView>>::get();
   places.clear();
   for (const BufferView& buffer : buffers) {
     if (addresses)
@@ -92,23 +92,24 @@ KernelRunner::Promises KernelRunner::promises_of(std::span<const BufferView> buf
       places.push_back(buffer.memory == nullptr ? buffer : device_->in_whole_buffer(buffer));
   }
   for (size_t a = 0; a < places.size(); ++a) {
-    if (addresses && kernel_.args[a].strides.back() == 1 && places[a].offset % kAlignment != 0) promises.aligned = false;
+    if (addresses && kernel_.args[a].strides.back() == 1 && places[a].offset % kAlignment != 0) assumptions.aligned = false;
     for (size_t b = 0; b < places.size(); ++b) {
       if (a == b || !kernel_.args[a].output || places[a].memory != places[b].memory) continue;
       const bool apart =
           places[a].offset + arg_bytes_[a] <= places[b].offset || places[b].offset + arg_bytes_[b] <= places[a].offset;
-      promises.disjoint = promises.disjoint && apart;
+      assumptions.disjoint = assumptions.disjoint && apart;
     }
   }
-  return promises;
+  return assumptions;
 }
 
-std::shared_ptr<const Module> KernelRunner::module_for(Promises promises) const {
+std::shared_ptr<const Module> KernelRunner::module_for(Assumptions assumptions) const {
   const std::lock_guard lock(mutex_);
-  auto& module = modules_[(promises.aligned ? 1U : 0U) + (promises.disjoint ? 2U : 0U)];
+  auto& module = modules_[(assumptions.aligned ? 1U : 0U) + (assumptions.disjoint ? 2U : 0U)];
   if (module == nullptr)
-    module = device_->load(emit_kernel(kernel_, schedule_, limits_, device_->language(), promises.aligned, promises.disjoint))
-                 .module;
+    module =
+        device_->load(emit_kernel(kernel_, schedule_, limits_, device_->language(), assumptions.aligned, assumptions.disjoint))
+            .module;
   return module;
 }
 
@@ -120,7 +121,7 @@ int64_t KernelRunner::row_groups(bool by_column_block) const {
 
 void KernelRunner::run(void* stream, std::span<const BufferView> buffers, BufferView partials) const {
   LAMINA_CHECK(buffers.size() == kernel_.args.size(), "one buffer per arg");
-  const std::shared_ptr<const Module> module = module_for(promises_of(buffers));
+  const std::shared_ptr<const Module> module = module_for(assumptions_of(buffers));
   auto& views = PerThread<KernelRunner, std::vector<BufferView>>::get();  // only a thread's first call allocates
   views.assign(buffers.begin(), buffers.end());
   if (columns_ > 0 || schedule_.split) views.push_back(partials);

@@ -24,12 +24,12 @@ class KernelRunner final : public StepRunner {
   bool from_cache() const override { return from_cache_; }
 
  private:
-  // Promises on which the code of a variant relies; see emit_c.h.
-  struct Promises {
+  // Assumptions on which the code of a variant relies; see emit_c.h.
+  struct Assumptions {
     bool aligned, disjoint;
   };
-  Promises promises_of(std::span<const BufferView> buffers) const;
-  std::shared_ptr<const Module> module_for(Promises promises) const;
+  Assumptions assumptions_of(std::span<const BufferView> buffers) const;
+  std::shared_ptr<const Module> module_for(Assumptions assumptions) const;
   bool rows_are_aligned() const;
   int64_t column_blocks() const;
   size_t column_bytes() const;
@@ -47,7 +47,7 @@ class KernelRunner final : public StepRunner {
   KernelSource source_;
   bool from_cache_ = false;
   mutable Mutex mutex_{LockRow::gpu_kernel_runner};
-  // indexed by promises; the usual variant is loaded at construction
+  // indexed by assumptions; the usual variant is loaded at construction
   mutable std::array<std::shared_ptr<const Module>, 4> modules_;
 };
 

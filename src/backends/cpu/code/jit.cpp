@@ -5,7 +5,7 @@
 
 #include "backends/cache/code_cache.h"
 #include "backends/cache/sha256.h"
-#include "backends/cpu/code/enough_stack.h"
+#include "backends/cpu/code/call_with_stack.h"
 #include "backends/cpu/code/generator_version.h"
 #include "backends/cpu/code/kernel_cache.h"
 #include "backends/cpu/code/link_object.h"

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/cpu/emit/nan_marks.h"
+#include "backends/cpu/emit/nan_flags.h"
 #include "backends/cpu/emit/row.h"
 
 namespace lamina::cpu {
@@ -49,7 +49,7 @@ class Accumulator : protected Part {
 
   const Combine how_;
   const kernel::Type type_;
-  std::optional<NanMarks> nans_;  // of a maximum or a minimum
+  std::optional<NanFlags> nans_;  // of a maximum or a minimum
 };
 
 class LanesInRegisters final : public Accumulator {

@@ -196,7 +196,7 @@ void Batches::emit_walk(Batch& batch, int phase) {
   std::vector<Root> left;
   tiles_.for_rows(i64(0), batch.tile.count, 1, [&](llvm::Value* place) {
     Row row = row_of(batch, place);
-    if (phase == 0) p_.prefetch.ask_ends(row);
+    if (phase == 0) p_.prefetch.prefetch_ends(row);
     p_.values.compute_row_values(row, phase);
     PhaseWalk walk(p_, {&row}, roots, phase);
     walk.run->count(row, i64(0), kernel_.row_size(), walk.body);

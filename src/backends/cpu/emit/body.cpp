@@ -23,7 +23,7 @@ bool Body::is_short_function() const {
   return e_.target->has_many_registers && !e_.across_rows() && reduce(task_.roots) && task_.nodes.size() <= kFewNodes;
 }
 
-bool Body::past_caches(int arg) const {
+bool Body::non_temporal(int arg) const {
   return streams_ && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end();
 }
 
@@ -41,7 +41,7 @@ void Body::operator()(const std::vector<Lanes>& lanes, size_t run) const {
   for (size_t first = 0; first < lanes.size(); first += together) {
     at_vectors(chunk, first, std::min(together, lanes.size() - first));
   }
-  if (e_.across_rows()) p_.prefetch.ask_across(*task_.rows.front(), lanes, run, task_.phase);
+  if (e_.across_rows()) p_.prefetch.prefetch_across(*task_.rows.front(), lanes, run, task_.phase);
 }
 
 // What comes for several vectors at once.
@@ -70,7 +70,7 @@ void Body::at_vectors(AtChunk& chunk, size_t first, size_t count) const {
       }
     }
   }
-  if (!e_.across_rows()) p_.prefetch.ask_along(task_.rows, task_.nodes, chunk.lanes, first, count, task_.phase);
+  if (!e_.across_rows()) p_.prefetch.prefetch_along(task_.rows, task_.nodes, chunk.lanes, first, count, task_.phase);
   for (size_t root = 0; root < task_.roots.size(); ++root) {
     const NodeIndex operand = node(task_.roots[root].node).operands[0];
     PerRow operands(rows);
@@ -130,13 +130,13 @@ void Body::collect_block(const AtChunk& chunk, const Root& root, PerRow& waiting
     if (n.kind == NodeKind::column_sum)
       p_.columns.add(*task_.rows.front(), root.node, block);
     else
-      p_.transpose.store(*task_.rows.front(), {n.arg, n.type, past_caches(n.arg)}, block);
+      p_.transpose.store(*task_.rows.front(), {n.arg, n.type, non_temporal(n.arg)}, block);
   }
 }
 
 void Body::store(const AtChunk& chunk, const Node& n, PerRow& waiting, size_t first, const PerRow& operands) const {
-  const Store to{n.arg, n.type, past_caches(n.arg)};
-  const bool realigned = schedule_.realigns && to.past_caches;
+  const Store to{n.arg, n.type, non_temporal(n.arg)};
+  const bool realigned = schedule_.realigns && to.non_temporal;
   if (!realigned && !p_.memory.stores_whole_chunks(n, chunk.lanes)) return store_vectors(chunk, to, first, operands);
   for (size_t v = 0; v < operands[0].size(); ++v) {
     const Lanes& at = chunk.lanes[first + v];

@@ -47,7 +47,7 @@ class Body : private Part {
   void store(const AtChunk& chunk, const kernel::Node& n, PerRow& waiting, size_t first, const PerRow& operands) const;
   void store_vectors(const AtChunk& chunk, const Store& to, size_t first, const PerRow& operands) const;
   bool leaves_in_twos(const Root& root) const;
-  bool past_caches(int arg) const;
+  bool non_temporal(int arg) const;
   bool is_short_function() const;
 
   Parts& p_;

@@ -28,7 +28,7 @@
 //   walk_whole, _strip, _segments, _realigned            ways over a row, made of
 //   run_chunks, _lines, _across                          ways over some elements
 //   body                                                 at a chunk: the nodes' values, then what becomes of them:
-//   reductions (moments, accumulators, nan_marks), column_sums, line_streams, memory, with in_register_transpose across rows
+//   reductions (moments, accumulators, nan_flags), column_sums, line_streams, memory, with in_register_transpose across rows
 //   values, memory (nibbles), rows_in_flight, prefetch   a value per node; loads and stores; where a row lies
 //   phases                                               what runs in which walk, and what is live between them: emits nothing
 //   emission                                             the function, its arguments, loops, conditions, constants

@@ -114,8 +114,8 @@ void Memory::store_vector(llvm::Value* pointer, const Store& to, llvm::Value* va
     return;
   }
   llvm::StoreInst* const store =
-      b_.CreateAlignedStore(raw, first, llvm::Align(to.past_caches ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
-  if (to.past_caches) mark_non_temporal(store);
+      b_.CreateAlignedStore(raw, first, llvm::Align(to.non_temporal ? bytes * static_cast<uint64_t>(lanes.width) : bytes));
+  if (to.non_temporal) mark_non_temporal(store);
 }
 
 llvm::Value* Memory::line_of(const Store& to, const ValueList& vectors) {
@@ -147,8 +147,8 @@ bool Memory::stores_whole_chunks(const kernel::Node& store, const std::vector<La
 void Memory::store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first) {
   llvm::Value* const bytes = emit_bytes_from_f32(b_, kernel_.arg(to.arg).dtype, vectors, e_.target);
   llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), pointer, first.offset);
-  llvm::StoreInst* const store = b_.CreateAlignedStore(bytes, address, llvm::Align(to.past_caches ? kVirtualLanes : 1));
-  if (to.past_caches) mark_non_temporal(store);
+  llvm::StoreInst* const store = b_.CreateAlignedStore(bytes, address, llvm::Align(to.non_temporal ? kVirtualLanes : 1));
+  if (to.non_temporal) mark_non_temporal(store);
 }
 
 }  // namespace lamina::cpu

@@ -10,8 +10,8 @@ namespace lamina::cpu {
 // Where a value goes.
 struct Store {
   int arg;
-  kernel::Type type;         // of the value
-  bool past_caches = false;  // whole vectors of it, which then begin at multiples of their size
+  kernel::Type type;          // of the value
+  bool non_temporal = false;  // whole vectors of it, which then begin at multiples of their size
 };
 
 class Memory : private Part {

@@ -27,7 +27,7 @@ void Prefetch::hint(llvm::Value* address, int level, bool writes) {
 
 // The lines at the ends of a streamed row are shared with its neighbours and written through the caches. A store that waits for
 // its line holds up the streaming stores behind it.
-void Prefetch::ask_ends(const Row& row) {
+void Prefetch::prefetch_ends(const Row& row) {
   if (!schedule_.follows_lines) return;
   // Without a reduction a row's length is known at run time only.
   const bool has_length = kernel_.has_row_reduction() || kernel_.has_column_sum();
@@ -80,8 +80,8 @@ llvm::Value* Prefetch::bytes_ahead(int64_t row_bytes, int64_t element_bytes, con
 // What a walk will read later. The next rows can be under way while the phases of these are computed. A row too long for that
 // is read from memory in every phase; the machine's own prefetching stops at each page. A hint only: the address may lie
 // anywhere when rows are not dense, or beyond the end.
-void Prefetch::ask_along(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
-                         size_t count, int phase) {
+void Prefetch::prefetch_along(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk,
+                              size_t first, size_t count, int phase) {
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
     if (n.kind != NodeKind::load) continue;
@@ -119,7 +119,7 @@ Prefetch::Share Prefetch::share_of(int64_t walk, int64_t walks) {
 // The same across rows: each walk over a group asks for its share of the next group, which waits in the second-level cache,
 // since the first has room for one. A share of what lies in one piece is a part of it; of pieces that lie apart, a part of
 // each.
-void Prefetch::ask_across(const Row& group, const std::vector<Lanes>& positions, size_t run, int phase) {
+void Prefetch::prefetch_across(const Row& group, const std::vector<Lanes>& positions, size_t run, int phase) {
   const std::vector<int> walks = phases_.usual_walks();
   const auto found = std::find(walks.begin(), walks.end(), phase);
   if (group.frame.next_group.empty() || e_.inner_rank() > 1 || walks.size() < 2 || found == walks.end()) return;
@@ -133,14 +133,14 @@ void Prefetch::ask_across(const Row& group, const std::vector<Lanes>& positions,
         bytes_of(arg.dtype, kernel_.row_size() * e_.group) > tuning::kLargestGroupAhead)
       continue;
     if (transpose_.transposes(n.arg))
-      ask_rows(group, n.arg, positions, share.of(e_.group));
+      prefetch_rows(group, n.arg, positions, share.of(e_.group));
     else if (schedule_.lane_steps[static_cast<size_t>(n.arg)] == LaneStep::one)
-      ask_positions(group, n.arg, positions, run, share);
+      prefetch_positions(group, n.arg, positions, run, share);
   }
 }
 
 // Some rows of the next group, of an arg whose elements lie side by side along a row.
-void Prefetch::ask_rows(const Row& group, int arg, const std::vector<Lanes>& positions, const Range& rows) {
+void Prefetch::prefetch_rows(const Row& group, int arg, const std::vector<Lanes>& positions, const Range& rows) {
   llvm::Value* const along = b_.CreateMul(positions.front().offset, i64(bytes_of(kernel_.arg(arg).dtype, 1)));
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     hint(b_.CreateGEP(
@@ -151,7 +151,8 @@ void Prefetch::ask_rows(const Row& group, int arg, const std::vector<Lanes>& pos
   }
 }
 
-void Prefetch::ask_positions(const Row& group, int arg, const std::vector<Lanes>& positions, size_t run, const Share& share) {
+void Prefetch::prefetch_positions(const Row& group, int arg, const std::vector<Lanes>& positions, size_t run,
+                                  const Share& share) {
   const kernel::Arg& a = kernel_.arg(arg);
   llvm::Value* const next = group.frame.next_group[static_cast<size_t>(arg)];
   const int64_t bytes = bytes_of(a.dtype, e_.group), pitch = bytes_of(a.dtype, a.strides.back());

@@ -13,12 +13,12 @@ class Prefetch : private Part {
   Prefetch(Emission& emission, const Phases& phases, InRegisterTranspose& transpose)
       : Part(emission), phases_(phases), transpose_(transpose) {}
 
-  void ask_ends(const Row& row);  // the lines at both ends of streamed rows
+  void prefetch_ends(const Row& row);  // the lines at both ends of streamed rows
   // Beside vectors [first, first + count) of a chunk.
-  void ask_along(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
-                 size_t count, int phase);
+  void prefetch_along(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
+                      size_t count, int phase);
   // Beside positions of a group, of which `run` at a time follow each other.
-  void ask_across(const Row& group, const std::vector<Lanes>& positions, size_t run, int phase);
+  void prefetch_across(const Row& group, const std::vector<Lanes>& positions, size_t run, int phase);
 
  private:
   struct Ahead {              // what a walk asks for, in bytes of each element
@@ -37,8 +37,8 @@ class Prefetch : private Part {
   Ahead ahead_of(int64_t element_bytes, int phase) const;
   llvm::Value* bytes_ahead(int64_t row_bytes, int64_t element_bytes, const Ahead& asked);
   static Share share_of(int64_t walk, int64_t walks);
-  void ask_rows(const Row& group, int arg, const std::vector<Lanes>& positions, const Range& rows);
-  void ask_positions(const Row& group, int arg, const std::vector<Lanes>& positions, size_t run, const Share& share);
+  void prefetch_rows(const Row& group, int arg, const std::vector<Lanes>& positions, const Range& rows);
+  void prefetch_positions(const Row& group, int arg, const std::vector<Lanes>& positions, size_t run, const Share& share);
 
   const Phases& phases_;
   InRegisterTranspose& transpose_;

@@ -24,7 +24,7 @@ void Tiles::emit(const Tile& tile) {
     const bool next_is_rare = phase + 1 < last && p_.phases.may_be_skipped(phase + 1);
     for_rows(i64(0), tile.count, 1, [&](llvm::Value* place) {
       Row row = begin_row(tile, place);
-      if (phase == 0) p_.prefetch.ask_ends(row);
+      if (phase == 0) p_.prefetch.prefetch_ends(row);
       row_phases_.emit({&row}, phase);
       if (next_is_rare) row_phases_.second_walk(row, phase + 1);
       tile.store->save(row);
@@ -55,7 +55,7 @@ void Tiles::emit_last_phase_of(const Tile& tile, llvm::Value* place, int rows, l
   std::vector<Row> group;
   for (int r = 0; r < rows; ++r) {
     group.push_back(begin_row(tile, b_.CreateAdd(place, i64(r))));
-    if (last == 0) p_.prefetch.ask_ends(group.back());
+    if (last == 0) p_.prefetch.prefetch_ends(group.back());
   }
   group.front().begins_columns = b_.CreateICmpEQ(b_.CreateAdd(tile.first, place), tile.block_begin);
   std::vector<Row*> all;

@@ -22,9 +22,9 @@ constexpr int64_t kColumnsOfStrip = 1024;
 constexpr int64_t kTilesOfWait = 8;  // in the second level: of those that are read there beside what rows share
 constexpr double kGain = 0.985;      // of a prediction, from which on another schedule is taken: the model knows no better
 
-class Climb {
+class HillClimb {
  public:
-  Climb(const Kernel& kernel, const Machine& machine) : legal_(kernel, machine), model_(kernel, machine) {}
+  HillClimb(const Kernel& kernel, const Machine& machine) : legal_(kernel, machine), model_(kernel, machine) {}
 
   // From neighbour to neighbour, field by field, as far as `may` lets it.
   template <typename May>
@@ -65,7 +65,7 @@ class Climb {
 // Tiles of rows in strips are far from single rows, and streams of lines from stores through the caches: half of the way gains
 // nothing.
 std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const LegalSchedules& legal, const Schedule& lanes,
-                             bool past_caches) {
+                             bool may_stream) {
   if (lanes.transposed) return {lanes};
   const Schedule first = *legal.begin();
   Schedule in_strips = first, as_stream = first;
@@ -73,11 +73,11 @@ std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const
   in_strips.strip = kColumnsOfStrip;
   in_strips.rows_together = kernel.has_column_sum() ? 2 : 1;  // the sums are loaded half as often
   const bool is_long = kTilesOfWait * kRowsOfStrip * footprint(kernel).read >= machine.caches.second;
-  in_strips.prefetches_late = is_long && asks_for_rows(kernel, in_strips);  // too much to wait beside what rows share
+  in_strips.prefetches_late = is_long && may_prefetch_rows(kernel, in_strips);  // too much to wait beside what rows share
   as_stream.streamed = streamable_args(kernel, first);
   as_stream.realigns = true;
   std::vector<Schedule> all;  // of equal ones the first is taken
-  if (past_caches && legal.contains(as_stream)) all.push_back(as_stream);
+  if (may_stream && legal.contains(as_stream)) all.push_back(as_stream);
   all.push_back(first);
   if (legal.contains(in_strips)) all.insert(kernel.has_column_sum() ? all.begin() : all.end(), in_strips);
   return all;
@@ -108,16 +108,16 @@ bool crowds_loop(const Kernel& kernel, const Schedule& schedule) {
 
 }  // namespace
 
-Schedule choose_schedule(const Kernel& kernel, const Machine& machine, bool past_caches) {
+Schedule choose_schedule(const Kernel& kernel, const Machine& machine, bool may_stream) {
   Schedule lanes;
   choose_lanes(lanes, kernel, machine);
-  const Climb climb(kernel, machine);
+  const HillClimb climb(kernel, machine);
   const auto may = [&](const Schedule& s) {
     return s.vector_bits == lanes.vector_bits && s.transposed == lanes.transposed && s.rows_per_group == lanes.rows_per_group &&
-           !s.split && (past_caches || s.streamed.empty()) && !is_slow_along_lines(kernel, s) && !crowds_loop(kernel, s) &&
+           !s.split && (may_stream || s.streamed.empty()) && !is_slow_along_lines(kernel, s) && !crowds_loop(kernel, s) &&
            !overflows_wait(kernel, s, machine);
   };
-  std::vector<Schedule> all = starts(kernel, machine, climb.legal(), lanes, past_caches);
+  std::vector<Schedule> all = starts(kernel, machine, climb.legal(), lanes, may_stream);
   std::erase_if(all, [&](const Schedule& s) { return !may(s); });
   return climb.best_from(all, may);
 }
@@ -146,7 +146,7 @@ Schedule split_schedule(const Schedule& whole, const Kernel& kernel, const Machi
     if (kernel.has_column_sum() && !schedule.follows_lines) schedule.rows_together = 2;  // the sums are loaded half as often
   }
   const std::vector<int> inputs = inputs_along_rows(kernel);
-  if (asks_for_rows(kernel, schedule)) {
+  if (may_prefetch_rows(kernel, schedule)) {
     schedule.prefetches_late = true;
     schedule.prefetches_to_first =
         std::count_if(inputs.begin(), inputs.end(), [&](int a) { return varies_by_row(kernel, kernel.arg(a)); }) > 1;

@@ -20,7 +20,7 @@ namespace {
 constexpr double kLineBytes = static_cast<double>(tuning::kLine);
 // Of two things that a core does at once, the part of the shorter one that the longer one does not hide; less where what comes
 // from afar was asked for ahead.
-constexpr double kSeen = 0.3, kSeenIfAsked = 0.2;
+constexpr double kSeen = 0.3, kSeenIfPrefetched = 0.2;
 // Bytes ahead of its use that a line of memory must be asked for.
 constexpr double kNeededAhead = 4 << 10;
 // Lines that pass from core to core while threads wait for each other once.
@@ -76,8 +76,8 @@ struct CostModel::Row {
   int live_args = 0;                                   // the first so many of those with elements to be converted
   bool is_in_memory() const { return level == 3; }
   bool keeps_functions = false;
-  bool asks = false, first_holds_next = false;  // for the rows to come; they fit the first level, too
-  double next_in_first = 0;                     // bytes of them that come there while this row is walked again
+  bool prefetches = false, first_holds_next = false;  // for the rows to come; they fit the first level, too
+  double next_in_first = 0;                           // bytes of them that come there while this row is walked again
 };
 
 // What the walks over a row take: each by itself, where the shorter of arithmetic and access is mostly hidden; all arithmetic
@@ -192,9 +192,9 @@ CostModel::Row CostModel::row_of(const Schedule& s) const {
   if (row.keeps_functions) row.live_bytes += functions;
   const double written_before = row.written * kLineBytes * (row.rows - 1) / 2;  // by the other rows of the tile, in the mean
   row.tile_bytes = row.rows * (row.bytes + row.live_bytes) + row.shared_bytes + written_before;
-  row.asks = s.prefetches_rows && asks_for_rows(kernel_, s);
+  row.prefetches = s.prefetches_rows && may_prefetch_rows(kernel_, s);
   row.first_holds_next = row.tile_bytes + row.rows * row.bytes <= tuning::kRoomOfCache * first_;
-  if (row.asks && s.prefetches_to_first) row.next_in_first = (s.prefetches_late ? 0.5 : 1) * row.rows * row.bytes;
+  if (row.prefetches && s.prefetches_to_first) row.next_in_first = (s.prefetches_late ? 0.5 : 1) * row.rows * row.bytes;
   return row;
 }
 
@@ -211,7 +211,7 @@ double CostModel::read_again(double bytes, const Row& row) const {
 // first level or the rows to come push it out.
 double CostModel::shared_line(const Schedule& s, const Row& row, bool in_strips) const {
   if (!in_strips) return read_again(row.bytes + row.live_bytes + row.shared_bytes + row.written * kLineBytes, row);
-  const bool is_pushed_out = row.asks && s.prefetches_to_first && !s.prefetches_late && !row.first_holds_next;
+  const bool is_pushed_out = row.prefetches && s.prefetches_to_first && !s.prefetches_late && !row.first_holds_next;
   const double part = static_cast<double>(s.strip) / size_;
   const bool is_near =
       !is_pushed_out && part * (row.shared_bytes + row.bytes + row.written * kLineBytes) <= tuning::kRoomOfCache * first_;
@@ -223,16 +223,16 @@ double CostModel::shared_line(const Schedule& s, const Row& row, bool in_strips)
 void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const Row& row, Work& work) const {
   const auto bytes = static_cast<double>(bytes_of(kernel_.arg(arg).dtype, kernel_.row_size())), lines = bytes / kLineBytes;
   const bool within = contains(s.prefetched_within_row, arg);
-  const double tiles_ahead = row.asks ? s.prefetches_late ? 0.5 : 1 : 0;
+  const double tiles_ahead = row.prefetches ? s.prefetches_late ? 0.5 : 1 : 0;
   // Who asks within a long row alone asks for nothing during its other walks.
   const double within_row = static_cast<double>(s.ahead_in_row) * kNeededAhead / std::max(kNeededAhead, bytes);
   const double ahead = std::max(tiles_ahead * row.rows * bytes, within ? within_row : 0);
-  const double of_tile = row.asks ? 0 : kPerRow * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
-  const bool in_first = within || (row.asks && s.prefetches_to_first && row.first_holds_next);
+  const double of_tile = row.prefetches ? 0 : kPerRow * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
+  const bool in_first = within || (row.prefetches && s.prefetches_to_first && row.first_holds_next);
   const double waiting = std::max(row.tile_bytes + tiles_ahead * row.rows * row.bytes, 2 * first_);
   // The machine itself fetches one stream near; what the walk asks for late it finds near, too.
   const double streams = row.read / lines,
-               near = s.prefetches_late && s.prefetches_to_first && row.asks ? 0.5 * (1 - 1 / streams) : 0;
+               near = s.prefetches_late && s.prefetches_to_first && row.prefetches ? 0.5 * (1 - 1 / streams) : 0;
   work.access +=
       lines * (in_first ? machine_.costs.read[0] : near * machine_.costs.read[0] + (1 - near) * read_again(waiting, row));
   const double late = std::max(0.0, 1 - ahead / kNeededAhead) + of_tile + (rows_together(walk, s) > 1 ? 0.5 : 0);
@@ -260,15 +260,15 @@ void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row,
   if (std::fmod(bytes, kLineBytes) != 0) work.access += lines * costs.read[0];  // vectors lie across two lines
   const bool within = contains(s.prefetched_within_row, a);
   work.asked += (within ? std::ceil(lines) + (std::fmod(bytes, kLineBytes) != 0 ? 1 : 0) : 0) +
-                (row.asks ? lines / static_cast<double>(walks_.size()) : 0);
+                (row.prefetches ? lines / static_cast<double>(walks_.size()) : 0);
   if (is_first) return read_first(walk, a, s, row, work);
   // What another thread has walked lies in its caches.
   const double line = std::max(read_again(row.tile_bytes, row), s.split && reduces_whole_ ? costs.read[2] : 0);
   work.access += lines * line;
   const double afar = (line - costs.read[1]) / std::max(costs.read[3] - costs.read[1], costs.read[0]);
   // What a strip asks for ahead of itself is thrown out by the other rows' strips.
-  const bool is_asked = within && (s.strip == 0 || place + 1 < walks_.size());
-  if (!is_asked) work.exposed += lines * costs.miss_latency * std::clamp(afar, 0.0, 1.0);
+  const bool is_prefetched = within && (s.strip == 0 || place + 1 < walks_.size());
+  if (!is_prefetched) work.exposed += lines * costs.miss_latency * std::clamp(afar, 0.0, 1.0);
 }
 
 // Column sums of rows that share a loop are loaded and stored once. So many rows have a loop, in the mean.
@@ -325,8 +325,8 @@ double CostModel::along_row(const Schedule& s) const {
   Walking walking;
   for (size_t place = 0; place < walks_.size(); ++place) add_walk(place, s, row, walking);
   // What a walk asks for a little ahead of itself the machine brings near by itself, if a cache has it.
-  const bool is_asked = (row.asks && row.level > 0) || (!s.prefetched_within_row.empty() && row.is_in_memory());
-  const double seen = is_asked ? kSeenIfAsked : kSeen;
+  const bool is_prefetched = (row.prefetches && row.level > 0) || (!s.prefetched_within_row.empty() && row.is_in_memory());
+  const double seen = is_prefetched ? kSeenIfPrefetched : kSeen;
   return std::max(walking.time + seen * row.transfer, row.transfer + seen * walking.busy) + walking.exposed + ends_of_row(s);
 }
 
@@ -371,14 +371,14 @@ double CostModel::microseconds(const Schedule& s) const {
   if (is_split) {
     const auto steps = static_cast<double>(kernel_.phase_count() * (reduces_whole_ ? 1 : 2));
     nanoseconds += std::ceil(rows_ / static_cast<double>(sharing.rows_between_barriers(threads_))) * steps * wait;
-    nanoseconds += rows_ * contested_lines() * wait / kLinesOfWait;
+    nanoseconds += rows_ * falsely_shared_lines() * wait / kLinesOfWait;
   }
   return nanoseconds / 1000;
 }
 
 // Of a row that threads share: where one thread's part ends within a line, that line is written by two of them. Each has two
 // such ends.
-double CostModel::contested_lines() const {
+double CostModel::falsely_shared_lines() const {
   double lines = 0;
   for (const Arg& arg : kernel_.args) {
     const bool fills_lines = bytes_of(arg.dtype, kernel_.row_size()) % tuning::kLine == 0;

@@ -47,7 +47,7 @@ class CostModel {
   void add_walk(size_t place, const Schedule& schedule, const Row& row, Walking& walking) const;
   double ends_of_row(const Schedule& schedule) const;
   double along_row(const Schedule& schedule) const;
-  double contested_lines() const;
+  double falsely_shared_lines() const;
   double across_row(const Schedule& schedule) const;
 
   const kernel::Kernel& kernel_;

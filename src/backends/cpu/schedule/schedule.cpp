@@ -74,7 +74,7 @@ std::optional<Schedule> schedule_of(std::string_view description) {
   return schedule;
 }
 
-Schedule through_caches(Schedule schedule) {
+Schedule without_streaming(Schedule schedule) {
   schedule.streamed.clear();
   schedule.follows_lines = schedule.realigns = false;
   return schedule;

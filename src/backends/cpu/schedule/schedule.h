@@ -46,12 +46,12 @@ std::string describe(const Schedule& schedule);
 // (legal_schedules.h).
 std::optional<Schedule> schedule_of(std::string_view description);
 
-// What the cost model takes for the fastest (cost_model.h), rows whole. `past_caches`: outputs may be streamed. The kernel is
+// What the cost model takes for the fastest (cost_model.h), rows whole. `may_stream`: outputs may be streamed. The kernel is
 // as with_rows_arranged leaves it.
-Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, bool past_caches);
+Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, bool may_stream);
 
 // A schedule that is as good where `schedule.streamed` can not be written past the caches.
-Schedule through_caches(Schedule schedule);
+Schedule without_streaming(Schedule schedule);
 
 // Whether so many threads are done earlier with parts of rows, by split_schedule, than with whole ones.
 bool gains_by_split(const Schedule& whole, const kernel::Kernel& kernel, const Machine& machine, int threads);

@@ -33,7 +33,9 @@ bool may_take_strips(const Kernel& kernel) {
   return is_one_run(kernel) && (kernel.has_row_reduction() || kernel.has_column_sum());
 }
 
-bool asks_for_rows(const Kernel& kernel, const Schedule& schedule) { return !schedule.transposed && kernel.phase_count() > 1; }
+bool may_prefetch_rows(const Kernel& kernel, const Schedule& schedule) {
+  return !schedule.transposed && kernel.phase_count() > 1;
+}
 
 bool may_keep_conversions(const Kernel& kernel, const Schedule& schedule, const Footprint& bytes) {
   return bytes.converted > 0 && is_one_run(kernel) && !schedule.transposed && !schedule.split;

@@ -26,7 +26,7 @@ bool may_take_strips(const kernel::Kernel& kernel);
 
 // Whether walks ask for rows to come, and so where these wait is a choice: one walk alone has no time to ask, and rows across
 // lanes always wait in the second-level cache.
-bool asks_for_rows(const kernel::Kernel& kernel, const Schedule& schedule);
+bool may_prefetch_rows(const kernel::Kernel& kernel, const Schedule& schedule);
 
 // Whether converted elements may be kept between the walks along a row; across rows they always are, where several threads
 // share a row never.

@@ -91,14 +91,14 @@ TEST(Phases, AStreamedStoreRunsInTheLastWalk) {
     k.out(doubled - k.builder().reduce(Reduction::sum, doubled), "dst");
     return k.finish();
   };
-  const PhasesOf through_caches(kernel());
-  const NodeIndex store = through_caches.first(NodeKind::store);
-  EXPECT_EQ(through_caches->loop_of(store), 0);
+  const PhasesOf temporal(kernel());
+  const NodeIndex store = temporal.first(NodeKind::store);
+  EXPECT_EQ(temporal->loop_of(store), 0);
 
   cpu::Schedule schedule;
   schedule.streamed = {1, 2};
-  const PhasesOf past_caches(kernel(), schedule);
-  EXPECT_EQ(past_caches->loop_of(store), past_caches->last());
+  const PhasesOf streamed(kernel(), schedule);
+  EXPECT_EQ(streamed->loop_of(store), streamed->last());
 }
 
 }  // namespace

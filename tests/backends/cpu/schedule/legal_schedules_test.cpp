@@ -84,10 +84,11 @@ TEST_P(LegalSchedules, HoldWhatIsChosen) {
   for (const auto& [name, machine] : machines()) {
     const Kernel kernel = cpu::with_rows_arranged(GetParam().kernel, machine);
     const cpu::LegalSchedules legal = cpu::legal_schedules(kernel, machine);
-    for (const bool past_caches : {false, true}) {
-      const Schedule chosen = cpu::choose_schedule(kernel, machine, past_caches);
+    for (const bool may_stream : {false, true}) {
+      const Schedule chosen = cpu::choose_schedule(kernel, machine, may_stream);
       EXPECT_TRUE(legal.contains(chosen)) << name << ": " << cpu::describe(chosen);
-      EXPECT_TRUE(legal.contains(cpu::through_caches(chosen))) << name << ": " << cpu::describe(cpu::through_caches(chosen));
+      EXPECT_TRUE(legal.contains(cpu::without_streaming(chosen)))
+          << name << ": " << cpu::describe(cpu::without_streaming(chosen));
       if (chosen.transposed || !cpu::may_be_split(kernel)) continue;
       const Schedule split = cpu::split_schedule(chosen, kernel, machine);
       EXPECT_TRUE(legal.contains(split)) << name << ": " << cpu::describe(split);

@@ -1,4 +1,4 @@
-#include "backends/cpu/code/enough_stack.h"
+#include "backends/cpu/code/call_with_stack.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 // Calls that need more stack than a thread has, and how much LLVM needs.
-#include "backends/cpu/code/enough_stack.h"
+#include "backends/cpu/code/call_with_stack.h"
 
 #include <gtest/gtest.h>
 
