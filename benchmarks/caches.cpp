@@ -18,7 +18,7 @@ namespace bench {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20, kLine = 64;
-constexpr double kLeastOfMemory = 50;  // in nanoseconds: no memory has a lower latency
+constexpr double kMinOfMemory = 50;  // in nanoseconds: no memory has a lower latency
 
 // Bytes of a text such as "32768K"; 0 if it is not understood.
 size_t bytes_of(const std::string& text) {
@@ -127,7 +127,7 @@ const std::vector<LatencyStep>& measured_latencies() {
 }
 
 size_t size_by_latencies(std::span<const LatencyStep> steps) {
-  if (steps.empty() || steps.back().nanoseconds < kLeastOfMemory) return 0;
+  if (steps.empty() || steps.back().nanoseconds < kMinOfMemory) return 0;
   size_t held = 0;
   for (const LatencyStep& step : steps) {
     if (step.nanoseconds < steps.back().nanoseconds / 2) held = std::max(held, step.bytes);

@@ -63,11 +63,11 @@ memory filled(const memory::desc& desc) {
 // Tensors with the same role use the same memory in all cases, so that no case finds more of its data in the caches than
 // another.
 memory big_tensor(const memory::desc& desc, int place) {
-  constexpr memory::dim kMostElements = memory::dim{1} << 25;
+  constexpr memory::dim kMaxElements = memory::dim{1} << 25;
   static std::map<std::pair<int, bool>, memory> tensors;
   const auto key = std::pair(place, is_integer(desc));
   if (!tensors.contains(key))
-    tensors.emplace(key, filled(memory::desc({kMostElements}, is_integer(desc) ? dt::s8 : dt::f32, tag::x)));
+    tensors.emplace(key, filled(memory::desc({kMaxElements}, is_integer(desc) ? dt::s8 : dt::f32, tag::x)));
   return memory(desc, cpu(), tensors.at(key).get_data_handle());
 }
 

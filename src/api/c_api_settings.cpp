@@ -33,7 +33,7 @@ extern "C" {
 
 lamina_status_t lamina_set_verbose(int level) {
   return guarded([&, function_name = __func__] {
-    constexpr int kMost = lamina::compiler::kMostVerbose;
+    constexpr int kMost = lamina::compiler::kMaxVerbose;
     if (level < 0 || level > kMost)
       throw Error(Status::invalid_arguments, join(function_name, ": level is ", level, ", allowed is 0 to ", kMost));
     lamina::compiler::set_verbosity(level);

@@ -283,7 +283,7 @@ lamina_status_t lamina_set_compile_progress(lamina_compile_progress_f report, vo
 
 lamina_status_t lamina_set_verbose_output(int level, lamina_text_f write, void* user) {
   return guarded([&, function_name = __func__] {
-    if (level < -1 || level > lamina::compiler::kMostVerbose)
+    if (level < -1 || level > lamina::compiler::kMaxVerbose)
       throw lamina::Error(lamina::Status::invalid_arguments,
                           lamina::join(function_name, ": level is ", level, ", allowed is -1 to 2"));
     lamina::compiler::set_verbose_output(level, write, user);

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, kLayerNormArgs> kNames = {"src",        "
 bool is_known(uint32_t value, uint32_t known) { return (value & ~known) == 0; }
 
 // Legal sizes: from a descriptor without arguments to one with far more arguments than any future version.
-constexpr size_t kSmallestDesc = offsetof(lamina_layer_norm_desc_t, tensors), kLargestDesc = 4096;
+constexpr size_t kMinDesc = offsetof(lamina_layer_norm_desc_t, tensors), kMaxDesc = 4096;
 
 // Converts the descriptor of a caller with an older header (arguments that it lacks are not given) or a newer one (arguments
 // that this library does not know must not be given).
@@ -279,8 +279,8 @@ bool LayerNormProblem::is_output(lamina_layer_norm_arg_t arg) const {
 }
 
 void check_struct_size(size_t struct_size) {
-  const bool whole = struct_size >= kSmallestDesc && (struct_size - kSmallestDesc) % sizeof(void*) == 0;
-  if (!whole || struct_size > kLargestDesc)
+  const bool whole = struct_size >= kMinDesc && (struct_size - kMinDesc) % sizeof(void*) == 0;
+  if (!whole || struct_size > kMaxDesc)
     fail(Status::invalid_arguments, join("struct_size is ", struct_size, ", this library's descriptor has ",
                                          sizeof(lamina_layer_norm_desc_t), " bytes; lamina_layer_norm_desc_init sets it"));
 }

@@ -20,7 +20,7 @@ namespace lamina::compiler {
 class CompiledPartition;
 
 // Overrides the environment: 0 to 2, as LAMINA_VERBOSE.
-inline constexpr int kMostVerbose = 2;
+inline constexpr int kMaxVerbose = 2;
 void set_verbosity(int level);
 // The same with a destination for the lines, for lamina_set_verbose_output (graph/text.h), which checks the level.
 using VerboseWriter = void (*)(void* user, const char* line, size_t length);

@@ -42,13 +42,13 @@ class BoundedSum {
       reach_[i] = reach_[i + 1] + terms_[i].step * terms_[i].most;
       divisor_[i] = greatest_common_divisor(divisor_[i + 1], terms_[i].step);
     }
-    steps_left_ = kMostSteps;
+    steps_left_ = kMaxSteps;
     return search(0, target);
   }
 
  private:
   // Strides of real tensors need a few steps; adversarial strides (products of primes) could need exponentially many.
-  static constexpr int kMostSteps = 20000;
+  static constexpr int kMaxSteps = 20000;
 
   bool search(size_t index, Wide target) {
     if (target < 0 || target > reach_[index]) return false;

@@ -8,7 +8,7 @@ namespace lamina::kernel {
 namespace {
 
 // An additional kernel pays for its call if it saves at least this many evaluations.
-constexpr int64_t kFewestRows = 8, kFewestElementsSpared = 4096;
+constexpr int64_t kMinRows = 8, kMinElementsSpared = 4096;
 
 bool is_expensive(const Node& node) {
   return node.kind == NodeKind::map && (node.op == MapOp::divide || node.op == MapOp::square_root || is_function(node.op));
@@ -146,7 +146,7 @@ std::vector<LoweredKernel> with_shared_values_ahead(std::vector<LoweredKernel> k
   std::vector<LoweredKernel> all;
   for (LoweredKernel& lowered : kernels) {
     const int64_t rows = lowered.kernel.row_count();
-    const bool spares = rows >= kFewestRows && rows * lowered.kernel.row_size() >= kFewestElementsSpared;
+    const bool spares = rows >= kMinRows && rows * lowered.kernel.row_size() >= kMinElementsSpared;
     const std::vector<NodeIndex> nodes = spares ? nodes_to_compute_ahead(lowered.kernel) : std::vector<NodeIndex>{};
     if (!nodes.empty()) {
       all.push_back(taken_ahead(lowered, nodes, temporary - 1));

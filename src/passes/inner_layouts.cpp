@@ -14,7 +14,7 @@ class LayoutChooser {
     for (size_t i = 0; i < chosen_.size(); ++i) {
       const Value& value = graph.values()[i];
       const bool is_output = std::find(outputs.begin(), outputs.end(), static_cast<ValueIndex>(i)) != outputs.end();
-      chosen_[i] = value.producer.op >= 0 && !is_output && value.tensor.rank() >= kLeastRank;
+      chosen_[i] = value.producer.op >= 0 && !is_output && value.tensor.rank() >= kMinRank;
     }
   }
 
@@ -33,7 +33,7 @@ class LayoutChooser {
   }
 
  private:
-  static constexpr int kLeastRank = 3;  // batch, channels, space
+  static constexpr int kMinRank = 3;  // batch, channels, space
 
   bool suits(ValueIndex index) const {
     const Value& value = graph_.value(index);

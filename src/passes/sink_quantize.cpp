@@ -13,9 +13,9 @@ namespace {
 // Whether Quantize(Dequantize(q)), computed in f32, returns every integer q of the type.
 bool comes_back(DataType dtype, float scale, int64_t zero_point) {
   constexpr int64_t kLargest = 1 << 16;
-  constexpr float kSmallestScale = 0x1p-100F, kLargestScale = 0x1p100F;  // no intermediate value is subnormal or infinite
+  constexpr float kMinScale = 0x1p-100F, kMaxScale = 0x1p100F;  // no intermediate value is subnormal or infinite
   const float size = std::abs(scale);
-  if (std::abs(zero_point) > kLargest || !(size >= kSmallestScale && size <= kLargestScale)) return false;
+  if (std::abs(zero_point) > kLargest || !(size >= kMinScale && size <= kMaxScale)) return false;
   const int64_t lowest = dtype == DataType::s8 ? std::numeric_limits<int8_t>::min() : 0;
   for (int64_t q = lowest; q < lowest + 256; ++q) {
     const auto number = static_cast<float>(q - zero_point);

@@ -13,8 +13,8 @@ namespace {
 constexpr double kCharacter = 6.6;  // width of a character in a 12-pixel sans-serif font, with a margin
 constexpr double kBoldCharacter = 7.6;
 constexpr size_t kLongestLine = 34;
-constexpr double kOpHeight = 50, kBorderHeight = 22, kLeastWidth = 84;
-constexpr double kPadding = 14, kHeading = 40, kLeastFrame = 150;
+constexpr double kOpHeight = 50, kBorderHeight = 22, kMinWidth = 84;
+constexpr double kPadding = 14, kHeading = 40, kMinFrame = 150;
 constexpr Gaps kInFrame{18, 30};
 constexpr Gaps kBetweenFrames{30, 46};
 
@@ -26,7 +26,7 @@ size_t length_of(const std::string& text) {
 Size size_for(std::initializer_list<std::string> lines, double height) {
   size_t longest = 0;
   for (const std::string& line : lines) longest = std::max(longest, std::min(length_of(line), kLongestLine));
-  return {std::max(kLeastWidth, static_cast<double>(longest) * kCharacter + 20), height};
+  return {std::max(kMinWidth, static_cast<double>(longest) * kCharacter + 20), height};
 }
 
 // An op or a tensor of the graph's border, inside a frame or outside of all frames.
@@ -113,7 +113,7 @@ class Drawing {
   // The width at which the heading fits, in bold letters.
   double least_width(size_t partition) const {
     const auto letters = static_cast<double>(length_of(heading(graph_, graph_.partitions[partition])));
-    return std::max(kLeastFrame, letters * kBoldCharacter + 2 * kPadding);
+    return std::max(kMinFrame, letters * kBoldCharacter + 2 * kPadding);
   }
 
   bool is_frame(size_t cluster) const { return cluster < graph_.partitions.size(); }

@@ -19,7 +19,7 @@ namespace {
 using ::testing::Le;
 using ::testing::SizeIs;
 constexpr DataType f32 = DataType::f32;
-constexpr int64_t kMostBatch = 64;
+constexpr int64_t kMaxBatch = 64;
 
 Graph layer_norm(int64_t batch) {
   GraphBuilder g;
@@ -66,7 +66,7 @@ Graph convolution(int64_t batch) {
 std::set<std::string> code_of_all_batches(const std::function<Graph(int64_t)>& model) {
   compiler::CompileCache::instance().clear();
   std::set<std::string> symbols;
-  for (int64_t batch = 1; batch <= kMostBatch; ++batch) {
+  for (int64_t batch = 1; batch <= kMaxBatch; ++batch) {
     const auto partitions = partition_graph(model(batch), PartitionPolicy::fusion, cpu_backend());
     EXPECT_EQ(partitions.size(), 1u) << "batch " << batch;
     const auto compiled = compiler::compile_partition(partitions.at(0), cpu_backend());

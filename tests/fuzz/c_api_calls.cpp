@@ -11,9 +11,8 @@
 namespace lamina::fuzz {
 namespace {
 
-constexpr size_t kMostObjects = 24;
-constexpr size_t kMostBytes =
-    1 << 20;  // of a tensor that is given memory: the fuzzer looks for wrong sizes, not for large ones
+constexpr size_t kMaxObjects = 24;
+constexpr size_t kMaxBytes = 1 << 20;  // of a tensor that is given memory: the fuzzer looks for wrong sizes, not for large ones
 
 const std::vector<int> kOps = {
 #define LAMINA_OP(kind, value) value,
@@ -100,7 +99,7 @@ class Calls {
   template <typename Handle>
   void hold(std::vector<Handle>& list, Handle handle, lamina_status_t (*destroy)(Handle)) {
     require(handle != nullptr, "success comes with an object");
-    if (list.size() >= kMostObjects) {
+    if (list.size() >= kMaxObjects) {
       told(destroy(list.front()));
       list.erase(list.begin());
     }
@@ -144,7 +143,7 @@ class Calls {
     told(lamina_graph_logical_tensor_get_mem_size(&made, &bytes));
     uint8_t equal = 2;
     if (told(lamina_graph_logical_tensor_is_equal(&made, &made, &equal))) require(equal == 1, "a tensor equals itself");
-    if (logicals_.size() >= kMostObjects) logicals_.erase(logicals_.begin());
+    if (logicals_.size() >= kMaxObjects) logicals_.erase(logicals_.begin());
     logicals_.push_back(made);
   }
 
@@ -216,7 +215,7 @@ class Calls {
     }
     ++made_;
     if (!told(lamina_graph_add_op(graphs_.back(), op))) return;
-    if (logicals_.size() + count > kMostObjects)
+    if (logicals_.size() + count > kMaxObjects)
       logicals_.erase(logicals_.begin(), logicals_.begin() + static_cast<std::ptrdiff_t>(count));
     logicals_.insert(logicals_.end(), outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(count));
   }
@@ -281,7 +280,7 @@ class Calls {
 
   static bool is_small(const lamina_graph_logical_tensor_t& logical) {
     size_t bytes = 0;
-    return told(lamina_graph_logical_tensor_get_mem_size(&logical, &bytes)) && bytes <= kMostBytes;
+    return told(lamina_graph_logical_tensor_get_mem_size(&logical, &bytes)) && bytes <= kMaxBytes;
   }
 
   void compile() {

@@ -12,12 +12,12 @@ using lamina::fuzz::FuzzInput;
 using lamina::fuzz::require;
 
 constexpr size_t kTensors = 7;  // grad_input, grad_weight, grad_bias, grad_output, weight, standardization, deviation
-constexpr size_t kMostElements = 1 << 12;
+constexpr size_t kMaxElements = 1 << 12;
 
 struct Tensor {
   infiniopTensorDescriptor_t descriptor = nullptr;
   bool is_small = true;
-  std::array<double, kMostElements> memory{};
+  std::array<double, kMaxElements> memory{};
   ~Tensor() { infiniopDestroyTensorDescriptor(descriptor); }
 
   void make(FuzzInput& in, const std::vector<size_t>& shape, infiniDtype_t type) {
@@ -32,7 +32,7 @@ struct Tensor {
       const bool goes_back = strides[d] < 0;
       reach += goes_back ? 1e18 : static_cast<double>(shape[d]) * static_cast<double>(strides[d]);
     }
-    is_small = reach < static_cast<double>(kMostElements);
+    is_small = reach < static_cast<double>(kMaxElements);
     const infiniStatus_t status = infiniopCreateTensorDescriptor(
         &descriptor, shape.size(), shape.empty() ? nullptr : shape.data(), in.below(16) == 15 ? nullptr : strides.data(), type);
     require((status == INFINI_STATUS_SUCCESS) == (descriptor != nullptr), "a descriptor is made exactly on success");

@@ -17,8 +17,8 @@ namespace {
 
 using Tensor = lamina_graph_logical_tensor_t;
 
-constexpr size_t kMostObjects = 24;
-constexpr double kMostBytes = 1 << 20, kMostElements = 1 << 20;  // the fuzzer looks for wrong sizes, not for large ones
+constexpr size_t kMaxObjects = 24;
+constexpr double kMaxBytes = 1 << 20, kMaxElements = 1 << 20;  // the fuzzer looks for wrong sizes, not for large ones
 constexpr int kSuccess = 0, kRuntimeError = 5, kLastStatus = 10;
 constexpr int kCpu = 1;
 void* const kAllocate = reinterpret_cast<void*>(~uintptr_t{0});
@@ -62,10 +62,10 @@ bool told(int status) {
 // Elements as well: strides of 0 make many of few bytes.
 bool is_small(const Tensor& tensor) {
   size_t bytes = 0;
-  if (!told(dnnl_graph_logical_tensor_get_mem_size(&tensor, &bytes)) || static_cast<double>(bytes) > kMostBytes) return false;
+  if (!told(dnnl_graph_logical_tensor_get_mem_size(&tensor, &bytes)) || static_cast<double>(bytes) > kMaxBytes) return false;
   double elements = 1;
   for (int d = 0; d < std::min(tensor.ndims, LAMINA_MAX_NDIMS); ++d) elements *= static_cast<double>(tensor.dims[d]);
-  return tensor.ndims >= 0 && elements <= kMostElements;
+  return tensor.ndims >= 0 && elements <= kMaxElements;
 }
 
 // A client's memory for a tensor: as much as is asked for and no more.
@@ -143,7 +143,7 @@ class Calls {
   template <typename Handle>
   static void hold(std::vector<Handle>& list, Handle handle, int (*destroy)(Handle)) {
     require(handle != nullptr, "success comes with an object");
-    if (list.size() >= kMostObjects) {
+    if (list.size() >= kMaxObjects) {
       told(destroy(list.front()));
       list.erase(list.begin());
     }
@@ -154,7 +154,7 @@ class Calls {
     return logicals_.empty() || byte == 255 ? nullptr : &logicals_[byte % logicals_.size()];
   }
   void keep(const Tensor& tensor) {
-    if (logicals_.size() >= kMostObjects) logicals_.erase(logicals_.begin());
+    if (logicals_.size() >= kMaxObjects) logicals_.erase(logicals_.begin());
     logicals_.push_back(tensor);
   }
   // Mostly one of the first `count`, rarely any number.

@@ -10,8 +10,8 @@ using namespace dnnl;
 using lamina::fuzz::FuzzInput;
 using lamina::fuzz::require;
 
-constexpr size_t kMostBytes = 1 << 16;
-constexpr double kMostElements = 1 << 20;  // strides of 0 make many of few bytes
+constexpr size_t kMaxBytes = 1 << 16;
+constexpr double kMaxElements = 1 << 20;  // strides of 0 make many of few bytes
 
 memory::desc any_desc(FuzzInput& in, const memory::dims& dims) {
   static const std::vector<memory::data_type> types = {memory::data_type::f32,  memory::data_type::bf16, memory::data_type::f16,
@@ -32,7 +32,7 @@ memory::desc any_desc(FuzzInput& in, const memory::dims& dims) {
 }
 
 void add(std::unordered_map<int, memory>& args, FuzzInput& in, const engine& on, int index, const memory::desc& desc) {
-  if (in.below(32) == 31 || desc.is_zero() || desc.get_size() > kMostBytes) return;
+  if (in.below(32) == 31 || desc.is_zero() || desc.get_size() > kMaxBytes) return;
   memory made(desc, on);
   if (made.get_data_handle() != nullptr) std::memset(made.get_data_handle(), 1, desc.get_size());
   args.emplace(index, made);
@@ -52,7 +52,7 @@ void run(FuzzInput& in) {
   const layer_normalization_forward::primitive_desc forward(on, kind, src, dst, stats, in.take<float>(), flags, attr);
   double elements = 1;
   for (const auto dim : dims) elements *= static_cast<double>(dim);
-  if (elements > kMostElements) return;
+  if (elements > kMaxElements) return;
   std::unordered_map<int, memory> args;
   add(args, in, on, DNNL_ARG_SRC, forward.src_desc());
   add(args, in, on, DNNL_ARG_DST, forward.dst_desc());

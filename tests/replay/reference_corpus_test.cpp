@@ -114,14 +114,14 @@ Overrides batch_of_one(const Graph& graph, const GraphDump& dump) {
 
 // Graphs above so many elements run with a batch of one where they can; LAMINA_WHOLE_CORPUS=1 runs all as they are (a minute
 // and a half on two cores).
-constexpr int64_t kMostElements = 20'000'000;
+constexpr int64_t kMaxElements = 20'000'000;
 
 Graph graph_for_a_test(const std::string& file) {
   Graph whole = load_graph(file, {});
   int64_t elements = 0;
   for (const Value& value : whole.values())
     if (value.tensor.has_full_shape()) elements += value.tensor.element_count();
-  if (elements <= kMostElements || std::getenv("LAMINA_WHOLE_CORPUS") != nullptr) return whole;
+  if (elements <= kMaxElements || std::getenv("LAMINA_WHOLE_CORPUS") != nullptr) return whole;
   try {
     return load_graph(file, batch_of_one(whole, parse_graph_json(read_dump_file(file), file)));
   } catch (const Error&) {  // extents that follow from the batch in another way

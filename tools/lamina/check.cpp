@@ -53,7 +53,7 @@ struct Sensitivity {
   double most = 0, typical = 0;  // largest and root mean square of the differences
 };
 constexpr double kOfSensitivity = 3;  // the allowed multiple of the sensitivity
-constexpr double kMostOfTypical = 8;
+constexpr double kMaxOfTypical = 8;
 constexpr uint64_t kDisturbedRuns = 3;  // maximum over runs: one run may change an element little by chance
 
 using Elements = std::vector<bool>;  // a set of an output's elements
@@ -353,7 +353,7 @@ CheckResult check_partition(const Subgraph& subgraph, std::span<const void* cons
   // such limit.
   for (size_t i = 0; i < sensitivities.size() && !contracts(graph); ++i) {
     const bool is_real = is_floating(outputs[i]->tensor().dtype);
-    sensitivities[i].most = is_real ? std::min(sensitivities[i].most, kMostOfTypical * sensitivities[i].typical) : 0;
+    sensitivities[i].most = is_real ? std::min(sensitivities[i].most, kMaxOfTypical * sensitivities[i].typical) : 0;
   }
   return check_all(&sensitivities);
 }

@@ -28,7 +28,7 @@ using lamina::driver::TuneOptions;
 
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
-constexpr int kMostThreads = 4096;
+constexpr int kMaxThreads = 4096;
 
 // Unlike CLI::Range, rejects NaN, which compares neither below nor above the bounds.
 CLI::Validator in_range(double least, double most) {
@@ -82,7 +82,7 @@ void add_replay(CLI::App& app, ReplayOptions& options) {
   command.add_option("--out", options.out_folder, "write ID.npy for graph outputs (DIR/NAME/ID.npy with several files)");
   command.add_option("--report", options.report_file, "write what was found as JSON");
   command.add_option("--source", options.source_folder, "write the source of every generated GPU kernel");
-  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, kMostThreads));
+  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, kMaxThreads));
   command.add_option("--seed", options.seed, "seed of the data of inputs that --in does not give")
       ->check(CLI::Validator([](std::string& text) { return why_no_seed(text); }, ""));
   command.add_option("--repeat", options.repeat_seconds, "seconds to repeat for --bench")->check(in_range(0, 3600));
@@ -118,7 +118,7 @@ void add_tune(CLI::App& app, TuneOptions& options) {
   command.add_option("--budget", options.milliseconds, "milliseconds of each kernel, 200 by default")
       ->check(in_range(1, 3600'000));
   command.add_flag("--again", options.again, "also kernels of which something is kept");
-  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, kMostThreads));
+  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, kMaxThreads));
   add_overrides(command, options.overrides);
 }
 
@@ -155,9 +155,9 @@ int run(int argc, char** argv) {
 
 // The OpenMP runtime terminates or crashes the process if it cannot start the number of threads that the environment sets.
 void require_possible_thread_count() {
-  if (const int threads = omp_get_max_threads(); threads > kMostThreads)
+  if (const int threads = omp_get_max_threads(); threads > kMaxThreads)
     throw lamina::Error(lamina::Status::invalid_arguments,
-                        lamina::join("OMP_NUM_THREADS asks for ", threads, " threads, allowed is 1 to ", kMostThreads));
+                        lamina::join("OMP_NUM_THREADS asks for ", threads, " threads, allowed is 1 to ", kMaxThreads));
 }
 
 }  // namespace

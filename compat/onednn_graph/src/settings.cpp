@@ -16,7 +16,7 @@
 namespace {
 
 // The largest cache capacity that oneDNN reports, in MiB: the size of the address space.
-constexpr size_t kMostMebibytes = SIZE_MAX >> 20;
+constexpr size_t kMaxMebibytes = SIZE_MAX >> 20;
 
 // Values for the case that no real library is loaded.
 std::atomic<int> default_mode{dnnl_fpmath_mode_strict};
@@ -60,14 +60,14 @@ dnnl_status_t dnnl_graph_set_constant_tensor_cache_capacity(dnnl_engine_kind_t e
 dnnl_status_t dnnl_graph_get_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind, size_t* size) {
   const int kind = number_of(eng_kind);
   if (any_null(size) || (kind != dnnl_cpu && kind != dnnl_gpu)) return dnnl_invalid_arguments;
-  *size = std::min<size_t>(gpu_capacity, kMostMebibytes);
+  *size = std::min<size_t>(gpu_capacity, kMaxMebibytes);
   if (kind == dnnl_gpu) return dnnl_success;
   int is_on = 0;
   lamina_graph_get_constant_tensor_cache(&is_on);
   *size = 0;
   if (is_on == 0) return dnnl_success;
   const lamina_status_t status = lamina_graph_get_constant_tensor_cache_capacity(lamina_cpu, size);
-  *size = std::min(*size, kMostMebibytes);
+  *size = std::min(*size, kMaxMebibytes);
   return status_of(status);
 }
 

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view kMagic = "lamina1\n";
 constexpr std::string_view kSuffix = ".code", kTemporaryPrefix = "writing-";
-constexpr int64_t kMostEntryBytes = int64_t{16} << 20;
+constexpr int64_t kMaxEntryBytes = int64_t{16} << 20;
 constexpr int kWritesBetweenShrinks = 64;
 // time between updates of an entry's use time; more frequent ones can wait for the disk
 constexpr time_t kUsedAnewSeconds = 600;
@@ -209,7 +209,7 @@ std::optional<std::string> CodeCache::find(std::string_view key) const {
   const File file(openat(folder_, file_name(key).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status;
   if (!file.is_open() || fstat(file.get(), &status) != 0) return std::nullopt;
-  if (!S_ISREG(status.st_mode) || !is_ours_alone(status) || status.st_size > kMostEntryBytes) return std::nullopt;
+  if (!S_ISREG(status.st_mode) || !is_ours_alone(status) || status.st_size > kMaxEntryBytes) return std::nullopt;
   std::string entry(static_cast<size_t>(status.st_size), '\0');
   if (!read_whole(file.get(), entry)) return std::nullopt;
   auto object = object_in(entry, key);
@@ -223,7 +223,7 @@ void CodeCache::store(std::string_view key, std::string_view object) const {
   static std::atomic<uint64_t> writes{0};
   const uint64_t number = writes++;
   const std::string entry = entry_of(key, object), name = file_name(key);
-  if (static_cast<int64_t>(entry.size()) > std::min({kMostEntryBytes, max_bytes_, largest_file()})) return;
+  if (static_cast<int64_t>(entry.size()) > std::min({kMaxEntryBytes, max_bytes_, largest_file()})) return;
   // Processes in two containers may have the same id.
   const std::string temporary = join(kTemporaryPrefix, getpid(), "-", number, "-", random_number());
   bool complete = false;

@@ -20,8 +20,8 @@ using kernel::Value;
 
 constexpr int64_t kRow = 1024;  // elements: rows of 4 KiB
 constexpr double kLine = static_cast<double>(tuning::kLine);
-constexpr double kSpan = 0.7;            // milliseconds of a measurement
-constexpr double kMostBytes = 96 << 20;  // that are read to know memory
+constexpr double kSpan = 0.7;           // milliseconds of a measurement
+constexpr double kMaxBytes = 96 << 20;  // that are read to know memory
 
 // Rows of some elements of which something is made, element by element or a value per row.
 class Rows {
@@ -116,7 +116,7 @@ class Calibration {
 
   // Bytes of all cores' second level, and such that no cache has them.
   double second() const { return static_cast<double>(machine_.caches.second) * machine_.cores; }
-  double most() const { return std::clamp(2 * static_cast<double>(machine_.caches.last), 4 * second(), kMostBytes); }
+  double most() const { return std::clamp(2 * static_cast<double>(machine_.caches.last), 4 * second(), kMaxBytes); }
 
   // Of a line, by each core, where all of them read so many bytes again and again.
   double read_line(KernelTimer& timer, double bytes, bool asks) const {
@@ -154,7 +154,7 @@ class Calibration {
 
   // What a row of two walks loses that memory sees no need for during the second one.
   void measure_late() {
-    const auto rows = static_cast<int64_t>(std::min(most(), kMostBytes / 2)) / (4 * kRow);
+    const auto rows = static_cast<int64_t>(std::min(most(), kMaxBytes / 2)) / (4 * kRow);
     const Kernel kernel = centered(rows);
     KernelTimer timer(kernel, machine_);
     Schedule asked, unasked;

@@ -54,7 +54,7 @@ LAMINA_FOR_EACH_MACHINE void sum_blocks(const T* partials, int64_t block_stride,
 int64_t chunk_of(int64_t units, int64_t bytes, int threads) {
   const double worth = static_cast<double>(tuning::kChunkBytes) / static_cast<double>(std::max<int64_t>(bytes, 1));
   const auto most = static_cast<int64_t>(worth * static_cast<double>(units));
-  return std::max<int64_t>(1, std::min(most, units / (threads * tuning::kFewestChunks)));
+  return std::max<int64_t>(1, std::min(most, units / (threads * tuning::kMinChunks)));
 }
 
 bool stores_row_values(const kernel::Kernel& kernel) {

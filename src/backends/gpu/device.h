@@ -24,7 +24,7 @@ struct BufferView {
   void* memory = nullptr;
   int64_t offset = 0;
 };
-inline constexpr size_t kMostValueBytes = 8;
+inline constexpr size_t kMaxValueBytes = 8;
 
 // A compiled program. Thread-safe.
 class Module {

@@ -99,10 +99,10 @@ void SourceEmitter::choose_live_nodes() {
     }
   }
   const int elements = schedule_.vector * schedule_.steps;
-  int words = schedule_.group_size() >= tuning::kLargestGroup ? tuning::kLiveWordsCrowded : tuning::kLiveWords;
+  int words = schedule_.group_size() >= tuning::kMaxGroup ? tuning::kLiveWordsCrowded : tuning::kLiveWords;
   if (schedule_.column_registers)
     words -= columns_ * elements;
-  else if (columns_ > 0 && schedule_.group_size() >= tuning::kLargestGroup)
+  else if (columns_ > 0 && schedule_.group_size() >= tuning::kMaxGroup)
     words = 0;  // sums in memory need their addresses and old values
   for (const bool loads : {true, false}) {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
@@ -448,7 +448,7 @@ void SourceEmitter::emit_columns_kernel() {
 }
 
 int columns_depth(const DeviceLimits& limits) {
-  return std::max(1, std::min(tuning::kLargestGroup, limits.max_group) / kColumnLanes);
+  return std::max(1, std::min(tuning::kMaxGroup, limits.max_group) / kColumnLanes);
 }
 
 bool needs_f64(const kernel::Kernel& kernel) {

@@ -178,7 +178,7 @@ MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& lim
   int64_t longest = 1;
   for (const kernel::MatrixStack* tensor : {&stack.src, &stack.weights, &stack.bias, &stack.dst})
     longest = std::max({longest, tensor->row_stride, tensor->column_stride});
-  form.wide_offsets = longest > tuning::kLargestNarrowOffset / (2 * reach);
+  form.wide_offsets = longest > tuning::kMaxNarrowOffset / (2 * reach);
   return form;
 }
 

@@ -11,14 +11,14 @@ namespace lamina::gpu {
 namespace {
 
 constexpr int64_t kAlignment = 16;
-using tuning::kColumnLanes, tuning::kMostGroups;
+using tuning::kColumnLanes, tuning::kMaxGroups;
 
 }  // namespace
 
 int64_t groups_for(int64_t items, int64_t items_per_group) {
   const int64_t groups = (items + items_per_group - 1) / items_per_group;
-  if (groups > kMostGroups)
-    throw Error(Status::invalid_shape, join("gpu backend: ", groups, " work-groups, a device takes ", kMostGroups, " at most"));
+  if (groups > kMaxGroups)
+    throw Error(Status::invalid_shape, join("gpu backend: ", groups, " work-groups, a device takes ", kMaxGroups, " at most"));
   return groups;
 }
 

@@ -54,7 +54,7 @@ bool rows_are_adjacent(const Kernel& kernel) {
 }
 
 bool needs_wide_offsets(const Kernel& kernel) {
-  constexpr int64_t kLargest = tuning::kLargestNarrowOffset;
+  constexpr int64_t kLargest = tuning::kMaxNarrowOffset;
   if (!reduces(kernel) && kernel.row_count() * kernel.row_size() >= kLargest) return true;
   return std::any_of(kernel.args.begin(), kernel.args.end(),
                      [&](const Arg& arg) {
@@ -112,18 +112,18 @@ Schedule choose_schedule(const Kernel& kernel, const DeviceLimits& limits) {
     return schedule;
   }
   if (rows_are_adjacent(kernel))
-    choose_transposed_team(kernel, std::min(largest, tuning::kLargestGroup), schedule);
+    choose_transposed_team(kernel, std::min(largest, tuning::kMaxGroup), schedule);
   else
-    choose_team(kernel, std::min(largest, tuning::kLargestGroup), schedule);
+    choose_team(kernel, std::min(largest, tuning::kMaxGroup), schedule);
   const int64_t chunks = (kernel.row_size() + schedule.vector - 1) / schedule.vector;
   const int64_t wanted = (chunks + schedule.team - 1) / schedule.team;
   schedule.steps = static_cast<int>(std::clamp<int64_t>(wanted, 1, std::max(1, tuning::kElementsPerThread / schedule.vector)));
   if (kernel.has_column_sum()) {
     const bool persistent = is_persistent(kernel, schedule);
     schedule.column_rows = persistent ? tuning::kColumnRows : tuning::kLongColumnRows;
-    schedule.column_registers = persistent && schedule.vector * schedule.steps <= (schedule.team >= tuning::kLargestGroup
-                                                                                       ? tuning::kColumnRegistersCrowded
-                                                                                       : tuning::kElementsPerThread);
+    schedule.column_registers =
+        persistent && schedule.vector * schedule.steps <=
+                          (schedule.team >= tuning::kMaxGroup ? tuning::kColumnRegistersCrowded : tuning::kElementsPerThread);
   }
   schedule.split = wants_split(kernel, limits, schedule);
   return schedule;

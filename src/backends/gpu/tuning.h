@@ -20,11 +20,11 @@ inline constexpr int kAccessBytes = 16;
 // Threads per warp. Bits.
 inline constexpr int kWarp = 32;
 // The most threads per work-group, as in CUDA.
-inline constexpr int kLargestGroup = 1024;
+inline constexpr int kMaxGroup = 1024;
 // The most work-groups per launch, as in CUDA.
-inline constexpr int64_t kMostGroups = 0x7fffffff;
+inline constexpr int64_t kMaxGroups = 0x7fffffff;
 // Tensors with more elements use 64-bit offsets. The limit leaves space for a block and a row beyond it.
-inline constexpr int64_t kLargestNarrowOffset = int64_t{1} << 30;
+inline constexpr int64_t kMaxNarrowOffset = int64_t{1} << 30;
 
 // ---- teams: threads that share a row
 

@@ -98,11 +98,11 @@ ShapeMap transpose_shapes(const OpView& view) {
 
 // ---- Concat
 
-constexpr size_t kMostConcatInputs = 64;
+constexpr size_t kMaxConcatInputs = 64;
 
 void check_concat(const OpView& view) {
-  if (view.input_count() > kMostConcatInputs)
-    view.fail(join(view.input_count(), " inputs are given, allowed is 1..", kMostConcatInputs));
+  if (view.input_count() > kMaxConcatInputs)
+    view.fail(join(view.input_count(), " inputs are given, allowed is 1..", kMaxConcatInputs));
   if (const Dims* first = known_shape(view, "src_i")) normalized_axis(view, "axis", static_cast<int>(first->size()));
 }
 

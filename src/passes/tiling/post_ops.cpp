@@ -11,7 +11,7 @@ namespace lamina {
 
 namespace {
 
-constexpr size_t kMostOps = 8, kMostOperands = 4;
+constexpr size_t kMaxOps = 8, kMaxOperands = 4;
 
 bool is_unary(const Op& op) {
   switch (op.kind) {
@@ -95,7 +95,7 @@ class Chain {
       members_.erase(next);
       chain_.result = graph_.op(next).outputs[0];
     }
-    if (!members_.empty() || chain_.ops.size() > kMostOps || chain_.operands.size() > kMostOperands) return std::nullopt;
+    if (!members_.empty() || chain_.ops.size() > kMaxOps || chain_.operands.size() > kMaxOperands) return std::nullopt;
     const DataType dtype = graph_.tensor(chain_.result).dtype;
     if (!is_byte_integer(dtype) && (loses_nan_ || (dtype != DataType::f32 && dtype != DataType::bf16))) return std::nullopt;
     return chain_;

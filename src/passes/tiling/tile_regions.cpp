@@ -17,7 +17,7 @@ namespace lamina {
 
 namespace {
 
-constexpr size_t kMostValues = 60;  // inputs, outputs and inner values of a region
+constexpr size_t kMaxValues = 60;  // inputs, outputs and inner values of a region
 
 class Grower {
  public:
@@ -118,7 +118,7 @@ class Grower {
     if (repeats && !(may_repeat_ && grouped_.only_dequantises_weights(group)))
       return refuse("it would be computed again for each tile");
     if (reads_a_sum(group, grown)) return false;
-    if (grown.cut.size() > kMostValues) return refuse(join("a region has at most ", kMostValues, " values"));
+    if (grown.cut.size() > kMaxValues) return refuse(join("a region has at most ", kMaxValues, " values"));
     region_ = std::move(grown);
     has_sums_ = !region_.sums.empty();
     has_repeats_ = has_repeats_ || repeats;

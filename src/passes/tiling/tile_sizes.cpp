@@ -9,23 +9,23 @@ namespace lamina {
 
 namespace {
 
-constexpr int64_t kMostRows = 128, kLeastRows = 16, kGoodRows = 32;
+constexpr int64_t kMaxRows = 128, kMinRows = 16, kGoodRows = 32;
 constexpr int64_t kTileBytes = 1 << 20;  // of the values between groups: about the size of a second-level cache
 // Larger tiles do not stay in the caches. Kernels that write in place need less than this estimate.
-constexpr int64_t kMostTileBytes = 5 << 20;
-constexpr int64_t kLeastTiles = 8;  // with fewer tiles, threads would be idle that share a whole product
+constexpr int64_t kMaxTileBytes = 5 << 20;
+constexpr int64_t kMinTiles = 8;  // with fewer tiles, threads would be idle that share a whole product
 constexpr int64_t kGoodTiles = 32;
 // Each tile reads the weights of its products again. For larger weights, only many rows outweigh that cost.
 constexpr int64_t kWeightBytes = 1 << 20;
 // If all weights would fill a cache, each tile of at least this many rows dequantises them again. Beside their product this
 // costs little.
 constexpr int64_t kRowsWorthRepeating = 64;
-constexpr int64_t kMostRepeatedBytes = 2 << 20;
+constexpr int64_t kMaxRepeatedBytes = 2 << 20;
 // Tiles that add to sums have more rows, because each reads and writes the sums again.
 constexpr int64_t kWideColumns = 512;  // at most, if columns are cut
 constexpr int64_t kSummingTileBytes = 2 << 20;
-constexpr int64_t kMostSumBytes = 4 << 20;  // of the contribution of a tile to one sum
-constexpr int64_t kBlocksOfSegment = 4, kMostSegments = 4;
+constexpr int64_t kMaxSumBytes = 4 << 20;  // of the contribution of a tile to one sum
+constexpr int64_t kBlocksOfSegment = 4, kMaxSegments = 4;
 
 constexpr const char* kRepeatsWeights = "it would dequantise weights again for each tile";
 
@@ -47,14 +47,14 @@ class TileSizes {
   }
 
   std::string choose() {
-    if (!repeated_.empty() && fixed_bytes_ > kMostRepeatedBytes) return "its weights would fill a cache";
+    if (!repeated_.empty() && fixed_bytes_ > kMaxRepeatedBytes) return "its weights would fill a cache";
     const int64_t all_rows = region_.loops.back(), rows = good_rows();
     const bool is_made_once = rows == all_rows && !repeats_for_other_loops();
     const bool is_worth_repeating = rows >= kRowsWorthRepeating && bytes_of_repeated() > kTileBytes;
     if (!repeated_.empty() && !is_made_once && !is_worth_repeating) return kRepeatsWeights;
     set_rows(rows);
-    if (region_.bytes > kMostTileBytes) return too_large();
-    return region_.tiles() < kLeastTiles ? too_few() : "";
+    if (region_.bytes > kMaxTileBytes) return too_large();
+    return region_.tiles() < kMinTiles ? too_few() : "";
   }
 
   // Sizes must not depend on the extents of the batch: a single entry must be summed in the same blocks.
@@ -64,16 +64,16 @@ class TileSizes {
     if (cuts_columns && region_.blocks_of(region_.row_loop() + 1) == 1) return "its columns are one block";
     const int64_t all_rows = region_.loops[region_.row_loop()];
     int64_t rows = all_rows;
-    if (cuts_columns || bytes_of_tile(rows) > kSummingTileBytes) rows = kMostRows;
-    while (rows > kLeastRows && bytes_of_tile(rows) > kSummingTileBytes) rows /= 2;
+    if (cuts_columns || bytes_of_tile(rows) > kSummingTileBytes) rows = kMaxRows;
+    while (rows > kMinRows && bytes_of_tile(rows) > kSummingTileBytes) rows /= 2;
     set_rows(std::min(rows, all_rows));
-    if (region_.bytes > kMostTileBytes) return too_large();
+    if (region_.bytes > kMaxTileBytes) return too_large();
     std::erase_if(region_.sums, [this](const auto& sum) { return region_.blocks_of(static_cast<size_t>(sum.second)) == 1; });
-    if (const int64_t bytes = most_bytes_of_a_sum(); bytes > kMostSumBytes)
-      return join("a tile adds to ", bytes, " bytes of a sum, allowed are ", kMostSumBytes);
-    if (region_.sums.empty() && region_.tiles() < kLeastTiles) return too_few();
+    if (const int64_t bytes = most_bytes_of_a_sum(); bytes > kMaxSumBytes)
+      return join("a tile adds to ", bytes, " bytes of a sum, allowed are ", kMaxSumBytes);
+    if (region_.sums.empty() && region_.tiles() < kMinTiles) return too_few();
     if (sums_over_rows())
-      region_.segments = std::clamp<int64_t>(region_.blocks_of(region_.row_loop()) / kBlocksOfSegment, 1, kMostSegments);
+      region_.segments = std::clamp<int64_t>(region_.blocks_of(region_.row_loop()) / kBlocksOfSegment, 1, kMaxSegments);
     return "";
   }
 
@@ -84,22 +84,22 @@ class TileSizes {
     region_.bytes = bytes_of_tile(rows);
   }
   std::string too_large() const {
-    return join("a tile of ", region_.rows, " rows holds ", region_.bytes, " bytes, allowed are ", kMostTileBytes);
+    return join("a tile of ", region_.rows, " rows holds ", region_.bytes, " bytes, allowed are ", kMaxTileBytes);
   }
-  std::string too_few() const { return join("there are ", region_.tiles(), " tiles, and ", kLeastTiles, " are wanted"); }
+  std::string too_few() const { return join("there are ", region_.tiles(), " tiles, and ", kMinTiles, " are wanted"); }
 
   int64_t good_rows() const {
     int64_t others = 1;
     for (size_t loop = 0; loop + 1 < region_.loops.size(); ++loop) others *= region_.loops[loop];
     const int64_t all_rows = region_.loops.back();
     const bool has_large_weights = bytes_of_weights() > kWeightBytes;
-    const int64_t enough = has_large_weights ? kMostRows : repeated_.empty() ? kGoodRows : kRowsWorthRepeating;
-    const int64_t good_bytes = has_large_weights ? kMostTileBytes : kTileBytes;
+    const int64_t enough = has_large_weights ? kMaxRows : repeated_.empty() ? kGoodRows : kRowsWorthRepeating;
+    const int64_t good_bytes = has_large_weights ? kMaxTileBytes : kTileBytes;
     const auto is_too_much = [&](int64_t rows) {
       return bytes_of_tile(rows) > good_bytes || (rows > enough && others * ((all_rows + rows - 1) / rows) < kGoodTiles);
     };
-    int64_t rows = kMostRows;
-    while (rows > kLeastRows && is_too_much(rows)) rows /= 2;
+    int64_t rows = kMaxRows;
+    while (rows > kMinRows && is_too_much(rows)) rows /= 2;
     return std::min(rows, all_rows);
   }
 

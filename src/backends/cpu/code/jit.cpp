@@ -20,7 +20,7 @@ namespace {
 
 // Of the kernels that were asked for last; twice as many as the compiler keeps executables, which hold their own code besides.
 // Code takes 4 to 20 KB and whole pages for its constants and data: some 50 MB at most.
-constexpr size_t kMostCachedKernels = 2048;
+constexpr size_t kMaxCachedKernels = 2048;
 
 class Jit {
  public:
@@ -106,7 +106,7 @@ class Jit {
   const SymbolRequest symbols_ = symbol_request();
   ObjectLinker linker_{symbols_};
   std::optional<ObjectCodeMaker> maker_;
-  KernelCache cache_{kMostCachedKernels};
+  KernelCache cache_{kMaxCachedKernels};
 };
 
 }  // namespace

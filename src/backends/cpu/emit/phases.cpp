@@ -178,7 +178,7 @@ bool Phases::has_function(const NodeList& nodes) const {
 }
 
 bool Phases::may_spill(const NodeList& nodes) const {
-  return static_cast<int64_t>(nodes.size()) > tuning::kMostNodesSideBySide || has_function(nodes);
+  return static_cast<int64_t>(nodes.size()) > tuning::kMaxNodesSideBySide || has_function(nodes);
 }
 
 }  // namespace lamina::cpu

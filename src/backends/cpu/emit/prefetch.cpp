@@ -130,7 +130,7 @@ void Prefetch::prefetch_across(const Row& group, const std::vector<Lanes>& posit
     done[static_cast<size_t>(n.arg)] = true;
     const kernel::Arg& arg = kernel_.arg(n.arg);
     if (!varies_by_row(kernel_, arg) || arg.strides.back() == 0 ||
-        bytes_of(arg.dtype, kernel_.row_size() * e_.group) > tuning::kLargestGroupAhead)
+        bytes_of(arg.dtype, kernel_.row_size() * e_.group) > tuning::kMaxGroupAhead)
       continue;
     if (transpose_.transposes(n.arg))
       prefetch_rows(group, n.arg, positions, share.of(e_.group));

@@ -12,8 +12,8 @@ namespace lamina::cpu {
 namespace {
 
 constexpr int64_t kChunk = 16384;  // elements that a thread converts at a time
-constexpr size_t kMostPorts = 8;   // of any library op
-constexpr size_t kMostArgs = 16;   // with the operands of what follows
+constexpr size_t kMaxPorts = 8;    // of any library op
+constexpr size_t kMaxArgs = 16;    // with the operands of what follows
 
 class Widened final : public Primitive {
  public:
@@ -26,7 +26,7 @@ class Widened final : public Primitive {
         if (is_copied(tensor)) scratch_bytes_ += aligned(static_cast<size_t>(tensor.span()) * sizeof(float));
       }
     }
-    LAMINA_CHECK(ports_.size() <= kMostPorts && ports_.size() + step.operands.size() <= kMostArgs,
+    LAMINA_CHECK(ports_.size() <= kMaxPorts && ports_.size() + step.operands.size() <= kMaxArgs,
                  join(ports_.size(), " ports of ", describe(step.op)));
   }
 
@@ -35,7 +35,7 @@ class Widened final : public Primitive {
   size_t scratch_bytes() const override { return scratch_bytes_; }
 
   void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
-    std::array<void*, kMostArgs> wide{};
+    std::array<void*, kMaxArgs> wide{};
     std::copy(args.begin() + static_cast<std::ptrdiff_t>(ports_.size()), args.end(),
               wide.begin() + static_cast<std::ptrdiff_t>(ports_.size()));
     for (size_t i = 0; i < ports_.size(); ++i) {

@@ -46,7 +46,7 @@ double cost_along_rows(const Kernel& kernel, const Costs& costs) {
   }
   cost *= lines_of_row(kernel);
   for (const Node& n : kernel.nodes)
-    cost += costs.fold * seen_of_ends(kernel, kMostRowsInTile) *
+    cost += costs.fold * seen_of_ends(kernel, kMaxRowsInTile) *
             (n.kind == NodeKind::moments  ? 2
              : n.kind == NodeKind::reduce ? 1
                                           : 0);

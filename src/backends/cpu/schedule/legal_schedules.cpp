@@ -44,7 +44,7 @@ std::vector<int> vector_widths(const Machine& machine) {
 std::vector<int> tile_sizes(const Kernel& kernel, const Schedule& s) {
   const bool is_one_walk = kernel.phase_count() == 1;
   if (s.transposed || ((is_one_walk || s.split) && !kernel.has_column_sum() && !may_take_strips(kernel))) return {1};
-  return batches_rows(kernel) ? std::vector{1, 2, 4, kMostRowsInTile} : std::vector{1, 2, 3, 4, kMostRowsInTile};
+  return batches_rows(kernel) ? std::vector{1, 2, 4, kMaxRowsInTile} : std::vector{1, 2, 3, 4, kMaxRowsInTile};
 }
 
 // A strip is worth a look where there are several and several rows share them. A stream of lines goes on from row to row.

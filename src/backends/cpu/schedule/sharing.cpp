@@ -39,7 +39,7 @@ bool reduces_whole_rows(const Kernel& kernel) {
   const auto is_known_late = [last = kernel.phase_count() - 1](const Node& n) {
     return (n.kind == NodeKind::reduce || n.kind == NodeKind::moments) && n.phase > last;
   };
-  return kernel.row_size() < tuning::kFewestChunks * numerics::kBlock && kernel.has_column_sum() &&
+  return kernel.row_size() < tuning::kMinChunks * numerics::kBlock && kernel.has_column_sum() &&
          std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_known_late);
 }
 
@@ -69,7 +69,7 @@ int64_t RowSharing::rows_between_barriers(int threads) const {
 }
 
 bool RowSharing::divides_along_rows(int threads) const {
-  return !reduces_rows_ && rows_ < threads * tuning::kFewestChunks && row_size_ > numerics::kBlock;
+  return !reduces_rows_ && rows_ < threads * tuning::kMinChunks && row_size_ > numerics::kBlock;
 }
 
 }  // namespace lamina::cpu

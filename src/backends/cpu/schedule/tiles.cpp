@@ -14,7 +14,7 @@ using kernel::NodeKind;
 namespace {
 
 // Rows, at most, whose ends a core has in flight at once.
-constexpr int kMostRowsInFlight = 4;
+constexpr int kMaxRowsInFlight = 4;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ bool batches_rows(const Kernel& kernel) {
 
 double seen_of_ends(const Kernel& kernel, int rows) {
   if (rows > 1 && batches_rows(kernel)) return 0.25 + 1.0 / rows;
-  return (1 + 1.0 / std::min(rows, kMostRowsInFlight)) / 2;
+  return (1 + 1.0 / std::min(rows, kMaxRowsInFlight)) / 2;
 }
 
 bool may_take_strips(const Kernel& kernel) {

@@ -14,7 +14,7 @@ namespace lamina::cpu {
 bool batches_rows(const kernel::Kernel& kernel);
 
 // Rows of a tile at most.
-inline constexpr int kMostRowsInTile = 8;
+inline constexpr int kMaxRowsInTile = 8;
 
 // What is to be waited for at the ends of rows, in a tile of so many, of what it would be in rows that go alone and wait for
 // nobody else's arithmetic.

@@ -31,7 +31,7 @@ inline constexpr int64_t kLongestRowOfBatch = 512;
 inline constexpr int64_t kSharesOfNextRow = 4;
 // Bytes of a group of rows across lanes in one arg, above which the next group is not asked for.
 //   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
-inline constexpr int64_t kLargestGroupAhead = int64_t{512} << 10;
+inline constexpr int64_t kMaxGroupAhead = int64_t{512} << 10;
 
 // ---- what is kept between the walks over a row
 
@@ -51,13 +51,13 @@ inline constexpr int64_t kChunkBytes = 256 << 10;
 // Chunks of a thread at least, where there are rows enough: what a thread that comes late does not take, others do. With fewer
 // rows than that, those of a kernel without reductions are divided, and with fewer blocks of a row parts of it are not reduced.
 //   (as above)
-inline constexpr int64_t kFewestChunks = 4;
+inline constexpr int64_t kMinChunks = 4;
 
 // ---- the shape of loops
 
 // Nodes of a loop's body, above which vectors go one by one: more values in flight than there are registers would spill.
 //   scripts/bench --case Add+LayerNorm+GELU --case LayerNormBackward --types f32,bf16 8192x1024
-inline constexpr int64_t kMostNodesSideBySide = 12;
+inline constexpr int64_t kMaxNodesSideBySide = 12;
 // Elements of partial column sums that a thread combines at a time: whole lines of them.
 //   scripts/bench --case LayerNormBackward --types f32 16384x1024
 inline constexpr int64_t kColumnUnit = 64;

@@ -190,7 +190,7 @@ class CudaDevice final : public Device {
     };
     if (bytes == 1) return check(driver_, driver_.set_bytes(to, part(uint8_t{}, 0), 1, queue), "cuMemsetD8Async");
     if (bytes == 2) return check(driver_, driver_.set_halves(to, part(uint16_t{}, 0), 1, queue), "cuMemsetD16Async");
-    LAMINA_CHECK(bytes == 4 || bytes == kMostValueBytes, join("a value of ", bytes, " bytes"));
+    LAMINA_CHECK(bytes == 4 || bytes == kMaxValueBytes, join("a value of ", bytes, " bytes"));
     for (size_t at = 0; at < bytes; at += 4)
       check(driver_, driver_.set_words(to + at, part(uint32_t{}, at), 1, queue), "cuMemsetD32Async");
   }

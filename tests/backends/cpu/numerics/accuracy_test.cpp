@@ -51,13 +51,13 @@ double ulp_at(DataType dtype, double value) {
 
 // A 16-bit result close to zero still has the error of the mean, an f32 of the row's magnitude: half an ULP of 1 counts as one
 // there.
-constexpr double kLeastUlp = 0x1p-24;
+constexpr double kMinUlp = 0x1p-24;
 
 // Of one output against exact values.
 struct Error {
   double of_magnitude = 0;       // |difference| / max(1, |exact|)
   double relative = 0;           // |difference| / |exact|
-  double ulp = 0;                // of the stored type, from the correctly rounded value; of 16-bit types at least kLeastUlp
+  double ulp = 0;                // of the stored type, from the correctly rounded value; of 16-bit types at least kMinUlp
   double correctly_rounded = 1;  // the share of elements
   double in_norm = 0;            // ||difference|| / ||exact||
 };
@@ -79,7 +79,7 @@ Error error_of(DataType dtype, const Buffer& data, const Values& exact) {
     if (std::abs(want) >= std::numeric_limits<float>::min())
       error.relative = std::max(error.relative, difference / std::abs(want));
     const double ulp = ulp_at(dtype, nearest);
-    error.ulp = std::max(error.ulp, std::abs(got - nearest) / (dtype == f32 ? ulp : std::max(ulp, kLeastUlp)));
+    error.ulp = std::max(error.ulp, std::abs(got - nearest) / (dtype == f32 ? ulp : std::max(ulp, kMinUlp)));
     difference_norm += difference * difference;
     exact_norm += want * want;
   }

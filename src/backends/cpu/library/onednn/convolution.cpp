@@ -336,7 +336,7 @@ class TiledConvolution final : public Primitive {
     void *const in = kind.in.at(from, own), *const out = kind.out.at(to, own + in_bytes_);
     void* const packed = memory.packed + tile.packed;
     kind.in.copy(from, in, scratch);
-    std::array<void*, 6 + PostOpAttributes::kMostPointers> pointers = {in, packed, out};
+    std::array<void*, 6 + PostOpAttributes::kMaxPointers> pointers = {in, packed, out};
     size_t count = 3;
     if (has_bias()) {
       void* const bias = bias_copy_ ? memory.scratch : memory.args[shape_.bias.port];

@@ -6,19 +6,19 @@ namespace lamina::cpu::onednn {
 
 namespace {
 
-constexpr double kMostTiles = 32;
-constexpr int64_t kLeastSlice = 64, kSliceStep = 32;  // channels
+constexpr double kMaxTiles = 32;
+constexpr int64_t kMinSlice = 64, kSliceStep = 32;  // channels
 
 // Of an image.
 constexpr double kTileOperations = 8.0e6;  // multiplications and additions worth a tile of their own
 constexpr double kTileBytes = 256 << 10;   // or bytes that they read and write
-constexpr int64_t kLeastPositions = 32;    // that share a tile's trip over the weights
-constexpr double kLeastOperations = 1024;  // per element made, where slices are to be copied to their place at little cost
+constexpr int64_t kMinPositions = 32;      // that share a tile's trip over the weights
+constexpr double kMinOperations = 1024;    // per element made, where slices are to be copied to their place at little cost
 
 // Of a sum.
 constexpr double kBlockOperations = 16.0e6, kBlockBytes = 512 << 10;
-constexpr double kLeastPositionsOfBlock = 512;    // so that writing and reading its partial gradient is cheap beside it
-constexpr double kLeastElementsOfGradient = 0.5;  // that a block reads for each element of its partial gradient
+constexpr double kMinPositionsOfBlock = 512;    // so that writing and reading its partial gradient is cheap beside it
+constexpr double kMinElementsOfGradient = 0.5;  // that a block reads for each element of its partial gradient
 
 int64_t divided_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
@@ -82,7 +82,7 @@ int64_t channels_made(const ConvolutionShape& shape) {
 
 // As many channels that there are `slices` or fewer.
 int64_t slice_of(int64_t channels, int64_t slices) {
-  return std::min(channels, std::max(kLeastSlice, divided_up(channels, slices * kSliceStep) * kSliceStep));
+  return std::min(channels, std::max(kMinSlice, divided_up(channels, slices * kSliceStep) * kSliceStep));
 }
 
 // Tiles of so many operations or bytes that `images` images are worth.
@@ -90,7 +90,7 @@ int64_t wanted_tiles(const ConvolutionShape& shape, int64_t images, double opera
   const auto elements = static_cast<double>(shape.image_elements() + shape.position_elements());
   const double moved = elements * static_cast<double>(bytes_of(shape.image.dtype, 1));
   const double worth = static_cast<double>(images) * std::max(shape.operations() / operations, moved / bytes);
-  return static_cast<int64_t>(std::clamp(worth, 1.0, kMostTiles));
+  return static_cast<int64_t>(std::clamp(worth, 1.0, kMaxTiles));
 }
 
 int64_t slab_rows(const ConvolutionShape& shape, int64_t tiles) {
@@ -99,7 +99,7 @@ int64_t slab_rows(const ConvolutionShape& shape, int64_t tiles) {
   const int64_t positions_of_row = shape.position_elements() / shape.positions.dims[1] / shape.position_extents[axis];
   // Neighbouring slabs both read what their windows share: not more than half as much again.
   const int64_t shared = divided_up(2 * std::max<int64_t>(shape.reach(axis) - shape.strides[axis], 0), shape.strides[axis]);
-  const int64_t least = std::max({int64_t{1}, shared, divided_up(kLeastPositions, positions_of_row)});
+  const int64_t least = std::max({int64_t{1}, shared, divided_up(kMinPositions, positions_of_row)});
   return divided_up(rows, std::clamp<int64_t>(rows / least, 1, tiles));
 }
 
@@ -127,8 +127,8 @@ double most_blocks(const ConvolutionShape& shape) {
   const auto images = static_cast<double>(shape.batch());
   const double positions = images * static_cast<double>(shape.position_elements() / shape.positions.dims[1]);
   const double elements = images * static_cast<double>(shape.image_elements() + shape.position_elements());
-  return std::min(positions / kLeastPositionsOfBlock,
-                  elements / (kLeastElementsOfGradient * static_cast<double>(shape.weight_elements())));
+  return std::min(positions / kMinPositionsOfBlock,
+                  elements / (kMinElementsOfGradient * static_cast<double>(shape.weight_elements())));
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ Cut cut_of(const ConvolutionShape& shape) {
   const int64_t tiles = wanted_tiles(shape, 1, kTileOperations, kTileBytes), channels = channels_made(shape);
   Cut cut{slabs_of(shape, slab_rows(shape, tiles)), channels};
   const int64_t made = shape.makes_image() ? shape.image_elements() : shape.position_elements();
-  if (shape.groups > 1 || shape.operations() < kLeastOperations * static_cast<double>(made)) return cut;
+  if (shape.groups > 1 || shape.operations() < kMinOperations * static_cast<double>(made)) return cut;
   cut.slice = slice_of(channels, std::max<int64_t>(tiles / std::ssize(cut.slabs), 1));
   return cut;
 }

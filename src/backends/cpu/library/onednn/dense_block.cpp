@@ -18,7 +18,7 @@ Dims strides_of(const Dims& extents) {
   return strides;
 }
 
-constexpr int64_t kFewestPixels = 8, kFewestChannels = 4;  // of a run that is worth turning
+constexpr int64_t kMinPixels = 8, kMinChannels = 4;  // of a run that is worth turning
 
 // Strides are those of a dense block of `all`; none where runs are short or elements have no 32 bits.
 TransposedRuns runs_of(const AxesInOrder& tensor, const BlockExtents& block, const Dims& block_strides) {
@@ -37,8 +37,8 @@ TransposedRuns runs_of(const AxesInOrder& tensor, const BlockExtents& block, con
       runs.block_strides[loop++] = block_strides[axis];
     }
   }
-  const bool suits = bits_of(tensor.dtype) == 32 && block.present[1] == block.all[1] && runs.pixels >= kFewestPixels &&
-                     runs.channels >= kFewestChannels;
+  const bool suits = bits_of(tensor.dtype) == 32 && block.present[1] == block.all[1] && runs.pixels >= kMinPixels &&
+                     runs.channels >= kMinChannels;
   return suits ? runs : TransposedRuns{};
 }
 

@@ -27,19 +27,19 @@ struct TileShape {
   int64_t rows, columns;
 };
 
-constexpr int64_t kMostRows = 128, kGoodRows = 64, kLeastRows = 32, kFixedRows = 32;
-constexpr int64_t kLeastColumns = 64;
+constexpr int64_t kMaxRows = 128, kGoodRows = 64, kMinRows = 32, kFixedRows = 32;
+constexpr int64_t kMinColumns = 64;
 constexpr int64_t kLargeWeights = 1 << 20, kPlainWeights = 1 << 19;  // elements
 constexpr int64_t kTilesWanted = 16;                                 // so that threads have enough to take from
-constexpr double kLeastTileWork = 4.0e6;                             // multiplications and additions worth a tile of their own
+constexpr double kMinTileWork = 4.0e6;                               // multiplications and additions worth a tile of their own
 
 // Few rows rather than few columns: oneDNN writes whole rows of dst, parts of rows take a copy. But weights that a second-level
 // cache does not hold are read again by each tile of rows; then a tile has few columns, whose weights it holds, and many rows.
 TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thread) {
   const auto products = static_cast<int64_t>(problem.products.size());
-  TileShape tile{fixed_rows ? kFixedRows : std::min(problem.m, kMostRows), problem.n};
+  TileShape tile{fixed_rows ? kFixedRows : std::min(problem.m, kMaxRows), problem.n};
   if (fixed_rows || one_thread) return tile;
-  const double least_work = bytes_of(problem.weights.dtype, 1) == 1 ? 4 * kLeastTileWork : kLeastTileWork;  // as fast as that
+  const double least_work = bytes_of(problem.weights.dtype, 1) == 1 ? 4 * kMinTileWork : kMinTileWork;  // as fast as that
   const auto is_split_further = [&] {
     const double work =
         2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * static_cast<double>(problem.k);
@@ -47,7 +47,7 @@ TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thr
            work > 2 * least_work;
   };
   const auto split_columns = [&] {
-    while (is_split_further() && tile.columns >= 2 * kLeastColumns) tile.columns = (tile.columns / 2 + 63) / 64 * 64;
+    while (is_split_further() && tile.columns >= 2 * kMinColumns) tile.columns = (tile.columns / 2 + 63) / 64 * 64;
   };
   const auto split_rows = [&](int64_t least) {
     while (is_split_further() && tile.rows >= 2 * least) tile.rows = (tile.rows / 2 + 7) / 8 * 8;
@@ -55,7 +55,7 @@ TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thr
   if (problem.k * problem.n > kLargeWeights) split_columns();
   split_rows(kGoodRows);
   split_columns();
-  split_rows(kLeastRows);
+  split_rows(kMinRows);
   return tile;
 }
 
@@ -414,7 +414,7 @@ class Matmul final : public Primitive {
     void* const weights =
         packs_ ? packed(memory, problem_.weights_of_product[product], column_tile)
                : element(memory.weights, problem_.weights.dtype, at.weights + column * problem_.weights.column_stride);
-    std::array<void*, 7 + PostOpAttributes::kMostPointers> pointers = {src, weights, dst};
+    std::array<void*, 7 + PostOpAttributes::kMaxPointers> pointers = {src, weights, dst};
     size_t count = 3;
     if (problem_.has_bias) {
       const int64_t shift = at.bias + row * problem_.bias.row_stride + column * problem_.bias.column_stride;

@@ -21,7 +21,7 @@ class PostOpAttributes {
   void add_to(PrimitiveCall::Arguments& arguments, const std::vector<dnnl::memory::desc>& operands, int first = 0) const;
   // Appends the pointers of what the result is quantised by.
   void add_to(void** pointers, size_t& count) const;
-  static constexpr size_t kMostPointers = 8;  // operands, a scale, a zero point, and some to spare
+  static constexpr size_t kMaxPointers = 8;  // operands, a scale, a zero point, and some to spare
 
  private:
   struct Operation {

@@ -6,9 +6,9 @@ namespace lamina::cpu::onednn {
 
 namespace {
 
-constexpr int64_t kMostPieces = 16;
-constexpr int64_t kLeastBytes = 64 << 10;  // of a piece
-constexpr int64_t kBlock = 64;             // a multiple of the blocks of channels in oneDNN's layouts
+constexpr int64_t kMaxPieces = 16;
+constexpr int64_t kMinBytes = 64 << 10;  // of a piece
+constexpr int64_t kBlock = 64;           // a multiple of the blocks of channels in oneDNN's layouts
 
 // How weights are cut along one of their first two axes.
 struct Pieces {
@@ -19,7 +19,7 @@ struct Pieces {
 Pieces pieces_of(const dnnl::memory::desc& weights) {
   const Dims dims = weights.get_dims();
   const size_t axis = dims.size() > 1 && dims[1] > dims[0] ? 1 : 0;
-  const int64_t count = std::clamp<int64_t>(static_cast<int64_t>(weights.get_size()) / kLeastBytes, 1, kMostPieces);
+  const int64_t count = std::clamp<int64_t>(static_cast<int64_t>(weights.get_size()) / kMinBytes, 1, kMaxPieces);
   return {axis, (dims[axis] + count * kBlock - 1) / (count * kBlock) * kBlock};
 }
 

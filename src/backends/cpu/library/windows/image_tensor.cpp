@@ -101,8 +101,8 @@ void store_pixels(const Row& row, int64_t lanes, const float* copy) {
 template <typename Body>
 void for_each_chunk(const Row& row, const Body& body) {
   for (int64_t pixel = 0; pixel < row.pixels; pixel += kChunk)
-    for (int64_t channel = 0; channel < row.channels; channel += kLeastLanes)
-      body(pixel, std::min(kChunk, row.pixels - pixel), channel, std::min(kLeastLanes, row.channels - channel));
+    for (int64_t channel = 0; channel < row.channels; channel += kMinLanes)
+      body(pixel, std::min(kChunk, row.pixels - pixel), channel, std::min(kMinLanes, row.channels - channel));
 }
 
 void load_channels(const Row& row, int64_t lanes, float* copy) {
@@ -110,7 +110,7 @@ void load_channels(const Row& row, int64_t lanes, float* copy) {
     float* const to = copy + pixel * lanes + channel;
     const Run run = row.channel(channel, pixel);
     if (run.is_plain()) return transpose(run.at, row.channel_stride, to, lanes, channels, pixels);
-    float chunk[kLeastLanes * kChunk];
+    float chunk[kMinLanes * kChunk];
     for (int64_t i = 0; i < channels; ++i) load(row.channel(channel + i, pixel), pixels, chunk + i * kChunk);
     transpose(chunk, kChunk, to, lanes, channels, pixels);
   });
@@ -121,7 +121,7 @@ void store_channels(const Row& row, int64_t lanes, const float* copy) {
     const float* const from = copy + pixel * lanes + channel;
     const Run run = row.channel(channel, pixel);
     if (run.is_plain()) return transpose(from, lanes, run.at, row.channel_stride, pixels, channels);
-    float chunk[kLeastLanes * kChunk];
+    float chunk[kMinLanes * kChunk];
     transpose(from, lanes, chunk, kChunk, pixels, channels);
     for (int64_t i = 0; i < channels; ++i) store(row.channel(channel + i, pixel), pixels, chunk + i * kChunk);
   });
@@ -142,8 +142,8 @@ ImageTensor as_image(const LogicalTensor& tensor, bool channels_last) {
 
 bool has_lanes(const ImageTensor& tensor) {
   if (tensor.channel_stride != 1) return false;
-  if (tensor.dtype == DataType::bf16) return tensor.channels >= kLeastLanesOfBf16;
-  return tensor.dtype == DataType::f32 && tensor.channels >= kLeastLanes;
+  if (tensor.dtype == DataType::bf16) return tensor.channels >= kMinLanesOfBf16;
+  return tensor.dtype == DataType::f32 && tensor.channels >= kMinLanes;
 }
 
 LanePixels lanes_in_place(const ImageTensor& tensor, void* memory, const ChannelBlock& block) {

@@ -47,7 +47,7 @@ bool has_lanes(const ImageTensor& tensor);
 LanePixels lanes_in_place(const ImageTensor& tensor, void* memory, const ChannelBlock& block);
 
 // Copies have whole groups of lanes.
-inline int64_t lanes_of_copy(int64_t channels) { return (channels + kLeastLanes - 1) / kLeastLanes * kLeastLanes; }
+inline int64_t lanes_of_copy(int64_t channels) { return (channels + kMinLanes - 1) / kMinLanes * kMinLanes; }
 
 // Pixels of a box that lie one after another, `lanes` numbers of 32 bits each.
 inline LanePixels dense_lanes(void* data, const Box& box, int64_t lanes) {

@@ -16,7 +16,7 @@ struct Bf16 {
 };
 
 template <typename Element>
-constexpr int64_t least_lanes = sizeof(Element) == sizeof(float) ? kLeastLanes : kLeastLanesOfBf16;
+constexpr int64_t least_lanes = sizeof(Element) == sizeof(float) ? kMinLanes : kMinLanesOfBf16;
 
 // Where reads of a row lie, from one lane on.
 template <typename Element>

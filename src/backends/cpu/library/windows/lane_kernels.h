@@ -9,7 +9,7 @@
 
 namespace lamina::cpu {
 
-inline constexpr int64_t kLeastLanes = 16, kLeastLanesOfBf16 = 32;
+inline constexpr int64_t kMinLanes = 16, kMinLanesOfBf16 = 32;
 
 // What a row of the output reads along the other axes: a line of pixels each.
 struct Line {

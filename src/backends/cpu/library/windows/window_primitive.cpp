@@ -17,7 +17,7 @@ constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kManyTerms = 64, kManyWindows = 16;  // from which on sums are taken with more care
 
 // The kernels use as many when the last lanes are computed together with some before them.
-int64_t argmax_slots(int64_t channels) { return (channels + kLeastLanesOfBf16 - 1) / kLeastLanesOfBf16 * kLeastLanesOfBf16; }
+int64_t argmax_slots(int64_t channels) { return (channels + kMinLanesOfBf16 - 1) / kMinLanesOfBf16 * kMinLanesOfBf16; }
 
 // What a thread needs for a tile, in bytes from the begin of its scratch: copies of what is not used in place, the argmax of
 // windows, and what rows need.

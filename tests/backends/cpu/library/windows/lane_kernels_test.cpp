@@ -44,7 +44,7 @@ std::vector<Output> windows_by(LaneKernels::Kernel kernel, int64_t lanes) {
   const AxisTaps taps = uneven_taps();
   const std::vector<Input> input = elements<Input>(3 * kPixels * lanes, 7);
   const std::vector<Line> lines{{0, 0.1F, 0}, {kPixels * lanes, 0.3F, 100}, {2 * kPixels * lanes, 0.6F, 200}};
-  std::vector<Output> output(static_cast<size_t>(kWindows * (lanes + kLeastLanesOfBf16)));
+  std::vector<Output> output(static_cast<size_t>(kWindows * (lanes + kMinLanesOfBf16)));
   kernel({.lines = lines,
           .taps = &taps,
           .pixels = {0, kWindows},
@@ -52,7 +52,7 @@ std::vector<Output> windows_by(LaneKernels::Kernel kernel, int64_t lanes) {
           .input = input.data(),
           .input_stride = lanes,
           .output = output.data(),
-          .output_stride = lanes + kLeastLanesOfBf16,
+          .output_stride = lanes + kMinLanesOfBf16,
           .lanes = lanes});
   return output;
 }
@@ -70,7 +70,7 @@ std::vector<Element> gradient_by(const LaneKernels& kernels, LaneKernels::Kernel
           .input = input.data(),
           .input_stride = lanes,
           .argmax = argmax.data(),
-          .argmax_stride = lanes + kLeastLanesOfBf16,
+          .argmax_stride = lanes + kMinLanesOfBf16,
           .output = output.data(),
           .output_stride = lanes,
           .lanes = lanes});
