@@ -14,7 +14,7 @@ import json as _json
 from lamina import _core
 from lamina._core import CompiledPartition, LogicalTensor, Partition
 from lamina._errors import Error
-from lamina._telling import set_verbose
+from lamina._verbose import set_verbose
 from lamina.explanation import Explanation
 from lamina.functions import (add_layer_norm, attention, gated_mlp, gelu, group_norm, layer_norm, log_softmax, matmul, rms_norm, silu,
                               softmax)

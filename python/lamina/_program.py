@@ -7,7 +7,7 @@ import struct
 from typing import Mapping, NamedTuple, Optional, Sequence
 
 from lamina import _core
-from lamina._telling import Compilations, Progress
+from lamina._verbose import Compilations, Progress
 
 
 class Port(NamedTuple):

@@ -9,7 +9,7 @@ from lamina import _arrays, _core
 from lamina._core import LogicalTensor
 from lamina._errors import Error
 from lamina._program import first_reason, link, whole
-from lamina._telling import Progress
+from lamina._verbose import Progress
 from lamina.explanation import Explanation
 
 __all__ = ["Graph", "CompiledGraph"]

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from lamina.torch.written_norms import keep_written_norms
+from lamina.torch.decomposed_norms import keep_decomposed_norms
 
 # ---- RMSNorm, which torch decomposes on a CPU
 
@@ -59,7 +59,7 @@ rms_norm.register_autograd(_backward, setup_context=_keep)
 
 def keep_whole(module: GraphModule, example_inputs: Any = None) -> GraphModule:
     """Replaces RMSNorm, torch's or a model's own, by the op above before AOTAutograd decomposes it."""
-    keep_written_norms(module)
+    keep_decomposed_norms(module)
     for node in list(module.graph.nodes):
         if node.op == "call_function" and node.target in (torch.rms_norm, F.rms_norm):
             _replace(module, node)

@@ -21,7 +21,7 @@ class Written(NamedTuple):
     steps: list  # the nodes of the written norm, last first
 
 
-def keep_written_norms(module: GraphModule) -> None:
+def keep_decomposed_norms(module: GraphModule) -> None:
     for node in list(module.graph.nodes):
         found = _norm_at(node) if _is(node, torch.rsqrt, "rsqrt") else None
         if found is None or _writes_between(found):
