@@ -151,7 +151,7 @@ size_t tune_partition(const Partition& partition, std::span<const LogicalTensor>
 std::string why_not_cached_on_disk() {
   const CodeCache* const disk = CodeCache::from_environment();
   if (disk == nullptr) return "LAMINA_CACHE_DIR is not set";
-  return disk->why_off().empty() ? "" : disk->complaint();
+  return disk->why_off().empty() ? "" : disk->warning();
 }
 
 }  // namespace lamina::compiler

@@ -121,8 +121,8 @@ std::string list(const std::vector<std::string>& names) {
 void report_code_cache() {
   static const bool reported = [] {
     const CodeCache* const cache = CodeCache::from_environment();
-    if (cache != nullptr && !cache->complaint().empty())
-      print_line(join("code_cache,", cache->why_off().empty() ? "on" : "off", ",", cache->complaint()));
+    if (cache != nullptr && !cache->warning().empty())
+      print_line(join("code_cache,", cache->why_off().empty() ? "on" : "off", ",", cache->warning()));
     return true;
   }();
   static_cast<void>(reported);

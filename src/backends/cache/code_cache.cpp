@@ -195,7 +195,7 @@ const CodeCache* CodeCache::from_environment() {
     if (folder == nullptr || *folder == '\0') return nullptr;
     const CacheSize size = cache_size_of(std::getenv("LAMINA_CACHE_MB"));
     auto opened = std::make_unique<CodeCache>(folder, size.bytes);
-    opened->complaint_ = opened->why_off_.empty() ? size.complaint : "LAMINA_CACHE_DIR " + opened->why_off_;
+    opened->warning_ = opened->why_off_.empty() ? size.warning : "LAMINA_CACHE_DIR " + opened->why_off_;
     return opened;
   }();
   return cache.get();

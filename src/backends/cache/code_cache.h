@@ -34,7 +34,7 @@ class CodeCache {
 
   const std::string& why_off() const { return why_off_; }  // "" if the cache is in use
   // Explains which cache settings were ignored, and why; "" if none.
-  const std::string& complaint() const { return complaint_; }
+  const std::string& warning() const { return warning_; }
   std::optional<std::string> find(std::string_view key) const;
   // From time to time removes the least recently used entries, so that the folder exceeds max_bytes by at most a few entries.
   void store(std::string_view key, std::string_view object) const;
@@ -46,13 +46,13 @@ class CodeCache {
  private:
   int folder_ = -1;
   int64_t max_bytes_;
-  std::string why_off_, complaint_;
+  std::string why_off_, warning_;
 };
 
 // The size in LAMINA_CACHE_MB (null: unset) as bytes. An invalid text means the default.
 struct CacheSize {
   int64_t bytes;
-  std::string complaint;  // "" if the text is valid
+  std::string warning;  // "" if the text is valid
 };
 CacheSize cache_size_of(const char* megabytes);
 

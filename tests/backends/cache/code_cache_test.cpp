@@ -200,14 +200,14 @@ TEST(CacheSize, IsAskedForInMegabytes) {
   EXPECT_EQ(cache_size_of("").bytes, int64_t{256} << 20);
   EXPECT_EQ(cache_size_of("1").bytes, 1 << 20);
   EXPECT_EQ(cache_size_of("8796093022207").bytes, int64_t{8796093022207} << 20);
-  EXPECT_EQ(cache_size_of("8796093022207").complaint, "");
+  EXPECT_EQ(cache_size_of("8796093022207").warning, "");
 }
 
 TEST(CacheSize, ThatIsNoneIsTheDefaultAndSaysSo) {
   for (const char* const text : {"0", "-1", "many", "12 MB", "8796093022208", "99999999999999999999999"}) {
     const CacheSize size = cache_size_of(text);
     EXPECT_EQ(size.bytes, int64_t{256} << 20);
-    EXPECT_EQ(size.complaint, join("LAMINA_CACHE_MB is \"", text, "\", allowed is 1 to 8796093022207; it is taken as 256"));
+    EXPECT_EQ(size.warning, join("LAMINA_CACHE_MB is \"", text, "\", allowed is 1 to 8796093022207; it is taken as 256"));
   }
 }
 

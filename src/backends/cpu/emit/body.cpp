@@ -28,14 +28,14 @@ bool Body::non_temporal(int arg) const {
 }
 
 // Two vectors that leave as one line stay together.
-bool Body::leaves_in_twos(const Root& root) const {
-  return !e_.across_rows() && node(root.node).kind == NodeKind::store && p_.memory.stores_in_twos(node(root.node).arg);
+bool Body::stores_pairs_of_vectors(const Root& root) const {
+  return !e_.across_rows() && node(root.node).kind == NodeKind::store && p_.memory.stores_pairs(node(root.node).arg);
 }
 
 void Body::operator()(const std::vector<Lanes>& lanes, size_t run) const {
-  const bool in_twos =
-      std::any_of(task_.roots.begin(), task_.roots.end(), [&](const Root& root) { return leaves_in_twos(root); });
-  const size_t together = !one_by_one_ ? lanes.size() : in_twos ? 2 : 1;
+  const bool in_pairs =
+      std::any_of(task_.roots.begin(), task_.roots.end(), [&](const Root& root) { return stores_pairs_of_vectors(root); });
+  const size_t together = !one_by_one_ ? lanes.size() : in_pairs ? 2 : 1;
   AtChunk chunk{lanes, {}, std::vector<PerRow>(task_.roots.size(), PerRow(task_.rows.size()))};
   for (const Row* row : task_.rows) chunk.known.push_back(known_ahead(*row, lanes));
   for (size_t first = 0; first < lanes.size(); first += together) {
@@ -158,11 +158,11 @@ void Body::store(const AtChunk& chunk, const Node& n, PerRow& waiting, size_t fi
 }
 
 void Body::store_vectors(const AtChunk& chunk, const Store& to, size_t first, const PerRow& operands) const {
-  const bool in_twos = p_.memory.stores_in_twos(to.arg);
+  const bool in_pairs = p_.memory.stores_pairs(to.arg);
   const size_t count = operands[0].size();
   for (size_t v = 0; v < count; ++v) {
     const Lanes& at = chunk.lanes[first + v];
-    const bool two = v + 1 < count && in_twos && at.mask == nullptr && chunk.lanes[first + v + 1].mask == nullptr;
+    const bool two = v + 1 < count && in_pairs && at.mask == nullptr && chunk.lanes[first + v + 1].mask == nullptr;
     for (size_t r = 0; r < task_.rows.size(); ++r) {
       llvm::Value* const value = two ? e_.side_by_side(operands[r][v], operands[r][v + 1]) : operands[r][v];
       p_.memory.store_arg(task_.rows[r]->segment[static_cast<size_t>(to.arg)], to, value,

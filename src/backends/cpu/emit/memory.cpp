@@ -73,10 +73,10 @@ llvm::Value* Memory::load_vector(llvm::Value* pointer, int arg, const Lanes& lan
 }
 
 // Two vectors of f32 become a whole line of 16-bit elements.
-bool Memory::stores_in_twos(int index) const {
+bool Memory::stores_pairs(int index) const {
   const kernel::Arg& arg = kernel_.arg(index);
   const bool is_small = (arg.dtype == DataType::bf16 && e_.target.rounds_to_bf16) || arg.dtype == DataType::f16;
-  return e_.target->rounds_in_twos && is_small && e_.width == 16 && !e_.across_rows() && arg.strides.back() == 1;
+  return e_.target->rounds_pairs && is_small && e_.width == 16 && !e_.across_rows() && arg.strides.back() == 1;
 }
 
 void Memory::mark_non_temporal(llvm::StoreInst* store) {
@@ -123,7 +123,7 @@ llvm::Value* Memory::line_of(const Store& to, const ValueList& vectors) {
   ValueList parts;
   for (llvm::Value* value : vectors) parts.push_back(e_.widen(value, e_.width));
   if (parts.size() == 1) return to_storage(dtype, to.type, parts[0]);
-  if (stores_in_twos(to.arg)) return to_storage(dtype, to.type, e_.side_by_side(parts[0], parts[1]));
+  if (stores_pairs(to.arg)) return to_storage(dtype, to.type, e_.side_by_side(parts[0], parts[1]));
   return e_.side_by_side(to_storage(dtype, to.type, parts[0]), to_storage(dtype, to.type, parts[1]));
 }
 

@@ -27,7 +27,7 @@ class Memory : private Part {
   // A line of elements as they are stored, of one or two vectors; the lanes of `mask`, or all of them, past the caches.
   llvm::Value* line_of(const Store& to, const ValueList& vectors);
   void store_line(llvm::Value* pointer, llvm::Value* line, llvm::Value* mask);
-  bool stores_in_twos(int arg) const;  // two vectors at once, as one line
+  bool stores_pairs(int arg) const;  // two vectors at once, as one line
   // A chunk of 64 elements at once.
   bool stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const;
   void store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first);

@@ -41,7 +41,7 @@ struct Target {
   bool rounds_to_integer = false;    // halves to the even one
   bool converts_f16 = false;         // f16 and f32, subnormals included
   bool keeps_masks_in_bits = false;  // registers of masks: a lane is a bit
-  bool rounds_in_twos = false;       // two vectors to one of 16-bit elements, a whole line of them
+  bool rounds_pairs = false;         // two vectors to one of 16-bit elements, a whole line of them
   bool packs_bytes = false;          // four vectors of integers to one of bytes that saturate
   bool joins_lines = false;          // any lanes of two whole lines, chosen at run time, as one
   bool has_many_registers = false;   // a chunk of 64 lanes of f32, and as much again, stays in them

@@ -95,7 +95,7 @@ dnnl::memory::desc desc_of(const LogicalTensor& tensor) {
 }
 
 void forget_primitives() {
-  const ForkGuard stays_whole(LockRow::library_calls);
+  const ForkGuard guard(LockRow::library_calls);
   const int capacity = dnnl::get_primitive_cache_capacity();
   dnnl::set_primitive_cache_capacity(0);
   dnnl::set_primitive_cache_capacity(capacity);
@@ -181,7 +181,7 @@ PrimitiveCall reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& 
 }
 
 PrimitiveCall copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
-  const ForkGuard stays_whole(LockRow::library_calls);
+  const ForkGuard guard(LockRow::library_calls);
   const dnnl::reorder::primitive_desc made(engine(), from, engine(), to, attributes());
   return {made, dnnl::reorder(made), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
 }

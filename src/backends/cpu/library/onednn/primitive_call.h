@@ -52,7 +52,7 @@ void forget_primitives();
 
 template <typename Make>
 auto made_or_forgotten(Make&& make) {
-  const ForkGuard stays_whole(LockRow::library_calls);  // oneDNN locks its cache of primitives
+  const ForkGuard guard(LockRow::library_calls);  // oneDNN locks its cache of primitives
   try {
     return make();
   } catch (const std::bad_alloc&) {
