@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Holds the C ABI against the description in tests/abi, which says what programs that are compiled already rely on.
+"""Compares the C ABI with the description in tests/abi, on which compiled programs rely.
 
-    abi.py check [LIBRARY]   exit status 0: as described; 1: it differs, how is told; 77: a tool is missing, which is told.
-                             LIBRARY: a liblamina.so, which must export what the headers declare, and nothing else
-    abi.py store             writes the description anew (docs/stability.md says when)
+    abi.py check [LIBRARY]   exit status 0: equal; 1: different, with a report; 77: a tool is missing, with its name.
+                             LIBRARY: a liblamina.so, which must export exactly what the headers declare
+    abi.py store             rewrites the description (docs/stability.md says when)
 
-The description is libabigail's of a library in which each function that the public headers declare has an empty body: it tells of
-functions, types, sizes, offsets and enumerators, and is the same for every build.
+The description is libabigail's output for a library in which each function of the public headers has an empty body. It
+contains functions, types, sizes, offsets and enumerators, and is equal for every build.
 """
 import os
 import pathlib
@@ -21,31 +21,31 @@ HEADERS = ["lamina", "layer_norm", "text", "cuda", "opencl"]
 STORED = ROOT / "tests/abi/lamina.abi"
 SKIPPED = 77
 
-# Structs that never grow: each is as it is for ever (docs/stability.md). All others begin with their size.
+# Structs that never change (docs/stability.md). All others start with their size.
 FIXED_STRUCTS = {"lamina_version_t", "lamina_graph_logical_tensor_t", "lamina_graph_inplace_pair_t"}
 
 
 def text_of(header):
-    """A public header without comments."""
+    """Returns a public header without comments."""
     return re.sub(r"/\*.*?\*/", "", (ROOT / f"include/graph/{header}.h").read_text(), flags=re.DOTALL)
 
 
 def declarations():
-    """Of all functions: (name, declaration without LAMINA_API and semicolon)."""
+    """Yields (name, declaration without LAMINA_API and semicolon) for all functions."""
     for header in HEADERS:
         for found in re.finditer(r"^LAMINA_API\s+([^;{]*\b(lamina_\w+)\s*\([^;{]*\))\s*;", text_of(header), re.MULTILINE):
             yield found[2], " ".join(found[1].split())
 
 
 def structs():
-    """Of all structs: (name, first member). The last line of each begins with its brace."""
+    """Yields (name, first member) for all structs. The last line of each must start with its closing brace."""
     for header in HEADERS:
         for found in re.finditer(r"typedef struct\s*\{\s*([^;]*);.*?^\}\s*(\w+);", text_of(header), re.DOTALL | re.MULTILINE):
             yield found[2], " ".join(found[1].split())
 
 
 def faults_of_structs():
-    """Structs that could not grow without breaking who knows their old size."""
+    """Finds structs that could not grow without breaking programs compiled with the old size."""
     for name, first in structs():
         if name not in FIXED_STRUCTS and not re.fullmatch(r"size_t (struct_)?size", first):
             yield f"{name} begins with '{first}': a struct begins with its size, or is named in FIXED_STRUCTS of scripts/abi.py"
@@ -56,7 +56,7 @@ def run(*command):
 
 
 def described(folder):
-    """Writes the description of the headers as they are; returns its path."""
+    """Writes the description of the current headers; returns its path."""
     source, library, description = (folder / name for name in ("stub.c", "liblamina.so.0", "now.abi"))
     includes = "".join(f"#include <graph/{header}.h>\n" for header in HEADERS)
     bodies = "".join(f"{declaration} {{ __builtin_trap(); }}\n" for _, declaration in declarations())
@@ -75,7 +75,7 @@ def described(folder):
 
 
 def faults_of_exports(library):
-    """What a library exports and no header declares, and the other way round."""
+    """Finds symbols that a library exports and no header declares, and the reverse."""
     declared = {name for name, _ in declarations()}
     listed = run("nm", "-D", "--extern-only", "--defined-only", library).stdout
     exported = {line.split()[-1] for line in listed.splitlines() if line}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Says which file uses a name of the standard library, of LLVM or of GoogleTest without asking for its header.
+"""Finds files that use a name of the standard library, of LLVM or of GoogleTest without including its header.
 
     check_includes.py [FOLDER]...      default: every folder of sources of the tree
 
-A file asks for a header itself or through the project's own headers, which it includes in quotes; what one standard header brings
-along of another differs from library to library and is not counted on, nor is what a precompiled header has. Exits with 1 where
-something is missing.
+A file may include a header directly or through the project's own headers, which are included in quotes. Includes between
+standard headers differ between libraries and do not count; neither do precompiled headers. Exits with 1 if an include is
+missing.
 """
 import functools
 import pathlib
@@ -91,7 +91,7 @@ STD_NAMES = {
 }
 CONTAINERS = """array deque functional list map memory optional set span string string_view tuple unordered_map unordered_set variant
     vector""".split()
-# Names that more than one header declares: each of these is enough. The first is the one to ask for.
+# Names that several headers declare: each of these is enough. The report suggests the first one.
 EITHER = {
     "swap": ["utility", *CONTAINERS],
     "move": ["utility", "algorithm", *CONTAINERS],
@@ -112,7 +112,7 @@ EITHER = {
     "tuple_size_v": ["tuple", "array", "utility"],
     **{name: ["cstdint", "cinttypes"] for name in STD_NAMES["cstdint"].split()},
 }
-# A header whose synopsis includes these: what it brings along on every library.
+# Headers that include these by their synopsis, hence in every library.
 BRINGS = {
     "string": ["string_view"],
     "fstream": ["ostream", "istream", "ios"],
@@ -127,7 +127,7 @@ BRINGS = {
     "thread": ["chrono"],
     "condition_variable": ["mutex", "chrono"],
 }
-# What is precompiled besides the standard library: its own words, and the header to ask for.
+# Precompiled headers besides the standard library: the names they declare, and the header to include.
 PRECOMPILED = [
     (re.compile(r"\b(llvm)::"), "backends/cpu/code/llvm_headers.h"),
     (re.compile(r"\b((?:EXPECT|ASSERT)_\w+|TEST|TEST_P|TEST_F|GTEST_SKIP)\("), "gtest/gtest.h"),
@@ -142,13 +142,13 @@ BARE_NAME = re.compile(r"(?<![\w:.>])(u?int(?:8|16|32|64|ptr)_t)\b")
 
 
 def code_of(text):
-    """The text without its comments and literals; digit separators as in 16'384 are no literals."""
+    """Returns the text without comments and literals; digit separators as in 16'384 do not start literals."""
     return COMMENT_OR_TEXT.sub(" ", re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", "", text))
 
 
 @functools.cache
 def resolve(folder, name, quoted):
-    """The file of the project that an #include means; None for a header of somebody else."""
+    """Returns the project's file for an #include; None for other headers."""
     places = ([folder] + [TREE / root for root in ROOTS]) if quoted else []
     for place in places + [TREE / root for root in ANGLE_ROOTS]:
         if (place / name).is_file():
@@ -158,7 +158,7 @@ def resolve(folder, name, quoted):
 
 @functools.cache
 def headers_of(path):
-    """The standard (and foreign) headers that a file asks for, itself and through the project's headers."""
+    """Returns the standard (and other external) headers that a file includes, directly and through the project's headers."""
     return frozenset(closure(path, set()))
 
 
@@ -181,7 +181,7 @@ def with_brought(name):
 
 
 def missing(path):
-    """(name, header) for each name that is used and not asked for."""
+    """Returns (name, header) for each used name without an include."""
     headers = headers_of(path)
     code = code_of(path.read_text(encoding="utf-8"))
     homes = {name: [header] for header, names in STD_NAMES.items() for name in names.split()}
@@ -190,19 +190,19 @@ def missing(path):
     for name in sorted(set(STD_NAME.findall(code))):
         if name in homes and not headers.intersection(homes[name]):
             faults.append((f"std::{name}", homes[name][0]))
-    # C's headers have these outside of std as well.
+    # C headers declare these outside of std as well.
     for name in sorted(set(BARE_NAME.findall(code))):
         if not headers.intersection(["cstdint", "stdint.h", "cinttypes"]):
             faults.append((name, "cstdint"))
     for pattern, header in PRECOMPILED:
-        # What asks LLVM itself for its headers has them: tests/layers says who may.
+        # Files that include LLVM's headers directly do not need the precompiled one; tests/layers checks which files may.
         if header not in headers and not (header.endswith("llvm_headers.h") and any(name.startswith("llvm/") for name in headers)):
             faults += [(name, header) for name in sorted(set(pattern.findall(code)))]
     return faults
 
 
 def unknown_files(path):
-    """What is included in quotes and is no file of the tree."""
+    """Returns quoted includes that are not files of the tree."""
     quoted = [name for bracket, name in INCLUDE.findall(path.read_text(encoding="utf-8")) if bracket == '"']
     return [name for name in quoted if name not in GENERATED and not resolve(path.parent, name, True)]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What gcovr counted, by module.
+"""Prints gcovr's counts by module.
 
     coverage_table.py JSON --table             lines and branches of each module, as a table for docs/testing.md
-    coverage_table.py JSON --missing [FOLDER]  the lines that nothing ran, by file; those below FOLDER (src/api) alone
+    coverage_table.py JSON --missing [FOLDER]  the lines that no test runs, by file; only below FOLDER (src/api)
 """
 import collections
 import json
@@ -11,7 +11,8 @@ import sys
 
 
 def module_of(file):
-    """The folder that docs/architecture.md calls a module; those of the backends lie one deeper, those of the CPU two."""
+    """Returns the folder of a file's module (docs/architecture.md): backends are one level deeper, parts of the CPU backend
+    two."""
     folders = pathlib.PurePath(file).parent.parts
     depth = 4 if folders[1:3] == ("backends", "cpu") else 3 if folders[1:2] == ("backends",) else 2
     return "/".join(folders[:depth])
@@ -37,7 +38,7 @@ def table(files):
 
 
 def ranges(numbers):
-    """[1, 2, 3, 7] as 1-3, 7."""
+    """Formats [1, 2, 3, 7] as "1-3, 7"."""
     found = []
     for number in numbers:
         if found and number == found[-1][1] + 1:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Collects the pages of the documentation's site: the documents of the tree, and a page for each public header, of what Doxygen reads.
+"""Collects the pages of the documentation site: the documents of the tree, and a page for each public header, from Doxygen's
+output.
 
     docs_pages.py FOLDER    writes FOLDER/pages and FOLDER/mkdocs.yml for `mkdocs build` (scripts/docs)
 """
@@ -53,7 +54,7 @@ validation:
   links: {not_found: warn, anchors: warn, absolute_links: warn, unrecognized_links: warn}
 """
 
-# Wide tables scroll by themselves; pictures keep their own light background on a dark page.
+# Wide tables scroll separately; pictures keep a light background on a dark page.
 STYLE = """\
 .md-grid { max-width: 76rem; }
 .md-typeset table:not([class]) { font-size: .64rem; }
@@ -69,7 +70,7 @@ STYLE = """\
 
 
 class Pages:
-    """Where the pages of the site come from, and how links between files of the tree become links between pages."""
+    """The source files of the pages, and the conversion of links between files to links between pages."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -81,7 +82,7 @@ class Pages:
         self.of[TREE / "docs" / "decisions"] = "decisions/" + min(file.name for file in (TREE / "docs" / "decisions").glob("*.md"))
 
     def link(self, file, match):
-        """What is a page is linked; other files of the tree are named without a link."""
+        """Links to files that are pages; other files of the tree are named without a link."""
         text, target = match.groups()
         path, _, anchor = target.partition("#")
         if re.match(r"\w+:", target) or not path:
@@ -115,7 +116,7 @@ def headers():
 
 
 def expanded(text):
-    """The text with the lists that enumerations include (`#define LAMINA_OP(...) ...`, `#include "graph/op_kinds.def"`) written out."""
+    """Expands the lists that enumerations include (`#define LAMINA_OP(...) ...`, `#include "graph/op_kinds.def"`)."""
 
     def entries(match):
         macro, parameters, body, file = match.groups()
@@ -132,7 +133,7 @@ def expanded(text):
 
 
 def commented(text):
-    """The text of a header with its comments as Doxygen takes them."""
+    """Returns the text of a header with its comments in Doxygen's form."""
     out = []
     for line in text.splitlines():
         code = re.match(r"^(\s*\S.*?[;,{}(\w])(\s+)(//|/\*)(?!\*)(.*)$", line)
@@ -147,7 +148,7 @@ def commented(text):
 
 
 def read_by_doxygen(work):
-    """The XML of the headers: a file each, and one for each class."""
+    """Returns Doxygen's XML of the headers: one file per header, and one per class."""
     source = work / "headers" / "graph"
     source.mkdir(parents=True, exist_ok=True)
     for file in headers():
@@ -167,7 +168,7 @@ def words(element):
 
 
 def as_markdown(text):
-    """Names as code, and no character that Markdown takes for its own."""
+    """Formats names as code, and escapes Markdown's special characters."""
     named = re.sub(r"(?<![\w`])[~\w]*(?:_\w|::)[\w:]*(?:\(\))?\*?", r"`\g<0>`", text.replace("`", ""))
     return re.sub(r"`[^`]*`|[*<]", lambda match: match.group() if len(match.group()) > 1 else "\\" + match.group(), named)
 
@@ -181,7 +182,7 @@ def words_before_list(para):
 
 
 def description(element):
-    """The paragraphs of a comment as Markdown."""
+    """Returns the paragraphs of a comment as Markdown."""
     out = []
     for part in ("briefdescription", "detaileddescription"):
         found = element.find(part)
@@ -209,7 +210,7 @@ def signature(member):
 
 
 def members_text(members):
-    """A block for each comment: what follows it without one shares it."""
+    """Returns one block per comment; following members without a comment share it."""
     groups = []
     for member in members:
         said = description(member)
@@ -237,7 +238,7 @@ def class_text(compound):
 
 
 def header_page(file, compounds):
-    """One header: its comment, its types and classes, its functions."""
+    """Returns the page of one header: its comment, its types and classes, its functions."""
     own, = [c for c in compounds if c.get("kind") == "file" and c.findtext("compoundname") == file.name]
     text = file.read_text(encoding="utf-8")
     opening = re.match(r"(/\*(?P<c>.*?)\*/|(?P<cpp>(//[^\n]*\n)+))", text, re.DOTALL)

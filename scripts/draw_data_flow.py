@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/data_flow.svg: the modules of the code and what goes from one to the next.
+"""Draws docs/pictures/data_flow.svg: the modules of the code and the data between them.
 
     draw_data_flow.py            writes the picture
-    draw_data_flow.py --check    changes nothing; exits with 1 where the picture differs, or a module has no folder
+    draw_data_flow.py --check    changes nothing; exits with 1 if the picture differs, or a module has no folder
 """
 import collections
 import pathlib
@@ -14,7 +14,7 @@ PICTURE = TREE / "docs" / "pictures" / "data_flow.svg"
 Box = collections.namedtuple("Box", "title folder lines fill stroke")
 BLUE, SAND, GREEN = ("#eef3fa", "#4a6fa5"), ("#fdf4e3", "#b9802a"), ("#eaf6ea", "#3f8a4a")
 
-# Column by column, as a graph passes through; folder: where the module is.
+# The columns in the order in which they process a graph; folder: the module's folder.
 COLUMNS = [
     [Box("C++ and C", "include/graph", ["lamina.hpp over", "the C interface"], *BLUE),
      Box("Python", "python/lamina", ["graphs and functions", "of arrays"], *BLUE),
@@ -29,7 +29,7 @@ COLUMNS = [
      Box("backends/gpu", "src/backends/gpu", ["schedule, CUDA C++ or", "OpenCL C, a driver"], *GREEN),
      Box("backends/reference", "src/backends/reference", ["plain loops in double,", "what checks compare with"], *GREEN)],
 ]
-# What goes from module to module, from the interface on.
+# The data between modules, from the interface on.
 CARRIED = ["graph", "partition", "kernels"]
 COMPILER = Box("compiler", "src/compiler", ["compiles a partition: plan, backend, caches"], *SAND)
 
@@ -39,7 +39,7 @@ FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
 
 def width(text, size, bold=False):
-    """The width in DejaVu Sans, the widest face that a browser may take."""
+    """The width in DejaVu Sans, the widest font that a browser may choose."""
     ems = sum(0.33 if c in "iljI.,:;|!' " else 0.43 if c in "tfr()/-[]" else 0.98 if c in "mMwW@" else 0.78 if c.isupper() else 0.64
               for c in text)
     return ems * size * (1.1 if bold else 1)

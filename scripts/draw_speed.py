@@ -2,7 +2,7 @@
 """Draws docs/pictures/speed.svg from the tables of docs/performance.md: lamina's speed over its peers, geometric means.
 
     draw_speed.py            writes the picture
-    draw_speed.py --check    changes nothing; exits with 1 where the picture is not that of the tables
+    draw_speed.py --check    changes nothing; exits with 1 if the picture does not match the tables
 """
 import math
 import pathlib
@@ -19,7 +19,7 @@ LABELS, UNIT, BAR, LINE = 270, 150, 15, 22  # pixels: the column of labels, one 
 
 
 def tables(text):
-    """The tables as lists of rows, each a dict from the titles of its columns."""
+    """Returns the tables as lists of rows; a row is a dict by column title."""
     found, rows, titles = [], [], None
     for line in text.splitlines() + [""]:
         cells = [cell.strip() for cell in line.strip("| ").split("|")] if line.startswith("|") else None
@@ -44,7 +44,7 @@ def mean(ratios):
 
 
 def bars():
-    """Groups of (title, [(label, ratio, colour)])."""
+    """Returns groups of (title, [(label, ratio, colour)])."""
     found = tables(DOCUMENT.read_text(encoding="utf-8"))
     summary = table_with(found, "case", "over oneDNN, mean", "sizes")
     models = table_with(found, "model", "inference f32")

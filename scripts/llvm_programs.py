@@ -1,4 +1,4 @@
-"""LLVM's programs that look at code: what llvm-objdump prints of an object, and what llvm-mca says of a loop."""
+"""Runs LLVM's analysis programs: llvm-objdump for the disassembly of an object, and llvm-mca for the cost of a loop."""
 import json
 import os
 import re
@@ -6,19 +6,19 @@ import shutil
 import subprocess
 
 ITERATIONS = 400
-FULL = 0.9  # of the cycles: a resource that is busy so long is what the loop waits for
+FULL = 0.9  # share of the cycles: a resource that is busy for longer is the loop's bottleneck
 
 
 class Missing(Exception):
-    """A program that is not installed."""
+    """Raised if a program is not installed."""
 
 
 class Failed(Exception):
-    """A program that said no."""
+    """Raised if a program fails."""
 
 
 def llvm_program(name):
-    """The newest of NAME-19, NAME that is on the path."""
+    """Returns the path of NAME-19, or else of NAME."""
     for candidate in (f"{name}-19", name):
         if shutil.which(candidate):
             return candidate
@@ -26,7 +26,7 @@ def llvm_program(name):
 
 
 def output_of(command):
-    """What it prints, and what it warns of."""
+    """Returns the output and the warnings of a command."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failed(f"{os.path.basename(command[0])}: {done.stderr.strip() or done.returncode}")
@@ -39,7 +39,7 @@ def disassembly_of(path):
 
 
 class Cost:
-    """What llvm-mca says of a loop: cycles an iteration, and what it waits for."""
+    """llvm-mca's result for a loop: cycles per iteration, and the bottleneck."""
 
     def __init__(self, region, resources):
         summary = region["SummaryView"]
@@ -67,7 +67,8 @@ def short_name(resource):
     return re.sub(r"^Port0?(\d+)$", r"port \1", name)
 
 
-# Models give a store past the caches some 500 cycles, for which the loop's next iterations wait: its memory, not its arithmetic.
+# Models assign about 500 cycles to a non-temporal store, which stalls the loop's next iterations. This is the cost of memory,
+# not of arithmetic, so ordinary stores replace them.
 ORDINARY_STORES = {"vmovntps": "vmovups", "vmovntpd": "vmovupd", "vmovntdq": "vmovups"}
 
 

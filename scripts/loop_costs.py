@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""What the inner loops of generated code cost on machines that are not at hand: cycles a vector, by llvm-mca.
+"""Estimates the cost of the inner loops of generated code on other machines: cycles per vector, by llvm-mca.
 
     loop_costs.py [--case NAME]... [--type T]... [--machine NAME]... [--size ROWSxCOLUMNS]
                   [--compile-for PROGRAM] [--keep FOLDER] [--update FILE.md]
     loop_costs.py --check
 
-compile_for (tools/) makes the kernels of small graphs for each machine; llvm-objdump reads them, machine_loops.py cuts out the
-inner loops (of one with branches the shortest and the longest iteration), and llvm-mca runs each some hundred times on its
-model of the processor. `--machine host` is this one. `--check` only says whether the programs are there. `--keep` leaves the
-loops' assembly in a folder. `--update` puts two tables with a column a machine into a file: the walks between the lines
-`<!-- loops -->` and `<!-- end of loops -->`, and what arithmetic allows between those of `bounds`. Exit codes: 0 all good,
-1 something failed, 2 usage, 3 a program is missing.
+compile_for (tools/) compiles the kernels of small graphs for each machine. llvm-objdump disassembles them, machine_loops.py
+extracts the inner loops (for a loop with branches, its shortest and longest iteration), and llvm-mca simulates about a
+hundred iterations of each on its model of the processor. `--machine host` is this machine. `--check` only checks that the
+programs are installed. `--keep` writes the loops' assembly to a folder. `--update` writes two tables with a column per
+machine to a file: the walks between the lines `<!-- loops -->` and `<!-- end of loops -->`, and the arithmetic bounds between
+those of `bounds`. Exit codes: 0 success, 1 a failure, 2 usage, 3 a program is missing.
 
-A vector is as many f32 as a register has: 16, on alderlake 8. The model has every load hit the first-level cache, every
-branch predicted, and no limit to the fetching of instructions. So a figure is a bound from below, and says what the
-arithmetic allows where data are close; nothing about memory.
+A vector is a register of f32: 16 elements, on alderlake 8. In the model every load hits the first-level cache, every branch
+is predicted, and instruction fetch is unlimited. So a figure is a lower bound for arithmetic with data in the first-level
+cache; it does not include memory.
 """
 import argparse
 import os
@@ -31,7 +31,7 @@ from report import as_markdown, as_text  # noqa: E402
 from transformer_dumps import Dump  # noqa: E402
 
 MACHINES = ["znver4", "sapphirerapids", "icelake-server", "alderlake"]
-HEADER = struct.Struct("<8sQQ32s")  # of an entry in the cache of code: src/backends/cache/code_cache.cpp
+HEADER = struct.Struct("<8sQQ32s")  # header of an entry of the code cache: src/backends/cache/code_cache.cpp
 
 
 # ---- the graphs
@@ -97,8 +97,8 @@ CASES = {
 }
 
 
-# Where arithmetic decides in cache: tensors of rows that move in the case's type, bytes an element of others, and the walks that
-# every row takes (a second walk for mean and variance is rare).
+# Cases that arithmetic bounds if data are in cache: the number of row tensors in the case's type, bytes per element of other
+# tensors, and the walks over every row (a second walk for mean and variance is rare).
 BOUND_BY_ARITHMETIC = {
     "Add+LayerNorm+GELU": (3, 0, "13"),
     "LayerNorm+GELU+Quantize": (1, 1, "13"),
@@ -126,7 +126,7 @@ def compiler(given):
 
 
 def objects_in(folder):
-    """(processor as LLVM calls it, object's bytes) of each kernel in a folder of the cache."""
+    """Yields (LLVM's name of the processor, the object's bytes) for each kernel in a folder of the cache."""
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), "rb") as file:
             entry = file.read()
@@ -140,7 +140,7 @@ def objects_in(folder):
 # ---- the table
 
 def costs(arguments, case, dtype, machine):
-    """(number and way, loop, cost) of each walk in the kernels of a case."""
+    """Returns (number and path, loop, cost) of each walk in the kernels of a case."""
     name = f"{case}-{dtype}-{machine}"
     with tempfile.TemporaryDirectory() as folder:
         kernels = os.path.join(folder, "kernels")
@@ -161,7 +161,7 @@ def costs(arguments, case, dtype, machine):
 
 
 class Walk:
-    """A line of the long table."""
+    """A row of the long table."""
 
     def __init__(self, kernel, machine, name, loop, cost):
         self.kernel, self.machine, self.name = kernel, machine, name
@@ -184,7 +184,7 @@ def long_table(found):
 
 
 def by_machines(found):
-    """A column a machine; what a loop waits for in short."""
+    """A table with a column per machine, and each loop's bottleneck in short."""
     machines = list(dict.fromkeys(each.machine for each in found))
     lines = {}
     for each in found:
@@ -195,7 +195,8 @@ def by_machines(found):
 
 
 def by_arithmetic(found):
-    """Bytes of rows that move in a cycle at most: those of a vector over the cycles of its walks, each at its shortest."""
+    """A table of the maximum bytes per cycle: the bytes of a vector over the cycles of its walks, each with its shortest
+    iteration."""
     machines = list(dict.fromkeys(each.machine for each in found))
     lines = {}
     for kernel in dict.fromkeys(each.kernel for each in found):
@@ -212,7 +213,7 @@ def by_arithmetic(found):
 
 
 def order_in(found):
-    """By kernel as found, then by the walk's number."""
+    """The sort key: kernels in their order of appearance, then the walk's number."""
     kernels = list(dict.fromkeys(each.kernel for each in found))
     return lambda item: (kernels.index(item[0][0]), item[0][1].split()[0], "longest" in item[0][1])
 

@@ -1,4 +1,4 @@
-"""Finds the inner loops of a function in its disassembly, and says of each what an iteration does: elements, loads, stores, spills."""
+"""Finds the inner loops of a function in its disassembly, and counts elements, loads, stores and spills per iteration."""
 import re
 
 
@@ -11,7 +11,7 @@ class Instruction:
 
     @property
     def target(self):
-        """Where a jump within the function goes; None of other instructions."""
+        """The target address of a jump within the function; None for other instructions."""
         return int(self.operands, 16) if self.name.startswith("j") and self.operands.startswith("0x") else None
 
     def __str__(self):
@@ -23,7 +23,7 @@ def instructions_of(disassembly):
 
 
 class Block:
-    """Instructions that run one after the other, and the addresses where the function may go on."""
+    """A basic block: its instructions and the addresses of its successors."""
 
     def __init__(self, instructions, follower):
         self.instructions, self.address = instructions, instructions[0].address
@@ -33,7 +33,7 @@ class Block:
 
 
 def blocks_of(instructions):
-    """Address -> Block, without what no way leads to (padding)."""
+    """Returns address -> Block, without unreachable code (padding)."""
     begins = {instructions[0].address} | {each.target for each in instructions if each.target is not None}
     begins |= {after.address for each, after in zip(instructions, instructions[1:]) if each.name.startswith(("j", "ret"))}
     groups = []
@@ -52,7 +52,7 @@ def blocks_of(instructions):
 
 
 def dominators_of(blocks, entry):
-    """Address -> addresses of the blocks through which every way from the entry to it leads."""
+    """Returns address -> addresses of the blocks that dominate it."""
     predecessors = {address: [other for other in blocks if address in blocks[other].successors] for address in blocks}
     found = {address: set(blocks) for address in blocks}
     found[entry] = {entry}
@@ -68,7 +68,7 @@ def dominators_of(blocks, entry):
 
 
 def inner_loops(instructions):
-    """(header, blocks of the body) of each natural loop that has no other within; both by address."""
+    """Yields (header, blocks of the body), by address, for each innermost natural loop."""
     blocks = blocks_of(instructions)
     dominators, predecessors = dominators_of(blocks, instructions[0].address)
     bodies = {}
@@ -85,7 +85,7 @@ def inner_loops(instructions):
 
 
 def ways_through(header, body):
-    """The instructions of the shortest and of the longest iteration; one where there is but one way."""
+    """Returns the instructions of the shortest and the longest iteration, or of the only one."""
     def ways(choose):
         known = {}
 
@@ -101,8 +101,8 @@ def ways_through(header, body):
 
 
 def steps_of(loop):
-    """By how much an iteration moves each register that only takes constant steps."""
-    value = {}  # register -> (register at the loop's begin, distance from it)
+    """Returns the constant step per iteration of each register that has one."""
+    value = {}  # register -> (register at the start of the loop, offset from it)
 
     def now(register):
         return value.get(register, (register, 0))
@@ -154,7 +154,7 @@ class Loop:
         return self.elements / self.width
 
     def text(self):
-        """Instructions a vector: loads, stores, what is kept on the stack for want of registers, all."""
+        """Instructions per vector: loads, stores, spills, all."""
         counts = [(self.loads, "loads"), (self.stores, "stores past the caches" if self.streams else "stores"),
                   (self.spills, "spills")]
         parts = [f"{count / self.vectors:.3g} {name}" for count, name in counts if count]
@@ -162,7 +162,8 @@ class Loop:
 
 
 def walks_in(instructions):
-    """For each inner loop that walks along a row: its iterations, the shortest and the longest where branches make them differ."""
+    """Yields each inner loop that walks along a row: its iteration, or the shortest and the longest one if branches make them
+    differ."""
     for header, body in inner_loops(instructions):
         ways = [Loop(way, name) for name, way in ways_through(header, body).items()]
         if all(loop.is_walk for loop in ways):

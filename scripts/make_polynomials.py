@@ -4,10 +4,10 @@
 Needs mpmath (a development-time tool; the build reads only the header). Usage: scripts/make_polynomials.py > HEADER
 
 Method. Weighted linear least squares on f Q - P = 0 over Chebyshev nodes in 50 digits, the weights divided by the last Q
-(Sanathanan-Koerner) and sharpened towards equal ripple by Lawson's update, so that what comes out is close to the minimax
+(Sanathanan-Koerner) and adjusted towards equal ripple by Lawson's update, so that the result is close to the minimax
 approximation. The weight makes the error relative to the final result of the function, not to f. Coefficients in float are
-rounded one by one from the constant term upward; after each rounding the rest are fitted again around what is already
-fixed, so that the rounded polynomial is about as good as the exact one.
+rounded one by one from the constant term upward; after each rounding the remaining coefficients are fitted again, so that the
+rounded polynomial is about as accurate as the exact one.
 """
 import sys
 
@@ -17,7 +17,7 @@ mp.mp.dps = 50
 
 
 def round_to(value, bits):
-    """Nearest value with `bits` of significand."""
+    """Returns the nearest value with `bits` bits of significand."""
     if value == 0:
         return mp.mpf(0)
     exponent = mp.floor(mp.log(abs(value), 2)) - (bits - 1)
@@ -33,16 +33,17 @@ def horner(coefficients, x):
 
 
 def chebyshev_nodes(low, high, count, squeeze=1):
-    """Nodes dense towards both ends; `squeeze` 2 gathers them near `low` as well, for functions that change fastest there."""
+    """Returns nodes that are denser towards both ends; `squeeze` 2 concentrates them near `low`, for functions that change
+    fastest there."""
     shares = [(1 - mp.cos(mp.pi * (i + mp.mpf(1) / 2) / count)) / 2 for i in range(count)]
     return [low + (high - low) * share**squeeze for share in shares]
 
 
 class Fit:
-    """P / Q against f at nodes, for a small largest error |weight (f - P / Q)|. Q = q0 + x (slope P + S): with slope 0 and an
-    empty S (bottom -1) that is a polynomial; the use of another slope is told where it is given.
+    """Fits P / Q to f at nodes, minimising the largest error |weight (f - P / Q)|. Q = q0 + x (slope P + S): with slope 0 and
+    an empty S (bottom -1) the result is a polynomial; `mills` below uses another slope.
 
-    Coefficients in `fixed` and `fixed_s` are the first of P and S and stay as they are.
+    Coefficients in `fixed` and `fixed_s` are the first of P and S and do not change.
     """
 
     def __init__(self, f, weight, nodes, top, bottom=-1, fixed=(), fixed_s=(), q0=1, slope=0):
@@ -95,10 +96,10 @@ def report(name, fit, p, s):
 
 
 def polynomial(name, f, weight, low, high, degree, bits, fixed=()):
-    """Coefficients from the constant term upward, each representable in `bits`."""
+    """Returns coefficients from the constant term upward, each representable in `bits` bits."""
     nodes = chebyshev_nodes(low, high, 6 * (degree + 1))
     fit = first = Fit(f, weight, nodes, degree, fixed=[mp.mpf(c) for c in fixed])
-    if bits <= 24:  # in double the rounding of coefficients is far below what the evaluation rounds anyway
+    if bits <= 24:  # in double the rounding of coefficients is far below the rounding of the evaluation
         while len(fit.fixed) < degree:
             done = len(fit.fixed)
             fit = Fit(f, weight, nodes, degree, fixed=fit.fixed + [round_to(fit.p[done], bits)])
@@ -122,7 +123,7 @@ def rational(name, f, low, high, top, bottom, bits, p0, q0, slope):
 
 
 def series(f, terms):
-    """f near 0 by its Taylor coefficients, elsewhere directly: for quotients that cancel at 0."""
+    """Evaluates f near 0 by its Taylor series and elsewhere directly, for quotients that cancel at 0."""
     return lambda x: horner(terms, x) if abs(x) < mp.mpf("1e-8") else f(x)
 
 
@@ -143,16 +144,16 @@ def mills(a):
     return mp.erfc(a / mp.sqrt(2)) * mp.exp(a * a / 2) / 2
 
 
-HALF_LN2 = mp.log(2) / 2 * mp.mpf("1.0001")  # a little more than the reduction leaves
+HALF_LN2 = mp.log(2) / 2 * mp.mpf("1.0001")  # slightly more than the range after reduction
 LOG_LOW, LOG_HIGH = mp.sqrt(mp.mpf(1) / 2) - 1, mp.sqrt(2) - 1
 
 
 def tables(bits, exp_degree, log_degree, erf_degree, mills_degrees, tail_end):
     log_weight = lambda f: f * f / abs(mp.log1p(f)) if abs(f) > 1e-20 else abs(f)
     erf_weight = lambda s: mp.sqrt(s) / mp.erf(mp.sqrt(s)) if s > 0 else mp.mpf(1)
-    # mills(a) tends to 1 / (sqrt(2 pi) a). With that slope an error of P, which is large where a is, cancels in P / Q.
-    # Near 0 the result is a little below 1/2, where an ULP is small: P and Q start in the middle of a binade, where theirs is
-    # no larger than need be.
+    # mills(a) tends to 1 / (sqrt(2 pi) a). With that slope an error of P, which is large for large a, cancels in P / Q. Near
+    # 0 the result is slightly below 1/2, where an ULP is small. P and Q start in the middle of a binade, so that their ULPs
+    # are not larger than necessary.
     slope = round_to(mp.sqrt(2 * mp.pi), bits)
     p, s = rational("mills", mills, mp.mpf(0), mp.mpf(tail_end), *mills_degrees, bits, 0.75, 1.5, slope)
     return {
@@ -165,7 +166,7 @@ def tables(bits, exp_degree, log_degree, erf_degree, mills_degrees, tail_end):
 
 
 def literal(value):
-    """A double holds every coefficient exactly, also those of float; hexadecimal says so."""
+    """A double represents every coefficient exactly, including floats; hexadecimal literals preserve this."""
     return float(value).hex()
 
 
@@ -178,7 +179,8 @@ def print_table(name, rows):
 
 
 def root_table(bits):
-    # Errors of normal_cdf: the absolute one, and a thousandth of the relative one, so that the tail keeps some digits too.
+    # The weight combines the absolute error of normal_cdf and a thousandth of its relative error, so that the tail keeps some
+    # correct digits.
     weight = lambda a: 2 * cdf_root(a) ** 3 + 4 / cdf_root(a) / 1000
     return {"cdf_root": polynomial("cdf_root", cdf_root, weight, mp.mpf(0), ROOT_END, ROOT_DEGREE, bits, fixed=[1])}
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How lamina's division of work should behave on machines with more cores than were at hand: a model, not a measurement.
+"""Models how lamina's division of work scales on machines with more cores: a simulation, not a measurement.
 
     simulate_scaling.py [--costs FILE.json] [--pessimist] [--update FILE.md]
 
-Threads, counters, barriers and memory are simulated event by event. What a row, an increment and a hand-over of a line cost
-was measured by benchmarks/scaling_costs on two cores (--costs takes what it prints); the rest are assumptions, which stand in
-the class Machine. --pessimist doubles what a line costs on its way beyond one last-level cache. --update puts the tables
-between the lines `<!-- simulated -->` and `<!-- end of simulated -->` of a file.
+Simulates threads, counters, barriers and memory event by event. benchmarks/scaling_costs measured the costs of a row, an
+increment and a cache line transfer on two cores (--costs reads its output); the rest are assumptions in the class Machine.
+--pessimist doubles the cost of line transfers beyond one last-level cache. --update writes the tables between the lines `<!--
+simulated -->` and `<!-- end of simulated -->` of a file.
 """
 import argparse
 import heapq
@@ -20,31 +20,31 @@ sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
 from report import as_markdown, as_text
 
 COSTS = os.path.join(ROOT, "benchmarks", "scaling_costs.json")
-BLOCK_ROWS = 64    # behind one partial column sum: kColumnBlockRows, which the bits depend on
+BLOCK_ROWS = 64  # rows per partial column sum: kColumnBlockRows, which determines the result's bits
 COLUMN_UNIT = 64   # columns that a thread combines at a time: kColumnUnit
-BUSY = 0.03        # of the machine's time, taken by others while costs were measured: not to be trusted
-SLICE_NS = 3e6     # that the system gives a busy program beside us
-LINES_IN_FLIGHT = 8  # of one core that reads partial sums another core has written
+BUSY = 0.03  # share of time above which the measured costs are rejected: other programs were running
+SLICE_NS = 3e6  # time slice of another busy program
+LINES_IN_FLIGHT = 8  # outstanding lines of a core that reads partial sums written by another core
 
 
 @dataclass
 class Machine:
-    """Assumed but for the hop within a cache. Bandwidths in GB/s, which are bytes a nanosecond."""
+    """Assumptions, except for the hop within a cache. Bandwidths are in GB/s, that is, bytes per nanosecond."""
     name: str
     cores: int
     sockets: int
-    cores_a_cache: int = 8        # that share a last level
+    cores_a_cache: int = 8  # cores that share a last-level cache
     socket_bandwidth: float = 300  # twelve channels of DDR5-4800, at two thirds
     link_bandwidth: float = 120   # between two sockets, each way
-    beyond_cache: float = 4       # hop to another last level in the socket, over one within
-    beyond_socket: float = 8      # hop to the other socket, over one within
-    remote: float = 0.6           # what one core reads of the other socket's memory, over its own
+    beyond_cache: float = 4  # cost of a hop to another last-level cache in the socket, relative to one within
+    beyond_socket: float = 8  # cost of a hop to the other socket, relative to one within
+    remote: float = 0.6  # a core's bandwidth to the other socket's memory, relative to its own
 
     def socket_of(self, core):
         return core * self.sockets // self.cores
 
     def hop(self, a, b, costs):
-        """Nanoseconds for a line from core a to core b."""
+        """Returns the nanoseconds to transfer a line from core a to core b."""
         if a == b:
             return costs["increment_ns"]
         if self.socket_of(a) != self.socket_of(b):
@@ -59,14 +59,15 @@ MACHINES = [Machine("8 cores", 8, 1, socket_bandwidth=60), Machine("64 cores", 6
 
 
 class Counter:
-    """Who increments it waits for those before, and for the line to come from the last one's core."""
+    """An atomic counter: an increment waits for earlier increments, and for the transfer of the line from the previous core.
+    """
 
     def __init__(self, machine, costs, begin, end, core=0):
         self.machine, self.costs, self.next, self.end = machine, costs, begin, end
         self.free_at, self.core = 0.0, core
 
     def take(self, core, now):
-        """(when it is there, what was taken or None)."""
+        """Returns (time of completion, taken index or None)."""
         self.free_at = max(now, self.free_at) + self.machine.hop(self.core, core, self.costs)
         self.core = core
         taken = self.next if self.next < self.end else None
@@ -77,10 +78,11 @@ class Counter:
 # ---- memory
 
 class Memory:
-    """What a byte costs a core, by where its page lies. All threads are taken to be at work, as in the middle of a call."""
+    """The cost of a byte for a core, by the location of its page. Assumes that all threads are working, as in the middle of a
+    call."""
 
     def __init__(self, machine, kernel, placement, crosses):
-        # crosses: the part of a socket's reads that goes to the other one.
+        # crosses: the share of a socket's reads that go to the other socket.
         self.machine, self.placement = machine, placement
         self.core_rate = kernel["bytes_a_row"] / kernel["ns_from_memory"]
         a_socket = machine.cores / machine.sockets
@@ -91,7 +93,7 @@ class Memory:
         self.of_link = machine.link_bandwidth / crossing if crossing else float("inf")
 
     def home(self, part):
-        """The socket of a page at `part` (0 to 1) of the tensors."""
+        """Returns the socket of a page at `part` (0 to 1) of the tensors."""
         if self.machine.sockets == 1 or self.placement == "one thread":
             return 0
         return int(part * 4096) % 2 if self.placement == "interleaved" else int(part * 2)
@@ -113,10 +115,10 @@ class Call:
     rows: int
     chunk: int
     way: str = "counter"
-    where: str = "memory"       # or cache
-    placement: str = "static"    # who touched the pages first: static, one thread, interleaved
-    late: float = 0             # nanoseconds by which one thread comes later
-    optional: bool = False      # a call waits for chunks that were taken, not for threads that have not come
+    where: str = "memory"  # or "cache"
+    placement: str = "static"  # how the pages were first touched: static, one thread, interleaved
+    late: float = 0  # nanoseconds by which one thread starts late
+    optional: bool = False  # a call waits only for chunks that were taken, not for late threads
 
     def chunks(self):
         return -(-self.rows // self.chunk)
@@ -132,12 +134,12 @@ class Call:
         return 0.5 if mixes else 0
 
     def groups(self):
-        """How many groups of cores have a counter of their own."""
+        """Returns the number of groups of cores, each with its own counter."""
         machine = self.machine
         return {"counter a socket": machine.sockets, "counter a cache": -(-machine.cores // machine.cores_a_cache)}.get(self.way, 1)
 
     def sources(self):
-        """Per core, the counters that it takes from: its group's, then the others' in a ring."""
+        """Returns, per core, the counters from which it takes chunks: its group's, then the others' in a ring."""
         count, groups, cores = self.chunks(), self.groups(), self.machine.cores
         counters = [Counter(self.machine, self.costs, count * g // groups, count * (g + 1) // groups, -(-cores * g // groups))
                     for g in range(groups)]
@@ -145,7 +147,7 @@ class Call:
         return [counters[group:] + counters[:group] for group in own]
 
     def ends(self):
-        """When each core has done its last chunk; and (end, core) by chunk."""
+        """Returns when each core finishes its last chunk, and (end, core) by chunk."""
         machine, memory = self.machine, Memory(self.machine, self.kernel, self.placement, self.crosses())
         begins = [machine.hop(0, core, self.costs) + (self.late if core == machine.cores - 1 else 0)
                   for core in range(machine.cores)]
@@ -173,7 +175,7 @@ class Call:
         return ends, by_chunk
 
     def barrier(self, arrivals):
-        """Threads count themselves off one counter; the last one's word goes back to the caller."""
+        """A barrier: threads increment one counter, and the last one notifies the caller."""
         counter = Counter(self.machine, self.costs, 0, len(arrivals))
         for now, core in sorted(arrivals):
             counter.take(core, now)
@@ -185,12 +187,12 @@ class Call:
         return self.barrier(arrivals) + overhead(self.costs)
 
     def alone(self):
-        """The same on one core of the machine, without threads."""
+        """Returns the time on one core, without threads."""
         a_row = self.kernel["ns_in_cache"] if self.where == "cache" else self.kernel["ns_from_memory"]
         return self.rows * a_row
 
     def best(self):
-        """What cores and bandwidth allow at most."""
+        """Returns the largest speed-up that cores and bandwidth allow."""
         by_cores = self.machine.cores
         if self.where == "cache":
             return by_cores
@@ -199,7 +201,7 @@ class Call:
 
 
 def overhead(costs):
-    """What an empty region of two threads took beyond what hops and a barrier explain."""
+    """Returns the measured time of an empty region of two threads beyond the model's hops and barrier."""
     empty = Call(TWO, costs, {"bytes_a_row": 1, "ns_from_memory": 1, "ns_in_cache": 0}, 0, 1, "static", "cache")
     return max(0.0, costs["region_of_two_ns"] - empty.barrier([(end, core) for core, end in enumerate(empty.ends()[0])]))
 
@@ -207,7 +209,8 @@ def overhead(costs):
 # ---- column sums
 
 def combined_by_columns(call, columns, begin, sums=2):
-    """After a barrier: units of columns are divided statically, each thread adds up its columns of all blocks. As lamina does it."""
+    """Returns the time of lamina's method: after a barrier, units of columns are divided statically, and each thread sums its
+    columns over all blocks."""
     units, blocks = -(-columns // COLUMN_UNIT), call.chunks()
     busiest = -(-units // call.machine.cores)
     lines = COLUMN_UNIT * 4 / 64
@@ -217,7 +220,8 @@ def combined_by_columns(call, columns, begin, sums=2):
 
 
 def combined_by_pairs(call, columns, by_chunk, sums=2):
-    """Without a barrier: who ends the second of two siblings adds all their columns, up to the root."""
+    """Returns the time without a barrier: the thread that finishes the second of two siblings adds all their columns, up to
+    the root."""
     level = [by_chunk[index] for index in sorted(by_chunk)]
     while len(level) > 1:
         above = []
@@ -237,7 +241,7 @@ def factor(value):
 
 
 def chunk_table(costs, kernels):
-    """Speed-up over one core, and what part of the possible that is."""
+    """A table of speed-ups over one core, and their share of the possible speed-up."""
     chunks = [1, 4, 16, 64]
     lines = [["kernel, data", "machine", "at most", "static", *(f"counter, {chunk} rows" for chunk in chunks),
               "a counter a cache, 16 rows"]]
@@ -252,7 +256,7 @@ def chunk_table(costs, kernels):
 
 
 def check_table(costs, kernels):
-    """The model against the one machine there is."""
+    """A table that compares the model with the measured machine."""
     lines = [["kernel, 128 rows in cache", "two threads, measured", "simulated"]]
     for kernel in kernels:
         call = Call(TWO, costs, kernel, 128, 1, "static", "cache")
@@ -288,7 +292,7 @@ def column_table(costs, kernels):
 
 
 def oversubscription_table(costs, kernels):
-    """One core is taken by another program when the call begins."""
+    """A table for one core that another program occupies when the call starts."""
     kernel = kernels[0]
     lines = [["machine", "alone", "static", "counter, the call waits for all threads", "counter, workers are optional",
               "a counter a cache, workers are optional"]]

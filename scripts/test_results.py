@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Sums up a run of the tests: what failed and how, what was skipped and why, and on the last line how many there were.
+"""Summarises a run of the tests: failures with their output, skipped tests with the reason, and the counts on the last line.
 
-    test_results.py JUNIT SHARDS [PYTEST]   JUNIT: what ctest --output-junit wrote
-                                            SHARDS: the folder in which each run of a GoogleTest program left NAME.xml
-                                            PYTEST: what pytest --junit-xml wrote; it is there only if Python's tests ran
+    test_results.py JUNIT SHARDS [PYTEST]   JUNIT: the file of ctest --output-junit
+                                            SHARDS: the folder with NAME.xml of each run of a GoogleTest program
+                                            PYTEST: the file of pytest --junit-xml; exists only if Python tests ran
 
-A run of ctest is one process, in which a GoogleTest program runs many tests: those of NAME are counted from SHARDS/NAME.xml. What
-has no such file is one test. Exits with 1 where a test failed or none ran.
+A ctest test is one process, in which a GoogleTest program runs many tests: SHARDS/NAME.xml lists those of NAME. A process
+without such a file counts as one test. Exits with 1 if a test failed or none ran.
 """
 import collections
 import pathlib
@@ -18,7 +18,7 @@ Result = collections.namedtuple("Result", "name verdict text")  # verdict: passe
 
 
 def gtest_results(file, program):
-    """Of each test in a GoogleTest report; disabled tests, which do not run, are none."""
+    """Yields a Result per test in a GoogleTest report; disabled tests do not count."""
     for case in ElementTree.parse(file).getroot().iter("testcase"):
         if case.get("status") == "notrun":
             continue
@@ -35,13 +35,13 @@ def gtest_results(file, program):
 
 
 def unfinished(case):
-    """What a program wrote after it had begun its last test."""
+    """Returns the output of a program from the start of its last test."""
     output = case.findtext("system-out") or ""
     return output[max(output.rfind("[ RUN      ]"), 0):][-4000:]
 
 
 def results_of(case, shards):
-    """The results of one process that ctest ran."""
+    """Returns the results of one process that ctest ran."""
     name = case.get("name")
     report = shards / f"{name}.xml"
     failed = case.find("failure") is not None or case.get("status") == "fail"
@@ -58,7 +58,7 @@ def results_of(case, shards):
 
 
 def pytest_results(file):
-    """Of each Python test; a file that could not be collected is one that failed."""
+    """Yields a Result per Python test; a file that could not be collected counts as a failed test."""
     for case in ElementTree.parse(file).getroot().iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')} (Python)"
         failures = [child.text or child.get("message", "") for child in case if child.tag in ("failure", "error")]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Lets a torch wheel that was built for CUDA be imported where there is no CUDA, without gigabytes of libraries nobody calls.
+"""Makes a torch wheel that was built for CUDA importable without CUDA, and without gigabytes of unused libraries.
 
     torch_on_cpu.py SITE_PACKAGES
 
-Such a wheel links CUDA's libraries, whether a GPU is there or not. For each one that the loader does not find, an empty library
-of that name is made beside the wheel, with the symbols that are asked of it, so that they resolve; none is called on a CPU. Needs
-gcc, ldd and readelf; safe to run again. Prints what it made.
+Such a wheel links CUDA's libraries even on machines without a GPU. For each library that the loader does not find, this
+script creates a stub library of that name beside the wheel, with the required symbols; none is called on a CPU. Needs gcc,
+ldd and readelf; safe to run again. Prints the created libraries.
 """
 import pathlib
 import re
@@ -26,7 +26,7 @@ def missing_libraries(libraries):
 
 
 def missing_symbols(libraries):
-    """{file: {version: symbols}} of what is asked for and not found; file None: of whichever, without a version."""
+    """Returns {file: {version: symbols}} of unresolved symbols; file None means any library, without a version."""
     wanted = {}
     defined = set(run("nm", "-D", "--defined-only", "--format=posix", *libraries).split())
     for library in libraries:
