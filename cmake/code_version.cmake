@@ -1,6 +1,7 @@
-# code_version.h: the version of the code generator, for the cache of machine code on disk. Code that other sources have made is
-# not found again, whatever the version of the project says. What counts is every source that can change machine code: the CPU
-# backend, the kernel IR with its constants and mathematics, the tables of data types and small floats, and the public lists.
+# code_version.h: the version of the code generator, for the cache of machine code on disk. Code that other sources have
+# generated is never reused, even if the project's version is the same. The version is a hash of every source that can change
+# machine code: the CPU backend, the kernel IR with its constants and mathematics, the tables of data types and small floats,
+# and the public lists.
 #
 # Included by the project it adds the header to lamina_cpu; run as a script (cmake -P) it writes the header.
 if(CMAKE_SCRIPT_MODE_FILE)

@@ -1,5 +1,5 @@
-# ccache, where it is found. A precompiled header can be cached only where ccache is told not to mind its time, and where g++ says
-# in its preprocessed output which one it took.
+# Uses ccache if it is found. Precompiled headers can be cached only if ccache ignores their timestamps and g++ records in the
+# preprocessed output which header it used.
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})

@@ -1,4 +1,5 @@
-# lamina_embed(target NAMESPACE ns name file name file ...): the text of each file as `extern const char name[]` of the namespace.
+# lamina_embed(target NAMESPACE ns name file name file ...): embeds the text of each file as `extern const char name[]` in the
+# namespace.
 function(lamina_embed target)
   cmake_parse_arguments(EMBED "" "NAMESPACE" "" ${ARGN})
   set(source "namespace ${EMBED_NAMESPACE} {\n")

@@ -1,1 +1,1 @@
-// A shared library target needs a source of its own; everything in liblamina comes from the modules.
+// A shared library target needs at least one source; all code of liblamina comes from the static libraries.

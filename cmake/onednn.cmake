@@ -1,5 +1,5 @@
-# oneDNN 3.2 or newer, the system's or the one that scripts/setup unpacked into .deps/onednn. The CPU backend runs library ops by it,
-# benchmarks and tests compare with it.
+# oneDNN 3.2 or newer, the system's or the one that scripts/setup unpacked into .deps/onednn. The CPU backend runs library ops
+# with it; benchmarks and tests compare with it.
 option(LAMINA_ONEDNN "Run matrix products and convolutions on the CPU, by oneDNN" ON)
 find_package(dnnl 3.2 CONFIG QUIET PATHS ${PROJECT_SOURCE_DIR}/.deps/onednn)
 if(TARGET DNNL::dnnl)

@@ -1,10 +1,9 @@
-# Where installed programs and libraries find the libraries that the system does not: the same paths in the build tree and after
-# installation. CMake would link one set of paths and replace it on installation; it fills the first set with separators to make
-# space for the second one, and a separator at the end is an entry of no characters, which the loader takes for the working
-# directory.
+# Run paths to libraries outside the system folders, equal in the build tree and after installation. By default CMake links
+# one set of paths and replaces it on installation. It pads the first set with separators to reserve space for the second, and
+# a trailing separator is an empty entry, which the loader interprets as the working directory.
 include(GNUInstallDirs)
 
-# LLVM's folder where the loader would not look for it.
+# LLVM's folder, if the loader does not search it.
 set(lamina_llvm_run_path "")
 if(NOT LAMINA_STATIC_LLVM)
   get_target_property(llvm_file LLVM LOCATION)
@@ -15,7 +14,7 @@ if(NOT LAMINA_STATIC_LLVM)
   endif()
 endif()
 
-# An oneDNN that is not the system's. It is installed beside liblamina; in the build tree a link is in its place.
+# A oneDNN outside the system folders. It is installed beside liblamina; the build tree has a link to it there.
 set(lamina_own_onednn "")
 if(LAMINA_ONEDNN)
   get_target_property(onednn_file DNNL::dnnl LOCATION)
@@ -25,8 +24,8 @@ if(LAMINA_ONEDNN)
   endif()
 endif()
 
-# lamina_run_paths(target FROM folder): `folder` is where the libraries are, as seen from the folder of the target: "" or a relative
-# path. It must hold in the build tree, too.
+# lamina_run_paths(target FROM folder): `folder` is the folder of the libraries relative to the folder of the target, or "".
+# It must be correct in the build tree, too.
 function(lamina_run_paths target)
   cmake_parse_arguments(PATHS "" "FROM" "" ${ARGN})
   set(own "$ORIGIN")

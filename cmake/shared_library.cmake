@@ -1,5 +1,5 @@
-# liblamina: the modules linked whole into one shared library that exports the C ABI alone (cmake/exports.map), its install
-# rules, and the package that find_package(lamina) finds.
+# liblamina: one shared library of all modules that exports only the C ABI (cmake/exports.map), its install rules, and the
+# package for find_package(lamina).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -9,11 +9,12 @@ set_target_properties(lamina PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${P
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 target_compile_features(lamina INTERFACE cxx_std_17)
 target_include_directories(lamina INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
-# The C ABI module is linked whole because nobody inside calls it; what it needs of the other modules follows by itself.
+# lamina_api is linked as a whole archive, because no other code references it; the linker then resolves what it needs.
 target_link_libraries(lamina PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,lamina_api>)
 target_link_options(lamina PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined
   -Wl,--gc-sections)
-# It stays where a program lets it go: its threads, what it told LLVM, and values of threads that still run refer to its code.
+# The library is never unloaded: its threads, callbacks registered with LLVM, and thread-local values of running threads refer
+# to its code.
 target_link_options(lamina PRIVATE -Wl,-z,nodelete)
 
 install(TARGETS lamina EXPORT lamina-targets

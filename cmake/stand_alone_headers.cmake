@@ -1,9 +1,9 @@
-# Each header is compiled by itself, with the options of the target that it belongs to, so that nobody has to include another one
-# first. What precompiled headers hide is scripts/check_includes.py's to find.
-# They are a third of all that tests compile: a build beside the ordinary one, for a sanitizer or coverage, leaves them out.
+# Compiles each header alone, with the options of its target, to ensure that it is self-contained. scripts/check_includes.py
+# finds missing includes that precompiled headers hide. These are a third of the sources of a test build, so additional
+# builds, for sanitizers or coverage, omit them.
 option(LAMINA_STAND_ALONE_HEADERS "Compile each header by itself where tests are built" ON)
 
-# One source for each header below FOLDER, which includes it and nothing else; none without LAMINA_STAND_ALONE_HEADERS.
+# Generates one source per header below FOLDER, which includes only this header; none without LAMINA_STAND_ALONE_HEADERS.
 function(lamina_header_sources result folder)
   set(${result} "" PARENT_SCOPE)
   if(NOT LAMINA_STAND_ALONE_HEADERS)
@@ -20,7 +20,7 @@ function(lamina_header_sources result folder)
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 
-# lamina_stand_alone_headers(target FOLDER [WITHOUT EXPRESSION]): compiles them as a part of `all` where tests are built.
+# lamina_stand_alone_headers(target FOLDER [WITHOUT EXPRESSION]): compiles them as a part of `all` if tests are built.
 function(lamina_stand_alone_headers target folder)
   cmake_parse_arguments(HEADERS "" "WITHOUT" "" ${ARGN})
   if(NOT LAMINA_BUILD_TESTS)

@@ -1,5 +1,5 @@
-// The headers of the standard library that most files of a module read anyway: precompiled, they are read once. A file still
-// asks for what it uses (scripts/check_includes.py).
+// The precompiled headers: standard library headers that most files use. A file must still include what it uses
+// (scripts/check_includes.py).
 #pragma once
 
 #include <algorithm>

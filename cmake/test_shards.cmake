@@ -1,8 +1,8 @@
-# lamina_test_shards(program COUNT n): ctest runs the GoogleTest program as n processes, each with its share of the tests; one for each
-# test would spend most of its time loading LLVM. Each leaves a report in test_results, of which scripts/test_results.py makes a
-# summary that names and counts tests.
+# lamina_test_shards(program COUNT n): ctest runs the GoogleTest program as n processes, each with a share of the tests; one
+# process per test would spend most of its time loading LLVM. Each process writes a report to test_results, which
+# scripts/test_results.py summarises.
 #
-# Without oneDNN the suites and tests that multiply or convolve on the CPU are left out.
+# Without oneDNN, suites and tests that need matrix products or convolutions on the CPU are excluded.
 set(LAMINA_TESTS_LEFT_OUT)
 if(NOT LAMINA_ONEDNN)
   set(suites Batches Constants ConvolutionStep DequantizedWeights GoldenGraphs LibraryFork LibraryThreads Kinds/ManyThreads MatmulStep QuantizedConvolution
@@ -15,7 +15,7 @@ if(NOT LAMINA_ONEDNN)
   set(LAMINA_TESTS_LEFT_OUT "GTEST_FILTER=-${suites}:${tests}")
 endif()
 
-# For who starts programs without ctest (scripts/test-arm).
+# For scripts that start programs without ctest (scripts/test-arm).
 file(WRITE ${PROJECT_BINARY_DIR}/tests_left_out "${LAMINA_TESTS_LEFT_OUT}\n")
 
 function(lamina_test_shards program)
@@ -24,7 +24,7 @@ function(lamina_test_shards program)
     set(name ${program}.${shard}_of_${SHARDS_COUNT})
     math(EXPR index "${shard} - 1")
     add_test(NAME ${name} COMMAND ${program} --gtest_output=xml:${PROJECT_BINARY_DIR}/test_results/${name}.xml)
-    # Tests ask for more threads than there are cores; those that wait should not keep the others from working.
+    # Tests use more threads than cores; passive waiting keeps waiting threads from blocking the others.
     set_tests_properties(${name} PROPERTIES LABELS gtest
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${SHARDS_COUNT};GTEST_SHARD_INDEX=${index};OMP_WAIT_POLICY=passive;${LAMINA_TESTS_LEFT_OUT}")
   endforeach()
