@@ -79,6 +79,47 @@ def test_a_constant_that_is_returned_is_the_callers(name):
     assert torch.equal(ours, eager) and ours.stride() == eager.stride()
 
 
+RETURNED = {
+    "linear": lambda x, w: F.linear(x, w),
+    "dropout of linear": lambda x, w: F.dropout(F.linear(x, w), 0.5),
+    "view": lambda x, w: F.gelu(x).view(-1),
+    "transposed": lambda x, w: F.gelu(x).transpose(0, 1),
+    "part": lambda x, w: F.gelu(x).chunk(2)[1],
+    "expanded": lambda x, w: F.gelu(x)[None].expand(2, -1, -1, -1).reshape(-1),
+}
+
+
+@pytest.mark.parametrize("trained", [True, False])
+@pytest.mark.parametrize("name", RETURNED)
+def test_a_caller_may_write_to_what_is_returned(name, trained):
+    x, w = torch.randn(2, 4, 8), torch.randn(8, 8, requires_grad=trained)
+    made = []
+    for function in (compiled(RETURNED[name]), torch.compile(RETURNED[name], backend="aot_eager")):
+        torch.manual_seed(0)
+        made.append(function(x.requires_grad_(trained), w))
+        made[-1][:1] = 0.5
+        made[-1].mul_(2)
+    torch.testing.assert_close(*made, rtol=1e-4, atol=1e-5)
+    assert made[0]._is_view() == made[1]._is_view()
+    if trained:
+        torch.testing.assert_close(*(torch.autograd.grad(y.square().sum(), x) for y in made), rtol=1e-4, atol=1e-5)
+
+
+def test_a_look_up_at_known_places_among_tensors_that_want_gradients():
+    class Relative(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(8, 4)
+
+        def forward(self, x):
+            places = torch.arange(4)[:, None] - torch.arange(4)[None, :]
+            return self.table(places.abs() + (places > 0) * 4) * x
+
+    module, x = Relative(), torch.randn(4, 4, 4)
+    ours, eager = (torch.autograd.grad(call(x).square().sum(), module.table.weight) for call in (compiled(module), module))
+    torch.testing.assert_close(ours, eager, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**62 + 1, 16777217])
 @pytest.mark.parametrize("compare", [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge])
 def test_integers_are_compared_as_they_are(compare, number):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
 
 from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
@@ -24,8 +25,10 @@ def places_from_0(l: Lowering, node: Node, extent: int) -> Any:
     """Returns indices that must not count from the end: a negative index becomes one past the end, which Gather reports as an
     error."""
     found, known = indices_of(l, node), l.constants.get(node)
-    if known is not None and bool((known >= 0).all()):
-        return found
+    if known is not None:
+        with unset_fake_temporarily():
+            if bool((known >= 0).all()):
+                return found
     if extent > 2**31 - 1:
         raise Refused("more than 2^31 - 1 places")
     place, number = l.cast(found, "f64"), lambda value: l.constant(float(value), "f64")

@@ -150,3 +150,4 @@ for _name, _kind in {"eq": "Equal", "ne": "NotEqual", "lt": "Less", "le": "LessE
 DECOMPOSED = {"rsub.Scalar", "clamp_min.default", "clamp_max.default", "square.default", "stack.default"}
 KEPT_WHOLE = {name.split(".")[0] for name in TABLE if name not in DECOMPOSED and not name.startswith("lamina.")}
 KEPT_WHOLE |= set("split native_dropout max_pool2d_with_indices_backward _unsafe_index_put".split())
+KEPT_WHOLE.add("_unsafe_view")  # its decomposition is a view, which autograd does not let a caller write to
