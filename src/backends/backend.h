@@ -1,4 +1,4 @@
-// The contract between lamina and the backends that run its partitions. Only this file names devices.
+// The contract between lamina and the backends that run its partitions.
 #pragma once
 
 #include <algorithm>
