@@ -1,12 +1,11 @@
-// Scratch memory of one executable. Each execution borrows a block and returns it, even if it fails. Later executions reuse
-// it.
+// Scratch memory of one executable. Each execution leases a block and returns it, even if it fails. Later executions reuse the
+// block.
 //
 // A Block is one piece of memory of a backend. Its destructor frees the memory as soon as no work uses it. A Block also has
 //   void* memory() const
-//   bool suits(const ExecutionContext&) const      whether another execution may use the block while work of the last one may
-// run
-//   void acquire(const ExecutionContext&)             called before an execution uses it
-//   void release(const ExecutionContext&)        called after an execution has submitted all its work
+//   bool suits(const ExecutionContext&) const   whether an execution may use the block while work of the last one may still run
+//   void acquire(const ExecutionContext&)       called before an execution uses the block
+//   void release(const ExecutionContext&)       called after an execution has submitted all its work
 #pragma once
 
 #include <algorithm>

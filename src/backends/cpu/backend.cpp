@@ -1,4 +1,4 @@
-// The CPU backend: the steps of a plan, compiled and run in order.
+// The CPU backend: compiles the steps of a plan and runs them in order.
 #include "backends/cpu/backend.h"
 
 #include <chrono>
@@ -78,7 +78,7 @@ class CpuExecutable final : public Executable {
 
 class CpuBackend final : public Backend {
  public:
-  // No machine: the one at hand, as it is when a plan is compiled. No threads: as many as that has cores.
+  // Without `machine`: this machine, as described when a plan is compiled. Without `threads`: the machine's number of cores.
   explicit CpuBackend(std::shared_ptr<const PrimitiveLibrary> library, std::optional<Machine> machine = std::nullopt,
                       int threads = 0)
       : library_(std::move(library)),
@@ -101,9 +101,9 @@ class CpuBackend final : public Backend {
   CpuBackend& operator=(const CpuBackend&) = delete;
 
   std::string_view name() const override { return target_.name; }
-  // The cache of executables tells backends apart by name.
+  // The cache of executables distinguishes backends by name.
   bool shares_executables() const override { return shares_executables_; }
-  // Schedules and scratch are made for them, so it is what holds now, not what may change.
+  // Schedules and scratch depend on it, so this is the current value, which may change later.
   int threads() const override { return threads_ > 0 ? threads_ : machine_ ? machine_->cores : default_threads(); }
 
   std::string why_unsupported(const Graph& graph, const Op& op) const override {

@@ -1,4 +1,4 @@
-// CPU backends beside the one that everybody uses (cpu_backend()).
+// CPU backends other than the default one (cpu_backend()).
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace lamina::cpu {
 
-// One that runs library ops by `library`; null: it refuses them.
+// A backend that runs library ops by `library`; null: it refuses them.
 std::unique_ptr<const Backend> make_backend(std::shared_ptr<const PrimitiveLibrary> library);
 
-// One for a machine that may not be this one: it compiles there what it cannot run here. All others compile for host_machine(),
-// asked anew each time.
+// A backend for a machine that may differ from this one; it can then compile but not run. All other backends compile for
+// host_machine(), which is queried each time.
 std::unique_ptr<const Backend> make_backend(const Machine& machine);
 
 }  // namespace lamina::cpu

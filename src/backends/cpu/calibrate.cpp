@@ -20,10 +20,10 @@ using kernel::Value;
 
 constexpr int64_t kRow = 1024;  // elements: rows of 4 KiB
 constexpr double kLine = static_cast<double>(tuning::kLine);
-constexpr double kSpan = 0.7;           // milliseconds of a measurement
-constexpr double kMaxBytes = 96 << 20;  // that are read to know memory
+constexpr double kSpan = 0.7;           // milliseconds per measurement
+constexpr double kMaxBytes = 96 << 20;  // read in order to measure memory
 
-// Rows of some elements of which something is made, element by element or a value per row.
+// Kernels over rows of `size` elements that compute element by element or a value per row.
 class Rows {
  public:
   Rows(const char* name, int64_t rows, int64_t size, DataType dtype = DataType::f32)
@@ -61,7 +61,7 @@ Kernel copies(int64_t rows, DataType dtype = DataType::f32) {
   return k.finish();
 }
 
-// As many additions, each of which waits for nobody's but its own element.
+// `count` dependent additions per element. Elements are independent of each other.
 Kernel additions(int64_t rows, int count) {
   Rows k("additions", rows, kRow);
   Value value = k.src();
@@ -83,8 +83,8 @@ Kernel exponentials(int64_t rows) {
   return k.finish();
 }
 
-// What is believed of a measurement: not more than twice and not less than half of what is usual. The minute in which it was
-// taken, and who else was at work in it, have to be forgiven; a machine that is further off is one for `lamina tune`.
+// The limits of a measurement: at most twice and at least half of the generic value. Other programs may have run during the
+// measurement; a machine that really differs more needs `lamina tune`.
 constexpr double kBelieved = 2;
 
 double believed(double measured, double usual) { return usual * std::clamp(measured / usual, 1 / kBelieved, kBelieved); }
@@ -103,7 +103,7 @@ class Calibration {
   }
 
  private:
-  // Nanoseconds of a call.
+  // Nanoseconds per call.
   double time(KernelTimer& timer, const Kernel& kernel, const Machine& machine, const Schedule& schedule = {}) const {
     Schedule legal = schedule;
     legal.vector_bits = vector_bits(machine);
@@ -114,11 +114,11 @@ class Calibration {
     return time(timer, kernel, machine, schedule);
   }
 
-  // Bytes of all cores' second level, and such that no cache has them.
+  // The size of all cores' second levels, and a size that no cache fits.
   double second() const { return static_cast<double>(machine_.caches.second) * machine_.cores; }
   double most() const { return std::clamp(2 * static_cast<double>(machine_.caches.last), 4 * second(), kMaxBytes); }
 
-  // Of a line, by each core, where all of them read so many bytes again and again.
+  // The cost of a line for each core if all cores read `bytes` bytes again and again.
   double read_line(KernelTimer& timer, double bytes, bool asks) const {
     const auto rows = std::max<int64_t>(static_cast<int64_t>(bytes) / (4 * kRow), machine_.cores);
     Schedule schedule;
@@ -134,7 +134,7 @@ class Calibration {
     costs_.read[3] = read_memory_;
   }
 
-  // Half of `bytes` is read and half of it written: a line of each.
+  // Half of `bytes` is read and half is written. Returns the cost of one line of each.
   double copy_line(KernelTimer& timer, double bytes, bool streams) const {
     const auto rows = std::max<int64_t>(static_cast<int64_t>(bytes) / (8 * kRow), machine_.cores);
     Schedule schedule;
@@ -152,7 +152,7 @@ class Calibration {
     costs_.stream = rest(copy_line(timer, most(), true), read_memory_);
   }
 
-  // What a row of two walks loses that memory sees no need for during the second one.
+  // The time that a row with two walks loses because memory is idle during the second one.
   void measure_late() {
     const auto rows = static_cast<int64_t>(std::min(most(), kMaxBytes / 2)) / (4 * kRow);
     const Kernel kernel = centered(rows);
@@ -165,7 +165,7 @@ class Calibration {
     costs_.miss_latency = lost * machine_.cores / (static_cast<double>(rows) * 4 * kRow / kLine);
   }
 
-  // All within the first-level cache, on one thread.
+  // All data are in the first-level cache, on one thread.
   void measure_arithmetic() {
     constexpr int64_t kRows = 3, kShort = 64;
     const double vectors = static_cast<double>(kRows * kRow) / (vector_bits(machine_) / 32.0);
@@ -177,7 +177,7 @@ class Calibration {
     costs_.fold = (time(moments(kShort, 64), alone_) / kShort - walked) / 2;
   }
 
-  // What two calls' worth of work lose by being shared.
+  // The overhead of sharing the work of a call among threads.
   void measure_waiting() {
     if (machine_.cores == 1) return;
     constexpr int64_t kRows = 64;
@@ -191,7 +191,7 @@ class Calibration {
 
 }  // namespace
 
-// Twice, the least of both: what disturbs the one for longer than a measurement does not disturb the other.
+// Measures twice and uses the minimum, because a disturbance that outlasts one measurement rarely affects both.
 Costs measure_costs(const Machine& machine) {
   Costs costs = Calibration(machine).run();
   const Costs again = Calibration(machine).run(), usual;

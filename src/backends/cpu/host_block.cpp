@@ -10,7 +10,7 @@ namespace {
 
 using Deallocate = void (*)(void*);
 
-// Null where no allocator of the caller's is asked.
+// Null if the caller has no allocator.
 Deallocate deallocate_of(const Allocator* allocator) {
   return allocator != nullptr && allocator->allocate != nullptr ? allocator->deallocate : nullptr;
 }

@@ -1,5 +1,5 @@
-// Scratch memory of the CPU (backends/scratch_pool.h): from the caller's allocator, or from aligned new. Whoever gets it back
-// may use it at once, an execution being done when it ends.
+// Scratch memory of the CPU (backends/scratch_pool.h), from the caller's allocator or from aligned new. It may be reused as
+// soon as an execution ends.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@ namespace lamina::cpu {
 
 class HostBlock {
  public:
-  // Throws Error(out_of_memory) when the allocator gives none.
+  // Throws Error(out_of_memory) if the allocator fails.
   HostBlock(size_t bytes, size_t alignment, const Allocator* allocator);
   ~HostBlock();
   HostBlock(const HostBlock&) = delete;
   HostBlock& operator=(const HostBlock&) = delete;
 
   void* memory() const { return memory_; }
-  bool suits(const ExecutionContext& context) const;  // by the allocator that would be asked
+  bool suits(const ExecutionContext& context) const;  // whether it comes from the context's allocator
   void acquire(const ExecutionContext&) {}
   void release(const ExecutionContext&) {}
 

@@ -22,11 +22,11 @@ namespace {
 using numerics::kColumnBlockRows;
 using tuning::kColumnUnit;
 
-constexpr size_t kInlineWords = 256;              // call descriptions up to this size need no memory of their own
-constexpr int64_t kInnerUnit = numerics::kBlock;  // elements; a range is shared among threads in such units
+constexpr size_t kInlineWords = 256;              // descriptions of calls up to this size need no allocation
+constexpr int64_t kInnerUnit = numerics::kBlock;  // elements; ranges are divided among threads in these units
 
-// The fixed binary tree over blocks: block i joins its sibling as soon as both are complete, whoever computed them.
-// On return tree[0..count) holds the sums of `count` neighbouring columns.
+// The fixed binary tree over blocks: block i joins its sibling as soon as both are complete, independent of the threads that
+// computed them. On return, tree[0..count) contains the sums of `count` neighbouring columns.
 template <typename T>
 LAMINA_FOR_EACH_MACHINE void sum_blocks(const T* partials, int64_t block_stride, int64_t blocks, int64_t count, double* tree,
                                         int64_t tree_stride) {
@@ -50,7 +50,7 @@ LAMINA_FOR_EACH_MACHINE void sum_blocks(const T* partials, int64_t block_stride,
   }
 }
 
-// Of so many units that move so many bytes, what a thread takes at a time.
+// The number of units per chunk of a thread, for `units` units that move `bytes` bytes in total.
 int64_t chunk_of(int64_t units, int64_t bytes, int threads) {
   const double worth = static_cast<double>(tuning::kChunkBytes) / static_cast<double>(std::max<int64_t>(bytes, 1));
   const auto most = static_cast<int64_t>(worth * static_cast<double>(units));
@@ -89,7 +89,7 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, const 
   for (size_t d = 0; d < outer; ++d) call_.push_back(kernel_.extents[d]);
   for (const kernel::Arg& arg : kernel_.args) {
     for (size_t d = 0; d < outer; ++d) {
-      int64_t bytes = 0;  // nibbles: in elements (emit/nibbles.cpp); what overflows is never walked
+      int64_t bytes = 0;  // nibbles: in elements (emit/nibbles.cpp); an overflowing stride is not used
       static_cast<void>(__builtin_mul_overflow(arg.strides[d], bytes_of(arg.dtype, 1), &bytes));
       call_.push_back(bytes);
     }
@@ -136,7 +136,7 @@ std::string KernelRunner::choice() const {
   return text;
 }
 
-// Only some numbers of threads want it.
+// Only some numbers of threads need it.
 KernelFunction KernelRunner::split_function(const Code& code) const {
   code.split->compiled.call([&] {
     Schedule schedule = code.schedule;
@@ -169,7 +169,7 @@ size_t KernelRunner::scratch_bytes() const {
   return column_bytes() + static_cast<size_t>(std::min(rows_, kColumnBlockRows) * state_bytes_);
 }
 
-// In place: the lines that the output replaces have just been read, and streaming would throw them out first.
+// In place: the lines of the output have just been read into the cache, and streaming would evict them first.
 bool KernelRunner::shares_an_input(size_t output, std::span<void* const> pointers) const {
   for (size_t a = 0; a < pointers.size(); ++a) {
     if (!kernel_.args[a].output && pointers[a] == pointers[output]) return true;
@@ -177,7 +177,7 @@ bool KernelRunner::shares_an_input(size_t output, std::span<void* const> pointer
   return false;
 }
 
-// Streamed outputs begin a line of 64 bytes; or, where the kernel aligns its walk to the first of them, all of them stand at
+// Whether streamed outputs start at a line of 64 bytes or, if the kernel aligns its walk to the first of them, all start at
 // the same element of a line.
 bool KernelRunner::suits(std::span<void* const> pointers) const {
   constexpr auto kLine = static_cast<uintptr_t>(tuning::kLine);
@@ -221,15 +221,15 @@ void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, con
     run_column_blocks(code, call, scratch, executor);
 }
 
-// Rows that go through the phases together, of one block of column sums.
+// Rows that run the phases together, in one block of column sums.
 struct KernelRunner::Group {
   int64_t block, first, rows;
 };
 
-// One of `count` that something is divided into.
+// Portion `index` of `count` equal portions of the work.
 struct KernelRunner::Portion {
   int64_t index, count;
-  // Its share of so many units: begin to end - 1.
+  // Its range of `units` units: begin to end - 1.
   int64_t begin(int64_t units) const { return units * index / count; }
   int64_t end(int64_t units) const { return units * (index + 1) / count; }
 };
@@ -248,8 +248,8 @@ KernelRunner::Group KernelRunner::group_of(int64_t index, int64_t rows_at_a_time
   return {block, first, std::min({rows_at_a_time, rows_ - first, kColumnBlockRows - begin})};
 }
 
-// Group of rows after group, phase after phase: every portion walks its piece of each row, then each row is combined. Where
-// rows are reduced whole, a portion walks rows of its own up to the last phase.
+// Runs groups of rows one after the other, phase after phase: every portion walks its part of each row, then each row is
+// combined. If whole rows are reduced, a portion walks separate rows up to the last phase.
 void KernelRunner::run_split(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {
   char* const sums = static_cast<char*>(scratch);
   const SplitWork work{split_function(code), call, sums, sums + column_bytes(), code.non_temporal};
@@ -292,7 +292,7 @@ void KernelRunner::run_split_stage(const SplitWork& work, Portion portion, const
   }
 }
 
-// Threads take chunks of rows; few long rows without reductions are divided along the row instead.
+// Threads take chunks of rows. Few long rows without reductions are divided along the row instead.
 void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {
   if (rows_ == 0) return;
   const KernelFunction function = code.cached.function;
@@ -312,7 +312,7 @@ void KernelRunner::run_rows(const Code& code, const int64_t* call, void* scratch
       });
 }
 
-// Blocks of a fixed number of rows each fill their own partial sums; then runs of columns are combined over the blocks.
+// Each block of a fixed number of rows fills separate partial sums. Then runs of columns are combined over the blocks.
 void KernelRunner::run_column_blocks(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {
   const auto fill = [&](int64_t b) {
     char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * partial_bytes();
@@ -333,7 +333,7 @@ void KernelRunner::run_column_blocks(const Code& code, const int64_t* call, void
           });
 }
 
-// Columns, in whole units, whose partial sums a thread combines at a time.
+// The number of columns, in whole units, whose partial sums a thread combines at a time.
 int64_t KernelRunner::columns_of_chunk(int threads) const {
   const int64_t units = (row_size_ + kColumnUnit - 1) / kColumnUnit;
   return kColumnUnit * chunk_of(units, static_cast<int64_t>(column_bytes()), threads);
@@ -349,7 +349,7 @@ void KernelRunner::combine_partials(const void* partials, const int64_t* call, i
 template <typename T>
 void KernelRunner::combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const {
   constexpr int64_t kRun = 64;
-  std::array<double, kRun * 40> tree;  // a tree over at most 2^40 blocks: no memory holds as many rows
+  std::array<double, kRun * 40> tree;  // a tree over at most 2^40 blocks, which exceeds any memory
   const int64_t pitch = column_pitch(row_size_), block_stride = pitch * static_cast<int64_t>(columns_.size());
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
   for (size_t slot = 0; slot < columns_.size(); ++slot) {

@@ -1,5 +1,5 @@
-// Running a compiled kernel: threads take chunks of rows, column sums are combined in a fixed tree. Nothing here decides a bit
-// of a result.
+// Runs a compiled kernel: threads take chunks of rows, and column sums are combined in a fixed tree. Its choices do not
+// affect the bits of results.
 #pragma once
 
 #include <algorithm>
@@ -25,31 +25,30 @@ namespace lamina::cpu {
 
 class KernelRunner {
  public:
-  // Compiles for `machine`, or takes the code from the cache. What this machine cannot run is compiled all the same.
-  // By the schedule that measuring has found for it here (code/tuned_schedules.h), else by the rules of schedule/.
+  // Compiles for `machine`, or gets the code from the cache. Code that this machine cannot run is compiled too. Uses the
+  // schedule that tuning has found for it here (code/tuned_schedules.h), else the default of schedule/.
   KernelRunner(kernel::Kernel kernel, const Machine& machine) : KernelRunner(std::move(kernel), machine, nullptr, true) {}
   static KernelRunner by_rules(kernel::Kernel kernel, const Machine& machine) {
     return {std::move(kernel), machine, nullptr, false};
   }
-  // By one of the caller's, which is legal for the kernel as with_rows_arranged leaves it. Where it splits rows it does so
-  // whenever there are several threads.
+  // Uses the given schedule, which must be legal for the kernel after with_rows_arranged. If it splits rows, it does so with
+  // any number of threads above one.
   KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule& schedule)
       : KernelRunner(std::move(kernel), machine, &schedule, false) {}
 
-  // `pointers`: one per arg. `scratch`: scratch_bytes() bytes, 64-byte aligned. Runs on threads of `executor`, on the
-  // calling thread alone when there is little to do. Allocates nothing, but for what it compiles:
-  // a form of the kernel that stores through the caches, for the first tensors that lie so that they can not be streamed; a
-  // form that shares each row among threads, for the first number of threads that wants it.
-  // Throws Error(runtime_error) if the kernel is compiled for a machine that this one is not.
+  // `pointers`: one per arg. `scratch`: scratch_bytes() bytes, 64-byte aligned. Runs on threads of `executor`, or only on the
+  // calling thread if there is little work. Allocates only to compile further variants: one that stores through the caches,
+  // for the first tensors whose alignment does not allow streaming; and one that shares each row among threads, for the first
+  // number of threads that needs it. Throws Error(runtime_error) if the kernel is compiled for another machine.
   void run(std::span<void* const> pointers, void* scratch, const Executor& executor) const;
 
-  size_t scratch_bytes() const;  // partial column sums, and the rows' states where a row may be split
-  const kernel::Kernel& kernel() const { return kernel_; }  // its rows arranged
+  size_t scratch_bytes() const;                             // partial column sums, and the rows' states if a row may be split
+  const kernel::Kernel& kernel() const { return kernel_; }  // with arranged rows
   const std::string& symbol() const { return code_.cached.symbol; }
   bool from_cache() const { return code_.cached.from_cache; }
-  // By which it runs on as many threads as its machine has cores, memory permitting.
+  // The schedule with as many threads as the machine has cores, if the alignment allows it.
   Schedule schedule() const;
-  // The same in words, with who chose it and how far others were.
+  // The same as text, with how it was chosen and the times of others.
   std::string choice() const;
 
  private:
@@ -103,19 +102,19 @@ class KernelRunner {
   bool runs_here_;
   kernel::Kernel kernel_;
   std::optional<TunedSchedule> tuned_;
-  std::optional<Schedule> given_;     // by measuring or by the caller; else the rules choose
-  Code code_;                         // streams where outputs are large
+  std::optional<Schedule> given_;     // from measurements or from the caller; else the default
+  Code code_;                         // streams if outputs are large
   std::vector<bool> gains_by_split_;  // per number of threads, up to the machine's cores
   bool splits_, is_worth_threads_;
   RowSharing sharing_;
   std::unique_ptr<PlainCode> plain_ =
-      std::make_unique<PlainCode>();  // for memory that does not suit streaming, when it first comes
+      std::make_unique<PlainCode>();  // compiled at the first use, for memory that does not allow streaming
   std::vector<int64_t> call_;         // pointers (filled in by run), outer extents, outer strides in bytes
   std::vector<Column> columns_;       // in the order of the column_sum nodes
   int64_t rows_ = 0, row_size_ = 0, moved_bytes_ = 0;
   int64_t split_steps_ = 0;
-  int64_t paired_stages_ = 0;  // of a group, its first: two steps each, as a thread combines what it walked itself
-  int64_t state_bytes_ = 0;    // of a row that is split
+  int64_t paired_stages_ = 0;  // the first stages of a group: two steps each, because a thread combines what it has walked
+  int64_t state_bytes_ = 0;    // per row that is split
   bool wide_ = false;          // partial sums are f64
   bool one_thread_ = false;    // rows of an output share bytes
 };

@@ -15,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kAlignment = 64;
-constexpr double kShortestSpan = 20;  // microseconds: what the clock measures well
+constexpr double kShortestSpan = 20;  // microseconds, which the clock measures accurately enough
 
 double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -27,7 +27,7 @@ int64_t span_of(const kernel::Kernel& kernel, const kernel::Arg& arg) {
   return last + 1;
 }
 
-// Ordinary values, no NaN, nothing subnormal: what kernels have ways of their own for is rare. Bytes of `count` elements.
+// The bytes of `count` ordinary values, without NaN and subnormals, so that rare code paths do not run.
 std::vector<std::byte> pattern_of(const kernel::Arg& arg, int64_t count) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> values(0.5, 2.0);
@@ -49,7 +49,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 KernelTimer::KernelTimer(const kernel::Kernel& kernel, const Machine& machine) : kernel_(kernel), executor_(machine.cores) {
-  constexpr int64_t kPattern = 4096;  // elements, which then repeat
+  constexpr int64_t kPattern = 4096;  // elements, after which the pattern repeats
   for (const kernel::Arg& arg : kernel.args) {
     const int64_t elements = span_of(kernel, arg);
     const auto bytes = static_cast<size_t>(bytes_of(arg.dtype, elements));

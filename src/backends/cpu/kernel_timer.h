@@ -1,4 +1,4 @@
-// Times of a kernel under one schedule or another, over memory of its own.
+// Times a kernel under different schedules, in its own memory.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@ namespace lamina::cpu {
 
 class KernelTimer {
  public:
-  // Makes and fills memory for the kernel's args, which threads of `machine` touch first. Throws Error(out_of_memory).
+  // Allocates and fills memory for the kernel's args; threads of `machine` touch it first. Throws Error(out_of_memory).
   KernelTimer(const kernel::Kernel& kernel, const Machine& machine);
 
-  // Microseconds of a call, each the least of several in a row that take `milliseconds` together, or two where these take
-  // longer. All calls are over the same memory: what fits the caches is there.
+  // Microseconds per call: the minimum of several calls that take `milliseconds` together, but at least two. All calls use
+  // the same memory, so data that fit the caches are in them.
   double time(const KernelRunner& runner, double milliseconds);
 
-  // The medians of `rounds` such times in turns, so that what disturbs the machine disturbs both.
+  // The medians of `rounds` such times in turns, so that disturbances affect both.
   struct Pair {
     double first, second;
   };

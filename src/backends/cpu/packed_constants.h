@@ -1,4 +1,4 @@
-// Constant weights as products want them, packed once for each compiled partition, by its first execution.
+// Constant weights in the layout of products, packed once per compiled partition, by its first execution.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class PackedConstants final : public CachedConstants {
  public:
   explicit PackedConstants(size_t count) : entries_(std::make_unique<Entry[]>(count)) {}
 
-  // The memory of an entry. Who asks first fills it, `fill(memory)`; others wait for that.
+  // The memory of an entry. The first caller fills it by `fill(memory)`; others wait.
   template <typename Fill>
   void* get(size_t index, size_t bytes, const Fill& fill) {
     Entry& entry = entries_[index];

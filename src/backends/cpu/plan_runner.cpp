@@ -87,11 +87,12 @@ void PlanRunner::run(std::span<const void* const> inputs, std::span<void* const>
   for (const Step& step : steps_) run_step(step, inputs, outputs, scratch, executor, constants);
 }
 
-// Scratch memory holds what the running step needs for itself, then the plan's arena.
+// Scratch memory contains the scratch of the running step, then the plan's arena.
 void PlanRunner::run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
                           const Executor& executor, PackedConstants* constants) const {
   std::array<void*, kInlineArgs> inline_pointers;
-  // Of the thread, so that only its first execution allocates. Steps that run others on it, tiled ones, have fewer args.
+  // Per thread, so that only its first execution allocates. Tiled steps, which run other steps, have few args and do not use
+  // it.
   void** pointers = inline_pointers.data();
   if (step.args.size() > kInlineArgs) {
     std::vector<void*>& long_pointers = PerThread<PlanRunner, std::vector<void*>>::get();

@@ -1,4 +1,4 @@
-// A plan, compiled: its steps run in order, over the caller's memory and one piece of scratch.
+// A compiled plan: its steps run in order, with the caller's memory and one block of scratch.
 #pragma once
 
 #include <cstddef>
@@ -21,40 +21,39 @@ namespace lamina::cpu {
 
 class TiledRunner;
 
-// What steps are compiled with.
+// The context in which steps are compiled.
 struct StepCompiler {
   const PrimitiveLibrary* library;  // null: no library steps
   const Machine& machine;
 };
 
-// How the plan of a tile differs from a plan of its own.
+// How the plan of a tile differs from a separate plan.
 struct TileUse {
-  std::map<uint64_t, size_t> packed_inputs;  // by the op of a library step: the extra input that brings its packed weights
-  const class PlanRunner* like = nullptr;    // weights are packed as for this one
+  std::map<uint64_t, size_t> packed_inputs;  // by the op of a library step: the additional input with its packed weights
+  const class PlanRunner* like = nullptr;    // uses the same packed weights as this runner
 };
 
 class PlanRunner {
  public:
-  // `tile`: of a tiled step; its steps run on one thread.
+  // `tile`: for the plan of a tiled step, whose steps run on one thread.
   PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, const TileUse* tile = nullptr);
   ~PlanRunner();
   PlanRunner(const PlanRunner&) = delete;
   PlanRunner& operator=(const PlanRunner&) = delete;
 
-  // `scratch`: scratch_bytes(), 64-byte aligned. `constants` has constant_count() entries; null where that
-  // is 0.
+  // `scratch`: scratch_bytes() bytes, 64-byte aligned. `constants` has constant_count() entries, or is null if that is 0.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch, const Executor& executor,
            PackedConstants* constants) const;
-  size_t constant_count() const { return constants_; }       // weights that are packed once
-  size_t constant_bytes() const { return constant_bytes_; }  // what they take
+  size_t constant_count() const { return constants_; }       // number of weights that are packed once
+  size_t constant_bytes() const { return constant_bytes_; }  // their size
 
   size_t scratch_bytes() const { return step_bytes_ + arena_bytes_; }
-  const Primitive* primitive(uint64_t op) const;  // of the library step of this op
+  const Primitive* primitive(uint64_t op) const;  // the library step of this op
 
-  // What each step is, in order: for reports.
+  // Describes each step, in order, for reports.
   struct StepText {
     std::string name, text;
-    std::string schedule = "";  // of a kernel: how it runs, and who says so
+    std::string schedule = "";  // of a kernel: how it runs, and how that was chosen
   };
   const std::vector<StepText>& texts() const { return texts_; }
   bool from_cache() const { return from_cache_; }
@@ -64,14 +63,14 @@ class PlanRunner {
   struct Step {
     StepRunner runner;
     std::vector<kernel::Binding> args;
-    int constant = -1;  // of a library step: its weights among those that are packed once
+    int constant = -1;  // of a library step: the index of its weights among those that are packed once
   };
   static constexpr size_t kInlineArgs = 64;
 
   void add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile);
   void add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile);
   bool is_constant(const kernel::Binding& binding) const;
-  int new_constant(size_t bytes);  // its number
+  int new_constant(size_t bytes);  // returns its number
   void run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
                 const Executor& executor, PackedConstants* constants) const;
   void run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
@@ -82,10 +81,10 @@ class PlanRunner {
   std::vector<bool> constant_inputs_;
   size_t constants_ = 0, constant_bytes_ = 0;
   std::vector<Step> steps_;
-  std::map<uint64_t, size_t> library_steps_;  // by their ops
+  std::map<uint64_t, size_t> library_steps_;  // by op
   std::vector<std::vector<float>> tables_;
   std::vector<int32_t> positions_;  // 0, 1, 2, ...
-  size_t step_bytes_ = 0;           // for the step that runs: the most that one needs
+  size_t step_bytes_ = 0;           // the largest scratch that a step needs
   size_t arena_bytes_ = 0;
   std::vector<StepText> texts_;
   bool from_cache_ = true;

@@ -12,8 +12,8 @@ namespace lamina::cpu {
 namespace {
 
 constexpr size_t kPackedBytes = 32 << 20;  // of packed weights in scratch
-constexpr size_t kInlineArgs = 64;         // a step has no more: regions that would are not tiled
-constexpr int64_t kEntriesWanted = 16;     // of which threads take one at a time
+constexpr size_t kInlineArgs = 64;         // the most args of a step: larger regions are not tiled
+constexpr int64_t kEntriesWanted = 16;     // so that threads can take one at a time
 
 int64_t count_of(const Dims& loops) {
   int64_t count = 1;
@@ -66,7 +66,7 @@ bool TiledRunner::from_cache() const {
          std::all_of(plans_.begin(), plans_.end(), [](const auto& plan) { return plan->from_cache(); });
 }
 
-// Packed weights are further inputs of the tile's plan, behind its own.
+// Packed weights are additional inputs of the tile's plan, after its own.
 void TiledRunner::list_packings(const kernel::TiledStep& step, TileUse& use) {
   for (const kernel::PlanStep& part : step.plans.front().steps) {
     const auto* const library_step = std::get_if<kernel::LibraryStep>(&part);
@@ -100,8 +100,8 @@ void TiledRunner::place_packings(const kernel::TiledStep& step, const ConstantOf
   }
 }
 
-// Copies of sums lie in the thread's scratch, where there are enough entries for all threads, each with all its segments. Else
-// threads take segments, and the sums of all entries lie side by side.
+// Copies of sums are in the thread's scratch if there are enough entries for all threads; each thread then runs all segments
+// of an entry. Else threads take segments, and the sums of all entries are adjacent in memory.
 void TiledRunner::place_sums(const kernel::TiledStep& step, const StepCompiler& compiler) {
   for (const kernel::TileSum& sum : step.sums) {
     const bool by_segment = segments_ > 1 && static_cast<size_t>(sum.loop) == row_loop_;
@@ -125,14 +125,14 @@ void TiledRunner::place_sums(const kernel::TiledStep& step, const StepCompiler& 
   }
 }
 
-// Which packed weights the tiles of an entry of the outer loops read.
+// The number of the packed weights that the tiles of an entry of the outer loops read.
 int64_t TiledRunner::number_of(const Packing& packing, int64_t outer) const {
   int64_t number = 0;
   for (size_t loop = row_loop_; loop-- > 0; outer /= loops_[loop]) number += outer % loops_[loop] * packing.strides[loop];
   return number;
 }
 
-// All at once where their packed weights are few, or come back later; else as many as are worth kPackedBytes.
+// All entries at once if their packed weights are small or used again later; else as many as fit kPackedBytes.
 void TiledRunner::choose_wave() {
   wave_ = outer_;
   size_t all = 0, of_an_entry = 0;
@@ -147,7 +147,7 @@ void TiledRunner::choose_wave() {
   if (all > kPackedBytes) wave_ = std::max<int64_t>(1, static_cast<int64_t>(kPackedBytes / of_an_entry));
 }
 
-// Blocks of rows are next to each other: they share what lies in the caches.
+// Consecutive tiles are neighbouring blocks of rows, which share data in the caches.
 TiledRunner::Entries TiledRunner::entries_of(int64_t tile) const {
   Entries entries;
   for (size_t loop = loops_.size(); loop-- > 0;) {
@@ -164,7 +164,7 @@ int64_t TiledRunner::at(const Entries& entries, const Dims& strides) const {
   return place;
 }
 
-// Packs those numbered first to last; `packed` is where the first goes.
+// Packs the weights with numbers first to last; `packed` is the destination of the first.
 void TiledRunner::pack(const Packing& packing, std::span<void* const> args, char* scratch, char* packed, int64_t first,
                        int64_t last, const Executor& team) const {
   for_each_tile(last - first + 1, team, [&](int64_t i, int thread) {
@@ -178,8 +178,8 @@ void TiledRunner::pack(const Packing& packing, std::span<void* const> args, char
   });
 }
 
-// Where the weights numbered 0 lie packed, or would lie, for tiles of the outer entries first to last; null: weights are taken
-// as they are.
+// The address of packed weights number 0, or where it would be, for tiles of the outer entries first to last. Null if weights
+// are not packed.
 char* TiledRunner::packed(size_t index, std::span<void* const> args, char* scratch, int64_t first, int64_t last,
                           const Executor& team, PackedConstants* constants) const {
   const Packing& packing = packings_[index];
@@ -232,7 +232,7 @@ void TiledRunner::run_entries(const Run& run, int64_t first, int64_t last, const
   for_each_tile(entries, team, [&](int64_t i, int thread) { finish(run, first + i, sums_of(first + i), thread); });
 }
 
-// Blocks of rows within blocks of columns: the sums over rows, and the keys and values beside them, stay in the caches.
+// Blocks of rows within blocks of columns, so that the sums over rows, and the keys and values, stay in the caches.
 void TiledRunner::run_segment(const Run& run, int64_t outer, int64_t segment, char* sums, int thread) const {
   Entries entries = entries_of(outer * (count_of(loops_) / outer_));
   const int64_t first = segment * blocks_of_segment(), last = std::min(first + blocks_of_segment(), loops_[row_loop_]);
@@ -245,7 +245,7 @@ void TiledRunner::run_segment(const Run& run, int64_t outer, int64_t segment, ch
   }
 }
 
-// What the segment that begins at `entries` adds to: its own copy, or its rows.
+// Clears the sums of the segment that starts at `entries`: its own copy, or its rows.
 void TiledRunner::clear(const Run& run, const Sum& sum, const Entries& entries, int64_t blocks, char* sums) const {
   const auto of_block = static_cast<size_t>(sum.strides[row_loop_]);
   const size_t before = static_cast<size_t>(entries[row_loop_]) * of_block;
@@ -253,7 +253,7 @@ void TiledRunner::clear(const Run& run, const Sum& sum, const Entries& entries, 
   std::memset(place_of(run, sum, entries, sums), 0, bytes);
 }
 
-// Where a tile adds to.
+// The address of a tile's sum.
 char* TiledRunner::place_of(const Run& run, const Sum& sum, const Entries& entries, char* sums) const {
   const int64_t within = at(entries, sum.strides);
   if (sum.in_place) {

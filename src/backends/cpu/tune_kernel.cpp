@@ -25,9 +25,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kShareOfFinal = 0.2;     // of the time, for the last comparison
-constexpr double kMillisecondsOfTry = 2;  // of a candidate, the best so far beside it as long
-constexpr double kHopeless = 1.25;        // times the best: not looked at a second time
-constexpr double kClearGain = 0.98;       // of the best's time: what is called better
+constexpr double kMillisecondsOfTry = 2;  // per candidate, and as long for the best so far
+constexpr double kHopeless = 1.25;        // times the best: not measured a second time
+constexpr double kClearGain = 0.98;       // times the best: counts as better
 constexpr int kRoundsOfTry = 3, kRoundsOfFinal = 7;
 
 class Tuning {
@@ -56,8 +56,8 @@ class Tuning {
   double spent() const { return std::chrono::duration<double, std::milli>(Clock::now() - start_).count() / milliseconds_; }
   bool has_time() const { return spent() < 1 - kShareOfFinal; }
 
-  // Of the best so far, what the model takes for the fastest first; once one is better, its own neighbours are next. Whether
-  // there was one.
+  // Tries neighbours of the best so far, in the order of predicted time. Once one is better, its neighbours are tried next.
+  // Returns whether there was one.
   bool try_neighbours() {
     std::vector<std::pair<double, Schedule>> neighbours;
     for (Schedule& schedule : legal_.neighbours(best_->schedule()))
@@ -88,7 +88,7 @@ class Tuning {
     return true;
   }
 
-  // The default stays where the best is not clearly better with both in turns.
+  // Keeps the default unless the best is clearly better when both run in turns.
   TunedSchedule decide() {
     if (progress_) progress_(std::min(spent(), 1.0));
     TunedSchedule tuned{times_.front(), times_.front(), {}};

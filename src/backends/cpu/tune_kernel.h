@@ -1,4 +1,4 @@
-// Which schedule is the fastest for a kernel on this machine: found by trying.
+// Finds the fastest schedule of a kernel on this machine by measurement.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,22 @@
 
 namespace lamina::cpu {
 
-// Of the time that is to be spent: 0 at first, 1 at the end.
+// The fraction of the time that is used: 0 at first, 1 at the end.
 using TuningProgress = std::function<void(double done)>;
 
-// Times the schedule that would be chosen without measuring, then others that differ from the best so far in one field, as
-// many as there is time for; compiling them is a part of it. What is better is taken only if it still is when both run in
-// turns. The result is not kept anywhere (tuned_schedules::store). `kernel` need not be arranged. Throws Error(runtime_error)
-// where the machine is not this one, (out_of_memory).
+// Times the default schedule, then schedules that differ from the best so far in one field, until the time, which includes
+// compiling, is used up. A better schedule is chosen only if it is still better when both run in turns. The result is not
+// cached (see tuned_schedules::keep). `kernel` need not be arranged. Throws Error(runtime_error) if `machine` is not this
+// machine, and Error(out_of_memory).
 TunedSchedule tune_kernel(const kernel::Kernel& kernel, const Machine& machine, double milliseconds,
                           const TuningProgress& progress = nullptr);
 
-// The same for each kernel of a plan that is a step by itself, of which nothing is kept yet or `request.again`; what is found
-// is kept. (The kernels of a tile run on one thread, beside the products that their time goes to.) How many kernels were timed.
+// The same for each kernel step of a plan that has no cached result (or if `request.again`), and caches the results. (Kernels
+// of tiles are not tuned: they run on one thread, and products dominate their time.) Returns the number of kernels that were
+// timed.
 size_t tune_plan(const kernel::Plan& plan, const Machine& machine, const TuningRequest& request);
 
-// The machine with its costs as they were measured here once, now if they were not: a quarter of a second. Throws
+// The machine with costs that were measured here. Measures them, in a quarter of a second, if they are not cached. Throws
 // Error(out_of_memory).
 Machine with_measured_costs(Machine machine);
 

@@ -19,7 +19,7 @@ constexpr std::string_view kHeading = "lamina machine costs 1\n";
 
 std::string key_of(const Machine& machine) { return "costs of " + key_of_times(machine); }
 
-// The number behind `name` at the head of `text`, which goes with its line.
+// Removes the first line of `text` and returns its number, if the line starts with `name`.
 std::optional<double> take_line(std::string_view& text, const std::string& name) {
   const size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);
@@ -35,7 +35,7 @@ std::optional<double> take_line(std::string_view& text, const std::string& name)
 class Memory {
  public:
   static Memory& instance() {
-    static Memory& memory = *new Memory;  // never destroyed: kernels may be compiled while statics are torn down
+    static Memory& memory = *new Memory;  // never destroyed: kernels may be compiled during static destruction
     return memory;
   }
   Mutex mutex{LockRow::cached_costs};
@@ -53,7 +53,7 @@ std::string text_of(const Costs& costs) {
   std::string text(kHeading);
   for_each_cost(costs, [&](const std::string& name, double value) {
     char digits[32];
-    const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;  // whatever the locale
+    const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;  // independent of the locale
     text += join(name, " ", std::string_view(digits, static_cast<size_t>(end - digits)), "\n");
   });
   return text;

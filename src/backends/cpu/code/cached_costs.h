@@ -1,6 +1,6 @@
-// What work takes on this machine, as it was measured here once (calibrate.h). Kept for the process and, where there is a cache
-// on disk, beside the machine code (backends/cache/code_cache.h): under the machine, its cores and the version of the
-// generator.
+// Costs of work on this machine, measured once (calibrate.h). They are cached in the process and, if there is a cache on
+// disk, with the machine code (backends/cache/code_cache.h). The key is the machine, its number of cores and the version of
+// the generator.
 #pragma once
 
 #include <optional>
@@ -11,24 +11,24 @@
 
 namespace lamina::cpu {
 
-// Thread-safe. `machine.costs` is not looked at.
+// Thread-safe. `machine.costs` is not read.
 namespace cached_costs {
 
-// Nothing where nothing is kept, or what is there is damaged. The disk is asked once in a process.
+// Nothing if there is no entry or it is damaged. Reads the disk once per process.
 std::optional<Costs> find(const Machine& machine);
 
-// In the place of what was kept before.
+// Replaces the previous entry.
 void store(const Machine& machine, const Costs& costs);
 
-// What the process keeps in memory is forgotten; the disk is not. For tests.
+// Clears the cache of the process, not that on disk. For tests.
 void forget();
 
 }  // namespace cached_costs
 
-// What times depend on beside the kernel, for keys: the machine, its cores included, and what makes its code.
+// What times depend on besides the kernel, for keys: the machine with its number of cores, and the code generator.
 std::string key_of_times(const Machine& machine);
 
-// As they lie on disk: a name and a number a line.
+// The format on disk: one name and number per line.
 std::string text_of(const Costs& costs);
 std::optional<Costs> costs_of(std::string_view text);
 

@@ -10,7 +10,7 @@ namespace lamina::cpu {
 
 namespace {
 
-// Of this thread; 0 where that is not known, as on a stack that the program has made itself.
+// The stack that is left on this thread; 0 if unknown, as on a stack that the program has allocated.
 size_t stack_left() {
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;

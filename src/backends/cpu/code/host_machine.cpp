@@ -20,7 +20,7 @@ namespace lamina::cpu {
 
 namespace {
 
-// Whether the processor at hand has all of `features`, a list with commas.
+// Whether this processor has all of `features`, a comma-separated list.
 bool has_all(llvm::StringRef features) {
   llvm::SmallVector<llvm::StringRef, 4> names;
   features.split(names, ',', -1, /*KeepEmpty=*/false);
@@ -42,7 +42,7 @@ const Target& host_target() {
   return *best;
 }
 
-// What a small file holds; "" where it cannot be read. A stream would cost a fresh process a tenth of a millisecond, most of it
+// The content of a small file; "" if it cannot be read. A stream would cost a new process a tenth of a millisecond, mostly
 // for a locale.
 std::string text_of_file(const char* path) {
   std::array<char, 64> text;
@@ -53,7 +53,7 @@ std::string text_of_file(const char* path) {
   return {text.data(), static_cast<size_t>(std::max<ssize_t>(bytes, 0))};
 }
 
-// What Linux says of the cache that one core reaches at this level, for data; 0: nothing.
+// The size that Linux reports for the data cache that one core reaches at this level; 0 if none.
 int64_t linux_cache(int level) {
   for (const char index : {'3', '2', '1', '0'}) {
     const std::string folder = std::string("/sys/devices/system/cpu/cpu0/cache/index") + index;
@@ -70,8 +70,8 @@ int64_t linux_cache(int level) {
   return 0;
 }
 
-// Of the last-level cache the C library tells the sum over a socket, Linux what one core reaches: the lesser is taken. Of the
-// others either tells what there is; on some machines the C library knows none.
+// For the last-level cache, the C library reports the sum over a socket, and Linux the part that one core reaches; the
+// smaller one is used. For other levels both report the same, but on some machines the C library reports nothing.
 Caches host_caches() {
   const auto either = [](int64_t told, int level) { return told > 0 ? told : linux_cache(level); };
   const int64_t first = either(sysconf(_SC_LEVEL1_DCACHE_SIZE), 1), second = either(sysconf(_SC_LEVEL2_CACHE_SIZE), 2),
@@ -83,7 +83,7 @@ Caches host_caches() {
   return caches;
 }
 
-// Its features as LLVM's option has them: "+one,-another".
+// The host's features in the format of LLVM's option: "+one,-another".
 std::string host_features() {
   std::string features;
   for (const auto& [name, has] : host_processor().features)
@@ -121,7 +121,7 @@ const Target& best_allowed() {
               join("LAMINA_MAX_ISA is \"", cap, "\", allowed on ", host_architecture().name, " is ", names));
 }
 
-// What LLVM knows of a processor by its name.
+// Whether the host has all features that LLVM associates with the processor's name.
 bool lacks_nothing_of(const Machine& machine) {
   const Architecture& architecture = *machine.instructions.architecture;
   std::string fault;
@@ -131,7 +131,7 @@ bool lacks_nothing_of(const Machine& machine) {
   if (target == nullptr) return false;
   const std::unique_ptr<llvm::MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, machine.cpu, machine.features));
   if (info == nullptr || !info->isCPUStringValid(machine.cpu)) return false;
-  // Features that the host does not speak of are how to schedule code, not what it may hold.
+  // Features missing from the host's list only affect instruction scheduling.
   const auto enabled = info->getEnabledProcessorFeatures();
   return std::all_of(enabled.begin(), enabled.end(), [](const llvm::SubtargetFeatureKV& feature) {
     const auto found = host_processor().features.find(feature.Key);

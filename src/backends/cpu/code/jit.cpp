@@ -18,14 +18,14 @@ namespace lamina::cpu {
 
 namespace {
 
-// Of the kernels that were asked for last; twice as many as the compiler keeps executables, which hold their own code besides.
-// Code takes 4 to 20 KB and whole pages for its constants and data: some 50 MB at most.
+// The number of recently used kernels in the cache: twice the number of executables that the compiler caches, which own their
+// code too. Code needs 4 to 20 KB per kernel, and whole pages for its constants and data: about 50 MB at most.
 constexpr size_t kMaxCachedKernels = 2048;
 
 class Jit {
  public:
   static Jit& instance() {
-    static Jit& jit = *new Jit;  // never destroyed: code may still run while statics are torn down
+    static Jit& jit = *new Jit;  // never destroyed: code may still run during static destruction
     return jit;
   }
 
@@ -40,7 +40,7 @@ class Jit {
     const CodeCache* const disk = CodeCache::from_environment();
     const std::string disk_key = disk == nullptr ? "" : disk_key_of(key);
     LinkedCode code;
-    // Threads that only wanted to execute compile, too.
+    // Threads that only execute may compile too, and may have a small stack.
     call_with_stack(kStackForLlvm, [&] {
       if (machine.instructions.architecture != &host_architecture()) {
         compiled.from_cache = disk != nullptr && disk->find(disk_key).has_value();
@@ -63,8 +63,8 @@ class Jit {
   }
 
  private:
-  // All that the code depends on but the versions of what makes it, which are the same for the whole process. Of the machine,
-  // that is what code is made of; what else it is has gone into the schedule.
+  // Everything on which the code depends except the versions of its generator, which are the same for the whole process. The
+  // machine's instructions are part of the key; its other properties affect only the schedule.
   std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const {
     return join(machine.cpu, " ", machine.features, " ", describe(machine.instructions), "\n", describe(schedule), "\n",
                 kernel::print(kernel, false));
@@ -74,12 +74,12 @@ class Jit {
     return join(code_generator_version(), symbols_.any() ? ", unwindable\n" : "\n", key);
   }
 
-  // The same in every process that makes this code: it is a part of the object.
+  // The same in every process that generates this code, because the object contains it.
   static std::string symbol_of(const kernel::Kernel& kernel, const std::string& key) {
     return join("lamina_", kernel.name, "_", sha256_hex(key).substr(0, 12));
   }
 
-  // Made when the first kernel is compiled: where all of them come from the disk it is not needed.
+  // Created when the first kernel is compiled. It is not needed if all kernels come from the disk.
   ObjectCodeMaker& maker() {
     if (!maker_) maker_.emplace(symbols_.any());
     return *maker_;
@@ -91,7 +91,7 @@ class Jit {
     throw Error(Status::runtime_error, join("cpu backend: cannot compile a kernel: ", llvm::toString(code.takeError())));
   }
 
-  // Without address where the folder has no entry, or one that is no code for this symbol.
+  // Has no address if the folder has no entry, or an entry without code for this symbol.
   LinkedCode stored_code(const CodeCache& disk, const std::string& key, const std::string& symbol) {
     const std::optional<std::string> object = disk.find(key);
     if (!object) return {};
@@ -101,7 +101,8 @@ class Jit {
     return {};
   }
 
-  // A process that forks while a kernel is compiled waits for its end, or the child would find LLVM amid its work.
+  // A process that forks while a kernel is compiled waits for the end: otherwise the child would have LLVM in an inconsistent
+  // state.
   Mutex mutex_{LockRow::jit};
   const SymbolRequest symbols_ = symbol_request();
   ObjectLinker linker_{symbols_};

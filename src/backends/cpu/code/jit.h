@@ -1,5 +1,5 @@
-// From a kernel to machine code: one JIT per process, with a cache of code by structure, and one on disk for those who ask for
-// it (backends/cache/code_cache.h).
+// From a kernel to machine code: one JIT per process, with a cache of code by structure, and optionally one on disk
+// (backends/cache/code_cache.h).
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace lamina::cpu {
 using KernelFunction = void (*)(const int64_t*, int64_t, int64_t, int64_t, int64_t, void*);
 
 struct CompiledKernel {
-  KernelFunction function = nullptr;  // null of another architecture than the host's
+  KernelFunction function = nullptr;  // null for another architecture than the host's
   std::string symbol;
   bool from_cache = false;             // in memory or on disk
-  std::shared_ptr<const void> memory;  // of the function: it may be called as long as a copy of this lives
+  std::shared_ptr<const void> memory;  // owns the function, which may be called as long as a copy of this exists
 };
 
-// Thread-safe. The code is made for `machine`, which need not be this one. Throws Error(runtime_error) when LLVM refuses it.
+// Thread-safe. The code is for `machine`, which may differ from this one. Throws Error(runtime_error) if LLVM refuses it.
 CompiledKernel compile_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine);
 
 }  // namespace lamina::cpu

@@ -15,11 +15,12 @@ namespace lamina::cpu {
 
 namespace {
 
-// Appends `ADDRESS SIZE NAME` for each function; perf reads the file when it writes its report.
+// Appends `ADDRESS SIZE NAME` for each function. perf reads the file when it writes its report.
 class PerfMap final : public llvm::JITEventListener {
  public:
   PerfMap() {
-    // Other JITs of the process write to the same file. The folder is everybody's: a file that is not ours is left alone.
+    // Other JITs of the process write to the same file. The folder is writable by all users, so a file of another user is not
+    // used.
     file_ = open(join("/tmp/perf-", getpid(), ".map").c_str(),
                  O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
     struct stat status;
@@ -30,7 +31,7 @@ class PerfMap final : public llvm::JITEventListener {
 
   void notifyObjectLoaded(ObjectKey, const llvm::object::ObjectFile& object,
                           const llvm::RuntimeDyld::LoadedObjectInfo& loaded) override {
-    const auto placed = loaded.getObjectForDebug(object);  // with the addresses it was given
+    const auto placed = loaded.getObjectForDebug(object);  // with the final addresses
     if (file_ < 0 || placed.getBinary() == nullptr) return;
     std::string lines;
     llvm::raw_string_ostream out(lines);
@@ -45,7 +46,7 @@ class PerfMap final : public llvm::JITEventListener {
       llvm::consumeError(name.takeError());
       llvm::consumeError(address.takeError());
     }
-    if (write(file_, lines.data(), lines.size()) < 0) return;  // a profile without these names
+    if (write(file_, lines.data(), lines.size()) < 0) return;  // the profile then lacks these names
   }
 
  private:
@@ -75,7 +76,7 @@ SymbolRequest symbol_request() {
 
 std::vector<llvm::JITEventListener*> listeners_for(const SymbolRequest& request) {
   std::vector<llvm::JITEventListener*> listeners;
-  if (request.perf) listeners.push_back(new PerfMap);  // the code that it lists is never freed either
+  if (request.perf) listeners.push_back(new PerfMap);  // the code that it lists is never freed
   if (request.gdb) listeners.push_back(llvm::JITEventListener::createGDBRegistrationListener());
   if (request.jitdump) {
     llvm::JITEventListener* const jitdump = llvm::JITEventListener::createPerfJITEventListener();

@@ -1,5 +1,5 @@
-// Compiled kernels by their structure, as many as may be: in the place of one more goes the one that nobody has asked for the
-// longest. Its code goes with the last executable that holds it.
+// A cache of compiled kernels by structure with a limited number of entries. A new kernel replaces the least recently used
+// one, whose code is freed with the last executable that uses it.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace lamina::cpu {
 
-// For one thread at a time.
+// Not thread-safe.
 class KernelCache {
  public:
   explicit KernelCache(size_t most) : most_(most) {}
@@ -25,7 +25,7 @@ class KernelCache {
     return found->second.kernel;
   }
 
-  // Looks at all of them where there are too many, which takes a thousandth of the time that compiling does.
+  // If the cache is full, searches all entries, which takes a thousandth of the time of a compilation.
   void insert(const std::string& key, CompiledKernel kernel) {
     if (entries_.size() >= most_) {
       entries_.erase(std::min_element(entries_.begin(), entries_.end(),

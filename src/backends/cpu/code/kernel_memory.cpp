@@ -23,7 +23,7 @@ KernelMemory::~KernelMemory() {
   Memory::releaseMappedMemory(block_);
 }
 
-// Throws through LLVM, which has taken nothing yet: where a section gets no memory it ends the process.
+// Throws through LLVM, which has not allocated anything yet. If a section later gets no memory, LLVM ends the process.
 void KernelMemory::reserveAllocationSpace(uintptr_t code_size, llvm::Align code_align, uintptr_t constants_size,
                                           llvm::Align constants_align, uintptr_t data_size, llvm::Align data_align) {
   const uintptr_t page = llvm::sys::Process::getPageSizeEstimate();
@@ -59,7 +59,7 @@ uint8_t* KernelMemory::allocateDataSection(uintptr_t size, unsigned align, unsig
 bool KernelMemory::finalizeMemory(std::string* fault) {
   for (const auto& [part, flags] : {std::pair(&code_, kReadExecute), std::pair(&constants_, unsigned{Memory::MF_READ})}) {
     if (part->begin == nullptr) continue;
-    // LLVM clears the instruction cache of what becomes executable, where the processor does not see to that itself.
+    // LLVM invalidates the instruction cache of new executable memory on processors that require this.
     const MemoryBlock pages(part->begin, static_cast<size_t>(part->end - part->begin));
     if (const std::error_code error = Memory::protectMappedMemory(pages, flags)) {
       if (error == std::errc::not_enough_memory) throw std::bad_alloc();

@@ -1,4 +1,4 @@
-// Where a kernel's code and constants lie: one mapping, so that code reaches its constants by an offset of 32 bits.
+// Memory of a kernel's code and constants: one mapping, so that code reaches its constants with 32-bit offsets.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace lamina::cpu {
 
-// One object's sections, in the order code, constants, data; writable until finalizeMemory, which makes code executable and
-// constants readable alone. Given back when this ends.
+// The sections of one object, in the order code, constants, data. They are writable until finalizeMemory, which makes code
+// executable and constants read-only. The destructor frees the memory.
 class KernelMemory final : public llvm::RTDyldMemoryManager {
  public:
   ~KernelMemory() override;
@@ -19,12 +19,12 @@ class KernelMemory final : public llvm::RTDyldMemoryManager {
                               llvm::Align constants_align, uintptr_t data_size, llvm::Align data_align) override;
   uint8_t* allocateCodeSection(uintptr_t size, unsigned align, unsigned id, llvm::StringRef name) override;
   uint8_t* allocateDataSection(uintptr_t size, unsigned align, unsigned id, llvm::StringRef name, bool is_constant) override;
-  bool finalizeMemory(std::string* fault) override;  // true: `fault` says what went wrong
+  bool finalizeMemory(std::string* fault) override;  // true: failed, and `fault` says why
 
  private:
   struct Part {
     uint8_t *begin = nullptr, *next = nullptr, *end = nullptr;  // whole pages
-    uint8_t* take(uintptr_t size, uintptr_t align);             // null where it is full
+    uint8_t* take(uintptr_t size, uintptr_t align);             // null if it is full
   };
 
   llvm::sys::MemoryBlock block_;

@@ -13,7 +13,7 @@ namespace lamina::cpu {
 
 namespace {
 
-// memset, memcpy and, where the machine has no FMA, fmaf come from the process.
+// The process provides memset, memcpy and, on machines without FMA, fmaf.
 class ProcessSymbols final : public llvm::LegacyJITSymbolResolver {
  public:
   llvm::JITSymbol findSymbol(const std::string& name) override {
@@ -46,7 +46,7 @@ llvm::Expected<LinkedCode> ObjectLinker::link(llvm::MemoryBufferRef buffer, cons
   std::string fault;
   if (memory->finalizeMemory(&fault)) return fault_of(fault);
   if (listeners_.empty()) return LinkedCode{address, std::move(memory)};
-  KernelMemory* const told = memory.release();  // for ever
+  KernelMemory* const told = memory.release();  // never freed
   for (llvm::JITEventListener* const listener : listeners_)
     listener->notifyObjectLoaded(reinterpret_cast<uint64_t>(told), **object, *loaded);
   return LinkedCode{address, std::shared_ptr<const void>(told, [](const void*) {})};

@@ -1,4 +1,4 @@
-// From an object file to code that runs, in memory of its own that is first written, then executable, never both.
+// From an object file to executable code. Its memory is first writable, then executable, never both.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,17 @@ namespace lamina::cpu {
 
 struct LinkedCode {
   void* address = nullptr;             // of the symbol
-  std::shared_ptr<const void> memory;  // the code runs as long as somebody holds it
+  std::shared_ptr<const void> memory;  // owns the code, which may run as long as a copy of this exists
 };
 
-// For one thread at a time; what it loads outlives it. Code that perf, gdb or a jitdump was told of stays for ever: they may
-// look for it at any time.
+// Not thread-safe. Loaded code outlives it. Code that was reported to perf, gdb or a jitdump is never freed, because they may
+// read it at any time.
 class ObjectLinker {
  public:
   explicit ObjectLinker(const SymbolRequest& request) : listeners_(listeners_for(request)) {}
 
-  // `symbol` in `object`. An error where the object is not whole, defines no such symbol, or needs one that the
-  // process does not have; nothing of it stays then.
+  // Links `symbol` in `object`. Returns an error, and frees everything, if the object is incomplete, does not define the
+  // symbol, or needs a symbol that the process does not have.
   llvm::Expected<LinkedCode> link(llvm::MemoryBufferRef object, const std::string& symbol);
 
  private:

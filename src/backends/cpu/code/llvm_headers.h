@@ -1,7 +1,7 @@
-// The fence around LLVM: the only file that includes its headers, so that their warnings stay outside and a change of LLVM's
-// version is one file to look at. Only files of this module whose subject is LLVM IR include it. It is precompiled; what makes
-// it much larger stays outside: the pass manager's templates alone, in llvm_passes.h, take two seconds of every file that sees
-// them.
+// The only file that includes LLVM's headers, so that their warnings are suppressed in one place and a new LLVM version
+// affects one file. Only files of this module that handle LLVM IR include it. It is precompiled. Headers that would make it
+// much larger are separate: the templates of the pass manager alone, in llvm_passes.h, add two seconds to every file that
+// includes them.
 #pragma once
 
 #if defined(__GNUC__)

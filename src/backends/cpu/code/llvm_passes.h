@@ -1,5 +1,5 @@
-// The fence around LLVM's pass manager, for the one file that runs passes: its templates are instantiated in every file that
-// sees them, which no other file should pay for.
+// Includes LLVM's pass manager for the one file that runs passes. Its templates are instantiated in every file that includes
+// them, which is slow.
 #pragma once
 
 #include "backends/cpu/code/llvm_headers.h"

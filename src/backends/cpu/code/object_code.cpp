@@ -14,8 +14,8 @@ namespace lamina::cpu {
 
 namespace {
 
-// Just what emission leaves to do: accumulators into registers, common addresses once, invariants out of loops. Without its
-// option instcombine runs once more to see that nothing is left, and ends the process where something is.
+// The optimisations that emission leaves to LLVM: accumulators into registers, common addresses once, invariants out of
+// loops. Without its option, instcombine runs again to verify that nothing is left, and ends the process if something is.
 constexpr const char* kPasses = "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse,dce";
 
 std::unique_ptr<llvm::TargetMachine> make_generator(const Architecture& architecture) {
@@ -26,17 +26,17 @@ std::unique_ptr<llvm::TargetMachine> make_generator(const Architecture& architec
   if (target == nullptr)
     throw Error(Status::runtime_error, join("cpu backend: no code generator for ", architecture.name, ": ", fault));
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // FMA only where it is written
-  // What a function is compiled for stands in its attributes. Constants lie near the code (kernel_memory.h): with an address of
-  // 64 bits each they would take the registers that hold them across a loop.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // FMA only where the IR requests it
+  // The attributes of a function say what it is compiled for. Constants are close to the code (kernel_memory.h): with 64-bit
+  // addresses, they would need registers that loops use.
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, "", "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
   if (machine == nullptr) throw Error(Status::runtime_error, "cpu backend: cannot make a code generator");
   return machine;
 }
 
-// InstCombine compares f16 elements as they were before their conversion. Where no instruction does that, the code generator
-// goes element by element, for three times the code; the conversion, which loses nothing, is cheap.
+// InstCombine compares f16 elements before their conversion. Without an instruction for that, the code generator does it
+// element by element, with three times the code. The exact conversion to float is cheap.
 void compare_halves_as_floats(llvm::Function& function) {
   std::vector<llvm::FCmpInst*> comparisons;
   for (llvm::Instruction& instruction : llvm::instructions(function)) {
@@ -52,8 +52,8 @@ void compare_halves_as_floats(llvm::Function& function) {
   }
 }
 
-// The code generator's passes, with or without loop strength reduction: it looks for good induction variables and addresses,
-// for a third of the compile time.
+// The code generator's passes, with or without loop strength reduction, which searches for good induction variables and
+// addresses and needs a third of the compile time.
 class CodeGenerator final : public llvm::legacy::PassManagerBase {
  public:
   explicit CodeGenerator(bool reduces_strength) : reduces_strength_(reduces_strength) {}
@@ -70,8 +70,9 @@ class CodeGenerator final : public llvm::legacy::PassManagerBase {
   llvm::legacy::PassManager passes_;
 };
 
-// LLVM is compiled without exceptions: where it gets no memory it ends the process, unless it is told otherwise, for all of it.
-// Who else uses this LLVM here, and expects no exception, ends as before.
+// LLVM is compiled without exceptions and ends the process if it gets no memory, unless a handler is installed for the whole
+// process. Other users of this LLVM in the process are not affected: an exception that they do not expect ends the process
+// too.
 void throw_where_llvm_gets_no_memory() {
   static const bool is_told = [] {
     llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
@@ -80,7 +81,8 @@ void throw_where_llvm_gets_no_memory() {
   static_cast<void>(is_told);
 }
 
-// More than a kernel's code generation takes: a limit on the process's memory is met here, where nothing is lost by it.
+// More memory than the code generation of a kernel needs. A limit on the process's memory is detected here, before LLVM has
+// state to lose.
 void require_memory_for_llvm() {
   constexpr size_t kEnough = size_t{32} << 20;
   std::error_code fault;
@@ -92,7 +94,7 @@ void require_memory_for_llvm() {
 
 }  // namespace
 
-// All that LLVM works with on one kernel.
+// LLVM's objects for one kernel.
 struct ObjectCodeMaker::CodegenContext {
   CodegenContext(const std::string& name, llvm::LLVMContext& context, llvm::TargetMachine& machine)
       : symbol(name), module(name, context), passes(&machine) {
@@ -148,7 +150,8 @@ void ObjectCodeMaker::emit(CodegenContext& codegen, const kernel::Kernel& kernel
   llvm::Function& function = codegen.function();
   function.addFnAttr("target-cpu", machine.cpu);
   function.addFnAttr("target-features", machine.features);
-  function.addFnAttr("probe-stack", "inline-asm");  // a frame that leaves the stack ends there, and not in what lies below
+  // a stack overflow faults here, and does not write to memory below the stack
+  function.addFnAttr("probe-stack", "inline-asm");
   if (with_unwind_tables_) function.setUWTableKind(llvm::UWTableKind::Async);
 }
 
@@ -159,7 +162,7 @@ void ObjectCodeMaker::compile(CodegenContext& codegen, llvm::TargetMachine& gene
   LAMINA_CHECK(!llvm::verifyModule(codegen.module, &stream), fault + kernel::print(kernel));
   codegen.optimize(machine.instructions);
   if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) codegen.module.print(llvm::errs(), nullptr);
-  // Along a row an address is a base and an index already; across rows it is a product, which the pass makes a sum.
+  // Along a row, an address is already a base and an index. Across rows it is a product, which the pass replaces by a sum.
   codegen.generate(generator, schedule.transposed);
 }
 
@@ -173,7 +176,7 @@ void ObjectCodeMaker::CodegenContext::optimize(const Instructions& instructions)
     throw Error(Status::runtime_error, join("cpu backend: cannot build the pass pipeline: ", llvm::toString(std::move(error))));
   }
   pipeline.run(function(), functions);
-  // What was found out of the code ends with it: the code generator changes it.
+  // The analyses are invalid now, because the code generator changes the code.
   modules.clear();
   sccs.clear();
   functions.clear();

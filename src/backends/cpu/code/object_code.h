@@ -1,4 +1,4 @@
-// From a kernel to an object file: emission, the little that it leaves to optimize, and LLVM's code generator.
+// From a kernel to an object file: emission, a few optimisations, and LLVM's code generator.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace lamina::cpu {
 
-// For one thread at a time, and for machines of any kind. Throws Error(runtime_error) when LLVM refuses the machine,
-// std::bad_alloc where there is no memory: what LLVM held then stays with it for ever, since the exception has passed it
-// without a destructor being called.
+// Not thread-safe. Works for machines of any kind. Throws Error(runtime_error) if LLVM refuses the machine, and
+// std::bad_alloc if there is no memory; LLVM's memory is then leaked, because the exception passes LLVM without running
+// destructors.
 class ObjectCodeMaker {
  public:
-  // With unwind tables a debugger sees who called.
+  // With unwind tables, a debugger shows the callers.
   explicit ObjectCodeMaker(bool with_unwind_tables);
 
   // An ELF object that defines `symbol`; see emit_kernel.h for its signature.
@@ -31,7 +31,7 @@ class ObjectCodeMaker {
                const Machine& machine) const;
 
   const bool with_unwind_tables_;
-  std::map<const Architecture*, std::unique_ptr<llvm::TargetMachine>> generators_;  // of those that were asked for
+  std::map<const Architecture*, std::unique_ptr<llvm::TargetMachine>> generators_;  // created on demand
 };
 
 }  // namespace lamina::cpu

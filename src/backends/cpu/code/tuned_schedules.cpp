@@ -22,7 +22,7 @@ std::string line_of(const TimedSchedule& timed) {
   return join(std::llround(timed.microseconds * 1000), " ", describe(timed.schedule), "\n");  // in nanoseconds
 }
 
-// The first line of `text`, which goes with it.
+// Removes and returns the first line of `text`.
 std::optional<TimedSchedule> take_line(std::string_view& text) {
   const size_t end = text.find('\n');
   if (end == std::string_view::npos) return std::nullopt;
@@ -36,7 +36,7 @@ std::optional<TimedSchedule> take_line(std::string_view& text) {
   return TimedSchedule{*schedule, static_cast<double>(nanoseconds) / 1000};
 }
 
-// All that times depend on: the kernel with its extents, the machine, what makes its code.
+// Everything on which times depend: the kernel with its extents, the machine, the code generator.
 std::string key_of(const kernel::Kernel& kernel, const Machine& machine) {
   std::string key = "schedule for " + key_of_times(machine);
   for (const int64_t extent : kernel.extents) key += join(extent, " ");
@@ -49,7 +49,7 @@ std::string key_of(const kernel::Kernel& kernel, const Machine& machine) {
 class Memory {
  public:
   static Memory& instance() {
-    static Memory& memory = *new Memory;  // never destroyed: kernels may be compiled while statics are torn down
+    static Memory& memory = *new Memory;  // never destroyed: kernels may be compiled during static destruction
     return memory;
   }
   Mutex mutex{LockRow::tuned_schedules};

@@ -1,5 +1,5 @@
-// What measuring has found: which schedule a kernel of these extents runs by on this machine, with the times that say so. Kept
-// for the process and, where there is a cache on disk, beside the machine code (backends/cache/code_cache.h).
+// The results of tuning: the fastest schedule of a kernel with these extents on this machine, with the measured times. Cached
+// in the process and, if there is a cache on disk, with the machine code (backends/cache/code_cache.h).
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace lamina::cpu {
 
 struct TimedSchedule {
   Schedule schedule;
-  double microseconds = 0;  // of a call
+  double microseconds = 0;  // per call
   bool operator==(const TimedSchedule&) const = default;
 };
 
@@ -25,22 +25,22 @@ struct TunedSchedule {
   bool operator==(const TunedSchedule&) const = default;
 };
 
-// Thread-safe. The kernels' rows are arranged.
+// Thread-safe. The kernels' rows must be arranged.
 namespace tuned_schedules {
 
-// What is kept for this kernel on this machine, its number of cores included. Nothing where nothing is, or what is there is
-// damaged or not legal for the kernel.
+// The entry for this kernel on this machine with its number of cores. Nothing if there is no entry, or it is damaged or not
+// legal for the kernel.
 std::optional<TunedSchedule> find(const kernel::Kernel& kernel, const Machine& machine);
 
-// In the place of what was kept before.
+// Replaces the previous entry.
 void store(const kernel::Kernel& kernel, const Machine& machine, const TunedSchedule& tuned);
 
-// What the process keeps in memory is forgotten; the disk is not. For tests.
+// Clears the cache of the process, not that on disk. For tests.
 void forget();
 
 }  // namespace tuned_schedules
 
-// As it lies on disk: a time and a description a line, the chosen one first, then the default.
+// The format on disk: one time and description per line, the chosen schedule first, then the default.
 std::string text_of(const TunedSchedule& tuned);
 std::optional<TunedSchedule> tuned_schedule_of(std::string_view text);
 

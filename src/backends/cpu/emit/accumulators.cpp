@@ -160,8 +160,8 @@ llvm::Value* LanesInMemory::fold_vectors() {
   return nans_ ? nans_->take_by_lane(folded) : folded;
 }
 
-// Lanes beyond a short row's end hold the identity; the levels of the tree that would only add them are left out. The upper
-// levels share their code.
+// Lanes past the end of a short row contain the identity; the levels of the tree that would only add them are omitted. The
+// upper levels share their code.
 void LanesInMemory::join_levels() {
   const int levels = std::bit_width(static_cast<unsigned>(in_memory_ / kLanesPerIteration)) - 1;
   e_.loop(i64(0), i64(levels), i64(1), [&](llvm::Value* level) {
@@ -181,7 +181,7 @@ void LanesInMemory::join(llvm::Value* lane, llvm::Value* half) {
   b_.CreateStore(combine_lanes(b_.CreateLoad(vector_, low), b_.CreateLoad(vector_, high)), low);
 }
 
-// lane 0 .. count - 1, a few in an iteration; count is a power of two.
+// Calls body for lanes 0 .. count - 1, a few per iteration. count is a power of two.
 void LanesInMemory::for_each_lane(int count, const std::function<void(llvm::Value*)>& body) {
   const int step = std::min(count, kLanesPerIteration);
   const auto iteration = [&](llvm::Value* first) {

@@ -1,10 +1,8 @@
-// The transposed schedule: a lane is a row. As many rows as a vector has lanes, or a few vectors, go together as a *group*; a
-// value per row is a vector, and so is the value of one element of each. The 64 virtual lanes of a row lie in memory, a vector
-// each.
+// The transposed schedule: a lane is a row. A *group* is as many rows as one or a few vectors have lanes. A value per row is
+// a vector, and so is the value of one element of each row. The 64 virtual lanes of a row are in memory, one vector each.
 //
-// An arg whose elements lie side by side along a row, not across rows, is transposed in registers when it is read and
-// written: a block of as many positions as there are rows. Column sums, which add row after row, are taken from such blocks
-// too.
+// An arg whose elements are contiguous along a row, not across rows, is transposed in registers when it is read or written, in
+// blocks with as many positions as rows. Column sums, which add row after row, use such blocks too.
 #include "backends/cpu/emit/schedules.h"
 #include "backends/cpu/emit/tiles.h"
 
@@ -26,7 +24,8 @@ class Groups : private Part {
   Tiles tiles_;
 };
 
-// Rows of a group follow each other along the last outer dim; at its end, or at the end of the rows, there are fewer.
+// The rows of a group are consecutive along the last outer dim. A group has fewer rows at the end of that dim and at the end
+// of the call's rows.
 void Groups::emit() {
   llvm::Value* const extent = e_.call_word(kernel_.args.size() + static_cast<size_t>(kernel_.outer_rank) - 1);
   llvm::AllocaInst* const next = e_.alloca_at_entry(b_.getInt64Ty());
@@ -47,7 +46,7 @@ void Groups::emit() {
   b_.SetInsertPoint(after);
 }
 
-// Fewer rows than a group has are code of their own, with masks.
+// Groups with fewer rows have separate code, with masks.
 void Groups::emit_group(llvm::Value* first, llvm::Value* count) {
   llvm::Value* const is_full = b_.CreateICmpEQ(count, i64(e_.group));
   const auto full_group = [&] {

@@ -1,4 +1,4 @@
-// The schedule along rows: a lane is an element. Tile after tile, short rows as batches.
+// The schedule along rows: a lane is an element. Runs tile after tile, with short rows in batches.
 #include <optional>
 
 #include "backends/cpu/emit/batch.h"

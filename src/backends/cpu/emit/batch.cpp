@@ -1,13 +1,13 @@
-// Short rows: what is known once per row is computed for all rows of a tile at once, a lane each.
+// Short rows: row values are computed for all rows of a tile at the same time, one lane per row.
 //
-// Each row of the tile walks by itself and leaves of every accumulator one vector. The tree over the lanes then goes on with
-// the vectors of all rows: a level joins two of them to one that holds the halves of both, so that it takes as many operations
-// as for half of the rows. What comes out is a vector with a lane per row, and so is every value made of it. A row loads its
-// lane before its next walk. Each lane sees the operations that a row by itself would, in the same order: the bits are the
-// same.
+// Each row of the tile runs its walk separately and stores one vector per accumulator. The tree over the lanes then continues
+// with the vectors of all rows: each level joins two vectors into one that has the halves of both, so that it needs as many
+// operations as for half of the rows. The result is a vector with one lane per row, and so is every value computed from it. A
+// row loads its lane before its next walk. Each lane has the same operations in the same order as a separate row, so the bits
+// are the same.
 //
-// Loads of a value per row are gathered for what the batch makes of them; stores are the rows' own. Where the tile has fewer
-// rows, the lanes that are left hold what some row before left there, and nobody reads them.
+// Loads of row values are gathers if the batch uses them; stores are done per row. If a tile has fewer rows, the other lanes
+// contain data of an earlier row, which are never read.
 #include "backends/cpu/emit/batch.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ Batches::Batches(Parts& parts, RowPhases& row_phases, Tiles& tiles)
     rows_compute_.push_back(is_read(n) ? nodes_[i].read_by_rows : n.kind == NodeKind::constant);
     rows_compute_last_.push_back(rows_compute_[i] || n.kind == NodeKind::store);
     if (n.kind != NodeKind::moments) continue;
-    nodes_[i].read_by_rows = true;  // a row's second walk begins with the mean of the first
+    nodes_[i].read_by_rows = true;  // a row's second walk starts with the mean of the first
     nodes_[i].shifts = e_.alloca_at_entry(llvm::ArrayType::get(e_.type(n.type, 1), rows));
   }
 }
@@ -68,7 +68,7 @@ void Batches::emit(const Tile& tile) {
   tiles_.emit_last_phase(batch.tile);
 }
 
-// With what the batch makes values of: read where the rows are, the last of them in the place of those that are not there.
+// Also loads the operands of the batch's row values. Lanes past the end use the last row.
 Batches::Batch Batches::begin(const Tile& tile) {
   Batch batch{.tile = tile, .values = {}, .saved = ValueList(row_value_count(kernel_), nullptr)};
   batch.tile.computes = &rows_compute_;
@@ -96,7 +96,7 @@ Batches::Batch Batches::begin(const Tile& tile) {
   return batch;
 }
 
-// Rows load what they read of it.
+// Stores the values that rows read.
 void Batches::compute_values(Batch& batch, int phase) {
   p_.values.compute_row_values(batch.values, phase);
   for_each_row_value(batch.values, [&](size_t slot, llvm::Value* value) {
@@ -109,14 +109,14 @@ void Batches::compute_values(Batch& batch, int phase) {
   });
 }
 
-// A boolean takes a byte.
+// A boolean is stored as one byte.
 void Batches::save(const Batch& batch, size_t slot, llvm::Value* value) {
   llvm::Value* const at = batch.tile.store->address_of_all(slot, value->getType()->getScalarType());
   if (value->getType()->isIntOrIntVectorTy(1)) value = b_.CreateZExt(value, value->getType()->getWithNewType(b_.getInt8Ty()));
   b_.CreateAlignedStore(value, at, llvm::Align(1));
 }
 
-// Moments and what is read from them.
+// The moments, and the nodes that read them.
 std::vector<bool> Batches::changed_by(const NodeList& moments) const {
   std::vector<bool> changes(kernel_.nodes.size(), false);
   for (const NodeIndex root : moments) {
@@ -129,7 +129,7 @@ std::vector<bool> Batches::changed_by(const NodeList& moments) const {
   return changes;
 }
 
-// The second walk of rows whose moments it decides, each by itself: it is rare.
+// The second walk of rows that need one, row by row, because it is rare.
 void Batches::emit_far_rows(const Batch& batch, Row& values, int phase) {
   const NodeList roots = p_.phases.roots_of(phase);
   const std::vector<bool> changes = changed_by(roots);
@@ -167,7 +167,7 @@ Row Batches::row_of(const Batch& batch, llvm::Value* place) {
   return row;
 }
 
-// What the differences of this phase's moments are taken from. The rows' first elements wait where their sums will.
+// Computes the shifts of this phase's moments. The rows' first elements are stored in the memory of their later sums.
 void Batches::emit_shifts(Batch& batch, int phase) {
   NodeList moments = p_.phases.roots_of(phase);
   std::erase_if(moments, [&](NodeIndex i) { return node(i).kind != NodeKind::moments || p_.phases.loop_of(i) != phase; });
@@ -210,7 +210,7 @@ void Batches::emit_walk(Batch& batch, int phase) {
   finish_walk(batch.values, left, places, phase);
 }
 
-// `places`: of all roots' accumulators.
+// `places`: those of all roots' accumulators.
 void Batches::finish_walk(Row& values, std::span<Root> roots, const std::vector<RowSums::Place>& places, int phase) {
   size_t next = 0;
   for (Root& root : roots) {

@@ -1,4 +1,4 @@
-// Batches: short rows, of which what is known once per row is computed for all rows of a tile at once, a lane each.
+// Batches: the row values of short rows are computed for all rows of a tile at the same time, one lane per row.
 #pragma once
 
 #include <span>
@@ -17,8 +17,8 @@ class Batches : private Part {
  private:
   struct Batch {
     Tile tile;
-    Row values;       // a lane of each row
-    ValueList saved;  // in the order of for_each_row_value: what its slot holds of `values`
+    Row values;       // one lane per row
+    ValueList saved;  // in the order of for_each_row_value: the content of each slot of `values`
   };
   Batch begin(const Tile& tile);
   Row row_of(const Batch& batch, llvm::Value* place);
@@ -36,10 +36,10 @@ class Batches : private Part {
   RowSums sums_;
   struct NodeUse {
     bool read_by_rows = false, read_by_batch = false;
-    llvm::AllocaInst* shifts = nullptr;  // of moments: a value of each row
+    llvm::AllocaInst* shifts = nullptr;  // for moments: one value per row
   };
   std::vector<NodeUse> nodes_;
-  // Per node, of values per row: a row reads and writes memory, its batch computes. Stores run with the last phase.
+  // Per node, for row values: rows use memory, the batch computes. Stores run with the last phase.
   std::vector<bool> batch_computes_, rows_compute_, rows_compute_last_;
 };
 

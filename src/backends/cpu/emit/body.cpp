@@ -16,8 +16,8 @@ Body::Body(Parts& parts, const WalkTask& task)
                   (e_.across_rows() && task.step == e_.group)),
       streams_(!schedule_.streamed.empty() && !reduce(task.roots)) {}
 
-// A function on the way to a sum, and little else, as in a softmax: its operations wait for each other, so that vectors side by
-// side keep the machine busy, if it has the registers.
+// A function that is followed by little more than a sum, as in a softmax. Its operations depend on each other, so
+// interleaving vectors keeps the execution units busy, if there are enough registers.
 bool Body::is_short_function() const {
   constexpr size_t kFewNodes = 4;
   return e_.target->has_many_registers && !e_.across_rows() && reduce(task_.roots) && task_.nodes.size() <= kFewNodes;
@@ -27,7 +27,7 @@ bool Body::non_temporal(int arg) const {
   return streams_ && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end();
 }
 
-// Two vectors that leave as one line stay together.
+// Two vectors that are stored as one line stay together.
 bool Body::stores_pairs_of_vectors(const Root& root) const {
   return !e_.across_rows() && node(root.node).kind == NodeKind::store && p_.memory.stores_pairs(node(root.node).arg);
 }
@@ -44,7 +44,7 @@ void Body::operator()(const std::vector<Lanes>& lanes, size_t run) const {
   if (e_.across_rows()) p_.prefetch.prefetch_across(*task_.rows.front(), lanes, run, task_.phase);
 }
 
-// What comes for several vectors at once.
+// Values that are computed for several vectors at the same time.
 std::vector<ElementValues> Body::known_ahead(const Row& row, const std::vector<Lanes>& lanes) const {
   if (e_.across_rows()) return p_.transpose.load(row, task_.nodes, task_.phase, lanes);
   std::vector<ElementValues> known;
@@ -115,7 +115,7 @@ void Body::at_root(AtChunk& chunk, size_t index, size_t first, const PerRow& ope
   }
 }
 
-// The vectors of a store or a column sum, a position each, once there are as many as there are rows or positions.
+// Collects the vectors of a store or a column sum, one per position, until there are as many as rows or positions.
 void Body::collect_block(const AtChunk& chunk, const Root& root, PerRow& waiting, size_t first,
                          const ValueList& operands) const {
   const Node& n = node(root.node);

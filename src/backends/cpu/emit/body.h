@@ -1,5 +1,4 @@
-// What a walk does at a chunk of vectors: the values of the nodes there, then what becomes of them (stores, column sums,
-// accumulators).
+// The work of a walk at one chunk of vectors: the values of the nodes, then their uses (stores, column sums, accumulators).
 #pragma once
 
 #include <span>
@@ -9,39 +8,39 @@
 
 namespace lamina::cpu {
 
-// What a walk is for.
+// The rows, nodes and roots of a walk.
 struct WalkTask {
-  std::vector<Row*> rows;  // that go together; one where the walk reduces
-  NodeList nodes;          // computed on the way, or read back
+  std::vector<Row*> rows;  // that run together; one if the walk reduces
+  NodeList nodes;          // computed in this walk, or read back
   std::span<Root> roots;
   int phase;
-  int step;  // elements, or positions across rows, of an iteration
+  int step;  // elements, or positions across rows, per iteration
 };
 
 class Body : private Part {
  public:
   Body(Parts& parts, const WalkTask& task);
 
-  // At the vectors of a chunk or, across rows, at positions, of which `run` at a time follow each other.
+  // Emits the work for the vectors of a chunk or, across rows, for positions, `run` of which are consecutive.
   void operator()(const std::vector<Lanes>& chunk, size_t run) const;
   void operator()(const std::vector<Lanes>& chunk) const { (*this)(chunk, chunk.size()); }
 
-  bool computes_function() const { return p_.phases.has_function(task_.nodes); }  // one of many operations
+  bool computes_function() const { return p_.phases.has_function(task_.nodes); }  // one that needs many operations
   std::span<Root> roots() const { return task_.roots; }
-  bool streams() const { return streams_; }  // stores go past the caches
+  bool streams() const { return streams_; }  // stores bypass the caches
 
  private:
-  using PerRow = std::vector<ValueList>;  // per row, a value of each vector
+  using PerRow = std::vector<ValueList>;  // per row: one value per vector
   struct AtChunk {
     const std::vector<Lanes>& lanes;
-    std::vector<std::vector<ElementValues>> known;  // per row and vector, what is known already; none where nothing is
-    std::vector<PerRow> waiting;                    // per root, what leaves with vectors that come later
+    std::vector<std::vector<ElementValues>> known;  // per row and vector: values that are computed already; may be empty
+    std::vector<PerRow> waiting;                    // per root: values that are stored together with later vectors
   };
   std::vector<ElementValues> known_ahead(const Row& row, const std::vector<Lanes>& lanes) const;
   void at_vectors(AtChunk& chunk, size_t first, size_t count) const;
   llvm::Value* live_or_computed(const Row& row, kernel::NodeIndex index, const Lanes& lanes, const ElementValues& known) const;
   llvm::Value* live_address(const Row& row, kernel::NodeIndex index, const Lanes& lanes) const;
-  // operands[row][vector]: of vectors `first` and after of the chunk.
+  // operands[row][vector]: for the chunk's vectors from `first` on.
   void at_root(AtChunk& chunk, size_t root, size_t first, const PerRow& operands) const;
   void collect_block(const AtChunk& chunk, const Root& root, PerRow& waiting, size_t first, const ValueList& operands) const;
   void store(const AtChunk& chunk, const kernel::Node& n, PerRow& waiting, size_t first, const PerRow& operands) const;
@@ -52,7 +51,7 @@ class Body : private Part {
 
   Parts& p_;
   const WalkTask& task_;
-  const bool one_by_one_;  // vectors, else those of a chunk side by side
+  const bool one_by_one_;  // vector after vector, else all vectors of a chunk interleaved
   const bool streams_;
 };
 

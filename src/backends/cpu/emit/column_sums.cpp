@@ -22,7 +22,7 @@ void ColumnSums::add(const std::vector<Row*>& rows, NodeIndex root, const ValueL
   store(sums, sum, lanes);
 }
 
-// A sum is never -0, so adding 0 for a row that is not there changes nothing.
+// A sum is never -0, so adding 0 for a missing row changes nothing.
 void ColumnSums::add(const Row& group, NodeIndex root, const InRegisterTranspose::Block& block) {
   llvm::Type* const type = block.rows[0]->getType();
   llvm::Value* const zero = llvm::Constant::getNullValue(type);
@@ -36,7 +36,7 @@ void ColumnSums::add(const Row& group, NodeIndex root, const InRegisterTranspose
   store(sums, sum, block.along);
 }
 
-// The partial sums at `lanes`; 0 where the tile starts a block of rows.
+// The partial sums at `lanes`; 0 if the tile starts a block of rows.
 ColumnSums::Place ColumnSums::load(const Row& row, kernel::NodeIndex root, llvm::Type* type, const Lanes& lanes) {
   llvm::Type* const scalar = type->getScalarType();
   llvm::Value* position = b_.CreateAdd(lanes.offset, i64(slot_[static_cast<size_t>(root)] * column_pitch(kernel_.row_size())));

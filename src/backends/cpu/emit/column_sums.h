@@ -1,4 +1,4 @@
-// Sums over the rows of a column block, a value per inner position. They lie in memory (split_call.h) between rows.
+// Sums over the rows of a column block, one per inner position. Between rows they are in memory (split_call.h).
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@ class ColumnSums : private Part {
  public:
   ColumnSums(Emission& emission, InRegisterTranspose& transpose);
 
-  // The values of some rows at `lanes`, row after row.
+  // Adds the values of some rows at `lanes`, row after row.
   void add(const std::vector<Row*>& rows, kernel::NodeIndex root, const ValueList& values, const Lanes& lanes);
-  // The same of a group.
+  // The same for a group.
   void add(const Row& group, kernel::NodeIndex root, const InRegisterTranspose::Block& block);
 
  private:

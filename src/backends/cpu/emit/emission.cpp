@@ -107,7 +107,7 @@ llvm::Value* Emission::fma(llvm::Value* x, llvm::Value* y, llvm::Value* z) {
   return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
 }
 
-// Besides being one comparison less, this keeps LLVM 19 from an error: it takes "x is NaN or |x| > 0" for "x > 0 or NaN".
+// This saves a comparison and avoids a bug of LLVM 19, which replaces "x > 0 or NaN" by "x is NaN or |x| > 0".
 static bool is_a_number(llvm::Value* y) {
   const auto* const constant = llvm::dyn_cast<llvm::Constant>(y);
   if (constant == nullptr) return false;
@@ -116,7 +116,7 @@ static bool is_a_number(llvm::Value* y) {
   return number != nullptr && !number->isNaN();
 }
 
-// NaN in either operand wins; of two zeros the second is taken.
+// A NaN operand is returned. If both operands are zeros, the second is returned.
 llvm::Value* Emission::maximum(llvm::Value* x, llvm::Value* y) {
   if (x->getType()->isIntOrIntVectorTy()) return b.CreateSelect(b.CreateICmpSGT(x, y), x, y);
   if (is_a_number(y)) return b.CreateSelect(b.CreateFCmpUGT(x, y), x, y);

@@ -1,5 +1,5 @@
-// An emission: the function being written, what it is written for, and the means to write it. Every part of the emitter is a
-// Part, which has these at hand; what a part knows besides is its own.
+// An emission: the function under construction, its kernel, schedule and target, and the builder. Every part of the emitter
+// derives from Part, which gives access to these.
 #pragma once
 
 #include <functional>
@@ -29,19 +29,19 @@ class Emission {
   llvm::LLVMContext& context;
   const bool wide;  // f64 kernel
   const int width;  // lanes of a vector of the kernel's widest float type
-  const int group;  // rows that go together, a lane each; 1 along rows
+  const int group;  // rows that are computed together, one lane each; 1 along rows
   llvm::Function* const function;
   llvm::IRBuilder<> b;
 
-  // The call, as emit_kernel.h lays it out. The split schedule finds its column sums elsewhere.
+  // The call's arguments, as emit_kernel.h describes them. The split schedule gets its column sums from a SplitCall.
   llvm::Value *const call, *const row_begin, *const row_end, *const inner_begin, *const inner_end;
   llvm::Value* column_sums;
-  llvm::Value* rows_ahead = nullptr;  // under the split schedule: from here to the rows that come next
+  llvm::Value* rows_ahead = nullptr;  // under the split schedule: the distance to the rows that come next
   llvm::Value* call_word(size_t i) { return b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), call, i)); }
 
   bool across_rows() const { return schedule.transposed; }
   size_t inner_rank() const { return kernel.extents.size() - static_cast<size_t>(kernel.outer_rank); }
-  LaneStep lane_step(int arg, int64_t stride) const;  // of an arg that has `stride` along the row
+  LaneStep lane_step(int arg, int64_t stride) const;  // for an arg that has `stride` along the row
 
   // for (i = begin; i < end; i += step) body(i)
   void loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
@@ -55,16 +55,16 @@ class Emission {
   llvm::Value* fma(llvm::Value* x, llvm::Value* y, llvm::Value* z);
   llvm::Value* maximum(llvm::Value* x, llvm::Value* y);
   llvm::Value* minimum(llvm::Value* x, llvm::Value* y);
-  llvm::Value* side_by_side(llvm::Value* x, llvm::Value* y);  // one vector of all their lanes
+  llvm::Value* side_by_side(llvm::Value* x, llvm::Value* y);  // concatenates the lanes of both
 
-  // Where a row begins: its place along each outer dim, its address in an arg, the outer dims' part of an index.
+  // The start of a row: its position along each outer dim, its address in an arg, the outer dims' part of an index.
   ValueList row_position(llvm::Value* row);
   llvm::Value* row_pointer(int arg, const ValueList& position);
   llvm::Value* row_index(const kernel::Node& index, const ValueList& position);
-  llvm::Value* bytes_to_next_row(int arg);  // of a group
+  llvm::Value* bytes_to_next_row(int arg);  // for a group
 };
 
-// What each part of the emitter has at hand.
+// The members that each part of the emitter uses.
 class Part {
  protected:
   explicit Part(Emission& emission) : e_(emission), b_(emission.b), kernel_(emission.kernel), schedule_(emission.schedule) {}
@@ -78,7 +78,7 @@ class Part {
 };
 
 llvm::Type* with_lanes(llvm::Type* scalar, int lanes);  // a scalar's type for one lane
-int lanes_of(const llvm::Type* type);                   // 1 of a scalar
+int lanes_of(const llvm::Type* type);                   // 1 for a scalar
 inline int lanes_of(const llvm::Value* value) { return lanes_of(value->getType()); }
 
 }  // namespace lamina::cpu

@@ -25,10 +25,10 @@ bool InRegisterTranspose::transposes(const Node& n) const {
   return (n.kind == NodeKind::load || n.kind == NodeKind::store) && n.per_element && transposes(n.arg);
 }
 
-// Element j of vector i becomes element i of vector j, by the shuffles that machines have an instruction for: within the lanes
-// of 128 bits that registers are made of, and of whole lanes. What is not there, of positions or of rows, should leave as early
-// as possible, or come as late. LLVM looks for better shuffles through all that one is made of, which is most of what a kernel
-// takes to compile: fences keep it from looking further than two of them.
+// Transposes: element j of vector i becomes element i of vector j. Uses only shuffles that are single instructions: within
+// the 128-bit lanes of registers, and of whole 128-bit lanes. Missing positions or rows should be dropped as early as
+// possible, or added as late as possible. LLVM searches for better shuffles through all operands of a shuffle, which is most
+// of a kernel's compile time; fences limit that search to two shuffles.
 void InRegisterTranspose::transpose(ValueList& block, bool lanes_first) {
   const size_t per_lane = std::clamp<size_t>(kLaneBits / block[0]->getType()->getScalarSizeInBits(), 1, block.size());
   const auto transpose_lanes = [&] {
@@ -42,7 +42,7 @@ void InRegisterTranspose::transpose(ValueList& block, bool lanes_first) {
   transpose_lanes();
 }
 
-// No code.
+// Emits no instructions.
 void InRegisterTranspose::fence(ValueList& block) {
   for (llvm::Value*& vector : block) {
     if (vector->getType()->isFPOrFPVectorTy() && !llvm::isa<llvm::Constant>(vector))
@@ -50,8 +50,8 @@ void InRegisterTranspose::fence(ValueList& block) {
   }
 }
 
-// Of every two blocks of `rows` vectors that hold their own rows of some columns, one after the other, one block of twice as
-// many, which hold half as many columns.
+// Replaces every two consecutive blocks of `rows` vectors, which contain their own rows of some columns, by one block of
+// twice as many vectors with half as many columns.
 void InRegisterTranspose::interleave(ValueList& block, size_t rows, size_t per_lane) {
   const size_t size = block.size(), half = per_lane / 2;
   const auto order_from = [&](size_t begin) {
@@ -76,8 +76,8 @@ void InRegisterTranspose::interleave(ValueList& block, size_t rows, size_t per_l
   block = std::move(joined);
 }
 
-// The lanes of every `per_lane`-th vector from `place` on: round after round the even ones of two vectors and the odd ones, so
-// that of what is left of a lane's number each round decides the lowest bit.
+// Transposes the lanes of every `per_lane`-th vector from `place` on. Each round separates the even and odd lanes of two
+// vectors, and so decides the lowest remaining bit of a lane's number.
 void InRegisterTranspose::transpose_lanes_at(ValueList& block, size_t place, size_t per_lane) {
   const size_t lanes = block.size() / per_lane;
   const auto order_of = [&](size_t odd) {
@@ -91,7 +91,7 @@ void InRegisterTranspose::transpose_lanes_at(ValueList& block, size_t place, siz
   ValueList vectors;
   for (size_t i = 0; i < lanes; ++i) vectors.push_back(block[i * per_lane + place]);
   for (size_t decided = 1; decided < lanes; decided *= 2) {
-    // By the lowest bits of the lanes' numbers, then by the rows that they are of.
+    // Ordered by the lowest bits of the lanes' numbers, then by their rows.
     const size_t left = lanes / decided;
     ValueList next(lanes);
     for (size_t number = 0; number < decided; ++number) {
@@ -132,7 +132,7 @@ std::vector<ElementValues> InRegisterTranspose::load(const Row& group, const Nod
       for (int r = 0; r < e_.group; ++r)
         block.push_back(
             memory_.load_vector(row_address(group.frame, group.segment[static_cast<size_t>(n.arg)], n.arg, r), n.arg, along));
-      if (2 * count >= side) fence(block);  // of fewer positions LLVM converts what it has transposed
+      if (2 * count >= side) fence(block);  // for fewer positions LLVM converts the transposed vectors
       transpose(block, true);
       for (size_t i = 0; i < count; ++i) loaded[first + i][static_cast<size_t>(index)] = block[i];
     }

@@ -1,5 +1,5 @@
-// Transposes in registers: what lies along rows and is needed across them, transposed in registers, as many positions as there
-// are rows in a group.
+// In-register transposes of data that are contiguous along rows but needed across rows. A block has as many positions as
+// there are rows in a group.
 #pragma once
 
 #include <vector>
@@ -14,22 +14,22 @@ class InRegisterTranspose : private Part {
   InRegisterTranspose(Emission& emission, const Phases& phases, Memory& memory)
       : Part(emission), phases_(phases), memory_(memory) {}
 
-  // Whether elements of a row lie side by side, not those of neighbouring rows. A column sum is taken from a block as well.
+  // Whether elements of a row are contiguous, and those of neighbouring rows are not. A column sum uses a block as well.
   bool transposes(int arg) const;
   bool transposes(const kernel::Node& n) const;
 
-  // What args that are transposed hold at these positions, per position and node; null for all other nodes.
+  // The values of transposed args at these positions, per position and node; null for all other nodes.
   std::vector<ElementValues> load(const Row& group, const NodeList& nodes, int phase, const std::vector<Lanes>& positions);
-  // `positions`: a vector each, from `first` on and at most as many as there are rows; they become rows.
+  // Transposes `positions`, one vector each, starting at `first` and at most as many as rows, into rows.
   struct Block {
     ValueList rows;
-    Lanes along;  // where they lie along each row
+    Lanes along;  // their positions along each row
   };
   Block to_rows(ValueList positions, llvm::Value* first);
   void store(const Row& group, const Store& to, const Block& block);
 
   llvm::Value* has_row(const Frame& group, int r) { return b_.CreateICmpSLT(i64(r), group.rows); }
-  // The address of row `r` of a group; of a row that is there, if it is not.
+  // The address of row `r` of a group. Substitutes a valid row for rows past the end.
   llvm::Value* row_address(const Frame& group, llvm::Value* first_row, int arg, int r);
 
  private:

@@ -1,11 +1,11 @@
-// Rows that follow each other without a gap, but do not fill whole lines of 64 bytes, leave as one stream: a line is put
-// together from the ends of two neighbouring pieces of the row by a permutation, the first of a row from the end of the row
-// before it. The walk itself begins with the row and takes the same iterations in each. Only a thread's first and last line, of
-// which others write a part, are written through the caches.
+// Rows that are contiguous but do not fill whole lines of 64 bytes are stored as one stream. A line is assembled by a
+// permutation from two neighbouring pieces of the row; a row's first line also contains the end of the row before it. The
+// walk starts with the row and has the same iterations in each row. Only a thread's first and last line, which other threads
+// write in part, are written through the caches.
 //
-// A piece has as many elements as a line: a vector of them or, of 16 bits, two, as they are stored. Of a row's pieces v(0),
-// v(1), ... the k-th line has the last `fill` elements of v(k - 1) and the first of v(k), `fill` being the elements of the
-// first line that belong to the row before.
+// A piece has as many elements as a line: one vector or, for 16-bit elements, two, in the stored type. With a row's pieces
+// v(0), v(1), ..., line k has the last `fill` elements of v(k - 1) and the first ones of v(k), where `fill` is the number of
+// elements of the first line that belong to the row before.
 #include "backends/cpu/emit/line_streams.h"
 
 #include <numeric>
@@ -27,13 +27,13 @@ llvm::AllocaInst* LineStreams::last_line(int arg) {
   return end;
 }
 
-// Elements between the line's begin and `pointer`.
+// The number of elements between the start of the line and `pointer`.
 llvm::Value* LineStreams::fill_at(int arg, llvm::Value* pointer) {
   const int64_t bytes = bytes_of(kernel_.arg(arg).dtype, 1);
   return b_.CreateAnd(b_.CreateUDiv(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), i64(bytes)), i64(lanes_of_line(arg) - 1));
 }
 
-// first, first + step, ... as a permutation of the arg's elements takes them.
+// first, first + step, ... as the index operand of a permutation of the arg's elements.
 llvm::Value* LineStreams::lane_numbers(llvm::Value* first, int arg, int64_t step) {
   llvm::Type* const number = b_.getIntNTy(static_cast<unsigned>(bits_of(kernel_.arg(arg).dtype)));
   llvm::Value* const all = e_.widen(b_.CreateTrunc(first, number), lanes_of_line(arg));
@@ -44,7 +44,7 @@ llvm::Value* LineStreams::lanes_below(llvm::Value* count, int arg) {
   return b_.CreateICmpSLT(lane_numbers(i64(0), arg), lane_numbers(count, arg, 0));
 }
 
-// The last `fill` elements of `before`, then the first of `next`.
+// The last `fill` elements of `before`, followed by the first elements of `next`.
 llvm::Value* LineStreams::join_at(llvm::Value* fill, llvm::Value* before, llvm::Value* next, int arg) {
   const int lanes = lanes_of_line(arg);
   LAMINA_CHECK(lanes == 8 || lanes == 16 || lanes == 32, "elements of 16, 32 or 64 bits leave as a stream");
@@ -63,7 +63,7 @@ void LineStreams::append(const Row& row, const Store& to, const ValueList& vecto
   llvm::Value* const fill = fill_at(arg, pointer);
   llvm::Value* const before = b_.CreateLoad(end->getAllocatedType(), end);
   ValueList pieces = vectors;
-  pieces.resize(vectors_of_line(arg), vectors.front());  // what is not there is not read
+  pieces.resize(vectors_of_line(arg), vectors.front());  // missing vectors are not read
   llvm::Value* const piece = memory_.line_of(to, pieces);
   llvm::Value* const line = join_at(fill, before, piece, arg);
   const int64_t bytes = bytes_of(kernel_.arg(arg).dtype, 1);

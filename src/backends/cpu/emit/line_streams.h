@@ -1,4 +1,4 @@
-// Rows that leave as one stream of whole lines: what the realigned walk stores.
+// Stores rows as one stream of whole lines, for the realigned walk.
 #pragma once
 
 #include <vector>
@@ -12,11 +12,11 @@ class LineStreams : private Part {
  public:
   LineStreams(Emission& emission, Memory& memory) : Part(emission), memory_(memory) {}
 
-  // Vectors of a line of the arg's elements.
+  // Vectors per line of the arg's elements.
   size_t vectors_of_line(int arg) const { return static_cast<size_t>(lanes_of_line(arg) / e_.width); }
-  // So many vectors of a row or, at its end, fewer. The first one's lanes tell whether they begin it.
+  // Appends that number of vectors of a row or, at its end, fewer. The lanes of the first one say whether they start the row.
   void append(const Row& row, const Store& to, const ValueList& vectors, const Lanes& first, bool ends_row);
-  void end();  // what is left when the last row is done
+  void end();  // stores the remaining elements after the last row
 
  private:
   int lanes_of_line(int arg) const;
@@ -27,7 +27,7 @@ class LineStreams : private Part {
   llvm::Value* lane_numbers(llvm::Value* first, int arg, int64_t step = 1);
 
   Memory& memory_;
-  std::vector<llvm::AllocaInst*> ends_;  // per arg that is realigned: its last line's worth of elements so far
+  std::vector<llvm::AllocaInst*> ends_;  // per realigned arg: the last line's elements so far
 };
 
 }  // namespace lamina::cpu

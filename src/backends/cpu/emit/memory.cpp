@@ -1,9 +1,8 @@
-// Elements in memory: loads and stores along a row, across rows and one at a time, with the conversions between what is stored
-// and what is computed in.
+// Elements in memory: loads and stores along a row, across rows and one at a time, with the conversions between the stored
+// type and the compute type.
 //
-// Elements of s8 and u8 leave a chunk of 64 at a time: converted vector by vector, packed and stored as one line. Alone, a
-// vector of them would be a quarter of a line, which is narrowed and stored in one instruction that cannot go past the
-// caches.
+// Elements of s8 and u8 are stored in chunks of 64: converted vector by vector, packed and stored as one line. A single
+// vector would be a quarter of a line, and its narrowing store instruction cannot bypass the caches.
 #include "backends/cpu/emit/memory.h"
 
 #include "backends/cpu/emit/nibbles.h"
@@ -34,7 +33,7 @@ llvm::Value* Memory::to_storage(DataType dtype, Type type, llvm::Value* value) {
   }
 }
 
-// As it would read back from memory.
+// The value as it reads back from memory.
 llvm::Value* Memory::round_trip(DataType dtype, Type type, llvm::Value* value) {
   llvm::Value* const stored = to_storage(dtype, type, value);
   return type == Type::f64 ? emit_to_f64(b_, dtype, stored, e_.target) : emit_to_f32(b_, dtype, stored, e_.target);

@@ -1,4 +1,4 @@
-// Elements in memory: loads, stores and the conversions at both.
+// Elements in memory: loads, stores and the conversions in both.
 #pragma once
 
 #include <vector>
@@ -7,32 +7,34 @@
 
 namespace lamina::cpu {
 
-// Where a value goes.
+// The destination of a value.
 struct Store {
   int arg;
   kernel::Type type;          // of the value
-  bool non_temporal = false;  // whole vectors of it, which then begin at multiples of their size
+  bool non_temporal = false;  // for whole vectors, which must then be aligned to their size
 };
 
 class Memory : private Part {
  public:
   explicit Memory(Emission& emission) : Part(emission) {}
 
-  // At lanes.offset steps of `stride` from `pointer`; lanes follow each other at that stride too or, across rows, at the row's.
+  // Accesses lanes.offset steps of `stride` from `pointer`. Consecutive lanes have that stride too or, across rows, the
+  // row's.
   llvm::Value* load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride);
   void store_arg(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes, int64_t stride);
-  // Neighbouring elements.
+  // Contiguous elements.
   llvm::Value* load_vector(llvm::Value* pointer, int arg, const Lanes& lanes);
   void store_vector(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes);
-  // A line of elements as they are stored, of one or two vectors; the lanes of `mask`, or all of them, past the caches.
+  // A line of elements in the stored type, from one or two vectors. The store writes the lanes of `mask`, or all of them,
+  // past the caches.
   llvm::Value* line_of(const Store& to, const ValueList& vectors);
   void store_line(llvm::Value* pointer, llvm::Value* line, llvm::Value* mask);
-  bool stores_pairs(int arg) const;  // two vectors at once, as one line
-  // A chunk of 64 elements at once.
+  bool stores_pairs(int arg) const;  // two vectors are stored together as one line
+  // A chunk of 64 elements in one store.
   bool stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const;
   void store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first);
 
-  // `value` as it would read back from memory.
+  // `value` as it reads back from memory.
   llvm::Value* round_trip(DataType dtype, kernel::Type type, llvm::Value* value);
 
  private:

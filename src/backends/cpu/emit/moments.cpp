@@ -1,11 +1,11 @@
-// Mean and variance. Those of a row come from one walk if its first elements stand near its mean: s being their average, d = x
-// - s, the sums of d and d^2 give mean s + sum d / n and variance (sum d^2 - (sum d)^2 / n) / n, which loses no more than a bit
-// while (mean - s)^2 is at most the variance. Where it is more, a second walk takes d = x - high around that mean rounded to
-// f32; the average of this d is the mean's error and corrects both. That choice depends on the row's elements alone. Centring
-// then takes (x - high) - low around the mean split into two floats. E[x^2] - E[x]^2 is never formed. A row of several blocks
-// goes block by block, the second walk included, and joins means and squared deviations in f64, as Chan, Golub and LeVeque do
-// (Updating formulae and a pairwise algorithm for computing sample variances, 1979), so that a long row is read from memory
-// once.
+// Mean and variance. One walk over a row is enough if the row's first elements are near its mean. With s their average and d
+// = x - s, the sums of d and d^2 give mean s + sum d / n and variance (sum d^2 - (sum d)^2 / n) / n, which loses at most one
+// bit while (mean - s)^2 is at most the variance. Otherwise a second walk computes d = x - high with that mean rounded to
+// f32; the average of d is the error of the mean and corrects both. The choice depends only on the row's elements. Centring
+// then computes (x - high) - low with the mean split into two floats. E[x^2] - E[x]^2 is never computed. A row of several
+// blocks is walked block by block, including the second walk, and means and squared deviations are joined in f64 (Chan, Golub
+// and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979), so that a long row is read
+// from memory once.
 #include <algorithm>
 #include <bit>
 
@@ -18,9 +18,9 @@ using kernel::NodeIndex;
 using kernel::NodeKind;
 using kernel::Type;
 
-// The average of the row's first elements, as many as a power of two up to 16 of them. Being close to the mean matters, not
-// being exact; of equal elements it is exact. Rounded to the precision of 16-bit data it leaves differences, and sums of them,
-// that are exact or nearly so. An infinity or NaN would turn every difference into NaN; 0 does not.
+// The average of the row's first elements: their number is the largest power of two up to 16. It must be close to the mean
+// but not exact; for equal elements it is exact. With its rounding to the precision of 16-bit data, differences and their
+// sums are exact or nearly so. An infinity or NaN is replaced by 0, because it would turn every difference into NaN.
 llvm::Value* Reductions::shift_of(const Row& row, NodeIndex moments) {
   if (llvm::Value* const known = row.shifts[static_cast<size_t>(moments)]; known != nullptr) return known;
   llvm::Value* const parts = add_shift_elements(row, moments);
@@ -76,8 +76,8 @@ ValueList Reductions::elements(const Row& row, NodeIndex root, const std::vector
   return values;
 }
 
-// What one walk tells of `count` elements (f64) of which `sums` are the sums of x - s and its squares: mean and squared
-// deviations, and whether s was too far away for them.
+// The results of one walk over `count` elements (f64), where `sums` are the sums of x - s and of its square: the mean, the
+// squared deviations, and whether s was too far from the mean.
 Reductions::OneWalk Reductions::one_walk(const Root& root, const ValueList& sums, llvm::Value* count) {
   llvm::Value* const distance = b_.CreateFDiv(to_double(sums[0]), count);
   llvm::Value* const shifted = b_.CreateFMul(to_double(sums[0]), distance);
@@ -85,7 +85,7 @@ Reductions::OneWalk Reductions::one_walk(const Root& root, const ValueList& sums
   return {b_.CreateFAdd(to_double(root.shift), distance), deviations, b_.CreateFCmpUGT(shifted, deviations)};
 }
 
-// After the second walk: the mean, corrected, and the squared deviations from it.
+// The results after the second walk: the corrected mean, and the squared deviations from it.
 ValueList Reductions::second_walk(const Row& row, const Root& root, const ValueList& sums, llvm::Value* count) {
   llvm::Value* const residual = b_.CreateFDiv(to_double(sums[0]), count);
   llvm::Value* const deviations = b_.CreateFSub(to_double(sums[1]), b_.CreateFMul(to_double(sums[0]), residual));
@@ -109,7 +109,7 @@ void Reductions::join_moments(const Root& root, const ValueList& values, llvm::V
   b_.CreateStore(b_.CreateFDiv(sum, new_size), root.totals[0]);
 }
 
-// The moments' own row value says in which rows the second walk decides.
+// The moments' own row value says in which rows the second walk is needed.
 void Reductions::finish_first_walk(Row& row, const Root& root) {
   const OneWalk found = one_walk(root, {total(root, 0), total(root, 1)}, row_size(row));
   set_moments(row, root.node, found.mean, found.deviations);
@@ -131,7 +131,7 @@ void Reductions::finish_second_walk(Row& row, const Root& root) {
   choose(before.mean_low, row.mean_low);
 }
 
-// What the nodes that read the moments see.
+// Sets the values of the nodes that read the moments.
 void Reductions::set_moments(Row& row, NodeIndex moments, llvm::Value* mean, llvm::Value* deviations) {
   split_mean(row, moments, mean);
   llvm::Type* const type = e_.type(node(moments).type, row.frame.lanes);
@@ -156,7 +156,7 @@ void Reductions::split_mean(Row& row, NodeIndex moments, llvm::Value* mean) {
   row.mean_low[static_cast<size_t>(moments)] = b_.CreateFPTrunc(b_.CreateFSub(mean, to_double(high)), single);
 }
 
-// The residual of an infinite mean is NaN; such a mean stays what it is.
+// An infinite mean has a NaN residual and must stay infinite.
 llvm::Value* Reductions::mean_with_residual(const Row& row, NodeIndex moments, llvm::Value* residual) {
   llvm::Value* const rounded = to_double(row.mean_high[static_cast<size_t>(moments)]);
   return b_.CreateSelect(b_.CreateFCmpUNO(residual, residual), rounded, b_.CreateFAdd(rounded, residual));

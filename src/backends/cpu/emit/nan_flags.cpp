@@ -6,7 +6,7 @@ namespace lamina::cpu {
 
 namespace {
 
-// Vectors of single bits are registers on few machines.
+// Only few machines have registers for vectors of single bits.
 llvm::Type* type_of_marks(Emission& e, llvm::Type* vector) {
   const bool in_bits = e.target->keeps_masks_in_bits || !vector->isVectorTy();
   return vector->getWithNewType(in_bits ? e.b.getInt1Ty() : e.b.getIntNTy(vector->getScalarSizeInBits()));

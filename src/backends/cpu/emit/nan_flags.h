@@ -1,6 +1,6 @@
-// NaN flags: whether a maximum or a minimum has met a NaN. The machine's own instruction loses NaNs, and comparing each step's
-// operands again takes three more. So the lanes of an accumulator are numbers alone, and beside them lies what is known of
-// NaNs: a bit of each lane of a vector, for all vectors of the accumulator. A comparison looks at two vectors at once.
+// NaN flags: whether a maximum or a minimum has met a NaN. The machine's instruction loses NaNs, and checking the operands of
+// each step takes three more instructions. So the lanes of an accumulator are only numbers, and separate flags record NaNs:
+// one bit per lane of a vector, for all vectors of the accumulator. One comparison checks two vectors.
 #pragma once
 
 #include <span>
@@ -16,7 +16,8 @@ class NanFlags : private Part {
 
   void note(std::span<llvm::Value* const> vectors);
   void reset();
-  // `folded`, or NaN where there was one: a vector lane by lane, one value for any lane. The flags start anew.
+  // Returns `folded`, or NaN if there was one, and resets the flags: for a vector lane by lane, for a single value if any
+  // lane had one.
   llvm::Value* take_by_lane(llvm::Value* folded);
   llvm::Value* take(llvm::Value* folded);
 
@@ -24,9 +25,9 @@ class NanFlags : private Part {
   llvm::Value* flags() { return b_.CreateLoad(memory_->getAllocatedType(), memory_); }
   llvm::Value* seen(llvm::Value* a, llvm::Value* b);  // as flags
   llvm::Value* join(llvm::Value* a, llvm::Value* b);
-  llvm::Value* take_numbers();  // i1 of each lane: it was no NaN so far
+  llvm::Value* take_numbers();  // i1 per lane: it has met no NaN so far
 
-  const bool in_masks_;  // flags are bits, set while there was no NaN; else lanes of integers, all ones where there was one
+  const bool in_masks_;  // flags are bits that are set until a NaN is met; else integer lanes that are all ones after a NaN
   llvm::AllocaInst* const memory_;
 };
 

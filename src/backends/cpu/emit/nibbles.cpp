@@ -1,9 +1,9 @@
-// Elements of four bits, two to a byte, the even one in the low half.
+// Elements of four bits, two per byte. The element with the even index is in the low half.
 //
-// The address of such an arg counts nibbles: twice the byte address, plus one for a high half. So rows, segments and lanes step
-// through it by elements like through any other arg, and what lies at an odd place is known only here.
-//   packed:    the lanes fill whole bytes: half as many bytes are loaded or stored at once, and spread or joined
-//   byte-wise: a lane at a time; storing one changes half of a byte, so two threads must not share a byte (see shares_bytes)
+// The address of such an arg counts nibbles: twice the byte address, plus one for a high half. So rows, segments and lanes
+// step through it by elements as through any other arg, and only this file handles odd positions.
+//   packed:    the lanes fill whole bytes: loads or stores half as many bytes, and splits or joins them
+//   byte-wise: one lane at a time; a store changes half of a byte, so two threads must not share a byte (see shares_bytes)
 #include "backends/cpu/emit/nibbles.h"
 
 #include "backends/cpu/schedule/footprint.h"
@@ -25,7 +25,7 @@ struct Nibble {
   llvm::Value* shift;  // i8: 0 or 4
 };
 
-// The byte that holds the nibble at `address`, and how far up in it.
+// The byte of the nibble at `address`, and the nibble's shift in it.
 Nibble nibble_at(Emission& e, llvm::Value* address, llvm::Value* element) {
   llvm::Value* const position = e.b.CreateAdd(e.b.CreatePtrToInt(address, e.b.getInt64Ty()), element);
   llvm::Value* const shift = e.b.CreateShl(e.b.CreateTrunc(e.b.CreateAnd(position, e.i64(1)), e.b.getInt8Ty()), 2);
@@ -36,7 +36,7 @@ llvm::Value* lane_of(Emission& e, llvm::Value* vector, int lane) {
   return vector->getType()->isVectorTy() ? e.b.CreateExtractElement(vector, e.i64(lane)) : vector;
 }
 
-// A byte that exists only where `live` (null: always) holds.
+// A byte that exists only if `live` is true (null: always).
 llvm::Value* load_byte(Emission& e, llvm::Value* at, llvm::Value* live) {
   if (live == nullptr) return e.b.CreateAlignedLoad(e.b.getInt8Ty(), at, llvm::Align(1));
   auto* const one = llvm::FixedVectorType::get(e.b.getInt8Ty(), 1);
@@ -52,7 +52,7 @@ void store_byte(Emission& e, llvm::Value* value, llvm::Value* at, llvm::Value* l
     e.b.CreateMaskedStore(e.b.CreateVectorSplat(1, value), at, llvm::Align(1), e.b.CreateVectorSplat(1, live));
 }
 
-// Where the last live lane is an even one, the other half of its byte is no element of the row and keeps its bits.
+// If the last live lane is an even one, the other half of its byte is no element of the row and keeps its bits.
 void store_packed(Emission& e, llvm::Value* to, llvm::Value* raw, const Lanes& lanes) {
   const auto low_lanes = every_other(0, lanes.width), high_lanes = every_other(1, lanes.width);
   llvm::Value* const low = e.b.CreateShuffleVector(raw, low_lanes);
@@ -76,7 +76,7 @@ llvm::Value* nibble_address(llvm::IRBuilder<>& b, llvm::Value* byte_pointer) {
   return b.CreateIntToPtr(b.CreateShl(bytes, 1), b.getPtrTy());
 }
 
-// One nibble a lane, in the low half of an i8; what is in the high half means nothing.
+// One nibble per lane, in the low half of an i8. The high half is undefined.
 llvm::Value* load_nibbles(Emission& e, llvm::Value* address, const kernel::Arg& arg, const Lanes& lanes, int64_t stride) {
   auto* const byte = e.b.getInt8Ty();
   const auto one_byte = llvm::Align(1);
@@ -112,7 +112,7 @@ llvm::Value* load_nibbles(Emission& e, llvm::Value* address, const kernel::Arg& 
   return result;
 }
 
-// `raw`: one nibble a lane, in the low half of an i8, the high half 0.
+// `raw`: one nibble per lane, in the low half of an i8, with a high half of 0.
 void store_nibbles(Emission& e, llvm::Value* address, const kernel::Arg& arg, llvm::Value* raw, const Lanes& lanes,
                    int64_t stride) {
   if (is_packed(arg, lanes)) return store_packed(e, nibble_at(e, address, lanes.offset).byte, raw, lanes);

@@ -1,4 +1,4 @@
-// The parts of an emission, each of which knows of those before it.
+// The parts of an emission. Each uses those before it.
 #pragma once
 
 #include "backends/cpu/emit/column_sums.h"
@@ -14,7 +14,7 @@
 namespace lamina::cpu {
 
 struct Parts {
-  // `tile`: rows whose live values are held at once.
+  // `tile`: number of rows whose live values exist at the same time.
   Parts(Emission& emission, int tile)
       : e(emission),
         phases(e),

@@ -15,7 +15,7 @@ namespace {
 
 bool is_real(const Node& n) { return n.type == kernel::Type::f32 || n.type == kernel::Type::f64; }
 
-// Random words are as expensive as a transcendental function, but integers.
+// Random words are as expensive as a transcendental function, but they are integers.
 bool is_expensive_map(const Node& n) {
   return computes_function(n) || (n.kind == NodeKind::map && n.op == kernel::MapOp::philox_word);
 }
@@ -28,7 +28,7 @@ Phases::Phases(const Emission& emission)
   choose_live_nodes();
 }
 
-// A reduction runs in the loop where its operand is known, a column sum in the last loop.
+// A reduction runs in the loop that computes its operand, a column sum in the last loop.
 int Phases::loop_of(NodeIndex index) const {
   const Node& root = node(index);
   if (root.kind == NodeKind::column_sum) return last();
@@ -36,8 +36,8 @@ int Phases::loop_of(NodeIndex index) const {
   return node(root.operands[0]).phase;
 }
 
-// A store runs where its value is known; if the last loop has the value anyway, there, where it is streamed, since that loop
-// follows the output's lines, or where it takes a function that no sum needs before.
+// A store runs as soon as its value is known. If the last loop has the value too, the store runs there in two cases: it is
+// streamed (that loop follows the output's lines), or its value needs a function that no sum needs earlier.
 void Phases::choose_stores() {
   store_loop_.assign(kernel_.nodes.size(), -1);
   NodeList sums;
@@ -81,15 +81,16 @@ NodeList Phases::nodes_for(const NodeList& roots, int phase) const {
     const Node& n = kernel_.nodes[i];
     if (!needed[i] || !n.per_element) continue;
     list.push_back(static_cast<NodeIndex>(i));
-    if (is_read_back(static_cast<NodeIndex>(i), phase)) continue;  // read back, whatever it was made of
+    if (is_read_back(static_cast<NodeIndex>(i), phase)) continue;  // read back, so its operands are not needed
     for (int k = 0; k < kernel::operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
   }
   std::reverse(list.begin(), list.end());
   return list;
 }
 
-// What is expensive to compute (a conversion, a strided access, a transcendental function) and needed in several walks over the
-// row is kept as f32 (f64) in a buffer that stays in the first-level cache; on the stack, so what buffers take is bounded.
+// Values that are expensive to compute (a conversion, a strided access, a transcendental function) and needed in several
+// walks over the row stay live as f32 (f64) in a buffer that stays in the first-level cache. The buffers are on the stack, so
+// their size is limited.
 void Phases::choose_live_nodes() {
   live_since_.assign(kernel_.nodes.size(), -1);
   if (e_.inner_rank() > 1 || schedule_.split) return;
@@ -115,7 +116,7 @@ void Phases::choose_live_nodes() {
   }
 }
 
-// The first floats behind random words, which are integers: what is kept is f32 or f64.
+// The first float values computed from random words, which are integers: only f32 or f64 values stay live.
 bool Phases::is_made_of_words(const Node& n) const {
   for (int k = 0; k < kernel::operand_count(n); ++k) {
     const Node& operand = node(n.operands[static_cast<size_t>(k)]);
@@ -134,8 +135,8 @@ bool Phases::is_expensive(const Node& n) const {
   return varies_by_row(kernel_, arg) && (converts || (e_.across_rows() ? step == LaneStep::other : step != LaneStep::one));
 }
 
-// The live node that is the only element value `index` reads and that nothing else reads: keeping `index` in its stead costs
-// the same and spares a step. -1: none.
+// The live node that is the only element operand of `index` and has no other reader: keeping `index` live instead costs the
+// same and saves a step. -1 if there is none.
 NodeIndex Phases::live_operand_of_alone(NodeIndex index) const {
   const Node& n = node(index);
   if (n.kind != NodeKind::map) return -1;

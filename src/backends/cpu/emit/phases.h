@@ -1,5 +1,5 @@
-// What runs where: which roots (reductions, stores of elements, column sums) each phase's walk over a row is for, which nodes
-// it computes for them, and which of these are kept between walks. Nothing is emitted here.
+// What runs in which phase: the roots (reductions, stores of elements, column sums) of each phase's walk over a row, the
+// nodes that it computes for them, and those of them that are live between walks. Emits nothing.
 #pragma once
 
 #include <vector>
@@ -16,22 +16,22 @@ class Phases {
   int last() const { return count() - 1; }
   NodeList roots_of(int phase) const;
   int loop_of(kernel::NodeIndex root) const;  // the phase in whose loop a root runs
-  // Element nodes that a phase's loop computes for `roots` or takes from the row buffer, in order.
+  // The element nodes that a phase's loop computes for `roots` or reads from the row buffer, in order.
   NodeList nodes_for(const NodeList& roots, int phase) const;
-  // Whether nothing but second walks for mean and variance runs in this phase.
+  // Whether only second walks for mean and variance run in this phase.
   bool may_be_skipped(int phase) const;
-  std::vector<int> usual_walks() const;       // those that every row goes through
-  bool reduces(const NodeList& roots) const;  // any of them sums along the row
-  // Rows of several blocks: a second walk over the whole row would come from beyond the first-level cache.
+  std::vector<int> usual_walks() const;       // the walks that every row has
+  bool reduces(const NodeList& roots) const;  // whether any of them sums along the row
+  // For rows of several blocks, a second walk over the whole row would miss the first-level cache.
   bool moments_by_block() const { return e_.inner_rank() == 1 && kernel_.row_size() > kBlock; }
 
-  // The phase whose loop puts a node into the row buffer; -1: it is computed anew each time.
+  // The phase whose loop stores a node in the row buffer; -1 if the node is recomputed each time.
   int live_since(kernel::NodeIndex i) const { return live_since_[static_cast<size_t>(i)]; }
   bool is_read_back(kernel::NodeIndex i, int phase) const { return live_since(i) >= 0 && live_since(i) < phase; }
-  int64_t live_row_size() const;  // elements: whole chunks
+  int64_t live_row_size() const;  // number of elements, in whole chunks
 
   bool has_function(const NodeList& nodes) const;
-  // Many values in flight would spill: large bodies go vector by vector, small ones all vectors of a chunk side by side.
+  // Many live values would spill: expensive bodies run vector by vector, cheap ones interleave all vectors of a chunk.
   bool may_spill(const NodeList& nodes) const;
 
  private:

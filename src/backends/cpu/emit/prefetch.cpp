@@ -1,4 +1,4 @@
-// What a kernel asks memory for before it reads it: the rows to come, and the ends of rows that it writes.
+// The prefetches of a kernel: the next rows, and the ends of rows that it writes.
 #include "backends/cpu/emit/prefetch.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using tuning::kLine;
 
-constexpr int kFirstLevel = 3, kSecondLevel = 2;  // as LLVM counts them
+constexpr int kFirstLevel = 3, kSecondLevel = 2;  // LLVM's locality levels
 
 }  // namespace
 
@@ -25,11 +25,11 @@ void Prefetch::hint(llvm::Value* address, int level, bool writes) {
                      {address, b_.getInt32(writes), b_.getInt32(static_cast<uint32_t>(level)), b_.getInt32(1)});
 }
 
-// The lines at the ends of a streamed row are shared with its neighbours and written through the caches. A store that waits for
-// its line holds up the streaming stores behind it.
+// The lines at the ends of a streamed row are shared with its neighbours and written through the caches. A store that waits
+// for its line delays the streaming stores after it.
 void Prefetch::prefetch_ends(const Row& row) {
   if (!schedule_.follows_lines) return;
-  // Without a reduction a row's length is known at run time only.
+  // Without a reduction, a row's length is known only at run time.
   const bool has_length = kernel_.has_row_reduction() || kernel_.has_column_sum();
   for (const int a : schedule_.streamed) {
     llvm::Value* const row_begin = row.pointers[static_cast<size_t>(a)];
@@ -41,11 +41,11 @@ void Prefetch::prefetch_ends(const Row& row) {
   }
 }
 
-// What the walk of `phase` asks for of a row to come, `element_bytes` wide. All walks over a row share it, in the row's order,
-// so that memory never rests: the earlier ones ask for a quarter each, but for a byte an element at least, and the last, which
-// also writes, for what is left. For a large tile that is too far ahead: there the last walk asks for the first half of the
-// next rows, and the first walk for the second half of its own. Where a transcendental function makes a walk long the last has
-// time for all.
+// The prefetches of the walk of `phase` for a later row with elements of `element_bytes`. All walks over a row share this
+// work in the row's order, so that memory is always busy: each earlier walk prefetches a quarter, but at least one byte per
+// element, and the last one, which also writes, prefetches the rest. For a large tile, that is too far ahead: there the last
+// walk prefetches the first half of the next rows, and the first walk prefetches the second half of its own. If a
+// transcendental function makes a walk long, the last walk has time for everything.
 Prefetch::Ahead Prefetch::ahead_of(int64_t element_bytes, int phase) const {
   const std::vector<int> walks = phases_.usual_walks();
   const auto found = std::find(walks.begin(), walks.end(), phase);
@@ -65,8 +65,8 @@ Prefetch::Ahead Prefetch::ahead_of(int64_t element_bytes, int phase) const {
   return {.pace = is_last ? element_bytes - before : std::min(share, element_bytes - before), .before = before};
 }
 
-// Bytes from a row to what its walk asks for first, less `pace` bytes for each element before the walk's own. A thread's part
-// of a split row begins further on.
+// The distance in bytes from a row to the first prefetch of its walk, minus `pace` bytes for each element before the walk's
+// start. A thread's part of a split row starts further on.
 llvm::Value* Prefetch::bytes_ahead(int64_t row_bytes, int64_t element_bytes, const Ahead& asked) {
   if (!schedule_.split)
     return i64((asked.of_own_row ? 0 : row_bytes * schedule_.rows_per_tile) +
@@ -77,9 +77,9 @@ llvm::Value* Prefetch::bytes_ahead(int64_t row_bytes, int64_t element_bytes, con
   return asked.of_own_row ? begin : b_.CreateAdd(b_.CreateMul(e_.rows_ahead, i64(row_bytes)), begin);
 }
 
-// What a walk will read later. The next rows can be under way while the phases of these are computed. A row too long for that
-// is read from memory in every phase; the machine's own prefetching stops at each page. A hint only: the address may lie
-// anywhere when rows are not dense, or beyond the end.
+// Prefetches the data of later walks. The next rows can be fetched while the phases of the current ones are computed. A row
+// too long for that is read from memory in every phase, and the hardware prefetcher stops at each page. Prefetches are only
+// hints: the address may be invalid if rows are not dense, or past the end.
 void Prefetch::prefetch_along(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk,
                               size_t first, size_t count, int phase) {
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
@@ -97,7 +97,7 @@ void Prefetch::prefetch_along(const std::vector<Row*>& rows, const NodeList& nod
     const int64_t pace = is_long ? element_bytes : asked.pace;
     llvm::Value* const ahead = is_long ? i64(schedule_.ahead_in_row) : bytes_ahead(row_bytes, element_bytes, asked);
     const int level = is_long || schedule_.prefetches_to_first ? kFirstLevel : kSecondLevel;
-    // Lines that begin among these vectors' part.
+    // Only lines that start within the part of these vectors.
     const int64_t begin = (static_cast<int64_t>(first) * e_.width * pace + kLine - 1) / kLine * kLine;
     const int64_t end = static_cast<int64_t>(first + count) * e_.width * pace;
     for (const Row* row : rows) {
@@ -110,15 +110,14 @@ void Prefetch::prefetch_along(const std::vector<Row*>& rows, const NodeList& nod
   }
 }
 
-// Of so many walks over a row the earlier ones ask for a quarter each, the last for what is left, as along rows.
+// Of all walks over a row, each earlier one prefetches a quarter and the last one the rest, as along rows.
 Prefetch::Share Prefetch::share_of(int64_t walk, int64_t walks) {
   const int64_t whole = std::max(walks, tuning::kSharesOfNextRow);
   return {walk, walk + 1 == walks ? whole : walk + 1, whole};
 }
 
-// The same across rows: each walk over a group asks for its share of the next group, which waits in the second-level cache,
-// since the first has room for one. A share of what lies in one piece is a part of it; of pieces that lie apart, a part of
-// each.
+// The same across rows: each walk over a group prefetches its share of the next group into the second-level cache, because
+// the first has space for only one group. A share is one part of contiguous data, or a part of each piece.
 void Prefetch::prefetch_across(const Row& group, const std::vector<Lanes>& positions, size_t run, int phase) {
   const std::vector<int> walks = phases_.usual_walks();
   const auto found = std::find(walks.begin(), walks.end(), phase);
@@ -139,7 +138,7 @@ void Prefetch::prefetch_across(const Row& group, const std::vector<Lanes>& posit
   }
 }
 
-// Some rows of the next group, of an arg whose elements lie side by side along a row.
+// Prefetches some rows of the next group, for an arg whose elements are contiguous along a row.
 void Prefetch::prefetch_rows(const Row& group, int arg, const std::vector<Lanes>& positions, const Range& rows) {
   llvm::Value* const along = b_.CreateMul(positions.front().offset, i64(bytes_of(kernel_.arg(arg).dtype, 1)));
   for (int64_t r = rows.begin; r < rows.end; ++r) {

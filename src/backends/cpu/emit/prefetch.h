@@ -1,4 +1,4 @@
-// Prefetching: what a kernel asks memory for before it reads it.
+// Prefetching: requests data before the kernel reads it.
 #pragma once
 
 #include <vector>
@@ -14,22 +14,22 @@ class Prefetch : private Part {
       : Part(emission), phases_(phases), transpose_(transpose) {}
 
   void prefetch_ends(const Row& row);  // the lines at both ends of streamed rows
-  // Beside vectors [first, first + count) of a chunk.
+  // Emitted next to vectors [first, first + count) of a chunk.
   void prefetch_along(const std::vector<Row*>& rows, const NodeList& nodes, const std::vector<Lanes>& chunk, size_t first,
                       size_t count, int phase);
-  // Beside positions of a group, of which `run` at a time follow each other.
+  // Emitted next to positions of a group, `run` of which are consecutive.
   void prefetch_across(const Row& group, const std::vector<Lanes>& positions, size_t run, int phase);
 
  private:
-  struct Ahead {              // what a walk asks for, in bytes of each element
-    int64_t pace = 0;         // so many of them,
-    int64_t before = 0;       // after those that other walks ask for,
-    bool of_own_row = false;  // of the row itself or of the one that comes next
+  struct Ahead {              // the prefetches of a walk, in bytes per element
+    int64_t pace = 0;         // the number of bytes,
+    int64_t before = 0;       // after those that other walks prefetch,
+    bool of_own_row = false;  // of this row or of the next one
   };
   struct Range {
     int64_t begin, end;
   };
-  struct Share {  // from begin / whole to end / whole of something
+  struct Share {  // the part from begin / whole to end / whole
     int64_t begin, end, whole;
     Range of(int64_t size) const { return {size * begin / whole, size * end / whole}; }
   };

@@ -1,4 +1,5 @@
-// Reductions: what the accumulators of a walk come to. A block's result goes to a total in f64. Mean and variance: moments.cpp.
+// Reductions: the results of a walk's accumulators. A block's result is added to a total in f64. Mean and variance:
+// moments.cpp.
 #include "backends/cpu/emit/reductions.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Roots in flight: what a walk over a row is for, and what becomes of the reductions among them.
+// Roots in flight: the results of a walk over a row, and how its reductions are completed.
 #pragma once
 
 #include <memory>
@@ -12,18 +12,18 @@
 
 namespace lamina::cpu {
 
-// Of moments a walk gives {sum, squares} of the differences from a shift, or from a mean; where the row has several blocks,
-// each block comes to {mean, deviations}, and so do the totals.
+// For moments, a walk computes {sum, squares} of the differences from a shift or from a mean. If the row has several blocks,
+// the result of each block is {mean, deviations}, and so are the totals.
 struct Root {
   kernel::NodeIndex node;
-  std::vector<std::unique_ptr<Accumulator>> accumulators = {};  // none: a store or a column sum
-  std::vector<llvm::AllocaInst*> totals = {};                   // of the blocks so far; f64 for sums and products
+  std::vector<std::unique_ptr<Accumulator>> accumulators = {};  // empty for a store or a column sum
+  std::vector<llvm::AllocaInst*> totals = {};                   // over the blocks so far; f64 for sums and products
   llvm::Value* shift = nullptr;
   bool by_block = false;
 
   bool reduces() const { return !accumulators.empty(); }
 };
-bool reduce(std::span<const Root> roots);  // any of them
+bool reduce(std::span<const Root> roots);  // whether any of them reduces
 
 class Reductions : private Part {
  public:
@@ -31,15 +31,15 @@ class Reductions : private Part {
       : Part(emission), phases_(phases), memory_(memory), transpose_(transpose), values_(values) {}
 
   std::vector<Root> begin(const Row& row, const NodeList& roots, int phase);
-  void add(const Row& row, Root& root, int phase, const ValueList& operands, std::span<const Lanes> lanes);  // a vector each
+  void add(const Row& row, Root& root, int phase, const ValueList& operands, std::span<const Lanes> lanes);  // one vector each
   ValueList fold(Root& root);  // each accumulator's result since the last fold
-  // Adds a block of `count` elements (i64) to the totals; `before`: elements so far. Only moments by block look at the counts.
+  // Adds a block of `count` elements (i64) to the totals. `before`: elements so far. Only moments by block use the counts.
   void add_block(const Root& root, const ValueList& values, llvm::Value* before, llvm::Value* count);
   void fold_to_totals(std::span<Root> roots);
-  void finish(Row& row, std::span<const Root> roots, int phase);  // the row's values are known then
-  void add_totals(Root& root, int lanes);                         // new ones, of values per row with so many lanes
+  void finish(Row& row, std::span<const Root> roots, int phase);  // afterwards the row's values are known
+  void add_totals(Root& root, int lanes);                         // creates totals, as row values with `lanes` lanes
 
-  // Mean and squared deviations of some elements, f64; is_far: i1, a second walk around split_mean(mean) decides.
+  // Mean and squared deviations of some elements in f64. is_far: i1, whether a second walk around split_mean(mean) is needed.
   struct OneWalk {
     llvm::Value *mean, *deviations, *is_far;
   };
@@ -47,9 +47,9 @@ class Reductions : private Part {
   ValueList second_walk(const Row& row, const Root& root, const ValueList& sums, llvm::Value* count);
   void split_mean(Row& row, kernel::NodeIndex moments, llvm::Value* mean);
 
-  // What differences are taken from: an average of the row's first elements, made of parts.
+  // The shift that is subtracted in differences: the average of the row's first elements, added in parts.
   int shift_elements() const;
-  llvm::Value* add_shift_elements(const Row& row, kernel::NodeIndex moments);  // as far as one vector
+  llvm::Value* add_shift_elements(const Row& row, kernel::NodeIndex moments);  // reduced to one vector
   llvm::Value* shift_from(kernel::NodeIndex moments, llvm::Value* average);
 
  private:

@@ -31,7 +31,7 @@ void RowPhases::walk_by_blocks(Row& row, PhaseWalk& walk) {
   add_block(i64(full), size - full);
 }
 
-// Where mean and variance need a second walk, it follows while the block is in the first-level cache.
+// If mean and variance need a second walk, it follows while the block is in the first-level cache.
 std::vector<RowPhases::BlockResult> RowPhases::block(Row& row, PhaseWalk& walk, llvm::Value* start, int64_t count) {
   walk.run->count(row, start, count, walk.body);
   std::vector<BlockResult> results;

@@ -1,4 +1,4 @@
-// One phase of rows in flight: what is known once per row, then the walk for the phase's roots, then what these came to.
+// One phase of some rows: the row values, then the walk for the phase's roots, then the roots' results.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@ class RowPhases : private Part {
  public:
   explicit RowPhases(Parts& parts) : Part(parts.e), p_(parts) {}
 
-  // `strip`: where the strip of columns at hand begins; null: whole rows.
+  // `strip`: the start of the current strip of columns; null: whole rows.
   void emit(const std::vector<Row*>& rows, int phase, llvm::Value* strip = nullptr);
   void walk(const std::vector<Row*>& rows, int phase, llvm::Value* strip = nullptr);
-  // A phase that may be skipped, where a row needs it; `walk` changes the row that it is given.
+  // A phase that may be skipped runs only for rows that need it. `walk` changes the row that it receives.
   void second_walk(Row& row, int phase, const std::function<void(Row&)>& walk);
   void second_walk(Row& row, int phase);
 
-  // One block of a row: what each reduction comes to there.
+  // The result of each reduction for one block of a row.
   struct BlockResult {
     Root* root;
     ValueList values;

@@ -13,8 +13,8 @@ using kernel::NodeKind;
 
 namespace {
 
-// Two vectors of `rows` rows each become one, of which each half of a register's lanes, or of all, comes from one of them: the
-// rows of the first (0 and up) and of the second (`rows` and up) in the order they have then.
+// The shuffle that joins two vectors of `rows` rows each. Each half of a register's lanes, or of all lanes, comes from one of
+// them. Lists the rows of the first (0 and up) and of the second (`rows` and up) in the resulting order.
 std::vector<int> joined_rows(int rows, int per_group) {
   std::vector<int> order;
   for (int group = 0; group < rows; group += per_group) {
@@ -25,12 +25,12 @@ std::vector<int> joined_rows(int rows, int per_group) {
   return order;
 }
 
-// Rows whose lanes lie within one register of 128 bits are joined there: shuffles across registers are slow.
+// Rows whose lanes fit one 128-bit register are joined there, because shuffles across registers are slow.
 int rows_per_group(int rows, int lanes_of_row, int lanes_of_register) {
   return lanes_of_row > lanes_of_register ? rows : std::min(rows, lanes_of_register / lanes_of_row);
 }
 
-// Which of `count` vectors ends up in which lane.
+// The lane of each of `count` vectors in the result.
 std::vector<int> order_of_rows(int count, int lanes, int lanes_of_register) {
   std::vector<std::vector<int>> vectors;
   for (int i = 0; i < count; ++i) vectors.push_back({i});
@@ -59,7 +59,7 @@ RowSums::RowSums(Emission& emission, const Phases& phases) : Part(emission) {
   memory_->setAlignment(llvm::Align(kLiveAlignment));
 }
 
-// Where the rows leave their vectors of these roots' accumulators; one after the other, in whole lines.
+// The memory of the rows' vectors for these roots' accumulators, one after the other, in whole lines.
 std::vector<RowSums::Place> RowSums::places_of(const NodeList& roots) const {
   std::vector<Place> places;
   for (const NodeIndex root : roots) {
@@ -83,7 +83,7 @@ llvm::Value* RowSums::address(const Place& sums, llvm::Value* place) {
   return b_.CreateGEP(e_.type(sums.type, e_.width), b_.CreateGEP(b_.getInt8Ty(), memory_, i64(sums.begin)), place);
 }
 
-// The rest of the tree over the first `lanes` lanes of the vectors that the rows left: a lane per row.
+// The rest of the tree over the first `lanes` lanes of the vectors of all rows. The result has one lane per row.
 llvm::Value* RowSums::fold(const Place& sums, int lanes) {
   const int rows = schedule_.rows_per_tile, lanes_of_register = std::min(lanes, sums.type == kernel::Type::f64 ? 2 : 4);
   ValueList vectors(static_cast<size_t>(rows));
@@ -115,7 +115,7 @@ llvm::Value* RowSums::fold(const Place& sums, int lanes) {
   return b_.CreateFreeze(join(vectors));  // lanes without a row may never have been written
 }
 
-// One vector of all their lanes.
+// Concatenates the lanes into one vector.
 llvm::Value* RowSums::join(ValueList parts) {
   if (!parts[0]->getType()->isVectorTy()) {
     llvm::Value* all =

@@ -1,5 +1,5 @@
-// What the rows of a batch leave of a walk, a vector of each accumulator, and the tree that makes of the vectors of all rows
-// one with a lane per row.
+// The vectors that each row of a batch stores after a walk, one per accumulator, and the tree that reduces the vectors of all
+// rows to one with a lane per row.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ class RowSums : private Part {
  public:
   RowSums(Emission& emission, const Phases& phases);
 
-  // Of one accumulator: a vector of each row, from `begin` (in bytes) on.
+  // For one accumulator: one vector per row, starting at `begin` (in bytes).
   struct Place {
     Combine how;
     kernel::Type type;
@@ -25,7 +25,7 @@ class RowSums : private Part {
   };
   std::vector<Place> places_of(const NodeList& roots) const;
   int64_t end_of(const std::vector<Place>& places) const;
-  llvm::Value* address(const Place& sums, llvm::Value* row);  // the row's place in its tile
+  llvm::Value* address(const Place& sums, llvm::Value* row);  // the row's index in its tile
   llvm::Value* fold(const Place& sums, int lanes);            // over the first `lanes` lanes of each vector
 
  private:

@@ -7,8 +7,8 @@ namespace lamina::cpu {
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
-// A buffer per live node: a tile's rows, each rounded up to whole chunks of lanes. A walk along lines may read a vector beyond
-// the last element.
+// One buffer per live node, with a tile's rows, each rounded up to whole chunks of lanes. A walk along lines may read one
+// vector past the last element.
 Rows::Rows(Emission& emission, const Phases& phases, int tile)
     : Part(emission), phases_(phases), live_buffers_(emission.kernel.nodes.size(), nullptr) {
   const int64_t size = phases_.live_row_size() * tile * e_.group + kVirtualLanes;
@@ -41,7 +41,7 @@ Row Rows::begin(llvm::Value* number, llvm::Value* place, const Frame& frame) {
   return row;
 }
 
-// Across rows a lane each, the next row's one step further along the last outer dim.
+// Across rows there is one lane per row. Each row is one step further along the last outer dim.
 llvm::Value* Rows::index_base(const kernel::Node& index, const ValueList& position) {
   llvm::Value* const first = e_.widen(e_.row_index(index, position), e_.group);
   if (!e_.across_rows()) return first;

@@ -1,4 +1,4 @@
-// Rows in flight: where a row and its live values lie, and where what is known of it waits between phases.
+// Rows in flight: the addresses of a row and its live values, and the memory of its row values between phases.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace lamina::cpu {
 
-inline constexpr uint64_t kLiveAlignment = 64;  // a chunk's vectors lie at multiples of their own size, at most this
+inline constexpr uint64_t kLiveAlignment = 64;  // a chunk's vectors are aligned to their size, which is at most this
 
 class Rows : private Part {
  public:
-  // `tile`: rows of a tile, whose live values lie side by side.
+  // `tile`: number of rows per tile, whose live values are adjacent.
   Rows(Emission& emission, const Phases& phases, int tile);
 
-  // Nothing is known of it yet. `place`: among the rows of its tile.
+  // Starts a row without known values. `place`: index among the rows of its tile.
   Row begin(llvm::Value* number, llvm::Value* place, const Frame& frame);
 
  private:
@@ -25,29 +25,30 @@ class Rows : private Part {
   std::vector<llvm::AllocaInst*> live_buffers_;  // per node: the values along each row of the tile
 };
 
-// What is known once per row waits in memory while other rows, or other threads, go through a phase: a value for each row of a
-// tile on the stack or, under the split schedule, a word of the row's own state.
+// Row values are in memory while other rows, or other threads, run a phase: one value per row of a tile on the stack or,
+// under the split schedule, one word in the row's state.
 class RowStore : private Part {
  public:
-  // `states`: of rows that are split.
+  // `states`: for rows that are split.
   explicit RowStore(Emission& emission, llvm::Value* states = nullptr)
       : Part(emission), slots_(row_value_count(emission.kernel)), states_(states) {}
-  RowStore from_row(llvm::Value* place) const;  // the same, of a tile that begins at a later row
+  RowStore from_row(llvm::Value* place) const;  // the same for a tile that starts at a later row
 
   void save(const Row& row);
   void restore(Row& row);
 
-  // In the order of for_each_row_value.
+  // Slots are numbered in the order of for_each_row_value.
   llvm::Value* address(size_t slot, llvm::Type* type, llvm::Value* place);
-  llvm::Value* address_of_all(size_t slot, llvm::Type* type);  // of the tile's rows side by side, which have it from now on
+  // for the values of all rows of the tile, adjacent in memory, which are then stored there
+  llvm::Value* address_of_all(size_t slot, llvm::Type* type);
   llvm::Type* type_of(size_t slot) const { return slots_[slot].type; }
-  llvm::Value* state_word(llvm::Value* place, llvm::Value* word) const;  // of rows that are split
+  llvm::Value* state_word(llvm::Value* place, llvm::Value* word) const;  // for rows that are split
 
  private:
   struct Slot {
     llvm::Type* type = nullptr;           // null: not known in any phase so far
-    llvm::AllocaInst* of_rows = nullptr;  // a value for each row of the tile; not of rows that are split
-    llvm::Value* restored = nullptr;      // as last read
+    llvm::AllocaInst* of_rows = nullptr;  // one value per row of the tile; unused for rows that are split
+    llvm::Value* restored = nullptr;      // the value read last
   };
   std::vector<Slot> slots_;
   llvm::Value* states_;  // null: on the stack

@@ -1,5 +1,5 @@
-// Positions of a group of rows, a lane each. Where they reduce, lane after lane of the 64 may go from the block's begin to its
-// end in registers; else position after position, the lanes in memory.
+// Positions of a group of rows, with one lane per row. If the walk reduces, each of the 64 virtual lanes may run in registers
+// from the block's start to its end; else positions run in order, with the virtual lanes in memory.
 #include <algorithm>
 
 #include "backends/cpu/emit/walk.h"
@@ -22,7 +22,7 @@ class AcrossRun final : public Run {
   void lanes_of_tail(const Row& group, llvm::Value* begin, llvm::Value* lane, int64_t live, int step, const Body& body) const;
 };
 
-// Across rows accumulators are of no other form.
+// Across rows, all accumulators have this form.
 std::vector<LanesInMemory*> lanes_in_memory(std::span<Root> roots) {
   std::vector<LanesInMemory*> all;
   for (Root& root : roots) {
@@ -31,7 +31,7 @@ std::vector<LanesInMemory*> lanes_in_memory(std::span<Root> roots) {
   return all;
 }
 
-// Lanes in memory start anew here; not where several segments fill them.
+// Resets the lanes in memory, unless several segments fill them.
 void AcrossRun::count(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const {
   if (!reduce(body.roots()) || e_.inner_rank() > 1) return in_order(group, begin, count, body);
   if (step_ < e_.group && count >= kVirtualLanes) return by_lanes(group, begin, count, body);
@@ -47,8 +47,8 @@ void AcrossRun::in_order(const Row& group, llvm::Value* begin, int64_t count, co
   if (count > whole) body(positions_at(e_, group.frame, b_.CreateAdd(begin, i64(whole)), static_cast<int>(count - whole)));
 }
 
-// Lane after lane, each from the block's begin to its end in a register. Lanes that the fold would join first, 32 apart, go
-// together and are joined at once: half of the lanes never exist in memory.
+// Runs lane after lane, each in a register from the block's start to its end. Lanes that the fold joins first, 32 apart, run
+// together and are joined immediately, so half of the lanes never need memory.
 void AcrossRun::by_lanes(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const {
   const int step = std::max(1, step_ / 2);
   const auto accumulators = lanes_in_memory(body.roots());
@@ -62,7 +62,7 @@ void AcrossRun::by_lanes(const Row& group, llvm::Value* begin, int64_t count, co
   for (LanesInMemory* accumulator : accumulators) accumulator->release();
 }
 
-// The held lanes in `chunks` chunks, the first lane of them at `at`; a few chunks an iteration.
+// Runs the held lanes over `chunks` chunks, a few chunks per iteration. Their first lane is at `at`.
 void AcrossRun::lanes_of_chunks(const Row& group, llvm::Value* at, int64_t chunks, int step, const Body& body) const {
   const bool is_small = step > 1 || e_.group > e_.width;
   const int64_t most = !is_small                  ? tuning::kChunksOfLargeBody
@@ -87,7 +87,7 @@ void AcrossRun::lanes_of_chunks(const Row& group, llvm::Value* at, int64_t chunk
   if (chunks % most != 0) iteration(b_.CreateAdd(at, i64(whole)), chunks % most);
 }
 
-// The last chunk, which has `live` of the lanes only.
+// The last chunk, which has only `live` of the lanes.
 void AcrossRun::lanes_of_tail(const Row& group, llvm::Value* begin, llvm::Value* lane, int64_t live, int step,
                               const Body& body) const {
   if (live == 0) return;

@@ -1,4 +1,4 @@
-// Chunks of the 64 virtual lanes, or of fewer where nothing is summed, in vectors; what is left in masked ones.
+// Chunks of the 64 virtual lanes, or of fewer if nothing is summed, in vectors, with masked vectors for the rest.
 #include "backends/cpu/emit/walk.h"
 
 namespace lamina::cpu {

@@ -1,5 +1,5 @@
-// A run whose chunks begin where a line of the streamed outputs does: vectors with a computed mask up to there, chunks, lines,
-// and vectors again. Reductions have no place here: it is not their lanes' order.
+// A run whose chunks start at lines of the streamed outputs: vectors with a computed mask up to the first line, chunks,
+// lines, and masked vectors again. Reductions cannot use it, because it changes the order of their lanes.
 #include <algorithm>
 
 #include "backends/cpu/emit/walk.h"
@@ -26,7 +26,7 @@ void LineRun::range(const Row& row, llvm::Value* begin, llvm::Value* end, const 
   const int per_line = std::clamp(static_cast<int>(kLine / bytes), e_.width, step_);
   const auto after_whole = [&](int64_t size) { return b_.CreateAdd(line, b_.CreateAnd(b_.CreateSub(end, line), i64(-size))); };
   llvm::Value *const chunks_end = after_whole(step_), *const lines_end = after_whole(per_line);
-  // Both ends share the code of the masked vectors.
+  // Both ends use the same code for masked vectors.
   e_.loop(i64(0), i64(2), i64(1), [&](llvm::Value* part) {
     llvm::Value* const is_head = b_.CreateICmpEQ(part, i64(0));
     run_masked_vectors(e_, b_.CreateSelect(is_head, begin, lines_end), b_.CreateSelect(is_head, line, end), body);

@@ -1,4 +1,4 @@
-// The function's body under each schedule. Which one it is is chosen once, in emit_kernel.cpp.
+// The function's body under each schedule. emit_kernel.cpp selects one.
 #pragma once
 
 #include "backends/cpu/emit/emission.h"
@@ -6,7 +6,7 @@
 namespace lamina::cpu {
 
 void emit_along_rows(Emission& emission);   // tile after tile
-void emit_across_rows(Emission& emission);  // group after group, a lane a row
-void emit_split_rows(Emission& emission);   // one step of rows that threads share
+void emit_across_rows(Emission& emission);  // group after group, one lane per row
+void emit_split_rows(Emission& emission);   // one step for rows that threads share
 
 }  // namespace lamina::cpu

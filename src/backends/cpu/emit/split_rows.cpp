@@ -1,5 +1,5 @@
-// The split schedule: threads share a row block by block. What a row knows between the steps, and what its blocks come to, lies
-// in the row's state: a word per row value, then per result of a phase a word per block.
+// The split schedule: threads share a row block by block. The row's state contains its values between the steps and the
+// results of its blocks: a word per row value, then per result of a phase one word per block.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -30,7 +30,7 @@ class SplitRows : private Part {
   void emit_finish(Row& row, int phase);
   void add_block(const Row& row, const std::vector<Root>& roots, llvm::Value* block);
   void for_each_row(const Tile& rows, const std::function<void(Row&)>& body);
-  // Where result number `result` of the phase stands for block `block` (i64).
+  // The address of result number `result` of the phase for block `block` (i64).
   llvm::Value* block_slot(const Row& row, size_t result, llvm::Value* block);
 
   Parts p_;
@@ -41,7 +41,7 @@ class SplitRows : private Part {
   std::vector<bool> all_but_stores_;  // per node
 };
 
-// The function's last argument points to a SplitCall; the column sums lie where that says.
+// The function's last argument points to a SplitCall, which has the address of the column sums.
 SplitRows::SplitRows(Emission& emission) : Part(emission), p_(emission, 1), row_phases_(p_), tiles_(p_, row_phases_) {
   llvm::Value* const call = e_.column_sums;
   const auto field = [&](llvm::Type* type, size_t offset) {
@@ -73,7 +73,8 @@ void SplitRows::emit_step(int step) {
   const int phase = step / 2;
   const bool is_last = step + 1 == 2 * p_.phases.count();
   Tile rows{e_.row_begin, nullptr, block_begin_, &*states_};
-  rows.computes = is_last ? nullptr : &all_but_stores_;  // stores in the last finish alone: every thread walks
+  // stores run only in the last finish, because every thread runs the walk
+  rows.computes = is_last ? nullptr : &all_but_stores_;
   if (step % 2 != 0)
     for_each_row(rows, [&](Row& row) { emit_finish(row, phase); });
   else if (p_.phases.reduces(p_.phases.roots_of(phase))) {
@@ -103,7 +104,7 @@ void SplitRows::emit_walk(Row& row, int phase) {
   const auto block = [&](llvm::Value* start, int64_t count) {
     std::vector<RowPhases::BlockResult> results = row_phases_.block(row, walk, start, count);
     std::sort(results.begin(), results.end(),
-              [](const auto& a, const auto& b) { return a.root < b.root; });  // as they are read
+              [](const auto& a, const auto& b) { return a.root < b.root; });  // in the order in which they are read
     size_t result = 0;
     for (const auto& of_root : results) {
       for (llvm::Value* value : of_root.values)
@@ -117,7 +118,7 @@ void SplitRows::emit_walk(Row& row, int phase) {
   e_.when(has_rest, [&] { block(i64(full), size - full); });
 }
 
-// Tile after tile, as one thread alone would, but for the columns that are not this thread's.
+// Tile after tile, as in the schedule along rows, but only for the columns of this thread.
 void SplitRows::emit_last_walk(const Tile& all) {
   llvm::Value* const rows_per_tile = i64(schedule_.rows_per_tile);
   llvm::Value* const rows = b_.CreateSub(e_.row_end, e_.row_begin);
@@ -131,7 +132,7 @@ void SplitRows::emit_last_walk(const Tile& all) {
   });
 }
 
-// Also what the next walk needs once per row.
+// Also computes the row values that the next walk needs.
 void SplitRows::emit_finish(Row& row, int phase) {
   p_.values.compute_row_values(row, phase);
   const std::vector<Root> roots = p_.reductions.begin(row, p_.phases.roots_of(phase), phase);

@@ -63,14 +63,15 @@ void Tiles::emit_last_phase_of(const Tile& tile, llvm::Value* place, int rows, l
   row_phases_.emit(all, last, strip);
 }
 
-// What is known once per row is computed once, not in each strip.
+// Row values are computed once, not in each strip.
 void Tiles::emit_strips(const Tile& tile, const std::function<void(llvm::Value*)>& all_rows) {
   const auto compute_row_values = [&](llvm::Value* place) {
     Row row = begin_row(tile, place);
     p_.values.compute_row_values(row, p_.phases.last());
     tile.store->save(row);
   };
-  if (!schedule_.split) for_rows(i64(0), tile.count, 1, compute_row_values);  // of a split row they were with its last sum
+  // for a split row, the last sum's step computes them
+  if (!schedule_.split) for_rows(i64(0), tile.count, 1, compute_row_values);
   e_.loop(first_column(e_), past_columns(e_), i64(schedule_.strip), all_rows);
 }
 

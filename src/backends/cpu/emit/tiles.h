@@ -1,5 +1,5 @@
-// Tiles: rows that go through each phase before any of them goes through the next one, so that the chain of dependent
-// operations at the end of a reduction (folding the lanes, dividing, a square root) overlaps with the next row's work.
+// Tiles: rows that complete a phase before any of them starts the next one, so that the chain of dependent operations at the
+// end of a reduction (folding the lanes, a division, a square root) overlaps with the next row's work.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 namespace lamina::cpu {
 
 struct Tile {
-  llvm::Value *first, *count;  // rows; across rows a group is one
-  llvm::Value* block_begin;    // the row that starts the column sums, the others add to them
+  llvm::Value *first, *count;  // rows; across rows a group counts as one
+  llvm::Value* block_begin;    // the row that starts the column sums; the others add to them
   RowStore* store;
-  Frame frame = {};                             // of each row
-  const std::vector<bool>* computes = nullptr;  // of each row
+  Frame frame = {};                             // for each row
+  const std::vector<bool>* computes = nullptr;  // for each row
 };
 
 class Tiles : private Part {
@@ -23,9 +23,9 @@ class Tiles : private Part {
 
   void emit(const Tile& tile);
   void emit_last_phase(const Tile& tile);
-  // With what is known of it so far.
+  // Includes the row values that are known so far.
   Row begin_row(const Tile& tile, llvm::Value* place);
-  // A loop over rows of a tile, by their places; none where a tile is one row.
+  // A loop over rows of a tile, by index. Emits no loop if a tile is one row.
   void for_rows(llvm::Value* from, llvm::Value* to, int step, const std::function<void(llvm::Value*)>& body);
 
  private:

@@ -28,7 +28,7 @@ DataType data_type_of(Type type) {
 
 }  // namespace
 
-// Values known once per row that phase `phase` may use: everything whose operands are rows and known by now.
+// Computes the row values that phase `phase` may use: all whose operands are row values and known.
 void Values::compute_row_values(Row& row, int phase) {
   const Lanes lanes{row.frame.lanes, nullptr, row.frame.mask};
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
@@ -58,7 +58,7 @@ void Values::compute_row_values(Row& row, int phase) {
         memory_.store_arg(row.pointers[static_cast<size_t>(n.arg)], {n.arg, n.type}, operand(0), lanes, 0);
         row.values[i] = operand(0);  // marks it as done
         break;
-      default: break;  // reductions, and what is read from moments, are set when their loop is done
+      default: break;  // reductions, and nodes that read moments, are set at the end of their loop
     }
   }
 }
@@ -91,7 +91,7 @@ llvm::Value* Values::element(const Row& row, NodeIndex index, const Lanes& lanes
   }
 }
 
-// x minus the mean, the mean given as high + low; with a scale (x - high) * scale - low * scale, rounded once at the end.
+// x minus the mean, with the mean as high + low. With a scale: (x - high) * scale - low * scale, rounded once at the end.
 llvm::Value* Values::centered(const Row& row, NodeIndex moments, llvm::Value* value, llvm::Value* scale) {
   const auto slot = static_cast<size_t>(moments);
   const int width = lanes_of(value);
@@ -102,7 +102,7 @@ llvm::Value* Values::centered(const Row& row, NodeIndex moments, llvm::Value* va
   return e_.fma(difference, scale, b_.CreateFNeg(b_.CreateFMul(e_.widen(low, width), scale)));
 }
 
-// x - max(x), as a softmax has it: at most 0, or NaN.
+// x - max(x), as in a softmax: at most 0, or NaN.
 static bool is_below_its_maximum(const kernel::Kernel& kernel, NodeIndex index) {
   const Node& difference = kernel.nodes[static_cast<size_t>(index)];
   if (difference.kind != NodeKind::map || difference.op != MapOp::subtract) return false;
@@ -162,7 +162,8 @@ bool Values::draws_for_neighbours(NodeIndex index) const {
          counts_elements(n.operands[0]) && !node(n.operands[1]).per_element && !node(n.operands[2]).per_element;
 }
 
-// Whether each element has one more than the element before: an index along the row, perhaps moved by a value per row.
+// Whether each element's value is one more than that of the element before: an index along the row, possibly plus a row
+// value.
 bool Values::counts_elements(NodeIndex index) const {
   const Node& n = node(index);
   if (!n.per_element) return false;
@@ -171,7 +172,7 @@ bool Values::counts_elements(NodeIndex index) const {
          node(n.operands[0]).per_element != node(n.operands[1]).per_element;
 }
 
-// i64: what a node that counts elements has at `offset`.
+// i64: the value at `offset` of a node that counts elements.
 llvm::Value* Values::count_at(const Row& row, NodeIndex index, llvm::Value* offset) {
   if (!node(index).per_element) return row.value(index);
   if (node(index).kind == NodeKind::index) return b_.CreateAdd(row.index_base[static_cast<size_t>(index)], offset);

@@ -1,4 +1,4 @@
-// A value per node: element nodes as vectors of lanes, row nodes as a value per row.
+// One value per node: element nodes as vectors of lanes, row nodes as row values.
 #pragma once
 
 #include <span>
@@ -12,13 +12,13 @@ class Values : private Part {
  public:
   Values(Emission& emission, Memory& memory) : Part(emission), memory_(memory) {}
 
-  // What phase `phase` may use of the values per row, as far as it is computed where this row is; stores of them too.
+  // Computes the row values that phase `phase` may use, as far as they are computed for this row, including their stores.
   void compute_row_values(Row& row, int phase);
-  // `known`: of the nodes before it.
+  // `known`: the values of earlier nodes.
   llvm::Value* element(const Row& row, kernel::NodeIndex node, const Lanes& lanes, const ElementValues& known);
 
-  // Random words of elements side by side: four neighbours share a call of the generator, and its rounds are a long chain, so
-  // all vectors of a chunk, which follow each other, are drawn at once.
+  // Random words of consecutive elements: four neighbours share a call of the generator, whose rounds are a long dependence
+  // chain, so all vectors of a chunk, which are consecutive, are drawn together.
   bool draws_for_neighbours(kernel::NodeIndex node) const;
   ValueList draw_for_neighbours(const Row& row, kernel::NodeIndex node, std::span<const Lanes> chunk);
 

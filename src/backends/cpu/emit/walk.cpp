@@ -11,7 +11,7 @@ using kernel::NodeIndex;
 
 namespace {
 
-// InRegisterTranspose go whole; else as many positions as keep their values in registers.
+// Whole blocks, else as many positions as registers can hold values for.
 int step_across(Parts& parts, const NodeList& nodes, std::span<const Root> roots) {
   Emission& e = parts.e;
   const auto transposed = [&](NodeIndex i) { return parts.transpose.transposes(e.kernel.node(i)); };
@@ -20,13 +20,13 @@ int step_across(Parts& parts, const NodeList& nodes, std::span<const Root> roots
   return transposes ? e.group : parts.phases.may_spill(nodes) ? 1 : tuning::kPositionsPerIteration * e.width / e.group;
 }
 
-// A walk that sums nothing may take fewer vectors an iteration, which makes less code of what goes vector by vector anyway: as
-// many as fill a line of the narrowest output.
+// A walk without sums may use fewer vectors per iteration, which reduces the code of bodies that run vector by vector anyway:
+// as many as fill a line of the narrowest output.
 int step_along(Parts& parts, const NodeList& nodes, std::span<const Root> roots, size_t rows) {
   if (reduce(roots)) return kVirtualLanes;
   const Emission& e = parts.e;
-  // Vectors of a row that is shorter than a chunk are whole: only such are streamed. A walk along lines counts in powers of
-  // two.
+  // Uses whole vectors for rows that are shorter than a chunk, because only those are streamed. A walk along lines needs
+  // powers of two.
   int step = kVirtualLanes;
   const bool follows_lines = !e.schedule.streamed.empty() && e.schedule.follows_lines;
   if (const int64_t row = e.kernel.row_size(); row >= e.width && row < kVirtualLanes)
@@ -62,7 +62,7 @@ PhaseWalk::PhaseWalk(Parts& parts, const std::vector<Row*>& rows, const NodeList
 }
 
 std::unique_ptr<Walk> PhaseWalk::choose(llvm::Value* strip, const std::function<void()>& flush) const {
-  const bool is_flat = !e_.kernel.has_row_reduction() && !e_.kernel.has_column_sum();  // of any length
+  const bool is_flat = !e_.kernel.has_row_reduction() && !e_.kernel.has_column_sum();  // with any length
   if (is_flat) return walk_part(e_, *run);
   if (e_.inner_rank() > 1) return walk_segments(e_, *run, flush);
   if (e_.schedule.realigns && body.streams()) return walk_realigned(e_, task.step);

@@ -1,6 +1,5 @@
-// Ways over a row. A *run* goes through some elements of it, iteration after iteration; a *walk* through all elements that a
-// call of the function has of a row, run after run. Each way is a file; which one it is is chosen once for each loop that is
-// emitted.
+// Iterations over a row. A *run* covers some elements of it, iteration after iteration. A *walk* covers all elements of a row
+// that belong to a call of the function, run after run. Each kind is a file, and is selected once for each emitted loop.
 #pragma once
 
 #include <functional>
@@ -13,14 +12,14 @@ namespace lamina::cpu {
 class Run : protected Part {
  public:
   virtual ~Run() = default;
-  // `count` elements from `begin`.
+  // `count` elements, starting at `begin`.
   virtual void count(const Row& row, llvm::Value* begin, int64_t count, const Body& body) const = 0;
-  // As many as are known at run time.
+  // A range whose length is known only at run time.
   virtual void range(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body) const = 0;
 
  protected:
   Run(Emission& emission, int step) : Part(emission), step_(step) {}
-  const int step_;  // elements, or positions, of an iteration
+  const int step_;  // elements, or positions, per iteration
 };
 std::unique_ptr<Run> run_by_chunks(Emission& emission, int step);
 std::unique_ptr<Run> run_along_lines(Emission& emission, int step);
@@ -36,21 +35,21 @@ class Walk : protected Part {
 };
 std::unique_ptr<Walk> walk_whole(Emission& emission, const Run& run);
 std::unique_ptr<Walk> walk_part(Emission& emission, const Run& run);  // the call's inner range
-// Those columns of it that begin at `strip`.
+// The columns of it that start at `strip`.
 std::unique_ptr<Walk> walk_strip(Emission& emission, const Run& run, llvm::Value* strip, bool follows_lines);
 std::unique_ptr<Walk> walk_realigned(Emission& emission, int step);
-// Several inner dims: a run is one of the innermost. `flush`, if there is one, ends a block of them.
+// Several inner dims: a run covers the innermost. `flush`, if given, ends a block of segments.
 std::unique_ptr<Walk> walk_segments(Emission& emission, const Run& run, const std::function<void()>& flush);
 
-// A range of fewer elements than a chunk has: vectors with a computed mask.
+// A range of fewer elements than a chunk, in vectors with a computed mask.
 void run_masked_vectors(Emission& e, llvm::Value* begin, llvm::Value* end, const Body& body);
-// Elements from `begin` to where a line of the first streamed output begins.
+// The number of elements from `begin` to the next line of the first streamed output.
 llvm::Value* elements_to_line(Emission& e, const Row& row, llvm::Value* begin);
-// Where the columns that a call has of a row begin and end.
+// The range of columns that a call covers.
 llvm::Value* first_column(Emission& e);
 llvm::Value* past_columns(Emission& e);
 
-// A phase's roots begun for some rows, and all that a walk for them takes.
+// The roots of a phase for some rows, and everything that a walk for them needs.
 class PhaseWalk {
  public:
   PhaseWalk(Parts& parts, const std::vector<Row*>& rows, const NodeList& roots_of_phase, int phase);

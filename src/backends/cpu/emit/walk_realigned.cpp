@@ -1,5 +1,5 @@
-// The walk of rows that leave as one stream of whole lines (line_streams.h): it begins with the row and takes the same
-// iterations in each, the first chunk by itself.
+// The walk for rows that are stored as one stream of whole lines (line_streams.h). It starts with the row and has the same
+// iterations in each row; the first chunk is separate.
 #include <algorithm>
 
 #include "backends/cpu/emit/walk.h"

@@ -1,5 +1,5 @@
-// Several inner dims: loops over the outer ones of them, a run of the innermost in each. Lanes follow the innermost dim; after
-// about a block's worth of segments they are folded into the total.
+// Several inner dims: loops over the outer ones of them, with a run over the innermost in each iteration. Lanes follow the
+// innermost dim. After about one block of segments they are folded into the total.
 #include <algorithm>
 
 #include "backends/cpu/emit/walk.h"
@@ -38,7 +38,7 @@ void SegmentWalk::over(const std::vector<Row*>& rows, const Body& body) const {
   if (flush_) flush_();
 }
 
-// Loops over the inner dims from `dim` on; the innermost one is a run.
+// Loops over the inner dims from `dim` on. The innermost one is a run.
 void SegmentWalk::from_dim(const std::vector<Row*>& rows, size_t dim, const Body& body,
                            const std::function<void()>& after_segment) const {
   if (dim + 1 == kernel_.extents.size()) {

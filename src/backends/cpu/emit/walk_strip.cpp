@@ -1,5 +1,6 @@
-// A strip of columns of one row. Where walks follow the lines of an output, which begin at other elements in each row, so does
-// a strip, and each row's lies a line further to the left than the row's before it: a column's rows keep their order.
+// A strip of columns of one row. If walks follow the lines of an output, which start at different elements in each row, so
+// does a strip, and each row's strip is one line further to the left than that of the row before it. This keeps the order of
+// rows in each column.
 #include "backends/cpu/emit/walk.h"
 #include "backends/cpu/schedule/tuning.h"
 

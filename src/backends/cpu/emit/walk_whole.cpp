@@ -1,4 +1,4 @@
-// The plain walks: a whole row, and the part of it that the call names.
+// The simple walks: a whole row, and the part of it that the call specifies.
 #include "backends/cpu/emit/walk.h"
 
 namespace lamina::cpu {

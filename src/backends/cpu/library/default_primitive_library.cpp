@@ -1,4 +1,4 @@
-// Which library ops run, and the cases that need no primitive.
+// The library ops that can run, and the cases that need no primitive.
 #include "backends/cpu/library/default_primitive_library.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ const std::map<OpKind, LibraryOp>& library_ops() {
 
 bool is_without_elements(const LogicalTensor& tensor) { return !tensor.is_empty_port() && tensor.element_count() == 0; }
 
-// Sums over nothing: a product without columns, a gradient over no images. The outputs are 0, or the bias.
+// Empty sums: a product without columns, a gradient over no images. The outputs are 0, or the bias.
 class EmptySums final : public Primitive {
  public:
   explicit EmptySums(const kernel::LibraryStep& step) : step_(step) {
@@ -70,7 +70,7 @@ class EmptySums final : public Primitive {
 
   std::string name_ = "sums over nothing";
   kernel::LibraryStep step_;
-  int bias_ = -1;  // its port
+  int bias_ = -1;  // port number
 };
 
 bool is_computed_as_f32(const kernel::LibraryStep& step, const LibraryOp& op) {

@@ -1,4 +1,4 @@
-// The library of primitives that the CPU backend runs library ops by.
+// The library of primitives with which the CPU backend runs library ops.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace lamina::cpu {
 
-// Products and convolutions by oneDNN, pools, resampling and reads by index by loops of its own. Where lamina was built without
-// oneDNN (LAMINA_ONEDNN=OFF) it refuses the former and names that option.
+// Products and convolutions by oneDNN; pools, resampling and indexed reads by lamina's own loops. If lamina was built without
+// oneDNN (LAMINA_ONEDNN=OFF), it refuses the former and names that option.
 std::shared_ptr<const PrimitiveLibrary> default_primitive_library();
 
 }  // namespace lamina::cpu

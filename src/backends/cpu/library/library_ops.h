@@ -1,4 +1,4 @@
-// The library ops that the CPU backend runs, a family a file.
+// The library ops of the CPU backend, one family per file.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,21 @@ namespace lamina::cpu {
 
 struct LibraryOp {
   OpKind kind;
-  // Called with every shape, stride and type known and no port of the step without elements. Throws Error.
+  // Called with every shape, stride and type known, and with elements in every port of the step. Throws Error.
   std::unique_ptr<const Primitive> (*compile)(const kernel::LibraryStep& step, const PrimitiveUse& use);
-  // "" or why this op cannot run whatever its shapes, one sentence without the op's name; shapes may be unknown. Null: it can.
+  // Returns "", or why this op cannot run with any shapes, in one sentence without the op's name. Shapes may be unknown.
+  // Null: it can always run.
   std::string (*why_not)(const Graph& graph, const Op& op) = nullptr;
-  // Whether this machine has fast code for tensors of bf16 or f16; where it has none the op runs as f32. Null: for all.
+  // Whether this machine has fast code for tensors of bf16 or f16. Without it, the op runs as f32. Null: for all types.
   bool (*is_fast_in)(DataType dtype) = nullptr;
-  bool takes_empty_inputs = false;  // compile knows what to do with inputs without elements
+  bool takes_empty_inputs = false;  // compile supports inputs without elements
 };
 
-// By loops of lamina's own.
+// By lamina's own loops.
 std::vector<LibraryOp> pool_ops();
 std::vector<LibraryOp> interpolate_ops();
 std::vector<LibraryOp> indexed_ops();
-// By oneDNN; none where lamina is built without it.
+// By oneDNN; empty if lamina is built without it.
 std::vector<LibraryOp> onednn_ops();
 bool onednn_multiplies_integers();
 bool onednn_convolves_integers();

@@ -7,7 +7,7 @@
 
 namespace lamina::cpu {
 
-// The loops are branch-free, so that the compiler turns them into vectors, of the machine at hand.
+// The loops are branch-free, so that the compiler vectorises them for this machine.
 namespace {
 
 LAMINA_FOR_EACH_MACHINE void widen_bf16(const uint16_t* source, float* target, int64_t count) {
@@ -23,7 +23,7 @@ LAMINA_FOR_EACH_MACHINE void narrow_bf16(const float* source, uint16_t* target, 
   }
 }
 
-// The exponent is moved by a multiplication, which gives subnormals their own.
+// A multiplication adjusts the exponent and also converts subnormals.
 LAMINA_FOR_EACH_MACHINE void widen_f16(const uint16_t* source, float* target, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t bits = source[i];
@@ -34,7 +34,7 @@ LAMINA_FOR_EACH_MACHINE void widen_f16(const uint16_t* source, float* target, in
   }
 }
 
-// Below the least normal, adding a number whose last place is the subnormals' rounds to it.
+// Below the smallest normal number, adding a number whose last place is that of the subnormals rounds to it.
 LAMINA_FOR_EACH_MACHINE void narrow_f16(const float* source, uint16_t* target, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const auto bits = std::bit_cast<uint32_t>(source[i]);

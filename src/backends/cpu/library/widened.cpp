@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kChunk = 16384;  // elements that a thread converts at a time
 constexpr size_t kMaxPorts = 8;    // of any library op
-constexpr size_t kMaxArgs = 16;    // with the operands of what follows
+constexpr size_t kMaxArgs = 16;    // with the operands of the following ops
 
 class Widened final : public Primitive {
  public:
@@ -68,14 +68,14 @@ class Widened final : public Primitive {
 
   static bool is_copied(const LogicalTensor& tensor) { return !tensor.is_empty_port() && is_narrow_float(tensor.dtype); }
 
-  // The copy has the strides of the tensor, and what lies between its elements too.
+  // The copy has the strides of the tensor, so it includes the gaps between its elements.
   static void read(const LogicalTensor& tensor, const void* source, float* target, const Executor& executor) {
     for_each_chunk(tensor.span(), executor, [&](int64_t at, int64_t count) {
       widen(tensor.dtype, static_cast<const uint16_t*>(source) + at, target + at, count);
     });
   }
 
-  // What lies between elements of an output is not ours to write.
+  // The gaps between elements of an output belong to the user and must not be written.
   static void write(const LogicalTensor& tensor, const float* source, void* memory, const Executor& executor) {
     auto* const target = static_cast<uint16_t*>(memory);
     if (tensor.span() == tensor.element_count()) {

@@ -1,4 +1,4 @@
-// In place of onednn/ in a build without it.
+// Replaces onednn/ in a build without it.
 #include "backends/cpu/library/library_ops.h"
 
 namespace lamina::cpu {

@@ -1,4 +1,4 @@
-// The schedule of a kernel where nothing was measured: what the cost model takes for the fastest.
+// Chooses the schedule of a kernel without measurements: the one with the lowest predicted time.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -19,14 +19,15 @@ using kernel::Kernel;
 
 constexpr int kRowsOfStrip = 4;
 constexpr int64_t kColumnsOfStrip = 1024;
-constexpr int64_t kTilesOfWait = 8;  // in the second level: of those that are read there beside what rows share
-constexpr double kGain = 0.985;      // of a prediction, from which on another schedule is taken: the model knows no better
+constexpr int64_t kTilesOfWait = 8;  // in the second level: tiles read there in addition to the data that rows share
+// ratio of predicted times below which another schedule is chosen; the model is not more accurate
+constexpr double kGain = 0.985;
 
 class HillClimb {
  public:
   HillClimb(const Kernel& kernel, const Machine& machine) : legal_(kernel, machine), model_(kernel, machine) {}
 
-  // From neighbour to neighbour, field by field, as far as `may` lets it.
+  // Moves from neighbour to neighbour, field by field, as long as `may` allows it.
   template <typename May>
   Schedule from(Schedule schedule, const May& may) const {
     double time = model_.nanoseconds_of_row(schedule);
@@ -62,8 +63,8 @@ class HillClimb {
   CostModel model_;
 };
 
-// Tiles of rows in strips are far from single rows, and streams of lines from stores through the caches: half of the way gains
-// nothing.
+// The start schedules differ in several fields: tiles of rows in strips from single rows, and streams of whole lines from
+// stores through the caches. Schedules in between are no faster, so the climb would not find these.
 std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const LegalSchedules& legal, const Schedule& lanes,
                              bool may_stream) {
   if (lanes.transposed) return {lanes};
@@ -73,31 +74,32 @@ std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const
   in_strips.strip = kColumnsOfStrip;
   in_strips.rows_together = kernel.has_column_sum() ? 2 : 1;  // the sums are loaded half as often
   const bool is_long = kTilesOfWait * kRowsOfStrip * footprint(kernel).read >= machine.caches.second;
-  in_strips.prefetches_late = is_long && may_prefetch_rows(kernel, in_strips);  // too much to wait beside what rows share
+  // the next rows are too large for the cache together with the data that rows share
+  in_strips.prefetches_late = is_long && may_prefetch_rows(kernel, in_strips);
   as_stream.streamed = streamable_args(kernel, first);
   as_stream.realigns = true;
-  std::vector<Schedule> all;  // of equal ones the first is taken
+  std::vector<Schedule> all;  // the first of equal ones is used
   if (may_stream && legal.contains(as_stream)) all.push_back(as_stream);
   all.push_back(first);
   if (legal.contains(in_strips)) all.insert(kernel.has_column_sum() ? all.begin() : all.end(), in_strips);
   return all;
 }
 
-// A tile waits in the second-level cache between its walks.
+// A tile stays in the second-level cache between its walks.
 bool overflows_wait(const Kernel& kernel, const Schedule& schedule, const Machine& machine) {
   return schedule.rows_per_tile > 1 && static_cast<double>(schedule.rows_per_tile * footprint(kernel).read) >
                                            tuning::kRoomOfCache * static_cast<double>(machine.caches.second);
 }
 
-// By rule, since the model does not see why: with column sums, f32 rows whose walks begin at different elements lose by a tile,
-// and by asking for what comes a little later.
+// A rule, because the model does not describe the cause: with column sums, f32 rows whose walks start at different elements
+// are slower in tiles, and with prefetches within the row.
 bool is_slow_along_lines(const Kernel& kernel, const Schedule& schedule) {
   return schedule.follows_lines && (schedule.rows_per_tile > 1 || !schedule.prefetched_within_row.empty()) &&
          schedule.strip == 0 && kernel.has_column_sum() && footprint(kernel).converted == 0;
 }
 
-// By rule, too: more than two rows that share a loop gain in strips, but short ones lose in some processes, and those that
-// begin at the same place of a page, in any arg, want the same few lines of the first level.
+// Another rule: sharing a loop among more than two rows gains in strips. But short rows are slower in some processes, and
+// rows that start at the same offset of a page, in any arg, compete for the same few lines of the first level.
 bool crowds_loop(const Kernel& kernel, const Schedule& schedule) {
   constexpr int64_t kPage = 4096;
   const bool begin_alike = std::any_of(kernel.args.begin(), kernel.args.end(), [&](const kernel::Arg& arg) {
@@ -130,9 +132,9 @@ bool gains_by_split(const Schedule& whole, const Kernel& kernel, const Machine& 
   return model.is_worth_threads() && model.microseconds(split_schedule(whole, kernel, sharing)) < model.microseconds(whole);
 }
 
-// By rule, as the model does not see what threads do to each other's caches. The rows between two barriers are more than a
-// tile: they are asked for late, into the first level where there are several inputs. Where rows sum columns, or each one's
-// walk would begin at another element, four of them go in strips.
+// A rule, because the model does not describe how threads affect each other's caches. There are more rows than a tile between
+// two barriers: they are prefetched late, into the first level if there are several inputs. If rows sum columns, or the walk
+// of each row would start at another element, four rows run in strips.
 Schedule split_schedule(const Schedule& whole, const Kernel& kernel, const Machine& machine) {
   Schedule schedule;
   schedule.vector_bits = whole.vector_bits;

@@ -18,21 +18,22 @@ using kernel::NodeKind;
 namespace {
 
 constexpr double kLineBytes = static_cast<double>(tuning::kLine);
-// Of two things that a core does at once, the part of the shorter one that the longer one does not hide; less where what comes
-// from afar was asked for ahead.
+// If a core does two things at the same time, the longer one does not hide this fraction of the shorter one. The fraction is
+// smaller if data from distant caches were prefetched.
 constexpr double kSeen = 0.3, kSeenIfPrefetched = 0.2;
-// Bytes ahead of its use that a line of memory must be asked for.
+// Distance in bytes by which a line in memory must be prefetched.
 constexpr double kNeededAhead = 4 << 10;
-// Lines that pass from core to core while threads wait for each other once.
+// Cache lines that move between cores each time that threads wait for each other.
 constexpr double kLinesOfWait = 8;
-// Of a wait for a line, what each further row of a tile adds to it, short ones less: memory rests while these are walked again.
+// The fraction of a line's wait that each further row of a tile adds (short rows add less): memory is idle while these rows
+// are walked again.
 constexpr double kPerRow = 0.1;
 
 bool contains(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
 
 bool reduces(const Node& n) { return n.kind == NodeKind::reduce || n.kind == NodeKind::moments; }
 
-// On a vector of elements, roughly.
+// Approximate number of operations on a vector of elements.
 int operations_of(const Node& n) {
   switch (n.kind) {
     case NodeKind::moments:
@@ -43,14 +44,14 @@ int operations_of(const Node& n) {
   }
 }
 
-// The part of what is read that a cache no longer has, where so many bytes are read before any comes again.
+// The fraction of reads that miss a cache if `bytes` bytes are read before a line is read again.
 double missing(double bytes, double cache) { return std::clamp(2 * bytes / std::max(cache, 1.0) - 1.5, 0.0, 1.0); }
 
-// Calls walk over all of their memory in the same order: a cache that does not hold all of it has thrown out each line before
-// its turn.
+// Whether a working set does not fit a cache. Calls walk over all of their memory in the same order, so a cache that is too
+// small has evicted each line before its next use.
 bool overflows(double bytes, double cache) { return bytes > tuning::kRoomOfCache * cache; }
 
-// Of a line, where each level has what it keeps of so many bytes that pass it.
+// The cost of a line if each level caches the part that fits of `bytes` bytes between two reads.
 double at_level(const std::array<double, 4>& costs, const std::array<double, 3>& caches, const std::array<double, 3>& bytes) {
   double cost = costs[0], beyond = 1;
   for (size_t level = 0; level < caches.size(); ++level) {
@@ -60,33 +61,36 @@ double at_level(const std::array<double, 4>& costs, const std::array<double, 3>&
   return cost;
 }
 
-// Of two things that a core does at once.
+// The time of two things that a core does at the same time.
 double both(double a, double b) { return std::max(a, b) + kSeen * std::min(a, b); }
 
 }  // namespace
 
-// A row by a schedule.
+// The properties of a row under a schedule.
 struct CostModel::Row {
-  double read = 0, written = 0, streamed = 0;          // lines of its own
-  double transfer = 0;                                 // nanoseconds, of these between the caches and where the tensors lie
-  size_t level = 0;                                    // where they lie: 0 the first, 3 memory
-  double rows = 1;                                     // that go together
-  double bytes = 0, live_bytes = 0, shared_bytes = 0;  // that a thread reads of it, keeps of it, and reads beside it
-  double tile_bytes = 0;                               // between two walks over it
-  int live_args = 0;                                   // the first so many of those with elements to be converted
+  double read = 0, written = 0, streamed = 0;  // lines that are not shared with other rows
+  // nanoseconds to move these between the caches and the level of the tensors
+  double transfer = 0;
+  size_t level = 0;                                    // the level of the tensors: 0 is the first cache, 3 memory
+  double rows = 1;                                     // rows per tile
+  double bytes = 0, live_bytes = 0, shared_bytes = 0;  // bytes per row that a thread reads, keeps, and reads of shared data
+  double tile_bytes = 0;                               // bytes read between two walks over the row
+  // the number of args with elements to be converted that are kept, counted from the first
+  int live_args = 0;
   bool is_in_memory() const { return level == 3; }
   bool keeps_functions = false;
-  bool prefetches = false, first_holds_next = false;  // for the rows to come; they fit the first level, too
-  double next_in_first = 0;                           // bytes of them that come there while this row is walked again
+  bool prefetches = false, first_holds_next = false;  // prefetches the next rows; they fit the first level too
+  // bytes of these that are loaded into the first level while this row is walked again
+  double next_in_first = 0;
 };
 
-// What the walks over a row take: each by itself, where the shorter of arithmetic and access is mostly hidden; all arithmetic
-// and access; what memory is waited for.
+// The cost of the walks over a row: the time of the walks, in which the shorter of arithmetic and access is mostly hidden;
+// all arithmetic and access; and memory latency that is not hidden.
 struct CostModel::Walking {
   double time = 0, busy = 0, exposed = 0;
 };
 
-// What a walk over a row adds up to: nanoseconds, but for lines that are asked for, and conversions of each vector.
+// The sums over a walk of a row: nanoseconds, the number of prefetched lines, and the number of conversions per vector.
 struct CostModel::Work {
   double access = 0, exposed = 0, asked = 0, conversions = 0;
 };
@@ -109,11 +113,11 @@ CostModel::CostModel(const Kernel& kernel, const Machine& machine)
   }
   Schedule plain;
   plain.vector_bits = vector_bits(machine);
-  is_worth_threads_ = rows_ * along_row(plain) > 2 * machine.costs.wait;  // two of them would gain
+  is_worth_threads_ = rows_ * along_row(plain) > 2 * machine.costs.wait;  // two threads would be faster
   if (is_worth_threads_) threads_ = std::max(machine.cores, 1);
 }
 
-// A reduction and a store go with the phase of what they take, a column sum with the last one.
+// A reduction and a store belong to the phase of their operand, a column sum to the last phase.
 CostModel::Walk CostModel::walk_of(int phase) {
   const int last = kernel_.phase_count() - 1;
   Walk walk;
@@ -140,7 +144,7 @@ CostModel::Walk CostModel::walk_of(int phase) {
         ++walk.functions_of_before;
       else
         first_walk_[i] = phase;
-      if (was_before) continue;  // may be kept, with what it was made of
+      if (was_before) continue;  // may be kept, and then its operands are not needed
     } else {
       walk.operations += operations_of(n);
     }
@@ -149,12 +153,12 @@ CostModel::Walk CostModel::walk_of(int phase) {
   return walk;
 }
 
-// With what rows have of their own, which is everything where there is one row alone.
+// Whether rows have separate elements in `arg`. With a single row this holds for all args.
 bool CostModel::is_own(const Arg& arg) const {
   return !arg.column && varies_along_row(kernel_, arg) && (varies_by_row(kernel_, arg) || rows_ == 1);
 }
 
-// What `s` moves between the caches and where the tensors lie.
+// Counts the lines that `s` moves between the caches and the level of the tensors.
 void CostModel::count_traffic(const Schedule& s, Row& row) const {
   const Costs& costs = machine_.costs;
   double held = moved_;
@@ -169,7 +173,7 @@ void CostModel::count_traffic(const Schedule& s, Row& row) const {
   const double last = std::max(last_level_, second_ * threads_);
   const std::array<double, 3> of_all{first_ * threads_, second_ * threads_, last};
   auto level = static_cast<size_t>(std::count_if(of_all.begin(), of_all.end(), [&](double c) { return overflows(held, c); }));
-  if (is_worth_threads_) level = std::max<size_t>(level, 2);  // who knows which of the threads had it last
+  if (is_worth_threads_) level = std::max<size_t>(level, 2);  // another thread may have used them last
   row.transfer = row.read * costs.read[level] + row.written * costs.write[level] + row.streamed * costs.stream;
   row.level = level;
 }
@@ -190,7 +194,7 @@ CostModel::Row CostModel::row_of(const Schedule& s) const {
   for (const Walk& walk : walks_) functions += walk.functions_of_before * of_live_arg;
   row.keeps_functions = functions > 0 && !s.split && row.live_bytes + functions <= budget;
   if (row.keeps_functions) row.live_bytes += functions;
-  const double written_before = row.written * kLineBytes * (row.rows - 1) / 2;  // by the other rows of the tile, in the mean
+  const double written_before = row.written * kLineBytes * (row.rows - 1) / 2;  // by the other rows of the tile, on average
   row.tile_bytes = row.rows * (row.bytes + row.live_bytes) + row.shared_bytes + written_before;
   row.prefetches = s.prefetches_rows && may_prefetch_rows(kernel_, s);
   row.first_holds_next = row.tile_bytes + row.rows * row.bytes <= tuning::kRoomOfCache * first_;
@@ -198,8 +202,8 @@ CostModel::Row CostModel::row_of(const Schedule& s) const {
   return row;
 }
 
-// Of a line, where so many bytes are read before it comes again; through the first level flow the rows to come, too, and
-// through the last one what comes from memory, and take lines with them.
+// The cost of a line that is read again after `bytes` bytes. The next rows also pass through the first level, and data from
+// memory pass through the last one, and both evict lines.
 double CostModel::read_again(double bytes, const Row& row) const {
   std::array<double, 4> costs = machine_.costs.read;
   if (row.is_in_memory()) costs[2] = (costs[2] + costs[3]) / 2;
@@ -207,8 +211,8 @@ double CostModel::read_again(double bytes, const Row& row) const {
                   {bytes + row.next_in_first, bytes, bytes});
 }
 
-// A line of what rows share: in strips only the first row of a tile reads it from afar, unless a strip is too much for the
-// first level or the rows to come push it out.
+// The cost of a line that rows share. In strips only the first row of a tile reads it from a distant cache, unless the strip
+// exceeds the first level or the next rows evict it.
 double CostModel::shared_line(const Schedule& s, const Row& row, bool in_strips) const {
   if (!in_strips) return read_again(row.bytes + row.live_bytes + row.shared_bytes + row.written * kLineBytes, row);
   const bool is_pushed_out = row.prefetches && s.prefetches_to_first && !s.prefetches_late && !row.first_holds_next;
@@ -218,19 +222,19 @@ double CostModel::shared_line(const Schedule& s, const Row& row, bool in_strips)
   return (read_again(row.tile_bytes, row) + (s.rows_per_tile - 1) * machine_.costs.read[is_near ? 0 : 1]) / s.rows_per_tile;
 }
 
-// The first walk that reads `arg`: where its lines wait depends on who asked for them, and how far ahead. Memory also rests
-// behind a tile of several rows, and several rows that are read at once are as many streams.
+// The first walk that reads `arg`: the level of its lines depends on how far ahead they were prefetched. Memory is also idle
+// after a tile of several rows, and several rows that are read together are as many streams.
 void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const Row& row, Work& work) const {
   const auto bytes = static_cast<double>(bytes_of(kernel_.arg(arg).dtype, kernel_.row_size())), lines = bytes / kLineBytes;
   const bool within = contains(s.prefetched_within_row, arg);
   const double tiles_ahead = row.prefetches ? s.prefetches_late ? 0.5 : 1 : 0;
-  // Who asks within a long row alone asks for nothing during its other walks.
+  // Prefetching only within a long row does nothing during the row's other walks.
   const double within_row = static_cast<double>(s.ahead_in_row) * kNeededAhead / std::max(kNeededAhead, bytes);
   const double ahead = std::max(tiles_ahead * row.rows * bytes, within ? within_row : 0);
   const double of_tile = row.prefetches ? 0 : kPerRow * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
   const bool in_first = within || (row.prefetches && s.prefetches_to_first && row.first_holds_next);
   const double waiting = std::max(row.tile_bytes + tiles_ahead * row.rows * row.bytes, 2 * first_);
-  // The machine itself fetches one stream near; what the walk asks for late it finds near, too.
+  // The hardware prefetcher loads one stream into the first level. Late prefetches of the kernel are there too.
   const double streams = row.read / lines,
                near = s.prefetches_late && s.prefetches_to_first && row.prefetches ? 0.5 * (1 - 1 / streams) : 0;
   work.access +=
@@ -255,23 +259,23 @@ void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row,
     return;
   }
   if (is_narrow) ++work.conversions;
-  // What is kept beside more than the first level holds is fetched before it is written.
+  // Kept values that exceed the first level are fetched before they are written.
   if (is_live) work.access += live_lines * (row.tile_bytes > first_ ? costs.read[1] + costs.write[1] : costs.write[0]);
-  if (std::fmod(bytes, kLineBytes) != 0) work.access += lines * costs.read[0];  // vectors lie across two lines
+  if (std::fmod(bytes, kLineBytes) != 0) work.access += lines * costs.read[0];  // vectors cross line boundaries
   const bool within = contains(s.prefetched_within_row, a);
   work.asked += (within ? std::ceil(lines) + (std::fmod(bytes, kLineBytes) != 0 ? 1 : 0) : 0) +
                 (row.prefetches ? lines / static_cast<double>(walks_.size()) : 0);
   if (is_first) return read_first(walk, a, s, row, work);
-  // What another thread has walked lies in its caches.
+  // Data that another thread has walked are in that thread's caches.
   const double line = std::max(read_again(row.tile_bytes, row), s.split && reduces_whole_ ? costs.read[2] : 0);
   work.access += lines * line;
   const double afar = (line - costs.read[1]) / std::max(costs.read[3] - costs.read[1], costs.read[0]);
-  // What a strip asks for ahead of itself is thrown out by the other rows' strips.
+  // The strips of other rows evict the data that a strip prefetches.
   const bool is_prefetched = within && (s.strip == 0 || place + 1 < walks_.size());
   if (!is_prefetched) work.exposed += lines * costs.miss_latency * std::clamp(afar, 0.0, 1.0);
 }
 
-// Column sums of rows that share a loop are loaded and stored once. So many rows have a loop, in the mean.
+// Column sums of rows that share a loop are loaded and stored once. Returns the average number of rows per loop.
 double CostModel::rows_together(const Walk& walk, const Schedule& s) {
   const int loops = (s.rows_per_tile + s.rows_together - 1) / s.rows_together;
   return walk.sums > 0 ? static_cast<double>(s.rows_per_tile) / loops : 1;
@@ -293,7 +297,7 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
     work.access += static_cast<double>(bytes_of(arg.dtype, kernel_.row_size())) / kLineBytes * shared_line(s, row, in_strips);
     if (bits_of(arg.dtype) < 32) ++work.conversions;
   }
-  const double sum = shared_line(s, row, in_strips);  // is written where it was read
+  const double sum = shared_line(s, row, in_strips);  // is written to the level from which it was read
   work.access += walk.sums * vectors * (sum + std::max(costs.write[0], sum - costs.read[0])) / rows_together(walk, s);
   double functions = walk.functions;
   if (row.keeps_functions) {
@@ -311,8 +315,8 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
   walking.exposed += work.exposed;
 }
 
-// Nothing of the row goes on before a reduction's end is known. Where rows are one run each, but not lanes of a batch, a core
-// sees nothing of the next one meanwhile: it is waited for twice as long.
+// Work on a row stops until a reduction is complete. If rows are one run each, and not lanes of a batch, a core cannot
+// overlap the next row, so the wait is twice as long.
 double CostModel::ends_of_row(const Schedule& s) const {
   double reductions = 0;
   for (const Walk& walk : walks_) reductions += walk.reductions;
@@ -324,13 +328,14 @@ double CostModel::along_row(const Schedule& s) const {
   const Row row = row_of(s);
   Walking walking;
   for (size_t place = 0; place < walks_.size(); ++place) add_walk(place, s, row, walking);
-  // What a walk asks for a little ahead of itself the machine brings near by itself, if a cache has it.
+  // The hardware prefetcher also loads lines into the first level that a walk prefetches shortly before their use, if a cache
+  // has them.
   const bool is_prefetched = (row.prefetches && row.level > 0) || (!s.prefetched_within_row.empty() && row.is_in_memory());
   const double seen = is_prefetched ? kSeenIfPrefetched : kSeen;
   return std::max(walking.time + seen * row.transfer, row.transfer + seen * walking.busy) + walking.exposed + ends_of_row(s);
 }
 
-// A vector is a position of as many rows as it has lanes.
+// A vector is one position of as many rows as it has lanes.
 double CostModel::across_row(const Schedule& s) const {
   const Costs& costs = machine_.costs;
   const Row row = row_of(s);
@@ -338,7 +343,7 @@ double CostModel::across_row(const Schedule& s) const {
   const double rows = static_cast<double>(kernel_.extents[static_cast<size_t>(kernel_.outer_rank) - 1]);
   const double filled = rows / (std::ceil(rows / s.rows_per_group) * s.rows_per_group);
   double of_vector = 0;
-  std::vector<int> loaded;  // what was expensive to load is kept
+  std::vector<int> loaded;  // expensive loads are kept
   const auto access = [&](int a) {
     const Arg& arg = kernel_.arg(a);
     const int64_t step = arg.strides[static_cast<size_t>(kernel_.outer_rank) - 1];
@@ -376,8 +381,8 @@ double CostModel::microseconds(const Schedule& s) const {
   return nanoseconds / 1000;
 }
 
-// Of a row that threads share: where one thread's part ends within a line, that line is written by two of them. Each has two
-// such ends.
+// Lines that two threads write, for a row that threads share: if a thread's part ends within a line, both its ends are such
+// lines.
 double CostModel::falsely_shared_lines() const {
   double lines = 0;
   for (const Arg& arg : kernel_.args) {

@@ -1,5 +1,5 @@
-// How long a call of a kernel takes by a schedule on a machine, roughly: so that of all legal schedules a good one is known
-// before any is compiled. A few constants of the machine (Costs) and the bytes and vectors that the kernel's loops say.
+// Predicts the approximate time of a kernel's call under a schedule on a machine, so that a good legal schedule is known
+// before any is compiled. Inputs are a few constants of the machine (Costs), and the bytes and vectors of the kernel's loops.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@ namespace lamina::cpu {
 
 class CostModel {
  public:
-  // The kernel is as with_rows_arranged leaves it; it and the machine live as long as this.
+  // The kernel is a result of with_rows_arranged. The kernel and the machine must outlive this.
   CostModel(const kernel::Kernel& kernel, const Machine& machine);
 
-  // Of a call by all cores, over memory that the call before has left in the caches as far as it fits.
+  // The time of a call on all cores. The previous call has left the memory in the caches, as far as it fits.
   double microseconds(const Schedule& schedule) const;
-  // Of a row, for the thread that has it: what schedules of whole rows differ in. Of the number of rows it depends only through
-  // the caches that hold them all.
+  // The time of a row on its thread, in which schedules of whole rows differ. It depends on the number of rows only through
+  // the level of cache that fits all of them.
   double nanoseconds_of_row(const Schedule& schedule) const;
-  // Whether a call takes long enough for other threads to be woken for it.
+  // Whether a call is long enough to wake other threads.
   bool is_worth_threads() const { return is_worth_threads_; }
 
  private:
-  // One walk over a row: what it does with each vector of elements.
+  // One walk over a row: its work per vector of elements.
   struct Walk {
-    std::vector<int> loads;  // args, once each
+    std::vector<int> loads;  // args, each once
     int operations = 0, functions = 0, conversions = 0, reductions = 0, sums = 0;
-    int functions_of_before = 0;  // of the functions, those that an earlier walk has computed
+    int functions_of_before = 0;  // the number of functions that an earlier walk has computed
     bool stores = false;
   };
   struct Row;
@@ -53,7 +53,7 @@ class CostModel {
   const kernel::Kernel& kernel_;
   const Machine& machine_;
   Footprint bytes_;
-  std::vector<int> first_walk_;  // per node, of the functions
+  std::vector<int> first_walk_;  // per node: the first walk that computes the function
   std::vector<Walk> walks_;
   bool reduces_whole_;
   bool is_worth_threads_ = false;

@@ -1,4 +1,4 @@
-// What a row of a kernel reads, and what of a kernel its choices look at.
+// The bytes that a row of a kernel reads, and properties of kernels on which choices depend.
 #pragma once
 
 #include <cstdint>
@@ -7,37 +7,37 @@
 
 namespace lamina::cpu {
 
-// Whether rows have values of their own in `arg`.
+// Whether rows have separate values in `arg`.
 bool varies_by_row(const kernel::Kernel& kernel, const kernel::Arg& arg);
 
-// Whether `arg` has more than one value in a row: a value per row costs nothing beside the row.
+// Whether `arg` has more than one value per row. One value per row is negligible.
 bool varies_along_row(const kernel::Kernel& kernel, const kernel::Arg& arg);
 
-// Bytes that a row reads alone, its 16-bit elements once converted, and what all rows have in common.
+// Bytes that only one row reads, the same bytes with 16-bit elements converted, and bytes that all rows share.
 struct Footprint {
   int64_t read = 0, converted = 0, shared = 0;
 };
 Footprint footprint(const kernel::Kernel& kernel);
 
-// Of all args once: what a call moves at least.
+// The bytes of all args, each counted once: the least that a call moves.
 int64_t moved_bytes(const kernel::Kernel& kernel);
 
-// A transcendental function, expensive to compute.
+// Whether the node is a transcendental function, which is expensive.
 bool computes_function(const kernel::Node& node);
 
-// Whether an element value of a phase below `phases` takes one.
+// Whether an element value of a phase below `phases` is a transcendental function.
 bool computes_functions(const kernel::Kernel& kernel, int phases);
 
-// Whether the elements of a row are one run: one inner dim.
+// Whether the elements of a row are one run: there is one inner dim.
 bool is_one_run(const kernel::Kernel& kernel);
 
-// Of a vector of `vector_bits`, in the kernel's widest float type.
+// The lanes of a vector of `vector_bits`, for the kernel's widest float type.
 int lane_count(const kernel::Kernel& kernel, int vector_bits);
 
 bool has_nibbles(const kernel::Kernel& kernel);
 
-// A four-bit arg of which two rows, or elements that do not follow each other, may lie in one byte. Loads and stores of it go
-// half by half, and one thread runs a kernel that writes such an arg.
+// Whether two rows of a four-bit arg, or elements that are not contiguous, may share a byte. Loads and stores of it then
+// access half bytes, and a single thread runs a kernel that writes such an arg.
 bool shares_bytes(const kernel::Arg& arg);
 
 }  // namespace lamina::cpu

@@ -16,7 +16,7 @@ using kernel::Kernel;
 using kernel::Node;
 using kernel::NodeKind;
 
-// Elements of which an access is counted: what fills a line.
+// Costs are per this number of elements, which fill a line.
 constexpr int64_t kElementsOfLine = tuning::kLine / 4;
 
 bool is_transposed(int64_t step, int64_t other_step) { return step != 1 && other_step == 1; }
@@ -27,7 +27,7 @@ double lines_of_row(const Kernel& kernel) {
   return static_cast<double>((kernel.row_size() + kElementsOfLine - 1) / kElementsOfLine);
 }
 
-// Of as many elements as fill a line.
+// The cost per line of elements.
 double arithmetic(const Kernel& kernel, const Costs& costs) {
   double cost = 0;
   for (const Node& n : kernel.nodes) {
@@ -37,11 +37,11 @@ double arithmetic(const Kernel& kernel, const Costs& costs) {
   return cost;
 }
 
-// Of one row. Moments are two reductions.
+// The cost of one row. Moments count as two reductions.
 double cost_along_rows(const Kernel& kernel, const Costs& costs) {
   double cost = arithmetic(kernel, costs);
   for (const Arg& arg : kernel.args) {
-    const bool repeats = !varies_along_row(kernel, arg) || arg.strides.back() == 0;  // a value for a run of elements
+    const bool repeats = !varies_along_row(kernel, arg) || arg.strides.back() == 0;  // one value for a run of elements
     cost += repeats ? 0 : arg.strides.back() == 1 ? contiguous(costs) : costs.gather;
   }
   cost *= lines_of_row(kernel);
@@ -53,7 +53,7 @@ double cost_along_rows(const Kernel& kernel, const Costs& costs) {
   return cost;
 }
 
-// A block is transposed whole, be it full or not. Column sums fold the lanes of each position.
+// A block is transposed as a whole, even if it is not full. Column sums fold the lanes of each position.
 double cost_across_rows(const Kernel& kernel, size_t lane_dim, int lanes, const Costs& costs) {
   double of_line = arithmetic(kernel, costs), of_transposes = 0;
   for (const Arg& arg : kernel.args) {
@@ -71,7 +71,7 @@ double cost_across_rows(const Kernel& kernel, size_t lane_dim, int lanes, const 
   return (lines * of_line + lines_of_row(kernel) * of_transposes) / filled;
 }
 
-// Rows that write the same elements can not be lanes of one vector.
+// Rows that write the same elements cannot be lanes of one vector.
 bool races(const Kernel& kernel, size_t dim) {
   return std::any_of(kernel.args.begin(), kernel.args.end(),
                      [&](const Arg& arg) { return arg.output && !arg.column && arg.strides[dim] == 0; });
@@ -82,7 +82,7 @@ bool goes_across_rows(const Kernel& kernel, size_t dim, const Machine& machine) 
   return !races(kernel, dim) && cost_across_rows(kernel, dim, lanes, machine.costs) < cost_along_rows(kernel, machine.costs);
 }
 
-// Where the positions of a row lie apart, several vectors of rows make runs of several lines of memory.
+// Whether the positions of a row are far apart, so that several vectors of rows read runs of several lines.
 bool positions_lie_apart(const Kernel& kernel, int lanes) {
   const size_t lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
   return std::any_of(kernel.args.begin(), kernel.args.end(), [&](const Arg& arg) {
@@ -90,7 +90,7 @@ bool positions_lie_apart(const Kernel& kernel, int lanes) {
   });
 }
 
-// Whether any outer dim of this kernel can be that of the lanes.
+// Whether the kernel has an outer dim that can be the dim of the lanes.
 bool has_lane_dim(const Kernel& kernel) {
   return kernel.outer_rank > 0 && !has_nibbles(kernel) && kernel.row_count() * kernel.row_size() > 0;
 }

@@ -1,4 +1,4 @@
-// Whether lanes are elements of a row or rows: a model of what either costs.
+// Whether lanes are elements of a row or rows, by a model of both costs.
 #pragma once
 
 #include <vector>
@@ -7,25 +7,25 @@
 
 namespace lamina::cpu {
 
-// Puts the outer dim along which rows should go side by side last, if that schedule suits one of them. Column sums are taken in
-// the order of rows, so where there are any the order stays.
+// Moves the outer dim whose rows should be lanes to the last position, if the transposed schedule suits one of them. Kernels
+// with column sums keep their order, because they are added in the order of rows.
 kernel::Kernel with_rows_arranged(kernel::Kernel kernel, const Machine& machine);
 
 // Whether rows along the last outer dim can be lanes.
 bool may_be_transposed(const kernel::Kernel& kernel);
 
-// Rows that may go together, a lane each: a vector of them, or several if these fill. Not several with transpositions, gathers
-// or column sums, which are made for one.
+// The possible numbers of rows per group, one lane each: those of one vector, or of several if these are full.
+// Transpositions, gathers and column sums only support one vector.
 std::vector<int> group_sizes(const kernel::Kernel& kernel, int vector_bits);
 
-// Whether groups of so many rows leave none over at the last outer dim's end.
+// Whether groups of `rows` rows divide the last outer dim without remainder.
 bool fills_groups(const kernel::Kernel& kernel, int rows);
 
-// Per arg: how neighbouring rows lie.
+// Per arg: the distance between neighbouring rows.
 std::vector<LaneStep> lane_steps(const kernel::Kernel& kernel);
 
-// The machine's widest vectors, or half of them where those fill; their lanes are rows where that costs less. The kernel's rows
-// are arranged.
+// Chooses the machine's widest vectors, or half of that width if only those are full. Their lanes are rows if that costs
+// less. The kernel's rows are arranged.
 void choose_lanes(Schedule& schedule, const kernel::Kernel& kernel, const Machine& machine);
 
 }  // namespace lamina::cpu

@@ -14,14 +14,14 @@ namespace {
 
 using kernel::Kernel;
 
-// ---- what schedule_fields.def says candidates with
+// ---- functions that compute the candidates in schedule_fields.def
 
 template <typename T>
 std::vector<T> only(T value) {
   return {std::move(value)};
 }
 
-// The usual value first, where there is a choice.
+// If there is a choice, the usual value comes first.
 std::vector<bool> yes_or_no_if(bool is_a_choice, bool usual) {
   return is_a_choice ? std::vector<bool>{usual, !usual} : std::vector<bool>{usual};
 }
@@ -40,14 +40,15 @@ std::vector<int> vector_widths(const Machine& machine) {
   return widths;
 }
 
-// Rows of a batch are a power of two, whose vectors are folded in pairs.
+// The number of rows of a batch is a power of two, because their vectors are folded in pairs.
 std::vector<int> tile_sizes(const Kernel& kernel, const Schedule& s) {
   const bool is_one_walk = kernel.phase_count() == 1;
   if (s.transposed || ((is_one_walk || s.split) && !kernel.has_column_sum() && !may_take_strips(kernel))) return {1};
   return batches_rows(kernel) ? std::vector{1, 2, 4, kMaxRowsInTile} : std::vector{1, 2, 3, 4, kMaxRowsInTile};
 }
 
-// A strip is worth a look where there are several and several rows share them. A stream of lines goes on from row to row.
+// Strips are candidates if there are several and several rows share them. A stream of lines continues from row to row, so it
+// has none.
 std::vector<int64_t> strips(const Kernel& kernel, const Schedule& s) {
   std::vector<int64_t> columns{0};
   if (s.rows_per_tile == 1 || s.transposed || s.realigns || !may_take_strips(kernel)) return columns;
@@ -57,7 +58,7 @@ std::vector<int64_t> strips(const Kernel& kernel, const Schedule& s) {
   return columns;
 }
 
-// None of the inputs, those of which rows have elements of their own, or all: what rows share is in a cache where it is short.
+// No inputs, the inputs in which rows have separate elements, or all inputs. Shared data of short rows are in a cache.
 std::vector<std::vector<int>> none_or_inputs(const Kernel& kernel) {
   const std::vector<int> all = inputs_along_rows(kernel);
   std::vector<int> own = all;
@@ -68,7 +69,7 @@ std::vector<std::vector<int>> none_or_inputs(const Kernel& kernel) {
   return lists;
 }
 
-// Where the lines of a streamed output begin at other elements in one row than in the next, each row has a loop of its own.
+// If the lines of a streamed output start at different elements in each row, each row has a separate loop.
 std::vector<int> rows_of_a_loop(const Schedule& s) {
   std::vector<int> rows{1};
   if (s.transposed || s.follows_lines || s.realigns) return rows;
@@ -78,12 +79,12 @@ std::vector<int> rows_of_a_loop(const Schedule& s) {
   return rows;
 }
 
-// ---- a field, whatever its type
+// ---- a field of any type
 
 struct Field {
-  // Gives the field one of its values, if there are so many; returns how many there are.
+  // Sets the field to value number `choice`, if it exists. Returns the number of values.
   size_t (*set)(const ScheduleContext& context, Schedule& schedule, size_t choice);
-  // The number of the field's value among those, or how many there are.
+  // Returns the index of the field's value among those, or their number if it is not one of them.
   size_t (*find)(const ScheduleContext& context, const Schedule& schedule);
 };
 
@@ -125,7 +126,7 @@ size_t count_of(const Field& field, const ScheduleContext& context, Schedule& sc
 
 LegalSchedules::Iterator::Iterator(const ScheduleContext& context) : context_(&context) { fill_from(0); }
 
-// The first value of each field from this one on.
+// Sets this field and all later ones to their first value.
 void LegalSchedules::Iterator::fill_from(size_t field) {
   for (; field < std::size(kFields); ++field) {
     choices_[field] = 0;

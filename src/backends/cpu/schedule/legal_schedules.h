@@ -1,5 +1,5 @@
-// Every schedule that a kernel may run by on a machine: the product of the fields of schedule_fields.def, in which the values
-// of a field follow from the kernel, the machine and the fields before it. All of them give the same bits.
+// All schedules that a kernel may use on a machine: the product of the fields of schedule_fields.def. The values of a field
+// depend on the kernel, the machine and the fields before it. All schedules give the same bits.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace lamina::cpu {
 
-// The place of a field in the list.
+// The index of a field in the list.
 template <typename T>
 constexpr size_t number_of(T Schedule::* field) {
   size_t number = 0, found = 0;
@@ -34,7 +34,7 @@ constexpr size_t schedule_field_count() {
   return count;
 }
 
-// What the candidates of a field depend on.
+// The input of the functions that compute a field's candidates.
 struct ScheduleContext {
   const kernel::Kernel& kernel;
   const Machine& machine;
@@ -44,7 +44,7 @@ struct ScheduleContext {
 
 class LegalSchedules {
  public:
-  // Walks the product; a schedule is made when it is its turn.
+  // Iterates over the product, and creates each schedule when it is reached.
   class Iterator {
    public:
     using value_type = Schedule;
@@ -63,17 +63,18 @@ class LegalSchedules {
     bool is_done_ = false;
   };
 
-  // The kernel is as with_rows_arranged leaves it; it and the machine live as long as this.
+  // The kernel is a result of with_rows_arranged. The kernel and the machine must outlive this.
   LegalSchedules(const kernel::Kernel& kernel, const Machine& machine);
 
   Iterator begin() const { return Iterator(context_); }
   std::default_sentinel_t end() const { return {}; }
   bool contains(const Schedule& schedule) const;
-  // One of them: each field takes any of its values.
+  // A random schedule: each field gets any of its values.
   Schedule sample(std::mt19937_64& random) const;
-  // Those in which one field has another value, and those behind it keep theirs as far as they may; `schedule` is legal.
+  // The schedules in which one field has another value; later fields keep theirs if they are still legal. `schedule` is
+  // legal.
   std::vector<Schedule> neighbours(const Schedule& schedule) const { return neighbours_from(0, schedule); }
-  // The same in the fields from `first` on.
+  // The same for the fields from `first` on.
   template <typename T>
   std::vector<Schedule> neighbours(const Schedule& schedule, T Schedule::* first) const {
     return neighbours_from(number_of(first), schedule);

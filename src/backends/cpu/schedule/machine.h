@@ -1,5 +1,5 @@
-// A machine that kernels are compiled for: all that schedules and code depend on besides the kernel. A value, so that a choice
-// can be looked at, and code be made, for a machine other than the one at hand (code/host_machine.h describes that one).
+// A machine for which kernels are compiled: everything besides the kernel on which schedules and code depend. It is a value,
+// so that schedules can be chosen and code can be generated for another machine (code/host_machine.h describes this one).
 #pragma once
 
 #include <algorithm>
@@ -11,32 +11,32 @@
 
 namespace lamina::cpu {
 
-// Bytes, of data.
+// Sizes in bytes.
 struct Caches {
-  int64_t first = int64_t{32} << 10, second = int64_t{1} << 20;  // that a core has to itself
-  int64_t last = 0;                                              // that its neighbours share; 0: not known
+  int64_t first = int64_t{32} << 10, second = int64_t{1} << 20;  // of one core
+  int64_t last = 0;                                              // shared by several cores; 0: unknown
   bool operator==(const Caches&) const = default;
 };
 
-// What work takes on this machine, in nanoseconds, on each core while all of them are at work: what the choice of a schedule
-// turns on (cost_model.h). Generic values; those of the machine at hand are measured (calibrate.h).
+// The costs of work on this machine in nanoseconds, on each core while all cores are busy. The choice of a schedule depends
+// on them (cost_model.h). These are generic values; calibrate.h measures those of this machine.
 struct Costs {
-  // Of a line of 64 bytes: to read it, or to write it, where it lies in the first level, the second, the last, in memory.
+  // Reading or writing a line of 64 bytes that is in the first level, the second, the last, or memory.
   std::array<double, 4> read = {0.25, 0.4, 0.9, 2.7}, write = {0.15, 0.4, 0.9, 4.0};
-  double stream = 2.2;           // to write it past the caches
-  double miss_latency = 1.2;     // to wait for it, where it comes from memory and was not asked for in time, beside reading it
-  double operation = 0.15;       // on a vector: an addition, a multiplication
-  double conversion = 0.2;       // of a vector, from 16 bits and fewer or to them
-  double function = 1.5;         // of a vector: an exponential, an error function
-  double transpose = 2.1;        // a vector of a block that is transposed
-  double gather = 6.0;           // a vector of elements that lie apart
-  double fold = 5;               // of a row: the lanes of a reduction become a value
-  double branch_mispredict = 6;  // a loop ends where that was not foreseen
-  double wait = 800;             // threads for each other
+  double stream = 2.2;           // writing a line past the caches
+  double miss_latency = 1.2;     // waiting for a line from memory that was not prefetched in time, in addition to reading it
+  double operation = 0.15;       // per vector: an addition or a multiplication
+  double conversion = 0.2;       // per vector, from 16 bits and fewer or to them
+  double function = 1.5;         // per vector: an exponential, an error function
+  double transpose = 2.1;        // per vector of a block that is transposed
+  double gather = 6.0;           // per vector of elements that are not contiguous
+  double fold = 5;               // per row: reduces the lanes of a reduction to one value
+  double branch_mispredict = 6;  // a branch mispredict at the end of a loop
+  double wait = 800;             // threads wait for each other
   bool operator==(const Costs&) const = default;
 };
 
-// visit(name, value) of each, by the names that a cache on disk has.
+// Calls visit(name, value) for each cost, with the names of the cache on disk.
 template <typename SomeCosts, typename Visit>
 void for_each_cost(SomeCosts& costs, const Visit& visit) {
   static constexpr const char* kLevels[] = {"first", "second", "last", "memory"};
@@ -58,7 +58,7 @@ void for_each_cost(SomeCosts& costs, const Visit& visit) {
 
 struct Machine {
   Instructions instructions;
-  std::string cpu = instructions.architecture->plain_cpu, features = "";  // as LLVM calls them
+  std::string cpu = instructions.architecture->plain_cpu, features = "";  // LLVM's names
   Caches caches;
   Costs costs = {};
   int cores = 1;
@@ -66,13 +66,13 @@ struct Machine {
 };
 
 inline int vector_bits(const Machine& machine) { return vector_bits(machine.instructions); }
-// The same where lanes are rows, and blocks of them are transposed.
+// The same for vectors whose lanes are rows, and whose blocks are transposed.
 inline int bits_across_rows(const Machine& machine) {
   return std::min(vector_bits(machine), machine.instructions->shuffled_bits);
 }
 
-// The same machine with no better instruction set than `most`: if it has a better one, code is made for all machines that have
-// the best one that both know, not for a processor, so that it is the same everywhere.
+// The same machine with an instruction set that is at most `most`. If its own is better, code is generated for the best
+// common instruction set and not for a particular processor, so that it is the same on all such machines.
 Machine capped(Machine machine, const Target& most);
 
 }  // namespace lamina::cpu

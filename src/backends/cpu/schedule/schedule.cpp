@@ -22,7 +22,7 @@ std::string text_of(const std::vector<T>& values) {
   return text;
 }
 
-// The number that the whole of `text` is.
+// Parses a number that must be the entire `text`.
 template <typename T>
 bool read(std::string_view text, T& value) {
   int64_t number = 0;
@@ -31,7 +31,7 @@ bool read(std::string_view text, T& value) {
   return error == std::errc{} && stop == text.data() + text.size() && static_cast<int64_t>(value) == number;
 }
 
-// As many as there are up to the separator, which goes with it.
+// Removes and returns the text up to the separator, and removes the separator.
 std::string_view take_until(std::string_view& text, std::string_view separator) {
   const std::string_view part = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(text.size(), part.size() + separator.size()));

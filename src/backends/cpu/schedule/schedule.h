@@ -1,13 +1,14 @@
-// How the CPU runs a kernel: the choices that change no bit of a result.
+// How the CPU runs a kernel: the choices that do not change the bits of results.
 //
-// `cached`: lanes are elements of a row; each phase walks the row again, out of L1 or L2. `split`, for few long rows
-// and for rows that overflow the second-level cache: a row's blocks are divided among threads, phase by phase, and what the
-// blocks come to is combined in their order, as one thread would. `transposed`: lanes are rows, so many at a time as a vector
-// has lanes, or a few vectors; for rows whose elements do not lie side by side while those of neighbouring rows do (blocked and
-// channels-last formats), and for rows too short to fill vectors or to pay for folding one, which are transposed in registers.
+// `cached`: lanes are elements of a row, and each phase walks the row again, from the first- or second-level cache. `split`,
+// for few long rows and for rows that overflow the second-level cache: a row's blocks are divided among threads, phase by
+// phase, and the blocks' results are combined in their order, as by a single thread. `transposed`: lanes are rows, as many as
+// one or a few vectors have. It is used for rows whose elements are not contiguous while those of neighbouring rows are
+// (blocked and channels-last formats), and for rows too short to fill vectors or to pay for folding one, which are transposed
+// in registers.
 //
-// A *strip* is a block of columns that all rows of a tile go through before any goes on (loop tiling across columns; "column
-// block" is kept for the rows behind one partial column sum, see kernels/numerics.h).
+// A *strip* is a block of columns that all rows of a tile complete before any continues (loop tiling across columns). "Column
+// block" is a different term: the rows of one partial column sum (kernels/numerics.h).
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,10 @@
 
 namespace lamina::cpu {
 
-// The distance between the elements that two neighbouring rows have at the same position.
+// The distance between the elements of two neighbouring rows at the same position.
 enum class LaneStep { none, one, other };
 
-// What each field means stands in schedule_fields.def, which is all that a new one needs beside the walk that follows it.
+// schedule_fields.def documents each field. A new field only needs its line there, and the walk that uses it.
 struct Schedule {
 #define LAMINA_FIELD(type, name, usual, ...) type name = usual;
 #include "backends/cpu/schedule/schedule_fields.def"
@@ -39,24 +40,23 @@ constexpr void for_each_field(const Visit& visit) {
 #include "backends/cpu/schedule/schedule_fields.def"
 }
 
-// Each field that is not as in Schedule{}: a part of code caches' keys.
+// The fields that differ from those of Schedule{}. This text is part of the keys of code caches.
 std::string describe(const Schedule& schedule);
 
-// The schedule that such a text describes; nothing if it is none. Whether it is legal for a kernel is another question
-// (legal_schedules.h).
+// Parses such a text; nothing if it is invalid. The schedule may not be legal for a kernel (legal_schedules.h).
 std::optional<Schedule> schedule_of(std::string_view description);
 
-// What the cost model takes for the fastest (cost_model.h), rows whole. `may_stream`: outputs may be streamed. The kernel is
-// as with_rows_arranged leaves it.
+// The schedule of whole rows with the lowest predicted time (cost_model.h). `past_caches`: outputs may be streamed. The
+// kernel is a result of with_rows_arranged.
 Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, bool may_stream);
 
-// A schedule that is as good where `schedule.streamed` can not be written past the caches.
+// An equivalent schedule for outputs that cannot be written past the caches.
 Schedule without_streaming(Schedule schedule);
 
-// Whether so many threads are done earlier with parts of rows, by split_schedule, than with whole ones.
+// Whether `threads` threads are faster with parts of rows (split_schedule) than with whole ones.
 bool gains_by_split(const Schedule& whole, const kernel::Kernel& kernel, const Machine& machine, int threads);
 
-// The same for rows whose columns are divided among threads, streamed as `schedule` is, which is legal.
+// The schedule for rows whose columns are divided among threads, streamed like `schedule`, which must be legal.
 Schedule split_schedule(const Schedule& schedule, const kernel::Kernel& kernel, const Machine& machine);
 
 }  // namespace lamina::cpu

@@ -14,7 +14,7 @@ using numerics::kColumnBlockRows;
 
 namespace {
 
-// What the thread with most of `units` has of `total`; the last unit may not be full.
+// The part of `total` that the thread with most of `units` has. The last unit may not be full.
 double share_of_busiest(int64_t units, int64_t threads, int64_t unit, int64_t total) {
   int64_t busiest = 0;
   for (int64_t part = 0; part < threads; ++part) {

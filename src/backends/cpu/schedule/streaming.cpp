@@ -28,8 +28,8 @@ bool is_contiguous(const Kernel& kernel, const Arg& arg) {
 bool fills_lines(const Arg& arg, size_t dim) { return bytes_of(arg.dtype, arg.strides[dim]) % kLine == 0; }
 
 // The element outputs that can be written past the caches: contiguous along the inner dims, and with the outer strides of the
-// first one, so that where a row of the first is at a multiple of 64 bytes, so are they, if their tensors begin alike. The
-// first has the smallest elements.
+// first one. So if the tensors are equally aligned, their rows are at a multiple of 64 bytes whenever the first one's row is.
+// The first has the smallest elements.
 std::vector<int> streamed_along_rows(const Kernel& kernel) {
   std::vector<int> args;
   for (size_t a = 0; a < kernel.args.size(); ++a) {
@@ -44,8 +44,8 @@ std::vector<int> streamed_along_rows(const Kernel& kernel) {
   return args;
 }
 
-// Whole lines at a time, or what follows each other in one: neighbouring rows at one position, or, where a row is
-// transposed, neighbouring positions of one row.
+// Outputs that write whole lines at a time, or contiguous data within one: neighbouring rows at one position or, for rows
+// that are transposed, neighbouring positions of one row.
 std::vector<int> streamed_across_rows(const Kernel& kernel, int lanes) {
   const size_t inner = kernel.extents.size() - 1, lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
   std::vector<int> args;
@@ -65,7 +65,7 @@ std::vector<int> streamed_across_rows(const Kernel& kernel, int lanes) {
   return args;
 }
 
-// Of which a vector fills a line.
+// The type of which one vector fills a line.
 DataType type_of_lanes(const Kernel& kernel) { return kernel.computes_in_f64() ? DataType::f64 : DataType::f32; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Outputs that are written past the caches, and how a row's walk meets their lines.
+// Outputs that are written past the caches, and how a row's walk aligns to their lines.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,16 @@
 
 namespace lamina::cpu {
 
-// The outputs that can be written past the caches, once it is known what lanes are. Never with args of four bits: a walk that
-// follows an output's lines begins at any element, theirs at an even one.
+// The outputs that can be written past the caches, after the lanes are chosen. Kernels with four-bit args have none: a walk
+// that follows an output's lines may start at any element, but four-bit args must start at an even one.
 std::vector<int> streamable_args(const kernel::Kernel& kernel, const Schedule& schedule);
 
-// Whether rows of the streamed args begin anywhere in a line: such leave as a stream, or their walks follow the lines.
+// Whether rows of the streamed args start at any position of a line. They are then stored as a stream, or their walks follow
+// the lines.
 bool begins_within_lines(const kernel::Kernel& kernel, const Schedule& schedule);
 
-// Rows that end where the next one begins, of the type that is computed in or, if they have a chunk of lanes, of 16 bits: a
-// line of these are two vectors. Column sums are worth more in rows side by side.
+// Whether rows are contiguous, and of the compute type or, if they have at least a chunk of lanes, of 16 bits, of which a
+// line has two vectors. For column sums, processing rows together is worth more.
 bool leaves_as_stream(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine);
 
 }  // namespace lamina::cpu

@@ -13,7 +13,7 @@ using kernel::NodeKind;
 
 namespace {
 
-// Rows, at most, whose ends a core has in flight at once.
+// The most rows whose ends a core overlaps.
 constexpr int kMaxRowsInFlight = 4;
 
 }  // namespace

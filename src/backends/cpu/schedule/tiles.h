@@ -1,4 +1,4 @@
-// How many rows go together along rows, in strips or whole, and where the rows to come wait.
+// How many rows run together along rows, in strips or whole, and the cache level of prefetched rows.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,30 @@
 
 namespace lamina::cpu {
 
-// Whether what is known once per row is computed for all rows of a tile together, a lane each: mean and variance are much to
-// compute beside a short row, other reductions are not.
+// Whether row values are computed for all rows of a tile together, one lane each. Mean and variance need much computation
+// compared with a short row; other reductions do not.
 bool batches_rows(const kernel::Kernel& kernel);
 
-// Rows of a tile at most.
+// The most rows per tile.
 inline constexpr int kMaxRowsInTile = 8;
 
-// What is to be waited for at the ends of rows, in a tile of so many, of what it would be in rows that go alone and wait for
-// nobody else's arithmetic.
+// The fraction of the latency at the ends of rows that remains visible in a tile of `rows` rows, relative to rows that run
+// alone.
 double seen_of_ends(const kernel::Kernel& kernel, int rows);
 
-// Whether the last walk may go in strips. Rows without a sum are walked over the range that the code is called with: each strip
-// would walk all of it.
+// Whether the last walk may run in strips. Rows without a sum are walked over the range that the call specifies, so each
+// strip would walk all of it.
 bool may_take_strips(const kernel::Kernel& kernel);
 
-// Whether walks ask for rows to come, and so where these wait is a choice: one walk alone has no time to ask, and rows across
-// lanes always wait in the second-level cache.
+// Whether walks prefetch the next rows, so that the target cache level is a choice. A single walk has no time to prefetch,
+// and rows across lanes always use the second level.
 bool may_prefetch_rows(const kernel::Kernel& kernel, const Schedule& schedule);
 
-// Whether converted elements may be kept between the walks along a row; across rows they always are, where several threads
-// share a row never.
+// Whether converted elements may be kept between the walks along a row. Across rows they always are; if several threads share
+// a row, they never are.
 bool may_keep_conversions(const kernel::Kernel& kernel, const Schedule& schedule, const Footprint& bytes);
 
-// The args that a walk may ask for a little ahead of itself.
+// The args that a walk may prefetch a little ahead.
 std::vector<int> inputs_along_rows(const kernel::Kernel& kernel);
 
 }  // namespace lamina::cpu

@@ -1,4 +1,4 @@
-// AArch64: what all of its targets share, and the processor at hand where it is one.
+// AArch64: the common part of its targets, and the description of the host processor if it is one.
 #include "backends/cpu/targets/target_hooks.h"
 
 #if defined(__aarch64__)
@@ -22,7 +22,7 @@ bool initialize() {
 #endif
 }
 
-// A length that is known makes LLVM take the long registers for vectors of that length, and for shorter ones.
+// With a known length, LLVM uses the long registers for vectors of that length and for shorter ones.
 void mark(llvm::Function& function, const Instructions& instructions, int) {
   if (instructions.scalable_bits <= 128) return;
   const auto quarters = static_cast<unsigned>(instructions.scalable_bits / 128);
@@ -46,7 +46,7 @@ const Architecture& host_architecture() { return targets::aarch64; }
 
 namespace {
 
-// Where Linux says what a processor has, and LLVM's name for it. Bits of the words that the kernel hands to each process.
+// The Linux hwcap bit of a feature, and LLVM's name for it.
 struct Feature {
   const char* name;
   unsigned long word;
@@ -56,7 +56,7 @@ constexpr Feature kFeatures[] = {{"neon", AT_HWCAP, 1},   {"fullfp16", AT_HWCAP,
                                  {"sve", AT_HWCAP, 22},   {"fp16fml", AT_HWCAP, 23},  {"sve2", AT_HWCAP2, 1},
                                  {"i8mm", AT_HWCAP2, 13}, {"bf16", AT_HWCAP2, 14}};
 
-// In bits, of this thread and of those that it starts; 0 without such vectors.
+// In bits, for this thread and threads that it starts; 0 without such vectors.
 int scalable_bits() {
   constexpr int kGetLength = 51, kLengthMask = 0xffff;  // PR_SVE_GET_VL, which older headers do not have; bytes
   const int answer = prctl(kGetLength);
@@ -65,15 +65,15 @@ int scalable_bits() {
 
 }  // namespace
 
-// The words of the kernel are right for each process; /proc/cpuinfo, which LLVM reads, is another processor's where one is
-// emulated. So code is made for what the processor has, not for its name.
+// The hwcap words are correct for each process. /proc/cpuinfo, which LLVM reads, describes another processor under emulation.
+// So code is generated for the processor's features, not for its name.
 const HostProcessor& host_processor() {
   static const HostProcessor host = [] {
     HostProcessor processor{.name = targets::aarch64.plain_cpu};
     for (const Feature& feature : kFeatures)
       processor.features[feature.name] = (getauxval(feature.word) >> feature.bit & 1) != 0;
     const int bits = processor.features.at("sve") ? scalable_bits() : 0;
-    const bool is_known = bits == 128 || bits == 256 || bits == 512;  // no code is made for others
+    const bool is_known = bits == 128 || bits == 256 || bits == 512;  // there is no code generation for other lengths
     processor.features["sve"] = is_known;
     if (is_known) processor.scalable_bits = bits;
     return processor;

@@ -12,7 +12,7 @@ llvm::Value* targets::eight_to_f16(llvm::IRBuilder<>& b, llvm::Value* x) {
 
 static constexpr TargetHooks kHooks{.round_to_f16 = targets::eight_to_f16};
 
-// Code is made for a level of x86-64, not for a processor, so that it is the same everywhere.
+// Code is for a level of x86-64, not for a particular processor, so that it is the same on all of them.
 constinit const Target targets::avx2{.name = "avx2",
                                      .architecture = &x86_64,
                                      .contains = &generic,

@@ -1,4 +1,4 @@
-// AVX-512 F, VL, DQ and BW: vectors of 512 bits and registers of masks; some machines round to bf16 or compute in f16 as well.
+// AVX-512 F, VL, DQ and BW: 512-bit vectors and mask registers. Some machines also round to bf16 or compute in f16.
 #include <bit>
 #include <cstdint>
 #include <numeric>
@@ -29,7 +29,7 @@ llvm::SmallVector<int, 32> run_of(int first, int count) {
 
 // ---- x 2^k
 
-// vscalef of one register (16, 8 or 4 floats, half as many doubles), all lanes, current rounding mode.
+// vscalef for one register (16, 8 or 4 floats, half as many doubles), all lanes, current rounding mode.
 Value* scale_register(Builder& b, Value* x, Value* k) {
   const bool is_double = x->getType()->getScalarType()->isDoubleTy();
   const unsigned width = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
@@ -46,7 +46,7 @@ Value* scale_register(Builder& b, Value* x, Value* k) {
   return b.CreateIntrinsic(id, {}, {x, k, x, all});
 }
 
-// Vectors of several registers are cut into registers and joined again; both vanish in instruction selection.
+// Vectors of several registers are split into registers and concatenated again; instruction selection removes both.
 Value* scale_by_power(Builder& b, Value* x, Value* k) {
   const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
   const bool is_double = x->getType()->getScalarType()->isDoubleTy();
@@ -85,14 +85,14 @@ Value* round_to_f16(Builder& b, Value* x) {
   return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {}, {x, nearest_even, nothing, b.getInt16(0xffff)});
 }
 
-// The instructions below take subnormals for zero and keep a NaN's payload: a vector that holds one goes the long way.
+// The instructions below flush subnormals to zero and keep a NaN's payload. A vector that contains one uses the integer code.
 Value* is_no_bf16(Builder& b, Value* vector) {
   constexpr int kQuietNan = 0x01, kSubnormal = 0x20, kSignallingNan = 0x80;
   return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {},
                            {vector, b.getInt32(kQuietNan | kSubnormal | kSignallingNan)});
 }
 
-// 16 floats, or 32 in the time of 16.
+// 16 floats, or 32 in the same time.
 TargetHooks::Rounded round_to_bf16(Builder& b, Value* x) {
   const auto as_bits = [&](Value* rounded) { return b.CreateBitCast(rounded, with_elements(x, b.getInt16Ty())); };
   if (bits_of_vector(x) == 1024) {
@@ -109,8 +109,9 @@ TargetHooks::Rounded round_to_bf16(Builder& b, Value* x) {
 
 // ---- bytes
 
-// Converting gives the smallest s32 for what lies below its range, and packing saturates both ways; so only NaN and what lies
-// above need care. Packing works inside quarters of a register: the last step puts the groups of four bytes in order.
+// The conversion returns the smallest s32 for values below its range, and packing saturates at both ends, so only NaN and
+// values above the range need extra code. Packing works within quarters of a register; the last step orders the groups of
+// four bytes.
 Value* pack_bytes(Builder& b, const std::vector<Value*>& vectors, bool is_signed) {
   llvm::Type* const s32 = with_elements(vectors.front(), b.getInt32Ty());
   Value* const largest = llvm::ConstantFP::get(vectors.front()->getType(), is_signed ? 127 : 255);
@@ -150,7 +151,7 @@ constexpr TargetHooks kHooks{.scale_by_power = scale_by_power,
 
 }  // namespace
 
-// The processor's own name is used, so that the code is scheduled for it.
+// Uses the processor's own name, so that instructions are scheduled for it.
 constinit const Target targets::avx512{.name = "avx512",
                                        .architecture = &x86_64,
                                        .contains = &avx2,

@@ -1,4 +1,5 @@
-# Code is made for machines of another kind than this one, too, where the LLVM at hand can; LLVM's archives are linked for this one.
+# Code can also be generated for other architectures, if the LLVM in use supports them. A static LLVM is linked only for this
+# one.
 foreach(kind IN ITEMS X86 AArch64)
   if(kind IN_LIST LLVM_TARGETS_TO_BUILD AND (NOT LAMINA_STATIC_LLVM OR kind STREQUAL LLVM_NATIVE_ARCH))
     string(TOUPPER ${kind} upper_kind)

@@ -1,4 +1,4 @@
-// What every processor of its kind has: vectors of 128 bits, and little else that is counted on.
+// The baseline of every processor of its architecture: 128-bit vectors, and no optional features.
 #include "backends/cpu/targets/target.h"
 
 namespace lamina::cpu {

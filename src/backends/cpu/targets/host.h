@@ -1,5 +1,5 @@
-// What the C++ compiler is told of the machine that this program itself is compiled for. (What generated code may hold is
-// another matter: a target's description.) The only place, with host_transpose.cpp beside it, that asks for an instruction set
+// Instructions of the machine for which lamina's own C++ code is compiled. (Generated code depends on a target's description
+// instead.) Only this file and host_squares.cpp name instruction sets in C++ code.
 // by name.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace lamina::cpu::host {
 
-// Between two looks at a word that another thread writes.
+// To be called between two reads of a word that another thread writes.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -16,25 +16,25 @@ inline void relax() {
 #endif
 }
 
-// Orders non-temporal stores before whatever the caller does next. Where there is nothing to do they are ordered as all others:
-// on AArch64 a release is enough, with which everybody who hands on what was stored does so.
+// Orders non-temporal stores before all later stores of the caller. It is empty on machines that order them like other
+// stores: on AArch64 a release is enough, and all code that publishes stored data has one.
 inline void drain_stores() {
 #if defined(__x86_64__)
   __builtin_ia32_sfence();
 #endif
 }
 
-// Before a function: it is compiled once for each instruction set that is worth it, and the system's loader takes one. (Which
-// one it is is found out before the thread sanitizer is ready.)
+// Placed before a function: compiles it once per useful instruction set, and the dynamic loader selects one. (The selection
+// runs before the thread sanitizer is initialised.)
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define LAMINA_FOR_EACH_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define LAMINA_FOR_EACH_MACHINE
 #endif
 
-// Instruction sets whose vectors are written out (LAMINA_VECTOR_SETS of them): what a function of each has before it, the bytes
-// of a vector, its name. The first is what all of the program is compiled for. These are macros since one source is included
-// once for each.
+// Instruction sets with explicit vectors (LAMINA_VECTOR_SETS of them): the attribute of their functions, the bytes of a
+// vector, a name. The first is the one for which the whole program is compiled. They are macros because one source is
+// included once for each.
 #define LAMINA_FIRST_NAME "generic"
 #define LAMINA_FIRST_BYTES 16
 #define LAMINA_FIRST_TARGET
@@ -46,7 +46,7 @@ inline void drain_stores() {
 #define LAMINA_THIRD_NAME "avx512"
 #define LAMINA_THIRD_BYTES 64
 #define LAMINA_THIRD_TARGET [[gnu::target("avx512f")]]
-// How many of them this machine has.
+// The number of these sets that this machine has.
 inline size_t vector_sets() { return __builtin_cpu_supports("avx512f") ? 3 : __builtin_cpu_supports("avx2") ? 2 : 1; }
 #else
 #define LAMINA_VECTOR_SETS 1

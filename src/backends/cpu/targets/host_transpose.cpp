@@ -17,7 +17,7 @@ using Sixteen = float __attribute__((vector_size(64)));
 #define LAMINA_EVEN_QUARTERS(x, y) __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
 #define LAMINA_ODD_QUARTERS(x, y) __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
 
-// Four rows: quarter k of to[j] is column 4 k + j of them.
+// Transposes four rows: quarter k of to[j] is their column 4 k + j.
 [[gnu::target("avx512f")]] inline void transpose_4_rows(const Sixteen* from, Sixteen* to) {
   const Sixteen &a = from[0], &b = from[1], &c = from[2], &d = from[3];
   const Sixteen ab_low = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
@@ -30,7 +30,7 @@ using Sixteen = float __attribute__((vector_size(64)));
   to[3] = __builtin_shufflevector(ab_high, cd_high, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
 }
 
-// Up to 16 rows of up to 16 columns.
+// Up to 16 rows with up to 16 columns.
 [[gnu::target("avx512f")]] void transpose_16x16_block(const float* from, int64_t from_stride, float* to, int64_t to_stride,
                                                       int64_t rows, int64_t columns) {
   const auto live_columns = static_cast<__mmask16>((1U << columns) - 1), live_rows = static_cast<__mmask16>((1U << rows) - 1);

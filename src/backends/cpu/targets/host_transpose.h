@@ -1,14 +1,14 @@
-// Square blocks transposed in the registers of the machine that this program runs on.
+// Transposes square blocks in the registers of the machine on which this program runs.
 #pragma once
 
 #include <cstdint>
 
 namespace lamina::cpu::host {
 
-// Whether this machine has registers of 16 floats, a row of a block.
+// Whether this machine has registers for a row of a square, 16 floats.
 bool has_16x16_transpose();
 
-// As transpose() (library/windows/transpose.h). Only where has_16x16_transpose().
+// The same as transpose() (library/cells/transpose.h). Requires has_large_squares().
 void transpose_16x16_blocks(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
                             int64_t columns);
 

@@ -1,4 +1,4 @@
-// The fence around what LLVM calls x86-64's own.
+// Includes LLVM's x86-specific headers.
 #pragma once
 
 #include "backends/cpu/code/llvm_headers.h"

@@ -1,4 +1,4 @@
-// NEON, which every AArch64 processor has: vectors of 128 bits, and all conversions between f16 and f32.
+// NEON, which every AArch64 processor has: 128-bit vectors, and all conversions between f16 and f32.
 #include "backends/cpu/targets/target.h"
 
 namespace lamina::cpu {

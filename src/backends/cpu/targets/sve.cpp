@@ -1,5 +1,5 @@
-// SVE: vectors of 128 to 512 bits, as long as the machine's, known when code is made; masked memory. Code for one length runs
-// on machines of that length alone.
+// SVE: vectors of 128 to 512 bits, with the machine's length, which is known when code is generated; masked memory accesses.
+// Code for one length only runs on machines with that length.
 #include "backends/cpu/targets/target.h"
 
 namespace lamina::cpu {

@@ -1,4 +1,4 @@
-// x86-64: what all of its targets share, and the processor at hand where it is one.
+// x86-64: the common part of its targets, and the description of the host processor if it is one.
 #include "backends/cpu/targets/x86_64.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ bool initialize() {
 
 void mark(llvm::Function& function, const Instructions&, int vector_bits) {
   function.addFnAttr("prefer-vector-width", std::to_string(vector_bits));
-  // A step in f64 of what is f32 is twice as wide, in intrinsics that nobody splits.
+  // A conversion of f32 values to f64 is twice as wide, in intrinsics that LLVM does not split.
   function.addFnAttr("min-legal-vector-width", std::to_string(std::min(2 * vector_bits, 512)));
 }
 
@@ -42,7 +42,7 @@ constinit const Architecture targets::x86_64{.name = "x86-64",
 
 const Architecture& host_architecture() { return targets::x86_64; }
 
-// It is asked once in a process: each `cpuid` is a trap into the hypervisor on a virtual machine, and a description takes about
+// Queried once per process: on a virtual machine each `cpuid` traps into the hypervisor, and a description needs about
 // twenty.
 const HostProcessor& host_processor() {
   static const HostProcessor host = [] {

@@ -13,9 +13,9 @@ namespace lamina::cpu {
 
 namespace {
 
-// Paths are strings: joining two std::filesystem::path without memory ends in memory given back twice (libstdc++ 12).
+// Paths are strings, because joining two std::filesystem::path objects without memory causes a double free (libstdc++ 12).
 
-// The first number of the text, which loses it; nothing where it begins with none.
+// Removes and returns the first number of the text; nothing if it does not start with one.
 std::optional<double> take_number(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   double number = 0;
@@ -32,14 +32,15 @@ std::string first_line_of(const std::string& path) {
   return line;
 }
 
-// Up to the separator, which goes too.
+// Removes and returns the text up to the separator, and removes the separator.
 std::string_view take_field(std::string_view& text, char separator) {
   const std::string_view field = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(field.size() + 1, text.size()));
   return field;
 }
 
-// Microseconds of a period: version 2 has both in one file, "max" for no limit; version 1 has a file each, -1 for no limit.
+// CPUs per period. Version 2 has quota and period in one file, with "max" for no limit; version 1 has two files, with -1 for
+// no limit.
 std::optional<double> quota_of(const std::string& group) {
   const std::string both = first_line_of(group + "/cpu.max"), first = first_line_of(group + "/cpu.cfs_quota_us"),
                     second = first_line_of(group + "/cpu.cfs_period_us");
@@ -51,7 +52,8 @@ std::optional<double> quota_of(const std::string& group) {
   return *quota / *period;
 }
 
-// Of a group and those above it. In a container a group's path may be that of the world outside: its own is then the mount.
+// The lowest quota of a group and its ancestors. In a container, a group's path may be that outside the container; its own
+// files are then at the mount.
 std::optional<double> tightest(const std::string& mount, std::string_view group) {
   std::optional<double> least;
   for (;;) {

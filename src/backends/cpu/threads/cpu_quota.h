@@ -1,4 +1,4 @@
-// What a control group (a container) may have of the CPUs, which affinity does not say.
+// The CPUs that a control group (a container) allows, which affinity does not show.
 #pragma once
 
 #include <istream>
@@ -7,8 +7,9 @@
 
 namespace lamina::cpu {
 
-// CPUs, rounded up, that the tightest of this process's groups and those above them allows. `root` is where the groups are
-// mounted (/sys/fs/cgroup), `groups` what /proc/self/cgroup says. Nothing: no limit, or none that can be read.
+// The number of CPUs, rounded up, that the tightest of this process's groups and their ancestors allows. `root` is the mount
+// of the groups (/sys/fs/cgroup), `groups` the content of /proc/self/cgroup. Nothing if there is no limit, or none that can
+// be read.
 std::optional<int> cpu_quota(const std::string& root, std::istream& groups);
 
 }  // namespace lamina::cpu

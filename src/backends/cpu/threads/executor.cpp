@@ -47,8 +47,8 @@ RegionTimer::CpuTime cpu_time_of_thread() {
   return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
 }
 
-// The most that a thread of a region has spent on its units of a stage. Threads write it before the stage's barrier, the caller
-// reads it behind that.
+// The largest CPU time that a thread of a region spent on its units of a stage. Threads write it before the stage's barrier,
+// and the caller reads it after the barrier.
 class LongestTime {
  public:
   void note(RegionTimer::CpuTime spent) {
@@ -62,7 +62,7 @@ class LongestTime {
   std::atomic<int64_t> longest_ = 0;
 };
 
-// The next stage is assigned while others may still take from this one.
+// The next stage is divided while other threads may still take units of this one.
 void run_by_openmp(SharedWork& work, int threads) {
   std::array<Ranges, 2> ranges;
   std::array<LongestTime, 2> longest;
@@ -112,7 +112,7 @@ struct PoolStage {
                     join("thread pool: parallel_for called work with index ", index, ", allowed is 0 to ", self.items - 1));
     });
     take_all(self.work, self.stage, index, self.ranges);
-    // What the item wrote is seen by who reads this, whatever the pool itself promises.
+    // Makes the writes of the item visible to the reader, even if the pool does not guarantee that.
     self.ended.fetch_add(1, std::memory_order_release);
   }
 };
@@ -148,7 +148,7 @@ Executor::Kind kind_of_process() {
   return kind;
 }
 
-// A child of fork() has none of OpenMP's threads, and a runtime that waits for them for ever: whoever used it in the parent.
+// A child of fork() has no OpenMP threads, and if the parent used OpenMP, its runtime waits for them forever.
 std::atomic<bool> was_forked = false;
 const int is_told_of_forks = pthread_atfork(nullptr, nullptr, [] { was_forked = true; });
 
@@ -156,14 +156,15 @@ Executor::Kind kind_for_now(Executor::Kind kind) {
   using Kind = Executor::Kind;
   if (kind != Kind::automatic && kind != Kind::openmp) return kind;
 #if defined(__SANITIZE_THREAD__)
-  return Kind::workers;  // the sanitizer does not see what OpenMP's threads wait for
+  return Kind::workers;  // the sanitizer does not see the synchronisation of OpenMP's threads
 #endif
   if (was_forked.load(std::memory_order_relaxed) && is_told_of_forks == 0) return Kind::workers;
   if (kind == Kind::openmp) return kind;
   return oversubscription.is_recent(Clock::now()) ? Kind::workers : Kind::openmp;
 }
 
-// As many as a parallel region would have here: one, where the caller is in as many regions as may be active already.
+// The number of threads that a parallel region would get here: one, if the caller is already in as many regions as may be
+// active.
 int allowed_threads(int wanted) {
   if (omp_in_parallel() != 0 && omp_get_active_level() >= omp_get_max_active_levels()) return 1;
   return std::max(1, std::min(wanted > 0 ? wanted : default_threads(), omp_get_thread_limit()));
@@ -180,7 +181,7 @@ int default_threads() {
   static const std::optional<int> quota = quota_of_process();
   const int threads = omp_get_max_threads();
   if (!quota || threads <= *quota || std::getenv("OMP_NUM_THREADS") != nullptr) return threads;
-  return threads == omp_get_num_procs() ? *quota : threads;  // another number was asked for
+  return threads == omp_get_num_procs() ? *quota : threads;  // the user chose another number
 }
 
 int thread_count(const ThreadPool& pool) {

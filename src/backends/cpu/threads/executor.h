@@ -1,9 +1,9 @@
-// Where threads come from: lamina's own workers, OpenMP, or a caller's pool (docs/decisions/0012, 0014). All that the CPU
-// backend does on several threads goes through here.
+// The threads of the CPU backend: lamina's own workers, OpenMP, or a caller's pool (docs/decisions/0012, 0014). All
+// multi-threaded work of the CPU backend runs through this.
 //
-// Work has stages, and a stage units, which threads take from counters. Units may run at once, one after the other, in any
-// order, several on one thread: no unit waits for another. What has to wait for all others is a stage of its own. So nobody
-// need promise that threads run together, nor that they come at all.
+// Work has stages, and each stage has units, which threads take from counters. Units may run at the same time, one after the
+// other, in any order, several on one thread: no unit waits for another. Work that depends on other units is in a later
+// stage. So threads need not run concurrently, and need not start at all.
 #pragma once
 
 #include <algorithm>
@@ -20,38 +20,38 @@ struct ThreadPool;
 
 namespace lamina::cpu {
 
-// As many as OpenMP would take; fewer where nobody has said how many and the process's control group allows it fewer CPUs.
+// OpenMP's number of threads. It is lower if the user chose no number and the process's control group allows fewer CPUs.
 int default_threads();
 
-// How many threads a pool says it has. Throws Error(invalid_arguments) for less than one, (runtime_error) where it throws.
+// The pool's number of threads. Throws Error(invalid_arguments) if it is less than one, and Error(runtime_error) if the pool
+// throws.
 int thread_count(const ThreadPool& pool);
 
-// A value, made anew for each execution.
+// A value that is created for each execution.
 class Executor {
  public:
-  // automatic: OpenMP's threads while the cores are the program's own, lamina's workers beside others
-  // (oversubscription_detector.h). In a child of fork() workers stand in for OpenMP's threads, whose runtime does not survive
-  // it.
+  // automatic: OpenMP's threads while other programs do not use the cores, else lamina's workers (oversubscription). In a
+  // child of fork(), workers replace OpenMP's threads, whose runtime does not support fork.
   enum class Kind { automatic, workers, openmp, pool };
 
-  // Threads of the process: automatic, or what LAMINA_EXECUTOR says. At most so many, 0: default_threads(). Throws
-  // Error(invalid_arguments) for another value of LAMINA_EXECUTOR.
+  // Uses threads of the process: automatic, or as LAMINA_EXECUTOR selects. `threads` is the limit; 0: default_threads().
+  // Throws Error(invalid_arguments) for an invalid LAMINA_EXECUTOR.
   explicit Executor(int threads = 0);
   Executor(Kind kind, int threads);  // not pool
-  // The caller's, which outlives this; the calling thread alone where it is one of the pool's that works already. Throws Error
-  // as thread_count(pool) does.
+  // Uses the caller's pool, which must outlive this. Uses only the calling thread if it is one of the pool's threads and
+  // already works for it. Throws Error as thread_count(pool) does.
   explicit Executor(const ThreadPool& pool);
 
   int threads() const { return threads_; }  // at least 1
   Executor at_most(int64_t threads) const;
-  // For work that other executions wait for. A pool's own threads may be among those who wait: the calling thread is all that
-  // is sure to go on.
+  // For work on which other executions wait. If threads of a pool may be among the waiting ones, only the calling thread is
+  // certain to make progress.
   Executor while_others_wait() const { return kind_ == Kind::pool ? at_most(1) : *this; }
 
-  // Calls `work(piece)` for stage = 0 .. stages - 1 in this order, in each for pieces that together are the units 0 to
-  // units(stage) - 1, on up to threads() threads; a piece's slot is below that. Returns when all have ended; the first
-  // exception ends the work with its stage, and is thrown on. Throws Error(runtime_error) where a pool does not run what it was
-  // given. On one thread a stage is one piece.
+  // Calls `work(piece)` for stages 0 to stages - 1 in order. The pieces of a stage together cover the units 0 to units(stage)
+  // - 1 and run on up to threads() threads; a piece's slot is less than that. Returns after all have ended. The first
+  // exception ends the work after its stage and is rethrown. Throws Error(runtime_error) if a pool does not run its items. On
+  // one thread a stage is one piece.
   template <typename Units, typename Do>
   void run(int64_t stages, Scheduling scheduling, Units&& units, Do&& work) const {
     struct Both {
@@ -69,7 +69,7 @@ class Executor {
   int threads_;
 };
 
-// While one lives, libraries that ask OpenMP on this thread are told to use `threads` threads (0: as they like).
+// During its lifetime, OpenMP reports `threads` threads to libraries on this thread (0: no limit).
 class ThreadLimit {
  public:
   explicit ThreadLimit(int threads);
@@ -81,9 +81,9 @@ class ThreadLimit {
   int before_;
 };
 
-// Calls `tile(index, slot)` for index = 0 .. count - 1, in any order; slot < executor.threads(), and no two tiles of one slot
-// at once. One that is held up holds up its tile and not the others. A tile runs on its thread alone: whatever it calls finds
-// one thread. The first exception ends the work and is thrown on.
+// Calls `tile(index, slot)` for indices 0 to count - 1 in any order. slot < executor.threads(), and tiles with the same slot
+// do not run concurrently. A delayed thread delays only its tile. A tile runs on one thread, and libraries that it calls use
+// one thread. The first exception ends the work and is rethrown.
 template <typename Tile>
 void for_each_tile(int64_t count, const Executor& executor, Tile&& tile) {
   std::atomic<bool> failed = false;

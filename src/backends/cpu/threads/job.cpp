@@ -6,8 +6,8 @@ namespace lamina::cpu {
 
 namespace {
 
-// A caller that waits for the last units of workers spins for about as long as a unit takes before it sleeps: at least so
-// long, at most as long as one of its own has taken.
+// The time for which a caller spins while workers run the last units, before it sleeps: about the time of one of its own
+// units, within these limits.
 constexpr auto kMinCallerSpin = std::chrono::microseconds(50);
 constexpr auto kMaxCallerSpin = std::chrono::milliseconds(1);
 
@@ -53,7 +53,8 @@ bool Job::run_as_worker(int worker) {
     if (!has_ended_all) wake(caller_sleeps_);
   }
   leave(slot);
-  if (has_ended_all) wake(caller_sleeps_);  // not before: the caller, woken, would take this core and wait for the leaving
+  // Not earlier: the woken caller would run on this core and wait for this thread to leave.
+  if (has_ended_all) wake(caller_sleeps_);
   return was_useful;
 }
 
@@ -76,7 +77,7 @@ void Job::leave(int slot) {
   if (const uint64_t before = state_.fetch_sub(1); (before & kOpen) == 0 && before % kOpenJoined == 1) wake(caller_sleeps_);
 }
 
-// The same for a worker from call to call, if it is free. There are as many as may join.
+// The same slot in each call for a worker, if it is free. There are as many slots as workers that may join.
 int Job::take_slot(int worker) {
   for (int slot = 1 + worker % wanted();; slot = slot % wanted() + 1) {
     const uint64_t bit = uint64_t{1} << slot % 64;
@@ -84,7 +85,7 @@ int Job::take_slot(int worker) {
   }
 }
 
-// Takes units until there are none; how many there were.
+// Runs units until there are none. Returns the number of units.
 int64_t Job::work_at(int64_t stage, int slot) {
   int64_t ended = 0;
   for (Ranges::Taken taken = units_.take(stage, slot); taken.count() > 0; taken = units_.take(stage, slot)) {
@@ -100,7 +101,7 @@ void Job::go_on(int64_t stage) {
   if (stage_.load() != stages_) wake_workers_(wanted() - static_cast<int>(state_.load() % kOpenJoined));
 }
 
-// The first stage from `stage` on that has units.
+// Starts the first stage from `stage` on that has units.
 void Job::start_stage(int64_t stage) {
   int64_t units = 0;
   for (; stage < stages_ && !work_->failed(); ++stage) {

@@ -1,11 +1,11 @@
-// A call opens a job, wakes workers, and takes units like they do. Workers that find units in a job join it, take
-// units until there are none, and leave. Who ends the last unit of a stage starts the next one. The caller closes the job when
-// the last stage has ended, and waits for workers that have joined and not left: these are between two units, or after their
-// last.
+// A job: the work that a call shares with workers. The call opens the job, wakes workers, and takes units like they do. Workers
+// that find a job with units join it, take units until there are none, and leave. The thread that ends the last unit of a stage
+// starts the next stage. After the last stage, the caller closes the job and waits for workers that have joined and not left:
+// these are between two units, or after their last one.
 //
-// Jobs are static memory that is never given back: looking at a job that was closed meanwhile is harmless, joining it is
-// refused. Where a word is read after another was written and the other way round by another thread (who sleeps, and is there
-// work), both are sequentially consistent, so that one of the two sees the other.
+// The objects are static memory that is never freed: reading one that was closed meanwhile is harmless, and joining it fails.
+// If one thread writes a first word and then reads a second one, while another thread does the reverse (a sleeping flag, and
+// whether there is work), both words are sequentially consistent, so that at least one thread sees the other's write.
 #pragma once
 
 #include <array>
@@ -20,29 +20,29 @@ namespace lamina::cpu {
 
 constexpr int kMaxWorkers = 1023;
 
-// What a call and those who help it share.
+// Shared by a call and the workers that join it.
 class Job {
  public:
-  // For a stage that workers are wanted for, so many more.
+  // Wakes `wanted` more workers for a stage.
   using WakeWorkers = void (*)(int wanted);
 
-  // Stages first to stages - 1 of the work, for the caller and threads - 1 workers.
+  // Opens the job with stages `first` to stages - 1 of the work, for the caller and threads - 1 workers.
   void open(SharedWork& work, int64_t first, int64_t stages, int threads, WakeWorkers wake_workers);
-  // When all has ended and all workers have left, nobody sees the work any more.
+  // After all units have ended and all workers have left, no thread accesses the work.
   void close();
 
   bool has_units() const { return (state_.load() & kOpen) != 0 && units_.has_any(stage_.load()); }
 
-  // Slot 0. Returns when the last stage has ended.
+  // Uses slot 0. Returns when the last stage has ended.
   void run_as_caller();
-  // Whether there was something to do. No two workers at once have the same number.
+  // Returns whether there was work. Concurrent workers must have distinct numbers.
   bool run_as_worker(int worker);
 
-  // In the child of a fork: nobody is here.
+  // In the child of a fork, where no other thread exists.
   void forget();
 
  private:
-  // Of the state: workers that have joined, workers that may, and whether they may.
+  // Bits of the state: the number of workers that have joined, the number that may join, and whether they may.
   static constexpr uint64_t kOpenJoined = uint64_t{1} << 16, kOpen = uint64_t{1} << 32;
   static constexpr int kWorkersShift = 16;
 
@@ -55,7 +55,7 @@ class Job {
   void go_on(int64_t stage);
   void start_stage(int64_t stage);
 
-  // The caller's, for as long as workers need that are in the middle of a unit.
+  // The caller waits for workers that are in the middle of a unit.
   template <typename Ended>
   void wait(Clock::duration spin, const Ended& ended);
 

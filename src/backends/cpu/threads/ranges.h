@@ -1,6 +1,6 @@
-// Units of work that threads take: each thread those of a range of its own, one after the other, and when these are gone, the
-// last ones of the others' ranges. So a thread finds in its caches what it had there before, rows that follow each other are
-// walked by one thread, and what a thread does not come for others do.
+// Units of work that threads take. Each thread takes the units of its own range in order, and then the last ones of other
+// threads' ranges. So a thread finds data of its previous work in its caches, one thread walks consecutive rows, and other
+// threads do the work of a thread that is late.
 #pragma once
 
 #include <array>
@@ -9,20 +9,20 @@
 
 namespace lamina::cpu {
 
-// Lock-free; assign() only while nobody takes units of the stage assigned before.
+// Lock-free. deal() requires that no thread takes units of the previous stage.
 class Ranges {
  public:
-  static constexpr int kMost = 64;              // of ranges; more threads than that share them
-  static constexpr int64_t kStages = 1 << 16;   // stages so many apart look alike
+  static constexpr int kMost = 64;              // number of ranges; more threads share them
+  static constexpr int64_t kStages = 1 << 16;   // stages whose numbers differ by a multiple of this are not distinguished
   static constexpr int64_t kLongest = 1 << 24;  // a range has fewer bundles
 
   struct Taken {
-    int64_t begin = 0, end = 0;  // units; none: nothing was left
+    int64_t begin = 0, end = 0;  // units; empty: there were none left
     int64_t count() const { return end - begin; }
   };
 
-  // Units 0 to units - 1 of a stage, at least one, among so many ranges (1 to kMost). Where there are very many, they are taken
-  // in bundles.
+  // Divides units 0 to units - 1 of a stage (at least one) among `ranges` ranges (1 to kMost). A very large number of units
+  // is taken in bundles.
   void assign(int64_t stage, int64_t units, int ranges) {
     units_ = units;
     bundle_ = units / (ranges * (kLongest - 1)) + 1;
@@ -32,14 +32,14 @@ class Ranges {
       word(r).store(packed(stage, 0, first(r + 1, ranges) - first(r, ranges)), std::memory_order_release);
   }
 
-  // For the thread numbered `slot`. Nothing as well where another stage has been assigned.
+  // Takes units for the thread with number `slot`. Returns none if another stage has been published.
   Taken take(int64_t stage, int slot) {
     const int ranges = ranges_.load(std::memory_order_relaxed), own = slot % ranges;
     for (int i = 0; i < ranges; ++i) {
       const int r = (own + i) % ranges;
       const int64_t place = take_from(r, stage, i == 0);
       if (place < 0) continue;
-      // Whoever has taken one keeps the stage from ending: these are its numbers.
+      // The stage cannot end before this unit ends, so these numbers are valid.
       const int64_t begin = (first(r, ranges) + place) * bundle_;
       return {begin, begin + bundle_ < units_ ? begin + bundle_ : units_};
     }
@@ -56,7 +56,7 @@ class Ranges {
   }
 
  private:
-  // The stage's last 16 bits, then where the units that are left begin and end, in 24 bits each.
+  // The stage's last 16 bits, then the start and the end of the remaining units, with 24 bits each.
   struct alignas(64) Word {
     std::atomic<uint64_t> value = 0;
   };
@@ -70,7 +70,7 @@ class Ranges {
   std::atomic<uint64_t>& word(int range) { return words_[static_cast<size_t>(range)].value; }
   int64_t first(int range, int ranges) const { return bundles_ * range / ranges; }
 
-  // -1: nothing is left.
+  // -1 if nothing is left.
   int64_t take_from(int range, int64_t stage, bool in_front) {
     uint64_t now = word(range).load(std::memory_order_acquire);
     for (;;) {

@@ -1,5 +1,5 @@
-// How a thread waits for others: it spins for a while, which costs a core and answers at once, then it sleeps, which costs
-// nothing and answers late.
+// How a thread waits for others: it spins for a while, which uses a core and responds immediately, and then sleeps, which
+// uses none and responds late.
 #pragma once
 
 #include <linux/futex.h>
@@ -18,12 +18,12 @@ namespace lamina::cpu {
 
 using Clock = std::chrono::steady_clock;
 
-// Between two glances at the clock no time passes unless another program has the core.
+// A longer time between two reads of the clock means that another program used the core.
 inline constexpr auto kPreempted = std::chrono::microseconds(250);
 
 enum class SpinResult { satisfied, timed_out, preempted };
 
-// Until `condition` holds, for so long, or until another program has had the core.
+// Spins until `seen` returns true, for at most `most`, or until another program has used the core.
 template <typename Condition>
 SpinResult spin_wait(Clock::duration most, const Condition& condition) {
   const auto start = Clock::now();
@@ -39,8 +39,8 @@ SpinResult spin_wait(Clock::duration most, const Condition& condition) {
   }
 }
 
-// The same, giving way every few microseconds to whoever else would have the core: half a microsecond where there is nobody.
-// Where there is somebody it takes from the share that the system gives to the thread, so the first spin goes without it.
+// The same, but yields the core every few microseconds. A yield takes half a microsecond if no other thread wants the core.
+// If one does, a yield reduces this thread's share of the CPU, so the first part of the wait does not yield.
 template <typename Condition>
 SpinResult spin_wait_yielding(Clock::duration most, const Condition& condition) {
   constexpr auto kFirst = std::chrono::microseconds(50), kBetween = std::chrono::microseconds(5);
@@ -54,12 +54,12 @@ SpinResult spin_wait_yielding(Clock::duration most, const Condition& condition) 
   }
 }
 
-// Returns, too, where nobody has woken the thread.
+// Also returns on spurious wake-ups.
 inline void sleep_while(std::atomic<uint32_t>& word, uint32_t value) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
 }
 
-// Wakes the thread that sleeps while the word is 1, if there is one.
+// Wakes the thread, if there is one, that sleeps while the word is 1.
 inline void wake(std::atomic<uint32_t>& word) {
   if (word.load() == 0 || word.exchange(0) == 0) return;
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);

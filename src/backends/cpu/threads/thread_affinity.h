@@ -1,9 +1,9 @@
-// Which core a thread that sleeps is woken on.
+// The core on which a sleeping thread is woken.
 //
-// A system likes to wake a thread where it slept or where the one is that wakes it. If that is where the caller is, the worker
-// waits there for the caller's end, beside an idle core, until the system looks again, milliseconds later. So a worker sleeps
-// as a thread that may not run where its callers are, and asks for all its cores back when it is awake: whoever waits for it
-// then leaves a core to which the system can move it.
+// A system tends to wake a thread on its last core or on the core of the thread that wakes it. If that is the caller's core,
+// the worker waits there for the caller, although another core is idle, until the scheduler rebalances milliseconds later. So a
+// worker may not run on its callers' core while it sleeps, and allows all its cores when it is awake. A caller that then waits
+// for it leaves a core to which the scheduler can move it.
 #pragma once
 
 #include <sched.h>
@@ -13,29 +13,29 @@
 
 namespace lamina::cpu {
 
-// The core that the calling thread is on; -1: the system does not say.
+// The core of the calling thread; -1 if the system does not report it.
 inline int this_core() { return sched_getcpu(); }
 
-// Of one thread. Where the system refuses, or the thread may run on one core only, nothing changes. What others have said
-// meanwhile of where it may run is left as they said it.
+// The placement of one thread. Nothing changes if the system refuses, or if the thread may only run on one core. Changes of
+// its affinity by other code are preserved.
 class ThreadAffinity {
  public:
-  // By the thread itself, before all else.
+  // Called first, by the thread itself.
   void begin();
-  // By the thread itself before it sleeps, or by who is about to wake it; both do not wait for each other.
+  // Called by the thread itself before it sleeps, or by the thread that is about to wake it. They do not wait for each other.
   void exclude_core(int core);
-  // By the thread itself, when it is awake.
+  // Called by the thread itself when it is awake.
   void restore();
-  // In the child of a fork, where the thread is not.
+  // Called in the child of a fork, where the thread does not exist.
   void forget();
 
  private:
   void exclude(int core);
 
   std::atomic<pid_t> thread_ = 0;
-  std::atomic<bool> is_held_ = false;    // by who changes what follows
-  std::atomic<int> excluded_core_ = -1;  // the core
-  cpu_set_t all_ = {}, narrow_ = {};     // as it was, and as it was made
+  std::atomic<bool> is_held_ = false;    // a lock for the members below
+  std::atomic<int> excluded_core_ = -1;  // the excluded core
+  cpu_set_t all_ = {}, narrow_ = {};     // the original affinity, and the restricted one
 };
 
 }  // namespace lamina::cpu

@@ -1,4 +1,4 @@
-// Work as those who bring threads see it: stages, each of a number of units that may be done in any order and at once.
+// Work as the sources of threads see it: stages, each with units that may run in any order and concurrently.
 #pragma once
 
 #include <atomic>
@@ -7,14 +7,14 @@
 
 namespace lamina::cpu {
 
-// Units of a stage, one after the other on one thread; no two pieces that are done at once have the same slot.
+// Consecutive units of a stage, run on one thread. Concurrent pieces have different slots.
 struct Piece {
   int64_t begin, end, stage;  // units
   int slot;
 };
 
-// How units are assigned to threads, in the words of OpenMP: static_ranges gives each thread a range of its own, from which
-// others take when theirs is empty; dynamic gives the next unit to the thread that asks.
+// How units are assigned to threads, in OpenMP's terms. static_ranges: each thread has a range of units, from which other
+// threads take when theirs is empty. dynamic: a thread takes the next unit on request.
 enum class Scheduling { static_ranges, dynamic };
 
 struct Work {
@@ -25,14 +25,15 @@ struct Work {
   Scheduling scheduling;
 };
 
-// Work that several threads do.
+// Work that several threads share.
 class SharedWork {
  public:
   explicit SharedWork(const Work& work) : work_(work) {}
 
   const Work& work() const { return work_; }
   int64_t units(int64_t stage) const { return work_.units(work_.state, stage); }
-  // Exceptions stay here: they would pass through threads, and functions, that are not ours. After the first, nothing is done.
+  // Catches exceptions, which must not pass through threads and functions of others. After the first one, no more work is
+  // done.
   void run(const Piece& piece) {
     guard([&] { work_.piece(work_.state, piece); });
   }
@@ -46,7 +47,7 @@ class SharedWork {
     }
   }
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
-  // Only when all threads have ended.
+  // Only after all threads have ended.
   void rethrow() const {
     if (failure_ != nullptr) std::rethrow_exception(failure_);
   }

@@ -1,4 +1,4 @@
-// Jobs (job.h) and workers are static memory that is never given back: a worker that comes late looks at what is there.
+// Jobs and workers are static memory that is never freed, so that a late worker still reads valid memory.
 #include "backends/cpu/threads/worker_pool.h"
 
 #include <pthread.h>
@@ -20,13 +20,14 @@ namespace lamina::cpu {
 
 namespace {
 
-constexpr int kMaxJobs = 64;    // calls at once that workers may join; others work alone
-constexpr int kWakeFanOut = 3;  // workers that a thread wakes; these wake further ones
+constexpr int kMaxJobs = 64;    // the most concurrent calls that workers may join; others run alone
+constexpr int kWakeFanOut = 3;  // workers that a thread wakes; these wake more
 
-// A worker that finds nothing to do spins for so long before it sleeps: being woken costs the caller 5 to 20 microseconds
-// and comes 25 to 400 late where this was measured (docs/decisions/0014).
+// An idle worker spins for this time before it sleeps. A wake-up costs the caller 5 to 20 microseconds, and workers start 25
+// to 400 microseconds later (measured in docs/decisions/0014).
 constexpr auto kWorkerSpin = std::chrono::milliseconds(1);
-// Where another program wants its core it sleeps at once, for so long: what spinning takes from its share it would lack.
+// If another program wants its core, a worker sleeps immediately during this time: spinning would use up its share of the
+// CPU.
 constexpr auto kNoSpin = std::chrono::milliseconds(100);
 
 struct alignas(64) Worker {
@@ -59,7 +60,7 @@ class WorkerPool {
     if (number >= 0) claimed_.fetch_and(~bit(number));
   }
 
-  // Wakes sleeping workers, unless as many as are wanted spin already.
+  // Wakes sleeping workers, unless enough of them spin already.
   void wake_sleeping(int wanted) {
     const int count = count_.load();
     int woken = 0;
@@ -81,7 +82,7 @@ class WorkerPool {
     count_ = 0;
   }
 
-  // In the child of a fork, which has the forking thread alone.
+  // In the child of a fork, which has only the forking thread.
   void forget() {
     for (int number = 0; number < kMaxJobs; ++number) {
       if ((claimed_ & bit(number)) != 0) jobs_[static_cast<size_t>(number)].forget();
@@ -106,7 +107,7 @@ class WorkerPool {
     }
   }
 
-  // -1: all jobs are taken.
+  // Returns -1 if all jobs are in use.
   int claim() {
     uint64_t claimed = claimed_.load();
     for (;;) {
@@ -116,12 +117,12 @@ class WorkerPool {
     }
   }
 
-  // Where the system gives no more threads, there are fewer.
+  // Starts fewer workers if the system has no more threads.
   void start(int wanted) {
     if (count_.load() >= wanted || stops_.load() || has_all_.load()) return;
     const std::lock_guard lock(LockTable::at(LockRow::workers, 0));
     if (!is_registered_) is_registered_ = pthread_atfork(nullptr, nullptr, &after_fork) == 0;
-    // What the program does on signals it does on its own threads.
+    // Signal handlers of the program run only on its own threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -145,7 +146,7 @@ class WorkerPool {
     Clock::time_point spins_from = {};
     while (!stops_) {
       if (run_open_jobs(number)) continue;
-      // Beside a caller on the same core nothing is to be seen.
+      // On the caller's core, spinning would only delay the caller.
       if (Clock::now() >= spins_from && this_core() != callers_core_.load(std::memory_order_relaxed)) {
         ++spinning_;
         const SpinResult result = spin_wait_yielding(kWorkerSpin, [this] { return stops_ || has_units(); });
@@ -175,7 +176,7 @@ class WorkerPool {
     for_each_open([&](Job& job) { has = has || job.has_units(); });
     return has;
   }
-  // A caller wakes few.
+  // A caller wakes only a few.
   void wake_more() {
     if (count_.load() > kWakeFanOut && has_units()) wake_sleeping(kWakeFanOut);
   }
@@ -184,10 +185,10 @@ class WorkerPool {
     for (uint64_t open = open_.load(); open != 0; open &= open - 1) visit(jobs_[static_cast<size_t>(std::countr_zero(open))]);
   }
 
-  std::atomic<uint64_t> claimed_ = 0, open_ = 0;       // of jobs, a bit each
-  std::atomic<int> count_ = 0, spinning_ = 0;          // workers; of them
-  std::atomic<int> callers_core_ = -1;                 // of the last call
-  std::atomic<bool> stops_ = false, has_all_ = false;  // that there will be; that the system gives
+  std::atomic<uint64_t> claimed_ = 0, open_ = 0;       // one bit per job
+  std::atomic<int> count_ = 0, spinning_ = 0;          // the number of workers; of those that spin
+  std::atomic<int> callers_core_ = -1;                 // in the last call
+  std::atomic<bool> stops_ = false, has_all_ = false;  // no more workers shall start; the system has no more threads
   bool is_registered_ = false;
   std::array<Worker, kMaxWorkers> workers_;
   std::array<Job, kMaxJobs> jobs_;

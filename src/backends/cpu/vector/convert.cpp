@@ -1,4 +1,4 @@
-// Conversions in integer arithmetic where the machine has no instruction whose bits are the same everywhere. Notation: a small
+// Conversions in integer arithmetic, used if the machine has no instruction with the same bits as other machines. A small
 // float has m mantissa bits and exponent bias B, float has 23 and 127; `code` is its bits without the sign.
 #include "backends/cpu/vector/convert.h"
 
@@ -26,7 +26,7 @@ llvm::Type* lanes_of(Value* like, llvm::Type* scalar) { return like->getType()->
 FloatLanes float_lanes(Builder& b, Value* like) { return FloatLanes(b, lanes_of(like, b.getFloatTy())); }
 FloatLanes double_lanes(Builder& b, Value* like) { return FloatLanes(b, lanes_of(like, b.getDoubleTy())); }
 
-// bf16 differs from float in length only. Ties to even: half a step less one, plus one where the kept part is odd.
+// bf16 differs from float only in length. Ties to even: adds half a step minus one, plus one if the remaining part is odd.
 Value* bf16_code(const FloatLanes& l, Value* bits, Value* value) {
   auto& b = l.builder();
   Value* odd = b.CreateAnd(b.CreateLShr(bits, 16), 1);
@@ -39,7 +39,7 @@ Value* bf16_by_integers(const FloatLanes& l, Value* value) {
   return l.builder().CreateTrunc(bf16_code(l, l.bits(value), value), lanes_of(value, l.builder().getInt16Ty()));
 }
 
-// By the machine's own rounding where it has one for vectors of this type.
+// Uses the machine's rounding if it has one for vectors of this type.
 Value* bf16_from_float(Builder& b, const FloatLanes& l, Value* value, const Instructions& target) {
   if (!target.rounds_to_bf16) return bf16_by_integers(l, value);
   const auto [bits, is_wrong] = target->hooks->round_to_bf16(b, value);
@@ -48,8 +48,8 @@ Value* bf16_from_float(Builder& b, const FloatLanes& l, Value* value, const Inst
   return l.where_any(is_wrong, bits, [&] { return bf16_by_integers(l, value); }, target);
 }
 
-// Any other small float. Normal results are rounded as integers; subnormal ones by adding the float whose last place is the
-// smallest subnormal. A carry out of the mantissa moves into the exponent by itself.
+// All other small floats. Normal results are rounded as integers. Subnormal results are rounded by adding the float whose
+// last place is the smallest subnormal. A carry out of the mantissa increments the exponent.
 Value* small_code(const FloatLanes& l, const SmallFloat& format, Value* bits) {
   auto& b = l.builder();
   const int dropped = 23 - format.mantissa_bits;
@@ -75,8 +75,8 @@ Value* small_code(const FloatLanes& l, const SmallFloat& format, Value* bits) {
   return b.CreateOr(sign, code);
 }
 
-// The conversion instruction as a function of integers, where there is one for vectors of this width. Vectors of half would
-// lead to the same one, but on machines that compute in half LLVM 19 knows no store of them past the caches.
+// The conversion instruction as a function of integers, if there is one for vectors of this width. Vectors of half would
+// select the same instruction, but on machines that compute in half, LLVM 19 has no store of them past the caches.
 Value* f16_round(Builder& b, Value* value, const Instructions& target) {
   if (target->hooks != nullptr && target->hooks->round_to_f16 != nullptr) {
     if (Value* const rounded = target->hooks->round_to_f16(b, value)) return rounded;
@@ -84,8 +84,8 @@ Value* f16_round(Builder& b, Value* value, const Instructions& target) {
   return b.CreateBitCast(b.CreateFPTrunc(value, lanes_of(value, b.getHalfTy())), lanes_of(value, b.getInt16Ty()));
 }
 
-// The instruction makes a NaN quiet and keeps its payload. Quiet NaNs are the largest codes of their sign, signed for positive
-// ones and unsigned for negative ones: two minima take the payload away.
+// The instruction makes a NaN quiet and keeps its payload. Quiet NaNs are the largest codes of their sign, signed for
+// positive and unsigned for negative ones, so two minima remove the payload.
 Value* f16_by_instruction(Builder& b, Value* value, const Instructions& target) {
   Value* const code = f16_round(b, value, target);
   const auto at_most = [&](llvm::Intrinsic::ID minimum, Value* x, uint32_t limit) {
@@ -104,8 +104,8 @@ Value* small_from_float(Builder& b, DataType type, Value* value, const Instructi
   }
 }
 
-// Code and sign moved to float's places and the bias mended. A subnormal gets an exponent of its own and loses it again by a
-// subtraction, which is exact and never sees a subnormal float.
+// Moves code and sign to float's bit positions and corrects the bias. A subnormal gets a temporary exponent, which an exact
+// subtraction removes; no operand is a subnormal float.
 Value* float_from_small(Builder& b, const SmallFloat& format, Value* raw) {
   const FloatLanes l = float_lanes(b, raw);
   const int shift = 23 - format.mantissa_bits;
@@ -118,7 +118,7 @@ Value* float_from_small(Builder& b, const SmallFloat& format, Value* raw) {
   const double smallest_normal = std::ldexp(1.0, 1 - format.bias);
   Value* subnormal = l.bits(l.sub(l.from_bits(b.CreateAdd(normal, l.int_constant(1U << 23))), smallest_normal));
   Value* result = b.CreateSelect(b.CreateICmpULT(code, l.int_constant(1U << format.mantissa_bits)), subnormal, normal);
-  if (format.has_infinity()) {  // its exponent, and NaN made quiet
+  if (format.has_infinity()) {  // sets infinity's exponent, and makes NaN quiet
     Value* special = b.CreateOr(b.CreateShl(code, static_cast<uint64_t>(shift)), l.int_constant(kFloatInfinity));
     Value* quiet = b.CreateOr(special, l.int_constant(kFloatQuiet));
     special = b.CreateSelect(b.CreateICmpUGT(code, l.int_constant(format.infinity)), quiet, special);
@@ -146,7 +146,8 @@ Value* float_from_e5m2(Builder& b, Value* raw, const Instructions& target) {
   return float_from_f16(b, b.CreateShl(b.CreateZExt(raw, lanes_of(raw, b.getInt16Ty())), 8), target);
 }
 
-// Double to float so that a second rounding gives what one would: toward zero, last bit set if anything was lost.
+// Rounds double to float to odd: toward zero, with the last bit set if the result is inexact. A second rounding then equals a
+// single one.
 Value* round_to_odd(Builder& b, Value* value) {
   const FloatLanes wide(b, value->getType());
   const FloatLanes l = float_lanes(b, value);
@@ -175,7 +176,7 @@ IntegerRange range_of(DataType type) {
   }
 }
 
-// Ranges that fit the mantissa: adding 1.5 2^mantissa_bits rounds to an integer, which stands in the lowest bits then.
+// For ranges that fit the mantissa: adding 1.5 2^mantissa_bits rounds to an integer, which is then in the lowest bits.
 Value* narrow_integer(const FloatLanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type) {
   auto& b = l.builder();
   value = l.select(l.is_nan(value), l.constant(0), value);
@@ -184,7 +185,7 @@ Value* narrow_integer(const FloatLanes& l, const IntegerRange& range, Value* val
   return range.bits == 4 ? b.CreateAnd(integer, 0xf) : integer;
 }
 
-// Ranges whose largest value is no floating-point number: convert what lies inside, choose the ends for the rest.
+// For ranges whose largest value is not a floating-point number: converts values inside, and returns the ends for others.
 Value* wide_integer(const FloatLanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type,
                     const Instructions& target) {
   auto& b = l.builder();
@@ -284,7 +285,8 @@ Value* emit_from_f64(Builder& b, DataType type, Value* value, const Instructions
   return integer_from(b, type, value, target);
 }
 
-// By way of f64, which holds what is left of a large number: its last 11 bits become one, which says whether any was set.
+// Converts through f64. The last 11 bits of a large number become one bit that says whether any was set, so that f64 can
+// represent it.
 static Value* f32_from_s64(Builder& b, Value* value, llvm::Type* result_type) {
   llvm::Type* const type = value->getType();
   const auto number = [&](uint64_t n) { return llvm::ConstantInt::get(type, n); };

@@ -1,10 +1,10 @@
-// Conversion between stored elements and the type that kernels compute in (f32, or f64 for f64), as LLVM IR.
+// Conversion between stored elements and the compute type of kernels (f32, or f64 for f64), as LLVM IR.
 //
-// The bits are those of load_as_double and store_from_double (interface/data_type.h) on every instruction set. A stored element
-// is held as: f32 float, f64 double, s32 i32, s64 i64, bf16 and f16 i16 (bits), f8, s8, u8 and boolean i8 (bits), s4 and u4 one
-// value in the low four bits of an i8 (packing two into a byte is the caller's).
-// Storing rounds to nearest even; integers saturate, NaN becomes 0 there; boolean is value != 0 (NaN is true). A NaN stays
-// one: sign and upper payload bits are kept and the quiet bit is set, in f8_e4m3 it is 0x7f with the sign.
+// The bits equal those of load_as_double and store_from_double (interface/data_type.h) on every instruction set. The LLVM
+// types of stored elements are: f32 float, f64 double, s32 i32, s64 i64, bf16 and f16 i16 (bits), f8, s8, u8 and boolean i8
+// (bits), s4 and u4 one value in the low four bits of an i8 (the caller packs two into a byte). Storing rounds to nearest
+// even. Integers saturate, and NaN becomes 0; boolean is value != 0 (NaN is true). A NaN stays NaN: sign and upper payload
+// bits are kept and the quiet bit is set; in f8_e4m3 it is 0x7f with the sign.
 #pragma once
 
 #include <vector>
@@ -18,17 +18,17 @@ namespace lamina::cpu {
 // The type in which one stored element is loaded and stored, as listed above. Throws Error for undef.
 llvm::Type* storage_type(llvm::LLVMContext& context, DataType type);
 
-// `raw` and the result are scalars or fixed vectors of the same width. Values out of f64 are rounded once, not twice.
+// `raw` and the result are scalars or fixed vectors of the same width. Values from f64 are rounded only once.
 llvm::Value* emit_to_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const Instructions& target = {});
 llvm::Value* emit_to_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const Instructions& target = {});
 llvm::Value* emit_from_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const Instructions& target = {});
 llvm::Value* emit_from_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const Instructions& target = {});
 
-// Integers of a kernel, or booleans, to f32 or f64.
+// Converts a kernel's integers or booleans to f32 or f64.
 llvm::Value* emit_from_integers(llvm::IRBuilder<>& b, llvm::Value* value, llvm::Type* result_type, const Instructions& target);
 
-// Four vectors of 16 floats, one after the other, as 64 elements of `type` (s8 or u8): the bits of emit_from_f32. For
-// targets that pack bytes.
+// Converts four vectors of 16 floats, one after the other, to 64 elements of `type` (s8 or u8) with the bits of
+// emit_from_f32. For targets that pack bytes.
 llvm::Value* emit_bytes_from_f32(llvm::IRBuilder<>& b, DataType type, const std::vector<llvm::Value*>& vectors,
                                  const Instructions& target);
 

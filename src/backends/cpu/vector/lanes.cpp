@@ -85,7 +85,7 @@ Value* FloatLanes::horner(std::span<const double> c, Value* x) const {
 }
 
 ExpReduction reduce_exp(const FloatLanes& l, Value* y, Value* low, int64_t offset, double least_k) {
-  // Adding 1.5 2^mantissa_bits leaves the nearest integer in the lowest bits; the offset rides along.
+  // Adding 1.5 2^mantissa_bits moves the nearest integer, plus the offset, to the lowest bits.
   const double shifter = std::ldexp(1.5, l.mantissa_bits()) + static_cast<double>(offset);
   Value* shifted = l.fma(y, l.constant(kLog2E), l.constant(shifter));
   if (std::isfinite(least_k)) shifted = l.at_least(shifted, shifter + least_k);
@@ -111,7 +111,7 @@ Value* scale_by_power(const FloatLanes& l, Value* x, const ExpReduction& reducti
   if (target->hooks != nullptr && target->hooks->scale_by_power != nullptr) {
     if (Value* const scaled = target->hooks->scale_by_power(l.builder(), x, reduction.k)) return scaled;
   }
-  // Two factors of about half the exponent each, both normal numbers: the first product is exact, the second rounds.
+  // Two factors with about half of the exponent each, both normal numbers. The first product is exact, the second rounds.
   auto& b = l.builder();
   Value* mantissa_bits = l.int_constant(static_cast<uint64_t>(l.mantissa_bits()));
   Value* half = b.CreateLShr(reduction.bits, 1);
@@ -138,7 +138,7 @@ LogReduction reduce_log(const FloatLanes& l, Value* x, bool may_be_subnormal) {
   Value* k_int = b.CreateAShr(b.CreateSub(bits, l.int_constant(l.bits_of(std::sqrt(0.5)))), mantissa_bits);
   Value* f = l.sub(l.from_bits(b.CreateSub(bits, b.CreateShl(k_int, mantissa_bits))), 1.0);
   Value* k = nullptr;
-  if (l.is_double()) {  // i64 to double is slow on many machines; an exponent fits into the low bits of 1.5 2^52
+  if (l.is_double()) {  // converting i64 to double is slow on many machines; an exponent fits the low bits of 1.5 2^52
     const double shifter = 0x1.8p52;
     k = l.sub(l.from_bits(b.CreateAdd(k_int, l.int_constant(l.bits_of(shifter)))), shifter);
   } else {

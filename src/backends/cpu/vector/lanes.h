@@ -1,5 +1,5 @@
-// The base of the emitters of mathematics: an IRBuilder with one floating-point type (scalar or fixed vector), the integer type
-// of the same layout, and short names for the operations that they emit. Internal to src/backends/cpu/vector.
+// The base of the emitters of mathematics: an IRBuilder for one floating-point type (scalar or fixed vector), the integer
+// type of the same layout, and short names for the emitted operations. Internal to src/backends/cpu/vector.
 #pragma once
 
 #include <cmath>
@@ -57,18 +57,18 @@ class FloatLanes {
   V equal(V x, double y) const { return b_.CreateFCmpOEQ(x, constant(y)); }
   V is_nan(V x) const { return b_.CreateFCmpUNO(x, x); }
   V select(V condition, V x, V y) const { return b_.CreateSelect(condition, x, y); }
-  // Clamps; NaN passes through unchanged (one max or min instruction where there is one of just this form).
+  // Clamps. NaN passes through unchanged; some machines have a max or min instruction with this behaviour.
   V at_least(V x, double low) const { return select(less(x, low), constant(low), x); }
   V at_most(V x, double high) const { return select(greater(x, high), constant(high), x); }
 
-  // rare() where any lane of `condition` is set, otherwise `usual`.
+  // Computes rare() if any lane of `condition` is set, else returns `usual`.
   V where_any(V condition, V usual, const std::function<V()>& rare, const Instructions& target) const;
-  // `usual`, but rare() in lanes where `is_rare`; code that runs only when there is such a lane.
+  // Returns rare() in lanes with `is_rare`, `usual` in others. The code of rare() runs only if there is such a lane.
   V with_rare(V is_rare, V usual, const std::function<V()>& rare, const Instructions& target) const;
 
-  // c[0] + x (c[1] + x (c[2] + ...)), one fma a step.
+  // c[0] + x (c[1] + x (c[2] + ...)), with one fma per step.
   V horner(std::span<const double> c, V x) const;
-  // The same sum as a tree over x, x^2, x^4, ...: a few multiplications more, a much shorter chain of dependent operations.
+  // The same sum as a tree over x, x^2, x^4, ...: it has a few more multiplications and a much shorter dependence chain.
   V estrin(std::span<const double> c, V x) const;
 
  private:
@@ -78,28 +78,28 @@ class FloatLanes {
   bool double_;
 };
 
-// ln 2 in two parts, in double with a third; k times the first is exact for every k that a reduction meets.
+// ln 2 in two parts, and for double a third. k times the first is exact for every k that a reduction produces.
 inline constexpr double kLn2HighFloat = 0x1.62e4p-1, kLn2LowFloat = 0x1.7f7d1cp-20;
 inline constexpr double kLn2HighDouble = 0x1.62e42feep-1, kLn2LowDouble = 0x1.a39ef35793c76p-33;
 inline constexpr double kLn2LastDouble = 0x1.cc01f97b57a08p-87;
 
-// y = k ln 2 + r with |r| a little over ln(2) / 2 at most.
+// y = k ln 2 + r, with |r| at most slightly more than ln(2) / 2.
 struct ExpReduction {
   llvm::Value* r = nullptr;
   llvm::Value* k = nullptr;     // an integer, as floating point
-  llvm::Value* bits = nullptr;  // whose lowest bits are k + offset
+  llvm::Value* bits = nullptr;  // its lowest bits are k + offset
 };
 
-// `low` (may be null) is added to y below its last place. `offset`: see scale_by_power and power_field. `least_k` bounds k from
-// below, for callers to whom |r| may grow there.
+// `low` (may be null) is a correction to y below its last place. `offset`: see scale_by_power and power_field. `least_k`
+// bounds k from below, for callers that accept a larger |r| there.
 ExpReduction reduce_exp(const FloatLanes& l, llvm::Value* y, llvm::Value* low, int64_t offset, double least_k = -HUGE_VAL);
 // exp(r), and exp(r) - 1 with a small relative error, for the reduced r.
 llvm::Value* exp_polynomial(const FloatLanes& l, llvm::Value* r);
 llvm::Value* expm1_polynomial(const FloatLanes& l, llvm::Value* r);
-// x 2^k rounded once, over- and underflow included; needs the reduction's offset to be twice the bias, |k| below 1.05 bias
-// + 25.
+// x 2^k rounded once, including overflow and underflow. Requires that the reduction's offset is twice the bias, and |k| below
+// 1.05 bias + 25.
 llvm::Value* scale_by_power(const FloatLanes& l, llvm::Value* x, const ExpReduction& reduction, const Instructions& target);
-// The bits of 2^(k + shift), where the reduction's offset is bias + shift and the power is a normal number.
+// The bits of 2^(k + shift). The reduction's offset must be bias + shift, and the power a normal number.
 llvm::Value* power_field(const FloatLanes& l, const ExpReduction& reduction);
 llvm::Value* power(const FloatLanes& l, const ExpReduction& reduction);
 
@@ -107,7 +107,7 @@ llvm::Value* power(const FloatLanes& l, const ExpReduction& reduction);
 struct LogReduction {
   llvm::Value* f = nullptr;
   llvm::Value* k = nullptr;      // an integer, as floating point
-  llvm::Value* k_int = nullptr;  // the same; without the shift of subnormals
+  llvm::Value* k_int = nullptr;  // as an integer, without the shift for subnormals
 };
 LogReduction reduce_log(const FloatLanes& l, llvm::Value* x, bool may_be_subnormal);
 

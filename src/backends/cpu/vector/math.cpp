@@ -1,5 +1,5 @@
-// The exponential family. Notation as in lanes.h: y = k ln 2 + r, z = exp(r) - 1, s = 2^k, so exp(y) = s + s z. Sums
-// like s + s z - 1 are written fma(s, z, s - 1): s - 1 is exact where it matters, so that there is one rounding.
+// The exponential family. Notation as in lanes.h: y = k ln 2 + r, z = exp(r) - 1, s = 2^k, so exp(y) = s + s z. Sums like s +
+// s z - 1 are written fma(s, z, s - 1). s - 1 is exact in the relevant range, so there is one rounding.
 #include "backends/cpu/vector/math.h"
 
 #include <numbers>
@@ -17,14 +17,14 @@ using Builder = llvm::IRBuilder<>;
 double exp_low(const FloatLanes& l) { return l.pick(-104, -746); }
 double exp_high(const FloatLanes& l) { return l.pick(89, 710); }
 
-// exp(-a^2 / 2), the square in two parts: a relative error of a^2 would grow by a^2 / 2.
+// exp(-a^2 / 2), with the square in two parts: otherwise the relative error of a^2 would be multiplied by a^2 / 2.
 ExpReduction reduce_gauss(const FloatLanes& l, Value* a, int64_t offset) {
   Value* square = l.mul(a, a);
   Value* rest = l.fma(a, a, l.neg(square));
   return reduce_exp(l, l.mul(square, -0.5), l.mul(rest, -0.5), offset);
 }
 
-// normal_cdf(-a) = 2^k times this, for 0 <= a <= gauss_end.
+// normal_cdf(-a) = 2^k times the result, for 0 <= a <= gauss_end.
 Value* gauss_tail(const FloatLanes& l, Value* a, const ExpReduction& e) {
   const auto& single = kernel::kFloatPolynomials;
   const auto& twice = kernel::kDoublePolynomials;
@@ -38,7 +38,7 @@ Value* gauss_tail(const FloatLanes& l, Value* a, const ExpReduction& e) {
 
 double gauss_end(const FloatLanes& l) { return l.pick(14.5, 38.7); }
 
-// A small relative error as far left as the format reaches.
+// Keeps a small relative error in the left tail, down to the smallest number of the format.
 Value* cdf_with_tails(const FloatLanes& l, Value* x, const Instructions& target) {
   Value* a = l.at_most(l.abs(x), gauss_end(l));
   const ExpReduction e = reduce_gauss(l, a, 2 * l.bias());
@@ -61,15 +61,15 @@ Value* emit_exp_of_at_most_zero(Builder& b, Value* x, const Instructions& target
 
 Value* emit_expm1(Builder& b, Value* x, const Instructions&) {
   const FloatLanes l(b, x->getType());
-  // Half of it, so that 2^k stays finite; below the lower bound -1 is the nearest value.
+  // Uses half of s, so that 2^k stays finite. Below the lower bound, -1 is the nearest value.
   const ExpReduction e = reduce_exp(l, l.at_most(l.at_least(x, l.pick(-18, -38)), exp_high(l)), nullptr, l.bias() - 1);
   Value* half_s = power(l, e);
   Value* result = l.mul(l.fma(half_s, expm1_polynomial(l, e.r), l.sub(half_s, 0.5)), 2.0);
-  // Halving would lose bits of subnormals and a sum has no negative zero; here expm1(x) = x (1 + x / 2) rounds to x.
+  // Halving would lose bits of subnormals, and a sum is never -0. For such x, expm1(x) = x (1 + x / 2) rounds to x.
   return l.select(l.less(l.abs(x), std::ldexp(1.0, -2 - l.mantissa_bits())), x, result);
 }
 
-// tanh(a) = (1 - exp(-2a)) / (1 + exp(-2a)), beyond the bound 1 is the nearest value.
+// tanh(a) = (1 - exp(-2a)) / (1 + exp(-2a)). Beyond the bound, 1 is the nearest value.
 Value* emit_tanh(Builder& b, Value* x, const Instructions&) {
   const FloatLanes l(b, x->getType());
   Value* y = l.mul(l.at_most(l.abs(x), l.pick(10, 22)), -2.0);
@@ -79,17 +79,18 @@ Value* emit_tanh(Builder& b, Value* x, const Instructions&) {
   return l.copysign(l.div(l.fma(s, z, l.sub(s, 1)), l.fma(s, z, l.add(s, 1))), x);
 }
 
-// c / (c + c exp(-x)) with c = 1, or a small power of two where exp(-x) would overflow.
+// c / (c + c exp(-x)) with c = 1, or with a small power of two if exp(-x) would overflow.
 Value* emit_sigmoid(Builder& b, Value* x, const Instructions&) {
   const FloatLanes l(b, x->getType());
-  // To the right 1 is the nearest value. k stays where 1 + s is exact; what r loses there does not count against 1.
+  // For large x, 1 is the nearest value. k is limited to the range in which 1 + s is exact; the error of r there is
+  // negligible against 1.
   Value* y = l.at_most(l.at_least(l.neg(x), l.pick(-17.5, -37.5)), -exp_low(l));
   const ExpReduction e = reduce_exp(l, y, nullptr, l.bias(), -l.mantissa_bits());
   Value* c = l.select(l.less(x, l.pick(-80, -700)), l.constant(l.pick(0x1p-64, 0x1p-512)), l.constant(1));
   Value* c_field = b.CreateSub(l.bits(c), l.int_constant(l.bits_of(1)));
   Value* cs = l.from_bits(b.CreateAdd(power_field(l, e), c_field));
   Value* sum = l.add(cs, c);
-  Value* rest = l.sub(c, l.sub(sum, cs));  // of large s
+  Value* rest = l.sub(c, l.sub(sum, cs));  // for large s
   return l.div(c, l.add(sum, l.fma(cs, expm1_polynomial(l, e.r), rest)));
 }
 
@@ -99,7 +100,7 @@ Value* emit_erf(Builder& b, Value* x, const Instructions&) {
   Value* tail = l.is_double() ? l.horner(kernel::kDoublePolynomials.erf_tail, square)
                               : l.horner(kernel::kFloatPolynomials.erf_tail, square);
   Value* near_zero = l.fma(x, tail, x);
-  // 1 - 2 normal_cdf(-sqrt(2) |x|); beyond the bound 1 is the nearest value. The factor 2 is in the exponent's offset.
+  // 1 - 2 normal_cdf(-sqrt(2) |x|). Beyond the bound, 1 is the nearest value. The exponent's offset contains the factor 2.
   Value* a = l.at_most(l.mul(l.abs(x), std::numbers::sqrt2), l.pick(6, 9));
   const ExpReduction e = reduce_gauss(l, a, l.bias() + 1);
   Value* far = l.fma(l.neg(power(l, e)), gauss_tail(l, a, e), l.constant(1));
@@ -109,8 +110,8 @@ Value* emit_erf(Builder& b, Value* x, const Instructions&) {
 Value* emit_normal_cdf(Builder& b, Value* x, const Instructions& target) {
   const FloatLanes l(b, x->getType());
   if (l.is_double()) return cdf_with_tails(l, x, target);
-  // The fourth root of the left tail is a polynomial without a division or an exponential; few vectors of a normalised tensor
-  // reach further left than it does.
+  // The fourth root of the left tail is a polynomial, without a division or an exponential. Few vectors of a normalised
+  // tensor contain smaller x than its range.
   constexpr double kRootEnd = 5.5;
   Value* a = l.at_most(l.abs(x), kRootEnd);
   const std::span<const double> c = kernel::kFloatPolynomials.cdf_root;
@@ -124,8 +125,8 @@ Value* emit_normal_cdf(Builder& b, Value* x, const Instructions& target) {
 Value* emit_round_half_even(Builder& b, Value* x, const Instructions& target) {
   const FloatLanes l(b, x->getType());
   if (target->rounds_to_integer) return b.CreateIntrinsic(llvm::Intrinsic::roundeven, {l.type()}, {x});
-  // Beyond 2^mantissa_bits every value is an integer; below, adding that number rounds to one. NaN takes the sum, which quiets
-  // it.
+  // Every value from 2^mantissa_bits on is an integer. For smaller ones, adding that number rounds to an integer. NaN selects
+  // the sum, which makes it quiet.
   const double shifter = std::ldexp(1.0, l.mantissa_bits());
   Value* magnitude = l.abs(x);
   Value* rounded = l.copysign(l.sub(l.add(magnitude, shifter), shifter), x);

@@ -1,4 +1,4 @@
-// Sine and cosine, always computed in double: operation by operation what kernels/dialect/trigonometry.inl does.
+// Sine and cosine, always computed in double, with the same operations as kernels/dialect/trigonometry.inl.
 #include "backends/cpu/vector/lanes.h"
 #include "backends/cpu/vector/math.h"
 #include "kernels/dialect/trigonometry.h"
@@ -17,7 +17,7 @@ struct Pair {
   Value* lo;
 };
 
-// A place on the circle: quarters, and what is left, |hi + lo| a little over pi / 4 at most.
+// An angle as a number of quarter turns and a remainder, with |hi + lo| at most slightly more than pi / 4.
 struct Angle {
   Value* hi;
   Value* lo;
@@ -50,7 +50,7 @@ Angle near_angle(const FloatLanes& l, Value* x) {
   return {left.hi, left.lo, l.bits(shifted)};
 }
 
-// Numbers in three parts, of which the first is never far from 0.
+// Numbers as sums of three parts. The first is always close to 0.
 struct Total {
   Value* high;
   Value* middle;
@@ -110,7 +110,7 @@ Value* cos_of(const FloatLanes& l, const Angle& angle, bool single) {
   return l.add(most, l.add(lost, l.fma(fourth, l.horner(c.cos_tail, square), of_low)));
 }
 
-// At the angle, `ahead` quarters further than the sine. x gives its sign to the sine.
+// The value at an angle `ahead` quarter turns after the sine's. The sine has the sign of x.
 Value* at_angle(const FloatLanes& l, Value* x, const Angle& angle, int ahead, bool single) {
   Builder& b = l.builder();
   Value* quarters = b.CreateAdd(angle.quarters, l.int_constant(static_cast<uint64_t>(ahead)));
@@ -125,7 +125,7 @@ Value* at_angle(const FloatLanes& l, Value* x, const Angle& angle, int ahead, bo
 Value* circular(const FloatLanes& l, Value* x, int ahead, bool single, const Instructions& target) {
   Value* a = l.abs(x);
   Value* usual = at_angle(l, x, near_angle(l, a), ahead, single);
-  // Infinities and NaN take this way too: what they come to is replaced.
+  // Infinities and NaN use this path too, and their results are replaced.
   Value* is_far = l.builder().CreateFCmpUGT(a, l.constant(kernel::kNearCircles));
   return l.with_rare(
       is_far, usual,

@@ -21,9 +21,10 @@ Value* log_of_reduced(const FloatLanes& l, Value* k, Value* f) {
   return l.fma(k, l.constant(l.pick(kLn2HighFloat, kLn2HighDouble)), low);
 }
 
-// `result` where 0 < x < infinity; `x` itself decides elsewhere.
+// `result` for 0 < x < infinity. Elsewhere the result depends only on x.
 Value* with_log_edges(const FloatLanes& l, Value* x, Value* result) {
-  result = l.select(l.builder().CreateFCmpOLT(x, l.infinity()), result, l.add(x, x));  // infinity and (quieted) NaN stay
+  // infinity and (quieted) NaN are returned
+  result = l.select(l.builder().CreateFCmpOLT(x, l.infinity()), result, l.add(x, x));
   result = l.select(l.less(x, 0), l.nan(), result);
   return l.select(l.equal(x, 0), l.constant(-HUGE_VAL), result);
 }
@@ -34,7 +35,7 @@ struct Pair {
   Value* lo;
 };
 
-// Exact where |x| >= |y| or x is 0.
+// Exact if |x| >= |y| or x is 0.
 Pair fast_sum(const FloatLanes& l, Value* x, Value* y) {
   Value* sum = l.add(x, y);
   return {sum, l.sub(y, l.sub(sum, x))};
@@ -51,7 +52,8 @@ Pair product(const FloatLanes& l, Pair x, Pair y) {
   return fast_sum(l, p.hi, l.add(p.lo, cross));
 }
 
-// log(1 + f) = 2 artanh(s), s = f / (2 + f); terms up to s^3 in pairs, which leaves a relative error below 2^-62.
+// log(1 + f) = 2 artanh(s), s = f / (2 + f). Terms up to s^3 are computed as pairs, which leaves a relative error below
+// 2^-62.
 Pair log1p_pair(const FloatLanes& l, Value* f) {
   const Pair bottom = fast_sum(l, l.constant(2), f);
   Value* s_hi = l.div(f, bottom.hi);
@@ -59,7 +61,7 @@ Pair log1p_pair(const FloatLanes& l, Value* f) {
   const Pair s = fast_sum(l, s_hi, l.div(rest, bottom.hi));
   const Pair square = product(l, s, s);
 
-  std::array<double, 11> series{};  // of artanh(s) 2 / s from s^4 on, divided by s^2; 0.03^12 is below 2^-60
+  std::array<double, 11> series{};  // artanh(s) 2 / s from s^4 on, divided by s^4; 0.03^12 is below 2^-60
   for (size_t i = 0; i < series.size(); ++i) series[i] = 2.0 / static_cast<double>(2 * i + 5);
   constexpr double kTwoThirds = 2.0 / 3.0, kTwoThirdsRest = 0x1.5555555555555p-55;
   Pair third = fast_sum(l, l.constant(kTwoThirds), l.mul(square.hi, l.horner(series, square.hi)));
@@ -72,7 +74,7 @@ Pair log1p_pair(const FloatLanes& l, Value* f) {
 Pair log_pair(const FloatLanes& l, Value* x) {
   const LogReduction e = reduce_log(l, x, true);
   const Pair mantissa = log1p_pair(l, e.f);
-  // Where k is 0 the first sum must not round: fast_sum then has x == 0, which is exact.
+  // If k is 0 the first sum must not round: fast_sum then has x == 0 and is exact.
   const Pair high = fast_sum(l, l.mul(e.k, kLn2HighDouble), mantissa.hi);
   const Pair low = product(l, e.k, l.constant(kLn2LowDouble));
   Value* last = l.fma(e.k, l.constant(kLn2LastDouble), l.add(low.lo, mantissa.lo));
@@ -88,12 +90,13 @@ Value* pow_of_positive(const FloatLanes& l, Value* x, double beta, bool to_last_
   Value* y = l.mul(log.hi, beta);
   Value* low = l.fma(log.hi, l.constant(beta), l.neg(y));
   low = l.fma(log.lo, l.constant(beta), low);
-  low = l.select(l.less(l.abs(y), 1000), low, l.constant(0));  // far out the result is 0 or infinity, `low` perhaps NaN
+  // for large |y| the result is 0 or infinity, and `low` may be NaN
+  low = l.select(l.less(l.abs(y), 1000), low, l.constant(0));
   const ExpReduction e = reduce_exp(l, l.at_most(l.at_least(y, -746), 710), low, 2 * l.bias());
   return scale_by_power(l, exp_polynomial(l, e.r), e, target);
 }
 
-// In double, for `x` of double; `to_last_bit` when the result is not rounded to float afterwards.
+// In double, for `x` of double. `to_last_bit` is set if the result is not rounded to float afterwards.
 Value* pow_general(const FloatLanes& l, Value* x, double beta, bool to_last_bit, const Instructions& target) {
   auto& b = l.builder();
   const bool integer = std::isinf(beta) || std::trunc(beta) == beta;
@@ -114,7 +117,7 @@ Value* pow_general(const FloatLanes& l, Value* x, double beta, bool to_last_bit,
   return l.select(l.is_nan(x), l.add(x, x), result);
 }
 
-// sqrt as pow has it: +0 for -0 and +infinity for -infinity.
+// sqrt with pow's special cases: pow(-0, 0.5) is +0, and pow(-infinity, 0.5) is +infinity.
 Value* pow_half(const FloatLanes& l, Value* x) { return l.select(l.equal(x, -HUGE_VAL), l.infinity(), l.sqrt(l.add(x, 0.0))); }
 
 }  // namespace
@@ -125,14 +128,15 @@ Value* emit_log(Builder& b, Value* x) {
   return with_log_edges(l, x, log_of_reduced(l, e.k, e.f));
 }
 
-// 1 + x = u + c exactly; log of u's mantissa with c, scaled alike, added to f. Where u needs no scaling f + c is x itself.
+// 1 + x = u + c exactly. The log of u's mantissa, with c scaled by the same power of two and added to f. If u needs no
+// scaling, f + c is x.
 Value* emit_log1p(Builder& b, Value* x) {
   const FloatLanes l(b, x->getType());
   Value* u = l.add(x, 1.0);
   Value* part = l.sub(u, 1.0);
   Value* c = l.add(l.sub(l.constant(1), l.sub(u, part)), l.sub(x, part));
   const LogReduction e = reduce_log(l, u, false);
-  // 2^-k; from k = 60 on c is too small to matter, and 2^-k would become subnormal later.
+  // 2^-k. From k = 60 on c is negligible, and 2^-k would become subnormal for larger k.
   Value* k = b.CreateSelect(b.CreateICmpSGT(e.k_int, l.int_constant(60)), l.int_constant(60), e.k_int);
   Value* field = b.CreateShl(k, l.int_constant(static_cast<uint64_t>(l.mantissa_bits())));
   Value* unscale = l.from_bits(b.CreateSub(l.int_constant(l.bits_of(1)), field));

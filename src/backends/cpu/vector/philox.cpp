@@ -1,5 +1,5 @@
-// All arithmetic is in lanes of 64 bits, of which the low halves count: a product takes two of them as they are and leaves the
-// next round's words in its halves, so nothing is ever moved between lanes of different sizes.
+// All arithmetic is in lanes of 64 bits, whose low halves contain the words. A product of two words yields the next round's
+// words in its two halves, so no lanes are converted.
 #include "backends/cpu/vector/philox.h"
 
 #include <array>
@@ -13,12 +13,12 @@ namespace {
 
 using llvm::Value;
 using Builder = llvm::IRBuilder<>;
-using Words = std::array<Value*, 4>;  // in low halves; what the high halves hold is nobody's business
+using Words = std::array<Value*, 4>;  // in the low halves; the high halves are undefined
 using Key = std::array<Value*, 2>;
 
 constexpr int kRounds = 10;
 
-// A scalar as wide as `type`; what has that width already stays.
+// A scalar broadcast to the width of `type`. Values with that width do not change.
 Value* widen(Builder& b, Value* value, llvm::Type* type) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   if (vector == nullptr || value->getType()->isVectorTy()) return value;
@@ -28,11 +28,12 @@ Value* widen(Builder& b, Value* value, llvm::Type* type) {
 Value* high_half(Builder& b, Value* value) { return b.CreateLShr(value, 32); }
 Value* low_half(Builder& b, Value* value) { return b.CreateAnd(value, uint64_t{0xffffffff}); }
 
-// The counter's other half is the element position with its two lowest bits cleared, the same for four neighbours.
+// The other half of the counter is the element's position with its two lowest bits cleared, which is the same for four
+// neighbours.
 Words counter_of(Builder& b, Value* block, Value* offset) {
   return {widen(b, offset, block->getType()), widen(b, high_half(b, offset), block->getType()), block, high_half(b, block)};
 }
-Key key_of(Builder& b, Value* seed) { return {seed, high_half(b, seed)}; }  // scalars where the seed is one
+Key key_of(Builder& b, Value* seed) { return {seed, high_half(b, seed)}; }  // scalars if the seed is one
 
 void take_round(Builder& b, Words& counter, Key& key) {
   const auto product = [&](Value* word, uint64_t factor) {
@@ -55,7 +56,7 @@ Words draw(Builder& b, Value* block, Value* seed, Value* offset) {
   return counter;
 }
 
-// Ten rounds as a loop: a tenth of the code.
+// Ten rounds as a loop, with a tenth of the code.
 Words draw_in_loop(Builder& b, Value* block, Value* seed, Value* offset) {
   Words counter = counter_of(b, block, offset);
   Key key = key_of(b, seed);
@@ -84,7 +85,7 @@ Words draw_in_loop(Builder& b, Value* block, Value* seed, Value* offset) {
   return counter;
 }
 
-// The words of each lane, 32 bits each: those of lane i are 4i .. 4i + 3.
+// The words of each lane, 32 bits each: words 4i .. 4i + 3 belong to lane i.
 Value* interleave(Builder& b, const Words& words, int lanes) {
   const auto elements = static_cast<unsigned>(lanes);
   auto* const low_and_high = llvm::FixedVectorType::get(b.getInt32Ty(), 2 * elements);
@@ -103,7 +104,7 @@ Value* interleave(Builder& b, const Words& words, int lanes) {
   return b.CreateBitCast(all, llvm::FixedVectorType::get(b.getInt32Ty(), 4 * elements));
 }
 
-// The words of calls for the elements from `begin` on.
+// The words of `calls` calls for the elements from `begin` on.
 Value* draw_side_by_side(Builder& b, Value* begin, int calls, Value* seed, Value* offset) {
   llvm::SmallVector<llvm::Constant*, 16> steps;
   for (int i = 0; i < calls; ++i) steps.push_back(b.getInt64(static_cast<uint64_t>(4 * i)));
@@ -111,8 +112,8 @@ Value* draw_side_by_side(Builder& b, Value* begin, int calls, Value* seed, Value
   return interleave(b, draw(b, blocks, seed, offset), calls);
 }
 
-// All but the first `begin` (0 to 3) of `words`, and as many of those that come `after`. Where `begin` is known to be 0, LLVM
-// sees that nobody asks for the latter.
+// All words but the first `begin` (0 to 3) of `words`, followed by as many of `after`. If `begin` is known to be 0, LLVM
+// finds that `after` is unused.
 Value* words_from(Builder& b, Value* words, Value* after, Value* begin) {
   const auto* const type = llvm::cast<llvm::FixedVectorType>(words->getType());
   const auto width = static_cast<int>(type->getNumElements());
@@ -143,7 +144,7 @@ Value* emit_philox_word(Builder& b, Value* index, Value* seed, Value* offset) {
 
 Value* emit_philox_words_from(Builder& b, Value* first, int width, Value* seed, Value* offset) {
   LAMINA_CHECK(width > 0 && width % 4 == 0, join("philox makes four words at a time, not ", width));
-  constexpr int kCallsAfter = 2;  // one would do, and be taken apart to scalars
+  constexpr int kCallsAfter = 2;  // one would be enough, but LLVM would scalarise it
   Value* const begin = b.CreateAnd(first, ~uint64_t{3});
   Value* const words = draw_side_by_side(b, begin, width / 4, seed, offset);
   Value* const past_end = b.CreateAdd(begin, b.getInt64(static_cast<uint64_t>(width)));

@@ -1,4 +1,4 @@
-// Gather: rows of a table are copied to where their index stands.
+// Gather: copies rows of a table to the positions of their indices.
 #include <cstring>
 #include <utility>
 

@@ -1,5 +1,4 @@
-// What Gather and ScatterAdd have in common: their tensors as rows, and indices that are known to be inside before anything is
-// read by them.
+// The common part of Gather and ScatterAdd: their tensors as rows, and indices that are checked before they are used.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +9,19 @@
 
 namespace lamina::cpu {
 
-// Some axes of a tensor, walked in row-major order.
+// Some axes of a tensor, in row-major order.
 struct Axes {
   Dims extents, strides;  // strides in elements
 
   Axes(const LogicalTensor& tensor, size_t first, size_t count);
   int64_t count() const;
-  int64_t offset(int64_t position) const;  // of the position-th place, in elements
+  int64_t offset(int64_t position) const;  // of the position-th element, in elements
 };
 
-// Where the entries of a row lie in two tensors: axes that are one run in both are one.
+// The entries of a row in two tensors. Axes that are contiguous in both are merged into one run.
 class RowPair {
  public:
-  RowPair(const Axes& a, const Axes& b);  // of the same extents
+  RowPair(const Axes& a, const Axes& b);  // with equal extents
 
   int64_t runs() const { return runs_; }
   int64_t length() const { return length_; }  // of a run
@@ -46,8 +45,8 @@ class RowPair {
   int64_t runs_ = 1, length_ = 1, step_[2] = {1, 1};
 };
 
-// Reads indices of s32 or s64 into `entries`, from 0 on; -1 for what is to be ignored. Throws Error(invalid_arguments) for the
-// first that names no entry.
+// Converts indices of s32 or s64 to non-negative `entries`; -1 for ignored ones. Throws Error(invalid_arguments) for the
+// first index that is out of range.
 void read_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent,
                   std::optional<int64_t> ignored, int64_t* entries);
 

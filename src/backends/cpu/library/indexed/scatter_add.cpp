@@ -1,5 +1,5 @@
-// ScatterAdd: each row of the result is the sum of the rows of src whose index names it, one after the other in the order of
-// the indices, in double. A row is one thread's, so that the bits are the same for any number of threads.
+// ScatterAdd: each row of the result is the sum of the rows of src with its index, added in the order of the indices, in
+// double. One thread computes a row, so that the bits do not depend on the number of threads.
 #include "backends/cpu/library/indexed/scatter_add.h"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ class ScatterAdd final : public Primitive {
   }
 
  private:
-  // Of each entry of the result the first place whose index names it, and of each place the next with the same.
+  // For each entry of the result, the first position with its index; for each position, the next one with the same index.
   struct Chains {
     const int64_t* next;
     const int64_t* first;

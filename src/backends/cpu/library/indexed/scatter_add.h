@@ -10,7 +10,7 @@ namespace lamina::cpu {
 
 std::unique_ptr<const Primitive> scatter_add(const kernel::LibraryStep& step, const PrimitiveUse& use);
 
-// The step through its schema.
+// A view of the step through its schema.
 OpView indexed_view(const kernel::LibraryStep& step);
 
 }  // namespace lamina::cpu

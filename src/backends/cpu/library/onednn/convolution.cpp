@@ -1,5 +1,6 @@
-// Convolutions that make positions of an image, or an image of positions, in tiles (convolution_cut.h). A thread brings what a
-// tile reads into dense memory with the channels last, calls the tile's primitive, and brings the result to its place.
+// Convolutions that compute positions from an image, or an image from positions, in tiles (convolution_cut.h). A thread
+// copies the input of a tile to dense memory with the channels last, calls the tile's primitive, and copies the result to its
+// destination.
 #include <algorithm>
 #include <array>
 #include <list>
@@ -19,28 +20,27 @@ namespace {
 
 // ---- primitives
 
-// What a tile reads and makes, dense and with the channels last, and its weights, in any layout or a given one.
+// The input and output of a tile, dense and with the channels last, and its weights, in any layout or a given one.
 struct Problem {
   SlabWindow window;
   dnnl::memory::desc read, weights, bias, made;
-  std::vector<dnnl::memory::desc> operands;  // of what follows
+  std::vector<dnnl::memory::desc> operands;  // of the following ops
 };
 
-// How integers become numbers: the scales of both factors, taken out of the sum as one, and the zero point of what is read.
+// The scales of quantized factors, moved out of the sum as one factor, and the zero point of the input.
 struct Scaling {
-  std::vector<float> scales;  // one, or one per channel that is made; none: the factors are floats
+  std::vector<float> scales;  // one, or one per output channel; empty: the factors are floats
   int32_t zero_point = 0;
 };
 
-// What is the same for all tiles.
+// Common to all tiles.
 struct Ends {
   Scaling scaling;
   PostOpAttributes post_ops;
 };
 
 struct Convolving {
-  PrimitiveCall
-      call;  // of what is read, weights, what is made; then bias, scales, zero point, where there are such, and what follows
+  PrimitiveCall call;  // args: input, weights, output; then bias, scales, zero point, if they exist, and those of following ops
   dnnl::memory::desc weights;
 };
 
@@ -68,7 +68,7 @@ Convolving convolving(dnnl::algorithm algorithm, const Problem& p, const Ends& e
   return {{made, Kind(made), std::move(arguments)}, made.weights_desc()};
 }
 
-// A gradient for the image is the forward pass of a deconvolution, which has room for a bias.
+// A gradient for the image is the forward pass of a deconvolution, which can have a bias.
 Convolving convolving(const ConvolutionShape& shape, const Problem& problem, const Ends& ends) {
   return shape.makes_image() ? convolving<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct, problem, ends)
                              : convolving<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct, problem, ends);
@@ -76,7 +76,7 @@ Convolving convolving(const ConvolutionShape& shape, const Problem& problem, con
 
 // ---- tiles
 
-// What equal tiles share.
+// Common to equal tiles.
 struct TileKind {
   int64_t image_rows, position_rows, pad_begin, rows_present, slice;
   DenseBlock in, out;
@@ -89,10 +89,10 @@ struct TileKind {
   }
 };
 
-// Where a tile of an image begins, in bytes from where the image, the weights or the bias do.
+// The start of a tile of an image: byte offsets in the image, the weights and the bias.
 struct Tile {
   const TileKind* kind;
-  int64_t in, out, packed, channel, row;  // the last two as numbers
+  int64_t in, out, packed, channel, row;  // the last two are indices
 };
 
 class TiledConvolution final : public Primitive {
@@ -138,7 +138,7 @@ class TiledConvolution final : public Primitive {
  private:
   struct Memory {
     std::span<void* const> args;
-    char *packed, *scratch;  // weights; all else
+    char *packed, *scratch;  // weights; everything else
     Executor executor;
   };
 
@@ -147,7 +147,7 @@ class TiledConvolution final : public Primitive {
   bool has_bias() const { return !shape_.bias.dims.empty(); }
 
   bool has_integers() const { return !ends_.scaling.scales.empty(); }
-  // Beside integers in f32, else as the user has it.
+  // With integers it is f32, else the user's type.
   DataType bias_type() const { return has_integers() ? DataType::f32 : shape_.bias.dtype; }
 
   void take_scales(const QuantizedProduct& quantized) {
@@ -157,7 +157,7 @@ class TiledConvolution final : public Primitive {
 
   // ---- compiling
 
-  // Whether all slabs of it have primitives made for them, of the same packed weights.
+  // Whether all slabs use generated primitives with the same packed weights.
   bool is_cut(const Cut& how) {
     try {
       cut(how);
@@ -182,7 +182,7 @@ class TiledConvolution final : public Primitive {
       add_slice(how.slabs, channel, std::min(slice_, channels - channel));
   }
 
-  // Where slices of one image read the same, it is brought into dense memory once for all.
+  // If slices of one image read the same data, they are copied to dense memory once.
   void choose_source(bool has_slices) {
     source_ = read();
     staged_ = {};
@@ -226,7 +226,7 @@ class TiledConvolution final : public Primitive {
     return kinds_.emplace_back(std::move(kind));
   }
 
-  // The layout that others of the slice want their weights in; zero if there are none.
+  // The weights layout of other tiles of the slice; zero if there are none.
   dnnl::memory::desc packed_for(int64_t slice) const {
     for (const TiledConvolution* owner : {static_cast<const TiledConvolution*>(this), like_}) {
       if (owner == nullptr) continue;
@@ -267,7 +267,7 @@ class TiledConvolution final : public Primitive {
     kind.convolving = convolving(shape_, problem, ends_);
   }
 
-  // The bias, if it is copied; staged images; what each thread has for itself; packed weights, unless they are packed ahead.
+  // The bias, if it is copied; staged images; the memory of each thread; packed weights, unless they are packed ahead.
   void place_scratch() {
     if (has_bias()) {
       const AxesInOrder& bias = shape_.bias;
@@ -319,7 +319,7 @@ class TiledConvolution final : public Primitive {
     });
   }
 
-  // Where the tile's part of an operand begins.
+  // The start of the tile's part of an operand.
   void* operand_of(const Memory& memory, size_t number, int64_t image, const Tile& tile) const {
     const AxesInOrder& operand = operands_[number];
     return offset(memory.args[operand.port],
@@ -359,20 +359,20 @@ class TiledConvolution final : public Primitive {
   }
 
   ConvolutionShape shape_;
-  std::vector<AxesInOrder> operands_;  // of what follows
+  std::vector<AxesInOrder> operands_;  // of the following ops
   Ends ends_;
-  const TiledConvolution* like_;  // while compiling
+  const TiledConvolution* like_;  // only during compilation
   bool packs_ahead_;
-  bool is_whole_ = false;  // images are not cut: their slabs would not share packed weights
-  int slots_;              // most threads at once
+  bool is_whole_ = false;  // images are not cut, because their slabs would not share packed weights
+  int slots_;              // the largest number of threads
   std::string name_;
-  int64_t slice_ = 0;          // channels of what is made; the last slice may have fewer
-  AxesInOrder source_;         // what tiles read: the user's tensor, or staged images
-  DenseBlock staged_;          // an image, where it is brought into dense memory before its tiles run
-  std::list<TileKind> kinds_;  // tiles point to them
-  std::vector<Tile> tiles_;    // of an image
+  int64_t slice_ = 0;          // output channels per slice; the last slice may have fewer
+  AxesInOrder source_;         // the input of tiles: the user's tensor, or staged images
+  DenseBlock staged_;          // an image, if it is copied to dense memory before its tiles run
+  std::list<TileKind> kinds_;  // referenced by tiles
+  std::vector<Tile> tiles_;    // of one image
   LayoutChange packing_;
-  PrimitiveCall bias_copy_;  // where the user's has gaps
+  PrimitiveCall bias_copy_;  // if the user's bias has gaps
   size_t packed_bytes_ = 0, staged_at_ = 0, threads_at_ = 0, in_bytes_ = 0, out_bytes_ = 0, operand_bytes_ = 0,
          thread_bytes_ = 0, own_bytes_ = 0;
 };

@@ -9,16 +9,17 @@ namespace {
 constexpr double kMaxTiles = 32;
 constexpr int64_t kMinSlice = 64, kSliceStep = 32;  // channels
 
-// Of an image.
-constexpr double kTileOperations = 8.0e6;  // multiplications and additions worth a tile of their own
-constexpr double kTileBytes = 256 << 10;   // or bytes that they read and write
-constexpr int64_t kMinPositions = 32;      // that share a tile's trip over the weights
-constexpr double kMinOperations = 1024;    // per element made, where slices are to be copied to their place at little cost
+// For an image.
+constexpr double kTileOperations = 8.0e6;  // multiplications and additions that justify a separate tile
+constexpr double kTileBytes = 256 << 10;   // the same in bytes read and written
+constexpr int64_t kMinPositions = 32;      // that share a tile's pass over the weights
+// per output element, so that copying slices to their destination is cheap in comparison
+constexpr double kMinOperations = 1024;
 
-// Of a sum.
+// For a sum.
 constexpr double kBlockOperations = 16.0e6, kBlockBytes = 512 << 10;
-constexpr double kMinPositionsOfBlock = 512;    // so that writing and reading its partial gradient is cheap beside it
-constexpr double kMinElementsOfGradient = 0.5;  // that a block reads for each element of its partial gradient
+constexpr double kMinPositionsOfBlock = 512;    // so that writing and reading its partial gradient is cheap in comparison
+constexpr double kMinElementsOfGradient = 0.5;  // that a block reads per element of its partial gradient
 
 int64_t divided_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
@@ -47,14 +48,15 @@ std::vector<Slab> slabs_of_positions(const ConvolutionShape& shape, int64_t rows
   return slabs;
 }
 
-// Slabs begin at multiples of the stride: oneDNN's best code asks for that many rows.
+// Slabs start at multiples of the stride, which oneDNN's fastest code requires.
 std::vector<Slab> slabs_of_image(const ConvolutionShape& shape, int64_t rows) {
   const size_t axis = shape.slab_axis;
   const int64_t extent = shape.image_extents[axis], stride = shape.strides[axis], height = rows * stride;
   std::vector<Slab> slabs;
   for (int64_t begin = 0; begin < extent; begin += height) {
     const int64_t end = std::min(begin + height, extent);
-    // From the first window that ends in the slab, or the last that begins before, to the last that begins in it.
+    // The positions from the first window that ends in the slab (or the last that starts before it) to the last that starts
+    // in it.
     const int64_t from = begin + shape.pads_begin[axis], to = end - 1 + shape.pads_begin[axis];
     const int64_t last = std::min(to / stride, shape.position_extents[axis] - 1);
     const int64_t reaching_in = divided_up(std::max<int64_t>(from - shape.reach(axis) + 1, 0), stride);
@@ -64,14 +66,14 @@ std::vector<Slab> slabs_of_image(const ConvolutionShape& shape, int64_t rows) {
   return slabs;
 }
 
-// What slabs are counted in: rows of positions, or strides of the image where that is made.
+// The unit of slabs: rows of positions, or strides of the image if the image is computed.
 int64_t row_count(const ConvolutionShape& shape) {
   const size_t axis = shape.slab_axis;
   return shape.makes_image() ? divided_up(shape.image_extents[axis], shape.strides[axis]) : shape.position_extents[axis];
 }
 
-// Slabs of `rows` positions (the last may have fewer) and what of the image those need; or, where the image is made, of `rows`
-// strides of the image and the positions that reach into them.
+// Slabs of `rows` positions (the last may have fewer) with the part of the image that they need; or, if the image is
+// computed, of `rows` strides of the image with the positions that contribute to them.
 std::vector<Slab> slabs_of(const ConvolutionShape& shape, int64_t rows) {
   return shape.makes_image() ? slabs_of_image(shape, rows) : slabs_of_positions(shape, rows);
 }
@@ -80,12 +82,12 @@ int64_t channels_made(const ConvolutionShape& shape) {
   return shape.makes_image() ? shape.image.dims[1] : shape.positions.dims[1];
 }
 
-// As many channels that there are `slices` or fewer.
+// The channels per slice for at most `slices` slices.
 int64_t slice_of(int64_t channels, int64_t slices) {
   return std::min(channels, std::max(kMinSlice, divided_up(channels, slices * kSliceStep) * kSliceStep));
 }
 
-// Tiles of so many operations or bytes that `images` images are worth.
+// The number of tiles for `images` images, if a tile has this number of operations or bytes.
 int64_t wanted_tiles(const ConvolutionShape& shape, int64_t images, double operations, double bytes) {
   const auto elements = static_cast<double>(shape.image_elements() + shape.position_elements());
   const double moved = elements * static_cast<double>(bytes_of(shape.image.dtype, 1));
@@ -97,7 +99,7 @@ int64_t slab_rows(const ConvolutionShape& shape, int64_t tiles) {
   const size_t axis = shape.slab_axis;
   const int64_t rows = row_count(shape);
   const int64_t positions_of_row = shape.position_elements() / shape.positions.dims[1] / shape.position_extents[axis];
-  // Neighbouring slabs both read what their windows share: not more than half as much again.
+  // Neighbouring slabs both read the overlap of their windows, which may add at most half.
   const int64_t shared = divided_up(2 * std::max<int64_t>(shape.reach(axis) - shape.strides[axis], 0), shape.strides[axis]);
   const int64_t least = std::max({int64_t{1}, shared, divided_up(kMinPositions, positions_of_row)});
   return divided_up(rows, std::clamp<int64_t>(rows / least, 1, tiles));
@@ -161,7 +163,7 @@ SlabWindow window_in(const ConvolutionShape& shape, const Slab& slab) {
   window.pads_begin[shape.slab_axis] = slab.pad_begin;
   for (size_t axis = 0; axis < shape.spatial_rank(); ++axis) {
     window.image.push_back(axis == shape.slab_axis ? slab.image_rows : shape.image_extents[axis]);
-    window.dilations[axis] -= 1;  // 0 is dense there
+    window.dilations[axis] -= 1;  // oneDNN's 0 means dense
     window.pads_end.push_back((window.positions[axis] - 1) * shape.strides[axis] + shape.reach(axis) - window.image[axis] -
                               window.pads_begin[axis]);
   }

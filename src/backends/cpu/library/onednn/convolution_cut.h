@@ -1,4 +1,4 @@
-// How work is cut into tiles, from shapes and types alone.
+// How work is cut into tiles, only from shapes and types.
 #pragma once
 
 #include <vector>
@@ -7,13 +7,13 @@
 
 namespace lamina::cpu::onednn {
 
-// A part of an image along the slab axis and the positions that go with it: over `image_rows` rows from `image_begin`, with a
-// pad of `pad_begin` in front, the window has `position_rows` positions.
+// A part of an image along the slab axis with its positions: over `image_rows` rows from `image_begin`, with a pad of
+// `pad_begin` in front, the window has `position_rows` positions.
 struct Slab {
   int64_t image_begin, image_rows, position_begin, position_rows, pad_begin;
 };
 
-// An image: slabs, and slices of the channels that are made. Knows of no other image, so that its bits depend on none.
+// The cut of an image: slabs, and slices of the output channels. It is independent of other images, so that bits are too.
 struct Cut {
   std::vector<Slab> slabs;
   int64_t slice;  // channels; the last slice may have fewer
@@ -21,8 +21,8 @@ struct Cut {
 Cut cut_of(const ConvolutionShape& shape);
 Cut whole_image(const ConvolutionShape& shape);
 
-// The gradient of weights, a sum over all images: blocks of whole images or slabs of one, and slices of the channels of the
-// positions.
+// The cut of the gradient of weights, which is a sum over all images: blocks of whole images or slabs of one, and slices of
+// the channels of the positions.
 struct Block {
   int64_t image, images;
   Slab slab;
@@ -34,7 +34,7 @@ struct SumCut {
 SumCut sum_cut_of(const ConvolutionShape& shape);
 SumCut whole_sum(const ConvolutionShape& shape);
 
-// A slab as oneDNN describes windows, per spatial axis.
+// A slab in the form of oneDNN's window parameters, per spatial axis.
 struct SlabWindow {
   Dims image, positions, strides, dilations, pads_begin, pads_end;
 };

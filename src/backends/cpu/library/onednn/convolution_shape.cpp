@@ -18,11 +18,11 @@ int64_t product(const Dims& dims) {
   return result;
 }
 
-// The ports of a kind by what they are to the window.
+// The ports of an op kind by their role in the window.
 struct Roles {
   ConvolutionShape::Made made;
   std::string_view image, positions, weights;
-  bool transposed_pads = false;  // auto_pad by the rule of ConvTranspose
+  bool transposed_pads = false;  // auto_pad uses the rule of ConvTranspose
 };
 
 Roles roles_of(OpKind kind) {
@@ -44,7 +44,7 @@ std::vector<const LogicalTensor*> ports(const std::vector<LogicalTensor>& tensor
   return result;
 }
 
-// The tensor at a port of the op; no dims where it is left out.
+// The tensor at a port of the op, without dims if it is absent.
 AxesInOrder find(const kernel::LibraryStep& step, std::string_view port) {
   const OpSchema& schema = schema_of(step.op.kind);
   size_t at = port_position(schema.inputs, step.op.attributes, port);
@@ -70,8 +70,8 @@ AxesInOrder data(const kernel::LibraryStep& step, std::string_view port) {
   return tensor;
 }
 
-// OIX of a convolution and IOX of a transposed one are in order already; XIO and XOI have the taps first and the two axes of
-// channels the other way round.
+// OIX of a convolution and IOX of a transposed one are already in order. XIO and XOI have the taps first and the two channel
+// axes reversed.
 AxesInOrder weights(const kernel::LibraryStep& step, std::string_view port) {
   AxesInOrder tensor = find(step, port);
   if (step.op.attribute<std::string>("weights_format").back() == 'X') return tensor;
@@ -83,7 +83,7 @@ AxesInOrder weights(const kernel::LibraryStep& step, std::string_view port) {
 
 Dims spatial(const AxesInOrder& tensor) { return {tensor.dims.begin() + 2, tensor.dims.end()}; }
 
-// oneDNN's code for one spatial axis is a poor relation of that for two.
+// oneDNN's code for one spatial axis is much slower than that for two.
 void add_spatial_axis(ConvolutionShape& shape) {
   for (AxesInOrder* tensor : {&shape.image, &shape.positions, &shape.weights}) {
     tensor->strides.insert(tensor->strides.begin() + 2, tensor->dims[2] * tensor->strides[2]);
@@ -95,7 +95,7 @@ void add_spatial_axis(ConvolutionShape& shape) {
   shape.slab_axis = 1;
 }
 
-// Positions whose window lies behind the image altogether have no part in what an image or weights are made of.
+// Positions whose window is entirely behind the image do not contribute to an image or to weights.
 void drop_positions_behind(ConvolutionShape& shape) {
   for (size_t axis = 0; axis < shape.spatial_rank(); ++axis) {
     const int64_t last = (shape.image_extents[axis] - 1 + shape.pads_begin[axis]) / shape.strides[axis];
@@ -103,7 +103,7 @@ void drop_positions_behind(ConvolutionShape& shape) {
   }
 }
 
-// As many positions as the window has without leaving the image.
+// Adds positions until the window would leave the image.
 void add_positions(ConvolutionShape& shape) {
   for (size_t axis = 0; axis < shape.spatial_rank(); ++axis) {
     const int64_t room = shape.image_extents[axis] + shape.pads_begin[axis] - shape.reach(axis);
@@ -111,7 +111,7 @@ void add_positions(ConvolutionShape& shape) {
   }
 }
 
-// Makes the pads part of the image.
+// Makes the pads a part of the image.
 void add_pads(ConvolutionShape& shape) {
   shape.image_at = shape.pads_begin;
   for (size_t axis = 0; axis < shape.spatial_rank(); ++axis) {
@@ -156,7 +156,7 @@ ConvolutionShape convolution_shape(const kernel::LibraryStep& step) {
   shape.pads_begin = resolved_pads(view, shape.image_extents, shape.kernel, roles.transposed_pads).begin;
   if (roles.made != ConvolutionShape::Made::positions) drop_positions_behind(shape);
   add_positions(shape);
-  // There oneDNN 3.2 sums what lies beside the image, in the gradient of 16-bit weights.
+  // In this case oneDNN 3.2 adds values outside the image to the gradient of 16-bit weights.
   if (roles.made == ConvolutionShape::Made::weights && is_smaller_than_window(shape)) add_pads(shape);
   if (rank == 1) add_spatial_axis(shape);
   return shape;

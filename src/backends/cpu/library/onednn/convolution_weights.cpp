@@ -1,6 +1,6 @@
-// In three rounds: what does not lie densely with the channels last is brought into scratch memory; blocks of images give
-// partial gradients in f32, for a slice of the channels of the positions each; these are summed in the order of the blocks and
-// brought into the user's layout. Blocks and slices follow from shapes and types alone.
+// Works in three rounds. Tensors that are not dense with the channels last are copied to scratch memory. Blocks of images
+// compute partial gradients in f32, each for a slice of the channels of the positions. These are summed in the order of the
+// blocks and copied to the user's layout. Blocks and slices depend only on shapes and types.
 #include "backends/cpu/library/onednn/convolution_weights.h"
 
 #include <algorithm>
@@ -16,11 +16,11 @@ namespace lamina::cpu::onednn {
 namespace {
 
 struct Gradient {
-  PrimitiveCall call;  // of image, positions and the gradient
+  PrimitiveCall call;  // args: image, positions, gradient
   dnnl::memory::desc weights;
 };
 
-// What a block reads, dense and with the channels last, and the gradient in f32, in any layout or a given one.
+// The input of a block, dense and with the channels last, and the gradient in f32, in any layout or a given one.
 struct Problem {
   SlabWindow window;
   dnnl::memory::desc image, positions, weights;
@@ -45,16 +45,16 @@ Dims dims_of(int64_t images, int64_t channels, const Dims& extents) {
   return dims;
 }
 
-// A tensor as blocks read it: where it is, or a copy of some of its channels that is made image by image.
+// A tensor in the form that blocks read: in place, or a copy of some of its channels, made image by image.
 struct Staged {
   AxesInOrder given;
-  int64_t channel = 0;  // the first
+  int64_t channel = 0;  // the first one
   AxesInOrder read;
   DenseBlock image;
   size_t at = 0;  // of the copy, in scratch
 };
 
-// Blocks that are cut alike share a primitive.
+// Blocks with the same cut share a primitive.
 struct BlockKind {
   int64_t images, image_rows, position_rows, pad_begin, slice;
   Gradient gradient;
@@ -65,9 +65,9 @@ struct BlockKind {
   }
 };
 
-// A slice of the channels of the positions, and its partial gradients: one for each block, one behind the other.
+// A slice of the channels of the positions, with its partial gradients, one per block, one after the other.
 struct Slice {
-  std::vector<const BlockKind*> kinds;  // by block
+  std::vector<const BlockKind*> kinds;  // per block
   size_t partials_at = 0, partial_bytes = 0;
 };
 
@@ -108,7 +108,7 @@ class WeightGradient final : public Primitive {
 
   // ---- compiling
 
-  // Whether all blocks have primitives made for them that agree on the layout of the gradient.
+  // Whether all blocks use generated primitives with the same layout of the gradient.
   bool is_cut(const SumCut& how) {
     try {
       cut(how);
@@ -137,7 +137,7 @@ class WeightGradient final : public Primitive {
     }
   }
 
-  // `extents`: what blocks see, which may be more than the tensor has; `before`: zeros in front of that.
+  // `extents`: those of blocks, which may exceed the tensor's. `before`: zeros before the tensor.
   void add_staged(const AxesInOrder& tensor, int64_t channel, int64_t channels, const Dims& extents, const Dims& before) {
     const Dims all = dims_of(shape_.batch(), channels, extents);
     if (tensor.dims == all && is_block(tensor, all)) {
@@ -154,7 +154,7 @@ class WeightGradient final : public Primitive {
 
   void add_slice(int64_t channel, int64_t channels) {
     Slice slice;
-    dnnl::memory::desc layout;  // the first block's
+    dnnl::memory::desc layout;  // that of the first block
     for (const Block& block : blocks_) {
       slice.kinds.push_back(&kind_of(block, channels, layout));
       layout = slice.kinds.front()->gradient.weights;
@@ -181,7 +181,7 @@ class WeightGradient final : public Primitive {
     return kinds_.emplace_back(std::move(kind));
   }
 
-  // Copies of tensors and partial gradients; then what each thread has for itself.
+  // Copies of tensors and partial gradients, then the memory of each thread.
   void place_scratch() {
     thread_bytes_ = finishing_.scratch_bytes();
     for (const Staged& staged : staged_) thread_bytes_ = std::max(thread_bytes_, staged.image.scratch_bytes());
@@ -224,7 +224,7 @@ class WeightGradient final : public Primitive {
                                           own_scratch(memory, thread));
   }
 
-  // Onto the first partial gradient of each slice.
+  // Adds to the first partial gradient of each slice.
   void sum(const Memory& memory) const {
     const auto chunks = static_cast<int64_t>((slices_[0].partial_bytes + kSumBytes - 1) / kSumBytes);  // the others have fewer
     for_each_tile(std::ssize(slices_) * chunks, memory.executor, [&](int64_t i, int) {
@@ -242,10 +242,10 @@ class WeightGradient final : public Primitive {
   }
 
   ConvolutionShape shape_;
-  int slots_;  // most threads at once
+  int slots_;  // the largest number of threads
   std::string name_;
   std::vector<Block> blocks_;
-  std::list<BlockKind> kinds_;  // slices point to them
+  std::list<BlockKind> kinds_;  // referenced by slices
   std::vector<Staged> staged_;  // the image, then the positions of each slice
   std::vector<Slice> slices_;
   LayoutChange finishing_;

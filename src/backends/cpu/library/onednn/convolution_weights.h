@@ -1,4 +1,4 @@
-// The gradient of weights: a sum over all images, taken in blocks of them.
+// The gradient of weights: a sum over all images, computed in blocks of images.
 #pragma once
 
 #include <memory>

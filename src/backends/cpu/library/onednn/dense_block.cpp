@@ -9,7 +9,7 @@ namespace lamina::cpu::onednn {
 
 namespace {
 
-// Of a dense block with the channels last; by axis in the order batch, channels, spatial.
+// Strides of a dense block with the channels last; the axes are in the order batch, channels, spatial.
 Dims strides_of(const Dims& extents) {
   Dims strides(extents.size(), 1);
   int64_t stride = extents[1];
@@ -18,9 +18,9 @@ Dims strides_of(const Dims& extents) {
   return strides;
 }
 
-constexpr int64_t kMinPixels = 8, kMinChannels = 4;  // of a run that is worth turning
+constexpr int64_t kMinPixels = 8, kMinChannels = 4;  // in a run that is worth transposing
 
-// Strides are those of a dense block of `all`; none where runs are short or elements have no 32 bits.
+// Strides are those of a dense block of `all`. Returns no runs if they would be short or elements do not have 32 bits.
 TransposedRuns runs_of(const AxesInOrder& tensor, const BlockExtents& block, const Dims& block_strides) {
   TransposedRuns runs{block.present[1], tensor.strides[1], 1};
   bool goes_on = true;

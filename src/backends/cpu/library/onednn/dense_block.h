@@ -1,5 +1,5 @@
-// Parts of a user's tensor as the primitives want them: dense, with the channels last. A part that lies so in the tensor is
-// used where it is, any other is copied.
+// Parts of a user's tensor in the layout that the primitives require: dense, with the channels last. A part with this layout
+// is used in place, others are copied.
 #pragma once
 
 #include <array>
@@ -11,22 +11,21 @@ namespace lamina::cpu::onednn {
 
 // Extents per axis: batch, channels, two or three spatial axes.
 dnnl::memory::desc channels_last(DataType dtype, const Dims& extents);
-// A tensor of these extents that is such a block.
+// A tensor of these extents with this layout.
 AxesInOrder as_block(DataType dtype, const Dims& extents);
 
-// Whether blocks of these extents lie so in the tensor.
+// Whether blocks of these extents in the tensor have this layout.
 bool is_block(const AxesInOrder& tensor, const Dims& extents);
 
-// Extents of a block per axis: of all of it; of what of it the tensor has, the rest being 0; of what lies before that.
+// Extents of a block per axis: the whole block; the part that the tensor has (the rest is 0); the part before that.
 struct BlockExtents {
   Dims all, present = all, before = Dims(all.size(), 0);
 };
 
-// A tensor of 32-bit elements whose pixels follow each other while its channels lie apart: run after run of pixels is
-// transposed.
+// A tensor of 32-bit elements with contiguous pixels and strided channels. Runs of pixels are transposed.
 struct TransposedRuns {
-  int64_t channels = 0, channel_stride = 0, pixels = 0;  // of a run; 0 pixels: there are none
-  // Of the runs along the axes that runs do not go along; strides in the tensor and in the block.
+  int64_t channels = 0, channel_stride = 0, pixels = 0;  // per run; 0 pixels: there are no runs
+  // The runs along the other axes, with their strides in the tensor and in the block.
   std::array<int64_t, 4> counts{1, 1, 1, 1}, strides{}, block_strides{};
 };
 
@@ -34,17 +33,17 @@ class DenseBlock {
  public:
   enum class Way { in, out };  // from the tensor to the block, or back
   DenseBlock() = default;
-  // `always_copied`: even where the tensor has it right.
+  // `always_copied`: even if the tensor has the required layout.
   DenseBlock(Way way, const AxesInOrder& tensor, const BlockExtents& block, bool always_copied = false);
-  // What the tensor does not have is this byte instead of 0.
+  // Elements that the tensor does not have are filled with this byte instead of 0.
   void fill_with(int64_t byte) { filling_ = static_cast<unsigned char>(byte); }
 
   bool is_in_place() const { return !copy_ && runs_.pixels == 0; }
   size_t bytes() const { return aligned(bytes_); }  // 0 in place
   size_t scratch_bytes() const { return copy_ ? copy_.scratch_bytes() : 0; }
-  // The block of the part that begins at `part`: there, or at `block`.
+  // The block of the part that starts at `part`: in place, or at `block`.
   void* at(void* part, void* block) const { return is_in_place() ? part : block; }
-  // Does nothing in place.
+  // Does nothing if the block is in place.
   void copy(void* part, void* block, void* scratch) const;
 
  private:

@@ -1,4 +1,4 @@
-// What runs through oneDNN, a family a file.
+// The ops that run through oneDNN, one family per file.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// The fence around oneDNN: the only file that includes its headers, so that their warnings stay outside and a change of its
-// version is one file to look at. Only files of this module include it.
+// The only file that includes oneDNN's headers, so that their warnings are suppressed in one place and a new version affects
+// one file. Only files of this module include it.
 #pragma once
 
 #if defined(__GNUC__)

@@ -1,5 +1,5 @@
-// MatMul in tiles of dst: each is one product of matrices by oneDNN, on one thread. Weights that several tiles read are first
-// packed into the layout that the product wants.
+// MatMul in tiles of dst. Each tile is one matrix product by oneDNN, on one thread. Weights that several tiles read are first
+// packed into the layout that the product requires.
 #include <algorithm>
 #include <array>
 
@@ -20,9 +20,9 @@ int64_t tiles_of(int64_t extent, int64_t tile) { return (extent + tile - 1) / ti
 
 Matrix dense(const Matrix& matrix, int64_t width) { return {matrix.rows, matrix.columns, width, 1, matrix.dtype}; }
 
-// The part of dst that one thread computes at a time, from shapes and types alone. Rows must not tell of how many there are:
-// oneDNN's blocked kernels sum in the order of k whatever the number of rows, its older ones may not, and are given the same
-// number of rows always (`fixed_rows`).
+// The part of dst that one thread computes at a time, only from shapes and types. A row's bits must not depend on the number
+// of rows: oneDNN's blocked kernels sum in the order of k for any number of rows; its older ones may not, and always get the
+// same number of rows (`fixed_rows`).
 struct TileShape {
   int64_t rows, columns;
 };
@@ -30,16 +30,18 @@ struct TileShape {
 constexpr int64_t kMaxRows = 128, kGoodRows = 64, kMinRows = 32, kFixedRows = 32;
 constexpr int64_t kMinColumns = 64;
 constexpr int64_t kLargeWeights = 1 << 20, kPlainWeights = 1 << 19;  // elements
-constexpr int64_t kTilesWanted = 16;                                 // so that threads have enough to take from
-constexpr double kMinTileWork = 4.0e6;                               // multiplications and additions worth a tile of their own
+constexpr int64_t kTilesWanted = 16;                                 // so that there are enough tiles to balance threads
+// multiplications and additions that justify a separate tile
+constexpr double kMinTileWork = 4.0e6;
 
-// Few rows rather than few columns: oneDNN writes whole rows of dst, parts of rows take a copy. But weights that a second-level
-// cache does not hold are read again by each tile of rows; then a tile has few columns, whose weights it holds, and many rows.
+// Prefers few rows to few columns: oneDNN writes whole rows of dst, and parts of rows need a copy. But each tile of rows
+// reads weights again that exceed a second-level cache. Then a tile has few columns, whose weights fit, and many rows.
 TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thread) {
   const auto products = static_cast<int64_t>(problem.products.size());
   TileShape tile{fixed_rows ? kFixedRows : std::min(problem.m, kMaxRows), problem.n};
   if (fixed_rows || one_thread) return tile;
-  const double least_work = bytes_of(problem.weights.dtype, 1) == 1 ? 4 * kMinTileWork : kMinTileWork;  // as fast as that
+  const double least_work =
+      bytes_of(problem.weights.dtype, 1) == 1 ? 4 * kMinTileWork : kMinTileWork;  // the product is as much faster
   const auto is_split_further = [&] {
     const double work =
         2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * static_cast<double>(problem.k);
@@ -59,7 +61,7 @@ TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thr
   return tile;
 }
 
-// Small weights that oneDNN reads row by row cost more to pack than that saves.
+// For small weights that oneDNN can read row by row, packing costs more than it saves.
 bool is_multiplied_as_it_is(const MatmulProblem& problem) {
   const Matrix& weights = problem.weights;
   return weights.dtype == DataType::f32 && weights.column_stride == 1 && weights.row_stride == problem.n &&
@@ -117,29 +119,29 @@ class Matmul final : public Primitive {
   struct Memory {
     const void *src, *weights, *bias;
     void* dst;
-    std::span<void* const> operands;  // of what follows
-    char *packed, *threads;           // in scratch: packed weights, what each thread has for itself
+    std::span<void* const> operands;  // of the following ops
+    char *packed, *threads;           // in scratch: packed weights, the memory of each thread
   };
 
-  // A product of `rows` rows and `columns` columns, and its weights if they are packed for it.
+  // A product with `rows` rows and `columns` columns, and its weights if they are packed for it.
   struct Product {
     PrimitiveCall call;
     dnnl::memory::desc weights;
   };
 
-  // Both factors' scales come out of the sum as one.
+  // The scales of both factors are moved out of the sum as one factor.
   void take_scales(const QuantizedProduct& quantized) {
     for (const float scale : quantized.weights.scales) scales_.push_back(scale * quantized.src.scales.front());
     zero_point_ = static_cast<int32_t>(quantized.src.zero_point);
     weights_zero_point_ = static_cast<int32_t>(quantized.weights.zero_point - (shifts_weights() ? kShift : 0));
   }
 
-  // oneDNN multiplies by s8 alone: weights of u8 and their zero point are moved there.
+  // oneDNN multiplies only by s8: weights of u8 and their zero point are shifted to s8.
   bool shifts_weights() const { return problem_.weights.dtype == DataType::u8; }
   DataType weights_type() const { return shifts_weights() ? DataType::s8 : problem_.weights.dtype; }
 
-  // oneDNN's blocked kernels ask for matrices without gaps between rows, here more, there less: what they do not take as it is
-  // is copied tile by tile.
+  // oneDNN's blocked kernels require matrices without gaps between rows, depending on the machine. Matrices that they do not
+  // accept are copied tile by tile.
   bool takes_blocked_product() {
     const bool src_as_it_is = problem_.src.is_plain(), dst_as_it_is = problem_.dst.is_row_major();
     for (const auto& [copies_src, copies_dst] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
@@ -151,7 +153,7 @@ class Matmul final : public Primitive {
     return false;
   }
 
-  // Whether operands with rows lie in memory as dst does: oneDNN asks for that. Where dst is copied they are too.
+  // Whether operands with rows have the row stride of dst, which oneDNN requires. If dst is copied, they are copied too.
   bool lie_as_dst() const {
     return std::all_of(problem_.operands.begin(), problem_.operands.end(), [this](const Matrix& operand) {
       return operand.row_stride == 0 || (operand.column_stride == 1 && operand.row_stride == problem_.dst.row_stride);
@@ -164,7 +166,7 @@ class Matmul final : public Primitive {
     return tile;
   }
 
-  // How the product sees src and dst.
+  // The layouts of src and dst for the product.
   void see(bool copies_src, bool copies_dst) {
     copies_src_ = copies_src, copies_dst_ = copies_dst;
     src_ = copies_src ? dense(problem_.src, problem_.k) : problem_.src;
@@ -173,7 +175,7 @@ class Matmul final : public Primitive {
   Matrix dst_of(int64_t columns) const { return copies_dst_ ? dense(problem_.dst, columns) : problem_.dst; }
 
   void choose() {
-    // A bias with a value for each row has none for rows that are not there.
+    // A bias with one value per row has none for additional rows.
     const bool may_add_rows = problem_.bias.row_stride == 0;
     is_blocked_ = takes_blocked_product();
     if (!is_blocked_) {
@@ -194,8 +196,7 @@ class Matmul final : public Primitive {
                  packs_ ? ", weights packed" : "", post_ops_.text());
   }
 
-  // Whether the product makes a copy of weights as they are in its scratch, every time: seen where rows lie a power of two
-  // apart.
+  // Whether the product copies plain weights to its scratch on every call. It does if the distance of rows is a power of two.
   bool copies_plain_weights() const {
     const auto scratch = [&](bool any) { return describe(tile_.rows, tile_.columns, any).scratchpad_desc().get_size(); };
     return !fixed_rows_ && problem_.weights.is_plain() && scratch(false) > 2 * scratch(true);
@@ -205,7 +206,7 @@ class Matmul final : public Primitive {
     for (size_t r = 0; r < 2; ++r) {
       const int64_t rows = r == 0 ? tile_.rows : problem_.m % tile_.rows;
       if (rows == 0) continue;
-      const bool has_such_tiles = rows <= problem_.m;  // fixed rows may be more than there are
+      const bool has_such_tiles = rows <= problem_.m;  // fixed rows may exceed the existing ones
       copies_in_[r] = copies_src_ && has_such_tiles ? TileCopy(problem_.src, src_, rows, problem_.k) : TileCopy{};
       copies_out_[c][r] = copies_dst_ && has_such_tiles ? TileCopy(dst_of(columns), problem_.dst, rows, columns) : TileCopy{};
       copies_operands_[c][r].clear();
@@ -218,7 +219,7 @@ class Matmul final : public Primitive {
       products_[c][r] = product(rows, columns, model == nullptr ? dnnl::memory::desc() : model->weights);
     }
     if (!packs_) return;
-    // oneDNN packs integers, whose sums it corrects, from matrices without gaps alone.
+    // oneDNN packs integers, whose sums it corrects, only from matrices without gaps.
     Matrix weights = problem_.weights;
     const bool by_rows = weights.column_stride == 1 && weights.row_stride == columns;
     const bool by_columns = weights.row_stride == 1 && weights.column_stride == problem_.k;
@@ -230,7 +231,7 @@ class Matmul final : public Primitive {
     packings_[c] = copy(tile_desc(weights, problem_.k, columns), products_[c][0].weights);
   }
 
-  // `any`: weights in the layout that the product wants.
+  // `any`: weights in the layout that the product requires.
   Description describe(int64_t rows, int64_t columns, bool any, const dnnl::memory::desc& packed = {}) const {
     using tag = dnnl::memory::format_tag;
     const dnnl::memory::desc src = tile_desc(src_, rows, problem_.k), dst = tile_desc(dst_of(columns), rows, columns);
@@ -254,7 +255,7 @@ class Matmul final : public Primitive {
     return {engine(), src, weights, dst, attr};
   }
 
-  // A bias is a row there; any other is added by an operation behind the product.
+  // oneDNN's bias is a row. Others are added by an operation after the product.
   bool adds_bias_last() const { return problem_.bias.row_stride != 0 || problem_.bias.column_stride != 1; }
   dnnl::memory::desc bias_desc(int64_t rows, int64_t columns) const {
     const Matrix& bias = problem_.bias;
@@ -278,7 +279,7 @@ class Matmul final : public Primitive {
 
   Product product(int64_t rows, int64_t columns, const dnnl::memory::desc& packed) const {
     const Description made = describe(rows, columns, packs_, packed);
-    // Not a matter of speed alone: sums of another order would tell how many rows there are.
+    // Not only for speed: sums in another order would depend on the number of rows.
     LAMINA_CHECK(fixed_rows_ || !is_blocked_ || is_blocked_product(made.impl_info_str()),
                  join("a tile of ", rows, "x", columns, "x", problem_.k, " is multiplied by ", made.impl_info_str()));
     PrimitiveCall::Arguments arguments = {
@@ -300,8 +301,8 @@ class Matmul final : public Primitive {
     return {{made, dnnl::matmul(made), std::move(arguments)}, made.weights_desc()};
   }
 
-  // Packed weights, a block for each matrix and tile of columns; then what each thread has for itself: a tile of src, of dst,
-  // and the scratch of what it calls.
+  // Packed weights, one block per matrix and tile of columns; then the memory of each thread: a tile of src, a tile of dst,
+  // and the scratch of its calls.
   void place_scratch() {
     if (packs_) packed_bytes_ = aligned(products_[0][0].weights.get_size());
     src_bytes_ = copies_src_ ? aligned(static_cast<size_t>(bytes_of(src_.dtype, tile_.rows * problem_.k))) : 0;
@@ -367,13 +368,13 @@ class Matmul final : public Primitive {
     });
   }
 
-  // Subtracts 128: u8 becomes s8. The reorder of oneDNN 3.2 could do it while it copies, but its results are wrong where it
-  // transposes a matrix of 64, 128 or 256 rows whose number of columns is no multiple of 4.
+  // Subtracts 128: u8 becomes s8. The reorder of oneDNN 3.2 can do that while it copies, but gives wrong results if it
+  // transposes a matrix of 64, 128 or 256 rows whose number of columns is not a multiple of 4.
   static void shift(char* numbers, int64_t count) {
     for (int64_t i = 0; i < count; ++i) numbers[i] = static_cast<char>(numbers[i] ^ kShift);
   }
 
-  // Where a tile begins, and which of the four kinds of tiles it is.
+  // The start of a tile, and which of the four kinds of tiles it is.
   struct Place {
     int64_t row, column;
     size_t c, r;
@@ -446,23 +447,23 @@ class Matmul final : public Primitive {
   static constexpr int32_t kShift = 128;    // from u8 to s8
   static constexpr int kByColumn = 1 << 1;  // mask of the axes along which scales differ
   MatmulProblem problem_;
-  std::vector<float> scales_;  // of a product of integers: one, or one per column
+  std::vector<float> scales_;  // for a product of integers: one, or one per column
   int32_t zero_point_ = 0, weights_zero_point_ = 0;
   PostOpAttributes post_ops_;
-  const Matmul* like_;  // while this one is made
+  const Matmul* like_;  // only during construction
   bool packs_weights_, packs_once_, packs_ahead_ = false;
-  bool is_in_a_tile_;  // of a tiled step: a thread is all there is
-  bool adds_;          // to what dst holds, which is f32 then
-  int slots_;          // most threads at once
-  size_t ports_;       // of the inputs
+  bool is_in_a_tile_;  // of a tiled step, which runs on a single thread
+  bool adds_;          // to the content of dst, which is then f32
+  int slots_;          // the largest number of threads
+  size_t ports_;       // number of inputs
   std::string name_;
   TileShape tile_{};
-  Matrix src_;  // as the product sees it
+  Matrix src_;  // in the layout for the product
   bool is_blocked_ = false, fixed_rows_ = false, packs_ = false, copies_src_ = false, copies_dst_ = false;
-  // First index: a full tile of columns, or the last; second: likewise rows.
+  // First index: full tiles of columns, or the last one; second index: the same for rows.
   std::array<std::array<Product, 2>, 2> products_;
   std::array<std::array<TileCopy, 2>, 2> copies_out_;
-  std::array<std::array<std::vector<TileCopy>, 2>, 2> copies_operands_;  // where dst is copied
+  std::array<std::array<std::vector<TileCopy>, 2>, 2> copies_operands_;  // if dst is copied
   std::array<TileCopy, 2> copies_in_;
   std::array<PrimitiveCall, 2> gathers_, packings_;
   size_t packed_bytes_ = 0, src_bytes_ = 0, dst_bytes_ = 0, operand_bytes_ = 0, call_bytes_ = 0, thread_bytes_ = 0;

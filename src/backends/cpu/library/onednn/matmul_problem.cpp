@@ -12,7 +12,7 @@ namespace lamina::cpu::onednn {
 
 namespace {
 
-// Strides of axes with one entry mean nothing: they are made those of a dense matrix.
+// The strides of axes with one entry are unused and set to those of a dense matrix.
 Matrix settled(Matrix matrix) {
   if (matrix.columns == 1 && matrix.rows == 1) {
     matrix.row_stride = matrix.column_stride = 1;
@@ -28,7 +28,7 @@ Matrix matrix_of(const kernel::MatrixStack& stack) {
   return {stack.rows, stack.columns, stack.row_stride, stack.column_stride, stack.dtype};
 }
 
-// Whether rows run on from one matrix of the batch to the next.
+// Whether the rows of one matrix of the batch are followed by those of the next one.
 bool rows_run_on(const Dims& batch, const Dims& strides, const Matrix& matrix) {
   int64_t expected = matrix.row_stride * matrix.rows;
   for (size_t d = batch.size(); d-- > 0;) {
@@ -63,7 +63,7 @@ void list_products(MatmulProblem& problem, const Dims& batch, const std::vector<
   }
 }
 
-// Whether the batch is one product with more rows: the same weights and the same bias for all, and rows that run on.
+// Whether the batch is one product with more rows: the same weights and bias for all, and consecutive rows.
 bool are_one_product(const MatmulProblem& problem, const Dims& batch, const std::vector<Dims>& strides) {
   const auto is_one = [&](const Dims& side) { return std::all_of(side.begin(), side.end(), [](int64_t s) { return s == 0; }); };
   for (size_t i = 0; i < problem.operands.size(); ++i) {

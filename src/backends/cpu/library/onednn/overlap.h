@@ -1,4 +1,4 @@
-// Tensors of which two elements lie in one place: oneDNN describes none, but by a stride of 0.
+// Tensors in which two elements share an address. oneDNN only supports this with strides of 0.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace lamina::cpu::onednn {
 
-// `what`: the port. Throws Error(unimplemented) for strides by which elements overlap.
+// `what`: the port. Throws Error(unimplemented) if the strides make elements overlap.
 void require_apart(const Op& op, std::string_view what, const Dims& extents, const Dims& strides);
 
 }  // namespace lamina::cpu::onednn

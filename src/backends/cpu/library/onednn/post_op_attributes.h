@@ -1,4 +1,4 @@
-// What follows a product, element by element, as operations that oneDNN does before it stores (its post-ops).
+// Elementwise ops after a product, as operations that oneDNN does before it stores (post-ops).
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ class PostOpAttributes {
   explicit PostOpAttributes(const kernel::LibraryStep& step);
 
   const std::string& text() const { return text_; }  // ", then GELU, Quantize", for reports
-  // For a tile whose operands are these, as oneDNN is to see them; behind the post-ops that `attr` has.
+  // For a tile with these operands. Appends to the post-ops that `attr` has.
   void add_to(dnnl::primitive_attr& attr, const std::vector<dnnl::memory::desc>& operands) const;
-  // The operands in their order, then what the result is quantised by. `first`: the post-ops that were there before.
+  // The operands in their order, then the parameters of the result's quantisation. `first`: the number of earlier post-ops.
   void add_to(PrimitiveCall::Arguments& arguments, const std::vector<dnnl::memory::desc>& operands, int first = 0) const;
-  // Appends the pointers of what the result is quantised by.
+  // Appends the pointers to the parameters of the result's quantisation.
   void add_to(void** pointers, size_t& count) const;
-  static constexpr size_t kMaxPointers = 8;  // operands, a scale, a zero point, and some to spare
+  static constexpr size_t kMaxPointers = 8;  // operands, a scale, a zero point, and some spare ones
 
  private:
   struct Operation {
     dnnl::algorithm algorithm;
     float alpha = 0, beta = 0;
-    int operand = -1;  // of a binary one
+    int operand = -1;  // for a binary one
   };
   void add(const Op& op, const PostOpOperand* operand, int number);
   void add_binary(const Op& op, const PostOpOperand& operand, int number);

@@ -25,8 +25,8 @@ bool multiplies_fast(DataType dtype) {
   return made && is_blocked_product(made.impl_info_str());
 }
 
-// Whether a primitive makes `terms` times the product of the largest numbers there are, everywhere: where products of two
-// neighbours are summed in 16 bits, as without VNNI, they saturate.
+// Whether all results of a primitive equal `terms` times the product of the largest numbers. Without VNNI, two neighbouring
+// products are summed in 16 bits and saturate.
 template <typename Left>
 bool sums_exactly(const PrimitiveCall& call, Left largest, int64_t terms, size_t elements, size_t weights) {
   std::vector<Left> a(elements, largest);
@@ -53,7 +53,7 @@ bool multiplies_exactly(dt left, Left largest) {
   return sums_exactly(multiply, largest, kTried, kTried * kTried, kTried * kTried);
 }
 
-// With u8 alone: s8 is moved into its range there, and the weights that correct that are in a layout of oneDNN's.
+// Only with u8: s8 would be shifted to u8, and the weights that correct this have an internal layout of oneDNN.
 bool convolves_exactly() {
   using tag = dnnl::memory::format_tag;
   const ThreadLimit alone(1);
@@ -65,7 +65,7 @@ bool convolves_exactly() {
   if (!made || !is_blocked_convolution(made.impl_info_str())) return false;
   const PrimitiveCall convolve(made, dnnl::convolution_forward(made),
                                {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, made.weights_desc()}, {DNNL_ARG_DST, dst}});
-  // All weights are one number, in whatever order.
+  // All weights are one number, so their order is irrelevant.
   return sums_exactly<uint8_t>(convolve, 255, kTried, kTried * kTried, made.weights_desc().get_size());
 }
 
@@ -89,7 +89,7 @@ dt type_of(DataType dtype) {
 }
 
 dnnl::memory::desc desc_of(const LogicalTensor& tensor) {
-  // A scalar is a tensor of one element there.
+  // In oneDNN, a scalar is a tensor of one element.
   if (tensor.shape->empty()) return {{1}, type_of(tensor.dtype), dnnl::memory::dims{1}};
   return {*tensor.shape, type_of(tensor.dtype), tensor.strides};
 }

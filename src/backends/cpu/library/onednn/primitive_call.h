@@ -1,4 +1,5 @@
-// What all library ops need of oneDNN: descriptions of tensors, primitives of one thread, and calls of them from many threads.
+// The common part of library ops by oneDNN: descriptions of tensors, primitives for one thread, and calls of them from many
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -25,29 +26,29 @@ const dnnl::engine& engine();
 
 // Throws Error(unimplemented) for a type that oneDNN does not have.
 dnnl::memory::data_type type_of(DataType dtype);
-dnnl::memory::desc desc_of(const LogicalTensor& tensor);  // dims and strides as they are
+dnnl::memory::desc desc_of(const LogicalTensor& tensor);  // unchanged dims and strides
 
-// Whether this machine has instructions for products of this type, as oneDNN sees it.
+// Whether oneDNN has instructions of this machine for products of this type.
 bool computes_fast_in(DataType dtype);
-// Whether u8 and s8 times s8 are summed exactly, by blocked kernels: older instructions saturate in between. Tried once.
+// Whether products of u8 or s8 with s8 are summed exactly by blocked kernels; older instructions saturate. Tried once.
 bool multiplies_integers();
 bool convolves_integers();
-// Products by its blocked kernels, which sum in the order of k whatever the number of rows; older ones may not.
+// Whether these are oneDNN's blocked kernels, which sum in the order of k for any number of rows; older ones may not.
 bool is_blocked_product(std::string_view implementation);
 bool is_blocked_convolution(std::string_view implementation);
-// Loops for any case, without code made for this one.
+// Whether these are oneDNN's generic loops, without code generated for the case.
 bool is_plain_loops(std::string_view implementation);
 
-// Scratchpads are the caller's: primitive_attr for every primitive of this module.
+// The attributes of every primitive of this module: the caller provides scratchpads.
 dnnl::primitive_attr attributes();
 
-// That there is no memory says nothing of what oneDNN can do.
+// A lack of memory must not be reported as missing support.
 inline void rethrow_out_of_memory(const dnnl::error& error) {
   if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
 }
 
-// oneDNN keeps the primitives that it makes, and of one whose making threw, it keeps the promise that it is made: who asks for
-// the same one waits for nothing ever after. Then all are forgotten, which costs time alone.
+// oneDNN caches its primitives. If the creation of one throws, its cache keeps a promise that is never fulfilled, and the
+// next request for the same primitive waits forever. This clears the cache, which only costs time.
 void forget_primitives();
 
 template <typename Make>
@@ -64,8 +65,8 @@ auto made_or_forgotten(Make&& make) {
   return make();
 }
 
-// Turns oneDNN's exceptions into Error(unimplemented or runtime_error) that names the op. Primitives are made for one thread,
-// whatever the caller's OpenMP says: tiles are what lamina divides among threads.
+// Converts oneDNN's exceptions to Error(unimplemented or runtime_error) with the op's name. Primitives are created for one
+// thread, independent of the caller's OpenMP settings, because lamina divides tiles among threads.
 template <typename Make>
 auto made_for(const Op& op, Make&& make) {
   const ThreadLimit alone(1);
@@ -79,17 +80,17 @@ auto made_for(const Op& op, Make&& make) {
   }
 }
 
-// A primitive that many threads may call at once. Each call has memory handles of its own, which are kept for the next.
+// A primitive that many threads may call at the same time. Each call uses separate memory handles, which later calls reuse.
 class PrimitiveCall {
  public:
-  // The description of each argument, by oneDNN's index (DNNL_ARG_SRC); the scratchpad's is asked of `description`.
+  // The description of each argument, by oneDNN's index (DNNL_ARG_SRC). The scratchpad's comes from `description`.
   using Arguments = std::vector<std::pair<int, dnnl::memory::desc>>;
   PrimitiveCall() = default;
   template <typename Description>
   PrimitiveCall(const Description& description, const dnnl::primitive& primitive, Arguments arguments)
       : PrimitiveCall(primitive, std::move(arguments), description.scratchpad_desc(), description.impl_info_str()) {}
 
-  // `pointers`: one per argument, in the order in which they were given. `scratch`: scratch_bytes(), 64-byte aligned.
+  // `pointers`: one per argument, in the order of `arguments`. `scratch`: scratch_bytes(), 64-byte aligned.
   void run(std::span<void* const> pointers, void* scratch) const;
   void run(std::initializer_list<void*> pointers, void* scratch) const {
     run(std::span(pointers.begin(), pointers.end()), scratch);
@@ -121,7 +122,7 @@ class PrimitiveCall {
   std::unique_ptr<Pool> pool_;
 };
 
-// A copy from one layout or type to another, on one thread. reorder: nothing to call where both are the same.
+// A copy from one layout or type to another, on one thread. `reorder` is empty if both are the same.
 PrimitiveCall copy(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 PrimitiveCall reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 

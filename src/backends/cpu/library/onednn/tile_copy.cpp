@@ -5,7 +5,7 @@
 namespace lamina::cpu::onednn {
 
 dnnl::memory::desc tile_desc(const Matrix& matrix, int64_t rows, int64_t columns) {
-  // The stride of a single row means nothing, and is what oneDNN likes best.
+  // The stride of a single row is unused. The dense one gives oneDNN's fastest code.
   const bool is_row = rows == 1 && matrix.column_stride == 1;
   return {{rows, columns}, type_of(matrix.dtype), {is_row ? columns : matrix.row_stride, matrix.column_stride}};
 }

@@ -6,7 +6,7 @@
 
 namespace lamina::cpu::onednn {
 
-// As oneDNN sees `rows` rows and `columns` columns of a matrix.
+// oneDNN's description of `rows` rows and `columns` columns of a matrix.
 dnnl::memory::desc tile_desc(const Matrix& matrix, int64_t rows, int64_t columns);
 
 class TileCopy {
@@ -20,9 +20,9 @@ class TileCopy {
 
  private:
   int64_t rows_ = 0;
-  size_t row_bytes_ = 0;  // rows that lie in one piece on both sides
+  size_t row_bytes_ = 0;  // for rows that are contiguous on both sides
   int64_t from_stride_ = 0, to_stride_ = 0;
-  PrimitiveCall reorder_;  // any others
+  PrimitiveCall reorder_;  // for all others
 };
 
 }  // namespace lamina::cpu::onednn

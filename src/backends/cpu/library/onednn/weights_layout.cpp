@@ -7,7 +7,7 @@ namespace lamina::cpu::onednn {
 namespace {
 
 constexpr int64_t kMaxPieces = 16;
-constexpr int64_t kMinBytes = 64 << 10;  // of a piece
+constexpr int64_t kMinBytes = 64 << 10;  // per piece
 constexpr int64_t kBlock = 64;           // a multiple of the blocks of channels in oneDNN's layouts
 
 // How weights are cut along one of their first two axes.
@@ -57,7 +57,7 @@ void LayoutChange::add(const dnnl::memory::desc& from, int64_t from_bytes, const
       dims[cut.axis] = std::min(cut.extent, whole[cut.axis] - at);
       pieces_.push_back({copy(from.submemory_desc(dims, first), to.submemory_desc(dims, first)), from_bytes, to_bytes});
     }
-  } catch (const dnnl::error& error) {  // a layout that has no parts
+  } catch (const dnnl::error& error) {  // a layout that cannot be divided
     rethrow_out_of_memory(error);
     pieces_.resize(before);
     pieces_.push_back({copy(from, to), from_bytes, to_bytes});

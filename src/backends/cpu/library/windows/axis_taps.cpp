@@ -30,7 +30,7 @@ Range AxisTaps::inputs_of(Range outputs) const {
   return range;
 }
 
-// All sums are divided by the largest divisor, which most pixels have: what has another one is weighed.
+// All sums are divided by the largest divisor, which most pixels have. Taps of pixels with another divisor get a weight.
 AxisTaps AxisTaps::reversed(int64_t inputs) const {
   const float common = std::max(1.0F, *std::max_element(divisors_.begin(), divisors_.end()));
   std::vector<std::vector<Tap>> readers(static_cast<size_t>(inputs));
@@ -75,7 +75,7 @@ AxisTaps nearest_taps(int64_t inputs, int64_t outputs, Coordinates coordinates) 
   return result;
 }
 
-// A pixel without weight is not read: an infinity there must not spoil the sum.
+// A pixel with weight 0 is not read, because an infinity there would make the sum NaN.
 AxisTaps linear_taps(int64_t inputs, int64_t outputs, Coordinates coordinates) {
   AxisTaps result;
   const bool aligned = coordinates == Coordinates::align_corners;

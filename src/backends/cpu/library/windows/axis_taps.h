@@ -1,6 +1,6 @@
-// Which pixels of the input each pixel of the output is made of, along one spatial axis: pools, resampling, and their
-// gradients, which read the other way round. Axes multiply: a pixel of the output reads every combination of what its axes
-// read.
+// The pixels of the input that each pixel of the output reads along one spatial axis, for pools, resampling, and their
+// gradients, which read in the reverse direction. Axes multiply: a pixel of the output reads every combination of its axes'
+// taps.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace lamina::cpu {
 struct Tap {
   int64_t pixel = 0;  // of the input
   float weight = 1;
-  int32_t number = 0;  // which of its window's pixels the window reads there
+  int32_t number = 0;  // its number within its window
 };
 
 struct Range {
@@ -23,7 +23,7 @@ struct Range {
 
 class AxisTaps {
  public:
-  // Adds the next pixel of the output, whose sum is divided by `divisor`.
+  // Adds the next pixel of the output. Its sum is divided by `divisor`.
   void add(std::span<const Tap> taps, float divisor);
 
   int64_t size() const { return static_cast<int64_t>(divisors_.size()); }
@@ -33,35 +33,35 @@ class AxisTaps {
 
   bool is_weighted() const;
   int64_t tap_count() const { return static_cast<int64_t>(taps_.size()); }
-  int64_t max_taps() const;  // of a pixel
+  int64_t max_taps() const;  // of one pixel
 
-  // From the first to the last pixel of the input that any of these reads; empty where none reads any.
+  // From the first to the last pixel of the input that any of these pixels read; empty if none reads any.
   Range inputs_of(Range outputs) const;
 
-  // The reads of the gradient: of each of `inputs` pixels, the pixels of the output that read it.
+  // The taps of the gradient: for each of `inputs` pixels, the pixels of the output that read it.
   AxisTaps reversed(int64_t inputs) const;
 
  private:
-  std::vector<size_t> begins_{0};  // of each pixel's reads, and the end of the last
+  std::vector<size_t> begins_{0};  // per pixel: the start of its taps; finally the end of the last
   std::vector<Tap> taps_;
   std::vector<float> divisors_;
 };
 
-using Taps = std::array<AxisTaps, 3>;  // of the three axes
+using Taps = std::array<AxisTaps, 3>;  // per axis
 Taps reversed(const Taps& taps, const std::array<int64_t, 3>& inputs);
 
-// A window at position o has its tap k on pixel o * stride - pad_begin + k * dilation of the image. Taps outside are not read.
+// At position o, tap k of a window reads pixel o * stride - pad_begin + k * dilation of the image. Taps outside do not read.
 struct WindowAxis {
   int64_t image, positions, kernel, stride, dilation, pad_begin;
 };
 enum class Divisor { one, window, pixels_inside };
-// Taps are numbered in steps of `tap_step`, so that the numbers of several axes add up to one.
+// Taps are numbered in steps of `tap_step`, so that the sum of several axes' numbers identifies a tap.
 AxisTaps window_taps(const WindowAxis& axis, Divisor divisor, int64_t tap_step = 1);
 
-// Pixel o of `outputs` lies at x of the input, held inside it:
+// Pixel o of `outputs` is at position x of the input, clamped to it:
 //   half_pixel     x = (o + 1/2) * inputs / outputs - 1/2
 //   align_corners  x = o * (inputs - 1) / (outputs - 1), 0 where outputs is 1
-// and is the nearest pixel, of two the later one, or a mean of the two pixels around x by their distance.
+// It reads the nearest pixel (the later of two equally near pixels), or the two pixels around x, weighted by distance.
 enum class Coordinates { half_pixel, align_corners };
 AxisTaps nearest_taps(int64_t inputs, int64_t outputs, Coordinates coordinates);
 AxisTaps linear_taps(int64_t inputs, int64_t outputs, Coordinates coordinates);

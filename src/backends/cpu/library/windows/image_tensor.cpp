@@ -10,11 +10,11 @@ namespace lamina::cpu {
 
 namespace {
 
-constexpr int64_t kChunk = 256;  // pixels whose channels are turned at a time
+constexpr int64_t kChunk = 256;  // pixels whose channels are transposed at a time
 
 int64_t element_bytes(DataType dtype) { return bits_of(dtype) / 8; }
 
-// ---- runs of elements, equally far apart in the tensor, next to each other as f32
+// ---- runs of elements, with equal strides in the tensor, contiguous as f32
 
 struct Run {
   DataType dtype;
@@ -46,7 +46,7 @@ void store(const Run& run, int64_t count, const float* from) {
   }
 }
 
-// ---- rows of pixels: as long as pixels are equally far from each other
+// ---- rows of pixels: as long as the stride between pixels is constant
 
 struct Row {
   DataType dtype;
@@ -61,13 +61,13 @@ struct Row {
   bool has_adjacent_pixels() const { return channel_stride == 1 && channels > 1; }
 };
 
-// body(row, its lanes in the copy) for every row of the box.
+// Calls body(row, its lanes in the copy) for every row of the box.
 template <typename Lane, typename Body>
 void for_each_row(const ImageTensor& tensor, const void* memory, const ChannelBlock& block, const Box& box, Lane* copy,
                   const Body& body) {
   int64_t first = block.image * tensor.image_stride + block.first * tensor.channel_stride;
   Row row{tensor.dtype, nullptr, 1, 1, block.channels, tensor.channel_stride};
-  std::array<int64_t, 3> counts{1, 1, 1};  // of the axes that rows do not run along
+  std::array<int64_t, 3> counts{1, 1, 1};  // of the axes that are not part of rows
   bool runs_on = true;
   for (size_t axis = box.size(); axis-- > 0;) {
     const int64_t extent = box[axis].size(), stride = tensor.strides[axis];
@@ -97,7 +97,7 @@ void store_pixels(const Row& row, int64_t lanes, const float* copy) {
   for (int64_t i = 0; i < row.pixels; ++i) store(row.pixel(i), row.channels, copy + i * lanes);
 }
 
-// Channels of one group of lanes and pixels of one chunk at a time: body(first pixel, pixels, first channel, channels).
+// Calls body(first pixel, pixels, first channel, channels) for one group of lanes and one chunk of pixels at a time.
 template <typename Body>
 void for_each_chunk(const Row& row, const Body& body) {
   for (int64_t pixel = 0; pixel < row.pixels; pixel += kChunk)

@@ -1,5 +1,5 @@
-// Tensors as pixels of lanes: a pixel is a place in an image, its lanes are the channels there. A tensor that lies so in memory
-// is used where it is, of any other copies are made, in f32.
+// Tensors as pixels of lanes: a pixel is a position in an image, its lanes are the channels there. A tensor with this layout
+// is used in place. Others are copied, as f32.
 #pragma once
 
 #include <array>
@@ -11,14 +11,14 @@
 
 namespace lamina::cpu {
 
-using Box = std::array<Range, 3>;  // of pixels, along the axes
+using Box = std::array<Range, 3>;  // of pixels, per axis
 
 inline int64_t pixel_count(const Box& box) { return box[0].size() * box[1].size() * box[2].size(); }
 
 struct ImageTensor {
   DataType dtype;
   int64_t images, channels, image_stride, channel_stride;
-  std::array<int64_t, 3> extents, strides;  // of the spatial axes; with fewer than three the first ones have one pixel
+  std::array<int64_t, 3> extents, strides;  // of the spatial axes; with fewer than three, the first ones have one pixel
 
   Box whole() const { return {Range{0, extents[0]}, Range{0, extents[1]}, Range{0, extents[2]}}; }
 };
@@ -31,32 +31,32 @@ struct ChannelBlock {
   int64_t image, first, channels;
 };
 
-// Where pixels of lanes lie in memory; strides and `origin` in elements.
+// Pixels of lanes in memory. Strides and `origin` are in elements.
 struct LanePixels {
   char* data = nullptr;
   int64_t element_bytes = sizeof(float);
   std::array<int64_t, 3> strides{};
-  int64_t origin = 0;  // is left out: before the first pixel that is there
+  int64_t origin = 0;  // is subtracted: the offset of the first pixel that exists
 
   int64_t line(int64_t d, int64_t h) const { return d * strides[0] + h * strides[1] - origin; }
   void* pixel(int64_t d, int64_t h, int64_t w) const { return data + (line(d, h) + w * strides[2]) * element_bytes; }
 };
 
-// Pixels of f32 or bf16 whose channels are next to each other and enough for kernels.
+// Whether the tensor has pixels of f32 or bf16 with contiguous channels, and enough of them for kernels.
 bool has_lanes(const ImageTensor& tensor);
 LanePixels lanes_in_place(const ImageTensor& tensor, void* memory, const ChannelBlock& block);
 
 // Copies have whole groups of lanes.
 inline int64_t lanes_of_copy(int64_t channels) { return (channels + kMinLanes - 1) / kMinLanes * kMinLanes; }
 
-// Pixels of a box that lie one after another, `lanes` numbers of 32 bits each.
+// Contiguous pixels of a box, with `lanes` 32-bit numbers each.
 inline LanePixels dense_lanes(void* data, const Box& box, int64_t lanes) {
   const int64_t rows = box[2].size() * lanes, planes = box[1].size() * rows;
   const int64_t origin = box[0].begin * planes + box[1].begin * rows + box[2].begin * lanes;
   return {static_cast<char*>(data), sizeof(float), {planes, rows, lanes}, origin};
 }
 
-// Between the tensor and a dense copy of lanes_of_copy(channels) lanes of f32 each. Lanes without a channel are 0 there.
+// Copy between the tensor and a dense copy with lanes_of_copy(channels) lanes of f32 each. Lanes without a channel are 0.
 void copy_to_lanes(const ImageTensor& tensor, const void* memory, const ChannelBlock& block, const Box& box, float* copy);
 void copy_from_lanes(const ImageTensor& tensor, void* memory, const ChannelBlock& block, const Box& box, const float* copy);
 

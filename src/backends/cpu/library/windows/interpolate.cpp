@@ -1,5 +1,5 @@
-// Interpolation and its gradient, by loops of our own: oneDNN's resampling knows neither align_corners nor our choice of the
-// later one of two equally near pixels, and its gradient is slow.
+// Interpolation and its gradient, by lamina's own loops. oneDNN's resampling supports neither align_corners nor the choice of
+// the later one of two equally near pixels, and its gradient is slow.
 #include "backends/cpu/library/library_ops.h"
 #include "backends/cpu/library/windows/op_ports.h"
 #include "backends/cpu/library/windows/window_primitive.h"
@@ -8,7 +8,7 @@ namespace lamina::cpu {
 
 namespace {
 
-// The extents alone say what is read, also where attribute scales gave them.
+// Only the extents decide which pixels are read, even if attribute scales determined them.
 Taps taps_of(const Op& op, const ImageTensor& from, const ImageTensor& to) {
   const auto taps = op.attribute<std::string>("mode") == "nearest" ? nearest_taps : linear_taps;
   const Coordinates coordinates = op.attribute<std::string>("coordinate_transformation_mode") == "align_corners"

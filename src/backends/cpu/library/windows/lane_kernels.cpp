@@ -5,7 +5,7 @@
 
 #include "backends/cpu/targets/host.h"
 
-// This file is compiled without contraction of a * b + c: machines that have no such instruction give the same bits.
+// This file is compiled without contraction of a * b + c, so that machines without such an instruction give the same bits.
 
 namespace lamina::cpu {
 
@@ -18,7 +18,7 @@ struct Bf16 {
 template <typename Element>
 constexpr int64_t least_lanes = sizeof(Element) == sizeof(float) ? kMinLanes : kMinLanesOfBf16;
 
-// Where reads of a row lie, from one lane on.
+// The input of a row's taps, starting at one lane.
 template <typename Element>
 struct Reader {
   const Element* input;

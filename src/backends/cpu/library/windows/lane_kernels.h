@@ -1,5 +1,5 @@
-// The loops of pools and resampling, over pixels of many lanes: channels that lie next to each other and do not see each other.
-// The same bits with any vectors: each lane is computed as if it were alone, in an order that its reads give.
+// The loops of pools and resampling, over pixels of many lanes: contiguous channels that are independent of each other. The
+// vector width does not change the bits: each lane is computed separately, in the order of its taps.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@ namespace lamina::cpu {
 
 inline constexpr int64_t kMinLanes = 16, kMinLanesOfBf16 = 32;
 
-// What a row of the output reads along the other axes: a line of pixels each.
+// One line of pixels that a row of the output reads along the other axes.
 struct Line {
-  int64_t at = 0;  // of its first pixel, in elements of the input
+  int64_t at = 0;  // offset of its first pixel, in elements of the input
   float weight = 1;
   int32_t first_tap = 0;  // added to the numbers of the row's taps
   int64_t argmax_at = 0;
 };
 
-// One row of pixels of the output, along the last axis, and what it is made of. Numbers of lanes and strides are in elements.
+// One row of pixels of the output, along the last axis, and its taps. Lanes and strides are in elements.
 struct PixelRow {
   std::span<const Line> lines{};
-  const AxisTaps* taps = nullptr;  // along the last axis, of pixels
+  const AxisTaps* taps = nullptr;  // along the last axis, in pixels
   Range pixels{};
   float divisor = 1;  // of the other axes
   const void* input = nullptr;
@@ -34,15 +34,15 @@ struct PixelRow {
   int64_t lanes = 0;
 };
 
-// Of f32 or of bf16, which is computed in f32 and rounded once.
+// Kernels for f32 or for bf16, which is computed in f32 and rounded once.
 struct LaneKernels {
   using Kernel = void (*)(const PixelRow& row);
   Kernel sum;                 // of the input, divided
   Kernel weighted_sum;        // of weight * input, divided
   Kernel long_sum;            // the same for many terms
-  Kernel maximum;             // NaN wins; -inf of nothing
-  Kernel argmax;              // the tap of the first maximum, of the first NaN where there is one, as s32; -1 of nothing
-  Kernel sum_of_argmax;       // of the input of those windows whose maximum this pixel is
+  Kernel maximum;             // NaN counts as largest; -inf without taps
+  Kernel argmax;              // the tap of the first maximum, or of the first NaN, as s32; -1 without taps
+  Kernel sum_of_argmax;       // of the input of those windows whose maximum is this pixel
   Kernel long_sum_of_argmax;  // the same for many windows
 };
 
@@ -51,7 +51,7 @@ struct LaneCode {
   LaneKernels f32, bf16;
 };
 
-// For every instruction set that this machine has, the best last.
+// One entry per instruction set of this machine, the best last.
 std::span<const LaneCode> lane_code();
 
 }  // namespace lamina::cpu

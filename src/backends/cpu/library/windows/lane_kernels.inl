@@ -1,5 +1,5 @@
-// The kernels for one instruction set: vectors of LAMINA_VECTOR_BYTES, functions with LAMINA_VECTOR_TARGET. Included once for
-// each. In the compiler's own vector types, which pass between functions of one instruction set alone.
+// The kernels for one instruction set: vectors of LAMINA_VECTOR_BYTES, functions with LAMINA_VECTOR_TARGET. Included once per
+// instruction set. Uses the compiler's vector types, which are only passed between functions of one instruction set.
 
 constexpr int64_t kWidth = LAMINA_VECTOR_BYTES / sizeof(float);
 using Floats = float __attribute__((vector_size(LAMINA_VECTOR_BYTES)));
@@ -24,7 +24,7 @@ LAMINA_VECTOR_TARGET inline void store(const Floats (&lanes)[count], float* to) 
   for (int i = 0; i < count; ++i) __builtin_memcpy(to + i * kWidth, &lanes[i], sizeof lanes[i]);
 }
 
-// bf16 come in pairs, each the upper half of a word of f32: even lanes in one vector and odd ones in the next.
+// Loads bf16 in pairs, each the upper half of a word of f32: even lanes in one vector and odd ones in the next.
 template <int count>
 LAMINA_VECTOR_TARGET inline void load(const Bf16* from, Floats (&lanes)[count]) {
   for (int i = 0; i < count; i += 2) {
@@ -34,7 +34,7 @@ LAMINA_VECTOR_TARGET inline void load(const Bf16* from, Floats (&lanes)[count]) 
   }
 }
 
-// To nearest even; a NaN stays one.
+// Rounds to nearest even. NaN stays NaN.
 LAMINA_VECTOR_TARGET inline Words rounded_to_bf16(const Floats& values) {
   const Words bits = reinterpret_cast<Words>(values);
   return values != values ? bits | 0x400000 : bits + 0x7fff + ((bits >> 16) & 1);
@@ -54,7 +54,7 @@ LAMINA_VECTOR_TARGET inline void divide(Floats (&sums)[count], float divisor) {
   for (int i = 0; i < count; ++i) sums[i] /= divisor;
 }
 
-// ---- strips: `count` vectors of lanes, from `lane` on, of all pixels of a row. `slot` is where their argmax is.
+// ---- strips: `count` vectors of lanes, starting at `lane`, of all pixels of a row. `slot` is the offset of their argmax.
 
 template <typename Element>
 struct Sum {
@@ -95,7 +95,7 @@ struct WeightedSum {
   }
 };
 
-// A sum of sums of sums, so that errors grow with the number of terms of each and not with that of all.
+// A sum of sums of sums, so that errors grow with the number of terms of each and not with the total number.
 template <typename Element>
 struct LongSum {
   static constexpr int64_t kPart = 32;
@@ -124,7 +124,7 @@ struct LongSum {
   }
 };
 
-// A comparison leaves NaN out: what is larger than infinity, taken as a number without sign, is one.
+// A comparison ignores NaN. A NaN is larger than infinity if its bits without the sign are compared as integers.
 template <typename Element>
 struct Maximum {
   template <int count>
@@ -150,7 +150,7 @@ struct Maximum {
   }
 };
 
-// The first read is the argmax until a larger one comes, or the first NaN.
+// The first read is the winner until a larger value or the first NaN is read.
 template <typename Element>
 struct Argmax {
   template <int count>
@@ -179,7 +179,7 @@ struct Argmax {
   }
 };
 
-// `exact`: what each addition rounds off is added at the end.
+// `exact`: the rounding errors of the additions are summed and added at the end.
 template <typename Element, bool exact>
 struct AnySumOfArgmax {
   template <int count>
@@ -200,7 +200,7 @@ struct AnySumOfArgmax {
             sum[i] = is_argmax ? more : sum[i];
           }
         }
-      // An infinite sum has a rest that is no number.
+      // The rounding error of an infinite sum is NaN and is not added.
       for (int i = 0; i < count; ++i) sum[i] = rest[i] == rest[i] ? sum[i] + rest[i] : sum[i];
       store(sum, output_of<Element>(row, pixel) + lane);
     }
@@ -212,7 +212,8 @@ using SumOfArgmax = AnySumOfArgmax<Element, false>;
 template <typename Element>
 using LongSumOfArgmax = AnySumOfArgmax<Element, true>;
 
-// As many vectors at a time as stay in registers. The last lanes are computed together with some that were already.
+// Computes as many vectors at a time as fit the registers. The last lanes are computed together with lanes that are already
+// done.
 template <template <typename> typename Kernel, typename Element>
 LAMINA_VECTOR_TARGET void along_row(const PixelRow& row) {
   constexpr int64_t group = least_lanes<Element>;

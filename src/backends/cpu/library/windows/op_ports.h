@@ -14,7 +14,7 @@ OpView view_of(const kernel::LibraryStep& step);
 ImagePort input_port(const kernel::LibraryStep& step, std::string_view name);
 ImagePort output_port(const kernel::LibraryStep& step);  // the only one
 
-// "" or why an op has too many axes. Shapes may be unknown.
+// Returns "", or why an op has too many axes. Shapes may be unknown.
 std::string why_not_image(const Graph& graph, const Op& op);
 
 }  // namespace lamina::cpu

@@ -9,19 +9,19 @@
 
 namespace lamina::cpu {
 
-// Where a kernel reads and writes.
+// The memory that a kernel reads and writes.
 struct WindowOperands {
   LanePixels input, argmax, output;
   int64_t lanes = 0;
 };
 
-// What rows read, `reads`, lives longer.
+// The taps of rows. `taps` must outlive it.
 class PixelRows {
  public:
   explicit PixelRows(const Taps& taps);
 
-  // Pixels of a row that read the same pixels share work: the lines that the row reads are first made one line of input, and
-  // then that is read. How many times less is read so.
+  // Pixels of a row that read the same pixels can share work: the lines that the row reads are first combined into one line
+  // of input, and then that line is read. Returns the factor by which this reduces the number of reads.
   double gain_by_sharing_work() const;
   void run(LaneKernels::Kernel kernel, const Box& box, const WindowOperands& operands, char* scratch) const;
   void run_sharing_work(LaneKernels::Kernel kernel, const Box& box, const WindowOperands& operands, char* scratch) const;
@@ -29,13 +29,13 @@ class PixelRows {
   int64_t scratch_bytes_sharing_work(int64_t lanes) const;
 
   bool are_weighted() const;
-  int64_t most_terms() const;  // of a pixel
+  int64_t most_terms() const;  // of one pixel
 
  private:
   std::span<const Line> lines_of(int64_t d, int64_t h, const WindowOperands& operands, char* scratch) const;
 
   const Taps& taps_;
-  AxisTaps each_pixel_;  // the reads of a row that is like its lines
+  AxisTaps each_pixel_;  // the taps of a row with the same pixels as its lines
   int64_t line_bytes_ = 0;
 };
 

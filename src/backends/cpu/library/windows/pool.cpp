@@ -1,5 +1,5 @@
-// Pools and their gradients, by loops of our own: oneDNN's maximum loses NaN and infinities, its pools refuse windows outside
-// the image and have fast code for dense windows of dense tensors alone.
+// Pools and their gradients, by lamina's own loops. oneDNN's maximum loses NaN and infinities, and its pools refuse windows
+// outside the image and have fast code only for dense windows of dense tensors.
 #include <limits>
 
 #include "backends/cpu/library/library_ops.h"
@@ -12,7 +12,7 @@ namespace lamina::cpu {
 
 namespace {
 
-// What the windows of a pool read along each axis. Where there are fewer than three, the first ones have one pixel.
+// The taps of a pool's windows along each axis. With fewer than three axes, the first ones have one pixel.
 Taps taps_of_windows(const OpView& view, const ImageTensor& image, const ImageTensor& positions, Divisor divisor) {
   const auto rank = static_cast<size_t>(view.input_at(0)->rank() - 2), first = 3 - rank;
   const Dims spatial(image.extents.begin() + static_cast<int64_t>(first), image.extents.end());

@@ -14,13 +14,13 @@ namespace lamina::cpu {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kManyTerms = 64, kManyWindows = 16;  // from which on sums are taken with more care
+constexpr int64_t kManyTerms = 64, kManyWindows = 16;  // from these numbers on, sums use more accurate algorithms
 
-// The kernels use as many when the last lanes are computed together with some before them.
+// Rounded up, because kernels may compute the last lanes together with some before them.
 int64_t argmax_slots(int64_t channels) { return (channels + kMinLanesOfBf16 - 1) / kMinLanesOfBf16 * kMinLanesOfBf16; }
 
-// What a thread needs for a tile, in bytes from the begin of its scratch: copies of what is not used in place, the argmax of
-// windows, and what rows need.
+// The scratch of a thread for one tile, as byte offsets: copies of tensors that are not used in place, the argmax of windows,
+// and the scratch of rows.
 struct ScratchLayout {
   int64_t input = 0, output = 0, image = 0, argmax = 0, rows = 0, end = 0;
 
@@ -65,7 +65,7 @@ class WindowPrimitive final : public Primitive {
   }
 
  private:
-  // In place, what passes between two kernels has the type of the tensors: sums would be rounded twice.
+  // In place, values between two kernels have the type of the tensors, so sums would be rounded twice.
   bool must_copy_to_share() const {
     return has_lanes(work_) && work_.kind == WindowWork::Kind::weighted_sum && work_.output.tensor.dtype == DataType::bf16;
   }
@@ -98,7 +98,7 @@ class WindowPrimitive final : public Primitive {
       copy_from_lanes(work_.output.tensor, args[work_.output.arg], block, slab.output, floats_at(scratch + layout_.output));
   }
 
-  // Of each window of the tile.
+  // The argmax of each window of the tile.
   LanePixels find_argmax(const WindowTile& tile, std::span<void* const> args, char* scratch) const {
     const auto& [block, slab] = tile;
     const LanePixels argmax = dense_lanes(scratch + layout_.argmax, slab.input, argmax_slots(block.channels));
@@ -130,7 +130,7 @@ class WindowPrimitive final : public Primitive {
   std::string name_;
   LaneKernels kernels_;
   LaneKernels::Kernel kernel_;
-  int64_t slots_;  // threads that have scratch
+  int64_t slots_;  // number of threads that have scratch
 };
 
 }  // namespace

@@ -7,9 +7,9 @@ namespace lamina::cpu {
 namespace {
 
 constexpr int64_t kTileBytes = 512 << 10;   // that a tile reads and writes: they stay in a second-level cache
-constexpr int64_t kTileChannels = 256;      // of a tile, where channels are next to each other
-constexpr int64_t kTurnedChannels = 64;     // of a tile, where they are turned
-constexpr int64_t kThreadBytes = 64 << 10;  // that are worth another thread
+constexpr int64_t kTileChannels = 256;      // per tile, if channels are contiguous
+constexpr int64_t kTurnedChannels = 64;     // per tile, if they are transposed
+constexpr int64_t kThreadBytes = 64 << 10;  // of work that justifies another thread
 
 template <typename Property>
 bool all_tensors(const WindowWork& work, const Property& property) {
@@ -35,7 +35,7 @@ int64_t channel_bytes(const Slab& slab) {
   return (pixel_count(slab.output) + pixel_count(slab.input) + pixel_count(slab.image)) * int64_t{sizeof(float)};
 }
 
-// Whole windows of a gradient, as far as they are whole: those that two slabs read are searched for their maximum twice.
+// Whole windows for a gradient, if possible: windows that two slabs read are searched for their maximum twice.
 int64_t slab_thickness(const WindowWork& work, size_t axis, int64_t image_bytes) {
   const int64_t extent = work.output.tensor.extents[axis],
                 step = std::max<int64_t>(1, extent / work.input.tensor.extents[axis]);

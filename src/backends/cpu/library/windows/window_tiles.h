@@ -1,5 +1,5 @@
 // How the work is divided: a tile is some channels of one image and a slab of the output's pixels along its first axis. A
-// pixel's bits depend on its own reads alone, so the tiles could be any; these follow from the shapes.
+// pixel's bits depend only on its own taps, so any tiles give the same results; these depend on the shapes.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace lamina::cpu {
 
-// Whether all tensors are pixels of lanes of one type where they are.
+// Whether all tensors are pixels of lanes of one type and can be used in place.
 bool has_lanes(const WindowWork& work);
 
 struct Slab {
@@ -26,7 +26,7 @@ class WindowTiles {
 
   int64_t count() const { return images_ * blocks_ * static_cast<int64_t>(slabs_.size()); }
   WindowTile at(int64_t index) const;
-  int64_t most_channels() const { return most_channels_; }  // of a block
+  int64_t most_channels() const { return most_channels_; }  // of one block
   const std::vector<Slab>& slabs() const { return slabs_; }
   int64_t worthwhile_threads() const { return worthwhile_threads_; }
 

@@ -1,4 +1,4 @@
-// What pools and resampling do: each pixel of the output is made of some pixels of an input, axis by axis.
+// The work of pools and resampling: each pixel of the output is computed from some pixels of an input, axis by axis.
 #pragma once
 
 #include "backends/cpu/library/windows/axis_taps.h"
@@ -7,7 +7,7 @@
 namespace lamina::cpu {
 
 struct ImagePort {
-  size_t arg = 0;  // of the step
+  size_t arg = 0;  // arg number of the step
   ImageTensor tensor{};
 };
 
@@ -15,8 +15,8 @@ struct WindowWork {
   enum class Kind { weighted_sum, maximum, gradient_of_maximum };
   Kind kind = Kind::weighted_sum;
   ImagePort input{}, output{};
-  Taps taps{};  // of the output's pixels in the input
-  // gradient_of_maximum, which reads diff_dst: src, and what the windows, the pixels of diff_dst, read there.
+  Taps taps{};  // per axis: the input pixels that the output's pixels read
+  // For gradient_of_maximum, which reads diff_dst: src, and the pixels of src that the windows (the pixels of diff_dst) read.
   ImagePort image{};
   Taps windows{};
 
