@@ -1,9 +1,9 @@
-// What each file puts into the module lamina._core, in the order in which the module takes it.
+// The functions that add each file's bindings to the module lamina._core, in the order of their calls.
 #pragma once
 
 #include <nanobind/nanobind.h>
-// How types of the standard library become Python's. Here, so that no file goes without one: nanobind would take such a type
-// for a class of ours, and refuse it only when it is called.
+// Converters of standard library types. Every file must include them: without one, nanobind treats the type as an unbound
+// class, which fails only when the function is called.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

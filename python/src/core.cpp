@@ -1,5 +1,5 @@
-// The module lamina._core: the C++ interface as Python sees it, names and types made Python's. What it throws is
-// lamina.Error(message, status), with the sentence of the C interface.
+// The module lamina._core: bindings of the C++ interface, with Python's names and types. Errors become lamina.Error(message,
+// status), with the sentence of the C interface.
 #include <cstddef>
 #include <exception>
 #include <string>
@@ -56,7 +56,7 @@ nb::tuple describe(nb::handle object) {
 NB_MODULE(_core, m) {
   using namespace lamina::python;
   nb::register_exception_translator(&translate);
-  nb::set_leak_warnings(false);  // what torch keeps compiled lives until the process ends
+  nb::set_leak_warnings(false);  // torch keeps compiled objects until the process ends
   bind_logical_tensor(m);
   bind_op(m);
   bind_graph(m);
@@ -65,15 +65,16 @@ NB_MODULE(_core, m) {
   bind_executable(m);
   bind_explain(m);
   bind_verbose(m);
-  m.def("op_kinds", &op_kind_names, "The names of all operations.");
+  m.def("op_kinds", &op_kind_names, "Returns the names of all operations.");
   m.def("op_schema_json", &op_schema_json, nb::arg("kind"),
-        "JSON: \"kind\", \"class\", \"formula\", \"inputs\", \"outputs\", \"attributes\", \"types\". Raises lamina.Error for a "
-        "kind that\ndoes not exist.");
-  m.def("version", &version_text, "The version of the library, as \"major.minor.patch\".");
+        "Returns the schema as JSON: \"kind\", \"class\", \"formula\", \"inputs\", \"outputs\", \"attributes\", \"types\".\n"
+        "Raises lamina.Error for a kind that does not exist.");
+  m.def("version", &version_text, "Returns the version of the library as \"major.minor.patch\".");
   m.def("describe", &describe, nb::arg("object"),
-        "(type, shape, strides in elements) of an object that shares its memory: numpy's, torch's, DLPack's, the buffer\n"
-        "protocol's. Raises lamina.Error for an object that shares none, or not on the CPU.");
+        "Returns (type, shape, strides in elements) of an object that shares its memory: an array of numpy or\n"
+        "torch, or an object with DLPack or the buffer protocol. Raises lamina.Error for an object that shares no\n"
+        "memory of the CPU.");
   m.def("signature", &signature, nb::arg("arrays"),
-        "Type, shape and strides of each array of a sequence, None for none, as bytes: what compiled code is kept by.\n"
-        "Raises lamina.Error as describe().");
+        "Returns type, shape and strides of each array of a sequence (whose entries may be None) as bytes: the\n"
+        "key under which compiled code is cached. Raises lamina.Error as describe().");
 }

@@ -1,5 +1,5 @@
-// The C ABI of DLPack 1.3 as far as it is used here: a tensor, and the table of functions by which a framework's tensor type
-// shares its objects without a capsule. Layout and names are those of the specification (dlpack.h).
+// The part of the C ABI of DLPack 1.3 that is used here: a tensor, and the table of functions by which a framework's tensor
+// type shares its objects without a capsule. Layout and names are those of the specification (dlpack.h).
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Exchange {
   void* managed_tensor_allocator;
   void* managed_tensor_from_py_object;
   void* managed_tensor_to_py_object;
-  int (*tensor_from_py_object)(void* object, Tensor* out);  // borrowed from the object; may be null
+  int (*tensor_from_py_object)(void* object, Tensor* out);  // `out` borrows the object's memory; the function may be null
   void* current_work_stream;
 };
 

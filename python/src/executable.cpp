@@ -27,14 +27,14 @@ const engine& cpu_engine() {
   return cpu;
 }
 
-// Tensor objects of one execution, their memory changed by each.
+// The tensor objects of one execution; each execution sets their memory.
 struct Executable::Frame {
   stream run_on{cpu_engine()};
   std::vector<graph::tensor> slots;
   struct Ports {
     std::vector<const_lamina_graph_tensor_t> inputs, outputs;
   };
-  std::vector<Ports> ports;  // of each step
+  std::vector<Ports> ports;  // per step
   std::unique_ptr<char, void (*)(void*)> inner{nullptr, std::free};
 };
 
@@ -57,7 +57,7 @@ Executable::Executable(std::vector<Step> steps, std::vector<Input> inputs, std::
 
 Executable::~Executable() = default;
 
-// Inner tensors share memory by lifetime: each gets the lowest place that no tensor alive at the same time has.
+// Inner tensors share memory by lifetime: each is placed at the lowest offset that no simultaneously live tensor occupies.
 void Executable::place_inner() {
   const size_t first = inputs_.size() + outputs_.size();
   struct Life {

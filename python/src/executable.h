@@ -1,4 +1,4 @@
-// Compiled partitions that run one after the other in one call from Python, with the memory of what passes between them.
+// Compiled partitions that run in sequence in one call from Python, with the memory of the tensors between them.
 #pragma once
 
 #include <memory>
@@ -9,20 +9,20 @@
 
 namespace lamina::python {
 
-// A scalar that partitions read and nobody gives.
+// A scalar that partitions read and that is not an argument of the call.
 struct Constant {
   graph::logical_tensor tensor;
   std::string bytes;
 };
 
-// One compiled partition; a slot counts the executable's inputs, then its outputs, its inner tensors and its constants.
+// One compiled partition. Slots number the executable's inputs, then its outputs, its inner tensors and its constants.
 struct Step {
   graph::compiled_partition compiled;
   std::vector<size_t> inputs, outputs;  // slots, in the order of the partition's ports
 };
 
-// What is given for an input: `tensor` is what the partitions read; `given` is the object that arrives, of which the tensor is
-// a view that begins `offset` bytes behind its first element.
+// An input: `tensor` is what the partitions read; `given` describes the object that the caller passes. The tensor is a view
+// of it that starts `offset` bytes after its first element.
 struct Input {
   graph::logical_tensor tensor;
   graph::logical_tensor given;
@@ -37,8 +37,8 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  // Objects in the order of inputs and outputs; throws lamina::error where one does not fit. Lets other Python threads run
-  // while it computes. Many threads may call it at once.
+  // Objects are in the order of inputs and outputs; throws lamina::error if one does not match. Releases the GIL while it
+  // computes. Many threads may call it at once.
   void run(nb::handle inputs, nb::handle outputs);
 
   const std::vector<Input>& inputs() const { return inputs_; }
@@ -58,7 +58,7 @@ class Executable {
   std::vector<Constant> constants_;
   std::vector<size_t> inner_offsets_;
   size_t inner_bytes_ = 0;
-  std::vector<std::unique_ptr<Frame>> frames_;  // idle ones; touched with the GIL only
+  std::vector<std::unique_ptr<Frame>> frames_;  // idle frames; accessed only with the GIL held
 };
 
 const engine& cpu_engine();

@@ -1,4 +1,4 @@
-// Op and Graph: operations and what they make together.
+// Bindings of Op and Graph.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -94,26 +94,28 @@ logical_tensor tensor_of(const graph::graph& self, size_t id) {
 }  // namespace
 
 void bind_op(nb::module_& m) {
-  nb::class_<graph::op>(m, "Op", "An operation: kind, attributes and the tensors at its ports, in the order of its schema.")
+  nb::class_<graph::op>(m, "Op",
+                        "An operation: its kind, its attributes, and the tensors at its ports in the order of its schema.")
       .def(
           "__init__",
           [](graph::op* self, size_t id, const std::string& kind, const std::vector<logical_tensor>& inputs, nb::dict attrs,
              const std::string& name) { new (self) graph::op(make_op(id, kind, inputs, attrs, name)); },
           nb::arg("id"), nb::arg("kind"), nb::arg("inputs"), nb::arg("attributes"), nb::arg("name") = "",
-          "An operation without outputs yet.\n\n"
-          "id: of its own among the ops of a graph. kind: a name of lamina.op_kinds(). inputs: in the order of the schema's "
-          "ports.\n"
-          "attributes: by name, those that have a default may be absent. name: for messages, default KIND_ID.\n"
-          "Raises lamina.Error for a kind or attribute that does not exist, or an attribute of another type.")
+          "Creates an operation without outputs.\n\n"
+          "id: unique among the ops of a graph. kind: a name of lamina.op_kinds(). inputs: in the order of the\n"
+          "schema's ports. attributes: by name; attributes with a default may be absent. name: used in messages,\n"
+          "default KIND_ID.\n"
+          "Raises lamina.Error for a kind or attribute that does not exist, or a value of another type.")
       .def("infer_outputs", &infer_outputs, nb::call_guard<nb::gil_scoped_release>(),
-           "The outputs as types and shapes follow from the schema; their id says that they have none yet.\n\n"
-           "Raises lamina.Error where the schema refuses the op: port or attribute, what was given and what is allowed.")
+           "Returns the outputs with the types and shapes that follow from the schema. They have no ids yet.\n\n"
+           "Raises lamina.Error if the schema rejects the op; the message has the port or attribute, the given and\n"
+           "the allowed value.")
       .def(
           "add_output", [](graph::op& self, const logical_tensor& tensor) { self.add_output(tensor); }, nb::arg("tensor"),
-          "The tensor at the next output port. Whether it fits is checked when a graph takes the op.")
+          "Adds the tensor of the next output port. Graph.add_op checks whether it matches the schema.")
       .def(
           "leave_out_output", [](graph::op& self) { self.add_output(logical_tensor()); },
-          "Leaves the next output port out: it is not computed.");
+          "Omits the next output port: it is not computed.");
 }
 
 void bind_graph(nb::module_& m) {
@@ -124,29 +126,33 @@ void bind_graph(nb::module_& m) {
             new (self) graph::graph(engine::kind::cpu, chosen(mode, kMathModes, "fpmath_mode"));
           },
           nb::arg("fpmath_mode") = "strict",
-          "An empty graph for the CPU. fpmath_mode: strict, bf16, f16, tf32 or any: how products of f32 may be computed.")
+          "Creates an empty graph for the CPU.\n\n"
+          "fpmath_mode: strict, or bf16, f16, tf32 or any: the types in which products of f32 may be computed.")
       .def_static("from_json", &graph_from_json, nb::arg("text"), nb::arg("name") = "graph",
-                  "A graph from a dump, not finalized. name: stands in front of errors.\n\n"
-                  "Raises lamina.Error with line and column where the text is no dump, or naming the op that is refused.")
+                  "Creates a graph from a dump, not finalized. name: prefixes error messages.\n\n"
+                  "Raises lamina.Error with line and column if the text is not a dump, or with the op that is rejected.")
       .def(
           "to_json", [](const graph::graph& self) { return text_of(self, &lamina_graph_graph_write_json); },
           "The graph as a dump, which `lamina replay` runs.")
       .def(
           "add_op", [](graph::graph& self, const graph::op& op) { self.add_op(op); }, nb::arg("op"),
           "Checks the op against its schema and adds a copy of it.\n\n"
-          "Raises lamina.Error naming the op, the port or attribute, what was given and what is allowed; the graph is "
-          "unchanged.")
+          "Raises lamina.Error with the op, the port or attribute, the given and the allowed value; the graph is\n"
+          "then unchanged.")
       .def("set_constant", &graph::graph::set_constant, nb::arg("tensor_id"), nb::arg("value"),
-           "Says that every element of an input is `value` at every execution, rounded to the tensor's type.\n\n"
-           "Raises lamina.Error for a tensor that no op reads, that an op makes, or that has another value already.")
+           "Declares that every element of an input is `value` at every execution, rounded to the tensor's type.\n\n"
+           "Raises lamina.Error for a tensor that no op reads, that an op produces, or that already has another\n"
+           "value.")
       .def("finalize", &graph::graph::finalize, nb::call_guard<nb::gil_scoped_release>(),
-           "Ends building: orders ops and infers shapes.\n\n"
-           "Raises lamina.Error for a cycle, a tensor that two ops make, or shapes that do not agree.")
-      .def_prop_ro("is_finalized", &graph::graph::is_finalized, "Whether building has ended.")
+           "Ends building: orders the ops and infers shapes.\n\n"
+           "Raises lamina.Error for a cycle, a tensor with two producers, or contradicting shapes.")
+      .def_prop_ro("is_finalized", &graph::graph::is_finalized, "Whether finalize() has been called.")
       .def("tensor", &tensor_of, nb::arg("tensor_id"),
-           "What the graph knows of a tensor; once finalized, its inferred shape too. Raises lamina.Error where no op has it.")
+           "Returns what the graph knows about a tensor, including the inferred shape once the graph is finalized.\n"
+           "Raises lamina.Error for a tensor of no op.")
       .def("border", &border_of,
-           "(tensors that ops read and none makes, in order of first use; tensors that none reads or an End op marks).")
+           "Returns (inputs, outputs): the tensors that ops read and no op produces, in order of first use; and the\n"
+           "tensors that no op reads, or that an End op marks.")
       .def(
           "partitions",
           [](graph::graph& self, const std::string& policy) {
@@ -155,8 +161,9 @@ void bind_graph(nb::module_& m) {
             return self.get_partitions(chosen_policy);
           },
           nb::arg("policy") = "fusion",
-          "Partitions of a finalized graph, in an order in which they can run. policy: fusion, or debug: one op each.\n\n"
-          "Raises lamina.Error where the graph is not finalized.");
+          "Returns the partitions of a finalized graph, in an order in which they can run. policy: fusion, or debug\n"
+          "for one op each.\n\n"
+          "Raises lamina.Error if the graph is not finalized.");
 }
 
 }  // namespace lamina::python

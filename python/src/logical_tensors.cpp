@@ -1,4 +1,4 @@
-// LogicalTensor: what is known of a tensor before it has memory.
+// Bindings of LogicalTensor: what is known about a tensor before it has memory.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -81,7 +81,7 @@ std::string describe(const logical_tensor& tensor) {
 
 void bind_logical_tensor(nb::module_& m) {
   nb::class_<logical_tensor>(m, "LogicalTensor",
-                             "What is known of a tensor before it has memory: id, element type, shape, strides.")
+                             "What is known about a tensor before it has memory: id, element type, shape, strides.")
       .def(
           "__init__",
           [](logical_tensor* self, size_t id, const std::string& dtype, const std::optional<Shape>& shape,
@@ -89,20 +89,19 @@ void bind_logical_tensor(nb::module_& m) {
              const std::string& property) { new (self) logical_tensor(make_tensor(id, dtype, shape, strides, property)); },
           nb::arg("id"), nb::arg("dtype"), nb::arg("shape").none() = nb::none(), nb::arg("strides").none() = nb::none(),
           nb::arg("property") = "undef",
-          "A logical tensor.\n\n"
-          "id: ports with the same id are connected. dtype: f32, bf16, f16, f64, s32, s64, s8, u8, boolean, f8_e5m2, f8_e4m3, "
-          "s4, u4.\n"
-          "shape: extents, None for one that is not known yet; None: the rank is not known. strides: in elements, one per "
-          "extent,\n"
-          "0 broadcasts; None: dense, row-major. property: undef, variable, constant (equal at every execution), host_scalar.\n"
-          "Raises lamina.Error for a name that does not exist, a negative extent or stride.")
-      .def_prop_ro("id", &logical_tensor::get_id, "Its id: ports with the same id are connected.")
+          "Creates a logical tensor.\n\n"
+          "id: ports with the same id are connected. dtype: f32, bf16, f16, f64, s32, s64, s8, u8, boolean,\n"
+          "f8_e5m2, f8_e4m3, s4, u4. shape: extents, with None for an unknown extent; None if the rank is unknown.\n"
+          "strides: in elements, one per extent, 0 broadcasts; None: dense row-major. property: undef, variable,\n"
+          "constant (equal at every execution), host_scalar.\n"
+          "Raises lamina.Error for a name that does not exist, or a negative extent or stride.")
+      .def_prop_ro("id", &logical_tensor::get_id, "The id: ports with the same id are connected.")
       .def_prop_ro(
-          "dtype", [](const logical_tensor& self) { return name_of(self.data.data_type); }, "The element type, by its name.")
-      .def_prop_ro("shape", &shape_of, "Extents, None for one that is not known; None where the rank is not known.")
-      .def_prop_ro("strides", &strides_of, "In elements; None where they are not known.")
-      .def_prop_ro("nbytes", &logical_tensor::get_mem_size, "Bytes from the first to past the last element.")
-      .def("with_id", &with_id, nb::arg("id"), "The same under another id.")
+          "dtype", [](const logical_tensor& self) { return name_of(self.data.data_type); }, "The name of the element type.")
+      .def_prop_ro("shape", &shape_of, "The extents, with None for an unknown extent; None if the rank is unknown.")
+      .def_prop_ro("strides", &strides_of, "The strides in elements; None if they are unknown.")
+      .def_prop_ro("nbytes", &logical_tensor::get_mem_size, "The size in bytes from the first element to past the last one.")
+      .def("with_id", &with_id, nb::arg("id"), "Returns a copy with another id.")
       .def("__repr__", &describe);
 }
 

@@ -1,4 +1,4 @@
-// Partition, CompiledPartition and Executable: what a graph is cut into, code for it, and several of these run as one.
+// Bindings of Partition, CompiledPartition and Executable, and of explanations.
 #include <cstddef>
 #include <exception>
 #include <map>
@@ -17,7 +17,8 @@ namespace {
 
 using graph::logical_tensor;
 
-// What a compilation calls while others may run; what it throws stops the compilation and is thrown when that has ended.
+// Calls the Python progress function during a compilation, which runs without the GIL. An exception cancels the compilation
+// and is rethrown after it has ended.
 struct Progress {
   nb::handle call;
   std::exception_ptr thrown = nullptr;
@@ -107,81 +108,82 @@ std::vector<Constant> constants_from(nb::list constants) {
 }  // namespace
 
 void bind_partition(nb::module_& m) {
-  nb::class_<graph::partition>(m, "Partition", "Ops of a graph that are compiled and executed as one.")
-      .def_prop_ro("id", &graph::partition::get_id, "Unique in the process.")
+  nb::class_<graph::partition>(m, "Partition", "A group of ops of a graph that is compiled and executed as one unit.")
+      .def_prop_ro("id", &graph::partition::get_id, "The id, unique in the process.")
       .def_prop_ro("op_ids", &graph::partition::get_ops,
-                   "Ids of the graph's ops that are in it; an op that a pass took into another one counts too.")
-      .def_prop_ro("is_supported", &graph::partition::is_supported, "False where no kernel can run it; reasons_json says why.")
+                   "Ids of the graph's ops in the partition, including ops that a pass has merged into others.")
+      .def_prop_ro("is_supported", &graph::partition::is_supported,
+                   "False if no kernel can run the partition; reasons_json has the reason.")
       .def_prop_ro("inputs", &graph::partition::get_input_ports,
-                   "The tensors that it reads, in order of first use, with what the graph knows of their shapes.")
+                   "The tensors that the partition reads, in order of first use, with the shapes that the graph knows.")
       .def_prop_ro("outputs", &graph::partition::get_output_ports,
-                   "The tensors that it makes for others, in the order of its ops.")
-      .def(
-          "compile", &compile, nb::arg("inputs"), nb::arg("outputs"), nb::arg("progress").none() = nb::none(),
-          "Code for these tensors, which are matched to ports by id, in any order.\n\n"
-          "inputs: with known shapes; those that are no port are ignored. outputs: shapes and strides may be unknown: "
-          "inferred, dense.\n"
-          "progress: called as progress(done, total, name) before each of `total` steps, and at the end; what it returns stops "
-          "the\n"
-          "compilation if it is true. Not called where the code is in the cache. Other Python threads run meanwhile.\n"
-          "Raises lamina.Error: a port without its tensor, a tensor that contradicts the graph, shapes that do not agree, an "
-          "op that\ncannot run, a compilation that was stopped; and what progress raises.")
+                   "The tensors that the partition produces for others, in the order of its ops.")
+      .def("compile", &compile, nb::arg("inputs"), nb::arg("outputs"), nb::arg("progress").none() = nb::none(),
+           "Compiles the partition for these tensors, which are matched to ports by id, in any order.\n\n"
+           "inputs: with known shapes; tensors that match no port are ignored. outputs: shapes and strides may be\n"
+           "unknown; lamina infers them, and the layout is then dense. progress: called as progress(done, total,\n"
+           "name) before each of `total` steps and at the end; a true result cancels the compilation. It is not\n"
+           "called if the code is in the cache. The GIL is released meanwhile.\n"
+           "Raises lamina.Error for a port without its tensor, a tensor that contradicts the graph, contradicting\n"
+           "shapes, an op that cannot run, or a cancelled compilation; and any exception that progress raises.")
       .def(
           "reasons_json", [](const graph::partition& self) { return text_of(self, &lamina_graph_partition_write_reasons); },
-          "JSON: \"supported\", \"unsupported_reason\" where it is not, and \"ops\" with \"id\", \"kind\", \"name\" and "
-          "\"reasons\"\n(\"code\", which scripts may rely on, and \"text\").");
+          "Returns JSON: \"supported\", \"unsupported_reason\" if it is not supported, and \"ops\" with \"id\", \"kind\",\n"
+          "\"name\" and \"reasons\" (a stable \"code\", which scripts may use, and \"text\").");
 }
 
 void bind_compiled_partition(nb::module_& m) {
-  nb::class_<graph::compiled_partition>(m, "CompiledPartition", "Code for one partition with every shape and stride known.")
-      .def(
-          "tensor", &graph::compiled_partition::query_logical_tensor, nb::arg("tensor_id"),
-          "The tensor of a port with its final shape and strides (in elements). Raises lamina.Error for an id that is no port.")
+  nb::class_<graph::compiled_partition>(m, "CompiledPartition", "The code of one partition, with all shapes and strides known.")
+      .def("tensor", &graph::compiled_partition::query_logical_tensor, nb::arg("tensor_id"),
+           "Returns the tensor of a port with its final shape and strides (in elements). Raises lamina.Error for an\n"
+           "id that is not a port.")
       .def_prop_ro("inplace_ports", &graph::compiled_partition::get_inplace_ports,
-                   "(input id, output id) of pairs that may be given the same memory.")
+                   "Pairs (input id, output id) that may share memory.")
       .def(
           "info_json",
           [](const graph::compiled_partition& self) { return text_of(self, &lamina_graph_compiled_partition_write_info); },
-          "JSON: \"backend\", \"kernels\" (names), \"schedules\", \"required_bytes\" (inputs and outputs, each once),\n"
-          "\"moved_bytes\" (read and written in main memory), \"workspace_bytes\", \"compile_ms\", \"from_cache\".");
+          "Returns JSON: \"backend\", \"kernels\" (names), \"schedules\", \"required_bytes\" (inputs and outputs, each\n"
+          "once), \"moved_bytes\" (read from and written to main memory), \"workspace_bytes\", \"compile_ms\",\n"
+          "\"from_cache\".");
 }
 
 void bind_executable(nb::module_& m) {
-  nb::class_<Executable>(m, "Executable", "Compiled partitions that run one after the other in one call.")
+  nb::class_<Executable>(m, "Executable", "Compiled partitions that run in sequence in one call.")
       .def(
           "__init__",
           [](Executable* self, nb::list steps, nb::list inputs, const std::vector<logical_tensor>& outputs,
              const std::vector<logical_tensor>& inner, nb::list constants) {
-            // Braces: from left to right, so that what does not fit first is what is told.
+            // Braces evaluate arguments from left to right, so that the first mismatch is the one reported.
             new (self) Executable{steps_from(steps), inputs_from(inputs), outputs, inner, constants_from(constants)};
           },
           nb::arg("steps"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("inner"), nb::arg("constants"),
-          "steps: (CompiledPartition, slots of its inputs, slots of its outputs); a slot counts the inputs, then the outputs, "
-          "the inner\n"
-          "tensors and the constants. inputs: (tensor that is read, tensor that is given, bytes from the one's beginning to "
-          "the other's).\n"
-          "outputs, inner: tensors that leave, and those that pass between steps, in memory of its own. constants: (scalar, "
-          "its bytes).\n"
+          "Creates an executable.\n\n"
+          "steps: (CompiledPartition, slots of its inputs, slots of its outputs). Slots number the inputs, then the\n"
+          "outputs, the inner tensors and the constants. inputs: (tensor that the steps read, tensor that the\n"
+          "caller passes, offset in bytes of the first in the second). outputs: tensors that are returned. inner:\n"
+          "tensors between steps, in memory that the executable allocates. constants: (scalar, its bytes).\n"
           "Raises lamina.Error for a slot that does not exist.")
       .def(
           "__call__", [](Executable& self, nb::handle inputs, nb::handle outputs) { self.run(inputs, outputs); },
           nb::arg("inputs"), nb::arg("outputs"),
-          "Runs it. inputs, outputs: sequences of objects that share their memory, in order; outputs are written to.\n\n"
-          "Other Python threads run meanwhile. Raises lamina.Error naming the object that does not fit and what is allowed.")
-      .def_prop_ro("inner_bytes", &Executable::inner_bytes, "Bytes of what passes between steps, for one call at a time.")
-      .def_prop_ro("step_count", &Executable::step_count, "How many compiled partitions a call executes.");
+          "Runs the steps. inputs, outputs: sequences of objects that share their memory, in order; outputs are\n"
+          "written to.\n\n"
+          "The GIL is released meanwhile. Raises lamina.Error with the object that does not match and what is\n"
+          "allowed.")
+      .def_prop_ro("inner_bytes", &Executable::inner_bytes,
+                   "The size in bytes of the tensors between steps, for one call at a time.")
+      .def_prop_ro("step_count", &Executable::step_count, "The number of compiled partitions that a call executes.");
 }
 
 void bind_explain(nb::module_& m) {
-  m.def(
-      "explain", &explain, nb::arg("partitions"), nb::arg("compiled"), nb::arg("compile"), nb::arg("format"),
-      nb::arg("title") = "", nb::arg("report").none() = nb::none(),
-      "What there is to tell of partitions of one graph, as a text.\n\n"
-      "partitions: in an order in which they can run. compiled: [], or a CompiledPartition or None for each: for its shapes, "
-      "else\n"
-      "for those that the graph knows, each is compiled to tell kernels, schedules and tiles, unless `compile` is false.\n"
-      "format: json, html (a page that needs nothing else) or dot. report: text of a `lamina replay --report`, whose times are "
-      "told.\nRaises lamina.Error for no partitions, those of two graphs, a report of others.");
+  m.def("explain", &explain, nb::arg("partitions"), nb::arg("compiled"), nb::arg("compile"), nb::arg("format"),
+        nb::arg("title") = "", nb::arg("report").none() = nb::none(),
+        "Explains partitions of one graph as a text.\n\n"
+        "partitions: in an order in which they can run. compiled: [], or a CompiledPartition or None for each.\n"
+        "Unless `compile` is false, each partition is compiled, for the shapes of its CompiledPartition or else\n"
+        "for those that the graph knows, so that kernels, schedules and tiles are included. format: json, html (a\n"
+        "self-contained page) or dot. report: the text of a `lamina replay --report`, whose times are included.\n"
+        "Raises lamina.Error for no partitions, partitions of two graphs, or a report of other partitions.");
 }
 
 }  // namespace lamina::python

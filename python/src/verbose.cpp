@@ -1,4 +1,4 @@
-// set_verbose: the lines that the library writes about what it does, given to a function of Python.
+// set_verbose: passes the library's verbose lines to a Python function.
 #include <cstddef>
 
 #include "bindings.h"
@@ -8,8 +8,8 @@
 namespace lamina::python {
 namespace {
 
-// Lines of lamina_set_verbose_output go to a Python function that is kept as long as it may be called: until another takes its
-// place, and then for ever, since a line may be on its way.
+// Passes lines of lamina_set_verbose_output to a Python function. The function is never released: after it is replaced,
+// another thread may still be calling it.
 void tell_line(void* user, const char* line, size_t length) {
   const nb::gil_scoped_acquire held;
   try {
@@ -29,9 +29,9 @@ void set_verbose(int level, nb::object write) {
 
 void bind_verbose(nb::module_& m) {
   m.def("set_verbose", &set_verbose, nb::arg("level"), nb::arg("write").none() = nb::none(),
-        "Has `write` called with a line per compilation and execution (level 1), per pass too (2), or nothing (0); -1: what\n"
-        "LAMINA_VERBOSE says. write: any thread calls it, one at a time; None: lines go to stdout. Raises lamina.Error for "
-        "another level.");
+        "Calls `write` with a line per compilation and execution (level 1), also per pass (2), or never (0);\n"
+        "level -1 follows LAMINA_VERBOSE. write: may be called on any thread, one at a time; None: lines go to\n"
+        "stdout. Raises lamina.Error for another level.");
 }
 
 }  // namespace lamina::python

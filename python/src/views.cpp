@@ -36,7 +36,7 @@ lamina_data_type_t type_of(uint8_t code, int bits) {
   }
 }
 
-// Dense row-major where `strides` is null.
+// If `strides` is null, the view is dense row-major.
 void set_shape(View& view, int rank, const int64_t* dims, const int64_t* strides, std::string_view what) {
   if (rank > LAMINA_MAX_NDIMS)
     refuse(what, "has rank " + std::to_string(rank) + ", allowed is 0.." + std::to_string(LAMINA_MAX_NDIMS));
@@ -59,9 +59,9 @@ void set_type(View& view, uint8_t code, int bits, int lanes, std::string_view wh
                      " bits, which lamina does not know");
 }
 
-// ---- types with a table (torch 2.10 and newer)
+// ---- types with an exchange table (torch 2.10 and newer)
 
-// One attribute look-up per type: the types of a process are few and live as long as it does.
+// One attribute look-up per type: a process has few types, and they exist until it ends.
 const dlpack::Exchange* exchange_of(nb::handle object) {
   static std::unordered_map<PyObject*, const dlpack::Exchange*> known;
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
@@ -89,7 +89,7 @@ View by_exchange(const dlpack::Exchange& table, nb::handle object, std::string_v
   return view;
 }
 
-// ---- torch's tensors by their attributes
+// ---- torch's tensors, read through their attributes
 
 bool is_torch_tensor(nb::handle object) { return nb::hasattr(object, "untyped_storage") && nb::hasattr(object, "data_ptr"); }
 
@@ -133,7 +133,7 @@ View by_attributes(nb::handle object, std::string_view what) {
   return view;
 }
 
-// ---- everything else
+// ---- all other objects
 
 template <typename Array>
 View of_array(const Array& array, std::string_view what) {
@@ -146,7 +146,7 @@ View of_array(const Array& array, std::string_view what) {
   return view;
 }
 
-// The array may go: the object itself, which the caller holds, keeps its memory.
+// The array may be destroyed: the object, which the caller holds, owns the memory.
 View by_protocol(nb::handle object, bool writable, std::string_view what) {
   nb::ndarray<> array;
   if (nb::try_cast(object, array)) return of_array(array, what);
