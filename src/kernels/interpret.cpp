@@ -303,15 +303,11 @@ class Interpreter {
     for (const Root& root : roots) finish(row, root, phase);
   }
 
-  // The lanes follow the innermost dim and restart with each of its runs. A block ends after kBlock elements or after as many
-  // whole runs as fit in them.
   template <typename EndBlock, typename Visit>
   void walk(const EndBlock& end_block, const Visit& visit) const {
-    const bool one_run = kernel_.extents.size() == outer_ + 1;
-    const int64_t run = one_run ? kBlock : std::max<int64_t>(kernel_.extents.back(), 1);
-    const int64_t block = run * std::max<int64_t>(1, kBlock / run);
-    for (int64_t first = 0; first < row_size_; first += block) {
-      const int64_t end = std::min(first + block, row_size_);
+    const int64_t run = std::max<int64_t>(kernel_.extents.back(), 1), whole_runs = run * numerics::runs_of_block(run);
+    for (int64_t first = 0, end = 0; first < row_size_; first = end) {
+      end = run > kBlock ? std::min(first + kBlock, (first / run + 1) * run) : std::min(first + whole_runs, row_size_);
       for (int64_t i = first; i < end; ++i) visit(i, static_cast<int>(i % run % kVirtualLanes));
       end_block(first, end);
     }

@@ -1,5 +1,5 @@
-// Several inner dims: loops over the outer ones of them, with a run over the innermost in each iteration. Lanes follow the
-// innermost dim. After about one block of segments they are folded into the total.
+// Several inner dims: loops over the outer ones of them, with a segment, a run of the innermost dim, in each iteration. The
+// lanes restart with each segment. At the end of a block (kernels/numerics.h) they are folded into the total.
 #include <algorithm>
 
 #include "backends/cpu/emit/walk.h"
@@ -15,6 +15,7 @@ class SegmentWalk final : public Walk {
   void over(const std::vector<Row*>& rows, const Body& body) const override;
 
  private:
+  void over_segment(const Row& row, const Body& body) const;
   void from_dim(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment) const;
   void enter(Row& row, const Row& outer, size_t dim, llvm::Value* i) const;
 
@@ -23,8 +24,7 @@ class SegmentWalk final : public Walk {
 };
 
 void SegmentWalk::over(const std::vector<Row*>& rows, const Body& body) const {
-  const int64_t run = std::max<int64_t>(kernel_.extents.back(), 1);
-  const int64_t segments_per_block = std::max<int64_t>(1, kBlock / run);
+  const int64_t segments_per_block = numerics::runs_of_block(kernel_.extents.back());
   llvm::AllocaInst* const done = e_.alloca_at_entry(b_.getInt64Ty());
   b_.CreateStore(i64(0), done);
   from_dim(rows, static_cast<size_t>(kernel_.outer_rank), body, [&] {
@@ -38,11 +38,23 @@ void SegmentWalk::over(const std::vector<Row*>& rows, const Body& body) const {
   if (flush_) flush_();
 }
 
-// Loops over the inner dims from `dim` on. The innermost one is a run.
+// A segment of several blocks is folded after each of them; the caller folds the last one.
+void SegmentWalk::over_segment(const Row& row, const Body& body) const {
+  const int64_t size = kernel_.extents.back(), full = flush_ && size > kBlock ? (size - 1) / kBlock * kBlock : 0;
+  if (full > 0) {
+    e_.loop(i64(0), i64(full), i64(kBlock), [&](llvm::Value* start) {
+      run_.count(row, start, kBlock, body);
+      flush_();
+    });
+  }
+  run_.count(row, i64(full), size - full, body);
+}
+
+// Loops over the inner dims from `dim` on. The innermost one is a segment.
 void SegmentWalk::from_dim(const std::vector<Row*>& rows, size_t dim, const Body& body,
                            const std::function<void()>& after_segment) const {
   if (dim + 1 == kernel_.extents.size()) {
-    run_.count(*rows.front(), i64(0), kernel_.extents.back(), body);
+    over_segment(*rows.front(), body);
     after_segment();
     return;
   }

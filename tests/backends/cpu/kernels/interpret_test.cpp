@@ -109,6 +109,26 @@ TEST_P(InterpretedKernels, GroupNormOverDimsThatDoNotMerge) {
   }
 }
 
+// Blocks of several runs, of one, and several blocks of a run; sums of which the interpreter and the machine know the order.
+TEST_P(InterpretedKernels, RowsInRunsOfAnyLength) {
+  for (const int64_t run : {2, 63, 65, 700, 2049, 4097, 9000}) {
+    const Dims shape{2 * std::max<int64_t>(2, 9000 / run), 3, run};
+    SCOPED_TRACE(describe(shape));
+    GraphBuilder g;
+    const auto x = g.input(GetParam(), shape);
+    const std::vector<uint64_t> inputs{x, g.input(weights(), {3}), g.input(weights(), {3}), g.input(weights(), {3}),
+                                       g.input(weights(), {3})};
+    g.multi(OpKind::BatchNormForwardTraining, inputs, {{"epsilon", 0.01F}, {"data_format", std::string("NCX")}},
+            {GetParam(), weights(), weights(), weights(), weights()});
+    expect_same_bits(g.finish());
+    for (const OpKind kind : {OpKind::ReduceSum, OpKind::ReduceMax, OpKind::ReduceProd}) {
+      GraphBuilder r;
+      r.op(kind, {r.input(GetParam(), shape)}, {{"axes", std::vector<int64_t>{0, 2}}});
+      expect_same_bits(r.finish());
+    }
+  }
+}
+
 TEST_P(InterpretedKernels, SoftMaxAndReductionsAlongEitherAxis) {
   for (const int64_t axis : {int64_t{0}, int64_t{-1}}) {
     for (const OpKind kind : {OpKind::SoftMax, OpKind::LogSoftmax}) {

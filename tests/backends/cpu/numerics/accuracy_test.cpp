@@ -275,6 +275,80 @@ std::vector<HardInput> hard_inputs() {
   return inputs;
 }
 
+// Rows of 2^16 elements that are a sequence of runs: several inner dims, of which the last has `run` elements.
+struct Runs {
+  int64_t run;
+  HardInput input;
+};
+
+// Exact moments hold for rows one after the other; `place` tells where element i of row r is.
+using Place = std::function<int64_t(int64_t row, int64_t i)>;
+
+class AccuracyInRuns : public ::testing::TestWithParam<Runs> {
+ protected:
+  // The largest relative error of output `variance` of the graph's one op, whose input 0 are such rows.
+  double variance_error(const Graph& graph, size_t variance, const Place& place) {
+    const HardInput& input = GetParam().input;
+    const Values given = values_of(input);
+    std::vector<Buffer> buffers;
+    for (const ValueIndex v : graph.inputs()) buffers.push_back(stored(graph.tensor(v), [](int64_t) { return 1.0; }).data);
+    Values rows;
+    for (int64_t i = 0; i < input.rows * input.size; ++i) {
+      const int64_t at = place(i / input.size, i % input.size);
+      store_from_double(input.dtype, buffers[0].data(), at, given[static_cast<size_t>(i)]);
+      rows.push_back(load_as_double(input.dtype, buffers[0].data(), at));
+    }
+    std::vector<const Buffer*> pointers;
+    for (const Buffer& buffer : buffers) pointers.push_back(&buffer);
+    const Moments exact = exact_moments(rows, input.rows, input.size);
+    const Error error = error_of(f32, run(graph, pointers).at(variance), exact.variance);
+    print_line(input, join("variance, runs of ", GetParam().run).c_str(), error);
+    return error.relative;
+  }
+};
+
+TEST_P(AccuracyInRuns, GroupNorm) {
+  const auto& [piece, input] = GetParam();
+  GraphBuilder g;
+  const int64_t channels = input.size / piece;
+  const auto x = g.input(input.dtype, {input.rows, channels, piece});
+  g.multi(OpKind::GroupNorm, {x, g.input(f32, {channels}), g.input(f32, {channels})},
+          {{"groups", int64_t{1}}, {"data_format", std::string("NCX")}}, {input.dtype, f32, f32});
+  const Graph graph = g.finish();
+  EXPECT_LE(variance_error(graph, 2, [&](int64_t row, int64_t i) { return row * input.size + i; }), 2e-6);
+}
+
+TEST_P(AccuracyInRuns, BatchNorm) {
+  const auto& [piece, input] = GetParam();
+  GraphBuilder g;
+  const auto x = g.input(input.dtype, {input.size / piece, input.rows, piece});
+  const auto table = [&] { return g.input(f32, {input.rows}); };
+  g.multi(OpKind::BatchNormForwardTraining, {x, table(), table(), table(), table()},
+          {{"epsilon", kEpsilon}, {"data_format", std::string("NCX")}}, {input.dtype, f32, f32, f32, f32});
+  const Graph graph = g.finish();
+  const Place place = [&, length = piece](int64_t row, int64_t i) {
+    return (i / length * input.rows + row) * length + i % length;
+  };
+  EXPECT_LE(variance_error(graph, 4, place), 2e-6);
+}
+
+std::vector<Runs> rows_in_runs() {
+  std::vector<Runs> all;
+  for (const int64_t run : {2, 3, 4, 7, 49, 64, 100, 784, 4096, 4097, 12544, 32768}) {
+    const int64_t size = std::max<int64_t>(2, (int64_t{1} << 16) / run) * run;
+    const auto add = [&](const char* name, DataType dtype, const Generator& value) {
+      all.push_back({run, {name, dtype, 4, size, value}});
+    };
+    add("standard normal", f32, around(0));
+    add("mean/std 1e3", f32, around(1e3));
+    add("standard normal", bf16, around(0));
+    // Equal squares: each addition to a lane rounds in the same direction.
+    add("two values", f32,
+        [](int64_t row, int64_t, double gauss) { return (gauss < 0 ? -0.1 : 0.1) * static_cast<double>(row + 3); });
+  }
+  return all;
+}
+
 std::string test_name(const HardInput& input) {
   std::string name = std::string(input.name) + "_" + std::string(name_of(input.dtype)) + "_" + std::to_string(input.size);
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : c == '-' ? 'm' : '_';
@@ -282,6 +356,9 @@ std::string test_name(const HardInput& input) {
 }
 INSTANTIATE_TEST_SUITE_P(Norms, Accuracy, ::testing::ValuesIn(hard_inputs()),
                          [](const auto& test) { return test_name(test.param); });
+INSTANTIATE_TEST_SUITE_P(Norms, AccuracyInRuns, ::testing::ValuesIn(rows_in_runs()), [](const auto& test) {
+  return test_name(test.param.input) + "_in_runs_of_" + std::to_string(test.param.run);
+});
 
 }  // namespace
 }  // namespace lamina::testing
