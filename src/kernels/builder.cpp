@@ -73,6 +73,11 @@ Value Builder::cast(Value a, Type type) {
   return append({.kind = NodeKind::map, .type = type, .op = MapOp::cast, .operands = {a.node, -1, -1}, .coefficients = {}});
 }
 
+Value Builder::cast_to_odd(Value a) {
+  return append(
+      {.kind = NodeKind::map, .type = Type::f64, .op = MapOp::cast_to_odd, .operands = {a.node, -1, -1}, .coefficients = {}});
+}
+
 Value Builder::round_to(Value a, DataType dtype) {
   return append({.kind = NodeKind::map,
                  .type = a.type(),

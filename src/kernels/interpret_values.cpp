@@ -240,6 +240,7 @@ Scalar constant_scalar(const Node& node) {
 Scalar map_scalar(const Node& node, Type operand_type, std::span<const Scalar> operands) {
   if (node.op == MapOp::select) return operands[0].integer != 0 ? operands[1] : operands[2];
   if (node.op == MapOp::cast) return cast_scalar(operands[0], operand_type, node.type);
+  if (node.op == MapOp::cast_to_odd) return real_scalar(lm_odd_f64_from_s64(operands[0].integer));
   if (operand_type == Type::f32) return map_real<float>(node, operands);
   return operand_type == Type::f64 ? map_real<double>(node, operands) : map_integer(node, operand_type, operands);
 }

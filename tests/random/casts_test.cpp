@@ -32,8 +32,10 @@ std::string fault_of(DataType src, const std::vector<DataType>& types, uint64_t 
 }
 
 TEST(Casts, RoundOnce) {
-  for (const Cast& cast : all_casts())
-    EXPECT_EQ(fault_of(cast.from, {cast.to}, 1), "") << name_of(cast.from) << " to " << name_of(cast.to);
+  for (const Cast& cast : all_casts()) {
+    for (const uint64_t seed : {1, 2, 3, 4})
+      EXPECT_EQ(fault_of(cast.from, {cast.to}, seed), "") << name_of(cast.from) << " to " << name_of(cast.to);
+  }
 }
 
 TEST(Casts, RoundAlsoWhereTheNextCastIsInTheSameKernel) {

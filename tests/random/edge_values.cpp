@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "interface/element.h"
 #include "interface/op_schema.h"
 #include "lamina/fill_rules.h"
 #include "random/rng.h"
@@ -27,10 +28,20 @@ double edge(double value, DataType dtype, Rng& rng) {
   return near_middle(value, rng.pick(significant_bits), dtype == DataType::f64 ? rng.pick(nudges) : 0);
 }
 
-double large_integer(DataType dtype, Rng& rng) {
-  const int bits = dtype == DataType::s32 ? 31 : 53;
-  const double magnitude = std::ldexp(1.0, static_cast<int>(rng.from(8, bits))) + static_cast<double>(rng.from(-1, 1));
-  return std::min(rng.one_in(2) ? magnitude : -magnitude, std::ldexp(1.0, bits) - 1);
+// On or beside the middle between two neighbours of a type of few significant bits, of any size that `dtype` holds.
+int64_t large_integer(DataType dtype, Rng& rng) {
+  static const std::vector<int> significant_bits = {53, 24, 11, 8, 4, 3};
+  const auto exponent = static_cast<int>(rng.from(8, bits_of(dtype) - 2));
+  const int half_step = std::max(0, exponent - rng.pick(significant_bits));
+  const int64_t magnitude = (int64_t{1} << exponent) + rng.pick({1, 3}) * (int64_t{1} << half_step) + rng.from(-1, 1);
+  return rng.one_in(2) ? magnitude : -magnitude;
+}
+
+void store_integer(driver::Buffer& buffer, int64_t offset, int64_t value) {
+  if (buffer.tensor().dtype == DataType::s64)
+    store_element(buffer.data(), offset, value);
+  else
+    store_element(buffer.data(), offset, static_cast<int32_t>(value));
 }
 
 // Whether casts read the input: `of_all`, nothing else does.
@@ -52,7 +63,10 @@ void add_edge_values(const Graph& graph, ValueIndex input, uint64_t seed, driver
   Rng rng(seed ^ buffer.tensor().id);
   driver::for_each_element(buffer.tensor(), 0, buffer.element_count(), [&](int64_t, int64_t offset) {
     if (!rng.one_in(8)) return;
-    buffer.store(offset, is_real ? edge(buffer.load(offset), dtype, rng) : large_integer(dtype, rng));
+    if (is_real)
+      buffer.store(offset, edge(buffer.load(offset), dtype, rng));
+    else
+      store_integer(buffer, offset, large_integer(dtype, rng));
   });
 }
 

@@ -222,6 +222,7 @@ std::string SourceEmitter::map_value(const Node& n) const {
     case MapOp::logical_not: return join("(", a, " == 0)");
     case MapOp::select: return join("(", a, " ? ", b, " : ", operand(n, 2), ")");
     case MapOp::cast: return cast_value(type, n.type, a);
+    case MapOp::cast_to_odd: return join("lm_odd_f64_from_s64(", a, ")");
     case MapOp::round_to: {
       const std::string stored = to_storage(n.dtype, n.type, a);
       return join("(", c_type(n.type), ")", from_storage(n.dtype, stored));

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "interface/small_float.h"
+
 namespace lamina::kernel {
 
 namespace {
@@ -95,13 +97,14 @@ Value cut_off(Value x) {
 
 bool is_narrow(DataType dtype) { return is_floating(dtype) && bits_of(dtype) < 32; }
 
-// Rounds once, to the nearest number of a type of 16 bits or fewer. Integers are first converted to f64, because f32 would
-// round them a first time. For f16, f32 is enough: the range of f16 ends before the first integer that f32 cannot represent.
+// Rounds once, to the nearest number of a type of 16 bits or fewer. f32 is enough for integers where the range of the type ends
+// before 2^24, the first integer next to one that f32 cannot represent. Else f32 would round a first time, and f64 is used.
 Value rounded(Value src, DataType to) {
   Builder& k = *src.builder;
-  const bool is_integer = src.type() == Type::s32 || src.type() == Type::s64;
-  if (is_integer) return k.round_to(k.cast(src, to == DataType::f16 ? Type::f32 : Type::f64), to);
-  return is_real(src.type()) ? k.round_to(src, to) : src;
+  if (src.type() == Type::boolean) return src;
+  if (is_real(src.type())) return k.round_to(src, to);
+  if (small_float(to).bias < 24) return k.round_to(k.cast(src, Type::f32), to);
+  return k.round_to(src.type() == Type::s64 ? k.cast_to_odd(src) : k.cast(src, Type::f64), to);
 }
 
 // The user asked for the rounding of a cast, so its readers in the same kernel see the rounded value.

@@ -150,6 +150,7 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
     case MapOp::logical_not: return b_.CreateNot(a);
     case MapOp::select: return b_.CreateSelect(a, b, operands[2]);
     case MapOp::cast: return cast_value(a, node(n.operands[0]).type, n.type);
+    case MapOp::cast_to_odd: return emit_odd_f64_from_s64(b_, a);
     case MapOp::round_to: return memory_.round_trip(n.dtype, n.type, a);
     case MapOp::philox_word: return emit_philox_word(b_, a, b, operands[2]);
   }

@@ -285,26 +285,23 @@ Value* emit_from_f64(Builder& b, DataType type, Value* value, const Instructions
   return integer_from(b, type, value, target);
 }
 
-// Converts through f64. The last 11 bits of a large number become one bit that says whether any was set, so that f64 can
-// represent it.
-static Value* f32_from_s64(Builder& b, Value* value, llvm::Type* result_type) {
-  llvm::Type* const type = value->getType();
+// The last 11 bits of a number of more than 53 bits become one bit that says whether any was set.
+Value* emit_odd_f64_from_s64(Builder& b, Value* value) {
+  llvm::Type *const type = value->getType(), *const real = type->getWithNewType(b.getDoubleTy());
   const auto number = [&](uint64_t n) { return llvm::ConstantInt::get(type, n); };
   constexpr int kTooMany = 64 - 53;
   constexpr uint64_t kExact = uint64_t{1} << 53, kLost = (uint64_t{1} << kTooMany) - 1;
   Value* const is_large = b.CreateICmpUGT(b.CreateAdd(value, number(kExact)), number(2 * kExact));
   Value* const any_lost = b.CreateZExt(b.CreateICmpNE(b.CreateAnd(value, number(kLost)), number(0)), type);
   Value* const shortened = b.CreateOr(b.CreateAShr(value, number(kTooMany)), any_lost);
-  Value* const exact = b.CreateSIToFP(b.CreateSelect(is_large, shortened, value), type->getWithNewType(b.getDoubleTy()));
-  Value* const scale =
-      b.CreateSelect(is_large, llvm::ConstantFP::get(result_type, kLost + 1), llvm::ConstantFP::get(result_type, 1));
-  return b.CreateFMul(b.CreateFPTrunc(exact, result_type), scale);
+  Value* const exact = b.CreateSIToFP(b.CreateSelect(is_large, shortened, value), real);
+  return b.CreateFMul(exact, b.CreateSelect(is_large, llvm::ConstantFP::get(real, kLost + 1), llvm::ConstantFP::get(real, 1)));
 }
 
 Value* emit_from_integers(Builder& b, Value* value, llvm::Type* result_type, const Instructions& target) {
   const bool rounds = value->getType()->getScalarSizeInBits() == 64 && result_type->getScalarType()->isFloatTy();
   if (rounds && value->getType()->isVectorTy() && !target.architecture->rounds_s64_once)
-    return f32_from_s64(b, value, result_type);
+    return b.CreateFPTrunc(emit_odd_f64_from_s64(b, value), result_type);
   return b.CreateSIToFP(value, result_type);
 }
 

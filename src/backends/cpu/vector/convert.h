@@ -26,6 +26,8 @@ llvm::Value* emit_from_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* val
 
 // Converts a kernel's integers or booleans to f32 or f64.
 llvm::Value* emit_from_integers(llvm::IRBuilder<>& b, llvm::Value* value, llvm::Type* result_type, const Instructions& target);
+// To f64, exactly up to 2^53; beyond that to odd, so that a second rounding, to fewer bits, gives what one would.
+llvm::Value* emit_odd_f64_from_s64(llvm::IRBuilder<>& b, llvm::Value* value);
 
 // Converts four vectors of 16 floats, one after the other, to 64 elements of `type` (s8 or u8) with the bits of
 // emit_from_f32. For targets that pack bytes.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "backends/cpu/support/cpu_check.h"
 #include "interface/element.h"
 #include "support/graph_builder.h"
@@ -75,6 +77,32 @@ TEST_P(IntegerKernels, BecomeOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, IntegerKernels, ::testing::Values(s32, s64));
+
+// Integers on the middle between two neighbours of a type of few significant bits, and 1 to either side: rounded to a type
+// between first, the latter would become the middle.
+TEST(LongIntegerKernels, RoundOnce) {
+  std::vector<int64_t> values{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  for (const int significant_bits : {53, 24, 11, 8, 4, 3}) {
+    for (int exponent = significant_bits; exponent < 63; ++exponent) {
+      const int64_t half_step = int64_t{1} << (exponent - significant_bits);
+      for (const int64_t odd : {1, 3}) {
+        for (const int64_t beside : {-1, 0, 1}) {
+          values.push_back((int64_t{1} << exponent) + odd * half_step + beside);
+          values.push_back(-values.back());
+        }
+      }
+    }
+  }
+  for (const DataType to : {f32, DataType::f64, DataType::bf16, DataType::f16}) {
+    SCOPED_TRACE(name_of(to));
+    GraphBuilder g;
+    const auto a = g.input(s64, {static_cast<int64_t>(values.size())});
+    g.op(OpKind::TypeCast, {a}, {}, to);
+    Buffer data = buffer_for(g.tensor(a));
+    for (size_t i = 0; i < values.size(); ++i) store_element(data.data(), static_cast<int64_t>(i), values[i]);
+    expect_same_integers(g.finish(), {{a, data}});
+  }
+}
 
 TEST(IntegersOfFloats, AreCutOff) {
   for (const DataType from : {f32, DataType::bf16, DataType::f64})
