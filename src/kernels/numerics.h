@@ -7,10 +7,10 @@
 // total in f64, one after the other. Mean and variance sum differences from the average of the row's first kShiftElements
 // elements.
 //
-// A row of several inner dims is a sequence of runs of its innermost dim. The lanes restart with each run: element i of a run is
-// added to lane i mod kVirtualLanes. A block is runs_of_block whole runs, or kBlock elements of a longer run; the rest of that
-// run is a block too. So no lane adds more than kBlock / kVirtualLanes elements, however short the runs are, and a row of a
-// single run is cut as above.
+// A row of several inner dims is a sequence of runs of its innermost dim. The lanes restart with each run: element i of a run
+// is added to lane i mod kVirtualLanes. A block is runs_of_block whole runs, or kBlock elements of a longer run; the rest of
+// that run is a block too. So no lane adds more than kBlock / kVirtualLanes elements, however short the runs are, and a row of
+// a single run is cut as above.
 //
 // Across rows: a column sum uses blocks of kColumnBlockRows rows, row after row within a block. Blocks are joined in f64 as a
 // binary tree: two neighbours as soon as both are complete, then two such pairs, and so on. Blocks without a neighbour after

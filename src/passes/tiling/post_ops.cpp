@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "interface/op_schema.h"
@@ -80,6 +81,16 @@ bool is_broadcast_well(const Dims& operand, const Dims& result, int channels, bo
 // Libraries multiply by the inverse of a scale. The inverse of a subnormal scale is infinite, and 0 would become NaN.
 bool has_inverse(float scale) { return std::isfinite(1 / scale); }
 
+// Whether a cast to `to` changes none of the numbers that the operand's integers stand for.
+bool is_exact(const PostOpOperand& operand, DataType integers, DataType to) {
+  const int64_t lowest = integers == DataType::s8 ? std::numeric_limits<int8_t>::min() : 0;
+  for (int64_t integer = lowest; integer < lowest + 256; ++integer) {
+    const auto real = static_cast<double>(static_cast<float>(integer - operand.zero_point) * operand.scale);
+    if (round_to(to, real) != real) return false;
+  }
+  return true;
+}
+
 class Chain {
  public:
   Chain(const Graph& graph, const Op& product, const FusionGroup& group, const std::function<bool(ValueIndex)>& is_kept)
@@ -156,8 +167,10 @@ class Chain {
   }
 
   // For an operand that the group dequantises, uses its integers if the op can apply the scale and the zero point.
+  // A library does not round them, so a cast behind the Dequantize must have nothing to round.
   bool take_dequantized(PostOpOperand& operand, const Op& reader) {
     std::vector<int> taken;
+    const DataType read_as = graph_.tensor(operand.value).dtype;
     for (;;) {
       const Value& value = graph_.value(operand.value);
       if (value.consumers.size() != 1 || is_kept_(operand.value)) return false;
@@ -175,7 +188,8 @@ class Chain {
       break;
     }
     for (const int position : taken) members_.erase(position);
-    if (!is_byte_integer(graph_.tensor(operand.value).dtype)) return false;
+    const DataType dtype = graph_.tensor(operand.value).dtype;
+    if (!is_byte_integer(dtype) || !is_exact(operand, dtype, read_as)) return false;
     return reader.kind == OpKind::Add || (reader.kind == OpKind::Multiply && operand.zero_point == 0);
   }
 

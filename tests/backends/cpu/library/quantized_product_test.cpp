@@ -168,6 +168,26 @@ TEST(QuantizedProduct, ACastBehindItRounds) {
   for (const double value : elements(dst, run.buffers.at(dst.id))) EXPECT_EQ(value, round_to(bf16, value));
 }
 
+// So is an operand of what follows: a post-op takes its integers only where the cast changes none of them.
+TEST(QuantizedProduct, ACastOfAnOperandBehindItRounds) {
+  const auto step_count = [](float scale) {
+    GraphBuilder g;
+    const uint64_t weights = g.input(s8, {96, 70});
+    const uint64_t a = dequantized(g, {{40, 96}, u8, {1.f}}, bf16, g.input(u8, {40, 96}));
+    const uint64_t b = dequantized(g, {{96, 70}, s8, {1.f}}, bf16, weights);
+    const uint64_t other = dequantized(g, {{40, 70}, u8, {scale}, 3}, bf16, g.input(u8, {40, 70}));
+    const uint64_t sum = g.op(OpKind::Add, {g.op(OpKind::MatMul, {a, b}), other});
+    g.op(OpKind::TypeCast, {sum}, {}, f32);
+    // The weights are zeros: the sum is what the cast left of the operand.
+    const Buffer zeros = buffer_for(g.tensor(weights));
+    return expect_library_matches_reference(g.finish(), 0, {{weights, zeros}}).info.kernels.size();
+  };
+  const size_t rounded = step_count(0.3f), exact = step_count(0.25f);
+  if (!multiplies_integers()) return;
+  EXPECT_EQ(exact, 1u);
+  EXPECT_GT(rounded, exact);
+}
+
 // 1 / scale is infinite: a library that multiplies by it makes NaN of 0.
 TEST(QuantizedProduct, IsQuantizedBySubnormalScales) {
   GraphBuilder g;
