@@ -1,11 +1,12 @@
-// What calls take in processes that start beside busy programs: each learns anew whose threads serve it (docs/decisions/0014).
+// Times calls in processes that start while other programs are busy: each process must first detect this
+// (docs/decisions/0014).
 //
 //   fresh_processes [--processes N] [--seconds S] [--busy N] [--executors automatic,helpers,openmp]
 //
-// A process makes its inputs, compiles LayerNorm of 4096x768 in f32 and calls it for S seconds. Processes of the executors take
-// turns, so that other programs on the machine disturb all of them alike. First beside nothing, then beside N busy programs
-// that compute and never sleep. The table has the mean microseconds of a call, over the idle mean of the same executor: the
-// least, the median and the largest of the processes, and how many are at most 3.
+// A process creates its inputs, compiles LayerNorm of 4096x768 in f32 and calls it for S seconds. Processes of the executors
+// take turns, so that other programs on the machine disturb all of them equally. They first run without, then with N busy
+// programs that compute and never sleep. The table has the mean microseconds per call divided by the idle mean of the same
+// executor: the minimum, the median and the maximum over the processes, and the number of processes with at most 3.
 #include <omp.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -31,7 +32,7 @@ using namespace lamina::graph;
 
 constexpr int64_t kRows = 4096, kColumns = 768;
 
-// In a process of its own.
+// The mean time per call in a separate process.
 double mean_microseconds(double seconds) {
   const auto tensor_of = [](size_t id, const std::vector<int64_t>& shape) {
     return logical_tensor(id, logical_tensor::data_type::f32, shape, logical_tensor::layout_type::strided);

@@ -1,4 +1,4 @@
-// The graphs of the cases, for programs that do not only run a contender.
+// The graphs of the cases, for programs that need more than a contender.
 #pragma once
 
 #include "contenders.h"

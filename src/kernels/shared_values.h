@@ -1,8 +1,7 @@
 // In:    the kernels of a fusion group.
 // Out:   the same kernels, and possibly one more kernel of a single row before one of them. It computes once the values that
-// all
-//        rows share and that are expensive (a division, a root, a function of a value per channel). Every row then loads
-// them.
+//        all rows share and that are expensive (a division, a root, a function of a value per channel). Every row then loads
+//        them.
 // Keeps: every bit.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SHA-256. Hides which library computes it (LLVM).
+// SHA-256. LLVM computes it, but callers do not depend on LLVM.
 #pragma once
 
 #include <array>

@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kShareOfFinal = 0.2;     // of the time, for the last comparison
 constexpr double kMillisecondsOfTry = 2;  // per candidate, and as long for the best so far
 constexpr double kHopeless = 1.25;        // times the best: not measured a second time
-constexpr double kClearGain = 0.98;       // times the best: counts as better
+constexpr double kClearGain = 0.98;       // a schedule with at most this fraction of the best time is clearly better
 constexpr int kRoundsOfTry = 3, kRoundsOfFinal = 7;
 
 class Tuning {

@@ -11,8 +11,7 @@
 //   pA        arg A at the row's first element            nI      node I: a value per row, or of the current element
 //   rI, wI    raw elements loaded for, stored by node I   keptI   a node's values along the row, live between phases
 //   aI_J      accumulator J of reduction I                cI      column sums of a thread's elements
-//   heldI     the operand of moments I, along a block     partI   the mean of the current block; spreadI its squared
-// deviations
+//   heldI     the operand of moments I, along a block     partI   mean of the current block; spreadI: squared deviations
 //   fA        for an arg whose elements share bytes: the start of the row as an offset from pA, which is then the arg's start
 //   row, at   the row, and the start of the current chunk in it; t is the thread's index in its team
 #pragma once
@@ -41,7 +40,7 @@ int64_t split_state_bytes(const kernel::Kernel& kernel, const Schedule& schedule
 int columns_depth(const DeviceLimits& limits);
 
 // `aligned`: every tensor that is dense along the row starts each row at a multiple of 16 bytes. `disjoint`: no output shares
-// memory with an input. Both are promises that allow faster code with the same bits.
+// memory with an input. Both are assumptions that allow faster code with the same bits.
 KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits, Language language,
                          bool aligned, bool disjoint);
 

@@ -7,12 +7,10 @@
 // number of rows, so results are batch-invariant. The shapes of teams, in the field's terms:
 //   packed        several rows in a warp (team < 32)
 //   warp, block   one row per warp (team 32) or per work-group (team > 32)
-//   transposed    neighbouring rows are contiguous in memory, elements of a row are not: neighbouring threads run
-// neighbouring rows
+//   transposed    rows are contiguous in memory across the row, not along it: neighbouring threads run neighbouring rows
 //   flat          no reduction: every thread runs one chunk of the whole grid
 //   split         few long rows: several teams share a row block by block, with one launch per phase. Each team joins the
-// results
-//                 of the blocks of earlier phases, in their order, so that the bits are those of one team
+//                 results of the blocks of earlier phases, in their order, so that the bits are those of one team
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Loops on all threads. Every iteration writes to separate memory and sums in a fixed order, so results do not depend on the
-// number of threads. Bodies do not throw.
+// number of threads. Bodies must not throw.
 #pragma once
 
 #include <cstdint>

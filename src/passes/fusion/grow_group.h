@@ -1,8 +1,7 @@
 // Grows one fusion group: the rules by which an op may join a loop nest.
 //
 // An op joins if its iteration dims can be identified with the group's through the values that they share, such that
-//   - a value computed inside is read through the map through which it is written (dims may have to be split into common
-// pieces),
+//   - a value computed inside is read through the map through which it is written (dims may have to be split),
 //   - the inner dims of both agree,
 //   - values that leave the group vary along every outer dim, or are column outputs,
 //   - the contracted graph keeps an order.

@@ -2,9 +2,8 @@
 //
 // In:    a graph whose shapes are all known, and its fusion groups in an order in which they can run.
 // Out:   regions in such an order. Every group is in exactly one. A region of one group runs as a whole. One of several
-// groups is
-//        a tiled region: a tile is a block of rows of its outer dims, and runs through all groups before the next tile
-// starts.
+//        groups is a tiled region: a tile is a block of rows of its outer dims, and runs through all groups before the next
+//        tile starts.
 // Keeps: convexity, and every value that is needed outside.
 //
 // The loops of a region are the dims along which it is cut: those of the first product's dst except the last. Batch dims are

@@ -7,7 +7,7 @@ namespace lamina::cpu {
 
 // The machine with its best instruction set, capped by LAMINA_MAX_ISA, which names a target of this architecture
 // (targets/target.h), and with as many cores as OpenMP uses threads. Cache sizes that the system does not report have the
-// defaults of Caches. Costs are those that were measured here (kept_costs.h), else generic ones. Throws
+// defaults of Caches. Costs are those that were measured here (cached_costs.h), else generic ones. Throws
 // Error(invalid_arguments) for another value of LAMINA_MAX_ISA.
 Machine host_machine();
 

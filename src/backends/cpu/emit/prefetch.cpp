@@ -110,7 +110,7 @@ void Prefetch::prefetch_along(const std::vector<Row*>& rows, const NodeList& nod
   }
 }
 
-// Of all walks over a row, each earlier one prefetches a quarter and the last one the rest, as along rows.
+// Each earlier walk over a row prefetches a quarter and the last one the rest, as along rows.
 Prefetch::Share Prefetch::share_of(int64_t walk, int64_t walks) {
   const int64_t whole = std::max(walks, tuning::kSharesOfNextRow);
   return {walk, walk + 1 == walks ? whole : walk + 1, whole};

@@ -259,7 +259,7 @@ void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row,
     return;
   }
   if (is_narrow) ++work.conversions;
-  // Kept values that exceed the first level are fetched before they are written.
+  // Live values that exceed the first level are fetched before they are written.
   if (is_live) work.access += live_lines * (row.tile_bytes > first_ ? costs.read[1] + costs.write[1] : costs.write[0]);
   if (std::fmod(bytes, kLineBytes) != 0) work.access += lines * costs.read[0];  // vectors cross line boundaries
   const bool within = contains(s.prefetched_within_row, a);

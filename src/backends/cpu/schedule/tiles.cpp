@@ -13,7 +13,7 @@ using kernel::NodeKind;
 
 namespace {
 
-// The most rows whose ends a core overlaps.
+// The largest number of rows whose reduction ends a core overlaps.
 constexpr int kMaxRowsInFlight = 4;
 
 }  // namespace

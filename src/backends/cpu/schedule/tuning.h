@@ -70,9 +70,8 @@ inline constexpr int kPositionsPerIteration = 4;
 inline constexpr int64_t kChunksOfSmallBody = 4, kChunksOfLargeBody = 2;
 // The same for a body with erf, exp or similar functions, if a group is several vectors: more chunks would need more
 // registers than there are.
-//   lamina replay --bench of a GELUBackward with the ReduceSum of its result over the rows, 2048 x 3072: 9.4 ms with 4, 2.5
-// ms
-//   with 1
+//   lamina replay --bench of a GELUBackward with the ReduceSum of its result over the rows, 2048 x 3072: 9.4 ms with 4,
+//   2.5 ms with 1
 inline constexpr int64_t kChunksOfWideFunction = 1;
 // Lanes in memory per iteration of the fold.   (as above)
 inline constexpr int kLanesPerIteration = 4;

@@ -1,5 +1,5 @@
 // Instructions of the machine for which lamina's own C++ code is compiled. (Generated code depends on a target's description
-// instead.) Only this file and host_squares.cpp name instruction sets in C++ code.
+// instead.) Only this file and host_transpose.cpp name instruction sets in C++ code.
 // by name.
 #pragma once
 

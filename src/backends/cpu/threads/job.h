@@ -42,7 +42,7 @@ class Job {
   void forget();
 
  private:
-  // Bits of the state: the number of workers that have joined, the number that may join, and whether they may.
+  // Bits of the state: the number of workers that have joined, the number that may join, and whether joining is allowed.
   static constexpr uint64_t kOpenJoined = uint64_t{1} << 16, kOpen = uint64_t{1} << 32;
   static constexpr int kWorkersShift = 16;
 

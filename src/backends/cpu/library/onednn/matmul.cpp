@@ -41,7 +41,7 @@ TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thr
   TileShape tile{fixed_rows ? kFixedRows : std::min(problem.m, kMaxRows), problem.n};
   if (fixed_rows || one_thread) return tile;
   const double least_work =
-      bytes_of(problem.weights.dtype, 1) == 1 ? 4 * kMinTileWork : kMinTileWork;  // the product is as much faster
+      bytes_of(problem.weights.dtype, 1) == 1 ? 4 * kMinTileWork : kMinTileWork;  // products of bytes are four times as fast
   const auto is_split_further = [&] {
     const double work =
         2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * static_cast<double>(problem.k);
