@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that every path which a document or a comment names is in the tree, and that links between documents lead somewhere.
+"""Checks that every path in a document or a comment exists in the tree, and that links between documents have a target.
 
     check_paths.py           prints `FILE:LINE: NAME is not in the tree` for each that is not; exits with 1 if there is one
     check_paths.py --list    prints all names that were checked
 
-A name is a file name with an ending of source code (`lower.h`), or a path that begins with a folder of the tree (`passes/fusion`,
-`src/kernels/plan.h`). A name without a folder may be anywhere; a path may leave out folders at its front and its ending.
+A name is a file name with an ending of source code (`lower.h`), or a path that begins with a folder of the tree
+(`passes/fusion`, `src/kernels/plan.h`). A name without a folder may be anywhere; a path may leave out folders at its front
+and its ending.
 """
 import pathlib
 import re
@@ -52,7 +53,7 @@ class Tree:
 
 
 def named(text, folders):
-    """Names of files and paths in a text."""
+    """Yields the names of files and paths in a text."""
     for match in re.finditer(rf"(?<![\w./$<{{@:-])((?:[\w.-]+/)*[\w*-]*[\w-]+[\w*-]*\.(?:{ENDINGS}))(?![\w/*<({{-])", text):
         yield match.group(1)
     for match in re.finditer(r"(?<![\w./$<*{@:~-])([a-z_]\w*(?:/[a-z_0-9][\w-]*)+)/?(?![\w/.*<({=-])", text):
@@ -61,7 +62,7 @@ def named(text, folders):
 
 
 def of_document(name, text):
-    """(line, name) that stand in backquotes or in links of a document."""
+    """Yields (line, name) of names in backquotes or links of a document."""
     for number, line in enumerate(text.splitlines(), 1):
         for quoted in re.findall(r"`([^`]+)`", line):
             if re.fullmatch(r"[\w./*-]+", quoted):
@@ -80,7 +81,7 @@ def of_document(name, text):
 
 
 def anchors(text):
-    """As GitHub and MkDocs make them of headings."""
+    """Returns the anchors that GitHub and MkDocs generate for headings."""
     found = set()
     for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
         plain = re.sub(r"[^\w\- ]", "", heading.lower().replace("`", ""))

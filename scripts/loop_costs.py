@@ -184,7 +184,7 @@ def long_table(found):
 
 
 def by_machines(found):
-    """A table with a column per machine, and each loop's bottleneck in short."""
+    """A table with a column per machine, and an abbreviated bottleneck for each loop."""
     machines = list(dict.fromkeys(each.machine for each in found))
     lines = {}
     for each in found:

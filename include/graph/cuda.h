@@ -14,7 +14,7 @@ typedef struct CUstream_st* CUstream;
 extern "C" {
 #endif
 
-/* Returns a device pointer to `size` bytes, or null when there is no memory. */
+/* Returns a device pointer to `size` bytes, or null if the allocation fails. */
 typedef void* (*lamina_graph_cuda_allocate_f)(size_t size, size_t alignment, CUdevice device, CUcontext context);
 typedef void (*lamina_graph_cuda_deallocate_f)(void* memory, CUdevice device, CUcontext context);
 

@@ -96,7 +96,7 @@ typedef void* (*lamina_graph_host_allocate_f)(size_t size, size_t alignment);
 typedef void (*lamina_graph_host_deallocate_f)(void* memory);
 
 /* The number of engines of a kind: 1 for cpu, the number of CUDA and OpenCL devices for gpu. Returns the number itself.
- * Returns 0 when the number cannot be determined; lamina_last_error() then gives the reason. */
+ * Returns 0 when the number cannot be determined; lamina_last_error() then returns the reason. */
 LAMINA_API size_t lamina_engine_get_count(lamina_engine_kind_t kind);
 /* Errors: index >= count; lamina_unimplemented for a kind without a backend in this build. */
 LAMINA_API lamina_status_t lamina_engine_create(lamina_engine_t* engine, lamina_engine_kind_t kind, size_t index);
@@ -120,7 +120,7 @@ LAMINA_API lamina_status_t lamina_graph_make_engine_with_allocator(lamina_engine
  *   - concurrent executions on one pool call these functions concurrently: they must be thread-safe;
  *   - work items never wait for one another: the pool may run them in any order, concurrently or in sequence, on any of its
  *     threads or on the calling thread, several on one thread;
- *   - while a work item runs, OpenMP on that thread is limited to one thread, which other libraries then use;
+ *   - while a work item runs, OpenMP regions on that thread use only one thread, including those of other libraries;
  *   - a work item takes no lock that belongs to the caller, and throws nothing.
  * A pool whose parallel_for waits for free threads deadlocks when it is called on one of these threads: in_parallel lets
  * lamina avoid that call. When a function of the pool throws a C++ exception, the execution fails with lamina_runtime_error
@@ -138,14 +138,14 @@ typedef struct {
 } lamina_threadpool_t;
 
 /* The engine and its streams keep a copy of the struct; what `user` points to must outlive them and every execution. The
- * stream determines which threads run an execution, whatever engine the partition was compiled for. `allocator` may be null:
- * lamina then uses aligned new and delete. Steps that run the reference loops (LAMINA_ALLOW_REFERENCE) still use OpenMP.
- * Errors: a kind other than cpu or any; another size; a null function; num_threads below 1. */
+ * stream, not the engine for which the partition was compiled, determines which threads run an execution. `allocator` may be
+ * null: lamina then uses aligned new and delete. Steps that run the reference loops (LAMINA_ALLOW_REFERENCE) still use
+ * OpenMP. Errors: a kind other than cpu or any; another size; a null function; num_threads below 1. */
 LAMINA_API lamina_status_t lamina_graph_make_engine_with_threadpool(lamina_engine_t* engine, lamina_engine_kind_t kind,
                                                                     size_t index, const_lamina_graph_allocator_t allocator,
                                                                     const lamina_threadpool_t* pool);
 
-/* lamina's streams run work in submission order, whichever order is requested. */
+/* lamina's streams run work in submission order, for both flags. */
 typedef enum LAMINA_ANY_INT {
   lamina_stream_in_order = 0x1,
   lamina_stream_out_of_order = 0x2,
@@ -179,7 +179,7 @@ typedef enum LAMINA_ANY_INT {
 typedef enum LAMINA_ANY_INT {
   lamina_graph_layout_type_undef = 0,   /* not yet known */
   lamina_graph_layout_type_any = 1,     /* lamina chooses; read back with query_logical_tensor */
-  lamina_graph_layout_type_strided = 2, /* strides gives the layout, in elements */
+  lamina_graph_layout_type_strided = 2, /* the layout is given by strides, in elements */
   lamina_graph_layout_type_opaque = 3   /* lamina never produces it; compile rejects it */
 } lamina_graph_layout_type_t;
 

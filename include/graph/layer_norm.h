@@ -90,7 +90,7 @@ typedef struct {
  * has. */
 LAMINA_API lamina_status_t lamina_layer_norm_desc_init_sized(lamina_layer_norm_desc_t* desc, size_t struct_size,
                                                              lamina_layer_norm_pass_t pass);
-/* The same, with the caller's size of the descriptor. */
+/* The same, with the descriptor size of the caller's header. */
 static inline lamina_status_t lamina_layer_norm_desc_init(lamina_layer_norm_desc_t* desc, lamina_layer_norm_pass_t pass) {
   return lamina_layer_norm_desc_init_sized(desc, sizeof *desc, pass);
 }
@@ -113,10 +113,10 @@ LAMINA_API lamina_status_t lamina_layer_norm_may_share(const_lamina_layer_norm_t
                                                        lamina_layer_norm_arg_t output, uint8_t* may_share);
 
 /* `memory` has lamina_layer_norm_arg_count entries; entries of unused arguments are ignored, and inputs are only read.
- * `workspace` may have any alignment. If it is null, lamina uses memory of its own, whatever workspace_size says. execute
- * allocates nothing when a workspace is given. Errors: lamina_invalid_arguments for null memory of a tensor that has
- * elements, a stream of another device, a workspace that is too small, an output that shares memory with another argument
- * (except all of an input that it may share), an object that was destroyed. */
+ * `workspace` may have any alignment. If it is null, lamina uses memory that it keeps, and ignores workspace_size. execute
+ * allocates nothing if a workspace is given. Errors: lamina_invalid_arguments for null memory of a tensor that has elements,
+ * a stream of another device, a workspace that is too small, an output that shares memory with another argument (except all
+ * of an input that it may share), an object that was destroyed. */
 LAMINA_API lamina_status_t lamina_layer_norm_execute(const_lamina_layer_norm_t layer_norm, lamina_stream_t stream,
                                                      void* const* memory, void* workspace, size_t workspace_size);
 

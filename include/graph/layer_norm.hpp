@@ -84,7 +84,7 @@ class layer_norm : public detail::handle<lamina_layer_norm, lamina_layer_norm_de
     return result != 0;
   }
 
-  // Without a workspace, lamina uses memory of its own.
+  // Without a workspace, lamina uses memory that it keeps.
   void execute(const stream& astream, std::initializer_list<std::pair<arg, const void*>> memory, void* workspace = nullptr,
                std::size_t workspace_size = 0) const {
     std::array<void*, lamina_layer_norm_arg_count> positions{};

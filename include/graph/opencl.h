@@ -15,7 +15,7 @@ typedef struct _cl_event* cl_event;
 extern "C" {
 #endif
 
-/* Returns a cl_mem of at least `size` bytes, or null when there is no memory. lamina passes a null event to the deallocation
+/* Returns a cl_mem of at least `size` bytes, or null if the allocation fails. lamina passes a null event to the deallocation
  * function: the memory is then idle. */
 typedef void* (*lamina_graph_ocl_allocate_f)(size_t size, size_t alignment, cl_device_id device, cl_context context);
 typedef void (*lamina_graph_ocl_deallocate_f)(void* memory, cl_device_id device, cl_context context, cl_event event);

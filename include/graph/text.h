@@ -1,5 +1,5 @@
 /* lamina, C interface for introspection, for language bindings and tools: graphs as JSON dumps, inferred outputs of ops,
- * schemas, the reasons behind partitions, the code of compiled partitions, pictures of both, compile progress, and verbose
+ * schemas, the reasons for partitions, the code of compiled partitions, pictures of both, compile progress, and verbose
  * lines.
  *
  * A function that produces a text calls `write(user, text, length)` once, on the calling thread, before it returns. The text

@@ -95,7 +95,7 @@ struct Merge {
     }
   }
 
-  // Fails, or drops the strides, when one port gave the shape and the other gave strides of another rank.
+  // Fails, or drops the strides, if one port declares the shape and the other declares strides of another rank.
   void drop_strides_of_another_rank(LogicalTensor& merged, const LogicalTensor& other) {
     if (!merged.shape || merged.strides.empty() || merged.strides.size() == merged.shape->size()) return;
     disagree(merged, other, "strides", describe(merged.strides), join("shape ", describe(*merged.shape)));

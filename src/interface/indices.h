@@ -8,7 +8,7 @@
 
 namespace lamina {
 
-// The position of the axes: the table is [before, extent, behind], the other tensor [before, indices, behind].
+// The position of the axes: the table is [before, extent, after], the other tensor [before, indices, after].
 struct IndexedAxis {
   size_t axis = 0;     // the same in both tensors
   size_t indices = 0;  // the number of axes of the indices

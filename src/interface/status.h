@@ -65,7 +65,7 @@ class Error : public std::exception {
 
 namespace detail {
 
-// Numbers are formatted as by a stream in the classic locale, whatever the process's locale is.
+// Numbers are formatted as by a stream in the classic locale, independent of the process's locale.
 void append(std::string& text, std::string_view part);
 void append(std::string& text, const char* part);
 void append(std::string& text, char part);

@@ -99,7 +99,7 @@ picture.addEventListener("click", (event) => {
   else if (partition) tellPartition(+partition.dataset.partition);
 });
 
-// ---- the panel; texts are set as texts, never as HTML
+// ---- the panel; strings are inserted as text, never as HTML
 
 function element(name, text, attributes = {}) {
   const made = document.createElement(name);

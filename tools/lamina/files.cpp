@@ -134,7 +134,7 @@ void OutputFiles::add(const std::string& path, const std::function<void(std::ost
 
 void OutputFiles::add_regular(const std::string& path, const std::string& target,
                               const std::function<void(std::ostream&)>& write) {
-  // The temporary name is short enough for every file system, whatever the length of the final name.
+  // The temporary name is short enough for every file system, independent of the final name's length.
   const fs::path name = fs::path(target).parent_path() / join(".lamina-", ::getpid(), "-", pending_.size(), ".tmp");
   if (fs::path(target).filename().string().size() > 255) fail_with_errno(path, "cannot be written: ", ENAMETOOLONG);
   std::error_code ignored;

@@ -90,7 +90,7 @@ FillRule wish_of(const Graph& graph, const LogicalTensor& tensor, const Port& co
   if (!schema.traits.copies || hops == 0 || op.outputs.empty()) return best;
   for (const Port& next : graph.value(op.outputs.front()).consumers) {
     FillRule wish = wish_of(graph, tensor, next, hops - 1);
-    // Requirements that refer to another tensor or an axis do not hold before an op that moves values.
+    // A requirement that refers to another tensor or an axis does not apply to the input of an op that moves values.
     if (wish.insistence < 3 && wish.insistence > best.insistence) best = wish;
   }
   return best;

@@ -1,4 +1,4 @@
-// From a file on the command line to a finalized graph and its partitions.
+// Loads a file from the command line into a finalized graph and its partitions.
 #pragma once
 
 #include <iosfwd>

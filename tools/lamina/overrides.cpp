@@ -174,8 +174,8 @@ std::vector<DataType> allowed_types(const DumpedOp& op, size_t port, bool is_out
   return {};
 }
 
-// Whether the port is a parameter, such as gamma, beta or a norm's statistics. Parameters stay f32 whatever the data's type
-// is.
+// Whether the port is a parameter, such as gamma, beta or a norm's statistics. Parameters stay f32 for every type of the
+// data.
 bool holds_parameter(const DumpedOp& op, size_t port, bool is_output) {
   const OpSchema& schema = schema_of(op.kind);
   const auto ports = is_output ? existing_outputs(schema, op.attributes) : existing_inputs(schema, op.attributes);

@@ -1,4 +1,4 @@
-// `lamina show`: graphs as pictures, their ops by partition, with kernels and tiles; and the times of a replay.
+// `lamina show`: draws graphs as pictures, with their ops by partition, kernels, tiles, and the times of a replay.
 #pragma once
 
 #include <string>

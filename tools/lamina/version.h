@@ -1,4 +1,4 @@
-// `lamina --version`.
+// The output of `lamina --version`.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/* The calling thread's device, and streams. On the CPU, work has finished when a call returns, whatever its stream. */
+/* The calling thread's device, and streams. On the CPU, work has finished when a call returns, for any stream. */
 #ifndef LAMINA_COMPAT_INFINIRT_H
 #define LAMINA_COMPAT_INFINIRT_H
 

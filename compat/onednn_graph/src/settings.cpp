@@ -46,7 +46,7 @@ dnnl_status_t dnnl_graph_get_constant_tensor_cache(int* flag) {
   return any_null(flag) ? dnnl_invalid_arguments : status_of(lamina_graph_get_constant_tensor_cache(flag));
 }
 
-// A capacity of 0 disables the cache. On a GPU nothing is kept, whatever the capacity.
+// A capacity of 0 disables the cache. On a GPU nothing is kept, for any capacity.
 dnnl_status_t dnnl_graph_set_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind, size_t size) {
   if (number_of(eng_kind) == dnnl_gpu) {
     gpu_capacity = size;

@@ -45,7 +45,7 @@ std::shared_ptr<void> allocated(std::size_t bytes) {
 
 }  // namespace
 
-// Memory objects are host memory, so all engines are CPU engines, whatever devices lamina itself supports.
+// Memory objects are host memory, so all engines are CPU engines, although lamina itself supports other devices.
 engine::engine(kind akind, std::size_t index)
     : object_(translated([&] {
         if (akind == kind::gpu) fail(dnnl_unimplemented, "engine kind gpu is not offered by this front end, allowed is cpu");

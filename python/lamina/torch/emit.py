@@ -79,7 +79,7 @@ class _Emitter:
         foreign, partitions, done = list(self.foreign), list(self.partitions), set()
         while foreign or partitions:
             before = len(foreign) + len(partitions)
-            held_back = False  # random nodes keep their order
+            held_back = False  # nodes that draw random numbers keep their order
             waiting = []
             for node in foreign:
                 random = may_draw(node)

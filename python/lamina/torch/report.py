@@ -38,7 +38,7 @@ class GraphReport:
 
     @property
     def share(self) -> float:
-        """The share of nodes computing floats that lamina runs; 1 if there are no such nodes."""
+        """The share of nodes computing floats that lamina runs; 1 if the graph has no such nodes."""
         floating = [node for node in self.nodes if node.floating]
         return sum(node.carried for node in floating) / len(floating) if floating else 1.0
 

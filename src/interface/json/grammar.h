@@ -7,7 +7,7 @@
 
 namespace lamina::json {
 
-// What a frame, that is an open bracket, contains.
+// The contents of a frame. A frame is an open bracket.
 enum class At { root, ops, op, attributes, attribute, ports, tensor, list, constants, constant, skip };
 
 // The form of a value. A member may allow two forms.

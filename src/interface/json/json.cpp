@@ -1,4 +1,4 @@
-// From a parsed dump to a graph: ops are added one by one, and errors are prefixed with the file and the op.
+// Builds a graph from a parsed dump: ops are added one by one, and errors are prefixed with the file and the op.
 #include "interface/json/json.h"
 
 #include <filesystem>

@@ -9,7 +9,7 @@ using namespace parts;
 
 namespace {
 
-// An op's declarations about its data and arithmetic. Most functions have their interesting part between -4 and 4.
+// An op's declarations about its data and arithmetic. Most functions are clearly nonlinear between -4 and 4.
 struct Facts {
   std::optional<DomainRule> domain = always(suits(-4, 4));
   std::optional<double> error = std::nullopt;

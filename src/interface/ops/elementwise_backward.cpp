@@ -36,10 +36,10 @@ OpSchema backward(OpKind kind, const std::string& data_port, std::string formula
           .error = facts.error};
 }
 
-// Most functions have their interesting part between -4 and 4.
+// Most functions are clearly nonlinear between -4 and 4.
 Facts on_curve(std::optional<double> error, bool jumps = false) { return {always(suits(-4, 4)), error, jumps}; }
 
-// The forward output has its own interval; the forward input is in the interesting part, -4 to 4.
+// The forward output has its own interval; the forward input is between -4 and 4.
 DomainRule result_or_curve(double low, double high) {
   return forward(
       join(low, " to ", high, " with use_dst, else -4 to 4"), [=](const OpView&) { return needs(low, high); },

@@ -16,7 +16,7 @@ typedef struct InfiniopLayerNormBackwardDescriptor* infiniopLayerNormBackwardDes
  * input_std_deviation (...); all of one type, F16, F32 or BF16. If grad_bias_desc is null, grad_bias is not computed.
  *   BAD_PARAM                  a null pointer, or a handle or descriptor that was destroyed
  *   DEVICE_TYPE_NOT_SUPPORTED  the handle is for another device than the CPU
- *   BAD_TENSOR_DTYPE           a type other than the three, or two types
+ *   BAD_TENSOR_DTYPE           a type other than these three, or different types
  *   BAD_TENSOR_SHAPE           shapes that contradict one another
  *   BAD_TENSOR_STRIDES         L not contiguous, a negative stride, an output whose elements share memory */
 INFINI_API infiniStatus_t infiniopCreateLayerNormBackwardDescriptor(
