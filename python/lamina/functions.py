@@ -143,12 +143,15 @@ def group_norm(x: Any, groups: int, gamma: Any = None, beta: Any = None, *, epsi
 
 
 def softmax(x: Any, *, axis: int = -1, out: Any = None) -> Any:
-    """exp(x) / sum(exp(x)) along `axis`. Returns an array with the shape and type of x."""
+    """exp(x) / sum(exp(x)) along `axis`.
+
+    x: f32, bf16, f16 or f64, any shape. Returns an array with the shape and type of x. Raises lamina.Error for an axis
+    outside -r..r-1 (r is the rank of x), or another type."""
     return call(build_softmax, (x,), out, axis=axis)
 
 
 def log_softmax(x: Any, *, axis: int = -1, out: Any = None) -> Any:
-    """log(softmax(x)) along `axis`. Returns an array with the shape and type of x."""
+    """log(softmax(x)) along `axis`. Arguments, result and errors are those of softmax."""
     return call(build_log_softmax, (x,), out, axis=axis)
 
 
@@ -163,7 +166,10 @@ def gelu(x: Any, *, approximate: str = "none", out: Any = None) -> Any:
 
 
 def silu(x: Any, *, out: Any = None) -> Any:
-    """x * sigmoid(x). Returns an array with the shape and type of x."""
+    """x * sigmoid(x).
+
+    x: f32, bf16, f16 or f64, any shape. Returns an array with the shape and type of x. Raises lamina.Error for another type.
+    """
     return call(build_silu, (x,), out)
 
 

@@ -213,7 +213,8 @@ def rms_norm(x: torch.Tensor, normalized_shape: Any, weight: Optional[torch.Tens
 
 
 def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
-    """As torch.softmax along `dim`. Returns a tensor with the shape and type of x."""
+    """As torch.softmax along `dim`. Returns a tensor with the shape and type of x. Raises lamina.Error for another dim or
+    type."""
     return _SoftMax.apply(x, dim) if _wants_gradient(x) else _f.softmax(x, axis=dim)
 
 
@@ -230,5 +231,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Optional[
 
 
 def gated_mlp(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
-    """(silu(x gate') * (x up')) down': [..., D]. x: [..., D]; gate, up: [H, D]; down: [D, H]."""
+    """(silu(x gate') * (x up')) down': [..., D].
+
+    x: [..., D]; gate, up: [H, D]; down: [D, H]. Raises lamina.Error for shapes or types that do not match."""
     return _GatedMLP.apply(x, gate, up, down) if _wants_gradient(x, gate, up, down) else _f.gated_mlp(x, gate, up, down)

@@ -26,14 +26,16 @@ class RMSNorm(torch.nn.RMSNorm):
 
 
 class Softmax(torch.nn.Softmax):
-    """torch.nn.Softmax with `dim` given, computed by lamina."""
+    """torch.nn.Softmax, computed by lamina; dim None means the last axis."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return _functions.softmax(input, -1 if self.dim is None else self.dim)
 
 
 class GatedMLP(torch.nn.Module):
-    """down(silu(gate(x)) * up(x)) without biases, as in LLaMA: parameters gate_proj, up_proj [hidden, features], down_proj."""
+    """down(silu(gate(x)) * up(x)) without biases, as in LLaMA, for x: [..., features].
+
+    Parameters: gate_proj and up_proj, [hidden, features], and down_proj, [features, hidden]."""
 
     def __init__(self, features: int, hidden: int, device: Optional[Any] = None, dtype: Optional[torch.dtype] = None) -> None:
         super().__init__()
