@@ -124,6 +124,8 @@ class Graph:
         partitions (fractional while one is being compiled), their total, and the current one, "partition 3: LayerNorm +
         GELU"; if it returns true, compilation stops with lamina.Error. Raises lamina.Error if an op cannot run, with the
         reason."""
+        for place, tensor in enumerate(outputs or ()):
+            self._check_own(f"compile: output {place}", tensor, tensor)
         if outputs is not None and not self._graph.is_finalized:
             for tensor in outputs:  # even if another op reads it
                 self._graph.add_op(_core.Op(self._next_op, "End", [tensor], {}))
@@ -144,13 +146,16 @@ class Graph:
         tensors."""
         op = f'{kind} "{name}"' if name else kind
         tensor = _unwrap(given)
+        self._check_own(f"{op}: input {place}", tensor, given)
+        return tensor
+
+    def _check_own(self, place: str, tensor: Any, given: Any) -> None:
         if not isinstance(tensor, LogicalTensor):
             hint = ": an op with several outputs returns a tuple, of which one is chosen" if isinstance(tensor, tuple) else ""
-            raise Error(f"{op}: input {place} is a {type(tensor).__name__}, allowed is a tensor or None{hint}")
+            raise Error(f"{place} is a {type(tensor).__name__}, allowed is a tensor or None{hint}")
         own = self._own.get(tensor.id)
         if given is not None and own is not tensor and (own is not None or not self._from_dump):
-            raise Error(f"{op}: input {place} is a tensor of another graph, allowed are tensors of this one")
-        return tensor
+            raise Error(f"{place} is a tensor of another graph, allowed are tensors of this one")
 
     def _take_id(self) -> int:
         self._next_tensor += 1

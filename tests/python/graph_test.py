@@ -119,6 +119,16 @@ def test_what_is_refused_is_named(build, status, sentence):
     assert sentence in str(refused.value)
 
 
+def test_outputs_of_another_graph_are_refused():
+    g, other = lamina.Graph(), lamina.Graph()
+    doubled = g.op("Add", [x := g.input((3,)), x])
+    foreign = other.op("Add", [y := other.input((3,)), y])
+    for given, what in ((foreign, "a tensor of another graph"), ((doubled,), "a tuple"), (None, "a NoneType")):
+        with pytest.raises(lamina.Error, match=f"compile: output 1 is {what}, allowed"):
+            g.compile([doubled, given])
+    assert g.compile([doubled])(np.ones(3, np.float32)).tolist() == [2, 2, 2]
+
+
 def test_what_cannot_run_is_refused_with_the_reason():
     g = lamina.Graph()
     x = g.input((2, 3))

@@ -220,6 +220,63 @@ def test_a_mode_that_torch_does_not_know_is_refused():
         backend(None, [], mode="fastest")
 
 
+def told_of(function, *calls):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        call = compiled(function)
+        for x in calls:
+            call(x)
+    return [w for w in told if w.category is lamina.torch.FallbackWarning]
+
+
+def test_no_warning_for_integers_alone():
+    assert not told_of(lambda x: (F.gelu(x) * 2, torch.arange(x.shape[0]) * x.shape[1] // 3, (x > 0).int().cumsum(0)), torch.randn(4, 8))
+
+
+def test_one_warning_however_often_sizes_are_compiled_anew():
+    assert len(told_of(lambda x: torch.cumsum(F.gelu(x), 0), *(torch.randn(rows, 8) for rows in range(3, 8)))) == 1
+
+
+class OwnProduct(nn.Module):
+    """Rounds its product to 16 bits; the backward pass may compute that again."""
+
+    def forward(self, x, w):
+        return (x.bfloat16() @ w.bfloat16()).float().square()
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_product_that_is_cast_is_rounded_to_its_own_type(trained, checkpointed):
+    from torch.utils.checkpoint import checkpoint
+    module = OwnProduct()
+    function = (lambda x, w: checkpoint(module, x, w, use_reentrant=False) * 1.0) if checkpointed else lambda x, w: module(x, w)
+    x, w = torch.randn(16, 64), torch.randn(64, 16, requires_grad=trained)
+    ours, eager = compiled(function)(x, w), function(x, w)
+    torch.testing.assert_close(ours.sqrt(), ours.sqrt().bfloat16().float(), rtol=0, atol=1e-6)
+    torch.testing.assert_close(ours, eager, rtol=2**-6, atol=1e-6)
+    if trained:  # 2 y, y rounded, times x: rounded once more
+        slopes = [torch.autograd.grad(y.sum(), w)[0] for y in (ours, eager)]
+        torch.testing.assert_close(*slopes, rtol=2**-6, atol=2**-3)
+
+
+@pytest.mark.parametrize("mode", ["none", "tanh"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_gelu_of_infinities_is_what_torch_says_of_one_alone(dtype, mode):
+    """Of several, torch's vectorised kernels for f32 and bf16 make NaN of inf, too."""
+    x = torch.tensor([float("inf"), -float("inf"), float("nan")] * 8, dtype=dtype)
+    alone = torch.cat([F.gelu(x[i:i + 1], approximate=mode) for i in range(len(x))])
+    torch.testing.assert_close(compiled(lambda x: F.gelu(x, approximate=mode))(x), alone, equal_nan=True)
+
+
+def test_the_profiler_shows_what_a_call_computes():
+    call, x = compiled(lambda x: torch.cumsum(F.layer_norm(F.gelu(x), (8,)), 0) * 2), torch.randn(4, 8)
+    call(x)
+    with torch.profiler.profile() as profile:
+        call(x)
+    names = [event.name for event in profile.events() if event.name.startswith("lamina_call")]
+    assert len(names) == 2 and "GELU" in names[0] and "LayerNorm" in names[0] and "Multiply" in names[1], names
+
+
 def test_sizes_are_told_once_and_kept_in_bounds(monkeypatch):
     backend = sys.modules["lamina.torch.backend"]  # the package has the function by this name
     made = []

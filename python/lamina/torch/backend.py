@@ -21,7 +21,7 @@ from functorch.compile import make_boxed_func, min_cut_rematerialization_partiti
 from torch._inductor import list_mode_options
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
-from torch._guards import detect_fake_mode
+from torch._guards import CompileContext
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx import GraphModule
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
@@ -52,6 +52,7 @@ class Options:
     dump: Optional[str] = None
     warn: bool = True
     reports: Optional[list] = None  # explain() collects reports here
+    compile_id: Any = None  # which compilation of which frame torch is at; not for users
 
     @classmethod
     def of(cls, given: Optional[dict]) -> "Options":
@@ -98,6 +99,7 @@ _numbers = collections.Counter()
 
 def compile_graph(module: GraphModule, example_inputs: list, phase: str, options: Options) -> Callable:
     """Compiles a graph of ATen ops to a boxed function."""
+    options = replace(options, compile_id=CompileContext.current_compile_id())
     number = _numbers[phase]
     _numbers[phase] += 1
     name = f"{phase}_{number}"
@@ -166,7 +168,23 @@ def _tell(report: GraphReport, options: Options) -> None:
     if options.require is not None and report.share < options.require:
         raise Error(f"{report.summary()}; required is {options.require:.2%} of the nodes that compute floats", "unimplemented")
     if options.warn and options.reports is None and report.share < 1:
-        warnings.warn(report.summary(), FallbackWarning, stacklevel=2)
+        text = report.summary(f"a graph of {report.name.split('_')[0]}")
+        if _is_new(text, options.compile_id):
+            warnings.warn(text, FallbackWarning, stacklevel=2)
+
+
+_warned: dict = {}  # (number of a traced frame, text) -> as which of its compilations it was told
+
+
+def _is_new(text: str, current: Any) -> bool:
+    """Whether torch has not compiled the same code before, for other sizes, with this text."""
+    if current is None or current.frame_id is None:
+        return True
+    before = _warned.get((current.frame_id, text))
+    if before is not None and before < current.frame_compile_id:
+        return False
+    _warned[current.frame_id, text] = current.frame_compile_id  # a number that is not larger is of another frame, after a reset
+    return True
 
 
 def _boxed(module: GraphModule) -> Callable:

@@ -7,6 +7,7 @@ early.
 
 from __future__ import annotations
 
+import json
 import operator
 from typing import Any, Callable, NamedTuple
 
@@ -19,6 +20,7 @@ from lamina._errors import Error
 from lamina._program import Port, link
 from lamina.torch.lowering import Lowered, may_draw
 
+KIND_CHARACTERS = 120  # of a call's name in the profiler
 BYTES = {"f64": 8, "s64": 8, "f32": 4, "s32": 4, "bf16": 2, "f16": 2}
 
 
@@ -254,27 +256,37 @@ def _root(emitter: _Emitter) -> torch.nn.Module:
 def _caller(linked: Any, ports: list, number: int) -> Callable:
     """Returns the function that the generated code calls: it allocates the outputs and runs."""
     specs = [(tuple(t.shape), tuple(t.strides), _arrays.torch_dtype(t.dtype)) for t in linked.outputs]
-    run, empty = linked.run, torch.empty_strided
+    run, empty, named = linked.run, torch.empty_strided, torch._C._profiler._RecordFunctionFast
+    name = f"lamina_call_{number}: {_kinds_of(linked.partitions)}"
 
     def call(*tensors):
         outputs = [empty(shape, strides, dtype=dtype) for shape, strides, dtype in specs]
         try:
-            run(tensors, outputs)
+            with named(name):
+                run(tensors, outputs)
         except Error as refused:
             if "input indices holds" in str(refused):
                 raise IndexError(str(refused)) from None  # the exception type of torch's own ops
-            if "compiled was" not in str(refused):
+            made = [_as_compiled(tensor, port) for tensor, port in zip(tensors, ports)]
+            if all(a is b for a, b in zip(made, tensors)):
                 raise
-            run([_as_compiled(tensor, port) for tensor, port in zip(tensors, ports)], outputs)
+            run(made, outputs)
         return outputs
 
     call.__name__ = call.__qualname__ = f"lamina_call_{number}"
     return call
 
 
+def _kinds_of(partitions: list) -> str:
+    """What the profiler shows of a call: the kinds of its ops, those of one partition joined by +."""
+    told = [json.loads(partition.reasons_json())["ops"] for partition in partitions]
+    text = ", ".join(" + ".join(op["kind"] for op in ops) for ops in told)
+    return text if len(text) <= KIND_CHARACTERS else text[:KIND_CHARACTERS - 3] + "..."
+
+
 def _as_compiled(tensor: torch.Tensor, port: Port) -> torch.Tensor:
     """Returns a copy with the compiled strides, for a tensor whose strides differ from those that torch announced."""
-    if tuple(tensor.shape) != tuple(port.given.shape):
-        return tensor  # the execution then raises the error
+    if tuple(tensor.shape) != tuple(port.given.shape) or tensor.stride() == tuple(port.given.strides):
+        return tensor
     copy = torch.empty_strided(port.given.shape, port.given.strides, dtype=tensor.dtype)
     return copy.copy_(tensor)

@@ -45,9 +45,10 @@ class GraphReport:
     def left(self) -> list:
         return [node for node in self.nodes if not node.carried]
 
-    def summary(self) -> str:
+    def summary(self, name: Optional[str] = None) -> str:
+        """One sentence; `name` stands for the graph's own."""
         carried = sum(node.carried for node in self.nodes)
-        text = f"lamina carries {carried} of {len(self.nodes)} nodes of {self.name} ({self.share:.1%} of those that compute floats) in {self.calls} calls"
+        text = f"lamina carries {carried} of {len(self.nodes)} nodes of {name or self.name} ({self.share:.1%} of those that compute floats) in {self.calls} calls"
         left = collections.Counter((node.op, node.reason) for node in self.left())
         if left:
             text += "; left to PyTorch: " + ", ".join(f"{count} x {op} ({reason})" for (op, reason), count in left.most_common())

@@ -22,6 +22,7 @@ BATCH_NORMS = (aten._native_batch_norm_legit_no_training.default, aten._native_b
 
 def prepare_joint(module: GraphModule) -> None:
     """Rewrites the joint graph of forward and backward before it is split."""
+    _mark_gradients(module)
     for node in list(module.graph.nodes):
         if node.target in NORMS:
             _note_epsilon(node)
@@ -29,6 +30,16 @@ def prepare_joint(module: GraphModule) -> None:
             _forget_places(module.graph, node)
     module.graph.eliminate_dead_code()
     module.recompile()
+
+
+def _mark_gradients(module: GraphModule) -> None:
+    """Notes on each node that depends on a gradient of an output that it does: forward ops are the user's own, also where the backward
+    graph computes them anew."""
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            node.meta["lamina_gradient"] = "tangents" in str(node.target)
+        else:
+            node.meta["lamina_gradient"] = any(source.meta.get("lamina_gradient") for source in node.all_input_nodes)
 
 
 def _note_epsilon(node: Node) -> None:
@@ -71,8 +82,8 @@ def join_permutes(module: GraphModule) -> None:
 
 
 def widen_products(module: GraphModule) -> None:
-    """Widens a 16-bit product that only a cast to f32 reads, such as a weight's gradient under autocast: lamina's product
-    writes f32, without rounding in between."""
+    """Widens a 16-bit product that is a gradient and that only a cast to f32 reads, such as a weight's gradient under autocast:
+    lamina's product writes f32, without rounding in between. A forward product keeps its own rounding, which is the user's."""
     for node in list(module.graph.nodes):
         if node.target is not aten._to_copy.default or node.meta["val"].dtype != torch.float32:
             continue
@@ -82,6 +93,8 @@ def widen_products(module: GraphModule) -> None:
         while chain[-1].args[0].target in PERMUTES and len(chain[-1].args[0].users) == 1:
             chain.append(chain[-1].args[0])
         product = chain[-1].args[0]
+        if not product.meta.get("lamina_gradient"):
+            continue
         if product.target is aten.mm.default and len(product.users) == 1 and product.meta["val"].dtype in (torch.bfloat16, torch.float16):
             _widen(module.graph, product, chain)
 
