@@ -119,7 +119,7 @@ class Backend : public Capabilities {
     throw Error(Status::runtime_error, join("bug in lamina: the ", name(), " backend runs graphs, it was given a plan"));
   }
   // Times the kernels of a plan made for plan_target() under several schedules, with separate memory. compile uses the
-  // fastest ones from then on, in this process and, if there is a cache on disk, in others. Results keep every bit. Returns
+  // fastest ones from then on, in this process and, if there is a cache on disk, in others. Results do not change. Returns
   // the number of kernels that were timed; 0 if a backend has only one schedule per kernel. Throws Error.
   virtual size_t tune(const kernel::Plan&, const TuningRequest&) const { return 0; }
   // Compiles a partition's ops, with every shape, stride and dtype known. Throws Error.

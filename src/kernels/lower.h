@@ -1,7 +1,6 @@
 // In:    a fusion group of a graph whose shapes, strides and dtypes are all known.
 // Out:   one kernel, and the graph value of each of its args. There are several kernels for a reshape between two strided
-// tensors,
-//        and for sums over other dims than the outer dims of the nest, which read the tensors a second time.
+//        tensors, and for sums over other dims than the outer dims of the nest, which read the tensors a second time.
 // Keeps: values. Only values that are needed outside the group are stored.
 #pragma once
 

@@ -5,8 +5,7 @@
 //        grouped ConvTranspose are along the axis of its input channels. Axes and orders of axes are attributes wherever they
 //        are known.
 // Keeps: every tensor id that a user can query. An op that changes nothing but writes a graph output stays. The ids of
-// dropped
-//        ops stay with the first op that reads their value (Op::origins).
+//        dropped ops stay with the first op that reads their value (Op::origins).
 #pragma once
 
 #include <optional>
