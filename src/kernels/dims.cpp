@@ -27,7 +27,7 @@ void permute(Kernel& kernel, const std::vector<size_t>& order) {
   });
 }
 
-// The arg whose layout decides the order of dims: the first output with the most varying dims, or else such an input.
+// The arg whose layout decides the order of dims: the one with the most varying dims, an output if several have as many.
 const Arg& leading_arg(const Kernel& kernel) {
   const auto varying = [&](const Arg& arg) {
     return std::count_if(arg.strides.begin(), arg.strides.end(), [](int64_t s) { return s != 0; }) * 2 + (arg.output ? 1 : 0);

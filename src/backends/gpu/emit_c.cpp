@@ -21,9 +21,9 @@ using tuning::kColumnLanes;
 
 bool is_expensive(const Node& n) { return n.kind == NodeKind::map && kernel::is_function(n.op); }
 
-// The number of groups that should be resident on a multiprocessor, so that some load while others reduce. 1024 threads leave
-// 64 registers to each, which is used if it is enough for the values of a thread, else half of the threads. Kernels in double
-// are not limited.
+// The number of groups that should be resident on a multiprocessor, so that some load while others reduce. With 1024 threads,
+// each has 64 registers. If a thread's values need more, half of the threads are resident. Kernels in double only need one
+// group.
 int resident_groups(const kernel::Kernel& kernel, const Schedule& schedule, int group_size) {
   const bool light = static_cast<int64_t>(kernel.nodes.size()) <= tuning::kFewNodes &&
                      std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_expensive);

@@ -8,7 +8,7 @@
 namespace lamina {
 namespace {
 
-// A map onto `pieces` dims. Each dim of the shape that is not 1 takes the given number of pieces.
+// Maps a shape to pieces of its dims: each dim that is not 1 gets the next number of pieces in `counts`.
 DimMap map_of_pieces(const Dims& shape, const std::vector<int>& counts) {
   DimMap map(shape.size(), kNoRun);
   int first = 0;

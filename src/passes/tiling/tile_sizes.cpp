@@ -13,12 +13,12 @@ constexpr int64_t kMaxRows = 128, kMinRows = 16, kGoodRows = 32;
 constexpr int64_t kTileBytes = 1 << 20;  // of the values between groups: about the size of a second-level cache
 // Larger tiles do not stay in the caches. Kernels that write in place need less than this estimate.
 constexpr int64_t kMaxTileBytes = 5 << 20;
-constexpr int64_t kMinTiles = 8;  // with fewer tiles, threads would be idle that share a whole product
+constexpr int64_t kMinTiles = 8;  // fewer tiles leave threads idle, while a product without tiles uses all of them
 constexpr int64_t kGoodTiles = 32;
 // Each tile reads the weights of its products again. For larger weights, only many rows outweigh that cost.
 constexpr int64_t kWeightBytes = 1 << 20;
-// If all weights would fill a cache, each tile of at least this many rows dequantises them again. Beside their product this
-// costs little.
+// If all weights would fill a cache, each tile of at least this many rows dequantises them again. This costs
+// little compared with their product.
 constexpr int64_t kRowsWorthRepeating = 64;
 constexpr int64_t kMaxRepeatedBytes = 2 << 20;
 // Tiles that add to sums have more rows, because each reads and writes the sums again.

@@ -107,7 +107,7 @@ llvm::Value* Emission::fma(llvm::Value* x, llvm::Value* y, llvm::Value* z) {
   return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
 }
 
-// This saves a comparison and avoids a bug of LLVM 19, which replaces "x > 0 or NaN" by "x is NaN or |x| > 0".
+// This saves a comparison and avoids a bug of LLVM 19, which replaces "x is NaN or |x| > 0" by "x > 0 or NaN".
 static bool is_a_number(llvm::Value* y) {
   const auto* const constant = llvm::dyn_cast<llvm::Constant>(y);
   if (constant == nullptr) return false;

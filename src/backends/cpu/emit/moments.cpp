@@ -18,9 +18,9 @@ using kernel::NodeIndex;
 using kernel::NodeKind;
 using kernel::Type;
 
-// The average of the row's first elements: their number is the largest power of two up to 16. It must be close to the mean
-// but not exact; for equal elements it is exact. With its rounding to the precision of 16-bit data, differences and their
-// sums are exact or nearly so. An infinity or NaN is replaced by 0, because it would turn every difference into NaN.
+// The average of the row's first elements; their number is a power of two up to 16. It must be close to the mean but not exact;
+// for equal elements it is exact. For 16-bit data it is rounded to their precision, so that differences and their sums are
+// exact or nearly so. An infinity or NaN is replaced by 0, because it would turn every difference into NaN.
 llvm::Value* Reductions::shift_of(const Row& row, NodeIndex moments) {
   if (llvm::Value* const known = row.shifts[static_cast<size_t>(moments)]; known != nullptr) return known;
   llvm::Value* const parts = add_shift_elements(row, moments);

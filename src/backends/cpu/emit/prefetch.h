@@ -21,10 +21,10 @@ class Prefetch : private Part {
   void prefetch_across(const Row& group, const std::vector<Lanes>& positions, size_t run, int phase);
 
  private:
-  struct Ahead {              // the prefetches of a walk, in bytes per element
-    int64_t pace = 0;         // the number of bytes,
-    int64_t before = 0;       // after those that other walks prefetch,
-    bool of_own_row = false;  // of this row or of the next one
+  struct Ahead {              // the prefetches of a walk
+    int64_t pace = 0;         // bytes per element
+    int64_t before = 0;       // bytes per element that other walks prefetch before these
+    bool of_own_row = false;  // they are in this row, else in the next one
   };
   struct Range {
     int64_t begin, end;

@@ -22,8 +22,8 @@ std::vector<Lanes> chunk_at(Emission& e, llvm::Value* offset, int live);
 // The form of a row value: one value of one row, or one lane per row of a group or of a batch.
 struct Frame {
   int lanes = 1;
-  llvm::Value* rows = nullptr;  // i64, the number of rows, and
-  llvm::Value* mask = nullptr;  // <lanes x i1>; both null: all
+  llvm::Value* rows = nullptr;  // i64, the number of rows; null: all
+  llvm::Value* mask = nullptr;  // <lanes x i1>, which lanes have a row; null: all
   ValueList next_group = {};    // per arg: the start of the next group; empty: unknown
 };
 
