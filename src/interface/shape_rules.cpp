@@ -206,11 +206,11 @@ Dims window_output(const OpView& view, const Dims& input, const Dims& kernel, co
   for (size_t i = 0; i < input.size(); ++i) {
     const int64_t effective = effective_kernel(view, kernel[i], dilations[i]);
     if (any_unknown({input[i], effective, pads.begin[i], pads.end[i]})) continue;
-    const int64_t room = narrowed(view, Wide{input[i]} + pads.begin[i] + pads.end[i] - effective);
-    if (room < 0)
+    const int64_t last_start = narrowed(view, Wide{input[i]} + pads.begin[i] + pads.end[i] - effective);
+    if (last_start < 0)
       view.fail_shape(join("spatial axis ", i, " has extent ", input[i], " with pads ", pads.begin[i], " and ", pads.end[i],
                            ", allowed is at least ", effective, ", the extent of the window"));
-    output[i] = divided(room, strides[i], round_up) + 1;
+    output[i] = divided(last_start, strides[i], round_up) + 1;
   }
   return output;
 }

@@ -38,7 +38,7 @@ def window(node: Node, extents: list, kernel: list) -> Window:
     sizes = []
     for i in range(spatial):
         room = extents[i] + begin[i] + end[i] - spans[i]
-        size = (-(-room // strides[i]) if node.attribute("ceil_mode", 0) else room // strides[i]) + 1
+        size = (-(-last_start // strides[i]) if node.attribute("ceil_mode", 0) else last_start // strides[i]) + 1
         if node.attribute("ceil_mode", 0) and (size - 1) * strides[i] >= extents[i] + begin[i]:
             size -= 1  # a last window that starts after the data does not count
         sizes.append(size)

@@ -46,7 +46,7 @@ std::string describe(const Schedule& schedule);
 // Parses such a text; nothing if it is invalid. The schedule may not be legal for a kernel (legal_schedules.h).
 std::optional<Schedule> schedule_of(std::string_view description);
 
-// The schedule of whole rows with the lowest predicted time (cost_model.h). `past_caches`: outputs may be streamed. The
+// The schedule of whole rows with the lowest predicted time (cost_model.h). `may_stream`: outputs may be streamed. The
 // kernel is a result of with_rows_arranged.
 Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, bool may_stream);
 

@@ -106,8 +106,9 @@ void drop_positions_behind(ConvolutionShape& shape) {
 // Adds positions until the window would leave the image.
 void add_positions(ConvolutionShape& shape) {
   for (size_t axis = 0; axis < shape.spatial_rank(); ++axis) {
-    const int64_t room = shape.image_extents[axis] + shape.pads_begin[axis] - shape.reach(axis);
-    if (room >= 0) shape.position_extents[axis] = std::max(shape.position_extents[axis], room / shape.strides[axis] + 1);
+    const int64_t last_start = shape.image_extents[axis] + shape.pads_begin[axis] - shape.reach(axis);
+    if (last_start >= 0)
+      shape.position_extents[axis] = std::max(shape.position_extents[axis], last_start / shape.strides[axis] + 1);
   }
 }
 

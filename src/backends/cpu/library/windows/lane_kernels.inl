@@ -150,7 +150,7 @@ struct Maximum {
   }
 };
 
-// The first read is the winner until a larger value or the first NaN is read.
+// The first tap is the argmax until a larger value or the first NaN is read.
 template <typename Element>
 struct Argmax {
   template <int count>
