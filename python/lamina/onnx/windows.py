@@ -37,7 +37,7 @@ def window(node: Node, extents: list, kernel: list) -> Window:
         end = [t - b for t, b in zip(total, begin)]
     sizes = []
     for i in range(spatial):
-        room = extents[i] + begin[i] + end[i] - spans[i]
+        last_start = extents[i] + begin[i] + end[i] - spans[i]
         size = (-(-last_start // strides[i]) if node.attribute("ceil_mode", 0) else last_start // strides[i]) + 1
         if node.attribute("ceil_mode", 0) and (size - 1) * strides[i] >= extents[i] + begin[i]:
             size -= 1  # a last window that starts after the data does not count
