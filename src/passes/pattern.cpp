@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kKinds = 1024;  // larger than any enumerator of OpKind
 constexpr double kSixDigits = 1e-6;
+constexpr double kRoundings = 1e-15;  // what the last bits of a number in f64 may differ
 constexpr size_t kMaxRepeated = 64;  // number of values that one repetition visits
 
 using Kinds = std::bitset<kKinds>;
@@ -74,8 +75,9 @@ bool widens(DataType from, DataType to) {
 
 bool holds(const Graph& graph, ValueIndex constant, double expected) {
   const double held = *graph.value(constant).constant;
-  return held == round_to(graph.tensor(constant).dtype, expected) ||
-         std::fabs(held - expected) <= kSixDigits * std::fabs(expected);
+  const DataType dtype = graph.tensor(constant).dtype;
+  const double tolerance = dtype == DataType::f64 ? kRoundings : kSixDigits;
+  return held == round_to(dtype, expected) || std::fabs(held - expected) <= tolerance * std::fabs(expected);
 }
 
 // The search, in continuation-passing style: every alternative of one term is tried with every alternative of the others. Its

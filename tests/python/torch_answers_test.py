@@ -259,6 +259,41 @@ def test_a_product_that_is_cast_is_rounded_to_its_own_type(trained, checkpointed
         torch.testing.assert_close(*slopes, rtol=2**-6, atol=2**-3)
 
 
+NUMBERS = {
+    "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:], eps=1e-5),
+    "written layer_norm": lambda x: (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True, unbiased=False) + 1e-5),
+    "rms_norm": lambda x: F.rms_norm(x, x.shape[-1:], eps=1e-6),
+    "written rms_norm": lambda x: x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6),
+    "group_norm": lambda x: F.group_norm(x[:, :, None], 2, eps=1e-5),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True, eps=1e-5),
+    "batch_norm in use": lambda x: F.batch_norm(x, torch.full((8,), 0.1, dtype=x.dtype), torch.full((8,), 0.7, dtype=x.dtype), eps=1e-5),
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.01),
+    "elu": lambda x: F.elu(x, 0.7),
+    "softplus": lambda x: F.softplus(x, 0.3),
+    "clamp": lambda x: x.clamp(-0.1, 0.3),
+    "hardtanh": lambda x: F.hardtanh(x, -0.1, 0.3),
+    "hardsigmoid": F.hardsigmoid,
+    "hardswish": F.hardswish,
+    "power": lambda x: x.abs().pow(2.2),
+    "written gelu of eight digits": lambda x: 0.5 * x * (1 + torch.erf(x * 0.70710678)),
+    "written tanh gelu of eight digits": lambda x: 0.5 * x * (1 + torch.tanh(0.79788456 * (x + 0.044715 * x**3))),
+    "written silu": lambda x: x / (1 + torch.exp(-1.7 * x)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_beside_f64_have_all_digits(name):
+    """An epsilon or slope that went through f32 on its way would show as 1e-9 to 1e-13."""
+    x = torch.randn(4, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    call = compiled(NUMBERS[name])
+    with torch.no_grad():
+        torch.testing.assert_close(call(x), NUMBERS[name](x), rtol=2e-15, atol=2e-15)
+    ours, eager = call(x), NUMBERS[name](x)
+    torch.testing.assert_close(ours, eager, rtol=2e-15, atol=2e-15)
+    slopes = [torch.autograd.grad(y, x, torch.cos(torch.arange(y.numel()).double()).reshape(y.shape))[0] for y in (ours, eager)]
+    torch.testing.assert_close(*slopes, rtol=2e-14, atol=2e-14)
+
+
 @pytest.mark.parametrize("mode", ["none", "tanh"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_gelu_of_infinities_is_what_torch_says_of_one_alone(dtype, mode):

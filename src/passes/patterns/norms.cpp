@@ -1,7 +1,5 @@
 #include "passes/patterns/norms.h"
 
-#include <cmath>
-
 namespace lamina::pattern {
 
 Term normalized_and_scaled(Term a, Term shifted, Term gamma) {
@@ -12,8 +10,9 @@ Term normalized_and_scaled(Term a, Term shifted, Term gamma) {
 
 bool is_norm(const Match& match, const std::vector<std::string_view>& side_inputs) {
   const auto rows = row_shapes(match, "x", side_inputs);
-  const auto epsilon = static_cast<float>(match.number("epsilon").value_or(0));
-  return rows && rows->trailing() && counts_match(match, *rows) && epsilon > 0 && std::isfinite(epsilon);
+  const double epsilon = match.number("epsilon").value_or(0);
+  return rows && rows->trailing() && counts_match(match, *rows) && static_cast<float>(epsilon) > 0 &&
+         is_attribute(match, epsilon);
 }
 
 Attributes norm_attributes(const Match& match, const std::vector<std::string_view>& side_inputs) {

@@ -1,6 +1,7 @@
 #include "passes/patterns/spellings.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "interface/data_type.h"
 
@@ -47,6 +48,12 @@ Term row_mean(Term a) {
 Term logistic(Term a, Term minus_a) {
   const Term growth = exponential(a);
   return either({op(OpKind::Sigmoid, {a}), reciprocal(exponential(minus_a) + 1.0), growth / (growth + 1.0)});
+}
+
+bool is_attribute(const Match& match, double number) {
+  const auto rounded = static_cast<float>(number);
+  const bool is_exact = static_cast<double>(rounded) == number;
+  return std::isfinite(rounded) && (is_exact || match.graph().tensor(match.root_op().outputs[0]).dtype != DataType::f64);
 }
 
 bool is_cast_or_unit_reshape(const Graph& graph, const Op& op) {
