@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kKinds = 1024;  // larger than any enumerator of OpKind
 constexpr double kSixDigits = 1e-6;
 constexpr double kRoundings = 1e-15;  // what the last bits of a number in f64 may differ
-constexpr size_t kMaxRepeated = 64;  // number of values that one repetition visits
+constexpr size_t kMaxRepeated = 64;   // number of values that one repetition visits
 
 using Kinds = std::bitset<kKinds>;
 

@@ -9,7 +9,8 @@ namespace lamina::pattern {
 // a / root(shifted) * gamma, in any order of the three.
 Term normalized_and_scaled(Term a, Term shifted, Term gamma);
 
-// The axes are the last ones, the numbers match the size of the row, and epsilon is a positive number that an attribute can hold.
+// The axes are the last ones, the numbers match the size of the row, and epsilon is a positive number that an attribute can
+// hold.
 bool is_norm(const Match& match, const std::vector<std::string_view>& side_inputs);
 
 // begin_norm_axis and epsilon.
