@@ -137,6 +137,14 @@ struct AttributeSpec {
   // rank is known.
   std::function<std::string(const Attribute&)> check = nullptr;
   std::string meaning = {};
+  std::optional<Attribute> example = std::nullopt;  // of a required attribute: its value in the op's example
+};
+
+// A small op of the kind: the example of its page, which tests run. What it leaves out: shape [2, 3] of a required input, the
+// default of an attribute, or the AttributeSpec's own example.
+struct OpExample {
+  std::vector<Dims> inputs = {};  // of the ports that exist, in their order; optional ports are given as far as this goes
+  Attributes attributes = {};
 };
 
 // The domain of an input: its own, else that of its role; nullptr if any values will do.
@@ -172,6 +180,7 @@ struct OpSchema {
   // The relative error that an implementation in f32 arithmetic may add before the last rounding. Absent: one rounding, or
   // the error of a reduction (error_of); ops that copy add none.
   std::optional<double> error = std::nullopt;
+  OpExample example = {};
 
   const AttributeSpec* find_attribute(std::string_view name) const;
 };

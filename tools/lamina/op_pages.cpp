@@ -6,6 +6,7 @@
 #include "interface/schema_text.h"
 #include "interface/status.h"
 #include "kernels/lower.h"
+#include "lamina/op_examples.h"
 
 namespace lamina::driver {
 namespace {
@@ -80,12 +81,19 @@ std::string types(const OpSchema& schema) {
 
 std::string as_a_step(const OpSchema& schema) {
   std::string text = "`cpu` runs it as a step of its own, never inside a generated kernel";
-  const auto is_index = [](const PortSpec& port) { return port.name == "indices"; };
-  if (std::any_of(schema.inputs.begin(), schema.inputs.end(), is_index)) return text + '.';
+  if (!schema.traits.contracts) return text + '.';
   text += ": through oneDNN, in builds that have it";
   if (schema.kind == OpKind::MatMul)
-    text += "; chains of products run in tiles with what stands beside them. `gpu` generates a program for it";
+    text += "; chains of products run in tiles with the ops beside them. `gpu` generates a program for it";
   return text + '.';
+}
+
+// Run by tests: `OpExamples` and tests/python/op_pages_test.py.
+std::string examples(const OpSchema& schema) {
+  if (!has_example(schema)) return "";
+  return join("\n## Example\n\n```python\n", example_python(schema),
+              "```\n\nThe same op as a dump, which `lamina replay FILE --check` runs:\n\n```json\n", example_json(schema),
+              "```\n");
 }
 
 // Which engines run the op, and what it fuses with.
@@ -94,24 +102,25 @@ std::string engines(const OpSchema& schema) {
   switch (schema.op_class) {
     case OpClass::marker: return "It computes nothing and runs nowhere: it marks a value that leaves the graph.";
     case OpClass::opaque:
-      return "No engine runs it; it keeps the place of an op that lamina does not know, and partitions lie around it.";
+      return "No engine runs it. It represents an op that lamina does not know, and it is in no partition with other ops.";
     case OpClass::library:
       if (!generated) return as_a_step(schema);
       break;
     case OpClass::inner_reduction:
       if (schema.nest == LoopNest::by_class)
-        return "The passes rewrite it before it runs, see what it computes; then `cpu` generates a kernel for it.";
+        return "The passes rewrite it to the op that its formula names; then `cpu` generates a kernel for it.";
       break;
     default: break;
   }
   if (!generated) return "`reference` only: plain loops in double precision.";
   const std::string cpu = "`cpu` generates a kernel for it";
-  if (schema.op_class == OpClass::elementwise) return cpu + ", together with whatever stands next to it.";
+  if (schema.op_class == OpClass::elementwise) return cpu + ", fused with its neighbours.";
   if (schema.op_class == OpClass::inner_reduction)
-    return cpu + ": its rows are those of the loop nest, and elementwise ops and reductions over the same axes join it.";
-  if (schema.nest == LoopNest::sliced) return cpu + "; a neighbour that reads what it takes does so where that lies.";
+    return cpu +
+           ": its rows are the rows of the loop nest, and elementwise ops and reductions over the same axes are fused with it.";
+  if (schema.nest == LoopNest::sliced) return cpu + "; a neighbour that reads its result reads src in place.";
   if (schema.nest == LoopNest::concatenated) return cpu + " of its own: one copy for each input.";
-  return cpu + "; where a neighbour can read the values in their new places, nothing is moved.";
+  return cpu + "; if a neighbour can read the values in their new places, nothing is copied.";
 }
 
 std::string index() {
@@ -143,7 +152,7 @@ std::string op_page(const OpSchema& schema) {
   if (const std::string accuracy = accuracy_text(schema); !accuracy.empty())
     text += join("\n## Accuracy\n\n", static_cast<char>(std::toupper(static_cast<unsigned char>(accuracy.front()))),
                  accuracy.substr(1), ".\n");
-  return text + "\n## Engines\n\n" + engines(schema) + "\n";
+  return text + "\n## Engines\n\n" + engines(schema) + "\n" + examples(schema);
 }
 
 std::map<std::string, std::string> op_pages() {

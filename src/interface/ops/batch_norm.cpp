@@ -54,7 +54,8 @@ LAMINA_SCHEMA(BatchNormInference) {
           .check = [](const OpView& view) { check_per_channel(view, {"gamma", "beta", "mean", "variance"}); },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
           .inplace = {{"src", "dst"}},
-          .error = 6e-7};
+          .error = 6e-7,
+          .example = {.inputs = {{2, 4, 3}, {3}, {3}, {3}, {3}}}};
 }
 
 LAMINA_SCHEMA(BatchNormForwardTraining) {
@@ -88,7 +89,8 @@ LAMINA_SCHEMA(BatchNormForwardTraining) {
                                 {"batch_mean", statistics},
                                 {"batch_variance", statistics}};
               },
-          .inplace = {{"src", "dst"}}};
+          .inplace = {{"src", "dst"}},
+          .example = {.inputs = {{2, 4, 3}, {3}, {3}, {3}, {3}}}};
 }
 
 LAMINA_SCHEMA(BatchNormTrainingBackward) {
@@ -120,5 +122,6 @@ LAMINA_SCHEMA(BatchNormTrainingBackward) {
                 return ShapeMap{{"diff_src", view.shape("src")}, {"diff_gamma", statistics}, {"diff_beta", statistics}};
               },
           .inplace = {{"diff_dst", "diff_src"}},
-          .error = 2e-6};
+          .error = 2e-6,
+          .example = {.inputs = {{2, 4, 3}, {2, 4, 3}, {3}, {3}, {3}}}};
 }

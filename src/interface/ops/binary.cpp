@@ -226,7 +226,8 @@ LAMINA_SCHEMA(BiasAdd) {
           .types = {{"T", floats_and_f64()}},
           .check = check_bias,
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
-          .inplace = {{"src", "dst"}}};
+          .inplace = {{"src", "dst"}},
+          .example = {.inputs = {{2, 3}, {3}}}};
 }
 
 LAMINA_SCHEMA(BiasAddBackward) {
@@ -258,7 +259,8 @@ LAMINA_SCHEMA(PReLU) {
           .attributes = {data_format(), flag("per_channel_broadcast", true, "true: slope is [C]; false: it broadcasts to src")},
           .types = {{"T", floats_and_f64()}},
           .check = [](const OpView& view) { check_slope(view, view.attribute<bool>("per_channel_broadcast")); },
-          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); }};
+          .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
+          .example = {.inputs = {{2, 3}, {3}}}};
 }
 
 LAMINA_SCHEMA(PReLUBackward) {
@@ -280,5 +282,6 @@ LAMINA_SCHEMA(PReLUBackward) {
           .infer_shapes =
               [](const OpView& view) { return ShapeMap{{"diff_src", view.shape("src")}, {"diff_slope", view.shape("slope")}}; },
           .traits = {.jumps = true},
-          .error = 2e-6};
+          .error = 2e-6,
+          .example = {.inputs = {{2, 3}, {3}, {2, 3}}}};
 }

@@ -28,6 +28,14 @@ AttributeSpec output_padding() {
   return default_list("output_padding", 0, not_negative, "added to the far side; one entry per spatial axis");
 }
 
+// Of the examples, over two spatial axes. `shape` names the list that gives the shape of the output, if the op needs one.
+Attributes dense_windows(std::string shape = "", std::vector<int64_t> extents = {}) {
+  const std::vector<int64_t> ones{1, 1}, zeros{0, 0};
+  Attributes attributes{{"strides", ones}, {"dilations", ones}, {"pads_begin", zeros}, {"pads_end", zeros}};
+  if (!shape.empty()) attributes[std::move(shape)] = std::move(extents);
+  return attributes;
+}
+
 struct Weights {
   int64_t input_channels;
   int64_t output_channels;
@@ -181,6 +189,7 @@ LAMINA_SCHEMA(Convolution) {
   schema.outputs = {
       port("dst", "T", "batch of src, output channels of weights, spatial extents by strides, pads and dilations")};
   schema.infer_shapes = conv_shapes;
+  schema.example = {.inputs = {{1, 6, 6, 4}, {3, 3, 4, 8}}, .attributes = dense_windows()};
   return schema;
 }
 
@@ -192,6 +201,7 @@ LAMINA_SCHEMA(ConvolutionBackwardData) {
   schema.attributes.push_back(output_padding());
   schema.attributes.push_back(shape_list("dst_shape"));
   schema.infer_shapes = conv_backward_data_shapes;
+  schema.example = {.inputs = {{1, 4, 4, 8}, {3, 3, 4, 8}}, .attributes = dense_windows("dst_shape", {1, 6, 6, 4})};
   return schema;
 }
 
@@ -201,6 +211,7 @@ LAMINA_SCHEMA(ConvolutionBackwardWeights) {
   schema.outputs = {port("diff_weights", "T1", "weights_shape: input, attribute, or the shape given to the port")};
   schema.attributes.push_back(shape_list("weights_shape"));
   schema.infer_shapes = conv_backward_weights_shapes;
+  schema.example = {.inputs = {{1, 6, 6, 4}, {1, 4, 4, 8}}, .attributes = dense_windows("weights_shape", {3, 3, 4, 8})};
   return schema;
 }
 
@@ -211,6 +222,7 @@ LAMINA_SCHEMA(ConvTranspose) {
       "dst", "T", "batch of src, output channels of weights, (extent - 1) * stride + dilated kernel - pads + output_padding")};
   schema.attributes.push_back(output_padding());
   schema.infer_shapes = transposed_shapes;
+  schema.example = {.inputs = {{1, 4, 4, 8}, {3, 3, 4, 8}}, .attributes = dense_windows()};
   return schema;
 }
 
@@ -220,6 +232,7 @@ LAMINA_SCHEMA(ConvTransposeBackwardData) {
   schema.outputs = {port(
       "diff_src", "T", "batch of diff_dst, input channels of weights, spatial extents as a convolution of diff_dst has them")};
   schema.infer_shapes = transposed_backward_data_shapes;
+  schema.example = {.inputs = {{1, 6, 6, 4}, {3, 3, 4, 8}}, .attributes = dense_windows()};
   return schema;
 }
 
@@ -230,5 +243,6 @@ LAMINA_SCHEMA(ConvTransposeBackwardWeights) {
   schema.outputs = {port("diff_weights", "T1", "weights_shape: input, attribute, or the shape given to the port")};
   schema.attributes.push_back(shape_list("weights_shape"));
   schema.infer_shapes = transposed_backward_weights_shapes;
+  schema.example = {.inputs = {{1, 4, 4, 8}, {1, 6, 6, 4}}, .attributes = dense_windows("weights_shape", {3, 3, 4, 8})};
   return schema;
 }

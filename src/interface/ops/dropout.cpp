@@ -58,5 +58,6 @@ LAMINA_SCHEMA(Dropout) {
                 check_steps(view);
               },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst", "mask"}); },
-          .traits = {.positional = true}};
+          .traits = {.positional = true},
+          .example = {.inputs = {{2, 3}, {}, {}, {}}}};
 }

@@ -46,6 +46,7 @@ std::string finite_and_not_zero(const Attribute& value) {
 
 AttributeSpec bound(std::string name) {
   AttributeSpec spec = required_number(std::move(name), "bound of the interval");
+  spec.example = spec.name == "min" ? -1.0F : 1.0F;
   spec.check = not_nan;
   return spec;
 }

@@ -94,6 +94,7 @@ DomainRule relu_result() {
 
 AttributeSpec bound(std::string name) {
   AttributeSpec spec = required_number(std::move(name), "bound of the interval");
+  spec.example = spec.name == "min" ? -1.0F : 1.0F;
   spec.check = not_nan;
   return spec;
 }

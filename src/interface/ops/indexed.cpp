@@ -71,7 +71,7 @@ LAMINA_SCHEMA(Gather) {
           .inputs = {port("src", "T", "rank 1 or more"),
                      indices({"0 to the last entry of src along axis", inside_src},
                              "any shape; from -n to n - 1 for n entries of src along axis, negative counts from the end; "
-                             "anything else is an error of the execution, which names it")},
+                             "the execution reports an error for any other index")},
           .outputs = {port("dst", "T", "shape of src, axis replaced by the shape of indices")},
           .attributes = {parts::axis(0)},
           .types = {{"T", types_of_whole_bytes()}, {"I", {DataType::s32, DataType::s64}}},
@@ -80,7 +80,8 @@ LAMINA_SCHEMA(Gather) {
                 if (const Dims* src = known_shape(view, "src")) normalized_axis(view, "axis", static_cast<int>(src->size()));
               },
           .infer_shapes = gather_shapes,
-          .traits = {.copies = true}};
+          .traits = {.copies = true},
+          .example = {.inputs = {{4, 3}, {2}}}};
 }
 
 LAMINA_SCHEMA(ScatterAdd) {
@@ -92,8 +93,8 @@ LAMINA_SCHEMA(ScatterAdd) {
       .source = "what ONNX writes as ScatterElements-18 with reduction add, onto zeros",
       .inputs = {port("src", "T", "dst with the shape of indices in the place of axis"),
                  indices({"0 to extent - 1", inside_dst},
-                         "any shape; from -extent to extent - 1, negative counts from the end; anything else but "
-                         "ignore_index is an error of the execution, which names it")},
+                         "any shape; from -extent to extent - 1, negative counts from the end, or ignore_index; the "
+                         "execution reports an error for any other index")},
       .outputs = {port("dst", "T", "shape of src, the axes of indices replaced by one of extent; 0 where no index points")},
       .attributes = {parts::axis(0),
                      {.name = "extent",
@@ -103,12 +104,13 @@ LAMINA_SCHEMA(ScatterAdd) {
                       .meaning = "entries of dst along axis"},
                      {.name = "ignore_index",
                       .type = AttributeType::s64,
-                      .meaning = "what has this index is left out; absent: nothing is"}},
+                      .meaning = "entries with this index are left out; absent: none are"}},
       .types = {{"T", floats_and_f64()}, {"I", {DataType::s32, DataType::s64}}},
       .check =
           [](const OpView& view) {
             if (known_shape(view, "src") != nullptr && known_shape(view, "indices") != nullptr) scattered_axis(view);
           },
       .infer_shapes = scatter_add_shapes,
-      .error = 1e-6};
+      .error = 1e-6,
+      .example = {.inputs = {{2, 3}, {2}}, .attributes = {{"extent", int64_t{4}}}}};
 }

@@ -29,6 +29,9 @@ std::vector<AttributeSpec> attributes() {
       data_format()};
 }
 
+// Of the examples, over one spatial axis.
+Attributes to_eight() { return {{"mode", std::string("nearest")}, {"sizes", std::vector<int64_t>{8}}}; }
+
 template <typename T>
 const std::vector<T>& list_of(const OpView& view, std::string_view name) {
   static const std::vector<T> none;
@@ -97,7 +100,8 @@ LAMINA_SCHEMA(Interpolate) {
           .types = {{"T1", floats_of_opset()}, {"T2", {DataType::s32}}},
           .check = check_sizes_or_scales,
           .infer_shapes = interpolate_shapes,
-          .error = 1e-6};
+          .error = 1e-6,
+          .example = {.inputs = {{1, 4, 3}}, .attributes = to_eight()}};
 }
 
 LAMINA_SCHEMA(InterpolateBackward) {
@@ -110,5 +114,6 @@ LAMINA_SCHEMA(InterpolateBackward) {
           .types = {{"T1", floats_of_opset()}, {"T2", {DataType::s32}}},
           .check = check_sizes_or_scales,
           .infer_shapes = interpolate_backward_shapes,
-          .error = 2e-6};
+          .error = 2e-6,
+          .example = {.inputs = {{1, 4, 3}, {1, 8, 3}}, .attributes = to_eight()}};
 }

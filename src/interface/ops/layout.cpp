@@ -186,6 +186,7 @@ LAMINA_SCHEMA(StaticReshape) {
                        required_flag("special_zero", "true: a 0 in shape copies the extent of src")};
   schema.infer_shapes = reshape_shapes;
   schema.inplace = {{"src", "dst"}};
+  schema.example = {.attributes = {{"shape", std::vector<int64_t>{3, 2}}, {"special_zero", false}}};
   return schema;
 }
 
@@ -198,6 +199,7 @@ LAMINA_SCHEMA(StaticTranspose) {
   };
   schema.infer_shapes = transpose_shapes;
   schema.inplace = {{"src", "dst"}};
+  schema.example = {.attributes = {{"order", std::vector<int64_t>{1, 0}}}};
   return schema;
 }
 
@@ -216,13 +218,15 @@ LAMINA_SCHEMA(Concat) {
   schema.types = {{"T", types_of_whole_bytes()}};
   schema.check = check_concat;
   schema.infer_shapes = concat_shapes;
+  schema.example = {.inputs = {{2, 3}, {2, 4}}, .attributes = {{"axis", int64_t{1}}}};
   return schema;
 }
 
 LAMINA_SCHEMA(Slice) {
   OpSchema schema = layout(OpKind::Slice, LoopNest::sliced, "dst[i] = src[starts + i * steps], along each of axes");
   schema.source = "ONNX Slice-13 with constant bounds, steps forward only";
-  schema.outputs.front().meaning = "extents of src, along each of axes what lies from starts to before ends, every steps-th";
+  schema.outputs.front().meaning =
+      "extents of src; along each of axes the elements from starts to before ends, in steps of steps";
   schema.attributes = {
       required_list("starts", nullptr, "first element along each axis; negative counts from the end; cut off at the ends"),
       required_list("ends", nullptr, "one past the last element, counted and cut off like starts"),
@@ -231,6 +235,9 @@ LAMINA_SCHEMA(Slice) {
   schema.types = {{"T", types_of_whole_bytes()}};
   schema.check = check_slice;
   schema.infer_shapes = slice_shapes;
+  schema.example = {.attributes = {{"starts", std::vector<int64_t>{1}},
+                                   {"ends", std::vector<int64_t>{3}},
+                                   {"axes", std::vector<int64_t>{1}}}};
   return schema;
 }
 
@@ -241,6 +248,7 @@ LAMINA_SCHEMA(Expand) {
   schema.attributes = {required_list("shape", expand_target, "target; 1 or -1 leaves the extent of src")};
   schema.types = {{"T", types_of_whole_bytes()}};
   schema.infer_shapes = expand_shapes;
+  schema.example = {.inputs = {{1, 3}}, .attributes = {{"shape", std::vector<int64_t>{2, 3}}}};
   return schema;
 }
 
@@ -258,5 +266,6 @@ LAMINA_SCHEMA(GenIndex) {
               },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
           .traits = {.shape_only = true},
-          .error = 0};
+          .error = 0,
+          .example = {.attributes = {{"axis", int64_t{1}}}}};
 }

@@ -70,5 +70,6 @@ LAMINA_SCHEMA(MatMul) {
           .check_types = equal_or_f32("T1", "T"),
           .type_rule_text = "dst has the type of src, or f32",
           .infer_shapes = matmul_shapes,
-          .traits = {.contracts = true}};
+          .traits = {.contracts = true},
+          .example = {.inputs = {{2, 3}, {3, 4}}}};
 }

@@ -283,7 +283,8 @@ LAMINA_SCHEMA(LayerNorm) {
           .check = [](const OpView& view) { check_norm(view, "src", {"gamma", "beta"}, {"mean", "variance"}); },
           .infer_shapes = layer_norm_shapes,
           .inplace = {{"src", "dst"}},
-          .error = 5e-7};
+          .error = 5e-7,
+          .example = {.inputs = {{2, 3}, {3}, {3}}}};
 }
 
 LAMINA_SCHEMA(LayerNormBackward) {
@@ -302,7 +303,7 @@ LAMINA_SCHEMA(LayerNormBackward) {
                      as(PortRole::variance,
                         port_when("variance", "T3", given_stats, "leading axes of src; stats_kind says what it holds")),
                      as(PortRole::gamma, port_when("gamma", "T2", affine, "shape of the normalised axes")),
-                     as(PortRole::beta, optional_when("beta", "T2", affine, "accepted, needed for nothing"))},
+                     as(PortRole::beta, optional_when("beta", "T2", affine, "accepted and not used"))},
           .outputs = {optional_port("diff_src", "T1", "shape of src"),
                       as(PortRole::affine_gradient, optional_when("diff_gamma", "T2", affine, "shape of gamma")),
                       as(PortRole::affine_gradient, optional_when("diff_beta", "T2", affine, "shape of gamma"))},
@@ -316,7 +317,8 @@ LAMINA_SCHEMA(LayerNormBackward) {
           .type_rule_text = kNormRuleText,
           .check = check_layer_norm_backward,
           .infer_shapes = layer_norm_backward_shapes,
-          .inplace = {{"diff_dst", "diff_src"}}};
+          .inplace = {{"diff_dst", "diff_src"}},
+          .example = {.inputs = {{2, 3}, {2, 3}, {2}, {2}, {3}}}};
 }
 
 LAMINA_SCHEMA(LayerNormBackprop) {
@@ -346,7 +348,8 @@ LAMINA_SCHEMA(LayerNormBackprop) {
           "input_forward are f32",
       .check = check_backprop,
       .infer_shapes = backprop_shapes,
-      .inplace = {{"output_delta", "input_delta"}}};
+      .inplace = {{"output_delta", "input_delta"}},
+      .example = {.inputs = {{2, 3}, {2, 3}, {3}, {3}, {2}, {2}}}};
 }
 
 LAMINA_SCHEMA(LayerNormGrad) {
@@ -372,7 +375,8 @@ LAMINA_SCHEMA(LayerNormGrad) {
           .type_rule_text = "mean and variance are at least as wide as x; gamma has any type; f64 with f64 only",
           .check = check_layer_norm_grad,
           .infer_shapes = layer_norm_grad_shapes,
-          .inplace = {{"dy", "pd_x"}}};
+          .inplace = {{"dy", "pd_x"}},
+          .example = {.inputs = {{2, 3}, {2, 3}, {2, 1}, {2, 1}, {3}}}};
 }
 
 LAMINA_SCHEMA(RMSNorm) {
@@ -390,7 +394,8 @@ LAMINA_SCHEMA(RMSNorm) {
           .check = [](const OpView& view) { check_norm(view, "src", {"gamma"}, {}); },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
           .inplace = {{"src", "dst"}},
-          .error = 5e-7};
+          .error = 5e-7,
+          .example = {.inputs = {{2, 3}, {3}}}};
 }
 
 LAMINA_SCHEMA(RMSNormBackward) {
@@ -411,7 +416,8 @@ LAMINA_SCHEMA(RMSNormBackward) {
       .type_rule_text = kRmsNormRuleText,
       .check = check_rms_norm_backward,
       .infer_shapes = rms_norm_backward_shapes,
-      .inplace = {{"diff_dst", "diff_src"}}};
+      .inplace = {{"diff_dst", "diff_src"}},
+      .example = {.inputs = {{2, 3}, {2, 3}, {3}}}};
 }
 
 LAMINA_SCHEMA(GroupNorm) {
@@ -435,7 +441,8 @@ LAMINA_SCHEMA(GroupNorm) {
       .check = [](const OpView& view) { check_group_norm(view, {"gamma", "beta"}, {}); },
       .infer_shapes = group_norm_shapes,
       .inplace = {{"src", "dst"}},
-      .error = 6e-7};
+      .error = 6e-7,
+      .example = {.inputs = {{2, 3, 4}, {4}, {4}}, .attributes = {{"groups", int64_t{2}}}}};
 }
 
 LAMINA_SCHEMA(GroupNormBackward) {
@@ -464,5 +471,6 @@ LAMINA_SCHEMA(GroupNormBackward) {
       .type_rule_text = kNormRuleText,
       .check = check_group_norm_backward,
       .infer_shapes = group_norm_backward_shapes,
-      .inplace = {{"diff_dst", "diff_src"}}};
+      .inplace = {{"diff_dst", "diff_src"}},
+      .example = {.inputs = {{2, 3, 4}, {2, 3, 4}, {2, 2}, {2, 2}, {4}}, .attributes = {{"groups", int64_t{2}}}}};
 }

@@ -34,7 +34,8 @@ AttributeSpec epsilon(bool required) {
           .default_value = required ? std::nullopt : std::optional<Attribute>(1e-5F),
           .required = required,
           .check = positive_finite,
-          .meaning = "added to the variance before the square root"};
+          .meaning = "added to the variance before the square root",
+          .example = 1e-5F};
 }
 
 AttributeSpec begin_norm_axis() {
@@ -50,7 +51,11 @@ AttributeSpec flag(std::string name, bool default_value, std::string meaning) {
 }
 
 AttributeSpec required_flag(std::string name, std::string meaning) {
-  return {.name = std::move(name), .type = AttributeType::boolean, .required = true, .meaning = std::move(meaning)};
+  return {.name = std::move(name),
+          .type = AttributeType::boolean,
+          .required = true,
+          .meaning = std::move(meaning),
+          .example = false};
 }
 
 AttributeSpec choice(std::string name, std::string default_value, std::vector<std::string> allowed, std::string meaning) {
@@ -80,8 +85,12 @@ AttributeSpec auto_broadcast() {
 AttributeSpec use_dst() { return flag("use_dst", true, "true: input 0 is the forward output; false: the forward input"); }
 
 AttributeSpec required_number(std::string name, std::string meaning) {
-  return {
-      .name = std::move(name), .type = AttributeType::f32, .required = true, .check = finite, .meaning = std::move(meaning)};
+  return {.name = std::move(name),
+          .type = AttributeType::f32,
+          .required = true,
+          .check = finite,
+          .meaning = std::move(meaning),
+          .example = 0.5F};
 }
 
 AttributeSpec required_list(std::string name, std::string (*check)(const Attribute&), std::string meaning) {

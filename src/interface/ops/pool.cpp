@@ -24,6 +24,12 @@ AttributeSpec dilations() { return default_list("dilations", 1, at_least_one, "1
 
 AttributeSpec exclude_pad() { return required_flag("exclude_pad", "true: the divisor counts pixels inside the image only"); }
 
+// Of the examples: windows of two without a gap or pads, over one spatial axis.
+Attributes pairs() {
+  const std::vector<int64_t> two{2}, zero{0};
+  return {{"kernel", two}, {"strides", two}, {"pads_begin", zero}, {"pads_end", zero}};
+}
+
 Dims pooled(const OpView& view, const Dims& spatial, bool round_up) {
   const Dims kernel = per_axis(view, "kernel", spatial.size(), 1);
   return window_output(view, spatial, kernel, per_axis(view, "dilations", spatial.size(), 1), round_up);
@@ -78,7 +84,8 @@ OpSchema pool(OpKind kind, std::string formula, std::vector<AttributeSpec> own, 
           .attributes = pool_attributes(std::move(own)),
           .types = {{"T", floats_of_opset()}},
           .infer_shapes = pool_shapes,
-          .error = error};
+          .error = error,
+          .example = {.inputs = {{1, 8, 3}}, .attributes = pairs()}};
 }
 
 }  // namespace
@@ -101,6 +108,8 @@ LAMINA_SCHEMA(AvgPoolBackward) {
   schema.outputs = {port("diff_src", "T", "src_shape: input, attribute, or the shape given to the port")};
   schema.types = {{"T", floats_of_opset()}, {"T1", {DataType::s32}}};
   schema.infer_shapes = avg_pool_backward_shapes;
+  schema.example.inputs = {{1, 4, 3}};
+  schema.example.attributes["src_shape"] = std::vector<int64_t>{1, 8, 3};
   return schema;
 }
 
@@ -111,5 +120,6 @@ LAMINA_SCHEMA(MaxPoolBackward) {
   schema.inputs = {port("src", "T"), port("diff_dst", "T")};
   schema.outputs = {port("diff_src", "T", "shape of src")};
   schema.infer_shapes = max_pool_backward_shapes;
+  schema.example.inputs = {{1, 8, 3}, {1, 4, 3}};
   return schema;
 }

@@ -27,7 +27,8 @@ std::vector<AttributeSpec> static_attributes() {
            .type = AttributeType::f32_list,
            .required = true,
            .check = finite_and_not_zero,
-           .meaning = "one entry, or one for each element of axis"},
+           .meaning = "one entry, or one for each element of axis",
+           .example = std::vector<float>{0.25F}},
           {.name = "zps", .type = AttributeType::s64_list, .meaning = "zero points, as many as scales; absent: 0"}};
 }
 
@@ -177,9 +178,9 @@ LAMINA_SCHEMA(TypeCast) {
     return narrow(from) && narrow(to) ? "anything but bf16 to f16 and f16 to bf16" : "";
   };
   schema.type_rule_text =
-      "two different types; not bf16 to f16 or back. To an integer what stands behind the point is cut off and what is too "
-      "large "
-      "becomes the largest, NaN 0; a longer integer loses its upper bits; boolean is 1 for all but 0";
+      "two different types; not bf16 to f16 or back. To an integer: fractions are cut off, values that are too large become "
+      "the "
+      "largest, NaN becomes 0; a longer integer loses its upper bits; boolean is 1 for all values but 0";
   schema.traits = {.copies = true, .converts = true};
   return schema;
 }
@@ -213,6 +214,7 @@ LAMINA_SCHEMA(DynamicQuantize) {
   schema.types = {
       {"T1", {DataType::f32}}, {"T2", {DataType::u8, DataType::s8, DataType::s32}}, {"T3", {DataType::u8, DataType::s8}}};
   schema.check = check_dynamic;
+  schema.example = {.inputs = {{2, 3}, {1}}};
   return schema;
 }
 
@@ -230,5 +232,6 @@ LAMINA_SCHEMA(DynamicDequantize) {
                   {"T2", floats_of_opset()},
                   {"T3", {DataType::u4, DataType::s4, DataType::u8, DataType::s8, DataType::s32}}};
   schema.check = check_dynamic;
+  schema.example = {.inputs = {{2, 3}, {1}}};
   return schema;
 }

@@ -62,7 +62,8 @@ OpSchema reduction(OpKind kind, std::string formula, std::optional<double> error
           .check = check_axes,
           .infer_shapes = reduce_shapes,
           .traits = {.reduces = true},
-          .error = error};
+          .error = error,
+          .example = {.attributes = {{"axes", std::vector<int64_t>{1}}}}};
 }
 
 OpSchema sum(OpKind kind, std::string formula) {
