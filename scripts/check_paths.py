@@ -28,8 +28,12 @@ ANY = re.compile(r"FAMILY|KIND|NAME|FILE|NNNN|\*")
 
 
 def tracked():
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=TREE, capture_output=True, text=True, check=True)
-    return [name for name in listed.stdout.splitlines() if (TREE / name).exists()]
+    """The files of the tree; without git all but those of builds."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=TREE, capture_output=True, text=True, check=False)
+    if listed.returncode == 0:
+        return [name for name in listed.stdout.splitlines() if (TREE / name).exists()]
+    names = (str(file.relative_to(TREE)) for file in TREE.rglob("*") if file.is_file())
+    return [name for name in names if not name.startswith(("build/", ".deps/", ".git/", ".cache/"))]
 
 
 class Tree:

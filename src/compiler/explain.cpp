@@ -146,6 +146,15 @@ std::string tiles_text(const TileRegion& region, const CompileRecord& record) {
   return join(text, "; between these ", region.bytes, " bytes stay in its caches");
 }
 
+// The ops of some groups by their positions in the explained graph.
+std::vector<size_t> ops_of(const ExplainedPartition& partition, const CompileRecord& record,
+                           const std::vector<size_t>& groups) {
+  std::set<size_t> ops;
+  for (const size_t group : groups)
+    for (const int op : record.groups[group].ops) ops.insert(partition.ops[static_cast<size_t>(op)]);
+  return {ops.begin(), ops.end()};
+}
+
 // Which of the partition's ops run tile by tile, and which products do not, with the reason.
 void add_tiles(ExplainedPartition& result, const CompileRecord& record) {
   for (const TileRegion& region : record.regions) {
@@ -153,7 +162,9 @@ void add_tiles(ExplainedPartition& result, const CompileRecord& record) {
       const Op& product = record.subgraph.graph.op(record.groups[region.groups.front()].ops.front());
       result.tiles.push_back({join("not tiled: ", describe(product), ", ", region.why_not), ""});
     }
-    if (region.rows > 0) result.tiles.push_back({tiles_text(region, record), sums_text(record.subgraph.graph, region)});
+    if (region.rows > 0)
+      result.tiles.push_back(
+          {tiles_text(region, record), sums_text(record.subgraph.graph, region), ops_of(result, record, region.groups)});
   }
 }
 

@@ -50,8 +50,9 @@ struct ExplainedKernel {
 
 // Ops that run tile by tile, or a product that is not tiled.
 struct ExplainedTiles {
-  std::string text;  // "tiled: 4 tiles of 64 rows, ..."
-  std::string sums;  // what the tiles accumulate into; "" for nothing
+  std::string text;              // "tiled: 4 tiles of 64 rows, ..."
+  std::string sums;              // what the tiles accumulate into; "" for nothing
+  std::vector<size_t> ops = {};  // positions of the ops in ExplainedGraph::ops; empty if nothing is tiled
 };
 
 // The measurements of a run.

@@ -1,8 +1,7 @@
-// The layout of an explained graph in a picture: partitions as frames around their ops, with the graph's input and output
-// tensors.
+// The layout of an explained graph in a picture: ops inside the boxes of their kernels, tile regions and partitions, and the
+// graph's input and output tensors.
 //
-// It has two steps: first the ops of each partition are placed in layers, which determines the partition's frame; then the
-// frames are placed in layers.
+// Boxes are laid out from the inside out: the content of each box in layers determines its size.
 #pragma once
 
 #include <string>
@@ -32,8 +31,17 @@ struct Line {
   std::vector<Point> points;
 };
 
+// A kernel, or ops that run tile by tile, inside a partition. Kernels that share ops have one box.
+struct StepBox {
+  size_t partition = 0;
+  int tiles = -1;                    // position in ExplainedPartition::tiles; -1: a kernel
+  std::vector<size_t> kernels = {};  // positions in ExplainedPartition::kernels
+  Box box = {};
+};
+
 struct GraphLayout {
   std::vector<Box> partitions, ops;
+  std::vector<StepBox> steps;  // an outer box before the boxes inside it
   std::vector<BorderBox> border;
   std::vector<Line> lines;
   Size size;

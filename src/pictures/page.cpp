@@ -62,9 +62,12 @@ std::string figures(const ExplainedGraph& graph) {
   return line;
 }
 
+std::string title_of(const ExplainedGraph& graph) { return graph.title.empty() ? "graph" : graph.title; }
+
+// Titles repeat what may be cut off.
 std::string header(const ExplainedGraph& graph) {
-  return join("<header>\n<h1>", escaped(graph.title.empty() ? "graph" : graph.title), "</h1>\n<p>", escaped(figures(graph)),
-              "</p>\n",
+  return join("<header>\n<h1 title=\"", escaped(title_of(graph)), "\">", escaped(title_of(graph)), "</h1>\n<p title=\"",
+              escaped(figures(graph)), "\">", escaped(figures(graph)), "</p>\n",
               "<label for=\"search\">Search</label><input id=\"search\" type=\"search\" autocomplete=\"off\" "
               "placeholder=\"name, kind, tensor, kernel ( / )\"/>\n"
               "<div class=\"tools\" role=\"group\" aria-label=\"View\">"

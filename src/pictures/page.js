@@ -94,7 +94,7 @@ picture.addEventListener("click", (event) => {
   const moved = dragged && dragged.moved;
   dragged = null;
   if (moved) return;
-  const op = event.target.closest(".op"), partition = event.target.closest(".partition");
+  const op = event.target.closest(".op"), partition = event.target.closest(".step, .partition");
   if (op) { focusOp(+op.dataset.op); tellOp(current); }
   else if (partition) tellPartition(+partition.dataset.partition);
 });
@@ -126,6 +126,7 @@ function table(rows) {
   }
   return made;
 }
+const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 const opText = (op) => op.name ? `${op.kind} “${op.name}”` : op.kind;
 const opLink = (index) => link(`op ${graph.ops[index].id} ${opText(graph.ops[index])}`, () => { focusOp(index); tellOp(index); });
 const partitionLink = (index) => link(`partition ${graph.partitions[index].id}`, () => tellPartition(index));
@@ -308,8 +309,8 @@ function find() {
   const marked = new Set(hits);
   opNodes.forEach((node, i) => node.classList.toggle("hit", marked.has(i)));
   byId("found").hidden = wanted.length === 0;
-  byId("found-count").textContent = `${hits.length} of ${words.length} ops` + (hits.length > kListed ? `, the first ${kListed}` : "") +
-      (fields.length > 0 ? `; ${fields.length} of ${partitionWords.length} partitions by kernel, tile or number` : "");
+  byId("found-count").textContent = `${hits.length} of ${counted(words.length, "op")}` + (hits.length > kListed ? `, the first ${kListed}` : "") +
+      (fields.length > 0 ? `; ${fields.length} of ${counted(partitionWords.length, "partition")} by kernel, tile or number` : "");
   byId("found-list").replaceChildren(
     ...hits.slice(0, kListed).map((index) => {
       const op = graph.ops[index];
@@ -317,7 +318,7 @@ function find() {
     }),
     ...fields.slice(0, kListed).map((index) => {
       const partition = graph.partitions[index];
-      return result(`partition ${partition.id}`, `${partition.ops.length} ops`, () => { showPartition(index); tellPartition(index); });
+      return result(`partition ${partition.id}`, counted(partition.ops.length, "op"), () => { showPartition(index); tellPartition(index); });
     }));
 }
 search.addEventListener("input", find);

@@ -1,5 +1,6 @@
 #include "pictures/svg.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "interface/number_text.h"
@@ -31,9 +32,11 @@ std::string words(const char* name, double x, double y, const std::string& text)
              : join("<text class=\"", name, "\" x=\"", number(x), "\" y=\"", number(y), "\">", escaped(text), "</text>");
 }
 
-std::string kernels_line(const ExplainedPartition& partition) {
+// The names of kernels are in their boxes, if they have some.
+std::string kernels_line(const ExplainedPartition& partition, bool has_boxes) {
   if (!partition.problem.empty()) return partition.problem;
   if (partition.kernels.empty()) return "";
+  if (has_boxes) return join(partition.kernels.size(), partition.kernels.size() == 1 ? " kernel" : " kernels");
   const size_t more = partition.kernels.size() - 1;
   return join(partition.kernels.front().name, more > 0 ? join(" + ", more, " more") : "");
 }
@@ -44,13 +47,39 @@ std::string frame(const ExplainedGraph& graph, size_t index, const Box& box) {
               "\">", rectangle(box, "frame", 10), "</g>\n");
 }
 
+// "tiled: 4 tiles of 64 rows", or the names of kernels.
+std::string step_text(const ExplainedGraph& graph, const StepBox& step) {
+  const ExplainedPartition& partition = graph.partitions[step.partition];
+  if (step.tiles >= 0) {
+    const std::string& text = partition.tiles[static_cast<size_t>(step.tiles)].text;
+    return text.substr(0, text.find(", one thread"));
+  }
+  const size_t more = step.kernels.size() - 1;
+  return join(partition.kernels[step.kernels.front()].name, more > 0 ? join(" + ", more, " more") : "");
+}
+
+std::string step(const ExplainedGraph& graph, const StepBox& step) {
+  return join("<g class=\"step ", step.tiles >= 0 ? "tiles" : "kernel", " c", step.partition % kColours, "\" data-partition=\"",
+              step.partition, "\"><title>", escaped(step_text(graph, step)), "</title>", rectangle(step.box, "field", 7),
+              "</g>\n");
+}
+
+std::string step_heading(const ExplainedGraph& graph, const StepBox& step) {
+  const auto fits = static_cast<size_t>((step.box.size.width - 16) / kCharacter);
+  return join("<g class=\"over step c", step.partition % kColours, "\">",
+              words("kernels", step.box.at.x + 8, step.box.at.y + 15, shortened(step_text(graph, step), fits)), "</g>\n");
+}
+
 // Drawn after the lines, so that it is above them.
-std::string frame_heading(const ExplainedGraph& graph, size_t index, const Box& box) {
+std::string frame_heading(const ExplainedGraph& graph, size_t index, const GraphLayout& layout) {
+  const Box& box = layout.partitions[index];
+  const bool has_boxes =
+      std::any_of(layout.steps.begin(), layout.steps.end(), [&](const StepBox& each) { return each.partition == index; });
   const ExplainedPartition& partition = graph.partitions[index];
   const auto fits = static_cast<size_t>((box.size.width - 20) / kCharacter);
   return join("<g class=\"over c", index % kColours, partition.supported ? "" : " refused", "\">",
               words("heading", box.at.x + 10, box.at.y + 17, heading(graph, partition)),
-              words("kernels", box.at.x + 10, box.at.y + 32, shortened(kernels_line(partition), fits)), "</g>\n");
+              words("kernels", box.at.x + 10, box.at.y + 32, shortened(kernels_line(partition, has_boxes), fits)), "</g>\n");
 }
 
 std::string path(const Line& line) {
@@ -107,10 +136,12 @@ std::string svg_element(const ExplainedGraph& graph) {
       "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
       "<path class=\"tip\" d=\"M0 0 8 4 0 8z\"/></marker></defs>\n<g id=\"world\">\n");
   for (size_t p = 0; p < layout.partitions.size(); ++p) out += frame(graph, p, layout.partitions[p]);
+  for (const StepBox& each : layout.steps) out += step(graph, each);
   out += "<g class=\"lines\">\n";
   for (const Line& line : layout.lines) out += drawn_line(graph, line);
   out += "</g>\n";
-  for (size_t p = 0; p < layout.partitions.size(); ++p) out += frame_heading(graph, p, layout.partitions[p]);
+  for (size_t p = 0; p < layout.partitions.size(); ++p) out += frame_heading(graph, p, layout);
+  for (const StepBox& each : layout.steps) out += step_heading(graph, each);
   for (const BorderBox& drawn : layout.border) out += border(graph, drawn);
   for (size_t o = 0; o < layout.ops.size(); ++o) out += drawn_op(graph, o, layout.ops[o]);
   return out + "</g>\n</svg>\n";

@@ -45,6 +45,7 @@ TEST(Explain, TellsWhichKernelComputesAnOpOfATiledChain) {
   ASSERT_EQ(graph.partitions.size(), 1u);
   if (graph.partitions.front().tiles.empty()) GTEST_SKIP() << "this build tiles no products";
   EXPECT_THAT(graph.partitions.front().tiles.front().text, HasSubstr("tiled: "));
+  EXPECT_EQ(graph.partitions.front().tiles.front().ops, graph.partitions.front().ops);
   EXPECT_THAT(kernel_of(graph, "probs"), HasSubstr("softmax"));
   EXPECT_THAT(kernel_of(graph, "scores"), HasSubstr("matmul"));
   EXPECT_THAT(kernel_of(graph, "mixed"), HasSubstr("matmul"));

@@ -72,6 +72,80 @@ TEST(GraphLayout, HasALineForEveryPortThatReads) {
   }
 }
 
+// A chain of four ops in one partition: kernel 0 computes the first two, kernel 1 the third, kernel 2 the last.
+ExplainedGraph three_kernels() {
+  ExplainedGraph graph;
+  for (size_t i = 0; i <= 4; ++i) {
+    ExplainedTensor tensor{.id = i, .text = "f32[8]", .producer = static_cast<int>(i) - 1};
+    if (i < 4) tensor.consumers = {i};
+    tensor.is_output = i == 4;
+    graph.tensors.push_back(tensor);
+  }
+  const std::vector<size_t> kernel{0, 0, 1, 2};
+  graph.partitions.resize(1);
+  graph.partitions[0].kernels = {{"first", "", ""}, {"second", "", ""}, {"third", "", ""}};
+  for (size_t i = 0; i < 4; ++i) {
+    ExplainedOp op;
+    op.id = i;
+    op.kind = "ReLU";
+    op.inputs = {{"src", static_cast<int>(i)}};
+    op.outputs = {{"dst", static_cast<int>(i) + 1}};
+    op.kernels = {kernel[i]};
+    graph.ops.push_back(op);
+    graph.partitions[0].ops.push_back(i);
+  }
+  return graph;
+}
+
+// The ops that a box holds.
+std::vector<size_t> ops_in(const GraphLayout& layout, const Box& box) {
+  std::vector<size_t> ops;
+  for (size_t op = 0; op < layout.ops.size(); ++op)
+    if (holds(box, layout.ops[op])) ops.push_back(op);
+  return ops;
+}
+
+TEST(GraphLayout, KernelsAreBoxesInsideTheirPartition) {
+  const GraphLayout layout = lay_out(three_kernels());
+  ASSERT_EQ(layout.steps.size(), 3u);
+  const std::vector<std::vector<size_t>> expected{{0, 1}, {2}, {3}};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(layout.steps[i].kernels, std::vector<size_t>{i});
+    EXPECT_EQ(layout.steps[i].tiles, -1);
+    EXPECT_TRUE(holds(layout.partitions[0], layout.steps[i].box));
+    EXPECT_EQ(ops_in(layout, layout.steps[i].box), expected[i]);
+  }
+  EXPECT_LE(layout.steps[0].box.at.y + layout.steps[0].box.size.height, layout.steps[1].box.at.y);
+}
+
+TEST(GraphLayout, ATileRegionIsABoxAroundItsKernels) {
+  ExplainedGraph graph = three_kernels();
+  graph.partitions[0].tiles = {{"not tiled: a product", ""}, {"tiled: 2 tiles of 4 rows", "", {0, 1, 2}}};
+  const GraphLayout layout = lay_out(graph);
+  ASSERT_EQ(layout.steps.size(), 4u);
+  EXPECT_EQ(layout.steps[0].tiles, 1);
+  EXPECT_EQ(ops_in(layout, layout.steps[0].box), (std::vector<size_t>{0, 1, 2}));
+  EXPECT_TRUE(holds(layout.steps[0].box, layout.steps[1].box));
+  EXPECT_TRUE(holds(layout.steps[0].box, layout.steps[2].box));
+  EXPECT_FALSE(holds(layout.steps[0].box, layout.steps[3].box));
+}
+
+TEST(GraphLayout, KernelsThatShareOpsOrLieAroundAnotherOneHaveOneBox) {
+  ExplainedGraph graph = three_kernels();
+  graph.ops[1].kernels = {0, 1};
+  GraphLayout layout = lay_out(graph);
+  ASSERT_EQ(layout.steps.size(), 2u);
+  EXPECT_EQ(layout.steps[0].kernels, (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(ops_in(layout, layout.steps[0].box), (std::vector<size_t>{0, 1, 2}));
+  graph = three_kernels();
+  graph.ops[3].kernels = {0};  // kernel 1 is between its ops
+  layout = lay_out(graph);
+  ASSERT_EQ(layout.steps.size(), 1u);
+  EXPECT_EQ(layout.steps[0].kernels, (std::vector<size_t>{0, 1}));
+}
+
+TEST(GraphLayout, WithoutKernelsThereIsNoBoxInAPartition) { EXPECT_TRUE(lay_out(two_partitions()).steps.empty()); }
+
 TEST(GraphLayout, ShortensTextsBetweenLetters) {
   EXPECT_EQ(shortened("norm", 4), "norm");
   EXPECT_EQ(shortened("norms", 4), "nor\xE2\x80\xA6");

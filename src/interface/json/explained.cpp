@@ -63,7 +63,7 @@ Tree partition_to_json(const ExplainedPartition& partition) {
   const auto kernel = [](const ExplainedKernel& k) {
     return Tree::object({{"name", k.name}, {"schedule", k.schedule}, {"text", k.text}});
   };
-  const auto tiles = [](const ExplainedTiles& t) { return Tree::object({{"text", t.text}, {"sums", t.sums}}); };
+  const auto tiles = [](const ExplainedTiles& t) { return Tree::object({{"text", t.text}, {"sums", t.sums}, {"ops", t.ops}}); };
   return Tree::object({{"id", partition.id},
                        {"ops", partition.ops},
                        {"supported", partition.supported},

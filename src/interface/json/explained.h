@@ -5,7 +5,7 @@
 //    "ops": [{"id", "kind", "name", "attributes": [[name, value]], "inputs": [[port, tensor]], "outputs", "reasons":
 //             [{"code", "text", "other_op"}], "partition", "kernels"}],
 //    "partitions": [{"id", "ops", "supported", "problem", "backend", "kernels": [{"name", "schedule", "text"}],
-//                    "tiles": [{"text", "sums"}], "required_bytes", "moved_bytes", "workspace_bytes",
+//                    "tiles": [{"text", "sums", "ops"}], "required_bytes", "moved_bytes", "workspace_bytes",
 //                    "times": {"median_us", "gb_per_s", "compile_ms", "verdict"}}]}
 //
 // Tensors, ops and kernels are referred to by their positions; unknown values are null or "".
