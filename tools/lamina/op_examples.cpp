@@ -132,6 +132,48 @@ std::string numpy_type(DataType type) {
   }
 }
 
+// A call in lines of up to 100 columns.
+std::string python_call(const std::string& function, const std::vector<std::string>& arguments) {
+  constexpr size_t kColumns = 100;
+  std::string text, line = function + "(";
+  const size_t indent = line.size();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string argument = arguments[i] + (i + 1 < arguments.size() ? "," : ")");
+    if (i > 0 && line.size() + 1 + argument.size() > kColumns) {
+      text += line + "\n";
+      line = std::string(indent, ' ') + argument;
+    } else {
+      line += (i > 0 ? " " : "") + argument;
+    }
+  }
+  return text + line + "\n";
+}
+
+std::vector<std::string> input_arguments(const LogicalTensor& tensor) {
+  std::vector<std::string> arguments{python_shape(*tensor.shape)};
+  if (tensor.dtype != DataType::f32) arguments.push_back(join('"', name_of(tensor.dtype), '"'));
+  return arguments;
+}
+
+std::vector<std::string> op_arguments(const OpSchema& schema, const Example& example) {
+  const auto same = [](const std::string& name) { return name; };
+  std::vector<std::string> arguments{join('"', name_of(schema.kind), '"'), join('[', listed(example.input_names, same), ']')};
+  // A type that does not follow from the inputs.
+  const std::vector<LogicalTensor>& inputs = example.inputs;
+  const DataType type = example.outputs.front().dtype;
+  if (std::none_of(inputs.begin(), inputs.end(), [&](const LogicalTensor& input) { return input.dtype == type; }))
+    arguments.push_back(join("dtype=\"", name_of(type), '"'));
+  for (const auto& [name, value] : given_attributes(schema))
+    arguments.push_back(join(name, '=', value_text(value, "True", "False")));
+  return arguments;
+}
+
+std::string python_data(const LogicalTensor& tensor) {
+  const bool is_float = is_floating(tensor.dtype);
+  return join(is_float ? "np.full(" : "np.ones(", python_shape(*tensor.shape), is_float ? ", 0.5, " : ", ",
+              numpy_type(tensor.dtype), ')');
+}
+
 std::string json_tensor(const LogicalTensor& tensor) {
   return join("{\"id\": ", tensor.id, ", \"dtype\": \"", name_of(tensor.dtype), "\", \"shape\": ", describe(*tensor.shape),
               '}');
@@ -169,33 +211,19 @@ std::string example_json(const OpSchema& schema) {
 std::string example_python(const OpSchema& schema) {
   const Example example = example_of(schema);
   const auto same = [](const std::string& name) { return name; };
-  std::string text = "import lamina\nimport numpy as np\n\ng = lamina.Graph()\n", data, printed, shapes;
-  for (size_t i = 0; i < example.inputs.size(); ++i) {
-    const LogicalTensor& tensor = example.inputs[i];
-    const std::string shape = python_shape(*tensor.shape);
-    const bool is_f32 = tensor.dtype == DataType::f32;
-    text += join(example.input_names[i], " = g.input(", shape);
-    text += is_f32 ? std::string(")\n") : join(", \"", name_of(tensor.dtype), "\")\n");
-    data += join(i == 0 ? "" : ", ", is_floating(tensor.dtype) ? "np.full(" : "np.ones(", shape,
-                 is_floating(tensor.dtype) ? ", 0.5, " : ", ", numpy_type(tensor.dtype), ')');
-  }
-  std::string options;
-  // A type that does not follow from the inputs.
-  const std::vector<LogicalTensor>& inputs = example.inputs;
-  const LogicalTensor& first = example.outputs.front();
-  const bool follows =
-      std::any_of(inputs.begin(), inputs.end(), [&](const LogicalTensor& input) { return input.dtype == first.dtype; });
-  if (!follows) options += join(", dtype=\"", name_of(first.dtype), '"');
-  for (const auto& [name, value] : given_attributes(schema))
-    options += join(", ", name, '=', value_text(value, "True", "False"));
+  const auto shape_of = [](const LogicalTensor& tensor) { return python_shape(*tensor.shape); };
+  std::string text = "import lamina\nimport numpy as np\n\ng = lamina.Graph()\n";
+  for (size_t i = 0; i < example.inputs.size(); ++i)
+    text += join(example.input_names[i], " = ", python_call("g.input", input_arguments(example.inputs[i])));
   const std::string outputs = listed(example.output_names, same);
-  text += join(outputs, " = g.op(\"", name_of(schema.kind), "\", [", listed(example.input_names, same), ']', options, ")\n");
-  text += join("run = g.compile([", outputs, "])\n", outputs, " = run(", data, ")\n");
-  for (size_t i = 0; i < example.outputs.size(); ++i) {
-    printed += join(i == 0 ? "" : ", ", example.output_names[i], ".shape");
-    shapes += join(i == 0 ? "" : " ", python_shape(*example.outputs[i].shape));
-  }
-  return text + join("print(", printed, ")  # ", shapes, '\n');
+  text += python_call(join(outputs, " = g.op"), op_arguments(schema, example));
+  text += join("run = g.compile([", outputs, "])\n");
+  std::vector<std::string> data;
+  for (const LogicalTensor& tensor : example.inputs) data.push_back(python_data(tensor));
+  text += python_call(outputs + " = run", data);
+  text += join("print(", listed(example.output_names, [](const std::string& name) { return name + ".shape"; }), ")  #");
+  for (const LogicalTensor& tensor : example.outputs) text += " " + shape_of(tensor);
+  return text + "\n";
 }
 
 }  // namespace lamina::driver

@@ -143,7 +143,7 @@ std::string op_page(const OpSchema& schema) {
   if (!schema.source.empty()) text += join("Source: ", schema.source, ".\n");
   text += ports("Inputs", "shape and role", schema.inputs);
   if (const std::string data = data_text(schema, code); !data.empty())
-    text += join("\nMade-up data (`lamina replay`): ", data, ".\n");
+    text += join("\nGenerated data (`lamina replay`): ", data, ".\n");
   text += ports("Outputs", "shape", schema.outputs);
   for (const auto& [input, output] : schema.inplace)
     text += join("\n", code(input), " and ", code(output), " may share memory.\n");
