@@ -173,17 +173,17 @@ def _tell(report: GraphReport, options: Options) -> None:
             warnings.warn(text, FallbackWarning, stacklevel=2)
 
 
-_warned: dict = {}  # (number of a traced frame, text) -> as which of its compilations it was told
+_warned: dict = {}  # (frame id, text) -> number of the frame's compilation that issued the warning
 
 
 def _is_new(text: str, current: Any) -> bool:
-    """Whether torch has not compiled the same code before, for other sizes, with this text."""
+    """Whether this text is new for the frame: false if an earlier compilation of it, for other sizes, issued the warning."""
     if current is None or current.frame_id is None:
         return True
     before = _warned.get((current.frame_id, text))
     if before is not None and before < current.frame_compile_id:
         return False
-    _warned[current.frame_id, text] = current.frame_compile_id  # a number that is not larger is of another frame, after a reset
+    _warned[current.frame_id, text] = current.frame_compile_id  # after a reset, numbers restart and ids denote other frames
     return True
 
 

@@ -20,7 +20,7 @@ from lamina._errors import Error
 from lamina._program import Port, link
 from lamina.torch.lowering import Lowered, may_draw
 
-KIND_CHARACTERS = 120  # of a call's name in the profiler
+KIND_CHARACTERS = 120  # maximum length of a call's name in the profiler
 BYTES = {"f64": 8, "s64": 8, "f32": 4, "s32": 4, "bf16": 2, "f16": 2}
 
 
@@ -278,7 +278,7 @@ def _caller(linked: Any, ports: list, number: int) -> Callable:
 
 
 def _kinds_of(partitions: list) -> str:
-    """What the profiler shows of a call: the kinds of its ops, those of one partition joined by +."""
+    """Returns a call's name for the profiler: the kinds of its ops, those of one partition joined by +."""
     told = [json.loads(partition.reasons_json())["ops"] for partition in partitions]
     text = ", ".join(" + ".join(op["kind"] for op in ops) for ops in told)
     return text if len(text) <= KIND_CHARACTERS else text[:KIND_CHARACTERS - 3] + "..."

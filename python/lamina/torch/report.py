@@ -46,7 +46,7 @@ class GraphReport:
         return [node for node in self.nodes if not node.carried]
 
     def summary(self, name: Optional[str] = None) -> str:
-        """One sentence; `name` stands for the graph's own."""
+        """Returns one sentence; `name` replaces the graph's own name."""
         carried = sum(node.carried for node in self.nodes)
         text = f"lamina carries {carried} of {len(self.nodes)} nodes of {name or self.name} ({self.share:.1%} of those that compute floats) in {self.calls} calls"
         left = collections.Counter((node.op, node.reason) for node in self.left())

@@ -33,8 +33,8 @@ def prepare_joint(module: GraphModule) -> None:
 
 
 def _mark_gradients(module: GraphModule) -> None:
-    """Notes on each node that depends on a gradient of an output that it does: forward ops are the user's own, also where the backward
-    graph computes them anew."""
+    """Marks each node that depends on an incoming gradient. Other nodes are the user's forward ops, even if the backward
+    graph computes them again."""
     for node in module.graph.nodes:
         if node.op == "placeholder":
             node.meta["lamina_gradient"] = "tangents" in str(node.target)
@@ -43,7 +43,7 @@ def _mark_gradients(module: GraphModule) -> None:
 
 
 def _note_epsilon(node: Node) -> None:
-    """Notes the forward epsilon on a norm's backward op, which lacks it and, for 16-bit types, has only rounded statistics.
+    """Notes the forward epsilon on a norm's backward op, which lacks it (16-bit types save only rounded statistics).
     """
     forward = NORMS[node.target]
     position = [argument.name for argument in node.target._schema.arguments].index("mean")
@@ -82,8 +82,9 @@ def join_permutes(module: GraphModule) -> None:
 
 
 def widen_products(module: GraphModule) -> None:
-    """Widens a 16-bit product that is a gradient and that only a cast to f32 reads, such as a weight's gradient under autocast:
-    lamina's product writes f32, without rounding in between. A forward product keeps its own rounding, which is the user's."""
+    """Widens a 16-bit product that is a gradient and that only a cast to f32 reads, such as a weight's gradient under
+    autocast: lamina's product writes f32, without rounding in between. A forward product keeps its rounding, which the user
+    requested."""
     for node in list(module.graph.nodes):
         if node.target is not aten._to_copy.default or node.meta["val"].dtype != torch.float32:
             continue
