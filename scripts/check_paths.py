@@ -93,8 +93,18 @@ def anchors(text):
     return found
 
 
+def ending_of(name):
+    return name.rsplit(".", 1)[1] if "." in name.rsplit("/", 1)[-1] else ""
+
+
+def has_comments(name):
+    ending = ending_of(name)
+    return ending in COMMENTS and (ending != "" or name.startswith("scripts/"))
+
+
 def of_source(name, text):
-    marks = COMMENTS[name.rsplit(".", 1)[1] if "." in name.rsplit("/", 1)[-1] else ""]
+    """(line, comment) of a source."""
+    marks = COMMENTS[ending_of(name)]
     for number, line in enumerate(text.splitlines(), 1):
         for mark in marks:
             at = line.find(mark)
@@ -118,8 +128,7 @@ def main():
     for file in files:
         if file.startswith(("tests/replay/data", "tests/abi/")):
             continue
-        ending = file.rsplit(".", 1)[1] if "." in file.rsplit("/", 1)[-1] else ""
-        if ending == "md":
+        if ending_of(file) == "md":
             if file == "CHANGELOG.md":
                 continue
             for number, quoted in of_document(file, (TREE / file).read_text(encoding="utf-8")):
@@ -128,12 +137,8 @@ def main():
                     continue
                 for name in named(quoted, tree.folders):
                     check(file, number, name)
-        elif ending in COMMENTS and (ending or file.startswith("scripts/")):
-            try:
-                text = (TREE / file).read_text(encoding="utf-8")
-            except UnicodeDecodeError:
-                continue
-            for number, comment in of_source(file, text):
+        elif has_comments(file):
+            for number, comment in of_source(file, (TREE / file).read_text(encoding="utf-8", errors="replace")):
                 for name in named(comment, tree.folders):
                     check(file, number, name)
     if sys.argv[1:] == ["--list"]:

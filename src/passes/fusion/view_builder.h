@@ -49,7 +49,7 @@ class ViewBuilder {
   void axis_rows();
   void listed_axes();
 
-  // ---- helpers
+  // ---- shared functions
   void refuse(std::string why) {
     if (view_.why_not.empty()) view_.why_not = std::move(why);
   }

@@ -81,7 +81,7 @@ bool is_broadcast_well(const Dims& operand, const Dims& result, int channels, bo
 // Libraries multiply by the inverse of a scale. The inverse of a subnormal scale is infinite, and 0 would become NaN.
 bool has_inverse(float scale) { return std::isfinite(1 / scale); }
 
-// Whether a cast to `to` changes none of the numbers that the operand's integers stand for.
+// Whether a cast to `to` changes none of the numbers that the operand's integers represent.
 bool is_exact(const PostOpOperand& operand, DataType integers, DataType to) {
   const int64_t lowest = integers == DataType::s8 ? std::numeric_limits<int8_t>::min() : 0;
   for (int64_t integer = lowest; integer < lowest + 256; ++integer) {
