@@ -26,7 +26,7 @@ std::string text_of_all(const fs::path& folder, const std::string& extension) {
   return text;
 }
 
-// Their names; `marker` stands in front of each.
+// Their names; `marker` is in front of each.
 std::set<std::string> functions_declared(const std::string& headers, const std::string& marker) {
   std::set<std::string> names;
   const std::regex declaration("\n" + marker + "[^;(]*\\b(\\w+)\\(");
@@ -35,7 +35,7 @@ std::set<std::string> functions_declared(const std::string& headers, const std::
   return names;
 }
 
-// What stands between the braces of the definition; "" when there is none.
+// The text between the braces of the definition; "" when there is none.
 std::string body_of(const std::string& sources, const std::string& name) {
   std::smatch found;
   const std::regex start("\n[a-z][^\n;(]*\\b" + name + "\\([^;{]*\\{");

@@ -1,4 +1,4 @@
-// The public interface on a GPU engine: whatever device the loader offers, PoCL on a machine without a GPU. Tensors hold device
+// The public interface on a GPU engine: any device that the loader offers, PoCL on a machine without a GPU. Tensors hold device
 // memory; an OpenCL program may bring its own context, queue and allocator.
 #include <algorithm>
 #include <cmath>

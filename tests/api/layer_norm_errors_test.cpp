@@ -237,7 +237,7 @@ TEST(LayerNormDescriptor, UseAfterDestroyIsFoundOut) {
   EXPECT_EQ(lamina_layer_norm_destroy(nullptr), lamina_success);
 }
 
-// What the handles stood for is given to others in time: their memory does not grow, and the latest stale one is still found.
+// The slots of the handles are reused in time: their memory does not grow, and the latest stale one is still found.
 TEST(LayerNormDescriptor, ManyMayComeAndGo) {
   const engine cpu(engine::kind::cpu, 0);
   lamina_layer_norm_desc_t desc;

@@ -21,7 +21,7 @@ struct Quantized {
     if (scaled && quantized_src) c.add(arg::src_scale, TypedTensor(DataType::f32, {1}, Values{src_scale}));
     if (scaled && quantized_dst) c.add(arg::dst_scale, TypedTensor(DataType::f32, {1}, Values{dst_scale}));
   }
-  // Where the quotient lies half way between two integers, either is right.
+  // Where the quotient is half way between two integers, either is right.
   void check() {
     const TypedTensor& dst = c[arg::dst];
     const bool quantized = dst.dtype == DataType::s8 || dst.dtype == DataType::u8;

@@ -17,7 +17,7 @@ namespace {
 using lamina::graph::make_engine_with_threadpool;
 
 constexpr int kThreads = 8, kExecutionsOfAThread = 1250, kPoolThreads = 3;
-constexpr int kCompileAgain = 25, kCompileAnew = 125;  // every so many executions
+constexpr int kCompileAgain = 25, kCompileAnew = 125;  // once per this number of executions
 
 // As small as several threads are used for.
 std::vector<GraphCase> small_cases() {

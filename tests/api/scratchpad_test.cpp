@@ -8,7 +8,7 @@
 namespace api_test {
 namespace {
 
-// A product whose weights are packed by every execution, or that needs room otherwise: some scratch is used.
+// A product whose weights are packed by every execution, or that needs memory otherwise: some scratch is used.
 class Scratchpad : public ::testing::Test {
  protected:
   Scratchpad()

@@ -1,5 +1,5 @@
-// A caller's own threads: right results with the same bits as OpenMP's, whatever the pool does with its work items, and clear
-// errors where it does not do what it should.
+// A caller's own threads: right results with the same bits as OpenMP's, for any order in which the pool runs its work items,
+// and clear errors where it does not do what it should.
 #include <omp.h>
 
 #include <array>
@@ -90,7 +90,7 @@ TEST(ThreadPoolUse, IsTheCallingThreadAloneWhereThereIsLittleToDo) {
   EXPECT_EQ(pool.calls, 0);
 }
 
-// A pool whose callers only wait would wait for ever if one of its own threads called it.
+// A pool whose callers only wait would wait forever if one of its own threads called it.
 TEST(ThreadPoolUse, IsTheCallingThreadAloneOnOneOfThePoolsOwn) {
   QueuePool pool(2, false);
   const engine pooled = make_engine_with_threadpool(engine::kind::cpu, 0, pool);

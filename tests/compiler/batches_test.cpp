@@ -1,4 +1,4 @@
-// A model that is executed with one batch after another: code is made once for its structure, whatever the batch. Symbols name
+// A model that is executed with one batch after another: code is made once for its structure, for any batch. Symbols name
 // code by its structure (and are seen by the cache of kernels as such), so the different ones are what LLVM has compiled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST(Batches, OfAttentionShareTheirCode) { EXPECT_THAT(code_of_all_batches(atten
 // A result that overflows the machine's last-level cache is written past it.
 TEST(Batches, OfALayerNormShareTheirCodeButForLargeResults) { EXPECT_THAT(code_of_all_batches(layer_norm), SizeIs(Le(2))); }
 
-// The same of what follows it: a walk over all of a tensor that lies in memory asks for what it reads a little later.
+// The same of what follows it: a walk over all of a tensor in memory prefetches what it reads a little later.
 TEST(Batches, OfAConvolutionShareTheCodeOfWhatFollowsIt) { EXPECT_THAT(code_of_all_batches(convolution), SizeIs(Le(3))); }
 
 }  // namespace

@@ -84,7 +84,7 @@ class Calls {
   }
 
  private:
-  // Every status is one of the enumerators, and whoever is refused is told why.
+  // Every status is one of the enumerators, and a refusal has a sentence.
   static bool told(lamina_status_t status) {
     require(status >= lamina_success && status <= lamina_invalid_data_type, "a status is an enumerator");
     require(status == lamina_success || *lamina_last_error() != '\0', "a refusal has a sentence");
@@ -361,7 +361,7 @@ class Calls {
       hold(tensors_, tensor, lamina_graph_tensor_destroy);
   }
 
-  // With whatever tensors there are: refused, but for luck.
+  // With any tensors: almost always refused.
   void execute() {
     std::vector<const_lamina_graph_tensor_t> in, out;
     for (size_t i = in_.below(4); i > 0; --i) in.push_back(any(tensors_));

@@ -1,4 +1,4 @@
-// What lies on disk between runs: the text of a tuned schedule, and an entry of the cache whose file was overwritten. Either is
+// The files on disk between runs: the text of a tuned schedule, and an entry of the cache whose file was overwritten. Either is
 // what was kept, or a miss.
 #include <fcntl.h>
 #include <unistd.h>

@@ -444,7 +444,7 @@ class Calls {
     told(dnnl_graph_tensor_get_logical_tensor(tensor, &logical));
   }
 
-  // With whatever tensors there are: refused, but for luck.
+  // With any tensors: almost always refused.
   void execute_any() {
     std::vector<const dnnl_graph_tensor*> in(1), out(1);  // the lists themselves are there
     for (size_t i = in_.below(4); i > 0; --i) in.insert(in.begin(), any(tensors_));

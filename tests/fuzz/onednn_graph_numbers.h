@@ -1,6 +1,6 @@
 // oneDNN's graph interface as a fuzzer calls it: a number wherever its own headers have an enumerator, since a program in C may
-// pass any. Logical tensors are lamina's, which lie in memory alike (vocabulary.cpp of the drop-in asserts it). Statuses are
-// numbers as well.
+// pass any. Logical tensors are lamina's, which have the same layout in memory (vocabulary.cpp of the drop-in asserts it).
+// Statuses are numbers as well.
 #pragma once
 
 #include <cstddef>

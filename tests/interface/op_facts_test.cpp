@@ -1,4 +1,4 @@
-// Facts about ops stand in the schemas: what they say holds together, and no other file lists kinds or ports.
+// Facts about ops are in the schemas: what they say holds together, and no other file lists kinds or ports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

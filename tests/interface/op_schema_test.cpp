@@ -1,4 +1,4 @@
-// Every schema against the checks that all ops go through. The cases are generated from the schemas: whatever kind is added is
+// Every schema against the checks that all ops go through. The cases are generated from the schemas: any kind that is added is
 // tested here without a line of its own.
 #include "interface/op_schema.h"
 

@@ -160,7 +160,7 @@ TEST_F(Opset, PortsAgree) {
   });
 }
 
-// Which variables of lamina's schema stand for the table's: those of ports that have it, of norms more than one.
+// Which variables of lamina's schema represent the table's: those of ports that have it, of norms more than one.
 std::map<std::string, std::set<std::string>> own_variables(const json& entry, const OpSchema& schema) {
   std::map<std::string, std::set<std::string>> names;
   const auto match = [&](const json& listed, const std::vector<PortSpec>& declared) {

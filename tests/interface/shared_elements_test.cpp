@@ -112,7 +112,7 @@ TEST(SharedElements, ColumnsOfOneBufferAreApart) {
   EXPECT_FALSE(tensors_may_overlap(half, at(4096 + 512 * 1536 * 4), half, at(4096)));
 }
 
-// Twelve axes whose strides have no divisor in common: the search ends all the same, and may say "may".
+// Twelve axes whose strides have no divisor in common: the search still ends, and may say "may".
 TEST(SharedElements, ASearchThatIsTooLongEnds) {
   const Dims primes = {1000003, 999983, 999979, 999961, 999959, 999953, 999931, 999917, 999907, 999883, 999863, 999853};
   const LogicalTensor tensor = strided(DataType::f32, Dims(12, 3), primes);

@@ -44,7 +44,7 @@ TEST(SimplifyDims, ARowGapStopsMerging) {
   EXPECT_EQ(kernel.extents, Dims({2, 12}));
 }
 
-// As of positions that are asked for of what was reduced: the sum itself nobody reads.
+// As of positions that are asked for of what was reduced: no op reads the sum itself.
 TEST(SimplifyDims, WhatNoOutputVariesAlongIsNotWalked) {
   const Kernel kernel = add({2, 3, 4}, {12, 4, 1}, {0, 1, 0}, {0, 1, 0});
   EXPECT_EQ(kernel.extents, Dims({3}));

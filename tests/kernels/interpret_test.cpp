@@ -1,4 +1,4 @@
-// The interpreter's watch: what lies outside an arg's memory, and what two places of the grid write, is told. Its numbers are
+// The interpreter's watch: what is outside an arg's memory, and what two places of the grid write, is told. Its numbers are
 // held against the CPU backend in tests/backends/cpu/kernels/interpret_test.cpp.
 #include "kernels/interpret.h"
 

@@ -1,4 +1,4 @@
-// From the groups of a graph to steps: what becomes a kernel, what a library step, and what lies where.
+// From the groups of a graph to steps: what becomes a kernel, what a library step, and the place of each value.
 #include "kernels/plan.h"
 
 #include <gmock/gmock.h>

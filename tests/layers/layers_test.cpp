@@ -24,7 +24,7 @@ struct Module {
   std::vector<std::string> knows;  // modules of earlier lines
 };
 
-// A folder's own files can lie on both sides of a folder inside it: passes/pattern.h is the language of passes/patterns, and
+// A folder's own files can be on both sides of a folder inside it: passes/pattern.h is the language of passes/patterns, and
 // passes/raise_decomposed.cpp applies them. Such files are named.
 const std::vector<Module>& modules() {
   static const std::vector<Module> all = {
@@ -247,7 +247,7 @@ TEST(Layers, NoLoweringNamesABackend) {
   EXPECT_GT(files, 20);
 }
 
-// What may name an instruction set, by the beginnings of paths: descriptions of targets, of machines that are not at hand, and
+// What may name an instruction set, by the beginnings of paths: descriptions of targets, of machines other than the host, and
 // what the C++ compiler is told of its own.
 const std::vector<std::string> kTargetFiles = {"src/backends/cpu/targets/", "tools/compile_for.", "benchmarks/roofline_simd.",
                                                "cmake/toolchains/"};

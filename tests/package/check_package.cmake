@@ -1,5 +1,5 @@
 # Installs BUILD_DIR into a fresh prefix below WORK_DIR, moves it, builds the consumer against it with find_package, and runs it:
-# what lamina needs beside itself it finds from where it lies.
+# what lamina needs beside itself it finds from its own folder.
 file(REMOVE_RECURSE ${WORK_DIR})
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)

@@ -1,4 +1,4 @@
-// Values between convolutions and pools lie with their channels last, where everybody who touches them takes them so.
+// Values between convolutions and pools have their channels last, if all ops that read or write them accept that.
 #include "passes/inner_layouts.h"
 
 #include "passes_test_support.h"
@@ -55,7 +55,7 @@ TEST_F(InnerLayouts, ElementwiseOpsBetweenThemGoAlong) {
   EXPECT_EQ(strides_of({a, b, c, d}), (std::vector<Dims>{kChannelsLast, kChannelsLast, kChannelsLast, kInOrder}));
 }
 
-// It would be turned for the user's tensor all the same.
+// It would still be transposed for the user's tensor.
 TEST_F(InnerLayouts, WhatMeetsAUsersTensorStaysInOrder) {
   const auto a = convolve(x), b = g.op(OpKind::Add, {a, x}), c = convolve(b), d = g.op(OpKind::ReLU, {c});
   EXPECT_EQ(strides_of({a, b, c, d}), (std::vector<Dims>{kInOrder, kInOrder, kInOrder, kInOrder}));

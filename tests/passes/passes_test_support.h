@@ -1,4 +1,4 @@
-// Helpers of the pass tests: groups written as text, checks that hold for every grouping.
+// Shared functions of the pass tests: groups written as text, checks that hold for every grouping.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ inline std::string picture(const std::vector<Partition>& partitions) {
   return partitions.empty() ? "" : picture(*partitions.front().graph, ops);
 }
 
-// All codes of the reasons that stand with the op of this name.
+// All codes of the reasons of the op with this name.
 inline std::vector<std::string> codes_of(const Graph& graph, const std::vector<FusionGroup>& groups, const std::string& name) {
   std::vector<std::string> codes;
   for (const FusionGroup& group : groups)

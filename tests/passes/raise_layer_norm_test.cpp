@@ -14,7 +14,7 @@ void expect_no_layer_norm(Writer& writer, bool runs = true) {
   if (runs) expect_same_numbers(graph, result);
 }
 
-V kept(V a) {  // a value a row with its reduced dims, whatever keep_dims is
+V kept(V a) {  // a value a row with its reduced dims, for any keep_dims
   if (a.writer->keep_dims) return a;
   Dims shape = a.writer->shape();
   for (const int64_t axis : a.writer->axes) shape[static_cast<size_t>(wrap_axis(axis, static_cast<int>(shape.size())))] = 1;

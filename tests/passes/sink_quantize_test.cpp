@@ -23,7 +23,7 @@ struct Joined {
   Scaling first = {}, second = {}, result = {};
   DataType dtype = s8;
   int64_t axis = 1;
-  bool keeps_first = false, keeps_result = false;  // what lies between is an output too
+  bool keeps_first = false, keeps_result = false;  // the value between is an output too
 };
 
 Graph joined(const Joined& j) {

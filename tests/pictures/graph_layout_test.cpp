@@ -1,4 +1,4 @@
-// Where ops, frames and the border of an explained graph lie.
+// The positions of ops, frames and the border of an explained graph.
 #include "pictures/graph_layout.h"
 
 #include <gtest/gtest.h>

@@ -64,7 +64,7 @@ TEST(LayeredLayout, LeadsALongEdgePastWhatLiesBetween) {
   }
 }
 
-// What one op alone reads stands just above it, and does not push the chain aside.
+// What one op alone reads is just above it, and does not push the chain aside.
 TEST(LayeredLayout, KeepsAChainStraightBesideItsParameters) {
   // 0 ──> 1 ──> 2 ──> 3, each but the first with two parameters
   std::vector<Size> sizes(10, kBox);

@@ -1,7 +1,7 @@
 // A program that uses lamina as many do, for tests that start it, disturb it and look at what it prints and how it ends.
 //
 //   client digest KERNELS          compiles and executes; prints a digest of the results
-//   client timer KERNELS           the same while a signal arrives every millisecond, which interrupts whatever waits
+//   client timer KERNELS           the same while a signal arrives every millisecond, which interrupts all waiting
 //   client threads N STACK         N threads with STACK bytes of stack execute one compiled partition; prints the digest
 //   client compile STACK           compiles on a thread with STACK bytes of stack; prints the digest
 //   client stack                   prints how many bytes of stack compiling and executing take, LLVM's own thread aside
@@ -74,7 +74,7 @@ int timer(int kernels) {
   return ticks > 0 ? 0 : 1;
 }
 
-// A thread with a stack of its own, below which lies a page that nobody may touch. At least what the system gives a thread: 16
+// A thread with a stack of its own, below which is a page without access. At least what the system gives a thread: 16
 // KiB on some machines, 128 KiB on others.
 class ThreadWithStack {
  public:
@@ -194,7 +194,7 @@ int beside_llvm(int kernels, const char* library) {
 }
 
 int end_while_executing() {
-  // For ever: threads use them to the last.
+  // Never freed: threads use them until the end.
   static const auto& cpu = *new lamina::engine(lamina::engine::kind::cpu, 0);
   static const auto& norm = *new CompiledCase(api_test::layer_norm_case(2000, 512), cpu);
   static std::atomic<int> runs = 0;

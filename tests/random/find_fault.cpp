@@ -87,7 +87,7 @@ class GraphRun {
     }
     return true;
   }
-  // Whether no kernel reduced rows that lie in pieces: the order of a sum follows these.
+  // Whether no kernel reduced rows in pieces: the order of a sum follows these.
   bool took_rows_whole() const { return takes_rows_whole_; }
 
  private:

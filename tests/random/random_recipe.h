@@ -13,7 +13,7 @@ struct RandomGraphs {
 };
 
 // The same seed gives the same graph. Shapes hold ones and zeros, operands broadcast, inputs have strides of any kind, values
-// are read several times, types are whatever the schemas allow.
+// are read several times, types are any that the schemas allow.
 Recipe random_recipe(uint64_t seed, const RandomGraphs& wanted = {});
 
 }  // namespace lamina::testing

@@ -24,7 +24,7 @@ struct Recipe {
   // Finalized. Throws Error where a step is not legal.
   Graph build() const;
 
-  // Without step `step`, whose outputs become graph inputs where they are read; tensors that nobody names any more are gone.
+  // Without step `step`, whose outputs become graph inputs where they are read; tensors without a reader or producer are gone.
   Recipe without(size_t step) const;
   // A step's optional output is left out, or tensor `id` is no longer kept.
   Recipe without_kept(uint64_t id) const;

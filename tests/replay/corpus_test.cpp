@@ -1,4 +1,4 @@
-// Every dump of oneDNN's corpus that lies beside the project and whose ops the CPU backend runs is replayed and checked.
+// Every dump of oneDNN's corpus beside the project and whose ops the CPU backend runs is replayed and checked.
 #include <gtest/gtest.h>
 
 #include <algorithm>

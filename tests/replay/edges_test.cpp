@@ -1,4 +1,4 @@
-// The driver at its edges: paths that cannot be read or written, special files, output that nobody takes, signals, terminals.
+// The driver at its edges: paths that cannot be read or written, special files, output without a reader, signals, terminals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

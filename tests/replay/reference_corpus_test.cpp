@@ -1,4 +1,4 @@
-// Every dump of oneDNN's corpus that lies beside the project is read, written back, partitioned and run by the reference
+// Every dump of oneDNN's corpus beside the project is read, written back, partitioned and run by the reference
 // engine.
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -112,8 +112,8 @@ Overrides batch_of_one(const Graph& graph, const GraphDump& dump) {
   return overrides;
 }
 
-// Graphs above so many elements run with a batch of one where they can; LAMINA_WHOLE_CORPUS=1 runs all as they are (a minute
-// and a half on two cores).
+// Graphs above this number of elements run with a batch of one where they can; LAMINA_WHOLE_CORPUS=1 runs all as they are (a
+// minute and a half on two cores).
 constexpr int64_t kMaxElements = 20'000'000;
 
 Graph graph_for_a_test(const std::string& file) {

@@ -102,7 +102,7 @@ TEST(Replay, WritesAReportAndATable) {
                     ContainsRegex("\"median_us\": [0-9]"), ContainsRegex("\"gb_per_s\": [0-9]"), HasSubstr("\"worst_error\"")));
 }
 
-// Two steps of a product and a norm: what lies between them is memory beside the ports.
+// Two steps of a product and a norm: the value between them is in memory beside the ports.
 TEST(Replay, TheReportTellsOfMemory) {
   const Workspace w("memory");
   GraphBuilder g;
@@ -288,7 +288,7 @@ TEST(Ops, PrintsASchema) {
   EXPECT_THAT(w.run("ops layer").err, HasSubstr("LayerNorm"));
 }
 
-// A kernel with column sums is two of a step: what stands behind it in the list keeps its own schedule.
+// A kernel with column sums is two of a step: the next one in the list keeps its own schedule.
 TEST(Explain, TellsTheStepsOfAGpuWithTheirSchedules) {
   const Workspace w("explain_gpu");
   GraphBuilder g;

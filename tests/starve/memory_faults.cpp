@@ -29,7 +29,7 @@ void __libc_free(void*);
 namespace starve {
 namespace {
 
-// Where the code of a library lies. Both are loaded before main and stay.
+// The addresses of a library's code. Both are loaded before main and stay.
 struct CodeRange {
   uintptr_t begin = 0, end = 0;
   bool holds(const void* address) const {

@@ -1,11 +1,11 @@
-// Allocations that fail when a test asks for it: this program stands in for malloc and its kin and for operator new, also for
+// Allocations that fail when a test asks for it: this program replaces malloc, related functions and operator new, also for
 // the libraries that it loads, and tells by the address of the caller whose allocation one is.
 #pragma once
 
 #include <cstdint>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LAMINA_FAILS_ALLOCATIONS 0  // a sanitizer stands in for malloc itself
+#define LAMINA_FAILS_ALLOCATIONS 0  // a sanitizer replaces malloc itself
 #else
 #define LAMINA_FAILS_ALLOCATIONS 1
 #endif
@@ -25,7 +25,7 @@ bool stop_failing();
 bool llvm_was_at_work();
 // How many there were between the last two calls.
 int64_t allocations_seen();
-// From here on all of this thread larger than so many bytes fail; 0: none.
+// From here on all of this thread larger than this number of bytes fail; 0: none.
 void fail_above(int64_t bytes);
 
 // Pieces of memory that the process has and did not give back, OpenMP's aside.

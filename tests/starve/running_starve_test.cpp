@@ -1,5 +1,5 @@
-// Starvation of compiling, tuning and executing, over all that the CPU runs: LLVM's allocations apart, which are so many that a
-// few are tried.
+// Starvation of compiling, tuning and executing, over all that the CPU runs. LLVM's allocations have their own
+// sweep: there are too many, so a few are tried.
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -51,7 +51,7 @@ class InC {
     return lamina_graph_partition_tune(partition_.get(), inputs_.size(), inputs_.data(), outputs_.size(), outputs_.data(),
                                        engine, 1, timed);
   }
-  // The tensors, for an engine; `shift`: bytes by which results lie beside a line.
+  // The tensors, for an engine; `shift`: bytes by which results are off a line.
   void bind(const lamina::engine& engine, size_t shift = 0) {
     tensors_.clear();
     c_inputs_.clear();

@@ -147,7 +147,7 @@ inline void expect_close(const TypedTensor& made, const Values& expected, const 
   }
 }
 
-// Same values, bit by bit, whatever the strides.
+// Same values, bit by bit, for any strides.
 inline void expect_same(const TypedTensor& a, const TypedTensor& b, const std::string& what) {
   ASSERT_EQ(a.count(), b.count()) << what;
   for (int64_t i = 0; i < a.count(); ++i) ASSERT_EQ(a.at(i), b.at(i)) << what << "[" << i << "]";

@@ -1,4 +1,4 @@
-// How much stack a call takes: it runs on one that was painted, and what is no longer as it was painted is looked for.
+// How much stack a call takes: it runs on one that was painted, and the first byte that is not as it was painted is searched.
 #pragma once
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// The cache of machine code on disk: what is found, and that whatever is wrong with a folder or an entry is a miss.
+// The cache of machine code on disk: what is found, and that any fault of a folder or an entry is a miss.
 #include "backends/cache/code_cache.h"
 
 #include <gmock/gmock.h>

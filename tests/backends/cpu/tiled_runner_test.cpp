@@ -95,7 +95,7 @@ struct Backward {
   bool has_mask = false, causal = false, drops = false, has_softmax = false;
 };
 
-// Attention's gradients as frameworks ask for them: weights made anew of the scores and their statistics.
+// Attention's gradients as frameworks ask for them: weights computed again from the scores and their statistics.
 Graph backward(const Backward& b) {
   GraphBuilder g;
   const auto tensor = [&](int64_t heads, int64_t rows, int64_t columns, DataType dtype) {
@@ -209,7 +209,7 @@ TEST(TiledPlan, RowsThatAreNoMultipleOfATile) {
   expect_tiled(attention({.q = {3, 4, 129, 32}, .k = {3, 4, 90, 32}, .v = {3, 4, 90, 16}}), 1e-5);
 }
 
-// oneDNN copies values whose rows lie a power of two apart before it multiplies many rows by them, so they are packed ahead;
+// oneDNN copies values whose rows are a power of two apart before it multiplies many rows by them, so they are packed ahead;
 // the last tile, of few rows, must see them so too.
 TEST(TiledPlan, TheLastTileTakesValuesPackedAsTheOthersDo) {
   for (const int64_t rows : {129, 133, 150})

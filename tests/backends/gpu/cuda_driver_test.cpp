@@ -1,5 +1,5 @@
 // A driver that is not there: a table of functions that count what they make, release what they are told to, and fail on
-// demand, each call in turn. Whatever fails, a sentence says which function and why, and nothing is left behind.
+// demand, each call in turn. For any failure a sentence says which function and why, and nothing leaks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ CUresult answer(const char* name, const Effect& effect) {
   return result;
 }
 
-// Releasing never fails on demand: what was made must be given back whatever happened before.
+// Releasing never fails on demand: what was made must be released after any earlier failure.
 DriverApi mock() {
   DriverApi api;
   api.init = [](unsigned) { return answer("cuInit"); };

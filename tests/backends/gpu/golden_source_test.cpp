@@ -1,6 +1,6 @@
-// The text of generated kernels, as it stands in tests/backends/gpu/golden: a change of emission shows as a diff to read. The
+// The text of generated kernels, as it is in tests/backends/gpu/golden: a change of emission shows as a diff to read. The
 // kernels are the same text in CUDA C++ and in OpenCL C; preludes are not part of it. LAMINA_UPDATE_GOLDEN=1 writes the files
-// anew.
+// again.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

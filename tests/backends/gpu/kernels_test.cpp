@@ -1,4 +1,4 @@
-// Generated OpenCL kernels, run on whatever device there is (PoCL on a machine without a GPU): every family and every kind of
+// Generated OpenCL kernels, run on any device (PoCL on a machine without a GPU): every family and every kind of
 // schedule, held against the reference backend, and bitwise against the CPU backend where nothing is reduced. Chains of ops are
 // those of the CPU's tests, which this program runs too (compare_with_cpu.cpp): what is one kernel there is one here, two with
 // column sums.

@@ -1,4 +1,4 @@
-// MatMul by the generated program, on whatever OpenCL device there is (PoCL will do): every form that its schema allows,
+// MatMul by the generated program, on any OpenCL device (PoCL too): every form that its schema allows,
 // against the reference, and bits that depend on neither tiles nor other rows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -225,7 +225,7 @@ TEST(GpuMatmul, ARowsBitsAreItsOwn) {
   }
 }
 
-// An element is one chain in the order of k, whatever tile it lies in: a smaller device has the same bits.
+// An element is one chain in the order of k, independent of its tile: a smaller device has the same bits.
 TEST(GpuMatmul, BitsDependOnNoTile) {
   std::string why;
   const auto& device = test_device(why);
@@ -266,7 +266,7 @@ TEST(GpuMatmul, BitsDependOnNoTile) {
   }
 }
 
-// scores = softmax(q k^T / 8), dst = scores v: one partition of three steps, what lies between them in its arena.
+// scores = softmax(q k^T / 8), dst = scores v: one partition of three steps, the values between them in its arena.
 TEST(GpuMatmul, AttentionIsOnePartitionOfThreeSteps) {
   LAMINA_GPU_OR_SKIP(gpu);
   for (const DataType dtype : {f32, bf16}) {

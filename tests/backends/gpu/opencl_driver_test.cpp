@@ -167,7 +167,7 @@ TEST_F(OpenclDriver, EveryCallThatFailsIsNamedAndLeavesNothingBehind) {
       run_everything();
       EXPECT_EQ(driver.failed, "clWaitForEvents");  // only giving memory back may pass over a failure
     } catch (const Error& error) {
-      const bool memory = driver.failed == "clCreateBuffer";  // whatever the driver's reason
+      const bool memory = driver.failed == "clCreateBuffer";  // for any reason of the driver
       EXPECT_EQ(error.status(), memory ? Status::out_of_memory : Status::runtime_error);
       EXPECT_THAT(error.what(), HasSubstr(driver.failed));
       EXPECT_THAT(error.what(), HasSubstr("failed with -59"));

@@ -1,4 +1,4 @@
-/* A client in C99: partition ids, pairs that may lie in one place, the caches, and an execution. Exits with 0 when all holds.
+/* A client in C99: partition ids, in-place pairs, the caches, and an execution. Exits with 0 when all holds.
  */
 #include <oneapi/dnnl/dnnl_graph.h>
 #include <stdint.h>

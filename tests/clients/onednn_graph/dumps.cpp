@@ -108,7 +108,7 @@ void set_attribute(op& made, const std::string& name, const JsonValue& attribute
   if (type == "f32[]") made.set_attr<std::vector<float>>(attr, reals);
 }
 
-// Small numbers of either sign, whatever the type; the same for a tensor in every run.
+// Small numbers of either sign, for any type; the same for a tensor in every run.
 void fill(Bytes& bytes, int type, size_t id) {
   uint32_t state = static_cast<uint32_t>(id) * 2654435761u + 12345u;
   const auto next = [&state] { return (state = state * 1664525u + 1013904223u) >> 16; };

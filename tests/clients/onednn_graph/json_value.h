@@ -1,5 +1,5 @@
-// JSON as a client of dumps needs it: values as a tree, numbers as they are written. Throws std::runtime_error for what is no
-// JSON.
+// JSON as a client of dumps needs it: values as a tree, numbers as they are written. Throws std::runtime_error for text
+// that is not JSON.
 #pragma once
 
 #include <cctype>

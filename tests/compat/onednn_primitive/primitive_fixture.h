@@ -34,7 +34,7 @@ inline int64_t count_of(const memory::dims& dims) {
   return count;
 }
 
-// Where the i-th element (row-major) of a tensor lies, in elements.
+// The offset of the i-th element (row-major) of a tensor, in elements.
 inline int64_t offset_of(const memory::desc& desc, int64_t i) {
   const memory::dims dims = desc.get_dims(), strides = desc.get_strides(), blocks = desc.get_inner_blks(),
                      idxs = desc.get_inner_idxs();

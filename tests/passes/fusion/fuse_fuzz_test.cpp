@@ -1,4 +1,4 @@
-// Random graphs: whatever they look like, every op is in one partition, partitions have an order, and the contracted graph
+// Random graphs: in each of them every op is in one partition, partitions have an order, and the contracted graph
 // agrees with a plain search for cycles.
 #include <algorithm>
 #include <random>

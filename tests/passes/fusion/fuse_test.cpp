@@ -1,4 +1,4 @@
-// Which ops share a loop nest. Each rule stands next to its twin, in which one condition is broken and nothing may be fused.
+// Which ops share a loop nest. Each rule is next to its twin, in which one condition is broken and nothing may be fused.
 // A picture such as "add norm | matmul" lists the groups in the order in which they run.
 #include <ctime>
 #include <iostream>

@@ -1,4 +1,4 @@
-// Which groups run tile after tile. Each rule stands next to its twin, in which one condition is broken.
+// Which groups run tile after tile. Each rule is next to its twin, in which one condition is broken.
 #include "passes/tiling/tile_regions.h"
 
 #include "interface/op_schema.h"

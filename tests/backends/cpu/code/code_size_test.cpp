@@ -1,4 +1,4 @@
-// The size of generated code, whatever the length of a row: at most 16 KB a kernel for AVX-512; narrower registers take more
+// The size of generated code, for any length of a row: at most 16 KB a kernel for AVX-512; narrower registers take more
 // instructions, and plain x86-64, which has none for f16, converts each element by integer arithmetic. Sizes are those of the
 // functions in the objects that the cache on disk holds.
 #include <gtest/gtest.h>

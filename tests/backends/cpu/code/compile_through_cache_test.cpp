@@ -70,7 +70,7 @@ TEST_F(CompiledCodeCache, AnEntryWithoutCodeForItsKernelIsAMiss) {
   for (const std::string& other : {std::string("no object file at all"), object.substr(0, object.size() / 2), renamed}) {
     CodeCache(folder_).store(key, other);  // with a digest that is right
     expect_compile(folder_, "fresh");
-    expect_compile(folder_, "stored");  // it was written anew
+    expect_compile(folder_, "stored");  // it was written again
   }
 }
 

@@ -1,4 +1,4 @@
-// The machine at hand, described machines, and code for those that this one is not.
+// The host machine, described machines, and code for those that this one is not.
 #include "backends/cpu/code/host_machine.h"
 
 #include <gmock/gmock.h>

@@ -155,7 +155,7 @@ class InnerLoops : public ::testing::TestWithParam<DescribedMachine> {
 };
 
 // Rows of whole chunks of 64 elements: sums, then results; in f32, and in the types that are converted on the way, which plain
-// instructions do by integers, in vectors all the same.
+// instructions do by integers, still in vectors.
 TEST_P(InnerLoops, OfLayerNormWorkOnVectorsAlone) {
   for (const DataType dtype : {DataType::f32, DataType::bf16, DataType::f16, DataType::f64}) {
     const Loops loops = loops_of(layer_norm({64, 1024, dtype}), GetParam().machine);

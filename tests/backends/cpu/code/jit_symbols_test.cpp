@@ -67,7 +67,7 @@ TEST(JitSymbols, DISABLED_PerfMap) {
   EXPECT_NE(address, 0u);
   EXPECT_GT(size, 100u);
   EXPECT_LT(size, 16u << 10);
-  // The function lies in memory that may be executed and not written.
+  // The function is in memory that may be executed and not written.
   std::ifstream maps("/proc/self/maps");
   std::string found;
   for (std::string line; std::getline(maps, line);) {

@@ -1,4 +1,4 @@
-// Which compiled kernels are kept, and that code lives as long as somebody has it.
+// Which compiled kernels are kept, and that code lives as long as it has an owner.
 #include "backends/cpu/code/kernel_cache.h"
 
 #include <gtest/gtest.h>

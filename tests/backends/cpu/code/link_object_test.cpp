@@ -63,7 +63,7 @@ TEST(LinkObject, CodeCallsFunctionsOfTheProcess) {
   }
 }
 
-// Code lies where other code ran a moment ago: what a processor keeps of that is not run again.
+// Code is placed where other code ran a moment ago: what a processor keeps of that is not run again.
 TEST(LinkObject, CodeTakesThePlaceOfOtherCode) {
   ObjectLinker linker({});
   std::set<void*> places;

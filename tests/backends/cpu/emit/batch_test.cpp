@@ -78,7 +78,7 @@ TEST_P(BatchedRows, ValuesPerRowOfEveryKind) { expect_bits(many_row_values); }
 TEST_P(BatchedRows, SeveralReductions) { expect_bits(many_reductions); }
 TEST_P(BatchedRows, BackwardThatTakesItsOwnStatistics) { expect_bits(backward); }
 
-// One row stands far from its first elements, at each place of a tile, in a full tile and in the last one.
+// The mean of one row is far from its first elements, at each place of a tile, in a full tile and in the last one.
 TEST_P(BatchedRows, SecondWalkOfOneRow) {
   constexpr int64_t kRows = 13, kSize = 128, kFirst = 16;
   for (Kernel (*const make)(const Shape&) : {layer_norm, many_row_values, many_reductions, backward}) {

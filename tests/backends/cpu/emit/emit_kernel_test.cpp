@@ -1,4 +1,4 @@
-// Emitted LLVM IR against what stands for it: the key that it is found by again, and the memory that it may take.
+// Emitted LLVM IR against what represents it: the key that it is found by again, and the memory that it may take.
 #include "backends/cpu/emit/emit_kernel.h"
 
 #include <gtest/gtest.h>

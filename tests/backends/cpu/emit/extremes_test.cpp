@@ -1,4 +1,4 @@
-// The largest and the smallest element of a row: where a NaN is, wherever it lies, the result is a NaN; of two zeros the sign
+// The largest and the smallest element of a row: with a NaN anywhere the result is a NaN; of two zeros the sign
 // of the later one stays; a NaN in one row is none in the next. The interpreter's bits, on every machine.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The transposed schedule, rows in lanes: its results have the bits of the interpreter, as those of every other schedule do,
-// for every way in which an arg may lie, groups of rows that are not full, and every machine.
+// for every layout that an arg may have, groups of rows that are not full, and every machine.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/schedule/lane_order.h"
@@ -17,7 +17,7 @@ using kernel::Value;
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
 
-// Where the elements of [groups, channels | size] lie.
+// The positions of the elements of [groups, channels | size].
 enum class Layout { blocked, plain, apart };
 
 struct Case {
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Transposed,
                                            Case{"f64_short", 40, 4, 12, Layout::plain, Layout::plain, f64}),
                          [](const auto& test) { return test.param.name; });
 
-// Positions that lie apart are taken in runs of several vectors, if that leaves no rows over and no column is summed.
+// Positions that are apart are taken in runs of several vectors, if that leaves no rows over and no column is summed.
 TEST(TransposedTwin, SeveralVectorsOfChannelsLast) {
   const auto rows = [](const Kernel& kernel) { return schedule_of(kernel).rows_per_group; };
   const auto channels = [](int64_t count) { return Case{"channels", 3, count, 128, Layout::blocked, Layout::blocked}; };

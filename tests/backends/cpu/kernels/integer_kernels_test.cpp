@@ -28,7 +28,7 @@ Buffer integers(const LogicalTensor& tensor, int64_t salt) {
   return data;
 }
 
-// Bits, not the numbers that they stand for: a double would lose some.
+// Bits, not the numbers that they represent: a double would lose some.
 void expect_same_integers(const Graph& graph, const std::map<uint64_t, Buffer>& given) {
   const RunResult result = expect_cpu_matches_reference(graph, 4, 1, given);
   expect_one_kernel(result);

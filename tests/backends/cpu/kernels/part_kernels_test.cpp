@@ -1,4 +1,4 @@
-// Slice and Expand: readers take what they pick where it lies, a view that leaves is copied. On the CPU, in the interpreter of
+// Slice and Expand: readers read their part in place, a view that leaves is copied. On the CPU, in the interpreter of
 // the kernel IR, and by the GPU's tests there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

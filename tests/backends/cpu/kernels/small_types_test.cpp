@@ -143,7 +143,7 @@ Graph reorder(DataType dtype, const Movement& m) {
   return g.finish();
 }
 
-// Whatever lies between the elements of the output keeps its bits, also for several threads.
+// The memory between the elements of the output keeps its bits, also for several threads.
 TEST(SmallTypeKernels, NibblesMoveWithoutTouchingTheirNeighbours) {
   for (const Movement& m : movements()) {
     for (const DataType dtype : {s4, u4}) {

@@ -52,7 +52,7 @@ TEST(DequantizedWeights, OfAnyTypeAndGroup) {
   }
 }
 
-// One query; several blocks of queries, each of which dequantises anew.
+// One query; several blocks of queries, each of which dequantises again.
 TEST(DequantizedWeights, OfAnyNumberOfRows) {
   expect_in_a_tile({.queries = 1}, 1e-5);
   expect_in_a_tile({.dtype = DataType::s4, .queries = 1, .keys = 101, .group = {1, 1, 32, 1}}, 1e-5);

@@ -73,7 +73,7 @@ inline std::vector<double> results_of(const Graph& graph, const std::vector<std:
   return elements(run.outputs[0], run.buffers.at(run.outputs[0].id));
 }
 
-// ---- batches: `graph_of` makes the graph for so many images, all its tensors dense with the images first
+// ---- batches: `graph_of` makes the graph for a number of images, all its tensors dense with the images first
 
 inline Buffer image_of(const LogicalTensor& tensor, const Buffer& data, int64_t image) {
   const int64_t bytes = bytes_of(tensor.dtype, tensor.element_count()) / (*tensor.shape)[0];

@@ -23,7 +23,7 @@ struct LibraryRun {
   ExecutableInfo info;
 };
 
-// Whether all products of a run were summed in the order of k, whatever the number of rows: not so with kernels that oneDNN has
+// Whether all products of a run were summed in the order of k, for any number of rows: not so with kernels that oneDNN has
 // for machines without AVX-512 (docs/numerics.md).
 inline bool rows_are_their_own(const LibraryRun& run) {
   return std::none_of(run.info.kernels.begin(), run.info.kernels.end(),

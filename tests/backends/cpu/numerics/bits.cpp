@@ -49,7 +49,7 @@ Graph relu_backward_layer_norm_backward_add(int64_t rows, int64_t size, DataType
   return g.finish();
 }
 
-// The statistics are computed anew; the sum of diff_dst is taken in the walk that takes the mean.
+// The statistics are computed again; the sum of diff_dst is taken in the walk that takes the mean.
 Graph layer_norm_backward_alone(int64_t rows, int64_t size, DataType dtype) {
   const DataType w = weights_of(dtype);
   GraphBuilder g;

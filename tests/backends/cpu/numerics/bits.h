@@ -1,4 +1,4 @@
-// Graphs and runs for the tests of bits: every input element is a fixed function of its row and place, whatever the strides and
+// Graphs and runs for the tests of bits: every input element is a fixed function of its row and place, for any strides and
 // the alignment, and outputs are read as stored elements in row-major order.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The promises about bits (docs/numerics.md): the same for any number of threads, instruction set, alignment, row stride, in
-// place or not, on every run; a row's results whatever other rows there are; and the same today as when golden_bits.tsv was
+// place or not, on every run; a row's results with any other rows; and the same today as when golden_bits.tsv was
 // written.
 #include <gtest/gtest.h>
 

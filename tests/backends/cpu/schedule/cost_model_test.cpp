@@ -66,7 +66,7 @@ TEST(CostModel, StoresThatCostMoreAreNotTaken) {
   EXPECT_TRUE(choice(large, machine).streamed.empty());
 }
 
-// Where waiting costs nothing nobody asks ahead.
+// If waiting costs nothing, no schedule prefetches.
 TEST(CostModel, WhatComesFromMemoryIsAskedFor) {
   const Kernel kernel = layer_norm({262144, 64});
   EXPECT_FALSE(choice(kernel).prefetched_within_row.empty());
@@ -132,7 +132,7 @@ TEST(CostModel, ShortRowsAreLanesWhereTransposingCostsLittle) {
   EXPECT_FALSE(choice(layer_norm({65536, 8}), machine).transposed);
 }
 
-// A value for each channel is read once for all of its elements, which lie side by side.
+// A value for each channel is read once for all of its elements, which are side by side.
 TEST(CostModel, LongRowsOfChannelsAreNoLanes) {
   constexpr int64_t kImages = 8, kGroups = 2, kChannels = 2, kSize = 10000;
   kernel::Builder builder("norm_of_groups", {kImages, kGroups, kChannels, kSize}, 2);

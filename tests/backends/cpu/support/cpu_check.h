@@ -134,7 +134,7 @@ inline std::vector<Buffer> outputs_for(const PortTensors& ports) {
   return buffers;
 }
 
-// Compiles and executes on a backend whose tensors lie in host memory.
+// Compiles and executes on a backend whose tensors are in host memory.
 inline ExecutableInfo run_on_host(const Backend& backend, const Subgraph& subgraph, const PortData& inputs,
                                   std::vector<Buffer>& outputs) {
   std::vector<void*> pointers;

@@ -105,7 +105,7 @@ inline std::vector<DescribedMachine> machines_of_all_architectures() {
 
 inline std::string name_of_machine(const ::testing::TestParamInfo<DescribedMachine>& info) { return info.param.name; }
 
-// What the machine at hand has, the plainest first: the targets that code can be capped to here.
+// What the host machine has, the plainest first: the targets that code can be capped to here.
 inline std::vector<const cpu::Target*> targets_here() {
   const cpu::Instructions host = cpu::host_machine().instructions;
   std::vector<const cpu::Target*> all;
@@ -125,8 +125,8 @@ inline const cpu::Target& target_in_place_of(const cpu::Instructions& described)
   return *ours[std::min(rank, ours.size() - 1)];
 }
 
-// The machine itself where the host runs its code. Else with the host's instructions: what its caches and cores decide is run
-// all the same.
+// The machine itself where the host runs its code. Else with the host's instructions: what its caches and cores decide
+// still runs.
 inline cpu::Machine to_run_here(const cpu::Machine& machine) {
   if (cpu::host_runs(machine)) return machine;
   cpu::Machine here = cpu::capped(cpu::host_machine(), target_in_place_of(machine.instructions));

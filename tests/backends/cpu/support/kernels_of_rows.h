@@ -61,7 +61,7 @@ class Rows {
   kernel::Builder builder_;
 };
 
-// `Shaped` tells where src, weights and values per row lie.
+// `Shaped` gives the positions of src, weights and values per row.
 template <typename Shaped>
 kernel::Kernel layer_norm_of(Shaped k) {
   const kernel::Value x = k.src("src");

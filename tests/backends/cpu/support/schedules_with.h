@@ -1,4 +1,4 @@
-// A legal schedule of some kind, whatever would be chosen: what a test is about stands in the test.
+// A legal schedule of some kind, independent of the model's choice, so that a test states its schedule.
 #pragma once
 
 #include "backends/cpu/schedule/lane_order.h"

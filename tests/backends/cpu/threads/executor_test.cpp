@@ -1,5 +1,5 @@
 // Work in stages on lamina's workers and on OpenMP's threads: each unit once, stage after stage; and what only workers promise:
-// that nobody waits for one that does not come.
+// that no call waits for one that does not come.
 #include "backends/cpu/threads/executor.h"
 
 #include <dlfcn.h>
@@ -160,7 +160,7 @@ TEST_P(Executors, AreSharedByManyCallers) {
 
 // ---- workers alone
 
-// Stages are numbered anew after so many.
+// The numbers of stages start again at a limit.
 TEST(WorkerPool, RunMoreStagesThanOneCallOfThemHas) {
   constexpr int64_t kStages = 70'000;
   std::atomic<int64_t> units = 0, sum = 0;
@@ -180,8 +180,8 @@ TEST(WorkerPool, RunMoreStagesThanOneCallOfThemHas) {
   EXPECT_EQ(sum, expected_sum);
 }
 
-// The only worker that there is, in a process of its own, is held up in one call: others do not wait for it, whatever they have
-// to do.
+// The only worker that there is, in a process of its own, is held up in one call: others do not wait for it, for any work that
+// they have to do.
 TEST(WorkerPool, DISABLED_OneThatIsStuckHoldsUpNoOtherCall) {
   const Executor two(Kind::workers, 2);
   std::latch both_taken(2), may_end(1);

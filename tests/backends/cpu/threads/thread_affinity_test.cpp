@@ -1,4 +1,4 @@
-// Where a sleeping thread may be woken, on whatever cores this test may run on.
+// Where a sleeping thread may be woken, on any cores that this test may run on.
 #include "backends/cpu/threads/thread_affinity.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Every element in its place, whatever blocks it is made of, and nothing beside.
+// Every element is at its position, for any blocks, and nothing beside is written.
 #include "backends/cpu/library/windows/transpose.h"
 
 #include <gtest/gtest.h>
