@@ -1,4 +1,4 @@
-// A folder for a cache of machine code, of this test's own, and the files in it.
+// A machine-code cache folder that belongs to one test, and the files in it.
 #pragma once
 
 #include <gtest/gtest.h>

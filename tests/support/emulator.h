@@ -1,9 +1,9 @@
-// Programs of this build as commands of a shell: by themselves or, where they are for another machine, under its emulator,
-// which starts no programs of that machine by itself.
+// Shell commands that run programs of this build: directly or, when the programs are for another architecture, under the
+// emulator. The emulator does not run child processes of that architecture, so each command names it explicitly.
 #pragma once
 
 #ifndef LAMINA_EMULATOR
-#define LAMINA_EMULATOR ""  // else "qemu-aarch64 -L FOLDER "
+#define LAMINA_EMULATOR ""  // otherwise "qemu-aarch64 -L FOLDER "
 #endif
 
 namespace lamina::testing {

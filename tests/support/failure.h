@@ -1,4 +1,4 @@
-// What a public interface throws: status and sentence.
+// Captures the exception that a public interface throws: its status and its message.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ struct Failure {
   std::string sentence;
 };
 
-// The Error that `body` throws; fails the test when it throws none.
+// Returns the Error that `body` throws; the test fails if `body` throws none.
 template <typename Error, typename Body>
 auto failure_by(const Body& body) {
   Failure<decltype(Error::status)> failure;

@@ -1,4 +1,4 @@
-// Files of the tree, and of the folder shared/ beside it, which need not be there.
+// Finds files of the repository and of the optional folder shared/ beside it.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// The .json files of a folder and its folders, in order; none where it is not there.
+// Returns the .json files below a folder, sorted; the list is empty if the folder does not exist.
 inline std::vector<std::filesystem::path> dumps_below(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   if (!std::filesystem::exists(folder)) return files;

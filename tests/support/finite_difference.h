@@ -1,4 +1,4 @@
-// Gradients by central differences in double, to hold against the gradients that backward ops compute.
+// Gradients by central differences in double, for comparison with the results of the backward ops.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace lamina::testing {
 
-// d loss / d x[i] for every i. The step balances the error of the difference (step^2) against that of rounding (1e-16 / step);
-// a loss that is linear between x - step and x + step takes a `given_step` that loses nothing.
+// Returns d loss / d x[i] for every i. The default step balances the truncation error (step^2) and the rounding error (1e-16 /
+// step). For a loss that is linear between x - step and x + step, a larger `given_step` has no truncation error.
 inline std::vector<double> numeric_gradient(const std::function<double(const std::vector<double>&)>& loss,
                                             std::vector<double> x, double given_step = 0) {
   std::vector<double> gradient(x.size());
@@ -26,7 +26,7 @@ inline std::vector<double> numeric_gradient(const std::function<double(const std
   return gradient;
 }
 
-// Sum of weights[i] * values[i]: with it as the loss, the weights are the incoming gradient of a backward op.
+// Returns the sum of weights[i] * values[i]. With this sum as the loss, the weights are the incoming gradient of a backward op.
 inline double weighted_sum(const std::vector<double>& weights, const std::vector<double>& values) {
   double total = 0;
   for (size_t i = 0; i < values.size(); ++i) total += weights[i] * values[i];

@@ -1,4 +1,4 @@
-// Locales that write numbers another way, for the time of a test: nothing that lamina writes may depend on them.
+// Sets locales that format numbers differently while a test runs: lamina's output must not depend on the locale.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace lamina::testing {
 
-// C++ streams that are made while it lives write 16384 as 16.384 and 1.5 as 1,5.
+// While an object of this class exists, new C++ streams write 16384 as 16.384 and 1.5 as 1,5.
 class GroupedNumbers {
  public:
   GroupedNumbers() : before_(std::locale::global(std::locale(std::locale(), new Punctuation))) {}
@@ -29,14 +29,14 @@ class GroupedNumbers {
   std::locale before_;
 };
 
-// C functions (printf, strtod) take a comma for the decimal point while it lives; is_there() false: this machine has no such
-// locale and cannot make one.
+// While an object of this class exists, C functions (printf, strtod) use a comma as the decimal point. is_there() is false if
+// this machine has no such locale and cannot compile one.
 class DecimalComma {
  public:
   DecimalComma() : before_(std::setlocale(LC_NUMERIC, nullptr)) {
     for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8"})
       if (take(name)) return;
-    // The sources of the locales are often there where the locales are not: one is compiled for this test.
+    // Many machines have the sources of the locales but not the compiled locales, so the test compiles one.
     const std::string folder = ::testing::TempDir() + "lamina_locales_" + std::to_string(::getpid());
     std::filesystem::create_directories(folder);
     const std::string command = "localedef --no-archive -i de_DE -f UTF-8 " + folder + "/de_DE.UTF-8 >" + folder + "/log 2>&1";

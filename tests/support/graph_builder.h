@@ -1,9 +1,9 @@
-// A fluent builder of graphs for tests: ids and names are made up, output shapes are inferred by finish().
+// A fluent builder of graphs for tests. It generates ids and names, and finish() infers the output shapes.
 //
 //   GraphBuilder g;
 //   const auto x = g.input(f32, {4, 8});
 //   const auto y = g.op(OpKind::Abs, {x});
-//   g.output(y);                             // only needed for a value that some op reads as well: it gets an End
+//   g.output(y);                             // only needed for a value that an op also reads: the value gets an End
 //   const Graph graph = g.finish();
 #pragma once
 
@@ -20,7 +20,7 @@ namespace lamina::testing {
 
 class GraphBuilder {
  public:
-  // A graph input. Empty `strides`: dense; dims may be kUnknownDim (the strides are left open then).
+  // Adds a graph input. Empty `strides` mean dense; dims may be kUnknownDim, and then the strides stay unknown.
   uint64_t input(DataType dtype, Dims shape, Dims strides = {}) {
     LogicalTensor tensor;
     tensor.dtype = dtype;
@@ -41,7 +41,7 @@ class GraphBuilder {
     tensors_[id].property = PropertyType::constant;
     return id;
   }
-  // A constant of which every element is known to be `value`.
+  // Adds a constant whose elements are all `value`, known at compile time.
   uint64_t number(double value, DataType dtype = DataType::f32, Dims shape = {}) {
     const uint64_t id = constant(dtype, std::move(shape));
     numbers_.emplace_back(id, value);
@@ -59,12 +59,12 @@ class GraphBuilder {
     return *this;
   }
 
-  // An op with one output of the dtype of its first input, or of `dtype`. kNoTensor among `inputs`: a port left out.
+  // Adds an op with one output. Its dtype is `dtype` or that of the first input. kNoTensor in `inputs` omits the port.
   uint64_t op(OpKind kind, std::vector<uint64_t> inputs, Attributes attributes = {}, DataType dtype = DataType::undef) {
     if (dtype == DataType::undef && !inputs.empty()) dtype = tensors_[inputs[0]].dtype;
     return multi(kind, std::move(inputs), std::move(attributes), {dtype}).at(0);
   }
-  // An op with one output per entry of `output_types`; undef: that port is left out (its id is kNoTensor).
+  // Adds an op with one output per entry of `output_types`; undef omits the port (its id is kNoTensor).
   std::vector<uint64_t> multi(OpKind kind, std::vector<uint64_t> inputs, Attributes attributes,
                               const std::vector<DataType>& output_types) {
     OpSpec spec{kind, take_name(), std::move(attributes), std::move(inputs), {}};
@@ -73,10 +73,10 @@ class GraphBuilder {
     ops_.push_back(spec);
     return spec.outputs;
   }
-  // Replaces what is known of a tensor, by hand.
+  // Gives write access to the description of a tensor.
   LogicalTensor& tensor(uint64_t id) { return tensors_.at(id); }
 
-  // Marks a value as a graph output: with an End where some op reads it.
+  // Marks a value as a graph output. If an op reads the value too, it gets an End.
   void output(uint64_t id) { outputs_.insert(id); }
 
   Graph finish() {
@@ -130,7 +130,7 @@ class GraphBuilder {
   std::string next_name_;
 };
 
-// The graph as a backend gets it: what has no strides is dense.
+// Returns the graph as a backend receives it: tensors without strides become dense.
 inline Graph with_strides(Graph graph) {
   for (size_t i = 0; i < graph.values().size(); ++i) {
     const auto value = static_cast<ValueIndex>(i);
@@ -139,7 +139,7 @@ inline Graph with_strides(Graph graph) {
   return graph;
 }
 
-// Position of the op with this name; -1 when there is none.
+// Returns the position of the op with this name, -1 if there is none.
 inline int find_op(const Graph& graph, const std::string& name) {
   for (size_t i = 0; i < graph.ops().size(); ++i) {
     if (graph.ops()[i].name == name) return static_cast<int>(i);

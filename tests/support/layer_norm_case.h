@@ -1,4 +1,4 @@
-// Layer normalisation for tests of its front ends: tensors of any type and strides, and the mathematics in double.
+// Layer normalisation for tests of the C and C++ interfaces: tensors of any type and strides, and the formulas in double.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace lamina::testing {
 
 using Values = std::vector<double>;
 
-// Elements are addressed by their position in row-major order, wherever the strides put them. Gaps hold a pattern.
+// Elements are indexed in row-major order, independently of the strides. The gaps hold a pattern.
 class TypedTensor {
  public:
   TypedTensor() = default;
@@ -43,7 +43,7 @@ class TypedTensor {
   }
   double at(int64_t i) const { return load_as_double(dtype, data(), offset(i)); }
   void set(int64_t i, double value) { store_from_double(dtype, data(), offset(i), value); }
-  // The values as the type holds them.
+  // Returns the values after rounding to the type.
   Values values() const {
     Values all;
     for (int64_t i = 0; i < count(); ++i) all.push_back(at(i));
@@ -71,7 +71,7 @@ class TypedTensor {
   std::vector<Line> memory_;
 };
 
-// Rows of `size` values each; what is empty is not used.
+// The formulas for rows of `size` values each; empty vectors are not used.
 struct LayerNormNumbers {
   int64_t size = 1;
   double epsilon = 1e-5;
@@ -95,7 +95,7 @@ struct LayerNormNumbers {
     for (size_t i = 0; i < src.size(); ++i) result[i] = normalized(i) * scale_at(i) + (shift.empty() ? 0 : shift[column_of(i)]);
     return result;
   }
-  // With statistics that are not those of src too: mean and variance count as functions of src.
+  // The formula also holds for statistics other than those of src: it treats mean and variance as functions of src.
   Values diff_src() const {
     Values sum_g(rows(), 0), sum_gx(rows(), 0), result(src.size());
     for (size_t i = 0; i < src.size(); ++i) {
@@ -124,18 +124,18 @@ struct LayerNormNumbers {
   size_t column_of(size_t i) const { return i % static_cast<size_t>(size); }
 };
 
-// Largest error of one value: of rounding to the type, of a sum in f32 (or f64), relative above 1.
+// The largest error of one value, relative above 1: rounding to the type plus the error of a sum in f32 (or f64).
 inline double tolerance_of(DataType type) {
   switch (type) {
     case DataType::f64: return 1e-12;
     case DataType::f32: return 4e-6;
     case DataType::f16: return 1.5e-3;
     case DataType::bf16: return 1e-2;
-    default: return 1;  // integers: half way between two, either
+    default: return 1;  // integers: both are right for a value half way between two
   }
 }
 
-// `slack` multiplies the tolerance: for sums over many rows. `computed_in`: where that is narrower than the result's type.
+// `slack` multiplies the tolerance, for sums over many rows. `computed_in` matters if it is narrower than the result's type.
 inline void expect_close(const TypedTensor& made, const Values& expected, const std::string& what, double slack = 1,
                          DataType computed_in = DataType::f64) {
   ASSERT_EQ(static_cast<size_t>(made.count()), expected.size()) << what;
@@ -147,7 +147,7 @@ inline void expect_close(const TypedTensor& made, const Values& expected, const 
   }
 }
 
-// Same values, bit by bit, for any strides.
+// Expects the same values bit by bit; strides may differ.
 inline void expect_same(const TypedTensor& a, const TypedTensor& b, const std::string& what) {
   ASSERT_EQ(a.count(), b.count()) << what;
   for (int64_t i = 0; i < a.count(); ++i) ASSERT_EQ(a.at(i), b.at(i)) << what << "[" << i << "]";

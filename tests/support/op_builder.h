@@ -1,5 +1,5 @@
-// A fluent builder of single ops for schema tests. Ports are named as the schema names them; a port of unknown rank is one
-// without a shape. Nothing is checked before error_of, check or shapes_of is asked.
+// A fluent builder of single ops for schema tests. Ports have the names of the schema; a port without a shape has unknown rank.
+// The builder checks nothing until error_of, check or shapes_of is called.
 //
 //   const auto op = an_op(OpKind::LayerNorm).input("src", f32, {2, 3, 8}).output("dst", f32).attr("begin_norm_axis", 1);
 //   EXPECT_EQ(error_of(op), "");
@@ -33,7 +33,7 @@ class OpBuilder {
   OpBuilder& floats(const std::string& name, std::vector<float> value) { return attr(name, Attribute(std::move(value))); }
   OpBuilder& without_attr(const std::string& name) { return op_.attributes.erase(name), *this; }
 
-  // A port by name; the same name again adds to a variadic port, or replaces the port.
+  // Adds a port by name. A repeated name appends to a variadic port and replaces any other port.
   OpBuilder& input(const std::string& port, DataType dtype, std::optional<Dims> shape = std::nullopt) {
     return inputs_.push_back({port, tensor(dtype, std::move(shape))}), *this;
   }
@@ -42,11 +42,11 @@ class OpBuilder {
   }
   OpBuilder& without_input(const std::string& port) { return erase(inputs_, port), *this; }
   OpBuilder& without_output(const std::string& port) { return erase(outputs_, port), *this; }
-  // Ports past those that exist.
+  // Adds ports beyond those that the schema has.
   OpBuilder& surplus_inputs(int count) { return surplus_inputs_ = count, *this; }
   OpBuilder& surplus_outputs(int count) { return surplus_outputs_ = count, *this; }
 
-  // The op with defaults filled in, and a view of it that lives as long as this builder.
+  // Returns the op with defaults filled in, as a view that is valid while this builder exists.
   OpView view() const {
     filled_ = op_;
     fill_defaults(filled_);
@@ -72,13 +72,14 @@ class OpBuilder {
     std::erase_if(tensors, [&](const NamedTensor& given) { return given.port == port; });
   }
 
-  // By port number, nullptr where a port in the middle is not given.
+  // Tensors by port number; nullptr for a port that is omitted before a given one.
   std::vector<const LogicalTensor*> tensors(const std::vector<PortSpec>& ports, const std::deque<NamedTensor>& given,
                                             int surplus) const {
     std::vector<const LogicalTensor*> by_position;
     for (const NamedTensor& named : given) {
       size_t position = port_position(ports, filled_.attributes, named.port);
-      if (position == SIZE_MAX) position = std::max(count_existing(ports), by_position.size());  // surplus for these attributes
+      if (position == SIZE_MAX)
+        position = std::max(count_existing(ports), by_position.size());  // with these attributes, the port is one too many
       if (!ports.empty() && ports.back().name == named.port && ports.back().presence == Presence::variadic)
         position = std::max(position, by_position.size());
       if (position >= by_position.size()) by_position.resize(position + 1, nullptr);
@@ -105,7 +106,7 @@ class OpBuilder {
 
 inline OpBuilder an_op(OpKind kind) { return OpBuilder(kind); }
 
-// What check_op, then shape inference, object to; "" when nothing.
+// Returns the message of check_op or of shape inference, "" if both succeed.
 inline std::string error_of(const OpBuilder& builder) {
   try {
     const OpView view = builder.view();
@@ -128,7 +129,7 @@ inline Status status_of(const OpBuilder& builder) {
   return Status::success;
 }
 
-// Inferred shapes of the outputs that exist for the op's attributes. Throws Error.
+// Returns the inferred shapes of the outputs that exist for the op's attributes. Throws Error.
 inline std::map<std::string, Dims> shapes_of(const OpBuilder& builder) {
   const OpView view = builder.view();
   check_op(view);

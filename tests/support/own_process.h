@@ -1,6 +1,7 @@
-// Runs one test of this program in a process of its own, for what is decided once a process: environment variables, the JIT.
+// Runs one test of this program in a child process, for settings that are read once per process: environment variables, the
+// JIT.
 //
-//   TEST(Part, DISABLED_Inside) { ... }          // disabled: makes sense only in that process
+//   TEST(Part, DISABLED_Inside) { ... }          // disabled: valid only in the child process
 //   TEST(Part, WithTheVariableSet) { expect_passes_in_own_process("Part.DISABLED_Inside", {{"VARIABLE", "value"}}); }
 #pragma once
 
@@ -26,7 +27,7 @@ inline void expect_passes_in_own_process(const std::string& test, const std::map
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   ASSERT_GT(length, 0);
   std::string command =
-      "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX";  // this process may be a shard; that one runs its one test
+      "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX";  // this process may run one shard; the child runs exactly one test
   for (const auto& [name, value] : environment) command += " " + quoted(name + "=" + value);
   command += " " LAMINA_EMULATOR + quoted(std::string(path, static_cast<size_t>(length))) +
              " --gtest_also_run_disabled_tests --gtest_filter=" + quoted(test) + " 2>&1";
@@ -35,7 +36,8 @@ inline void expect_passes_in_own_process(const std::string& test, const std::map
   std::string text;
   for (char buffer[4096]; const size_t count = fread(buffer, 1, sizeof buffer, output);) text.append(buffer, count);
   EXPECT_EQ(pclose(output), 0) << command << "\n" << text;
-  EXPECT_NE(text.find("[  PASSED  ] 1 test"), std::string::npos) << command << "\n" << text;  // the name is that of a test
+  EXPECT_NE(text.find("[  PASSED  ] 1 test"), std::string::npos) << command << "\n"
+                                                                 << text;  // otherwise the name matches no test
 }
 
 }  // namespace lamina::testing

@@ -1,4 +1,4 @@
-// How much stack a call takes: it runs on one that was painted, and the first byte that is not as it was painted is searched.
+// Measures the stack use of a call: it runs on a stack filled with a pattern, and the overwritten part is measured.
 #pragma once
 
 #include <pthread.h>
@@ -12,8 +12,8 @@
 
 namespace lamina::testing {
 
-// Bytes, with the few kilobytes that a thread's own variables take. The call runs on a thread with `size` bytes of stack, whose
-// end it must not reach: nothing guards it. What the call throws is thrown on.
+// Returns bytes, including the few kilobytes of a thread's own variables. The call runs on a thread whose stack has `size`
+// bytes. The stack has no guard page, so the call must not overflow it. Exceptions of the call are rethrown.
 inline size_t stack_taken_by(const std::function<void()>& call, size_t size) {
   constexpr unsigned char kPaint = 0xa7;
   struct Run {

@@ -13,7 +13,7 @@ class RandomTensor {
 
   std::vector<double> uniform(size_t count, double low, double high) {
     std::vector<double> values(count);
-    // Not std::uniform_real_distribution, whose numbers differ between standard libraries.
+    // std::uniform_real_distribution is not used: its numbers differ between standard libraries.
     for (double& value : values) value = low + (high - low) * (static_cast<double>(engine_()) / 4294967296.0);
     return values;
   }

@@ -1,4 +1,4 @@
-// The smallest legal op of a kind, made from its schema: what generated tests start from and break in one place.
+// The smallest valid op of a kind, made from its schema. Generated tests start from it and invalidate one property.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ inline Attributes legal_attributes(const OpSchema& schema) {
   Attributes attributes;
   for (const AttributeSpec& spec : schema.attributes)
     if (spec.required) attributes[spec.name] = legal_value(spec);
-  // What no single attribute says: axes of a reduction, sizes of an interpolation, a permutation.
+  // Attributes that depend on each other or on the shape: axes of a reduction, sizes of an interpolation, a permutation.
   if (schema.find_attribute("keep_dims") != nullptr) attributes["axes"] = std::vector<int64_t>{0};
   if (schema.kind == OpKind::Interpolate || schema.kind == OpKind::InterpolateBackward)
     attributes["sizes"] = std::vector<int64_t>{4, 4};
@@ -36,7 +36,7 @@ inline Attributes legal_attributes(const OpSchema& schema) {
 
 using TypeAssignment = std::map<std::string, DataType>;
 
-// Every combination of allowed types, legal together or not.
+// Returns every combination of allowed types, whether or not the schema accepts the combination.
 inline std::vector<TypeAssignment> all_assignments(const OpSchema& schema) {
   std::vector<TypeAssignment> assignments{{}};
   for (const TypeVariable& variable : schema.types) {
@@ -56,7 +56,8 @@ inline bool is_legal(const OpSchema& schema, const TypeAssignment& assignment) {
   return schema.check_types([&](std::string_view name) { return assignment.at(std::string(name)); }).empty();
 }
 
-// An op with every port that exists for `attributes` (with `optional_ports` false: only the required ones), ranks unknown.
+// Returns an op of unknown ranks with every port that exists for `attributes` (without `optional_ports`: only the required
+// ones).
 inline OpBuilder op_with_types(OpKind kind, const TypeAssignment& assignment, const Attributes& attributes,
                                bool optional_ports = true) {
   const OpSchema& schema = schema_of(kind);
@@ -71,7 +72,7 @@ inline OpBuilder op_with_types(OpKind kind, const TypeAssignment& assignment, co
     if (optional_ports || port->presence != Presence::optional) builder.input(port->name, type(port));
   }
   for (const PortSpec* port : existing_outputs(schema, filled.attributes)) {
-    const bool is_first = port == existing_outputs(schema, filled.attributes).front();  // some ops need any one output
+    const bool is_first = port == existing_outputs(schema, filled.attributes).front();  // some ops need at least one output
     if (optional_ports || port->presence != Presence::optional || is_first) builder.output(port->name, type(port));
   }
   return builder;

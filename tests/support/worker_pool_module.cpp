@@ -1,4 +1,4 @@
-// What a test calls in a library that it loads and unloads.
+// Functions of a library that a test loads, calls and unloads.
 #include "backends/cpu/threads/worker_pool.h"
 
 extern "C" __attribute__((visibility("default"))) int worker_pool_module_sum(int units, int threads) {
