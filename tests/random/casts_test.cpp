@@ -1,5 +1,5 @@
-// Casts round where the user wrote them, once: rows of casts between all types, of values beside the middle of two neighbours.
-// Each is held against the reference bit by bit.
+// Casts round exactly once, where the user wrote them: chains of casts between all types, with values near the middle of two
+// neighbours. Each result is compared with the reference bit by bit.
 #include <gtest/gtest.h>
 
 #include "interface/op_schema.h"

@@ -17,7 +17,7 @@ std::string text_of(const Types& types) {
   return text;
 }
 
-// The types of a step's tensors, as far as ports that it has tell.
+// Returns the types of a step's tensors; ports that are omitted contribute no type.
 Types types_of(const Step& step, const Recipe& recipe) {
   const OpSchema& schema = schema_of(step.kind);
   Types types;
@@ -31,7 +31,7 @@ Types types_of(const Step& step, const Recipe& recipe) {
   return types;
 }
 
-// Whether `drawn` has all that the op's own tensors tell of `wanted`: the type of a port that is left out shows nowhere.
+// Whether `wanted` agrees with all types of `drawn`. The type of an omitted port is not in `drawn`.
 bool covers(const Types& drawn, const Types& wanted) {
   for (const auto& [variable, dtype] : drawn) {
     const auto found = wanted.find(variable);

@@ -1,4 +1,4 @@
-// What random graphs were made of: how often each op kind, combination of types and layout was drawn.
+// Statistics of random graphs: how often each op kind, type combination and layout was drawn.
 #pragma once
 
 #include <map>
@@ -19,13 +19,13 @@ class Drawn {
   size_t ops() const { return ops_; }
   size_t kinds() const { return kinds_.size(); }
 
-  // What the schemas allow and no graph held: kinds ("Abs"), and combinations of a kind's types ("Abs T=f16").
+  // Op kinds ("Abs") and type combinations ("Abs T=f16") that the schemas allow and no graph contained.
   std::vector<std::string> kinds_never_drawn() const;
   std::vector<std::string> types_never_drawn() const;
-  // Layouts that no input of a kind that contracts had ("MatMul weights: padded rows").
+  // Layouts that no input of a contraction had ("MatMul weights: padded rows").
   std::vector<std::string> layouts_never_drawn() const;
 
-  // A line a kind: how often, its combinations of types, layouts of its inputs and outputs.
+  // Prints one line per kind: its count, its type combinations, and the layouts of its inputs and outputs.
   void print(std::ostream& out) const;
 
  private:

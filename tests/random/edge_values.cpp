@@ -12,7 +12,7 @@ namespace lamina::testing {
 
 namespace {
 
-// The middle between two neighbours of a type of `bits` significant bits, near `value`, and a little to either side of it.
+// Returns the middle between two neighbours near `value` in a type of `bits` significant bits, or a value slightly beside it.
 double near_middle(double value, int bits, double nudge) {
   if (value == 0 || !std::isfinite(value)) return value;
   int exponent = 0;
@@ -28,7 +28,8 @@ double edge(double value, DataType dtype, Rng& rng) {
   return near_middle(value, rng.pick(significant_bits), dtype == DataType::f64 ? rng.pick(nudges) : 0);
 }
 
-// On or beside the middle between two neighbours of a type of few significant bits, of any size that `dtype` holds.
+// Returns an integer at or near the middle between two neighbours of a type with few significant bits, of any size `dtype`
+// holds.
 int64_t large_integer(DataType dtype, Rng& rng) {
   static const std::vector<int> significant_bits = {53, 24, 11, 8, 4, 3};
   const auto exponent = static_cast<int>(rng.from(8, bits_of(dtype) - 2));
@@ -44,7 +45,7 @@ void store_integer(driver::Buffer& buffer, int64_t offset, int64_t value) {
     store_element(buffer.data(), offset, static_cast<int32_t>(value));
 }
 
-// Whether casts read the input: `of_all`, nothing else does.
+// Whether a cast reads the input; with `of_all`, whether all its consumers are casts.
 bool is_converted(const Graph& graph, ValueIndex input, bool of_all) {
   const auto& consumers = graph.value(input).consumers;
   const auto converts = [&](const auto& consumer) { return schema_of(graph.op(consumer.op).kind).traits.converts; };

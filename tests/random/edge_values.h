@@ -1,4 +1,4 @@
-// Values that show how a number is rounded, put among the data of random graphs.
+// Adds values that reveal rounding errors to the inputs of random graphs.
 #pragma once
 
 #include "interface/graph.h"
@@ -6,8 +6,8 @@
 
 namespace lamina::testing {
 
-// If a cast reads graph input `input`, an eighth of its elements become values beside or on the middle between two neighbours
-// of a narrower type; integers that only casts read become large. Inputs whose readers need other values stay as they are.
+// If a cast reads the graph input `input`, an eighth of its elements become values at or near the middle between two neighbours
+// of a narrower type. Integers that only casts read become large. Inputs whose consumers restrict the values do not change.
 void add_edge_values(const Graph& graph, ValueIndex input, uint64_t seed, driver::Buffer& buffer);
 
 }  // namespace lamina::testing

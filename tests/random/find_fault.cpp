@@ -26,7 +26,7 @@ namespace {
 using driver::Buffer;
 using driver::Buffers;
 
-// What a run left in an output, strides and gaps aside.
+// Compares two outputs element by element; strides and gaps may differ.
 bool are_same(const Buffer& a, const Buffer& b) {
   bool same = a.element_count() == b.element_count();
   std::vector<double> values;
@@ -40,7 +40,7 @@ bool are_same(const Buffer& a, const Buffer& b) {
   return same;
 }
 
-// The interpreter takes tables as the kernel has them, machine code from memory.
+// Copies the kernel's tables into memory: the interpreter reads them from the kernel, machine code from memory.
 Memory with_tables(const kernel::Kernel& kernel, Memory memory) {
   for (size_t a = 0; a < kernel.args.size(); ++a) {
     const kernel::Arg& arg = kernel.args[a];
@@ -78,7 +78,7 @@ class GraphRun {
   }
 
   const Buffers& buffers() const { return buffers_; }
-  // Whether nothing was written in other ops than the graph's.
+  // Whether the partitions contain only ops of the user's graph, none that raising added.
   bool raised_nothing() const {
     for (const Partition& partition : partitions_) {
       for (const int op : partition.ops) {
@@ -87,7 +87,7 @@ class GraphRun {
     }
     return true;
   }
-  // Whether no kernel reduced rows in pieces: the order of a sum follows these.
+  // Whether every kernel reduced whole rows: splitting a row changes the order of its sum.
   bool took_rows_whole() const { return takes_rows_whole_; }
 
  private:
@@ -151,7 +151,7 @@ class GraphRun {
     return "";
   }
 
-  // On memory of its own, against the machine's code.
+  // Compares the interpreter with the machine code, on separate memory.
   static std::string interpret(const kernel::Kernel& kernel) {
     const Memory memory = with_tables(kernel, memory_for(kernel));
     Memory expected = memory;
@@ -170,8 +170,8 @@ class GraphRun {
   bool takes_rows_whole_ = true;
 };
 
-// Op by op a value in f32 or f64 is rounded as it is in a kernel; one in 16 bits is not, nor are sums that libraries take. And
-// the gradient of a slope sums rows and what they hold in the order of the loop nest.
+// Whether running op by op must give the same bits as fused kernels. Values in f32 or f64 are rounded the same way. Values in
+// 16 bits are not, nor are sums of library ops. The gradient of a slope sums in the order of its loop nest.
 bool keeps_bits_unfused(const Graph& graph) {
   for (const ValueIndex input : graph.inputs()) {
     if (!is_dense(graph.tensor(input))) return false;

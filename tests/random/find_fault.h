@@ -1,5 +1,6 @@
-// What must hold of any graph: its dump reads as it was written; what runs gives the reference's results, the same bits with
-// any number of threads, fused or op by op where nothing is rounded in between, and each of its kernels the interpreter's.
+// Properties of every graph: its dump reads back as the same graph; supported partitions give the reference's results, with the
+// same bits for any number of threads and, if no intermediate value is rounded, fused or op by op; and each kernel gives the
+// interpreter's bits.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,15 @@
 namespace lamina::testing {
 
 struct Findings {
-  std::string fault;                         // one sentence; "": nothing is wrong
-  std::map<std::string, size_t> partitions;  // by backend name; "refused" counts those that no backend runs
-  size_t kernels = 0;                        // that were interpreted
+  std::string fault;                         // one sentence; "" if there is none
+  std::map<std::string, size_t> partitions;  // by backend name; "refused" counts partitions that no backend supports
+  size_t kernels = 0;                        // number of kernels that were interpreted
 };
 
-// `backend` is tried first; what it refuses runs by the reference. `seed` fills the inputs.
+// Tries `backend` first; the reference runs partitions that `backend` refuses. `seed` determines the inputs.
 Findings find_fault(const Recipe& recipe, const Backend& backend, uint64_t seed);
 
-// A graph with as few ops as are needed for a fault; the fault may become another one on the way.
+// Removes ops while a fault remains. The fault that remains may differ from the first one.
 Recipe shrink(Recipe recipe, const Backend& backend, uint64_t seed);
 
 }  // namespace lamina::testing

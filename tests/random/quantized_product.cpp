@@ -33,7 +33,7 @@ int64_t zero_point(DataType dtype, Rng& rng) {
   }
 }
 
-// Scales that attributes hold.
+// Dequantizes `source` with scales from attributes.
 std::optional<uint64_t> by_constant_scales(RecipeBuilder& graph, uint64_t source, Rng& rng) {
   const LogicalTensor tensor = graph.tensor(source);
   Attributes attributes{{"qtype", granularity({"per_tensor", "per_tensor", "per_channel"}, *tensor.shape, rng)}};
@@ -49,7 +49,7 @@ std::optional<uint64_t> by_constant_scales(RecipeBuilder& graph, uint64_t source
   return graph.add(OpKind::Dequantize, attributes, {source}, f32);
 }
 
-// Scales that a tensor holds.
+// Dequantizes `source` with scales from a tensor.
 std::optional<uint64_t> by_given_scales(RecipeBuilder& graph, uint64_t source, DataType as, Rng& rng) {
   const OpSchema& schema = schema_of(OpKind::DynamicDequantize);
   const LogicalTensor tensor = graph.tensor(source);
@@ -62,7 +62,7 @@ std::optional<uint64_t> by_given_scales(RecipeBuilder& graph, uint64_t source, D
   return graph.add(OpKind::DynamicDequantize, attributes, inputs, as);
 }
 
-// A factor of type `as`.
+// Returns one factor of the product in type `as`.
 std::optional<uint64_t> factor(RecipeBuilder& graph, const Dims& shape, DataType as, bool is_weights, Rng& rng) {
   if (rng.one_in(is_weights ? 12 : 6)) return graph.input(as, shape, is_weights);
   if (rng.one_in(is_weights ? 3 : 6)) {

@@ -1,10 +1,10 @@
-// Looks for faults in random graphs, as long as you like:
+// Searches for faults in random graphs, for any number of graphs:
 //
 //   random_graphs [--graphs N] [--seed S] [--engine cpu|opencl] [--out DIR] [--table] [--only-write]
 //
-// What cancels almost entirely, and is then summed up, may be told as a fault where it is none: the message gives both numbers.
-// A graph with a fault is made as small as it gets and written to DIR as a dump that `lamina replay --check` runs. Ends with 1
-// if there was one.
+// A sum of values that cancel almost completely may be reported as a fault although it is none: the message shows both numbers.
+// A graph with a fault is reduced to few ops and written to DIR as a dump that `lamina replay --check` runs. The exit status is
+// 1 if a fault was found.
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>

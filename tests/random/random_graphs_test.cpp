@@ -1,4 +1,4 @@
-// A few hundred random graphs, the same ones each time; tests/random/random_graphs looks at more.
+// A few hundred random graphs, the same in every run. The program random_graphs tests more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-// Two turns through all op kinds.
+// Every op kind comes first in at least two graphs.
 constexpr uint64_t kGraphs = 240;
 
 TEST(RandomGraphs, HaveNoFaultOnTheCpu) {
@@ -35,7 +35,7 @@ TEST(RandomGraphs, HaveNoFaultOnTheCpu) {
   EXPECT_THAT(drawn.kinds_never_drawn(), IsEmpty());
 }
 
-// Of graphs that are made and not run: the 20,000 that are run by hand begin with these.
+// These graphs are generated but not executed. A manual run of 20,000 graphs starts with them.
 TEST(RandomGraphs, HoldAllTypesAndLayoutsThatSchemasAllow) {
   Drawn drawn;
   for (uint64_t seed = 1; seed <= 8000; ++seed) drawn.count(random_recipe(seed));

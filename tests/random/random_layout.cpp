@@ -7,7 +7,7 @@ namespace lamina::testing {
 
 namespace {
 
-// Strides for axes that are listed from the outermost to the innermost; `gap(axis)` entries are left out behind each axis.
+// Returns strides for axes listed from the outermost to the innermost, with a gap of `gap(axis)` entries after each entry.
 template <typename Gap>
 Dims ordered_strides(const Dims& shape, const std::vector<size_t>& order, const Gap& gap) {
   Dims strides(shape.size());
@@ -88,7 +88,7 @@ Dims strides_in(Layout layout, const Dims& shape, Rng& rng) {
 
 Layout layout_of(const LogicalTensor& tensor) {
   const Dims &shape = *tensor.shape, &strides = tensor.strides;
-  std::vector<size_t> walked;  // axes whose strides matter
+  std::vector<size_t> walked;  // axes with an extent above 1
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     if (shape[axis] > 1) walked.push_back(axis);
   }

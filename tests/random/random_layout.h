@@ -1,4 +1,4 @@
-// How a tensor of a random graph is laid out in memory: all the ways that a port may have it.
+// Memory layouts of tensors in random graphs: all layouts that a port accepts.
 #pragma once
 
 #include <string_view>
@@ -14,16 +14,16 @@ enum class Layout {
   channels_last,  // axis 1 is the innermost, as NHWC is for a shape in the order NCHW
   padded,         // gaps between rows
   view,           // gaps between entries of any axis, axes in any order: a slice of a larger tensor
-  broadcast,      // one axis or more has stride 0
+  broadcast,      // at least one axis has stride 0
 };
 inline constexpr Layout kLayouts[] = {Layout::dense,  Layout::transposed, Layout::channels_last,
                                       Layout::padded, Layout::view,       Layout::broadcast};
 std::string_view name_of(Layout layout);
 
-// Strides of `shape` in that layout; those of a dense tensor where the shape is too small for it.
+// Returns the strides of `shape` in that layout, or dense strides if the shape is too small for it.
 Dims strides_in(Layout layout, const Dims& shape, Rng& rng);
 
-// The layout that a tensor of known strides has.
+// Returns the layout of a tensor with known strides.
 Layout layout_of(const LogicalTensor& tensor);
 
 }  // namespace lamina::testing

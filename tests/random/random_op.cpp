@@ -34,7 +34,7 @@ size_t wrapped(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 
 
 // ---- extents
 
-// What vectors and blocks of 16, 32 and 64 leave over, and primes.
+// Remainders of vectors and blocks of 16, 32 and 64, and primes.
 int64_t around_a_tail(Rng& rng) {
   static const std::vector<int64_t> extents = {1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 7, 13, 23, 29, 61, 100, 97, 257};
   return rng.pick(extents);
@@ -58,7 +58,7 @@ std::vector<int64_t> random_axes(size_t rank, Rng& rng) {
   return axes;
 }
 
-// As many elements in other extents: two neighbours joined, or one split.
+// Returns a shape with the same number of elements: two neighbouring axes are merged, or one is split.
 std::vector<int64_t> another_shape(const Dims& shape, Rng& rng) {
   Dims other = shape;
   const auto axis = static_cast<size_t>(rng.below(static_cast<int64_t>(shape.size())));
@@ -117,7 +117,7 @@ Attribute random_value(const OpSchema& schema, const AttributeSpec& spec, const 
   return true;
 }
 
-// What no single attribute says.
+// Fixes attributes that depend on each other.
 void make_agree(const OpSchema& schema, Attributes& attributes, const Dims& shape, Rng& rng) {
   if (has(schema, "min") && has(schema, "max")) {
     attributes["min"] = -0.5F;
@@ -142,7 +142,7 @@ void make_agree(const OpSchema& schema, Attributes& attributes, const Dims& shap
     std::vector<float> scales(count);
     for (float& scale : scales) scale = rng.pick({0.02F, 0.05F, 0.1F, 0.5F});
     attributes["scales"] = scales;
-    attributes.erase("zps");  // floats of 8 bits have none
+    attributes.erase("zps");  // 8-bit floats have no zero points
     if (rng.one_in(2)) attributes["zps"] = per_axis(count, 0, 0, rng);
   }
 }
@@ -184,7 +184,7 @@ Dims of_product(const PortSpec& port, const Attributes& attributes, const Dims& 
   return weights;
 }
 
-// Weights of a convolution; `shape` is that of src.
+// Returns the shape of a convolution's weights; `shape` is that of src.
 Dims filter_of(const Attributes& attributes, const Dims& shape, Rng& rng) {
   const int64_t groups = integer(attributes, "groups", 1), channels = channels_of(attributes, shape);
   const int64_t inputs = std::max<int64_t>(channels / groups, 1),

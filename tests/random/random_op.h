@@ -1,5 +1,5 @@
-// One op of a random graph: attributes that its schema allows, and shapes of its inputs that go with them and with the shape of
-// the first. Nothing here is sure to be legal together; who adds the op asks the schema.
+// One op of a random graph: attributes that its schema allows, and input shapes that match them and the shape of the first
+// input. The combination may still be invalid; the caller checks it with the schema.
 #pragma once
 
 #include <map>
@@ -11,22 +11,22 @@
 
 namespace lamina::testing {
 
-// By type variable of the schema.
+// Types by type variable of the schema.
 using Types = std::map<std::string, DataType, std::less<>>;
 
-// A shape that suits the op as the shape of its first input.
+// Returns a shape that suits the op's first input.
 Dims random_shape(const OpSchema& schema, Rng& rng);
 
-// `shape`: of the first input.
+// `shape` is the shape of the first input.
 Attributes random_attributes(const OpSchema& schema, const Dims& shape, Rng& rng);
 
-// Of input `port` beside a first input of `shape`; `attributes` has its defaults.
+// Returns the shape of input `port` for a first input of `shape`; `attributes` includes the defaults.
 Dims operand_shape(const OpSchema& schema, const PortSpec& port, const Attributes& attributes, const Dims& shape, Rng& rng);
 
-// Sizes of groups along each axis of `shape`, which they divide.
+// Returns group sizes that divide each axis of `shape`.
 std::vector<int64_t> random_groups(const Dims& shape, Rng& rng);
 
-// All that the schema allows.
+// Returns all combinations that the schema allows.
 std::vector<Types> type_combinations(const OpSchema& schema);
 
 Types random_types(const OpSchema& schema, Rng& rng);

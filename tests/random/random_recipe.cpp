@@ -12,7 +12,7 @@ namespace lamina::testing {
 
 namespace {
 
-// Ops whose first input is what a forward op makes: its shape is that of the forward op's dst.
+// Ops whose first input is the output of a forward op: its shape is the shape of the forward op's dst.
 std::optional<OpKind> forward_of(OpKind kind) {
   switch (kind) {
     case OpKind::AvgPoolBackward: return OpKind::AvgPool;
@@ -26,10 +26,10 @@ std::optional<OpKind> forward_of(OpKind kind) {
   }
 }
 
-// Its values would have to be what shapes say; attributes say it as well.
+// Ports whose values would have to match other shapes. An attribute can supply the same information.
 bool says_a_shape(const PortSpec& port) { return port.name == "axes" || port.name == "sizes" || port.name.ends_with("_shape"); }
 
-// No index is right where there are no entries, and of what ops compute few are: indices are inputs of the graph.
+// An axis of extent 0 has no valid index, and computed values are rarely valid indices, so indices are graph inputs.
 bool reads_by_index(const OpSchema& schema) {
   return std::any_of(schema.inputs.begin(), schema.inputs.end(), [](const PortSpec& port) { return port.name == "indices"; });
 }
@@ -52,8 +52,8 @@ class RecipeMaker {
   }
 
  private:
-  // Seeds in a row begin with each kind in turn, and from one turn to the next with the type combinations that the schema
-  // allows.
+  // Consecutive seeds start with consecutive kinds. After each round of all kinds, the next round uses the next type
+  // combination of the schema.
   void add_first_op() {
     const OpSchema& schema = schema_of(kinds_[seed_ % kinds_.size()]);
     const std::vector<Types> combinations = type_combinations(schema);
@@ -61,7 +61,7 @@ class RecipeMaker {
     for (int tries = 0; graph_.op_count() == 0 && tries < 200; ++tries) add_op(schema.kind, types);
   }
 
-  // An op that its schema refuses with these types, shapes and attributes is not added. Without `types` any are drawn.
+  // Adds nothing if the schema rejects these types, shapes and attributes. Without `types`, they are drawn.
   void add_op(OpKind kind, const std::optional<Types>& types) {
     RecipeBuilder::State before = graph_.state();
     if (!try_op(schema_of(kind), types)) graph_.restore(std::move(before));
@@ -95,13 +95,13 @@ class RecipeMaker {
     return graph_.add(step);
   }
 
-  // A value of the graph whose type is one that the first input may have, with the other types to go with it.
+  // Returns a value whose type the first input accepts, and completes `types` to match.
   std::optional<uint64_t> made_for(const OpSchema& schema, Types& types) {
     const std::vector<uint64_t>& made = graph_.made();
     if (made.empty() || schema.inputs.empty()) return std::nullopt;
     const auto size = static_cast<int64_t>(made.size());
     for (int tries = 0; tries < 20; ++tries) {
-      const int64_t back = rng_.below(rng_.one_in(3) ? size : std::min<int64_t>(3, size));  // mostly a late one
+      const int64_t back = rng_.below(rng_.one_in(3) ? size : std::min<int64_t>(3, size));  // usually a recent one
       const uint64_t id = made[static_cast<size_t>(size - 1 - back)];
       Types fitting = random_types(schema, rng_);
       const auto type = fitting.find(schema.inputs.front().type);
@@ -125,7 +125,7 @@ class RecipeMaker {
     return graph_.input(dtype, wanted, schema.traits.contracts && !is_first);
   }
 
-  // diff_dst has the shape of what the forward op makes of src, which is `shape`.
+  // diff_dst has the shape of the forward op's output for a src of `shape`.
   bool take_shapes_of_forward(const OpSchema& schema, Step& step, const Dims& shape) {
     const OpSchema& forward = schema_of(*forward_of(schema.kind));
     Recipe alone;

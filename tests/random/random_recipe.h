@@ -1,4 +1,4 @@
-// Legal graphs over the whole op set, made from the schemas and a seed.
+// Valid graphs over the whole op set, generated from the schemas and a seed.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace lamina::testing {
 
 struct RandomGraphs {
   int most_ops = 10;
-  int64_t most_elements = 16000;  // of a tensor
+  int64_t most_elements = 16000;  // per tensor
 };
 
-// The same seed gives the same graph. Shapes hold ones and zeros, operands broadcast, inputs have strides of any kind, values
-// are read several times, types are any that the schemas allow.
+// The same seed gives the same graph. Shapes contain ones and zeros, operands broadcast, inputs have any strides, values have
+// several consumers, and types are any that the schemas allow.
 Recipe random_recipe(uint64_t seed, const RandomGraphs& wanted = {});
 
 }  // namespace lamina::testing

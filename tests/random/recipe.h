@@ -1,4 +1,4 @@
-// A graph as data: what random graphs are made as, and made smaller as when one of them shows a fault.
+// A graph as data: the form in which random graphs are generated and reduced.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace lamina::testing {
 struct Step {
   OpKind kind = OpKind::Wildcard;
   Attributes attributes;
-  std::vector<uint64_t> inputs, outputs;  // tensor ids in port order, kNoTensor: left out
+  std::vector<uint64_t> inputs, outputs;  // tensor ids in port order; kNoTensor: omitted
 };
 
 struct Recipe {
-  std::map<uint64_t, LogicalTensor> tensors;  // all of known shape
-  std::vector<Step> steps;                    // each reads what graph inputs or earlier steps give
-  std::set<uint64_t> kept;                    // outputs of the graph that some step reads as well
+  std::map<uint64_t, LogicalTensor> tensors;  // all shapes are known
+  std::vector<Step> steps;                    // each reads graph inputs or outputs of earlier steps
+  std::set<uint64_t> kept;                    // graph outputs that a step also reads
 
-  // Finalized. Throws Error where a step is not legal.
+  // Returns the finalized graph. Throws Error if a step is invalid.
   Graph build() const;
 
-  // Without step `step`, whose outputs become graph inputs where they are read; tensors without a reader or producer are gone.
+  // Removes step `step`. Its outputs become graph inputs if they are read; unused tensors are removed.
   Recipe without(size_t step) const;
-  // A step's optional output is left out, or tensor `id` is no longer kept.
+  // Omits a step's optional output, or removes tensor `id` from `kept`.
   Recipe without_kept(uint64_t id) const;
 
  private:

@@ -60,7 +60,7 @@ Recipe RecipeBuilder::finish() {
       if (id == kNoTensor || !rng_.one_in(3)) continue;
       LogicalTensor& tensor = recipe.tensors.at(id);
       tensor.layout = LayoutType::strided;
-      // All but the last of the layouts: elements of an output do not share a place.
+      // Excludes the last layout, broadcast: elements of an output must not share memory.
       tensor.strides = strides_in(kLayouts[rng_.below(std::size(kLayouts) - 1)], *tensor.shape, rng_);
     }
   }

@@ -1,4 +1,4 @@
-// A random graph while it is made: ops are added one by one, and what the schema refuses leaves no trace.
+// Builds a random graph op by op. An op that the schema rejects changes nothing.
 #pragma once
 
 #include <optional>
@@ -13,20 +13,20 @@ class RecipeBuilder {
  public:
   RecipeBuilder(Rng& rng, int64_t most_elements) : rng_(rng), most_elements_(most_elements) {}
 
-  // An input of the graph in a random layout, constant every third time if it holds weights, every sixth if not.
+  // Adds a graph input in a random layout. It is constant with probability 1/3 if it holds weights, else 1/6.
   uint64_t input(DataType dtype, const Dims& shape, bool holds_weights = false);
-  // An output of an op that is to be added.
+  // Adds a tensor that becomes the output of an op.
   uint64_t new_tensor(DataType dtype);
-  // Adds the step if its schema takes it and all its outputs' shapes follow, and gives these to the outputs.
+  // Adds the step if its schema accepts it and all output shapes can be inferred; sets these shapes.
   bool add(const Step& step);
-  // Adds an op of one output; nothing if it is refused.
+  // Adds an op with one output, or returns nothing if it is rejected.
   std::optional<uint64_t> add(OpKind kind, const Attributes& attributes, const std::vector<uint64_t>& inputs, DataType dst);
 
   const LogicalTensor& tensor(uint64_t id) const { return state_.recipe.tensors.at(id); }
   const std::vector<uint64_t>& made() const { return state_.made; }  // values that ops may read
   size_t op_count() const { return state_.recipe.steps.size(); }
 
-  // What was added in between is taken back by `restore(state)`.
+  // `restore(state)` removes what was added since `state()`.
   struct State {
     Recipe recipe;
     std::vector<uint64_t> made;
@@ -35,10 +35,10 @@ class RecipeBuilder {
   const State& state() const { return state_; }
   void restore(State state) { state_ = std::move(state); }
 
-  // The graph: some values that ops read are outputs as well, and some outputs have layouts of their own.
+  // Returns the graph. Some values with consumers also become outputs, and some outputs get non-dense layouts.
   Recipe finish();
 
-  // The shape that the recipe's ops give to tensor `id`; nothing if some op is refused or the shape does not follow.
+  // Returns the shape that the ops infer for tensor `id`, or nothing if an op is rejected or the shape is unknown.
   static std::optional<Dims> shape_made(const Recipe& recipe, uint64_t id);
 
  private:

@@ -1,4 +1,4 @@
-// Choices by a seed, the same with every standard library.
+// Random choices from a seed, identical with every standard library.
 #pragma once
 
 #include <cstdint>
