@@ -1,4 +1,4 @@
-// The cache of machine code on disk: what is found, and that any fault of a folder or an entry is a miss.
+// The on-disk cache of machine code: what it finds, and that every damaged folder or entry is a miss.
 #include "backends/cache/code_cache.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 class CodeCacheTest : public CodeCacheFolder {
  protected:
-  // An entry that is found, until `spoil` has changed its file.
+  // Expects a hit, and a miss after `spoil` has changed the entry's file.
   void expect_miss_after(const std::function<void(const fs::path&)>& spoil) {
     const CodeCache cache(folder_);
     cache.store("key", "object");
@@ -43,7 +43,7 @@ TEST_F(CodeCacheTest, FindsWhatWasKept) {
   const CodeCache reader(folder_);
   EXPECT_EQ(reader.find("key"), object);
   EXPECT_EQ(reader.find("another key"), std::nullopt);
-  EXPECT_EQ(file_count(), 1u);  // no temporary is left
+  EXPECT_EQ(file_count(), 1u);  // no temporary file remains
 }
 
 TEST_F(CodeCacheTest, MakesAFolderThatIsMissingForThisUserAlone) {
@@ -152,8 +152,8 @@ TEST_F(CodeCacheTest, RemovesWhatWasUsedLongestAgo) {
   fs::last_write_time(folder_ / "writing-1-2-3", now - std::chrono::hours(2));
   write_file(folder_ / "writing-1-2-4", "of a process at work");
   write_file(folder_ / "notes.txt", "not ours");
-  EXPECT_TRUE(cache.find("key0"));  // used now
-  cache.shrink(8000);               // 8 entries are a little more
+  EXPECT_TRUE(cache.find("key0"));  // marks it as recently used
+  cache.shrink(8000);               // slightly less than 8 entries
   EXPECT_TRUE(cache.find("key0"));
   EXPECT_FALSE(cache.find("key1"));
   EXPECT_FALSE(cache.find("key2"));
@@ -211,7 +211,7 @@ TEST(CacheSize, ThatIsNoneIsTheDefaultAndSaysSo) {
   }
 }
 
-// FIPS 180-4 and the vectors that go with it.
+// FIPS 180-4 and its published test vectors.
 TEST(Sha256, OfTheStandardsTexts) {
   EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

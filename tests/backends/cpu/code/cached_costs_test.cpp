@@ -1,4 +1,4 @@
-// What was measured of a machine, as it is kept: read back as it was written, and nothing where the text is damaged.
+// The cache of a machine's measured costs: they are read back exactly, and a damaged text is a miss.
 #include "backends/cpu/code/cached_costs.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST_F(CachedCosts, AreFoundForTheirMachineAlone) {
   EXPECT_FALSE(cpu::cached_costs::find(xeon().machine));
 }
 
-// What is nearer costs less, and a bad minute makes no figure absurd.
+// Nearer memory costs less, and a disturbed measurement stays within plausible bounds.
 TEST_F(CachedCosts, AreMeasuredInTheirOrder) {
   const cpu::Machine machine = cpu::host_machine();
   const Costs costs = cpu::measure_costs(machine);

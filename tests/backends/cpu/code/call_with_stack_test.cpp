@@ -1,4 +1,4 @@
-// Calls that need more stack than a thread has, and how much LLVM needs.
+// Calls that need more stack than a thread has, and the amount of stack that LLVM needs.
 #include "backends/cpu/code/call_with_stack.h"
 
 #include <gtest/gtest.h>
@@ -58,8 +58,8 @@ TEST(EnoughStack, SaysWhereThereIsNoThread) {
 class StackForLlvm : public ::testing::TestWithParam<DescribedMachine> {};
 INSTANTIATE_TEST_SUITE_P(Machines, StackForLlvm, ::testing::ValuesIn(described_machines()), name_of_machine);
 
-// With all that leads to it, for code of the widest bodies. A row that no other test has: its code is in no cache of this
-// process.
+// Measures the whole compilation of the widest bodies. No other test uses this row length, so the code is not in the process's
+// cache.
 TEST_P(StackForLlvm, IsFourTimesWhatItTakes) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer makes frames larger";

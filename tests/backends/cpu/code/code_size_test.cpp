@@ -1,6 +1,6 @@
-// The size of generated code, for any length of a row: at most 16 KB a kernel for AVX-512; narrower registers take more
-// instructions, and plain x86-64, which has none for f16, converts each element by integer arithmetic. Sizes are those of the
-// functions in the objects that the cache on disk holds.
+// Bounds the size of generated code for every row length: at most 16 KB per kernel on AVX-512. Narrower registers need more
+// instructions, and plain x86-64 converts each f16 element by integer arithmetic. The sizes are read from the functions in the
+// objects of the on-disk cache.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kHeaderBytes = 56;  // of an entry: see code_cache.cpp
+constexpr size_t kHeaderBytes = 56;  // the header of an entry: see code_cache.cpp
 
-// The bytes of code in an entry of the cache, by function.
+// Returns the code bytes of each function in a cache entry.
 std::map<std::string, uint64_t> code_sizes(const fs::path& entry) {
   std::ifstream file(entry, std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(file), {}};
@@ -41,7 +41,7 @@ std::map<std::string, uint64_t> code_sizes(const fs::path& entry) {
   return sizes;
 }
 
-// For a machine named by CODE_MACHINE, or for this one with at most the instruction set that CODE_ISA names.
+// Returns the machine that CODE_MACHINE names, or this machine with at most the instruction set that CODE_ISA names.
 cpu::Machine machine_from_environment() {
   const char *const name = std::getenv("CODE_MACHINE"), *const isa = std::getenv("CODE_ISA");
   for (const DescribedMachine& described : described_machines()) {
@@ -52,7 +52,7 @@ cpu::Machine machine_from_environment() {
   return most == nullptr ? host : cpu::capped(host, *most);
 }
 
-// Nothing runs: the host may lack the machine's instructions.
+// The code is not executed: the host may lack the machine's instructions.
 TEST(CodeSize, DISABLED_CompileAll) {
   const cpu::Machine machine = machine_from_environment();
   for (const BitsCase& graph : bits_cases()) {
@@ -62,7 +62,7 @@ TEST(CodeSize, DISABLED_CompileAll) {
   }
 }
 
-// 112 KB are taken by Add, LayerNorm and GELU of f16 where elements are converted by integer arithmetic.
+// Add, LayerNorm and GELU of f16 need 112 KB if integer arithmetic converts the elements.
 uint64_t most_bytes_for(const cpu::Instructions& instructions) {
   if (!instructions->converts_f16) return 128 << 10;
   return cpu::vector_bits(instructions) == 512 ? 16 << 10 : 24 << 10;
@@ -89,8 +89,8 @@ TEST_P(CodeSizeOnMachine, IsBoundedForAnyRow) {
 
 INSTANTIATE_TEST_SUITE_P(Machines, CodeSizeOnMachine, ::testing::ValuesIn(described_machines()), name_of_machine);
 
-// Memory that holds code is never writable and executable at once: SectionMemoryManager writes first and protects then.
-// In a process of its own: oneDNN's generator, where a product has run, does otherwise.
+// Memory that holds code is never writable and executable at once: SectionMemoryManager writes first and protects afterwards.
+// The test needs its own process: oneDNN's generator uses writable code pages once a product has run.
 TEST(GeneratedCode, DISABLED_Maps) {
   BitsRun(bits_cases().front(), 3, 61, DataType::f32)();
   std::ifstream maps("/proc/self/maps");

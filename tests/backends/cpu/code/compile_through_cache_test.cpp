@@ -1,5 +1,5 @@
-// Kernels through the cache of machine code on disk, which is chosen once a process: a second process finds what the first one
-// kept, and an entry that is no code for its kernel is a miss.
+// Kernels in the on-disk cache of machine code, which a process opens once. A second process finds the entries of the first,
+// and an entry that does not contain code for its kernel is a miss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,9 +68,9 @@ TEST_F(CompiledCodeCache, AnEntryWithoutCodeForItsKernelIsAMiss) {
   std::string renamed = object;
   renamed.replace(renamed.find("lamina_add_layer_norm"), 6, "animal");
   for (const std::string& other : {std::string("no object file at all"), object.substr(0, object.size() / 2), renamed}) {
-    CodeCache(folder_).store(key, other);  // with a digest that is right
+    CodeCache(folder_).store(key, other);  // with a correct digest
     expect_compile(folder_, "fresh");
-    expect_compile(folder_, "stored");  // it was written again
+    expect_compile(folder_, "stored");  // the entry was written again
   }
 }
 

@@ -1,4 +1,4 @@
-// The host machine, described machines, and code for those that this one is not.
+// The host machine, described machines, and code for machines other than the host.
 #include "backends/cpu/code/host_machine.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ namespace {
 using cpu::Machine;
 using ::testing::HasSubstr, ::testing::ThrowsMessage;
 
-// LAMINA_MAX_ISA for as long as this lives.
+// Sets LAMINA_MAX_ISA while an object of this class exists.
 class MaxIsa {
  public:
   explicit MaxIsa(const char* value) {
@@ -57,11 +57,11 @@ TEST(Machines, AreCappedAtWhatAllOfTheirTargetHave) {
   EXPECT_EQ(cpu::capped(desktop().machine, cpu::targets::avx512), desktop().machine);
 }
 
-// A description says of itself what LLVM knows of the processor of that name.
+// A described machine has the features that LLVM knows for the processor of that name.
 TEST(Machines, AreDescribedAsLlvmKnowsThem) {
   for (const auto& [name, machine] : machines_of_all_architectures()) {
     const cpu::Instructions& own = machine.instructions;
-    if (!own.architecture->hooks->initialize()) continue;  // no code is made for it by this build
+    if (!own.architecture->hooks->initialize()) continue;  // this build cannot generate code for it
     const std::string triple = cpu::triple_of(*own.architecture);
     std::string fault;
     const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, fault);
@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Machines, MachinesElsewhere,
                                            a64fx(), epyc()),
                          name_of_machine);
 
-// Caches and cores are in the schedule, and there alone.
+// Caches and cores influence only the schedule, not the key of the code.
 TEST(Machines, ShareCodeOnlyWithTheSameInstructions) {
   const kernel::Kernel kernel = layer_norm({2, 101});
   const cpu::KernelRunner first(kernel, epyc().machine), other(kernel, xeon().machine), plain_one(kernel, plain().machine);

@@ -1,5 +1,5 @@
-// Machine code of LayerNorm's walks, taken apart again: what the innermost loops are made of, for machines of every
-// architecture that code can be made for here. Nothing is run.
+// Disassembles LayerNorm's walks and checks the instructions of the innermost loops, for machines of every architecture that
+// this build can generate code for. The code is not executed.
 #include <gtest/gtest.h>
 #include <llvm-c/Disassembler.h>
 
@@ -26,16 +26,17 @@ using kernel::Kernel;
 
 struct Instruction {
   int64_t at, bytes;
-  std::string text;  // "fadd v0.4s, v1.4s, v2.4s", its words apart by single blanks
+  std::string text;  // "fadd v0.4s, v1.4s, v2.4s", words separated by single spaces
 };
 
-// The function `symbol` of an object.
+// Disassembles the function `symbol` of an object.
 std::vector<Instruction> taken_apart(llvm::MemoryBufferRef buffer, const cpu::Machine& machine, const std::string& symbol) {
   llvm::InitializeAllDisassemblers();
   const auto object = llvm::cantFail(llvm::object::ObjectFile::createObjectFile(buffer));
   std::string code;
   for (const auto& [each, size] : llvm::object::computeSymbolSizes(*object)) {
-    if (llvm::cantFail(each.getType()) != llvm::object::SymbolRef::ST_Function) continue;  // the file is called so, too
+    if (llvm::cantFail(each.getType()) != llvm::object::SymbolRef::ST_Function)
+      continue;  // the file symbol may have the same name
     if (llvm::cantFail(each.getName()) != symbol) continue;
     const auto section = llvm::cantFail(each.getSection());
     const uint64_t begin = llvm::cantFail(each.getAddress()) - section->getAddress();
@@ -63,7 +64,7 @@ std::vector<Instruction> taken_apart(llvm::MemoryBufferRef buffer, const cpu::Ma
   return all;
 }
 
-// Where a branch leads that is told by a distance; -1 of any other instruction.
+// Returns the target of a relative branch, -1 for other instructions.
 int64_t goal_of(const Instruction& instruction, bool is_x86) {
   const std::string& text = instruction.text;
   const bool jumps = is_x86
@@ -75,7 +76,7 @@ int64_t goal_of(const Instruction& instruction, bool is_x86) {
   return instruction.at + distance + (is_x86 ? instruction.bytes : 0);
 }
 
-// From the goal of a jump backwards to that jump, where there is no such jump in between.
+// A loop reaches from the target of a backward jump to that jump; it is innermost if it contains no other such jump.
 std::vector<std::vector<Instruction>> innermost_loops(const std::vector<Instruction>& code, bool is_x86) {
   std::vector<std::vector<Instruction>> loops;
   int64_t last_end = -1;
@@ -92,7 +93,7 @@ std::vector<std::vector<Instruction>> innermost_loops(const std::vector<Instruct
   return loops;
 }
 
-// Whether the instruction works on one element in a vector register: by its name on x86-64, by a register's on AArch64.
+// Whether the instruction processes one element of a vector register: its name shows this on x86-64, a register on AArch64.
 bool is_of_one_element(const std::string& text, bool is_x86) {
   const std::string name = text.substr(0, text.find(' '));
   if (is_x86) {
@@ -104,7 +105,7 @@ bool is_of_one_element(const std::string& text, bool is_x86) {
   }
   if (name == "umov" || name == "smov" || name == "ins" || text.find("}[") != std::string::npos) return true;
   if (text.starts_with("mov ") && text.find('[') != std::string::npos) return true;
-  if (name.starts_with("ld") || name.starts_with("st")) return false;  // of a half of a vector
+  if (name.starts_with("ld") || name.starts_with("st")) return false;  // half of a vector
   for (size_t i = name.size(); i + 1 < text.size(); ++i) {
     const bool begins_word = text[i - 1] == ' ' || text[i - 1] == ',';
     if (begins_word && std::string_view("shdb").find(text[i]) != std::string_view::npos && text[i + 1] >= '0' &&
@@ -154,8 +155,8 @@ class InnerLoops : public ::testing::TestWithParam<DescribedMachine> {
   }
 };
 
-// Rows of whole chunks of 64 elements: sums, then results; in f32, and in the types that are converted on the way, which plain
-// instructions do by integers, still in vectors.
+// Rows of whole chunks of 64 elements: first sums, then results. The types are f32 and types that are converted on load;
+// instruction sets without such conversions use integer vectors.
 TEST_P(InnerLoops, OfLayerNormWorkOnVectorsAlone) {
   for (const DataType dtype : {DataType::f32, DataType::bf16, DataType::f16, DataType::f64}) {
     const Loops loops = loops_of(layer_norm({64, 1024, dtype}), GetParam().machine);
@@ -166,7 +167,7 @@ TEST_P(InnerLoops, OfLayerNormWorkOnVectorsAlone) {
   }
 }
 
-// But plain x86-64, which has no fused multiply-add and calls fmaf for each element.
+// Plain x86-64 is excluded: it has no fused multiply-add and calls fmaf for each element.
 std::vector<DescribedMachine> machines_with_fma() {
   std::vector<DescribedMachine> machines = machines_of_all_architectures();
   std::erase_if(machines, [](const DescribedMachine& each) { return each.name == "plain"; });

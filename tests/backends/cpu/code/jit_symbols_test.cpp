@@ -1,4 +1,4 @@
-// Generated functions under their names: for perf, for gdb, and only for who asked.
+// Names of generated functions for perf and gdb, registered only on request.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(JitSymbols, DISABLED_PerfMap) {
   EXPECT_NE(address, 0u);
   EXPECT_GT(size, 100u);
   EXPECT_LT(size, 16u << 10);
-  // The function is in memory that may be executed and not written.
+  // The function is in memory that is executable and not writable.
   std::ifstream maps("/proc/self/maps");
   std::string found;
   for (std::string line; std::getline(maps, line);) {
@@ -122,7 +122,7 @@ TEST(JitSymbols, AnUnknownReceiverIsRefused) {
   expect_passes_in_own_process("JitSymbols.DISABLED_Unknown", {{"LAMINA_JIT_SYMBOLS", "gdb,perv"}});
 }
 
-// In a process of its own: oneDNN's generator, where a product has run, does otherwise.
+// The test needs its own process: oneDNN's generator uses writable code pages once a product has run.
 TEST(Jit, DISABLED_Maps) {
   compile_a_norm();
   std::ifstream maps("/proc/self/maps");

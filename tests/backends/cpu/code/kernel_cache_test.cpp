@@ -1,4 +1,4 @@
-// Which compiled kernels are kept, and that code lives as long as it has an owner.
+// The cache of compiled kernels: which ones it keeps, and that code exists as long as a user holds it.
 #include "backends/cpu/code/kernel_cache.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// One mapping for an object's sections: aligned, apart by less than an offset of 32 bits reaches, null where a part is full,
-// and protected as a whole.
+// One mapping for all sections of an object: aligned, within reach of a 32-bit offset, null once a part is full, and protected
+// as a whole.
 #include "backends/cpu/code/kernel_memory.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using cpu::KernelMemory;
 
-// A function that returns at once.
+// A function that returns immediately.
 #if defined(__aarch64__)
 constexpr uint8_t kReturn[] = {0xC0, 0x03, 0x5F, 0xD6};
 #else

@@ -1,4 +1,4 @@
-// Object files become code, or an error and nothing else.
+// Linking turns object files into code, or returns an error without side effects.
 #include "backends/cpu/code/link_object.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 using cpu::ObjectLinker;
 using ::testing::AllOf, ::testing::HasSubstr;
 
-// An object with `int caller() { return value(); }`, where `value` writes what is returned.
+// An object with `int caller() { return value(); }`; `value` emits the returned value.
 std::string object_that_returns(const std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Module&)>& value) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
@@ -56,14 +56,14 @@ std::string fault_of(const std::string& object, const std::string& symbol) {
 TEST(LinkObject, CodeCallsFunctionsOfTheProcess) {
   ObjectLinker linker({});
   const std::string object = object_that_calls("getpid");
-  for (int again = 0; again < 2; ++again) {  // an object may be linked more than once
+  for (int again = 0; again < 2; ++again) {  // an object may be linked repeatedly
     auto code = linker.link({object, "test"}, "caller");
     ASSERT_TRUE(!!code) << llvm::toString(code.takeError());
     EXPECT_EQ(reinterpret_cast<int (*)()>(code->address)(), getpid());
   }
 }
 
-// Code is placed where other code ran a moment ago: what a processor keeps of that is not run again.
+// New code may get the address of released code: the processor must not run stale instructions from its cache.
 TEST(LinkObject, CodeTakesThePlaceOfOtherCode) {
   ObjectLinker linker({});
   std::set<void*> places;

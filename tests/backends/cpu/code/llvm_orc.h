@@ -1,4 +1,4 @@
-// The fence around LLVM's own JIT, which tests compile single functions with; the library links its objects itself.
+// Includes LLVM's own JIT without its warnings. Tests compile single functions with it; the library links its objects itself.
 #pragma once
 
 #include "backends/cpu/code/llvm_headers.h"

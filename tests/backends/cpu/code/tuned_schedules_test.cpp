@@ -1,5 +1,5 @@
-// What measuring has found, kept: read back as it was written, found for its kernel and machine alone, and a miss where it is
-// damaged or no schedule of the kernel's.
+// Stored results of tuning: they are read back exactly and found only for their kernel and machine. A damaged text, or a
+// schedule that is not legal for the kernel, is a miss.
 #include "backends/cpu/code/tuned_schedules.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST_F(TunedSchedules, AreNothingWhereTheTextIsCutOrChanged) {
   const std::string text = cpu::text_of(tuned_);
   for (size_t length = 0; length < text.size(); ++length) {
     const auto found = cpu::tuned_schedule_of(text.substr(0, length));
-    // Whole lines less: fewer others were timed.
+    // Without whole lines at the end, the text is valid and lists fewer alternatives.
     EXPECT_TRUE(!found || (found->others.empty() && found->chosen == tuned_.chosen)) << length;
   }
   for (const char* const changed :

@@ -1,5 +1,6 @@
-// Short rows whose values per row are computed for a tile of them at once: the interpreter's bits for every number of rows in
-// the last tile, every place of a row that needs a second walk, every kind of value per row and every machine.
+// Short rows whose per-row values are computed for a whole tile at once. They match the interpreter bit for bit: for every
+// number of rows in the last tile, every position of a row that needs a second walk, every kind of per-row value and every
+// machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ using kernel::Value;
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
 
-// Values per row of every kind: read by elements, by other values per row, by both; the row's number; a boolean; a constant.
+// Per-row values of every kind: read by elements, by other per-row values, by both; the row number; a boolean; a constant.
 Kernel many_row_values(const Shape& shape) {
   Rows k("many_row_values", shape);
   const Value scale = k.per_row("scale"), x = k.src("src") * scale;
@@ -35,7 +36,7 @@ Kernel many_row_values(const Shape& shape) {
   return k.finish();
 }
 
-// Two moments and two reductions of which one needs the other, so that the second walk is no walk by itself.
+// Two moments and two reductions, one of which depends on the other: the second walk also computes a reduction.
 Kernel many_reductions(const Shape& shape) {
   Rows k("many_reductions", shape);
   const Value x = k.src("a"), y = k.src("b"), largest = k.builder().reduce(Reduction::maximum, x);
@@ -78,7 +79,7 @@ TEST_P(BatchedRows, ValuesPerRowOfEveryKind) { expect_bits(many_row_values); }
 TEST_P(BatchedRows, SeveralReductions) { expect_bits(many_reductions); }
 TEST_P(BatchedRows, BackwardThatTakesItsOwnStatistics) { expect_bits(backward); }
 
-// The mean of one row is far from its first elements, at each place of a tile, in a full tile and in the last one.
+// One row has an offset from its first elements that requires a second walk: at each position of a full and of the last tile.
 TEST_P(BatchedRows, SecondWalkOfOneRow) {
   constexpr int64_t kRows = 13, kSize = 128, kFirst = 16;
   for (Kernel (*const make)(const Shape&) : {layer_norm, many_row_values, many_reductions, backward}) {

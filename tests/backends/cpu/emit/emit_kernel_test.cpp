@@ -1,4 +1,4 @@
-// Emitted LLVM IR against what represents it: the key that it is found by again, and the memory that it may take.
+// Properties of the emitted LLVM IR: equal keys mean equal code, and arrays on the stack are bounded.
 #include "backends/cpu/emit/emit_kernel.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using kernel::Value;
 
 struct Emitted {
   cpu::Schedule schedule;
-  std::string key, text;    // of the kernel and its schedule; the module's
+  std::string key, text;    // key of the kernel and its schedule; text of the module
   uint64_t live_bytes = 0;  // of arrays on the stack
 };
 
@@ -47,8 +47,8 @@ Kernel relu(const Shape& shape) {
   return k.finish();
 }
 
-// The inner extent of an elementwise kernel is known at run time only: lengths of one key have one code. What
-// comes from memory is asked for within the row, and rows with gaps whose output is streamed ask for their own ends.
+// The inner extent of an elementwise kernel is a run-time value: lengths with equal keys share one code. Data from memory is
+// prefetched within the row; rows with gaps and a streamed output prefetch their own ends.
 TEST(EmittedCode, OfElementwiseKernelsIsTheSameForOneKey) {
   for (const bool in_threes : {false, true}) {
     std::map<std::string, std::string> code_of_key;
@@ -57,13 +57,13 @@ TEST(EmittedCode, OfElementwiseKernelsIsTheSameForOneKey) {
       const auto [known, is_new] = code_of_key.try_emplace(emitted.key, emitted.text);
       EXPECT_TRUE(is_new || known->second == emitted.text) << size << "\n" << emitted.key;
     }
-    if (!in_threes) continue;  // one run of all elements
+    if (!in_threes) continue;  // without gaps, all elements form one run
     EXPECT_LE(code_of_key.size(), 2u) << "five lengths choose little";
   }
 }
 
-// Many values per element that are expensive to compute and needed twice, in rows of five: what is kept on the stack is
-// bounded, counted as it is laid out, 64 positions a row.
+// Each element has many expensive values that are used twice, and rows have five elements: the live values on the stack are
+// bounded, counted in their layout with 64 positions per row.
 TEST(EmittedCode, KeepsNoMoreThanItsShareOfTheStack) {
   Rows k("many_powers", {640, 5});
   const Value x = k.src("src");
@@ -76,7 +76,7 @@ TEST(EmittedCode, KeepsNoMoreThanItsShareOfTheStack) {
   for (size_t i = 1; i < powers.size(); ++i) weighted = fma(weighted, sum, powers[i]);
   k.out(weighted, "dst");
   const Kernel kernel = k.finish();
-  constexpr uint64_t kRest = 32 << 10;  // accumulators, and a vector behind each array
+  constexpr uint64_t kRest = 32 << 10;  // accumulators, and a vector after each array
   for (const DescribedMachine& described : described_machines()) {
     const Emitted emitted = emit(kernel, described.machine);
     EXPECT_TRUE(emitted.schedule.transposed) << described.name;

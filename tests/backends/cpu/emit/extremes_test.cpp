@@ -1,5 +1,5 @@
-// The largest and the smallest element of a row: with a NaN anywhere the result is a NaN; of two zeros the sign
-// of the later one stays; a NaN in one row is none in the next. The interpreter's bits, on every machine.
+// The largest and the smallest element of a row. A NaN at any position makes the result NaN; of two zeros, the later one
+// determines the sign; a NaN in one row does not affect the next row. Each machine gives the interpreter's bits.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f64 = DataType::f64;
 
-// Row r has its NaN at position r; past the row's end there is none.
+// Row r has a NaN at position r; rows with a larger number have none.
 double nan_in_turn(int64_t row, int64_t i, double usual) { return i == row ? NAN : usual; }
 double infinities(int64_t row, int64_t i, double usual) {
   return i % 5 == row % 5 ? (row % 2 == 0 ? INFINITY : -INFINITY) : usual;

@@ -1,4 +1,4 @@
-// What runs in which walk over a row, and what is kept between walks.
+// Which operations run in which walk over a row, and which values are live between walks.
 #include "backends/cpu/emit/phases.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using kernel::NodeKind;
 using kernel::Reduction;
 using kernel::Value;
 
-// Phases of a kernel under a schedule; nothing is emitted.
+// The phases of a kernel under a schedule; no code is emitted.
 class PhasesOf {
  public:
   explicit PhasesOf(Kernel kernel, cpu::Schedule schedule = {})
@@ -47,7 +47,7 @@ class PhasesOf {
   cpu::Phases phases_;
 };
 
-// Mean and variance take one walk, and a second one in rows that need it; then the output is stored.
+// Mean and variance need one walk, rows with a large offset a second one; the last walk stores the output.
 TEST(Phases, ASecondWalkForMeanAndVarianceIsNotUsual) {
   const PhasesOf phases(layer_norm({8, 768}));
   EXPECT_EQ(phases.kinds_of_roots(0), std::vector{NodeKind::moments});
@@ -64,7 +64,7 @@ TEST(Phases, LongRowsTakeTheirSecondWalkBlockByBlock) {
   EXPECT_FALSE(phases->may_be_skipped(1));
 }
 
-// Conversions are expensive, loads of f32 are not; threads that share a row have no memory in common.
+// Conversions are expensive, so their results stay live; loads of f32 are cheap. Threads that share a row share no live values.
 TEST(Phases, WhatIsExpensiveAndNeededTwiceIsKept) {
   const PhasesOf halves(layer_norm({8, 768, DataType::bf16}));
   const NodeIndex load = halves.first(NodeKind::load);
@@ -81,8 +81,8 @@ TEST(Phases, WhatIsExpensiveAndNeededTwiceIsKept) {
   EXPECT_EQ(shared->live_since(shared.first(NodeKind::load)), -1);
 }
 
-// doubled = 2 src, dst = doubled - sum(doubled): the first could be stored before the sum is known. A streamed output waits for
-// the last walk, which follows its lines and has the value anyway.
+// doubled = 2 src, dst = doubled - sum(doubled): the first store needs no sum and can run early. A streamed store waits for the
+// last walk, which has the value anyway and iterates by cache lines.
 TEST(Phases, AStreamedStoreRunsInTheLastWalk) {
   const auto kernel = [] {
     Rows k("doubled", {8, 768});

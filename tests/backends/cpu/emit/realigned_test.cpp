@@ -1,5 +1,5 @@
-// Rows that leave as one stream of whole lines: the interpreter's bits wherever the first row begins in a line and wherever
-// threads meet, and not a byte around the outputs.
+// Rows that are written as one stream of whole cache lines. They match the interpreter bit for bit, for every offset of the
+// first row in a line and every boundary between threads, and no byte around the outputs changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,9 +18,9 @@ using kernel::Kernel;
 using kernel::Value;
 
 constexpr std::byte kGuard{0x5A};
-constexpr size_t kGuards = 128;  // bytes on each side
+constexpr size_t kGuards = 128;  // bytes before and after the buffer
 
-// A buffer that begins `offset` bytes behind a line's begin, guards around it.
+// A buffer that starts `offset` bytes after a line boundary, with guard bytes around it.
 class Guarded {
  public:
   Guarded(const std::vector<std::byte>& content, size_t bytes, size_t offset)
@@ -45,7 +45,7 @@ class Guarded {
 
 int64_t bytes_of_arg(const Kernel& kernel, size_t a) { return bytes_of(kernel.args[a].dtype, span(kernel, kernel.args[a])); }
 
-// A NaN is a NaN.
+// All NaNs count as equal.
 void expect_same(const Kernel& kernel, size_t a, const std::vector<std::byte>& want, const std::byte* got) {
   const auto size = static_cast<size_t>(bytes_of_arg(kernel, a));
   if (std::memcmp(want.data(), got, size) == 0) return;
@@ -82,7 +82,7 @@ void expect_bits_at_every_offset(const Kernel& kernel, const cpu::KernelRunner& 
   }
 }
 
-// Of a stream where the machine can put lines together, else of walks along lines.
+// Uses a stream where the machine can join lines, otherwise walks along lines.
 void expect_bits_at_every_offset(const Kernel& kernel, const cpu::Machine& machine) {
   const bool realigns = machine.instructions->joins_lines;
   const cpu::Schedule schedule = schedule_with(kernel, machine, [&](const cpu::Schedule& s) {
@@ -91,7 +91,7 @@ void expect_bits_at_every_offset(const Kernel& kernel, const cpu::Machine& machi
   expect_bits_at_every_offset(kernel, cpu::KernelRunner(kernel, machine, schedule));
 }
 
-// The sum leaves too.
+// The sum is an output too.
 Kernel add_layer_norm(const Shape& shape) {
   Rows k("add_layer_norm", shape);
   const Value sum = k.src("a") + k.src("b");
@@ -112,7 +112,7 @@ TEST_P(RealignedRows, LayerNorm) {
     expect_bits_at_every_offset(layer_norm({kElements / 2 / size + 3, size, DataType::f64}), machine());
 }
 
-// Rows of two to four vectors, which are one chunk.
+// Rows of two to four vectors, which form one chunk.
 TEST_P(RealignedRows, ShortRows) {
   for (const int64_t size : {23, 31, 33, 47, 63})
     expect_bits_at_every_offset(layer_norm({kElements / size + 3, size}), machine());
@@ -124,7 +124,7 @@ TEST_P(RealignedRows, TwoOutputs) {
     expect_bits_at_every_offset(add_layer_norm({kElements / size + 3, size}), machine());
 }
 
-// A line is two vectors: of the last two of a row one may be missing, or both be there in part.
+// A line has two vectors: of the last two vectors of a row, one may be missing, or both may be partial.
 TEST_P(RealignedRows, OfSixteenBits) {
   for (const int64_t size : {129, 257, 1008, 1021, 4093})
     expect_bits_at_every_offset(layer_norm({kElements / size, size, DataType::bf16}), machine());
@@ -132,7 +132,7 @@ TEST_P(RealignedRows, OfSixteenBits) {
   expect_bits_at_every_offset(add_layer_norm({kElements / 300, 300, DataType::bf16}), machine());
 }
 
-// Caches have no say in this.
+// The caches of a machine do not influence this schedule.
 INSTANTIATE_TEST_SUITE_P(Machines, RealignedRows, ::testing::Values(epyc(), desktop()), name_of_machine);
 
 TEST(RealignedRowsTwin, NotWhereRowsLieApartOrFillLines) {
@@ -148,7 +148,7 @@ TEST(RealignedRowsTwin, NotWhereRowsLieApartOrFillLines) {
   EXPECT_FALSE(realigns(layer_norm({262144, 15}))) << "less than a vector";
 }
 
-// Whole lines are worth the walk's masked ends where there are some.
+// Whole lines justify the masked ends of the walk only in rows of many lines.
 TEST(RowsOfFewLines, AreNotStreamed) {
   const auto streams = [](const Kernel& kernel) {
     return !cpu::choose_schedule(kernel, epyc().machine, true).streamed.empty();
@@ -160,7 +160,7 @@ TEST(RowsOfFewLines, AreNotStreamed) {
   EXPECT_TRUE(streams(backward({16384, 1021})));
 }
 
-// Rows of a few lines that are shorter than a chunk of 64 elements: no element is taken twice, which a sum would tell.
+// Rows of a few lines, shorter than a chunk of 64 elements: the sums show that no element is processed twice.
 TEST(RowsOfFewLines, OfDoublesGiveTheInterpretersBits) {
   const cpu::Machine machine = to_run_here(epyc().machine);
   for (const int64_t size : {33, 47, 57, 63}) {

@@ -1,5 +1,5 @@
-// Few long rows, whose blocks threads share: the interpreter's bits, for rows that go through the phases in one group or in
-// several, groups that end with a block of column sums, and every machine.
+// Few long rows whose blocks are divided among threads. They match the interpreter bit for bit, for rows that run the phases in
+// one group or in several, for groups that end with a block of column sums, and on every machine.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/schedule/legal_schedules.h"
@@ -38,7 +38,7 @@ TEST_P(SplitRows, Backward) {
   }
 }
 
-// Strips for four rows of a tile, tiles that are not full, a second block of column sums; whole lines, and rows that share
+// Strips for four rows of a tile, partial tiles, and a second block of column sums; rows of whole lines, and rows that share
 // lines.
 TEST_P(SplitRows, InStrips) {
   for (const Shape& shape : {Shape{70, 20480}, Shape{67, 20481}}) {
@@ -46,7 +46,7 @@ TEST_P(SplitRows, InStrips) {
   }
 }
 
-// Rows too short for threads to share a reduction: one block of rows, and more; columns that do not divide by the threads.
+// Rows too short to divide their reductions: one block of rows and several, with column counts that the threads do not divide.
 TEST_P(SplitRows, ReducedWhole) {
   for (const DataType dtype : {f32, bf16, f64}) {
     for (const Shape& shape :
@@ -60,12 +60,12 @@ TEST_P(SplitRows, ReducedWhole) {
   EXPECT_FALSE(cpu::reduces_whole_rows(layer_norm({1, 4096}))) << "no sums of columns";
 }
 
-// Of rows as long as these no two fit a usual second-level cache.
+// No two rows of this length fit into a typical second-level cache.
 TEST_P(SplitRows, OverflowTheCache) { expect_bits(backward({128, 32768, f64}), 2); }
 
 INSTANTIATE_TEST_SUITE_P(Machines, SplitRows, ::testing::ValuesIn(described_machines()), name_of_machine);
 
-// A wait for the others has to be worth it, and the rows have to give each thread a part.
+// The split must gain more than the waits between threads cost, and each thread needs a part of the row.
 TEST(SplitRowsOrNot, WhatIsWaitedForDecides) {
   cpu::Machine machine = epyc().machine;
   const auto gains = [&](const Kernel& kernel, int threads) {

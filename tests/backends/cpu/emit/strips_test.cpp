@@ -1,5 +1,5 @@
-// Long rows whose last phase goes in strips of columns: the interpreter's bits for every number of rows in the last tile, ends
-// of rows within a vector and within a line, rows that begin anywhere in a line of a streamed output, and every machine.
+// Long rows whose last phase runs in strips of columns. They match the interpreter bit for bit, for every number of rows in the
+// last tile, rows that end within a vector or a line, any start within a line of a streamed output, and every machine.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/support/described_machines.h"
@@ -62,8 +62,8 @@ TEST_P(Strips, RowsThatSumNoColumns) {
   }
 }
 
-// A row without sums is walked over the range that the code is called with, once: in strips each would walk all of it again,
-// and multiply what it had multiplied.
+// A row without sums is walked once, over the range of the call. With strips, each strip would walk the whole range and, in
+// place, multiply its own results again.
 TEST_P(Strips, NotForRowsThatSumNothing) {
   const Shape shape{8, 16384, bf16};
   Rows k("scaled", shape);

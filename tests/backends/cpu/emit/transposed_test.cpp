@@ -1,5 +1,5 @@
-// The transposed schedule, rows in lanes: its results have the bits of the interpreter, as those of every other schedule do,
-// for every layout that an arg may have, groups of rows that are not full, and every machine.
+// The transposed schedule maps rows to lanes. Its results have the interpreter's bits, like those of every schedule, for every
+// memory layout of an arg, for partial groups of rows, and on every machine.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/schedule/lane_order.h"
@@ -17,7 +17,7 @@ using kernel::Value;
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
 
-// The positions of the elements of [groups, channels | size].
+// The memory layout of the elements of [groups, channels | size].
 enum class Layout { blocked, plain, apart };
 
 struct Case {
@@ -121,7 +121,7 @@ TEST_P(Transposed, IsTheScheduleChosen) {
   for (const DescribedMachine& described : described_machines()) {
     EXPECT_TRUE(schedule_of(layer_norm(GetParam()), described.machine).transposed) << described.name;
     EXPECT_EQ(schedule_of(copy(GetParam()), described.machine).transposed, GetParam().src != GetParam().dst)
-        << described.name;  // else one loop over all elements
+        << described.name;  // equal layouts become one loop over all elements
   }
 }
 
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Transposed,
                                            Case{"f64_short", 40, 4, 12, Layout::plain, Layout::plain, f64}),
                          [](const auto& test) { return test.param.name; });
 
-// Positions that are apart are taken in runs of several vectors, if that leaves no rows over and no column is summed.
+// Strided positions are loaded as runs of several vectors if the rows divide evenly and no column is summed.
 TEST(TransposedTwin, SeveralVectorsOfChannelsLast) {
   const auto rows = [](const Kernel& kernel) { return schedule_of(kernel).rows_per_group; };
   const auto channels = [](int64_t count) { return Case{"channels", 3, count, 128, Layout::blocked, Layout::blocked}; };
@@ -158,7 +158,7 @@ TEST(TransposedTwin, SeveralVectorsOfChannelsLast) {
   EXPECT_EQ(rows(layer_norm_backward(channels(64))), 16);
 }
 
-// Nothing is side by side: elements are fetched one by one whichever way lanes go, so they stay along the row.
+// No axis is contiguous: any direction of the lanes needs a gather, so the lanes stay along the row.
 TEST(TransposedTwin, NotWhereRowsLieApartToo) {
   const Case c{"apart", 4, 16, 64, Layout::apart, Layout::apart};
   const Kernel kernel = copy(c);

@@ -1,4 +1,4 @@
-// Ops whose statistics or tables run along the channels, and concatenation.
+// Ops whose statistics or tables vary along the channels, and concatenation.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/support/cpu_check.h"
@@ -32,7 +32,7 @@ class ChannelKernels : public ::testing::TestWithParam<std::tuple<DataType, Case
 TEST_P(ChannelKernels, BatchNormInference) {
   const auto x = data();
   g.op(OpKind::BatchNormInference, {x, table(), table(), table(), table()}, attributes());
-  const bool shares_factors = c.format == "NXC" && c.shape[0] > 100;  // then they are taken once, ahead
+  const bool shares_factors = c.format == "NXC" && c.shape[0] > 100;  // a kernel of its own precomputes them
   EXPECT_EQ(expect_cpu_matches_reference(g.finish(), 16).kernels_per_partition, std::vector<size_t>{shares_factors ? 2U : 1U});
 }
 
@@ -62,7 +62,7 @@ TEST_P(ChannelKernels, BatchNormTrainingBackwardOfSrcAlone) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish(), 64));
 }
 
-// One pass where the slope runs along the last axis, else a second one for its gradient.
+// One pass if the slope varies along the last axis; otherwise its gradient needs a second pass.
 TEST_P(ChannelKernels, PReLUBackwardPerChannel) {
   const auto x = data();
   const auto slope = g.input(dtype, {c.channels});
@@ -88,7 +88,7 @@ TEST(PReLUBackwardKernels, SlopesOfEveryShape) {
   }
 }
 
-// x -> BatchNormInference -> ReLU -> Add: tables along the channels do not hinder fusion.
+// x -> BatchNormInference -> ReLU -> Add: tables along the channels do not prevent fusion.
 TEST(BatchNormKernels, InferenceFusesWithItsNeighbours) {
   GraphBuilder g;
   const Dims shape{2, 6, 5, 7};

@@ -13,7 +13,7 @@ namespace {
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
 constexpr DataType s8 = DataType::s8, u8 = DataType::u8, s32 = DataType::s32;
 
-// Where the scales run: the whole tensor, an outer axis, the innermost one.
+// The axis that the scales vary along: none, an outer axis, the innermost axis.
 struct Along {
   std::string qtype;
   int64_t axis;
@@ -78,9 +78,8 @@ TEST(DynamicDequantizeKernels, TakeGroupsAlongAnyAxis) {
   }
 }
 
-// Around every tie of the smallest steps, and what has no quotient: the elements are those of a division and a rounding.
-// Scales near the largest number have inverses of fewer digits: the neighbour is right there, as the check against the
-// reference says.
+// Values around every tie of the smallest steps, and special values: each element equals a division and a rounding. For scales
+// near the largest number, the inverse has fewer digits, so the neighbouring integer is accepted too.
 TEST(DynamicQuantizeKernels, TheQuotientIsThatOfADivision) {
   std::vector<float> scales{0.25f, 0.375f, 0.1f, 1.0f / 3, 3e-5f, 7.77e7f, 0x1.fffffep-3f, 1e38f, 0x1p-126f};
   for (const float scale : scales) {
@@ -126,7 +125,7 @@ TEST(DynamicQuantizeKernels, ANormBetweenThemIsOneKernel) {
   }
 }
 
-// Groups of 40 columns: the norm's rows are cut into (groups, members of a group).
+// Groups of 40 columns: the norm's rows are split into (groups, members of a group).
 TEST(DynamicDequantizeKernels, GroupsBeforeANormAreOneKernel) {
   GraphBuilder g;
   const Attributes groups{{"qtype", std::string("per_group")}, {"group_shape", std::vector<int64_t>{1, 40}}};

@@ -1,4 +1,4 @@
-// Chains of ops and how many kernels they are; and ops that are several kernels.
+// Chains of ops and their number of kernels; and ops that need several kernels.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/support/cpu_check.h"
@@ -37,7 +37,7 @@ TEST(FusedKernels, ActivationGradientNormGradientAddIsOneKernel) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish(), 64));
 }
 
-// What all rows share is taken ahead, along rows of two dims.
+// Values shared by all rows are precomputed, here along rows of two dims.
 TEST(FusedKernels, SharedValuesOfRowsOfSeveralDims) {
   for (const DataType dtype : {f32, f64}) {
     GraphBuilder g;
@@ -49,7 +49,7 @@ TEST(FusedKernels, SharedValuesOfRowsOfSeveralDims) {
   }
 }
 
-// Rows of one element have no value along the row: moments of a value of the row itself.
+// Rows of one element: the moments are computed from a per-row value.
 TEST(FusedKernels, MomentsOfOneElement) {
   for (const Dims& shape : {Dims{1}, Dims{5, 1}, Dims{70, 1}}) {
     GraphBuilder g;
@@ -62,7 +62,7 @@ TEST(FusedKernels, MomentsOfOneElement) {
   }
 }
 
-// Eight rows across half a register, with a power, which is computed in f64.
+// Eight rows fill half a register; a power is computed in f64.
 TEST(FusedKernels, PowerAcrossFewRows) {
   GraphBuilder g;
   const auto x = g.op(OpKind::BiasAdd, {g.input(bf16, {8, 3}, {1, 8}), g.input(bf16, {3})});
@@ -71,7 +71,7 @@ TEST(FusedKernels, PowerAcrossFewRows) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish()));
 }
 
-// What is compared with a constant is a magnitude, or a number with another sign.
+// The kernel compares a magnitude, or a negated value, with a constant.
 TEST(FusedKernels, BoundsOfMagnitudes) {
   for (const OpKind kind : {OpKind::ReLU, OpKind::SoftPlus, OpKind::Mish, OpKind::HardSigmoid, OpKind::HardSwish}) {
     for (const DataType dtype : {f32, bf16, f64}) {
@@ -108,7 +108,7 @@ std::vector<GroupShape> group_shapes() {
           {"NXC", {130, 6}},     {"NCX", {1, 6, 65}},   {"NXC", {1, 70, 6}}};
 }
 
-// The sums per channel cross the groups' rows: they take a walk of their own, unless the batch is all they sum.
+// The sums per channel cross the rows of the groups: they need a second walk, unless they only sum over the batch.
 TEST(FusedKernels, GroupNormBackwardTakesTwoWalks) {
   for (const auto& [format, shape] : group_shapes()) {
     for (const DataType dtype : {f32, bf16, f64}) {
@@ -144,7 +144,7 @@ TEST(FusedKernels, GroupNormBackwardComputesWhatIsAskedFor) {
   }
 }
 
-// What the second walk reads is made by the first: dy -> ReLUBackward -> GroupNormBackward -> Add
+// The first kernel computes the inputs of the second walk: dy -> ReLUBackward -> GroupNormBackward -> Add
 TEST(FusedKernels, GroupNormBackwardBetweenElementwiseOps) {
   GraphBuilder g;
   const Dims shape{2, 6, 5, 7};
@@ -192,7 +192,7 @@ TEST(FusedKernels, ReshapeWithoutCommonDims) {
   }
 }
 
-// Code is cached by structure: an operand per row and one for all rows are different structures.
+// The code cache uses the structure as key: an operand per row and an operand for all rows have different structures.
 TEST(FusedKernels, BroadcastOverRowsIsNotTakenForAValuePerRow) {
   for (const Dims& scale : {Dims{1, 1}, Dims{37, 1}, Dims{1, 20}, Dims{37, 20}}) {
     GraphBuilder g;
@@ -217,7 +217,8 @@ TEST(FusedKernels, DropoutOfAPartDrawsTheReferencesNumbers) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish()));
 }
 
-// Multiply scalar -> LayerNorm -> Select (a scalar where the condition fails) -> DynamicQuantize, scale and zero point scalars
+// Multiply scalar -> LayerNorm -> Select (a scalar if the condition is false) -> DynamicQuantize with a scalar scale and zero
+// point
 TEST(FusedKernels, HostScalarsScaleFillAndQuantize) {
   GraphBuilder g;
   const auto x = g.op(OpKind::Multiply, {g.input(f32, {7, 33}), g.scalar(f32)});

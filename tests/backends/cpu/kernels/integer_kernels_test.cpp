@@ -1,5 +1,5 @@
-// Integers, comparisons and logic in generated kernels: on the CPU, in the interpreter of the kernel IR, and by the GPU's tests
-// there.
+// Integers, comparisons and logic in generated kernels. They run on the CPU and in the interpreter of the kernel IR; the GPU
+// tests run them too.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr DataType f32 = DataType::f32, s32 = DataType::s32, s64 = DataType::s64, boolean = DataType::boolean;
 
-// Numbers of either sign, some of which need all bits, and others that are the same in both.
+// Numbers of both signs: some use all bits, and some are equal in both operands.
 Buffer integers(const LogicalTensor& tensor, int64_t salt) {
   Buffer data = buffer_for(tensor);
   for (int64_t i = 0; i < tensor.span(); ++i) {
@@ -28,7 +28,7 @@ Buffer integers(const LogicalTensor& tensor, int64_t salt) {
   return data;
 }
 
-// Bits, not the numbers that they represent: a double would lose some.
+// Compares bits, not doubles: a double cannot hold every s64.
 void expect_same_integers(const Graph& graph, const std::map<uint64_t, Buffer>& given) {
   const RunResult result = expect_cpu_matches_reference(graph, 4, 1, given);
   expect_one_kernel(result);
@@ -78,8 +78,8 @@ TEST_P(IntegerKernels, BecomeOthers) {
 
 INSTANTIATE_TEST_SUITE_P(Types, IntegerKernels, ::testing::Values(s32, s64));
 
-// Integers on the middle between two neighbours of a type of few significant bits, and 1 to either side: rounded to a type
-// between first, the latter would become the middle.
+// Integers on the middle between two neighbours of a type with few significant bits, and one to either side. Rounding through
+// an intermediate type would turn the latter into the middle.
 TEST(LongIntegerKernels, RoundOnce) {
   std::vector<int64_t> values{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
   for (const int significant_bits : {53, 24, 11, 8, 4, 3}) {
@@ -130,7 +130,7 @@ TEST(MaskKernels, AreOneKernel) {
                                                  {{ids, integers(g.tensor(ids), 0)}, {least, integers(g.tensor(least), 0)}}));
 }
 
-// A cast to an integer is no rounding that may be left out.
+// A cast to an integer and back must not be removed.
 TEST(MaskKernels, CastsThereAndBackStay) {
   GraphBuilder g;
   const auto whole = g.op(OpKind::TypeCast, {g.input(f32, {40})}, {}, s32);

@@ -1,5 +1,5 @@
-// The kernel-IR interpreter against the CPU's machine code where values are of every magnitude and rows of several blocks; the
-// CPU's other tests compare with it too (compare_with_cpu.cpp).
+// The kernel-IR interpreter against the CPU's machine code, with values of every magnitude and rows of several blocks. The
+// other CPU tests compare with it too (compare_with_cpu.cpp).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
 
-// What the CPU computes alone counts: values may be of any kind.
+// The reference is not compared, so the values may be of any kind.
 void expect_same_bits(const Graph& graph, const std::map<uint64_t, Buffer>& given = {}) {
   std::mt19937 random(7);
   std::map<uint64_t, Buffer> buffers = given;
@@ -29,7 +29,7 @@ void expect_same_bits(const Graph& graph, const std::map<uint64_t, Buffer>& give
   }
 }
 
-// Values over many magnitudes, both signs, edges in front.
+// Values over many magnitudes and both signs, edge values first.
 Buffer wide_values(const LogicalTensor& tensor) {
   Buffer data = buffer_for(tensor);
   const std::array<double, 10> edges = {0.0, -0.0, 1.0, -1.0, INFINITY, -INFINITY, NAN, 1e-40, -1e-40, 3e38};
@@ -109,7 +109,7 @@ TEST_P(InterpretedKernels, GroupNormOverDimsThatDoNotMerge) {
   }
 }
 
-// Blocks of several runs, of one, and several blocks of a run; sums of which the interpreter and the machine know the order.
+// Blocks of several runs, blocks of one run, and several blocks per run: interpreter and machine sum in the same order.
 TEST_P(InterpretedKernels, RowsInRunsOfAnyLength) {
   for (const int64_t run : {2, 63, 65, 700, 2049, 4097, 9000}) {
     const Dims shape{2 * std::max<int64_t>(2, 9000 / run), 3, run};

@@ -1,5 +1,5 @@
-// Norms as frameworks call them: gamma and beta, and statistics, of the data's type or f32, each by itself; statistics that are
-// 1 / sqrt(variance + epsilon). On the CPU, in the interpreter of the kernel IR, and by the GPU's tests there.
+// Norms as frameworks call them: gamma, beta and statistics each have the data's type or f32, and statistics may be 1 /
+// sqrt(variance + epsilon). They run on the CPU and in the interpreter of the kernel IR; the GPU tests run them too.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/support/cpu_check.h"

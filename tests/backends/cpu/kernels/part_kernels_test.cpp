@@ -1,5 +1,5 @@
-// Slice and Expand: readers read their part in place, a view that leaves is copied. On the CPU, in the interpreter of
-// the kernel IR, and by the GPU's tests there.
+// Slice and Expand: consumers read the selected elements directly from the source; a view that is a graph output is copied.
+// They run on the CPU and in the interpreter of the kernel IR; the GPU tests run them too.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST(FusedParts, GatedHalvesAreOneKernel) {
   }
 }
 
-// x * cos + rotate_half(x) * sin, half of it: both halves of x, of cos and of sin.
+// x * cos + rotate_half(x) * sin, for one half: reads both halves of x, of cos and of sin.
 TEST(FusedParts, RotaryHalvesAreOneKernel) {
   GraphBuilder g;
   const auto x = g.input(f32, {2, 3, 20, 32}), cos = g.input(f32, {20, 32}), sin = g.input(f32, {20, 32});
@@ -124,7 +124,7 @@ TEST(FusedParts, OfNothing) {
   expect_cpu_matches_reference(g.finish());
 }
 
-// Grouped queries: each head of keys serves several of queries.
+// Grouped-query attention: each head of keys serves several heads of queries.
 TEST(FusedParts, HeadsAreRepeated) {
   GraphBuilder g;
   const auto keys = g.op(OpKind::Expand, {g.input(f32, {2, 2, 1, 5, 8})}, shape_of({2, 2, 3, 5, 8}));
@@ -132,7 +132,7 @@ TEST(FusedParts, HeadsAreRepeated) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish()));
 }
 
-// The backward of a mean: one number a row for all its elements.
+// The backward of a mean: one number per row for all elements of the row.
 TEST(FusedParts, AValueOfEachRowForItsElements) {
   GraphBuilder g;
   const auto mean = g.op(OpKind::ReduceMean, {g.input(f32, {9, 33})}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", true}});
@@ -141,7 +141,7 @@ TEST(FusedParts, AValueOfEachRowForItsElements) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish()));
 }
 
-// What begins elsewhere than its result may not be written over while it is read.
+// An input that starts at another offset than the result must not be overwritten while it is read.
 TEST(FusedParts, MayShareMemoryOnlyFromTheFirstElementOn) {
   for (const int64_t start : {0, 1}) {
     GraphBuilder g;

@@ -1,4 +1,4 @@
-// What the planner does to kernels for the CPU changes no bit: values that all rows share taken ahead, copies made in words.
+// The planner's rewrites for the CPU change no bits: values shared by all rows are precomputed, and copies use whole words.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ Plan plan_of(const Graph& graph, const PlanTarget& target) {
   return kernel::make_plan(graph, graph.inputs(), graph.outputs(), groups, one_by_one(groups.size()), target);
 }
 
-// Inputs of which every byte is some byte; floats among them may be NaN or infinite.
+// Inputs of random bytes; floats may be NaN or infinite.
 std::vector<std::vector<std::byte>> random_bytes(const Graph& graph, bool are_numbers) {
   std::vector<std::vector<std::byte>> all;
   uint32_t state = 1;
@@ -58,7 +58,7 @@ std::vector<std::byte> result_of(const Graph& graph, Plan plan, const std::vecto
   return result;
 }
 
-// The kernels of both plans; their results are the same bits.
+// Returns the number of kernels of both plans; their results have the same bits.
 std::pair<size_t, size_t> steps_with_same_bits(const Graph& graph, const PlanTarget& one, const PlanTarget& other,
                                                bool are_numbers = true) {
   const Plan first = plan_of(graph, one), second = plan_of(graph, other);
@@ -99,7 +99,7 @@ TEST(SharedValues, TheRowsLoadThemAndDivideNoMore) {
   EXPECT_EQ(plan.arena_bytes, 2U * 320);  // the factor and the sigmoid, 70 floats each, at multiples of 64 bytes
 }
 
-// A softmax has rows of its own, of which nothing is shared.
+// Each row of a softmax has its own sum, so rows share nothing.
 TEST(SharedValues, SumsOfRowsAreNotShared) {
   GraphBuilder g;
   g.op(OpKind::SoftMax, {g.input(f32, {100, 64})}, {{"axis", int64_t{1}}});

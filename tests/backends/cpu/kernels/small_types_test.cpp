@@ -1,4 +1,4 @@
-// Elements of eight and four bits in kernels: every code, every instruction set, any stride.
+// Kernels with elements of eight and four bits: every code, every instruction set, any stride.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/backend.h"
@@ -26,7 +26,7 @@ Buffer codes_as_f32(DataType dtype, int64_t count) {
   return values;
 }
 
-// Runs the graph of one op on one input and gives back the bytes of its output.
+// Runs a graph of one op on one input and returns the bytes of its output.
 Buffer run(const Graph& graph, const Buffer& input, const cpu::Target& most, int threads = 1) {
   const auto partitions = partition_graph(graph, PartitionPolicy::fusion, CpuCapabilities{});
   EXPECT_EQ(partitions.size(), 1U);
@@ -143,7 +143,7 @@ Graph reorder(DataType dtype, const Movement& m) {
   return g.finish();
 }
 
-// The memory between the elements of the output keeps its bits, also for several threads.
+// The bits between the elements of the output do not change, also with several threads.
 TEST(SmallTypeKernels, NibblesMoveWithoutTouchingTheirNeighbours) {
   for (const Movement& m : movements()) {
     for (const DataType dtype : {s4, u4}) {
