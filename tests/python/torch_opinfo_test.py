@@ -1,8 +1,8 @@
 """torch's OpInfo through torch.compile(backend="lamina"): each sample is called twice under one seed, forward and gradient, and held
 against eager and 64 bits (torch_samples.py). What is chosen of types, layouts and samples is told there.
 
-Where lamina's answer is not eager's, the same is asked of torch's aot_eager: what it answers otherwise, too, is a difference of torch's
-own tracing, and counted apart."""
+Where lamina's answer is not eager's, the same is asked of aot_eager, also with torch's decompositions: what they answer otherwise, too, is torch's
+own difference, and counted apart."""
 import collections
 import json
 import random
@@ -154,10 +154,11 @@ def verdict(op, function, case, reports):
     call = lambda *a, **k: function(*a, **k)
     wrong = judge(compiled(call, reports, fullgraph=op.name in NAMES), args, kwargs, layout, *known)
     if wrong is not None:
-        torch._dynamo.reset()
-        theirs = judge(torch.compile(call, backend="aot_eager", fullgraph=op.name in NAMES), args, kwargs, layout, *known)
-        if theirs is not None and theirs.kind == wrong.kind:
-            return "traced otherwise"
+        for backend in ("aot_eager", "aot_eager_decomp_partition"):
+            torch._dynamo.reset()
+            theirs = judge(torch.compile(call, backend=backend, fullgraph=op.name in NAMES), args, kwargs, layout, *known)
+            if theirs is not None and theirs.kind == wrong.kind:
+                return "traced otherwise"
         return "undefined" if wrong.kind == "values" and is_undefined(function, args, kwargs, layout) else wrong
     nodes = [node for report in reports for node in report.nodes]
     carried = [node for node in nodes if node.carried]
