@@ -1,5 +1,5 @@
-// Scratch memory of an execution: asked of the caller's allocator once, lent again and again, also after an execution that
-// failed, and given back to whom it came from.
+// Scratch memory of an execution: lamina allocates it once from the caller's allocator, reuses it, also after a failed
+// execution, and releases it to the same allocator.
 #include <gmock/gmock.h>
 
 #include <new>
@@ -26,8 +26,8 @@ void counted_release(void* memory) {
   ::operator delete(memory, std::align_val_t{64});
 }
 
-// A layer norm's gradients: partial column sums are its scratch memory. diff_src is so large that it is streamed, unless it
-// takes the place of diff_dst: then a second form of the kernel is compiled by the first execution that needs it.
+// The gradients of a layer norm: partial column sums need scratch memory. diff_src is large enough to be streamed, unless it
+// overwrites diff_dst in place: then the first such execution compiles a second variant of the kernel.
 class Scratch : public ::testing::Test {
  protected:
   static constexpr int64_t kRows = 8 << 10, kSize = 1 << 10;
@@ -83,7 +83,7 @@ TEST_F(Scratch, IsAskedForOnceAndGivenBack) {
 }
 
 TEST_F(Scratch, OfAnExecutionThatFailsIsLentAgain) {
-  compile(*cpu::make_backend(machine_of_nowhere()));  // its code is refused when the memory is lent already
+  compile(*cpu::make_backend(machine_of_nowhere()));  // the host rejects its code after the memory was taken
   for (int i = 0; i < 3; ++i) EXPECT_THROW(execute(i % 2 == 0), Error);
   EXPECT_EQ(allocations, 1);
   executable_ = nullptr;

@@ -1,5 +1,5 @@
-// Graphs that run tile after tile: the values of the reference, the same bits for any number of threads, and those of a plan
-// that takes the same steps one after the other over whole tensors.
+// Graphs that run in tiles: the reference's values, the same bits for any number of threads, and the bits of a plan that runs
+// the same steps one after another on whole tensors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ std::vector<Buffer> run_untiled(const Graph& graph, const LibraryRun& tiled) {
   return buffers;
 }
 
-// Whether the first step is a tile's, too.
+// Expects that the first step runs in tiles too.
 LibraryRun expect_tiled(const Graph& graph, double error) {
   LibraryRun run = expect_library_matches_reference(graph, error);
   EXPECT_THAT(run.info.kernel_texts.at(0), HasSubstr("tile of "));
@@ -47,7 +47,7 @@ struct Attention {
   bool causal = false, has_mask = false, keeps_stats = false, drops = false;
 };
 
-// Of half of the elements.
+// Drops half of the elements.
 std::vector<uint64_t> dropout(GraphBuilder& g, uint64_t x, uint64_t seed, bool has_mask) {
   return g.multi(OpKind::Dropout, {x, seed, g.number(7, DataType::s64), g.number(0.5)}, {},
                  {g.tensor(x).dtype, has_mask ? DataType::u8 : DataType::undef});
@@ -79,7 +79,7 @@ TEST(TiledPlan, AttentionHasTheBitsOfItsStepsOneByOne) {
   expect_tiled(attention({.keeps_stats = true}), 1e-5);
 }
 
-// The numbers that a tile draws are those of its place in the whole.
+// A tile draws the random numbers of its position in the whole tensor.
 TEST(TiledPlan, DropoutHasTheBitsOfItsStepsOneByOne) {
   expect_tiled(attention({.drops = true}), 1e-5);
   expect_tiled(attention({.dtype = bf16, .causal = true, .drops = true}), 2e-2);
@@ -90,12 +90,12 @@ TEST(TiledPlan, DropoutHasTheBitsOfItsStepsOneByOne) {
 struct Backward {
   Dims batch = {1, 2};
   int64_t queries = 300, keys = 700, width = 32;
-  int64_t shared_by = 1;  // queries for each head of keys
+  int64_t shared_by = 1;  // number of query heads per key head
   DataType dtype = f32;
   bool has_mask = false, causal = false, drops = false, has_softmax = false;
 };
 
-// Attention's gradients as frameworks ask for them: weights computed again from the scores and their statistics.
+// Attention's gradients in the form of frameworks: the graph recomputes the weights from the scores and their statistics.
 Graph backward(const Backward& b) {
   GraphBuilder g;
   const auto tensor = [&](int64_t heads, int64_t rows, int64_t columns, DataType dtype) {
@@ -118,7 +118,7 @@ Graph backward(const Backward& b) {
     scores = g.op(OpKind::Select, {g.op(OpKind::GreaterEqual, {row, column}, {}, DataType::boolean), scores, g.number(-1e30)},
                   {}, f32);
   }
-  // Not of statistics at random: exponentials of those may be anything.
+  // The clamp bounds the exponentials: the statistics are random and do not match the scores.
   const auto exponential = [&](uint64_t x) {
     return g.op(OpKind::Exp, {g.op(OpKind::Clamp, {x}, {{"min", -2.0f}, {"max", 2.0f}})});
   };
@@ -167,13 +167,13 @@ TEST(TiledPlan, GradientsOfSharedHeads) {
   expect_sums(backward({.shared_by = 2, .dtype = bf16, .has_mask = true}), 2e-2);
 }
 
-// The same elements are dropped on the way back, in blocks of rows and columns, as in the reference.
+// The backward drops the same elements, in blocks of rows and columns, as the reference.
 TEST(TiledPlan, GradientsBehindADropout) {
   expect_sums(backward({.drops = true}), 1e-5);
   expect_sums(backward({.queries = 1100, .shared_by = 2, .dtype = bf16, .drops = true}), 2e-2);
 }
 
-// Of sixteen entries threads take one at a time, with all of its rows; of one they take parts of its rows.
+// With sixteen entries, each thread runs all rows of one entry; with one entry, threads share its rows.
 TEST(TiledPlan, AnEntrysGradientsAreItsOwn) {
   for (const DataType dtype : {f32, bf16}) {
     SCOPED_TRACE(name_of(dtype));
@@ -209,14 +209,14 @@ TEST(TiledPlan, RowsThatAreNoMultipleOfATile) {
   expect_tiled(attention({.q = {3, 4, 129, 32}, .k = {3, 4, 90, 32}, .v = {3, 4, 90, 16}}), 1e-5);
 }
 
-// oneDNN copies values whose rows are a power of two apart before it multiplies many rows by them, so they are packed ahead;
-// the last tile, of few rows, must see them so too.
+// oneDNN copies values with a power-of-two row stride before it multiplies many rows by them, so lamina packs them in advance.
+// The last tile has few rows and must use the packed values too.
 TEST(TiledPlan, TheLastTileTakesValuesPackedAsTheOthersDo) {
   for (const int64_t rows : {129, 133, 150})
     expect_tiled(attention({.q = {1, 8, rows, 32}, .k = {1, 8, 512, 32}, .v = {1, 8, 512, 512}}), 1e-4);
 }
 
-// Packed keys and values of all heads would take 64 MiB.
+// Packed keys and values of all heads would need 64 MiB.
 TEST(TiledPlan, ManyKeysArePackedAFewHeadsAtATime) {
   const LibraryRun run =
       expect_tiled(attention({.q = {1, 64, 33, 128}, .k = {1, 64, 1024, 128}, .v = {1, 64, 1024, 128}}), 2e-4);
@@ -246,7 +246,7 @@ TEST(TiledPlan, ANormBehindAProduct) {
   expect_tiled(g.finish(), 1e-5);
 }
 
-// A batch's first entry alone has the bits that it has within the batch.
+// The first entry of a batch has the same bits as the entry alone.
 TEST(TiledPlan, AnEntrysBitsAreItsOwn) {
   for (const DataType dtype : {f32, bf16}) {
     const Attention two{.dtype = dtype}, one{.q = {1, 3, 150, 32}, .k = {1, 3, 90, 32}, .v = {1, 3, 90, 48}, .dtype = dtype};

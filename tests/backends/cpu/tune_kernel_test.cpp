@@ -1,5 +1,5 @@
-// Schedules chosen by measuring: from the wish to the choice that this process, or a later one, compiles by. That no choice
-// changes a bit is proven elsewhere (schedule/legal_schedules_test.cpp).
+// Tuning by measurement, from the request to the choice that this or a later process compiles with. That no choice changes a
+// bit is tested in schedule/legal_schedules_test.cpp.
 #include "backends/cpu/tune_kernel.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ cpu::Machine machine_of(int cores) {
   return machine;
 }
 
-// The slowest that counts: a choice between the default and others, each of them once.
+// Times the smallest workload that counts: the default and alternatives, each once.
 TEST_F(TuneKernel, TimesTheDefaultAndOthers) {
   const cpu::Machine machine = machine_of(2);
   const kernel::Kernel kernel = cpu::with_rows_arranged(layer_norm({100, 300}), machine);
@@ -73,7 +73,7 @@ TEST_F(TuneKernel, LeavesTheDefaultWhereThereIsNoTime) {
   EXPECT_TRUE(tuned.others.empty());
 }
 
-// Every kind of kernel can be timed: args of any type, one core and several, rows that are split.
+// Kernels of every kind can be timed: args of any type, one core and several, split rows.
 TEST_F(TuneKernel, TakesKernelsOfEveryKind) {
   for (const DataType dtype : {DataType::f32, DataType::bf16, DataType::f64}) {
     for (const Shape& shape : {Shape{70, 100, dtype}, Shape{2, 40000, dtype}, Shape{30, 77, dtype, true}})
@@ -140,7 +140,7 @@ TEST_F(TunePartition, DoesNothingOnABackendWithOneWay) {
   EXPECT_EQ(compiler::tune_partition(partition, ports.inputs, ports.outputs, reference_backend(), {}), 0U);
 }
 
-// ---- from process to process
+// ---- across processes
 
 TEST_F(TunePartition, DISABLED_InOwnProcess) {
   if (std::getenv("TUNES") != nullptr) {
@@ -155,7 +155,7 @@ class TunedOnDisk : public CodeCacheFolder {
     environment.insert({{"LAMINA_CACHE_DIR", folder_}, {"EXPECTED_CHOICE", expected}});
     expect_passes_in_own_process("TunePartition.DISABLED_InOwnProcess", environment);
   }
-  // The entry that holds no code.
+  // Returns the cache entry that contains no code.
   fs::path choice_file() const {
     for (const auto& file : fs::directory_iterator(folder_)) {
       if (read_file(file).find("lamina tuned schedule") != std::string::npos) return file;
@@ -184,7 +184,7 @@ TEST_F(TunedOnDisk, IsAMissWhereTheFileIsDamaged) {
   }
 }
 
-// With a digest that is right: a schedule that is none of the kernel's.
+// The digest is correct, but the schedule is not legal for the kernel.
 TEST_F(TunedOnDisk, IsAMissWhereTheScheduleIsNotLegal) {
   expect_choice("measured", {{"TUNES", "1"}});
   const fs::path file = choice_file();
@@ -207,7 +207,7 @@ TEST_F(TunedOnDisk, ManyProcessesAtOnce) {
   expect_choice("measured");
 }
 
-// What is compiled is tuned first.
+// With the environment variable, compiling tunes first.
 TEST_F(TunedOnDisk, ByTheEnvironment) {
   expect_choice("by rule", {{"LAMINA_TUNE", "0"}});
   expect_choice("measured", {{"LAMINA_TUNE", "1"}});

@@ -1,5 +1,5 @@
-// What cuBLASLt is asked, without a GPU: row-major products as column-major ones, and a library that is not there, which
-// multiplies in host memory just what its descriptors say.
+// The calls to cuBLASLt, without a GPU: row-major products as column-major ones. A mock library multiplies in host memory
+// exactly as its descriptors specify.
 #include "backends/gpu/cuda/blas_lt.h"
 
 #include <gmock/gmock.h>
@@ -297,7 +297,7 @@ TEST_F(BlasLtRuns, WithoutAnAlgorithmTheProgramIsGenerated) {
   EXPECT_EQ(library.alive, 0);
 }
 
-// The real library makes descriptors without a device: names, numbers and sizes of attributes are its own.
+// The real library creates descriptors without a device: it checks the ids, values and sizes of attributes.
 TEST(BlasLtApi, TakesTheAttributesThatAreSet) {
   std::string why;
   const LtApi* const api = lt_api(why);

@@ -1,5 +1,5 @@
-// In this program what the CPU computed is held against a GPU (PoCL will do): the same bits where nothing is reduced, and as
-// many kernels, one more for each that sums columns.
+// This program compares the CPU's results with a GPU's (PoCL suffices): the same bits without reductions, and the same number
+// of kernels, plus one for each kernel that sums columns.
 #include <algorithm>
 
 #include "backends/gpu/gpu_check.h"

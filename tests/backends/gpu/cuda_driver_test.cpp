@@ -1,5 +1,5 @@
-// A driver that is not there: a table of functions that count what they make, release what they are told to, and fail on
-// demand, each call in turn. For any failure a sentence says which function and why, and nothing leaks.
+// A mock CUDA driver: its functions count created objects, track releases, and fail at a chosen call. For each failing call,
+// the message names the function and the reason, and no object leaks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,8 @@
 #include "backends/gpu/whole_run.h"
 #include "support/code_cache_folder.h"
 
-// Operator new of the whole program is this file's: it counts. Inlined, g++ would take the pair for one that does not match.
+// This file replaces operator new for the whole program to count allocations. Without noinline, g++ warns about a mismatched
+// pair.
 namespace {
 bool counting = false;
 long allocations = 0;
@@ -24,7 +25,7 @@ long allocations = 0;
   if (void* const memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-// A sanitizer's own does not come here by itself.
+// A sanitizer's nothrow version does not call the replaced operator new.
 [[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
   if (counting) ++allocations;
   return std::malloc(size);
@@ -39,13 +40,13 @@ using namespace gpu::cuda;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-// What the driver was asked, and what it still holds.
+// The calls to the driver, and the objects that it still holds.
 struct Driver {
-  int calls = 0, failing_call = 0;  // the failing_call-th call fails with `failure`; 0: none does
+  int calls = 0, failing_call = 0;  // call number failing_call fails with `failure`; 0: no call fails
   CUresult failure = 719;
-  std::string failed;  // its name
+  std::string failed;  // name of the failed function
   int contexts = 0, pushed = 0, modules = 0, memory = 0, streams = 0, events = 0, launches = 0, waits = 0;
-  std::vector<std::pair<CUdeviceptr, unsigned>> words;  // that were set
+  std::vector<std::pair<CUdeviceptr, unsigned>> words;  // words that were set
   int version = 12040, count = 1, major = 9;
 };
 Driver driver;
@@ -63,7 +64,7 @@ CUresult answer(const char* name, const Effect& effect) {
   return result;
 }
 
-// Releasing never fails on demand: what was made must be released after any earlier failure.
+// Release functions never fail: objects must be released after any failure.
 DriverApi mock() {
   DriverApi api;
   api.init = [](unsigned) { return answer("cuInit"); };
@@ -125,7 +126,7 @@ DriverApi mock() {
   return api;
 }
 
-// A compiler that gives the same image for everything.
+// Returns the same image for every source.
 NvrtcApi mock_compiler() {
   NvrtcApi api;
   api.version = [](int* major, int* minor) { return *major = 12, *minor = 4, 0; };
@@ -192,7 +193,7 @@ TEST_F(CudaDriver, EveryCallThatFailsIsNamedAndLeavesNothingBehind) {
     SCOPED_TRACE(join("call ", failing, " of ", calls));
     try {
       run_everything();
-      // Only giving memory back may pass over a failure.
+      // Only failures while releasing memory may be ignored.
       EXPECT_THAT(driver.failed, AnyOf("cuCtxPushCurrent", "cuEventSynchronize"));
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::runtime_error);
@@ -210,7 +211,7 @@ TEST_F(CudaDriver, EveryCallThatFailsIsNamedAndLeavesNothingBehind) {
   }
 }
 
-// A stream that is captured into a CUDA graph may not be waited for.
+// Waiting for a stream is not allowed while it is captured into a CUDA graph.
 TEST_F(CudaDriver, AHostScalarIsPutIntoTheStreamWithoutWaiting) {
   GraphBuilder g;
   const auto x = g.input(DataType::f32, {8, 16}), scale = g.input(DataType::f32, {});
@@ -307,7 +308,7 @@ TEST_F(CudaDriver, AMissingSymbolIsNamed) {
   EXPECT_EQ(absent.error(), "not found: libno_such_driver.so.1, libno_such_driver.so");
 }
 
-// ---- images on disk
+// ---- images in the on-disk cache
 
 class CudaCache : public CodeCacheFolder {
  protected:
@@ -341,7 +342,7 @@ TEST_F(CudaCache, AnImageThatOthersMayWriteIsCompiledAnew) {
   EXPECT_TRUE(image().from_cache);
 }
 
-// What a machine with a GPU will show; counted as skipped, with the reason, on one without.
+// Runs on machines with a GPU; elsewhere it is skipped, with the reason.
 TEST(CudaDevice, RunsOnHardware) {
   const FoundDevices found = find_devices();
   if (found.count == 0) GTEST_SKIP() << "no CUDA device: " << found.why_none;

@@ -1,6 +1,5 @@
-// The text of generated kernels, as it is in tests/backends/gpu/golden: a change of emission shows as a diff to read. The
-// kernels are the same text in CUDA C++ and in OpenCL C; preludes are not part of it. LAMINA_UPDATE_GOLDEN=1 writes the files
-// again.
+// The source text of generated kernels, stored in tests/backends/gpu/golden: a change of emission appears as a readable diff.
+// CUDA C++ and OpenCL C share this text; preludes are excluded. LAMINA_UPDATE_GOLDEN=1 rewrites the files.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -53,7 +52,7 @@ TEST(GoldenSource, MatrixProduct) {
   expect_golden("matmul_bf16_transposed_weights", cuda);
 }
 
-// A host program may have set any locale: what NVRTC or an OpenCL compiler would read then is the same text.
+// The host program may set any locale: NVRTC and OpenCL compilers must receive the same text.
 std::string whole_source(gpu::Language language) {
   const kernel::Kernel kernel = first_kernel_of(norm_backward_graph(DataType::f32, 20000, 1024));
   const gpu::DeviceLimits limits;

@@ -1,6 +1,6 @@
-// Runs a graph partition by partition on a GPU backend (by OpenCL, PoCL will do, unless LAMINA_TEST_DEVICE names a device), on
-// the CPU backend and on the reference backend. Without a reduction GPU and CPU give the same bits; with one they differ by the
-// order of summation.
+// Runs a graph partition by partition on a GPU backend (OpenCL, for which PoCL suffices, unless LAMINA_TEST_DEVICE names a
+// device), on the CPU backend and on the reference backend. Without a reduction, GPU and CPU give the same bits; with one, they
+// differ by the order of summation.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace lamina::testing {
 
-// The device that LAMINA_TEST_DEVICE names (cuda, opencl:1, ...), else the first of OpenCL. Null, with the reason, where there
-// is none: then such tests are skipped, but where a device was named one of them fails.
+// Returns the device that LAMINA_TEST_DEVICE names (cuda, opencl:1, ...), otherwise the first OpenCL device. Returns null with
+// the reason if there is none: then the tests are skipped, but if a device was named, one of them fails.
 inline const std::shared_ptr<gpu::Device>& test_device(std::string& why) {
   static std::string fault;
   static const std::shared_ptr<gpu::Device> device = []() -> std::shared_ptr<gpu::Device> {
@@ -61,7 +61,7 @@ class DeviceBuffer {
   void* handle_;
 };
 
-// Host scalars stay host pointers. Returns what the executable says of itself.
+// Host scalars remain host pointers. Returns the executable's info.
 inline ExecutableInfo run_on_gpu(const Backend& backend, const Subgraph& subgraph, const std::vector<LogicalTensor>& ins,
                                  const std::vector<const Buffer*>& inputs, std::vector<Buffer>& outputs) {
   const DeviceMemory& memory = *backend.device_memory();
@@ -89,7 +89,7 @@ struct GpuResult {
   std::map<uint64_t, Buffer> buffers;  // of every tensor, by id
 };
 
-// `factor` scales the tolerance against the reference as in expect_cpu_matches_reference.
+// `factor` scales the tolerance against the reference, as in expect_cpu_matches_reference.
 inline GpuResult expect_gpu_is_right(const Backend& gpu, const Graph& graph, double factor = 4, unsigned seed = 1,
                                      const std::map<uint64_t, Buffer>& given = {}) {
   GpuResult result;

@@ -1,4 +1,4 @@
-// Kernels for tests that need no device: what a graph's first partition lowers to.
+// Kernels for tests without a device: the result of lowering a graph's first partition.
 #pragma once
 
 #include "backends/backend.h"

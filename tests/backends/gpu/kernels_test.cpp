@@ -1,7 +1,7 @@
-// Generated OpenCL kernels, run on any device (PoCL on a machine without a GPU): every family and every kind of
-// schedule, held against the reference backend, and bitwise against the CPU backend where nothing is reduced. Chains of ops are
-// those of the CPU's tests, which this program runs too (compare_with_cpu.cpp): what is one kernel there is one here, two with
-// column sums.
+// Generated OpenCL kernels of every family and every kind of schedule, run on the available device (PoCL on a machine without a
+// GPU). The results are compared with the reference backend and, without reductions, bit by bit with the CPU backend. This
+// program also runs the CPU's tests of op chains (compare_with_cpu.cpp): one CPU kernel is one GPU kernel, or two with column
+// sums.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -17,7 +17,7 @@ using Axes = std::vector<int64_t>;
 
 DataType statistics_type(DataType src) { return src == f64 ? f64 : f32; }
 
-// One partition, of one kernel, or two where columns are summed. A split kernel is launched once for every phase.
+// Expects one partition with one kernel, or two if columns are summed. A split kernel has one launch per phase.
 void expect_one_kernel(const GpuResult& result, const char* schedule = nullptr) {
   ASSERT_EQ(result.partitions.size(), 1U);
   const ExecutableInfo& info = result.partitions[0];
@@ -257,10 +257,10 @@ TEST(GpuFourBits, AreNormalisedInOneKernel) {
 
 // ---- few long rows
 
-// One row is few on every device that runs two work-groups side by side.
+// One row counts as few on every device that runs two work-groups concurrently.
 TEST(GpuSplit, OneLongRowIsSharedByTeams) {
   LAMINA_GPU_OR_SKIP(gpu);
-  const bool can_split = std::thread::hardware_concurrency() > 1;  // what PoCL counts
+  const bool can_split = std::thread::hardware_concurrency() > 1;  // PoCL's number of compute units
   const auto expect_split = [&](const Graph& graph, double factor, const char* schedule) {
     const ExecutableInfo info = expect_gpu_is_right(*gpu, graph, factor).partitions.at(0);
     EXPECT_TRUE(!can_split || info.schedules.at(0) == schedule) << info.schedules.at(0) << "\n" << info.kernel_texts.at(0);
@@ -269,7 +269,7 @@ TEST(GpuSplit, OneLongRowIsSharedByTeams) {
     SCOPED_TRACE(name_of(dtype));
     for (const int64_t size : dtype == f32 ? std::vector<int64_t>{16385, 100000} : std::vector<int64_t>{40000}) {
       expect_split(layer_norm(dtype, {1, size}), 16, "split");
-      expect_split(layer_norm_backward(dtype, {1, size}), 64, "split");  // sums of one row are stores
+      expect_split(layer_norm_backward(dtype, {1, size}), 64, "split");  // with one row, its column sums are plain stores
       expect_split(layer_norm_backward(dtype, {7, size}), 64, "split columns");
       GraphBuilder r;
       const auto x = r.input(dtype, {1, size}), dy = r.input(dtype, {1, size});
@@ -289,7 +289,7 @@ TEST(GpuSplit, OneLongRowIsSharedByTeams) {
   }
 }
 
-// ---- what is promised of numbers
+// ---- guarantees about numbers
 
 TEST(GpuNumbers, ALargeMeanCostsNothing) {
   LAMINA_GPU_OR_SKIP(gpu);
@@ -327,7 +327,7 @@ TEST(GpuNumbers, NanAndInfinitySpoilTheirOwnRowOnly) {
   expect_gpu_is_right(*gpu, graph, 4, 1, {{x, data}});
 }
 
-// Row-major elements of each output of LayerNorm, for src values that depend on the place alone.
+// Returns the row-major elements of each output of LayerNorm; the values of src depend only on the position.
 std::map<uint64_t, std::vector<double>> norm_outputs(const Backend& gpu, int64_t rows, int64_t size, int64_t row_stride) {
   const Graph graph = layer_norm(bf16, {rows, size}, {row_stride, 1});
   Buffer data = buffer_for(graph.tensor(0));
@@ -352,7 +352,7 @@ TEST(GpuNumbers, ARowDependsOnItselfAloneAndOnNoStride) {
                strided = norm_outputs(*gpu, 3, size, size + 13);
     EXPECT_EQ(few, strided) << size;
     EXPECT_EQ(few, norm_outputs(*gpu, 3, size, size)) << size;
-    const auto one = norm_outputs(*gpu, 1, size, size);  // perhaps split
+    const auto one = norm_outputs(*gpu, 1, size, size);  // may be split
     for (const auto* fewer : {&few, &one}) {
       for (const auto& [id, values] : *fewer) {
         for (size_t i = 0; i < values.size(); ++i)
@@ -367,7 +367,7 @@ TEST(GpuNumbers, NoRowsGiveColumnSumsOfZero) {
   expect_gpu_is_right(*gpu, layer_norm_backward(f32, {0, 24}));
 }
 
-// The CPU's promise is bits, the GPU's is closeness to it: 2 ULP of f32, with the statistics as the place where it would show.
+// The CPU guarantees bits; the GPU guarantees 2 ULP of f32 from the CPU. The statistics show the largest difference.
 TEST(GpuNumbers, StatisticsAreWithinTwoUlpOfTheCpus) {
   LAMINA_GPU_OR_SKIP(gpu);
   for (const int64_t size : {int64_t{61}, int64_t{768}, int64_t{5000}, int64_t{40000}}) {
@@ -384,8 +384,7 @@ TEST(GpuNumbers, StatisticsAreWithinTwoUlpOfTheCpus) {
     for (size_t o = 0; o < ports.outputs.size(); ++o) {
       const auto got = elements(ports.outputs[o], on_gpu[o]), want = elements(ports.outputs[o], on_cpu[o]);
       for (size_t i = 0; i < got.size(); ++i) {
-        // A value near 0 is judged by the size of what it was made of: about 1 for a mean, 4 for an element with gamma and
-        // beta.
+        // The error of a value near 0 is relative to its terms: about 1 for a mean, 4 for an element with gamma and beta.
         const double size_of_terms = got.size() > 5 ? 4.0 : 1.0;
         ASSERT_LE(std::abs(got[i] - want[i]), 2 * std::max(std::abs(want[i]), size_of_terms) * 0x1p-23)
             << "output " << o << " element " << i << " of " << size;

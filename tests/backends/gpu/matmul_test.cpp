@@ -1,5 +1,5 @@
-// MatMul by the generated program, on any OpenCL device (PoCL too): every form that its schema allows,
-// against the reference, and bits that depend on neither tiles nor other rows.
+// MatMul by the generated program, on the available OpenCL device (PoCL suffices): every form that its schema allows, compared
+// with the reference. The bits depend on neither tiles nor other rows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,8 +36,8 @@ struct WholeRun {
   ExecutableInfo info;
 };
 
-// The graph as one plan on the GPU and on the reference. An error is measured by the element or by the root mean square of its
-// tensor, whichever is larger. `given`: inputs that are not to be random.
+// Runs the graph as one plan on the GPU and on the reference. An error is relative to the element or to the root mean square of
+// its tensor, the larger of the two. `given`: inputs that are not random.
 WholeRun expect_whole_graph_is_right(const Backend& gpu, const Graph& graph, double error = 2e-6,
                                      const std::map<uint64_t, Buffer>& given = {}) {
   WholeRun run;
@@ -171,7 +171,7 @@ TEST(GpuMatmul, TakesAnyStrides) {
   }
 }
 
-// Rows so far apart that an offset inside a tile takes more than 32 bits where they are many.
+// The row stride is so large that offsets inside a tile with many rows exceed 32 bits.
 TEST(GpuMatmul, TakesRowsThatLieFarApart) {
   LAMINA_GPU_OR_SKIP(gpu);
   GraphBuilder g;
@@ -192,7 +192,7 @@ TEST(GpuMatmul, SumsOfNothingAreTheBias) {
   expect_right(*gpu, {.src = {0, 4, 5}, .weights = {5, 7}});
 }
 
-// A NaN or an infinity spoils its own row only, also beside what a tile is filled up with.
+// A NaN or an infinity affects only its own row, also next to the padding of a tile.
 TEST(GpuMatmul, ANanStaysInItsRow) {
   LAMINA_GPU_OR_SKIP(gpu);
   const Graph graph = graph_of({.src = {5, 19}, .weights = {19, 21}});
@@ -209,7 +209,7 @@ TEST(GpuMatmul, ANanStaysInItsRow) {
   }
 }
 
-// The first rows of a product are those of the product of the first rows, of a batch or not.
+// The first rows of a product equal the product of the first rows, with and without a batch.
 TEST(GpuMatmul, ARowsBitsAreItsOwn) {
   LAMINA_GPU_OR_SKIP(gpu);
   for (const DataType dtype : {f32, bf16, f16}) {
@@ -225,7 +225,7 @@ TEST(GpuMatmul, ARowsBitsAreItsOwn) {
   }
 }
 
-// An element is one chain in the order of k, independent of its tile: a smaller device has the same bits.
+// Each element is one chain in the order of k, independent of its tile: a smaller device gives the same bits.
 TEST(GpuMatmul, BitsDependOnNoTile) {
   std::string why;
   const auto& device = test_device(why);
@@ -266,7 +266,7 @@ TEST(GpuMatmul, BitsDependOnNoTile) {
   }
 }
 
-// scores = softmax(q k^T / 8), dst = scores v: one partition of three steps, the values between them in its arena.
+// scores = softmax(q k^T / 8), dst = scores v: one partition of three steps, with intermediate values in its arena.
 TEST(GpuMatmul, AttentionIsOnePartitionOfThreeSteps) {
   LAMINA_GPU_OR_SKIP(gpu);
   for (const DataType dtype : {f32, bf16}) {
@@ -285,7 +285,7 @@ TEST(GpuMatmul, AttentionIsOnePartitionOfThreeSteps) {
   }
 }
 
-// Integers are dequantised by a kernel in front of the product, which is in f32.
+// A kernel dequantises integers before the product, which runs in f32.
 TEST(GpuMatmul, DequantisedIntegersAreMultipliedInF32) {
   LAMINA_GPU_OR_SKIP(gpu);
   GraphBuilder g;

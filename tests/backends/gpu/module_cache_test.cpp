@@ -1,4 +1,4 @@
-// Programs that a device keeps: made once, side by side, and dropped when there are many that no kernel uses.
+// The program cache of a device: programs are compiled once, concurrently, and unused ones are evicted.
 #include "backends/gpu/module_cache.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST_F(GpuModuleCache, MakesAProgramOnceForThreadsThatAskTogether) {
   EXPECT_EQ(made, 1);
 }
 
-// Each compiler waits for the other: with one at a time this would not end.
+// Each compiler waits for the other: without concurrency, this would hang.
 TEST_F(GpuModuleCache, MakesDifferentProgramsSideBySide) {
   std::latch both(2);
   const auto make = [&]() -> LoadedModule {

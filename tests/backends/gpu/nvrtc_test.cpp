@@ -1,5 +1,5 @@
-// The CUDA text compiled for real, for sm_80, sm_90 and sm_100, without a GPU: registers, spills, the width of accesses and the
-// absence of atomics are read back from what the compiler says and from its PTX.
+// Compiles the CUDA source with NVRTC for sm_80, sm_90 and sm_100, without a GPU. Registers, spills, the width of accesses and
+// the absence of atomics are read from the compiler's log and from its PTX.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ struct Usage {
   int registers = 0, spills = 0, kernels = 0;
 };
 
-// The largest numbers among the program's kernels, from ptxas's report.
+// Returns the maxima over the program's kernels, from ptxas's report.
 Usage usage_of(const std::string& log) {
   Usage usage;
   const auto largest = [&](const char* pattern, int& result, int& count) {
@@ -43,7 +43,7 @@ Usage usage_of(const std::string& log) {
   return usage;
 }
 
-// PTX, which shows accesses and atomics: NVRTC gives it for a device that is newer than all it knows.
+// PTX shows accesses and atomics: NVRTC emits it for a device newer than all that it knows.
 std::string ptx_of(const cuda::NvrtcApi& nvrtc, const KernelSource& source) {
   return cuda::compile(nvrtc, source.symbol, source.text, 999).data;
 }
@@ -72,7 +72,7 @@ TEST_P(NvrtcNorms, DoNotSpillUpTo16384) {
   }
 }
 
-// Rows of several blocks, one team or several a row.
+// Rows of several blocks, with one team or several per row.
 TEST_P(NvrtcNorms, OfLongRowsCompileForEverySchedule) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
   const auto [capability, dtype] = GetParam();
@@ -87,7 +87,7 @@ TEST_P(NvrtcNorms, OfLongRowsCompileForEverySchedule) {
       const Usage usage = usage_of(image.log);
       SCOPED_TRACE(join(kernel.name, " on sm_", capability, ", ", units, " compute units"));
       EXPECT_EQ(usage.kernels, static_cast<int>(source.symbols.size())) << image.log;
-      EXPECT_LE(usage.spills, 32) << image.log;  // bytes a thread: a register here and there
+      EXPECT_LE(usage.spills, 32) << image.log;  // bytes per thread: a few registers
       EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
     }
   }

@@ -1,4 +1,4 @@
-// OpenCL's calls, each failing in turn: a sentence names the function and its answer, and nothing is left behind.
+// Each OpenCL call fails in turn: the message names the function and its status, and no object leaks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,14 +19,14 @@ using ::testing::HasSubstr;
 constexpr cl_int kFailure = -59;  // CL_INVALID_OPERATION
 constexpr cl_ulong kBytes = 1 << 16;
 
-// What the driver was asked, and how many objects it still holds.
+// The calls to the driver, and the number of objects that it still holds.
 struct Driver {
-  int calls = 0, failing_call = 0;  // the failing_call-th call fails; 0: none does
-  std::string failed;               // its name
+  int calls = 0, failing_call = 0;  // call number failing_call fails; 0: no call fails
+  std::string failed;               // name of the failed function
   int objects = 0, launches = 0;
   cl_int command_status = kComplete;
-  std::map<cl_mem, std::pair<cl_mem, size_t>> parts;  // sub-buffers: of which buffer, from which byte
-  std::vector<bool> disjoint;                         // of each program: whether it relies on memory that is not shared
+  std::map<cl_mem, std::pair<cl_mem, size_t>> parts;  // sub-buffers: their buffer and their first byte
+  std::vector<bool> disjoint;                         // for each program: whether it assumes that buffers do not overlap
 };
 Driver driver;
 
@@ -58,7 +58,7 @@ cl_int describe_device(cl_device_id, cl_uint what, size_t size, void* value, siz
   return 0;
 }
 
-// Releasing never fails on demand.
+// Release functions never fail.
 Api mock() {
   Api api;
   api.GetPlatformIDs = [](cl_uint, cl_platform_id*, cl_uint* count) { return *count = 0, answer("clGetPlatformIDs"); };
@@ -165,7 +165,7 @@ TEST_F(OpenclDriver, EveryCallThatFailsIsNamedAndLeavesNothingBehind) {
     SCOPED_TRACE(join("call ", failing, " of ", calls));
     try {
       run_everything();
-      EXPECT_EQ(driver.failed, "clWaitForEvents");  // only giving memory back may pass over a failure
+      EXPECT_EQ(driver.failed, "clWaitForEvents");  // only failures while releasing memory may be ignored
     } catch (const Error& error) {
       const bool memory = driver.failed == "clCreateBuffer";  // for any reason of the driver
       EXPECT_EQ(error.status(), memory ? Status::out_of_memory : Status::runtime_error);
@@ -190,7 +190,7 @@ TEST_F(OpenclDriver, AnEventIsCompleteWhenItsCommandIsOrHasFailed) {
   EXPECT_EQ(driver.objects, 0);
 }
 
-// The programs that an execution needs where src and dst are these parts of one buffer.
+// Returns the programs of an execution whose src and dst are these parts of one buffer.
 std::vector<bool> disjoint_programs_for(size_t src_origin, size_t dst_origin) {
   const auto handle = [](intptr_t number) { return reinterpret_cast<cl_mem>(number); };
   const auto backend = gpu::make_backend(open_device(table(), nullptr));
@@ -203,7 +203,7 @@ std::vector<bool> disjoint_programs_for(size_t src_origin, size_t dst_origin) {
 }
 
 TEST_F(OpenclDriver, PartsOfOneBufferThatOverlapAreNotTakenForDisjoint) {
-  EXPECT_THAT(disjoint_programs_for(0, 0), ElementsAre(true, false));  // in place, by two handles
+  EXPECT_THAT(disjoint_programs_for(0, 0), ElementsAre(true, false));  // in place, through two handles
   SetUp();
   EXPECT_THAT(disjoint_programs_for(128, 0), ElementsAre(true, false));
   SetUp();
@@ -235,7 +235,7 @@ TEST_F(OpenclDriver, GpusComeFirstAndADeviceThatDoesNotSayIsStillCounted) {
   };
   EXPECT_THAT(find_devices(api).devices, ElementsAre(device(2), device(4), device(1), device(3)));
   driver = {};
-  driver.failing_call = 2;  // device 2 does not say
+  driver.failing_call = 2;  // the query of device 2 fails
   EXPECT_THAT(find_devices(api).devices, ElementsAre(device(4), device(1), device(2), device(3)));
 }
 

@@ -1,5 +1,5 @@
-// Scratch memory of executions on a device that is not done when they end: who has which block, and who waits for whom. The
-// device is a log of what it is asked.
+// Scratch memory of asynchronous executions on a device: which execution uses which block, and which stream waits for which.
+// The mock device logs the calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,15 +17,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Memory and streams are small numbers as handles.
+// Handles of memory and streams are small numbers.
 void* handle(intptr_t number) { return reinterpret_cast<void*>(number); }
 intptr_t number_of(const void* handle) { return reinterpret_cast<intptr_t>(handle); }
 
 struct Log {
   std::vector<std::string> waits;  // "stream 2 for stream 1", "host for stream 1"
-  std::set<intptr_t> busy;         // streams that are not done
-  std::set<intptr_t> memory;       // allocated and not released
-  std::vector<intptr_t> scratch;   // of each launch, in order: its last buffer
+  std::set<intptr_t> busy;         // streams with unfinished work
+  std::set<intptr_t> memory;       // allocated and not yet released
+  std::vector<intptr_t> scratch;   // the last buffer of each launch, in order
   intptr_t last_memory = 100;
   bool launch_fails = false, record_fails = false;
 };
@@ -101,7 +101,7 @@ class GpuScratch : public ::testing::Test {
     executable_ = compiler::compile_subgraph(subgraph, *backend_);
   }
 
-  // The scratch memory that it had.
+  // Returns the scratch memory that the execution used.
   intptr_t execute_on(intptr_t stream) {
     const void* const inputs[] = {handle(1), handle(2), handle(3), handle(4), handle(5)};
     void* const outputs[] = {handle(6), handle(7), handle(8)};
@@ -123,7 +123,7 @@ TEST_F(GpuScratch, OfOneStreamIsOneBlockAndEachUseWaitsForTheLast) {
   const intptr_t first = execute_on(1);
   EXPECT_THAT(log_.waits, IsEmpty());
   EXPECT_EQ(execute_on(1), first);
-  EXPECT_THAT(log_.waits, ElementsAre("stream 1 for stream 1"));  // the handle may be another stream's by now
+  EXPECT_THAT(log_.waits, ElementsAre("stream 1 for stream 1"));  // the same handle may denote a new stream by now
 }
 
 TEST_F(GpuScratch, OfAStreamThatIsBusyIsNotLentToAnother) {

@@ -1,4 +1,4 @@
-// A whole use of a device, for tests that watch what its driver is asked.
+// A complete use of a device, for tests that watch the calls to its driver.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace lamina::testing {
 
-// The first partition of a graph, its outputs dense.
+// Compiles the first partition of a graph with dense outputs.
 inline std::unique_ptr<Executable> compile_first_partition(const Graph& graph, const Backend& backend) {
   const Partition partition = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities()).at(0);
   std::vector<LogicalTensor> ins, outs;
@@ -19,8 +19,8 @@ inline std::unique_ptr<Executable> compile_first_partition(const Graph& graph, c
   return compiler::compile_subgraph(extract_subgraph(partition, ins, outs), backend);
 }
 
-// All that a program does with a GPU: open it, allocate, copy in, compile a partition of two launches, execute twice, wait,
-// copy out. `observe` is given one more execution, to call it.
+// Uses a GPU like a program: opens it, allocates, copies in, compiles a partition of two launches, executes twice, waits and
+// copies out. `observe` receives a function that executes once more.
 inline void run_all_of(std::shared_ptr<gpu::Device> device,
                        const std::function<void(const std::function<void()>& execute)>& observe = nullptr) {
   const Graph graph = norm_backward_graph(DataType::f32, 40, 64);

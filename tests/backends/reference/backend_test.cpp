@@ -59,7 +59,7 @@ TEST(ReferenceBackend, RoundsOnceAtTheEnd) {
   const void* in[] = {&one, &tiny, &one};
   void* out = &result;
   compile(graph)->execute({}, in, {&out, 1});
-  EXPECT_EQ(result, 0x3b00);  // (1 + 2^-9) - 1, had it been rounded: 0
+  EXPECT_EQ(result, 0x3b00);  // if (1 + 2^-9) were rounded, the result would be 0
 }
 
 TEST(ReferenceBackend, NarrowIntermediatesAreRounded) {

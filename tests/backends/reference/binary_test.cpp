@@ -108,7 +108,7 @@ TEST(ReferenceSelect, BroadcastsAllThree) {
   OpCase op(OpKind::Select);
   op.input({2, 1}, {1, 0}, DataType::boolean).input({2, 2}, {1, 2, 3, 4}).input({1}, {9});
   EXPECT_THAT(op.result(), ElementsAre(1, 2, 9, 9));
-  // The side that is not taken does not matter, NaN or not.
+  // The value that is not selected does not matter, even if it is NaN.
   OpCase masked(OpKind::Select);
   masked.input({2}, {1, 0}, DataType::boolean).input({2}, {1, kNaN}).input({2}, {kNaN, 2});
   EXPECT_THAT(masked.result(), ElementsAre(1, 2));

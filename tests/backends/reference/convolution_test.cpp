@@ -1,4 +1,4 @@
-// Convolutions: small sums by hand, the adjoint pair, formats against each other, and gradients by differences.
+// Convolutions: small sums by hand, the adjoint pair, formats compared with each other, and gradients by differences.
 #include "backends/reference/gradient_check.h"
 #include "support/random_tensor.h"
 
@@ -12,7 +12,7 @@ constexpr DataType s32 = DataType::s32;
 
 Attribute list(std::vector<int64_t> values) { return values; }
 
-// Attributes that every convolution needs, one spatial axis unless a test says otherwise.
+// Adds the attributes that every convolution needs; one spatial axis unless a test sets more.
 OpCase convolution(OpKind kind, Dims strides = {1}, Dims pads_begin = {0}, Dims pads_end = {0}, Dims dilations = {1}) {
   OpCase op(kind);
   op.attr("strides", list(std::move(strides))).attr("pads_begin", list(std::move(pads_begin)));
@@ -96,14 +96,14 @@ Dims joined(Dims front, const Dims& back) {
 
 int64_t count(const Dims& shape) { return reference::count_of(shape, 0, shape.size()); }
 
-// Values in eighths: sums of their products are exact.
+// Values are multiples of 1/8: sums of their products are exact.
 Numbers eighths(const Dims& shape, unsigned seed) {
   Numbers values = RandomTensor(seed).uniform(static_cast<size_t>(count(shape)), -16, 16);
   for (double& value : values) value = std::floor(value) / 8;
   return values;
 }
 
-// A tensor with its dims in another order: dim i of the result is dim order[i].
+// A tensor with permuted dims: dim i of the result is dim order[i].
 struct Permuted {
   Dims shape;
   Numbers values;
@@ -131,7 +131,7 @@ std::vector<int64_t> taps_first(size_t rank) { return joined(axes(2, static_cast
 class ReferenceConvolutions : public ::testing::TestWithParam<size_t> {
  protected:
   const Geometry geometry_{GetParam()};
-  // A convolution from 4 to 6 channels, and its transpose back, with the very same weights.
+  // A convolution from 4 to 6 channels, and the transpose with the same weights.
   const Dims wide_ = joined({2, 4}, geometry_.spatial()), weights_ = joined({6, 2}, geometry_.kernel());
   const Numbers x_ = eighths(wide_, 1), w_ = eighths(weights_, 2);
   OpCase forward() const {
@@ -144,7 +144,7 @@ class ReferenceConvolutions : public ::testing::TestWithParam<size_t> {
   OpCase transposed() const {
     OpCase op = geometry_.op(OpKind::ConvTranspose);
     op.input(narrow_, y_, f32).input(weights_, w_, f32).attr("data_format", "NCX").attr("weights_format", "IOX");
-    Dims extra = wide_;  // what the window does not reach at the far side
+    Dims extra = wide_;  // the window does not reach the last positions
     OpCase plain = op;
     const Dims reached = plain.run()[0].shape;
     for (size_t i = 0; i < extra.size(); ++i) extra[i] -= reached[i];
@@ -202,7 +202,7 @@ TEST_P(ReferenceConvolutions, WeightGradientsKnowTheirFormats) {
 
 INSTANTIATE_TEST_SUITE_P(SpatialRanks, ReferenceConvolutions, ::testing::Values(1U, 2U, 3U));
 
-// ---- shapes given at run time, and nothing at all
+// ---- shapes given at run time, and empty tensors
 
 TEST(ReferenceConvolutionGradients, CheckTheShapesThatTheyAreGivenAtRunTime) {
   OpCase op = convolution(OpKind::ConvolutionBackwardData);

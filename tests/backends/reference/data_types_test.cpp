@@ -23,7 +23,7 @@ LogicalTensor tensor_of(DataType dtype, const Dims& shape, const Dims& strides =
   return tensor;
 }
 
-// What `values` read back as after they were stored.
+// Returns `values` after storing and loading them.
 Numbers stored(DataType dtype, const Numbers& values) {
   const LogicalTensor tensor = tensor_of(dtype, {static_cast<int64_t>(values.size())});
   std::vector<std::byte> memory(static_cast<size_t>(tensor.byte_size()));
@@ -61,7 +61,7 @@ TEST(ReferenceDataTypes, FourBitNumbersLieTwoAByteTheFirstInTheLowHalf) {
   const LogicalTensor tensor = tensor_of(DataType::s4, {3});
   std::vector<uint8_t> memory{0xAA, 0xAA};
   reference::store({DataType::f64, {3}, {1, -2, 3}, {}}, tensor, memory.data());
-  EXPECT_THAT(memory, ElementsAre(0xE1, 0xA3));  // the unused half stays
+  EXPECT_THAT(memory, ElementsAre(0xE1, 0xA3));  // the unused half does not change
   EXPECT_THAT(reference::load(tensor_of(DataType::u4, {3}), memory.data()).values, ElementsAre(1, 14, 3));
 }
 
@@ -85,7 +85,7 @@ TEST(ReferenceDataTypes, EveryTypeIsWrittenThroughStrides) {
 }
 
 TEST(ReferenceDataTypes, LongIntegersSurviveWhatMovesThem) {
-  // 2^53 + 1 is no double
+  // a double cannot represent 2^53 + 1
   const std::vector<int64_t> input{(int64_t{1} << 53) + 1, -1, INT64_MAX, INT64_MIN};
   GraphBuilder builder;
   const uint64_t src = builder.input(DataType::s64, {2, 2});

@@ -1,4 +1,4 @@
-// Philox against its authors' vectors, the words of Dropout against those that oneDNN draws, and the op itself.
+// Philox compared with its authors' test vectors, Dropout's words compared with those of oneDNN, and the op itself.
 #include "backends/reference/op_case.h"
 #include "backends/reference/philox.h"
 
@@ -48,7 +48,7 @@ OpCase dropout(const Numbers& src, int64_t seed, int64_t offset, double probabil
 }
 
 TEST(ReferenceDropout, ScalesWhatItKeeps) {
-  // kept where the top bit of the word is set: 3103, 149, 587, 220, 3315, 2236 of 4096
+  // an element is kept if the top bit of its word is set: 3103, 149, 587, 220, 3315, 2236 of 4096
   const OpCase op = dropout({1, 2, 3, 4, 5, 6}, 1, 3, 0.5);
   EXPECT_THAT(op.result(1), ElementsAre(1, 0, 0, 0, 1, 1));
   EXPECT_THAT(op.result(0), ElementsAre(2, 0, 0, 0, 10, 12));

@@ -1,4 +1,4 @@
-// Gradients of the elementwise ops by finite differences of the forward op, from src and, where the op offers it, from dst.
+// Gradients of the elementwise ops by finite differences of the forward op, from src and, if the op supports it, from dst.
 #include "backends/reference/gradient_check.h"
 
 namespace lamina::testing {

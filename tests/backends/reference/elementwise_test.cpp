@@ -1,4 +1,4 @@
-// Elementwise ops: numbers worked out by hand, and arguments where the textbook formula would overflow or cancel.
+// Elementwise ops: results computed by hand, and arguments for which the textbook formula overflows or cancels.
 #include <limits>
 #include <numbers>
 

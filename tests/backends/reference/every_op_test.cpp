@@ -1,4 +1,4 @@
-// No op without a loop in the reference, and none without numbers in its tests.
+// The reference implements every op, and its tests check numbers of every op.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 const fs::path kTests = kTree / "tests";
 const fs::path kOpset = kShared / "spec" / "opset.json";
 
-// Every word that the sources of a folder, if they hold `with`, put behind `OpKind` and two colons.
+// Returns every identifier after `OpKind::` in a folder's sources that contain `with`.
 std::set<std::string> kinds_named_in(const fs::path& folder, const std::string& with = "") {
   std::set<std::string> names;
   const std::regex named("OpKind::(\\w+)");

@@ -1,4 +1,4 @@
-// Holds a backward op against finite differences of its forward op.
+// Compares a backward op with finite differences of its forward op.
 #pragma once
 
 #include "backends/reference/op_case.h"
@@ -6,7 +6,7 @@
 
 namespace lamina::testing {
 
-// sum of weights * forward result, as a function of an input of forward.
+// Returns the sum of weights * forward result, as a function of an input of forward.
 inline auto loss_of(const OpCase& forward, size_t input, const Numbers& weights) {
   return [=](const Numbers& x) {
     OpCase op = forward;
@@ -19,7 +19,7 @@ inline Numbers gradient_by_differences(const OpCase& forward, size_t input, cons
   return numeric_gradient(loss_of(forward, input, weights), forward.numbers(input));
 }
 
-// The same for an op that is linear within a quarter of each number: nothing is lost, even where the op takes f32 at most.
+// The same for an op that is linear within 1/4 of each number: the result is exact, even if the op supports no f64.
 inline Numbers exact_gradient(const OpCase& forward, size_t input, const Numbers& weights) {
   return numeric_gradient(loss_of(forward, input, weights), forward.numbers(input), 0.25);
 }

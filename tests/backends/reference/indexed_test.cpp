@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 constexpr DataType f32 = DataType::f32, s32 = DataType::s32, s64 = DataType::s64;
 
-// What is thrown says so.
+// Returns the message of the exception that `body` throws.
 std::string message_of(const std::function<void()>& body) {
   try {
     body();
@@ -40,7 +40,7 @@ TEST(ReferenceScatterAdd, AddsWhatHasOneIndex) {
   EXPECT_THAT(op.attr("ignore_index", 1).result(), ElementsAre(3, 4, 0, 0, 7, 8));
 }
 
-// sum(gather(x) * w) has the gradient scatter_add(w): for every element of x, one.
+// The gradient of sum(gather(x) * w) is scatter_add(w), for every element of x.
 TEST(ReferenceScatterAdd, IsTheGradientOfGather) {
   const Numbers indices{2, 0, 2, 1, 2, 0}, weights{1, -2, 3, 5, 7, 11, 13, -17, 19, 23, 29, 31};
   OpCase gather(OpKind::Gather), scatter(OpKind::ScatterAdd);

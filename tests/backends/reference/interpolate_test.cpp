@@ -23,7 +23,7 @@ OpCase line(const Numbers& src, int64_t size, const char* mode, const char* coor
 
 TEST(ReferenceInterpolate, TakesTheNearestPixel) {
   EXPECT_THAT(line({1, 2}, 4, "nearest").result(), ElementsAre(1, 1, 2, 2));
-  // x = 0.5, 2.5: halfway, the later pixel
+  // x = 0.5, 2.5: a tie selects the later pixel
   EXPECT_THAT(line({1, 2, 3, 4}, 2, "nearest").result(), ElementsAre(2, 4));
   // x = 0, 1.5, 3 with align_corners
   EXPECT_THAT(line({1, 2, 3, 4}, 3, "nearest", "align_corners").result(), ElementsAre(1, 3, 4));
@@ -31,7 +31,7 @@ TEST(ReferenceInterpolate, TakesTheNearestPixel) {
 }
 
 TEST(ReferenceInterpolate, WeighsTheTwoPixelsAround) {
-  // x = -0.25, 0.25, 0.75, 1.25, held at the ends
+  // x = -0.25, 0.25, 0.75, 1.25, clamped at the ends
   EXPECT_THAT(line({0, 4}, 4, "linear").result(), ElementsAre(0, 1, 3, 4));
   EXPECT_THAT(line({0, 4, 8, 12}, 2, "linear").result(), ElementsAre(2, 10));
   // x = 0, 0.5, 1, 1.5, 2

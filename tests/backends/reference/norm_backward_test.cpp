@@ -1,4 +1,4 @@
-// Gradients of the norms: by finite differences of the forward op, and the three forms of LayerNormBackward against each other.
+// Gradients of the norms: by finite differences of the forward op, and comparison of the three forms of LayerNormBackward.
 #include "backends/reference/gradient_check.h"
 #include "support/random_tensor.h"
 

@@ -1,4 +1,4 @@
-// What norms say of their statistics, and take for them: a variance, or 1 / sqrt(variance + epsilon).
+// The form of a norm's statistics, as outputs and as inputs: a variance, or 1 / sqrt(variance + epsilon).
 #include "backends/reference/op_case.h"
 #include "support/random_tensor.h"
 

@@ -1,4 +1,4 @@
-// Forward norms against numbers worked out by hand. epsilon is a power of two wherever a root must come out even.
+// Forward norms against numbers computed by hand. epsilon is a power of two where a root must be exact.
 #include <limits>
 
 #include "backends/reference/op_case.h"
@@ -50,7 +50,7 @@ TEST(ReferenceLayerNorm, ConstantRowsAndRowsOfOneElementGiveBetaExactly) {
 }
 
 TEST(ReferenceLayerNorm, KeepsItsAccuracyUnderALargeMean) {
-  // The same row at 0 and shifted by 2^40: every step is exact but the sum of a long row.
+  // The same row, once near 0 and once shifted by 2^40: only the sum of a long row is inexact.
   Numbers small, shifted;
   for (int i = 0; i < 4096; ++i) {
     small.push_back(i % 7);
@@ -88,7 +88,7 @@ TEST(ReferenceRmsNorm, DividesByOneRootOnly) {
 }
 
 TEST(ReferenceGroupNorm, TakesChannelsInTheSecondPlaceOrTheLast) {
-  // One sample, 4 channels in 2 groups, 2 places. Group 0: channels {0, 2}, {4, 6}: mean 3, variance 5.
+  // One sample, 4 channels in 2 groups, 2 positions. Group 0: channels {0, 2}, {4, 6}: mean 3, variance 5.
   // Group 1: {10, 10}, {12, 12}: mean 11, variance 1.   epsilon 4: roots 3 and sqrt(5).
   const double r = 1 / std::sqrt(5.0);
   OpCase ncx(OpKind::GroupNorm);

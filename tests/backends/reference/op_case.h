@@ -1,4 +1,4 @@
-// One op on given numbers, run by the reference backend. Everything is f64 unless a test says otherwise.
+// Runs one op on given numbers with the reference backend. The default type is f64.
 //
 //   OpCase op(OpKind::Add);
 //   op.input({2}, {1, 2}).input({}, {10});
@@ -23,7 +23,7 @@ namespace lamina::testing {
 
 using Numbers = std::vector<double>;
 
-// `values` (row-major in the logical tensor) laid out in memory as `description` says; bytes between are 0xff.
+// Stores `values` (row-major in the logical tensor) in the layout of `description`; the bytes in gaps are 0xff.
 inline std::vector<std::byte> memory_of(const LogicalTensor& description, const Numbers& values) {
   std::vector<std::byte> memory(static_cast<size_t>(description.byte_size()), std::byte{0xff});
   int64_t next = 0;
@@ -42,7 +42,7 @@ class OpCase {
     values_.push_back(std::move(values));
     return *this;
   }
-  OpCase& integer(int64_t value) {  // an s64 host scalar
+  OpCase& integer(int64_t value) {  // adds an s64 host scalar
     ids_.push_back(builder_.scalar(DataType::s64));
     values_.emplace_back();
     integers_.emplace_back(values_.size() - 1, value);
@@ -53,13 +53,13 @@ class OpCase {
   OpCase& attr(const std::string& name, int value) { return attr(name, Attribute(int64_t{value})); }
   OpCase& attr(const std::string& name, double value) { return attr(name, Attribute(static_cast<float>(value))); }
   OpCase& attr(const std::string& name, const char* value) { return attr(name, Attribute(std::string(value))); }
-  OpCase& outputs(std::vector<DataType> types) { return output_types_ = std::move(types), *this; }  // undef: left out
-  // For ops whose output shape is not inferred.
+  OpCase& outputs(std::vector<DataType> types) { return output_types_ = std::move(types), *this; }  // undef omits a port
+  // For ops whose output shape cannot be inferred.
   OpCase& output_shape(const Dims& shape) { return output_shape_ = shape, *this; }
 
   // Replaces the numbers of an input.
   OpCase& set(size_t input, Numbers values) { return values_[input] = std::move(values), *this; }
-  // Replaces an input, its dtype kept.
+  // Replaces an input but keeps its dtype.
   OpCase& set_input(size_t input, const Dims& shape, Numbers values) {
     LogicalTensor& tensor = builder_.tensor(ids_[input]);
     tensor.shape = shape;
@@ -68,7 +68,7 @@ class OpCase {
   }
   const Numbers& numbers(size_t input) const { return values_[input]; }
 
-  // Unrounded results, one an output port; those of ports left out are empty.
+  // Returns unrounded results, one per output port; omitted ports have empty results.
   std::vector<reference::Tensor> run() const {
     GraphBuilder builder = builder_;
     const std::vector<uint64_t> outputs = builder.multi(kind_, ids_, attributes_, output_types_);
@@ -116,7 +116,7 @@ class OpCase {
   std::optional<Dims> output_shape_;
 };
 
-// Equal to `tolerance` relative to max(1, |expected|); NaN equals NaN.
+// Expects equality up to `tolerance` relative to max(1, |expected|); NaN equals NaN.
 inline void expect_close(const Numbers& actual, const Numbers& expected, double tolerance = 1e-14) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {

@@ -61,7 +61,7 @@ TEST(ReferenceMaxPool, PadsAsAutoPadSays) {
 }
 
 TEST(ReferencePool, AWindowOfNothingGivesTheNeutralValue) {
-  // src [1, 4, 1], window 1, stride 2, rounded up: the third window begins after the last pixel.
+  // src [1, 4, 1], window 1, stride 2, rounded up: the third window starts after the last pixel.
   OpCase largest = pool(OpKind::MaxPool, {1}, {2}, {0}, {0}), mean = average(OpKind::AvgPool, {1}, {2}, {0}, {0}, false);
   EXPECT_THAT(largest.input({1, 4, 1}, {1, 2, 3, 4}, f32).attr("rounding_type", "ceil").result(), ElementsAre(1, 3, -kInf));
   mean.input({1, 4, 1}, {1, 2, 3, 4}, f32).attr("rounding_type", "ceil");
@@ -79,7 +79,7 @@ TEST(ReferenceAvgPool, DividesByTheWindowOrByThePixelsInside) {
 }
 
 TEST(ReferencePool, KeepsChannelsApartInEveryFormat) {
-  // Two samples of two channels of 2 x 2 pixels, each averaged whole.
+  // Two samples of two channels of 2 x 2 pixels; one window covers all pixels.
   const Numbers channels_second{1, 2, 3, 4, 10, 20, 30, 40, 5, 6, 7, 8, 50, 60, 70, 80};
   const Numbers channels_last{1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60, 7, 70, 8, 80};
   OpCase ncx = average(OpKind::AvgPool, {2, 2}, {1, 1}, {0, 0}, {0, 0}, false), nxc = ncx;
@@ -110,7 +110,7 @@ TEST(ReferenceAvgPoolBackward, ChecksTheShapeThatItIsGivenAtRunTime) {
   }
 }
 
-// All numbers from 1 to `count`, shuffled: no two pixels of a window are equal, and steps of 1/4 change no maximum.
+// All numbers from 1 to `count`, shuffled: a window has no ties, and steps of 1/4 change no maximum.
 Numbers shuffled(size_t count) {
   Numbers order = RandomTensor(5).uniform(count, 0, 1), ranks(count);
   for (size_t i = 0; i < count; ++i)

@@ -80,7 +80,7 @@ TEST(ReferenceTypeCast, OfLongIntegers) {
   EXPECT_THAT(op.result(), ElementsAre(4294967296.0));
 }
 
-// By way of f64 both would be rounded twice, to the even neighbour.
+// Through f64, both values would be rounded twice, to the even neighbour.
 TEST(ReferenceTypeCast, OfLongIntegersRoundsOnce) {
   OpCase op(OpKind::TypeCast);
   op.integer((int64_t{1} << 62) + (int64_t{1} << 38) + 1).outputs({f32});
@@ -90,7 +90,7 @@ TEST(ReferenceTypeCast, OfLongIntegersRoundsOnce) {
   EXPECT_THAT(to_half.result(), ElementsAre(0x1p62 + 0x1p55));
 }
 
-// Ops that read what a cast made see the rounded number.
+// Consumers of a cast read the rounded number.
 TEST(ReferenceTypeCast, RoundsBeforeTheStore) {
   OpCase op(OpKind::TypeCast);
   op.input({1}, {1.0009765625}, f32).outputs({DataType::bf16});

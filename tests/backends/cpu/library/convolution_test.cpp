@@ -1,5 +1,5 @@
-// The six convolution ops on the cpu backend: every form that their schemas allow, against the reference, with the same bits
-// for any number of threads and images.
+// The six convolution ops on the CPU backend: every form that their schemas allow, compared with the reference, with the same
+// bits for any number of threads and images.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,16 +16,16 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
 
-// A convolution of src, or its transpose, as the forward op sees it; the gradients are those of it.
+// A convolution of src, or its transpose, described by its forward op; gradient ops use the same description.
 struct Case {
   OpKind kind = OpKind::Convolution;
   int64_t batch = 2, src_channels = 8, dst_channels = 8, groups = 1;
   Dims space{9, 8}, kernel{3, 3}, strides{1, 1}, pads_begin{1, 1}, pads_end{1, 1}, dilations{1, 1};
-  Dims output_padding = {};  // of a transposed one
+  Dims output_padding = {};  // only for ConvTranspose
   std::string auto_pad = "None";
   bool channels_last = true, taps_first = true, has_bias = true;
   DataType dtype = f32;
-  bool has_gaps = false;  // no tensor is dense
+  bool has_gaps = false;  // makes every tensor strided
 
   bool is_transposed() const {
     return kind == OpKind::ConvTranspose || kind == OpKind::ConvTransposeBackwardData ||
@@ -121,7 +121,7 @@ Graph graph_of(const Case& c) {
   return g.finish();
 }
 
-constexpr double kLongSums = 8e-6;  // of thousands of products in f32
+constexpr double kLongSums = 8e-6;  // error of sums of thousands of products in f32
 
 void expect_all_kinds_match(Case c, double error = 3e-6) {
   for (const OpKind kind : kKinds) {
@@ -138,7 +138,7 @@ void expect_all_kinds_match(Case c, double error = 3e-6) {
   }
 }
 
-// For some processors oneDNN has convolutions by gemm alone, in one piece.
+// For some processors, oneDNN implements convolutions only by gemm.
 bool has_direct_convolutions() {
   static const bool has = [] {
     const LibraryRun run = expect_library_matches_reference(graph_of({.src_channels = 32, .dst_channels = 32}), kLongSums);
@@ -164,7 +164,7 @@ TEST(ConvolutionStep, StridesPadsAndDilatesEachAxisByItsOwn) {
   expect_all_kinds_match({.kernel = {1, 1}, .strides = {2, 2}, .pads_begin = {0, 0}, .pads_end = {0, 0}});
 }
 
-// There are positions that see nothing but a pad, and an image that is smaller than the window.
+// Some positions read only padding, and one image is smaller than the window.
 TEST(ConvolutionStep, TakesPadsBeyondTheWindow) {
   expect_all_kinds_match({.pads_begin = {4, 0}, .pads_end = {5, 3}});
   for (const DataType dtype : {f32, bf16})
@@ -177,7 +177,7 @@ TEST(ConvolutionStep, TakesPadsBeyondTheWindow) {
                             .dtype = dtype});
 }
 
-// Then the window ends in the image, as fast code wants it to, and is as small as what is made.
+// Fast code requires that the last window ends inside the image, so positions after the image are omitted.
 TEST(ConvolutionStep, LeavesOutPositionsBehindTheImage) {
   Case c{.src_channels = 32,
          .dst_channels = 32,
@@ -232,7 +232,7 @@ TEST(ConvolutionStep, TakesOneToThreeSpatialAxes) {
 
 TEST(ConvolutionStep, AddsOutputPadding) {
   expect_all_kinds_match({.strides = {2, 2}, .output_padding = {1, 1}});
-  // Rows and columns that no window reaches.
+  // No window reaches the last rows and columns.
   expect_all_kinds_match({.pads_begin = {0, 0}, .pads_end = {0, 0}, .output_padding = {3, 2}});
 }
 
@@ -312,7 +312,7 @@ TEST(ConvolutionStep, SumsGradientsOfWeightsInBlocksOfImages) {
   }
 }
 
-// Each image alone gives the bits that it has among others.
+// Each image alone gives the bits that it has in a batch.
 LibraryRun expect_images_keep_their_bits(Case c) {
   const LibraryRun all = expect_library_matches_reference(graph_of(c), kLongSums);
   const int64_t batch = std::exchange(c.batch, 1);
@@ -357,7 +357,7 @@ TEST(ConvolutionStep, AnImagesBitsAreItsOwn) {
   }
 }
 
-// Those are packed once, before the first execution.
+// Constant weights are packed once, before the first execution.
 TEST(ConvolutionStep, ConstantWeightsGiveTheSameBits) {
   for (const OpKind kind :
        {OpKind::Convolution, OpKind::ConvolutionBackwardData, OpKind::ConvTranspose, OpKind::ConvTransposeBackwardData}) {

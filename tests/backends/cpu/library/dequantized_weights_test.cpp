@@ -1,5 +1,4 @@
-// Products with weights that are stored in few bits: dequantised by groups, inside the tile that reads them, with the values of
-// the steps taken one by one.
+// Products with weights of few bits: each tile dequantises its groups of weights, with the same values as separate steps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +51,7 @@ TEST(DequantizedWeights, OfAnyTypeAndGroup) {
   }
 }
 
-// One query; several blocks of queries, each of which dequantises again.
+// One query; then several blocks of queries, each of which dequantises the weights again.
 TEST(DequantizedWeights, OfAnyNumberOfRows) {
   expect_in_a_tile({.queries = 1}, 1e-5);
   expect_in_a_tile({.dtype = DataType::s4, .queries = 1, .keys = 101, .group = {1, 1, 32, 1}}, 1e-5);

@@ -1,4 +1,4 @@
-// Tensors of images for tests of ops with attribute data_format: shapes, strides, and what a batch must not change.
+// Tensors of images for tests of ops with attribute data_format: shapes, strides, and invariance of bits in a batch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,14 +23,14 @@ inline Dims image_shape(const std::string& format, int64_t batch, int64_t channe
 
 using StridesOf = Dims (*)(const Dims& shape);
 
-// As if the tensor were a part of one that is larger along every axis.
+// The tensor is a part of one that is larger along every axis.
 inline Dims part_of_larger(const Dims& shape) {
   Dims larger = shape;
   for (size_t i = 1; i < larger.size(); ++i) larger[i] += 3;
   return dense_strides(larger);
 }
 
-// Dense, with axis 1 innermost: images of format NCX have their channels last in memory.
+// Dense, with axis 1 innermost: images of format NCX are channels-last in memory.
 inline Dims axis_1_innermost(const Dims& shape) {
   Dims turned{shape[0]};
   turned.insert(turned.end(), shape.begin() + 2, shape.end());
@@ -41,7 +41,7 @@ inline Dims axis_1_innermost(const Dims& shape) {
   return strides;
 }
 
-// Nothing is next to anything.
+// No axis is contiguous.
 inline Dims every_second(const Dims& shape) {
   Dims strides = dense_strides(shape);
   for (int64_t& stride : strides) stride *= 2;
@@ -62,7 +62,7 @@ inline Buffer buffer_of(const LogicalTensor& tensor, const std::vector<double>& 
   return buffer;
 }
 
-// The values of the only output of a graph whose inputs are dense and hold these values, in order.
+// Returns the values of the only output of a graph whose inputs are dense and have these values, in order.
 inline std::vector<double> results_of(const Graph& graph, const std::vector<std::vector<double>>& inputs) {
   std::map<uint64_t, Buffer> given;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -73,7 +73,7 @@ inline std::vector<double> results_of(const Graph& graph, const std::vector<std:
   return elements(run.outputs[0], run.buffers.at(run.outputs[0].id));
 }
 
-// ---- batches: `graph_of` makes the graph for a number of images, all its tensors dense with the images first
+// ---- batches: `graph_of` builds the graph for a number of images; all its tensors are dense, with the images as axis 0
 
 inline Buffer image_of(const LogicalTensor& tensor, const Buffer& data, int64_t image) {
   const int64_t bytes = bytes_of(tensor.dtype, tensor.element_count()) / (*tensor.shape)[0];

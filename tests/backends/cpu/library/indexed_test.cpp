@@ -1,5 +1,5 @@
-// Gather and ScatterAdd on the CPU: the values of the reference, the same bits for any number of threads, any strides; an index
-// that points nowhere is named, and nothing is read by it.
+// Gather and ScatterAdd on the CPU: the reference's values, the same bits for any number of threads, any strides. An index that
+// is out of range raises an error that names it, and reads no memory.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr DataType f32 = DataType::f32, s32 = DataType::s32, s64 = DataType::s64;
 
-// What is thrown says so.
+// Returns the message of the exception that `body` throws.
 std::string message_of(const std::function<void()>& body) {
   try {
     body();
@@ -38,7 +38,7 @@ Buffer indices_of(const LogicalTensor& tensor, const std::vector<int64_t>& value
 
 int64_t number_of(const Dims& shape) { return checked_product(shape, "indices"); }
 
-// Some from either end, many of them twice.
+// Indices from both ends, many of them repeated.
 std::vector<int64_t> some_indices(int64_t count, int64_t extent) {
   std::vector<int64_t> values;
   for (int64_t i = 0; i < count; ++i) values.push_back(i * i * 7 % (2 * extent) - extent);
@@ -49,7 +49,7 @@ struct Case {
   DataType dtype = f32, type = s64;
   Dims table{50, 24}, indices{3, 7};
   int64_t axis = 0;
-  Dims strides = {};  // of what is read
+  Dims strides = {};  // of the data that is read
 };
 
 Dims replaced(Dims shape, int64_t axis, const Dims& indices) {
@@ -116,7 +116,7 @@ TEST(ScatterAdd, OfNothingIsZero) {
   expect_scattered({.table = {5, 0}, .indices = {3}});
 }
 
-// Also where the table has no entries at all.
+// The test includes a table without entries.
 TEST(IndexOutside, IsNamedByBothEngines) {
   for (const Backend* backend : {&cpu_backend(), &reference_backend()})
     for (const int64_t extent : {4, 0}) {

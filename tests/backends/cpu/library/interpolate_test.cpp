@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, s32 = DataType::s32;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Images of some extents made larger or smaller; extents are without batch and channels.
+// Images that are enlarged or reduced; extents exclude batch and channels.
 struct Resampling {
   std::string name;
   Dims from, to;
@@ -88,7 +88,7 @@ TEST(InterpolateStep, TakesSizesFromAnInput) {
   expect_library_matches_reference(g.finish(), 1e-6, {{sizes, buffer_of(g.tensor(sizes), {6, 7})}});
 }
 
-// Slabs of rows and blocks of channels: more than one tile an image.
+// Slabs of rows and blocks of channels: each image has several tiles.
 TEST(InterpolateStep, DividesLargeImages) {
   for (const char* const format : {"NXC", "NCX"})
     for (const int64_t channels : {3, 288})

@@ -1,5 +1,5 @@
-// Runs a graph whole, as one plan, on the cpu backend with several numbers of threads and on the reference: the bits must be
-// those of one thread, the values those of the reference.
+// Runs a whole graph as one plan, on the CPU backend with several numbers of threads and on the reference. The bits must equal
+// those of one thread, and the values those of the reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,25 +19,25 @@ namespace lamina::testing {
 
 struct LibraryRun {
   std::vector<LogicalTensor> inputs, outputs;
-  std::map<uint64_t, Buffer> buffers;  // by tensor: what went in and what came out
+  std::map<uint64_t, Buffer> buffers;  // inputs and outputs, by tensor id
   ExecutableInfo info;
 };
 
-// Whether all products of a run were summed in the order of k, for any number of rows: not so with kernels that oneDNN has
-// for machines without AVX-512 (docs/numerics.md).
+// Whether all products of a run were summed in the order of k, for any number of rows. This does not hold for the kernels that
+// oneDNN has for machines without AVX-512 (docs/numerics.md).
 inline bool rows_are_their_own(const LibraryRun& run) {
   return std::none_of(run.info.kernels.begin(), run.info.kernels.end(),
                       [](const std::string& name) { return name.starts_with("matmul ") && !name.starts_with("matmul brg:"); });
 }
 
-// The root of the mean square of a tensor: what rounding errors of sums of products are measured by.
+// The root mean square of a tensor: the unit for rounding errors of sums of products.
 inline double root_mean_square(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value * value;
   return std::sqrt(sum / static_cast<double>(std::max<size_t>(values.size(), 1)));
 }
 
-// Whether a buffer that was zero has nothing else between and behind its elements, which take whole bytes.
+// Whether a buffer that was zero is still zero between and after its elements, which have whole bytes.
 inline bool holds_elements_alone(const LogicalTensor& tensor, Buffer buffer) {
   const Dims& shape = *tensor.shape;
   for (int64_t i = 0; i < tensor.element_count(); ++i) {
@@ -48,8 +48,8 @@ inline bool holds_elements_alone(const LogicalTensor& tensor, Buffer buffer) {
   return std::all_of(buffer.begin(), buffer.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// `error`: relative to an element or to the root mean square of its tensor, whichever is larger; beside the roundings of both
-// to the output's type. `given`: inputs that are not to be random.
+// `error` is relative to an element or to the root mean square of its tensor, the larger of the two, in addition to both
+// roundings to the output's type. `given`: inputs that are not random.
 inline LibraryRun expect_library_matches_reference(const Graph& graph, double error = 2e-6,
                                                    const std::map<uint64_t, Buffer>& given = {}, unsigned seed = 1) {
   LibraryRun run;

@@ -1,5 +1,5 @@
-// MatMul on the cpu backend: every form that its schema allows, against the reference, with the same bits for any number of
-// threads and rows.
+// MatMul on the CPU backend: every form that its schema allows, compared with the reference, with the same bits for any number
+// of threads and rows.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/library/library_check.h"
@@ -113,9 +113,9 @@ TEST(MatmulStep, SumsOfNothingAreTheBias) {
   expect_library_matches_reference(graph_of({.src = {0, 4}, .weights = {4, 7}}));
 }
 
-// The first rows of a product are those of the product of the first rows.
+// The first rows of a product equal the product of the first rows.
 TEST(MatmulStep, ARowsBitsAreItsOwn) {
-  // The plainest kernels that oneDNN has for a processor add one product after another.
+  // The basic kernels that oneDNN has for a processor add one product after another.
   const bool is_blocked =
       rows_are_their_own(expect_library_matches_reference(graph_of({.src = {150, 64}, .weights = {64, 90}})));
   const double error = is_blocked ? 4e-6 : 1e-5;

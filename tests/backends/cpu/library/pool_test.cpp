@@ -13,11 +13,11 @@ using ::testing::HasSubstr;
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, s32 = DataType::s32;
 constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Windows and the images under them, whose extents are without batch and channels.
+// Windows and their images; the extents exclude batch and channels.
 struct Pool {
   std::string name;
   Dims spatial, kernel, strides, pads_begin, pads_end;
-  Dims dilations = {};  // of maxima
+  Dims dilations = {};  // only for MaxPool
   std::string rounding_type = "floor", auto_pad = "None";
   bool exclude_pad = false;
 };
@@ -38,7 +38,7 @@ Attributes attributes_of(OpKind kind, const Pool& pool, const std::string& forma
   return attributes;
 }
 
-// The shape of what the forward op makes of `src`.
+// Returns the output shape of the forward op for `src`.
 Dims pooled(OpKind kind, const Pool& pool, const std::string& format, const Dims& src) {
   GraphBuilder g;
   const OpKind forward = is_average(kind) ? OpKind::AvgPool : OpKind::MaxPool;
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Pool{"wide_pads", {4, 3}, {6, 7}, {1, 2}, {5, 6}, {5, 6}}),
     [](const auto& test) { return test.param.name; });
 
-// Slabs of rows and blocks of channels: more than one tile an image.
+// Slabs of rows and blocks of channels: each image has several tiles.
 TEST(PoolStep, DividesLargeImages) {
   for (const char* const format : {"NXC", "NCX"})
     for (const int64_t channels : {40, 288}) {
@@ -124,7 +124,7 @@ TEST(PoolStep, DividesLargeImages) {
   expect_all_kinds_match({"line", {40000}, {5}, {3}, {2}, {2}}, {f32, "NCX", 1, 3});
 }
 
-// Windows that overlap so much that their work is shared.
+// Windows that overlap enough to share partial results.
 TEST(PoolStep, SharesTheWorkOfLargeWindows) {
   for (const char* const format : {"NXC", "NCX"})
     for (const DataType dtype : {f32, bf16})
@@ -171,7 +171,7 @@ TEST(PoolStep, RefusesFourSpatialAxes) {
   EXPECT_EQ(cpu_backend().why_unsupported(graph, graph.ops()[0]), "src has 4 spatial axes, allowed is 1 to 3");
 }
 
-// ---- maxima of what is hard to compare: on a line of one channel, windows of two
+// ---- maxima of values that are hard to compare: images of one line and one channel, windows of two
 
 Graph line(OpKind kind, DataType dtype, int64_t extent, int64_t stride, const std::string& rounding_type = "floor") {
   return graph_of(kind, {"line", {extent}, {2}, {stride}, {0}, {0}, {}, rounding_type}, {dtype, "NXC", 1, 1});
@@ -209,7 +209,7 @@ TEST(MaxPoolBackwardStep, GoesToTheFirstMaximum) {
   }
 }
 
-// Few different values: nearly every window has ties, in all of its axes.
+// The data has few distinct values: nearly every window has ties, in all of its axes.
 TEST(MaxPoolBackwardStep, BreaksTiesAsTheReference) {
   std::mt19937 random(3);
   for (const char* const format : {"NXC", "NCX"})

@@ -1,5 +1,5 @@
-// Convolutions of dequantised integers are taken as integers, exactly, where their scales can be taken out of the sum; where
-// they cannot, they are dequantised first. A pad is the number 0, which is the zero point among the integers.
+// Convolutions of dequantised integers run exactly on the integers if their scales can be factored out of the sum; otherwise
+// the integers are dequantised first. Padding is the number 0, which the zero point represents among the integers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ struct Case {
 
 bool is_transposed(const Case& c) { return c.kind == OpKind::ConvTranspose; }
 
-// Axes of weights: output channels or their number in a group, input channels likewise.
+// Axes of weights: output channels (all, or those of one group), and input channels likewise.
 Dims weights_shape(const Case& c) {
   const int64_t in = is_transposed(c) ? c.src_channels : c.src_channels / c.groups;
   const int64_t out = is_transposed(c) ? c.dst_channels / c.groups : c.dst_channels;
@@ -94,14 +94,14 @@ Graph graph_of(const Case& c) {
 bool convolves_integers() { return cpu_backend().plan_target()->integers.convolves(); }
 
 void expect_integers(const Case& c, double error = 2e-6) {
-  // The reference rounds factors that are cast to 16 bits, and so does a product that is not taken of the integers.
+  // The reference rounds factors that are cast to 16 bits, and so does a convolution that does not run on the integers.
   const double rounding = c.dtype == bf16 ? 2e-2 : convolves_integers() ? 0 : 2e-5;
   const LibraryRun run = expect_library_matches_reference(graph_of(c), error + rounding);
   if (!convolves_integers()) return;
   EXPECT_THAT(run.info.kernels, Not(Contains(HasSubstr("dequantize"))));
 }
 
-// Every layout, with and without what may be left out.
+// Tests every layout, with and without optional inputs.
 void expect_integers_in_all_forms(Case c) {
   for (const bool channels_last : {true, false}) {
     for (const bool taps_first : {true, false}) {
@@ -128,7 +128,7 @@ TEST(QuantizedConvolution, PadsAreZeroPoints) {
     expect_integers({.pads_begin = {2, 2}, .pads_end = {2, 2}, .src = s8, .zero_point = zero_point});
     expect_integers({.strides = {2, 3}, .pads_begin = {4, 4}, .pads_end = {4, 4}, .src = s8, .zero_point = zero_point});
   }
-  // Windows that see nothing but pads.
+  // Windows that read only padding.
   expect_integers({.space = {3, 3}, .kernel = {2, 2}, .pads_begin = {3, 3}, .pads_end = {4, 4}, .zero_point = 200});
 }
 
@@ -197,7 +197,7 @@ TEST(QuantizedConvolution, MayBeCastBetween) {
   expect_integers({.has_bias = true, .dtype = bf16}, 1e-3);
 }
 
-// An image has the bits in a batch that it has alone; weights are the same.
+// Each image alone has the bits that it has in a batch with the same weights.
 void expect_images_alone(const std::function<Graph(int64_t images)>& graph_of) {
   constexpr int64_t kImages = 3;
   const LibraryRun all = expect_library_matches_reference(graph_of(kImages), 1e-3);
@@ -226,7 +226,7 @@ TEST(QuantizedConvolution, OfNothing) {
   expect_integers({.src_channels = 0});
 }
 
-// Sums of the largest numbers: where kernels saturate in between, integers are not taken.
+// Sums of the largest numbers: kernels that saturate intermediate sums must not be used.
 TEST(QuantizedConvolution, OfTheLargestNumbers) {
   for (const DataType src : {u8, s8}) {
     const Graph graph = graph_of({.src_channels = 64, .src = src, .zero_point = 0});
@@ -247,9 +247,9 @@ TEST(QuantizedConvolution, OthersAreDequantized) {
   }
 }
 
-// ---- what follows
+// ---- epilogues
 
-// A graph around a convolution: `behind(g, dst)` adds what reads it.
+// Runs a graph around a convolution; `behind(g, dst)` adds the consumers of its result.
 LibraryRun run_with(const Case& c, const std::function<void(GraphBuilder&, uint64_t)>& behind, double error) {
   GraphBuilder g;
   behind(g, convolution(g, c));
@@ -295,11 +295,11 @@ TEST(QuantizedConvolution, TakesWhatFollowsElementByElement) {
   }
 }
 
-// The result of Quantize may be off by one where it is near the middle between two integers.
+// The result of Quantize may differ by one near the middle between two integers.
 TEST(QuantizedConvolution, IsQuantizedAgain) {
   for (const DataType as : {u8, s8}) {
     for (const int64_t zero_point : {0, 5, 127}) {
-      for (const float scale : {0.5f, 0.013f, 1.f}) {  // the second saturates
+      for (const float scale : {0.5f, 0.013f, 1.f}) {  // the second one saturates
         const LibraryRun run = run_with(
             {.has_bias = true, .zero_point = 20},
             [&](GraphBuilder& g, uint64_t dst) { quantized(g, g.op(OpKind::ReLU, {dst}), as, scale, zero_point); }, 0.02);
@@ -345,13 +345,13 @@ TEST(QuantizedConvolution, TakesOperandsThatAreDequantizedThemselves) {
   });
 }
 
-// A sum over no channels is 0, or the bias; what follows is done to that.
+// A sum over no channels is 0, or the bias; the epilogue applies to it.
 TEST(QuantizedConvolution, OfNothingWithWhatFollows) {
   run_with({.src_channels = 0}, [](GraphBuilder& g, uint64_t dst) { quantized(g, dst, u8, 0.5f, 7); }, 0);
   run_with({.batch = 0}, [](GraphBuilder& g, uint64_t dst) { quantized(g, dst, u8, 0.5f, 7); }, 0);
 }
 
-// What another reads, or what has another shape, is made by kernels of its own.
+// Consumers that cannot be an epilogue, since another op reads the value or the shape differs, become separate kernels.
 TEST(QuantizedConvolution, LeavesTheRestToKernels) {
   const auto expect_kernels = [](const std::function<void(GraphBuilder&, uint64_t)>& behind) {
     const LibraryRun run = run_with({}, behind, 1e-5);
@@ -365,7 +365,7 @@ TEST(QuantizedConvolution, LeavesTheRestToKernels) {
   expect_kernels([](GraphBuilder& g, uint64_t dst) { g.op(OpKind::SoftMax, {dst}, {{"axis", int64_t{-1}}}); });
 }
 
-// oneDNN's maximum of NaN and 0 is 0, lamina's is NaN: a NaN of the bias stays one.
+// oneDNN's maximum of NaN and 0 is 0, lamina's is NaN: a NaN in the bias must remain NaN.
 TEST(QuantizedConvolution, KeepsNaN) {
   GraphBuilder g;
   g.op(OpKind::ReLU, {convolution(g, {.has_bias = true})});

@@ -1,5 +1,5 @@
-// Products of dequantised integers are taken as integers, exactly, where their scales can be taken out of the sum; where they
-// cannot, they are dequantised first.
+// Products of dequantised integers run exactly on the integers if their scales can be factored out of the sum; otherwise the
+// integers are dequantised first.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ Graph product(const Case& c) {
 bool multiplies_integers() { return cpu_backend().plan_target()->integers.multiplies(); }
 
 void expect_integers(const Case& c, double error = 2e-6) {
-  // The reference rounds factors that are cast to 16 bits, and so does a product that is not taken of the integers.
+  // The reference rounds factors that are cast to 16 bits, and so does a product that does not run on the integers.
   const double rounding = c.dtype == bf16 ? 2e-2 : multiplies_integers() ? 0 : 2e-5;
   const LibraryRun run = expect_library_matches_reference(product(c), error + rounding);
   if (!multiplies_integers()) return;
@@ -92,7 +92,7 @@ TEST(QuantizedProduct, OfAnySize) {
   }
 }
 
-// Either factor row by row, column by column, or with gaps between these.
+// Each factor is row-major, column-major, or has gaps between its rows or columns.
 TEST(QuantizedProduct, OfAnyLayout) {
   const auto layouts = [](int64_t rows, int64_t columns) {
     return std::vector<Dims>{{rows * columns, columns, 1},
@@ -152,12 +152,13 @@ TEST(QuantizedProduct, MayBeCastBetween) {
 
 TEST(QuantizedProduct, IsTiledWithWhatStandsBehindIt) {
   const Case c{.src = {{1000, 96}, u8, {0.1f}, 3}, .behind = true};
-  const LibraryRun run = expect_library_matches_reference(product(c), 1e-4);  // an error of a score, of each probability
+  const LibraryRun run =
+      expect_library_matches_reference(product(c), 1e-4);  // covers the error of a score and of each probability
   EXPECT_THAT(run.info.kernel_texts, Contains(HasSubstr("tile of ")));
   EXPECT_EQ(run.info.kernels.size(), multiplies_integers() ? 2u : 4u);
 }
 
-// What the user casts to 16 bits is rounded, also for those that read it in the same step.
+// A cast to 16 bits rounds, also for consumers in the same step.
 TEST(QuantizedProduct, ACastBehindItRounds) {
   GraphBuilder g;
   const uint64_t a = dequantized(g, {{40, 96}, u8, {0.1f}, 3}, f32, g.input(u8, {40, 96}));
@@ -168,7 +169,7 @@ TEST(QuantizedProduct, ACastBehindItRounds) {
   for (const double value : elements(dst, run.buffers.at(dst.id))) EXPECT_EQ(value, round_to(bf16, value));
 }
 
-// So is an operand of what follows: a post-op takes its integers only where the cast changes none of them.
+// A cast of an epilogue's operand rounds too: a post-op reads the operand's integers only if the cast changes none of them.
 TEST(QuantizedProduct, ACastOfAnOperandBehindItRounds) {
   const auto step_count = [](float scale) {
     GraphBuilder g;
@@ -178,7 +179,7 @@ TEST(QuantizedProduct, ACastOfAnOperandBehindItRounds) {
     const uint64_t other = dequantized(g, {{40, 70}, u8, {scale}, 3}, bf16, g.input(u8, {40, 70}));
     const uint64_t sum = g.op(OpKind::Add, {g.op(OpKind::MatMul, {a, b}), other});
     g.op(OpKind::TypeCast, {sum}, {}, f32);
-    // The weights are zeros: the sum is what the cast left of the operand.
+    // The weights are zeros: the sum equals the operand after the cast.
     const Buffer zeros = buffer_for(g.tensor(weights));
     return expect_library_matches_reference(g.finish(), 0, {{weights, zeros}}).info.kernels.size();
   };
@@ -188,18 +189,18 @@ TEST(QuantizedProduct, ACastOfAnOperandBehindItRounds) {
   EXPECT_GT(rounded, exact);
 }
 
-// 1 / scale is infinite: a library that multiplies by it makes NaN of 0.
+// 1 / scale is infinite: a library that multiplies by it turns 0 into NaN.
 TEST(QuantizedProduct, IsQuantizedBySubnormalScales) {
   GraphBuilder g;
   const uint64_t a = dequantized(g, {{40, 96}, u8, {0.1f}, 3}, f32, g.input(u8, {40, 96}));
   const uint64_t b = dequantized(g, {{96, 70}}, f32, g.input(s8, {96, 70}));
-  const uint64_t relu = g.op(OpKind::ReLU, {g.op(OpKind::MatMul, {a, b})});  // half of it is 0
+  const uint64_t relu = g.op(OpKind::ReLU, {g.op(OpKind::MatMul, {a, b})});  // half of the elements are 0
   g.op(OpKind::Quantize, {relu},
        {{"scales", std::vector<float>{1e-39f}}, {"zps", std::vector<int64_t>{9}}, {"qtype", std::string("per_tensor")}}, u8);
   expect_library_matches_reference(g.finish(), 0);
 }
 
-// Each of these is dequantised first, and right.
+// These scales cannot be factored out, so the factors are dequantised first.
 TEST(QuantizedProduct, OthersAreDequantized) {
   for (const Case& c : {Case{.weights = {{96, 70}, s8, ramp(96), 0, 0}}, Case{.src = {{40, 96}, u8, ramp(96), 0, 1}}}) {
     const LibraryRun run = expect_library_matches_reference(product(c), 4e-6);
@@ -217,7 +218,7 @@ TEST(QuantizedProduct, WhatOthersReadIsDequantized) {
   EXPECT_THAT(run.info.kernels, Contains(HasSubstr("dequantize")));
 }
 
-// softmax(q x k) x v of u8, rounded to u8 in between: attention as quantised models have it.
+// softmax(q x k) x v of u8, with the probabilities rounded to u8: the attention of quantised models.
 TEST(QuantizedProduct, OfWhatWasQuantizedInFrontOfIt) {
   for (const DataType type : {f32, bf16}) {
     GraphBuilder g;
@@ -231,7 +232,7 @@ TEST(QuantizedProduct, OfWhatWasQuantizedInFrontOfIt) {
     const uint64_t rounded = g.op(OpKind::Quantize, {p}, by_256, u8);
     const uint64_t v = dequantized(g, {values, u8, {0.04f}, 130}, type, g.input(u8, values));
     g.op(OpKind::MatMul, {dequantized(g, {{2, 3, 80, 96}, u8, {0.004f}}, type, rounded), v});
-    // A score that rounds the other way changes sums by a step of P.
+    // A score that rounds in the other direction changes sums by one quantisation step of the probabilities.
     const LibraryRun run = expect_library_matches_reference(g.finish(), type == f32 ? 0.02 : 0.06);
     if (!multiplies_integers()) continue;
     EXPECT_THAT(run.info.kernel_texts, Contains(HasSubstr("tile of ")));
@@ -239,9 +240,9 @@ TEST(QuantizedProduct, OfWhatWasQuantizedInFrontOfIt) {
   }
 }
 
-// ---- what follows
+// ---- epilogues
 
-// A product of [.., m, k] and [k, n] with an op behind it whose other operand has that shape.
+// A product of [.., m, k] and [k, n] whose consumer has another operand of that shape.
 void expect_one_step(const Dims& src, int64_t n, const Dims& operand, DataType operand_type = f32) {
   SCOPED_TRACE(join(describe(src), " n ", n, " operand ", describe(operand), " ", name_of(operand_type)));
   GraphBuilder g;
@@ -274,7 +275,7 @@ TEST(QuantizedProduct, TakesOperandsOfWhatFollows) {
 TEST(QuantizedProduct, IsQuantizedAgain) {
   for (const DataType as : {u8, s8}) {
     for (const int64_t zero_point : {0, 9}) {
-      for (const float scale : {1.f, 0.5f, 0.01f}) {  // the last saturates
+      for (const float scale : {1.f, 0.5f, 0.01f}) {  // the last one saturates
         GraphBuilder g;
         const Dims shape{40, 96};
         const uint64_t a = dequantized(g, {shape, u8, {0.1f}, 3}, f32, g.input(u8, shape));
@@ -285,7 +286,7 @@ TEST(QuantizedProduct, IsQuantizedAgain) {
               {"zps", std::vector<int64_t>{zero_point}},
               {"qtype", std::string("per_tensor")}},
              as);
-        // Near the middle between two integers it may be off by one.
+        // A result near the middle between two integers may differ by one.
         const LibraryRun run = expect_library_matches_reference(g.finish(), 0.02);
         EXPECT_TRUE(!multiplies_integers() || run.info.kernels.size() == 1u);
       }

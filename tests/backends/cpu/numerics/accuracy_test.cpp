@@ -1,5 +1,5 @@
-// The error of the normalisations against the exact value, hard inputs included, held against the bounds of docs/numerics.md.
-// Each test prints a line of the table there: run this program with --gtest_filter=Accuracy* and copy them.
+// Compares the error of the normalisations, on hard inputs too, with the bounds of docs/numerics.md. Each test prints a line of
+// the table there: run this program with --gtest_filter=Accuracy* and copy them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ constexpr float kEpsilon = 1e-5f;
 using Values = std::vector<double>;
 using Generator = std::function<double(int64_t row, int64_t column, double gauss)>;
 
-// What a tensor of `dtype` holds of these numbers.
+// The numbers after rounding to `dtype`.
 struct Stored {
   Buffer data;
   Values values;
@@ -49,16 +49,16 @@ double ulp_at(DataType dtype, double value) {
   return std::ldexp(1.0, exponent - digits + 1);
 }
 
-// A 16-bit result close to zero still has the error of the mean, an f32 of the row's magnitude: half an ULP of 1 counts as one
-// there.
+// Near zero, the error of a 16-bit result includes the error of the mean, an f32 value that scales with the row's magnitude:
+// the unit there is half an ULP of 1.
 constexpr double kMinUlp = 0x1p-24;
 
-// Of one output against exact values.
+// Errors of one output against exact values.
 struct Error {
   double of_magnitude = 0;       // |difference| / max(1, |exact|)
   double relative = 0;           // |difference| / |exact|
   double ulp = 0;                // of the stored type, from the correctly rounded value; of 16-bit types at least kMinUlp
-  double correctly_rounded = 1;  // the share of elements
+  double correctly_rounded = 1;  // fraction of the elements
   double in_norm = 0;            // ||difference|| / ||exact||
 };
 
@@ -96,12 +96,12 @@ std::vector<Buffer> run(const Graph& graph, const std::vector<const Buffer*>& in
   std::vector<const void*> in;
   std::vector<void*> out;
   std::vector<Buffer> results = outputs_for(ports);
-  for (const LogicalTensor& tensor : ports.inputs) in.push_back(inputs.at(tensor.id)->data());  // ids count the inputs
+  for (const LogicalTensor& tensor : ports.inputs) in.push_back(inputs.at(tensor.id)->data());  // ids number the inputs
   for (Buffer& result : results) out.push_back(result.data());
   ExecutionContext context;
-  context.threads = 3;  // the few long rows are shared by threads
+  context.threads = 3;  // threads share the few long rows
   compiler::compile_subgraph(subgraph, cpu_backend())->execute(context, in, out);
-  // In the order of the op's outputs, which the builder numbers after the inputs.
+  // Ids in the order of the op's outputs, which the builder numbers after the inputs.
   std::vector<std::pair<uint64_t, size_t>> order;
   for (size_t o = 0; o < ports.outputs.size(); ++o) order.emplace_back(ports.outputs[o].id, o);
   std::sort(order.begin(), order.end());
@@ -152,8 +152,8 @@ void print_line(const HardInput& input, const char* output, const Error& error) 
               output, error.of_magnitude, error.relative, error.ulp, 100 * error.correctly_rounded);
 }
 
-// f32: at most 1e-6 of max(1, |dst|). 16-bit: one ULP from the correctly rounded value, and 99.9 % of a large tensor are that
-// value.
+// Bounds: f32 at most 1e-6 of max(1, |dst|); 16-bit types one ULP from the correctly rounded value, and 99.9 % of a large
+// tensor are correctly rounded.
 void expect_within_bounds(const HardInput& input, const Error& dst) {
   if (input.dtype == f32) {
     EXPECT_LE(dst.of_magnitude, 1e-6);
@@ -256,7 +256,7 @@ std::vector<HardInput> hard_inputs() {
   for (const DataType dtype : {f32, bf16, f16}) {
     inputs.push_back(
         {"constant rows", dtype, 64, 1000, [](int64_t row, int64_t, double) { return 0.1 * static_cast<double>(row + 1); }});
-    // Subnormals of f32 have few digits, the mean among them.
+    // Subnormals of f32 have few digits, and the mean is one of them.
     inputs.push_back({"subnormals", dtype, 64, 1000,
                       [=](int64_t, int64_t, double gauss) { return gauss * (dtype == f16 ? 1e-6 : 1e-40); },
                       dtype == f16 ? 1e-6 : 1e-5});
@@ -275,18 +275,18 @@ std::vector<HardInput> hard_inputs() {
   return inputs;
 }
 
-// Rows of 2^16 elements that are a sequence of runs: several inner dims, of which the last has `run` elements.
+// Rows of 2^16 elements that consist of several runs: several inner dims, the last of which has `run` elements.
 struct Runs {
   int64_t run;
   HardInput input;
 };
 
-// Exact moments hold for rows one after the other; `place` tells where element i of row r is.
+// Exact moments assume contiguous rows; `place` returns the position of element i of row r.
 using Place = std::function<int64_t(int64_t row, int64_t i)>;
 
 class AccuracyInRuns : public ::testing::TestWithParam<Runs> {
  protected:
-  // The largest relative error of output `variance` of the graph's one op, whose input 0 are such rows.
+  // Returns the largest relative error of output `variance` of the graph's only op, whose input 0 has such rows.
   double variance_error(const Graph& graph, size_t variance, const Place& place) {
     const HardInput& input = GetParam().input;
     const Values given = values_of(input);
@@ -342,7 +342,7 @@ std::vector<Runs> rows_in_runs() {
     add("standard normal", f32, around(0));
     add("mean/std 1e3", f32, around(1e3));
     add("standard normal", bf16, around(0));
-    // Equal squares: each addition to a lane rounds in the same direction.
+    // All squares are equal: each addition to a lane rounds in the same direction.
     add("two values", f32,
         [](int64_t row, int64_t, double gauss) { return (gauss < 0 ? -0.1 : 0.1) * static_cast<double>(row + 3); });
   }

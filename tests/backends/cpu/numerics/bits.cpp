@@ -49,7 +49,7 @@ Graph relu_backward_layer_norm_backward_add(int64_t rows, int64_t size, DataType
   return g.finish();
 }
 
-// The statistics are computed again; the sum of diff_dst is taken in the walk that takes the mean.
+// The op recomputes the statistics; the walk that computes the mean also sums diff_dst.
 Graph layer_norm_backward_alone(int64_t rows, int64_t size, DataType dtype) {
   const DataType w = weights_of(dtype);
   GraphBuilder g;
@@ -76,7 +76,7 @@ Graph layer_norm_dropout(int64_t rows, int64_t size, DataType dtype) {
   return g.finish();
 }
 
-// Whole chunks of bytes are packed on AVX-512 alone; rows of up to some thousands of bytes are kept as numbers between phases.
+// Only AVX-512 packs whole chunks of bytes. Rows of up to some thousands of bytes stay live as numbers between phases.
 Graph layer_norm_of_bytes(int64_t rows, int64_t size, DataType dtype) {
   GraphBuilder g;
   const Attributes from{{"scales", std::vector<float>{0.3f}}, {"zps", std::vector<int64_t>{1}}},
@@ -138,7 +138,7 @@ Graph softmax_inner_axis(int64_t rows, int64_t size, DataType dtype) {
   return g.finish();
 }
 
-// A number of 24 random bits in [0, 1): the same on every machine, unlike those of a mathematical library.
+// Returns a number of 24 random bits in [0, 1), the same on every machine, unlike the results of a math library.
 double unit_value(uint64_t key) {
   key += 0x9e3779b97f4a7c15u;
   key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -152,7 +152,7 @@ double value_for(const std::string& port, double unit) {
   return port == "variance" || port == "gamma" ? 0.5 + unit : unit * 4 - 1.5;
 }
 
-// Memory for a tensor, `offset` elements behind an aligned address.
+// Memory for a tensor that starts `offset` elements after an aligned address.
 class PlacedTensor {
  public:
   PlacedTensor(const LogicalTensor& tensor, int64_t offset)
@@ -160,7 +160,7 @@ class PlacedTensor {
     size_t bytes = begin_ + static_cast<size_t>(tensor.byte_size()) + 64;
     bytes = (bytes + 63) / 64 * 64;
     memory_.reset(static_cast<char*>(std::aligned_alloc(64, bytes)));
-    std::memset(memory_.get(), 0xa5, bytes);  // between rows, and where no output is written
+    std::memset(memory_.get(), 0xa5, bytes);  // the pattern remains between rows and outside outputs
   }
   char* data() const { return memory_.get() + begin_; }
 

@@ -1,6 +1,6 @@
-// Whole graphs have the bits today that they had when the hashes below were written. Products in f32 of few k are chains of
-// fused multiplications and additions in the order of k, in oneDNN's blocked kernels: where a machine has others, its bits are
-// its own, and the test says so. Products of integers are exact.
+// Whole graphs have the same bits as when the hashes below were written. In oneDNN's blocked kernels, f32 products with a small
+// k are chains of fused multiply-adds in the order of k. On machines with other kernels the bits differ, and the test reports
+// it. Products of integers are exact.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ uint64_t hash_of_run(const Graph& graph, double error) {
   return hash_of(outputs);
 }
 
-// Whether this machine's products [m, k] x [k, n] of f32 are such chains.
+// Whether this machine computes products [m, k] x [k, n] of f32 as such chains.
 bool sums_in_the_order_of_k(int64_t m, int64_t k, int64_t n) {
   GraphBuilder g;
   const auto a = g.input(f32, {m, k}), b = g.input(f32, {k, n});
@@ -71,7 +71,7 @@ uint64_t dequantized(GraphBuilder& g, DataType dtype, Dims shape, float scale, i
               {{"scales", std::vector<float>{scale}}, {"zps", std::vector<int64_t>{zero_point}}}, f32);
 }
 
-// A scale that is a power of two: what follows the sum rounds in one way only.
+// The scale is a power of two, so the operations after the sum can round in one way only.
 TEST(GoldenGraphs, IntegerProduct) {
   GraphBuilder g;
   const auto src = dequantized(g, u8, {150, 300}, 0.125f, 7), weights = dequantized(g, s8, {300, 70}, 0.0625f, 0);

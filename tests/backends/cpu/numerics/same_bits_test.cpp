@@ -1,6 +1,6 @@
-// The promises about bits (docs/numerics.md): the same for any number of threads, instruction set, alignment, row stride, in
-// place or not, on every run; a row's results with any other rows; and the same today as when golden_bits.tsv was
-// written.
+// The guarantees about bits (docs/numerics.md): results do not depend on the number of threads, the instruction set, alignment,
+// row strides, in-place execution or the run. A row's results do not depend on other rows, and all results equal those of
+// golden_bits.tsv.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -42,7 +42,7 @@ class SameBits : public ::testing::TestWithParam<Case> {
   BitsRun run_of(Size size) const { return {*GetParam().graph, size.rows, size.size, GetParam().dtype}; }
 };
 
-// Threads are used from 128 KiB on. The first size has several blocks of 64 rows for column sums, the second one few rows of
+// Several threads run from 128 KiB on. The first size has several blocks of 64 rows for column sums; the second has few rows of
 // several blocks of 4096 elements, which threads share.
 TEST_P(SameBits, ForThreadsInstructionsPlacementOnEveryRun) {
   for (const Size size : {Size{700, 61}, Size{3, 4 * 4096 + 77}}) {
@@ -64,7 +64,7 @@ TEST_P(SameBits, ForThreadsInstructionsPlacementOnEveryRun) {
   }
 }
 
-// Shorter than a vector, of one element, usual, two blocks of 4096, one long row.
+// Shorter than a vector, one element, typical, two blocks of 4096, and one long row.
 TEST_P(SameBits, ForThreadsAndInstructionsAtEverySize) {
   const auto all = targets_here();
   const cpu::Target *const middle = all[all.size() / 2], *const best = all.back();
@@ -85,7 +85,7 @@ TEST_P(SameBits, ForTwoBlocksOfLongRows) {
   ASSERT_TRUE(run({.threads = 3}) == run());
 }
 
-// Rows r and r + 7 hold the same numbers. 4096 rows leave the caches: their stores may go another way, aligned or not.
+// Rows r and r + 7 have the same numbers. 4096 rows exceed the caches, so their stores may be streamed, aligned or not.
 TEST_P(SameBits, ForARowInAnyBatch) {
   for (const int64_t size : {512, 577, 16'385}) {
     const std::vector<OutputBits> seven = run_of({7, size})();
@@ -113,7 +113,7 @@ TEST_P(SameBits, ForARowInAnyBatch) {
 INSTANTIATE_TEST_SUITE_P(Cases, SameBits, ::testing::ValuesIn(all_cases()),
                          [](const auto& test) { return name_of_case(test.param); });
 
-// ---- the same bits as yesterday
+// ---- the same bits as in the golden file
 
 std::string golden_text(const cpu::Machine& machine) {
   std::ostringstream text;
@@ -127,8 +127,9 @@ std::string golden_text(const cpu::Machine& machine) {
   return text.str();
 }
 
-// A change of the numerics changes these hashes: check the accuracy (accuracy_test.cpp), then renew the file by running this
-// test with LAMINA_RENEW_GOLDEN_BITS=1, and say in the commit why: results differ between versions of lamina from then on.
+// A change of the numerics changes these hashes: check the accuracy (accuracy_test.cpp), then run this test with
+// LAMINA_RENEW_GOLDEN_BITS=1 to rewrite the file, and explain the change in the commit: from then on, results differ between
+// versions of lamina.
 class GoldenBits : public OnDescribedMachine {};
 
 TEST_P(GoldenBits, AreThoseOfTheLastVersion) {

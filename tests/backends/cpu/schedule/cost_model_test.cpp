@@ -1,4 +1,4 @@
-// The cost model: what it says of a kernel turns on the described machine alone, and its first choice is what the default is.
+// The cost model: its estimates depend only on the described machine, and its first choice is the default schedule.
 #include "backends/cpu/schedule/cost_model.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using kernel::Kernel;
 
 constexpr DataType bf16 = DataType::bf16;
 
-// With a last level of 32 MiB.
+// A machine with a last-level cache of 32 MiB by default.
 Machine machine_of(int64_t last = int64_t{32} << 20) {
   Machine machine = epyc().machine;
   machine.caches.last = last;
@@ -66,7 +66,7 @@ TEST(CostModel, StoresThatCostMoreAreNotTaken) {
   EXPECT_TRUE(choice(large, machine).streamed.empty());
 }
 
-// If waiting costs nothing, no schedule prefetches.
+// Without miss latency, the model chooses no prefetches.
 TEST(CostModel, WhatComesFromMemoryIsAskedFor) {
   const Kernel kernel = layer_norm({262144, 64});
   EXPECT_FALSE(choice(kernel).prefetched_within_row.empty());
@@ -92,7 +92,7 @@ TEST(CostModel, ReductionsThatCostMuchAreTakenTogether) {
   EXPECT_EQ(choice(kernel, machine).rows_per_tile, 8);
 }
 
-// A row fits the first level, the next one beside it does not.
+// One row fits the first-level cache; a prefetch of the next row evicts it.
 TEST(CostModel, RowsToComePushOutWhatIsWalkedAgain) {
   Machine machine = machine_of();
   machine.caches.first = int64_t{48} << 10;
@@ -104,7 +104,7 @@ TEST(CostModel, RowsToComePushOutWhatIsWalkedAgain) {
   EXPECT_LE(time(kernel, to_first, machine), time(kernel, to_second, machine)) << "both fit";
 }
 
-// gamma and beta of more than the first level are read once for several rows, where the second is far.
+// gamma and beta exceed the first level: a strip reads them once for several rows if the second level is slow.
 TEST(CostModel, StripsKeepWhatRowsShareNear) {
   Machine machine = machine_of();
   machine.costs.read = {0.1, 4, 5, 6};
@@ -112,7 +112,7 @@ TEST(CostModel, StripsKeepWhatRowsShareNear) {
   EXPECT_EQ(choice(layer_norm({8192, 1024, bf16}), machine).strip, 0) << "they fit the first level";
 }
 
-// What a wait costs has to be gained.
+// Threads must gain more time than a wait costs.
 TEST(CostModel, ThreadsAreWokenForWhatTakesLonger) {
   const auto is_worth = [](const Kernel& kernel, const Machine& machine) {
     return CostModel(kernel, machine).is_worth_threads();
@@ -132,7 +132,7 @@ TEST(CostModel, ShortRowsAreLanesWhereTransposingCostsLittle) {
   EXPECT_FALSE(choice(layer_norm({65536, 8}), machine).transposed);
 }
 
-// A value for each channel is read once for all of its elements, which are side by side.
+// gamma varies by channel, so one load serves all of a channel's contiguous elements: lanes stay along the row.
 TEST(CostModel, LongRowsOfChannelsAreNoLanes) {
   constexpr int64_t kImages = 8, kGroups = 2, kChannels = 2, kSize = 10000;
   kernel::Builder builder("norm_of_groups", {kImages, kGroups, kChannels, kSize}, 2);
@@ -148,7 +148,7 @@ TEST(CostModel, LongRowsOfChannelsAreNoLanes) {
   EXPECT_FALSE(choice(kernel).transposed);
 }
 
-// Of calls that the last level holds, and of those that it does not, each has one schedule.
+// All row counts that fit the last-level cache share one schedule, and all that exceed it share another.
 TEST(CostModel, OfTheNumberOfRowsTheLastLevelAloneTakesNotice) {
   const Schedule few = choice(layer_norm({256, 768})), many = choice(layer_norm({16384, 768}));
   for (const int64_t rows : {128, 512, 1000, 2048, 4000}) EXPECT_EQ(choice(layer_norm({rows, 768})), few) << rows;

@@ -1,7 +1,7 @@
-// Every legal schedule of a kernel gives the interpreter's bits: the proof that schedules may be chosen by measuring.
+// Every legal schedule of a kernel gives the interpreter's bits, so measuring may choose any of them.
 //
-// A few schedules of each kernel are drawn by a seed, LAMINA_SCHEDULE_SEED (1 if unset). LAMINA_ALL_SCHEDULES=1 runs all of
-// them, LAMINA_ALL_SCHEDULES=3/500 every 500th from the third on: all slices together are all schedules.
+// The test draws a few schedules of each kernel with the seed LAMINA_SCHEDULE_SEED (1 if unset). LAMINA_ALL_SCHEDULES=1 runs
+// all of them, LAMINA_ALL_SCHEDULES=3/500 every 500th from the third on: all slices together cover all schedules.
 #include "backends/cpu/schedule/legal_schedules.h"
 
 #include <gtest/gtest.h>
@@ -28,14 +28,14 @@ namespace {
 using cpu::Schedule;
 using kernel::Kernel;
 
-constexpr size_t kSamples = 24;  // of each kernel
+constexpr size_t kSamples = 24;  // per kernel
 
 uint64_t seed() {
   const char* const text = std::getenv("LAMINA_SCHEDULE_SEED");
   return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
 }
 
-// Schedule number i is run where i % slices == slice; without slices a few are drawn.
+// Schedule number i runs if i % slices == slice; without slices, a few are drawn.
 struct Slice {
   size_t slice = 0, slices = 0;
 };
@@ -79,7 +79,7 @@ TEST_P(LegalSchedules, AreWalkedOnceEach) {
   for (size_t i = 0; i < kSamples; ++i) EXPECT_TRUE(seen.contains(cpu::describe(legal.sample(random))));
 }
 
-// What is chosen where nothing was measured is one of them, whole or split, on each machine.
+// The list contains the schedule that is chosen without measurements, whole or split, on each machine.
 TEST_P(LegalSchedules, HoldWhatIsChosen) {
   for (const auto& [name, machine] : machines()) {
     const Kernel kernel = cpu::with_rows_arranged(GetParam().kernel, machine);
@@ -111,7 +111,7 @@ TEST_P(LegalSchedules, HaveLegalNeighboursThatDiffer) {
 
 // ---- the bits
 
-// Args in memory that begins a line and `offset` elements, so that outputs may be streamed.
+// Args that start `offset` elements after a line boundary, so that outputs may be streamed.
 class PlacedMemory {
  public:
   PlacedMemory(const Kernel& kernel, const Memory& content, int64_t offset) : kernel_(kernel) {
@@ -176,7 +176,7 @@ class BitsOfSchedules {
   uint64_t digest_ = 0;
 };
 
-// On the host's instruction set and the lesser ones, alone and by several threads, where a line begins and elsewhere.
+// Runs the host's instruction sets, with one and several threads, at a line boundary and elsewhere.
 TEST_P(LegalSchedules, GiveTheInterpretersBits) {
   const cpu::Machine host = to_run_here(epyc().machine);
   const Kernel arranged = cpu::with_rows_arranged(GetParam().kernel, host);

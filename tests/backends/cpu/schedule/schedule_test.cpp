@@ -1,4 +1,4 @@
-// A schedule as a value: every field is told apart by its description, which is a part of the key of generated code.
+// A schedule as a value: its description, part of the key of generated code, includes every field.
 #include "backends/cpu/schedule/schedule.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Schedule, ListsAreDescribedElementByElement) {
   EXPECT_NE(cpu::describe(one), cpu::describe(other));
 }
 
-// Nothing but what it is given decides: the same kernel, several machines.
+// The choice depends only on the arguments: the same kernel on several machines.
 TEST(Schedule, FollowsTheMachineThatItIsGiven) {
   const kernel::Kernel kernel = backward({64, 16384});
   EXPECT_EQ(cpu::choose_schedule(kernel, epyc().machine, true).vector_bits, 512);

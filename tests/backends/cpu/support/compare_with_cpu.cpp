@@ -1,5 +1,5 @@
-// In this program what the CPU computed is held against the kernel IR's interpreter: the same bits, NaN payloads apart. What
-// the interpreter computes with is the text that GPU programs carry, so this holds that text against the CPU's mathematics too.
+// This program compares the CPU's results with the interpreter of the kernel IR: the same bits except NaN payloads. The
+// interpreter uses the source text that GPU programs contain, so this also compares that text with the CPU's mathematics.
 #include "backends/cpu/support/cpu_check.h"
 #include "compiler/compile.h"
 #include "kernels/interpret.h"

@@ -29,7 +29,7 @@ inline Buffer buffer_for(const LogicalTensor& tensor) {
   return Buffer(static_cast<size_t>(bytes_of(tensor.dtype, tensor.span())) + 64, std::byte{0});
 }
 
-// The name of the port through which a graph input is first read.
+// Returns the name of the port that reads a graph input first.
 inline std::string port_name_of(const Graph& graph, ValueIndex value) {
   for (const Port& reader : graph.value(value).consumers) {
     const Op& op = graph.ops()[static_cast<size_t>(reader.op)];
@@ -39,7 +39,7 @@ inline std::string port_name_of(const Graph& graph, ValueIndex value) {
   return "";
 }
 
-// Values fit for the port; the memory between strided elements is filled too.
+// Fills a tensor with values that suit the port; the memory between strided elements is filled too.
 inline void fill(Buffer& data, const LogicalTensor& tensor, const std::string& port, std::mt19937& random) {
   std::uniform_real_distribution<double> around(-2.0, 2.0), positive(0.5, 2.0);
   for (int64_t i = 0; i < tensor.span(); ++i) {
@@ -55,7 +55,7 @@ inline void fill(Buffer& data, const LogicalTensor& tensor, const std::string& p
   }
 }
 
-// Elements of a strided tensor in row-major order.
+// Returns the elements of a strided tensor in row-major order.
 inline std::vector<double> elements(const LogicalTensor& tensor, const Buffer& data) {
   std::vector<double> values;
   const Dims& shape = *tensor.shape;
@@ -71,7 +71,7 @@ inline std::vector<double> elements(const LogicalTensor& tensor, const Buffer& d
   return values;
 }
 
-// One unit in the last place of `dtype` around `value`, at least that of 2^-20 so that sums near zero are judged absolutely.
+// Returns one unit in the last place of `dtype` at `value`, at least that at 1, so that sums near zero have an absolute bound.
 inline double allowed_error(DataType dtype, double value, double factor) {
   const double magnitude = std::max(std::abs(value), 1.0);
   switch (dtype) {
@@ -79,7 +79,7 @@ inline double allowed_error(DataType dtype, double value, double factor) {
     case DataType::f32: return factor * magnitude * 0x1p-21;
     case DataType::f16: return magnitude * 0x1p-10 * 1.01 + factor * magnitude * 0x1p-21;
     case DataType::bf16: return magnitude * 0x1p-7 * 1.01 + factor * magnitude * 0x1p-21;
-    default: return 1.0;  // integers: the neighbour, near a tie
+    default: return 1.0;  // integers: one step, since a value near a tie may round either way
   }
 }
 
@@ -92,7 +92,7 @@ struct PortTensors {
   std::vector<LogicalTensor> inputs, outputs;
 };
 
-// The partition's ports; an output whose layout is open is dense.
+// The partition's ports; an output without strides is dense.
 inline PortTensors port_tensors(const Partition& partition) {
   PortTensors ports;
   for (const ValueIndex v : partition.inputs) ports.inputs.push_back(partition.graph->tensor(v));
@@ -105,13 +105,13 @@ inline PortTensors port_tensors(const Partition& partition) {
   return ports;
 }
 
-// What a partition reads, in port order.
+// The inputs of a partition, in port order.
 struct PortData {
   std::vector<const Buffer*> buffers;
   std::vector<const void*> pointers;
 };
 
-// Tensors that `buffers` lacks are filled for their ports.
+// Fills the tensors that `buffers` lacks with values for their ports.
 inline PortData inputs_of(const Partition& partition, const PortTensors& ports, std::map<uint64_t, Buffer>& buffers,
                           std::mt19937& random) {
   PortData data;
@@ -134,7 +134,7 @@ inline std::vector<Buffer> outputs_for(const PortTensors& ports) {
   return buffers;
 }
 
-// Compiles and executes on a backend whose tensors are in host memory.
+// Compiles and executes on a backend that reads and writes host memory.
 inline ExecutableInfo run_on_host(const Backend& backend, const Subgraph& subgraph, const PortData& inputs,
                                   std::vector<Buffer>& outputs) {
   std::vector<void*> pointers;
@@ -146,21 +146,21 @@ inline ExecutableInfo run_on_host(const Backend& backend, const Subgraph& subgra
 
 inline bool same_value(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// A partition as the CPU has run it; every tensor in host memory.
+// A partition that the CPU executed; all tensors are in host memory.
 struct CpuRun {
   const Subgraph& subgraph;
   const PortTensors& ports;
   std::vector<const Buffer*> inputs;
   const std::vector<Buffer>& outputs;
-  double factor = 4;              // of the tolerance
-  int64_t most_elements = 16384;  // up to which slow comparisons are made
+  double factor = 4;              // scales the tolerance
+  int64_t most_elements = 16384;  // the limit for slow comparisons
 };
 
-// What else runs the graphs of these tests: defined once per test program, beside it, as the interpreter of the kernel IR or as
-// a GPU. Adds failures of its own.
+// Runs the same partition elsewhere and adds failures of its own. Each test program defines it once: with the interpreter of
+// the kernel IR, or with a GPU.
 void compare_with_cpu(const CpuRun& run);
 
-// Tensors between partitions come from the cpu run. `factor` scales the tolerance.
+// Later partitions read the CPU's results. `factor` scales the tolerance.
 inline RunResult expect_cpu_matches_reference(const Graph& graph, double factor = 4, unsigned seed = 1,
                                               const std::map<uint64_t, Buffer>& given = {}) {
   RunResult result;

@@ -1,5 +1,5 @@
-// Machines as values, so that no test depends on the one that it happens to run on. Kernels are compiled for all of them
-// anywhere; they run with a machine's own instructions where the host has these.
+// Machines as values, so that tests do not depend on the host. Every host compiles kernels for all of them and runs them with a
+// machine's own instructions if it supports these.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct DescribedMachine {
   friend void PrintTo(const DescribedMachine& described, std::ostream* out) { *out << described.name; }
 };
 
-// AMD EPYC of the fourth generation: AVX-512 that rounds to bf16, without f16 arithmetic.
+// AMD EPYC, fourth generation: AVX-512 with conversions to bf16, without f16 arithmetic.
 inline DescribedMachine epyc() {
   return {"epyc",
           {.instructions = {.target = &cpu::targets::avx512, .rounds_to_bf16 = true},
@@ -50,10 +50,10 @@ inline DescribedMachine desktop() {
            .cores = 4}};
 }
 
-// Plain x86-64 that tells nothing of itself.
+// Plain x86-64 without any further information.
 inline DescribedMachine plain() { return {"plain", {}}; }
 
-// Graviton 2: NEON alone.
+// Graviton 2: NEON only.
 inline DescribedMachine neoverse_n1() {
   return {"neoverse_n1",
           {.instructions = {.architecture = &cpu::targets::aarch64, .target = &cpu::targets::neon, .computes_in_f16 = true},
@@ -76,7 +76,7 @@ inline DescribedMachine neoverse_v1() {
            .cores = 8}};
 }
 
-// Fugaku's: SVE of 512 bits.
+// The processor of Fugaku: SVE of 512 bits.
 inline DescribedMachine a64fx() {
   return {"a64fx",
           {.instructions = {.architecture = &cpu::targets::aarch64,
@@ -89,7 +89,7 @@ inline DescribedMachine a64fx() {
            .cores = 12}};
 }
 
-// No processor has all of these: code is made for it, and runs nowhere.
+// No processor has all of these features: the code compiles but runs on no host.
 inline cpu::Machine machine_of_nowhere() {
   cpu::Machine machine = xeon().machine;
   machine.features = "+avx512fp16,+fma4";
@@ -98,14 +98,14 @@ inline cpu::Machine machine_of_nowhere() {
 
 inline std::vector<DescribedMachine> described_machines() { return {epyc(), xeon(), desktop(), plain()}; }
 
-// Code is made for all of them anywhere where LLVM can; those of another architecture than the host's run nowhere here.
+// LLVM can compile for all of them on any host; the host runs only those of its own architecture.
 inline std::vector<DescribedMachine> machines_of_all_architectures() {
   return {epyc(), xeon(), desktop(), plain(), neoverse_n1(), neoverse_v1(), a64fx()};
 }
 
 inline std::string name_of_machine(const ::testing::TestParamInfo<DescribedMachine>& info) { return info.param.name; }
 
-// What the host machine has, the plainest first: the targets that code can be capped to here.
+// The host's targets, the most basic first: code can be limited to each of them.
 inline std::vector<const cpu::Target*> targets_here() {
   const cpu::Instructions host = cpu::host_machine().instructions;
   std::vector<const cpu::Target*> all;
@@ -115,8 +115,8 @@ inline std::vector<const cpu::Target*> targets_here() {
   return all;
 }
 
-// The host's target that takes the place of a described machine's: the same or, on another architecture, the one as far from
-// the plainest.
+// Returns the host's substitute for a described target: the same one, or, for another architecture, the target with the same
+// distance from the most basic one.
 inline const cpu::Target& target_in_place_of(const cpu::Instructions& described) {
   const cpu::Architecture& here = *cpu::host_machine().instructions.architecture;
   if (described.architecture == &here) return *described.target;
@@ -125,8 +125,8 @@ inline const cpu::Target& target_in_place_of(const cpu::Instructions& described)
   return *ours[std::min(rank, ours.size() - 1)];
 }
 
-// The machine itself where the host runs its code. Else with the host's instructions: what its caches and cores decide
-// still runs.
+// Returns the machine itself if the host runs its code. Otherwise it returns the machine with the host's instructions, so that
+// schedules still follow its caches and cores.
 inline cpu::Machine to_run_here(const cpu::Machine& machine) {
   if (cpu::host_runs(machine)) return machine;
   cpu::Machine here = cpu::capped(cpu::host_machine(), target_in_place_of(machine.instructions));
@@ -135,7 +135,7 @@ inline cpu::Machine to_run_here(const cpu::Machine& machine) {
   return here;
 }
 
-// A suite whose tests run on each of some machines. Its report says where a machine's own instructions did not run.
+// A suite whose tests run on each of several machines and report machines whose own instructions did not run.
 class OnDescribedMachine : public ::testing::TestWithParam<DescribedMachine> {
  protected:
   void SetUp() override {

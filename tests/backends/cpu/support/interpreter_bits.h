@@ -1,4 +1,4 @@
-// Kernels built by hand, run by the CPU and by the interpreter of the kernel IR: the same bits.
+// Runs hand-built kernels on the CPU and in the interpreter of the kernel IR and expects the same bits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace lamina::testing {
 
-using Memory = std::vector<std::vector<std::byte>>;  // per arg
+using Memory = std::vector<std::vector<std::byte>>;  // one block per arg
 
 inline int64_t span(const kernel::Kernel& kernel, const kernel::Arg& arg) {
   int64_t last = 0;
@@ -25,7 +25,7 @@ inline int64_t span(const kernel::Kernel& kernel, const kernel::Arg& arg) {
   return last + 1;
 }
 
-// Values of every kind of row: ordinary ones, one far from its first elements, one of equal elements, one with a NaN.
+// Fills rows of every kind: ordinary, with a large offset from its first elements, with equal elements, with a NaN.
 inline Memory memory_for(const kernel::Kernel& kernel) {
   std::mt19937 random(11);
   std::normal_distribution<double> gauss;
@@ -48,8 +48,8 @@ inline std::vector<double> values(const kernel::Kernel& kernel, size_t arg, cons
   return all;
 }
 
-// What comes out, NaNs taken as one, in a number: kernels that several machines and numbers of threads run are interpreted
-// once.
+// Returns a hash of the outputs that treats all NaNs as equal. With it, a kernel that runs on several machines and numbers of
+// threads is interpreted only once.
 inline uint64_t digest(const kernel::Kernel& kernel, const Memory& memory) {
   uint64_t hash = 14695981039346656037u;
   for (size_t a = 0; a < kernel.args.size(); ++a) {
@@ -62,7 +62,7 @@ inline uint64_t digest(const kernel::Kernel& kernel, const Memory& memory) {
   return hash;
 }
 
-// Runs as on `machine`, whose instructions the host has; by the schedule that is chosen for it, or by a given one.
+// Runs the kernel for `machine`, whose instructions the host supports, with the default schedule or a given one.
 inline Memory run_on_machine(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine, Memory actual,
                              cpu::Executor::Kind kind = cpu::Executor::Kind::workers, const cpu::Schedule* given = nullptr) {
   const cpu::KernelRunner runner =
@@ -92,7 +92,7 @@ inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, c
   }
 }
 
-// With memory_for(kernel). One that gave the interpreter's bits once has given them again where the digest is the same.
+// Uses memory_for(kernel). A digest that matched the interpreter once is not interpreted again.
 inline void expect_interpreter_bits(const kernel::Kernel& kernel, int threads, const cpu::Machine& machine,
                                     const cpu::Schedule* given = nullptr) {
   static std::map<std::string, uint64_t> seen;

@@ -1,4 +1,4 @@
-// Kernels of rows, built by hand: LayerNorm and a backward of it, as the tests of several schedules run them.
+// Hand-built kernels of rows for the tests of schedules: LayerNorm and its backward.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace lamina::testing {
 
-// [rows | size], or [rows, 3 | size] with a gap after each three rows.
+// [rows | size], or [rows, 3 | size] with a gap after every three rows.
 struct Shape {
   int64_t rows, size;
   DataType dtype = DataType::f32;
@@ -61,7 +61,7 @@ class Rows {
   kernel::Builder builder_;
 };
 
-// `Shaped` gives the positions of src, weights and values per row.
+// `Shaped` determines the memory layout of src, weights and per-row values.
 template <typename Shaped>
 kernel::Kernel layer_norm_of(Shaped k) {
   const kernel::Value x = k.src("src");
@@ -75,7 +75,7 @@ kernel::Kernel layer_norm_of(Shaped k) {
 
 inline kernel::Kernel layer_norm(const Shape& shape) { return layer_norm_of(Rows("layer_norm", shape)); }
 
-// With statistics of its own.
+// LayerNorm's backward that computes its own statistics.
 inline kernel::Kernel backward(const Shape& shape) {
   Rows k("backward", shape);
   const kernel::Value x = k.src("src"), dy = k.src("diff_dst"), weighted = dy * k.weight("gamma");

@@ -1,4 +1,4 @@
-// Kernels of every kind that schedules tell apart: what the property of legal schedules (and a benchmark of them) is held over.
+// Kernels of every kind that schedules distinguish: the property of legal schedules and a benchmark run over them.
 #pragma once
 
 #include <ostream>
@@ -17,7 +17,7 @@ struct ScheduledKernel {
   friend void PrintTo(const ScheduledKernel& of, std::ostream* out) { *out << of.name; }
 };
 
-// Mean and variance alone: the last walk reduces.
+// Only mean and variance: the last walk reduces.
 inline kernel::Kernel statistics(const Shape& shape) {
   Rows k("statistics", shape);
   const auto moments = k.builder().moments(k.src("src"));
@@ -35,14 +35,14 @@ inline kernel::Kernel both_sums(const Shape& shape) {
   return k.finish();
 }
 
-// What LayerNormBackward is where diff_gamma alone is wanted.
+// LayerNormBackward with diff_gamma as the only output.
 inline kernel::Kernel column_sums(const Shape& shape) {
   Rows k("column_sums", shape);
   k.column(k.src("diff_dst") * (k.src("src") - k.per_row("mean")) * k.per_row("rstd"), "diff_gamma");
   return k.finish();
 }
 
-// A function whose values are kept, three walks.
+// Three walks; the values of a function stay live between them.
 inline kernel::Kernel softmax(const Shape& shape) {
   Rows k("softmax", shape);
   const kernel::Value x = k.src("src"), power = exp(x - k.builder().reduce(kernel::Reduction::maximum, x));
@@ -50,7 +50,7 @@ inline kernel::Kernel softmax(const Shape& shape) {
   return k.finish();
 }
 
-// Beside a sum, which is added up as it comes.
+// Extremes, and a sum that is accumulated in element order.
 inline kernel::Kernel extremes(const Shape& shape) {
   Rows k("extremes", shape);
   const kernel::Value x = k.src("src");
@@ -69,7 +69,7 @@ inline kernel::Kernel softmax_with_sums(const Shape& shape) {
   return k.finish();
 }
 
-// Two inputs, two outputs, of which the sum leaves in an early walk or in the last.
+// Two inputs and two outputs: an early walk or the last one stores the sum.
 inline kernel::Kernel add_layer_norm(const Shape& shape) {
   Rows k("add_layer_norm", shape);
   const kernel::Value sum = k.src("a") + k.src("b");
@@ -79,7 +79,7 @@ inline kernel::Kernel add_layer_norm(const Shape& shape) {
   return k.finish();
 }
 
-// A large body behind the norm.
+// A large body after the norm.
 inline kernel::Kernel layer_norm_gelu(const Shape& shape) {
   Rows k("layer_norm_gelu", shape);
   const kernel::Value x = k.src("src");
@@ -97,7 +97,7 @@ inline kernel::Kernel elementwise(const Shape& shape) {
   return k.finish();
 }
 
-// Values per row of every kind, and an index.
+// Per-row values of every kind, and an index.
 inline kernel::Kernel row_values(const Shape& shape) {
   Rows k("row_values", shape);
   const kernel::Value scale = k.per_row("scale"), x = k.src("src") * scale;
@@ -110,7 +110,7 @@ inline kernel::Kernel row_values(const Shape& shape) {
   return k.finish();
 }
 
-// [groups, channels | positions] with the channels, or the positions, side by side.
+// [groups, channels | positions] with the channels or the positions contiguous.
 inline kernel::Kernel norm_of_channels(int64_t groups, int64_t channels, int64_t size, bool channels_last, DataType dtype) {
   kernel::Builder builder("norm_of_channels", {groups, channels, size}, 2);
   const Dims strides = channels_last ? Dims{channels * size, 1, channels} : Dims{channels * size, size, 1};
@@ -125,7 +125,7 @@ inline kernel::Kernel norm_of_channels(int64_t groups, int64_t channels, int64_t
   return kernel;
 }
 
-// Reduced over two dims that are not one run.
+// A reduction over two dims that do not form one run.
 inline kernel::Kernel norm_of_planes(int64_t images, int64_t height, int64_t width, int64_t pitch, DataType dtype) {
   kernel::Builder builder("norm_of_planes", {images, height, width}, 1);
   const auto arg = [&](const char* name, bool output) {

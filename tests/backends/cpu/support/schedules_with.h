@@ -1,4 +1,4 @@
-// A legal schedule of some kind, independent of the model's choice, so that a test states its schedule.
+// Finds a legal schedule with some property, independent of the default choice: the test states the property that it needs.
 #pragma once
 
 #include "backends/cpu/schedule/lane_order.h"
@@ -7,7 +7,8 @@
 
 namespace lamina::testing {
 
-// The first one of the kernel, as with_rows_arranged leaves it, that `is_it`. Throws Error(runtime_error) where none is.
+// Returns the kernel's first schedule (after with_rows_arranged) for which `is_it` holds. Throws Error(runtime_error) if there
+// is none.
 template <typename IsIt>
 cpu::Schedule schedule_with(const kernel::Kernel& kernel, const cpu::Machine& machine, const IsIt& is_it) {
   const kernel::Kernel arranged = cpu::with_rows_arranged(kernel, machine);
@@ -17,7 +18,7 @@ cpu::Schedule schedule_with(const kernel::Kernel& kernel, const cpu::Machine& ma
   throw Error(Status::runtime_error, "no schedule of the kernel is such: " + kernel::print(kernel));
 }
 
-// Whether any is.
+// Whether any legal schedule has the property.
 template <typename IsIt>
 bool may_have(const kernel::Kernel& kernel, const cpu::Machine& machine, const IsIt& is_it) {
   for (const cpu::Schedule& schedule : cpu::legal_schedules(kernel, machine)) {

@@ -1,4 +1,4 @@
-// Descriptions of instruction sets: which contains which, and what a machine becomes that is capped.
+// Descriptions of instruction sets: inclusion between them, and the result of capping a machine.
 #include "backends/cpu/targets/target.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(Targets, AreFoundByNameInTheirArchitecture) {
   EXPECT_EQ(targets::find(targets::x86_64, "sve"), nullptr);
 }
 
-// What one target can do a better one can do as well: code for the plainer one may be made for it.
+// A target has all abilities of the targets that it includes, so it runs their code.
 TEST(Targets, CanDoWhatThoseCanThatTheyContain) {
   for (const cpu::Architecture* const architecture : {&targets::x86_64, &targets::aarch64}) {
     for (const cpu::Target* const each : targets::of(*architecture)) {
@@ -69,7 +69,7 @@ TEST(Machines, KeepTheirArchitectureWhenTheyAreCapped) {
   EXPECT_EQ(cpu::capped(neoverse_v1().machine, targets::sve), neoverse_v1().machine);
 }
 
-// Code for one length of vectors is another's.
+// Code depends on the vector length.
 TEST(Machines, ThatDifferInTheLengthOfVectorsAreTold) {
   EXPECT_EQ(cpu::describe(neoverse_v1().machine.instructions), "AArch64 sve of 256 bits, computes in f16");
   EXPECT_NE(cpu::describe(neoverse_v1().machine.instructions), cpu::describe(a64fx().machine.instructions));

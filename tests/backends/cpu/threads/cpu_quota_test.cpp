@@ -1,4 +1,4 @@
-// What control groups of both versions say of the CPUs.
+// CPU quotas of control groups, versions 1 and 2.
 #include "backends/cpu/threads/cpu_quota.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Work in stages on lamina's workers and on OpenMP's threads: each unit once, stage after stage; and what only workers promise:
-// that no call waits for one that does not come.
+// Work in stages on lamina's workers and on OpenMP's threads: each unit runs once, stage after stage. Only workers guarantee
+// that a call does not wait for a worker that does not join it.
 #include "backends/cpu/threads/executor.h"
 
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = Executor::Kind;
 
-// How often each unit of each stage is run.
+// Counts how often each unit of each stage runs.
 std::vector<std::vector<int>> runs_of(const Executor& executor, const std::vector<int64_t>& units, Scheduling scheduling) {
   std::vector<std::vector<std::atomic<int>>> times;
   for (const int64_t count : units) times.emplace_back(static_cast<size_t>(count));
@@ -158,9 +158,9 @@ TEST_P(Executors, AreSharedByManyCallers) {
   EXPECT_EQ(wrong, 0);
 }
 
-// ---- workers alone
+// ---- workers only
 
-// The numbers of stages start again at a limit.
+// Stage numbers wrap around within such a call.
 TEST(WorkerPool, RunMoreStagesThanOneCallOfThemHas) {
   constexpr int64_t kStages = 70'000;
   std::atomic<int64_t> units = 0, sum = 0;
@@ -180,8 +180,7 @@ TEST(WorkerPool, RunMoreStagesThanOneCallOfThemHas) {
   EXPECT_EQ(sum, expected_sum);
 }
 
-// The only worker that there is, in a process of its own, is held up in one call: others do not wait for it, for any work that
-// they have to do.
+// One call blocks the only worker, in a process of its own: calls of any size by other threads do not wait for it.
 TEST(WorkerPool, DISABLED_OneThatIsStuckHoldsUpNoOtherCall) {
   const Executor two(Kind::workers, 2);
   std::latch both_taken(2), may_end(1);
@@ -193,7 +192,7 @@ TEST(WorkerPool, DISABLED_OneThatIsStuckHoldsUpNoOtherCall) {
           may_end.wait();
         });
   });
-  both_taken.wait();  // by the caller and by the one worker
+  both_taken.wait();  // by the caller and by the worker
   const std::vector<int64_t> units = {50, 1, 200, 3};
   for (int i = 0; i < 50; ++i) EXPECT_EQ(runs_of(two, units, Scheduling::static_ranges), once_each(units));
   may_end.count_down();
@@ -203,7 +202,7 @@ TEST(WorkerPool, OneThatIsStuckHoldsUpNoOtherCall) {
   testing::expect_passes_in_own_process("WorkerPool.DISABLED_OneThatIsStuckHoldsUpNoOtherCall", {});
 }
 
-// More callers at once than there are job slots: each does its work, if need be alone.
+// With more concurrent callers than job slots, callers without a slot do their work alone.
 TEST(WorkerPool, CallersThatFindNoJobSlotWorkAlone) {
   constexpr int kCallers = 90;
   std::latch all_begun(kCallers);
@@ -225,7 +224,7 @@ TEST(WorkerPool, CallersThatFindNoJobSlotWorkAlone) {
   EXPECT_EQ(units, kCallers * 4);
 }
 
-// The child has none of the parent's workers, and starts its own.
+// A forked child has none of the parent's workers and starts its own.
 TEST(WorkerPool, WorkInTheChildOfAFork) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the thread sanitizer lets no child of a program with threads start any";
@@ -238,7 +237,7 @@ TEST(WorkerPool, WorkInTheChildOfAFork) {
   EXPECT_EQ(runs_of(three, units, Scheduling::static_ranges), once_each(units));
   std::atomic<bool> ends = false;
   std::thread caller([&] {
-    while (!ends) runs_of(three, units, Scheduling::static_ranges);  // so that the fork finds calls under way
+    while (!ends) runs_of(three, units, Scheduling::static_ranges);  // calls are in progress during the fork
   });
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
@@ -270,7 +269,7 @@ size_t threads_of_process() {
   return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-// The system tells of a thread a moment longer than its end can be waited for.
+// The system lists a thread slightly longer than join waits for it.
 size_t threads_of_process_at_last(size_t expected) {
   for (int i = 0; i < 1000 && threads_of_process() != expected; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return threads_of_process();
@@ -291,7 +290,7 @@ TEST(WorkerPool, EndWithTheirLibrary) {
   }
 }
 
-// ---- how many, and which
+// ---- the number of threads, and which ones
 
 TEST(ExecutorThreads, AreAsManyAsOpenmpWouldTake) {
   const int before = omp_get_max_threads();
@@ -303,7 +302,7 @@ TEST(ExecutorThreads, AreAsManyAsOpenmpWouldTake) {
   omp_set_num_threads(before);
 }
 
-// The caller's threads have the cores already.
+// The caller's other threads already use the cores.
 TEST(ExecutorThreads, AreTheCallingOneInAParallelRegion) {
   std::atomic<int> others = 0, regions = 0;
 #pragma omp parallel num_threads(2)
@@ -326,7 +325,7 @@ TEST(ExecutorChoice, DISABLED_OfWorkers) {
   Executor(2).run(1, Scheduling::dynamic, [](int64_t) { return 20; }, [&](const Piece&) { openmps += omp_in_parallel() != 0; });
   EXPECT_EQ(openmps, 0);
 }
-// Two units; OpenMP's second thread takes one of them, and as long as it is told to.
+// Runs two units; OpenMP's second thread runs one of them for the given time.
 bool runs_on_openmp(std::chrono::milliseconds second_thread_takes) {
   std::atomic<int> in_region = 0;
   std::latch both_taken(2);
@@ -342,7 +341,7 @@ bool runs_on_openmp(std::chrono::milliseconds second_thread_takes) {
 }
 TEST(ExecutorChoice, DISABLED_OfOpenmpUntilAThreadIsLate) {
   EXPECT_TRUE(runs_on_openmp(std::chrono::milliseconds(0)));
-  // What the caller's own unit takes counts: on a machine that has other things to do that is long, too.
+  // The time of the caller's own unit counts too: it is long on a machine with other load.
   bool is_openmp = true;
   for (int i = 0; i < 20 && is_openmp; ++i) is_openmp = runs_on_openmp(std::chrono::milliseconds(100));
   EXPECT_FALSE(is_openmp);

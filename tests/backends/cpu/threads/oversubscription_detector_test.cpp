@@ -1,4 +1,4 @@
-// When regions of OpenMP say that others want the cores, and for how long that is believed.
+// When OpenMP regions indicate oversubscription, and how long the detector reports it.
 #include "backends/cpu/threads/oversubscription_detector.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@ using std::chrono::milliseconds;
 
 constexpr Clock::time_point kStart{std::chrono::hours(1)};
 
-// A region whose caller spends `own` on its units and then waits for others, of which one spends `longest` on its units. Other
-// programs have the caller's core for `preempted` before its units end.
+// Simulates a region whose caller spends `own` on its units and then waits for threads, the slowest of which spends `longest`.
+// Other programs use the caller's core for `preempted` before its units end.
 bool is_seen_after(microseconds own, microseconds waits, microseconds longest, microseconds preempted = {}) {
   OversubscriptionDetector detector;
   RegionTimer timer(detector, kStart, {});
@@ -27,18 +27,18 @@ bool is_seen_after(microseconds own, microseconds waits, microseconds longest, m
 
 TEST(OversubscriptionDetector, IsThereWhereOthersEndMuchLaterThanTheCaller) {
   EXPECT_TRUE(is_seen_after(microseconds(100), milliseconds(4), microseconds(100)));
-  EXPECT_FALSE(is_seen_after(microseconds(100), microseconds(400), microseconds(100)));  // a thread that slept is woken
+  EXPECT_FALSE(is_seen_after(microseconds(100), microseconds(400), microseconds(100)));  // waking a sleeping thread costs time
   EXPECT_FALSE(is_seen_after(microseconds(100), microseconds(0), microseconds(100)));
 }
 
-// The caller waits for its core while others take all units, or amid its own.
+// The caller loses its core before it gets a unit, or during its own unit.
 TEST(OversubscriptionDetector, IsThereWhereTheCallerIsLate) {
   EXPECT_TRUE(is_seen_after(microseconds(0), microseconds(0), milliseconds(1), milliseconds(4)));
   EXPECT_TRUE(is_seen_after(milliseconds(1), microseconds(0), microseconds(0), milliseconds(4)));
   EXPECT_FALSE(is_seen_after(milliseconds(5), microseconds(0), microseconds(0), microseconds(100)));
 }
 
-// One of them took all, and lost its core amid that.
+// One other thread took all units and lost its core meanwhile.
 TEST(OversubscriptionDetector, IsThereWhereACallerWithoutUnitsWaits) {
   EXPECT_TRUE(is_seen_after(microseconds(0), milliseconds(40), milliseconds(1)));
   EXPECT_FALSE(is_seen_after(microseconds(0), milliseconds(40), milliseconds(40)));
@@ -53,7 +53,7 @@ TEST(OversubscriptionDetector, IsSeenInEachStageAlone) {
   OversubscriptionDetector detector;
   RegionTimer timer(detector, kStart, {});
   Clock::time_point now = kStart;
-  for (int stage = 0; stage < 100; ++stage) {  // together the waits would be long
+  for (int stage = 0; stage < 100; ++stage) {  // the sum of the waits would exceed the limit
     timer.own_units_ended(now += microseconds(50), now - kStart);
     timer.all_units_ended(microseconds(50), now += microseconds(100), now - kStart);
   }

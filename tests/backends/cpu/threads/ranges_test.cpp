@@ -1,4 +1,4 @@
-// Units that threads take: each once, a thread's own first, the others' from their ends.
+// Units in ranges: each is taken once; a thread takes from the start of its own range, then from the end of other ranges.
 #include "backends/cpu/threads/ranges.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(Ranges, NoUnitsFewerThanRangesAndMoreSlotsThanRangesAreFine) {
   EXPECT_EQ(all_that_slot_takes(ranges, 1, 1000).size(), 3u);
 }
 
-// More than a range has numbers for: several at a time, all of them in the end.
+// More units than a range has numbers: threads take several at a time until all are taken.
 TEST(Ranges, VeryManyUnitsAreTakenInBundles) {
   Ranges ranges;
   const int64_t units = 3 * Ranges::kLongest * 1000 + 1;

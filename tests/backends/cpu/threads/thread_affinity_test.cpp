@@ -1,4 +1,4 @@
-// Where a sleeping thread may be woken, on any cores that this test may run on.
+// The cores on which a sleeping thread may be woken, for any affinity of this test.
 #include "backends/cpu/threads/thread_affinity.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ std::vector<int> without(std::vector<int> cores, int core) {
   return cores;
 }
 
-// Each on a thread of its own, whose cores end with it.
+// Runs each body on its own thread, whose affinity ends with the thread.
 template <typename Body>
 void on_own_thread(const Body& body) {
   std::thread([&] { body(cores_of_this_thread()); }).join();
@@ -76,7 +76,7 @@ TEST(ThreadAffinity, LeavesAThreadItsOnlyCore) {
   });
 }
 
-// `taskset` on a running program.
+// `taskset` changes the affinity of a running program.
 TEST(ThreadAffinity, LeavesWhatOthersHaveSaid) {
   on_own_thread([](const std::vector<int>& all) {
     if (all.size() < 2) GTEST_SKIP() << "one core";
@@ -86,7 +86,7 @@ TEST(ThreadAffinity, LeavesWhatOthersHaveSaid) {
     run_on({all[1]});
     affinity.restore();
     EXPECT_EQ(cores_of_this_thread(), std::vector{all[1]});
-    affinity.exclude_core(all[0]);  // was never allowed again
+    affinity.exclude_core(all[0]);  // another program removed it
     EXPECT_EQ(cores_of_this_thread(), std::vector{all[1]});
     affinity.restore();
     EXPECT_EQ(cores_of_this_thread(), std::vector{all[1]});

@@ -1,4 +1,5 @@
-// Stored elements to and from f32 and f64 against load_as_double and store_from_double, bit for bit, on every instruction set.
+// Conversions of stored elements to and from f32 and f64 match load_as_double and store_from_double bit for bit, on every
+// instruction set.
 #include "backends/cpu/vector/convert.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ constexpr DataType kTypes[] = {DataType::f32,     DataType::f64, DataType::bf16,
                                DataType::f8_e4m3, DataType::s64, DataType::s32,  DataType::s8,  DataType::u8,
                                DataType::boolean, DataType::s4,  DataType::u4};
 
-// Nibbles are converted one a byte.
+// Each nibble is converted in a byte of its own.
 bool is_nibble(DataType type) { return type == DataType::s4 || type == DataType::u4; }
 size_t size_of(DataType type) { return is_nibble(type) ? 1 : static_cast<size_t>(bits_of(type)) / 8; }
 
@@ -33,7 +34,7 @@ ElementType stored(DataType type) {
   return [type](llvm::LLVMContext& context) { return storage_type(context, type); };
 }
 
-// Values near every step of every small type, halves between steps, ends of integer ranges, and random bits.
+// Values near every step of every small type, ties between steps, limits of integer ranges, and random bits.
 template <typename T>
 std::vector<T> values_to_store() {
   using Limits = std::numeric_limits<T>;
@@ -105,7 +106,7 @@ TEST_P(VectorConvert, StoresF64WithOneRounding) {
       [type = GetParam()](auto& b, llvm::Value* value, const auto& target) { return emit_from_f64(b, type, value, target); });
 }
 
-// Elements of `type`: all codes of the small types, random bits of the wide ones.
+// Elements of `type`: all codes of small types, random bits for wide types.
 std::vector<uint8_t> elements_to_load(DataType type) {
   const size_t size = size_of(type), count = size == 1 ? 256 : 65536;
   std::vector<uint8_t> bytes(count * size);
@@ -150,8 +151,8 @@ TEST_P(VectorConvert, LoadsF64AsTheInterfaceDoes) {
   });
 }
 
-// Next to the middle between two floats, by less than what a double holds: two roundings go the other way. As the machine does
-// it and as it is written for machines that would round twice.
+// Values so close to the middle between two floats that a double cannot represent the difference: rounding twice gives the
+// other neighbour. The test covers the host's instructions and the fallback for machines that would round twice.
 TEST(VectorConvert, RoundsLongIntegersOnce) {
   std::vector<int64_t> values;
   for (int shift = 0; shift < 39; ++shift) {
@@ -179,7 +180,7 @@ TEST(VectorConvert, RoundsLongIntegersOnce) {
   }
 }
 
-// Every f16 and every bf16 value to every type, by way of f32 as kernels do it.
+// Converts every f16 and every bf16 value to every type, through f32 as in kernels.
 TEST_P(VectorConvert, TakesEverySixteenBitValue) {
   const DataType to = GetParam();
   const size_t size = size_of(to);
@@ -195,7 +196,8 @@ TEST_P(VectorConvert, TakesEverySixteenBitValue) {
       jit.compile(emit, stored(from), stored(to), 16)(codes.data(), bytes.data(), static_cast<int64_t>(codes.size()));
       for (size_t i = 0; i < codes.size(); ++i) {
         const double value = load_as_double(from, &codes[i], 0);
-        if (std::isnan(value) && is_floating(to)) {  // which NaN depends on sign and payload, which a double read back has not
+        if (std::isnan(value) &&
+            is_floating(to)) {  // the NaN depends on the sign and payload, which a double does not preserve
           ASSERT_TRUE(std::isnan(load_as_double(to, &bytes[i * size], 0)))
               << name_of(from) << " code " << i << " to " << name_of(to);
           continue;
@@ -211,7 +213,7 @@ TEST_P(VectorConvert, TakesEverySixteenBitValue) {
 INSTANTIATE_TEST_SUITE_P(All, VectorConvert, ::testing::ValuesIn(kTypes),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
-// LLVM drops the hint from stores of some types: what leaves a conversion must be one with which it does not.
+// LLVM drops the nontemporal hint from stores of some types: a conversion must return a type that keeps it.
 TEST(VectorConvert, LeavesSmallFloatsThatCanBeStoredPastTheCaches) {
   for (const auto& level : runnable_levels()) {
     if (level == "sve") continue;  // LLVM 19 drops the hint from all of its stores
@@ -219,7 +221,7 @@ TEST(VectorConvert, LeavesSmallFloatsThatCanBeStoredPastTheCaches) {
       const Emit emit = [type](auto& b, llvm::Value* value, const auto& target) {
         llvm::Value* const codes = emit_from_f32(b, type, value, target);
         llvm::Value* const line = b.CreateShl(b.CreateZExt(b.CreateExtractElement(codes, uint64_t{0}), b.getInt64Ty()), 6);
-        llvm::Value* const there = b.CreateIntToPtr(line, b.getPtrTy());  // differs from turn to turn
+        llvm::Value* const there = b.CreateIntToPtr(line, b.getPtrTy());  // differs between iterations
         auto* const one = llvm::ConstantAsMetadata::get(b.getInt32(1));
         b.CreateAlignedStore(codes, there, llvm::Align(64))
             ->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b.getContext(), {one}));

@@ -1,7 +1,7 @@
-// Accuracy, equality of bits across instruction sets, and edges of the elementary functions that the CPU backend emits.
+// Accuracy, identical bits across instruction sets, and edge cases of the elementary functions that the CPU backend emits.
 //
-// Accuracy is the largest error in ULP of the result against long double, over a sample of floats (every float with
-// LAMINA_EXHAUSTIVE=1, some minutes a function) and of doubles. The bounds are what the exhaustive runs found, rounded up.
+// Accuracy is the largest error in ULP against long double, over a sample of floats (every float with LAMINA_EXHAUSTIVE=1, some
+// minutes per function) and of doubles. The bounds are the results of exhaustive runs, rounded up.
 #include "backends/cpu/vector/math.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using Wide = long double;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// erfc(-x / sqrt(2)) / 2 with the rounding error of the argument taken back to first order.
+// erfc(-x / sqrt(2)) / 2, with a first-order correction of the argument's rounding error.
 Wide normal_cdf(Wide x) {
   if (std::isinf(x)) return x > 0 ? 1 : 0;
   constexpr Wide kHigh = 0.707106781186547524400844362104849039L;
@@ -38,7 +38,7 @@ Wide normal_cdf(Wide x) {
 }
 Wide sigmoid(Wide x) { return 1 / (1 + std::exp(-x)); }
 
-struct Function {  // printed by its name when a test fails
+struct Function {  // gtest prints its name if a test fails
   friend void PrintTo(const Function& function, std::ostream* out) { *out << function.name; }
 
   std::string name;
@@ -46,7 +46,7 @@ struct Function {  // printed by its name when a test fails
   Wide (*expected)(Wide);
   double float_bound;
   double double_bound;
-  double float_unit = 0;  // in float an ULP counts as at least that of this value
+  double float_unit = 0;  // the smallest unit of an ULP in float
 };
 
 template <auto emit>
@@ -96,7 +96,7 @@ ElementType element() {
   return [](llvm::LLVMContext& c) { return sizeof(T) == 8 ? llvm::Type::getDoubleTy(c) : llvm::Type::getFloatTy(c); };
 }
 
-// Runs the function over `values`, padded with zeros to whole vectors.
+// Applies the function to `values`, padded with zeros to whole vectors.
 template <typename T>
 std::vector<T> run(const std::string& level, const Emit& emit, std::vector<T> values, int width = 16) {
   const size_t count = values.size();
@@ -243,7 +243,7 @@ void expect_same_bits_on_every_level(const Emit& emit) {
   const auto plain = run(levels.front(), emit, values, 4);
   for (const auto& level : levels)
     for (const int width : {1, 4, 8, 16, 64}) {
-      // A sine of 64 doubles takes LLVM seconds; where registers are narrow, 16 are many of them already.
+      // LLVM needs seconds to compile a sine of 64 doubles; on narrow registers, a width of 16 already uses many registers.
       if (width == 64 && level != levels.back()) continue;
       const auto results = run(level, emit, values, width);
       for (size_t i = 0; i < values.size(); ++i)
@@ -270,7 +270,7 @@ TEST(NormalCdf, KeepsARelativeErrorInTheLeftTailInFloat) {
   }
 }
 
-// f(x) for one x, on the plainest and the widest instruction set.
+// Expects f(x) for one x, on the most basic and the widest instruction set.
 template <typename T>
 void expect_value(const Emit& emit, double x, double expected) {
   for (const auto& level : {runnable_levels().front(), runnable_levels().back()}) {
@@ -322,7 +322,8 @@ TEST(VectorMathEdges, ReachTheirLimits) {
 TEST(VectorMathEdges, CirclesOfAnySize) {
   expect_values(with_target<emit_sin>(), {{0, 0}, {-0.0, -0.0}, {kInf, kNan}, {-kInf, kNan}, {kNan, kNan}});
   expect_values(with_target<emit_cos>(), {{0, 1}, {-0.0, 1}, {kInf, kNan}, {-kInf, kNan}, {kNan, kNan}});
-  // Close to multiples of pi / 2, and as far out as the types reach; known to more digits than long double has.
+  // Arguments close to multiples of pi / 2, up to the largest of each type; the expected values exceed the precision of long
+  // double.
   expect_value<double>(with_target<emit_cos>(), 6381956970095103.0 * 0x1p797, -4.68716592425462761112e-19);
   expect_value<double>(with_target<emit_sin>(), 1e22, -0.8522008497671888017727);
   expect_value<double>(with_target<emit_sin>(), 0x1.fffffffffffffp1023, 0.0049619547891840618);
@@ -343,7 +344,7 @@ TEST(VectorMathEdges, NeverPassOneAndKeepTheirOrderNearIt) {
   }
 }
 
-// C's pow, Annex F.
+// The special cases of C's pow, Annex F.
 TEST(VectorMathEdges, PowersFollowC) {
   const double points[] = {0, -0.0, 1, -1, kInf, -kInf, kNan};  // where pow is exact
   for (const double beta : {0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, 4.0, 5.0, -2.0, -3.0, 2.5, -2.5, 1e10, kInf, -kInf, kNan})
@@ -380,7 +381,8 @@ TEST(RoundHalfEven, IsExactWithTheSameBitsEverywhere) {
   expect_same_bits_on_every_level<double>(emit);
 }
 
-// What GELU, SoftMax and their like cost beside memory: instructions of the whole loop, with load, store and loop control.
+// The cost of GELU, SoftMax and similar ops beside memory traffic: instructions of the whole loop, including load, store and
+// loop control.
 TEST(VectorMathCost, StaysNearTheSpeedOfMemoryOnAvx512) {
   const auto levels = runnable_levels();
   if (std::find(levels.begin(), levels.end(), "x86-64-v4") == levels.end()) GTEST_SKIP() << "this machine has no AVX-512";

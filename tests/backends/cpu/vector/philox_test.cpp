@@ -1,4 +1,4 @@
-// Words and decisions of the emitted Philox against the reference's plain code, bit for bit.
+// The emitted Philox gives the same words and decisions as the reference's plain code, bit for bit.
 #include "backends/cpu/vector/philox.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::vector<int64_t> positions() {
   return all;
 }
 
-// Of the positions, and of those that are up to `most_moved` further on.
+// Checks the words at the positions and at positions up to `most_moved` further.
 void expect_words(const Emit& emit, int width, int64_t seed, int64_t offset, int64_t most_moved = 0) {
   for (const auto& level : runnable_levels()) {
     VectorJit jit(level);
@@ -66,7 +66,7 @@ TEST(Philox, DrawsTheSameWordsForNeighboursAtOnce) {
                                    b.getInt64(static_cast<uint64_t>(o)));
         return b.CreateZExt(words, index->getType());
       };
-      expect_words(emit, width, seed, offset, 3);  // from any place on
+      expect_words(emit, width, seed, offset, 3);  // from any position on
     }
 }
 

@@ -45,7 +45,7 @@ bool has_all(const llvm::TargetMachine& machine, llvm::StringRef features) {
                      [&](llvm::StringRef name) { return machine.getMCSubtargetInfo()->checkFeatures("+" + name.str()); });
 }
 
-// The best target that a machine of this level has, with all that it has besides.
+// Returns the best target for a machine of this level, with all of the machine's other features.
 Instructions instructions_of(const llvm::TargetMachine& machine, const std::string& level) {
   const Architecture& architecture = *host_machine().instructions.architecture;
   Instructions found{.architecture = &architecture};

@@ -1,4 +1,4 @@
-// What pixels read along one axis, by hand.
+// The pixels that each position reads along one axis, worked out by hand.
 #include "backends/cpu/library/windows/axis_taps.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ std::vector<Seen> taps_of(const AxisTaps& taps, int64_t pixel) {
 }
 
 TEST(AxisTaps, WindowsReadTheirTapsInsideTheImage) {
-  // image 0 1 2 3 4, windows of three taps two pixels apart, from -2 on in steps of 3: -2 0 2, 1 3 5
+  // image 0 1 2 3 4, windows of three taps with dilation 2, from -2 on in steps of 3: -2 0 2, 1 3 5
   const WindowAxis axis{.image = 5, .positions = 2, .kernel = 3, .stride = 3, .dilation = 2, .pad_begin = 2};
   const AxisTaps taps = window_taps(axis, Divisor::pixels_inside, 10);
   ASSERT_EQ(taps.size(), 2);
@@ -41,7 +41,7 @@ TEST(AxisTaps, AWindowOutsideTheImageReadsNothing) {
 }
 
 TEST(AxisTaps, AGradientReadsTheWindowsThatReadItsPixels) {
-  // image 0 1 2, windows of three pixels around 0, 1 and 2; the outer ones have two pixels inside
+  // image 0 1 2, windows of three pixels centred at 0, 1 and 2; the outer windows contain two pixels of the image
   const AxisTaps windows = window_taps({.image = 3, .positions = 3, .kernel = 3, .stride = 1, .dilation = 1, .pad_begin = 1},
                                        Divisor::pixels_inside);
   const AxisTaps taps = windows.reversed(3);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kPixels = 41, kWindows = 40;
 
-// Windows of more and more pixels, with weights of which no sum of products is exact.
+// Windows with increasing numbers of pixels, with weights for which no sum of products is exact.
 AxisTaps uneven_taps() {
   AxisTaps taps;
   for (int64_t window = 0; window < kWindows; ++window) {
@@ -24,7 +24,7 @@ AxisTaps uneven_taps() {
   return taps;
 }
 
-// Some are the same, some are NaN. bf16 are the upper halves.
+// Some elements are equal, some are NaN. bf16 elements are the upper halves of f32.
 template <typename Element>
 std::vector<Element> elements(int64_t count, unsigned seed) {
   std::mt19937 random(seed);
@@ -38,7 +38,7 @@ std::vector<Element> elements(int64_t count, unsigned seed) {
   return values;
 }
 
-// The row that is made of three lines of pixels.
+// Computes one row from three lines of pixels.
 template <typename Output, typename Input>
 std::vector<Output> windows_by(LaneKernels::Kernel kernel, int64_t lanes) {
   const AxisTaps taps = uneven_taps();
@@ -77,7 +77,7 @@ std::vector<Element> gradient_by(const LaneKernels& kernels, LaneKernels::Kernel
   return output;
 }
 
-// `row_of(kernels, lanes)` for each instruction set.
+// Compares `row_of(kernels, lanes)` for all instruction sets.
 template <typename RowOf>
 void expect_same_bits(LaneKernels LaneCode::* type, const RowOf& row_of) {
   for (const int64_t lanes : {32, 40, 48, 113, 192}) {

@@ -1,4 +1,4 @@
-// Every element is at its position, for any blocks, and nothing beside is written.
+// The transpose writes every element to the right position for all block sizes, and changes no other memory.
 #include "backends/cpu/library/windows/transpose.h"
 
 #include <gtest/gtest.h>
