@@ -1,4 +1,4 @@
-// Blocks whose lives meet never share a byte; blocks whose lives do not may.
+// Blocks with overlapping live ranges never share a byte; other blocks may.
 #include "kernels/arena.h"
 
 #include <gmock/gmock.h>

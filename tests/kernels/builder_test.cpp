@@ -1,4 +1,4 @@
-// The builder gives every node its level and phase; the verifier refuses what no backend could run.
+// The builder assigns each node a level and a phase; the verifier rejects kernels that no backend could run.
 #include "kernels/builder.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ TEST(Builder, MomentsTakeTwoWalks) {
 TEST(Builder, FinishDropsWhatNobodyNeeds) {
   RowKernel r;
   const Value x = r.k.load(r.x);
-  exp(x);  // stored nowhere
+  exp(x);  // never stored
   r.k.store(x * 2.0, r.dst);
   EXPECT_EQ(r.k.finish().nodes.size(), 4U);  // load, constant, multiply, store
 }

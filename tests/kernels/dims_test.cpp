@@ -1,4 +1,5 @@
-// Rewrites of a loop nest keep values: simplify_dims makes it as flat as memory allows, store_sums_of_one_row needs no sums.
+// Rewrites of a loop nest keep its values: simplify_dims makes it as flat as memory allows, and store_sums_of_one_row replaces
+// sums by stores.
 #include "kernels/dims.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ TEST(SimplifyDims, DenseTensorsBecomeOneRun) {
 }
 
 TEST(SimplifyDims, ABroadcastDimStaysApart) {
-  // b [3, 1] over [2, 3, 4]: its value is one per row
+  // b [3, 1] over [2, 3, 4]: one value per row
   const Kernel kernel = add({2, 3, 4}, {12, 4, 1}, {0, 1, 0}, {12, 4, 1});
   EXPECT_EQ(kernel.extents, Dims({2, 3, 4}));
   EXPECT_EQ(kernel.outer_rank, 2);
@@ -44,7 +45,7 @@ TEST(SimplifyDims, ARowGapStopsMerging) {
   EXPECT_EQ(kernel.extents, Dims({2, 12}));
 }
 
-// As of positions that are asked for of what was reduced: no op reads the sum itself.
+// For example, a graph reads the positions of a reduced value: the sum itself has no consumer.
 TEST(SimplifyDims, WhatNoOutputVariesAlongIsNotWalked) {
   const Kernel kernel = add({2, 3, 4}, {12, 4, 1}, {0, 1, 0}, {0, 1, 0});
   EXPECT_EQ(kernel.extents, Dims({3}));

@@ -1,5 +1,5 @@
-// The interpreter's watch: what is outside an arg's memory, and what two places of the grid write, is told. Its numbers are
-// held against the CPU backend in tests/backends/cpu/kernels/interpret_test.cpp.
+// The interpreter's checks: it reports accesses outside an arg's memory, and memory that two grid positions write. Its numbers
+// are compared with the CPU backend in tests/backends/cpu/kernels/interpret_test.cpp.
 #include "kernels/interpret.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ TEST(Interpret, ReadsTablesInsideTheirEnds) {
   EXPECT_THROW(interpret(kernel_with_table(3), args), Error);
 }
 
-// The dialect's conversions are those of the interface: all codes of the small types, and floats around every step.
+// The dialect's conversions equal those of the interface: all codes of the small types, and floats around every step.
 class DialectConversions : public ::testing::TestWithParam<DataType> {};
 
 double dialect_value(DataType type, uint16_t code) {

@@ -1,4 +1,4 @@
-// MatMul's rank rules, transposes, broadcasts and strides as a stack of matrices.
+// MatMul's rules for ranks, transposes, broadcasts and strides, expressed as a stack of matrices.
 #include "kernels/matmul_stack.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ MatmulStack stack_of(const Case& c) {
   return kernel::matmul_stack(step);
 }
 
-// Rows and columns, then the strides of both.
+// Returns rows and columns, then both strides.
 Dims matrix(const kernel::MatrixStack& tensor) {
   return {tensor.rows, tensor.columns, tensor.row_stride, tensor.column_stride};
 }
@@ -92,7 +92,7 @@ TEST(MatmulStack, NeighbouringBatchDimsBecomeOne) {
   EXPECT_EQ(shared.m, 12);
 }
 
-// One row a matrix: the rows of the batch are a matrix, however the row's own stride reads.
+// Each matrix has one row: the rows of the batch form one matrix for any row stride.
 TEST(MatmulStack, SingleRowsAreRowsOfOneMatrix) {
   const MatmulStack stack = collapsed(stack_of({.src = {6, 1, 5}, .weights = {5, 7}}));
   EXPECT_THAT(stack.batch, IsEmpty());

@@ -1,4 +1,4 @@
-// From the groups of a graph to steps: what becomes a kernel, what a library step, and the place of each value.
+// From the groups of a graph to steps: which become kernels, which become library steps, and the memory of each value.
 #include "kernels/plan.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ Plan plan_of(const Graph& graph, const PlanTarget& target = {.name = "test"}, bo
                    one_by_one(groups_of(graph, fusing).size()), target);
 }
 
-// Takes every op that is a library's.
+// A target whose library accepts every library op.
 PlanTarget with_library(std::string why_not = "") {
   return {.name = "test", .why_no_library_step = [why_not](const Graph&, const Op&) { return why_not; }};
 }
@@ -60,7 +60,7 @@ TEST(Plan, AStepWritesOverWhatNobodyReadsAfterIt) {
   const Plan plan = plan_of(chain(), {.name = "test", .alignment = 64}, false);
   ASSERT_EQ(plan.steps.size(), 4u);
   EXPECT_THAT(sources_of(plan.steps[1]), ElementsAre(Source::arena, Source::arena));
-  EXPECT_EQ(plan.arena_bytes, size_t{4} * 64 * 4);  // of three values
+  EXPECT_EQ(plan.arena_bytes, size_t{4} * 64 * 4);  // three values
   EXPECT_TRUE(plan.inplace_ports().empty());
 }
 
@@ -135,7 +135,7 @@ TEST(Plan, WithoutALibraryALibraryOpIsRefusedWithTheReason) {
   }
 }
 
-// The library is not asked for what is a loop nest: it would not be fused.
+// The planner does not offer loop-nest ops to the library: a library step would not be fused.
 TEST(Plan, AnOpThatIsALoopNestIsNoLibraryStep) {
   const Graph norm = product_and_norm();
   EXPECT_EQ(why_no_step(norm, norm.ops()[1], with_library("it has no norms")), "");
@@ -163,7 +163,7 @@ TEST(Lower, LongChainsEndInACount) {
   EXPECT_THAT(kernel_names(plan_of(with_strides(g.finish()))), ElementsAre("abs_abs_abs_abs_abs_abs_and_3_more_f32"));
 }
 
-// Sums over other dims than the nest's outer ones walk the tensors once more, after the kernel of the group.
+// Sums over dims other than the nest's outer ones need a second walk over the tensors, after the group's kernel.
 TEST(Lower, SumsOverOtherDimsAreAWalkOfTheirOwn) {
   GraphBuilder g;
   const auto src = g.input(f32, {2, 8, 4, 4}), slope = g.input(f32, {8}), diff_dst = g.input(f32, {2, 8, 4, 4});
@@ -173,7 +173,7 @@ TEST(Lower, SumsOverOtherDimsAreAWalkOfTheirOwn) {
   EXPECT_THAT(sources_of(plan.steps.back()), ::testing::Not(::testing::Contains(Source::arena)));
 }
 
-// The nodes that the first walk does not need are not in it.
+// The first walk omits nodes that it does not need.
 TEST(Lower, WhatNobodyAsksForIsNotComputed) {
   GraphBuilder g;
   const auto x = g.input(f32, {4, 64});

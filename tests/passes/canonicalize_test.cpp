@@ -1,4 +1,4 @@
-// Older kinds and spellings become today's; ops that change nothing go, unless a graph output needs them.
+// Older kinds and spellings become current ones; ops that change nothing are removed, unless a graph output needs them.
 #include "passes/canonicalize.h"
 
 #include "interface/json/json.h"
@@ -138,7 +138,7 @@ TEST(CanonicalizeAttributes, AxesThatAreNotKnownStayAnInput) {
   EXPECT_EQ(canonical(g).ops()[0].inputs.size(), 2U);
 }
 TEST(CanonicalizeAttributes, SeveralAxesInOneTensorStayAnInput) {
-  GraphBuilder g;  // one number fills the tensor: it cannot name two axes
+  GraphBuilder g;  // one element fills the axes tensor, so it cannot name two axes
   g.op(OpKind::ReduceSum, {g.input(f32, {4, 8}), g.number(1, s32, {2})});
   EXPECT_EQ(canonical(g).ops()[0].inputs.size(), 2U);
 }
@@ -156,7 +156,7 @@ TEST(CanonicalizeOlderKinds, OfDumpsAreReadAsTodays) {
   const auto partitions = partition_graph(graph, PartitionPolicy::fusion, RunsAll{});
   const Op& op = partitions.at(0).graph->ops()[0];
   EXPECT_EQ(op.kind, OpKind::BiasAddBackward);
-  EXPECT_EQ(op.attribute<std::string>("data_format"), "NXC");  // the default, which older dumps leave out
+  EXPECT_EQ(op.attribute<std::string>("data_format"), "NXC");  // the default, which older dumps omit
 }
 
 // ---- ops that change nothing
@@ -281,7 +281,7 @@ TEST(CanonicalizeGroupScales, StandAlongTheInputChannelsOfTheirGroup) {
 }
 
 TEST(CanonicalizeGroupScales, StayWhereTheyMeanNothing) {
-  // one group too many for the scales, and a scale for an axis that is not that of the output channels
+  // one group too many for the scales, and scales along an axis other than the output channels
   GraphBuilder more_groups = grouped_conv_transpose({4, 1, 3}, 1, "IOX", 4), taps = grouped_conv_transpose({4, 2, 1}, 2, "IOX");
   for (GraphBuilder* g : {&more_groups, &taps}) {
     const Graph graph = canonical(*g);

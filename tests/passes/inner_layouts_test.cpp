@@ -1,4 +1,4 @@
-// Values between convolutions and pools have their channels last, if all ops that read or write them accept that.
+// Values between convolutions and pools become channels-last if all their producers and consumers accept it.
 #include "passes/inner_layouts.h"
 
 #include "passes_test_support.h"
@@ -33,7 +33,7 @@ class InnerLayouts : public ::testing::Test {
         OpKind::MaxPool, {src},
         {{"kernel", three}, {"strides", ones}, {"pads_begin", ones}, {"pads_end", ones}, {"data_format", std::string("NCX")}});
   }
-  // Strides of the value after the choice.
+  // Returns the strides of the values after the pass.
   std::vector<Dims> strides_of(const std::vector<uint64_t>& values) {
     Graph graph = with_strides(g.finish());
     put_inner_channels_last(graph, graph.outputs());
@@ -55,7 +55,7 @@ TEST_F(InnerLayouts, ElementwiseOpsBetweenThemGoAlong) {
   EXPECT_EQ(strides_of({a, b, c, d}), (std::vector<Dims>{kChannelsLast, kChannelsLast, kChannelsLast, kInOrder}));
 }
 
-// It would still be transposed for the user's tensor.
+// The value would be reordered for the user's tensor anyway.
 TEST_F(InnerLayouts, WhatMeetsAUsersTensorStaysInOrder) {
   const auto a = convolve(x), b = g.op(OpKind::Add, {a, x}), c = convolve(b), d = g.op(OpKind::ReLU, {c});
   EXPECT_EQ(strides_of({a, b, c, d}), (std::vector<Dims>{kInOrder, kInOrder, kInOrder, kInOrder}));

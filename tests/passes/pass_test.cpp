@@ -1,4 +1,4 @@
-// The runner of passes: what it tells, and what it does not let through.
+// The pass runner: what it reports, and which broken graphs it rejects.
 #include "passes/pass.h"
 
 #include "interface/status.h"
@@ -16,7 +16,7 @@ std::optional<Graph> drop_last(const Graph& graph) {
   editor.remove(graph.ops().size() - 1);
   return editor.finish();
 }
-// Lets an op read what is made after it.
+// Makes an op read a value that a later op computes.
 std::optional<Graph> break_order(const Graph& graph) {
   GraphEditor editor(graph);
   editor.op(0).inputs[0] = graph.ops().back().outputs[0];

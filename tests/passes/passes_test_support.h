@@ -1,4 +1,4 @@
-// Shared functions of the pass tests: groups written as text, checks that hold for every grouping.
+// Utilities of the pass tests: groups as text, and checks that hold for every grouping.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ inline std::vector<bool> all_runnable(const Graph& graph) { return std::vector<b
 
 inline std::vector<FusionGroup> groups_of(const Graph& graph) { return fuse(graph, all_runnable(graph), true); }
 
-// "residual norm | matmul": op names, groups in their order.
+// "residual norm | matmul": op names, groups in order.
 inline std::string picture(const Graph& graph, const std::vector<std::vector<int>>& groups) {
   std::string text;
   for (const std::vector<int>& ops : groups) {
@@ -43,7 +43,7 @@ inline std::string picture(const std::vector<Partition>& partitions) {
   return partitions.empty() ? "" : picture(*partitions.front().graph, ops);
 }
 
-// All codes of the reasons of the op with this name.
+// Returns the codes of all reasons recorded for the op of this name.
 inline std::vector<std::string> codes_of(const Graph& graph, const std::vector<FusionGroup>& groups, const std::string& name) {
   std::vector<std::string> codes;
   for (const FusionGroup& group : groups)
@@ -56,7 +56,8 @@ inline std::vector<std::string> codes_of(const Graph& graph, const std::string& 
   return codes_of(graph, groups_of(graph), name);
 }
 
-// What every grouping must satisfy: each op once, an order among the groups, inner values written and read through one map.
+// Invariants of every grouping: each op occurs once, groups have an order, and inner values are written and read through one
+// map.
 inline void expect_sound(const Graph& graph, const std::vector<FusionGroup>& groups) {
   std::vector<int> group_of(graph.ops().size(), -1);
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -99,7 +100,7 @@ struct RefusesKind : Capabilities {
   OpKind kind;
 };
 
-// y = LayerNorm(x) over the last axis, with gamma and beta, statistics left out.
+// y = LayerNorm(x) over the last axis, with gamma and beta, without statistics.
 inline uint64_t layer_norm(GraphBuilder& g, uint64_t x, int64_t size, int64_t axis = -1) {
   return g.op(OpKind::LayerNorm, {x, g.input(f32, {size}), g.input(f32, {size})},
               {{"begin_norm_axis", axis}, {"keep_stats", false}});

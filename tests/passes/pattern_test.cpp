@@ -1,4 +1,4 @@
-// The pattern language: one small picture a feature, with a graph that fits and one that does not.
+// The pattern language: one small pattern per feature, with a graph that matches and one that does not.
 #include "passes/pattern.h"
 
 #include "passes_test_support.h"
@@ -16,7 +16,7 @@ bool matches(GraphBuilder& g, const Term& body) {
   const Graph graph = g.finish();
   return matches(graph, {"it", body}, static_cast<int>(graph.ops().size()) - 1);
 }
-// Positions of the ops that were matched from the last op on.
+// Returns the positions of the ops matched from the last op on.
 std::vector<int> matched_ops(GraphBuilder& g, const Pattern& pattern) {
   const Graph graph = g.finish();
   std::vector<int> ops;
@@ -85,7 +85,7 @@ TEST(Pattern, CommutativeOperandsMatchExchanged) {
 }
 
 //   Abs ──┐
-//         Add     the first alternative of one operand must be given up for the second operand's sake
+//         Add     the second operand may force another alternative for the first one
 //   Abs ──┘
 TEST(Pattern, AlternativesAreTriedTogether) {
   GraphBuilder g;
@@ -117,7 +117,7 @@ TEST(Pattern, OptionalPortsMayBeLeftOut) {
   g.op(OpKind::MatMul, {a, b, g.input(f32, {4})});
   EXPECT_FALSE(matches(g, mm(absent())));
   EXPECT_TRUE(matches(g, mm(either({absent(), value("bias")}))));
-  EXPECT_FALSE(matches(g, op(OpKind::MatMul, {value("a"), value("b")})));  // says nothing of a third
+  EXPECT_FALSE(matches(g, op(OpKind::MatMul, {value("a"), value("b")})));  // the pattern does not constrain a third operand
 }
 
 //   x ──> MatMul ──> any elementwise ops, through either operand ──> dst
@@ -218,7 +218,7 @@ TEST(Pattern, TellsWhatItFound) {
 }
 
 TEST(Pattern, GivesUpASearchWithoutEnd) {
-  // a + (a + (a + ...)) in both orders: 2^40 ways to fail
+  // a + (a + (a + ...)) with both operand orders: naive matching fails in 2^40 ways
   GraphBuilder g;
   auto x = g.input(f32, {4});
   Term body = op(OpKind::Exp, {value("z")});

@@ -1,4 +1,4 @@
-// GELU (tanh form) and Swish written out, with twins of which one condition is broken.
+// GELU (tanh form) and Swish as small ops, with counterparts in which one condition is broken.
 #include <numbers>
 
 #include "passes/partition.h"
@@ -191,7 +191,7 @@ TEST_P(RaiseSwishTwin, StaysAsItIs) {
 }
 INSTANTIATE_TEST_SUITE_P(BrokenConditions, RaiseSwishTwin, ::testing::ValuesIn(kNoSwishes), kName);
 
-// ---- searches without end
+// ---- limited searches
 
 TEST(RaiseDecomposed, SaysWhereASearchWasGivenUp) {
   Writer w;
@@ -204,7 +204,7 @@ TEST(RaiseDecomposed, SaysWhereASearchWasGivenUp) {
   verify_graph(*marked, "raise_decomposed");
   const Op& root = marked->ops().back();
   EXPECT_NE(root.given_up, "");
-  EXPECT_EQ(raise_decomposed(graph), std::nullopt);  // with the steps that it takes, it is known to be no formula
+  EXPECT_EQ(raise_decomposed(graph), std::nullopt);  // with enough steps, the search proves that there is no match
 
   const auto shared = std::make_shared<const Graph>(*marked);
   const std::vector<Partition> partitions =

@@ -1,4 +1,4 @@
-// What raising keeps: ids, names, order and other people's values; and what a user sees of it.
+// Invariants of raising: ids, names, order and unrelated values; and its effect on what users see.
 #include "interface/json/json.h"
 #include "raise_test_support.h"
 
@@ -19,7 +19,7 @@ TEST(RaiseDecomposed, ALongModelIsRaisedEverywhere) {
   V x = w.x();
   std::string kinds;
   for (int i = 0; i < 20; ++i) {
-    const V a = norm(x), b = norm(x);  // two norms of one x, computed apart
+    const V a = norm(x), b = norm(x);  // two norms of one x, computed separately
     x = x + exp(a) * b;
     kinds += "LayerNorm LayerNorm Exp Multiply Add ";
   }
@@ -59,7 +59,7 @@ TEST(RaiseDecomposed, PartitionsCountEveryOpOfTheUserOnce) {
   ASSERT_EQ(partitions.size(), 2U);
   EXPECT_THAT(op_ids(partitions[0]), UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_THAT(op_ids(partitions[1]), ElementsAre(8));
-  EXPECT_EQ(partitions[0].inputs.size(), 1U);  // epsilon is compiled in
+  EXPECT_EQ(partitions[0].inputs.size(), 1U);  // epsilon is a constant of the compiled code
 }
 
 TEST(RaiseDecomposed, TheReasonNamesThePatternAndTheOps) {

@@ -1,4 +1,4 @@
-// LayerNorm written out. Every part of the formula has several spellings; each combination of them must become one op.
+// LayerNorm as small ops. Every part of the formula has several spellings; each combination of them must become one op.
 #include "raise_test_support.h"
 
 namespace lamina::testing {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr double kEpsilon = 1e-3;
 
-// No LayerNorm is raised. Most of these are the RMSNorm of something, which may be.
+// Expects that no LayerNorm is raised. Most of these formulas contain an RMSNorm, which may be raised.
 void expect_no_layer_norm(Writer& writer, bool runs = true) {
   const Graph graph = writer.g.finish();
   const Graph result = raised(graph);
@@ -14,7 +14,7 @@ void expect_no_layer_norm(Writer& writer, bool runs = true) {
   if (runs) expect_same_numbers(graph, result);
 }
 
-V kept(V a) {  // a value a row with its reduced dims, for any keep_dims
+V kept(V a) {  // one value per row, with its reduced dims, for either keep_dims
   if (a.writer->keep_dims) return a;
   Dims shape = a.writer->shape();
   for (const int64_t axis : a.writer->axes) shape[static_cast<size_t>(wrap_axis(axis, static_cast<int>(shape.size())))] = 1;
@@ -59,7 +59,7 @@ const std::vector<Binary> kQuotients{
     {"sqrt_to_minus_one", [](V a, V b) { return a * pow(sqrt(b), -1); }},
 };
 
-// ---- every combination of two parts' spellings
+// ---- every combination of the spellings of two parts
 
 struct Parts {
   Unary mean = kMeans[0];
@@ -104,7 +104,7 @@ TEST_P(RaiseLayerNorm, WithAffine) {
   const Graph graph = expect_raised(w, "LayerNorm");
   EXPECT_TRUE(graph.ops()[0].attribute<bool>("use_affine"));
   EXPECT_EQ(graph.ops()[0].raised_by, "layer_norm.affine");
-  EXPECT_EQ(graph.inputs().size(), 3U);  // epsilon and the counts are compiled in
+  EXPECT_EQ(graph.inputs().size(), 3U);  // epsilon and the counts are constants of the compiled code
 }
 
 TEST_P(RaiseLayerNorm, WithEveryPartComputedAgain) {
@@ -214,7 +214,7 @@ TEST_P(RaiseLayerNormFormula, StaysWhenTheAxesAreNotTheLast) {
 }
 
 TEST_P(RaiseLayerNormFormula, StaysWhenARowMeetsTheWrongAxis) {
-  Writer w({8, 8});  // without keep_dims a value a row is read as a value a column
+  Writer w({8, 8});  // without keep_dims, broadcasting reads a per-row value as a per-column value
   w.keep_dims = false;
   GetParam().second(w);
   expect_unchanged(w);
@@ -310,15 +310,15 @@ TEST(RaiseLayerNormStatistics, OneAloneIsNoOutputOfTheOp) {
 }
 
 TEST(RaiseLayerNormStatistics, GammaThatIsMadeOfThemKeepsThemApart) {
-  Statistics s;  // gamma waits for the mean, so that no op can make both
+  Statistics s;  // gamma depends on the mean, so one op cannot compute both
   const V gamma = s.w.reshape(s.w.op(OpKind::Concat, {s.m, s.v}, {{"axis", int64_t{0}}}), {8});
   s.normalized* gamma + s.w.beta();
   const Graph graph = s.w.g.finish();
-  EXPECT_EQ(raised(graph).ops().size(), 1 + 2 + 2U);  // the norm without affine, Concat, reshape, Multiply, Add
+  EXPECT_EQ(raised(graph).ops().size(), 1 + 2 + 2U);  // the norm without gamma and beta, Concat, reshape, Multiply, Add
   expect_same_numbers(graph, raised(graph));
 }
 
-// ---- twins that must not fire: one condition broken each
+// ---- counterparts that must not match: one condition broken each
 
 struct Twin {
   const char* name;
@@ -467,7 +467,7 @@ TEST(RaiseLayerNormTwins, GammaAlongTheRowsIsMultipliedAfterwards) {
 }
 
 TEST(RaiseLayerNormTwins, GammaThatIsTheNormItselfIsNoParameter) {
-  Writer w({8});  // one row: every shape fits
+  Writer w({8});  // with one row, every shape broadcasts
   const V d = w.x() - mean(w.x());
   const V normalized = d / sqrt(mean(square(d)) + kEpsilon);
   normalized* normalized + w.beta();

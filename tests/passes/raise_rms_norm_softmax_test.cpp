@@ -1,4 +1,4 @@
-// RMSNorm, SoftMax and LogSoftmax written out, with twins of which one condition is broken.
+// RMSNorm, SoftMax and LogSoftmax as small ops, with counterparts in which one condition is broken.
 #include "raise_test_support.h"
 
 namespace lamina::testing {
@@ -30,7 +30,7 @@ const std::vector<Case> kRmsNorms{
     {"sum_over_count", [](Writer& w) { w.x() / sqrt(sum(square(w.x())) / w.row_size() + kEpsilon); }},
     {"sum_of_parts", [](Writer& w) { w.x() / sqrt(sum(square(w.x()) / w.row_size()) + kEpsilon); }},
 };
-// a is x / rms; the other spellings of gamma put it elsewhere.
+// a is x / rms; other spellings multiply by gamma elsewhere.
 const std::vector<Case> kScaledRmsNorms{
     {"times_gamma", [](Writer& w) { w.x() / sqrt(mean_square(w) + kEpsilon) * w.gamma(); }},
     {"gamma_times", [](Writer& w) { w.gamma() * (w.x() * pow(mean_square(w) + kEpsilon, -0.5F)); }},
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Plain, RaiseRmsNorm, ::testing::ValuesIn(kRmsNorms), kN
 INSTANTIATE_TEST_SUITE_P(Scaled, RaiseRmsNorm, ::testing::ValuesIn(kScaledRmsNorms), kName);
 
 TEST(RaiseRmsNormTypes, SixteenBitDataComputedInF32) {
-  // as language models write it: the square in f32, back to bf16 before gamma
+  // the form in language models: the square in f32, converted back to bf16 before gamma
   Writer w({4, 8}, bf16);
   const V x = w.cast(w.x(), f32);
   w.compute_in(f32);
@@ -227,7 +227,7 @@ TEST(RaiseSoftmaxForms, SixteenBitDataComputedInF32) {
   expect_raised(w, "TypeCast SoftMax TypeCast", 2e-2);
 }
 TEST(RaiseSoftmaxForms, TheSoftmaxOfADifferenceIsOne) {
-  Writer w({8, 8});  // the maximum of another axis is subtracted: what remains is softmax of that
+  Writer w({8, 8});  // the maximum is taken over another axis, so only the softmax of the difference is raised
   const V m = max(w.x());
   w.axes = {0};
   const V e = exp(w.x() - m);

@@ -1,5 +1,5 @@
-// Formulas written out in small ops, and what raise_decomposed must make of them: the structure after raising, and the same
-// numbers from the reference before and after.
+// Formulas as small ops and the expected result of raise_decomposed: the structure after raising, and the same numbers from the
+// reference before and after.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace lamina::testing {
 
 class Writer;
 
-// A value of the graph that is being written; formulas of them add the plain op of each sign.
+// A value of the graph under construction; each C++ operator on values adds the corresponding op.
 struct V {
   Writer* writer;
   uint64_t id;
@@ -101,7 +101,7 @@ inline V mean(V a) { return a.writer->reduce(OpKind::ReduceMean, a); }
 inline V sum(V a) { return a.writer->reduce(OpKind::ReduceSum, a); }
 inline V max(V a) { return a.writer->reduce(OpKind::ReduceMax, a); }
 
-// One way to write a part of a formula, by name.
+// A named spelling of a part of a formula.
 using Unary = std::pair<const char*, std::function<V(V)>>;
 using Binary = std::pair<const char*, std::function<V(V, V)>>;
 
@@ -111,7 +111,7 @@ inline std::string kinds_of(const Graph& graph) {
   return text;
 }
 
-// The graph after raising; itself when nothing is raised. Either way it is verified, and every op of the user is in it.
+// Returns the graph after raising, or the graph itself if nothing is raised. Verifies it and checks that it has every user op.
 inline Graph raised(const Graph& graph) {
   const std::optional<Graph> result = raise_decomposed(graph);
   if (!result) return graph;
@@ -126,7 +126,7 @@ inline Graph raised(const Graph& graph) {
   return *result;
 }
 
-// Results of the graph outputs by tensor id; inputs are seeded by their id, constants hold their numbers.
+// Returns the graph outputs by tensor id; the seed of an input is its id, and constants have their values.
 inline std::map<uint64_t, Numbers> run_reference(const Graph& graph) {
   std::vector<std::vector<std::byte>> memory;
   std::vector<const void*> pointers;
@@ -155,7 +155,7 @@ inline void expect_same_numbers(const Graph& graph, const Graph& raised_graph, d
   }
 }
 
-// What is written becomes ops of these kinds, and they compute the same.
+// Expects that raising gives ops of these kinds and the same numbers.
 inline Graph expect_raised(Writer& writer, const std::string& kinds, double tolerance = 2e-6) {
   const Graph graph = writer.g.finish();
   const Graph result = raised(graph);
@@ -164,7 +164,7 @@ inline Graph expect_raised(Writer& writer, const std::string& kinds, double tole
   return result;
 }
 
-// Nothing is raised.
+// Expects that nothing is raised.
 inline void expect_unchanged(Writer& writer) {
   const Graph graph = writer.g.finish();
   const std::optional<Graph> result = raise_decomposed(graph);

@@ -1,4 +1,4 @@
-// Concat of what was dequantised and is quantised again: the integers are moved where every one of them would come back.
+// Concat between dequantise and quantise: it concatenates the integers directly if the round trip restores each one.
 #include "passes/sink_quantize.h"
 
 #include "passes/verify_graph.h"
@@ -23,7 +23,7 @@ struct Joined {
   Scaling first = {}, second = {}, result = {};
   DataType dtype = s8;
   int64_t axis = 1;
-  bool keeps_first = false, keeps_result = false;  // the value between is an output too
+  bool keeps_first = false, keeps_result = false;  // an intermediate value is also a graph output
 };
 
 Graph joined(const Joined& j) {
@@ -78,7 +78,7 @@ TEST(SinkQuantize, NotWhereScalesOrZeroPointsDiffer) {
   EXPECT_EQ(kinds_after({.first = {.zero_points = {1}}}), "as it was");
 }
 
-// Products and quotients that may be subnormal, infinite or no numbers need not come back.
+// Products and quotients that may be subnormal, infinite or NaN need not restore the integers.
 TEST(SinkQuantize, NotWithScalesOutsideTheRange) {
   for (const float scale : {1e-45F, -1e-35F, 1e38F}) {
     const Scaling lossy{.scales = {scale}};

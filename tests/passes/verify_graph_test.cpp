@@ -1,4 +1,4 @@
-// The verifier finds what a broken pass would leave behind.
+// The verifier detects the errors that a broken pass could leave in a graph.
 #include "passes/verify_graph.h"
 
 #include <set>

@@ -1,4 +1,4 @@
-// Random graphs: in each of them every op is in one partition, partitions have an order, and the contracted graph
+// Properties of all random graphs: every op is in exactly one partition, partitions have an order, and the contracted graph
 // agrees with a plain search for cycles.
 #include <algorithm>
 #include <random>
@@ -20,7 +20,7 @@ class RandomGraph {
 
  private:
   int pick(int count) { return std::uniform_int_distribution<int>(0, count - 1)(random_); }
-  uint64_t some_value() {  // mostly a recent one
+  uint64_t some_value() {  // usually a recent one
     const int size = static_cast<int>(values_.size());
     return values_[static_cast<size_t>(pick(3) == 0 ? pick(size) : size - 1 - pick(std::min(size, 5)))];
   }
@@ -69,7 +69,7 @@ TEST(FuseFuzz, GroupsOfRandomGraphsAreSound) {
   }
 }
 
-// Every value that leaves a group varies along each of its outer dims.
+// Every value that leaves a group varies along each of the group's outer dims.
 TEST(FuseFuzz, WhatLeavesAGroupIsMadeOnce) {
   for (unsigned seed = 1000; seed < 1200; ++seed) {
     SCOPED_TRACE(seed);
@@ -95,7 +95,7 @@ TEST(FuseFuzz, WhatLeavesAGroupIsMadeOnce) {
   }
 }
 
-// ---- the contracted graph against a plain search
+// ---- the contracted graph compared with a plain search
 
 class PlainContraction {
  public:

@@ -1,5 +1,5 @@
-// Which ops share a loop nest. Each rule is next to its twin, in which one condition is broken and nothing may be fused.
-// A picture such as "add norm | matmul" lists the groups in the order in which they run.
+// Which ops share a loop nest. Each rule has a counterpart in which one condition is broken and nothing may be fused. A picture
+// such as "add norm | matmul" lists the groups in execution order.
 #include <ctime>
 #include <iostream>
 
@@ -112,7 +112,7 @@ TEST(FuseNormBackward, GammaGradientsMapToInnerDims) {
   EXPECT_EQ(group.input_maps.at({norm, 2}), (DimMap{{0, 1}}));
 }
 
-// Statistics leave, and an op on them stays in the row: sqrt(variance) is one value per row.
+// Statistics are outputs, and an op on them stays in the row: sqrt(variance) is one value per row.
 TEST(FuseNorm, TakesOpsOnItsStatistics) {
   GraphBuilder g;
   const auto norm = g.named("norm").multi(OpKind::LayerNorm, {g.input(f32, {4, 8}), g.input(f32, {8}), g.input(f32, {8})}, {},
@@ -121,7 +121,7 @@ TEST(FuseNorm, TakesOpsOnItsStatistics) {
   EXPECT_EQ(fused(g.finish()), "norm std");
 }
 
-// gamma' = abs(gamma) does not vary along the rows: made again per row, unless someone outside wants it.
+// gamma' = abs(gamma) does not vary along the rows: each row recomputes it, unless an op outside the group reads it.
 Graph scaled_gamma(bool leaves) {
   GraphBuilder g;
   const auto gamma = g.named("abs").op(OpKind::Abs, {g.input(f32, {8})});
@@ -136,7 +136,7 @@ TEST(FuseBroadcast, ASmallProducerThatLeavesStaysOutside) {
   EXPECT_THAT(codes_of(graph, "abs"), Contains("alone.partial_output"));
 }
 
-// Positions in a sum are made of its shape: the nest would walk all that is summed, for nothing.
+// Positions in a sum depend only on its shape: a fused nest would walk all summed elements needlessly.
 TEST(FuseBroadcast, PositionsInASumStayOutside) {
   GraphBuilder g;
   const auto src = g.input(f32, {4, 8});
@@ -209,7 +209,7 @@ TEST(FuseReduction, ButNotWhenTheExtentDiffers) {
   EXPECT_THAT(codes_of(graph, "mul"), Contains("alone.shape_mismatch"));
 }
 
-// A reduction of an extent of 1 sums one element; inside a nest over 8 it would sum eight.
+// A reduction over an extent of 1 sums one element; inside a nest over 8 it would sum eight.
 TEST(FuseReduction, AReductionOfAnExtentOfOneKeepsItsOwnNest) {
   GraphBuilder g;
   const auto sum =
@@ -253,7 +253,7 @@ TEST(FuseConvexity, ADiamondOfElementwiseOpsIsOneGroup) {
   EXPECT_EQ(fused(g.finish()), "norm other add");
 }
 
-//   a ──> mm1 ──> b      Fusing a with d and b with c is convex each, but then both wait for each other.
+//   a ──> mm1 ──> b      Fusing a with d is convex, and so is b with c, but both groups together would form a cycle.
 //   c ──> mm2 ──> d
 TEST(FuseConvexity, GroupsAmongThemselvesHaveAnOrder) {
   GraphBuilder g;
@@ -384,7 +384,7 @@ TEST(FuseLayout, ASliceLeavesWhatItTakesAPartOfOutside) {
   EXPECT_EQ(fused(graph), "exp | part abs");
   EXPECT_THAT(codes_of(graph, "part"), Contains("alone.part"));
 }
-// Also where every second element has a neighbour of the same extent.
+// The test includes an axis where every second element has a neighbour of the same extent.
 TEST(FuseLayout, ASliceOfWhatTheGroupMakesIsNotTakenForIt) {
   GraphBuilder g;
   const auto exp = g.named("exp").op(OpKind::Exp, {g.input(f32, {8})});
@@ -438,7 +438,7 @@ TEST(FuseReasons, NameBothOpsAndTheValue) {
 
 // ---- size
 
-// Processor time, so that a busy machine does not show.
+// Processor time, which does not depend on the load of the machine.
 double milliseconds_since(std::clock_t start) {
   return 1000.0 * static_cast<double>(std::clock() - start) / static_cast<double>(CLOCKS_PER_SEC);
 }

@@ -1,4 +1,4 @@
-// How single ops look as loop nests: extents, inner dims, and the map of each port.
+// The loop nests of single ops: extents, inner dims, and the map of each port.
 #include "passes/fusion/iteration_view.h"
 
 #include "passes/fusion/common_refinement.h"

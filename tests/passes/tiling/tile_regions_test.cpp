@@ -1,4 +1,4 @@
-// Which groups run tile after tile. Each rule is next to its twin, in which one condition is broken.
+// Which groups run in tiles. Each rule has a counterpart in which one condition is broken.
 #include "passes/tiling/tile_regions.h"
 
 #include "interface/op_schema.h"
@@ -11,8 +11,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// "qk softmax pv / 64": the ops of each region, in order, and the rows of a tile, "128x512" rows and columns, "+" what tiles
-// add to; regions apart by " | ".
+// "qk softmax pv / 64": the ops of each region in order and the rows of a tile; "128x512" are rows and columns; "+" lists the
+// values that tiles add to; " | " separates regions.
 std::string tiled(const Graph& graph) {
   const std::vector<FusionGroup> groups = groups_of(graph);
   std::string text;
@@ -60,7 +60,7 @@ TEST(TileRegions, TakeAttentionThroughInTilesOfQueries) {
   EXPECT_EQ(tiled(g.finish()), "qk scale softmax pv / 64");
 }
 
-// Queries of eight bits, with a scale for each group of entries: `groups` along the axes.
+// Queries of eight bits with a scale for each group of entries: `groups` counts the groups along each axis.
 Graph attention_on_groups(const Dims& groups) {
   GraphBuilder g;
   const auto q = g.input(DataType::u8, {2, 4, 256, 64}), k = g.input(f32, {2, 4, 384, 64}), v = g.input(f32, {2, 4, 384, 64});
@@ -93,7 +93,7 @@ TEST(TileRegions, EndWhereATileWouldNotFitTheCaches) {
   EXPECT_THAT(why_not(graph), HasSubstr("a tile of 16 rows holds 12800000 bytes, allowed are 5242880"));
 }
 
-// Normalised along the queries, a row needs all others.
+// The softmax normalises along the queries, so each row depends on all others.
 TEST(TileRegions, DoNotCutWhatIsReduced) {
   GraphBuilder g;
   attention(g, {.axis = 2});
@@ -110,7 +110,7 @@ TEST(TileRegions, NeedAFewTiles) {
   EXPECT_THAT(why_not(graph), HasSubstr("tiles, and 8 are wanted"));
 }
 
-// Heads are joined behind pv: its rows are tokens of one head no more.
+// A reshape after pv merges heads: its rows are no longer tokens of one head.
 TEST(TileRegions, EndAtAReshape) {
   GraphBuilder g;
   const auto dst = attention(g, {});
@@ -143,7 +143,7 @@ TEST(TileRegions, GoOnThroughATransposeOfTheLoops) {
   EXPECT_EQ(tiled(g.finish()), "qk scale softmax pv turn / 64");
 }
 
-// Scores that leave the region are written by each tile; values that come back are not.
+// A region is convex: each tile may write values that leave it, but they must not return through an op outside.
 TEST(TileRegions, AreConvex) {
   GraphBuilder g;
   const auto x = g.input(f32, {512, 64});
@@ -168,7 +168,7 @@ TEST(TileRegions, TakeAGatedProductThrough) {
   EXPECT_EQ(tiled(g.finish()), "gate up sigmoid multiply down / 32");
 }
 
-// The first op of the group knows nothing but the factor that it shares with the last.
+// The first op of the group shares only a scalar factor with the last one, which determines no rows.
 TEST(TileRegions, LearnNothingFromANumberThatOpsShare) {
   GraphBuilder g;
   const auto factor = g.input(f32, {1});
@@ -180,7 +180,7 @@ TEST(TileRegions, LearnNothingFromANumberThatOpsShare) {
   EXPECT_EQ(tiled(g.finish()), "scale product again sum down / 32");
 }
 
-// What the weights are made of has no rows of tokens: it is made once, before.
+// The producers of the weights have no token rows: they run once, before the region.
 TEST(TileRegions, LeaveWeightsOutside) {
   GraphBuilder g;
   const auto weights = g.named("double").op(OpKind::Multiply, {g.input(f32, {64, 128}), g.input(f32, {1})});
@@ -189,7 +189,8 @@ TEST(TileRegions, LeaveWeightsOutside) {
   EXPECT_EQ(tiled(g.finish()), "double | product relu / 32");
 }
 
-// Random numbers are drawn by position in the whole tensor, which a tile is told. A part of a larger one is told already.
+// Dropout draws its numbers by position in the whole tensor, so a tile passes its offset. A dropout that already has an offset
+// is not tiled.
 TEST(TileRegions, CutADropoutThatIsNoPartAlready) {
   for (const bool is_part : {false, true}) {
     GraphBuilder g;
@@ -248,13 +249,13 @@ TEST(TileRegions, AddToSumsOverRowsAndColumns) {
   EXPECT_EQ(tiled(backward({.queries = 4096})), "qk exp dv dp ds dk dq / 128x512 + dv + dk + dq in 4");
 }
 
-// However long the rows are.
+// The rule applies to rows of any length.
 TEST(TileRegions, CutColumnsOfAnyNumber) {
   EXPECT_EQ(tiled(backward({.queries = 512, .keys = 100000})), "qk exp dv dp ds dk dq / 128x512 + dv + dk + dq");
   EXPECT_EQ(tiled(backward({.queries = 512, .keys = 577})), "qk exp dv dp ds dk dq / 128x320 + dv + dk + dq");
 }
 
-// Where the rows are one block there is nothing to add.
+// With one block of rows, nothing is accumulated.
 TEST(TileRegions, AddNothingInOneTile) {
   EXPECT_EQ(tiled(backward({.queries = 128, .keys = 128})), "qk exp dv dp ds dk dq / 128");
   EXPECT_EQ(tiled(backward({.queries = 512, .keys = 512})), "qk exp dv dp ds dk dq / 128 + dv + dk");
@@ -268,7 +269,7 @@ TEST(TileRegions, SumOverRowsThatAreWhole) {
   EXPECT_THAT(why_not(long_rows), HasSubstr("a tile adds to 8388608 bytes of a sum, allowed are 4194304"));
 }
 
-// An entry alone is cut as it is within the batch.
+// An entry alone is tiled as it is within a batch.
 TEST(TileRegions, CutSumsAlikeInAnyBatch) {
   EXPECT_EQ(tiled(backward({.batch = {1}})), tiled(backward({})));
   EXPECT_EQ(tiled(backward({.batch = {100, 3}})), tiled(backward({})));
@@ -288,7 +289,7 @@ TEST(TileRegions, EndBehindASum) {
   EXPECT_THAT(text, HasSubstr("qk exp dv dp ds dk dq / 128x512 + dv + dk + dq in 2 | reader"));
 }
 
-// x x': both sides are rows of the same loop, of which a tile has one block.
+// x x': both operands are rows of the same loop, of which a tile has one block.
 TEST(TileRegions, DoNotJoinRowsWithThemselves) {
   GraphBuilder g;
   const auto x = g.named("x").op(OpKind::MatMul, {g.input(f32, {4, 512, 64}), g.input(f32, {64, 64})});
@@ -337,7 +338,7 @@ TEST(JoinedGroups, EndAtWhatDoesNotRun) {
   EXPECT_EQ(sizes_of_partitions(g.finish()), (std::vector<size_t>{1, 1, 2}));
 }
 
-// ---- results that are quantised
+// ---- quantised results
 
 Graph quantised_scores(const std::string& type, int64_t axis, size_t scales) {
   GraphBuilder g;
@@ -352,7 +353,7 @@ Graph quantised_scores(const std::string& type, int64_t axis, size_t scales) {
   return g.finish();
 }
 
-// A tile's kernel carries all scales, and would take the first of them for its own.
+// A tile's kernel has the scales of the whole axis and would use the first ones for every tile.
 TEST(TileRegions, DoNotCutAnAxisWithAScaleForEachEntry) {
   EXPECT_EQ(tiled(quantised_scores("per_tensor", 0, 1)), "qk quantize / 64");
   EXPECT_EQ(tiled(quantised_scores("per_channel", 2, 256)), "qk quantize / 64");
@@ -360,7 +361,7 @@ TEST(TileRegions, DoNotCutAnAxisWithAScaleForEachEntry) {
   EXPECT_EQ(tiled(quantised_scores("per_channel", 1, 64)), "qk | quantize");
 }
 
-// ---- weights that are dequantised
+// ---- dequantised weights
 
 struct Compressed {
   int64_t heads = 32, queries = 32, keys = 256, width = 64;
@@ -384,7 +385,8 @@ TEST(TileRegions, DequantizeWeightsInTheirTile) {
   EXPECT_EQ(tiled(compressed_keys({.queries = 1})), "dequantize qk softmax / 1");
 }
 
-// Several blocks of rows read them: again for each where all of them are too many for a cache, else once.
+// Several blocks of rows read the weights: each block dequantises them again if they exceed a cache, otherwise they are
+// dequantised once.
 TEST(TileRegions, DequantizeAgainOnlyWhatFillsACache) {
   EXPECT_EQ(tiled(compressed_keys({.queries = 512})), "dequantize qk softmax / 128");
   EXPECT_EQ(tiled(compressed_keys({.heads = 4, .queries = 512})), "dequantize | qk softmax / 64");
