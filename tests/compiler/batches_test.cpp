@@ -1,5 +1,5 @@
-// A model that is executed with one batch after another: code is made once for its structure, for any batch. Symbols name
-// code by its structure (and are seen by the cache of kernels as such), so the different ones are what LLVM has compiled.
+// Models that are executed with different batch sizes: each structure is compiled once for all batches. Symbols contain a hash
+// of the structure, and the kernel cache uses them as keys, so the distinct symbols are the kernels that LLVM compiled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ Graph convolution(int64_t batch) {
   return g.finish();
 }
 
-// Symbols of all that was compiled for batches of 1 to 64, each as if nothing had been compiled before but code.
+// Returns the symbols compiled for batches of 1 to 64, starting with an empty cache of partitions but with cached code.
 std::set<std::string> code_of_all_batches(const std::function<Graph(int64_t)>& model) {
   compiler::CompileCache::instance().clear();
   std::set<std::string> symbols;
@@ -72,7 +72,7 @@ std::set<std::string> code_of_all_batches(const std::function<Graph(int64_t)>& m
     const auto compiled = compiler::compile_partition(partitions.at(0), cpu_backend());
     const size_t known = symbols.size();
     for (const std::string& kernel : compiled->info().kernels) {
-      if (kernel.starts_with("lamina_")) symbols.insert(kernel);  // others are primitives
+      if (kernel.starts_with("lamina_")) symbols.insert(kernel);  // other kernels are library primitives
     }
     EXPECT_TRUE(symbols.size() > known || compiled->from_cache()) << "batch " << batch;
   }
@@ -82,10 +82,10 @@ std::set<std::string> code_of_all_batches(const std::function<Graph(int64_t)>& m
 TEST(Batches, OfAnMlpShareTheirCode) { EXPECT_THAT(code_of_all_batches(mlp), SizeIs(1)); }
 TEST(Batches, OfAttentionShareTheirCode) { EXPECT_THAT(code_of_all_batches(attention), SizeIs(1)); }
 
-// A result that overflows the machine's last-level cache is written past it.
+// A result larger than the machine's last-level cache is written with streaming stores.
 TEST(Batches, OfALayerNormShareTheirCodeButForLargeResults) { EXPECT_THAT(code_of_all_batches(layer_norm), SizeIs(Le(2))); }
 
-// The same of what follows it: a walk over all of a tensor in memory prefetches what it reads a little later.
+// The same holds for the convolution's epilogue: a walk over a tensor in memory prefetches its input.
 TEST(Batches, OfAConvolutionShareTheCodeOfWhatFollowsIt) { EXPECT_THAT(code_of_all_batches(convolution), SizeIs(Le(3))); }
 
 }  // namespace

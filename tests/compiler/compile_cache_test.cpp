@@ -1,4 +1,4 @@
-// Compiling what was compiled before: what is the same partition, what is not, and what it costs.
+// The cache of compiled partitions: which partitions are equal, which are not, and the cost of a lookup.
 #include "compiler/compile_cache.h"
 
 #include <gmock/gmock.h>
@@ -109,7 +109,7 @@ TEST_F(CompileCacheTest, ANumberThatPassesCompileInIsPartOfTheKey) {
   EXPECT_NE(&two->info(), &three->info());
 }
 
-// What tells values apart is counted in another way where they are many.
+// The key counts distinct values with another algorithm if there are many.
 TEST_F(CompileCacheTest, ManyValuesAreToldApartAsFewAre) {
   const auto chain = [](int length, int read_twice) {
     GraphBuilder g;
@@ -166,7 +166,7 @@ TEST_F(CompileCacheTest, DropsTheOldestWhereItsCapacityShrinks) {
 
 int blocks_out = 0;
 
-// The cache keeps the executable, not the memory of an allocator whose engine may go.
+// The cache holds the executable, not memory of an allocator whose engine may be destroyed.
 TEST_F(CompileCacheTest, ScratchMemoryGoesBackWithTheCompiledPartition) {
   GraphBuilder g;
   const Dims shape = {70, 24};
@@ -188,7 +188,7 @@ TEST_F(CompileCacheTest, ScratchMemoryGoesBackWithTheCompiledPartition) {
     context.allocator = &counting;
     compiled->execute(context, inputs, outputs);
     EXPECT_EQ(blocks_out, 1);
-    compiled->execute({}, inputs, outputs);  // another allocator does not get that block
+    compiled->execute({}, inputs, outputs);  // another allocator does not receive that block
     compiled->execute(context, inputs, outputs);
     EXPECT_EQ(blocks_out, 1);
   }
@@ -209,7 +209,7 @@ TEST_F(CompileCacheTest, ALookUpTakesMicroseconds) {
   std::nth_element(microseconds.begin(), microseconds.begin() + 500, microseconds.end());
   RecordProperty("median_us", std::to_string(microseconds[500]));
   std::printf("compile, from the cache in memory: %.2f us\n", microseconds[500]);
-  EXPECT_LT(microseconds[500], 50);  // builds without optimisation and busy machines included
+  EXPECT_LT(microseconds[500], 50);  // the bound allows for unoptimised builds and loaded machines
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the graph knows of a port and what compile is given are one description, and what a record holds.
+// compile merges the graph's description of a port with the given one; and the contents of a compile record.
 #include "compiler/compile.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ LogicalTensor tensor(uint64_t id, Dims shape) {
   return tensor;
 }
 
-// dst = Abs(src), src as the graph knows it.
+// dst = Abs(src), with this shape of src in the graph.
 Partition abs_of(const Dims& shape) {
   GraphBuilder g;
   g.op(OpKind::Abs, {g.input(f32, shape)});

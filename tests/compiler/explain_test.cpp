@@ -1,4 +1,4 @@
-// What is told of partitions: kernels by op, tiles, and why there is no code.
+// Explanations of partitions: kernels by op, tiles, and reasons for missing code.
 #include "compiler/explain.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ TEST(Explain, TellsWhichKernelComputesAnOpOfATiledChain) {
   EXPECT_THAT(kernel_of(graph, "mixed"), HasSubstr("matmul"));
 }
 
-// A product whose rows are the columns of the scores: every tile of rows of these adds to all of it.
+// A product whose rows are the columns of the scores: each tile of the scores' rows adds to the whole product.
 TEST(Explain, TellsWhatTilesAddTo) {
   GraphBuilder g;
   const auto q = g.input(f32, {2, 300, 32}), k = g.input(f32, {2, 700, 32}), diff = g.input(f32, {2, 300, 32});

@@ -1,5 +1,4 @@
-// Library ops as steps of a plan: the seam that a primitive library fills, tried with one that multiplies matrices in plain
-// loops.
+// Library ops as steps of a plan: tests the interface for primitive libraries with one that multiplies matrices in plain loops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +19,7 @@ using testing::GraphBuilder;
 using ::testing::HasSubstr;
 constexpr DataType f32 = DataType::f32;
 
-// dst[m, n] = sum over k of src[m, k] * weights[k, n], through its own scratch memory.
+// dst[m, n] = sum over k of src[m, k] * weights[k, n], computed in separate scratch memory.
 class PlainProduct final : public cpu::Primitive {
  public:
   explicit PlainProduct(const kernel::LibraryStep& step)

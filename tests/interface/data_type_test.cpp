@@ -71,7 +71,7 @@ TEST(DataType, EveryCodeOfASmallTypeReadsBackAsItself) {
     }
 }
 
-// Halfway points between neighbours go to the even code; a hair to either side goes to the nearer one.
+// Halfway points between neighbours round to the even code; slightly larger or smaller values round to the nearer one.
 TEST(DataType, RoundsToNearestEven) {
   struct Case {
     DataType type;
@@ -102,7 +102,7 @@ TEST(DataType, KnownCodes) {
 }
 
 TEST(DataType, DoublesAreRoundedOnceNotThroughF32) {
-  // 1 + 2^-11 + 2^-40 is above the middle of two f16 values, but f32 would drop the last term and tie to even.
+  // 1 + 2^-11 + 2^-40 is above the middle of two f16 values, but f32 would drop the last term and then round the tie to even.
   EXPECT_EQ(stored(DataType::f16, 1 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40)), 0x3c01U);
 }
 

@@ -162,7 +162,7 @@ TEST(Graph, ARefusedOpLeavesTheGraphAsItWas) {
   EXPECT_EQ(g.graph.find_value(3), std::nullopt);
   EXPECT_THAT(g.graph.value(*g.graph.find_value(2)).consumers, IsEmpty());
   EXPECT_EQ(g.graph.tensor(*g.graph.find_value(2)).shape, std::nullopt);
-  g.unary(OpKind::Abs, tensor(2), tensor(3), "c");  // the id is free, too
+  g.unary(OpKind::Abs, tensor(2), tensor(3), "c");  // the failed op did not reserve its id
   g.graph.finalize();
   EXPECT_EQ(g.shape(3), (Dims{2}));
 }
@@ -193,7 +193,7 @@ TEST(Graph, StridesOfGraphInputsAgree) {
               HasSubstr("strides [1, 2], allowed is [3, 1]"));
 }
 
-// One port knows the shape alone, the other the strides alone.
+// One port has only the shape, the other only the strides.
 TEST(Graph, StridesOfAnotherRankThanTheShapeAreRefused) {
   TestGraph g;
   LogicalTensor strides = tensor(0);

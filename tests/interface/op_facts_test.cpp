@@ -1,4 +1,4 @@
-// Facts about ops are in the schemas: what they say holds together, and no other file lists kinds or ports.
+// Schemas contain all facts about ops: the facts are consistent, and no other file lists kinds or ports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST_P(EveryOp, HasTraitsThatHoldTogether) {
   EXPECT_LT(error_of(schema()), 1e-5) << "f32 arithmetic is better than that";
 }
 
-// Statistics without a domain of their own are those of the data, so the schema says which input that is.
+// Statistics without a domain of their own are those of the data, so the schema names that input.
 TEST_P(EveryOp, SaysWhatItsStatisticsAreOf) {
   size_t normalized = 0;
   for (const PortSpec& port : schema().inputs) normalized += port.role == PortRole::normalized ? 1 : 0;
@@ -136,15 +136,15 @@ TEST(OpFacts, AreSaidInWords) {
   EXPECT_EQ(accuracy_text(schema_of(OpKind::End)), "");
 }
 
-// ---- nothing else lists ops
+// ---- no other file lists ops
 
-constexpr size_t kHandful = 2;  // kinds, and names of ports, that a file may name
+constexpr size_t kHandful = 2;  // a file may name this number of kinds and of ports
 
-// Where kinds and ports have their meaning.
+// These folders implement kinds and ports.
 const std::vector<std::string> kHomes{"src/interface/ops/", "src/kernels/", "src/backends/reference/", "src/passes/patterns/",
                                       "src/backends/cpu/library/"};
 
-// Files whose work is with certain ops, and why.
+// Files that handle particular ops, with the reason.
 const std::map<std::string, std::string> kExceptions{
     {"interface/json/older_names.cpp", "what ops and attributes were called in dumps of earlier versions"},
     {"passes/tiling/quantized_product.cpp",
@@ -175,7 +175,7 @@ const Names& known_names() {
   return names;
 }
 
-// Kinds, by enumerator or as text, and ports that the code names; comments do not count.
+// Returns the kinds (enumerators and strings) and ports that the code names; comments are ignored.
 Names names_in(const std::string& text) {
   static const std::regex comment("//[^\n]*"), enumerator("OpKind::(\\w+)"), literal("\"([^\"\\\\\n]*)\"");
   const std::string code = std::regex_replace(text, comment, "");

@@ -1,5 +1,5 @@
-// Every schema against the checks that all ops go through. The cases are generated from the schemas: any kind that is added is
-// tested here without a line of its own.
+// Runs every schema through the checks that apply to all ops. The cases are generated from the schemas, so new kinds are tested
+// automatically.
 #include "interface/op_schema.h"
 
 #include <gmock/gmock.h>
@@ -98,7 +98,7 @@ TEST_P(EverySchema, TypesOutsideTheTableAreRefused) {
       TypeAssignment assignment = legal;
       assignment[variable.name] = type;
       const std::string error = error_of(op_with_types(GetParam(), assignment, legal_attributes(schema())));
-      // A variable that only an alternative port binds (the axes of a reduction) is not looked at.
+      // A variable that only an alternative port binds (the axes of a reduction) is not checked.
       if (error.empty()) continue;
       EXPECT_THAT(error, HasSubstr(join(" is ", name_of(type), ", allowed is ", name_of(variable.allowed.front()))));
     }

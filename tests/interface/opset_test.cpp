@@ -1,5 +1,5 @@
-// The schemas against the op set's own table (shared/spec/opset.json next to the checkout; skipped where it is not there).
-// What lamina adds or decides otherwise is listed here by name.
+// Compares the schemas with the op set's own table (shared/spec/opset.json beside the repository; skipped if it is missing).
+// Every deviation of lamina is listed here by name.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using nlohmann::json;
 
 const std::filesystem::path kTable = kShared / "spec" / "opset.json";
 
-// Attributes and ports that the op set does not have.
+// Attributes and ports that only lamina has.
 const std::map<std::string, std::set<std::string>> kOwnAttributes{
     {"LayerNorm", {"use_stats", "stats_kind"}},
     {"LayerNormBackward", {"use_stats", "stats_kind", "src_kind"}},
@@ -28,12 +28,12 @@ const std::map<std::string, std::set<std::string>> kOwnAttributes{
     {"BatchNormTrainingBackward", {"stats_kind"}},
     {"Dropout", {"steps"}}};
 const std::map<std::string, std::set<std::string>> kOwnInputs{{"LayerNorm", {"mean", "variance"}}, {"Dropout", {"first"}}};
-// Words that the op set's documents list but its table leaves open.
+// Words that the op set's documents list but its table does not restrict.
 const std::set<std::string> kOwnChoices{"qtype", "rounding_type"};
-// End takes every type, and layout ops move any; the gradient of LayerNorm follows the documents, not the slip in the check.
+// End and the layout ops accept any type. LayerNorm's gradient follows the documents, not the error in oneDNN's check.
 const std::set<std::string> kAnyType{"End", "StaticReshape", "StaticTranspose", "Reorder", "Concat"};
 const std::set<std::string> kStricterTypes{"LayerNormBackward"};
-// Required there, but LayerNormGrad's mask may leave any gradient out, so its canonical form may too.
+// The op set requires it. LayerNormGrad's mask may omit any gradient, so the canonical form of that op may too.
 const std::set<std::string> kOptionalHere{"LayerNormBackward.diff_src"};
 
 template <typename Map>
@@ -127,7 +127,7 @@ TEST_F(Opset, AttributesAgree) {
   });
 }
 
-// Ports of both lists in the same order; lamina's own left out.
+// Compares the ports of both lists in order, without lamina's own.
 void compare_ports(const std::string& kind, const json& listed, const std::vector<PortSpec>& declared, bool are_inputs) {
   std::vector<const PortSpec*> ports;
   for (const PortSpec& port : declared)
@@ -137,7 +137,7 @@ void compare_ports(const std::string& kind, const json& listed, const std::vecto
     EXPECT_EQ(ports[i]->name, listed[i]["name"].get<std::string>());
     const bool always = ports[i]->presence == Presence::required && !ports[i]->exists_when;
     const bool required = listed[i]["required"].get<bool>();
-    // A statistic that use_stats or keep_stats governs is required where it exists.
+    // A statistic that use_stats or keep_stats controls is required if it exists.
     if (kind == "LayerNormBackward" || kOptionalHere.contains(kind + "." + ports[i]->name)) continue;
     EXPECT_EQ(always, required) << ports[i]->name;
   }
@@ -160,7 +160,7 @@ TEST_F(Opset, PortsAgree) {
   });
 }
 
-// Which variables of lamina's schema represent the table's: those of ports that have it, of norms more than one.
+// Returns lamina's type variables for each variable of the table: norms use several, one per group of ports.
 std::map<std::string, std::set<std::string>> own_variables(const json& entry, const OpSchema& schema) {
   std::map<std::string, std::set<std::string>> names;
   const auto match = [&](const json& listed, const std::vector<PortSpec>& declared) {
@@ -217,14 +217,14 @@ TEST_F(Opset, DocumentedAndSeenTypesAreAccepted) {
   });
 }
 
-// Beside f64, integers where frameworks compute positions and masks with them.
+// Besides f64, these ops accept the integers that frameworks use for positions and masks.
 TEST_F(Opset, F64IsTheOnlyTypeAddedToComputingOps) {
   const std::map<std::string, std::set<DataType>> own_types{
       {"Add", {DataType::s64}},
       {"Subtract", {DataType::s64}},
       {"Multiply", {DataType::s32, DataType::s64}},
       {"GreaterEqual", {DataType::s64}},
-      {"LayerNorm", {DataType::f16}},  // gamma, beta and statistics as the data
+      {"LayerNorm", {DataType::f16}},  // gamma, beta and statistics may have the data's type
       {"LayerNormBackward", {DataType::f16}},
       {"GroupNorm", {DataType::f16}},
       {"TypeCast", {DataType::s32, DataType::s64, DataType::boolean}}};

@@ -1,4 +1,4 @@
-// Whether elements may share memory, against counting the bits of every element.
+// Whether elements may share memory, checked against counting the bits of every element.
 #include "interface/shared_elements.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ LogicalTensor strided(DataType dtype, Dims shape, Dims strides) {
 
 std::string text_of(const LogicalTensor& tensor) { return describe(tensor) + " by " + describe(tensor.strides); }
 
-// The first bit of each element, in the order of the indices.
+// Returns the first bit of each element, in the order of the indices.
 std::vector<int64_t> places_of(const LogicalTensor& tensor, int64_t start) {
   std::vector<int64_t> places{start * 8};
   for (size_t axis = 0; axis < tensor.strides.size(); ++axis) {
@@ -112,7 +112,7 @@ TEST(SharedElements, ColumnsOfOneBufferAreApart) {
   EXPECT_FALSE(tensors_may_overlap(half, at(4096 + 512 * 1536 * 4), half, at(4096)));
 }
 
-// Twelve axes whose strides have no divisor in common: the search still ends, and may say "may".
+// Twelve axes with coprime strides: the search still ends and may answer "may".
 TEST(SharedElements, ASearchThatIsTooLongEnds) {
   const Dims primes = {1000003, 999983, 999979, 999961, 999959, 999953, 999931, 999917, 999907, 999883, 999863, 999853};
   const LogicalTensor tensor = strided(DataType::f32, Dims(12, 3), primes);

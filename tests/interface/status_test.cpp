@@ -1,4 +1,4 @@
-// Sentences and errors: the same text in every locale, and errors that know which op they speak of.
+// Messages and errors: the same text in every locale, and errors with the op that they concern.
 #include "interface/status.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ TEST(Join, WritesWhatAStreamOfTheClassicLocaleWrites) {
 
 TEST(Join, KnowsNoLocale) {
   const GroupedNumbers grouped;
-  ASSERT_EQ(streamed(16384), "16.384");  // what a stream makes of it here
+  ASSERT_EQ(streamed(16384), "16.384");  // the stream uses this locale's separator
   EXPECT_EQ(join("base < ", 16384), "base < 16384");
   EXPECT_EQ(join(1.5, ' ', 1234567.0F, ' ', int64_t{-1000000}), "1.5 1.23457e+06 -1000000");
 }
@@ -61,7 +61,7 @@ TEST(NumberText, IsWhatPrintfWritesInTheCLocale) {
   for (const double value : kReals) {
     EXPECT_EQ(fixed_text(value, 3), printed("%.3f", value));
     EXPECT_EQ(general_text(value, 9), printed("%.9g", value));
-    // Libraries differ in where they put the first digit of a subnormal; the number is the same.
+    // C libraries differ in the first digit of a subnormal; the number is the same.
     const std::string exact = exact_text(value);
     if (value == 0 || std::isnormal(value) || !std::isfinite(value)) {
       EXPECT_EQ(exact, printed("%a", value));
@@ -74,7 +74,7 @@ TEST(NumberText, IsWhatPrintfWritesInTheCLocale) {
 TEST(NumberText, KnowsNoLocale) {
   const DecimalComma comma;
   LAMINA_NEEDS_DECIMAL_COMMA(comma);
-  ASSERT_EQ(printed("%a", 1.5), "0x1,8p+0");  // what printf makes of it here
+  ASSERT_EQ(printed("%a", 1.5), "0x1,8p+0");  // printf uses this locale's decimal point
   EXPECT_EQ(exact_text(1.5), "0x1.8p+0");
   EXPECT_EQ(general_text(1.5, 6), "1.5");
   EXPECT_EQ(fixed_text(1234.5, 2), "1234.50");
@@ -102,8 +102,8 @@ TEST(Error, TellsTheOpInFrontAndTheFileBeforeIt) {
   EXPECT_EQ(told.place()->part, "attribute epsilon");
 }
 
-// Streams, printf and strtod follow the locale of the process that lamina runs in. Texts of numbers are made by join and
-// number_text.h, and read by std::from_chars.
+// Streams, printf and strtod depend on the process's locale. join and number_text.h format numbers, and std::from_chars parses
+// them.
 TEST(Sources, FormatNoNumbersByTheLocale) {
   const std::regex by_locale(
       "\\b([iow]?stringstream|v?s?n?printf_l|snprintf|sprintf|setprecision|strto[dfl]d?|sto[dfl]d?|atof|sscanf)\\b|std::"

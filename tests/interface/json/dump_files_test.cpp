@@ -1,4 +1,4 @@
-// Whole files: the examples, and the dumps of oneDNN where they are beside the project.
+// Whole files: the examples, and oneDNN's dumps if they exist beside the repository.
 #include <nlohmann/json.hpp>
 
 #include "interface/op_schema.h"
@@ -32,7 +32,7 @@ TEST(GraphDumps, ExamplesAreWhatTheWriterWrites) {
   }
 }
 
-// What docs/dumps.md says of written files, done to a file that was read.
+// Applies to a file that was read the changes that docs/dumps.md specifies for written files.
 nlohmann::json normalised(nlohmann::json file) {
   for (const char* key : {"version", "input_ports", "output_ports"}) file.erase(key);
   file.emplace("fpmath_mode_apply_to_int", "false");
@@ -40,7 +40,7 @@ nlohmann::json normalised(nlohmann::json file) {
     const OpSchema& schema = schema_of(*op_kind_from_name(op["kind"].get<std::string>()));
     op["kind"] = name_of(schema.kind);
     nlohmann::json& attributes = op.emplace("attrs", nlohmann::json::object()).first.value();
-    // Their values are those of fill_defaults, which the schemas' tests hold; here only which ones there are.
+    // The schema tests check the values of fill_defaults; this test checks only which defaults exist.
     for (const AttributeSpec& spec : schema.attributes)
       if (spec.default_value) attributes.emplace(spec.name, nullptr);
   }
@@ -59,7 +59,7 @@ TEST(GraphDumps, OneDnnDumpsAreWrittenAsTheyWereButForTheDocumentedNormalisation
   for (const fs::path& file : files) {
     const std::string text = read_dump_file(file.string());
     const Graph graph = read_graph_json(text, file.string());
-    if (!graph.warnings().empty()) continue;  // ports that disagree: the producer's description is written at both
+    if (!graph.warnings().empty()) continue;  // ports disagree: both are written with the producer's description
     const nlohmann::json given = normalised(nlohmann::json::parse(text));
     nlohmann::json written = normalised(nlohmann::json::parse(write_graph_json(graph)));
     forget_defaults(written, given);

@@ -1,4 +1,4 @@
-// Reading graph dumps: one clear sentence for everything that is none.
+// Reading graph dumps: every invalid text gives one clear error message.
 #include <limits>
 
 #include "json_fixture.h"
@@ -20,7 +20,7 @@ TEST(ReadGraphJson, NamesTheOpTheAttributeTheGivenAndTheAllowed) {
 }
 
 TEST(ReadGraphJson, NamesTheRightOneOfTwoOpsWithOneNameAndKind) {
-  // The second concat fails, and only when shapes are inferred: the ranks of its inputs are known by then alone.
+  // Only shape inference rejects the second concat: it is the first check that knows the ranks of the inputs.
   const auto of_rank = [](uint64_t id, const char* shape, const char* strides) {
     return tensor_json(
         id, join(R"("dtype": "f32", "shape": )", shape, R"(, "stride": )", strides, R"(, "layout_type": "strided")"));
@@ -141,7 +141,7 @@ TEST(ReadGraphJson, KeepsItsLimits) {
   EXPECT_THAT(limited(two_ops, {.list_entries = 1}), HasSubstr("more than 1 entries"));
 }
 
-// Every prefix of a file is an error with a place, and never more than that.
+// Every prefix of a file gives an error with a position and no other failure.
 TEST(ReadGraphJson, RefusesEveryTruncation) {
   Graph graph;
   graph.add_op(3, OpKind::Clamp, "clamp \xC3\xA4", {{"min", -std::numeric_limits<float>::infinity()}, {"max", 1.5F}},
@@ -151,7 +151,7 @@ TEST(ReadGraphJson, RefusesEveryTruncation) {
     EXPECT_THAT(error_of(text.substr(0, size)), StartsWith("graph.json: ")) << size;
 }
 
-// Any byte of a file may be anything: what comes out is a graph or an Error.
+// Any byte of a file may change: the result is a graph or an Error.
 TEST(ReadGraphJson, SurvivesFlippedBytes) {
   Graph graph;
   graph.add_op(3, OpKind::Clamp, "clamp", {{"min", -1.0F}, {"max", 1.5F}}, {{tensor(0, DataType::f32, {2, 3})}},

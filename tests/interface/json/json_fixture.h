@@ -1,4 +1,4 @@
-// What the tests of dumps share: texts of small files, and small tensors.
+// Shared by the tests of dumps: texts of small files, and small tensors.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Dumps are the same bytes, and read as the same numbers, in every locale.
+// Dumps have the same bytes in every locale and read as the same numbers.
 #include "support/foreign_locale.h"
 
 #include "json_fixture.h"
@@ -9,7 +9,7 @@ namespace {
 using testing::DecimalComma;
 using testing::GroupedNumbers;
 
-// Ids, extents and numbers that other locales write with a point or a comma.
+// Ids, extents and numbers that other locales format with different separators.
 Graph numbers() {
   Graph graph;
   graph.add_op(1234567, OpKind::LayerNorm, "ln", {{"epsilon", 1.5F}, {"use_affine", false}, {"keep_stats", false}},
@@ -23,7 +23,7 @@ Graph numbers() {
   return graph;
 }
 
-// Rounded to f64 first and to f32 then it would be the other neighbour.
+// Rounding to f64 first and then to f32 would give the other neighbour.
 constexpr const char* kBetweenTwoFloats = "1.00000017881393432617187499";
 
 float read_epsilon(const std::string& text) {

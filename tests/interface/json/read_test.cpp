@@ -1,4 +1,4 @@
-// Reading graph dumps: tolerance for what dumps of other versions contain.
+// Reading graph dumps: the reader tolerates differences of older and newer versions.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -136,8 +136,8 @@ TEST(ReadGraphJson, ReadsOlderKindsByTheirOldNames) {
       {"HardTanhBackprop", OpKind::ClampBackward},
       {"ConvolutionBackpropData", OpKind::ConvolutionBackwardData},
       {"ConvolutionBackpropFilters", OpKind::ConvolutionBackwardWeights},
-      {"LayerNormBackprop", OpKind::LayerNormBackprop},  // an op of its own
-      {"BatchNormTrainingBackprop", std::nullopt},       // had its inputs in another order
+      {"LayerNormBackprop", OpKind::LayerNormBackprop},  // a separate op
+      {"BatchNormTrainingBackprop", std::nullopt},       // its inputs had another order
       {"RMSNormBackprop", std::nullopt},                 // never existed
       {"Erf", std::nullopt},
       {"Backprop", std::nullopt},
@@ -173,7 +173,7 @@ TEST(ReadGraphJson, RefusesAnAttributeUnderBothItsNames) {
             "graph.json: op 7 (Convolution \"it\"): attribute filter_format is given, and also weights_format, its name today; "
             "allowed is "
             "one of them");
-  // Of an op that knows neither name it is unknown, as any other.
+  // Ops without either name reject it as an unknown attribute.
   EXPECT_THAT(error_of(file_json(op_json("Abs", R"("filter_format": {"type": "string", "value": "OIX"})"))),
               HasSubstr("filter_format"));
 }

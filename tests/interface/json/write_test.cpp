@@ -1,4 +1,4 @@
-// Writing graph dumps: read(write(graph)) is the graph, and write(read(text)) keeps every byte of what we wrote.
+// Writing graph dumps: read(write(graph)) equals the graph, and write(read(text)) preserves every byte of lamina's files.
 #include <cmath>
 #include <cstring>
 #include <limits>

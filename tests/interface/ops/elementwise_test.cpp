@@ -18,7 +18,7 @@ constexpr DataType f16 = DataType::f16;
 constexpr DataType f64 = DataType::f64;
 constexpr DataType s32 = DataType::s32;
 
-// Every op of floats with one input and one output whose shape is that of the input.
+// Every floating-point op with one input and one output of the same shape.
 std::vector<OpKind> unary_kinds() {
   std::vector<OpKind> kinds;
   for (OpKind kind : all_op_kinds()) {

@@ -1,4 +1,4 @@
-// Gather and ScatterAdd: shapes, attributes, and what is refused.
+// Gather and ScatterAdd: shapes, attributes and errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

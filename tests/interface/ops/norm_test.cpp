@@ -17,7 +17,7 @@ constexpr DataType bf16 = DataType::bf16;
 constexpr DataType f16 = DataType::f16;
 constexpr DataType f64 = DataType::f64;
 
-// src [2, 3, 8], everything else as begin_norm_axis asks for it.
+// src [2, 3, 8]; all other shapes follow from begin_norm_axis.
 OpBuilder layer_norm(int begin_norm_axis = -1, Dims affine = {8}) {
   return an_op(OpKind::LayerNorm)
       .named("ln1")
