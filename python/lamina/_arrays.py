@@ -27,7 +27,7 @@ def maker_of(kind: type, dtype: str, shape: Sequence[int]) -> Callable:
     try:
         import numpy
     except ImportError:
-        raise Error("results of arrays that are not torch's are numpy's, which is not installed; give out=") from None
+        raise Error("results for arguments that are not torch tensors are numpy arrays, and numpy is not installed; pass out=") from None
     return functools.partial(numpy.empty, tuple(shape), _NUMPY[dtype])
 
 

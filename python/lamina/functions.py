@@ -64,7 +64,7 @@ def build_rms_norm(g: Graph, x: Any, gamma: Any, *, axis: int, epsilon: float) -
 
 def build_group_norm(g: Graph, x: Any, gamma: Any, beta: Any, *, groups: int, epsilon: float) -> Any:
     if (gamma is None) != (beta is None):
-        raise _core_error("group_norm: gamma and beta are given both or none")
+        raise _core_error("group_norm: only one of gamma and beta is given, allowed is both or none")
     inputs = [x] if gamma is None else [x, gamma, beta]
     return g.op("GroupNorm", inputs, groups=groups, epsilon=epsilon, keep_stats=False, use_affine=gamma is not None, data_format="NCX")
 

@@ -151,7 +151,7 @@ class Graph:
 
     def _check_own(self, place: str, tensor: Any, given: Any) -> None:
         if not isinstance(tensor, LogicalTensor):
-            hint = ": an op with several outputs returns a tuple, of which one is chosen" if isinstance(tensor, tuple) else ""
+            hint = ": an op with several outputs returns a tuple, choose one of its entries" if isinstance(tensor, tuple) else ""
             raise Error(f"{place} is a {type(tensor).__name__}, allowed is a tensor or None{hint}")
         own = self._own.get(tensor.id)
         if given is not None and own is not tensor and (own is not None or not self._from_dump):

@@ -20,7 +20,7 @@ const std::map<std::string, int>& op_kinds() {
 graph::op::kind kind_from_name(const std::string& name) {
   const auto found = op_kinds().find(name);
   if (found == op_kinds().end())
-    throw error(lamina_invalid_arguments, "there is no op kind \"" + name + "\"; lamina.op_kinds() lists what there is");
+    throw error(lamina_invalid_arguments, "there is no op kind \"" + name + "\"; lamina.op_kinds() lists the kinds");
   return static_cast<graph::op::kind>(found->second);
 }
 

@@ -15,7 +15,7 @@ void tell_line(void* user, const char* line, size_t length) {
   try {
     nb::handle(static_cast<PyObject*>(user))(nb::str(line, length));
   } catch (nb::python_error& failed) {
-    failed.discard_as_unraisable("a function that lamina tells what it does");
+    failed.discard_as_unraisable("the output function of lamina.set_verbose");
   }
 }
 

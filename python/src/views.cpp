@@ -56,7 +56,7 @@ void set_type(View& view, uint8_t code, int bits, int lanes, std::string_view wh
   view.raw = code == dlpack::kUInt && lanes == 1;
   if (view.type == lamina_data_type_undef && !view.raw)
     refuse(what, "has elements of DLPack type " + std::to_string(code) + " with " + std::to_string(bits) +
-                     " bits, which lamina does not know");
+                     " bits, which lamina does not support");
 }
 
 // ---- types with an exchange table (torch 2.10 and newer)
@@ -81,7 +81,7 @@ const dlpack::Exchange* exchange_of(nb::handle object) {
 View by_exchange(const dlpack::Exchange& table, nb::handle object, std::string_view what) {
   dlpack::Tensor tensor{};
   if (table.tensor_from_py_object(object.ptr(), &tensor) != 0) throw nb::python_error();
-  if (tensor.device.type != dlpack::kCpu) refuse(what, "lies on another device than the CPU");
+  if (tensor.device.type != dlpack::kCpu) refuse(what, "is on a device other than the CPU");
   View view;
   set_type(view, tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes, what);
   set_shape(view, tensor.ndim, tensor.shape, tensor.strides, what);
@@ -109,14 +109,14 @@ lamina_data_type_t torch_type(nb::handle dtype, std::string_view what) {
                                                                             {"torch.float8_e4m3fn", lamina_f8_e4m3}};
   const std::string name = nb::cast<std::string>(nb::str(dtype));
   const auto found = names.find(name);
-  if (found == names.end()) refuse(what, "has elements of " + name + ", which lamina does not know");
+  if (found == names.end()) refuse(what, "has elements of " + name + ", which lamina does not support");
   Py_INCREF(dtype.ptr());
   known.emplace(dtype.ptr(), found->second);
   return found->second;
 }
 
 View by_attributes(nb::handle object, std::string_view what) {
-  if (!nb::cast<bool>(object.attr("is_cpu"))) refuse(what, "lies on another device than the CPU");
+  if (!nb::cast<bool>(object.attr("is_cpu"))) refuse(what, "is on a device other than the CPU");
   View view;
   view.type = torch_type(object.attr("dtype"), what);
   view.bits = bits_of(view.type);
@@ -137,7 +137,7 @@ View by_attributes(nb::handle object, std::string_view what) {
 
 template <typename Array>
 View of_array(const Array& array, std::string_view what) {
-  if (array.device_type() != nb::device::cpu::value) refuse(what, "lies on another device than the CPU");
+  if (array.device_type() != nb::device::cpu::value) refuse(what, "is on a device other than the CPU");
   View view;
   const nb::dlpack::dtype type = array.dtype();
   set_type(view, type.code, type.bits, type.lanes, what);
@@ -154,7 +154,7 @@ View by_protocol(nb::handle object, bool writable, std::string_view what) {
   if (!nb::try_cast(object, constant))
     refuse(what, "is a " + nb::cast<std::string>(object.type().attr("__name__")) +
                      ", allowed is an object with __dlpack__ or the buffer protocol");
-  if (writable) refuse(what, "is read-only, and would be written");
+  if (writable) refuse(what, "is read-only, allowed is a writable object");
   return of_array(constant, what);
 }
 
@@ -177,7 +177,7 @@ View view_of(nb::handle object, bool writable, std::string_view what) {
   View view = table != nullptr          ? by_exchange(*table, object, what)
               : is_torch_tensor(object) ? by_attributes(object, what)
                                         : by_protocol(object, writable, what);
-  if (view.memory == nullptr && elements(view) > 0) refuse(what, "has elements and no memory");
+  if (view.memory == nullptr && elements(view) > 0) refuse(what, "has elements but no memory");
   return view;
 }
 
@@ -201,17 +201,17 @@ std::string misfit(const View& view, const lamina_graph_logical_tensor_t& tensor
   const bool bits_fit = view.raw && view.bits == bits_of(tensor.data_type) && tensor.data_type != lamina_s8;
   if (view.type != tensor.data_type && !bits_fit)
     return std::string("has type ") +
-           (view.type == lamina_data_type_undef ? "u" + std::to_string(view.bits) : name_of(view.type)) + ", compiled was " +
+           (view.type == lamina_data_type_undef ? "u" + std::to_string(view.bits) : name_of(view.type)) + ", compiled for " +
            name_of(tensor.data_type);
   bool same = view.rank == tensor.ndims;
   for (int i = 0; same && i < view.rank; ++i) same = view.dims[static_cast<size_t>(i)] == tensor.dims[i];
   if (!same)
-    return "has shape " + text_of(view.dims.data(), view.rank) + ", compiled was " + text_of(tensor.dims, tensor.ndims);
+    return "has shape " + text_of(view.dims.data(), view.rank) + ", compiled for " + text_of(tensor.dims, tensor.ndims);
   if (elements(view) == 0) return "";
   for (int i = 0; same && i < view.rank; ++i)
     same = tensor.dims[i] == 1 || view.strides[static_cast<size_t>(i)] == tensor.layout.strides[i];
   if (!same)
-    return "has strides " + text_of(view.strides.data(), view.rank) + ", compiled was " +
+    return "has strides " + text_of(view.strides.data(), view.rank) + ", compiled for " +
            text_of(tensor.layout.strides, tensor.ndims);
   return "";
 }

@@ -145,7 +145,7 @@ using Handles = HandleTable<lamina_layer_norm>;
 const LayerNorm& alive(const char* function_name, const_lamina_layer_norm_t layer_norm) {
   LAMINA_REQUIRE(layer_norm);
   if (!Handles::is_alive(layer_norm)) {
-    throw Error(Status::invalid_arguments, join(function_name, ": the layer norm was destroyed before"));
+    throw Error(Status::invalid_arguments, join(function_name, ": the layer norm is already destroyed"));
   }
   return *layer_norm->content;
 }
@@ -197,7 +197,7 @@ lamina_status_t lamina_layer_norm_destroy(lamina_layer_norm_t layer_norm) {
   return guarded([&, function_name = __func__] {
     if (layer_norm == nullptr || Handles::instance().destroy(layer_norm)) return;
     throw lamina::Error(lamina::Status::invalid_arguments,
-                        lamina::join(function_name, ": the layer norm was destroyed before"));
+                        lamina::join(function_name, ": the layer norm is already destroyed"));
   });
 }
 

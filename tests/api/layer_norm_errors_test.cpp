@@ -232,7 +232,7 @@ TEST(LayerNormDescriptor, UseAfterDestroyIsFoundOut) {
   EXPECT_EQ(lamina_layer_norm_destroy(norm), lamina_success);
   size_t size = 0;
   EXPECT_EQ(lamina_layer_norm_get_workspace_size(norm, &size), lamina_invalid_arguments);
-  EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("was destroyed before"));
+  EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("is already destroyed"));
   EXPECT_EQ(lamina_layer_norm_destroy(norm), lamina_invalid_arguments);
   EXPECT_EQ(lamina_layer_norm_destroy(nullptr), lamina_success);
 }

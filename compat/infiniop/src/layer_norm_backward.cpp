@@ -47,8 +47,8 @@ class LayerNormBackward {
       const void* const address = memory[static_cast<size_t>(used.position)];
       if (!used.empty) require(address, used.name);
       if (reinterpret_cast<uintptr_t>(address) % element_ != 0)
-        refuse(INFINI_STATUS_BAD_TENSOR_DTYPE, std::string(used.name) + " is at an address that is no multiple of " +
-                                                   std::to_string(element_) + ", where no element of its type can lie");
+        refuse(INFINI_STATUS_BAD_TENSOR_DTYPE, std::string(used.name) + " is at an address that is not a multiple of " +
+                                                   std::to_string(element_) + ", the size of its elements");
     }
     if (workspace_size < workspace_size_)
       refuse(INFINI_STATUS_INSUFFICIENT_WORKSPACE, "workspace_size is " + std::to_string(workspace_size) + ", " +
@@ -110,7 +110,7 @@ void check_types(const Operands& operands) {
     if (given != type)
       refuse(INFINI_STATUS_BAD_TENSOR_DTYPE, std::string(operand.name) + " has type " + std::to_string(given) +
                                                  ", grad_output_desc has " + std::to_string(type) +
-                                                 "; all tensors have one type");
+                                                 "; all tensors must have the same type");
   }
 }
 

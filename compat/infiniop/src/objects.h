@@ -64,14 +64,14 @@ inline void require(const void* pointer, const char* name) {
 template <typename Object>
 auto& content_of(const Object* object, const char* name) {
   require(object, name);
-  if (!HandleTable<Object>::is_alive(object)) refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " was destroyed before");
+  if (!HandleTable<Object>::is_alive(object)) refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " is already destroyed");
   return *object->content;
 }
 
 template <typename Object>
 void destroy(Object* object, const char* name) {
   if (object == nullptr || HandleTable<Object>::instance().destroy(object)) return;
-  refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " was destroyed before");
+  refuse(INFINI_STATUS_BAD_PARAM, std::string(name) + " is already destroyed");
 }
 
 }  // namespace lamina::infiniop

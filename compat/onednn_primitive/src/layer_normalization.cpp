@@ -38,7 +38,7 @@ memory::desc default_stat_desc(const memory::desc& data) {
   for (auto d = order.rbegin(); d != order.rend(); ++d) {
     strides[*d] = stride;
     if (__builtin_mul_overflow(stride, std::max<memory::dim>(dims[*d], 1), &stride))
-      fail_layer_norm(dnnl_invalid_arguments, to_string(dims) + " rows are more than can be counted");
+      fail_layer_norm(dnnl_invalid_arguments, "the number of rows " + to_string(dims) + " does not fit 64 bits");
   }
   return {dims, memory::data_type::f32, strides};
 }
@@ -71,7 +71,7 @@ void check_request(const Request& request, std::initializer_list<prop_kind> kind
   if (std::find(kinds.begin(), kinds.end(), request.kind) == kinds.end())
     fail_layer_norm(dnnl_invalid_arguments,
                     "propagation kind " + std::to_string(static_cast<int>(request.kind)) +
-                        " does not fit; forward: forward_training, forward_inference; backward: backward, backward_data");
+                        " is not allowed; forward: forward_training, forward_inference; backward: backward, backward_data");
   const auto known = normalization_flags::use_global_stats | normalization_flags::use_scale | normalization_flags::use_shift;
   if ((request.flags & ~known) != normalization_flags::none)
     fail_layer_norm(dnnl_unimplemented, "flags are " + std::to_string(static_cast<unsigned>(request.flags)) +
@@ -79,7 +79,7 @@ void check_request(const Request& request, std::initializer_list<prop_kind> kind
   const auto affine = normalization_flags::use_scale | normalization_flags::use_shift;
   if (request.kind == prop_kind::backward_data && (request.flags & affine) != normalization_flags::none)
     fail_layer_norm(dnnl_unimplemented,
-                    "propagation kind backward_data is not supported with use_scale or use_shift; take backward");
+                    "propagation kind backward_data is not supported with use_scale or use_shift; use backward");
   const memory::desc& src = request.data.front().desc;
   if (src.get_ndims() < 2 || src.get_ndims() > 6)
     fail_layer_norm(dnnl_invalid_arguments, "src has " + std::to_string(src.get_ndims()) + " dims, allowed is 2 to 6");
@@ -98,7 +98,8 @@ memory::desc settled_stat_desc(const Request& request) {
   if (request.stat_desc.is_zero()) return dense;
   if (request.stat_desc.get_dims() != dense.get_dims())
     fail_layer_norm(dnnl_invalid_arguments, "the statistics have dims " + to_string(request.stat_desc.get_dims()) +
-                                                ", allowed is " + to_string(dense.get_dims()) + ", those of src but the last");
+                                                ", allowed is " + to_string(dense.get_dims()) +
+                                                ", the dims of src without the last");
   if (request.stat_desc.get_data_type() != memory::data_type::f32)
     fail_layer_norm(dnnl_unimplemented, "the statistics have data type " +
                                             std::to_string(static_cast<int>(request.stat_desc.get_data_type())) +
@@ -114,7 +115,7 @@ void check_scales(const Request& request) {
     const bool integer = port != request.data.end() && memory::data_type_size(port->desc.get_data_type()) == 1;
     if (is_backward(request.kind) || !integer)
       fail_layer_norm(dnnl_unimplemented, "attribute scales of argument " + std::to_string(which) +
-                                              ": supported only forward, for s8 and u8 tensors");
+                                              ": allowed only in the forward pass, for s8 and u8 tensors");
   }
 }
 

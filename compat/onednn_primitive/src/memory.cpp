@@ -39,7 +39,7 @@ std::shared_ptr<void> allocated(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   void* const address = ::operator new(bytes, kAlignment, std::nothrow);
   if (address == nullptr)
-    fail(dnnl_out_of_memory, "memory: there is no room for the " + std::to_string(bytes) + " bytes of its descriptor");
+    fail(dnnl_out_of_memory, "memory: cannot allocate the " + std::to_string(bytes) + " bytes of its descriptor");
   return {address, [](void* p) { ::operator delete(p, kAlignment); }};
 }
 
@@ -48,7 +48,7 @@ std::shared_ptr<void> allocated(std::size_t bytes) {
 // Memory objects are host memory, so all engines are CPU engines, although lamina itself supports other devices.
 engine::engine(kind akind, std::size_t index)
     : object_(translated([&] {
-        if (akind == kind::gpu) fail(dnnl_unimplemented, "engine kind gpu is not offered by this front end, allowed is cpu");
+        if (akind == kind::gpu) fail(dnnl_unimplemented, "engine kind gpu is not supported by this front end, allowed is cpu");
         return std::make_shared<const detail::engine_object>(
             detail::engine_object{lamina::engine(static_cast<lamina::engine::kind>(akind), index)});
       })) {}
@@ -76,7 +76,7 @@ memory::memory(const desc& md, const engine& aengine) : memory(md, aengine, DNNL
 memory::memory(const desc& md, const engine& aengine, void* handle) : object_(std::make_shared<detail::memory_object>()) {
   aengine.object();
   if (md.get_format_kind() == format_kind::any)
-    fail(dnnl_invalid_arguments, "memory: its descriptor has format any; take the one that the primitive descriptor names");
+    fail(dnnl_invalid_arguments, "memory: its descriptor has format any; use the one of the primitive descriptor");
   object_->desc = md;
   object_->engine = aengine;
   set_data_handle(handle);
@@ -102,7 +102,7 @@ const detail::memory_object& memory::object() const { return of(object_, "the me
 void primitive_attr::set_scales_mask(int arg, int mask) {
   if (arg != DNNL_ARG_SRC && arg != DNNL_ARG_DST)
     fail(dnnl_invalid_arguments,
-         "attribute scales: argument " + std::to_string(arg) + " has none, allowed are DNNL_ARG_SRC and DNNL_ARG_DST");
+         "attribute scales: argument " + std::to_string(arg) + " has no scales, allowed are DNNL_ARG_SRC and DNNL_ARG_DST");
   if (mask != 0)
     fail(dnnl_unimplemented, "attribute scales: mask is " + std::to_string(mask) + ", allowed is 0: one scale per tensor");
   scales_masks_[arg] = mask;

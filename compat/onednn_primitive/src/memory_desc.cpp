@@ -117,7 +117,8 @@ void memory::desc::set_tag(format_tag tag) {
   const Layout layout = parse(spelling);
   if (layout.order.size() != dims_.size())
     fail(dnnl_invalid_arguments, std::string("memory descriptor: format ") + spelling + " is for " +
-                                     std::to_string(layout.order.size()) + " dims, there are " + std::to_string(dims_.size()));
+                                     std::to_string(layout.order.size()) + " dims, the tensor has " +
+                                     std::to_string(dims_.size()));
   format_kind_ = format_kind::blocked;
   inner_blocks_ = layout.blocks;
   inner_dims_ = layout.blocked_dims;

@@ -227,7 +227,7 @@ def constant(node: Node) -> numpy.ndarray:
             return numpy.array(value, "float32")
         if name in ("value_int", "value_ints"):
             return numpy.array(value, "int64")
-    raise Unfit("a constant that is no tensor of numbers")
+    raise Unfit("a constant that is not a numeric tensor")
 
 
 def identity(node: Node) -> Any:

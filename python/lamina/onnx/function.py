@@ -79,4 +79,4 @@ def _of_today(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     try:
         return version_converter.convert_version(model, OLDEST)
     except Exception as error:
-        raise Error(f"{name}: opset {opset}, allowed is {OLDEST} or newer, and what ONNX can convert to it: {error}", "unimplemented") from None
+        raise Error(f"{name}: opset {opset}, allowed is {OLDEST} or newer, or an opset that ONNX can convert to it: {error}", "unimplemented") from None

@@ -70,7 +70,7 @@ class Importer:
         if name in self.tensors:
             return self.tensors[name]
         if name not in self.values:
-            raise Error(f"{self.name}: {where} reads {name!r}, which nothing makes", "invalid_graph")
+            raise Error(f"{self.name}: {where} reads {name!r}, which no node produces", "invalid_graph")
         array = self.values[name]
         dtype = OF_NUMPY.get(str(array.dtype))
         if dtype is None:
@@ -205,7 +205,7 @@ class Importer:
         passed = {self.tensors[v.name].id for v in inputs}
         ids = [tensor.id for tensor in computed.values()]
         if any(i in passed for i in ids) or len(set(ids)) != len(ids):
-            raise Error(f"{self.name}: an output is an input or another output, allowed is what a node computes", "unimplemented")
+            raise Error(f"{self.name}: an output is an input or another output, allowed is a result of a node", "unimplemented")
         if not computed:
             return lambda given: tuple(fixed[name].copy() for name in outputs)
         compiled = self.graph.compile(list(computed.values()))
@@ -224,9 +224,9 @@ class Importer:
         """Returns an output that is known when the model is read. It may depend on shapes and constants, but not on the
         caller's inputs."""
         if name not in self.values:
-            raise Error(f"{self.name}: nothing makes output {name!r}", "invalid_graph")
+            raise Error(f"{self.name}: no node produces output {name!r}", "invalid_graph")
         if name in self.of_static:
-            raise Error(f"{self.name}: output {name!r} is made of static inputs alone, which lamina computes nothing of", "unimplemented")
+            raise Error(f"{self.name}: output {name!r} depends only on static inputs, allowed is an output that depends on another input", "unimplemented")
         return self.values[name]
 
 

@@ -83,7 +83,7 @@ class Node:
     def only_output(self, *positions: int) -> None:
         for position, name in enumerate(self.proto.output):
             if name and position not in positions:
-                raise Unfit(f"output {position} is wanted")
+                raise Unfit(f"output {position} is used")
 
     def floating(self, *tensors: Any) -> None:
         for tensor in tensors:

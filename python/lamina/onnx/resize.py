@@ -44,7 +44,7 @@ def _weights(node: Node, extent: int, scale: Any, size: Any) -> numpy.ndarray:
     values = {"units": numpy.eye(extent, dtype="float64"), "scales": numpy.array([scale or 0], "float32"), "sizes": numpy.array([size or 0], "int64")}
     made = fold(one, values, max(node.importer.opset, 18))
     if made is None:
-        raise Unfit("more weights than are made when a model is read")
+        raise Unfit("more weights than are computed when a model is read")
     return made[0]
 
 

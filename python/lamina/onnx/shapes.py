@@ -281,7 +281,7 @@ def positions(node: Node) -> Any:
     """Range: requests the values of its bounds, so that it is folded when the model is read."""
     for i in range(3):
         node.known(i)
-    raise Unfit("its bounds are no numbers")
+    raise Unfit("its bounds are not numbers")
 
 
 RULES = {

@@ -115,10 +115,10 @@ def _why_left_whole(module: GraphModule) -> Optional[str]:
     """Why the sizes of a graph cannot be replaced by numbers known from its inputs; None if they can."""
     for node in module.graph.nodes:
         if isinstance(node.target, torch._ops.HigherOrderOperator):
-            return f"{node.target} holds graphs whose sizes are told by calls"
+            return f"{node.target} contains graphs, and its sizes are known only at a call"
         tags = node.target.tags if isinstance(node.target, torch._ops.OpOverload) else ()
         if torch.Tag.data_dependent_output in tags or torch.Tag.dynamic_output_shape in tags:
-            return f"{node.target} makes a size or number that depends on data, beside sizes that are told by calls"
+            return f"{node.target} returns a size or number that depends on data, and other sizes are known only at a call"
         value = node.meta.get("val")
         for size in (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,):
             if isinstance(size, torch.SymInt) and size.node.is_nested_int():

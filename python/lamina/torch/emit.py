@@ -102,7 +102,7 @@ class _Emitter:
             if stay:
                 self._call(stay)
             if len(foreign) + len(partitions) == before:
-                raise Error("foreign nodes and partitions wait for each other in a circle: this is a bug in lamina.torch", "runtime_error")
+                raise Error("nodes of torch and partitions depend on each other in a cycle: this is a bug in lamina.torch", "runtime_error")
 
     def _ready(self, node: Node, waiting: list) -> bool:
         return all(self._source_ready(source) for source in node.all_input_nodes)

@@ -225,7 +225,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Optional[
     q: [..., Q, D]; k: [..., K, D]; v: [..., K, V], equal leading extents; scale: default 1 / sqrt(D). mask: broadcasts to
     [..., Q, K]; raises lamina.Error if it requires a gradient."""
     if mask is not None and mask.requires_grad and torch.is_grad_enabled():
-        raise Error("attention: the mask requires a gradient, allowed is a constant one")
+        raise Error("attention: the mask requires a gradient, allowed is a mask that requires none")
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     return _Attention.apply(q, k, v, mask, scale) if _wants_gradient(q, k, v) else _f.attention(q, k, v, mask, scale=scale)
 

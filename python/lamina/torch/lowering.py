@@ -188,7 +188,7 @@ class Lowering:
         """Adds an op and returns its output, or a tuple if the kind has several (None for one that `outputs` omits)."""
         for name, value in attributes.items() if any(tensor.dtype == "f64" for tensor in inputs) else ():
             if isinstance(value, float) and not is_f32(value):
-                raise Refused(f"attribute {name} is {value}, which lamina rounds to f32, beside f64")
+                raise Refused(f"attribute {name} is {value}, which lamina rounds to f32, in an op of f64")
         try:
             node = _core.Op(self._op_count, kind, inputs, attributes)
             described = node.infer_outputs()
@@ -255,7 +255,7 @@ class Lowering:
         if node.target is operator.getitem and node.args[0] in self.inner:
             made = self.inner[node.args[0]][node.args[1]]
             if made is None:
-                raise Refused("an output that lamina does not make")
+                raise Refused("an output that lamina does not compute")
             return made
         return self.inner[node]
 
@@ -269,7 +269,7 @@ class Lowering:
                 continue
             if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)):
                 if not isinstance(node.meta.get("val"), (bool, int, float)):
-                    self.reasons[node] = "it makes no tensor"
+                    self.reasons[node] = "it returns no tensor"
                 continue  # else arithmetic of sizes, whose value is known
             if self._fold(node):
                 continue
@@ -318,7 +318,7 @@ class Lowering:
             if tensor is None:
                 continue
             if tensor.dtype != dtype_of(value) or tuple(tensor.shape) != tuple(value.shape):
-                raise Refused(f"lamina makes {tensor.dtype}{list(tensor.shape)}, torch {dtype_of(value)}{list(value.shape)}")
+                raise Refused(f"lamina returns {tensor.dtype}{list(tensor.shape)}, torch {dtype_of(value)}{list(value.shape)}")
 
     def _commit(self, node: Node) -> None:
         constants = []
@@ -406,7 +406,7 @@ class Lowering:
             value = self.constants[node]
         of_root = self.constants.get(root, root.meta["val"])
         if not isinstance(value, torch.Tensor) or not isinstance(of_root, torch.Tensor):
-            raise Refused("it reads what is no tensor")
+            raise Refused("it reads an operand that is not a tensor")
         if not is_known(value) or not is_known(of_root):
             raise Refused("a size that depends on data")
         if value.device.type != "cpu":
@@ -423,7 +423,7 @@ class Lowering:
         name = base_of(node.args[0]) if node.target is operator.getitem else base_of(node)
         rule = self.view_rules.get(name)
         if rule is None:
-            raise Refused(f"no rule for this view of what lamina computes")
+            raise Refused(f"no rule for this view of a tensor that lamina computes")
         source = node.args[0].args[0] if node.target is operator.getitem else node.args[0]
         if name in MANY and node.target is not operator.getitem:
             return None  # its parts are separate views

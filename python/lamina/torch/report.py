@@ -48,7 +48,7 @@ class GraphReport:
     def summary(self, name: Optional[str] = None) -> str:
         """Returns one sentence; `name` replaces the graph's own name."""
         carried = sum(node.carried for node in self.nodes)
-        text = f"lamina carries {carried} of {len(self.nodes)} nodes of {name or self.name} ({self.share:.1%} of those that compute floats) in {self.calls} calls"
+        text = f"lamina runs {carried} of {len(self.nodes)} nodes of {name or self.name} ({self.share:.1%} of those that compute floats) in {self.calls} calls"
         left = collections.Counter((node.op, node.reason) for node in self.left())
         if left:
             text += "; left to PyTorch: " + ", ".join(f"{count} x {op} ({reason})" for (op, reason), count in left.most_common())

@@ -144,7 +144,7 @@ def copy(l: Lowering, a: Args) -> Any:
 
 def power(l: Lowering, a: Args) -> Any:
     if isinstance(a.exponent, Node):
-        raise Refused("an exponent that is no number")
+        raise Refused("an exponent that is not a number")
     return l.op("Pow", [l.tensor(a.self, result_type(a))], beta=float(a.exponent))
 
 
@@ -152,7 +152,7 @@ def clamp(l: Lowering, a: Args) -> Any:
     low = getattr(a, "min", getattr(a, "min_val", None))
     high = getattr(a, "max", getattr(a, "max_val", None))
     if isinstance(low, Node) or isinstance(high, Node):
-        raise Refused("a bound that is no number")
+        raise Refused("a bound that is not a number")
     if result_type(a) == "f64":  # Clamp's bounds are f32
         return between(l, l.tensor(a.self, "f64"), low, high)
     low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)

@@ -30,7 +30,7 @@ def places_from_0(l: Lowering, node: Node, extent: int) -> Any:
             if bool((known >= 0).all()):
                 return found
     if extent > 2**31 - 1:
-        raise Refused("more than 2^31 - 1 places")
+        raise Refused("more than 2^31 - 1 positions")
     place, number = l.cast(found, "f64"), lambda value: l.constant(float(value), "f64")
     inside = l.op("LogicalAnd", [l.op("GreaterEqual", [place, number(0)]), l.op("Less", [place, number(extent)])])
     behind = l.filled(extent, found.shape, "f64")
@@ -61,7 +61,7 @@ def axes_of(given: list) -> dict:
     position."""
     chosen = {axis: node for axis, node in enumerate(given) if node is not None}
     if not chosen or list(chosen) != list(range(min(chosen), min(chosen) + len(chosen))):
-        raise Refused("index tensors of axes that are not neighbours")
+        raise Refused("index tensors of axes that are not adjacent")
     return chosen
 
 
@@ -82,7 +82,7 @@ def joint_places(l: Lowering, chosen: dict, extents: list) -> Any:
     """For index tensors that share axes: returns indices into the indexed axes flattened to one. An index out of range
     becomes one past the end, which Gather reports as an error. These indices are exact in f64."""
     if math.prod(extents) > 2**31 - 1:
-        raise Refused("more than 2^31 - 1 places")
+        raise Refused("more than 2^31 - 1 positions")
     number = lambda value: l.constant(float(value), "f64")
     place = inside = None
     for node, extent in zip(chosen.values(), extents):
@@ -118,7 +118,7 @@ def index_put(l: Lowering, a: Args) -> Any:
     if not are_apart(chosen):
         raise Refused("index tensors that share an axis")
     if not a.accumulate:
-        raise Refused("values that are put, not added")
+        raise Refused("values that overwrite elements, not added to them")
     whole = a.self.meta["val"].shape
     places = [node.meta["val"] for node in chosen.values()]
     among = places[0].shape if len(places) == 1 and places[0].dim() else [place.numel() for place in places]
@@ -244,7 +244,7 @@ def memory_order(shape: Any, strides: Any) -> list:
     order, expected = sorted((d for d in range(len(shape)) if shape[d] != 1), key=lambda d: -strides[d]), 1
     for d in reversed(order):
         if strides[d] != expected:
-            raise Refused("strides that leave gaps or meet elements twice")
+            raise Refused("strides that leave gaps or overlap")
         expected *= shape[d]
     return [d for d in range(len(shape)) if shape[d] == 1] + order
 
@@ -262,5 +262,5 @@ def as_strided_scatter(l: Lowering, a: Args) -> Any:
     """Returns src, if it replaces all of self."""
     whole, src = a.self.meta["val"], a.src.meta["val"]
     if src.numel() != whole.numel() or (a.storage_offset or 0) != whole.storage_offset():
-        raise Refused("a part of what it is put into")
+        raise Refused("values that replace only a part of the tensor")
     return owned(l, laid_anew(l, l.tensor(a.src, dtype_of(a.value)), list(a.stride), [int(n) for n in whole.shape], whole.stride()))

@@ -129,7 +129,7 @@ def statistics_settings(a: Args, statistics: Optional[list]) -> dict:
         return {"use_stats": True, "stats_kind": "rstd", "epsilon": 1.0}  # the statistics already include epsilon
     epsilon = a.node.meta.get("lamina_epsilon")
     if epsilon is None:
-        raise Refused("the gradient of a 16-bit norm, of which only rounded statistics are known")
+        raise Refused("the gradient of a 16-bit norm whose saved statistics are rounded")
     return {"use_stats": False, "epsilon": float(epsilon)}
 
 
@@ -194,7 +194,7 @@ def batch_norm(l: Lowering, a: Args) -> Any:
     shape = a.input.meta["val"].shape
     count = math.prod(shape) // max(1, shape[1])
     if count < 2:
-        raise Refused("a batch of one value a channel")
+        raise Refused("a batch with one value per channel")
     gamma, beta, mean, variance = batch_norm_parameters(l, a, dtype, a.running_mean, a.running_var)
     made = l.op("BatchNormForwardTraining", [l.tensor(a.input, dtype), mean, variance, gamma, beta], epsilon=float(a.eps), momentum=0.0,
                 data_format="NCX")

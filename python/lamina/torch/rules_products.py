@@ -115,7 +115,7 @@ def attention(l: Lowering, a: Args) -> Any:
         raise Refused("attention with dropout")
     dtype, wanted = result_type(a), l.used(a.node)
     if wanted - {0, 1}:
-        raise Refused("outputs that only torch's own kernel makes")
+        raise Refused("outputs that only torch's own kernel computes")
     q, k, v = l.tensor(a.query, dtype), l.tensor(a.key, dtype), l.tensor(a.argument("value"), dtype)
     if 0 in q.shape or 0 in k.shape:
         raise Refused("attention without elements")
@@ -227,7 +227,7 @@ def with_batch(l: Lowering, source: Any, a: Args) -> Any:
 def max_pool(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
     if l.used(a.node) & {1}:
-        raise Refused("the places of the largest elements")
+        raise Refused("the positions of the maxima")
     source = l.tensor(a.self, dtype)
     settings = window(a, source.shape, a.value[0].shape)
     made = l.op("MaxPool", [with_batch(l, source, a)], dilations=each(a.dilation, len(each_axis(a))), **settings)
@@ -247,9 +247,9 @@ def average_settings(a: Args, source: Any, made: Any) -> dict:
     settings = window(a, source, made)
     included = a.count_include_pad and a.divisor_override is None
     if included and settings["pads_end"] != settings["pads_begin"]:
-        raise Refused("windows that stand over the end and count padding")
+        raise Refused("windows that extend past the end and count padding")
     if a.divisor_override is not None and settings["pads_end"] != settings["pads_begin"]:
-        raise Refused("windows that stand over the end and have a divisor of their own")
+        raise Refused("windows that extend past the end, with divisor_override")
     return dict(exclude_pad=not a.count_include_pad and a.divisor_override is None, **settings)
 
 
@@ -282,9 +282,9 @@ def upsample(mode: str) -> Any:
         corners = bool(getattr(a, "align_corners", False))
         for given, extent in zip((a.scales_h, a.scales_w), zip(sizes, source.shape[2:])):
             if given is not None and given * extent[1] != extent[0]:
-                raise Refused(f"a scale of {given} that the sizes {extent[1]} and {extent[0]} do not give")
+                raise Refused(f"a scale of {given} that is not the quotient of the sizes {extent[0]} and {extent[1]}")
         if mode == "nearest" and any(size % extent for size, extent in zip(sizes, source.shape[2:])):
-            raise Refused("nearest by a factor that is not whole, where torch rounds otherwise")
+            raise Refused("nearest by a factor that is not an integer, which torch rounds differently")
         return l.op("Interpolate", [source], mode=mode, sizes=sizes, data_format="NCX",
                     coordinate_transformation_mode="align_corners" if corners else "half_pixel")
 

@@ -71,7 +71,7 @@ def strided(l: Lowering, node: Node, source: Any) -> Any:
     """as_strided over all elements, with other strides."""
     value, whole = node.meta["val"], node.args[0].meta["val"]
     if value.numel() != whole.numel() or value.storage_offset() != whole.storage_offset():
-        raise Refused("strides of a part of what lamina computes")
+        raise Refused("strides of a part of a tensor that lamina computes")
     return laid_anew(l, source, whole.stride(), [int(n) for n in value.shape], value.stride())
 
 

@@ -284,14 +284,14 @@ TEST(InfiniopStatus, BadParamForUseAfterDestroy) {
   EXPECT_EQ(infiniopDestroyLayerNormBackwardDescriptor(stale), INFINI_STATUS_BAD_PARAM);
   size_t size = 0;
   EXPECT_EQ(infiniopGetLayerNormBackwardWorkspaceSize(stale, &size), INFINI_STATUS_BAD_PARAM);
-  EXPECT_THAT(lamina_last_error(), HasSubstr("desc was destroyed before"));
+  EXPECT_THAT(lamina_last_error(), HasSubstr("desc is already destroyed"));
   c.desc = stale;
   EXPECT_EQ(c.execute(c.memory(), nullptr, 0), INFINI_STATUS_BAD_PARAM);
   c.desc = nullptr;
   infiniopTensorDescriptor_t stale_tensor = c.descriptors[weight];
   infiniopDestroyTensorDescriptor(stale_tensor);
   EXPECT_EQ(c.create_from_descriptors(), INFINI_STATUS_BAD_PARAM);
-  EXPECT_THAT(lamina_last_error(), HasSubstr("weight_desc was destroyed before"));
+  EXPECT_THAT(lamina_last_error(), HasSubstr("weight_desc is already destroyed"));
   c.descriptors[weight] = nullptr;
 }
 
@@ -355,7 +355,7 @@ TEST(InfiniopStatus, BadTensorDtypeForOtherTypesAndForTwoTypes) {
     Case c;
     c.tensors[other] = TypedTensor(DataType::f16, c.tensors[other].shape);
     EXPECT_EQ(c.create(), INFINI_STATUS_BAD_TENSOR_DTYPE) << other;
-    EXPECT_THAT(lamina_last_error(), HasSubstr("all tensors have one type"));
+    EXPECT_THAT(lamina_last_error(), HasSubstr("all tensors must have the same type"));
   }
 }
 
@@ -366,7 +366,7 @@ TEST(InfiniopStatus, BadTensorDtypeForMemoryThatCannotHoldTheType) {
   auto memory = c.memory();
   memory[weight] = static_cast<unsigned char*>(memory[weight]) + 2;
   EXPECT_EQ(c.execute(memory, workspace.data(), workspace.size()), INFINI_STATUS_BAD_TENSOR_DTYPE);
-  EXPECT_THAT(lamina_last_error(), HasSubstr("weight_desc is at an address that is no multiple of 4"));
+  EXPECT_THAT(lamina_last_error(), HasSubstr("weight_desc is at an address that is not a multiple of 4"));
 }
 
 TEST(InfiniopStatus, BadTensorShape) {

@@ -33,7 +33,7 @@ TEST(Memory, IsKeptWhenThereIsNoMore) {
   exhausted = true;
   const Failure failure = failure_of([&] { held.set_data_handle(DNNL_MEMORY_ALLOCATE); });
   exhausted = false;
-  EXPECT_THAT(failure, FailsWith(dnnl_out_of_memory, "there is no room for the 128 bytes of its descriptor"));
+  EXPECT_THAT(failure, FailsWith(dnnl_out_of_memory, "cannot allocate the 128 bytes of its descriptor"));
   EXPECT_EQ(held.get_data_handle(), values);
   EXPECT_EQ(values[31], 7);
   held.set_data_handle(DNNL_MEMORY_ALLOCATE);
