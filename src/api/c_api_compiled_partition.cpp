@@ -25,8 +25,9 @@ std::string_view device_name(const Device& device) { return device == nullptr ? 
 template <typename... Words>
 void require_device(const char* function_name, const Device& needed, const Device& given, const Words&... owner) {
   if (given == needed || device_name(given) == device_name(needed)) return;
-  throw Error(Status::invalid_arguments, join(function_name, ": the partition was compiled for an engine on ",
-                                              device_name(needed), ", ", owner..., " is of one on ", device_name(given)));
+  throw Error(Status::invalid_arguments,
+              join(function_name, ": the partition was compiled for an engine on ", device_name(needed), ", ", owner...,
+                   " belongs to an engine on ", device_name(given)));
 }
 
 // The tensors that the handles refer to. Up to 32 tensors use inline memory; larger calls use a thread-local array, which is

@@ -55,7 +55,7 @@ std::unique_ptr<lamina_engine> make_engine(const char* function_name, lamina_eng
 void check_stream_flags(const char* function_name, unsigned flags) {
   if ((flags & lamina_stream_profiling) != 0)
     throw Error(Status::unimplemented, join(function_name,
-                                            ": flags ask for profiling, which lamina's streams do not offer; "
+                                            ": flags request profiling, which lamina's streams do not support; "
                                             "LAMINA_VERBOSE=1 prints the time of each execution"));
   if (flags != lamina_stream_in_order && flags != lamina_stream_out_of_order)
     throw Error(Status::invalid_arguments,

@@ -45,7 +45,7 @@ class LayerNorm {
     if (stream.pool) context.pool = &*stream.pool;
     context.workspace = aligned_workspace(workspace, workspace_size);
     if (stream.device != nullptr)
-      throw Error(Status::invalid_arguments, "layer norm: the stream is a GPU's, the layer norm was made for the CPU");
+      throw Error(Status::invalid_arguments, "layer norm: the stream is for a GPU, the layer norm was created for the CPU");
     refuse_forbidden_sharing(memory);
     BoundTensors<kLayerNormArgs + kLayerNormConstants> inputs(compiled_->inputs(),
                                                               [&](uint64_t id) { return memory_of(id, memory); });
@@ -119,12 +119,11 @@ class LayerNorm {
   }
 
   [[noreturn]] static void fail_overlap(const LogicalTensor& one, const LogicalTensor& output, void* const* memory) {
-    throw Error(
-        Status::invalid_arguments,
-        join("layer norm: ", name_of(static_cast<lamina_layer_norm_arg_t>(output.id)),
-             memory[one.id] == memory[output.id] ? " is given the memory of " : " is given memory that overlaps that of ",
-             name_of(static_cast<lamina_layer_norm_arg_t>(one.id)), "; allowed is memory of its own, or all of src for",
-             " dst, and of diff_dst for diff_src, of one type and the same strides"));
+    throw Error(Status::invalid_arguments,
+                join("layer norm: ", name_of(static_cast<lamina_layer_norm_arg_t>(output.id)),
+                     memory[one.id] == memory[output.id] ? " uses the memory of " : " uses memory that overlaps the memory of ",
+                     name_of(static_cast<lamina_layer_norm_arg_t>(one.id)), "; allowed is separate memory, or all of src for",
+                     " dst and all of diff_dst for diff_src, with the same type and strides"));
   }
 
   LayerNormProblem problem_;
@@ -186,9 +185,8 @@ lamina_status_t lamina_layer_norm_create(lamina_layer_norm_t* layer_norm, const 
     LAMINA_REQUIRE(desc);
     LAMINA_REQUIRE(engine);
     if (engine->kind == lamina::EngineKind::gpu)
-      throw lamina::Error(
-          lamina::Status::unimplemented,
-          "layer norm: the engine is a GPU's, allowed is the CPU's; on a GPU the ops of the graph interface run");
+      throw lamina::Error(lamina::Status::unimplemented,
+                          "layer norm: the engine is a GPU, allowed is the CPU; on a GPU use the ops of the graph interface");
     *layer_norm = Handles::instance().put(std::make_unique<const LayerNorm>(*desc, *engine->backend));
   });
 }

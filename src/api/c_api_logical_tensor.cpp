@@ -33,7 +33,7 @@ lamina_graph_logical_tensor_t describe_tensor(size_t id, lamina_data_type_t data
 void set_dims(lamina_graph_logical_tensor_t& tensor, const lamina_dims_t dims, const char* function_name) {
   if (tensor.ndims < 0) {
     throw Error(Status::invalid_arguments,
-                join(function_name, ": ndims is ", tensor.ndims, ", dims are given for a known rank only"));
+                join(function_name, ": ndims is ", tensor.ndims, ", but dims are given; dims need a known rank"));
   }
   if (tensor.ndims > 0) LAMINA_REQUIRE(dims);
   std::copy(dims, dims + tensor.ndims, tensor.dims);

@@ -40,7 +40,7 @@ Partition partition_of_op(const lamina_graph_op& op, EngineKind engine_kind) {
   std::vector<Partition> partitions = compiler::partition_for_engine(graph, PartitionPolicy::debug, compiler::next_id());
   if (partitions.size() != 1) {
     throw Error(Status::invalid_arguments, join(name_of(op.kind), " \"", op.name, "\" makes ", partitions.size(),
-                                                " partitions; an op that computes something makes one"));
+                                                " partitions, allowed is an op that makes one: End makes none"));
   }
   return std::move(partitions.front());
 }
@@ -179,7 +179,7 @@ lamina_status_t lamina_graph_partition_tune(const_lamina_graph_partition_t parti
     if (!std::isfinite(milliseconds) || milliseconds < 0) {
       throw lamina::Error(lamina::Status::invalid_arguments,
                           lamina::join(function_name, ": milliseconds is ", lamina::general_text(milliseconds, 6),
-                                       ", allowed are finite numbers from 0 on"));
+                                       ", allowed is a finite number of 0 or more"));
     }
     lamina::TuningRequest request;
     if (milliseconds > 0) request.milliseconds = milliseconds;

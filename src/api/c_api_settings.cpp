@@ -18,7 +18,7 @@ std::atomic<FpMathMode> default_mode{FpMathMode::strict};
 void require_cpu(const char* function_name, lamina_engine_kind_t kind) {
   if (checked(kind) != EngineKind::cpu)
     throw Error(Status::invalid_arguments, join(function_name, ": kind is ", kind == lamina_gpu ? "gpu" : "any",
-                                                ", allowed is cpu: elsewhere nothing is kept of constants"));
+                                                ", allowed is cpu: only CPU engines cache constants"));
 }
 
 }  // namespace

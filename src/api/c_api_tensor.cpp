@@ -117,7 +117,7 @@ lamina_status_t lamina_graph_tensor_set_data_handle(lamina_graph_tensor_t tensor
     if (is_scalar_of_lamina(*tensor))
       throw lamina::Error(lamina::Status::invalid_arguments,
                           lamina::join(function_name, ": tensor ", tensor->tensor.id,
-                                       " is a host scalar, whose value lamina keeps; create another one for another value"));
+                                       " is a host scalar, whose value cannot change; create a new tensor for another value"));
     if (handle == tensor->memory) return;  // set_memory would free the memory that lamina allocated
     set_memory(*tensor, handle);
   });

@@ -151,7 +151,7 @@ void copy_tensors(const Graph& graph, const std::vector<ValueIndex>& values, siz
                   lamina_graph_logical_tensor_t* destination) {
   if (num != values.size())
     throw Error(Status::invalid_arguments,
-                join(function_name, ": a number is ", num, ", the graph has ", values.size(), " tensors on that side"));
+                join(function_name, ": a number of inputs or outputs is ", num, ", the graph has ", values.size()));
   if (num > 0) require(destination, function_name, "inputs or outputs");
   for (const ValueIndex value : values) *destination++ = to_c(graph.tensor(value));
 }
@@ -220,8 +220,9 @@ lamina_status_t lamina_graph_op_infer_outputs(const_lamina_graph_op_t op, size_t
     LAMINA_REQUIRE(num);
     const std::vector<lamina::LogicalTensor> inferred = inferred_outputs(*op);
     if (*num < inferred.size())
-      throw lamina::Error(lamina::Status::invalid_arguments,
-                          lamina::join(function_name, ": there is room for ", *num, " outputs, the op has ", inferred.size()));
+      throw lamina::Error(
+          lamina::Status::invalid_arguments,
+          lamina::join(function_name, ": num is ", *num, ", the number of outputs of the op is ", inferred.size()));
     if (!inferred.empty()) LAMINA_REQUIRE(outputs);
     for (size_t i = 0; i < inferred.size(); ++i) outputs[i] = to_c(inferred[i]);
     *num = inferred.size();

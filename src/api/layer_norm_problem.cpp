@@ -35,8 +35,8 @@ lamina_layer_norm_desc_t as_known_here(const lamina_layer_norm_desc_t& given) {
   if (given.struct_size > sizeof desc &&
       std::any_of(bytes + sizeof desc, bytes + given.struct_size, [](unsigned char byte) { return byte != 0; })) {
     fail(Status::invalid_arguments,
-         join("struct_size is ", given.struct_size, " and behind the ", sizeof desc,
-              " bytes that this library knows something is set: it is older than the caller's header"));
+         join("struct_size is ", given.struct_size, ", and fields after the ", sizeof desc,
+              " bytes that this library knows are set: the library is older than the caller's header"));
   }
   return desc;
 }
@@ -71,7 +71,7 @@ uint32_t settled_outputs(const lamina_layer_norm_desc_t& desc) {
   if (desc.outputs == lamina_layer_norm_output_all) return possible & ~uint32_t{lamina_layer_norm_output_stats};
   if (!is_known(desc.outputs, possible))
     fail(Status::invalid_arguments,
-         join("outputs are ", desc.outputs, ", with this pass and these flags allowed are bits of ", possible));
+         join("outputs are ", desc.outputs, ", allowed with this pass and these flags are bits of ", possible));
   if (desc.pass == lamina_layer_norm_forward && (desc.outputs & lamina_layer_norm_output_dst) == 0)
     fail(Status::invalid_arguments, "outputs leave out dst, which the forward pass always writes");
   return desc.outputs;
@@ -80,13 +80,13 @@ uint32_t settled_outputs(const lamina_layer_norm_desc_t& desc) {
 void check_combination(const LayerNormProblem& problem) {
   const bool forward = problem.pass == lamina_layer_norm_forward, given_stats = problem.has(lamina_layer_norm_use_stats);
   if (problem.has(lamina_layer_norm_src_is_normalized) && (forward || !given_stats))
-    fail(Status::invalid_arguments, "flag src_is_normalized goes with the backward pass and use_stats only");
+    fail(Status::invalid_arguments, "flag src_is_normalized is allowed only with the backward pass and use_stats");
   const bool constant_stats = problem.has(lamina_layer_norm_stats_are_constant);
   if (constant_stats && (forward || !given_stats || problem.stats_kind != lamina_layer_norm_stats_variance))
     fail(Status::invalid_arguments,
-         "flag stats_are_constant goes with the backward pass, use_stats and stats_kind variance only");
+         "flag stats_are_constant is allowed only with the backward pass, use_stats and stats_kind variance");
   if (problem.stats_kind != lamina_layer_norm_stats_variance && (forward || !given_stats))
-    fail(Status::invalid_arguments, "stats_kind other than variance goes with the backward pass and use_stats only");
+    fail(Status::invalid_arguments, "stats_kind other than variance is allowed only with the backward pass and use_stats");
 }
 
 enum class Use { none, input, output };

@@ -34,13 +34,13 @@ void refuse_elements_in_one_place(const std::string& label, const LogicalTensor&
   for (size_t axis = 0; axis < output.strides.size(); ++axis) {
     const int64_t extent = (*output.shape)[axis];
     if (output.strides[axis] != 0 || extent == 1) continue;
-    throw Error(Status::invalid_arguments,
-                join("compile of ", label, ": output ", output.id, " has stride 0 along axis ", axis, ", where ", extent,
-                     " elements would be written to one place: ", tensor, "; allowed is 0 along axes of one element"));
+    throw Error(Status::invalid_arguments, join("compile of ", label, ": output ", output.id, " has stride 0 along axis ", axis,
+                                                ", where ", extent, " elements would be written to the same address: ", tensor,
+                                                "; allowed is stride 0 along axes of extent 1"));
   }
   throw Error(Status::invalid_arguments, join("compile of ", label, ": output ", output.id,
-                                              " has strides by which several elements would be written to one", " place: ",
-                                              tensor, "; allowed are strides by which each element has a place of its own"));
+                                              " has strides that map several elements to the same address: ", tensor,
+                                              "; allowed are strides that map each element to its own address"));
 }
 
 std::vector<LogicalTensor> tensors_of(const Graph& graph, const std::vector<ValueIndex>& values) {

@@ -64,7 +64,7 @@ bool same_layout(const LogicalTensor& given, const LogicalTensor& port) {
 }
 
 void* checked_memory(const std::string& label, std::string_view role, const LogicalTensor& port, const BoundTensor* bound) {
-  if (bound == nullptr) fail_bound(label, role, port.id, "is missing among the tensors given");
+  if (bound == nullptr) fail_bound(label, role, port.id, "is missing among the given tensors");
   const LogicalTensor& given = *bound->tensor;
   if (given.dtype != port.dtype || (given.has_full_shape() && given.shape != port.shape)) {
     fail_bound(label, role, port.id, join("is ", describe(given), ", compiled for ", describe(port)));
@@ -106,7 +106,7 @@ CompiledPartition::~CompiledPartition() { executable_->release_idle_memory(); }
 const LogicalTensor& CompiledPartition::port(uint64_t tensor_id) const {
   if (const LogicalTensor* input = find_by_id(inputs_, tensor_id)) return *input;
   if (const LogicalTensor* output = find_by_id(outputs_, tensor_id)) return *output;
-  throw Error(Status::invalid_arguments, join(label_, ": tensor ", tensor_id, " is no port; inputs: ", list_ids(inputs_),
+  throw Error(Status::invalid_arguments, join(label_, ": tensor ", tensor_id, " is not a port; inputs: ", list_ids(inputs_),
                                               "; outputs: ", list_ids(outputs_)));
 }
 

@@ -132,15 +132,15 @@ std::string sums_text(const Graph& graph, const TileRegion& region) {
     const bool by_rows = static_cast<size_t>(loop) == region.row_loop();
     text += join(' ', describe(graph.op(graph.value(value).producer.op)), by_rows ? " (rows)" : " (columns)");
   }
-  return join(text, "; a thread takes ", region.segments > 1 ? join("1 of ", region.segments, " parts of ") : "all ",
-              "the rows of an entry in their order, in f32");
+  return join(text, "; a thread adds ", region.segments > 1 ? join("1 of ", region.segments, " parts of ") : "all ",
+              "the rows of an entry in order, in f32");
 }
 
 std::string tiles_text(const TileRegion& region, const CompileRecord& record) {
   const int64_t tiles = region.tiles();
   std::string text = join("tiled: ", tiles, tiles == 1 ? " tile" : " tiles", " of ", region.rows, " rows");
   if (region.columns > 0) text += join(" and ", region.columns, " columns");
-  text += ", one thread takes each through";
+  text += ", one thread runs each through";
   for (const size_t group : region.groups)
     for (const int op : record.groups[group].ops) text += join(' ', describe(record.subgraph.graph.op(op)));
   return join(text, "; between these ", region.bytes, " bytes stay in its caches");
@@ -224,7 +224,7 @@ void require_one_graph(std::span<const Partition> partitions) {
   for (const Partition& partition : partitions)
     if (partition.graph != partitions.front().graph)
       throw Error(Status::invalid_arguments, join("explain: partition ", partition.id, " and partition ", partitions.front().id,
-                                                  " belong to two graphs, allowed are partitions of one"));
+                                                  " belong to different graphs, allowed are partitions of one graph"));
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ void leave_to_reference(std::vector<Partition>& partitions) {
     const Op& op = partition.graph->op(partition.ops.front());
     if (!reference_backend().why_unsupported(*partition.graph, op).empty()) continue;
     partition.supported = partition.runs_on_reference = true;
-    partition.reasons.front().push_back(
-        make_reason(ReasonCode::on_reference, join(partition.unsupported_reason, "; it runs by the reference's plain loops")));
+    partition.reasons.front().push_back(make_reason(
+        ReasonCode::on_reference, join(partition.unsupported_reason, "; the plain loops of the reference engine run it")));
   }
 }
 
@@ -35,7 +35,7 @@ void leave_to_reference(std::vector<Partition>& partitions) {
 
 std::vector<Partition> partition_for_engine(const Graph& graph, PartitionPolicy policy, uint64_t graph_id) {
   if (!graph.is_finalized()) {
-    throw Error(Status::invalid_graph, "the graph is not finalized: call finalize before asking for partitions");
+    throw Error(Status::invalid_graph, "the graph is not finalized: call finalize before partitions are requested");
   }
   // The GPU is chosen when a partition is compiled; all GPUs have the same capabilities.
   const Capabilities& capabilities = graph.engine_kind == EngineKind::gpu ? gpu_capabilities() : cpu_backend();

@@ -18,14 +18,15 @@ std::vector<LogicalTensor> port_tensors(const Partition& partition, const std::v
 LogicalTensor merge_port(const LogicalTensor& known, const LogicalTensor& given, const std::string& where) {
   if (given.dtype != known.dtype && given.dtype != DataType::undef && known.dtype != DataType::undef) {
     throw Error(Status::invalid_data_type,
-                join(where, " has type ", name_of(given.dtype), ", the graph says ", name_of(known.dtype)));
+                join(where, " has type ", name_of(given.dtype), ", allowed is the type in the graph, ", name_of(known.dtype)));
   }
   if (given.shape && known.shape && !dims_agree(*given.shape, *known.shape)) {
-    throw Error(Status::invalid_shape, join(where, " is ", describe(given), ", the graph says ", describe(known)));
+    throw Error(Status::invalid_shape,
+                join(where, " is ", describe(given), ", allowed is the shape in the graph, ", describe(known)));
   }
   if (given.layout == LayoutType::opaque) {
     throw Error(Status::invalid_arguments,
-                where + " has layout opaque, which lamina never makes; allowed: strided, any, undef");
+                where + " has layout opaque, which lamina does not use; allowed: strided, any, undef");
   }
   LogicalTensor merged = known;
   if (merged.dtype == DataType::undef) merged.dtype = given.dtype;
@@ -65,7 +66,7 @@ void refuse_unknown_outputs(const std::string& label, std::span<const LogicalTen
   for (const LogicalTensor& tensor : given) {
     if (find_by_id(known, tensor.id) != nullptr) continue;
     throw Error(Status::invalid_arguments,
-                join("compile of ", label, ": tensor ", tensor.id, " is no output port; output ports: ", list_ids(known)));
+                join("compile of ", label, ": tensor ", tensor.id, " is not an output port; output ports: ", list_ids(known)));
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 int64_t checked_sum(int64_t a, int64_t b) {
   int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) {
-    throw Error(Status::out_of_memory, "what lies between the steps of this partition takes more than 2^63 bytes");
+    throw Error(Status::out_of_memory, "the values between the steps of this partition need more than 2^63 bytes");
   }
   return sum;
 }

@@ -12,10 +12,10 @@ std::string why_no_kernel(const Graph& graph, const Op& op, const PlanTarget& ta
   if (op.kind == OpKind::Wildcard) return join("the ", target.name, " backend cannot run an op that lamina does not know");
   if (!has_lowering(op.kind)) {
     return join("the ", target.name, " backend has no kernel for ", lamina::name_of(op.kind),
-                " yet; the reference engine may have");
+                " yet; the reference engine may have one");
   }
   if (const std::string why = iteration_view(graph, op).why_not; op.kind != OpKind::End && !why.empty()) {
-    return join("the ", target.name, " backend cannot make a loop nest of it: ", why);
+    return join("the ", target.name, " backend cannot lower it to a loop nest: ", why);
   }
   if (std::string fault = fault_of_scales(graph, op); !fault.empty()) return fault;
   for (const auto* ports : {&op.inputs, &op.outputs}) {

@@ -131,7 +131,7 @@ class Interpreter {
 
   void check_inside(int a, const RowState& row, int64_t position, int64_t offset, int64_t elements) const {
     if (offset >= 0 && offset < elements) return;
-    fail(a, row, position, join("offset ", offset, " lies outside its ", elements, " elements"));
+    fail(a, row, position, join("offset ", offset, " is outside its ", elements, " elements"));
   }
 
   Scalar load(int a, const RowState& row, int64_t position) const {

@@ -101,7 +101,7 @@ void store_real(DataType dtype, void* data, int64_t index, Real value) {
     case DataType::s32: return store_element(data, index, LAMINA_FROM_REAL(s32));
     case DataType::s64: return store_element(data, index, LAMINA_FROM_REAL(s64));
     case DataType::boolean: return store_element(data, index, static_cast<uint8_t>(value != 0));
-    default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter stores no ", lamina::name_of(dtype)));
+    default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter cannot store ", lamina::name_of(dtype)));
   }
 }
 #undef LAMINA_FROM_REAL
@@ -217,7 +217,7 @@ Scalar load_scalar(DataType dtype, const void* data, int64_t index) {
     case DataType::s32: return integer_scalar(load_element<int32_t>(data, index));
     case DataType::s64: return integer_scalar(load_element<int64_t>(data, index));
     case DataType::boolean: return integer_scalar(load_element<uint8_t>(data, index) != 0);
-    default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter loads no ", lamina::name_of(dtype)));
+    default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter cannot load ", lamina::name_of(dtype)));
   }
 }
 

@@ -225,7 +225,7 @@ std::string type_fault(const Kernel& kernel, const Node& node) {
     case NodeKind::load:
       return node.type == compute_type(kernel.arg(node.arg).dtype) ? "" : "loads another type than its arg's";
     case NodeKind::constant: return "";
-    case NodeKind::index: return node.type == Type::s64 ? "" : "is an index that is no s64";
+    case NodeKind::index: return node.type == Type::s64 ? "" : "is an index whose type is not s64";
     case NodeKind::moments:
     case NodeKind::mean:
     case NodeKind::variance:

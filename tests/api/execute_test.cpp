@@ -173,20 +173,20 @@ TEST_F(Execute, RefusesLogicalTensorsThatDoNotFitAtCompile) {
   EXPECT_THAT(failure_of([&] { p.compile({src}, {}, cpu_); }),
               FailsWith(lamina_invalid_arguments, "no logical tensor for output port 1"));
   EXPECT_THAT(failure_of([&] { p.compile({src}, {dst, f32(8, {2, 3})}, cpu_); }),
-              FailsWith(lamina_invalid_arguments, "tensor 8 is no output port"));
+              FailsWith(lamina_invalid_arguments, "tensor 8 is not an output port"));
   EXPECT_THAT(failure_of([&] { p.compile({f32(0, {2, 4})}, {dst}, cpu_); }),
-              FailsWith(lamina_invalid_shape, "input 0 is f32[2, 4], the graph says f32[2, 3]"));
+              FailsWith(lamina_invalid_shape, "input 0 is f32[2, 4], allowed is the shape in the graph, f32[2, 3]"));
   EXPECT_THAT(failure_of([&] { p.compile({{0, data_type::bf16, {2, 3}, layout_type::strided}}, {dst}, cpu_); }),
-              FailsWith(lamina_invalid_data_type, "input 0 has type bf16, the graph says f32"));
+              FailsWith(lamina_invalid_data_type, "input 0 has type bf16, allowed is the type in the graph, f32"));
   EXPECT_THAT(failure_of([&] { p.compile({{0, data_type::f32, dims{2, 3}, size_t{5}}}, {dst}, cpu_); }),
               FailsWith(lamina_invalid_arguments, "layout opaque"));
   EXPECT_THAT(failure_of([&] { p.compile({src}, {{1, data_type::f32, dims{2, 3}, dims{1, 0}}}, cpu_); }),
               FailsWith(lamina_invalid_arguments,
-                        "output 1 has stride 0 along axis 1, where 3 elements would be written to one place"));
+                        "output 1 has stride 0 along axis 1, where 3 elements would be written to the same address"));
   for (const dims& strides : {dims{1, 1}, dims{2, 1}, dims{3, 3}})
     EXPECT_THAT(failure_of([&] { p.compile({src}, {{1, data_type::f32, dims{2, 3}, strides}}, cpu_); }),
                 FailsWith(lamina_invalid_arguments,
-                          "output 1 has strides by which several elements would be written to one place: f32[2, 3], strides"));
+                          "output 1 has strides that map several elements to the same address: f32[2, 3], strides"));
 }
 
 TEST_F(Execute, TakesStridesThatInterleaveWithoutMeeting) {
@@ -213,7 +213,7 @@ TEST_F(Execute, TakesStridesOfZeroWhereNoTwoElementsShareAPlace) {
 TEST_F(Execute, QueryOfAStrangerNamesThePorts) {
   const auto compiled = compiled_relu(f32(0, {2}), f32(1, {2}), cpu_);
   EXPECT_THAT(failure_of([&] { compiled.query_logical_tensor(4); }),
-              FailsWith(lamina_invalid_arguments, "tensor 4 is no port; inputs: 0; outputs: 1"));
+              FailsWith(lamina_invalid_arguments, "tensor 4 is not a port; inputs: 0; outputs: 1"));
 }
 
 TEST_F(Execute, ManyThreadsShareOneCompiledPartition) {

@@ -116,9 +116,9 @@ TEST(GpuApi, APartitionRefusesAStreamOrTensorOfAnotherDevice) {
     const auto refuses = [&, own = own](const stream& s, const tensor& src, const tensor& dst, const char* what) {
       EXPECT_THAT(failure_of([&] { own->compiled.execute(s, {src}, {dst}); }), FailsWith(lamina_invalid_arguments, what));
     };
-    refuses(other->its_stream, own->src, own->dst, "the stream is of one on");
-    refuses(own->its_stream, other->src, own->dst, "tensor 0 is of one on");
-    refuses(own->its_stream, own->src, other->dst, "tensor 1 is of one on");
+    refuses(other->its_stream, own->src, own->dst, "the stream belongs to an engine on");
+    refuses(own->its_stream, other->src, own->dst, "tensor 0 belongs to an engine on");
+    refuses(own->its_stream, own->src, other->dst, "tensor 1 belongs to an engine on");
     own->compiled.execute(own->its_stream, {own->src}, {own->dst});
     stream(own->its_stream).wait();
   }

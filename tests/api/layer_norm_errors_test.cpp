@@ -94,7 +94,7 @@ TEST(LayerNormDescriptor, BadExecutionsGetASentence) {
   memory[lamina_layer_norm_scale] = nullptr;
   EXPECT_THAT(execute(size), FailsWith(lamina_invalid_arguments, "memory of argument scale is null"));
   memory[lamina_layer_norm_scale] = memory[lamina_layer_norm_diff_scale];
-  EXPECT_THAT(execute(size), FailsWith(lamina_invalid_arguments, "diff_scale is given the memory of scale"));
+  EXPECT_THAT(execute(size), FailsWith(lamina_invalid_arguments, "diff_scale uses the memory of scale"));
   EXPECT_EQ(lamina_layer_norm_execute(norm.get(), nullptr, memory, nullptr, 0), lamina_invalid_arguments);
   EXPECT_EQ(lamina_layer_norm_execute(norm.get(), s.get(), nullptr, nullptr, 0), lamina_invalid_arguments);
   EXPECT_EQ(lamina_layer_norm_execute(nullptr, s.get(), memory, nullptr, 0), lamina_invalid_arguments);
@@ -116,7 +116,7 @@ Failure executed_at_offset(const dims& strides, int64_t offset) {
 TEST(LayerNormDescriptor, AnOutputThatOverlapsAnInputInPartIsRefused) {
   for (const int64_t offset : {1, 7, 8, 24, 47, -1, -47})
     EXPECT_THAT(executed_at_offset({8, 1}, offset),
-                FailsWith(lamina_invalid_arguments, "dst is given memory that overlaps that of src"))
+                FailsWith(lamina_invalid_arguments, "dst uses memory that overlaps the memory of src"))
         << offset;
   for (const int64_t offset : {-48, 0, 48}) EXPECT_EQ(executed_at_offset({8, 1}, offset).status, lamina_success) << offset;
 }
@@ -124,7 +124,8 @@ TEST(LayerNormDescriptor, AnOutputThatOverlapsAnInputInPartIsRefused) {
 TEST(LayerNormDescriptor, AnOutputBetweenTheRowsOfAnInputIsTaken) {
   for (const int64_t offset : {8, -8, 24, 96}) EXPECT_EQ(executed_at_offset({16, 1}, offset).status, lamina_success) << offset;
   for (const int64_t offset : {7, 9, -1, 16})
-    EXPECT_THAT(executed_at_offset({16, 1}, offset), FailsWith(lamina_invalid_arguments, "overlaps that of src")) << offset;
+    EXPECT_THAT(executed_at_offset({16, 1}, offset), FailsWith(lamina_invalid_arguments, "overlaps the memory of src"))
+        << offset;
 }
 
 TEST(LayerNormDescriptor, TwoOutputsInOneMemoryAreRefused) {
@@ -140,7 +141,7 @@ TEST(LayerNormDescriptor, TwoOutputsInOneMemoryAreRefused) {
                     stream(cpu),
                     {{arg::src, src.data()}, {arg::dst, dst.data()}, {arg::mean, rows.data()}, {arg::variance, rows.data()}});
               }),
-              FailsWith(lamina_invalid_arguments, "variance is given the memory of mean"));
+              FailsWith(lamina_invalid_arguments, "variance uses the memory of mean"));
 }
 
 TEST(LayerNormDescriptor, AnotherDeviceIsRefused) {
@@ -151,12 +152,13 @@ TEST(LayerNormDescriptor, AnotherDeviceIsRefused) {
   const engine cpu(engine::kind::cpu, 0), gpu(engine::kind::gpu, 0);
   const auto x = f32(0, {4, 8});
   const layer_norm::description what{.flags = 0, .tensors = {{arg::src, x}, {arg::dst, x}}};
-  EXPECT_THAT(failure_of([&] { layer_norm(what, gpu); }), FailsWith(lamina_unimplemented, "the engine is a GPU's"));
+  EXPECT_THAT(failure_of([&] { layer_norm(what, gpu); }),
+              FailsWith(lamina_unimplemented, "the engine is a GPU, allowed is the CPU"));
   const layer_norm norm(what, cpu);
   const stream s(gpu);
   std::vector<float> data(32);
   EXPECT_THAT(failure_of([&] { norm.execute(s, {{arg::src, data.data()}, {arg::dst, data.data()}}); }),
-              FailsWith(lamina_invalid_arguments, "the stream is a GPU's"));
+              FailsWith(lamina_invalid_arguments, "the stream is for a GPU"));
 }
 
 // A descriptor as programs have it that were compiled with headers of fewer or more arguments.
@@ -208,7 +210,7 @@ TEST_F(LayerNormDescSize, OfANewerHeaderIsTakenWhenItsNewArgumentsAreNotGiven) {
   EXPECT_EQ(create(), lamina_success) << lamina_last_error();
   newer_.more[1] = &x_.data;
   EXPECT_EQ(create(), lamina_invalid_arguments);
-  EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("it is older than the caller's header"));
+  EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("the library is older than the caller's header"));
 }
 
 TEST_F(LayerNormDescSize, OfNoHeaderIsRefused) {

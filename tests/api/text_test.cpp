@@ -162,7 +162,7 @@ TEST(Text, ExplanationsThatMakeNoSenseAreRefused) {
     return "nothing was refused";
   };
   EXPECT_THAT(sentence([&] { explained({partitions.at(0), other.get_partitions().at(0)}, lamina_graph_explanation_json); }),
-              HasSubstr("belong to two graphs"));
+              HasSubstr("belong to different graphs"));
   EXPECT_THAT(sentence([&] { explained(partitions, static_cast<lamina_graph_explanation_t>(3)); }), HasSubstr("format is 3"));
   EXPECT_THAT(sentence([&] { explained(partitions, lamina_graph_explanation_json, nullptr, "[]"); }),
               HasSubstr("is no report"));

@@ -220,8 +220,7 @@ TEST(ThreadPoolErrors, WhatAPoolDoesWrongFailsTheExecutionAlone) {
     user.threads = 0;
     expect_failure(lamina_invalid_arguments, "thread pool: num_threads returned 0, allowed is 1 or more");
     user.calls_left_out = 1;
-    expect_failure(lamina_runtime_error,
-                   "thread pool: parallel_for returned when work had been called 1 times, asked for were 2");
+    expect_failure(lamina_runtime_error, "thread pool: parallel_for returned after 1 calls of work, needed are 2");
     user.first = 1;
     expect_failure(lamina_runtime_error, "thread pool: parallel_for called work with index 2, allowed is 0 to 1");
   }

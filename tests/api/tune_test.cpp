@@ -48,7 +48,7 @@ TEST_F(Tune, RefusesWhatCompileRefusesAndNoBudget) {
   use_rows(35);
   for (const double milliseconds : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     EXPECT_THAT(failure_of([&] { norm_.tune({src_}, {dst_}, cpu_, milliseconds); }),
-                FailsWith(lamina_invalid_arguments, "allowed are finite numbers from 0 on"));
+                FailsWith(lamina_invalid_arguments, "allowed is a finite number of 0 or more"));
   }
   const Failure of_compile = failure_of([&] { norm_.compile({}, {dst_}, cpu_); }),
                 of_tune = failure_of([&] { norm_.tune({}, {dst_}, cpu_); });

@@ -137,7 +137,7 @@ TEST_F(CompileCacheTest, BadTensorsAreRefusedAfterGoodOnesPassed) {
   };
   EXPECT_THAT(refused([](auto& inputs) { inputs.pop_back(); }), ::testing::HasSubstr("no logical tensor for input port 1"));
   EXPECT_THAT(refused([](auto& inputs) { inputs[1].dtype = DataType::bf16; }), ::testing::HasSubstr("has type bf16"));
-  EXPECT_THAT(refused([](auto& inputs) { inputs[1].shape = Dims{4, 25}; }), ::testing::HasSubstr("the graph says"));
+  EXPECT_THAT(refused([](auto& inputs) { inputs[1].shape = Dims{4, 25}; }), ::testing::HasSubstr("in the graph"));
 }
 
 TEST_F(CompileCacheTest, HoldsWhatWasUsedLast) {

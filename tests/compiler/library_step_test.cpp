@@ -116,7 +116,7 @@ TEST(LibraryStep, WithoutALibraryNothingChanges) {
   const auto partitions = partition_graph(product_between_kernels(), PartitionPolicy::fusion, *backend);
   ASSERT_EQ(partitions.size(), 3u);
   EXPECT_EQ(partitions[1].unsupported_reason,
-            "MatMul \"op1\": the cpu backend has no kernel for MatMul yet; the reference engine may have");
+            "MatMul \"op1\": the cpu backend has no kernel for MatMul yet; the reference engine may have one");
 }
 
 }  // namespace

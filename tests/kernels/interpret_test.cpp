@@ -49,8 +49,8 @@ TEST(Interpret, ComputesEveryElement) {
 TEST(Interpret, TellsReadsAndWritesOutsideTheMemory) {
   EXPECT_EQ(fault_of(squares({8, 1}), 32, 32), "");
   EXPECT_THAT(fault_of(squares({8, 1}), 31, 32),
-              HasSubstr("kernel squares: x at row 3, element 7: offset 31 lies outside its 31 elements"));
-  EXPECT_THAT(fault_of(squares({9, 1}), 32, 32), HasSubstr("dst at row 3, element 5: offset 32 lies outside"));
+              HasSubstr("kernel squares: x at row 3, element 7: offset 31 is outside its 31 elements"));
+  EXPECT_THAT(fault_of(squares({9, 1}), 32, 32), HasSubstr("dst at row 3, element 5: offset 32 is outside"));
 }
 
 TEST(Interpret, TellsElementsThatTwoRowsWrite) {

@@ -227,7 +227,7 @@ TEST_F(Processes, ALimitOnTheAddressSpace) {
 TEST_F(Processes, NoMemoryThatMayBeExecuted) {
   const Ended ended = run_client("no_code");
   EXPECT_TRUE(ended.succeeded()) << ended.status << ": " << ended.output;
-  EXPECT_THAT(ended.output, HasSubstr("the system makes no memory executable: Permission denied"));
+  EXPECT_THAT(ended.output, HasSubstr("cannot make memory executable: Permission denied"));
   EXPECT_THAT(ended.output, HasSubstr("works again"));
 }
 

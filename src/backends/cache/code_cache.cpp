@@ -123,7 +123,7 @@ std::string fault_of_folder(int folder) {
   if (fstat(folder, &status) != 0) return std::strerror(errno);
   if (status.st_uid != geteuid())
     return join("it belongs to user ", status.st_uid, ", allowed is the user of this process, ", geteuid());
-  if (!is_ours_alone(status)) return "others may write in it, allowed is a folder that only its owner can write in";
+  if (!is_ours_alone(status)) return "other users can write to it, allowed is a folder that only its owner can write to";
   return "";
 }
 
@@ -170,7 +170,7 @@ CacheSize cache_size_of(const char* megabytes) {
   int64_t asked = 0;
   const auto [stop, error] = std::from_chars(megabytes, end, asked);
   if (error == std::errc{} && stop == end && asked > 0 && asked <= kMost) return {asked << 20, ""};
-  return {CodeCache::kDefaultBytes, join("LAMINA_CACHE_MB is \"", megabytes, "\", allowed is 1 to ", kMost, "; it is taken as ",
+  return {CodeCache::kDefaultBytes, join("LAMINA_CACHE_MB is \"", megabytes, "\", allowed is 1 to ", kMost, "; lamina uses ",
                                          CodeCache::kDefaultBytes >> 20)};
 }
 

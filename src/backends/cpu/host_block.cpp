@@ -20,7 +20,8 @@ Deallocate deallocate_of(const Allocator* allocator) {
 HostBlock::HostBlock(size_t bytes, size_t alignment, const Allocator* allocator)
     : alignment_(alignment), deallocate_(deallocate_of(allocator)) {
   memory_ = deallocate_ == nullptr ? ::operator new(bytes, std::align_val_t{alignment}) : allocator->allocate(bytes, alignment);
-  if (memory_ == nullptr) throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of scratch memory"));
+  if (memory_ == nullptr)
+    throw Error(Status::out_of_memory, join("the allocator returned null for ", bytes, " bytes of scratch memory"));
 }
 
 HostBlock::~HostBlock() {

@@ -23,7 +23,7 @@ constexpr size_t kAlignment = 256;
 // Returns "" for ops that run as library steps over whole tensors, else the reason why not.
 std::string why_no_library_step(const Graph&, const Op& op) {
   if (op.kind == OpKind::MatMul) return "";
-  return join("the gpu backend multiplies matrices and has no kernel for ", name_of(op.kind), "; the cpu backend may have");
+  return join("the gpu backend multiplies matrices and has no kernel for ", name_of(op.kind), "; the cpu backend may have one");
 }
 
 // All devices have the same target: the contents of a graph with engine kind gpu do not depend on the GPU.
@@ -89,7 +89,7 @@ class GpuExecutable final : public Executable {
       return std::make_unique<KernelRunner>(device_, generated->kernel);
     const auto* const library = std::get_if<kernel::LibraryStep>(&step);
     LAMINA_CHECK(library != nullptr && library->op.kind == OpKind::MatMul && !library->quantized,
-                 "a step that the gpu backend did not offer to run");
+                 "a step that the gpu backend does not support");
     const kernel::MatmulStack stack = kernel::collapsed(kernel::matmul_stack(*library));
     return device_->by_library(stack, std::make_unique<MatmulRunner>(device_, stack, describe(library->op)));
   }

@@ -12,7 +12,8 @@ DeviceBlock::DeviceBlock(std::shared_ptr<Device> device, size_t bytes, size_t al
   }
   deallocate_ = allocator->device_deallocate;
   memory_ = allocator->device_allocate(bytes, alignment);
-  if (memory_ == nullptr) throw Error(Status::out_of_memory, join("the allocator gave no ", bytes, " bytes of device memory"));
+  if (memory_ == nullptr)
+    throw Error(Status::out_of_memory, join("the allocator returned null for ", bytes, " bytes of device memory"));
 }
 
 // If waiting for a stream or an event fails, the device no longer executes work, so the memory can be freed.

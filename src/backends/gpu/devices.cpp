@@ -45,7 +45,7 @@ std::shared_ptr<gpu::Device> gpu::open_device(const std::string& device) {
   const size_t index = name.index - cuda.count;
   if (index < opencl.devices.size()) return gpu::opencl::open_device(opencl.devices[index]);
   const size_t count = cuda.count + opencl.devices.size();
-  if (count > 0) throw Error(Status::invalid_arguments, join("device \"", device, "\": there are ", count, ", counted from 0"));
+  if (count > 0) throw Error(Status::invalid_arguments, join("device \"", device, "\": the number must be 0..", count - 1));
   std::string why;
   if (name.api != "opencl") why += "CUDA: " + cuda.why_none;
   if (name.api != "cuda") why += join(why.empty() ? "" : "; ", "OpenCL: ", opencl.why_none);

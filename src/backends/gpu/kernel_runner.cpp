@@ -18,7 +18,7 @@ using tuning::kColumnLanes, tuning::kMaxGroups;
 int64_t groups_for(int64_t items, int64_t items_per_group) {
   const int64_t groups = (items + items_per_group - 1) / items_per_group;
   if (groups > kMaxGroups)
-    throw Error(Status::invalid_shape, join("gpu backend: ", groups, " work-groups, a device takes ", kMaxGroups, " at most"));
+    throw Error(Status::invalid_shape, join("gpu backend: ", groups, " work-groups, a device runs at most ", kMaxGroups));
   return groups;
 }
 

@@ -115,7 +115,7 @@ bool has_loop(OpKind kind) { return evaluators().contains(kind); }
 
 std::string why_unsupported(const Graph& graph, const Op& op) {
   if (op.kind == OpKind::Wildcard && !op.outputs.empty())
-    return "it stands for an op that lamina does not know, so nobody can tell what its outputs hold";
+    return "it represents an op that lamina does not know, so its outputs cannot be computed";
   if (has_loop(op.kind)) return fault_of_scales(graph, op);
   return join("the reference backend has no loop for ", name_of(op.kind));
 }

@@ -45,7 +45,7 @@ void require_listed(const OpRun& run, std::string_view input, std::string_view r
   for (const double extent : given->values) listed.push_back(static_cast<int64_t>(extent));
   if (listed != expected)
     throw Error(Status::invalid_shape, join(describe(run.op()), ": input ", input, " holds ", describe(listed), ", allowed is ",
-                                            describe(expected), ", what the graph was compiled for as ", result));
+                                            describe(expected), ", for which the graph was compiled as ", result));
 }
 
 void require_listed(const OpRun& run, std::string_view input, std::string_view output) {

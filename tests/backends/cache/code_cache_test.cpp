@@ -60,7 +60,7 @@ TEST_F(CodeCacheTest, UsesNoFolderThatOthersMayWriteIn) {
   for (const mode_t mode : {0770, 0777, 0702}) {
     ASSERT_EQ(chmod(folder_.c_str(), mode), 0);
     const CodeCache cache(folder_);
-    EXPECT_THAT(cache.why_off(), HasSubstr("others may write in it"));
+    EXPECT_THAT(cache.why_off(), HasSubstr("other users can write to it"));
     cache.store("key", "object");
     EXPECT_EQ(cache.find("key"), std::nullopt);
     EXPECT_EQ(file_count(), 0u);
@@ -207,7 +207,7 @@ TEST(CacheSize, ThatIsNoneIsTheDefaultAndSaysSo) {
   for (const char* const text : {"0", "-1", "many", "12 MB", "8796093022208", "99999999999999999999999"}) {
     const CacheSize size = cache_size_of(text);
     EXPECT_EQ(size.bytes, int64_t{256} << 20);
-    EXPECT_EQ(size.warning, join("LAMINA_CACHE_MB is \"", text, "\", allowed is 1 to 8796093022207; it is taken as 256"));
+    EXPECT_EQ(size.warning, join("LAMINA_CACHE_MB is \"", text, "\", allowed is 1 to 8796093022207; lamina uses 256"));
   }
 }
 

@@ -113,7 +113,7 @@ TEST_F(Scratch, ThatTheAllocatorDoesNotGiveIsTold) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::out_of_memory);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("the allocator gave no "));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("the allocator returned null "));
   }
   EXPECT_EQ(releases, 0);
 }

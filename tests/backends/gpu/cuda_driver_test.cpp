@@ -277,7 +277,7 @@ TEST_F(CudaDriver, AnOldDriverNoDeviceAndAFailedStartAreTold) {
   EXPECT_EQ(find_devices(driver_table()).why_none, "the driver is for CUDA 10.2, 11.2 or newer is needed");
   driver = {};
   driver.count = 0;
-  EXPECT_EQ(find_devices(driver_table()).why_none, "the driver offers no device");
+  EXPECT_EQ(find_devices(driver_table()).why_none, "the driver reports no device");
   driver = {};
   driver.failing_call = 1;
   driver.failure = kNoDevice;

@@ -239,7 +239,7 @@ TEST_F(OpenclDriver, GpusComeFirstAndADeviceThatDoesNotSayIsStillCounted) {
   EXPECT_THAT(find_devices(api).devices, ElementsAre(device(4), device(1), device(2), device(3)));
 }
 
-TEST_F(OpenclDriver, NoPlatformIsTold) { EXPECT_EQ(find_devices(table()).why_none, "no OpenCL platform offers a device"); }
+TEST_F(OpenclDriver, NoPlatformIsTold) { EXPECT_EQ(find_devices(table()).why_none, "no OpenCL platform reports a device"); }
 
 }  // namespace
 }  // namespace lamina::testing

@@ -117,7 +117,7 @@ TEST(LayerNormalizationFormats, InPlaceNeedsOneFormat) {
   c.args[DNNL_ARG_DST] = same_memory;
   const layer_normalization_forward forward({c.cpu, prop_kind::forward_inference, c.src, c.dst, 1e-5f, kNone});
   EXPECT_THAT(failure_of([&] { forward.execute(c.s, c.args); }),
-              FailsWith(dnnl_invalid_arguments, "dst is given the memory of src"));
+              FailsWith(dnnl_invalid_arguments, "dst uses the memory of src"));
 }
 
 TEST(LayerNormalizationFormats, FormatAnyBecomesThatOfSrc) {

@@ -64,8 +64,7 @@ bool KernelMemory::finalizeMemory(std::string* fault) {
     if (const std::error_code error = Memory::protectMappedMemory(pages, flags)) {
       if (error == std::errc::not_enough_memory) throw std::bad_alloc();
       if (fault != nullptr)
-        *fault = "the system makes no memory " + std::string(flags == kReadExecute ? "executable: " : "read-only: ") +
-                 error.message();
+        *fault = "cannot make memory " + std::string(flags == kReadExecute ? "executable: " : "read-only: ") + error.message();
       return true;
     }
   }

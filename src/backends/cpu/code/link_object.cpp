@@ -41,7 +41,7 @@ llvm::Expected<LinkedCode> ObjectLinker::link(llvm::MemoryBufferRef buffer, cons
   if (!loader.hasError()) loader.resolveRelocations();
   if (loader.hasError()) return fault_of(loader.getErrorString().str());
   void* const address = reinterpret_cast<void*>(loader.getSymbol(symbol).getAddress());
-  if (address == nullptr) return fault_of(symbol + " is not in it");
+  if (address == nullptr) return fault_of("it does not define " + symbol);
   loader.registerEHFrames();
   std::string fault;
   if (memory->finalizeMemory(&fault)) return fault_of(fault);

@@ -20,7 +20,7 @@ constexpr const char* kPasses = "sroa,early-cse,instcombine<no-verify-fixpoint>,
 
 std::unique_ptr<llvm::TargetMachine> make_generator(const Architecture& architecture) {
   const std::string triple = triple_of(architecture);
-  std::string fault = "this build of lamina or LLVM is without it";
+  std::string fault = "this build of lamina or LLVM does not include it";
   const llvm::Target* const target =
       architecture.hooks->initialize() ? llvm::TargetRegistry::lookupTarget(triple, fault) : nullptr;
   if (target == nullptr)
@@ -31,7 +31,7 @@ std::unique_ptr<llvm::TargetMachine> make_generator(const Architecture& architec
   // addresses, they would need registers that loops use.
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, "", "", options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
-  if (machine == nullptr) throw Error(Status::runtime_error, "cpu backend: cannot make a code generator");
+  if (machine == nullptr) throw Error(Status::runtime_error, "cpu backend: cannot create a code generator");
   return machine;
 }
 
@@ -188,7 +188,7 @@ void ObjectCodeMaker::CodegenContext::generate(llvm::TargetMachine& machine, boo
   generator = std::make_unique<CodeGenerator>(reduces_strength);
   llvm::MCContext* mc = nullptr;
   if (machine.addPassesToEmitMC(*generator, mc, out)) {
-    throw Error(Status::runtime_error, "cpu backend: this machine's code generator makes no object files");
+    throw Error(Status::runtime_error, "cpu backend: this machine's code generator cannot write object files");
   }
   generator->run(module);
 }

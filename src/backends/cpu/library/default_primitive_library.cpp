@@ -37,7 +37,7 @@ class EmptySums final : public Primitive {
       if (ports[i]->name == "bias" && !step_.inputs[i].is_empty_port()) bias_ = static_cast<int>(i);
     }
     if (bias_ >= 0 && step_.op.kind != OpKind::MatMul)
-      throw Error(Status::unimplemented, place_of(step_.op), "the cpu backend adds no bias to sums over no channels");
+      throw Error(Status::unimplemented, place_of(step_.op), "the cpu backend does not add a bias to sums over 0 channels");
   }
 
   const std::string& name() const override { return name_; }
@@ -96,7 +96,8 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
     const auto found = library_ops().find(op.kind);
     if (found == library_ops().end() && onednn_ops().empty())
-      return join("the cpu backend runs ", name_of(op.kind), " by oneDNN, and lamina was built without it (LAMINA_ONEDNN=OFF)");
+      return join("the cpu backend runs ", name_of(op.kind),
+                  " through oneDNN, and lamina was built without it (LAMINA_ONEDNN=OFF)");
     if (found == library_ops().end()) return join("the cpu backend has no primitive for ", name_of(op.kind));
     return found->second.why_not == nullptr ? "" : found->second.why_not(graph, op);
   }
@@ -111,7 +112,7 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
     const LibraryOp& op = library_ops().at(step.op.kind);
     if (!op.takes_empty_inputs && std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements)) {
       if (schema_of(step.op.kind).traits.contracts) return std::make_unique<EmptySums>(step);
-      throw Error(Status::unimplemented, place_of(step.op), "the cpu backend makes no elements of a tensor without any");
+      throw Error(Status::unimplemented, place_of(step.op), "the cpu backend cannot compute elements from an empty tensor");
     }
     return is_computed_as_f32(step, op) ? widened(step, use, op.compile) : op.compile(step, use);
   }

@@ -52,12 +52,12 @@ LAMINA_FOR_EACH_MACHINE void narrow_f16(const float* source, uint16_t* target, i
 bool is_narrow_float(DataType dtype) { return dtype == DataType::bf16 || dtype == DataType::f16; }
 
 void widen(DataType from, const void* source, float* target, int64_t count) {
-  LAMINA_CHECK(is_narrow_float(from), join(name_of(from), " is no narrow float"));
+  LAMINA_CHECK(is_narrow_float(from), join(name_of(from), " is not a narrow float"));
   (from == DataType::bf16 ? widen_bf16 : widen_f16)(static_cast<const uint16_t*>(source), target, count);
 }
 
 void narrow(DataType to, const float* source, void* target, int64_t count) {
-  LAMINA_CHECK(is_narrow_float(to), join(name_of(to), " is no narrow float"));
+  LAMINA_CHECK(is_narrow_float(to), join(name_of(to), " is not a narrow float"));
   (to == DataType::bf16 ? narrow_bf16 : narrow_f16)(source, static_cast<uint16_t*>(target), count);
 }
 

@@ -93,7 +93,8 @@ auto asked(const char* function, Call&& call) {
   } catch (const std::exception& error) {
     throw Error(Status::runtime_error, join("thread pool: ", function, " threw: ", error.what()));
   } catch (...) {
-    throw Error(Status::runtime_error, join("thread pool: ", function, " threw what is no std::exception"));
+    throw Error(Status::runtime_error,
+                join("thread pool: ", function, " threw an exception that does not derive from std::exception"));
   }
 }
 
@@ -126,7 +127,7 @@ void run_by_pool(const ThreadPool& pool, SharedWork& work, int items) {
     const int ended = state.ended.load(std::memory_order_acquire);
     if (work.failed() || ended == items) continue;
     throw Error(Status::runtime_error,
-                join("thread pool: parallel_for returned when work had been called ", ended, " times, asked for were ", items));
+                join("thread pool: parallel_for returned after ", ended, " calls of work, needed are ", items));
   }
 }
 

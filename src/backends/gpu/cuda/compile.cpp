@@ -23,7 +23,8 @@ int nearest_architecture(const NvrtcApi& nvrtc, int capability) {
   int nearest = 0;
   for (const int architecture : known) nearest = architecture <= capability ? std::max(nearest, architecture) : nearest;
   if (nearest == 0)
-    throw Error(Status::runtime_error, join("NVRTC: compute capability ", capability, " is older than all that it knows"));
+    throw Error(Status::runtime_error,
+                join("NVRTC: compute capability ", capability, " is older than all that NVRTC supports"));
   return nearest;
 }
 

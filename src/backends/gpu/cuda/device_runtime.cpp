@@ -265,7 +265,7 @@ FoundDevices find_devices(const DriverApi& driver) {
   } else if (const CUresult counted = driver.device_count(&count); counted != 0) {
     found.why_none = join("cuDeviceGetCount failed with ", text_of(driver, counted));
   } else if (count == 0) {
-    found.why_none = "the driver offers no device";
+    found.why_none = "the driver reports no device";
   } else {
     found.count = static_cast<size_t>(count);
   }

@@ -275,7 +275,7 @@ FoundDevices find_devices(const Api& cl) {
                          devices.begin() + std::min<cl_uint>(count, static_cast<cl_uint>(devices.size())));
   }
   std::stable_partition(found.devices.begin(), found.devices.end(), [&](cl_device_id device) { return is_gpu(cl, device); });
-  if (found.devices.empty()) found.why_none = "no OpenCL platform offers a device";
+  if (found.devices.empty()) found.why_none = "no OpenCL platform reports a device";
   return found;
 }
 

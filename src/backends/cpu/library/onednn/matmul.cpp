@@ -82,7 +82,7 @@ class Matmul final : public Primitive {
     if (step.quantized) take_scales(*step.quantized);
     post_ops_ = PostOpAttributes(step);
     LAMINA_CHECK(!adds_ || (problem_.dst.dtype == DataType::f32 && !problem_.has_bias && scales_.empty() && !step.post_ops),
-                 join(lamina::describe(step.op), " adds to what is no plain sum in f32"));
+                 join(lamina::describe(step.op), " adds to a value that is not a plain sum in f32"));
     made_for(step.op, [&] { choose(); });
     like_ = nullptr;
     place_scratch();

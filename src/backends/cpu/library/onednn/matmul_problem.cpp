@@ -105,7 +105,7 @@ MatmulProblem matmul_problem(const kernel::LibraryStep& step) {
   const std::pair<const char*, const Matrix*> named[] = {
       {"src", &problem.src}, {"weights", &problem.weights}, {"bias", &problem.bias}, {"dst", &problem.dst}};
   for (const auto& [name, matrix] : named) require_rows_apart(step.op, name, *matrix);
-  for (const Matrix& operand : problem.operands) require_rows_apart(step.op, "an operand of what follows", operand);
+  for (const Matrix& operand : problem.operands) require_rows_apart(step.op, "an operand of a post-op", operand);
   return problem;
 }
 

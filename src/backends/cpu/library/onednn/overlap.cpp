@@ -18,7 +18,7 @@ void require_apart(const Op& op, std::string_view what, const Dims& extents, con
     if (stride < least)
       throw Error(Status::unimplemented, place_of(op),
                   join("elements of ", what, " overlap: extents ", describe(extents), ", strides ", describe(strides),
-                       "; the cpu backend multiplies and convolves tensors whose elements lie apart"));
+                       "; the cpu backend multiplies and convolves only tensors whose elements do not overlap"));
     least = stride * extent;
   }
 }
