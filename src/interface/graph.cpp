@@ -31,7 +31,7 @@ struct PortPlace {
 [[noreturn]] void fail_disagreement(const PortPlace& where, uint64_t id, const std::string& what, const std::string& given,
                                     const std::string& known) {
   where.fail(Status::invalid_graph,
-             join(": tensor ", id, " has ", what, ' ', given, ", allowed is ", known, " as another port gives it"));
+             join(": tensor ", id, " has ", what, ' ', given, ", allowed is ", known, ", as at another port"));
 }
 
 // Merges what two ports declare about one tensor. If shapes or strides disagree and `lenient` is set, `preferred` wins.
@@ -107,7 +107,7 @@ struct Merge {
                 const std::string& known) {
     if (!lenient) fail_disagreement(where, other.id, what, given, known);
     warning = join(describe(where.op), ": ", where.part(), ": tensor ", merged.id, " has ", what, ' ', given,
-                   " where it is read and ", known, " where it is made; the producer's is taken");
+                   " at its consumer and ", known, " at its producer; lamina uses the latter");
     return false;
   }
 };
@@ -263,7 +263,7 @@ int Graph::add_op(uint64_t id, OpKind kind, std::string name, Attributes attribu
   if (finalized_) throw Error(Status::invalid_graph, place_of(op), "the graph is finalized, no op can be added");
   if (op_by_id_.contains(id))
     throw Error(Status::invalid_graph, place_of(op),
-                join("op id ", id, " is taken by ", describe(ops_[static_cast<size_t>(op_by_id_.at(id))])));
+                join("op id ", id, " is used by ", describe(ops_[static_cast<size_t>(op_by_id_.at(id))])));
   fill_defaults(op);
   const int position = static_cast<int>(ops_.size());
   auto undo = remember(inputs, outputs);
@@ -329,7 +329,7 @@ void Graph::connect(Op& op, int position, std::span<const LogicalTensor> inputs,
     }
     if (value.constant)
       where.fail(Status::invalid_graph,
-                 join(": tensor ", outputs[i].id, " is a constant with a known value, allowed is a tensor that is none"));
+                 join(": tensor ", outputs[i].id, " is a constant with a known value, allowed is a tensor without one"));
     value.producer = {position, static_cast<int>(i)};
   }
 }
@@ -342,8 +342,8 @@ void Graph::set_constant(uint64_t tensor_id, double value) {
   Value& known = value_of(*found);
   LogicalTensor& tensor = known.tensor;
   if (known.producer.op >= 0)
-    throw Error(Status::invalid_graph, join(where, " is made by ", describe(ops_[static_cast<size_t>(known.producer.op)]),
-                                            ", allowed is a tensor that no op makes"));
+    throw Error(Status::invalid_graph, join(where, " is produced by ", describe(ops_[static_cast<size_t>(known.producer.op)]),
+                                            ", allowed is a tensor that no op produces"));
   if (tensor.property == PropertyType::variable)
     throw Error(Status::invalid_graph, where + " has property variable, allowed is constant, host_scalar or undef");
   if (tensor.dtype == DataType::undef)
@@ -352,7 +352,7 @@ void Graph::set_constant(uint64_t tensor_id, double value) {
   const bool same = known.constant == rounded || (known.constant && std::isnan(*known.constant) && std::isnan(rounded));
   if (known.constant && !same)
     throw Error(Status::invalid_graph, join(where, " is given the value ", value, ", allowed is ", *known.constant,
-                                            " as given before; another value needs another id"));
+                                            ", its earlier value; another value needs another id"));
   if (tensor.property == PropertyType::undef) tensor.property = PropertyType::constant;
   known.constant = rounded;
 }
@@ -463,7 +463,7 @@ void Graph::take_inferred_shape(const Op& op, const std::string& port, ValueInde
     where.fail(Status::invalid_shape,
                join(" is given shape ", describe(*value.tensor.shape), ", allowed is ", describe(shape)));
   warnings_.push_back(join(describe(op), ": ", where.part(), " is given shape ", describe(*value.tensor.shape),
-                           "; its op makes ", describe(shape), ", which is taken"));
+                           "; lamina uses the inferred shape ", describe(shape)));
   value.tensor = with_shape(value.tensor, shape);
 }
 

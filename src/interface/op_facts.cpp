@@ -21,7 +21,7 @@ std::string describe(const Domain& domain) {
   switch (domain.form) {
     case Domain::Form::interval: return range;
     case Domain::Form::off_zero: return "magnitudes " + range;
-    case Domain::Form::rectified: return range + ", 0 for what is negative";
+    case Domain::Form::rectified: return range + ", 0 in place of negative numbers";
     case Domain::Form::clamped: return range + ", many at either bound";
     case Domain::Form::softmax: return "a softmax along axis";
     case Domain::Form::log_softmax: return "a log-softmax along axis";

@@ -124,8 +124,8 @@ void check_port_counts(const OpView& view, const Side& side) {
   }
   for (size_t i = side.existing.size(); i < side.given.size(); ++i)
     if (side.given[i] == nullptr && !zero_is_fine)
-      view.fail(join(side.name, ' ', i, " is an empty tensor, allowed is a given one: each ", side.existing.back()->name,
-                     " must be there"),
+      view.fail(join(side.name, ' ', i, " is an empty tensor, allowed is a tensor: each ", side.existing.back()->name,
+                     " is required"),
                 join(side.name, ' ', i));
 }
 

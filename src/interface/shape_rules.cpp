@@ -89,10 +89,10 @@ Dims data_shape(const OpView& view, int64_t batch, int64_t channels, const Dims&
 std::vector<int> reduced_axes(const OpView& view, int rank) {
   std::vector<int> axes;
   for (int64_t axis : view.attribute<std::vector<int64_t>>("axes")) {
-    if (axis < -rank || axis >= rank) view.fail(join("attribute axes names ", axis, ", allowed is ", -rank, "..", rank - 1));
+    if (axis < -rank || axis >= rank) view.fail(join("attribute axes contains ", axis, ", allowed is ", -rank, "..", rank - 1));
     const int wrapped = wrap_axis(axis, rank);
     if (std::find(axes.begin(), axes.end(), wrapped) != axes.end())
-      view.fail(join("attribute axes names axis ", wrapped, " twice, allowed is once"));
+      view.fail(join("attribute axes contains axis ", wrapped, " twice, allowed is once"));
     axes.push_back(wrapped);
   }
   std::sort(axes.begin(), axes.end());
@@ -128,9 +128,9 @@ std::vector<AxisSlice> slices_of(const OpView& view, const Dims& src) {
   std::vector<bool> named(src.size(), false);
   for (size_t i = 0; i < starts.size(); ++i) {
     const int64_t axis = axes.empty() ? static_cast<int64_t>(i) : axes[i];
-    if (axis < -rank || axis >= rank) view.fail(join("attribute axes names ", axis, ", allowed is ", -rank, "..", rank - 1));
+    if (axis < -rank || axis >= rank) view.fail(join("attribute axes contains ", axis, ", allowed is ", -rank, "..", rank - 1));
     const auto place = static_cast<size_t>(wrap_axis(axis, rank));
-    if (named[place]) view.fail(join("attribute axes names axis ", place, " twice, allowed is once"));
+    if (named[place]) view.fail(join("attribute axes contains axis ", place, " twice, allowed is once"));
     named[place] = true;
     slices[place] = slice_of(starts[i], ends[i], steps.empty() ? 1 : steps[i], src[place]);
   }
@@ -146,7 +146,7 @@ __extension__ using Wide = __int128;
 
 int64_t narrowed(const OpView& view, Wide extent) {
   if (extent > INT64_MAX || extent < -INT64_MAX)
-    view.fail_shape("strides, pads, dilations and the window give an extent that 64 bits cannot hold");
+    view.fail_shape("strides, pads, dilations and the window lead to an extent that does not fit 64 bits");
   return static_cast<int64_t>(extent);
 }
 
@@ -241,7 +241,7 @@ std::string fault_of_scales(const Graph& graph, const Op& op) {
   const int64_t extent = (*src.shape)[axis];
   if (scales == extent) return "";
   return join("attribute scales has ", scales, " entries for an axis of extent ", extent,
-              ", which only a grouped ConvTranspose behind it could read");
+              ", which only a grouped ConvTranspose after it could read");
 }
 
 }  // namespace lamina

@@ -31,7 +31,7 @@ constexpr SmallFloat small_float(DataType type) {
   case DataType::name: return {8 * sizeof(Bits), mantissa_bits, bias, infinity, nan};
     LAMINA_SMALL_FLOATS(LAMINA_FORM)
 #undef LAMINA_FORM
-    default: throw Error(Status::invalid_data_type, join(name_of(type), " is no small float"));
+    default: throw Error(Status::invalid_data_type, join(name_of(type), " is not a small float"));
   }
 }
 

@@ -38,7 +38,7 @@ void rewrite_layer_norm_grad(const Graph& graph, Op& op) {
   const LogicalTensor& gamma = *graph.input(op, "gamma");
   if (!gamma.shape) {
     throw Error(Status::invalid_shape, place_of(op, "input gamma"),
-                "the rank of input gamma is unknown, but it says how many axes are normalised");
+                "the rank of input gamma is unknown, but it is the number of normalised axes");
   }
   const auto in = [&](std::string_view port) { return graph.input_value(op, port); };
   const auto out = [&](std::string_view port) { return graph.output_value(op, port); };

@@ -163,8 +163,8 @@ TEST(Graph, ConstantsAreCheckedAgainstTheGraph) {
   g.add_op(op(0, op::kind::Add, {f32(0, {2}), f32(1, {1})}, {f32(2, {2})}, "sum"));
   g.set_constant(1, 2.0);
   EXPECT_THAT(failure_of([&] { g.set_constant(2, 2.0); }),
-              FailsWith(lamina_invalid_graph, "constant tensor 2 is made by Add \"sum\""));
-  EXPECT_THAT(failure_of([&] { g.set_constant(1, 3.0); }), FailsWith(lamina_invalid_graph, "allowed is 2 as given before"));
+              FailsWith(lamina_invalid_graph, "constant tensor 2 is produced by Add \"sum\""));
+  EXPECT_THAT(failure_of([&] { g.set_constant(1, 3.0); }), FailsWith(lamina_invalid_graph, "allowed is 2, its earlier value"));
   g.finalize();
   EXPECT_EQ(g.get_partitions().size(), 1u);
 }

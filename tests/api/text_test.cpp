@@ -165,7 +165,7 @@ TEST(Text, ExplanationsThatMakeNoSenseAreRefused) {
               HasSubstr("belong to different graphs"));
   EXPECT_THAT(sentence([&] { explained(partitions, static_cast<lamina_graph_explanation_t>(3)); }), HasSubstr("format is 3"));
   EXPECT_THAT(sentence([&] { explained(partitions, lamina_graph_explanation_json, nullptr, "[]"); }),
-              HasSubstr("is no report"));
+              HasSubstr("is not a report"));
   EXPECT_THAT(sentence([&] { explained({}, lamina_graph_explanation_json); }), HasSubstr("null"));
 }
 

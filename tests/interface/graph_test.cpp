@@ -142,7 +142,7 @@ TEST(Graph, AnOpIdIsTakenOnce) {
   TestGraph g;
   g.unary(OpKind::Exp, tensor(1), tensor(2), "a");
   g.next_op = 0;
-  EXPECT_EQ(error_of([&] { g.unary(OpKind::Abs, tensor(2), tensor(3), "b"); }), "Abs \"b\": op id 0 is taken by Exp \"a\"");
+  EXPECT_EQ(error_of([&] { g.unary(OpKind::Abs, tensor(2), tensor(3), "b"); }), "Abs \"b\": op id 0 is used by Exp \"a\"");
 }
 
 TEST(Graph, NoOpIsAddedToAFinalizedGraph) {
@@ -181,7 +181,7 @@ TEST(Graph, GraphInputsThatDisagreeAreRefused) {
   TestGraph g;
   g.unary(OpKind::Exp, tensor(1, Dims{2, 3}), tensor(2), "a");
   EXPECT_EQ(error_of([&] { g.unary(OpKind::Exp, tensor(1, Dims{2, 4}), tensor(3), "b"); }),
-            "Exp \"b\": input 0: tensor 1 has shape [2, 4], allowed is [2, 3] as another port gives it");
+            "Exp \"b\": input 0: tensor 1 has shape [2, 4], allowed is [2, 3], as at another port");
   EXPECT_THAT(error_of([&] { g.unary(OpKind::Exp, tensor(1, Dims{2, 3}, DataType::bf16), tensor(3), "b"); }),
               HasSubstr("type bf16, allowed is f32"));
 }
@@ -223,7 +223,7 @@ TEST(Graph, AConsumerThatDisagreesWithItsProducerIsOverruled) {
   g.graph.finalize();
   EXPECT_EQ(g.shape(2), (Dims{2, 3}));
   EXPECT_EQ(g.shape(3), (Dims{2, 3}));
-  EXPECT_THAT(g.graph.warnings(), ElementsAre(HasSubstr("tensor 2 has shape [1, 1] where it is read and [2, 3]")));
+  EXPECT_THAT(g.graph.warnings(), ElementsAre(HasSubstr("tensor 2 has shape [1, 1] at its consumer and [2, 3]")));
 }
 
 TEST(Graph, AProducerAddedAfterItsConsumerOverrulesIt) {
@@ -243,7 +243,7 @@ TEST(Graph, AnInnerShapeThatItsOpDoesNotMakeIsReplaced) {
   EXPECT_EQ(g.shape(2), (Dims{2, 3}));
   EXPECT_EQ(g.graph.tensor(*g.graph.find_value(2)).strides, (Dims{3, 1}));
   EXPECT_THAT(g.graph.warnings(),
-              ElementsAre("Exp \"a\": output dst is given shape [4, 4]; its op makes [2, 3], which is taken"));
+              ElementsAre("Exp \"a\": output dst is given shape [4, 4]; lamina uses the inferred shape [2, 3]"));
 }
 
 TEST(Graph, AGraphOutputWhoseShapeItsOpDoesNotMakeIsRefused) {
@@ -385,9 +385,9 @@ TEST(GraphConstants, HaveOneValueForGood) {
   t.graph.set_constant(1, 2);
   t.graph.set_constant(1, 2);
   EXPECT_EQ(error_of([&] { t.graph.set_constant(1, 3); }),
-            "constant tensor 1 is given the value 3, allowed is 2 as given before; another value needs another id");
+            "constant tensor 1 is given the value 3, allowed is 2, its earlier value; another value needs another id");
   EXPECT_EQ(error_of([&] { t.unary(OpKind::Abs, tensor(0, Dims{2}), tensor(1, Dims{}), "abs"); }),
-            "Abs \"abs\": output 0: tensor 1 is a constant with a known value, allowed is a tensor that is none");
+            "Abs \"abs\": output 0: tensor 1 is a constant with a known value, allowed is a tensor without one");
   EXPECT_EQ(t.graph.value(*t.graph.find_value(1)).producer.op, -1);
   t.graph.finalize();
   EXPECT_EQ(error_of([&] { t.graph.set_constant(1, 2); }), "constant tensor 1: the graph is finalized, no value can be given");

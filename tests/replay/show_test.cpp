@@ -198,9 +198,9 @@ TEST(ShowPage, RefusesReportsOfOtherGraphs) {
   EXPECT_THAT(
       refused(w.path("r.json") + " --policy debug"),
       HasSubstr("r.json: is a report of 1 partitions, the graph has 2: allowed is one of the same graph, engine and policy"));
-  EXPECT_THAT(refused(w.write("text.json", "{")), HasSubstr("text.json: is no JSON"));
-  EXPECT_THAT(refused(w.write("other.json", "{\"files\": 3}")), HasSubstr("other.json: is a report of no file"));
-  EXPECT_THAT(refused(file), HasSubstr("is no report of `lamina replay --report`: it lacks \"files\""));
+  EXPECT_THAT(refused(w.write("text.json", "{")), HasSubstr("text.json: is not JSON"));
+  EXPECT_THAT(refused(w.write("other.json", "{\"files\": 3}")), HasSubstr("other.json: is a report without files"));
+  EXPECT_THAT(refused(file), HasSubstr("is not a report of `lamina replay --report`: it lacks \"files\""));
   EXPECT_THAT(refused(w.path("nothing.json")), HasSubstr("nothing.json"));
 }
 

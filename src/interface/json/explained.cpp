@@ -85,12 +85,12 @@ Tree partition_to_json(const ExplainedPartition& partition) {
 
 const Json& member(const Json& object, const char* key, const std::string& name) {
   if (!object.is_object() || !object.contains(key))
-    fail_report(name, join("is no report of `lamina replay --report`: it lacks \"", key, "\""));
+    fail_report(name, join("is not a report of `lamina replay --report`: it lacks \"", key, "\""));
   return object[key];
 }
 
 const Json& report_of_file(const Json& files, const std::string& name, const std::string& file) {
-  if (!files.is_array() || files.empty()) fail_report(name, "is a report of no file");
+  if (!files.is_array() || files.empty()) fail_report(name, "is a report without files");
   if (files.size() == 1) return files.front();
   std::string listed;
   for (const Json& entry : files) {
@@ -98,7 +98,7 @@ const Json& report_of_file(const Json& files, const std::string& name, const std
     if (given == file) return entry;
     listed += (listed.empty() ? "" : ", ") + given.dump();
   }
-  fail_report(name, join("is a report of several files, and not of \"", file, "\", allowed is one of ", listed));
+  fail_report(name, join("is a report of several files, but not of \"", file, "\", allowed is one of ", listed));
 }
 
 std::optional<double> number(const Json& object, const char* key) {
@@ -131,9 +131,9 @@ std::string explained_to_json(const ExplainedGraph& graph) {
 
 void add_report_times(ExplainedGraph& graph, std::string_view report, const std::string& name, const std::string& file) {
   const Json json = Json::parse(report, nullptr, false);
-  if (json.is_discarded()) fail_report(name, "is no JSON");
+  if (json.is_discarded()) fail_report(name, "is not JSON");
   const Json& partitions = member(report_of_file(member(json, "files", name), name, file), "partitions", name);
-  if (!partitions.is_array()) fail_report(name, "is no report of `lamina replay --report`: \"partitions\" is no list");
+  if (!partitions.is_array()) fail_report(name, "is not a report of `lamina replay --report`: \"partitions\" is not a list");
   if (partitions.size() != graph.partitions.size())
     fail_report(name, join("is a report of ", partitions.size(), " partitions, the graph has ", graph.partitions.size(),
                            ": allowed is one of the same graph, engine and policy"));

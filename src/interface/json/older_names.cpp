@@ -46,7 +46,7 @@ void rename_older_attributes(const OpSchema& schema, Attributes& attributes) {
       continue;
     if (!attributes.emplace(today, given->second).second) {
       throw Error(Status::invalid_graph,
-                  join("attribute ", older, " is given, and also ", today, ", its name today; allowed is one of them"));
+                  join("attributes ", older, " and ", today, " are given, two names of one attribute; allowed is one of them"));
     }
     attributes.erase(given);
   }

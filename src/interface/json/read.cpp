@@ -58,7 +58,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(int64_t value) override { return scalar(Number::of(value)); }
   bool number_unsigned(uint64_t value) override { return scalar(Number::of(value)); }
   bool number_float(double value, const std::string& text) override { return scalar(Number::of(value, text)); }
-  bool binary(binary_t&) override { fail("binary values are no JSON"); }
+  bool binary(binary_t&) override { fail("binary values are not JSON"); }
 
   bool string(std::string& value) override {
     check_length(value);
@@ -159,7 +159,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     if (current() == At::list) fail_key(list_name(), join(what, " inside an array"), "an array of numbers");
     const Member* member = known_member(current(), current_key());
     if (member == nullptr) return At::skip;
-    if ((member->forms & given) == 0) fail_key(current_key(), what, "the form that dumps give it");
+    if ((member->forms & given) == 0) fail_key(current_key(), what, "the form that dumps use");
     if (member->holds == At::ops) open_graph();
     if (member->holds == At::ports) open_ports(current_key() == "outputs");
     return member->holds;

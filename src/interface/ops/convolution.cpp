@@ -106,7 +106,8 @@ ShapeMap conv_backward_data_shapes(const OpView& view) {
   const Dims forward = window_output(view, spatial, weights.kernel, dilations_of(view, spatial.size()), false);
   if (!dims_agree(forward, spatial_extents(view, diff_dst)))
     view.fail_shape(join("diff_src has spatial extents ", describe(spatial), " that convolve to ", describe(forward),
-                         ", allowed is what gives those of diff_dst, ", describe(spatial_extents(view, diff_dst))));
+                         ", allowed are extents that convolve to those of diff_dst, ",
+                         describe(spatial_extents(view, diff_dst))));
   const int64_t input_channels = times(weights.input_channels, view.attribute<int64_t>("groups"));
   return {{"diff_src", data_shape(view, batch, input_channels, spatial)}};
 }

@@ -88,8 +88,8 @@ DomainRule elu_result() {
 
 DomainRule relu_result() {
   return forward(
-      "-2 to 2, with use_dst 0 for what is negative", [](const OpView&) { return needs(Domain::Form::rectified, -2, 2); },
-      [](const OpView&) { return suits(-2, 2); });
+      "-2 to 2, with use_dst 0 in place of negative numbers",
+      [](const OpView&) { return needs(Domain::Form::rectified, -2, 2); }, [](const OpView&) { return suits(-2, 2); });
 }
 
 AttributeSpec bound(std::string name) {

@@ -83,7 +83,7 @@ ShapeMap interpolate_backward_shapes(const OpView& view) {
   const Dims& src = view.shape("src");
   const auto [batch, channels] = batch_and_channels(view, "src", src);
   require_shape(view, "diff_dst", data_shape(view, batch, channels, resampled(view, spatial_extents(view, src))),
-                "what the resampling makes of src");
+                "the shape of the resampled src");
   return {{"diff_src", src}};
 }
 

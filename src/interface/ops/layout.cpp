@@ -52,7 +52,7 @@ int64_t deduced_extent(const OpView& view, const Dims& src, const Dims& target, 
   const int64_t count = product_or_unknown(src);
   if (rest == kUnknownDim || count == kUnknownDim) return kUnknownDim;
   if (rest == 0 || count % rest != 0)
-    view.fail(join("attribute shape is ", describe(target), ", allowed is one that holds the ", count, " elements of src ",
+    view.fail(join("attribute shape is ", describe(target), ", allowed is a shape of the ", count, " elements of src ",
                    describe(src)));
   return count / rest;
 }
@@ -65,7 +65,7 @@ ShapeMap reshape_shapes(const OpView& view) {
   const int64_t count = product_or_unknown(src);
   const int64_t reshaped = product_or_unknown(target);
   if (!dims_agree(count, reshaped))
-    view.fail(join("attribute shape is ", describe(target), ", allowed is one that holds the ", count, " elements of src ",
+    view.fail(join("attribute shape is ", describe(target), ", allowed is a shape of the ", count, " elements of src ",
                    describe(src)));
   return {{"dst", target}};
 }
@@ -124,7 +124,7 @@ void append_along(const OpView& view, size_t input, size_t axis, Dims& joined) {
   const bool unknown = joined[axis] == kUnknownDim || next[axis] == kUnknownDim;
   int64_t sum = kUnknownDim;
   if (!unknown && __builtin_add_overflow(joined[axis], next[axis], &sum))
-    view.fail_shape("the extents along the axis add up to more than 64 bits can hold");
+    view.fail_shape("the sum of the extents along the axis does not fit 64 bits");
   joined = joined_dims(expected, next);
   joined[axis] = sum;
 }

@@ -48,7 +48,7 @@ void require_pooled(const OpView& view, const Dims& src_spatial, const Dims& dif
   const Dims floored = pooled(view, src_spatial, false);
   if (dims_agree(floored, given) || dims_agree(pooled(view, src_spatial, true), given)) return;
   view.fail_shape(join("input diff_dst has spatial extents ", describe(given), ", allowed is ", describe(floored),
-                       ", what the window makes of ", describe(src_spatial)));
+                       ", the number of windows along src extents ", describe(src_spatial)));
 }
 
 ShapeMap max_pool_backward_shapes(const OpView& view) {

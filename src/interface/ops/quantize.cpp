@@ -50,7 +50,7 @@ void check_zero_points(const OpView& view, size_t scale_count) {
   const int64_t high = is_signed ? 127 : 255;
   for (int64_t zero_point : zps)
     if (zero_point < low || zero_point > high)
-      view.fail(join("attribute zps names ", zero_point, ", allowed is ", low, "..", high, ", the range of ",
+      view.fail(join("attribute zps contains ", zero_point, ", allowed is ", low, "..", high, ", the range of ",
                      name_of(quantized->dtype)));
 }
 

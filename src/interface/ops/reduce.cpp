@@ -13,7 +13,7 @@ void check_axes(const OpView& view) {
   const bool by_attribute = !view.attribute<std::vector<int64_t>>("axes").empty();
   const bool by_input = view.input("axes") != nullptr;
   if (by_attribute == by_input)
-    view.fail(join("axes are given ", by_input ? "twice" : "nowhere",
+    view.fail(join("axes are ", by_input ? "given twice" : "not given",
                    ", allowed is exactly one of attribute axes (not empty) and input axes"));
   if (const Dims* axes = known_shape(view, "axes"); axes != nullptr && axes->size() > 1)
     view.fail_shape(join("input axes has shape ", describe(*axes), ", allowed is rank 0 or 1"));

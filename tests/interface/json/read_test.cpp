@@ -44,7 +44,7 @@ TEST(DumpedConstants, AreRefusedWithASentence) {
   EXPECT_EQ(error_of(with_constants(R"([{"id": 2, "value": "x"}])")),
             "graph.json: value of a constant is \"x\", allowed is a number");
   EXPECT_EQ(error_of(with_constants(R"([{"id": 1, "value": 0}])")),
-            "graph.json: constant tensor 1 is made by Add \"it\", allowed is a tensor that no op makes");
+            "graph.json: constant tensor 1 is produced by Add \"it\", allowed is a tensor that no op produces");
   EXPECT_EQ(error_of(with_constants(R"([{"id": 9, "value": 0}])")),
             "graph.json: constant tensor 9 is read by no op, allowed is an input of an op that was added");
   EXPECT_EQ(error_of(with_constants(R"([{"id": 2, "value": 0}])", "variable")),
@@ -170,9 +170,8 @@ TEST(ReadGraphJson, ReadsOlderAttributesByTheirOldNames) {
 
 TEST(ReadGraphJson, RefusesAnAttributeUnderBothItsNames) {
   EXPECT_EQ(error_of(file_json(older_convolution("Convolution", R"(, "weights_format": {"type": "string", "value": "OIX"})"))),
-            "graph.json: op 7 (Convolution \"it\"): attribute filter_format is given, and also weights_format, its name today; "
-            "allowed is "
-            "one of them");
+            "graph.json: op 7 (Convolution \"it\"): attributes filter_format and weights_format are given, "
+            "two names of one attribute; allowed is one of them");
   // Ops without either name reject it as an unknown attribute.
   EXPECT_THAT(error_of(file_json(op_json("Abs", R"("filter_format": {"type": "string", "value": "OIX"})"))),
               HasSubstr("filter_format"));

@@ -39,7 +39,7 @@ TEST(StaticReshapeSchema, OneExtentIsDeducedAndZerosCopy) {
 
 TEST(StaticReshapeSchema, ElementCountsAgree) {
   EXPECT_EQ(error_of(reshape({2, 3}, {4, 2})),
-            "StaticReshape \"op0\": attribute shape is [4, 2], allowed is one that holds the 6 elements of src [2, 3]");
+            "StaticReshape \"op0\": attribute shape is [4, 2], allowed is a shape of the 6 elements of src [2, 3]");
   EXPECT_THAT(error_of(reshape({2, 3}, {-1, 4})), HasSubstr("holds the 6 elements"));
   EXPECT_THAT(error_of(reshape({2, 3}, {-1, -1})), HasSubstr("allowed is entries of -1 or more, at most one of them -1"));
   EXPECT_THAT(error_of(reshape({2, 3}, {-2, 3})), HasSubstr("allowed is entries of -1 or more"));
@@ -141,8 +141,8 @@ TEST(SliceSchema, ListsAreAsLongAsStarts) {
 }
 
 TEST(SliceSchema, AxesAreThoseOfSrcAndStepsGoForward) {
-  EXPECT_EQ(error_of(slice({6}, {0}, {1}, {1})), "Slice \"op0\": attribute axes names 1, allowed is -1..0");
-  EXPECT_THAT(error_of(slice({6}, {0, 0}, {1, 1})), HasSubstr("attribute axes names 1, allowed is -1..0"));
+  EXPECT_EQ(error_of(slice({6}, {0}, {1}, {1})), "Slice \"op0\": attribute axes contains 1, allowed is -1..0");
+  EXPECT_THAT(error_of(slice({6}, {0, 0}, {1, 1})), HasSubstr("attribute axes contains 1, allowed is -1..0"));
   EXPECT_THAT(error_of(slice({6, 8}, {0, 0}, {1, 1}, {1, -1})), HasSubstr("names axis 1 twice, allowed is once"));
   EXPECT_THAT(error_of(slice({6}, {0}, {1}, {}, {0})), HasSubstr("attribute steps is [0]"));
   EXPECT_THAT(error_of(slice({6}, {5}, {0}, {}, {-1})), HasSubstr("attribute steps is [-1]"));
@@ -213,8 +213,9 @@ TEST(QuantizeSchemas, ZeroPointsFitTheType) {
   };
   EXPECT_EQ(error_of(with_zps(s8, {-128})), "");
   EXPECT_EQ(error_of(with_zps(u8, {255})), "");
-  EXPECT_EQ(error_of(with_zps(s8, {128})), "Quantize \"op0\": attribute zps names 128, allowed is -128..127, the range of s8");
-  EXPECT_EQ(error_of(with_zps(u8, {-1})), "Quantize \"op0\": attribute zps names -1, allowed is 0..255, the range of u8");
+  EXPECT_EQ(error_of(with_zps(s8, {128})),
+            "Quantize \"op0\": attribute zps contains 128, allowed is -128..127, the range of s8");
+  EXPECT_EQ(error_of(with_zps(u8, {-1})), "Quantize \"op0\": attribute zps contains -1, allowed is 0..255, the range of u8");
   EXPECT_EQ(error_of(with_zps(s8, {1, 2})), "Quantize \"op0\": attribute zps has 2 entries, allowed is 1, as many as scales");
   EXPECT_EQ(error_of(with_zps(DataType::f8_e4m3, {1})),
             "Quantize \"op0\": attribute zps is given, allowed is none with f8_e4m3");
@@ -229,7 +230,7 @@ TEST(QuantizeSchemas, DequantizeLooksAtItsInput) {
         .output("dst", f32);
   };
   EXPECT_EQ(error_of(dequantize(u8)), "");
-  EXPECT_THAT(error_of(dequantize(s8)), HasSubstr("attribute zps names 200"));
+  EXPECT_THAT(error_of(dequantize(s8)), HasSubstr("attribute zps contains 200"));
   EXPECT_THAT(error_of(dequantize(DataType::f8_e5m2)), HasSubstr("allowed is none with f8_e5m2"));
 }
 

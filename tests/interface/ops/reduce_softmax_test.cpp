@@ -34,12 +34,12 @@ TEST(ReduceSchemas, AZeroExtentThatIsNotListedStays) {
 }
 
 TEST(ReduceSchemas, AxesAreInRangeAndListedOnce) {
-  EXPECT_EQ(error_of(reduce({3})), "ReduceSum \"op0\": attribute axes names 3, allowed is -3..2");
-  EXPECT_EQ(error_of(reduce({1, -2})), "ReduceSum \"op0\": attribute axes names axis 1 twice, allowed is once");
+  EXPECT_EQ(error_of(reduce({3})), "ReduceSum \"op0\": attribute axes contains 3, allowed is -3..2");
+  EXPECT_EQ(error_of(reduce({1, -2})), "ReduceSum \"op0\": attribute axes contains axis 1 twice, allowed is once");
 }
 
 TEST(ReduceSchemas, AxesAreGivenInExactlyOnePlace) {
-  EXPECT_THAT(error_of(reduce({})), HasSubstr("axes are given nowhere, allowed is exactly one of"));
+  EXPECT_THAT(error_of(reduce({})), HasSubstr("axes are not given, allowed is exactly one of"));
   EXPECT_THAT(error_of(reduce({1}).input("axes", DataType::s32, Dims{1})), HasSubstr("axes are given twice"));
 }
 
