@@ -100,7 +100,7 @@ FusionGroup joined(const Graph& graph, const std::vector<FusionGroup*>& parts) {
     if (!is_marker(graph.op(op)))
       reasons.push_back(
           make_reason(ReasonCode::joined, join(describe(graph.op(op)), " is a step of a partition of ", parts.size(),
-                                               " steps, which pass their values on in memory of lamina's")));
+                                               " steps, which exchange values in memory that lamina allocates")));
     whole.ops.push_back(op);
     whole.reasons.push_back(std::move(reasons));
   }

@@ -38,10 +38,10 @@ std::vector<Reason> reasons_of_origins(const Op& op) {
   const bool moves_integers =
       std::any_of(op.origins.begin(), op.origins.end(), [](const Origin& origin) { return origin.kind == OpKind::Quantize; });
   if (op.raised_by.empty() && moves_integers)
-    return {make_reason(ReasonCode::dropped, join(names, ": no work, ", describe(op), " moves the integers as they are"))};
-  if (op.raised_by.empty()) return {make_reason(ReasonCode::dropped, join(names, ": no work, the value is what it reads"))};
-  return {make_reason(ReasonCode::raised, join(describe(op), " was written out, found by pattern ", op.raised_by,
-                                               "; it stands for itself and ", names))};
+    return {make_reason(ReasonCode::dropped, join(names, ": no work, ", describe(op), " copies the integers unchanged"))};
+  if (op.raised_by.empty()) return {make_reason(ReasonCode::dropped, join(names, ": no work, the result equals the input"))};
+  return {make_reason(ReasonCode::raised,
+                      join(describe(op), " was found by pattern ", op.raised_by, "; it also replaces ", names))};
 }
 
 // Also says which patterns were not searched to the end.
@@ -49,8 +49,8 @@ std::vector<Reason> reasons_of_rewrites(const Op& op) {
   std::vector<Reason> reasons = reasons_of_origins(op);
   if (!op.given_up.empty())
     reasons.push_back(make_reason(ReasonCode::not_raised_search_limit,
-                                  join(describe(op), " may end a formula that pattern ", op.given_up,
-                                       " knows: there were too many ways to read it, and the search was given up")));
+                                  join(describe(op), " may be the end of a formula of pattern ", op.given_up,
+                                       ": it matches in too many ways, and the search reached its limit")));
   return reasons;
 }
 

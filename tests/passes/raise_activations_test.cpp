@@ -215,8 +215,8 @@ TEST(RaiseDecomposed, SaysWhereASearchWasGivenUp) {
       for (const Reason& reason : partition.reasons[i])
         if (partition.ops[i] == static_cast<int>(shared->ops().size()) - 1 && reason.code == "not_raised.search_limit")
           told = reason.text;
-  EXPECT_EQ(told, join(describe(root), " may end a formula that pattern ", root.given_up,
-                       " knows: there were too many ways to read it, and the search was given up"));
+  EXPECT_EQ(told, join(describe(root), " may be the end of a formula of pattern ", root.given_up,
+                       ": it matches in too many ways, and the search reached its limit"));
 }
 
 }  // namespace

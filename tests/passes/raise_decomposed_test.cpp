@@ -72,7 +72,7 @@ TEST(RaiseDecomposed, TheReasonNamesThePatternAndTheOps) {
   const Reason& reason = partitions.at(0).reasons.at(0).at(0);
   EXPECT_EQ(reason.code, "raised");
   EXPECT_EQ(reason.text,
-            "Swish \"swish\" was written out, found by pattern swish; it stands for itself and Sigmoid \"gate\" (op 0)");
+            "Swish \"swish\" was found by pattern swish; it also replaces Sigmoid \"gate\" (op 0)");
 }
 
 TEST(RaiseDecomposed, DroppedOpsAreNamedWithTheirReader) {

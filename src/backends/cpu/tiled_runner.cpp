@@ -58,7 +58,7 @@ TiledRunner::TiledRunner(const kernel::TiledStep& step, const StepCompiler& comp
     texts_.push_back({text.name, join(tiles, ": ", text.text), text.schedule});
   if (finish_ == nullptr) return;
   for (const PlanRunner::StepText& text : finish_->texts())
-    texts_.push_back({text.name, join("behind the tiles, ", outer_, " entries: ", text.text), text.schedule});
+    texts_.push_back({text.name, join("after the tiles, ", outer_, " entries: ", text.text), text.schedule});
 }
 
 bool TiledRunner::from_cache() const {

@@ -77,20 +77,21 @@ class Explainer {
   std::string own_text(const Decision& decision) const {
     const int op = decision.other_op;
     switch (decision.code) {
-      case ReasonCode::anchor: return "the group was grown from " + name(op) + ", its loop nest runs over " + nest(op);
+      case ReasonCode::anchor: return "the group started with " + name(op) + ", its loop nest runs over " + nest(op);
       case ReasonCode::fused_producer:
-        return "fused with " + name(decision.group_op) + ": makes its input " + value_text(decision.value);
+        return "fused with " + name(decision.group_op) + ": produces its input " + value_text(decision.value);
       case ReasonCode::fused_consumer:
         return "fused with " + name(decision.group_op) + ": reads its output " + value_text(decision.value);
       case ReasonCode::fused_sibling:
         return "fused with " + name(decision.group_op) + ": both read " + value_text(decision.value);
-      case ReasonCode::fused_marker: return "End stays with " + name(decision.group_op) + ", which makes its value";
+      case ReasonCode::fused_marker: return "End is with " + name(decision.group_op) + ", which produces its value";
       case ReasonCode::alone_library_op:
-        return name(op) + " is a library op that runs over whole tensors, nothing is fused with it";
-      case ReasonCode::alone_policy_debug: return name(op) + " is alone because policy debug gives every op its own partition";
+        return name(op) + " is a library op that runs over whole tensors, no op is fused with it";
+      case ReasonCode::alone_policy_debug:
+        return name(op) + " is alone because policy debug puts every op in its own partition";
       case ReasonCode::alone_layout: return name(op) + " is a copy: its shapes have no common dims to loop over";
       case ReasonCode::alone_mixed_f64:
-        return name(op) + " mixes f64 with other floating-point types, a loop nest computes in one";
+        return name(op) + " mixes f64 with other floating-point types, but a loop nest computes in one";
       default: return name(op) + " is alone: " + state_.views[at(op)].why_not;
     }
   }
@@ -99,26 +100,25 @@ class Explainer {
     const std::string& shared = value_text(decision.value);
     switch (decision.code) {
       case ReasonCode::alone_shape_mismatch:
-        return shared + " does not tie its dims to the loop nest over " + nest(decision.group_op);
+        return shared + " does not map its dims to the loop nest over " + nest(decision.group_op);
       case ReasonCode::alone_inner_axes_differ:
         return "it normalises or reduces other axes of " + shared + " than the loop nest over " + nest(decision.group_op);
-      case ReasonCode::alone_would_cycle: return "an op outside lies on another path between the two than " + shared;
+      case ReasonCode::alone_would_cycle: return "an op outside is on a path between the two other than " + shared;
       case ReasonCode::alone_search_limit:
-        return join("more than ", ContractedGraph::kSearchLimit, " ops lie between the two ends of ", shared);
+        return join("more than ", ContractedGraph::kSearchLimit, " ops are between the two ends of ", shared);
       case ReasonCode::alone_partial_output:
         return "its result is needed outside and does not vary along every outer dim of the loop nest over " +
                nest(decision.group_op);
       case ReasonCode::alone_recompute_limit:
-        return "the loop nest over " + nest(decision.group_op) + " would make " + shared +
-               " again for each step of an outer dim";
+        return "the loop nest over " + nest(decision.group_op) + " would recompute " + shared +
+               " for each step of an outer dim";
       case ReasonCode::alone_layout:
-        return "the one that moves elements of " + shared + " would make the loop nest over " + nest(decision.group_op) +
-               " stray";
+        return "the op that moves elements of " + shared + " would make the loop nest over " + nest(decision.group_op) +
+               " access other rows";
       case ReasonCode::alone_column_result:
         return shared + " is a sum over all rows, complete only when the loop nest has ended";
-      case ReasonCode::alone_part: return "a part of " + shared + " is read, which must lie in memory before";
-      case ReasonCode::alone_mixed_f64:
-        return "with " + shared + " f64 would meet another floating-point type in one loop nest";
+      case ReasonCode::alone_part: return "only a part of " + shared + " is read, so all of it must be in memory first";
+      case ReasonCode::alone_mixed_f64: return shared + " would mix f64 with another floating-point type in one loop nest";
       case ReasonCode::alone_unsupported: return "the backend does not run " + name(decision.other_op);
       case ReasonCode::alone_library_op: return name(decision.other_op) + " is a library op that runs over whole tensors";
       default: return name(decision.other_op) + " has no loop nest, " + state_.views[at(decision.other_op)].why_not;

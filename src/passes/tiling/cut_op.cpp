@@ -95,7 +95,7 @@ class OpCut {
         const int loop = loops_[static_cast<size_t>(dim)];
         if (loop < 0) continue;
         const bool whole = map[axis].count == 1 && (*tensor.shape)[axis] == region_.loops[static_cast<size_t>(loop)];
-        if (!whole) return " has a part of the rows in an axis";
+        if (!whole) return " has only a part of the rows along an axis";
         axes[axis] = loop;
       }
       if (axes[axis] >= 0 && !begins_at_a_byte(tensor, axis)) return " cuts bytes of four-bit numbers";
@@ -119,23 +119,23 @@ std::string cut_op(TileRegion& region, const Graph& graph, const Op& op, bool ma
   if (is_marker(op)) return "";
   const IterationView view = row_view(graph, op);
   if (!view.why_not.empty()) return view.why_not;
-  if (view.opaque_copy || schema_of(op.kind).nest == LoopNest::reshaped) return join(describe(op), " says its shape");
+  if (view.opaque_copy || schema_of(op.kind).nest == LoopNest::reshaped) return join(describe(op), " has a shape attribute");
   if (view.has_columns()) return join(describe(op), " sums over rows");
   if (schema_of(op.kind).traits.positional && graph.input_value(op, "first") != kNoValue)
-    return join(describe(op), " is a part of a larger tensor already");
+    return join(describe(op), " is already a part of a larger tensor");
   return OpCut(region, graph, op, view, may_sum).run();
 }
 
 std::string why_no_sum(const TileRegion& region, const Graph& graph, const Op& product) {
   const auto refused = [&](std::string_view why) { return join(describe(product), " sums over the rows of a tile, ", why); };
-  if (region.row_loop() == 0) return refused("and there is no batch to take apart instead");
-  if (product.inputs.size() > 2 && product.inputs[2] != kNoValue) return refused("and would add its bias in each");
+  if (region.row_loop() == 0) return refused("and there is no batch to split instead");
+  if (product.inputs.size() > 2 && product.inputs[2] != kNoValue) return refused("and would add its bias in each tile");
   for (const ValueIndex value : {product.inputs[0], product.inputs[1], product.outputs[0]}) {
     const DataType dtype = graph.tensor(value).dtype;
     if (dtype != DataType::f32 && dtype != DataType::bf16 && dtype != DataType::f16)
-      return refused(join("which is not done in ", name_of(dtype)));
+      return refused(join("which is not supported in ", name_of(dtype)));
   }
-  return quantized_product(graph, product) ? refused("which is not done with integers") : "";
+  return quantized_product(graph, product) ? refused("which is not supported for integers") : "";
 }
 
 AxisLoops without_ones(const LogicalTensor& tensor, AxisLoops loops) {

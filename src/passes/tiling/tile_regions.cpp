@@ -65,7 +65,7 @@ class Grower {
     taken_ = &taken;
     const Op& product = grouped_.first_op(seed);
     const LogicalTensor& dst = graph_.tensor(product.outputs[0]);
-    if (dst.rank() < 2) return why_not = "its rows are one", std::nullopt;
+    if (dst.rank() < 2) return why_not = "it has one row", std::nullopt;
     AxisLoops loops;
     for (int axis = 0; axis + (cuts_columns_ ? 0 : 1) < dst.rank(); ++axis) {
       region_.loops.push_back((*dst.shape)[static_cast<size_t>(axis)]);
@@ -77,7 +77,7 @@ class Grower {
     region_.cut[product.outputs[0]] = without_ones(dst, loops);
     if (!add(seed)) return why_not = refusal_, std::nullopt;
     for (bool grown = true; grown;) grown = add_a_neighbour();
-    if (members_.size() < 2) return why_not = refusal_.empty() ? "nothing beside it has its rows" : refusal_, std::nullopt;
+    if (members_.size() < 2) return why_not = refusal_.empty() ? "no connected op has its rows" : refusal_, std::nullopt;
     return finish(why_not);
   }
 
@@ -110,7 +110,7 @@ class Grower {
     std::vector<int> waiting = grouped_.group(group).ops;
     while (!waiting.empty()) {
       const auto next = next_of(waiting, grown.cut);
-      if (next == waiting.end()) return refuse("nothing says how it is cut");
+      if (next == waiting.end()) return refuse("no value determines how it is cut");
       if (!cut(grown, graph_.op(*next))) return false;
       waiting.erase(next);
     }

@@ -61,7 +61,7 @@ class TileSizes {
   std::string choose_with_sums() {
     if (!repeated_.empty()) return kRepeatsWeights;
     const bool cuts_columns = region_.columns > 0;
-    if (cuts_columns && region_.blocks_of(region_.row_loop() + 1) == 1) return "its columns are one block";
+    if (cuts_columns && region_.blocks_of(region_.row_loop() + 1) == 1) return "it has one block of columns";
     const int64_t all_rows = region_.loops[region_.row_loop()];
     int64_t rows = all_rows;
     if (cuts_columns || bytes_of_tile(rows) > kSummingTileBytes) rows = kMaxRows;
@@ -70,7 +70,7 @@ class TileSizes {
     if (region_.bytes > kMaxTileBytes) return too_large();
     std::erase_if(region_.sums, [this](const auto& sum) { return region_.blocks_of(static_cast<size_t>(sum.second)) == 1; });
     if (const int64_t bytes = most_bytes_of_a_sum(); bytes > kMaxSumBytes)
-      return join("a tile adds to ", bytes, " bytes of a sum, allowed are ", kMaxSumBytes);
+      return join("a tile adds to ", bytes, " bytes of a sum, allowed is at most ", kMaxSumBytes);
     if (region_.sums.empty() && region_.tiles() < kMinTiles) return too_few();
     if (sums_over_rows())
       region_.segments = std::clamp<int64_t>(region_.blocks_of(region_.row_loop()) / kBlocksOfSegment, 1, kMaxSegments);
@@ -84,9 +84,9 @@ class TileSizes {
     region_.bytes = bytes_of_tile(rows);
   }
   std::string too_large() const {
-    return join("a tile of ", region_.rows, " rows holds ", region_.bytes, " bytes, allowed are ", kMaxTileBytes);
+    return join("a tile of ", region_.rows, " rows has ", region_.bytes, " bytes, allowed is at most ", kMaxTileBytes);
   }
-  std::string too_few() const { return join("there are ", region_.tiles(), " tiles, and ", kMinTiles, " are wanted"); }
+  std::string too_few() const { return join("there are ", region_.tiles(), " tiles, needed are ", kMinTiles); }
 
   int64_t good_rows() const {
     int64_t others = 1;

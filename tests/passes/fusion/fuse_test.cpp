@@ -432,7 +432,7 @@ TEST(FuseReasons, NameBothOpsAndTheValue) {
     std::string texts;
     for (const Reason& reason : group.reasons[0]) texts += reason.text + "\n";
     EXPECT_THAT(texts, HasSubstr("not fused with LayerNormBackward \"norm\": value "));
-    EXPECT_THAT(texts, HasSubstr("(f32[4, 8]) does not tie its dims to the loop nest over [4, 8]"));
+    EXPECT_THAT(texts, HasSubstr("(f32[4, 8]) does not map its dims to the loop nest over [4, 8]"));
   }
 }
 

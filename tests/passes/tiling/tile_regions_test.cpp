@@ -90,7 +90,7 @@ TEST(TileRegions, EndWhereATileWouldNotFitTheCaches) {
   attention(g, {.keys = 100000});
   const Graph graph = g.finish();
   EXPECT_EQ(tiled(graph), "qk | scale softmax | pv");
-  EXPECT_THAT(why_not(graph), HasSubstr("a tile of 16 rows holds 12800000 bytes, allowed are 5242880"));
+  EXPECT_THAT(why_not(graph), HasSubstr("a tile of 16 rows has 12800000 bytes, allowed is at most 5242880"));
 }
 
 // The softmax normalises along the queries, so each row depends on all others.
@@ -107,7 +107,7 @@ TEST(TileRegions, NeedAFewTiles) {
   attention(g, {.batch = 1, .heads = 1, .queries = 16});
   const Graph graph = g.finish();
   EXPECT_EQ(tiled(graph), "qk | scale softmax | pv");
-  EXPECT_THAT(why_not(graph), HasSubstr("tiles, and 8 are wanted"));
+  EXPECT_THAT(why_not(graph), HasSubstr("tiles, needed are 8"));
 }
 
 // A reshape after pv merges heads: its rows are no longer tokens of one head.
@@ -205,7 +205,7 @@ TEST(TileRegions, CutADropoutThatIsNoPartAlready) {
     g.named("dropout").multi(OpKind::Dropout, inputs, attributes, {f32, DataType::u8});
     const Graph graph = g.finish();
     EXPECT_EQ(tiled(graph), is_part ? "product | dropout" : "product dropout / 32");
-    EXPECT_THAT(why_not(graph), HasSubstr(is_part ? "is a part of a larger tensor already" : ""));
+    EXPECT_THAT(why_not(graph), HasSubstr(is_part ? "is already a part of a larger tensor" : ""));
   }
 }
 
@@ -266,7 +266,7 @@ TEST(TileRegions, SumOverRowsThatAreWhole) {
   EXPECT_EQ(tiled(backward({.has_softmax = true})), "qk softmax dv dp ds dk dq / 128 + dv + dk in 2");
   const Graph long_rows = backward({.keys = 16384, .width = 128, .has_softmax = true});
   EXPECT_THAT(tiled(long_rows), HasSubstr("qk softmax dp ds dq / 32 | dv | dk"));
-  EXPECT_THAT(why_not(long_rows), HasSubstr("a tile adds to 8388608 bytes of a sum, allowed are 4194304"));
+  EXPECT_THAT(why_not(long_rows), HasSubstr("a tile adds to 8388608 bytes of a sum, allowed is at most 4194304"));
 }
 
 // An entry alone is tiled as it is within a batch.
@@ -278,10 +278,10 @@ TEST(TileRegions, CutSumsAlikeInAnyBatch) {
 TEST(TileRegions, LeaveOutSumsThatTheyCannotAddTo) {
   const Graph with_bias = backward({.has_bias = true});
   EXPECT_EQ(tiled(with_bias).find("+ dv"), std::string::npos) << tiled(with_bias);
-  EXPECT_THAT(why_not(with_bias), HasSubstr("\"dv\" sums over the rows of a tile, and would add its bias in each"));
+  EXPECT_THAT(why_not(with_bias), HasSubstr("\"dv\" sums over the rows of a tile, and would add its bias in each tile"));
   const Graph one_matrix = backward({.batch = {}});
   EXPECT_EQ(tiled(one_matrix).find('+'), std::string::npos) << tiled(one_matrix);
-  EXPECT_THAT(why_not(one_matrix), HasSubstr("there is no batch to take apart instead"));
+  EXPECT_THAT(why_not(one_matrix), HasSubstr("there is no batch to split instead"));
 }
 
 TEST(TileRegions, EndBehindASum) {
