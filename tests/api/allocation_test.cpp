@@ -1,5 +1,5 @@
-// Executing allocates nothing on the heap once a partition has run: counted by standing in for malloc and its kin, which
-// operator new calls as well, in every thread of the program.
+// After a partition's first execution, further ones allocate nothing on the heap. The program replaces malloc and its relatives
+// to count the calls of all threads; operator new calls malloc.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -27,7 +27,7 @@ void count() {
 }
 }  // namespace
 
-// glibc's own functions below the names that this program replaces.
+// The original functions of glibc, which the replacements call.
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
@@ -66,7 +66,7 @@ int posix_memalign(void** memory, size_t alignment, size_t size) {
 namespace api_test {
 namespace {
 
-// How often the heap was asked for memory while `body` ran.
+// Counts heap requests of any thread while `body` runs.
 long allocations_during([[maybe_unused]] const std::function<void()>& body) {
 #if LAMINA_COUNTS_ALLOCATIONS
   allocations = 0;
@@ -85,8 +85,8 @@ class Allocation : public ::testing::Test {
     if (!LAMINA_COUNTS_ALLOCATIONS) GTEST_SKIP() << "a sanitizer stands in for malloc itself";
   }
 
-  // Heap requests of two executions after the first, through the C++ interface. The least of a few times: where the machine has
-  // other work, an execution may be the one that makes the threads which help from then on.
+  // Returns the heap requests of two executions after the first, through the C++ interface: the minimum of several attempts. On
+  // a loaded machine, an execution may start additional workers, which allocates.
   long allocations_of_execute(const std::vector<op>& ops, const std::vector<logical_tensor>& in,
                               const std::vector<logical_tensor>& out) {
     const auto compiled = only_partition_of(ops).compile(in, out, cpu_);
@@ -145,14 +145,14 @@ TEST_F(Allocation, NoneOnACallersThreads) {
   CallerPool pool(3);
   cpu_ = lamina::graph::make_engine_with_threadpool(engine::kind::cpu, 0, pool);
   stream_ = stream(cpu_);
-  // Not what oneDNN runs, which makes a list of its arguments in each call.
+  // Ops that oneDNN runs are excluded: it builds a list of arguments in each call.
   for (const GraphCase& each : {layer_norm_case(512, 768), layer_norm_backward_case(512, 768), softmax_case(1, 200'000),
                                 layer_norm_backward_case(7, 20'001), pool_case(4, 32, 40)})
     EXPECT_EQ(allocations_of_execute(each.ops, each.inputs, each.outputs), 0) << each.name;
 }
 
 TEST_F(Allocation, NoneWithMorePortsThanTheInlineArraysHold) {
-  // src plus 40 summands, one after the other
+  // src plus 40 summands in sequence
   std::vector<op> ops;
   std::vector<logical_tensor> in = {f32(0, {16, 16})};
   for (size_t i = 0; i < 40; ++i) {

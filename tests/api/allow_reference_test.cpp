@@ -1,4 +1,4 @@
-// What no backend runs is left to the reference where the environment allows it, and refused otherwise.
+// If the environment allows it, the reference runs ops that no backend supports; otherwise they are refused.
 #include <cstdlib>
 
 #include "api_fixture.h"
@@ -12,7 +12,7 @@ class AllowReference : public ::testing::Test {
  protected:
   void TearDown() override { unsetenv("LAMINA_ALLOW_REFERENCE"); }
 
-  // The axes are an input: no loop nest can be made of it before they are known.
+  // The axes are an input: without known axes, there is no loop nest.
   partition sum_over_given_axes() const {
     return only_partition_of({op(0, op::kind::ReduceSum, {src_, axes_}, {dst_}, "sum")});
   }

@@ -1,4 +1,4 @@
-// What the tests of the public interface share: short names, and building, compiling and executing small graphs.
+// Shared by the tests of the public interface: short names, and functions to build, compile and execute small graphs.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ using dims = logical_tensor::dims;
 
 inline logical_tensor f32(size_t id, const dims& shape) { return {id, data_type::f32, shape, layout_type::strided}; }
 
-// The partitions of a graph of these ops.
+// Returns the partitions of a graph of these ops.
 inline std::vector<partition> partitions_of(const std::vector<op>& ops, partition::policy policy = partition::policy::fusion) {
   graph g(engine::kind::cpu);
   for (const op& each : ops) g.add_op(each);
@@ -45,7 +45,7 @@ inline partition only_partition_of(const std::vector<op>& ops) {
 
 inline op relu(const logical_tensor& src, const logical_tensor& dst) { return op(0, op::kind::ReLU, {src}, {dst}, "relu"); }
 
-// One ReLU compiled for these tensors.
+// Compiles one ReLU for these tensors.
 inline compiled_partition compiled_relu(const logical_tensor& src, const logical_tensor& dst, const engine& cpu) {
   return only_partition_of({relu(src, dst)}).compile({src}, {dst}, cpu);
 }

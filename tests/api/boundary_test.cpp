@@ -1,5 +1,5 @@
-// No exception passes a C function: each one that the public headers declare is read where it is defined. What it does is the
-// body of guarded(), which turns exceptions into statuses, or one of the few things that cannot throw.
+// No exception leaves a C function. The test reads the definition of each function that the public headers declare: its body is
+// a call of guarded(), which turns exceptions into statuses, or one of a few statements that cannot throw.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using lamina::testing::kTree;
 using lamina::testing::text_of;
 
-// All files of a folder, and of its folders, that end so.
+// Returns the text of all files below a folder with this extension.
 std::string text_of_all(const fs::path& folder, const std::string& extension) {
   std::string text;
   for (const auto& file : fs::recursive_directory_iterator(folder)) {
@@ -26,7 +26,7 @@ std::string text_of_all(const fs::path& folder, const std::string& extension) {
   return text;
 }
 
-// Their names; `marker` is in front of each.
+// Returns the names of functions with `marker` before them.
 std::set<std::string> functions_declared(const std::string& headers, const std::string& marker) {
   std::set<std::string> names;
   const std::regex declaration("\n" + marker + "[^;(]*\\b(\\w+)\\(");
@@ -35,7 +35,7 @@ std::set<std::string> functions_declared(const std::string& headers, const std::
   return names;
 }
 
-// The text between the braces of the definition; "" when there is none.
+// Returns the text between the braces of the definition; "" if there is none.
 std::string body_of(const std::string& sources, const std::string& name) {
   std::smatch found;
   const std::regex start("\n[a-z][^\n;(]*\\b" + name + "\\([^;{]*\\{");

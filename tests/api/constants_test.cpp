@@ -1,4 +1,4 @@
-// Constant weights are packed once for each compiled partition, and only where that is allowed.
+// Constant weights are packed once per compiled partition, and only if this is allowed.
 #include <thread>
 
 #include "api_fixture.h"
@@ -70,7 +70,7 @@ TEST_F(Constants, AreKeptAsFarAsTheyFit) {
   EXPECT_THAT(run(limited, 3), Each(96.0f)) << "nothing is kept";
 }
 
-// 32 x 48 values take less than a mebibyte: some of many such partitions fit, and space is freed.
+// 32 x 48 values need less than a mebibyte: some of many such partitions fit, and destroyed ones release their share.
 TEST_F(Constants, GiveTheirRoomBack) {
   lamina::graph::set_constant_tensor_cache_capacity(engine::kind::cpu, 1);
   const auto keeps = [&](const compiled_partition& compiled) {

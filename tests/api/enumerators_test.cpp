@@ -1,4 +1,4 @@
-// Enumerators of the public interface: equal to oneDNN's (shared specification, where it is there), and in step with the
+// Enumerators of the public interface equal those of oneDNN (from the shared specification, if it exists) and match the
 // schemas.
 #include <fstream>
 #include <map>
@@ -41,7 +41,7 @@ TEST_F(EnumeratorsOfTheSpecification, DataTypes) {
   std::map<std::string, int> ours = {{"undef", lamina_data_type_undef}};
 #define LAMINA_DATA_TYPE(name, value, bits, kind, npy) ours[#name] = lamina_##name;
 #include "graph/data_types.def"
-  // Types that no op of the graph interface takes.
+  // Types that no op of the graph interface supports.
   const std::set<std::string> left_out = {"e8m0", "f4_e2m1", "f4_e3m0"};
   for (const auto& [name, value] : values_of(enums_["data_type"])) {
     if (left_out.count(name) != 0) continue;
@@ -91,7 +91,7 @@ TEST_F(EnumeratorsOfTheSpecification, Statuses) {
                                                                      {"invalid_data_type", lamina_invalid_data_type}}));
 }
 
-// Each attribute of each schema can be set through the public interface, and with the schema's type.
+// Every attribute of every schema can be set through the public interface with the schema's type.
 TEST(Enumerators, EveryAttributeOfEverySchemaHasOneOfItsType) {
   std::map<std::string, lamina::AttributeType> ours;
 #define LAMINA_ATTRIBUTE(name, value, type) ours[#name] = lamina::AttributeType::type;

@@ -65,7 +65,7 @@ TEST_F(Execute, FusedNormAndReluGiveTheRightNumbers) {
   EXPECT_THAT(y, ::testing::Pointwise(::testing::FloatNear(2e-6f), expected));
 }
 
-// Compiles one partition for two shapes; dst is what the graph says of the output, its shape unknown.
+// Compiles one partition for two shapes; dst is the output as described in the graph, with unknown shape.
 void compile_for_two_shapes(const partition& p, const logical_tensor& dst, const engine& cpu, const stream& s) {
   for (const int64_t rows : {2, 5}) {
     const auto src = f32(0, {rows, 16});
@@ -429,7 +429,7 @@ TEST(LastError, BelongsToTheThread) {
   EXPECT_STRNE(lamina_last_error(), "");
 }
 
-// ---- a norm written out
+// ---- a norm as small ops
 
 // (x - mean) / sqrt(mean of squares + epsilon): 7 ops, ids 10..16; epsilon is tensor 1.
 std::vector<op> written_out_norm(const logical_tensor& x, const logical_tensor& epsilon, const logical_tensor& dst) {
@@ -460,7 +460,7 @@ TEST_F(Execute, ANormWrittenOutRunsAsOneOp) {
   ASSERT_EQ(partitions.size(), 1u);
   EXPECT_THAT(partitions[0].get_ops(), ::testing::UnorderedElementsAre(10, 11, 12, 13, 14, 15, 16));
   EXPECT_EQ(partitions[0].get_ops_num(), 7u);
-  ASSERT_EQ(partitions[0].get_input_ports().size(), 1u);  // epsilon is compiled in; giving it does no harm
+  ASSERT_EQ(partitions[0].get_input_ports().size(), 1u);  // epsilon is a constant of the compiled code; passing it is allowed
   EXPECT_EQ(partitions[0].get_input_ports()[0].get_id(), 0u);
   auto x = ramp(37 * 83);
   std::vector<float> y(x.size()), eps{1e-5f};

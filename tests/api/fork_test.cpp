@@ -1,4 +1,4 @@
-// A process that has executed forks, and its child executes, too: as the data loaders of frameworks do.
+// A process executes and then forks, and its child executes too: the data loaders of frameworks do this.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ class Fork : public ::testing::Test {
   void SetUp() override {
     if (lamina::testing::kIsEmulated) GTEST_SKIP() << lamina::testing::kNoThreadsInAChild;
   }
-  // Calls `body` in a child of this process; whether it says true within half a minute.
+  // Calls `body` in a child process; whether it returns true within 30 seconds.
   static bool is_true_in_a_child(const std::function<bool()>& body) {
     const pid_t child = fork();
     if (child == 0) {
@@ -50,7 +50,7 @@ class Fork : public ::testing::Test {
     compiled.execute(stream_, given, {{output, cpu_, result.data()}});
     return result;
   }
-  // What was compiled before the fork, and what is compiled after it, give what they gave in the parent, bit by bit.
+  // Partitions compiled before and after the fork give the parent's results, bit by bit.
   void expect_the_same_in_a_child(const op& an_op, const std::vector<logical_tensor>& inputs, const logical_tensor& output) {
     const auto compiled = only_partition_of({an_op}).compile(inputs, {output}, cpu_);
     const std::vector<float> expected = run(compiled, inputs, output);
@@ -90,7 +90,7 @@ TEST_F(Fork, AChildOfAChildExecutes) {
   }));
 }
 
-// A fork amid a compile: the child has none of the threads that held locks.
+// A fork during a compile: the child lacks the threads that held locks.
 TEST_F(Fork, AChildCompilesWhileAThreadOfTheParentDoes) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the address sanitizer's allocator stays locked in a child, where another thread was in it";
@@ -116,8 +116,8 @@ TEST_F(Fork, AChildCompilesWhileAThreadOfTheParentDoes) {
   parent.join();
 }
 
-// Two threads of the parent work without a pause while it forks 400 times. Each child does what they do: it would wait forever
-// for a lock that one of them held.
+// Two threads of the parent work without pause while it forks 400 times. Each child does the same work: it would hang if a lock
+// stayed held.
 class ForkAmidWork : public Fork {
  protected:
   void SetUp() override {
@@ -166,7 +166,7 @@ TEST_F(ForkAmidWork, ThatCompiles) {
   expect_that_children_end([&](int thread, int time) { compile_softmax(1 + (time * 3 + thread) % 700); });
 }
 
-// Needs scratch memory: the sums over rows.
+// The sums over rows need scratch memory.
 TEST_F(ForkAmidWork, ThatExecutesAndPrintsVerboseLines) {
   const std::vector<logical_tensor> inputs = {f32(0, {256, 64}), f32(1, {256, 64}), f32(2, {256}),
                                               f32(3, {256}),     f32(4, {64}),      f32(5, {64})};

@@ -1,5 +1,5 @@
-// The public interface on a GPU engine: any device that the loader offers, PoCL on a machine without a GPU. Tensors hold device
-// memory; an OpenCL program may bring its own context, queue and allocator.
+// The public interface on a GPU engine: the first device of the loader, PoCL on a machine without a GPU. Tensors use device
+// memory; an OpenCL program may supply its own context, queue and allocator.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -95,7 +95,7 @@ TEST(GpuApi, NamesWhatIsMissingOrDoesNotFit) {
   EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("the engine runs on cpu, needed is cuda"));
 }
 
-// A ReLU with what it needs to run on one engine.
+// A ReLU with everything that it needs to run on one engine.
 struct ReluOn {
   explicit ReluOn(engine::kind kind) : on(kind, 0), its_stream(on), src(f32(0, {3, 5}), on), dst(f32(1, {3, 5}), on) {
     graph g(kind);

@@ -1,4 +1,4 @@
-// Small graphs of all that the CPU runs on several threads, each a partition, with what it reads.
+// Small graphs with a single partition, and their inputs, for everything that the CPU runs on several threads.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct GraphCase {
   std::string name;
   std::vector<op> ops;
   std::vector<logical_tensor> inputs, outputs;
-  size_t positive = SIZE_MAX;  // the input whose values are all above 0
+  size_t positive = SIZE_MAX;  // the input with only positive values
 };
 
 inline logical_tensor typed(size_t id, data_type type, const dims& shape, property_type property = property_type::undef) {
@@ -74,7 +74,7 @@ inline GraphCase mlp_case(int64_t rows, int64_t in, int64_t out, data_type type 
           {dst}};
 }
 
-// Two products, of which the second runs over the rows of the first.
+// Two products; the second one reads the rows of the first.
 inline GraphCase two_products_case(int64_t rows, int64_t width) {
   const auto src = f32(0, {rows, width}), first = f32(1, {width, width}), second = f32(2, {width, width});
   const auto sum = f32(3, {rows, width}), gelu = f32(4, {rows, width}), dst = f32(5, {rows, width});
@@ -148,7 +148,7 @@ inline GraphCase pool_case(int64_t images, int64_t channels, int64_t size) {
           {dst}};
 }
 
-// Values whose sums round, and so tell in which order they were taken.
+// The values make every sum round, so the bits reveal the order of summation.
 inline Bytes memory_for(const logical_tensor& lt, bool is_positive) {
   Bytes memory(lt.get_mem_size());
   auto state = static_cast<uint32_t>(lt.get_id() * 7919 + 12345);
@@ -161,13 +161,13 @@ inline Bytes memory_for(const logical_tensor& lt, bool is_positive) {
   const size_t width = is_bf16 ? 2 : 4;
   for (size_t at = 0; at < memory.size(); at += width) {
     const float value = static_cast<float>(next()) / static_cast<float>(1 << 24) - (is_positive ? -0.1f : 0.5f);
-    // The upper half of a number is its bf16.
+    // The upper half of an f32 is its bf16.
     std::memcpy(memory.data() + at, reinterpret_cast<const std::byte*>(&value) + (4 - width), width);
   }
   return memory;
 }
 
-// A case compiled for an engine, and its inputs, which executions share.
+// A case compiled for an engine, and its inputs, which all executions share.
 class CompiledCase {
  public:
   CompiledCase(const GraphCase& which, const engine& target)

@@ -1,4 +1,4 @@
-// Building graphs: ops, attributes, finalizing, partitions and their ports, and the sentences of what is refused.
+// Building graphs: ops, attributes, finalizing, partitions and their ports, and error messages.
 #include "api_fixture.h"
 
 namespace api_test {
@@ -50,7 +50,7 @@ TEST(Graph, RefusedOpIsNamedAndLeavesTheGraphAsItWas) {
   EXPECT_THAT(failure.sentence, HasSubstr("LayerNorm \"ln\""));
   EXPECT_THAT(failure.sentence, HasSubstr("begin_norm_axis is 5"));
 
-  EXPECT_NE(g.add_op(bad, false), lamina::status::success);  // by status alone
+  EXPECT_NE(g.add_op(bad, false), lamina::status::success);  // reports a status instead of throwing
   EXPECT_THAT(lamina_last_error(), HasSubstr("begin_norm_axis is 5"));
 
   EXPECT_EQ(g.add_op(relu(f32(0, {2}), f32(1, {2}))), lamina::status::success);
@@ -85,7 +85,7 @@ TEST(Graph, PartitionsNeedAFinalizedGraph) {
   EXPECT_EQ(g.get_partitions().size(), 1u);
 }
 
-// Partitions of a gpu graph need no device; an engine that is not there says what was looked for.
+// Partitioning a gpu graph needs no device; an engine without a device names the libraries that were tried.
 TEST(Graph, OfTheGpuIsPartitionedWithoutADevice) {
   graph g(engine::kind::gpu);
   g.add_op(relu(f32(0, {2}), f32(1, {2})));
@@ -114,7 +114,7 @@ TEST(Graph, FpMathModeIsKept) {
 TEST(Graph, EmptyGraphHasNoPartitions) { EXPECT_TRUE(partitions_of({}).empty()); }
 
 TEST(Partition, FusesAndTellsItsPortsInOrderOfUse) {
-  // src ── LayerNorm ── Multiply ── dst, gate entering at the Multiply
+  // src -> LayerNorm -> Multiply -> dst; gate is an input of the Multiply
   const auto src = f32(10, {4, 8}), normed = f32(11, {4, 8}), gate = f32(12, {4, 8}), dst = f32(13, {4, 8});
   const partition p = only_partition_of({layer_norm(5, src, normed), op(6, op::kind::Multiply, {normed, gate}, {dst}, "mul")});
   EXPECT_TRUE(p.is_supported());

@@ -1,4 +1,4 @@
-// Layer normalisation by descriptor: bad input gets a status and a sentence.
+// Layer normalisation by descriptor: invalid input gives a status and an error message.
 #include <cstddef>
 #include <cstring>
 #include <set>
@@ -100,7 +100,7 @@ TEST(LayerNormDescriptor, BadExecutionsGetASentence) {
   EXPECT_EQ(lamina_layer_norm_execute(nullptr, s.get(), memory, nullptr, 0), lamina_invalid_arguments);
 }
 
-// The forward pass with dst `offset` elements behind src in one buffer: the status, and the sentence of a failure.
+// Runs the forward pass with dst `offset` elements after src in one buffer; returns the status, and the message of a failure.
 Failure executed_at_offset(const dims& strides, int64_t offset) {
   const engine cpu(engine::kind::cpu, 0);
   const logical_tensor x(0, data_type::f32, dims{6, 8}, strides);
@@ -161,7 +161,7 @@ TEST(LayerNormDescriptor, AnotherDeviceIsRefused) {
               FailsWith(lamina_invalid_arguments, "the stream is for a GPU"));
 }
 
-// A descriptor as programs have it that were compiled with headers of fewer or more arguments.
+// Descriptors of programs that were compiled with older or newer headers, which have fewer or more arguments.
 class LayerNormDescSize : public ::testing::Test {
  protected:
   static constexpr size_t kKnown = sizeof(lamina_layer_norm_desc_t);
@@ -174,7 +174,7 @@ class LayerNormDescSize : public ::testing::Test {
   };
 
   void SetUp() override {
-    std::memset(static_cast<void*>(&newer_), 0xff, sizeof newer_);  // what is on a stack
+    std::memset(static_cast<void*>(&newer_), 0xff, sizeof newer_);  // arbitrary stack contents
   }
   lamina_status_t init(size_t size) {
     const lamina_status_t status = lamina_layer_norm_desc_init_sized(&newer_.known, size, lamina_layer_norm_forward);
@@ -200,7 +200,7 @@ TEST_F(LayerNormDescSize, OfAnOlderHeaderIsFilledAndReadUpToItsEnd) {
   EXPECT_EQ(newer_.known.tensors[lamina_layer_norm_diff_shift], nullptr);
   uintptr_t behind = 0;
   std::memcpy(&behind, &newer_.known.tensors[lamina_layer_norm_src_scale], sizeof behind);
-  EXPECT_EQ(behind, ~uintptr_t{0});  // neither written nor, a pointer to nowhere, read
+  EXPECT_EQ(behind, ~uintptr_t{0});  // neither written nor read: it is an invalid pointer
   EXPECT_EQ(create(), lamina_success) << lamina_last_error();
 }
 
@@ -239,7 +239,8 @@ TEST(LayerNormDescriptor, UseAfterDestroyIsFoundOut) {
   EXPECT_EQ(lamina_layer_norm_destroy(nullptr), lamina_success);
 }
 
-// The slots of the handles are reused in time: their memory does not grow, and the latest stale one is still found.
+// Handle values are reused after some time: the memory for them does not grow, and the most recent stale handle is still
+// detected.
 TEST(LayerNormDescriptor, ManyMayComeAndGo) {
   const engine cpu(engine::kind::cpu, 0);
   lamina_layer_norm_desc_t desc;

@@ -1,4 +1,4 @@
-// What the tests of layer normalisation by descriptor share: descriptors made from the tensors that they run on.
+// Shared by the tests of layer normalisation by descriptor: descriptors made from the tensors of an execution.
 #pragma once
 
 #include "api_fixture.h"
@@ -21,7 +21,7 @@ inline logical_tensor describe(const TypedTensor& tensor) {
   return {0, static_cast<data_type>(tensor.dtype), tensor.shape, tensor.strides};
 }
 
-// A descriptor made from the tensors that it runs on.
+// A descriptor made from the tensors of its execution.
 class Case {
  public:
   explicit Case(layer_norm::pass pass, uint32_t flags) {
@@ -52,7 +52,7 @@ class Case {
 
 inline Values random_values(size_t count, unsigned seed) { return RandomTensor(seed).uniform(count, -2, 2); }
 
-// f64 where any of the data is.
+// f64 if any of the data has this type.
 inline DataType computed_in(std::initializer_list<DataType> data) {
   return std::find(data.begin(), data.end(), DataType::f64) != data.end() ? DataType::f64 : DataType::f32;
 }
@@ -60,7 +60,7 @@ inline DataType computed_in(std::initializer_list<DataType> data) {
 inline const Dims kShape{5, 7, 33};
 inline constexpr size_t kRows = 35, kColumns = 33;
 
-// A forward case with these types; the numbers are those that the tensors hold.
+// A forward case with these types; its numbers are rounded to the types of the tensors.
 struct Forward {
   Forward(uint32_t flags, DataType src, DataType dst, DataType small, Dims strides = {}) : c(layer_norm::pass::forward, flags) {
     numbers.size = kColumns;
@@ -81,7 +81,7 @@ struct Forward {
   LayerNormNumbers numbers;
 };
 
-// The same for the backward pass.
+// A backward case with these types.
 struct Backward {
   Backward(uint32_t flags, DataType src, DataType diff_dst, DataType diff_src, DataType small)
       : c(layer_norm::pass::backward, flags) {

@@ -1,4 +1,4 @@
-// Layer normalisation by descriptor of s8 and u8 tensors, with scales given at run time.
+// Layer normalisation by descriptor of s8 and u8 tensors with run-time scales.
 #include "layer_norm_fixture.h"
 
 namespace api_test {
@@ -21,7 +21,7 @@ struct Quantized {
     if (scaled && quantized_src) c.add(arg::src_scale, TypedTensor(DataType::f32, {1}, Values{src_scale}));
     if (scaled && quantized_dst) c.add(arg::dst_scale, TypedTensor(DataType::f32, {1}, Values{dst_scale}));
   }
-  // Where the quotient is half way between two integers, either is right.
+  // If the quotient is half way between two integers, both are right.
   void check() {
     const TypedTensor& dst = c[arg::dst];
     const bool quantized = dst.dtype == DataType::s8 || dst.dtype == DataType::u8;

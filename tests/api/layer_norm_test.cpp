@@ -1,5 +1,5 @@
-// Layer normalisation by descriptor (include/graph/layer_norm.h): every pass, flag, output, type and layout against the
-// mathematics in double, and against the graph interface bit by bit.
+// Layer normalisation by descriptor (include/graph/layer_norm.h): every pass, flag, output, type and layout, compared with the
+// formulas in double, and with the graph interface bit by bit.
 #include <thread>
 
 #include "layer_norm_fixture.h"
@@ -210,7 +210,7 @@ TEST(LayerNormDescriptor, InPlaceBackwardGivesTheSameBits) {
   }
 }
 
-// ---- against the graph interface
+// ---- compared with the graph interface
 
 TEST(LayerNormDescriptor, GivesTheBitsOfTheGraphInterface) {
   Forward f(kScale | kShift, DataType::f32, DataType::f32, DataType::f32);
@@ -239,7 +239,7 @@ TEST(LayerNormDescriptor, EmptyTensorsAreANoOp) {
   norm.execute(stream(cpu), {{arg::scale, scale}, {arg::shift, shift}});
 }
 
-// Strides of 0 would be those of a value that a row has once: of these rows nothing may be written.
+// Strides of 0 would mark per-row values: nothing may be written for these rows.
 TEST(LayerNormDescriptor, RowsWithoutElementsMayHaveAnyStrides) {
   const engine cpu(engine::kind::cpu, 0);
   const logical_tensor rows(0, data_type::f32, dims{4, 0}, dims{1, 0});

@@ -1,5 +1,5 @@
-// Attention compiled and executed by many threads at once, through the public interface: one partition shared by all, others
-// compiled beside it.
+// Many threads compile and execute attention concurrently through the public interface: one shared partition, and others that
+// are compiled meanwhile.
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -39,7 +39,7 @@ class LibraryThreads : public ::testing::Test {
   }
 
   engine cpu_{engine::kind::cpu, 0};
-  stream stream_{cpu_};  // of all threads at once
+  stream stream_{cpu_};  // shared by all threads
   std::vector<logical_tensor> inputs_;
   logical_tensor dst_{5, data_type::f32};
   partition partition_;

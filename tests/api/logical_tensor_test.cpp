@@ -19,7 +19,7 @@ TEST(LogicalTensor, KeepsWhatItWasMadeOf) {
 TEST(LogicalTensor, StridesAreKeptAndCountedInBytes) {
   const logical_tensor t(0, data_type::f32, {2, 3}, dims{8, 2});
   EXPECT_THAT(t.get_strides(), ElementsAre(8, 2));
-  EXPECT_EQ(t.get_mem_size(), (8u + 4u + 1u) * 4u);  // from the first to past the last element
+  EXPECT_EQ(t.get_mem_size(), (8u + 4u + 1u) * 4u);  // from the first element to the end of the last one
 }
 
 TEST(LogicalTensor, ScalarHasRankZeroAndOneElement) {

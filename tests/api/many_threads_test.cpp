@@ -1,6 +1,6 @@
-// Many threads execute shared compiled partitions on one pool, or on lamina's workers, while partitions are compiled beside
-// them: the same ones, which the cache has, and new ones. Run under the thread sanitizer as well (docs/testing.md); it sees
-// every synchronisation here, as the pool is the test's own and workers are lamina's.
+// Many threads execute shared compiled partitions on one pool, or on lamina's workers, while others compile partitions: the
+// same ones, which are cached, and new ones. The thread sanitizer runs this test too (docs/testing.md): it sees every
+// synchronisation, since the pool belongs to the test and the workers to lamina.
 #include <omp.h>
 
 #include <array>
@@ -17,9 +17,9 @@ namespace {
 using lamina::graph::make_engine_with_threadpool;
 
 constexpr int kThreads = 8, kExecutionsOfAThread = 1250, kPoolThreads = 3;
-constexpr int kCompileAgain = 25, kCompileAnew = 125;  // once per this number of executions
+constexpr int kCompileAgain = 25, kCompileAnew = 125;  // one compile per this number of executions
 
-// As small as several threads are used for.
+// The smallest cases that use several threads.
 std::vector<GraphCase> small_cases() {
   return {layer_norm_case(40, 512),
           layer_norm_backward_case(200, 64),
@@ -34,7 +34,7 @@ std::vector<GraphCase> small_cases() {
           pool_case(2, 16, 24)};
 }
 
-// The process's are OpenMP's; lamina's workers where the environment says so, as it does for the thread sanitizer.
+// of_process: OpenMP's threads, or lamina's workers if the environment selects them, as for the thread sanitizer.
 enum class Threads { of_pool, of_process };
 
 class ManyThreads : public ::testing::TestWithParam<Threads> {
@@ -50,7 +50,7 @@ class ManyThreads : public ::testing::TestWithParam<Threads> {
   }
 
   void execute_and_compile(int thread) {
-    omp_set_num_threads(kPoolThreads);  // the process's threads, of either kind
+    omp_set_num_threads(kPoolThreads);  // for threads of either kind
     for (int i = 0; i < kExecutionsOfAThread; ++i) {
       const size_t which = static_cast<size_t>(i + thread) % shared_.size();
       const CompiledCase& shared = *shared_[which];
@@ -60,7 +60,7 @@ class ManyThreads : public ::testing::TestWithParam<Threads> {
     }
   }
 
-  // Shapes that no one has compiled before, code and primitives among them; two threads each compile the same ones at once.
+  // Compiles shapes that are new, for code and for primitives; two threads compile each shape concurrently.
   void compile_new(int thread, int round) {
     const int64_t size = 1000 + 10 * (thread / 2) + round;
     const CompiledCase norm(layer_norm_case(4, size), pooled_), product(mlp_case(8, size, 16), pooled_);

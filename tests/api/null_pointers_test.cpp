@@ -1,4 +1,4 @@
-// The C ABI refuses null with a sentence that names the function and the argument, and never crashes.
+// The C ABI rejects null with a message that names the function and the argument, and never crashes.
 #include "api_fixture.h"
 #include "graph/layer_norm.h"
 

@@ -1,4 +1,4 @@
-// OpenCL as a caller of lamina's has it, for tests that bring a context and a queue of their own.
+// OpenCL for callers of lamina: tests that create a context and a queue of their own.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 
 namespace api_test {
 
-// The functions of OpenCL that a caller needs for its own objects; the loader is opened as lamina opens it.
+// The OpenCL functions that a caller needs for its own objects; the loader is opened in the same way as lamina opens it.
 struct Opencl {
   void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
   template <typename Function>

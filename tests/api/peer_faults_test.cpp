@@ -1,5 +1,5 @@
-// Faults that another library of the kind has, each shown to be absent here: wrong gradients when fewer threads run than were
-// asked for, and bad norms that are accepted, crash compile or let an exception escape.
+// Faults of a similar library, each shown to be absent here: wrong gradients if fewer threads run than requested; and invalid
+// norms that are accepted, crash compile or throw through the C ABI.
 #include <omp.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ struct Gradients {
   bool operator==(const Gradients&) const = default;
 };
 
-// LayerNormBackward of a batch large enough for several threads.
+// A LayerNormBackward whose batch is large enough for several threads.
 class Backward {
  public:
   Backward(int64_t rows, int64_t size)
@@ -79,7 +79,7 @@ class Backward {
   std::vector<float> x, dy, mean, variance, gamma;
 };
 
-// Many short rows, which threads take in blocks; few long ones, which threads share.
+// Many short rows, which threads process in blocks; few long rows, which threads share.
 constexpr std::pair<int64_t, int64_t> kBatches[] = {{1000, 96}, {7, 20'001}};
 
 class PeerFaultsOfThreads : public ::testing::TestWithParam<std::pair<int64_t, int64_t>> {};
@@ -94,7 +94,7 @@ TEST_P(PeerFaultsOfThreads, GradientsAreRightInsideAParallelRegion) {
   std::vector<Gradients> inside(3);
 #pragma omp parallel num_threads(3)
   inside[static_cast<size_t>(omp_get_thread_num())] = backward.run();
-  omp_set_num_threads(threads);  // of this thread, whose next test is another
+  omp_set_num_threads(threads);  // affects only this thread; each test has its own
   for (const Gradients& gradients : inside) EXPECT_TRUE(gradients == alone);
 }
 
@@ -148,7 +148,7 @@ TEST(PeerFaults, AnAxisOutOfRangeIsRefused) {
               FailsWith(lamina_invalid_graph_op, "begin_norm_axis is 99, allowed is -2..1"));
 }
 
-// On x86-64 it did not with AVX2.
+// In the other library, bf16 failed on x86-64 with AVX2.
 TEST(PeerFaults, Bf16RunsWithTheInstructionsCapped) {
 #if defined(__aarch64__)
   setenv("LAMINA_MAX_ISA", "neon", 1);
@@ -164,7 +164,7 @@ TEST(PeerFaults, Bf16RunsWithTheInstructionsCapped) {
   uint16_t x[] = {0x3f80, 0xbf80, 0x3f80, 0xbf80}, y[4] = {};  // 1, -1, 1, -1
   only_partition_of({norm}).compile({src}, {dst}, cpu).execute(stream(cpu), {{src, cpu, x}}, {{dst, cpu, y}});
   unsetenv("LAMINA_MAX_ISA");
-  EXPECT_THAT(y, ::testing::ElementsAreArray(x));  // the variance is 1, and bf16 does not see epsilon
+  EXPECT_THAT(y, ::testing::ElementsAreArray(x));  // the variance is 1, and epsilon is below the precision of bf16
 }
 
 }  // namespace

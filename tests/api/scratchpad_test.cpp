@@ -1,4 +1,4 @@
-// An execution in the caller's scratchpad.
+// Executions that use the caller's scratchpad.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -8,7 +8,7 @@
 namespace api_test {
 namespace {
 
-// A product whose weights are packed by every execution, or that needs memory otherwise: some scratch is used.
+// A product whose weights are packed in every execution, so that it needs scratch memory.
 class Scratchpad : public ::testing::Test {
  protected:
   Scratchpad()

@@ -1,4 +1,4 @@
-// What holds for the whole process: output, dumps, the mode of new graphs, how many compiled partitions are kept.
+// Settings of the whole process: output, dumps, the mode of new graphs, and the capacity of the compiled-partition cache.
 #include <filesystem>
 
 #include "api_fixture.h"
@@ -23,7 +23,7 @@ class Settings : public ::testing::Test {
     lamina::set_default_fpmath_mode(fpmath_mode::strict);
     lamina::graph::set_compiled_partition_cache_capacity(1024);
   }
-  // What compiling a ReLU of a size of its own prints.
+  // Returns the output of compiling a ReLU with this unique size.
   std::string output_of_compiling(int64_t size) const {
     ::testing::internal::CaptureStdout();
     compile_relu_of(size, cpu_);
@@ -90,7 +90,7 @@ TEST_F(Settings, NewGraphsHaveTheDefaultMode) {
               FailsWith(lamina_invalid_arguments, "fpmath mode"));
 }
 
-// What the cache does with it: tests/compiler/compile_cache_test.cpp.
+// tests/compiler/compile_cache_test.cpp tests the cache itself.
 TEST_F(Settings, CompiledPartitionsAreKeptUpToACapacity) {
   EXPECT_EQ(lamina::graph::get_compiled_partition_cache_capacity(), 1024);
   lamina::graph::set_compiled_partition_cache_capacity(0);

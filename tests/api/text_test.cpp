@@ -1,4 +1,4 @@
-// What graphs and ops say of themselves (graph/text.h).
+// Texts that describe graphs and ops (graph/text.h).
 #include "graph/text.h"
 
 #include <cstddef>
@@ -169,7 +169,7 @@ TEST(Text, ExplanationsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(sentence([&] { explained({}, lamina_graph_explanation_json); }), HasSubstr("null"));
 }
 
-// ---- what is told meanwhile
+// ---- progress reports
 
 struct Told {
   std::vector<std::pair<size_t, size_t>> steps;
@@ -221,7 +221,7 @@ TEST(Progress, MayStopTheCompilation) {
   }
   lamina_set_compile_progress(nullptr, nullptr);
   EXPECT_EQ(told.steps.size(), 1u);
-  p.compile(p.get_input_ports(), p.get_output_ports(), cpu);  // nothing half-made was kept
+  p.compile(p.get_input_ports(), p.get_output_ports(), cpu);  // no partial result was cached
 }
 
 TEST(VerboseLines, GoToTheProgramThatAsks) {

@@ -1,5 +1,5 @@
-// A caller's own threads: right results with the same bits as OpenMP's, for any order in which the pool runs its work items,
-// and clear errors where it does not do what it should.
+// The caller's own threads: results with the same bits as with OpenMP's threads, for any order of work items in the pool, and
+// clear errors if the pool violates its contract.
 #include <omp.h>
 
 #include <array>
@@ -74,7 +74,7 @@ TEST_P(ThreadPool, OfTheCallingThreadAloneGivesTheBitsOfOpenmp) {
   EXPECT_TRUE(CompiledCase(which_, pooled).run(pooled) == expected());
 }
 
-// Threads are the stream's: what was compiled for OpenMP's runs on a pool, which may have more, and the other way round.
+// Threads belong to the stream: a partition compiled for OpenMP's threads runs on a pool, which may have more, and vice versa.
 TEST_P(ThreadPool, RunsWhatWasCompiledForAnotherEngine) {
   QueuePool pool(4);
   const engine pooled = make_engine_with_threadpool(engine::kind::cpu, 0, pool);
@@ -90,7 +90,7 @@ TEST(ThreadPoolUse, IsTheCallingThreadAloneWhereThereIsLittleToDo) {
   EXPECT_EQ(pool.calls, 0);
 }
 
-// A pool whose callers only wait would wait forever if one of its own threads called it.
+// A pool whose callers only wait would deadlock if one of its own threads called it.
 TEST(ThreadPoolUse, IsTheCallingThreadAloneOnOneOfThePoolsOwn) {
   QueuePool pool(2, false);
   const engine pooled = make_engine_with_threadpool(engine::kind::cpu, 0, pool);
@@ -112,7 +112,7 @@ TEST(ThreadPoolUse, IsTheCallingThreadAloneOnOneOfThePoolsOwn) {
   for (const auto& result : state.results) EXPECT_TRUE(result == bits);
 }
 
-// Who packs constant weights must not need the threads that wait for them.
+// The thread that packs constant weights must not need the threads that wait for them.
 TEST(ThreadPoolUse, PacksWeightsWhileItsThreadsWaitForThem) {
   QueuePool pool(2, false);
   const engine pooled = make_engine_with_threadpool(engine::kind::cpu, 0, pool);
@@ -125,7 +125,7 @@ TEST(ThreadPoolUse, PacksWeightsWhileItsThreadsWaitForThem) {
     std::array<std::vector<Bytes>, 2> results;
   };
   for (int round = 0; round < 30; ++round) {
-    const compiled_partition fresh = shared.compile(pooled);  // whose weights are not packed yet
+    const compiled_partition fresh = shared.compile(pooled);  // its weights are not packed yet
     State state{shared, pooled, &fresh, {}};
     std::vector<Bytes> outside;
     std::thread other([&] { outside = shared.run(fresh, pooled); });
@@ -143,7 +143,7 @@ TEST(ThreadPoolUse, PacksWeightsWhileItsThreadsWaitForThem) {
 
 // ---- errors
 
-// Functions that do what a test wants of them.
+// A pool whose functions do what a test prescribes.
 struct Faulty {
   int threads = 2;
   bool throws = false, asks_throws = false;

@@ -1,4 +1,4 @@
-// Pools as a framework could bring them (lamina::graph::threadpool).
+// Thread pools like those of frameworks (lamina::graph::threadpool).
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace api_test {
 
-// A queue of work items that threads take. The calling thread takes items as well, or waits (`caller_helps`).
+// A queue of work items. The calling thread runs items too (`caller_helps`), or only waits.
 class QueuePool final : public lamina::graph::threadpool {
  public:
   using Work = void (*)(void* state, int index);
@@ -48,7 +48,7 @@ class QueuePool final : public lamina::graph::threadpool {
     }
   }
 
-  std::atomic<int> calls = 0;  // of parallel_for
+  std::atomic<int> calls = 0;  // number of parallel_for calls
 
  private:
   struct Item {
@@ -67,7 +67,7 @@ class QueuePool final : public lamina::graph::threadpool {
       if (!run_one(lock)) changed_.wait(lock);
     }
   }
-  // Of any caller's; false: there is none.
+  // Runs one item of any caller; returns false if there is none.
   bool run_one(std::unique_lock<std::mutex>& lock) {
     if (items_.empty()) return false;
     const Item item = items_.front();
@@ -89,7 +89,7 @@ class QueuePool final : public lamina::graph::threadpool {
   std::vector<std::thread> threads_;
 };
 
-// Says that it has many threads, and runs all items on the calling one, the last first.
+// Reports many threads but runs all items on the calling thread, in reverse order.
 class CallerPool final : public lamina::graph::threadpool {
  public:
   explicit CallerPool(int threads) : threads_(threads) {}

@@ -1,4 +1,4 @@
-// Tuning through the public interface: how many kernels were timed, the same bits before and after, and what is refused.
+// Tuning through the public interface: the number of timed kernels, equal bits before and after, and errors.
 #include <limits>
 
 #include "api_fixture.h"
@@ -8,7 +8,7 @@ namespace {
 
 class Tune : public ::testing::Test {
  protected:
-  // Each test has rows of its own: what is found stays for the process.
+  // Each test uses its own number of rows: tuning results persist in the process.
   void use_rows(int64_t rows) {
     src_ = f32(0, {rows, 96});
     dst_ = f32(1, {rows, 96});

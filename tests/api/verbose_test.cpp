@@ -1,5 +1,5 @@
-// What LAMINA_VERBOSE and LAMINA_GRAPH_DUMP make lamina tell. Both are read once, so another process of this program runs with
-// them, in a folder of its own.
+// The output that LAMINA_VERBOSE and LAMINA_GRAPH_DUMP enable. Both are read once per process, so another process of this
+// program runs with them, in a separate folder.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,10 +24,10 @@ class Verbose : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // Output of a run of this program that makes and executes a norm written out.
+  // Returns the output of a run of this program that builds and executes a norm as small ops.
   std::string run_with(const std::string& environment) const {
     const std::string program = fs::read_symlink("/proc/self/exe").string();
-    // This process may be a shard of the program; that one runs its one test.
+    // This process may run one shard; the child runs exactly one test.
     const std::string command = "cd '" + folder_.string() + "' && env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX " +
                                 environment + " " LAMINA_EMULATOR "'" + program +
                                 "' --gtest_filter=Execute.ANormWrittenOutRunsAsOneOp 2>&1";

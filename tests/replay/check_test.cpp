@@ -1,4 +1,4 @@
-// The checker passes what is right, and sees what is wrong by little.
+// The checker accepts correct results and detects small errors.
 #include "lamina/check.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using testing::GraphBuilder;
 using ::testing::HasSubstr;
 constexpr DataType f32 = DataType::f32;
 
-// A graph of one partition, run by the reference backend.
+// Runs a graph of one partition with the reference backend.
 class ReferenceRun {
  public:
   explicit ReferenceRun(const Graph& graph) {
@@ -75,7 +75,7 @@ TEST(Check, SeesAnErrorOfAFewUnitsInTheLastPlace) {
   EXPECT_THAT(result.text(), HasSubstr("WRONG, 1 of 528"));
 }
 
-// The sum of some six hundred numbers of either sign, in f32: it may be small, its error is theirs.
+// The sum of some six hundred numbers of both signs in f32: it may be small, but its error scales with the summands.
 TEST(Check, TakesWhatCancelsForWhatItIs) {
   GraphBuilder g;
   g.multi(OpKind::PReLUBackward, {g.input(f32, {32, 36}), g.input(f32, {1}), g.input(f32, {32, 36})}, {}, {f32, f32});
@@ -126,7 +126,7 @@ TEST(Check, QuantisedNeighboursAreFineOnlyAtATie) {
   EXPECT_FALSE(run.check().good);
 }
 
-// A step that stores 300 squared in f16 stores an infinity; a kernel that holds both ops keeps the number.
+// 300 squared overflows f16: a step that stores it stores an infinity, and a kernel that fuses both ops keeps the number.
 TEST(Check, LeavesOutWhatHangsOnAValueThatItsTypeCannotHold) {
   GraphBuilder g;
   const auto src = g.input(DataType::f16, {4}), factor = g.input(DataType::f16, {4});
@@ -148,7 +148,7 @@ TEST(Check, LeavesOutWhatHangsOnAValueThatItsTypeCannotHold) {
   EXPECT_EQ(run.check().failed, 1);
 }
 
-// softplus(30) is 30 + 1e-13: the same number in f32.
+// softplus(30) is 30 + 1e-13, which is 30 in f32.
 TEST(Check, LeavesOutAComparisonOfWhatTypesDoNotTellApart) {
   GraphBuilder g;
   const auto src = g.input(f32, {4});

@@ -1,4 +1,4 @@
-// Every dump of oneDNN's corpus beside the project and whose ops the CPU backend runs is replayed and checked.
+// Replays and checks every dump of oneDNN's corpus, if it exists beside the repository, whose ops the CPU backend supports.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using testing::dumps_below;
 using testing::kOneDnnDumps;
 
-// Larger graphs are left to the machine that has the time.
+// Larger graphs would take too long for a test.
 constexpr int64_t kMaxElements = 4'000'000;
 
 int64_t element_count(const Graph& graph) {
@@ -31,8 +31,8 @@ bool runs_on(const Backend& backend, const Graph& graph) {
   return std::all_of(partitions.begin(), partitions.end(), [](const Partition& partition) { return partition.supported; });
 }
 
-// Replays and checks every dump that `backend` runs and that is small enough; the others are counted. An op that it does not
-// run is told with a reason.
+// Replays and checks every dump that `backend` supports and that is small enough, and counts the others. Unsupported ops must
+// have a reason.
 int replay_corpus(const Backend& backend, const char* engine, int64_t max_elements) {
   int replayed = 0, large = 0, unsupported = 0;
   for (const fs::path& file : dumps_below(kOneDnnDumps)) {

@@ -1,4 +1,4 @@
-// Runs the driver as a user does, in a folder of its own.
+// Runs the driver as a user does, in a separate folder.
 #pragma once
 
 #include <sys/wait.h>
@@ -41,7 +41,7 @@ class Workspace {
     std::ofstream(path(name), std::ios::binary) << text;
     return path(name);
   }
-  // `lamina ARGUMENTS`, through the shell.
+  // Runs `lamina ARGUMENTS` through the shell.
   Outcome run(const std::string& arguments) const {
     const std::string command =
         std::string(LAMINA_EMULATOR LAMINA_DRIVER) + " " + arguments + " >" + path("out.txt") + " 2>" + path("err.txt");

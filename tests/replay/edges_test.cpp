@@ -1,4 +1,4 @@
-// The driver at its edges: paths that cannot be read or written, special files, output without a reader, signals, terminals.
+// Edge cases of the driver: unreadable and unwritable paths, special files, closed output, signals, terminals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using ::testing::Not;
 
 std::string example() { return std::string(LAMINA_SOURCE_DIR) + "/examples/graphs/layer_norm.json"; }
 
-// Makes what the name says in the folder, and returns the path.
+// Creates the file that `name` describes and returns its path.
 std::string make_awkward(const Workspace& w, const std::string& name) {
   if (name == "long") return w.path(std::string(300, 'x'));
   if (name == "inside_a_file") return w.write("file", "text") + "/below";
@@ -31,7 +31,7 @@ std::string make_awkward(const Workspace& w, const std::string& name) {
   return w.path(name);
 }
 
-// Links are not followed: one may lead to itself.
+// Links are not followed: a link may point to itself.
 size_t files_in(const Workspace& w) {
   size_t count = 0;
   for (const auto& entry : fs::recursive_directory_iterator(w.path("")))

@@ -1,4 +1,4 @@
-// Data for graph inputs fits its use.
+// Data for graph inputs suits the ops that read it.
 #include "lamina/fill.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// A strict look at a page: every element closed, every attribute quoted, every & an entity.
+// A strict check of a page: every element is closed, every attribute is quoted, every & begins an entity.
 #pragma once
 
 #include <cctype>
@@ -8,7 +8,7 @@
 
 namespace lamina::driver::testing {
 
-// What is wrong with a text in which `&` must begin an entity; "" for nothing.
+// Returns the first fault of a text in which `&` must begin an entity; "" if there is none.
 inline std::string fault_of_entities(const std::string& text) {
   for (size_t at = text.find('&'); at != std::string::npos; at = text.find('&', at + 1)) {
     const size_t end = text.find(';', at);
@@ -17,7 +17,7 @@ inline std::string fault_of_entities(const std::string& text) {
   return "";
 }
 
-// The first fault, "" for none. Scripts and styles are not looked into.
+// Returns the first fault, "" if there is none. Scripts and styles are not checked.
 inline std::string fault_of_page(const std::string& page) {
   std::vector<std::string> open;
   size_t at = page.find("<html");

@@ -1,4 +1,4 @@
-// .npy files of every type, strided tensors, and what is refused.
+// .npy files of every type, strided tensors, and errors.
 #include "lamina/npy.h"
 
 #include <gmock/gmock.h>

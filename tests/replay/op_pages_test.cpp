@@ -1,4 +1,4 @@
-// docs/ops is what the schemas say.
+// docs/ops equals the pages generated from the schemas.
 #include "lamina/op_pages.h"
 
 #include <gmock/gmock.h>

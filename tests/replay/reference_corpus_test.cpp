@@ -1,4 +1,4 @@
-// Every dump of oneDNN's corpus beside the project is read, written back, partitioned and run by the reference
+// Reads, writes, partitions and runs every dump of oneDNN's corpus, if it exists beside the repository, with the reference
 // engine.
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -28,7 +28,7 @@ std::string name_in_corpus(const fs::path& file) { return fs::relative(file, kOn
 
 // ---- reading and writing
 
-// What the file says of a tensor is still said; shapes that were unknown may have become known.
+// The graph keeps everything that the file specifies of a tensor; unknown shapes may become known.
 void expect_same_tensors(const std::vector<LogicalTensor>& given, const std::vector<LogicalTensor>& kept) {
   ASSERT_EQ(given.size(), kept.size());
   for (size_t i = 0; i < given.size(); ++i) {
@@ -39,7 +39,7 @@ void expect_same_tensors(const std::vector<LogicalTensor>& given, const std::vec
   }
 }
 
-// Written back, a file has every default spelled out and says today's name of an older kind; nothing else changes.
+// A written file spells out every default and uses the current name of an older kind; everything else is unchanged.
 TEST(ReferenceCorpus, EveryDumpIsWrittenAsItWasRead) {
   const std::vector<fs::path> files = dumps_below(kOneDnnDumps);
   if (files.empty()) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
@@ -47,7 +47,7 @@ TEST(ReferenceCorpus, EveryDumpIsWrittenAsItWasRead) {
     SCOPED_TRACE(name_in_corpus(file));
     const GraphDump given = parse_graph_json(read_dump_file(file), file);
     const Graph graph = build_graph(given, file);
-    if (!graph.warnings().empty()) continue;  // ports that disagree: the producer's description is written at both
+    if (!graph.warnings().empty()) continue;  // ports disagree: both are written with the producer's description
     const std::string written = write_graph_json(graph);
     const GraphDump kept = parse_graph_json(written, file);
     EXPECT_EQ(write_graph_json(build_graph(kept, file)), written);
@@ -88,7 +88,7 @@ std::string joined(const Dims& dims) {
   return text;
 }
 
-// What makes one entry of the batch of a graph, whose extent is taken for the first of the first input of rank 4 or more.
+// Returns overrides that reduce a graph's batch to one; the batch is the first extent of the first input of rank 4 or more.
 Overrides batch_of_one(const Graph& graph, const GraphDump& dump) {
   Overrides overrides;
   int64_t batch = 0;
@@ -112,8 +112,8 @@ Overrides batch_of_one(const Graph& graph, const GraphDump& dump) {
   return overrides;
 }
 
-// Graphs above this number of elements run with a batch of one where they can; LAMINA_WHOLE_CORPUS=1 runs all as they are (a
-// minute and a half on two cores).
+// Graphs with more elements run with a batch of one if possible. LAMINA_WHOLE_CORPUS=1 runs all of them unchanged (90 seconds
+// on two cores).
 constexpr int64_t kMaxElements = 20'000'000;
 
 Graph graph_for_a_test(const std::string& file) {
@@ -124,12 +124,12 @@ Graph graph_for_a_test(const std::string& file) {
   if (elements <= kMaxElements || std::getenv("LAMINA_WHOLE_CORPUS") != nullptr) return whole;
   try {
     return load_graph(file, batch_of_one(whole, parse_graph_json(read_dump_file(file), file)));
-  } catch (const Error&) {  // extents that follow from the batch in another way
+  } catch (const Error&) {  // extents depend on the batch in another way
     return whole;
   }
 }
 
-// Runs partition after partition on data that the driver makes; tensors are dropped after their last reader.
+// Runs partition after partition on the driver's data; tensors are released after their last use.
 class CorpusRun {
  public:
   explicit CorpusRun(const std::string& file) : graph_(graph_for_a_test(file)) {
@@ -174,7 +174,7 @@ class CorpusRun {
 };
 
 TEST(ReferenceCorpus, EveryDumpRunsToFiniteResults) {
-  // The largest dumps free and ask for half a gigabyte at a time: memory that is kept needs no new pages.
+  // The largest dumps repeatedly allocate half a gigabyte: if malloc keeps freed memory, no new pages are needed.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   const std::vector<fs::path> files = dumps_below(kOneDnnDumps);

@@ -102,7 +102,7 @@ TEST(Replay, WritesAReportAndATable) {
                     ContainsRegex("\"median_us\": [0-9]"), ContainsRegex("\"gb_per_s\": [0-9]"), HasSubstr("\"worst_error\"")));
 }
 
-// Two steps of a product and a norm: the value between them is in memory beside the ports.
+// Two steps, a product and a norm: the intermediate value needs memory in addition to the ports.
 TEST(Replay, TheReportTellsOfMemory) {
   const Workspace w("memory");
   GraphBuilder g;
@@ -180,7 +180,7 @@ TEST(Replay, AnUnsupportedOpIsNamedAndExitsWithOne) {
   const Outcome outcome = w.run("replay --engine cpu --check --out " + w.path("out") + " " + w.write("wild.json", text));
   EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("wild.json: op 0 (Wildcard \"mystery\"): not supported by the cpu backend: "));
-  EXPECT_THAT(outcome.out, HasSubstr("not run\n"));  // the partition of the ReLU
+  EXPECT_THAT(outcome.out, HasSubstr("not run\n"));  // the partition that contains the ReLU
   EXPECT_FALSE(fs::exists(w.path("out")));
 }
 
@@ -288,7 +288,7 @@ TEST(Ops, PrintsASchema) {
   EXPECT_THAT(w.run("ops layer").err, HasSubstr("LayerNorm"));
 }
 
-// A kernel with column sums is two of a step: the next one in the list keeps its own schedule.
+// A kernel with column sums becomes two kernels of one step: later kernels in the list keep their own schedules.
 TEST(Explain, TellsTheStepsOfAGpuWithTheirSchedules) {
   const Workspace w("explain_gpu");
   GraphBuilder g;

@@ -1,4 +1,4 @@
-// `lamina show`: what the picture says, and what is refused.
+// `lamina show`: the contents of the picture, and errors.
 #include "lamina/show.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ std::string norm_and_relu(const std::string& name_of_norm = "norm") {
   return write_graph_json(g.finish());
 }
 
-// PATH as given, as long as this lives.
+// Sets PATH while an object of this class exists.
 class Path {
  public:
   explicit Path(const char* value) : before_(std::getenv("PATH")) { setenv("PATH", value, 1); }
@@ -69,8 +69,8 @@ TEST(Show, DrawsOpsInTheirPartitionAndTensorsOnEdges) {
                     HasSubstr("op_0 -> op_1 [label=\"3\\nf32[8, 64]\"]")));
   EXPECT_THAT(dot, AllOf(HasSubstr("value_0 -> op_0;"), HasSubstr("op_1 -> value_4;"), HasSubstr("label=\"legend\"")));
   EXPECT_EQ(count_of(dot, "label=\"partition "), 1u);
-  EXPECT_THAT(dot, HasSubstr("label=\"partition 0\\nlamina_layer_norm_relu_f32_"));  // the kernel
-  EXPECT_EQ(w.file_count(), 4u);  // the graph, the picture, what was printed: no temporary file
+  EXPECT_THAT(dot, HasSubstr("label=\"partition 0\\nlamina_layer_norm_relu_f32_"));  // the name of the kernel
+  EXPECT_EQ(w.file_count(), 4u);  // the graph, the picture, stdout and stderr: no temporary file
 }
 
 TEST(Show, ColoursEachPartitionInItsOwnWay) {
@@ -155,8 +155,8 @@ TEST(ShowPage, HoldsEveryOpAndPartitionWithWhatExplainTells) {
   EXPECT_THAT(page, AllOf(HasSubstr("aria-label=\"op 0 LayerNorm &quot;norm&quot;, makes f32[8, 64], partition 0\""),
                           HasSubstr("[\"begin_norm_axis\",\"-1\"]"), HasSubstr("\"code\":\"alone.policy_debug\""),
                           HasSubstr("\"name\":\"lamina_layer_norm_f32_")));
-  EXPECT_THAT(page,
-              AllOf(Not(HasSubstr("http://www.w3.org/1999")), Not(HasSubstr("src=")), Not(HasSubstr("href="))));  // no network
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("http://www.w3.org/1999")), Not(HasSubstr("src=")),
+                          Not(HasSubstr("href="))));  // no network access
 }
 
 TEST(ShowPage, EscapesNames) {
