@@ -1,7 +1,7 @@
-// The same data through all five forms, and through the descriptor interface: the same bits.
+// The same data through all five forms and the descriptor interface give the same bits.
 //
-// infiniop takes the standardised input and the standard deviation. Their bits can only be those of the other forms where the
-// standardisation is exact: mean 0.5, a variance whose sum with epsilon is 4, and inputs that are multiples of 1/64 make it so.
+// infiniop receives the standardised input and the standard deviation. Its bits equal those of the other forms only if the
+// standardisation is exact: mean 0.5, a variance whose sum with epsilon is 4, and inputs that are multiples of 1/64.
 #include <gtest/gtest.h>
 
 #include "dnnl.hpp"
@@ -105,7 +105,7 @@ Gradients through_descriptor(Problem p) {
   return outputs_of(p);
 }
 
-// Owns an infiniop object for the time of a test.
+// Owns an infiniop object until the end of a test.
 template <typename Object, infiniStatus_t (*destroy)(Object)>
 struct Owned {
   Owned() = default;
@@ -161,7 +161,7 @@ TEST(AllForms, GiveTheSameBits) {
   expect_same(through_descriptor(p), expected, "lamina_layer_norm");
 }
 
-// With data of no special kind, in the forms that take mean and variance.
+// Arbitrary data, in the forms that receive mean and variance.
 TEST(AllForms, ThatTakeMeanAndVarianceGiveTheSameBitsForAnyData) {
   for (const DataType type : {DataType::f32, DataType::bf16, DataType::f16}) {
     Problem p({100, 7, 33}, 1, type, DataType::f32);

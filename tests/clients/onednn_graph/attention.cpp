@@ -1,5 +1,5 @@
-// A client of oneDNN Graph: attention as MatMul, Divide, Add, SoftMax, MatMul, compared with plain loops, over the debug policy
-// too.
+// A client of oneDNN Graph: attention as MatMul, Divide, Add, SoftMax, MatMul, compared with plain loops, also under the debug
+// policy.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

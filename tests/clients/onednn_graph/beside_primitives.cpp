@@ -1,5 +1,5 @@
-// A client of oneDNN's primitives and graphs: both work on one engine and one stream, an engine with an allocator among them,
-// and what one makes the other reads.
+// A client of oneDNN's primitives and graphs: both use one engine and one stream, also an engine with an allocator, and each
+// reads the other's results.
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void release(void* memory) {
   std::free(memory);
 }
 
-// A primitive doubles src into middle, a graph takes softmax of it, a primitive doubles that: expected is 2 * softmax(2 * src).
+// A primitive doubles src into middle, a graph computes its softmax, and a primitive doubles the result: 2 * softmax(2 * src).
 void relay(Client& client, const dnnl::engine& engine, const char* what) {
   dnnl::stream stream(engine);
   const dnnl::memory::desc shape({kRows, kColumns}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ab);
@@ -57,7 +57,7 @@ void relay(Client& client, const dnnl::engine& engine, const char* what) {
   client.expect_near(what, result, expected, 1e-5);
 }
 
-// A matrix product needs memory between its steps.
+// A matrix product needs intermediate memory.
 void product(Client& client, const dnnl::engine& engine) {
   const logical_tensor a = f32(1, {64, 64}), b = f32(2, {64, 64}), c = f32(3, {64, 64});
   const partition part(op(1, op::kind::MatMul, {a, b}, {c}, "matmul"), dnnl::engine::kind::cpu);

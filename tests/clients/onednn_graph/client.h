@@ -1,4 +1,4 @@
-// What the clients of oneDNN Graph share: numbers, one graph run as one partition or several, and what was found.
+// Shared by the clients of oneDNN Graph: numbers, running one graph as one or several partitions, and comparing results.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_graph.hpp>
@@ -18,7 +18,7 @@ using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 using Results = std::vector<Floats>;
 
-// From -1 to 1, the same on every machine.
+// Numbers from -1 to 1, the same on every machine.
 inline Floats numbers(size_t count, uint32_t seed) {
   Floats values(count);
   uint32_t state = seed * 2654435761u + 12345u;
@@ -60,7 +60,7 @@ class Client {
     return results;
   }
 
-  // Largest difference against `tolerance`, relative to the largest expected value.
+  // Compares the largest difference with `tolerance`, relative to the largest expected value.
   void expect_near(const char* what, const Floats& found, const Doubles& expected, double tolerance) {
     double worst = found.size() == expected.size() ? 0 : INFINITY, largest = 1;
     for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {

@@ -1,10 +1,10 @@
-// A client of oneDNN Graph that runs dumps of graphs, as drivers do: tensors are put into the graph with the strides of the
-// dump, partitions are compiled for their own ports, and what is executed on is described by its shape alone.
+// A client of oneDNN Graph that runs dumps of graphs like a framework's driver: graph tensors have the strides of the dump,
+// partitions are compiled for their own ports, and execution tensors specify only the shape.
 //
-//   dumps MOST_ELEMENTS FILE...     dumps with more elements in all their tensors are left out
+//   dumps MOST_ELEMENTS FILE...     skips dumps with more elements in all their tensors
 //
-// A line for each dump: "ok" or what failed, how many partitions, and sums over the results, by which two libraries are
-// compared.
+// The output has a line for each dump: "ok" or the failure, the number of partitions, and sums over the results, by which two
+// libraries are compared.
 #include <oneapi/dnnl/dnnl_graph.hpp>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ const std::map<std::string, int>& op_kinds() {
   static const std::map<std::string, int> kinds = {
 #define LAMINA_OP(kind, value) {#kind, value},
 #include <graph/op_kinds.def>
-      {"BiasAddBackprop", dnnl_graph_op_bias_add_backward},  // as old dumps have it
+      {"BiasAddBackprop", dnnl_graph_op_bias_add_backward},  // the name in old dumps
   };
   return kinds;
 }
@@ -108,7 +108,7 @@ void set_attribute(op& made, const std::string& name, const JsonValue& attribute
   if (type == "f32[]") made.set_attr<std::vector<float>>(attr, reals);
 }
 
-// Small numbers of either sign, for any type; the same for a tensor in every run.
+// Small numbers of both signs for any type; each tensor has the same ones in every run.
 void fill(Bytes& bytes, int type, size_t id) {
   uint32_t state = static_cast<uint32_t>(id) * 2654435761u + 12345u;
   const auto next = [&state] { return (state = state * 1664525u + 1013904223u) >> 16; };
@@ -201,7 +201,7 @@ class Dump {
     return sum;
   }
 
-  // What there is to tell; throws where something fails.
+  // Returns the line for the dump; throws on failure.
   std::string run() {
     graph g(dnnl::engine::kind::cpu, mode_);
     for (const op& each : ops_) g.add_op(each);
@@ -238,7 +238,7 @@ class Dump {
     return told;
   }
 
-  // Its memory, with as much of it as a driver says: the shape.
+  // Returns the tensor's memory, described by its shape as a driver would.
   tensor bound(const logical_tensor& port, bool is_input) {
     const Port& known = ports_.at(port.get_id());
     const auto [place, is_new] = memory_.try_emplace(known.id);
@@ -250,7 +250,7 @@ class Dump {
             place->second.data()};
   }
 
-  // The sum, one with signs that differ from element to element, and the sum of sizes.
+  // Returns the sum, the sum with signs that vary by element, and the sum of absolute values.
   std::string sums_of(size_t id) const {
     const Bytes& bytes = memory_.at(id);
     const int type = ports_.at(id).type;
@@ -271,7 +271,7 @@ class Dump {
   std::map<size_t, Port> ports_;
   dnnl::fpmath_mode mode_ = dnnl::fpmath_mode::strict;
   std::map<size_t, Bytes> memory_;
-  std::map<size_t, logical_tensor> settled_;  // what compiling said of results
+  std::map<size_t, logical_tensor> settled_;  // results as compile described them
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
 };

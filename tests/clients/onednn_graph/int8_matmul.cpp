@@ -1,5 +1,5 @@
-// A client of oneDNN Graph: a product of quantised matrices (Quantize, Dequantize on both sides, MatMul, Quantize), whose bytes
-// are compared with plain loops.
+// A client of oneDNN Graph: a product of quantised matrices (Quantize, Dequantize of both factors, MatMul, Quantize) whose
+// bytes are compared with plain loops.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,4 @@
-// JSON as a client of dumps needs it: values as a tree, numbers as they are written. Throws std::runtime_error for text
-// that is not JSON.
+// A minimal JSON reader for the client of dumps: values as a tree, numbers as text. Throws std::runtime_error for invalid JSON.
 #pragma once
 
 #include <cctype>
@@ -17,7 +16,7 @@ class JsonValue {
   }
 
   bool has(const std::string& name) const { return members_.count(name) != 0; }
-  // Empty where there is none of that name.
+  // Returns an empty value if the name is missing.
   const JsonValue& operator[](const std::string& name) const {
     static const JsonValue none;
     const auto found = members_.find(name);

@@ -1,5 +1,5 @@
-// A client of oneDNN Graph, compiled against its C++ header alone: layer normalization forward and backward, compared with
-// plain loops. Exits with 0 when the numbers agree.
+// A client of oneDNN Graph that includes only its C++ header: layer normalization forward and backward, compared with plain
+// loops. The exit status is 0 if the numbers agree.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// A client of oneDNN Graph: pieces of models, each compared with plain loops. A convolution with bias and ReLU, a gated MLP,
-// grouped queries, and operations in the wrong order with a wildcard between them.
+// A client of oneDNN Graph: parts of models, each compared with plain loops. A convolution with bias and ReLU, a gated MLP,
+// grouped queries, and operations added in the wrong order with a wildcard between them.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -80,7 +80,7 @@ void gated_mlp(Client& client) {
   client.expect_near("gated MLP", results[0], product(left, wide(d), kRows, kHidden, kModel), 1e-5);
 }
 
-// Two groups of three query heads share keys and values: one more axis, which MatMul repeats.
+// Two groups of three query heads share keys and values: MatMul broadcasts along an additional axis.
 void grouped_queries(Client& client) {
   constexpr int64_t kGroups = 2, kHeads = 3, kQueries = 4, kKeys = 6, kSize = 8;
   const logical_tensor query = f32(0, {1, kGroups, kHeads, kQueries, kSize}), key = f32(1, {1, kGroups, 1, kKeys, kSize}),
@@ -113,7 +113,7 @@ void grouped_queries(Client& client) {
   client.expect_near("grouped queries", results[0], expected, 1e-5);
 }
 
-// Added backwards, marked by an End, with an operation between them that only the client knows.
+// The client adds operations in reverse order, with an End and an operation that the library does not know between them.
 void order_of_partitions(Client& client) {
   const logical_tensor a = f32(1, {4, 8}), b = f32(2, {4, 8}), c = f32(3, {4, 8}), d = f32(4, {4, 8});
   graph g(dnnl::engine::kind::cpu);
@@ -132,7 +132,7 @@ void order_of_partitions(Client& client) {
   client.expect(supported == 2, "two of them supported");
 }
 
-// The same partition for several shapes, from a graph that knew none.
+// Compiles one partition for several shapes; the graph's shapes are unknown.
 void shapes_at_compile_time(Client& client) {
   const logical_tensor::data_type type = logical_tensor::data_type::f32;
   const logical_tensor a(1, type, 2, logical_tensor::layout_type::strided), b(2, type, 2, logical_tensor::layout_type::strided),

@@ -1,5 +1,5 @@
-// A client of what oneDNN Graph got after the headers that are here, declared by hand as its own headers declare it: a caller's
-// scratchpad, host scalars, modes of a graph, capacities, dumps. Linked with the drop-in in front.
+// A client of functions that oneDNN Graph added after the installed headers; it declares them itself as the newer headers do: a
+// caller's scratchpad, host scalars, modes of a graph, capacities, dumps. It is linked with the drop-in first.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -70,7 +70,7 @@ void process_wide(Client& client) {
   client.expect(dnnl_graph_set_dump_mode(4) == dnnl_invalid_arguments, "no such dump mode");
 }
 
-// dst = src / scale, scale on the host; the same with a tensor that was made with an engine, as earlier versions did it.
+// dst = src / scale with scale on the host; also with a tensor made with an engine, as in earlier versions.
 void host_scalars(Client& client) {
   dnnl_graph_logical_tensor_t scale;
   client.expect(dnnl_graph_logical_tensor_init(&scale, 2, dnnl_f32, 2, dnnl_graph_layout_type_strided, kHostScalar) ==
@@ -90,7 +90,7 @@ void host_scalars(Client& client) {
   Floats from = numbers(24, 1), to(24);
   dnnl_graph_tensor_t scalar = nullptr;
   client.expect(dnnl_graph_tensor_create_scalar(&scalar, &scale, &value) == dnnl_success, "a scalar");
-  value = 0;  // it was copied
+  value = 0;  // the tensor has a copy of it
   void* handle = &value;
   client.expect(dnnl_graph_tensor_get_data_handle(scalar, &handle) == dnnl_success && handle == nullptr, "without a handle");
   client.expect(dnnl_graph_tensor_set_data_handle(scalar, &value) == dnnl_invalid_arguments, "that cannot be set");
@@ -150,7 +150,7 @@ void scratchpads(Client& client) {
                 "a null scratchpad is none");
 }
 
-// Memory that comes from the library, as newer versions' tensors have it unless they are given some.
+// Memory that the library allocates: newer versions do this for tensors without a handle.
 void allocated_tensors(Client& client) {
   void* const allocate = reinterpret_cast<void*>(~uintptr_t{0});
   const logical_tensor known = f32(1, {3, 5});
@@ -166,7 +166,7 @@ void allocated_tensors(Client& client) {
       "none for a shape that is not known");
 }
 
-// Types that lamina has no mathematics for: their tensors exist, operations on them are refused.
+// Types that lamina cannot compute with: tensors of these types exist, but operations on them are rejected.
 void foreign_types(Client& client) {
   const auto f4 = static_cast<dnnl_data_type_t>(14);
   const dnnl_dims_t dims = {3, 3};

@@ -1,4 +1,4 @@
-// In place of the search for the real libdnnl: there is none, and engines and streams are the drop-in's own.
+// Replaces the search for the real libdnnl: there is none, so engines and streams are the drop-in's own.
 #include "real_library.h"
 
 namespace onednn_graph {

@@ -1,7 +1,7 @@
-// A client of oneDNN Graph, compiled against its header alone: right and wrong arguments, one call a line, with the status and
-// what was written. Its output with oneDNN and with the drop-in in front is compared line by line.
+// A client of oneDNN Graph that includes only its header: valid and invalid arguments, one call per line, with the status and
+// the written values. Its output with oneDNN and with the drop-in is compared line by line.
 //
-// Every call runs in a child of its own, so that one that crashes is a line and not the end.
+// Every call runs in its own child process, so a crash affects only its own line.
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_graph.h>
 #include <sys/wait.h>
@@ -35,7 +35,7 @@ Enumeration number_as(int number) {
   return static_cast<Enumeration>(number);
 }
 
-// One line: what `call` returns, or the signal that ended it.
+// Prints the result of `call`, or the signal that ended it.
 void line(const Text& name, const std::function<Text()>& call) {
   std::fflush(stdout);
   const pid_t child = fork();
@@ -82,7 +82,7 @@ Text told(const Tensor& tensor) {
   return text;
 }
 
-// The status of a call, and what it wrote: the call comes first.
+// Prints the status of a call and the written value. The argument order ensures that the call comes first.
 Text told(dnnl_status_t status, const Tensor& written) { return told(status) + " " + told(written); }
 template <typename Number>
 Text told(dnnl_status_t status, const Number& written) {
@@ -198,7 +198,7 @@ dnnl_status_t compile(dnnl_graph_partition_t partition, dnnl_graph_compiled_part
   return dnnl_graph_partition_compile(partition, compiled, ins.size(), ins.data(), outs.size(), outs.data(), engine);
 }
 
-// Compiles the one-op graph for these tensors and says what the output became.
+// Compiles the one-op graph for these tensors and describes the resulting output.
 Text told_compilation(const Op& op, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
   dnnl_graph_partition_t partition = partition_of(op);
   if (partition == nullptr) return "no partition";

@@ -1,4 +1,4 @@
-// Bad input to the three forms that are ops of a graph: a status, and a sentence that names the op and the port.
+// Invalid input to the three forms that are graph ops: a status, and a message that names the op and the port.
 #include "graph_op_case.h"
 #include "support/failure.h"
 
@@ -19,7 +19,7 @@ MATCHER_P3(FailsWith, status, subject, words, "") {
 struct Form {
   op::kind kind;
   const char* name;
-  size_t src;  // its port
+  size_t src;  // the port of src
 };
 const std::vector<Form> kForms = {{op::kind::LayerNormBackward, "LayerNormBackward", 0},
                                   {op::kind::LayerNormBackprop, "LayerNormBackprop", 0},

@@ -1,4 +1,4 @@
-// Graph ops that are gradients of layer normalisation, executed through the public graph interface on tensors of any type.
+// Graph ops that compute gradients of layer normalisation, executed through the public graph interface on tensors of any type.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -19,13 +19,13 @@ using lamina::graph::logical_tensor;
 using lamina::graph::op;
 using namespace lamina::testing;
 
-inline const logical_tensor kAbsent;  // the empty logical tensor: a port that is left out
+inline const logical_tensor kAbsent;  // the empty logical tensor: an omitted port
 
 inline logical_tensor describe(size_t id, const TypedTensor& tensor) {
   return {id, static_cast<logical_tensor::data_type>(tensor.dtype), tensor.shape, tensor.strides};
 }
 
-// Adds the tensors as ports of `norm` in order, null for a port that is left out, compiles it alone and runs it.
+// Adds the tensors as ports of `norm` in order (null omits a port), compiles the op alone and runs it.
 inline void run_op(op norm, const std::vector<TypedTensor*>& inputs, const std::vector<TypedTensor*>& outputs) {
   const engine cpu(engine::kind::cpu, 0);
   std::vector<lamina::graph::tensor> in, out;
@@ -50,7 +50,7 @@ inline void run_op(op norm, const std::vector<TypedTensor*>& inputs, const std::
   partitions[0].compile(in_ports, out_ports, cpu).execute(stream(cpu), in, out);
 }
 
-// src, diff_dst and the rest of one problem; the numbers are those that the tensors hold.
+// src, diff_dst and the other tensors of one problem; the numbers are rounded to the tensors' types.
 struct Problem {
   explicit Problem(Dims dims, size_t normalized_axes = 1, DataType data = DataType::f32, DataType small = DataType::f32,
                    DataType stats = DataType::undef)

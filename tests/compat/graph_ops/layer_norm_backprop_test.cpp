@@ -1,4 +1,4 @@
-// LayerNormBackprop-1 as its document describes it, with the incoming gradient that the document leaves out.
+// LayerNormBackprop-1 as in its document, with the incoming gradient, which the document omits.
 #include "graph_op_case.h"
 
 namespace graph_op_test {

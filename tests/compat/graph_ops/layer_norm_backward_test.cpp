@@ -1,4 +1,4 @@
-// LayerNormBackward as its document describes it: attributes, indexed inputs and outputs, rows of types, what is optional.
+// LayerNormBackward as in its document: attributes, indexed inputs and outputs, type combinations, optional ports.
 #include "graph_op_case.h"
 
 namespace graph_op_test {

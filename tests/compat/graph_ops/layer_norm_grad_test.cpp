@@ -1,4 +1,4 @@
-// LayerNormGrad as its document describes it, with the square root and the epsilon that the document leaves out.
+// LayerNormGrad as in its document, with the square root and the epsilon, which the document omits.
 #include "graph_op_case.h"
 
 namespace graph_op_test {

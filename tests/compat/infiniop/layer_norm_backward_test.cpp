@@ -1,4 +1,4 @@
-// infiniopLayerNormBackward as its document describes it: the calls, types, strides, and each status in its own situation.
+// infiniopLayerNormBackward as in its document: calls, types, strides, and a situation for each status.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ struct Case {
     return all;
   }
 
-  // In terms of the raw input with mean 0: src = x * std, variance + epsilon = std^2.
+  // The formula for a raw input with mean 0: src = x * std, variance + epsilon = std^2.
   LayerNormNumbers numbers() const {
     LayerNormNumbers n;
     n.size = tensors[grad_input].shape.back();
@@ -239,7 +239,7 @@ TEST(InfiniopLayerNormBackward, EmptyTensorsAreANoOpThatSucceeds) {
   for (int64_t i = 0; i < 33; ++i) EXPECT_EQ(c.tensors[grad_weight].at(i), 0) << "a sum over no rows";
 }
 
-// ---- each status in its own situation
+// ---- a situation for each status
 
 TEST(InfiniopStatus, BadParamForNullPointers) {
   Case c;

@@ -1,5 +1,5 @@
-// Clients of oneDNN Graph, compiled against its headers alone and linked with it (tests/clients/onednn_graph), run as they are
-// and with the drop-in put in front: docs/compat.md.
+// Clients of oneDNN Graph, compiled with its headers and linked with it (tests/clients/onednn_graph), run unchanged and with
+// the drop-in preloaded: docs/compat.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ struct Outcome {
   int exit_code = -1;
 };
 
-// Clients tell of crashes themselves, which an address sanitizer would keep from them.
+// Clients report crashes themselves; an address sanitizer would intercept the signals.
 const std::string kCrashes = "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_abort=0";
 
 Outcome run(const std::string& command) {
@@ -43,19 +43,19 @@ Outcome run(const std::string& command) {
 
 std::string client(const std::string& name) { return std::string(LAMINA_ONEDNN_CLIENTS) + "/onednn_client_" + name; }
 
-// An address sanitizer wants to come first, and need not.
+// An address sanitizer checks that it is loaded first; this option disables the check.
 std::string in_front(const std::string& command) {
   return "env ASAN_OPTIONS=" + kCrashes + ":verify_asan_link_order=0:detect_leaks=0 LD_PRELOAD=" LAMINA_ONEDNN_GRAPH " " +
          command;
 }
 
-// A sign that lamina did the work: one line for each execution.
+// Counts lamina's verbose lines, one per execution: they prove that lamina did the work.
 int executions_of_lamina(const std::string& text) {
   static const std::regex line("lamina,exec,");
   return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), line), std::sregex_iterator()));
 }
 
-// What follows the name, by name.
+// Returns the rest of each line, by the name at its start.
 std::map<std::string, std::string> lines_of(const std::string& text) {
   std::map<std::string, std::string> lines;
   std::istringstream stream(text);
@@ -117,9 +117,9 @@ TEST(DropIn, HasEveryCallThatNewerVersionsAdded) {
   EXPECT_EQ(newer.exit_code, 0) << newer.text;
 }
 
-// ---- dumps of graphs, as drivers run them ----
+// ---- dumps of graphs, run as drivers run them ----
 
-// The sums of a line of the client of dumps, by tensor: three numbers, the last the sum of sizes.
+// Returns the sums in a line of the dumps client, by tensor: three numbers, the last one the sum of absolute values.
 std::map<std::string, std::array<double, 3>> sums_of(const std::string& line) {
   static const std::regex entry(R"(\| (\d+): (\S+) (\S+) (\S+))");
   std::map<std::string, std::array<double, 3>> sums;
@@ -128,7 +128,7 @@ std::map<std::string, std::array<double, 3>> sums_of(const std::string& line) {
   return sums;
 }
 
-// A dump that divides by 0 does so in both.
+// A dump that divides by 0 does so in both libraries.
 bool is_alike(double ours, double theirs, double error) {
   if (!std::isfinite(ours) || !std::isfinite(theirs)) return std::isnan(ours) ? std::isnan(theirs) : ours == theirs;
   return std::abs(ours - theirs) <= error;
@@ -138,14 +138,14 @@ void expect_alike(const std::string& dump, const std::string& original, const st
   const auto theirs = sums_of(original), ours = sums_of(replaced);
   for (const auto& [tensor, sums] : ours) {
     const auto expected = theirs.find(tensor);
-    if (expected == theirs.end()) continue;  // inside a partition there, or the other way round
+    if (expected == theirs.end()) continue;  // the value is inside a partition of one of the libraries
     for (size_t i = 0; i < sums.size(); ++i)
       EXPECT_TRUE(is_alike(sums[i], expected->second[i], 1e-2 * expected->second[2] + 1e-6))
           << dump << ", tensor " << tensor << ": " << sums[i] << ", by oneDNN " << expected->second[i];
   }
 }
 
-// Of each operation and pattern that drivers try: one partition, as in the original, and where that runs the dump, its numbers.
+// For each operation and pattern of the drivers: one partition, as in oneDNN, and the same numbers if oneDNN runs the dump.
 TEST(DropIn, RunsDumpsAsDriversDo) {
   if (!std::filesystem::exists(kOneDnnDumps)) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
   std::vector<std::filesystem::path> dumps;
@@ -153,7 +153,7 @@ TEST(DropIn, RunsDumpsAsDriversDo) {
     if (file.path().extension() == ".json") dumps.push_back(file.path());
   std::string files;
   for (const auto& dump : dumps) files += " " + dump.string();
-  const auto each = [&](const std::string& command) {  // in a process of its own: one that crashes is a line less
+  const auto each = [&](const std::string& command) {  // a separate process: a crash loses only one line
     return run("for dump in" + files + "; do " + command + " 300000 $dump 2>/dev/null; done");
   };
   const Outcome original = each(client("dumps")), replaced = each(in_front(client("dumps")));
@@ -173,9 +173,9 @@ TEST(DropIn, RunsDumpsAsDriversDo) {
   EXPECT_GT(compared, 40);
 }
 
-// ---- the same calls, one by one ----
+// ---- single calls compared ----
 
-// The calls of docs/compat.md: the first column of its tables, between backquotes.
+// Returns the calls in docs/compat.md: the first column of its tables, in backquotes.
 std::set<std::string> documented_calls() {
   static const std::regex row("\n\\| `([^`]+)` \\|");
   const std::string text = text_of(kTree / "docs" / "compat.md");
@@ -197,7 +197,7 @@ TEST(DropIn, AnswersEveryCallAsOneDnnDoesOrAsDocumented) {
     EXPECT_NE(answer, "crash") << call;
     const auto expected = theirs.find(call);
     ASSERT_NE(expected, theirs.end()) << call;
-    if (expected->second == "crash") continue;  // any status is better
+    if (expected->second == "crash") continue;  // oneDNN crashes there; any status is better
     if (expected->second == answer) {
       EXPECT_EQ(documented.count(call), 0U) << call << " is told as a difference, and is none: " << answer;
       ++equal;
@@ -221,7 +221,7 @@ std::set<std::string> graph_symbols_of(const std::string& library) {
   return names;
 }
 
-// A call that was missing would go to the real library, with an object that is not its own.
+// A missing call would reach the real library with an object that belongs to the drop-in.
 TEST(DropIn, DefinesEveryGraphCallOfTheRealLibrary) {
   const std::set<std::string> theirs = graph_symbols_of(LAMINA_ONEDNN_LIBRARY), ours = graph_symbols_of(LAMINA_ONEDNN_GRAPH);
   EXPECT_GT(theirs.size(), 40U);

@@ -1,4 +1,4 @@
-// Bad input to the primitive front end: dnnl::error with a status and lamina's sentence.
+// Invalid input to the primitive front end throws dnnl::error with a status and lamina's message.
 #include "primitive_fixture.h"
 
 namespace primitive_test {

@@ -1,4 +1,4 @@
-// The page's example as a program: what it prints is what the formulas give in double.
+// Runs the documentation's example as a program and compares its output with the formulas in double.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -88,7 +88,7 @@ TEST(LayerNormalizationExample, SaysWhyItCannotRunOnAGpu) {
   EXPECT_NE(text.find("status 3, engine kind gpu"), std::string::npos) << text;
 }
 
-// One source, two libraries: the front end's names and signatures are oneDNN's.
+// One source for two libraries: the front end has oneDNN's names and signatures.
 TEST(LayerNormalizationExample, PrintsTheSameBuiltAgainstOneDnnItself) {
 #ifdef LAMINA_ONEDNN_EXAMPLE
   int ours_code = -1, theirs_code = -1;

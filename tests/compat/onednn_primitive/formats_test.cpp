@@ -30,7 +30,7 @@ TEST(MemoryDesc, EveryTagAddressesEveryElementOnce) {
       memory::dims dims;
       for (size_t d = 0; d < rank; ++d) dims.push_back(static_cast<int64_t>(d) % 3 + 2);
       const memory::desc desc(dims, dt::u8, static_cast<tag>(number), true);
-      if (desc.is_zero()) continue;  // a tag of another rank
+      if (desc.is_zero()) continue;  // the tag has another rank
       std::vector<bool> seen(desc.get_size(), false);
       for (int64_t i = 0; i < count_of(dims); ++i) {
         const auto offset = static_cast<size_t>(offset_of(desc, i));
@@ -42,7 +42,7 @@ TEST(MemoryDesc, EveryTagAddressesEveryElementOnce) {
   }
 }
 
-// The same numbers in the layouts `src` and `dst` as in the plain one, bit by bit.
+// Expects the same bits with the layouts `src` and `dst` as with the plain one.
 void expect_same_as_plain(const memory::dims& dims, const memory::desc& src, const memory::desc& dst,
                           const memory::desc& stat = {}) {
   Case plain(dims), c(dims);
@@ -57,7 +57,7 @@ void expect_same_as_plain(const memory::dims& dims, const memory::desc& src, con
   plain.run_backward(prop_kind::backward, kScale | kShift);
   c.run_backward(prop_kind::backward, kScale | kShift);
   EXPECT_EQ(c.out(DNNL_ARG_DIFF_SRC), plain.out(DNNL_ARG_DIFF_SRC));
-  c.expect_backward(kScale | kShift);  // column sums follow the order of rows in memory
+  c.expect_backward(kScale | kShift);  // column sums add rows in memory order
 }
 
 TEST(LayerNormalizationFormats, SrcAndDstMayBeStrided) {

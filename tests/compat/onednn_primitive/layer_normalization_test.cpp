@@ -1,4 +1,4 @@
-// The layer normalization primitive as its page describes it: propagation kinds, flags, dims, types, statistics.
+// The layer normalization primitive as in oneDNN's documentation: propagation kinds, flags, dims, types, statistics.
 #include "primitive_fixture.h"
 
 namespace primitive_test {

@@ -1,4 +1,4 @@
-// Memory that the front end allocates itself, when there is none left. Aligned new of the whole program is this file's.
+// The front end's own allocation of memory fails cleanly. This file replaces aligned new for the whole program.
 #include <cstdlib>
 #include <new>
 

@@ -1,5 +1,5 @@
-// What the tests of the primitive front end share: memory in any format, filled and read by logical position, and a case that
-// creates and executes primitives as programs for oneDNN do.
+// Shared by the tests of the primitive front end: memory in any format, accessed by logical position, and a case that creates
+// and executes primitives as oneDNN programs do.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ inline int64_t count_of(const memory::dims& dims) {
   return count;
 }
 
-// The offset of the i-th element (row-major) of a tensor, in elements.
+// Returns the offset of the i-th element (row-major) of a tensor, in elements.
 inline int64_t offset_of(const memory::desc& desc, int64_t i) {
   const memory::dims dims = desc.get_dims(), strides = desc.get_strides(), blocks = desc.get_inner_blks(),
                      idxs = desc.get_inner_idxs();
@@ -54,7 +54,7 @@ inline int64_t offset_of(const memory::desc& desc, int64_t i) {
   return offset;
 }
 
-// Returns what the memory's type makes of the values.
+// Returns the values after rounding to the memory's type.
 inline Values fill(const memory& m, const Values& values) {
   const memory::desc desc = m.get_desc();
   Values stored;
@@ -104,7 +104,7 @@ struct Case {
     return tags[dims.size()];
   }
 
-  // The random data are the same for every format and type, up to rounding.
+  // All formats and types use the same random data, up to rounding.
   void run_forward(prop_kind kind, normalization_flags flags, bool in_place = false) {
     const auto pd = stat.is_zero() ? layer_normalization_forward::primitive_desc(cpu, kind, src, dst, 1e-5f, flags, attr)
                                    : layer_normalization_forward::primitive_desc(cpu, kind, src, dst, stat, 1e-5f, flags, attr);
@@ -195,7 +195,7 @@ struct Case {
 
 using Failure = lamina::testing::Failure<dnnl_status_t>;
 
-// What `body` throws, checked to be lamina's last sentence.
+// Returns the failure that `body` throws, and checks that its message is lamina's last error.
 inline Failure failure_of(const std::function<void()>& body) {
   return failure_by<dnnl::error>([&] {
     try {
