@@ -164,5 +164,102 @@ TEST(Check, LeavesOutAComparisonOfWhatTypesDoNotTellApart) {
   EXPECT_FALSE(run.check().good);
 }
 
+// What is compared, selected, copied or computed with integers has one right result, however small the error of another is.
+TEST(Check, WantsTheVeryNumberOfOpsThatRoundNothing) {
+  const auto with_one_off = [](OpKind kind, DataType type, DataType result) {
+    GraphBuilder g;
+    const auto src_0 = g.input(type, {4096}), src_1 = g.input(type, {4096});
+    g.op(kind, {src_0, src_1}, {}, result);
+    ReferenceRun run(g.finish());
+    EXPECT_TRUE(run.check().good) << name_of(kind) << run.check().text();
+    const double value = run.outputs[0]->load(7);
+    run.outputs[0]->store(7, is_floating(result) ? value * (1 + 0x1p-22) : value == 0 ? 1 : value - 1);
+    return run.check();
+  };
+  const DataType s32 = DataType::s32;
+  for (const auto& result : {with_one_off(OpKind::Less, f32, DataType::boolean), with_one_off(OpKind::Maximum, f32, f32),
+                             with_one_off(OpKind::Add, s32, s32), with_one_off(OpKind::Equal, s32, DataType::boolean)}) {
+    EXPECT_FALSE(result.good);
+    EXPECT_THAT(result.text(), HasSubstr("WRONG, 1 of 4096"));
+  }
+}
+
+TEST(Check, TellsIntegersOf64BitsApart) {
+  GraphBuilder g;
+  g.op(OpKind::StaticReshape, {g.input(DataType::s64, {4})}, {{"shape", std::vector<int64_t>{2, 2}}, {"special_zero", false}},
+       DataType::s64);
+  ReferenceRun run(g.finish());
+  auto* source = static_cast<int64_t*>(run.input(0).data());
+  auto* result = static_cast<int64_t*>(run.outputs[0]->data());
+  for (int i = 0; i < 4; ++i) source[i] = result[i] = (int64_t{1} << 53) + i;
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  --result[1];
+  EXPECT_FALSE(run.check().good);
+}
+
+TEST(Check, SeesTheSignOfAZeroThatIsCopied) {
+  GraphBuilder g;
+  g.op(OpKind::StaticTranspose, {g.input(f32, {2, 2})}, {{"order", std::vector<int64_t>{1, 0}}});
+  ReferenceRun run(g.finish());
+  run.input(0).store(0, 0.0);
+  run.outputs[0]->store(0, 0.0);
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  run.outputs[0]->store(0, -0.0);
+  EXPECT_FALSE(run.check().good);
+}
+
+// -92.5 is the sum in f32; the exact one is a little further from zero.
+TEST(Check, TakesTheNeighbourOfAnIntegerNextToATie) {
+  GraphBuilder g;
+  const auto src_0 = g.input(f32, {2}), src_1 = g.input(DataType::s32, {2});
+  g.op(OpKind::Add, {src_0, src_1}, {}, DataType::s32);
+  ReferenceRun run(g.finish());
+  for (int64_t i = 0; i < 2; ++i) {
+    run.input(src_0).store(i, i == 0 ? -0.500001 : -0.6);
+    run.input(src_1).store(i, -92);
+    run.outputs[0]->store(i, i == 0 ? -92 : -93);
+  }
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  run.outputs[0]->store(1, -92);
+  EXPECT_FALSE(run.check().good);
+}
+
+// 2^100 squared is an infinity in f32; multiplied by the two small factors first it is a number.
+TEST(Check, LeavesOutProductsThatTheirOrderDecides) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {2, 4});
+  g.op(OpKind::ReduceProd, {src}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
+  ReferenceRun run(g.finish());
+  const double values[] = {0x1p100, 0x1p100, 0, 1, 2, 3, 4, 5};
+  for (int64_t i = 0; i < 8; ++i) run.input(src).store(i, values[i]);
+  run.outputs[0]->store(0, std::numeric_limits<double>::quiet_NaN());
+  run.outputs[0]->store(1, 120);
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  EXPECT_EQ(run.check().left_out, 1);
+  run.outputs[0]->store(1, 121);
+  EXPECT_FALSE(run.check().good);
+}
+
+// One element is next to the pole of 1 / x, and says nothing of the others.
+TEST(Check, JudgesEachElementByHowFarItsOwnInputsMoveIt) {
+  GraphBuilder g;
+  const auto src_0 = g.input(f32, {64}), src_1 = g.input(f32, {64});
+  g.op(OpKind::Reciprocal, {g.op(OpKind::Subtract, {src_0, src_1})});
+  ReferenceRun run(g.finish());
+  for (int64_t i = 0; i < 64; ++i) {
+    run.input(src_0).store(i, 3);
+    run.input(src_1).store(i, i == 5 ? 3 - 0x1p-21 : 1);
+    run.outputs[0]->store(i, i == 5 ? 0x1p21 : 0.5);
+  }
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  run.outputs[0]->store(5, HUGE_VAL);
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  run.outputs[0]->store(6, 0.9);
+  run.outputs[0]->store(7, 0.9);
+  const CheckResult result = run.check();
+  EXPECT_FALSE(result.good);
+  EXPECT_THAT(result.text(), HasSubstr("WRONG, 2 of 64"));
+}
+
 }  // namespace
 }  // namespace lamina::driver

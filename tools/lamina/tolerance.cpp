@@ -98,6 +98,22 @@ std::vector<bool> ops_above(const Graph& graph, ValueIndex output) {
   return above;
 }
 
+// Whether the op rounds only its result: it copies, compares or selects, or it computes with integers only. A result that other
+// ops read must also be a number of its type, since a kernel does not round the values between ops.
+bool is_exact(const Graph& graph, const Op& op, ValueIndex output) {
+  const OpSchema& schema = schema_of(op.kind);
+  if (schema.traits.copies) return true;
+  const auto is_real = [&](ValueIndex value) { return value != kNoValue && is_floating(graph.tensor(value).dtype); };
+  const bool reads_reals = std::any_of(op.inputs.begin(), op.inputs.end(), is_real);
+  const bool makes_reals = std::any_of(op.outputs.begin(), op.outputs.end(), is_real);
+  if (!reads_reals && !makes_reals && !schema.traits.jumps) return true;
+  if (error_of(schema) > 0 || schema.traits.contracts) return false;
+  return std::all_of(op.outputs.begin(), op.outputs.end(), [&](ValueIndex value) {
+    return !is_real(value) || value == output || graph.tensor(value).dtype == DataType::f32 ||
+           graph.tensor(value).dtype == DataType::f64;
+  });
+}
+
 // The role of the port that produces a value; data for graph inputs.
 PortRole role_of(const Graph& graph, ValueIndex output) {
   const Port& made = graph.value(output).producer;
@@ -141,7 +157,8 @@ Tolerance tolerance_of_step(const Graph& subgraph, const Op& op, ValueIndex valu
   const DataType dtype = subgraph.tensor(value).dtype;
   return {.computed = op_error(subgraph, op) * (dtype == DataType::f64 ? kOfF64 : 1),
           .rounding = half_ulp(dtype),
-          .smallest = smallest_step(dtype)};
+          .smallest = smallest_step(dtype),
+          .averaged = averaged_value(subgraph, value)};
 }
 
 Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
@@ -149,6 +166,7 @@ Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
   Tolerance tolerance{.rounding = half_ulp(dtype),
                       .smallest = smallest_step(dtype),
                       .exact = true,
+                      .copied = true,
                       .averaged = averaged_value(subgraph, output)};
   const std::vector<bool> above = ops_above(subgraph, output);
   const double spread = sums_products_of_inner_values(subgraph, above) ? kWorstOfMany : 1;
@@ -156,7 +174,8 @@ Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
     if (!above[i]) continue;
     const Op& op = subgraph.ops()[i];
     tolerance.computed += op_error(subgraph, op);
-    tolerance.exact = tolerance.exact && schema_of(op.kind).traits.copies;
+    tolerance.copied = tolerance.copied && schema_of(op.kind).traits.copies;
+    tolerance.exact = tolerance.exact && is_exact(subgraph, op, output);
     tolerance.may_meet_pole = tolerance.may_meet_pole || may_meet_pole(subgraph, op);
     const bool rounds_quotients = op.outputs.front() == output && !is_floating(dtype) && !has_constant_scales(op.kind);
     if (schema_of(op.kind).traits.jumps && (rounds_quotients || reads_computed(subgraph, op))) tolerance.may_jump = true;
@@ -168,6 +187,7 @@ Tolerance tolerance_of(const Graph& subgraph, ValueIndex output) {
   }
   if (role_of(subgraph, output) == PortRole::affine_gradient) tolerance.computed += kColumnSumError;
   if (dtype == DataType::f64) tolerance.computed *= kOfF64;
+  tolerance.may_jump = tolerance.may_jump && !tolerance.exact;
   return tolerance;
 }
 

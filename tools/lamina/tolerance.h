@@ -15,8 +15,10 @@ struct Tolerance {
   // An op between the inputs and the output jumps or amplifies (Round, a comparison, a division by a computed value): a few
   // elements may differ much in a correct result.
   bool may_jump = false;
-  // The ops between the inputs and the output only move or convert values: the output must be bitwise equal to the reference.
+  // The ops between the inputs and the output only copy, convert, compare or select values, or compute with integers: the
+  // output must equal the reference. If all of them copy, the sign of a zero must be equal too.
   bool exact = false;
+  bool copied = false;
   // An op in between reads a computed value and has no result for some values (Log, Sqrt, Reciprocal): where the reference
   // has none, the result depends on rounding.
   bool may_meet_pole = false;

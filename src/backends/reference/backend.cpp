@@ -2,6 +2,7 @@
 // --check compare with it.
 #include "backends/backend.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
@@ -52,13 +53,15 @@ bool is_kept_in_double(DataType type) {
   return type == DataType::f64 || type == DataType::f32 || type == DataType::bf16 || type == DataType::f16;
 }
 
-// Results of integers, booleans, f8 and casts are rounded before the next ops read them. Other wide floats stay unrounded.
-void round_narrow_results(const Op& op, std::vector<Tensor>& values) {
+// Results of integers, booleans, f8 and casts are rounded before the next ops read them. Other wide floats stay unrounded. The
+// values of run outputs before this rounding are kept beside them.
+void round_narrow_results(const Op& op, std::span<const ValueIndex> outputs, std::vector<Tensor>& values) {
   for (const ValueIndex output : op.outputs) {
     if (output == kNoValue) continue;
     Tensor& tensor = values[static_cast<size_t>(output)];
     if (is_kept_in_double(tensor.dtype) && !schema_of(op.kind).traits.converts) continue;
     if (!tensor.integers.empty()) continue;  // s64 values are exact
+    if (std::find(outputs.begin(), outputs.end(), output) != outputs.end()) tensor.unrounded = tensor.values;
     parallel_elements(tensor.size(), [&](int64_t i) { tensor[i] = round_to(tensor.dtype, tensor[i]); });
   }
 }
@@ -136,7 +139,7 @@ std::vector<Tensor> run(const Graph& graph, std::span<const ValueIndex> inputs, 
     const auto found = evaluators().find(op.kind);
     if (found == evaluators().end()) throw Error(Status::unimplemented, place_of(op), why_unsupported(graph, op));
     found->second(OpRun(graph, op, values));
-    round_narrow_results(op, values);
+    round_narrow_results(op, outputs, values);
     for (const ValueIndex output : op.outputs) {
       if (output != kNoValue && disturb != nullptr) disturb(&op, output, values[static_cast<size_t>(output)]);
     }

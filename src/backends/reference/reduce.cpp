@@ -77,8 +77,28 @@ void reduce_l2(const OpRun& run) {
   for (double& value : run.result("dst").values) value = std::sqrt(value);
 }
 
+// The product of the factors above 1 alone, or of those below 1 alone, may be the value on the way in f32, where factors are
+// multiplied in another order: if one of both is out of range, an infinity may meet a zero.
+void mark_out_of_range(const OpRun& run) {
+  constexpr double kMost = std::numeric_limits<float>::max_exponent - 1, kLeast = std::numeric_limits<float>::min_exponent - 1;
+  Tensor& dst = run.result("dst");
+  const auto extreme_log = [&](auto keeps) {
+    accumulate(run, 0, [=](double total, double x) {
+      const double log = std::log2(std::fabs(x));
+      return std::isfinite(log) && keeps(log) ? total + log : total;
+    });
+    return dst.values;
+  };
+  const std::vector<double> result = dst.values, above = extreme_log([](double log) { return log > 0; }),
+                            below = extreme_log([](double log) { return log < 0; });
+  dst.values = result;
+  dst.out_of_range.resize(result.size());
+  for (size_t i = 0; i < result.size(); ++i) dst.out_of_range[i] = above[i] >= kMost || below[i] <= kLeast;
+}
+
 void reduce_prod(const OpRun& run) {
   accumulate(run, 1, [](double total, double x) { return total * x; });
+  if (run.in("src").dtype != DataType::f64) mark_out_of_range(run);
 }
 
 // A NaN operand is returned.

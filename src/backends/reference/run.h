@@ -13,7 +13,8 @@ namespace lamina::reference {
 
 // `inputs` and `outputs` are value indices of a finalized graph whose shapes are all known. `memory` contains the inputs in
 // the layout of their logical tensors (null is valid without elements). Returns one dense tensor per output, not rounded to
-// its float dtype. Throws Error(unimplemented), which names the op, for an op that the reference cannot run.
+// its float dtype; Tensor::unrounded contains integers, booleans and f8 before their rounding. Throws Error(unimplemented),
+// which names the op, for an op that the reference cannot run.
 // `disturb`, if given, may change an input or the result of an op (`maker`, null for an input) before other ops read it. The
 // change of the results shows how much of an error rounding of inner values can explain.
 using Disturb = std::function<void(const Op* maker, ValueIndex value, Tensor& tensor)>;

@@ -47,7 +47,7 @@ void load_values(Tensor& tensor, const Dims& strides, const void* memory) {
 
 Tensor zeros(DataType dtype, const Dims& shape) {
   const auto count = static_cast<size_t>(checked_product(shape, "a tensor of the reference backend"));
-  return {dtype, shape, std::vector<double>(count, 0.0), {}};
+  return {.dtype = dtype, .shape = shape, .values = std::vector<double>(count, 0.0)};
 }
 
 Tensor load(const LogicalTensor& description, const void* memory) {

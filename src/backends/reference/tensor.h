@@ -18,8 +18,12 @@ namespace lamina::reference {
 struct Tensor {
   DataType dtype = DataType::undef;  // as the graph declares it
   Dims shape;
-  std::vector<double> values;     // row-major
-  std::vector<int64_t> integers;  // for s64 tensors, in addition to `values`
+  std::vector<double> values;          // row-major
+  std::vector<int64_t> integers = {};  // for s64 tensors, in addition to `values`
+  // For outputs of a run: the results that `values` contains rounded (integers, booleans, f8), before that rounding.
+  std::vector<double> unrounded = {};
+  // Per element, or empty: whether an intermediate value leaves the range of f32 in some order of the operations.
+  std::vector<bool> out_of_range = {};
 
   int rank() const { return static_cast<int>(shape.size()); }
   int64_t size() const { return static_cast<int64_t>(values.size()); }

@@ -72,6 +72,7 @@ OpSchema comparison(OpKind kind, std::string formula, std::vector<DataType> type
   schema.outputs = {port("dst", "T2", "one byte an element, 0 or 1; the broadcast shape")};
   schema.types = {{"T1", std::move(types)}, {"T2", {DataType::boolean}}};
   schema.inplace = {};
+  schema.error = 0;
   return schema;
 }
 

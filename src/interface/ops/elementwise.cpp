@@ -113,7 +113,9 @@ LAMINA_SCHEMA(Reciprocal) {
 
 LAMINA_SCHEMA(ReLU) { return unary(OpKind::ReLU, "dst = max(src, 0)", {.error = 0}); }
 
-LAMINA_SCHEMA(Round) { return unary(OpKind::Round, "dst = nearest integer to src, halves to even", {.jumps = true}); }
+LAMINA_SCHEMA(Round) {
+  return unary(OpKind::Round, "dst = nearest integer to src, halves to even", {.error = 0, .jumps = true});
+}
 
 LAMINA_SCHEMA(Sigmoid) { return unary(OpKind::Sigmoid, "dst = 1 / (1 + exp(-src))", {.error = 6e-7}); }
 

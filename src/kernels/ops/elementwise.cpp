@@ -31,10 +31,11 @@ void mish(OpLowering& op) {
   op.out(0, x * (n / (n + 2.0)));
 }
 
+// beta * src may overflow, so a positive one is not divided by beta again.
 void soft_plus(OpLowering& op) {
   const double beta = op.f32_attribute("beta");
-  const Value x = op.in(0) * beta;
-  op.out(0, (max(x, 0.0) + unary(MapOp::log1p, exp(-abs(x)))) / beta);
+  const Value x = op.in(0), scaled = x * beta;
+  op.out(0, select(greater(scaled, 0), x, 0) + unary(MapOp::log1p, exp(-abs(scaled))) / beta);
 }
 
 void prelu(OpLowering& op) {
@@ -61,7 +62,7 @@ std::vector<Lowering> elementwise_lowerings() {
       {OpKind::HardSwish,
        [](O& op) {
          const Value x = op.in(0);
-         op.out(0, x * min(max(x + 3.0, 0.0), 6.0) / 6.0);
+         op.out(0, x * (min(max(x + 3.0, 0.0), 6.0) / 6.0));
        }},
       {OpKind::LeakyReLU,
        [](O& op) {

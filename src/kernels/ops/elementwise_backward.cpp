@@ -18,8 +18,10 @@ Value gelu_erf_slope(Value x) {
   return x.builder->map(MapOp::normal_cdf, x) + x * (exp(x * x * -0.5) * one_over_root_two_pi);
 }
 
-// With s = sigmoid(v(x)): d/dx of x * s is s + x * s * (1 - s) * v'(x), v = 2 sqrt(2/pi) (x + 0.044715 x^3).
-Value gelu_tanh_slope(Value x) {
+// With s = sigmoid(v(x)): d/dx of x * s is s + x * s * (1 - s) * v'(x), v = 2 sqrt(2/pi) (x + 0.044715 x^3). The slope is 0 or
+// 1 long before |x| reaches 1000; beyond 1e19 the square would overflow.
+Value gelu_tanh_slope(Value src) {
+  const Value x = min(max(src, -1000.0), 1000.0);
   const double twice_root = 2 * std::sqrt(2 / std::numbers::pi);
   const Value square = x * x;
   const Value v = x * (square * (0.044715 * twice_root) + twice_root);
@@ -71,7 +73,7 @@ void hard_sigmoid_backward(OpLowering& op) {
 void hard_swish_backward(OpLowering& op) {
   const Value x = op.in(0);
   const Value dy = op.in(1);
-  const Value middle = dy * (x * 2.0 + 3.0) / 6.0;
+  const Value middle = dy * ((x * 2.0 + 3.0) / 6.0);
   op.out(0, op.k.select(greater_equal(x, 3), dy, select(greater(x, -3), middle, 0)));
 }
 
