@@ -101,6 +101,7 @@ struct OpTraits {
   bool commutative = false;  // its two inputs may be exchanged
   bool reduces = false;      // one or several plain sums, products or extrema per row; norms do more
   bool sums = false;         // dst is a sum or mean of src, whose terms may cancel
+  bool squares = false;      // sums squares of the normalized input, or of the first one, in the type that is computed in
   bool contracts = false;    // sums of products of the first two inputs
   bool copies = false;       // elements of dst are those of src, possibly in another position, type or layout
   bool converts = false;     // only copies to another type
@@ -224,6 +225,12 @@ const OpSchema& schema_of(OpKind kind);
 // the schema declares none, the default of its class.
 double error_of(const OpSchema& schema);
 inline constexpr double kColumnSumError = 5e-6;  // additional error of the gradients of gamma and beta, which sum over all rows
+
+// Magnitudes of elements whose squares an op with the trait `squares` sums along a row without overflow. The largest float is
+// 3.4e38, and differences from a mean are up to twice the elements.
+inline constexpr double kLargestSquared = 1e17;      // of f32 and bf16, in rows of up to kRowOfSquares elements
+inline constexpr double kLargestSquaredF64 = 1e150;  // of f64
+inline constexpr int64_t kRowOfSquares = 8192;
 
 // The first port of that role that exists for these attributes; SIZE_MAX if there is none.
 size_t port_with_role(const std::vector<PortSpec>& ports, const Attributes& attributes, PortRole role);

@@ -66,6 +66,14 @@ std::string accuracy_text(const OpSchema& schema) {
   return text;
 }
 
+std::string range_text(const OpSchema& schema) {
+  if (!schema.traits.squares) return "";
+  const size_t squared = port_with_role(schema.inputs, {}, PortRole::normalized);
+  return join("magnitudes of ", schema.inputs[squared == SIZE_MAX ? 0 : squared].name, " up to ", kLargestSquared,
+              " in f32 and bf16, in rows of up to ", kRowOfSquares, " elements, and up to ", kLargestSquaredF64,
+              " in f64; beyond them a row's sum of squares may overflow to inf, and a quotient by its root is 0");
+}
+
 std::string presence_text(const PortSpec& port) {
   std::string text = port.presence == Presence::required   ? "required"
                      : port.presence == Presence::variadic ? "one or more"

@@ -18,6 +18,8 @@ std::string allowed_text(const AttributeSpec& attribute);  // "one of NCX, NXC";
 std::string data_text(const OpSchema& schema, const std::function<std::string(const std::string&)>& name);
 // The error that its arithmetic adds, and whether it amplifies errors of its inputs; "" for an op that computes nothing.
 std::string accuracy_text(const OpSchema& schema);
+// The range of magnitudes in which sums of squares do not overflow, and the results beyond it; "" if no squares are summed.
+std::string range_text(const OpSchema& schema);
 
 // Every combination of types that the schema accepts, one type per variable, in the order of schema.types.
 std::vector<std::vector<DataType>> legal_types(const OpSchema& schema);

@@ -134,6 +134,11 @@ TEST(OpFacts, AreSaidInWords) {
             "in f32 within 5e-07 of the value or of its tensor's root mean square, before it is rounded to its type");
   EXPECT_EQ(accuracy_text(schema_of(OpKind::Concat)), "exact, but for the rounding to its type");
   EXPECT_EQ(accuracy_text(schema_of(OpKind::End)), "");
+  EXPECT_EQ(
+      range_text(schema_of(OpKind::ReduceL2)),
+      "magnitudes of src up to 1e+17 in f32 and bf16, in rows of up to 8192 elements, and up to 1e+150 in f64; beyond them a "
+      "row's sum of squares may overflow to inf, and a quotient by its root is 0");
+  EXPECT_EQ(range_text(schema_of(OpKind::Add)), "");
 }
 
 // ---- no other file lists ops

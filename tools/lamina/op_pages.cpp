@@ -135,6 +135,13 @@ std::string index() {
   return text + table({"op", "class", "what it computes"}, rows);
 }
 
+// A sentence that begins with a small letter, under a heading.
+std::string paragraph(std::string_view heading, std::string sentence) {
+  if (sentence.empty()) return "";
+  sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
+  return join("\n## ", heading, "\n\n", sentence, ".\n");
+}
+
 }  // namespace
 
 std::string op_page(const OpSchema& schema) {
@@ -149,10 +156,15 @@ std::string op_page(const OpSchema& schema) {
     text += join("\n", code(input), " and ", code(output), " may share memory.\n");
   text += attributes(schema.attributes);
   text += types(schema);
+<<<<<<< HEAD
   if (const std::string accuracy = accuracy_text(schema); !accuracy.empty())
     text += join("\n## Accuracy\n\n", static_cast<char>(std::toupper(static_cast<unsigned char>(accuracy.front()))),
                  accuracy.substr(1), ".\n");
   return text + "\n## Engines\n\n" + engines(schema) + "\n" + examples(schema);
+=======
+  text += paragraph("Accuracy", accuracy_text(schema)) + paragraph("Range", range_text(schema));
+  return text + "\n## Engines\n\n" + engines(schema) + "\n";
+>>>>>>> 39113f5 (interface: the range in which squares are summed, on the ops' pages)
 }
 
 std::map<std::string, std::string> op_pages() {

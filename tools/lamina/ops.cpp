@@ -83,6 +83,7 @@ void print_one(std::ostream& out, const OpSchema& schema) {
   print_attributes(out, schema.attributes);
   print_types(out, schema);
   if (const std::string accuracy = accuracy_text(schema); !accuracy.empty()) out << "accuracy: " << accuracy << '\n';
+  if (const std::string range = range_text(schema); !range.empty()) out << "range: " << range << '\n';
   for (const auto& [input, output] : schema.inplace) out << "in place: " << input << " and " << output << " may share memory\n";
 }
 

@@ -90,6 +90,7 @@ LAMINA_SCHEMA(BatchNormForwardTraining) {
                                 {"batch_variance", statistics}};
               },
           .inplace = {{"src", "dst"}},
+          .traits = {.squares = true},
           .example = {.inputs = {{2, 4, 3}, {3}, {3}, {3}, {3}}}};
 }
 

@@ -283,6 +283,7 @@ LAMINA_SCHEMA(LayerNorm) {
           .check = [](const OpView& view) { check_norm(view, "src", {"gamma", "beta"}, {"mean", "variance"}); },
           .infer_shapes = layer_norm_shapes,
           .inplace = {{"src", "dst"}},
+          .traits = {.squares = true},
           .error = 5e-7,
           .example = {.inputs = {{2, 3}, {3}, {3}}}};
 }
@@ -318,6 +319,7 @@ LAMINA_SCHEMA(LayerNormBackward) {
           .check = check_layer_norm_backward,
           .infer_shapes = layer_norm_backward_shapes,
           .inplace = {{"diff_dst", "diff_src"}},
+          .traits = {.squares = true},
           .example = {.inputs = {{2, 3}, {2, 3}, {2}, {2}, {3}}}};
 }
 
@@ -349,6 +351,7 @@ LAMINA_SCHEMA(LayerNormBackprop) {
       .check = check_backprop,
       .infer_shapes = backprop_shapes,
       .inplace = {{"output_delta", "input_delta"}},
+      .traits = {.squares = true},
       .example = {.inputs = {{2, 3}, {2, 3}, {3}, {3}, {2}, {2}}}};
 }
 
@@ -394,6 +397,7 @@ LAMINA_SCHEMA(RMSNorm) {
           .check = [](const OpView& view) { check_norm(view, "src", {"gamma"}, {}); },
           .infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); },
           .inplace = {{"src", "dst"}},
+          .traits = {.squares = true},
           .error = 5e-7,
           .example = {.inputs = {{2, 3}, {3}}}};
 }
@@ -417,6 +421,7 @@ LAMINA_SCHEMA(RMSNormBackward) {
       .check = check_rms_norm_backward,
       .infer_shapes = rms_norm_backward_shapes,
       .inplace = {{"diff_dst", "diff_src"}},
+      .traits = {.squares = true},
       .example = {.inputs = {{2, 3}, {2, 3}, {3}}}};
 }
 
@@ -441,6 +446,7 @@ LAMINA_SCHEMA(GroupNorm) {
       .check = [](const OpView& view) { check_group_norm(view, {"gamma", "beta"}, {}); },
       .infer_shapes = group_norm_shapes,
       .inplace = {{"src", "dst"}},
+      .traits = {.squares = true},
       .error = 6e-7,
       .example = {.inputs = {{2, 3, 4}, {4}, {4}}, .attributes = {{"groups", int64_t{2}}}}};
 }
@@ -472,5 +478,6 @@ LAMINA_SCHEMA(GroupNormBackward) {
       .check = check_group_norm_backward,
       .infer_shapes = group_norm_backward_shapes,
       .inplace = {{"diff_dst", "diff_src"}},
+      .traits = {.squares = true},
       .example = {.inputs = {{2, 3, 4}, {2, 3, 4}, {2, 2}, {2, 2}, {4}}, .attributes = {{"groups", int64_t{2}}}}};
 }

@@ -77,7 +77,11 @@ OpSchema sum(OpKind kind, std::string formula) {
 
 LAMINA_SCHEMA(ReduceL1) { return reduction(OpKind::ReduceL1, "dst = sum of |src|"); }
 
-LAMINA_SCHEMA(ReduceL2) { return reduction(OpKind::ReduceL2, "dst = sqrt(sum of src^2)"); }
+LAMINA_SCHEMA(ReduceL2) {
+  OpSchema schema = reduction(OpKind::ReduceL2, "dst = sqrt(sum of src^2)");
+  schema.traits.squares = true;
+  return schema;
+}
 
 LAMINA_SCHEMA(ReduceMax) { return reduction(OpKind::ReduceMax, "dst = max of src", 0); }
 
