@@ -49,13 +49,19 @@ Parameters quantization_parameters(OpLowering& op) {
 // 2004); the error is one unit more for divisors beyond 2^100. Both parts have the same sign, and neither is 0 or infinite,
 // so that an infinite x stays infinite and 0 stays 0. The second part is subnormal, which makes every product slow, only for
 // divisors beyond 2^66.
+// The inverse of a subnormal divisor may be infinite: x and the divisor are multiplied by 2^64 first, which is exact. An x that
+// becomes infinite has a quotient beyond 2^127.
 Value divide_by_row_value(Value x, Value divisor) {
   Builder& k = *x.builder;
   const bool wide = divisor.type() == Type::f64;
+  const double smallest_normal = wide ? std::numeric_limits<double>::min() : double{std::numeric_limits<float>::min()};
   const double largest = wide ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
   const double smallest = wide ? std::numeric_limits<double>::denorm_min() : double{std::numeric_limits<float>::denorm_min()};
   const double below_one = 1 - (wide ? 0x1p-53 : 0x1p-24);
   const auto number = [&](double value) { return k.constant(value, divisor.type()); };
+  const Value factor = k.select(less(abs(divisor), smallest_normal), number(0x1p64), number(1));
+  x = x * factor;
+  divisor = divisor * factor;
   const auto missing = [&](Value inverse) { return fma(-inverse, divisor, number(1)); };
   Value high = min(max(1.0 / divisor, -largest), largest);
   high = k.select(less(missing(high), 0), high * below_one, high);

@@ -81,7 +81,8 @@ TEST(DynamicDequantizeKernels, TakeGroupsAlongAnyAxis) {
 // Values around every tie of the smallest steps, and special values: each element equals a division and a rounding. For scales
 // near the largest number, the inverse has fewer digits, so the neighbouring integer is accepted too.
 TEST(DynamicQuantizeKernels, TheQuotientIsThatOfADivision) {
-  std::vector<float> scales{0.25f, 0.375f, 0.1f, 1.0f / 3, 3e-5f, 7.77e7f, 0x1.fffffep-3f, 1e38f, 0x1p-126f};
+  std::vector<float> scales{0.25f,     0.375f,           0.1f,   1.0f / 3, 3e-5f, 7.77e7f, 0x1.fffffep-3f, 1e38f,
+                            0x1p-126f, 0x1.fffffcp-127f, 1e-39f, -1e-39f,  1e-45f};
   for (const float scale : scales) {
     std::vector<float> x{0, -0.0f, INFINITY, -INFINITY, NAN, 3e38f, -3e38f, 1e-40f};
     for (int step = -260; step < 260; ++step) {
@@ -106,6 +107,40 @@ TEST(DynamicQuantizeKernels, TheQuotientIsThatOfADivision) {
         if (scale < 0x1p100f) {
           EXPECT_EQ(got, expected) << x[i] << " / " << scale << " as " << name_of(dtype);
         }
+      }
+    }
+  }
+}
+
+// A subnormal scale has an infinite inverse: 0 times it is NaN. Of 70 elements the first ones are 0.
+TEST(DynamicQuantizeKernels, ScalesNearTheEndsOfTheRange) {
+  for (const float scale : {1e-39f, 1e-45f, 1e38f}) {
+    for (const Along& along : ways()) {
+      for (const OpKind kind : {OpKind::DynamicQuantize, OpKind::Quantize, OpKind::DynamicDequantize, OpKind::Dequantize}) {
+        SCOPED_TRACE(join(name_of(kind), ", scale ", scale, " ", along.qtype, " along ", along.axis));
+        const bool quantizes = kind == OpKind::DynamicQuantize || kind == OpKind::Quantize;
+        const std::vector<float> scales(static_cast<size_t>(along.scales[0]), scale);
+        Attributes attributes{{"qtype", along.qtype}, {"axis", along.axis}};
+        GraphBuilder g;
+        const uint64_t src = g.input(quantizes ? f32 : s8, kShape);
+        std::vector<uint64_t> inputs{src};
+        if (has_constant_scales(kind)) {
+          attributes.insert({{"scales", scales}, {"zps", std::vector<int64_t>(scales.size(), 3)}});
+        } else {
+          inputs.push_back(g.input(f32, along.scales));
+        }
+        g.op(kind, inputs, attributes, quantizes ? s8 : f32);
+        const Graph graph = g.finish();
+        std::map<uint64_t, Buffer> given;
+        for (const uint64_t id : inputs) {
+          const LogicalTensor& tensor = graph.tensor(*graph.find_value(id));
+          Buffer& buffer = given.emplace(id, buffer_for(tensor)).first->second;
+          for (int64_t i = 0; i < tensor.span(); ++i) {
+            const double step = static_cast<double>(i % 70 < 10 ? 0 : i % 120 - 60) * (quantizes ? double{scale} * 1.25 : 1);
+            store_from_double(tensor.dtype, buffer.data(), i, id == src ? step : double{scale});
+          }
+        }
+        expect_one_kernel(expect_cpu_matches_reference(graph, 0, 1, given));
       }
     }
   }
