@@ -7,6 +7,10 @@
 // A thread that holds a lock may acquire only locks of later rows; otherwise a fork could deadlock with it. Objects with a
 // limited lifetime share the locks of their row, so that the table never changes; a thread may hold only one lock of a row.
 //
+// Builds without NDEBUG check this order at each lock that a thread acquires, and abort if it is violated.
+//
+// The guards of function-local variables, which the compiler creates, are in guards.cpp: no fork waits for them.
+//
 // Header-only and independent of the rest of lamina: front ends over the public interface use locks too.
 #pragma once
 
@@ -17,6 +21,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -34,7 +41,9 @@ enum class LockRow : size_t {
   code_of_kernel,    // held while a kernel variant is compiled
   tuned_schedules,
   cached_costs,
-  jit,            // held while LLVM compiles
+  jit,            // held while LLVM compiles; the kernel selects the lock of the row
+  jit_state,      // protects the compiled kernels and the idle code generators
+  llvm_targets,   // held while LLVM's targets are registered and looked up
   library_calls,  // held while oneDNN creates a primitive, which acquires oneDNN's own locks
   gpu_kernel_runner,
   gpu_programs,  // protects the table of programs
@@ -68,6 +77,30 @@ struct alignas(64) Lock {
   bool is_mine() const { return owner.load(std::memory_order_relaxed) == token_of_thread(); }
 };
 
+// The rows of which the calling thread holds a lock. Empty in builds that do not check the order.
+class HeldRows {
+ public:
+#ifdef NDEBUG
+  static void take(LockRow) {}
+  static void release(LockRow) {}
+#else
+  static void take(LockRow row) {
+    if ((rows_ >> static_cast<unsigned>(row)) != 0) {
+      std::fprintf(stderr,
+                   "lamina: a thread takes a lock of row %u and holds locks of the rows 0x%llx: locks.h has the order\n",
+                   static_cast<unsigned>(row), static_cast<unsigned long long>(rows_));
+      std::abort();
+    }
+    rows_ |= uint64_t{1} << static_cast<unsigned>(row);
+  }
+  static void release(LockRow row) { rows_ &= ~(uint64_t{1} << static_cast<unsigned>(row)); }
+
+ private:
+  static inline thread_local constinit uint64_t rows_ = 0;
+  static_assert(static_cast<unsigned>(LockRow::count_) <= 64);
+#endif
+};
+
 class LockTable {
  public:
   static constexpr size_t kRows = static_cast<size_t>(LockRow::count_);
@@ -82,6 +115,8 @@ class LockTable {
   static Lock& at(LockRow row, size_t number) { return entries_[static_cast<size_t>(row) * kColumns + number % kColumns]; }
   // Assigns the locks of a row to its objects round-robin.
   static Lock& next(LockRow row) { return at(row, turns_[static_cast<size_t>(row)].fetch_add(1, std::memory_order_relaxed)); }
+  // The number of forks between the first process and this one. The child has its own number before its code runs.
+  static uint32_t generation() { return generation_.load(std::memory_order_relaxed); }
   // Yields to a waiting fork. Mutexes are not fair: threads that acquire lock after lock could starve a fork.
   static void let_forks_pass() {
     if (forks_waiting_.load(std::memory_order_relaxed) > 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -110,6 +145,7 @@ class LockTable {
   // Other threads that fork at the same time wait in before_fork; the child does not have them, so its count is 0.
   static void after_fork_in_child() {
     forks_waiting_ = 0;
+    ++generation_;
     after_fork();
   }
   static bool is_told_of_forks() {
@@ -121,22 +157,30 @@ class LockTable {
   static inline constinit std::array<std::atomic<unsigned>, kRows> turns_{};
   static inline constinit std::array<bool, kRows * kColumns> kept_by_forker_{};  // written by the thread that forks
   static inline constinit std::atomic<int> forks_waiting_ = 0;
+  static inline constinit std::atomic<uint32_t> generation_ = 0;
   static inline const bool is_told_ = is_told_of_forks();
 };
 
 class Mutex {
  public:
-  explicit Mutex(LockRow row) : entry_(LockTable::next(row)) {}
+  explicit Mutex(LockRow row) : entry_(LockTable::next(row)), row_(row) {}
+  // Equal numbers select the same lock; so do some different ones, because there are fewer columns than numbers.
+  Mutex(LockRow row, size_t number) : entry_(LockTable::at(row, number)), row_(row) {}
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
   void lock() {
     LockTable::let_forks_pass();
+    HeldRows::take(row_);
     entry_.lock();
   }
-  void unlock() { entry_.unlock(); }
+  void unlock() {
+    entry_.unlock();
+    HeldRows::release(row_);
+  }
 
  private:
   Lock& entry_;
+  const LockRow row_;
 };
 
 // Calls a function once; if it throws, the next call retries.
@@ -151,6 +195,8 @@ class Once {
     std::forward<Function>(function)();
     is_done_.store(true, std::memory_order_release);
   }
+  // The next call calls its function again. No other thread may use this meanwhile.
+  void undo() { is_done_.store(false, std::memory_order_relaxed); }
 
  private:
   Mutex mutex_;
@@ -161,13 +207,16 @@ class Once {
 // threads share. May be nested.
 class ForkGuard {
  public:
-  explicit ForkGuard(LockRow row) : entry_(LockTable::at(row, number())), is_outer_(!entry_.is_mine()) {
+  explicit ForkGuard(LockRow row) : entry_(LockTable::at(row, number())), row_(row), is_outer_(!entry_.is_mine()) {
     if (!is_outer_) return;
     LockTable::let_forks_pass();
+    HeldRows::take(row_);
     entry_.lock();
   }
   ~ForkGuard() {
-    if (is_outer_) entry_.unlock();
+    if (!is_outer_) return;
+    entry_.unlock();
+    HeldRows::release(row_);
   }
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
@@ -180,6 +229,7 @@ class ForkGuard {
     return mine;
   }
   Lock& entry_;
+  const LockRow row_;
   const bool is_outer_;
 };
 

@@ -191,6 +191,15 @@ TEST_F(ForkAmidWork, ThatExecutesAndPrintsVerboseLines) {
   lamina_set_verbose_output(0, nullptr, nullptr);
 }
 
+// Each time another kernel, so that all of them are timed.
+TEST_F(ForkAmidWork, ThatTunes) {
+  expect_that_children_end([&](int thread, int time) {
+    const auto src = f32(0, {2 + (time * 3 + thread) % 700, 48}), dst = f32(1, {2 + (time * 3 + thread) % 700, 48});
+    only_partition_of({op(0, op::kind::SoftMax, {src}, {dst}, "softmax").set_attr(op::attr::axis, int64_t{-1})})
+        .tune({src}, {dst}, cpu_, 1);
+  });
+}
+
 TEST_F(LibraryForkAmidWork, ThatExecutesAProduct) {
   const auto src = f32(0, {48, 64}), weights = f32(1, {64, 32}), dst = f32(2, {48, 32});
   const auto compiled =
