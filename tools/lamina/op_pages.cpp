@@ -156,15 +156,8 @@ std::string op_page(const OpSchema& schema) {
     text += join("\n", code(input), " and ", code(output), " may share memory.\n");
   text += attributes(schema.attributes);
   text += types(schema);
-<<<<<<< HEAD
-  if (const std::string accuracy = accuracy_text(schema); !accuracy.empty())
-    text += join("\n## Accuracy\n\n", static_cast<char>(std::toupper(static_cast<unsigned char>(accuracy.front()))),
-                 accuracy.substr(1), ".\n");
-  return text + "\n## Engines\n\n" + engines(schema) + "\n" + examples(schema);
-=======
   text += paragraph("Accuracy", accuracy_text(schema)) + paragraph("Range", range_text(schema));
-  return text + "\n## Engines\n\n" + engines(schema) + "\n";
->>>>>>> 39113f5 (interface: the range in which squares are summed, on the ops' pages)
+  return text + "\n## Engines\n\n" + engines(schema) + "\n" + examples(schema);
 }
 
 std::map<std::string, std::string> op_pages() {

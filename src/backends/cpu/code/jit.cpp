@@ -1,7 +1,12 @@
 #include "backends/cpu/code/jit.h"
 
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "backends/cache/code_cache.h"
 #include "backends/cache/sha256.h"
@@ -29,10 +34,13 @@ class Jit {
     return jit;
   }
 
+  // Threads compile different kernels in parallel. A thread that requests a kernel that is being compiled waits for it.
   CompiledKernel compile(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) {
     const std::string key = key_of(kernel, schedule, machine);
-    const std::lock_guard lock(mutex_);
-    if (std::optional<CompiledKernel> known = cache_.find(key)) {
+    // A fork waits for kernels that are being compiled; otherwise LLVM's state in the child could be inconsistent.
+    Mutex same_kernel(LockRow::jit, std::hash<std::string>()(key));
+    const std::lock_guard lock(same_kernel);
+    if (std::optional<CompiledKernel> known = find(key)) {
       known->from_cache = true;
       return *std::move(known);
     }
@@ -45,20 +53,20 @@ class Jit {
       if (machine.instructions.architecture != &host_architecture()) {
         compiled.from_cache = disk != nullptr && disk->find(disk_key).has_value();
         if (compiled.from_cache) return;
-        const auto object = maker().make(kernel, schedule, machine, compiled.symbol);
+        const auto object = make_object(kernel, schedule, machine, compiled.symbol);
         if (disk != nullptr) disk->store(disk_key, object->getBuffer());
         return;
       }
       if (disk != nullptr) code = stored_code(*disk, disk_key, compiled.symbol);
       compiled.from_cache = code.address != nullptr;
       if (compiled.from_cache) return;
-      const auto object = maker().make(kernel, schedule, machine, compiled.symbol);
+      const auto object = make_object(kernel, schedule, machine, compiled.symbol);
       if (disk != nullptr) disk->store(disk_key, object->getBuffer());
       code = new_code(*object, compiled.symbol);
     });
     compiled.function = reinterpret_cast<KernelFunction>(code.address);
     compiled.memory = std::move(code.memory);
-    cache_.insert(key, compiled);
+    insert(key, compiled);
     return compiled;
   }
 
@@ -79,20 +87,54 @@ class Jit {
     return join("lamina_", kernel.name, "_", sha256_hex(key).substr(0, 12));
   }
 
-  // Created when the first kernel is compiled. It is not needed if all kernels come from the disk.
-  ObjectCodeMaker& maker() {
-    if (!maker_) maker_.emplace(symbols_.any());
-    return *maker_;
+  std::optional<CompiledKernel> find(const std::string& key) {
+    const std::lock_guard lock(state_);
+    return cache_.find(key);
+  }
+  void insert(const std::string& key, const CompiledKernel& compiled) {
+    const std::lock_guard lock(state_);
+    cache_.insert(key, compiled);
   }
 
-  LinkedCode new_code(const llvm::MemoryBuffer& object, const std::string& symbol) {
+  // Uses an idle code generator, or a new one if all are in use. If all kernels come from the disk, none is created.
+  std::unique_ptr<llvm::MemoryBuffer> make_object(const kernel::Kernel& kernel, const Schedule& schedule,
+                                                  const Machine& machine, const std::string& symbol) {
+    std::unique_ptr<ObjectCodeMaker> maker = idle_maker();
+    if (maker == nullptr) maker = std::make_unique<ObjectCodeMaker>(symbols_.any());
+    try {
+      auto object = maker->make(kernel, schedule, machine, symbol);
+      keep_idle(std::move(maker));
+      return object;
+    } catch (...) {
+      keep_idle(std::move(maker));
+      throw;
+    }
+  }
+
+  std::unique_ptr<ObjectCodeMaker> idle_maker() {
+    const std::lock_guard lock(state_);
+    if (idle_.empty()) return nullptr;
+    std::unique_ptr<ObjectCodeMaker> maker = std::move(idle_.back());
+    idle_.pop_back();
+    return maker;
+  }
+  // At most as many generators are idle as were in use at the same time. Frees the generator if there is no memory to list it.
+  void keep_idle(std::unique_ptr<ObjectCodeMaker> maker) noexcept {
+    const std::lock_guard lock(state_);
+    try {
+      idle_.push_back(std::move(maker));
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  LinkedCode new_code(const llvm::MemoryBuffer& object, const std::string& symbol) const {
     auto code = linker_.link(object.getMemBufferRef(), symbol);
     if (code) return *std::move(code);
     throw Error(Status::runtime_error, join("cpu backend: cannot compile a kernel: ", llvm::toString(code.takeError())));
   }
 
   // Has no address if the folder has no entry, or an entry without code for this symbol.
-  LinkedCode stored_code(const CodeCache& disk, const std::string& key, const std::string& symbol) {
+  LinkedCode stored_code(const CodeCache& disk, const std::string& key, const std::string& symbol) const {
     const std::optional<std::string> object = disk.find(key);
     if (!object) return {};
     auto code = linker_.link({*object, symbol}, symbol);
@@ -101,12 +143,10 @@ class Jit {
     return {};
   }
 
-  // A process that forks while a kernel is compiled waits for the end: otherwise the child would have LLVM in an inconsistent
-  // state.
-  Mutex mutex_{LockRow::jit};
   const SymbolRequest symbols_ = symbol_request();
-  ObjectLinker linker_{symbols_};
-  std::optional<ObjectCodeMaker> maker_;
+  const ObjectLinker linker_{symbols_};
+  Mutex state_{LockRow::jit_state};  // protects the members below
+  std::vector<std::unique_ptr<ObjectCodeMaker>> idle_;
   KernelCache cache_{kMaxCachedKernels};
 };
 

@@ -26,7 +26,7 @@ llvm::Error fault_of(const std::string& text) { return llvm::createStringError(l
 
 }  // namespace
 
-llvm::Expected<LinkedCode> ObjectLinker::link(llvm::MemoryBufferRef buffer, const std::string& symbol) {
+llvm::Expected<LinkedCode> ObjectLinker::link(llvm::MemoryBufferRef buffer, const std::string& symbol) const {
   auto object = llvm::object::ObjectFile::createObjectFile(buffer);
   if (!object) return object.takeError();
   if (!(*object)->isELF()) return fault_of("it is not an ELF object");

@@ -14,7 +14,7 @@ struct LinkedCode {
   std::shared_ptr<const void> memory;  // owns the code, which may run as long as a copy of this exists
 };
 
-// Not thread-safe. Loaded code outlives it. Code that was reported to perf, gdb or a jitdump is never freed, because they may
+// Thread-safe. Loaded code outlives it. Code that was reported to perf, gdb or a jitdump is never freed, because they may
 // read it at any time.
 class ObjectLinker {
  public:
@@ -22,7 +22,7 @@ class ObjectLinker {
 
   // Links `symbol` in `object`. Returns an error, and frees everything, if the object is incomplete, does not define the
   // symbol, or needs a symbol that the process does not have.
-  llvm::Expected<LinkedCode> link(llvm::MemoryBufferRef object, const std::string& symbol);
+  llvm::Expected<LinkedCode> link(llvm::MemoryBufferRef object, const std::string& symbol) const;
 
  private:
   std::vector<llvm::JITEventListener*> listeners_;

@@ -1,6 +1,8 @@
 #include "backends/cpu/code/object_code.h"
 
+#include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <new>
 #include <system_error>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "backends/cpu/code/llvm_passes.h"
 #include "backends/cpu/emit/emit_kernel.h"
 #include "backends/cpu/targets/target_hooks.h"
+#include "handles/locks.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -19,6 +22,9 @@ namespace {
 constexpr const char* kPasses = "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse,dce";
 
 std::unique_ptr<llvm::TargetMachine> make_generator(const Architecture& architecture) {
+  // The registry of targets is a list without a lock.
+  static Mutex& targets = *new Mutex(LockRow::llvm_targets);
+  const std::lock_guard lock(targets);
   const std::string triple = triple_of(architecture);
   std::string fault = "this build of lamina or LLVM does not include it";
   const llvm::Target* const target =
@@ -92,6 +98,14 @@ void require_memory_for_llvm() {
   llvm::sys::Memory::releaseMappedMemory(tried);
 }
 
+// With one call, so that modules of several threads do not interleave.
+void print_at_once(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
 }  // namespace
 
 // LLVM's objects for one kernel.
@@ -161,7 +175,8 @@ void ObjectCodeMaker::compile(CodegenContext& codegen, llvm::TargetMachine& gene
   llvm::raw_string_ostream stream(fault);
   LAMINA_CHECK(!llvm::verifyModule(codegen.module, &stream), fault + kernel::print(kernel));
   codegen.optimize(machine.instructions);
-  if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) codegen.module.print(llvm::errs(), nullptr);
+  if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) print_at_once(codegen.module);
+  if (void (*const call)() = called_while_code_is_generated; call != nullptr) call();
   // Along a row, an address is already a base and an index. Across rows it is a product, which the pass replaces by a sum.
   codegen.generate(generator, schedule.transposed);
 }

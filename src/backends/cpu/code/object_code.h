@@ -1,6 +1,7 @@
 // From a kernel to an object file: emission, a few optimisations, and LLVM's code generator.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,9 +12,9 @@
 
 namespace lamina::cpu {
 
-// Not thread-safe. Works for machines of any kind. Throws Error(runtime_error) if LLVM refuses the machine, and
-// std::bad_alloc if there is no memory; LLVM's memory is then leaked, because the exception passes LLVM without running
-// destructors.
+// Not thread-safe, but several instances may work in parallel. Works for machines of any kind. Throws Error(runtime_error) if
+// LLVM refuses the machine, and std::bad_alloc if there is no memory; LLVM's memory is then leaked, because the exception
+// passes LLVM without running destructors.
 class ObjectCodeMaker {
  public:
   // With unwind tables, a debugger shows the callers.
@@ -33,5 +34,8 @@ class ObjectCodeMaker {
   const bool with_unwind_tables_;
   std::map<const Architecture*, std::unique_ptr<llvm::TargetMachine>> generators_;  // created on demand
 };
+
+// For tests: called by each thread that generates code, amid it. Null: nothing is called.
+inline constinit std::atomic<void (*)()> called_while_code_is_generated = nullptr;
 
 }  // namespace lamina::cpu
