@@ -4,9 +4,11 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <set>
 #include <system_error>
 
 #include "backends/cache/code_cache.h"
+#include "backends/cache/sha256.h"
 #include "backends/cpu/code/cached_costs.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "handles/locks.h"
@@ -52,9 +54,13 @@ class Memory {
     static Memory& memory = *new Memory;  // never destroyed: kernels may be compiled during static destruction
     return memory;
   }
-  Mutex mutex{LockRow::tuned_schedules};
+  Mutex mutex{LockRow::tuned_schedules};  // never held while the disk is read
   std::map<std::string, TunedSchedule> cached;
+  std::set<Sha256> missing;  // digests of keys for which the disk has no legal schedule
 };
+
+// Beyond this number the digests are dropped, and the disk is read again.
+constexpr size_t kMaxMissing = 4096;
 
 }  // namespace
 
@@ -83,15 +89,28 @@ namespace tuned_schedules {
 std::optional<TunedSchedule> find(const kernel::Kernel& kernel, const Machine& machine) {
   Memory& memory = Memory::instance();
   const CodeCache* const disk = CodeCache::from_environment();
+  std::string key;
+  Sha256 digest;
+  {
+    const std::lock_guard lock(memory.mutex);
+    if (disk == nullptr && memory.cached.empty()) return std::nullopt;
+    key = key_of(kernel, machine);
+    if (const auto known = memory.cached.find(key); known != memory.cached.end()) return known->second;
+    digest = sha256(key, {});
+    if (disk == nullptr || memory.missing.contains(digest)) return std::nullopt;
+  }
+  const std::optional<std::string> text = disk->find(key);
+  std::optional<TunedSchedule> tuned = text ? tuned_schedule_of(*text) : std::nullopt;
+  if (tuned && !legal_schedules(kernel, machine).contains(tuned->chosen.schedule)) tuned = std::nullopt;
   const std::lock_guard lock(memory.mutex);
-  if (disk == nullptr && memory.cached.empty()) return std::nullopt;
-  const std::string key = key_of(kernel, machine);
+  // What another thread has stored meanwhile is newer.
   if (const auto known = memory.cached.find(key); known != memory.cached.end()) return known->second;
-  const std::optional<std::string> text = disk == nullptr ? std::nullopt : disk->find(key);
-  if (!text) return std::nullopt;
-  std::optional<TunedSchedule> tuned = tuned_schedule_of(*text);
-  if (!tuned || !legal_schedules(kernel, machine).contains(tuned->chosen.schedule)) return std::nullopt;
-  memory.cached.emplace(key, *tuned);
+  if (tuned) {
+    memory.cached.emplace(key, *tuned);
+  } else {
+    if (memory.missing.size() >= kMaxMissing) memory.missing.clear();
+    memory.missing.insert(digest);
+  }
   return tuned;
 }
 
@@ -107,6 +126,7 @@ void forget() {
   Memory& memory = Memory::instance();
   const std::lock_guard lock(memory.mutex);
   memory.cached.clear();
+  memory.missing.clear();
 }
 
 }  // namespace tuned_schedules

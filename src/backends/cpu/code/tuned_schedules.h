@@ -29,7 +29,8 @@ struct TunedSchedule {
 namespace tuned_schedules {
 
 // The entry for this kernel on this machine with its number of cores. Nothing if there is no entry, or it is damaged or not
-// legal for the kernel.
+// legal for the kernel. The disk is read once for each kernel: what another process stores there afterwards, only later
+// processes find.
 std::optional<TunedSchedule> find(const kernel::Kernel& kernel, const Machine& machine);
 
 // Replaces the previous entry.

@@ -4,12 +4,18 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "backends/cpu/support/described_machines.h"
 #include "backends/cpu/support/kernels_of_rows.h"
+#include "support/code_cache_folder.h"
+#include "support/own_process.h"
 
 namespace lamina::testing {
 namespace {
@@ -71,6 +77,36 @@ TEST_F(TunedSchedules, AreReplacedByLaterOnes) {
   later.chosen = later.by_default;
   cpu::tuned_schedules::store(kernel_, machine_, later);
   EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), later);
+}
+
+// What the disk does not have is asked for once. Another process's entry comes in between.
+TEST_F(TunedSchedules, DISABLED_InAProcessWithAFolder) {
+  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_));
+  const kernel::Kernel other = layer_norm({64, 1002});
+  const CodeCache& disk = *CodeCache::from_environment();
+  const fs::path folder = std::getenv("LAMINA_CACHE_DIR");
+  cpu::tuned_schedules::store(kernel_, machine_, tuned_);
+  ASSERT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
+  const std::string whole = read_file(fs::directory_iterator(folder)->path());
+  uint64_t key_bytes = 0;
+  std::memcpy(&key_bytes, whole.data() + 8, sizeof key_bytes);
+  const std::string key = whole.substr(56, key_bytes);
+  cpu::tuned_schedules::forget();
+  EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), tuned_) << "it is on the disk";
+
+  fs::remove(folder / CodeCache::file_name(key));
+  cpu::tuned_schedules::forget();
+  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_));
+  disk.store(key, cpu::text_of(tuned_));
+  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_)) << "the disk is read a second time";
+  EXPECT_FALSE(cpu::tuned_schedules::find(other, machine_)) << "another kernel";
+  cpu::tuned_schedules::store(kernel_, machine_, tuned_);
+  EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), tuned_) << "what this process finds is taken all the same";
+}
+
+using TunedSchedulesOnDisk = CodeCacheFolder;
+TEST_F(TunedSchedulesOnDisk, AreAskedForOnce) {
+  expect_passes_in_own_process("TunedSchedules.DISABLED_InAProcessWithAFolder", {{"LAMINA_CACHE_DIR", folder_}});
 }
 
 }  // namespace
