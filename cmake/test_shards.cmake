@@ -7,7 +7,8 @@ set(LAMINA_TESTS_LEFT_OUT)
 if(NOT LAMINA_ONEDNN)
   set(suites Batches Constants ConvolutionStep DequantizedWeights GoldenGraphs LibraryFork LibraryThreads Kinds/ManyThreads MatmulStep QuantizedConvolution
     QuantizedProduct Scratchpad Cases/ThreadPool ThreadPoolErrors ThreadPoolUse TiledPlan)
-  set(tests Execute.AProductOfRowsThatOverlapIsRefusedByName Explain.TellsWhichKernelComputesAnOpOfATiledChain
+  set(tests Allocation.NoneForConstantsBeyondTheCapacity Execute.AProductOfRowsThatOverlapIsRefusedByName
+    Explain.TellsWhichKernelComputesAnOpOfATiledChain
     Explain.TellsWhatTilesAddTo Replay.TheReportTellsOfMemory)
   list(TRANSFORM suites APPEND ".*")
   list(JOIN suites ":" suites)

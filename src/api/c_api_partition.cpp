@@ -160,7 +160,8 @@ lamina_status_t lamina_graph_partition_compile(const_lamina_graph_partition_t pa
     }
     const auto given_inputs = tensors_from_c(function_name, in_num, inputs);
     const auto given_outputs = tensors_from_c(function_name, out_num, outputs);
-    auto compiled = lamina::compiler::compile_partition(partition->partition, given_inputs, given_outputs, *engine->backend);
+    auto compiled = lamina::compiler::compile_partition(partition->partition, given_inputs, given_outputs, *engine->backend,
+                                                        nullptr, &engine->allocator);
     std::vector<lamina_graph_inplace_pair_t> pairs;
     for (const auto& [input, output] : compiled->inplace_ports()) pairs.push_back({input, output});
     compiled_partition->inplace_pairs = std::move(pairs);

@@ -74,8 +74,11 @@ class Executable {
   // For one compiled partition, whose constant inputs have the same values in every execution. Null if nothing can be cached.
   virtual std::unique_ptr<CachedConstants> cache_constants() const { return nullptr; }
   virtual size_t constant_bytes() const { return 0; }  // size of the cached constants once they are computed
-  // Frees memory that no execution uses at the moment.
-  virtual void release_idle_memory() const {}
+  // Several compiled partitions may share an executable and the memory that it keeps between executions. Memory of an allocator
+  // is freed when the last partition with that allocator ends its use. Null: lamina's own memory. Each end_use follows a
+  // begin_use.
+  virtual void begin_use(const Allocator*) const {}
+  virtual void end_use(const Allocator*) const {}
   // Pairs {input index, output index} that may use the same memory.
   virtual std::vector<std::pair<size_t, size_t>> inplace_ports() const { return {}; }
   // Whether this pair may share memory. inplace_ports() lists each input and each output at most once.

@@ -6,6 +6,8 @@
 //   bool suits(const ExecutionContext&) const   whether an execution may use the block while work of the last one may still run
 //   void acquire(const ExecutionContext&)       called before an execution uses the block
 //   void release(const ExecutionContext&)       called after an execution has submitted all its work
+// and, if several users share an executable,
+//   ScratchOwner owner() const                  whose allocator it is from
 #pragma once
 
 #include <algorithm>
@@ -19,6 +21,9 @@
 #include "handles/locks.h"
 
 namespace lamina {
+
+// Frees memory: the function of a caller's allocator. Null: lamina frees it.
+using ScratchOwner = void (*)(void*);
 
 // Thread-safe. All blocks have the same size.
 template <typename Block>
@@ -57,10 +62,24 @@ class ScratchPool {
     std::unique_ptr<Block> block_;
   };
 
-  void release_idle() {
-    std::vector<std::unique_ptr<Block>> idle;
+  // Users of one owner's memory are counted. With the last of them the idle memory of that owner goes, and so does memory of
+  // owners that have no user.
+  void begin_use(ScratchOwner owner) {
     const std::lock_guard lock(mutex_);
-    idle.swap(idle_);
+    const auto found = find_user(owner);
+    if (found == users_.end())
+      users_.emplace_back(owner, 1);
+    else
+      ++found->second;
+  }
+  void end_use(ScratchOwner owner) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = find_user(owner);
+      if (found != users_.end() && --found->second == 0) users_.erase(found);
+    }
+    while (take_unowned() != nullptr) {
+    }
   }
 
  private:
@@ -78,14 +97,30 @@ class ScratchPool {
     idle_.erase(found);
     return block;
   }
+  // An idle block of an owner without users, or null. The caller frees it, without holding the lock.
+  std::unique_ptr<Block> take_unowned() {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(idle_.begin(), idle_.end(), [&](const auto& block) { return find_user(block->owner()) == users_.end(); });
+    if (found == idle_.end()) return nullptr;
+    std::unique_ptr<Block> block = std::move(*found);
+    idle_.erase(found);
+    return block;
+  }
   void recycle(std::unique_ptr<Block> block) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(block));
   }
 
+  using Users = std::vector<std::pair<ScratchOwner, size_t>>;
+  typename Users::iterator find_user(ScratchOwner owner) {
+    return std::find_if(users_.begin(), users_.end(), [&](const auto& each) { return each.first == owner; });
+  }
+
   Make make_;
   Mutex mutex_{LockRow::scratch_pool};
   std::vector<std::unique_ptr<Block>> idle_;
+  Users users_;
 };
 
 }  // namespace lamina

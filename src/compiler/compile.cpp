@@ -108,7 +108,7 @@ std::unique_ptr<Executable> compile_subgraph(const Subgraph& subgraph, const Bac
 
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
                                                            std::span<const LogicalTensor> outputs, const Backend& engine,
-                                                           CompileRecord* record) {
+                                                           CompileRecord* record, const Allocator* allocator) {
   const auto start = std::chrono::steady_clock::now();
   const Backend& backend = backend_of(partition, engine);
   std::string& key = PerThread<CompiledPartition, std::string>::get();
@@ -127,7 +127,7 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
   }
   const bool from_cache = found || shared->executable->info().from_cache;
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  auto compiled = std::make_unique<const CompiledPartition>(partition, std::move(*shared), took.count(), from_cache);
+  auto compiled = std::make_unique<const CompiledPartition>(partition, std::move(*shared), took.count(), from_cache, allocator);
   report_compile(*compiled);
   return compiled;
 }

@@ -32,10 +32,12 @@ struct CompileRecord : Decisions {
 };
 
 // `inputs` and `outputs` describe the ports, by id and in any order; outputs may have unknown shapes and layout any. A cached
-// executable (compile_cache.h) is reused unless a record is requested. Throws Error.
+// executable (compile_cache.h) is reused unless a record is requested. `allocator` is that of the engine, or null. Throws
+// Error.
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
                                                            std::span<const LogicalTensor> outputs, const Backend& backend,
-                                                           CompileRecord* record = nullptr);
+                                                           CompileRecord* record = nullptr,
+                                                           const Allocator* allocator = nullptr);
 
 // The same, with the ports as the graph describes them.
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, const Backend& backend,

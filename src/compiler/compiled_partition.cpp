@@ -87,11 +87,20 @@ std::string label_of(const Partition& partition) {
   return "partition " + std::to_string(partition.id) + ": " + kinds;
 }
 
-CompiledPartition::CompiledPartition(const Partition& partition, SharedExecutable shared, double compile_ms, bool from_cache)
+CompiledPartition::Use::Use(const Executable& executable, const Allocator* allocator)
+    : executable_(executable), allocator_(allocator == nullptr ? Allocator{} : *allocator) {
+  executable_.begin_use(&allocator_);
+}
+
+CompiledPartition::Use::~Use() { executable_.end_use(&allocator_); }
+
+CompiledPartition::CompiledPartition(const Partition& partition, SharedExecutable shared, double compile_ms, bool from_cache,
+                                     const Allocator* allocator)
     : label_(label_of(partition)),
       inputs_(std::move(shared.inputs)),
       outputs_(std::move(shared.outputs)),
       executable_(std::move(shared.executable)),
+      use_(*executable_, allocator),
       constants_(*executable_),
       compile_ms_(compile_ms),
       from_cache_(from_cache),
@@ -99,9 +108,6 @@ CompiledPartition::CompiledPartition(const Partition& partition, SharedExecutabl
   for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i].id = partition.graph->tensor(partition.inputs[i]).id;
   for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].id = partition.graph->tensor(partition.outputs[i]).id;
 }
-
-// The cache may keep the executable, but its memory must not outlive the engine whose allocator allocated it.
-CompiledPartition::~CompiledPartition() { executable_->release_idle_memory(); }
 
 const LogicalTensor& CompiledPartition::port(uint64_t tensor_id) const {
   if (const LogicalTensor* input = find_by_id(inputs_, tensor_id)) return *input;

@@ -29,8 +29,9 @@ class CompiledPartition {
  public:
   // `shared` has the ports, possibly with the ids of an equal partition, which are replaced by this partition's ids.
   // `compile_ms` and `from_cache` describe this compilation; info() describes the one that created the executable.
-  CompiledPartition(const Partition& partition, SharedExecutable shared, double compile_ms, bool from_cache);
-  ~CompiledPartition();
+  // `allocator` is that of the engine, or null.
+  CompiledPartition(const Partition& partition, SharedExecutable shared, double compile_ms, bool from_cache,
+                    const Allocator* allocator);
   CompiledPartition(const CompiledPartition&) = delete;
   CompiledPartition& operator=(const CompiledPartition&) = delete;
 
@@ -59,6 +60,19 @@ class CompiledPartition {
   std::string label_;
   std::vector<LogicalTensor> inputs_, outputs_;  // in port order, with all shapes and strides known
   std::shared_ptr<const Executable> executable_;
+  // Registers a user of the executable and of an allocator, whose functions must not be called after its engine is destroyed.
+  class Use {
+   public:
+    Use(const Executable& executable, const Allocator* allocator);
+    ~Use();
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    const Executable& executable_;
+    const Allocator allocator_;
+  };
+  Use use_;
   ConstantsOfPartition constants_;
   double compile_ms_;
   bool from_cache_;                // the executable, or all its code, came from a cache

@@ -151,6 +151,18 @@ TEST_F(Allocation, NoneOnACallersThreads) {
     EXPECT_EQ(allocations_of_execute(each.ops, each.inputs, each.outputs), 0) << each.name;
 }
 
+// oneDNN makes a list of its arguments in each call; constants that find no memory in the cache add nothing to that.
+TEST_F(Allocation, NoneForConstantsBeyondTheCapacity) {
+  const logical_tensor src = f32(0, {64, 256}), dst = f32(2, {64, 512});
+  const logical_tensor weights = typed(1, data_type::f32, {256, 512}, property_type::constant);
+  const auto product = [&] { return op(0, op::kind::MatMul, {src, weights}, {dst}, "product"); };
+  const long with_cache = allocations_of_execute({product()}, {src, weights}, {dst});
+  lamina::graph::set_constant_tensor_cache_capacity(engine::kind::cpu, 0);
+  const long without = allocations_of_execute({product()}, {src, weights}, {dst});
+  lamina::graph::set_constant_tensor_cache_capacity(engine::kind::cpu, SIZE_MAX);
+  EXPECT_EQ(without, with_cache);
+}
+
 TEST_F(Allocation, NoneWithMorePortsThanTheInlineArraysHold) {
   // src plus 40 summands in sequence
   std::vector<op> ops;

@@ -335,6 +335,58 @@ TEST_F(Execute, ATensorKeepsItsMemoryWhenThereIsNoMore) {
   EXPECT_EQ(released, 2);
 }
 
+// Equal layers share an executable, and its scratch memory: it goes with the last of them.
+TEST_F(Execute, ScratchMemoryStaysWhereALayerOfSeveralGoes) {
+  allocated = released = 0;
+  const auto src = f32(0, {64, 96}), diff_dst = f32(1, {64, 96}), mean = f32(2, {64}), variance = f32(3, {64});
+  const auto gamma = f32(4, {96}), diff_src = f32(6, {64, 96}), diff_gamma = f32(7, {96}), diff_beta = f32(8, {96});
+  const std::vector<logical_tensor> inputs{src, diff_dst, mean, variance, gamma}, outputs{diff_src, diff_gamma, diff_beta};
+  {
+    const lamina::graph::allocator allocator(counting_allocate, counting_release);
+    const engine counted = lamina::graph::make_engine_with_allocator(engine::kind::cpu, 0, allocator),
+                 plain(engine::kind::cpu, 0);
+    const stream on_counted(counted), on_plain(plain);
+    const auto layer = [&](const engine& on) {
+      return only_partition_of({op(0, op::kind::LayerNormBackward, inputs, outputs, "norm")}).compile(inputs, outputs, on);
+    };
+    std::vector<std::vector<float>> memory;
+    const auto execute = [&](const compiled_partition& compiled, const stream& on, const engine& of) {
+      std::vector<tensor> given, results;
+      for (const logical_tensor& input : inputs)
+        given.emplace_back(input, of, memory.emplace_back(input.get_mem_size() / sizeof(float), 1.0f).data());
+      for (const logical_tensor& output : outputs)
+        results.emplace_back(output, of, memory.emplace_back(output.get_mem_size() / sizeof(float)).data());
+      compiled.execute(on, given, results);
+    };
+    {
+      const auto first = layer(counted);
+      execute(first, on_counted, counted);
+      ASSERT_EQ(allocated, 1);
+      {
+        const auto second = layer(counted), other = layer(plain);
+        execute(second, on_counted, counted);
+        execute(other, on_plain, plain);
+        EXPECT_EQ(allocated, 1);
+      }
+      EXPECT_EQ(released, 0) << "the first layer is still there";
+      execute(first, on_counted, counted);
+      EXPECT_EQ(allocated, 1);
+    }
+    EXPECT_EQ(released, 1) << "no layer is left";
+    {
+      const auto other = layer(plain);
+      {
+        const auto again = layer(counted);
+        execute(again, on_counted, counted);
+        EXPECT_EQ(allocated, 2);
+      }
+      EXPECT_EQ(released, 2) << "the engine that its memory came from may go";
+      execute(other, on_plain, plain);
+    }
+  }
+  EXPECT_EQ(released, allocated);
+}
+
 TEST_F(Execute, AllocatorWantsBothFunctionsOrNone) {
   EXPECT_THAT(failure_of([] { lamina::graph::allocator(counting_allocate, nullptr); }),
               FailsWith(lamina_invalid_arguments, "both host_malloc and host_free"));

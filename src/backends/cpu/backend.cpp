@@ -2,15 +2,21 @@
 #include "backends/cpu/backend.h"
 
 #include <chrono>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <optional>
+#include <vector>
 
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/host_block.h"
 #include "backends/cpu/library/default_primitive_library.h"
+#include "backends/cpu/packed_constants.h"
 #include "backends/cpu/plan_runner.h"
 #include "backends/cpu/threads/executor.h"
 #include "backends/cpu/tune_kernel.h"
 #include "backends/scratch_pool.h"
+#include "handles/locks.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -45,14 +51,15 @@ class CpuExecutable final : public Executable {
                std::span<void* const> outputs) const override {
     ScratchPool<HostBlock>::Lease scratch(pool_, info_.workspace_bytes, context);
     auto* constants = static_cast<PackedConstants*>(context.constants);
-    std::unique_ptr<CachedConstants> own;
+    std::unique_ptr<PackedConstants> reused;
     if (constants == nullptr && runner_.constant_count() > 0) {
-      own = cache_constants();
-      constants = static_cast<PackedConstants*>(own.get());
+      reused = take_idle_constants();
+      constants = reused.get();
     }
     const Executor executor = context.pool == nullptr ? Executor(context.threads) : Executor(*context.pool);
     runner_.run(inputs, outputs, static_cast<char*>(scratch.memory()), executor, constants);
     scratch.end();
+    if (reused != nullptr) recycle_constants(std::move(reused));
   }
 
   const ExecutableInfo& info() const override { return info_; }
@@ -60,18 +67,52 @@ class CpuExecutable final : public Executable {
     return runner_.constant_count() == 0 ? nullptr : std::make_unique<PackedConstants>(runner_.constant_count());
   }
   size_t constant_bytes() const override { return runner_.constant_bytes(); }
-  void release_idle_memory() const override { pool_.release_idle(); }
+  void begin_use(const Allocator* allocator) const override {
+    pool_.begin_use(owner_of(allocator));
+    const std::lock_guard lock(constants_mutex_);
+    ++users_;
+  }
+  void end_use(const Allocator* allocator) const override {
+    pool_.end_use(owner_of(allocator));
+    const std::lock_guard lock(constants_mutex_);
+    if (--users_ == 0) idle_constants_.clear();
+  }
   std::vector<std::pair<size_t, size_t>> inplace_ports() const override { return inplace_; }
 
   bool may_share(size_t input, size_t output) const override { return plan_->may_share(input, output); }
 
  private:
+  // For partitions that may cache none: each execution packs the weights, in memory that earlier ones have used.
+  std::unique_ptr<PackedConstants> take_idle_constants() const {
+    {
+      const std::lock_guard lock(constants_mutex_);
+      if (!idle_constants_.empty()) {
+        std::unique_ptr<PackedConstants> constants = std::move(idle_constants_.back());
+        idle_constants_.pop_back();
+        return constants;
+      }
+    }
+    return std::make_unique<PackedConstants>(runner_.constant_count());
+  }
+  // Frees it if there is no memory to list it: the execution has ended well.
+  void recycle_constants(std::unique_ptr<PackedConstants> constants) const {
+    constants->forget();
+    const std::lock_guard lock(constants_mutex_);
+    try {
+      idle_constants_.push_back(std::move(constants));
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
   std::chrono::steady_clock::time_point start_;
   std::shared_ptr<const kernel::Plan> plan_;
   PlanRunner runner_;
   mutable ScratchPool<HostBlock> pool_{[](size_t bytes, const ExecutionContext& context) {
     return std::make_unique<HostBlock>(bytes, kAlignment, context.allocator);
   }};
+  mutable Mutex constants_mutex_{LockRow::scratch_pool};  // protects the two members below
+  mutable std::vector<std::unique_ptr<PackedConstants>> idle_constants_;
+  mutable int64_t users_ = 0;
   std::vector<std::pair<size_t, size_t>> inplace_;
   ExecutableInfo info_;
 };

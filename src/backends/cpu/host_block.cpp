@@ -6,19 +6,12 @@
 
 namespace lamina::cpu {
 
-namespace {
-
-using Deallocate = void (*)(void*);
-
-// Null if the caller has no allocator.
-Deallocate deallocate_of(const Allocator* allocator) {
+ScratchOwner owner_of(const Allocator* allocator) {
   return allocator != nullptr && allocator->allocate != nullptr ? allocator->deallocate : nullptr;
 }
 
-}  // namespace
-
 HostBlock::HostBlock(size_t bytes, size_t alignment, const Allocator* allocator)
-    : alignment_(alignment), deallocate_(deallocate_of(allocator)) {
+    : alignment_(alignment), deallocate_(owner_of(allocator)) {
   memory_ = deallocate_ == nullptr ? ::operator new(bytes, std::align_val_t{alignment}) : allocator->allocate(bytes, alignment);
   if (memory_ == nullptr)
     throw Error(Status::out_of_memory, join("the allocator returned null for ", bytes, " bytes of scratch memory"));
@@ -31,6 +24,6 @@ HostBlock::~HostBlock() {
     ::operator delete(memory_, std::align_val_t{alignment_});
 }
 
-bool HostBlock::suits(const ExecutionContext& context) const { return deallocate_of(context.allocator) == deallocate_; }
+bool HostBlock::suits(const ExecutionContext& context) const { return owner_of(context.allocator) == deallocate_; }
 
 }  // namespace lamina::cpu

@@ -5,8 +5,12 @@
 #include <cstddef>
 
 #include "backends/backend.h"
+#include "backends/scratch_pool.h"
 
 namespace lamina::cpu {
+
+// Null if the caller has no allocator.
+ScratchOwner owner_of(const Allocator* allocator);
 
 class HostBlock {
  public:
@@ -18,12 +22,13 @@ class HostBlock {
 
   void* memory() const { return memory_; }
   bool suits(const ExecutionContext& context) const;  // whether it comes from the context's allocator
+  ScratchOwner owner() const { return deallocate_; }
   void acquire(const ExecutionContext&) {}
   void release(const ExecutionContext&) {}
 
  private:
   size_t alignment_;
-  void (*deallocate_)(void*);  // null: aligned delete
+  ScratchOwner deallocate_;  // null: aligned delete
   void* memory_;
 };
 

@@ -1,4 +1,5 @@
-// Constant weights in the layout of products, packed once per compiled partition, by its first execution.
+// Constant weights in the layout of products, packed once per compiled partition, by its first execution. If a partition may
+// cache none, each execution packs them, in memory that executions reuse.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +14,22 @@ namespace lamina::cpu {
 // Thread-safe.
 class PackedConstants final : public CachedConstants {
  public:
-  explicit PackedConstants(size_t count) : entries_(std::make_unique<Entry[]>(count)) {}
+  explicit PackedConstants(size_t count) : count_(count), entries_(std::make_unique<Entry[]>(count)) {}
 
   // The memory of an entry. The first caller fills it by `fill(memory)`; others wait.
   template <typename Fill>
   void* get(size_t index, size_t bytes, const Fill& fill) {
     Entry& entry = entries_[index];
     entry.filled.call([&] {
-      auto memory = std::make_unique<HostBlock>(bytes, 64, nullptr);
-      fill(memory->memory());
-      entry.memory = std::move(memory);
+      if (entry.memory == nullptr) entry.memory = std::make_unique<HostBlock>(bytes, 64, nullptr);
+      fill(entry.memory->memory());
     });
     return entry.memory->memory();
+  }
+
+  // What is packed is out of date, its memory stays. No execution may use it meanwhile.
+  void forget() {
+    for (size_t i = 0; i < count_; ++i) entries_[i].filled.undo();
   }
 
  private:
@@ -32,6 +37,7 @@ class PackedConstants final : public CachedConstants {
     Once filled{LockRow::packed_constants};
     std::unique_ptr<HostBlock> memory;
   };
+  size_t count_;
   std::unique_ptr<Entry[]> entries_;
 };
 

@@ -95,7 +95,8 @@ TEST_F(Scratch, OfOneAllocatorIsNotLentToAnother) {
   context_.allocator = nullptr;
   execute(false);
   EXPECT_EQ(allocations, 1);
-  executable_->release_idle_memory();
+  executable_->begin_use(nullptr);
+  executable_->end_use(nullptr);  // the last user
   EXPECT_EQ(releases, 1);
 }
 
