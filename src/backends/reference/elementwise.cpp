@@ -31,7 +31,7 @@ double sine(double x) { return std::sin(x); }
 double cosine(double x) { return std::cos(x); }
 double square_root(double x) { return std::sqrt(x); }
 double tangent(double x) { return std::tanh(x); }
-double hard_swish(double x) { return x * clamped(x + 3, 0, 6) / 6; }
+double hard_swish(double x) { return x * (clamped(x + 3, 0, 6) / 6); }
 
 void clamp(const OpRun& run) {
   const double low = run.number("min"), high = run.number("max");
@@ -60,7 +60,7 @@ void leaky_relu(const OpRun& run) {
 
 void soft_plus(const OpRun& run) {
   const double beta = run.number("beta");
-  map(run, [=](double x) { return log_one_plus_exp(beta * x) / beta; });
+  map(run, [=](double x) { return (beta * x > 0 ? x : 0) + std::log1p(std::exp(-std::abs(beta * x))) / beta; });
 }
 
 void swish(const OpRun& run) {

@@ -59,7 +59,7 @@ void hard_sigmoid_backward(const OpRun& run) {
 }
 
 void hard_swish_backward(const OpRun& run) {
-  map(run, [](double x, double dy) { return x >= 3 ? dy : x > -3 ? dy * (2 * x + 3) / 6 : 0; });
+  map(run, [](double x, double dy) { return x >= 3 ? dy : x > -3 ? dy * ((2 * x + 3) / 6) : 0; });
 }
 
 // With e = e^x and t = tanh(softplus(x)): mish' = t + x * sigmoid(x) * (1 - t^2), and 1 - t^2 = 4 (1 + e)^2 / (n + 2)^2 for
