@@ -1,5 +1,5 @@
-// The C ABI as a row of calls with arbitrary arguments: shapes near overflow, ids that are given twice, attributes of other
-// ops, null handles, calls out of order. Legal graphs get through to execution, so handles are real; memory is lamina's own.
+// Calls the C ABI in sequence with arbitrary arguments: shapes near overflow, repeated ids, attributes of other ops, null
+// handles, calls in any order. Valid graphs are executed, so handles are real; lamina allocates the memory.
 #include <array>
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace lamina::fuzz {
 namespace {
 
 constexpr size_t kMaxObjects = 24;
-constexpr size_t kMaxBytes = 1 << 20;  // of a tensor that is given memory: the fuzzer looks for wrong sizes, not for large ones
+constexpr size_t kMaxBytes = 1 << 20;  // per tensor with memory: the fuzzer searches for wrong sizes, not large ones
 
 const std::vector<int> kOps = {
 #define LAMINA_OP(kind, value) value,
@@ -84,13 +84,13 @@ class Calls {
   }
 
  private:
-  // Every status is one of the enumerators, and a refusal has a sentence.
+  // Every status is one of the enumerators, and every failure has a message.
   static bool told(lamina_status_t status) {
     require(status >= lamina_success && status <= lamina_invalid_data_type, "a status is an enumerator");
     require(status == lamina_success || *lamina_last_error() != '\0', "a refusal has a sentence");
     return status == lamina_success;
   }
-  // One of them, or null now and then.
+  // Returns one of them, sometimes null.
   template <typename Handle>
   Handle any(const std::vector<Handle>& list) {
     const uint8_t byte = in_.take<uint8_t>();
@@ -134,7 +134,7 @@ class Calls {
         way == 0   ? lamina_graph_logical_tensor_init(&made, id, type, rank, layout, property)
         : way == 1 ? lamina_graph_logical_tensor_init_with_strides(&made, id, type, rank, dims.data(), strides.data(), property)
                    : lamina_graph_logical_tensor_init_with_dims(&made, id, type, rank, dims.data(), layout, property));
-    if (!good) {  // as a caller makes it who fills the struct himself
+    if (!good) {  // as a caller that fills the struct itself
       made.id = id, made.data_type = type, made.ndims = rank, made.layout_type = layout, made.property = property;
       std::copy(dims.begin(), dims.end(), made.dims);
       std::copy(strides.begin(), strides.end(), made.layout.strides);
@@ -193,7 +193,7 @@ class Calls {
 
   void add_op() { told(lamina_graph_add_op(any(graphs_), any(ops_))); }
 
-  // An op as a well-behaved caller adds it: inputs that the graph has or may have, outputs as they are inferred.
+  // Adds an op as a correct caller does: with existing or new inputs, and outputs of inferred shape.
   void extend_graph() {
     if (graphs_.empty() || in_.below(16) == 15) make_graph();
     if (logicals_.empty()) make_logical_tensor();
@@ -286,7 +286,7 @@ class Calls {
   void compile() {
     lamina_graph_partition_t partition = any(partitions_);
     std::vector<lamina_graph_logical_tensor_t> ins = ports(partition, true), outs = ports(partition, false);
-    if (in_.below(4) == 0 && !ins.empty() && !logicals_.empty()) {  // another shape than the graph's, at the same place
+    if (in_.below(4) == 0 && !ins.empty() && !logicals_.empty()) {  // a shape other than the graph's, for the same port
       lamina_graph_logical_tensor_t& port = ins[in_.below(ins.size())];
       const size_t id = port.id;
       port = logicals_[in_.below(logicals_.size())];
@@ -309,7 +309,7 @@ class Calls {
     }
   }
 
-  // As a framework would: memory for every port, of the size that was asked for.
+  // Executes as a framework does: memory for every port, of the size that was queried.
   void run(lamina_graph_compiled_partition_t compiled, const std::vector<lamina_graph_logical_tensor_t>& ins,
            const std::vector<lamina_graph_logical_tensor_t>& outs) {
     std::vector<const_lamina_graph_tensor_t> in, out;
@@ -361,7 +361,7 @@ class Calls {
       hold(tensors_, tensor, lamina_graph_tensor_destroy);
   }
 
-  // With any tensors: almost always refused.
+  // Executes with arbitrary tensors: nearly always refused.
   void execute() {
     std::vector<const_lamina_graph_tensor_t> in, out;
     for (size_t i = in_.below(4); i > 0; --i) in.push_back(any(tensors_));
@@ -373,7 +373,7 @@ class Calls {
   FuzzInput& in_;
   lamina_engine_t engine_ = nullptr;
   lamina_stream_t stream_ = nullptr;
-  size_t made_ = 0;  // ops by extend_graph
+  size_t made_ = 0;  // ops added by extend_graph
   std::vector<lamina_graph_logical_tensor_t> logicals_;
   std::vector<lamina_graph_graph_t> graphs_;
   std::vector<lamina_graph_op_t> ops_;

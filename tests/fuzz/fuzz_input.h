@@ -1,4 +1,4 @@
-// The bytes that a fuzzer makes up, as a row of choices. At their end every choice is 0.
+// The fuzzer's bytes as a sequence of choices. After the last byte, every choice is 0.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class FuzzInput {
     return list[below(list.size())];
   }
   std::string text(size_t most) {
-    const size_t wanted = below(most + 1);  // a choice of its own, before what is left is asked for
+    const size_t wanted = below(most + 1);  // choose before the remaining bytes are counted
     const size_t size = std::min(wanted, bytes_.size());
     const std::string text(bytes_.substr(0, size));
     bytes_.remove_prefix(size);
@@ -44,7 +44,7 @@ class FuzzInput {
   }
   std::string_view rest() const { return bytes_; }
 
-  // A dim or a stride: mostly small, sometimes near what overflows.
+  // Returns a dim or a stride: mostly small, sometimes near overflow.
   int64_t extent() {
     static const std::vector<int64_t> list = {
         1, 2, 3, 4, 5, 8, 16, 17, 0, 64, -1, INT64_MIN, INT64_MAX, int64_t{1} << 31, int64_t{1} << 62};
@@ -56,7 +56,7 @@ class FuzzInput {
   std::string_view bytes_;
 };
 
-// What a fuzz target promises; ends the process, so that the fuzzer keeps the input.
+// Checks a property of the fuzz target. A failure ends the process, so that the fuzzer stores the input.
 inline void require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "fuzz: broken promise: %s\n", what);

@@ -1,4 +1,4 @@
-// The front end of infiniop: descriptors of arbitrary shapes and strides, calls with what they were made for.
+// The front end of infiniop: descriptors of arbitrary shapes and strides, and calls with the memory that they describe.
 #include <infiniop.h>
 
 #include <array>

@@ -1,6 +1,6 @@
-// A dump of arbitrary text through the C ABI: read or refused with a sentence; what was read is written, read again and written
-// alike, partitioned, and explained. What can be read but not finalized (a cycle: an op's input got another shape after the op
-// was checked) may be refused when it is read again.
+// A dump of arbitrary text through the C ABI. It is rejected with a message, or it is read, written, read again and written
+// with the same result, partitioned, and explained. A dump that can be read but not finalized (a cycle changed the shape of an
+// op's input after the op was checked) may be rejected by the second read.
 #include <string>
 #include <vector>
 

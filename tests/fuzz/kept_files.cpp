@@ -1,5 +1,5 @@
-// The files on disk between runs: the text of a tuned schedule, and an entry of the cache whose file was overwritten. Either is
-// what was kept, or a miss.
+// Files that persist between runs: the text of a tuned schedule, and a cache entry whose file was overwritten. Reading returns
+// the stored value or a miss.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ struct Folder {
   ~Folder() { fs::remove_all(path); }
 };
 
-// The entry's file as `change` makes it: bytes at a place, or another end.
+// Damages the entry's file: changes bytes or the length.
 void damage(const fs::path& file, lamina::fuzz::FuzzInput& input) {
   const int entry = open(file.c_str(), O_WRONLY | O_CLOEXEC);
   lamina::fuzz::require(entry >= 0, "the entry that was kept");

@@ -1,5 +1,5 @@
-// Runs a fuzz target without libFuzzer: inputs are made of seeds by a generator with a fixed start, so that a run is the same
-// everywhere; what ends the process is left in fuzz_input.bin. For scripts/test; scripts/fuzz searches by coverage.
+// Runs a fuzz target without libFuzzer. A generator with a fixed start mutates seeds, so runs are reproducible; an input that
+// ends the process is stored in fuzz_input.bin. scripts/test uses this main; scripts/fuzz searches by coverage.
 //
 //   fuzz_NAME EXECUTIONS [SEED FILE or FOLDER...]      fuzz_NAME --input FILE      that one input
 #include <fcntl.h>
@@ -26,7 +26,7 @@ using Bytes = std::vector<uint8_t>;
 
 const Bytes* current = nullptr;
 
-// Leaves the input that ends the process in a file.
+// Writes the input that ends the process to a file.
 void keep_current(int signal) {
   const int file = open("fuzz_input.bin", O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (file >= 0 && write(file, current->data(), current->size()) >= 0) close(file);

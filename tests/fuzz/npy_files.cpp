@@ -1,4 +1,4 @@
-// An .npy file of arbitrary bytes for a small tensor of any type: read whole, or refused with a sentence.
+// An .npy file of arbitrary bytes for a small tensor of any type: it is read completely, or rejected with a message.
 #include <sys/mman.h>
 #include <unistd.h>
 

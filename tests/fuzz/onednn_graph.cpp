@@ -1,6 +1,6 @@
-// The drop-in for oneDNN Graph as a row of calls with arbitrary arguments: numbers that are no enumerators, ids given twice,
-// attributes of other operations with any length, null handles, calls out of order. Graphs as a framework builds them get
-// through to execution, on memory of exactly the size that was asked for, with a mark behind it.
+// Calls the drop-in for oneDNN Graph in sequence with arbitrary arguments: invalid enumerators, repeated ids, attributes of
+// other operations with any length, null handles, calls in any order. Graphs like those of a framework are executed, in memory
+// of exactly the queried size with guard bytes after it.
 #include <array>
 #include <cstring>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 using Tensor = lamina_graph_logical_tensor_t;
 
 constexpr size_t kMaxObjects = 24;
-constexpr double kMaxBytes = 1 << 20, kMaxElements = 1 << 20;  // the fuzzer looks for wrong sizes, not for large ones
+constexpr double kMaxBytes = 1 << 20, kMaxElements = 1 << 20;  // the fuzzer searches for wrong sizes, not large ones
 constexpr int kSuccess = 0, kRuntimeError = 5, kLastStatus = 10;
 constexpr int kCpu = 1;
 void* const kAllocate = reinterpret_cast<void*>(~uintptr_t{0});
@@ -40,7 +40,7 @@ const std::vector<int> kTypes = {
 #include "graph/data_types.def"
 };
 
-// Operations that need little: as many inputs and outputs, of the shape of the first input or unknown.
+// Operations without attributes: the number of inputs and outputs; outputs have the shape of the first input or an unknown one.
 struct Recipe {
   int kind, inputs, outputs;
 };
@@ -52,14 +52,14 @@ const std::vector<Recipe> kRecipes = {
     {lamina_graph_op_Subtract, 2, 1}, {lamina_graph_op_Exp, 1, 1},      {lamina_graph_op_Wildcard, 2, 1},
 };
 
-// Every status is one of oneDNN's, and none says that lamina is at fault.
+// Every status is one of oneDNN's, and none reports an internal error of lamina.
 bool told(int status) {
   require(status >= kSuccess && status <= kLastStatus, "a status is an enumerator");
   require(status != kRuntimeError, "no call ends in an error of the library");
   return status == kSuccess;
 }
 
-// Elements as well: strides of 0 make many of few bytes.
+// Limits the elements too: with strides of 0, few bytes hold many elements.
 bool is_small(const Tensor& tensor) {
   size_t bytes = 0;
   if (!told(dnnl_graph_logical_tensor_get_mem_size(&tensor, &bytes)) || static_cast<double>(bytes) > kMaxBytes) return false;
@@ -68,7 +68,7 @@ bool is_small(const Tensor& tensor) {
   return tensor.ndims >= 0 && elements <= kMaxElements;
 }
 
-// A client's memory for a tensor: as much as is asked for and no more.
+// A client's memory for a tensor, of exactly the queried size.
 class Memory {
  public:
   explicit Memory(size_t size) : size_(size), bytes_(size + kMark) {
@@ -134,7 +134,7 @@ class Calls {
   }
 
  private:
-  // One of them, or null now and then.
+  // Returns one of them, sometimes null.
   template <typename Handle>
   Handle any(const std::vector<Handle>& list) {
     const uint8_t byte = in_.take<uint8_t>();
@@ -157,7 +157,7 @@ class Calls {
     if (logicals_.size() >= kMaxObjects) logicals_.erase(logicals_.begin());
     logicals_.push_back(tensor);
   }
-  // Mostly one of the first `count`, rarely any number.
+  // Returns mostly one of the first `count`, rarely any number.
   int number(size_t count) { return in_.below(16) == 15 ? in_.take<int32_t>() : static_cast<int>(in_.below(count)); }
   int number(const std::vector<int>& list) { return in_.below(16) == 15 ? in_.take<int32_t>() : in_.pick(list); }
   int engine_kind() { return in_.below(16) == 15 ? in_.take<int32_t>() : kCpu; }
@@ -185,7 +185,7 @@ class Calls {
         way == 0   ? dnnl_graph_logical_tensor_init_with_strides(&made, id, type, ndims, dims.data(), strides.data(), property)
         : way == 1 ? dnnl_graph_logical_tensor_init(&made, id, type, ndims, layout, property)
                    : dnnl_graph_logical_tensor_init_with_dims(&made, id, type, ndims, dims.data(), layout, property));
-    if (!good) {  // as a caller makes it who fills the struct himself
+    if (!good) {  // as a caller that fills the struct itself
       made.id = id, made.ndims = ndims;
       made.data_type = static_cast<lamina_data_type_t>(type);
       made.layout_type = static_cast<lamina_graph_layout_type_t>(layout);
@@ -247,7 +247,7 @@ class Calls {
 
   void add_op() { told(dnnl_graph_add_op(any(graphs_), any(ops_))); }
 
-  // An operation as a framework adds it: what the graph has, or inputs of their own, and outputs of known or unknown shape.
+  // Adds an operation as a framework does: with existing or new inputs, and outputs of known or unknown shape.
   void extend_graph() {
     if (graphs_.empty() || in_.below(32) == 31) make_graph();
     if (logicals_.empty()) make_logical_tensor();
@@ -349,7 +349,7 @@ class Calls {
     told(dnnl_graph_partition_get_input_ports(partition, in_.below(list.size()), list.data()));
   }
 
-  // What a client knows by now of a port: small dims where there are none, sometimes something else.
+  // Completes a port at compile time: small dims for unknown ones, sometimes arbitrary ones.
   void settle(Tensor& port) {
     const size_t id = port.id;
     if (in_.below(16) == 15 && !logicals_.empty()) port = in_.pick(logicals_);
@@ -381,7 +381,7 @@ class Calls {
       run(compiled, ins, outs);
   }
 
-  // As a framework would: memory for every port, of the size that it asks for.
+  // Executes as a framework does: memory for every port, of the size that the port reports.
   void run(const dnnl_graph_compiled_partition* compiled, std::vector<Tensor>& ins, std::vector<Tensor>& outs) {
     for (Tensor& port : outs)
       require(told(dnnl_graph_compiled_partition_query_logical_tensor(compiled, port.id, &port)), "a port can be asked for");
@@ -444,16 +444,16 @@ class Calls {
     told(dnnl_graph_tensor_get_logical_tensor(tensor, &logical));
   }
 
-  // With any tensors: almost always refused.
+  // Executes with arbitrary tensors: nearly always refused.
   void execute_any() {
-    std::vector<const dnnl_graph_tensor*> in(1), out(1);  // the lists themselves are there
+    std::vector<const dnnl_graph_tensor*> in(1), out(1);  // the lists themselves exist
     for (size_t i = in_.below(4); i > 0; --i) in.insert(in.begin(), any(tensors_));
     for (size_t o = in_.below(3); o > 0; --o) out.insert(out.begin(), any(tensors_));
     told(dnnl_graph_compiled_partition_execute_v2(any(compiled_), in_.below(16) == 15 ? nullptr : stream_, in.size() - 1,
                                                   in.data(), out.size() - 1, out.data(), any(tensors_)));
   }
 
-  // Put back at once: the next input finds the library as this one did.
+  // Restores each setting immediately, so that the next input starts from the same state.
   void settings() {
     int capacity = 0, flag = 0, mode = 0;
     size_t size = 0;
@@ -468,7 +468,7 @@ class Calls {
       told(dnnl_graph_set_constant_tensor_cache_capacity(kind, size));
     }
     told(dnnl_graph_set_constant_tensor_cache(flag));
-    told(dnnl_graph_set_dump_mode(in_.take<uint32_t>() | 4U));  // no such mode
+    told(dnnl_graph_set_dump_mode(in_.take<uint32_t>() | 4U));  // an invalid mode
     told(dnnl_get_default_fpmath_mode(&mode));
     told(dnnl_set_default_fpmath_mode(number(4)));
     told(dnnl_set_default_fpmath_mode(mode));
@@ -477,7 +477,7 @@ class Calls {
   FuzzInput& in_;
   dnnl_engine* engine_ = nullptr;
   dnnl_stream* stream_ = nullptr;
-  size_t made_ = 0;  // operations by extend_graph
+  size_t made_ = 0;  // operations added by extend_graph
   std::vector<Tensor> logicals_;
   std::vector<dnnl_graph_graph*> graphs_;
   std::vector<dnnl_graph_op*> ops_;

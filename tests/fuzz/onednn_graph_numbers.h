@@ -1,6 +1,6 @@
-// oneDNN's graph interface as a fuzzer calls it: a number wherever its own headers have an enumerator, since a program in C may
-// pass any. Logical tensors are lamina's, which have the same layout in memory (vocabulary.cpp of the drop-in asserts it).
-// Statuses are numbers as well.
+// oneDNN's graph interface as the fuzzer calls it: with numbers where the headers have enumerators, since a C program may pass
+// any number. Logical tensors are lamina's, which have the same memory layout (vocabulary.cpp of the drop-in asserts it).
+// Statuses are numbers too.
 #pragma once
 
 #include <cstddef>

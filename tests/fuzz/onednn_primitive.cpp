@@ -1,5 +1,5 @@
 // The front end of oneDNN's primitives: descriptors of arbitrary dims, tags and strides, then forward and backward with memory
-// that fits, is missing, or belongs elsewhere.
+// that matches, is missing, or belongs to another descriptor.
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "fuzz/fuzz_input.h"
@@ -11,7 +11,7 @@ using lamina::fuzz::FuzzInput;
 using lamina::fuzz::require;
 
 constexpr size_t kMaxBytes = 1 << 16;
-constexpr double kMaxElements = 1 << 20;  // strides of 0 make many of few bytes
+constexpr double kMaxElements = 1 << 20;  // with strides of 0, few bytes hold many elements
 
 memory::desc any_desc(FuzzInput& in, const memory::dims& dims) {
   static const std::vector<memory::data_type> types = {memory::data_type::f32,  memory::data_type::bf16, memory::data_type::f16,

@@ -1,5 +1,5 @@
-// `--set-shape`, `--set-attr` and `--set-dtype` of arbitrary text, over a dump that has all they speak of: an option a line,
-// its first letter says which.
+// `--set-shape`, `--set-attr` and `--set-dtype` with arbitrary text, on a dump with all that they can name. Each line is an
+// option; its first letter selects the kind.
 #include "lamina/overrides.h"
 #include "fuzz/fuzz_input.h"
 #include "interface/json/json.h"

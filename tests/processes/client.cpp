@@ -1,15 +1,15 @@
-// A program that uses lamina as many do, for tests that start it, disturb it and look at what it prints and how it ends.
+// A client program of lamina for tests that start it, disturb it, and check its output and exit status.
 //
 //   client digest KERNELS          compiles and executes; prints a digest of the results
-//   client timer KERNELS           the same while a signal arrives every millisecond, which interrupts all waiting
+//   client timer KERNELS           the same while a signal arrives every millisecond and interrupts system calls
 //   client threads N STACK         N threads with STACK bytes of stack execute one compiled partition; prints the digest
 //   client compile STACK           compiles on a thread with STACK bytes of stack; prints the digest
-//   client stack                   prints how many bytes of stack compiling and executing take, LLVM's own thread aside
-//   client beside_llvm KERNELS LIBRARY   digest, while another version of LLVM is at work; 77: there is no such library
+//   client stack                   prints the bytes of stack that compiling and executing use, without LLVM's own thread
+//   client beside_llvm KERNELS LIBRARY   digest, while another version of LLVM runs; 77: the library does not exist
 //   client exit                    ends while threads execute
-//   client address_space           compiles under ever smaller limits on its address space; prints what came of it
-//   client no_code                 compiles where the system makes no memory executable; prints the error
-//   client reload MODULE TIMES     loads a module that uses lamina and lets it go, so often; prints how much memory grew
+//   client address_space           compiles under decreasing limits on its address space; prints the results
+//   client no_code                 compiles where the system refuses executable memory; prints the error
+//   client reload MODULE TIMES     loads and unloads a module that uses lamina; prints the growth of memory
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -41,7 +41,7 @@ namespace {
 std::atomic<bool> refuses_code = false;
 }
 
-// The system's functions as libraries see them, which refuse executable memory when they are told to.
+// Replace the system's functions, also for libraries, and refuse executable memory on demand.
 extern "C" __attribute__((visibility("default"))) int mprotect(void* memory, size_t size, int protection) noexcept {
   if (refuses_code && (protection & PROT_EXEC) != 0) {
     errno = EACCES;
@@ -74,8 +74,8 @@ int timer(int kernels) {
   return ticks > 0 ? 0 : 1;
 }
 
-// A thread with a stack of its own, below which is a page without access. At least what the system gives a thread: 16
-// KiB on some machines, 128 KiB on others.
+// A thread with a stack of its own and a guard page below it. The stack has at least the system's minimum: 16 KiB on some
+// machines, 128 KiB on others.
 class ThreadWithStack {
  public:
   ThreadWithStack(size_t stack, std::function<void()> body) : body_(std::move(body)) {
@@ -124,7 +124,7 @@ int compile(size_t stack) {
   return 0;
 }
 
-// On stacks that are too small for LLVM, so that its part is not counted.
+// The stacks are too small for LLVM, which therefore runs on its own thread and is not counted.
 int stack() {
   using lamina::testing::stack_taken_by;
   constexpr size_t kStack = size_t{192} << 10;
@@ -142,12 +142,12 @@ int stack() {
   return 0;
 }
 
-// A version of LLVM that is not lamina's, by its C interface.
+// Another version of LLVM than lamina's, through its C interface.
 class OtherLlvm {
  public:
   explicit OtherLlvm(const char* name) : library_(dlopen(name, RTLD_NOW | RTLD_GLOBAL)) {}
   bool is_there() const { return library_ != nullptr; }
-  // Sets its code generator up and compiles an empty module.
+  // Initialises its code generator and compiles an empty module.
   bool makes_code() const {
 #if defined(__aarch64__)
     const std::string machine = "LLVMInitializeAArch64";
@@ -194,7 +194,7 @@ int beside_llvm(int kernels, const char* library) {
 }
 
 int end_while_executing() {
-  // Never freed: threads use them until the end.
+  // Never destroyed: threads use them until the process ends.
   static const auto& cpu = *new lamina::engine(lamina::engine::kind::cpu, 0);
   static const auto& norm = *new CompiledCase(api_test::layer_norm_case(2000, 512), cpu);
   static std::atomic<int> runs = 0;
@@ -215,7 +215,7 @@ long address_space_in_pages() {
   return pages;
 }
 
-// Every compile succeeds, or says that there is no memory. OpenMP's threads are there before.
+// Every compile succeeds or reports that there is no memory. OpenMP's threads are started before.
 int address_space() {
   const lamina::engine cpu(lamina::engine::kind::cpu, 0);
   CompiledCase(api_test::layer_norm_case(400, 512), cpu).run(cpu);
@@ -230,7 +230,7 @@ int address_space() {
       CompiledCase(api_test::layer_norm_case(24, 4000 + 16 * step), cpu).run(cpu);
     } catch (const lamina::error& error) {
       status = error.status;
-    } catch (const std::bad_alloc&) {  // this program's own
+    } catch (const std::bad_alloc&) {  // thrown by this program
       status = lamina_out_of_memory;
     }
     setrlimit(RLIMIT_AS, &none);
@@ -272,7 +272,7 @@ int reload(const char* module, int times) {
       return 1;
     }
     const auto work = reinterpret_cast<uint64_t (*)()>(dlsym(handle, "processes_work"));
-    // On a thread that ends: what belongs to it holds the module no longer.
+    // The work runs on a thread that ends, so no thread-local object keeps the module loaded.
     uint64_t digest = 0;
     std::thread([&] { digest = work(); }).join();
     if (i == 0) std::printf("%016lx\n", digest);

@@ -1,5 +1,6 @@
-// lamina in processes that are disturbed: cold caches that many share and that are killed, limits, signals, other runtimes
-// beside it, an end while it works. Each test starts the client (client.cpp) and looks at what it prints and how it ends.
+// lamina in processes that are disturbed: cold caches shared by several processes that are killed, limits, signals, other
+// runtimes in the same process, an exit during work. Each test starts the client (client.cpp) and checks its output and exit
+// status.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -33,11 +34,11 @@ constexpr bool kIsSanitized = false;
 
 struct Ended {
   std::string output;
-  int status;  // as of waitpid
+  int status;  // as returned by waitpid
   bool succeeded() const { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
 };
 
-// `before`: in front of the client's name: env NAME=VALUE, ulimit, and so on. An end is waited for, for a minute and a half.
+// `before` precedes the client's name: env NAME=VALUE, ulimit, and so on. The client is killed after 90 seconds.
 Ended run_client(const std::string& words, const std::string& before = "") {
   const std::string command = before + " timeout -s KILL 90 " + quoted(LAMINA_CLIENT) + " " + words + " 2>&1";
   FILE* const output = popen(command.c_str(), "r");
@@ -65,7 +66,7 @@ class Processes : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
   std::string with_cache() const { return "env LAMINA_CACHE_DIR=" + folder_.string(); }
-  // Files whose names end so.
+  // Returns the files with this extension.
   std::vector<fs::path> files(const std::string& extension) const {
     std::vector<fs::path> found;
     for (const auto& each : fs::directory_iterator(folder_))
@@ -116,7 +117,7 @@ TEST_F(Processes, APoisonedCache) {
 }
 
 TEST_F(Processes, ACacheWithoutRoom) {
-  // In blocks of 512 bytes; a signal would end who writes more.
+  // ulimit counts blocks of 512 bytes; a larger file raises a signal.
   expect_expected(run_client("digest 6", "ulimit -f 4; " + with_cache()));
   EXPECT_TRUE(files(".code").empty());
   for (const auto& each : fs::directory_iterator(folder_)) ADD_FAILURE() << each.path() << " was left behind";
@@ -163,7 +164,7 @@ TEST_F(Processes, AnotherOpenMpInItsPlace) {
   GTEST_SKIP() << "no other OpenMP runtime is installed (libomp5)";
 }
 
-// PoCL brings its own; here the other one works first, and between two of lamina's kernels.
+// PoCL loads its own LLVM; here another LLVM runs first, and between two of lamina's kernels.
 TEST_F(Processes, AnotherLlvmBesideIts) {
   int tried = 0;
   for (const char* library : {"libLLVM-14.so.1", "libLLVM-15.so.1", "libLLVM-16.so.1", "libLLVM-17.so.1", "libLLVM.so.18.1"}) {
@@ -175,7 +176,7 @@ TEST_F(Processes, AnotherLlvmBesideIts) {
   if (tried == 0) GTEST_SKIP() << "no other version of LLVM is installed";
 }
 
-// What the documents say (docs/stability.md) of each kind of graph.
+// The stack sizes that docs/stability.md specifies for each kind of graph.
 TEST_F(Processes, StacksThatTheDocumentsAskFor) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer makes frames larger";
   const Ended ended = run_client("stack", "env OMP_NUM_THREADS=2");

@@ -1,4 +1,4 @@
-// What every client of these tests does: compiles a few graphs, executes them, and tells of the bits.
+// Shared by the clients of these tests: compiles a few graphs, executes them, and returns a digest of the bits.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace processes {
 using api_test::Bytes;
 using api_test::CompiledCase;
 
-// FNV-1a of all results, in order.
+// FNV-1a over all results, in order.
 inline uint64_t digest_of(const std::vector<Bytes>& results, uint64_t digest = 14695981039346656037u) {
   for (const Bytes& each : results)
     for (const std::byte one : each) digest = (digest ^ static_cast<uint64_t>(one)) * 1099511628211u;
   return digest;
 }
 
-// `kernels` norms, each of a structure of its own; a chain with a library step where `products`.
+// Runs `kernels` norms of different structures, and a chain with a library step if `products` is set.
 inline uint64_t digest_of_work(int kernels, bool products) {
   const lamina::engine cpu(lamina::engine::kind::cpu, 0);
   uint64_t digest = 0;

@@ -1,4 +1,5 @@
-// Starvation of all that builds and describes: engines, streams, tensors, ops, graphs, their texts and partitions.
+// Allocation failures in everything that builds or describes: engines, streams, tensors, ops, graphs, their texts and
+// partitions.
 #include <array>
 
 #include "starve/starve_fixture.h"
@@ -25,7 +26,7 @@ class StarvedBuilding : public ::testing::Test {
     for (const auto& each : out) LAMINA_EXPECT_OK(lamina_graph_op_add_output(op, &each));
     return op;
   }
-  // LayerNorm, then GELU, both added while memory runs out.
+  // Adds LayerNorm, then GELU, while allocations fail.
   void build() {
     const std::array ops{made_op(0, lamina_graph_op_LayerNorm, {src_, gamma_, beta_}, {norm_}),
                          made_op(1, lamina_graph_op_GELU, {norm_}, {dst_})};
@@ -43,7 +44,7 @@ class StarvedBuilding : public ::testing::Test {
     }
     EXPECT_FALSE(has_changed_) << "a graph that refused an op knows of it";
   }
-  // Whether the graph knows of the op's output.
+  // Whether the graph accepted the op's output.
   bool is_taken(lamina_graph_op_t op) const {
     size_t id = 0;
     lamina_graph_op_get_id(op, &id);
@@ -58,7 +59,7 @@ class StarvedBuilding : public ::testing::Test {
   bool has_changed_ = false;
 };
 
-// The object that `create` writes, made while memory runs out; `destroy` takes it back.
+// Returns the object that `create` makes while allocations fail; `destroy` releases it.
 template <typename Handle, typename Create, typename Destroy>
 Handle created(const char* label, Create create, Destroy destroy) {
   const auto untouched = reinterpret_cast<Handle>(uintptr_t{64});
@@ -276,7 +277,7 @@ TEST_F(StarvedBuilding, Dumps) {
   lamina_graph_graph_destroy(read);
 }
 
-// What is told of a call that is refused needs memory too.
+// Reporting a refused call needs memory too.
 TEST_F(StarvedBuilding, RefusalsWithoutMemory) {
   const lamina_graph_op_t op = made_op(0, lamina_graph_op_LayerNorm, {gamma_}, {norm_});
   int64_t number = 0;

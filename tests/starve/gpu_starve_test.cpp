@@ -1,5 +1,5 @@
-// Starvation of what an OpenCL device runs, PoCL's where there is no other. The driver's own memory never fails, nor is it
-// counted: that it keeps some is not lamina's loss.
+// Allocation failures with an OpenCL device, PoCL's if there is no other. The driver's own allocations never fail and are not
+// counted: memory that it keeps is not a leak of lamina.
 #include "../api/graph_cases.h"
 #include "../api/opencl_caller.h"
 #include "starve/starve_fixture.h"
@@ -9,7 +9,7 @@ namespace {
 
 using api_test::f32;
 
-// The caller's own objects, for the life of the process as a driver's are.
+// The caller's own objects, which exist until the process ends, like those of a driver.
 struct Caller {
   api_test::Opencl cl;
   cl_device_id device = nullptr;
@@ -52,7 +52,7 @@ class StarvedGpu : public ::testing::Test {
   void TearDown() override { LAMINA_EXPECT_OK(lamina_graph_set_compiled_partition_cache_capacity(1024)); }
 };
 
-// What a call leaves with the driver is not lamina's.
+// Memory that a call leaves in the driver is not lamina's.
 Sweep of_lamina(const char* label, std::function<lamina_status_t()> call, std::function<void()> undo = nullptr) {
   return {.label = label,
           .call = std::move(call),
@@ -96,7 +96,7 @@ TEST_F(StarvedGpu, EnginesStreamsAndMemory) {
       [&] { return lamina_graph_tensor_create(&tensor, &described.data, engine, LAMINA_MEMORY_ALLOCATE); },
       [&] { lamina_graph_tensor_destroy(tensor); }));
   lamina_graph_tensor_destroy(tensor);
-  // Its allocator has none to give.
+  // Its allocator always fails.
   EXPECT_EQ(lamina_graph_tensor_create(&tensor, &described.data, other, LAMINA_MEMORY_ALLOCATE), lamina_out_of_memory);
   sweep(of_lamina("lamina_stream_wait", [&] { return lamina_stream_wait(stream); }));
   lamina_stream_destroy(stream);
@@ -105,7 +105,7 @@ TEST_F(StarvedGpu, EnginesStreamsAndMemory) {
   lamina_engine_destroy(engine);
 }
 
-// What was compiled and executed while memory ran out gives what it gives at leisure.
+// Compiling and executing while allocations fail gives the same results as without failures.
 TEST_F(StarvedGpu, CompilesAndExecutes) {
   constexpr int64_t kRows = 3, kSize = 40;
   lamina_engine_t raw = nullptr;

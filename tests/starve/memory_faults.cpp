@@ -17,7 +17,7 @@
 
 #if LAMINA_FAILS_ALLOCATIONS
 
-// glibc's own functions below the names that this program replaces.
+// The original functions of glibc, which the replacements call.
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
@@ -29,7 +29,7 @@ void __libc_free(void*);
 namespace starve {
 namespace {
 
-// The addresses of a library's code. Both are loaded before main and stay.
+// The address range of a library's code. Both libraries are loaded before main and stay loaded.
 struct CodeRange {
   uintptr_t begin = 0, end = 0;
   bool holds(const void* address) const {
@@ -55,14 +55,14 @@ int note_library(dl_phdr_info* info, size_t, void*) {
   return 0;
 }
 
-// Of the executable, so that looking at them allocates nothing.
+// These belong to the executable's static TLS, so accesses allocate nothing.
 thread_local int64_t left = 0, seen = 0, most_bytes = 0;
 thread_local Owner failing = Owner::all_but_llvm;
 thread_local bool counts = false, has_failed = false, was_llvm_asked = false;
 std::atomic<int64_t> live = 0;
 std::array<char, 256> label_text;
 
-// For OpenMP and oneDNN, the system's functions allocate too, as when a thread is made.
+// OpenMP and oneDNN also allocate through the system's functions, for example when they start a thread.
 bool is_of_others(const void* const* frames, int count) {
   for (int i = 0; i < count; ++i) {
     if (openmp.holds(frames[i]) || onednn.holds(frames[i])) return true;
@@ -86,12 +86,12 @@ bool fails(size_t bytes, const void* caller) {
   if (!counts || !is_counted(caller)) return false;
   ++seen;
   if (--left != 0) return false;
-  counts = false;  // of what looking takes itself
+  counts = false;  // the check itself allocates
   std::array<void*, 128> frames;
   const int count = backtrace(frames.data(), static_cast<int>(frames.size()));
   counts = true;
   if (is_of_others(frames.data(), count)) {
-    left = 1;  // the next one
+    left = 1;  // the next allocation
     return false;
   }
   has_failed = true;
@@ -122,7 +122,7 @@ void given_back(void* memory, const void* caller) {
   __libc_free(memory);
 }
 
-// The process is about to end: who asked for the memory that was not there?
+// The process is about to end: reports which code requested the memory.
 void tell_and_end(int signal) {
   counts = false;
   std::array<void*, 64> frames;
@@ -136,7 +136,7 @@ void tell_and_end(int signal) {
 const bool is_ready = [] {
   dl_iterate_phdr(note_library, nullptr);
   std::array<void*, 1> frame;
-  backtrace(frame.data(), 1);  // it loads what it needs
+  backtrace(frame.data(), 1);  // the first call loads what backtrace needs
   for (const int signal : {SIGABRT, SIGSEGV}) ::signal(signal, tell_and_end);
   return true;
 }();

@@ -1,5 +1,5 @@
-// Allocations that fail when a test asks for it: this program replaces malloc, related functions and operator new, also for
-// the libraries that it loads, and tells by the address of the caller whose allocation one is.
+// Allocations that fail on request. This program replaces malloc, its relatives and operator new, also for the libraries that
+// it loads, and uses the caller's address to find whose allocation it is.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace starve {
 
-// Whose allocations are counted and fail. OpenMP's and oneDNN's own never do: both end the process where they get no memory.
-// lamina: those that its code asks for itself, and no library that it calls, an OpenCL driver among them, nor the standard
-// library's functions, which all of these call.
+// The code whose allocations are counted and fail. Allocations of OpenMP and oneDNN never fail: both end the process without
+// memory. lamina: allocations by its own code, without those of libraries that it calls, such as an OpenCL driver and the
+// standard library's functions, which all of them call.
 enum class Owner { all_but_llvm, llvm, lamina };
 
-// From here on the `number`-th allocation (1 is the first) of this thread fails, once.
+// From now on, the `number`-th allocation (counted from 1) of this thread fails, once.
 void fail_allocation(int64_t number, Owner owner);
-// From here on none fails. Whether one did.
+// From now on, no allocation fails. Returns whether one failed.
 bool stop_failing();
-// Whether LLVM asked for memory since allocations began to fail.
+// Whether LLVM requested memory since fail_allocation.
 bool llvm_was_at_work();
-// How many there were between the last two calls.
+// The number of allocations between the last two calls.
 int64_t allocations_seen();
-// From here on all of this thread larger than this number of bytes fail; 0: none.
+// From now on, all allocations of this thread above this number of bytes fail; 0: none.
 void fail_above(int64_t bytes);
 
-// Pieces of memory that the process has and did not give back, OpenMP's aside.
+// The number of blocks that the process has not released, without OpenMP's.
 int64_t live_pieces();
 
-// What is told on stderr should the process end while an allocation fails.
+// The text printed to stderr if the process ends while an allocation fails.
 void set_label(const char* label);
 
 }  // namespace starve

@@ -1,5 +1,5 @@
-// Starvation of compiling, tuning and executing, over all that the CPU runs. LLVM's allocations have their own
-// sweep: there are too many, so a few are tried.
+// Allocation failures in compiling, tuning and executing, for everything that the CPU runs. LLVM makes so many allocations that
+// only a few of them are tested.
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -28,7 +28,7 @@ std::vector<GraphCase> cases() {
           api_test::pool_case(2, 16, 24)};
 }
 
-// A case in C's words, so that nothing but lamina allocates while it is compiled or executed.
+// A case that uses only the C interface, so that all allocations during compile and execute are lamina's.
 class InC {
  public:
   explicit InC(GraphCase which) : case_(std::move(which)), partition_(api_test::only_partition_of(case_.ops)) {
@@ -51,7 +51,7 @@ class InC {
     return lamina_graph_partition_tune(partition_.get(), inputs_.size(), inputs_.data(), outputs_.size(), outputs_.data(),
                                        engine, 1, timed);
   }
-  // The tensors, for an engine; `shift`: bytes by which results are off a line.
+  // Creates the tensors for an engine; `shift` is the number of bytes between a line boundary and the results.
   void bind(const lamina::engine& engine, size_t shift = 0) {
     tensors_.clear();
     c_inputs_.clear();
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, StarvedRunning, ::testing::Range(size_t{0}, case
   return name;
 });
 
-// What is compiled while memory runs out gives what is compiled at leisure; and so does what is executed.
+// Compiling and executing while allocations fail gives the same results as without failures.
 TEST_P(StarvedRunning, CompilesAndExecutes) {
   InC starved(cases()[GetParam()]), at_leisure(cases()[GetParam()]);
   const std::string compile = "compile of " + starved.name(), execute = "execute of " + starved.name();
@@ -124,18 +124,18 @@ TEST_P(StarvedRunning, CompilesAndExecutes) {
   at_leisure.bind(cpu_);
   LAMINA_EXPECT_OK(at_leisure.execute(stream_.get()));
   EXPECT_EQ(starved.results(), at_leisure.results());
-  // Results that begin no line may need code of their own, which is compiled now.
+  // Results that do not start at a line boundary may need code of their own, which is compiled now.
   starved.bind(cpu_, 4);
   starved.forget_results();
   sweep({execute.c_str(), [&] { return starved.execute(stream_.get()); }, nullptr, Owner::all_but_llvm, 11});
   EXPECT_EQ(starved.results(), at_leisure.results());
 }
 
-// The code generator's own allocations.
+// Allocations of the code generator.
 TEST_P(StarvedRunning, CompilesWithoutMemoryForLlvm) {
   InC starved(cases()[GetParam()]), at_leisure(cases()[GetParam()]);
   const std::string label = "compile by LLVM of " + starved.name();
-  // LLVM has set itself up before.
+  // LLVM is initialised before.
   LAMINA_EXPECT_OK(InC(api_test::layer_norm_case(8, 100)).compile(cpu_.get()));
   sweep({.label = label.c_str(), .call = [&] { return starved.compile(cpu_.get()); }, .owner = Owner::llvm, .step = 997});
   LAMINA_EXPECT_OK(at_leisure.compile(cpu_.get()));
@@ -146,7 +146,7 @@ TEST_P(StarvedRunning, CompilesWithoutMemoryForLlvm) {
   EXPECT_EQ(starved.results(), at_leisure.results());
 }
 
-// What a compiled partition is asked for.
+// The queries of a compiled partition.
 TEST_F(StarvedQueries, OfCompiledPartitions) {
   InC made(api_test::layer_norm_backward_case(200, 64));
   LAMINA_EXPECT_OK(made.compile(cpu_.get()));
@@ -178,7 +178,7 @@ TEST_F(StarvedQueries, OfCompiledPartitions) {
 TEST_F(StarvedQueries, Tuning) {
   InC made(api_test::softmax_case(40, 96));
   size_t timed = 0;
-  // Which schedules it has compiled, and keeps, depends on the time.
+  // The schedules that it compiles and caches depend on timing.
   sweep({.label = "lamina_graph_partition_tune",
          .call = [&] { return made.tune(cpu_.get(), &timed); },
          .step = 499,
@@ -208,7 +208,7 @@ TEST_F(StarvedQueries, Settings) {
          [&] { return lamina_graph_set_constant_tensor_cache_capacity(lamina_cpu, size); }});
 }
 
-// Lines about executions need memory: where there is none, the execution counts.
+// Verbose lines need memory; without it, the execution still succeeds.
 TEST_F(StarvedQueries, VerboseLines) {
   InC made(api_test::layer_norm_case(40, 512));
   LAMINA_EXPECT_OK(made.compile(cpu_.get()));
@@ -258,7 +258,7 @@ TEST_F(StarvedQueries, LayerNorms) {
   }
   sweep({"lamina_layer_norm_execute",
          [&] { return lamina_layer_norm_execute(norm, stream_.get(), handles.data(), nullptr, 0); }});
-  // Destroying needs no memory.
+  // Destroying must not need memory.
   fail_allocation(1, Owner::all_but_llvm);
   const lamina_status_t status = lamina_layer_norm_destroy(norm);
   EXPECT_FALSE(stop_failing());

@@ -1,4 +1,4 @@
-// What the sweeps share: a text that a callback wrote, logical tensors in C's words.
+// Shared by the sweeps: a text that a callback writes, and logical tensors through the C interface.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline lamina_graph_logical_tensor_t f32(size_t id, std::vector<int64_t> dims,
   return tensor;
 }
 
-// A lamina_text_f with memory of its own, so that taking a text allocates nothing.
+// A lamina_text_f with a fixed buffer, so that receiving a text allocates nothing.
 struct Text {
   size_t length = 0;
   std::vector<char> bytes = std::vector<char>(size_t{1} << 20);
@@ -39,7 +39,7 @@ inline std::string json_of(const_lamina_graph_graph_t graph) {
   return text.str();
 }
 
-// Fails the test where a call that can do without memory does not.
+// Fails the test if a call that should succeed without memory does not.
 #define LAMINA_EXPECT_OK(call) EXPECT_EQ(call, lamina_success) << lamina_last_error()
 
 }  // namespace starve

@@ -1,4 +1,4 @@
-// SQLite's method: a call is made with its first allocation failing, then with its second, and so on until none fails any more.
+// SQLite's method: repeats a call with its first allocation failing, then with its second, and so on until no allocation fails.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,21 +16,21 @@ namespace starve {
 struct Sweep {
   const char* label;
   std::function<lamina_status_t()> call;
-  // Takes back what a call made that succeeded although an allocation failed (what it could do without); without it such a call
-  // ends the sweep.
+  // Undoes a call that succeeded although an allocation failed, because it could do without that memory. Without `undo`, such a
+  // call ends the sweep.
   std::function<void()> undo = nullptr;
   Owner owner = Owner::all_but_llvm;
-  int64_t step = 1;  // of the numbers, from 101 on
+  int64_t step = 1;  // between allocation numbers, from 101 on
   bool keeps_more_each_time = false;
 };
 
-// LAMINA_STARVE_ALL=1: no allocation is left out.
+// LAMINA_STARVE_ALL=1 tests every allocation.
 inline int64_t step_of(const Sweep& sweep) { return std::getenv("LAMINA_STARVE_ALL") != nullptr ? 1 : sweep.step; }
 
 struct Attempt {
   lamina_status_t status;
-  bool has_failed;  // the allocation
-  int64_t grown;    // pieces of memory that are still there
+  bool has_failed;  // whether an allocation failed
+  int64_t grown;    // blocks that were not released
 };
 
 inline Attempt attempt(const Sweep& sweep, int64_t number) {
@@ -42,19 +42,19 @@ inline Attempt attempt(const Sweep& sweep, int64_t number) {
   return {status, has_failed, live_pieces() - before};
 }
 
-// What LLVM held is lost, and asked for no more when the kernel is there (docs/stability.md).
+// LLVM's own objects leak, and LLVM requests no more memory once the kernel exists (docs/stability.md).
 inline bool may_leak(const Attempt& made) {
   return made.grown > 0 && made.has_failed && made.status != lamina_success && !llvm_was_at_work();
 }
 
-// Whether a call that fails in this place leaves memory behind: what a cache keeps it keeps once.
+// Whether a call that fails at this allocation leaks memory: a cache keeps an entry only once, a leak grows on each repetition.
 inline bool leaks(const Sweep& sweep, int64_t number, Attempt& last) {
   constexpr int kTimes = 4;
   for (int time = 0; time < kTimes && may_leak(last); ++time) last = attempt(sweep, number);
   return may_leak(last);
 }
 
-// Returns the number of calls that failed. What the last call, which succeeds, made stays.
+// Returns the number of calls that failed. The result of the last, successful call remains.
 inline int64_t sweep(const Sweep& given) {
 #if LAMINA_FAILS_ALLOCATIONS
   set_label(given.label);
