@@ -1,5 +1,5 @@
-# The version that cached machine code is found by (cmake/code_version.cmake) changes with every source that can change machine
-# code, in any folder, and with no other.
+# The version in the keys of cached machine code (cmake/code_version.cmake) changes with every source file that can change
+# machine code, in any folder, and with no other file.
 #
 #   cmake -DPROJECT=<the project's folder> -DSCRATCH=<a folder for this test> -P code_version_test.cmake
 set(header ${SCRATCH}/code_version.h)

@@ -1,5 +1,5 @@
-// Who may include whom. A graph passes through the modules from top to bottom: a module knows some of those above it and none
-// below, so that what it does can be read, tested and changed without them. A folder inside a module is a module of its own.
+// Which modules may include which. A graph passes through the modules from top to bottom. A module includes only some of those
+// above it and none below, so it can be read, tested and changed without them. A folder inside a module is a separate module.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,12 +20,13 @@ namespace fs = std::filesystem;
 
 struct Module {
   std::string name;
-  std::vector<std::string> paths;  // how the paths of its files begin; of several modules it is that of the longest beginning
-  std::vector<std::string> knows;  // modules of earlier lines
+  std::vector<std::string>
+      paths;  // prefixes of the paths of its files; the module with the longest matching prefix owns a file
+  std::vector<std::string> knows;  // modules on earlier lines
 };
 
-// A folder's own files can be on both sides of a folder inside it: passes/pattern.h is the language of passes/patterns, and
-// passes/raise_decomposed.cpp applies them. Such files are named.
+// A folder's own files may belong before and after a folder inside it: passes/pattern.h is the language of passes/patterns, and
+// passes/raise_decomposed.cpp applies them. Such files are listed by name.
 const std::vector<Module>& modules() {
   static const std::vector<Module> all = {
       {"include", {"include/graph/"}, {}},
@@ -89,14 +90,14 @@ const std::vector<Module>& modules() {
        {"src/api/"},
        {"compiler", "pictures", "handles", "backends", "passes", "passes/fusion", "passes' words", "interface/json",
         "interface", "include"}},
-      // Over the public headers alone, as a user is; infiniop's handles are made as the library's own.
+      // They use only the public headers, like users; infiniop's handles have the same implementation as the library's.
       {"compat", {"compat/"}, {"handles", "include"}},
       {"compat/onednn_graph", {"compat/onednn_graph/"}, {"handles", "include"}},
       {"tools",
        {"tools/"},
        {"compiler", "pictures", "api", "reference", "backends", "kernels", "passes", "passes/fusion", "passes' words",
         "interface/json", "interface", "include"}},
-      // Code for machines described, which no engine of the driver's is.
+      // Generates code for described machines, which the driver's engines do not support.
       {"described machines",
        {"tools/compile_for."},
        {"tools", "compiler", "cpu", "cpu/code", "cpu/schedule", "passes", "interface"}},
@@ -108,14 +109,14 @@ const std::vector<Module>& modules() {
   return all;
 }
 
-// Headers of other libraries that one module keeps to itself.
+// Headers of other libraries that only these modules may include.
 struct Fence {
-  std::string header;  // how the name in angle brackets begins
+  std::string header;  // prefix of the name in angle brackets
   std::set<std::string> modules;
 };
 
 const std::vector<Fence> kFences = {
-    {"llvm/", {"LLVM's headers", "backends/cache"}},  // whose hash is LLVM's
+    {"llvm/", {"LLVM's headers", "backends/cache"}},  // it uses LLVM's hash
     {"nlohmann/", {"interface/json", "benchmarks"}},
     {"CLI/", {"tools"}},
     {"oneapi/", {"cpu/library", "compat/onednn_graph", "benchmarks"}},
@@ -133,9 +134,9 @@ const Module* module_of(const std::string& path) {
   return found;
 }
 
-// The file of the tree that an #include means, from its root; "" for a header of another library.
+// Returns the file of the repository that an #include resolves to, relative to its root; "" for a header of another library.
 std::string file_meant(const fs::path& includer, const std::string& name) {
-  // The front end with oneDNN's names is for users; the CPU backend has oneDNN itself.
+  // The front end that has oneDNN's names is for users; the CPU backend includes oneDNN itself.
   if (name.starts_with("oneapi/") && includer.parent_path().filename() == "onednn") return "";
   std::vector<fs::path> folders = {includer.parent_path()};
   for (const char* const folder :
@@ -147,7 +148,8 @@ std::string file_meant(const fs::path& includer, const std::string& name) {
 }
 
 struct Include {
-  std::string from, name, to;  // the file, what it writes, and the file of the tree that this is ("" for none)
+  std::string from, name,
+      to;  // the including file, the name that it writes, and the included file of the repository ("" if there is none)
 };
 
 std::vector<Include> includes_of_the_tree() {
@@ -196,12 +198,12 @@ TEST(Layers, IncludeWhatTheyMayKnow) {
   for (const Module& module : modules()) EXPECT_TRUE(inhabited.contains(module.name)) << module.name << " has no files";
 }
 
-// Headers that include each other depend on who comes first.
+// Headers that include each other depend on the order of inclusion.
 TEST(Layers, HeadersIncludeEachOtherInOneDirection) {
   std::map<std::string, std::set<std::string>> knows;
   for (const Include& include : includes_of_the_tree())
     if (!include.to.empty() && fs::path(include.from).extension() != ".cpp") knows[include.from].insert(include.to);
-  // Takes away what includes nothing that is left, until nothing is left or all that is left includes each other.
+  // Removes files whose includes were all removed, until none or only cycles remain.
   for (bool changed = true; changed;) {
     changed = false;
     for (auto file = knows.begin(); file != knows.end();) {
@@ -230,10 +232,10 @@ TEST(Layers, KeepOtherLibrariesBehindTheirFences) {
   EXPECT_EQ(uses.size(), kFences.size());
 }
 
-// The code of a file, without its comments, which may well explain whom a rule serves.
+// Returns a file's code without comments, which may mention backends.
 std::string code_of(const fs::path& path) { return std::regex_replace(text_of(path), std::regex("//[^\n]*"), ""); }
 
-// The mathematics knows no backend: no file of src/kernels names one, so that a second backend needs no change there.
+// No file of src/kernels names a backend, so that a new backend needs no change there.
 TEST(Layers, NoLoweringNamesABackend) {
   const std::regex backend("\\b(backends/|cpu|gpu|cuda|opencl|reference_backend|llvm)", std::regex::icase);
   int files = 0;
@@ -247,12 +249,11 @@ TEST(Layers, NoLoweringNamesABackend) {
   EXPECT_GT(files, 20);
 }
 
-// What may name an instruction set, by the beginnings of paths: descriptions of targets, of machines other than the host, and
-// what the C++ compiler is told of its own.
+// Path prefixes of files that may name an instruction set: descriptions of targets and of other machines, and compiler options.
 const std::vector<std::string> kTargetFiles = {"src/backends/cpu/targets/", "tools/compile_for.", "benchmarks/roofline_simd.",
                                                "cmake/toolchains/"};
 
-// A piece of a name, in small letters: "avx512" of target.avx512_bf16.
+// `piece` is a lower-case part of a name: "avx512" in target.avx512_bf16.
 bool is_instruction_set(const std::string& piece) {
   const auto begins = [&](const char* with) { return piece.starts_with(with); };
   const auto has = [&](const char* part) { return piece.find(part) != std::string::npos; };
@@ -262,7 +263,7 @@ bool is_instruction_set(const std::string& piece) {
          begins("mm256") || begins("mm512");
 }
 
-// The first that a text names; "" for none.
+// Returns the first instruction set that a text names; "" if there is none.
 std::string instruction_set_in(const std::string& text) {
   std::string piece;
   for (const char c : text + " ") {
@@ -277,7 +278,7 @@ std::string instruction_set_in(const std::string& text) {
   return "";
 }
 
-// Everything else asks them, so that another instruction set needs no change there.
+// All other files query the targets, so that a new instruction set needs no change there.
 TEST(Layers, NoFileButATargetsNamesAnInstructionSet) {
   static const std::set<std::string> kEndings = {".h", ".hpp", ".c", ".cpp", ".inl", ".def", ".cmake", ".txt"};
   std::vector<fs::path> files = {kTree / "CMakeLists.txt"};

@@ -1,4 +1,4 @@
-# Fails when LIBRARY exports a symbol that does not match ALLOWED, or fewer than AT_LEAST symbols.
+# Fails if LIBRARY exports a symbol that does not match ALLOWED, or fewer than AT_LEAST symbols.
 # --extern-only: GNU ld may leave symbols in the dynamic table that the version script made local; no program can bind to them.
 execute_process(COMMAND ${NM} -D --extern-only --defined-only ${LIBRARY} OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" lines "${table}")

@@ -1,5 +1,5 @@
-# Installs BUILD_DIR into a fresh prefix below WORK_DIR, moves it, builds the consumer against it with find_package, and runs it:
-# what lamina needs beside itself it finds from its own folder.
+# Installs BUILD_DIR into a new prefix below WORK_DIR, moves it, builds the consumer with find_package, and runs it. The moved
+# library must find its dependencies relative to its own location.
 file(REMOVE_RECURSE ${WORK_DIR})
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
@@ -11,7 +11,7 @@ run(${CMAKE_COMMAND} -G "${GENERATOR}" -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 run(${WORK_DIR}/build/consumer)
 run(${WORK_DIR}/build/front_ends)
-# The driver as a user starts it: nothing of the environment tells where its libraries are.
+# Starts the driver as a user does: the environment does not contain the location of its libraries.
 unset(ENV{LD_LIBRARY_PATH})
 run(${WORK_DIR}/prefix/bin/lamina --version)
 run(${WORK_DIR}/prefix/bin/lamina replay --engine cpu --check ${GRAPH})

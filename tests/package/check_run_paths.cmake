@@ -1,5 +1,5 @@
-# Fails where one of FILES would be looked for in the working directory: the loader takes an entry of no characters for that. Then
-# starts PROGRAMS in a folder that has files with the names of libraries.
+# Fails if a library of FILES would be searched in the working directory: the loader treats an empty entry of a run path as this
+# directory. Then starts PROGRAMS in a folder with files that have the names of libraries.
 set(with_paths 0)
 foreach(file IN LISTS FILES)
   execute_process(COMMAND ${READELF} -d ${file} OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)

@@ -1,10 +1,10 @@
-# What a user gets: the exported symbols, the installed package, and the example of the README.
+# Tests of the delivered files: the exported symbols, the installed package, and the example of the README.
 function(exports_test name target allowed at_least)
   add_test(NAME package.${name} COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:${target}>
     -DALLOWED=${allowed} -DAT_LEAST=${at_least} -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/check_exports.cmake)
 endfunction()
 exports_test(exports_only_the_c_abi lamina "^lamina_[a-z0-9_]+$" 50)
-# The front ends are libraries of their own: each exports the names of its document, none of lamina's.
+# Each front end is a separate library: it exports the names of its document and none of lamina's.
 exports_test(infiniop_exports_only_its_documents_names lamina_infiniop "^infini(op|rt)[A-Z][A-Za-z]+$" 13)
 exports_test(onednn_primitive_exports_only_namespace_dnnl lamina_onednn_primitive "^_Z(NK?|T[ISV]N)4dnnl" 40)
 if(TARGET lamina_onednn_graph)
@@ -16,7 +16,7 @@ add_test(NAME package.installed_package_is_found_and_works
           -DCONSUMER_DIR=${CMAKE_CURRENT_LIST_DIR}/consumer -DCXX=${CMAKE_CXX_COMPILER} -DCXX_FLAGS=${CMAKE_CXX_FLAGS}
           -DGRAPH=${PROJECT_SOURCE_DIR}/examples/graphs/layer_norm.json -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_LIST_DIR}/check_package.cmake)
 
-# The paths by which programs and libraries of the build tree find others, and what the loader makes of them.
+# The run paths of programs and libraries in the build tree, and how the loader interprets them.
 set(loaded $<TARGET_FILE:lamina> $<TARGET_FILE:lamina_infiniop> $<TARGET_FILE:lamina_onednn_primitive> $<TARGET_FILE:test_api>)
 set(started $<TARGET_FILE:readme_example>)
 if(TARGET lamina_onednn_graph)
@@ -30,7 +30,7 @@ add_test(NAME package.nothing_is_loaded_from_the_working_directory
   COMMAND ${CMAKE_COMMAND} "-DFILES=${loaded}" "-DPROGRAMS=${started}" -DREADELF=${CMAKE_READELF}
           -DWORK_DIR=${CMAKE_CURRENT_BINARY_DIR}/planted -P ${CMAKE_CURRENT_LIST_DIR}/check_run_paths.cmake)
 
-# The README's C++ block, word for word, as a program: it cannot drift from what works.
+# Compiles and runs the README's C++ block unchanged, so the README cannot contain code that fails.
 set(readme ${PROJECT_SOURCE_DIR}/README.md)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${readme})
 file(READ ${readme} readme_text)

@@ -1,4 +1,4 @@
-// Groups that reach each other become one; all others stay as they are.
+// Groups that reach each other are merged; all others are unchanged.
 #include "pictures/acyclic_groups.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(AcyclicGroups, AreNumberedByTheirFirstNodes) {
 TEST(AcyclicGroups, JoinsGroupsThatReachEachOther) {
   // 0 ──> 1 ──> 2 with 0 and 2 in one group: 1 is between them.
   EXPECT_EQ(acyclic_groups({0, 1, 0}, {{0, 1}, {1, 2}}), (Groups{0, 0, 0}));
-  // Around a cycle of three groups; the group behind it stays apart.
+  // A cycle of three groups is merged; the group after it remains separate.
   EXPECT_EQ(acyclic_groups({0, 1, 2, 0, 4}, {{0, 1}, {1, 2}, {2, 3}, {3, 4}}), (Groups{0, 0, 0, 0, 1}));
 }
 

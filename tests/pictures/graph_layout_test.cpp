@@ -1,4 +1,4 @@
-// The positions of ops, frames and the border of an explained graph.
+// Positions of ops, frames and the border of an explained graph.
 #include "pictures/graph_layout.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace lamina::pictures {
 namespace {
 
-// 0 ──> op 0 ──> 1 ──> op 1 ──> 2, and 3 that both read; each op a partition of its own.
+// 0 ──> op 0 ──> 1 ──> op 1 ──> 2, and 3, which both ops read; each op is a separate partition.
 ExplainedGraph two_partitions() {
   ExplainedGraph graph;
   graph.tensors = {{.id = 0, .text = "f32[8]", .producer = -1, .consumers = {0}},
@@ -50,7 +50,7 @@ TEST(GraphLayout, FramesHoldTheirOpsAndWhatTheyAloneTakeAndGive) {
   ASSERT_EQ(layout.partitions.size(), 2u);
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(holds(layout.partitions[i], layout.ops[i]));
   EXPECT_FALSE(holds(layout.partitions[0], layout.ops[1]));
-  ASSERT_EQ(layout.border.size(), 3u);  // 0 and 3 are taken, 2 is given
+  ASSERT_EQ(layout.border.size(), 3u);  // 0 and 3 are inputs, 2 is an output
   for (const BorderBox& border : layout.border) {
     EXPECT_EQ(border.is_output, border.tensor == 2);
     EXPECT_EQ(holds(layout.partitions[0], border.box), border.tensor == 0);
@@ -97,7 +97,7 @@ ExplainedGraph three_kernels() {
   return graph;
 }
 
-// The ops that a box holds.
+// Returns the ops inside a box.
 std::vector<size_t> ops_in(const GraphLayout& layout, const Box& box) {
   std::vector<size_t> ops;
   for (size_t op = 0; op < layout.ops.size(); ++op)

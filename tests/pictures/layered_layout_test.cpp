@@ -1,4 +1,4 @@
-// Boxes in layers: nothing overlaps, edges lead downwards, and simple graphs look simple.
+// Boxes in layers: boxes do not overlap, edges point downwards, and simple graphs have simple layouts.
 #include "pictures/layered_layout.h"
 
 #include <gtest/gtest.h>
@@ -64,9 +64,9 @@ TEST(LayeredLayout, LeadsALongEdgePastWhatLiesBetween) {
   }
 }
 
-// What one op alone reads is just above it, and does not push the chain aside.
+// A parameter with a single consumer is directly above it and does not shift the chain.
 TEST(LayeredLayout, KeepsAChainStraightBesideItsParameters) {
-  // 0 ──> 1 ──> 2 ──> 3, each but the first with two parameters
+  // 0 ──> 1 ──> 2 ──> 3, each except the first with two parameters
   std::vector<Size> sizes(10, kBox);
   std::vector<Edge> edges = {{0, 1}, {1, 2}, {2, 3}};
   for (size_t op = 1; op <= 3; ++op)
@@ -78,7 +78,7 @@ TEST(LayeredLayout, KeepsAChainStraightBesideItsParameters) {
 }
 
 TEST(LayeredLayout, UncrossesTwoChains) {
-  // 0 -> 3 and 1 -> 2: placed as they are numbered, they would cross
+  // 0 -> 3 and 1 -> 2: in the order of their numbers, the edges would cross
   const std::vector<Size> sizes(4, kBox);
   const std::vector<Edge> edges = {{0, 3}, {1, 2}};
   const LayeredLayout layout = layered_layout(sizes, edges, kGaps);

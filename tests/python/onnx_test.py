@@ -13,14 +13,14 @@ import lamina  # noqa: E402
 from lamina.onnx.table import RULES  # noqa: E402
 from lamina.onnx_backend import LaminaBackend  # noqa: E402
 
-# Operators without a rule of their own, that are carried as the functions that ONNX defines for them.
+# Operators without their own rule, which run as the functions that ONNX defines for them.
 FUNCTIONS = {"AffineGrid", "Attention", "Celu", "CenterCropPad", "FlexAttention", "HardSwish", "MeanVarianceNormalization",
              "NegativeLogLikelihoodLoss", "ReduceLogSumExp", "RotaryEmbedding", "Selu", "Shrink", "SoftmaxCrossEntropyLoss", "Softsign",
              "ThresholdedRelu"}
 FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
 NARROW = {kind for name, kind in TensorProto.DataType.items() if name.startswith(("FLOAT8", "FLOAT4", "INT4", "UINT4", "INT2", "UINT2"))
           or name in ("INT8", "UINT8")}
-LEAST_SHARE = 0.95  # of the cases of floats
+LEAST_SHARE = 0.95  # minimum share of the floating-point cases
 
 
 def chosen():
@@ -42,7 +42,7 @@ def error_of(case, wanted):
 
 
 CASES = list(chosen())
-refusals: dict = {}  # of cases that ran: the sentence, or None
+refusals: dict = {}  # the message of each case that ran, None if it was accepted
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

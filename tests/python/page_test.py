@@ -12,7 +12,7 @@ import lamina
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
-# Presses keys, one after the other, on what has the focus, and tells in the page's title what `tell` gives then.
+# Presses keys in sequence on the focused element and writes the value of `tell` into the page's title.
 DRIVER = """
 <script>
 for (const key of %s) {

@@ -313,7 +313,7 @@ def test_the_profiler_shows_what_a_call_computes():
 
 
 def test_sizes_are_told_once_and_kept_in_bounds(monkeypatch):
-    backend = sys.modules["lamina.torch.backend"]  # the package has the function by this name
+    backend = sys.modules["lamina.torch.backend"]  # the package has a function of the same name
     made = []
     whole = backend._compiled
     monkeypatch.setattr(backend, "KEPT_SIZES", 2)

@@ -397,7 +397,7 @@ def test_an_index_out_of_range_is_an_error():
 def test_max_pooling_is_carried_in_training():
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1, ceil_mode=True), nn.BatchNorm2d(4))
     x = torch.randn(2, 3, 11, 12)
-    assert set(left_of(model, x)) <= {"aten.add.Tensor"}  # the number of batches that a batch norm has seen
+    assert set(left_of(model, x)) <= {"aten.add.Tensor"}  # the batch counter of batch norms
 
 
 def test_dropout_is_drawn_by_torch_and_multiplied_by_lamina():

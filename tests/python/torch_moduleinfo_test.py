@@ -9,7 +9,7 @@ from torch_samples import TYPES, Tally, check, compiled, double, outcome, some_o
 
 try:
     from torch.testing._internal.common_modules import module_db
-except Exception as error:  # torch's own test support needs packages that torch does not
+except Exception as error:  # torch's test utilities need packages that torch does not require
     pytest.skip(f"torch's ModuleInfo cannot be imported: {error}", allow_module_level=True)
 
 NAMES = """LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d Softmax LogSoftmax Softmin GELU SiLU Mish
@@ -28,9 +28,9 @@ def cases_of(info, dtype, training):
         torch.manual_seed(0)
         module = info.module_cls(*given.constructor_input.args, **given.constructor_input.kwargs).to(dtype).train(training)
         if any(getattr(part, "dropout", 0) or (isinstance(part, torch.nn.Dropout) and part.p) for part in module.modules()) and training:
-            continue  # float64 need not draw alike
+            continue  # random numbers may differ in float64
         if getattr(module, "momentum", 0) is None and training:
-            continue  # a running mean of all batches, whose factor torch itself does not trace
+            continue  # a running mean over all batches has a factor that torch does not trace
         yield module, given.forward_input.args, given.forward_input.kwargs
 
 
@@ -47,7 +47,7 @@ def test_modules(info, dtype, training):
         check(ours, eager, exact, (module, args, kwargs))
         for mine, theirs in zip(ours_of.buffers(), module.buffers()):  # running statistics
             torch.testing.assert_close(mine, theirs, atol=1e-2 if dtype == "bf16" else 1e-6, rtol=1e-2 if dtype == "bf16" else 1e-5)
-        if info.name not in ("nn.NLLLoss", "nn.CrossEntropyLoss"):  # torch checks the targets
+        if info.name not in ("nn.NLLLoss", "nn.CrossEntropyLoss"):  # torch checks the targets itself
             tally.add(info.name, reports)
 
 

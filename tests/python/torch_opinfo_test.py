@@ -18,7 +18,7 @@ from torch_samples import (COUNT, KNOWN_TYPES, LAYOUTS, REPORT, SEED, Tally, Wro
 try:
     from torch.testing._internal import common_methods_invocations, opinfo
     from torch.testing._internal.common_methods_invocations import op_db
-except Exception as error:  # torch's own test support needs packages that torch does not
+except Exception as error:  # torch's test utilities need packages that torch does not require
     pytest.skip(f"torch's OpInfo cannot be imported: {error}", allow_module_level=True)
 
 NAMES = """native_layer_norm nn.functional.layer_norm nn.functional.rms_norm nn.functional.group_norm nn.functional.batch_norm
@@ -30,10 +30,10 @@ clamp clamp_min clamp_max pow eq ne lt le gt ge logical_and logical_not nn.funct
 nn.functional.conv_transpose1d nn.functional.conv_transpose2d nn.functional.conv_transpose3d nn.functional.scaled_dot_product_attention
 nn.functional.max_pool2d nn.functional.avg_pool2d nn.functional.interpolate nn.functional.embedding nn.functional.pad index_select roll
 nn.functional.cross_entropy nn.functional.nll_loss nn.functional.glu nn.functional.normalize masked_fill addcmul lerp""".split()
-# Compared, not counted: torch has parts of them that lamina has no op for (products of all but one, weights of classes, and so on).
+# Compared but not counted: lamina has no ops for parts of them (products of all but one element, class weights, and so on).
 PARTLY = {"prod", "pow", "nn.functional.cross_entropy", "nn.functional.nll_loss"}
 COUNTED_MODES = {"nn.functional.pad": ["constant"], "nn.functional.interpolate": ["nearest", "bilinear"], "div": ["no_rounding_mode"]}
-DRAWN_OTHERS = 20  # of the operations that lamina has not, by default
+DRAWN_OTHERS = 20  # number of operations without an op in lamina, by default
 tally, others = Tally(), Tally()
 counts = collections.defaultdict(collections.Counter)  # (operation, type, layout) -> what became of the samples
 

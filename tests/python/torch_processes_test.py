@@ -35,7 +35,7 @@ def test_workers_that_are_forked_compute():
     model = torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.Linear(64, 64))
     run = torch.compile(model, backend=lt.backend)
     with torch.no_grad():
-        run(torch.randn(256, 64))  # threads of this process have run by the time it forks
+        run(torch.randn(256, 64))  # starts threads in this process before it forks
         seen = list(torch.utils.data.DataLoader(Normed(), num_workers=2, multiprocessing_context="fork", timeout=60))
         assert len(seen) == 6
         for i, item in enumerate(seen):

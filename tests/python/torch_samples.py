@@ -22,10 +22,10 @@ REPORT = os.environ.get("LAMINA_OPINFO_REPORT")
 KNOWN_TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64, "s64": torch.int64, "s32": torch.int32,
                "s16": torch.int16, "s8": torch.int8, "u8": torch.uint8, "boolean": torch.bool, "c64": torch.complex64, "c128": torch.complex128}
 LAYOUTS = ("plain", "channels_last", "expanded", "offset")
-# Relative to the element, and to the largest one: beside eight times eager's own error there, and twice its largest one. In 64 bits the
-# judge is eager itself, so that its roundings are allowed for here.
+# Errors relative to the element, and to the largest element, in addition to eight times eager's error of the element and twice
+# eager's largest error. In 64 bits, eager is the reference, so its rounding errors are included here.
 ALLOWED = {torch.float32: (2e-6, 1e-6), torch.bfloat16: (2**-7, 2**-7), torch.float16: (2**-10, 2**-10), torch.float64: (1e-12, 1e-13)}
-BY_EAGER = 32  # times as much, where eager's answer is the only judge: its own error is not known then
+BY_EAGER = 32  # the factor if eager is the only reference, so its own error is unknown
 WIDE = {torch.float32: torch.float64, torch.bfloat16: torch.float64, torch.float16: torch.float64, torch.complex64: torch.complex128,
         torch.complex32: torch.complex128}
 

@@ -23,7 +23,7 @@ class Layer(nn.Module):
         return x + self.shrink(nn.functional.gelu(self.grow(self.norm(x))))
 
 
-class Model(nn.Module):  # not nn.Sequential: torch.compile leaves frames of torch's own alone where DDP calls them
+class Model(nn.Module):  # not nn.Sequential: torch.compile skips torch's own frames where DDP calls them
     def __init__(self):
         super().__init__()
         self.first, self.second = Layer(), Layer()

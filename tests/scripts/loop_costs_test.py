@@ -26,7 +26,7 @@ def code(text):
     return [machine_loops.Instruction(machine_loops.Instruction.LINE.match(line)) for line in text.strip().splitlines()]
 
 
-# for (rdx) { for (rax += 32) { load, store; if (odd) spill } }, and bytes that nothing leads to
+# for (rdx) { for (rax += 32) { load, store; if (odd) spill } }, and unreachable bytes
 NESTED = code("""
   0: xorl %edx, %edx
   4: xorl %eax, %eax
@@ -67,7 +67,7 @@ class Code(unittest.TestCase):
         self.assertEqual((longest.loads, longest.stores, longest.spills, longest.streams), (2, 1, 1, True))
 
     def test_a_walk_whose_body_begins_in_the_middle_of_the_loop_is_found(self):
-        # The latch comes first, as code generators like to place it; the way in is a jump over it.
+        # The latch comes first, as compilers often place it; the loop is entered by a jump past it.
         rotated = code("""
           0: jmp 0x10 <f+0x10>
           4: nopl (%rax)
@@ -120,7 +120,7 @@ class Kernel(unittest.TestCase):
         for machine in ("znver4", "alderlake"):
             mine = [row for row in rows if row[1] == machine]
             self.assertEqual([("stores" in row[3]) for row in mine], [False, False, True], done.stdout)
-            # A load, a subtraction, a product and a sum; more than a dozen cycles would be another loop.
+            # One load, subtraction, product and sum: more than a dozen cycles would mean that another loop was found.
             self.assertTrue(all(0.5 < float(row[4]) < 12 for row in mine), done.stdout)
 
     def test_the_loops_stay_where_they_are_kept(self):

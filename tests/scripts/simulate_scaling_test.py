@@ -41,7 +41,8 @@ class Simulation(unittest.TestCase):
                     self.assertLessEqual(found.alone() / found.time(), found.best() * 1.001, (machine.name, way, where))
 
     def test_small_chunks_wait_for_the_counter(self):
-        # 63 other cores, of which 56 in other caches: a chunk that is shorter than all their increments waits.
+        # 63 other cores, 56 of them with other caches: a chunk shorter than the time of all their increments makes threads
+        # wait.
         waits, works = (call(MACHINES[1], chunk=chunk, where="cache") for chunk in (1, 64))
         self.assertGreater(waits.time(), 3 * works.time())
 

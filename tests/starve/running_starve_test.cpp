@@ -1,5 +1,5 @@
-// Allocation failures in compiling, tuning and executing, for everything that the CPU runs. LLVM makes so many allocations that
-// only a few of them are tested.
+// Allocation failures in compiling, tuning and executing, for everything that the CPU runs. LLVM makes too many
+// allocations to test all of them, so only some are tested.
 #include <array>
 #include <atomic>
 #include <cstdlib>

@@ -7,7 +7,7 @@ using dnnl::graph::logical_tensor;
 
 using dnnl::graph::op;
 
-// Whether an op of two floats gives what it should.
+// Whether an op of two floats returns the expected result.
 bool gives(op::kind kind, const std::vector<logical_tensor>& in, const std::vector<const float*>& data, float first,
            float second) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);

@@ -1,4 +1,4 @@
-// The smallest user of the installed front ends: one normalised row as oneDNN's primitive, and a handle of infiniop.
+// A minimal user of the installed front ends: one normalised row with oneDNN's primitive, and a handle of infiniop.
 #include <cmath>
 
 #include "dnnl.hpp"
