@@ -58,11 +58,11 @@ std::string accuracy_text(const OpSchema& schema) {
   if (schema.traits.contracts)
     text = "the error grows with the root of the number of products that an element sums";
   else if (error_of(schema) == 0)
-    text = "exact, but for the rounding to its type";
+    text = "exact, except for the rounding to its type";
   const auto sums_rows = [](const PortSpec& port) { return port.role == PortRole::affine_gradient; };
   if (std::any_of(schema.outputs.begin(), schema.outputs.end(), sums_rows))
     text += join("; gradients of gamma and beta ", kColumnSumError, " more");
-  if (schema.traits.jumps) text += "; near a jump or a pole a small change of an input changes much";
+  if (schema.traits.jumps) text += "; near a jump or a pole a small change of an input changes the result much";
   return text;
 }
 
@@ -77,7 +77,7 @@ std::string range_text(const OpSchema& schema) {
 std::string presence_text(const PortSpec& port) {
   std::string text = port.presence == Presence::required   ? "required"
                      : port.presence == Presence::variadic ? "one or more"
-                                                           : "may be left out";
+                                                           : "optional";
   if (port.exists_when) text += "; only when " + port.exists_when->text;
   if (port.required_when) text += "; required when " + port.required_when->text;
   return text;
@@ -85,7 +85,7 @@ std::string presence_text(const PortSpec& port) {
 
 std::string default_text(const AttributeSpec& attribute) {
   if (attribute.required) return "required";
-  return attribute.default_value ? "default " + to_string(*attribute.default_value) : "may be left out";
+  return attribute.default_value ? "default " + to_string(*attribute.default_value) : "optional";
 }
 
 std::string allowed_text(const AttributeSpec& attribute) {

@@ -132,7 +132,7 @@ TEST(OpFacts, AreSaidInWords) {
             "src -1 to 3; mean mean of src; variance variance of src; gamma 0.5 to 1.5");
   EXPECT_EQ(accuracy_text(schema_of(OpKind::LayerNorm)),
             "in f32 within 5e-07 of the value or of its tensor's root mean square, before it is rounded to its type");
-  EXPECT_EQ(accuracy_text(schema_of(OpKind::Concat)), "exact, but for the rounding to its type");
+  EXPECT_EQ(accuracy_text(schema_of(OpKind::Concat)), "exact, except for the rounding to its type");
   EXPECT_EQ(accuracy_text(schema_of(OpKind::End)), "");
   EXPECT_EQ(
       range_text(schema_of(OpKind::ReduceL2)),

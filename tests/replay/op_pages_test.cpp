@@ -47,7 +47,7 @@ TEST(OpPages, ShowDefaultsRangesAndTypeCombinations) {
   EXPECT_THAT(page, HasSubstr("| bf16 | f32, bf16 |"));
   EXPECT_THAT(page, HasSubstr("| `gamma` | T2 | required; only when use_affine is true |"));
   EXPECT_THAT(page, HasSubstr("`src` -1 to 3; `gamma` 0.5 to 1.5"));
-  EXPECT_THAT(op_page(schema_of(OpKind::ReLU)), HasSubstr("## Accuracy\n\nExact, but for"));
+  EXPECT_THAT(op_page(schema_of(OpKind::ReLU)), HasSubstr("## Accuracy\n\nExact, except for"));
   EXPECT_THAT(op_page(schema_of(OpKind::GroupNorm)), HasSubstr("| `groups` | s64 | required | 1 or more |"));
 }
 

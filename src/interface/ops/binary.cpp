@@ -179,11 +179,11 @@ LAMINA_SCHEMA(LessEqual) { return comparison(OpKind::LessEqual, "dst = src_0 <= 
 LAMINA_SCHEMA(Less) { return comparison(OpKind::Less, "dst = src_0 < src_1", floats_and_integers()); }
 
 LAMINA_SCHEMA(Equal) {
-  return comparison(OpKind::Equal, "dst = src_0 is src_1; NaN is nothing", with_boolean(floats_and_integers()));
+  return comparison(OpKind::Equal, "dst = src_0 == src_1; NaN equals no value", with_boolean(floats_and_integers()));
 }
 
 LAMINA_SCHEMA(NotEqual) {
-  return comparison(OpKind::NotEqual, "dst = src_0 is not src_1; NaN is nothing", with_boolean(floats_and_integers()));
+  return comparison(OpKind::NotEqual, "dst = src_0 != src_1; NaN equals no value", with_boolean(floats_and_integers()));
 }
 
 LAMINA_SCHEMA(LogicalAnd) { return logical(OpKind::LogicalAnd, "dst = src_0 and src_1", kCommutative); }
@@ -220,7 +220,7 @@ LAMINA_SCHEMA(BiasAdd) {
   return {.kind = OpKind::BiasAdd,
           .op_class = OpClass::elementwise,
           .nest = LoopNest::per_channel,
-          .formula = "dst = src + bias, bias runs along the channels",
+          .formula = "dst = src + bias, one bias per channel",
           .inputs = {port("src", "T", "rank 2 or more"), port("bias", "T", "[C]")},
           .outputs = {port("dst", "T", "shape of src")},
           .attributes = {data_format()},

@@ -18,7 +18,7 @@ std::vector<AttributeSpec> conv_attributes(bool transposed) {
                         .type = AttributeType::s64,
                         .default_value = int64_t{1},
                         .check = at_least_one,
-                        .meaning = "groups of channels"});
+                        .meaning = "number of groups of channels"});
   attributes.push_back(transposed ? choice("weights_format", "XOI", {"XOI", "IOX"}, "order of the axes of weights")
                                   : choice("weights_format", "XIO", {"XIO", "OIX"}, "order of the axes of weights"));
   return attributes;
@@ -178,7 +178,7 @@ OpSchema gradient(OpKind kind, bool transposed, std::string formula) {
 }
 
 AttributeSpec shape_list(std::string name) {
-  return default_list(std::move(name), 0, not_negative, "shape of the output when it is not given; all 0: not given");
+  return default_list(std::move(name), 0, not_negative, "shape of the output, if it is not an input; all 0: not set");
 }
 
 }  // namespace
@@ -197,8 +197,9 @@ LAMINA_SCHEMA(Convolution) {
 LAMINA_SCHEMA(ConvolutionBackwardData) {
   OpSchema schema = gradient(OpKind::ConvolutionBackwardData, false, "diff_src = gradient of Convolution for src");
   schema.inputs = {port("diff_dst", "T1"), port("weights", "T1"), optional_port("dst_shape", "T2", "shape of diff_src")};
-  schema.outputs = {port("diff_src", "T1",
-                         "dst_shape if given, else the least src that the forward op makes diff_dst of, and output_padding")};
+  schema.outputs = {
+      port("diff_src", "T1",
+           "dst_shape if given, else the smallest src shape that the forward op maps to diff_dst, plus output_padding")};
   schema.attributes.push_back(output_padding());
   schema.attributes.push_back(shape_list("dst_shape"));
   schema.infer_shapes = conv_backward_data_shapes;
@@ -230,8 +231,8 @@ LAMINA_SCHEMA(ConvTranspose) {
 LAMINA_SCHEMA(ConvTransposeBackwardData) {
   OpSchema schema = convolution(OpKind::ConvTransposeBackwardData, true, "diff_src = gradient of ConvTranspose for src");
   schema.inputs = {port("diff_dst", "T"), port("weights", "T")};
-  schema.outputs = {port(
-      "diff_src", "T", "batch of diff_dst, input channels of weights, spatial extents as a convolution of diff_dst has them")};
+  schema.outputs = {
+      port("diff_src", "T", "batch of diff_dst, input channels of weights, spatial extents of a convolution of diff_dst")};
   schema.infer_shapes = transposed_backward_data_shapes;
   schema.example = {.inputs = {{1, 6, 6, 4}, {3, 3, 4, 8}}, .attributes = dense_windows()};
   return schema;

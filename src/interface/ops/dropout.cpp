@@ -39,14 +39,14 @@ LAMINA_SCHEMA(Dropout) {
           .inputs = {port("src", "T"), within(needs(1, 1000), port("seed", "T_seed", "scalar")),
                      within(needs(0, 1000), port("offset", "T_offset", "scalar")),
                      within(needs(0.25, 0.25),
-                            as(PortRole::parameter, port("probability", "T_p", "scalar, of dropping an element"))),
+                            as(PortRole::parameter, port("probability", "T_p", "scalar, probability of dropping an element"))),
                      within(needs(0, 1000), port_when("first", "T_offset", is_part(),
-                                                      "scalar, of a part of a larger tensor: the row-major position of its "
-                                                      "first element there"))},
+                                                      "scalar; src is a part of a larger tensor: row-major position in it of "
+                                                      "the first element"))},
           .outputs = {port("dst", "T", "shape of src"), optional_port("mask", "T_mask", "shape of src")},
           .attributes = {{.name = "steps",
                           .type = AttributeType::s64_list,
-                          .meaning = "with first: per axis, how many positions it is to the next element"}},
+                          .meaning = "with first: per axis, number of positions to the next element"}},
           .types = {{"T", floats_and_f64()},
                     {"T_seed", {DataType::s64}},
                     {"T_offset", {DataType::s64}},

@@ -81,7 +81,7 @@ LAMINA_SCHEMA(GELU) {
   return unary(OpKind::GELU,
                "gelu_erf: dst = src / 2 * (1 + erf(src / sqrt(2))); "
                "gelu_tanh: dst = src / 2 * (1 + tanh(sqrt(2 / pi) * (src + 0.044715 * src^3)))",
-               {.error = 1e-6}, {choice("mode", "gelu_erf", {"gelu_erf", "gelu_tanh"}, "which of the two forms")});
+               {.error = 1e-6}, {choice("mode", "gelu_erf", {"gelu_erf", "gelu_tanh"}, "form of GELU")});
 }
 
 LAMINA_SCHEMA(HardSigmoid) {

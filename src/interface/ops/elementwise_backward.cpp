@@ -127,7 +127,7 @@ LAMINA_SCHEMA(EluBackward) {
 
 LAMINA_SCHEMA(GELUBackward) {
   return from_src(OpKind::GELUBackward, "diff_src = diff_dst * derivative of the chosen form of GELU at src", on_curve(2e-6),
-                  {choice("mode", "gelu_erf", {"gelu_erf", "gelu_tanh"}, "which of the two forms")});
+                  {choice("mode", "gelu_erf", {"gelu_erf", "gelu_tanh"}, "form of GELU")});
 }
 
 LAMINA_SCHEMA(HardSigmoidBackward) {

@@ -90,12 +90,13 @@ LAMINA_SCHEMA(ScatterAdd) {
       .op_class = OpClass::library,
       .formula =
           "dst[.., n, ..] = sum of src[.., i.., ..] where indices[i..] is n, in the order of i: the gradient of Gather's src",
-      .source = "what ONNX writes as ScatterElements-18 with reduction add, onto zeros",
-      .inputs = {port("src", "T", "dst with the shape of indices in the place of axis"),
+      .source = "ONNX ScatterElements-18 with reduction add, applied to zeros",
+      .inputs = {port("src", "T", "shape of dst, axis replaced by the shape of indices"),
                  indices({"0 to extent - 1", inside_dst},
                          "any shape; from -extent to extent - 1, negative counts from the end, or ignore_index; the "
                          "execution reports an error for any other index")},
-      .outputs = {port("dst", "T", "shape of src, the axes of indices replaced by one of extent; 0 where no index points")},
+      .outputs = {port("dst", "T",
+                       "shape of src, the axes of indices replaced by one of extent; 0 where an entry has no index")},
       .attributes = {parts::axis(0),
                      {.name = "extent",
                       .type = AttributeType::s64,
@@ -104,7 +105,7 @@ LAMINA_SCHEMA(ScatterAdd) {
                       .meaning = "entries of dst along axis"},
                      {.name = "ignore_index",
                       .type = AttributeType::s64,
-                      .meaning = "entries with this index are left out; absent: none are"}},
+                      .meaning = "entries with this index are skipped; absent: no entry is skipped"}},
       .types = {{"T", floats_and_f64()}, {"I", {DataType::s32, DataType::s64}}},
       .check =
           [](const OpView& view) {

@@ -17,7 +17,7 @@ std::string positive_factors(const Attribute& value) {
 }
 
 std::vector<AttributeSpec> attributes() {
-  AttributeSpec mode = choice("mode", "", {"nearest", "linear", "bilinear", "trilinear"}, "how values between pixels are made");
+  AttributeSpec mode = choice("mode", "", {"nearest", "linear", "bilinear", "trilinear"}, "interpolation between pixels");
   mode.default_value = std::nullopt;
   mode.required = true;
   return {
@@ -25,7 +25,7 @@ std::vector<AttributeSpec> attributes() {
       {.name = "sizes", .type = AttributeType::s64_list, .check = not_negative, .meaning = "one extent per spatial axis"},
       {.name = "scales", .type = AttributeType::f32_list, .check = positive_factors, .meaning = "one factor per spatial axis"},
       choice("coordinate_transformation_mode", "half_pixel", {"half_pixel", "align_corners"},
-             "where pixels have their centres"),
+             "position of the centres of pixels"),
       data_format()};
 }
 

@@ -228,9 +228,9 @@ LAMINA_SCHEMA(Slice) {
   schema.outputs.front().meaning =
       "extents of src; along each of axes the elements from starts to before ends, in steps of steps";
   schema.attributes = {
-      required_list("starts", nullptr, "first element along each axis; negative counts from the end; cut off at the ends"),
-      required_list("ends", nullptr, "one past the last element, counted and cut off like starts"),
-      optional_list("axes", nullptr, "the axes that starts and ends speak of; empty: the first ones, in order"),
+      required_list("starts", nullptr, "first element along each axis; negative counts from the end; clamped to the axis"),
+      required_list("ends", nullptr, "one past the last element, counted and clamped like starts"),
+      optional_list("axes", nullptr, "axes of the entries of starts and ends; empty: the first axes, in order"),
       optional_list("steps", at_least_one, "from one element to the next along each axis; empty: 1")};
   schema.types = {{"T", types_of_whole_bytes()}};
   schema.check = check_slice;

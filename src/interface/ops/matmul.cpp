@@ -65,7 +65,7 @@ LAMINA_SCHEMA(MatMul) {
           .attributes = {flag("transpose_a", false, "true: the last two axes of src are swapped"),
                          flag("transpose_b", false, "true: the last two axes of weights are swapped"),
                          choice("accumulation_mode", "strict", {"strict", "relaxed", "any", "f32", "s32", "f16"},
-                                "how partial sums are kept")},
+                                "type of partial sums")},
           .types = {{"T", floats_of_opset()}, {"T1", floats_of_opset()}},
           .check_types = equal_or_f32("T1", "T"),
           .type_rule_text = "dst has the type of src, or f32",

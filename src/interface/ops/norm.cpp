@@ -14,7 +14,7 @@ using namespace parts;
 
 namespace {
 
-const char* const kOlderDocument = "LayerNormBackprop-1 of the older op set, with the incoming gradient it leaves out";
+const char* const kOlderDocument = "LayerNormBackprop-1 of the older op set, with the incoming gradient, which it omits";
 
 // The axes that a norm normalises, for a known rank.
 struct NormShape {
@@ -64,11 +64,11 @@ TypeRule norm_rule() {
 }
 
 const char* const kNormRuleText =
-    "gamma and beta have the type of the data or f32, statistics too, each by itself; f64 with f64 only";
+    "gamma and beta have the type of the data or f32; so have the statistics, independently; f64 with f64 only";
 
 AttributeSpec stats_kind() {
   return choice("stats_kind", "variance", {"variance", "rstd"},
-                "what input or output variance holds; rstd: 1 / sqrt(variance + epsilon)");
+                "form of input or output variance; rstd: 1 / sqrt(variance + epsilon)");
 }
 
 // If the op computes its statistics, they are variances.
@@ -129,7 +129,7 @@ std::string backprop_types(const TypeOf& type_of) {
   const DataType rest = type_of("T3");
   if (fits(type_of("T2")) && (fits(rest) || (rest == DataType::f32 && data != DataType::f64))) return "";
   return is_integer(forward) ? "f32 for all but an integer input_forward"
-                             : "one type for all, but gamma, beta and statistics may be f32 beside 16-bit data";
+                             : "one type for all, but gamma, beta and statistics may be f32 with 16-bit data";
 }
 
 void check_backprop(const OpView& view) {
@@ -202,7 +202,7 @@ const char* const kRmsNormRuleText = "gamma is f32 or f16, or bf16 with bf16 dat
 void check_rms_norm_backward(const OpView& view) {
   require_some_output(view);
   if (view.output("diff_gamma") != nullptr && view.input("gamma") == nullptr)
-    view.fail("output diff_gamma is given, allowed is none when input gamma is left out");
+    view.fail("output diff_gamma is given, allowed is none when input gamma is absent");
   require_same_shape(view, "src", "diff_dst");
   check_norm(view, "src", {"gamma"}, {});
 }
@@ -215,8 +215,11 @@ ShapeMap rms_norm_backward_shapes(const OpView& view) {
 // ---- GroupNorm
 
 AttributeSpec group_count() {
-  return {
-      .name = "groups", .type = AttributeType::s64, .required = true, .check = at_least_one, .meaning = "groups of channels"};
+  return {.name = "groups",
+          .type = AttributeType::s64,
+          .required = true,
+          .check = at_least_one,
+          .meaning = "number of groups of channels"};
 }
 
 void check_group_norm(const OpView& view, const std::vector<std::string>& affine, const std::vector<std::string>& statistics) {
@@ -265,15 +268,14 @@ LAMINA_SCHEMA(LayerNorm) {
           .inputs = {as(PortRole::normalized, port("src", "T1")),
                      as(PortRole::gamma, port_when("gamma", "T2", affine, "shape of the normalised axes")),
                      as(PortRole::beta, port_when("beta", "T2", affine, "shape of the normalised axes")),
-                     as(PortRole::mean,
-                        port_when("mean", "T3", given_stats, "leading axes of src; used instead of being computed")),
+                     as(PortRole::mean, port_when("mean", "T3", given_stats, "leading axes of src; replaces the computed one")),
                      as(PortRole::variance,
                         port_when("variance", "T3", given_stats,
-                                  "leading axes of src; used instead of being computed; stats_kind says what it holds"))},
+                                  "leading axes of src; replaces the computed one; stats_kind selects its form"))},
           .outputs = {port("dst", "T1", "shape of src"),
                       as(PortRole::mean, port_when("mean", "T3", kept_stats, "leading axes of src")),
-                      as(PortRole::variance, port_when("variance", "T3", kept_stats,
-                                                       "leading axes of src; biased; stats_kind says what it holds"))},
+                      as(PortRole::variance,
+                         port_when("variance", "T3", kept_stats, "leading axes of src; biased; stats_kind selects its form"))},
           .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"), begin_norm_axis(),
                          flag("use_affine", true, "true: gamma and beta are given"), epsilon(),
                          flag("use_stats", false, "true: mean and variance are inputs"), stats_kind()},
@@ -302,7 +304,7 @@ LAMINA_SCHEMA(LayerNormBackward) {
                      as(PortRole::mean,
                         port_when("mean", "T3", both(given_stats, text_is("src_kind", "raw")), "leading axes of src")),
                      as(PortRole::variance,
-                        port_when("variance", "T3", given_stats, "leading axes of src; stats_kind says what it holds")),
+                        port_when("variance", "T3", given_stats, "leading axes of src; stats_kind selects its form")),
                      as(PortRole::gamma, port_when("gamma", "T2", affine, "shape of the normalised axes")),
                      as(PortRole::beta, optional_when("beta", "T2", affine, "accepted and not used"))},
           .outputs = {optional_port("diff_src", "T1", "shape of src"),
@@ -310,7 +312,7 @@ LAMINA_SCHEMA(LayerNormBackward) {
                       as(PortRole::affine_gradient, optional_when("diff_beta", "T2", affine, "shape of gamma"))},
           .attributes = {begin_norm_axis(), flag("use_affine", true, "true: gamma is given"), epsilon(),
                          flag("use_stats", true, "false: mean and variance are computed from src"),
-                         choice("stats_kind", "variance", {"variance", "rstd", "std"}, "what input variance holds"),
+                         choice("stats_kind", "variance", {"variance", "rstd", "std"}, "form of input variance"),
                          choice("src_kind", "raw", {"raw", "normalized"},
                                 "normalized: src is (x - mean) / std already, and no mean is given")},
           .types = norm_types(),
@@ -346,7 +348,7 @@ LAMINA_SCHEMA(LayerNormBackprop) {
       .types = {{"T1", numbers}, {"T2", floats_and_f64()}, {"T3", floats_and_f64()}},
       .check_types = backprop_types,
       .type_rule_text =
-          "one type for all; gamma, beta and statistics may be f32 beside 16-bit data; all but an integer "
+          "one type for all; gamma, beta and statistics may be f32 with 16-bit data; all but an integer "
           "input_forward are f32",
       .check = check_backprop,
       .infer_shapes = backprop_shapes,
@@ -359,7 +361,7 @@ LAMINA_SCHEMA(LayerNormGrad) {
   return {.kind = OpKind::LayerNormGrad,
           .op_class = OpClass::inner_reduction,
           .formula = "as LayerNormBackward; the rank of gamma counts the normalised axes",
-          .source = "the graph op LayerNormGrad, with the square root and the epsilon that its document leaves out",
+          .source = "the graph op LayerNormGrad, with the square root and the epsilon that its document omits",
           .inputs = {port("dy", "T1", "shape of x"), as(PortRole::normalized, port("x", "T1")),
                      as(PortRole::variance, port("variance", "T3", "leading axes of x, then 1 for each normalised axis")),
                      as(PortRole::mean, port("mean", "T3", "shape of variance")),
@@ -371,7 +373,7 @@ LAMINA_SCHEMA(LayerNormGrad) {
                           .type = AttributeType::s64_list,
                           .default_value = std::vector<int64_t>{1, 1, 1},
                           .check = three_of_zero_or_one,
-                          .meaning = "which of pd_x, pd_gamma, pd_beta are outputs"},
+                          .meaning = "1 for each of pd_x, pd_gamma, pd_beta that is an output"},
                          epsilon()},
           .types = {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}, {"T3", floats_and_f64()}},
           .check_types = layer_norm_grad_types,
@@ -437,7 +439,7 @@ LAMINA_SCHEMA(GroupNorm) {
                  as(PortRole::beta, port_when("beta", "T2", affine, "[C]"))},
       .outputs = {port("dst", "T1", "shape of src"), as(PortRole::mean, port_when("mean", "T3", kept_stats, "[N, groups]")),
                   as(PortRole::variance,
-                     port_when("variance", "T3", kept_stats, "[N, groups]; biased; stats_kind says what it holds"))},
+                     port_when("variance", "T3", kept_stats, "[N, groups]; biased; stats_kind selects its form"))},
       .attributes = {flag("keep_stats", true, "true: mean and variance are outputs"), group_count(),
                      flag("use_affine", true, "true: gamma and beta are given"), epsilon(), data_format(), stats_kind()},
       .types = norm_types(),
@@ -465,7 +467,7 @@ LAMINA_SCHEMA(GroupNormBackward) {
       .inputs = {as(PortRole::normalized, port("src", "T1", "the forward input")), port("diff_dst", "T1", "shape of src"),
                  as(PortRole::mean, port_when("mean", "T3", given_stats, "[N, groups]")),
                  as(PortRole::variance,
-                    port_when("variance", "T3", given_stats, "[N, groups]; biased; stats_kind says what it holds")),
+                    port_when("variance", "T3", given_stats, "[N, groups]; biased; stats_kind selects its form")),
                  as(PortRole::gamma, port_when("gamma", "T2", affine, "[C]"))},
       .outputs = {optional_port("diff_src", "T1", "shape of src"),
                   as(PortRole::affine_gradient, optional_when("diff_gamma", "T2", affine, "[C]")),

@@ -75,7 +75,7 @@ AttributeSpec axis(std::optional<int64_t> default_value) {
 }
 
 AttributeSpec data_format() {
-  return choice("data_format", "NXC", {"NCX", "NXC"}, "where the channels are: NCX second axis, NXC last");
+  return choice("data_format", "NXC", {"NCX", "NXC"}, "position of the channels: NCX second axis, NXC last axis");
 }
 
 AttributeSpec auto_broadcast() {

@@ -18,7 +18,7 @@ std::vector<AttributeSpec> pool_attributes(std::vector<AttributeSpec> own) {
   return attributes;
 }
 
-AttributeSpec rounding_type() { return choice("rounding_type", "floor", {"floor", "ceil"}, "of the output extent"); }
+AttributeSpec rounding_type() { return choice("rounding_type", "floor", {"floor", "ceil"}, "rounding of the output extent"); }
 
 AttributeSpec dilations() { return default_list("dilations", 1, at_least_one, "1 is dense; one entry per spatial axis"); }
 
@@ -80,7 +80,8 @@ OpSchema pool(OpKind kind, std::string formula, std::vector<AttributeSpec> own, 
           .op_class = OpClass::library,
           .formula = std::move(formula),
           .inputs = {port("src", "T")},
-          .outputs = {port("dst", "T", "batch and channels of src; each spatial extent as windows fit, by rounding_type")},
+          .outputs = {port(
+              "dst", "T", "batch and channels of src; each spatial extent is the number of windows, rounded by rounding_type")},
           .attributes = pool_attributes(std::move(own)),
           .types = {{"T", floats_of_opset()}},
           .infer_shapes = pool_shapes,
@@ -96,13 +97,13 @@ LAMINA_SCHEMA(AvgPool) {
 }
 
 LAMINA_SCHEMA(MaxPool) {
-  return pool(OpKind::MaxPool, "dst = max of src over the window; padding never wins", {dilations(), rounding_type()}, 0);
+  return pool(OpKind::MaxPool, "dst = max of src over the window; padding is ignored", {dilations(), rounding_type()}, 0);
 }
 
 LAMINA_SCHEMA(AvgPoolBackward) {
   OpSchema schema = pool(
       OpKind::AvgPoolBackward, "diff_src = each diff_dst spread evenly over its window",
-      {exclude_pad(), default_list("src_shape", 0, not_negative, "shape of diff_src when it is not given; all 0: not given")},
+      {exclude_pad(), default_list("src_shape", 0, not_negative, "shape of diff_src, if it is not an input; all 0: not set")},
       1e-6);
   schema.inputs = {port("diff_dst", "T"), optional_port("src_shape", "T1", "shape of diff_src")};
   schema.outputs = {port("diff_src", "T", "src_shape: input, attribute, or the shape given to the port")};

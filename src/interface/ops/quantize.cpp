@@ -99,7 +99,7 @@ std::vector<DataType> quantized_types() { return {DataType::u8, DataType::s8, Da
 // ---- run-time scales and zero points
 
 std::vector<AttributeSpec> dynamic_attributes(std::vector<std::string> qtypes) {
-  return {choice("qtype", "per_tensor", std::move(qtypes), "what one scale covers"), quantized_axis()};
+  return {choice("qtype", "per_tensor", std::move(qtypes), "elements that share a scale"), quantized_axis()};
 }
 
 PortSpec scales(std::string type, std::string meaning) {
@@ -117,7 +117,8 @@ std::optional<Domain> middling(const OpView&, const LogicalTensor& tensor) {
 }
 
 PortSpec zero_points(std::string type, std::string meaning) {
-  return within({"in the middle of what the type holds", middling}, optional_port("zps", std::move(type), std::move(meaning)));
+  return within({"in the middle of the range of the type", middling},
+                optional_port("zps", std::move(type), std::move(meaning)));
 }
 
 void require_single(const OpView& view, std::string_view input) {
@@ -187,7 +188,7 @@ LAMINA_SCHEMA(TypeCast) {
 
 LAMINA_SCHEMA(Quantize) {
   OpSchema schema = like_src(OpKind::Quantize, "dst = saturate(round(src / scale + zp)), or src / scale as f8");
-  schema.inputs.front().domain = DomainRule{"what dst can hold, and a tenth further at both ends", quantizable};
+  schema.inputs.front().domain = DomainRule{"the range of dst, extended by a tenth at both ends", quantizable};
   schema.traits.jumps = true;
   schema.attributes = static_attributes();
   schema.types = {{"T1", {DataType::f32}}, {"T2", quantized_types()}};

@@ -52,7 +52,7 @@ OpSchema reduction(OpKind kind, std::string formula, std::optional<double> error
           .nest = LoopNest::listed_axes,
           .formula = std::move(formula),
           .inputs = {port("src", "T1"), optional_port("axes", "T2", "axes to reduce, instead of the attribute")},
-          .outputs = {port("dst", "T1", "listed axes become 1 with keep_dims, else vanish")},
+          .outputs = {port("dst", "T1", "listed axes have extent 1 with keep_dims, else they are removed")},
           .attributes = {{.name = "axes",
                           .type = AttributeType::s64_list,
                           .default_value = std::vector<int64_t>{},

@@ -54,7 +54,7 @@ LAMINA_SCHEMA(SoftMax) {
           .outputs = {port("dst", "T2", "shape of src"),
                       as(PortRole::statistic, optional_port("stats", "T3", "shape of src with extent 1 on axis"))},
           .attributes = {parts::axis(1), choice("mode", "none", {"none", "inf_as_zero"},
-                                                "inf_as_zero: a slice that is all -inf gives zeros, in stats too, not NaN")},
+                                                "inf_as_zero: for a slice of -inf only, dst and stats are 0 instead of NaN")},
           .types = {{"T1", floats_and_f64()}, {"T2", floats_and_f64()}, {"T3", stats}},
           .check_types = all_of({f64_stays_alone({"T1", "T2", "T3"}), equal_or_f32("T2", "T1", true)}),
           .type_rule_text = "src and dst are equal or one of them is f32; f64 with f64 only",

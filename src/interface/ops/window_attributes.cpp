@@ -5,9 +5,10 @@
 namespace lamina::parts {
 
 AttributeSpec auto_pad() {
-  return choice("auto_pad", "None", {"None", "SAME_UPPER", "SAME_LOWER", "VALID"},
-                "anything but None replaces the pads: VALID is zero, SAME keeps extent / stride with the odd pixel at the end "
-                "(UPPER) or at the beginning (LOWER)");
+  return choice(
+      "auto_pad", "None", {"None", "SAME_UPPER", "SAME_LOWER", "VALID"},
+      "a value other than None replaces the pads: VALID sets them to 0; SAME makes the output extent / stride, with an "
+      "odd pixel at the end (UPPER) or at the beginning (LOWER)");
 }
 
 std::vector<AttributeSpec> strides_and_pads() {

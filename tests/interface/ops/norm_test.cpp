@@ -407,7 +407,7 @@ TEST(RMSNormBackwardSchema, EachOutputMayBeLeftOutButNotBoth) {
 TEST(RMSNormBackwardSchema, DiffGammaNeedsGamma) {
   EXPECT_EQ(error_of(rms_backward({24}).without_input("gamma").without_output("diff_gamma")), "");
   EXPECT_EQ(error_of(rms_backward({24}).without_input("gamma")),
-            "RMSNormBackward \"op0\": output diff_gamma is given, allowed is none when input gamma is left out");
+            "RMSNormBackward \"op0\": output diff_gamma is given, allowed is none when input gamma is absent");
 }
 
 TEST(RMSNormBackwardSchema, DiffDstHasTheShapeOfSrc) {
