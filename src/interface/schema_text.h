@@ -10,7 +10,7 @@
 namespace lamina {
 
 std::string presence_text(const PortSpec& port);           // "required; only when use_affine is true"
-std::string default_text(const AttributeSpec& attribute);  // "required", "default -1" or "may be left out"
+std::string default_text(const AttributeSpec& attribute);  // "required", "default -1" or "optional"
 std::string allowed_text(const AttributeSpec& attribute);  // "one of NCX, NXC"; "" if any value of its type is allowed
 
 // "src 0.25 to 4; gamma 0.5 to 1.5": the domains of inputs, from which the driver fills them; "" if any values will do.
