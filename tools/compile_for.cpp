@@ -115,7 +115,8 @@ int run(const std::string& machine, const std::string& folder, std::span<char* c
   setenv("LAMINA_CACHE_DIR", folder.c_str(), 1);  // must be set before the first kernel is compiled, which reads it
   for (const char* const file : files) compile_file(file, *backend);
   if (!std::filesystem::is_directory(folder) || std::filesystem::is_empty(folder))
-    throw Error(Status::invalid_arguments, lamina::join("folder \"", folder, "\" took no code; LAMINA_VERBOSE=1 says why"));
+    throw Error(Status::invalid_arguments,
+                lamina::join("folder \"", folder, "\" received no code; LAMINA_VERBOSE=1 prints the reason"));
   return 0;
 }
 

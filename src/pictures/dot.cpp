@@ -76,7 +76,7 @@ void draw_legend(std::string& out) {
       "  subgraph cluster_legend {\n"
       "    label=\"legend\";\n"
       "    legend_op [label=\"op: its id, kind and name\"];\n"
-      "    legend_border [label=\"tensor that the graph\\ntakes or gives\", shape=ellipse];\n"
+      "    legend_border [label=\"tensor that the graph\\nreads or returns\", shape=ellipse];\n"
       "    legend_partition [label=\"a coloured field: one partition,\\nits kernels (how they run) and tiles;\\ndashed: the "
       "engine "
       "cannot run it\", shape=plaintext, style=\"\"];\n"

@@ -95,9 +95,9 @@ std::string side_list(const ExplainedGraph& graph) {
 constexpr char kKeys[] =
     "<dialog id=\"help\" aria-label=\"Keys\"><h2>Keys</h2><dl>"
     "<dt>/</dt><dd>search; Enter goes to the first result</dd>"
-    "<dt>arrows</dt><dd>from op to op: up to what it reads, down to what reads it, left and right to its neighbours</dd>"
-    "<dt>Enter</dt><dd>tells of the op</dd><dt>Esc</dt><dd>closes what is open, and goes back to the picture</dd>"
-    "<dt>+ \xE2\x88\x92 0</dt><dd>nearer, farther, all of it</dd><dt>p</dt><dd>tells of the op's partition</dd>"
+    "<dt>arrows</dt><dd>from op to op: up to its producer, down to its consumer, left and right to its neighbours</dd>"
+    "<dt>Enter</dt><dd>shows the details of the op</dd><dt>Esc</dt><dd>closes the panel, and returns to the picture</dd>"
+    "<dt>+ \xE2\x88\x92 0</dt><dd>zoom in, zoom out, show all</dd><dt>p</dt><dd>shows the details of the op's partition</dd>"
     "<dt>Tab</dt><dd>search, view, partitions, picture, panel</dd></dl>"
     "<form method=\"dialog\"><button>close</button></form></dialog>\n";
 

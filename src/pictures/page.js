@@ -209,11 +209,11 @@ function tellOp(index) {
     return item;
   });
   open(opText(op), [
-    table([["op", String(op.id)], ["partition", [partitionLink(op.partition)]], ["runs on", partition.backend || (partition.supported ? "not compiled" : "nothing of this engine")]]),
+    table([["op", String(op.id)], ["partition", [partitionLink(op.partition)]], ["runs on", partition.backend || (partition.supported ? "not compiled" : "nothing in this engine")]]),
     ...(op.attributes.length > 0 ? section("Attributes", table(op.attributes.map(([name, value]) => [name, [element("code", value)]]))) : []),
-    ...section("Reads", table(portRows(op.inputs, (t) => t.producer < 0 ? ["the graph takes it"] : [opLink(t.producer)]))),
-    ...section("Makes", table(portRows(op.outputs, (t) => [...t.consumers.map(opLink), ...(t.is_output ? ["the graph gives it"] : [])]))),
-    ...section("Why it is where it is", reasons.length > 0 ? listOf(reasons) : element("p", "nothing is told")),
+    ...section("Reads", table(portRows(op.inputs, (t) => t.producer < 0 ? ["input of the graph"] : [opLink(t.producer)]))),
+    ...section("Makes", table(portRows(op.outputs, (t) => [...t.consumers.map(opLink), ...(t.is_output ? ["output of the graph"] : [])]))),
+    ...section("Why it is in this partition", reasons.length > 0 ? listOf(reasons) : element("p", "no reasons")),
     ...codeSections(partition, told, own.length > 0 ? "Kernel" : "Kernels of its partition"),
   ]);
   choose([index], [op.partition], [...op.inputs, ...op.outputs].map(([, tensor]) => tensor));
@@ -221,7 +221,7 @@ function tellOp(index) {
 const figure = (value, unit) => value === null || value === undefined ? "not known" : `${(Number.isInteger(value) ? value : Number(value.toPrecision(4))).toLocaleString("en")} ${unit}`;
 function tellPartition(index) {
   const partition = graph.partitions[index], times = partition.times;
-  const rows = [["runs on", partition.backend || (partition.supported ? "not compiled" : "nothing of this engine")]];
+  const rows = [["runs on", partition.backend || (partition.supported ? "not compiled" : "nothing in this engine")]];
   if (times) {
     rows.push(["time", figure(times.median_us, "µs (median)")], ["bandwidth", figure(times.gb_per_s, "GB/s")],
         ["compiled in", figure(times.compile_ms, "ms")]);

@@ -107,7 +107,7 @@ std::string border(const ExplainedGraph& graph, const BorderBox& drawn) {
   const ExplainedTensor& tensor = graph.tensors[drawn.tensor];
   const double middle = drawn.box.at.x + drawn.box.size.width / 2;
   return join("<g class=\"border ", drawn.is_output ? "given" : "taken", "\" data-tensor=\"", drawn.tensor, "\"><title>",
-              drawn.is_output ? "the graph gives" : "the graph takes", " tensor ", tensor.id, "</title>",
+              drawn.is_output ? "graph output" : "graph input", ": tensor ", tensor.id, "</title>",
               rectangle(drawn.box, "pill", 11),
               words("tensor", middle, drawn.box.at.y + 15, shortened(join(tensor.id, " ", tensor.text), 34)), "</g>\n");
 }
@@ -132,7 +132,7 @@ std::string svg_element(const ExplainedGraph& graph) {
   std::string out = join(
       "<svg id=\"picture\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"", number(-kMargin), " ", number(-kMargin), " ",
       number(width), " ", number(height), "\" data-width=\"", number(width), "\" data-height=\"", number(height),
-      "\" role=\"group\" aria-label=\"The graph. Arrow keys go from op to op, Enter tells of one.\">\n",
+      "\" role=\"group\" aria-label=\"The graph. Arrow keys move from op to op, Enter shows the details of one.\">\n",
       "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
       "<path class=\"tip\" d=\"M0 0 8 4 0 8z\"/></marker></defs>\n<g id=\"world\">\n");
   for (size_t p = 0; p < layout.partitions.size(); ++p) out += frame(graph, p, layout.partitions[p]);

@@ -142,7 +142,7 @@ TEST(Check, LeavesOutWhatHangsOnAValueThatItsTypeCannotHold) {
   EXPECT_EQ(run.check().left_out, 0);
   run.outputs[0]->store(0, HUGE_VAL);
   EXPECT_TRUE(run.check().good) << run.check().text();
-  EXPECT_THAT(run.check().text(), HasSubstr("1 behind values that their types cannot hold"));
+  EXPECT_THAT(run.check().text(), HasSubstr("1 that depend on values beyond the range of their types"));
   run.outputs[0]->store(1, 1200);
   EXPECT_FALSE(run.check().good);
   EXPECT_EQ(run.check().failed, 1);

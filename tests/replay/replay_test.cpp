@@ -236,15 +236,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "graph.json: op 0 (LayerNorm \"ln\"): input gamma has shape [31]"},
         BadCase{"kind", "", with(layer_norm_text(), "\"LayerNorm\"", "\"LayerNrm\""), "graph.json: op 0: kind is \"LayerNrm\""},
         BadCase{"shape_syntax", "--set-shape 0:4xx", layer_norm_text(), "graph.json: --set-shape 0:4xx: extent \"\""},
-        BadCase{"shape_of_output", "--set-shape 3:4x4", layer_norm_text(), "tensor 3 is made by op 0"},
+        BadCase{"shape_of_output", "--set-shape 3:4x4", layer_norm_text(), "tensor 3 is produced by op 0"},
         BadCase{"shape_of_nothing", "--set-shape 33:4x4", layer_norm_text(), "the graph has no tensor 33"},
         BadCase{"attribute_name", "--set-attr 0:epsilom=1", layer_norm_text(), "LayerNorm has no attribute epsilom"},
         BadCase{"attribute_op", "--set-attr nobody:epsilon=1", layer_norm_text(), "no op with id or name \"nobody\""},
-        BadCase{"attribute_value", "--set-attr 0:epsilon=much", layer_norm_text(), "\"much\" is no number"},
-        BadCase{"dtype", "--set-dtype all:f99", layer_norm_text(), "\"f99\" is no type"},
+        BadCase{"attribute_value", "--set-attr 0:epsilon=much", layer_norm_text(), "\"much\" is not a number"},
+        BadCase{"dtype", "--set-dtype all:f99", layer_norm_text(), "\"f99\" is not a type"},
         BadCase{"dtype_of_one", "--set-dtype 0:s32", layer_norm_text(),
                 "graph.json: op 0 (LayerNorm \"ln\"): input src is s32"},
-        BadCase{"in_folder", "--in no/such/folder", layer_norm_text(), "--in no/such/folder: is no directory"}),
+        BadCase{"in_folder", "--in no/such/folder", layer_norm_text(), "--in no/such/folder: is not a directory"}),
     [](const auto& bad) { return bad.param.name; });
 
 TEST(Replay, UsageErrorsExitWithTwo) {
@@ -261,7 +261,7 @@ TEST(Replay, AWrongNpyIsNamedWithItsTensor) {
   w.write("in/1.npy", "not numpy");
   const Outcome outcome = w.run("replay --engine reference --in " + w.path("in") + " " + w.write("ln.json", layer_norm_text()));
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("1.npy: is no .npy file"));
+  EXPECT_THAT(outcome.err, HasSubstr("1.npy: is not a .npy file"));
 }
 
 // ---- explain and ops

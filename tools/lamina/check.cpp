@@ -95,7 +95,7 @@ std::string CheckResult::text() const {
   if (elements == 0) return "ok, nothing to compare";
   const std::string place = join("error ", general_text(worst.error, 2), " (", general_text(worst.of_allowed, 2),
                                  " of allowed) at tensor ", worst.tensor_id, ' ', describe(worst.at));
-  const std::string beyond = left_out > 0 ? join(", ", left_out, " behind values that their types cannot hold") : "";
+  const std::string beyond = left_out > 0 ? join(", ", left_out, " that depend on values beyond the range of their types") : "";
   if (good) return join("ok, worst ", place, forgiven > 0 ? join(", ", forgiven, " near a jump") : "", beyond);
   return join("WRONG, ", failed, " of ", elements, ", worst ", place, ": ", general_text(worst.given, 9), ", expected ",
               general_text(worst.expected, 9));

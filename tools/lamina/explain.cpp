@@ -28,7 +28,7 @@ void print_kernels(const ExplainedPartition& partition, bool texts) {
     std::cout << "  kernel: " << kernel.name << (kernel.schedule.empty() ? "" : join(" (", kernel.schedule, ")")) << '\n';
     if (texts) print_indented(kernel.text, "    ");
   }
-  if (partition.kernels.empty()) std::cout << "  kernel: none, nothing is computed\n";
+  if (partition.kernels.empty()) std::cout << "  kernel: none, the partition computes nothing\n";
 }
 
 void print_tiles(const ExplainedPartition& partition) {

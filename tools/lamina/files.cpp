@@ -105,7 +105,7 @@ void OutputFiles::make_folder_of(const std::string& path) {
     if (::mkdir(part.c_str(), 0777) == 0) {
       new_folders_.push_back(part.string());
     } else if (const int error = errno; !is_directory(part.string())) {
-      fail_with_errno(path, "its folder cannot be made: ", error);
+      fail_with_errno(path, "its folder cannot be created: ", error);
     }
   }
 }
@@ -115,7 +115,8 @@ void OutputFiles::add(const std::string& path, const std::function<void(std::ost
   struct stat found{};
   if (::stat(path.c_str(), &found) != 0) {
     if (const int error = errno; error != ENOENT) fail_with_errno(path, "cannot be written: ", error);
-    if (::lstat(path.c_str(), &found) == 0) fail(path, "is a symbolic link to nothing, allowed is a link to a file");
+    if (::lstat(path.c_str(), &found) == 0)
+      fail(path, "is a symbolic link whose target does not exist, allowed is a link to a file");
     return add_regular(path, path, write);
   }
   if (S_ISDIR(found.st_mode)) fail(path, "is a directory, allowed is a file name");
@@ -166,7 +167,7 @@ void OutputFiles::commit() {
   for (const Pending& file : pending_) {
     if (file.temporary == nullptr) continue;
     if (::rename(file.temporary->path.c_str(), file.path.c_str()) != 0)
-      fail_with_errno(file.path, "cannot be put in place: ", errno);
+      fail_with_errno(file.path, "cannot be renamed from its temporary name: ", errno);
     file.temporary->is_there = false;
   }
   pending_.clear();

@@ -73,20 +73,21 @@ void add_engine(CLI::App& command, std::string& engine, std::string& device, std
 }
 
 void add_replay(CLI::App& app, ReplayOptions& options) {
-  CLI::App& command = *app.add_subcommand("replay", "run graph dumps; check, time and write what is asked for");
+  CLI::App& command = *app.add_subcommand("replay", "run graph dumps; optionally check, time and write the results");
   command.add_option("FILE", options.files, "graph dumps (JSON)")->required();
   add_engine(command, options.engine, options.device, options.policy);
   command.add_flag("--check", options.check, "compare every output with the reference engine");
   command.add_flag("--bench", options.bench, "time every partition");
   command.add_option("--in", options.in_folder, "read ID.npy for graph inputs (DIR/NAME/ID.npy with several files)");
   command.add_option("--out", options.out_folder, "write ID.npy for graph outputs (DIR/NAME/ID.npy with several files)");
-  command.add_option("--report", options.report_file, "write what was found as JSON");
+  command.add_option("--report", options.report_file, "write the results as JSON");
   command.add_option("--source", options.source_folder, "write the source of every generated GPU kernel");
-  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, kMaxThreads));
+  command.add_option("--threads", options.threads, "number of threads; 0: the default number")
+      ->check(CLI::Range(0, kMaxThreads));
   command.add_option("--seed", options.seed, "seed of the data of inputs that --in does not give")
       ->check(CLI::Validator([](std::string& text) { return why_no_seed(text); }, ""));
   command.add_option("--repeat", options.repeat_seconds, "seconds to repeat for --bench")->check(in_range(0, 3600));
-  command.add_flag("--allow-reference", options.allow_reference, "run what the engine refuses on the reference engine");
+  command.add_flag("--allow-reference", options.allow_reference, "run unsupported partitions on the reference engine");
   add_overrides(command, options.overrides);
 }
 
@@ -105,7 +106,7 @@ void add_show(CLI::App& app, ShowOptions& options) {
                      "the picture: NAME.html, NAME.dot, or NAME.svg where Graphviz' dot is found; or a folder for NAME.html of "
                      "each file, by default the working directory");
   command.add_option("--report", options.report, "a report of `lamina replay --bench --report`: each partition's time");
-  command.add_flag("!--no-compile", options.compile, "tell nothing of kernels, schedules and tiles, which takes compiling");
+  command.add_flag("!--no-compile", options.compile, "omit kernels, schedules and tiles, which need compilation");
   add_engine(command, options.choice.engine, options.choice.device, options.choice.policy);
   add_overrides(command, options.choice.overrides);
 }
@@ -115,17 +116,17 @@ void add_tune(CLI::App& app, TuneOptions& options) {
       *app.add_subcommand("tune", "time kernels under several schedules; keep the fastest in LAMINA_CACHE_DIR for later runs");
   command.add_option("FILE", options.files, "graph dumps (JSON)")->required();
   add_engine(command, options.engine, options.device, options.policy);
-  command.add_option("--budget", options.milliseconds, "milliseconds of each kernel, 200 by default")
-      ->check(in_range(1, 3600'000));
-  command.add_flag("--again", options.again, "also kernels of which something is kept");
-  command.add_option("--threads", options.threads, "threads; 0: as many as there are")->check(CLI::Range(0, kMaxThreads));
+  command.add_option("--budget", options.milliseconds, "milliseconds per kernel, 200 by default")->check(in_range(1, 3600'000));
+  command.add_flag("--again", options.again, "also time kernels with a stored schedule");
+  command.add_option("--threads", options.threads, "number of threads; 0: the default number")
+      ->check(CLI::Range(0, kMaxThreads));
   add_overrides(command, options.overrides);
 }
 
 int run(int argc, char** argv) {
   CLI::App app("lamina: replay, explain and draw graphs of deep-learning operations", "lamina");
   app.require_subcommand(1);
-  app.set_version_flag("--version", lamina::driver::version_text, "what this is, and what it was built with");
+  app.set_version_flag("--version", lamina::driver::version_text, "print the versions of lamina and LLVM, and the backends");
   ReplayOptions replay_options;
   ExplainOptions explain_options;
   ShowOptions show_options;
@@ -135,7 +136,7 @@ int run(int argc, char** argv) {
   add_explain(app, explain_options);
   add_show(app, show_options);
   add_tune(app, tune_options);
-  app.add_subcommand("ops", "the op schemas")->add_option("KIND", kind, "one op kind, all of its schema");
+  app.add_subcommand("ops", "the op schemas")->add_option("KIND", kind, "an op kind; prints its whole schema");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -157,7 +158,7 @@ int run(int argc, char** argv) {
 void require_possible_thread_count() {
   if (const int threads = omp_get_max_threads(); threads > kMaxThreads)
     throw lamina::Error(lamina::Status::invalid_arguments,
-                        lamina::join("OMP_NUM_THREADS asks for ", threads, " threads, allowed is 1 to ", kMaxThreads));
+                        lamina::join("OMP_NUM_THREADS is ", threads, ", allowed is 1 to ", kMaxThreads));
 }
 
 }  // namespace

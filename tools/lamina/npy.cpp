@@ -121,7 +121,7 @@ Header read_header(const std::string& path, std::ifstream& file) {
   const auto fail = [&](const std::string& why) { throw Error(Status::invalid_arguments, join(path, ": ", why)); };
   unsigned char start[8] = {};
   if (!file.read(reinterpret_cast<char*>(start), 8) || std::memcmp(start, kMagic, kMagicSize) != 0)
-    fail("is no .npy file: it does not begin with \\x93NUMPY");
+    fail("is not a .npy file: it does not begin with \\x93NUMPY");
   const int version = start[kMagicSize];
   if (version < 1 || version > 3) fail(join("is .npy format ", version, ", allowed is 1 to 3"));
   unsigned char length_bytes[4] = {};
@@ -210,7 +210,7 @@ void read_npy(const std::string& path, Buffer& buffer) {
   });
   if (file.peek() != std::ifstream::traits_type::eof())
     throw Error(Status::invalid_arguments, join(path, ": tensor ", buffer.tensor().id, ", ", describe(buffer.tensor()),
-                                                ": the file holds more than that"));
+                                                ": the file has more data than the tensor"));
 }
 
 void write_npy(std::ostream& out, const Buffer& buffer) {

@@ -109,8 +109,8 @@ void print_ops(std::ostream& out, const std::string& kind) {
   if (kind.empty()) return print_all(out);
   if (const auto found = op_kind_from_name(kind)) return print_one(out, schema_of(*found));
   const std::string similar = similar_kinds(kind);
-  throw Error(Status::invalid_arguments, join("ops ", kind, ": there is no such kind, allowed is ",
-                                              similar.empty() ? "what `lamina ops` lists" : similar));
+  throw Error(Status::invalid_arguments, join("ops ", kind, ": the kind does not exist, allowed is ",
+                                              similar.empty() ? "a kind that `lamina ops` lists" : similar));
 }
 
 }  // namespace lamina::driver

@@ -63,7 +63,7 @@ Dims parse_shape(const std::string& given, const std::string& text) {
   if (text.empty()) return dims;
   for (const std::string& part : split(text, 'x')) {
     const auto dim = number<int64_t>(part);
-    if (!dim || *dim < 0) fail("--set-shape", given, join("extent \"", part, "\" is no number of 0 or more"));
+    if (!dim || *dim < 0) fail("--set-shape", given, join("extent \"", part, "\" is not a number of 0 or more"));
     dims.push_back(*dim);
   }
   if (dims.size() > static_cast<size_t>(kMaxRank))
@@ -74,9 +74,9 @@ Dims parse_shape(const std::string& given, const std::string& text) {
 void set_shape(GraphDump& dump, const std::string& given) {
   const auto [key, text] = split_key("--set-shape", given, "ID:4x8");
   const auto id = number<uint64_t>(key);
-  if (!id) fail("--set-shape", given, join("\"", key, "\" is no tensor id"));
+  if (!id) fail("--set-shape", given, join("\"", key, "\" is not a tensor id"));
   if (const DumpedOp* op = producer_of(dump, *id))
-    fail("--set-shape", given, join("tensor ", *id, " is made by op ", op->id, "; only a graph input can be given a shape"));
+    fail("--set-shape", given, join("tensor ", *id, " is produced by op ", op->id, "; allowed is an input of the graph"));
   const Dims shape = parse_shape(given, text);
   bool found = false;
   for_each_port(dump, [&](DumpedOp&, LogicalTensor& tensor, size_t, bool) {
@@ -111,7 +111,7 @@ std::vector<T> parse_list(const std::string& given, const std::string& text, con
   if (text.empty()) return values;
   for (const std::string& part : split(text, 'x')) {
     const auto value = number<T>(part);
-    if (!value) fail("--set-attr", given, join("\"", part, "\" is no ", allowed));
+    if (!value) fail("--set-attr", given, join("\"", part, "\" is not ", allowed));
     values.push_back(*value);
   }
   return values;
@@ -122,15 +122,15 @@ Attribute parse_attribute(const std::string& given, AttributeType type, const st
     case AttributeType::boolean:
       if (text == "true" || text == "1") return true;
       if (text == "false" || text == "0") return false;
-      fail("--set-attr", given, join("\"", text, "\" is no bool, allowed is true, false, 1, 0"));
+      fail("--set-attr", given, join("\"", text, "\" is not a bool, allowed is true, false, 1, 0"));
     case AttributeType::s64:
       if (const auto value = number<int64_t>(text)) return *value;
-      fail("--set-attr", given, join("\"", text, "\" is no integer"));
+      fail("--set-attr", given, join("\"", text, "\" is not an integer"));
     case AttributeType::f32:
       if (const auto value = number<float>(text)) return *value;
-      fail("--set-attr", given, join("\"", text, "\" is no number"));
-    case AttributeType::s64_list: return parse_list<int64_t>(given, text, "integer");
-    case AttributeType::f32_list: return parse_list<float>(given, text, "number");
+      fail("--set-attr", given, join("\"", text, "\" is not a number"));
+    case AttributeType::s64_list: return parse_list<int64_t>(given, text, "an integer");
+    case AttributeType::f32_list: return parse_list<float>(given, text, "a number");
     case AttributeType::string: break;
   }
   return text;
@@ -222,7 +222,7 @@ void drop_idle_casts(GraphDump& dump) {
 void set_dtype(GraphDump& dump, const std::string& given) {
   const auto [key, name] = split_key("--set-dtype", given, "ID:bf16 or all:bf16");
   const auto type = data_type_from_name(name);
-  if (!type || *type == DataType::undef) fail("--set-dtype", given, join("\"", name, "\" is no type"));
+  if (!type || *type == DataType::undef) fail("--set-dtype", given, join("\"", name, "\" is not a type"));
   if (key == "all") {
     if (!is_wide_float(*type)) fail("--set-dtype", given, "allowed for all tensors is f32, bf16, f16, f64");
     const auto keep = tensors_to_keep(dump, *type);

@@ -309,7 +309,7 @@ std::string engines_of(const std::vector<FileReport>& reports) {
 int replay(const ReplayOptions& options) {
   backend_for(options.engine, options.device);  // reports a missing engine before anything is read
   if (!options.in_folder.empty() && !is_directory(options.in_folder))
-    throw Error(Status::invalid_arguments, join("--in ", options.in_folder, ": is no directory"));
+    throw Error(Status::invalid_arguments, join("--in ", options.in_folder, ": is not a directory"));
   const std::vector<LoadedFile> files = load_all(options);
   if (options.threads > 0) omp_set_num_threads(options.threads);
 

@@ -50,7 +50,7 @@ class TemporaryFile {
   explicit TemporaryFile(const std::string& text) {
     path_ = (std::filesystem::temp_directory_path() / "lamina-show-XXXXXX").string();
     const int file = ::mkstemp(path_.data());
-    if (file < 0) throw Error(Status::runtime_error, join("lamina show: ", path_, " cannot be made"));
+    if (file < 0) throw Error(Status::runtime_error, join("lamina show: ", path_, " cannot be created"));
     ::close(file);
     std::ofstream(path_, std::ios::binary) << text;
   }
@@ -70,7 +70,7 @@ std::string svg_of(const std::string& dot_text, const std::string& picture) {
     throw Error(Status::invalid_arguments,
                 join(picture,
                      ": an SVG is drawn by Graphviz' dot, which is not in PATH; install Graphviz (Debian: apt-get install "
-                     "graphviz), or choose a name that ends in .html or .dot, which need no dot"));
+                     "graphviz), or choose a name that ends in .html or .dot, which do not need it"));
   const TemporaryFile source(dot_text);
   const std::string command = join(quoted_for_shell(program), " -Tsvg ", quoted_for_shell(source.path()));
   FILE* const output = ::popen(command.c_str(), "r");

@@ -40,7 +40,7 @@ int tune(const TuneOptions& options) {
   for (const std::string& file : options.files) graphs.push_back(load_graph(file, options.overrides));
   if (options.threads > 0) omp_set_num_threads(options.threads);
   if (const std::string why = compiler::why_not_cached_on_disk(); !why.empty())
-    std::cerr << why << ": what is found is printed, and lost when this ends\n";
+    std::cerr << why << ": the schedules are printed, but not stored\n";
   const auto policy = options.policy == "debug" ? PartitionPolicy::debug : PartitionPolicy::fusion;
   bool all_supported = true;
   Bar bar(options.files.size());
