@@ -71,8 +71,7 @@ TEST(RaiseDecomposed, TheReasonNamesThePatternAndTheOps) {
   const auto partitions = partition_graph(w.g.finish(), PartitionPolicy::fusion, RunsAll{});
   const Reason& reason = partitions.at(0).reasons.at(0).at(0);
   EXPECT_EQ(reason.code, "raised");
-  EXPECT_EQ(reason.text,
-            "Swish \"swish\" was found by pattern swish; it also replaces Sigmoid \"gate\" (op 0)");
+  EXPECT_EQ(reason.text, "Swish \"swish\" was found by pattern swish; it also replaces Sigmoid \"gate\" (op 0)");
 }
 
 TEST(RaiseDecomposed, DroppedOpsAreNamedWithTheirReader) {

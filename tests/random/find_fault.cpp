@@ -97,8 +97,8 @@ class GraphRun {
     }
     return true;
   }
-  // Whether each sum has the order and the shift that it has in any other kernel: a row in several runs is summed run by run, and
-  // moments use a shift of 16 bits where the data of the kernel has 16.
+  // Whether each sum has the order and the shift that it has in any other kernel: a row in several runs is summed run by run,
+  // and moments use a shift of 16 bits where the data of the kernel has 16.
   bool sums_as_any_kernel() const { return sums_as_any_kernel_; }
 
  private:

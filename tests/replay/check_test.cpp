@@ -240,6 +240,25 @@ TEST(Check, LeavesOutProductsThatTheirOrderDecides) {
   EXPECT_FALSE(run.check().good);
 }
 
+// In a row of one element the gradient is what is left of two terms that are a thousand times larger.
+TEST(Check, ComparesAGradientWithTheTermsThatCancelInIt) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {4, 1}), diff_dst = g.input(f32, {4, 1}), gamma = g.input(f32, {1});
+  g.multi(OpKind::RMSNormBackward, {src, diff_dst, gamma}, {}, {f32, f32});
+  ReferenceRun run(g.finish());
+  run.input(gamma).store(0, 1);
+  for (int64_t i = 0; i < 4; ++i) {
+    run.input(src).store(i, 0.1);
+    run.input(diff_dst).store(i, 1);
+  }
+  const double root = std::sqrt(0.01 + 1e-5), gradient = 1e-5 / (root * root * root);
+  for (int64_t i = 0; i < 4; ++i) run.outputs[0]->store(i, gradient + (i == 0 ? 4e-7 / root : 0));
+  run.outputs[1]->store(0, 4 * 0.1 / root);
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  run.outputs[0]->store(0, gradient + 4e-5 / root);
+  EXPECT_FALSE(run.check().good);
+}
+
 // One element is next to the pole of 1 / x, and says nothing of the others.
 TEST(Check, JudgesEachElementByHowFarItsOwnInputsMoveIt) {
   GraphBuilder g;

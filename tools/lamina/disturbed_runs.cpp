@@ -45,8 +45,9 @@ class Disturbance {
     for (int64_t i = 0; i < tensor.size(); ++i) {
       const double magnitude = std::abs(tensor[i]);
       if (!std::isfinite(magnitude) || magnitude == 0) continue;
-      tensor[i] +=
-          noise(seed + static_cast<uint64_t>(i)) * (step.computed * std::max(magnitude, scale) + step.rounding * magnitude);
+      const double terms = tensor.terms.empty() ? 0 : tensor.terms[static_cast<size_t>(i)];
+      tensor[i] += noise(seed + static_cast<uint64_t>(i)) *
+                   (step.computed * std::max({magnitude, scale, terms}) + step.rounding * magnitude);
     }
   }
 

@@ -108,8 +108,8 @@ double TensorCheck::spread_at(int64_t index) const {
 }
 
 double TensorCheck::allowed(double exact, int64_t index) const {
-  const double magnitude = std::abs(exact);
-  return spread_at(index) + tolerance_.computed * std::max(magnitude, scale_) + tolerance_.rounding * magnitude +
+  const double magnitude = std::abs(exact), terms = expected_.terms.empty() ? 0 : expected_.terms[static_cast<size_t>(index)];
+  return spread_at(index) + tolerance_.computed * std::max({magnitude, scale_, terms}) + tolerance_.rounding * magnitude +
          tolerance_.smallest;
 }
 

@@ -1,4 +1,5 @@
 // Gradients of the elementwise ops: diff_src = diff_dst * slope. Input 0 is src, or dst if use_dst is true.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -39,7 +40,9 @@ void elu_backward(const OpRun& run) {
 double gelu_erf_slope(double x) { return normal_cdf(x) + x * normal_pdf(x); }
 
 // With s = sigmoid(v(x)): d/dx of x * s is s + x * s * (1 - s) * v'(x), and 1 - s is sigmoid(-v).
-double gelu_tanh_slope(double x) {
+// Beyond |x| = 1000 the slope is 0 or 1.
+double gelu_tanh_slope(double src) {
+  const double x = std::isnan(src) ? src : std::clamp(src, -1000.0, 1000.0);
   const double v = gelu_tanh_argument(x);
   const double slope_of_v = 2 * std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
   return sigmoid(v) + x * sigmoid(v) * sigmoid(-v) * slope_of_v;

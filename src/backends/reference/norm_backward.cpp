@@ -2,6 +2,7 @@
 // document that defines it, independently of the others, so that they check each other. A row has N elements, r = 1 /
 // sqrt(variance + epsilon), xh = (x - mean) * r.
 #include <cmath>
+#include <initializer_list>
 
 #include "backends/reference/op_run.h"
 #include "backends/reference/rows.h"
@@ -11,6 +12,20 @@ namespace lamina::reference {
 namespace {
 
 Tensor* out_or_null(const OpRun& run, std::string_view port) { return run.wants(port) ? &run.out(port) : nullptr; }
+
+// The gradient of src, whose terms may cancel.
+Tensor* gradient_or_null(const OpRun& run, std::string_view port) {
+  Tensor* gradient = out_or_null(run, port);
+  if (gradient != nullptr) gradient->terms.resize(gradient->values.size());
+  return gradient;
+}
+
+void store_sum(Tensor& gradient, int64_t at, std::initializer_list<double> terms) {
+  for (const double term : terms) {
+    gradient[at] += term;
+    gradient.terms[static_cast<size_t>(at)] += std::abs(term);
+  }
+}
 
 double gamma_at(const Tensor* gamma, int64_t i) { return gamma == nullptr ? 1.0 : (*gamma)[i]; }
 
@@ -70,7 +85,7 @@ void layer_norm_backward(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Tensor& diff_dst = run.in("diff_dst");
   const Tensor* gamma = run.in_or_null("gamma");
-  Tensor* diff_src = out_or_null(run, "diff_src");
+  Tensor* diff_src = gradient_or_null(run, "diff_src");
   Tensor* diff_gamma = out_or_null(run, "diff_gamma");
   Tensor* diff_beta = out_or_null(run, "diff_beta");
   const auto axis = static_cast<size_t>(wrap_axis(run.attribute<int64_t>("begin_norm_axis"), src.rank()));
@@ -93,7 +108,8 @@ void layer_norm_backward(const OpRun& run) {
     for (int64_t i = 0; i < rows.size; ++i) {
       const int64_t at = rows.at(row, i);
       const double g = diff_dst[at] * gamma_at(gamma, i);
-      (*diff_src)[at] = normalized.rstd * (g - sum_g / n - normalized(src[at]) * (sum_g_xh / n));
+      const double r = normalized.rstd;
+      store_sum(*diff_src, at, {r * g, -r * sum_g / n, -r * normalized(src[at]) * (sum_g_xh / n)});
     }
   }
 }
@@ -109,7 +125,7 @@ void layer_norm_backprop(const OpRun& run) {
   const Tensor& x = run.in("input_forward");
   const Tensor& output_delta = run.in("output_delta");
   const Tensor* gamma = run.in_or_null("gamma");
-  Tensor* input_delta = out_or_null(run, "input_delta");
+  Tensor* input_delta = gradient_or_null(run, "input_delta");
   Tensor* gamma_delta = out_or_null(run, "gamma_delta");
   Tensor* beta_delta = out_or_null(run, "beta_delta");
   const Tensor* given_mean = run.in_or_null("mean");
@@ -138,7 +154,7 @@ void layer_norm_backprop(const OpRun& run) {
     for (int64_t i = 0; i < rows.size; ++i) {
       const int64_t at = rows.at(row, i);
       const double delta = output_delta[at] * gamma_at(gamma, i);
-      (*input_delta)[at] = delta / root + variance_delta * 2 * (x[at] - moments.mean) / n + mean_delta / n;
+      store_sum(*input_delta, at, {delta / root, variance_delta * 2 * (x[at] - moments.mean) / n, mean_delta / n});
     }
   }
 }
@@ -155,7 +171,7 @@ void layer_norm_grad(const OpRun& run) {
   const Tensor& variance = run.in("variance");
   const Tensor& mean = run.in("mean");
   const Tensor& gamma = run.in("gamma");
-  Tensor* pd_x = out_or_null(run, "pd_x");
+  Tensor* pd_x = gradient_or_null(run, "pd_x");
   Tensor* pd_gamma = out_or_null(run, "pd_gamma");
   Tensor* pd_beta = out_or_null(run, "pd_beta");
   const double epsilon = run.number("epsilon");
@@ -178,7 +194,7 @@ void layer_norm_grad(const OpRun& run) {
     for (int64_t i = 0; pd_x != nullptr && i < rows.size; ++i) {
       const auto k = static_cast<size_t>(i);
       const double temp_1 = sum_1 / n, temp_2 = res_for_gamma[k] * sum_2 / n;
-      (*pd_x)[rows.at(row, i)] = (dy_g[k] - (temp_1 + temp_2)) * rstd;
+      store_sum(*pd_x, rows.at(row, i), {dy_g[k] * rstd, -temp_1 * rstd, -temp_2 * rstd});
     }
   }
 }
@@ -193,7 +209,7 @@ void rms_norm_backward(const OpRun& run) {
   const Tensor& src = run.in("src");
   const Tensor& diff_dst = run.in("diff_dst");
   const Tensor* gamma = run.in_or_null("gamma");
-  Tensor* diff_src = out_or_null(run, "diff_src");
+  Tensor* diff_src = gradient_or_null(run, "diff_src");
   Tensor* diff_gamma = out_or_null(run, "diff_gamma");
   const auto axis = static_cast<size_t>(wrap_axis(run.attribute<int64_t>("begin_norm_axis"), src.rank()));
   const Rows rows = trailing_rows(src.shape, axis);
@@ -208,7 +224,8 @@ void rms_norm_backward(const OpRun& run) {
     const double m = squares / n + run.number("epsilon"), root = std::sqrt(m);
     for (int64_t i = 0; i < rows.size; ++i) {
       const int64_t at = rows.at(row, i);
-      if (diff_src != nullptr) (*diff_src)[at] = diff_dst[at] * gamma_at(gamma, i) / root - src[at] * sum_gx / (n * m * root);
+      if (diff_src != nullptr)
+        store_sum(*diff_src, at, {diff_dst[at] * gamma_at(gamma, i) / root, -src[at] * sum_gx / (n * m * root)});
       if (diff_gamma != nullptr) (*diff_gamma)[i] += diff_dst[at] * src[at] / root;
     }
   }
@@ -223,7 +240,7 @@ void group_norm_backward(const OpRun& run) {
   const Tensor* given_mean = run.in_or_null("mean");
   const Tensor* given_variance = run.in_or_null("variance");
   const Tensor* gamma = run.in_or_null("gamma");
-  Tensor* diff_src = out_or_null(run, "diff_src");
+  Tensor* diff_src = gradient_or_null(run, "diff_src");
   Tensor* diff_gamma = out_or_null(run, "diff_gamma");
   Tensor* diff_beta = out_or_null(run, "diff_beta");
   const ChannelLayout layout = channel_layout(run, src);
@@ -248,7 +265,7 @@ void group_norm_backward(const OpRun& run) {
     }
     for (int64_t i = 0; diff_src != nullptr && i < size; ++i) {
       const double g = diff_dst[at(i)] * gamma_at(gamma, channel(i));
-      (*diff_src)[at(i)] = normalized.rstd * (g - sum_g / n - normalized(src[at(i)]) * (sum_g_xh / n));
+      store_sum(*diff_src, at(i), {rstd * g, -rstd * sum_g / n, -rstd * normalized(src[at(i)]) * (sum_g_xh / n)});
     }
   }
 }

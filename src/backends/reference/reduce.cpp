@@ -51,29 +51,29 @@ double accumulate(const OpRun& run, double neutral, Step step) {
   const SomeDims kept = some_dims(src, reduced, false), summed = some_dims(src, reduced, true);
   Tensor& dst = run.out("dst");
   for_each_offset_parallel<2>(kept.extents, {dense_strides(kept.extents), kept.strides}, [&](const auto& at) {
-    double result = neutral;
+    long double result = neutral;  // a double would add errors that f64 results do not have
     for_each_offset<1>(summed.extents, {summed.strides},
                        [&](const auto& inner) { result = step(result, src[at[1] + inner[0]]); });
-    dst[at[0]] = result;
+    dst[at[0]] = static_cast<double>(result);
   });
   return static_cast<double>(count_of(summed.extents, 0, summed.extents.size()));
 }
 
 void reduce_sum(const OpRun& run) {
-  accumulate(run, 0, [](double total, double x) { return total + x; });
+  accumulate(run, 0, [](long double total, double x) { return total + x; });
 }
 
 void reduce_mean(const OpRun& run) {
-  const double count = accumulate(run, 0, [](double total, double x) { return total + x; });
+  const double count = accumulate(run, 0, [](long double total, double x) { return total + x; });
   for (double& value : run.result("dst").values) value /= count;
 }
 
 void reduce_l1(const OpRun& run) {
-  accumulate(run, 0, [](double total, double x) { return total + std::fabs(x); });
+  accumulate(run, 0, [](long double total, double x) { return total + std::fabs(x); });
 }
 
 void reduce_l2(const OpRun& run) {
-  accumulate(run, 0, [](double total, double x) { return total + x * x; });
+  accumulate(run, 0, [](long double total, double x) { return total + x * x; });
   for (double& value : run.result("dst").values) value = std::sqrt(value);
 }
 
@@ -83,7 +83,7 @@ void mark_out_of_range(const OpRun& run) {
   constexpr double kMost = std::numeric_limits<float>::max_exponent - 1, kLeast = std::numeric_limits<float>::min_exponent - 1;
   Tensor& dst = run.result("dst");
   const auto extreme_log = [&](auto keeps) {
-    accumulate(run, 0, [=](double total, double x) {
+    accumulate(run, 0, [=](long double total, double x) {
       const double log = std::log2(std::fabs(x));
       return std::isfinite(log) && keeps(log) ? total + log : total;
     });
@@ -97,17 +97,19 @@ void mark_out_of_range(const OpRun& run) {
 }
 
 void reduce_prod(const OpRun& run) {
-  accumulate(run, 1, [](double total, double x) { return total * x; });
+  accumulate(run, 1, [](long double total, double x) { return total * x; });
   if (run.in("src").dtype != DataType::f64) mark_out_of_range(run);
 }
 
 // A NaN operand is returned.
 void reduce_max(const OpRun& run) {
-  accumulate(run, -kInfinity, [](double best, double x) { return x > best || std::isnan(x) ? x : best; });
+  accumulate(run, -kInfinity,
+             [](long double best, double x) { return x > best || std::isnan(x) ? x : static_cast<double>(best); });
 }
 
 void reduce_min(const OpRun& run) {
-  accumulate(run, kInfinity, [](double best, double x) { return x < best || std::isnan(x) ? x : best; });
+  accumulate(run, kInfinity,
+             [](long double best, double x) { return x < best || std::isnan(x) ? x : static_cast<double>(best); });
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ struct Tensor {
   std::vector<int64_t> integers = {};  // for s64 tensors, in addition to `values`
   // For outputs of a run: the results that `values` contains rounded (integers, booleans, f8), before that rounding.
   std::vector<double> unrounded = {};
+  // Per element, or empty: the sum of the magnitudes of the terms that the element is the sum of.
+  std::vector<double> terms = {};
   // Per element, or empty: whether an intermediate value leaves the range of f32 in some order of the operations.
   std::vector<bool> out_of_range = {};
 
