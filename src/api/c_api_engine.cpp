@@ -103,7 +103,7 @@ lamina_status_t lamina_graph_allocator_create(lamina_graph_allocator_t* allocato
     LAMINA_REQUIRE(allocator);
     if ((host_malloc == nullptr) != (host_free == nullptr)) {
       throw lamina::Error(lamina::Status::invalid_arguments,
-                          lamina::join(function_name, ": give both host_malloc and host_free, or neither"));
+                          lamina::join(function_name, ": pass both host_malloc and host_free, or neither"));
     }
     auto created = std::make_unique<lamina_graph_allocator>();
     created->callbacks.allocate = host_malloc;

@@ -29,7 +29,7 @@ lamina_stream_t stream_on(const char* function_name, const_lamina_engine_t engin
 template <typename Allocate, typename Deallocate>
 void require_both(const char* function_name, Allocate allocate, Deallocate deallocate) {
   if (allocate == nullptr || deallocate == nullptr) {
-    throw Error(Status::invalid_arguments, join(function_name, ": give both functions of the allocator"));
+    throw Error(Status::invalid_arguments, join(function_name, ": pass both functions of the allocator"));
   }
 }
 

@@ -23,7 +23,7 @@ void require_known_shapes(const std::string& label, const Graph& graph) {
   for (const Value& value : graph.values()) {
     if (value.tensor.has_full_shape()) continue;
     throw Error(Status::invalid_shape, join("compile of ", label, ": tensor ", value.tensor.id, " is still ",
-                                            describe(value.tensor), " after inference; give its shape"));
+                                            describe(value.tensor), " after inference, allowed is a known shape"));
   }
 }
 

@@ -107,7 +107,7 @@ std::vector<Partition> make_partitions(const std::shared_ptr<const Graph>& graph
       partition.reasons[i].insert(partition.reasons[i].begin(), reasons.begin(), reasons.end());
     }
   }
-  LAMINA_CHECK(partitions.size() == unordered.size(), "partitions wait for each other in a circle");
+  LAMINA_CHECK(partitions.size() == unordered.size(), "partitions depend on each other in a cycle");
   return partitions;
 }
 

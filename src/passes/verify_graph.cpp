@@ -16,7 +16,7 @@ void verify_op(const Graph& graph, size_t position, const std::string& after) {
   for (size_t port = 0; port < op.inputs.size(); ++port) {
     const ValueIndex value = op.inputs[port];
     if (value == kNoValue) continue;
-    LAMINA_CHECK(is_value(graph, value), join(where(), "input ", port, " is no value"));
+    LAMINA_CHECK(is_value(graph, value), join(where(), "input ", port, " is not a value"));
     const Port self{static_cast<int>(position), static_cast<int>(port)};
     const std::vector<Port>& consumers = graph.value(value).consumers;
     const auto by_place = [](const Port& a, const Port& b) { return std::pair(a.op, a.port) < std::pair(b.op, b.port); };
@@ -28,7 +28,7 @@ void verify_op(const Graph& graph, size_t position, const std::string& after) {
   for (size_t port = 0; port < op.outputs.size(); ++port) {
     const ValueIndex value = op.outputs[port];
     if (value == kNoValue) continue;
-    LAMINA_CHECK(is_value(graph, value), join(where(), "output ", port, " is no value"));
+    LAMINA_CHECK(is_value(graph, value), join(where(), "output ", port, " is not a value"));
     const Port self{static_cast<int>(position), static_cast<int>(port)};
     LAMINA_CHECK(graph.value(value).producer == self,
                  join(where(), "value ", graph.tensor(value).id, " names another producer"));

@@ -86,7 +86,7 @@ TEST(GpuApi, NamesWhatIsMissingOrDoesNotFit) {
   EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("device"));
   lamina_graph_allocator_t allocator = nullptr;
   EXPECT_EQ(lamina_graph_cuda_interop_allocator_create(&allocator, nullptr, nullptr), lamina_invalid_arguments);
-  EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("give both functions"));
+  EXPECT_THAT(lamina_last_error(), ::testing::HasSubstr("pass both functions"));
   const engine cpu(engine::kind::cpu, 0);
   lamina_stream_t stream = nullptr;
   int nothing = 0;

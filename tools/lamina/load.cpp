@@ -16,7 +16,7 @@ void require_known_inputs(const Graph& graph, const std::string& file) {
     const LogicalTensor& tensor = graph.tensor(input);
     if (!tensor.has_full_shape())
       throw Error(Status::invalid_shape, join(file, ": input tensor ", tensor.id, " is ", describe(tensor),
-                                              ", allowed is a known shape: give one with --set-shape ", tensor.id, ":4x8"));
+                                              ", allowed is a known shape: set one with --set-shape ", tensor.id, ":4x8"));
     if (tensor.dtype == DataType::undef)
       throw Error(Status::invalid_data_type,
                   join(file, ": input tensor ", tensor.id, " has type undef, allowed is a known type"));

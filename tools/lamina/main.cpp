@@ -84,7 +84,7 @@ void add_replay(CLI::App& app, ReplayOptions& options) {
   command.add_option("--source", options.source_folder, "write the source of every generated GPU kernel");
   command.add_option("--threads", options.threads, "number of threads; 0: the default number")
       ->check(CLI::Range(0, kMaxThreads));
-  command.add_option("--seed", options.seed, "seed of the data of inputs that --in does not give")
+  command.add_option("--seed", options.seed, "seed of the data of inputs without a file in --in")
       ->check(CLI::Validator([](std::string& text) { return why_no_seed(text); }, ""));
   command.add_option("--repeat", options.repeat_seconds, "seconds to repeat for --bench")->check(in_range(0, 3600));
   command.add_flag("--allow-reference", options.allow_reference, "run unsupported partitions on the reference engine");

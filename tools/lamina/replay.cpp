@@ -172,7 +172,7 @@ class FileReplay {
     for (const ValueIndex output : file_.graph.outputs()) {
       const uint64_t id = file_.graph.tensor(output).id;
       const auto found = buffers_.find(id);
-      LAMINA_CHECK(found != buffers_.end(), join("graph output ", id, " was made by no partition"));
+      LAMINA_CHECK(found != buffers_.end(), join("graph output ", id, " is produced by no partition"));
       output_files_.add(npy_path(options_.out_folder, id), [&](std::ostream& out) { write_npy(out, *found->second); });
     }
   }

@@ -122,7 +122,7 @@ std::vector<FusionGroup> finish_in_order(const FusionState& state, std::vector<G
   for (int& group : group_of)
     if (group < 0) group = count++;
   const std::vector<int> order = order_groups(state.graph, group_of, count);
-  LAMINA_CHECK(order.size() == static_cast<size_t>(count), "fusion groups wait for each other in a circle");
+  LAMINA_CHECK(order.size() == static_cast<size_t>(count), "fusion groups depend on each other in a cycle");
   std::vector<FusionGroup> finished_groups;
   for (const int group : order)
     if (static_cast<size_t>(group) < groups.size())

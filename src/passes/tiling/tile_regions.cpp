@@ -282,7 +282,7 @@ std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<Fusio
   std::vector<TileRegion> ordered;
   for (const int r : order_groups(graph, region_of, static_cast<int>(regions.size())))
     ordered.push_back(std::move(regions[static_cast<size_t>(r)]));
-  LAMINA_CHECK(ordered.size() == regions.size(), "tiled regions wait for each other in a circle");
+  LAMINA_CHECK(ordered.size() == regions.size(), "tiled regions depend on each other in a cycle");
   return ordered;
 }
 
