@@ -151,7 +151,7 @@ TEST_F(Allocation, NoneOnACallersThreads) {
     EXPECT_EQ(allocations_of_execute(each.ops, each.inputs, each.outputs), 0) << each.name;
 }
 
-// oneDNN makes a list of its arguments in each call; constants that find no memory in the cache add nothing to that.
+// oneDNN allocates a list of its arguments in each call; constants that exceed the cache's capacity must not add allocations.
 TEST_F(Allocation, NoneForConstantsBeyondTheCapacity) {
   const logical_tensor src = f32(0, {64, 256}), dst = f32(2, {64, 512});
   const logical_tensor weights = typed(1, data_type::f32, {256, 512}, property_type::constant);

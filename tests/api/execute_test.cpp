@@ -335,7 +335,7 @@ TEST_F(Execute, ATensorKeepsItsMemoryWhenThereIsNoMore) {
   EXPECT_EQ(released, 2);
 }
 
-// Equal layers share an executable, and its scratch memory: it goes with the last of them.
+// Equal partitions share an executable and its scratch memory, which is released with the last of them.
 TEST_F(Execute, ScratchMemoryStaysWhereALayerOfSeveralGoes) {
   allocated = released = 0;
   const auto src = f32(0, {64, 96}), diff_dst = f32(1, {64, 96}), mean = f32(2, {64}), variance = f32(3, {64});

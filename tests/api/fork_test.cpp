@@ -191,7 +191,7 @@ TEST_F(ForkAmidWork, ThatExecutesAndPrintsVerboseLines) {
   lamina_set_verbose_output(0, nullptr, nullptr);
 }
 
-// Each time another kernel, so that all of them are timed.
+// Each call tunes another kernel, so that all of them are timed.
 TEST_F(ForkAmidWork, ThatTunes) {
   expect_that_children_end([&](int thread, int time) {
     const auto src = f32(0, {2 + (time * 3 + thread) % 700, 48}), dst = f32(1, {2 + (time * 3 + thread) % 700, 48});

@@ -1,5 +1,4 @@
-// The order in which a thread takes locks, and variables that are initialised on first use: neither keeps a child of a fork
-// waiting.
+// Neither the order in which threads acquire locks nor variables that are initialised on first use may block a child of a fork.
 #include "handles/locks.h"
 
 #include <gtest/gtest.h>

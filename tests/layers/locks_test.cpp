@@ -1,4 +1,4 @@
-// A fork takes every lock of the library: those of src/handles/locks.h. One that is elsewhere would stay taken in the child.
+// A fork acquires every lock of the library, which src/handles/locks.h lists. Any other lock could stay locked in the child.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -3,7 +3,8 @@
 execute_process(COMMAND ${NM} -D --extern-only --defined-only ${LIBRARY} OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" lines "${table}")
 set(count 0)
-# What initialises variables inside functions is lamina's own (src/handles/guards.cpp): the C++ library's keeps children of a fork waiting.
+# lamina initialises variables inside functions itself (src/handles/guards.cpp): the C++ library's functions would block
+# children of a fork.
 execute_process(COMMAND ${NM} -D --undefined-only ${LIBRARY} OUTPUT_VARIABLE needed COMMAND_ERROR_IS_FATAL ANY)
 if(needed MATCHES "__cxa_guard_acquire")
   message(FATAL_ERROR "${LIBRARY} takes __cxa_guard_acquire from the C++ library")

@@ -48,7 +48,7 @@ bool is_outside(const Graph& graph, size_t input, double value) {
   return position < domain->low || (position > domain->high && domain->high <= 1);
 }
 
-// Input k varies along dim k, so that all pairs of values meet. Where the op has no result, 1 replaces the value.
+// Input k varies along dim k, so that all pairs of values occur. Values outside the op's domain are replaced by 1.
 void fill(const Graph& graph, driver::Buffer& buffer, size_t input, const std::vector<double>& values) {
   const auto count = static_cast<int64_t>(values.size());
   driver::for_each_element(buffer.tensor(), 0, buffer.element_count(), [&](int64_t index, int64_t offset) {
@@ -57,7 +57,7 @@ void fill(const Graph& graph, driver::Buffer& buffer, size_t input, const std::v
   });
 }
 
-// "" if all results are right, else the check's verdict.
+// Returns "" if all results are correct, otherwise the check's verdict.
 std::string fault_of(const OpSchema& schema, const Attributes& attributes, DataType type) {
   const std::vector<double> values = extremes(type);
   const auto count = static_cast<int64_t>(values.size());
@@ -81,7 +81,7 @@ std::string fault_of(const OpSchema& schema, const Attributes& attributes, DataT
   return result.good && result.forgiven == 0 ? "" : result.text();
 }
 
-// The attributes that a test takes, and the same with a factor that makes products overflow.
+// Returns the attributes of the valid op, and the same with a factor that makes products overflow.
 std::vector<Attributes> attributes_of(const OpSchema& schema) {
   std::vector<Attributes> all = {legal_attributes(schema)};
   if (const AttributeSpec* beta = schema.find_attribute("beta"); beta != nullptr && beta->type == AttributeType::f32) {

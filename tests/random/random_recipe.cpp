@@ -112,8 +112,8 @@ class RecipeMaker {
     return std::nullopt;
   }
 
-  // A reduction never reads the same value twice: the gradient of a norm whose data is its own gradient cancels entirely, and
-  // what is left of it are rounding errors.
+  // A reduction never reads the same value twice: the gradient of a norm whose data is also its incoming gradient cancels
+  // completely and leaves only rounding errors.
   uint64_t operand(const OpSchema& schema, const PortSpec& port, const Step& step, const Dims& shape, DataType dtype,
                    bool is_first) {
     const Dims wanted = is_first ? shape : operand_shape(schema, port, step.attributes, shape, rng_);

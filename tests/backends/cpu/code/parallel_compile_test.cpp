@@ -1,4 +1,4 @@
-// Threads compile different kernels at the same time; of one kernel, one thread does.
+// Threads compile different kernels concurrently; a kernel that several threads request is compiled by one of them.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace {
 std::atomic<int> inside = 0, entered = 0;
 std::atomic<bool> have_met = false;
 
-// Waits for a second thread in the code generator, ten seconds at most.
+// Waits up to ten seconds for a second thread in the code generator.
 void wait_for_another() {
   if (++inside > 1) have_met = true;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -36,7 +36,7 @@ class ParallelCompile : public ::testing::Test {
   }
   void TearDown() override { cpu::called_while_code_is_generated = nullptr; }
 
-  // The thread numbered i compiles the kernel of a row of sizes[i].
+  // Thread i compiles the kernel for rows of sizes[i].
   static std::vector<cpu::CompiledKernel> compile(const std::vector<int64_t>& sizes) {
     const cpu::Machine machine = cpu::host_machine();
     std::vector<cpu::CompiledKernel> compiled(sizes.size());
@@ -52,7 +52,7 @@ class ParallelCompile : public ::testing::Test {
   }
 };
 
-// Kernels share the locks of a row, as few as three under the thread sanitizer: of eight some do not.
+// Kernels share an array of locks, as few as three under the thread sanitizer: among eight kernels, some use different locks.
 TEST_F(ParallelCompile, TwoThreadsAreInTheCodeGeneratorAtOnce) {
   cpu::called_while_code_is_generated = wait_for_another;
   const auto compiled = compile({1001, 1003, 1005, 1007, 1009, 1011, 1013, 1015});

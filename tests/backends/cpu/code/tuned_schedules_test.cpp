@@ -79,7 +79,7 @@ TEST_F(TunedSchedules, AreReplacedByLaterOnes) {
   EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), later);
 }
 
-// What the disk does not have is asked for once. Another process's entry comes in between.
+// A miss on disk is looked up only once, even if another process adds the entry meanwhile.
 TEST_F(TunedSchedules, DISABLED_InAProcessWithAFolder) {
   EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_));
   const kernel::Kernel other = layer_norm({64, 1002});

@@ -112,7 +112,7 @@ TEST(DynamicQuantizeKernels, TheQuotientIsThatOfADivision) {
   }
 }
 
-// A subnormal scale has an infinite inverse: 0 times it is NaN. Of 70 elements the first ones are 0.
+// The inverse of a subnormal scale is infinite, and 0 times infinity is NaN. The first of the 70 elements are 0.
 TEST(DynamicQuantizeKernels, ScalesNearTheEndsOfTheRange) {
   for (const float scale : {1e-39f, 1e-45f, 1e38f}) {
     for (const Along& along : ways()) {

@@ -1,5 +1,5 @@
-// Up to which magnitude ops that sum squares along a row are right (docs/numerics.md), and what they are beyond. Data that is
-// multiplied by a power of two gives results that are multiplied by one, bit by bit, as long as nothing overflows.
+// The magnitude up to which ops that sum squares along a row are correct (docs/numerics.md), and their results beyond it.
+// Scaling the data by a power of two scales the results by a power of two, bit by bit, until an intermediate value overflows.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16;
 
-// An op with rows of `row` elements, and the exponent by which each output grows where src does by 1.
+// An op with rows of `row` elements, and the power of src with which each output scales.
 struct Case {
   OpKind kind;
   std::function<std::vector<uint64_t>(GraphBuilder& g, uint64_t src, DataType type, int64_t row)> build;
@@ -75,7 +75,8 @@ std::vector<Case> cases() {
        {-1, 0, 0}},
       {OpKind::BatchNormForwardTraining,
        [](GraphBuilder& g, uint64_t src, DataType type, int64_t) {
-         const std::vector<uint64_t> inputs{src, g.input(f32, {2}), g.input(f32, {2})};  // statistics without weight
+         const std::vector<uint64_t> inputs{src, g.input(f32, {2}),
+                                            g.input(f32, {2})};  // running statistics; momentum 0 ignores their values
          return g.multi(OpKind::BatchNormForwardTraining, inputs, {{"epsilon", 1e-5f}, {"momentum", 0.0f}},
                         {type, f32, f32, f32, f32});
        },
@@ -97,7 +98,7 @@ Built built(const Case& c, DataType type, int64_t row) {
   return {g.finish(), src, std::move(outputs)};
 }
 
-// The worst row: its first elements, from whose average the first walk counts, are the only ones of their sign.
+// The worst row: its first elements, whose average is the shift of the first walk, are the only ones with their sign.
 double element(const Case& c, int64_t row, int64_t at) {
   const int64_t i = c.channels_are_rows ? at / 2 : at % row;
   return i < 16 ? 1 : i % 3 == 0 ? -0.5 : -1;
@@ -114,7 +115,7 @@ class RangeOfSquares : public ::testing::TestWithParam<size_t> {
  protected:
   const Case case_ = cases()[GetParam()];
 
-  // The outputs, which the interpreter of kernels makes too.
+  // Returns the outputs after comparing them with those of the kernel interpreter.
   std::vector<std::vector<double>> run(const Built& b, int64_t row, double magnitude) {
     const auto partitions = partition_graph(b.graph, PartitionPolicy::fusion, CpuCapabilities{});
     EXPECT_EQ(partitions.size(), 1u);
@@ -147,7 +148,7 @@ TEST_P(RangeOfSquares, IsWhatThePagesSay) {
     for (const int64_t row : {int64_t{70}, kRowOfSquares}) {
       SCOPED_TRACE(join(name_of(case_.kind), " of ", name_of(type), ", rows of ", row));
       const Built b = built(case_, type, row);
-      constexpr int kOrdinary = 20;  // epsilon is lost beside such data, too
+      constexpr int kOrdinary = 20;  // at this magnitude, epsilon is already negligible
       const auto expected = run(b, row, std::exp2(kOrdinary)), actual = run(b, row, largest);
       const int growth = std::ilogb(largest) - kOrdinary;
       for (size_t o = 0; o < expected.size(); ++o) {
@@ -164,7 +165,7 @@ TEST_P(RangeOfSquares, IsWhatThePagesSay) {
   }
 }
 
-// No NaN as long as sums of differences are finite: sums of squares are infinite, quotients 0.
+// Results contain no NaN while sums of differences are finite: sums of squares are infinite, quotients 0.
 TEST_P(RangeOfSquares, BeyondItSumsAreInfiniteAndQuotientsZero) {
   const bool is_forward = case_.exponents[0] >= 0;
   for (const double magnitude : {1e20, 1e30, 4e34}) {
