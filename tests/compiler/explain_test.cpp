@@ -15,6 +15,7 @@ namespace {
 
 using lamina::testing::GraphBuilder;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr DataType f32 = DataType::f32;
 
@@ -30,10 +31,10 @@ std::string kernel_of(const ExplainedGraph& graph, const std::string& name) {
   return "no such op";
 }
 
-// scores [2, 64, 64] = q k', probs = SoftMax(scores), probs v
+// scores [8, 64, 64] = q k', probs = SoftMax(scores), probs v
 Graph attention() {
   GraphBuilder g;
-  const auto q = g.input(f32, {2, 64, 16}), k = g.input(f32, {2, 16, 64}), v = g.input(f32, {2, 64, 16});
+  const auto q = g.input(f32, {8, 64, 16}), k = g.input(f32, {8, 16, 64}), v = g.input(f32, {8, 64, 16});
   const auto scores = g.named("scores").op(OpKind::MatMul, {q, k, kNoTensor});
   const auto probs = g.named("probs").multi(OpKind::SoftMax, {scores}, {{"axis", int64_t{-1}}}, {f32, DataType::undef}).front();
   g.named("mixed").op(OpKind::MatMul, {probs, v, kNoTensor});
@@ -44,7 +45,7 @@ TEST(Explain, TellsWhichKernelComputesAnOpOfATiledChain) {
   const ExplainedGraph graph = explained(attention());
   ASSERT_EQ(graph.partitions.size(), 1u);
   if (graph.partitions.front().tiles.empty()) GTEST_SKIP() << "this build tiles no products";
-  EXPECT_THAT(graph.partitions.front().tiles.front().text, HasSubstr("tiled: "));
+  EXPECT_THAT(graph.partitions.front().tiles.front().text, StartsWith("tiled: "));
   EXPECT_EQ(graph.partitions.front().tiles.front().ops, graph.partitions.front().ops);
   EXPECT_THAT(kernel_of(graph, "probs"), HasSubstr("softmax"));
   EXPECT_THAT(kernel_of(graph, "scores"), HasSubstr("matmul"));

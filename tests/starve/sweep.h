@@ -42,8 +42,8 @@ inline Attempt attempt(const Sweep& sweep, int64_t number) {
   return {status, has_failed, live_pieces() - before};
 }
 
-// A failed allocation inside LLVM may leak LLVM's objects (docs/stability.md), so only other leaks count. LLVM allocates nothing
-// once the kernel exists.
+// A failed allocation inside LLVM may leak LLVM's objects (docs/stability.md), so only other leaks count. LLVM allocates
+// nothing once the kernel exists.
 inline bool may_leak(const Attempt& made) {
   return made.grown > 0 && made.has_failed && made.status != lamina_success && !llvm_was_at_work();
 }
