@@ -31,7 +31,7 @@ inline constexpr int64_t kMaxNarrowOffset = int64_t{1} << 30;
 // The most elements of a thread in a chunk: two registers of doubles, or 16 bytes of 16-bit elements. Bits.
 //   gpu_norms
 inline constexpr int kLongestVector = 8, kLongestVectorF64 = 2;
-// Elements of a block of a row that a thread has in registers. Threads are added until none has more. Bits.
+// The most elements of a row block in the registers of one thread: more elements need more threads. Bits.
 //   gpu_norms: rows of 4096 and 8192
 inline constexpr int kElementsPerThread = 16;
 // Elements of a row per thread in a team whose rows are adjacent in memory. Bits.

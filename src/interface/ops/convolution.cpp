@@ -28,7 +28,8 @@ AttributeSpec output_padding() {
   return default_list("output_padding", 0, not_negative, "added to the far side; one entry per spatial axis");
 }
 
-// Of the examples, over two spatial axes. `shape` names the list that gives the shape of the output, if the op needs one.
+// The attributes of the examples, over two spatial axes. `shape` names the list that gives the shape of the output, if the op
+// needs one.
 Attributes dense_windows(std::string shape = "", std::vector<int64_t> extents = {}) {
   const std::vector<int64_t> ones{1, 1}, zeros{0, 0};
   Attributes attributes{{"strides", ones}, {"dilations", ones}, {"pads_begin", zeros}, {"pads_end", zeros}};

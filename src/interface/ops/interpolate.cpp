@@ -29,7 +29,7 @@ std::vector<AttributeSpec> attributes() {
       data_format()};
 }
 
-// Of the examples, over one spatial axis.
+// The attributes of the examples, over one spatial axis.
 Attributes to_eight() { return {{"mode", std::string("nearest")}, {"sizes", std::vector<int64_t>{8}}}; }
 
 template <typename T>

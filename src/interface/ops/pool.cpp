@@ -24,7 +24,7 @@ AttributeSpec dilations() { return default_list("dilations", 1, at_least_one, "1
 
 AttributeSpec exclude_pad() { return required_flag("exclude_pad", "true: the divisor counts pixels inside the image only"); }
 
-// Of the examples: windows of two without a gap or pads, over one spatial axis.
+// The attributes of the examples: windows of two without gaps or pads, over one spatial axis.
 Attributes pairs() {
   const std::vector<int64_t> two{2}, zero{0};
   return {{"kernel", two}, {"strides", two}, {"pads_begin", zero}, {"pads_end", zero}};

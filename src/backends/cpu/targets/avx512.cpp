@@ -92,7 +92,7 @@ Value* is_no_bf16(Builder& b, Value* vector) {
                            {vector, b.getInt32(kQuietNan | kSubnormal | kSignallingNan)});
 }
 
-// 16 floats, or 32 in the same time.
+// Converts 16 floats, or 32 in the same time.
 TargetHooks::Rounded round_to_bf16(Builder& b, Value* x) {
   const auto as_bits = [&](Value* rounded) { return b.CreateBitCast(rounded, with_elements(x, b.getInt16Ty())); };
   if (bits_of_vector(x) == 1024) {

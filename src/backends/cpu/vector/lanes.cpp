@@ -63,13 +63,13 @@ Value* FloatLanes::where_any(Value* condition, Value* usual, const std::function
   auto* const after = llvm::BasicBlock::Create(b_.getContext(), "usual", function);
   b_.CreateCondBr(any, there, after, llvm::MDBuilder(b_.getContext()).createUnlikelyBranchWeights());
   b_.SetInsertPoint(there);
-  Value* const mended = rare();
+  Value* const rare_result = rare();
   llvm::BasicBlock* const rare_end = b_.GetInsertBlock();
   b_.CreateBr(after);
   b_.SetInsertPoint(after);
   llvm::PHINode* const result = b_.CreatePHI(usual->getType(), 2);
   result->addIncoming(usual, before);
-  result->addIncoming(mended, rare_end);
+  result->addIncoming(rare_result, rare_end);
   return result;
 }
 
