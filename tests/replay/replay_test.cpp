@@ -190,7 +190,7 @@ TEST(Replay, AnEngineThatIsNotThereIsBadUsage) {
   const Outcome far = w.run("replay --engine gpu --device opencl:1000 " + file);
   EXPECT_EQ(far.code, 2) << far.err;
   EXPECT_THAT(far.err, ::testing::AnyOf(HasSubstr("--engine gpu: no GPU can be used: OpenCL: "),
-                                        HasSubstr("\"opencl:1000\": there are")));
+                                        HasSubstr("\"opencl:1000\": the number must be")));
   const Outcome strange = w.run("replay --engine gpu --device metal " + file);
   EXPECT_EQ(strange.code, 2);
   EXPECT_THAT(strange.err, HasSubstr("device \"metal\": allowed is cuda, opencl, or one of them with a number, as in cuda:1"));
