@@ -82,14 +82,15 @@ class Pages:
         self.of[TREE / "docs" / "decisions"] = "decisions/" + min(file.name for file in (TREE / "docs" / "decisions").glob("*.md"))
 
     def link(self, file, match):
-        """Links to files that are pages; other files of the tree are named without a link."""
+        """Links to files that are pages; other files of the tree are named without a link. MkDocs reports what is left."""
         text, target = match.groups()
         path, _, anchor = target.partition("#")
         if re.match(r"\w+:", target) or not path:
             return match.group()
-        page = self.of.get((file.parent / path).resolve())
+        linked = (file.parent / path).resolve()
+        page = self.of.get(linked)
         if page is None:
-            return text
+            return text if linked.exists() else match.group()
         here = pathlib.PurePosixPath(self.of[file]).parent
         up = "../" * len(here.parts)
         return f"[{text}]({up}{page}{'#' + anchor if anchor else ''})"
