@@ -45,7 +45,9 @@ typedef enum LAMINA_ANY_INT {
   lamina_invalid_graph = 7,
   lamina_invalid_graph_op = 8,
   lamina_invalid_shape = 9,
-  lamina_invalid_data_type = 10
+  lamina_invalid_data_type = 10,
+  /* Values below 512 equal oneDNN's. */
+  lamina_index_out_of_range = 512 /* an index that an execution reads names no entry */
 } lamina_status_t;
 
 /* The error sentence of this thread's last failing call; "" if no call has failed. Valid until this thread's next failing
@@ -257,6 +259,10 @@ LAMINA_API lamina_status_t lamina_graph_op_add_output(lamina_graph_op_t op, cons
 /* `value_len` counts elements; it is 1 for an attribute that is not a list. lamina_graph_add_op checks whether the op has
  * this attribute, and the range of the value. Errors: an attribute of another type. */
 LAMINA_API lamina_status_t lamina_graph_op_set_attr_f32(lamina_graph_op_t op, lamina_graph_op_attr_t name, const float* value,
+                                                        size_t value_len);
+/* For an attribute whose schema type is f32 (not f32[]). An op with an f64 tensor computes with all digits of the value; other
+ * ops round it to f32. */
+LAMINA_API lamina_status_t lamina_graph_op_set_attr_f64(lamina_graph_op_t op, lamina_graph_op_attr_t name, const double* value,
                                                         size_t value_len);
 LAMINA_API lamina_status_t lamina_graph_op_set_attr_bool(lamina_graph_op_t op, lamina_graph_op_attr_t name,
                                                          const uint8_t* value, size_t value_len);

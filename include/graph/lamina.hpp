@@ -291,7 +291,7 @@ class op : public detail::handle<lamina_graph_op, lamina_graph_op_destroy> {
     return *this;
   }
 
-  // T: bool, an integer, float, std::string (or a string literal), std::vector<int64_t>, std::vector<float>.
+  // T: bool, an integer, float, double, std::string (or a string literal), std::vector<int64_t>, std::vector<float>.
   template <typename T>
   op& set_attr(attr name, const T& value) {
     const auto c_name = static_cast<lamina_graph_op_attr_t>(name);
@@ -301,6 +301,8 @@ class op : public detail::handle<lamina_graph_op, lamina_graph_op_destroy> {
     } else if constexpr (std::is_integral_v<T>) {
       const auto c_value = static_cast<std::int64_t>(value);
       error::wrap_c_api(lamina_graph_op_set_attr_s64(get(), c_name, &c_value, 1));
+    } else if constexpr (std::is_same_v<T, double>) {
+      error::wrap_c_api(lamina_graph_op_set_attr_f64(get(), c_name, &value, 1));
     } else if constexpr (std::is_floating_point_v<T>) {
       const auto c_value = static_cast<float>(value);
       error::wrap_c_api(lamina_graph_op_set_attr_f32(get(), c_name, &c_value, 1));

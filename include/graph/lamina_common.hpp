@@ -25,6 +25,7 @@ enum class status : int {
   invalid_graph_op = lamina_invalid_graph_op,
   invalid_shape = lamina_invalid_shape,
   invalid_data_type = lamina_invalid_data_type,
+  index_out_of_range = lamina_index_out_of_range,
 };
 
 // `status` is the C interface's code; what() returns one sentence.

@@ -51,6 +51,7 @@ const char* status_name(lamina_status_t status) {
     case lamina_invalid_graph_op: return "invalid_graph_op";
     case lamina_invalid_shape: return "invalid_shape";
     case lamina_invalid_data_type: return "invalid_data_type";
+    case lamina_index_out_of_range: return "index_out_of_range";
     default: return "runtime_error";
   }
 }

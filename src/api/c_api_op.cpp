@@ -77,6 +77,17 @@ lamina_status_t lamina_graph_op_set_attr_f32(lamina_graph_op_t op, lamina_graph_
   });
 }
 
+lamina_status_t lamina_graph_op_set_attr_f64(lamina_graph_op_t op, lamina_graph_op_attr_t name, const double* value,
+                                             size_t value_len) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(op);
+    LAMINA_REQUIRE(value);
+    const AttributeKind kind = checked(name);
+    if (kind.type != AttributeType::f32 || value_len != 1) fail_attribute_type(*op, kind, "f64");
+    op->attributes[std::string(kind.name)] = *value;
+  });
+}
+
 lamina_status_t lamina_graph_op_set_attr_s64(lamina_graph_op_t op, lamina_graph_op_attr_t name, const int64_t* value,
                                              size_t value_len) {
   return guarded([&, function_name = __func__] {

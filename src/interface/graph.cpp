@@ -256,6 +256,18 @@ ValueIndex Graph::intern(const LogicalTensor& tensor, bool is_output, const Op& 
   return *known;
 }
 
+namespace {
+
+void round_numbers(Attributes& attributes, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs) {
+  const auto is_f64 = [](const LogicalTensor& tensor) { return tensor.dtype == DataType::f64; };
+  const bool beside_f64 =
+      std::any_of(inputs.begin(), inputs.end(), is_f64) || std::any_of(outputs.begin(), outputs.end(), is_f64);
+  for (auto& [name, value] : attributes)
+    if (const auto* wide = std::get_if<double>(&value)) value = number_attribute(*wide, beside_f64);
+}
+
+}  // namespace
+
 int Graph::add_op(uint64_t id, OpKind kind, std::string name, Attributes attributes, std::span<const LogicalTensor> inputs,
                   std::span<const LogicalTensor> outputs) {
   Op op{id, kind, std::move(name), std::move(attributes), {}, {}};
@@ -265,6 +277,7 @@ int Graph::add_op(uint64_t id, OpKind kind, std::string name, Attributes attribu
     throw Error(Status::invalid_graph, place_of(op),
                 join("op id ", id, " is used by ", describe(ops_[static_cast<size_t>(op_by_id_.at(id))])));
   fill_defaults(op);
+  round_numbers(op.attributes, inputs, outputs);
   const int position = static_cast<int>(ops_.size());
   auto undo = remember(inputs, outputs);
   try {

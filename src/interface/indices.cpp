@@ -27,7 +27,7 @@ void fail_index(const Op& op, const Dims& shape, int64_t position, int64_t value
   Dims place(shape.size());
   for (size_t axis = shape.size(); axis-- > 0; position /= shape[axis]) place[axis] = position % shape[axis];
   const std::string allowed = extent == 0 ? "none, the axis has no entries" : join(-extent, "..", extent - 1);
-  throw Error(Status::invalid_arguments, place_of(op, "input indices"),
+  throw Error(Status::index_out_of_range, place_of(op, "input indices"),
               join("input indices holds ", value, " at position ", describe(place), ", allowed is ", allowed));
 }
 

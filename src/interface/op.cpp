@@ -2,6 +2,8 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <concepts>
 
 #include "interface/json/older_names.h"
 
@@ -13,7 +15,8 @@ std::string text_of(int64_t value) { return std::to_string(value); }
 std::string text_of(const std::string& value) { return '"' + value + '"'; }
 
 // The shortest text that converts back to the same value.
-std::string text_of(float value) {
+template <std::floating_point Real>
+std::string text_of(Real value) {
   std::array<char, 32> text{};
   const auto result = std::to_chars(text.data(), text.data() + text.size(), value);
   return {text.data(), result.ptr};
@@ -63,12 +66,32 @@ std::string_view name_of(AttributeType type) {
     case AttributeType::f32: return "f32";
     case AttributeType::f32_list: return "f32[]";
     case AttributeType::string: return "string";
+    case AttributeType::f64: return "f64";
   }
   return "unknown";
 }
 
 std::string to_string(const Attribute& value) {
   return std::visit([](const auto& alternative) { return text_of(alternative); }, value);
+}
+
+Attribute number_attribute(double value, bool beside_f64) {
+  const auto rounded = static_cast<float>(value);
+  if (beside_f64 && static_cast<double>(rounded) != value && !std::isnan(value)) return value;
+  return rounded;
+}
+
+std::optional<double> number_of(const Attribute& value) {
+  if (const auto* single = std::get_if<float>(&value)) return static_cast<double>(*single);
+  if (const auto* wide = std::get_if<double>(&value)) return *wide;
+  return std::nullopt;
+}
+
+double Op::number(std::string_view attribute_name) const {
+  const auto found = attributes.find(attribute_name);
+  const std::optional<double> value = found == attributes.end() ? std::nullopt : number_of(found->second);
+  if (!value) fail_attribute_access(*this, attribute_name);
+  return *value;
 }
 
 bool Op::has_attribute(std::string_view attribute_name) const { return attributes.find(attribute_name) != attributes.end(); }

@@ -22,11 +22,17 @@ std::string_view name_of(OpKind kind);
 std::optional<OpKind> op_kind_from_name(std::string_view name);  // also accepts names of earlier versions (older_names.h)
 const std::vector<OpKind>& all_op_kinds();                       // in the order of op_kinds.def
 
-// The alternative's index is the attribute's type; see name_of_type.
-using Attribute = Variant<bool, int64_t, std::vector<int64_t>, float, std::vector<float>, std::string>;
-enum class AttributeType : int { boolean = 0, s64 = 1, s64_list = 2, f32 = 3, f32_list = 4, string = 5 };
-std::string_view name_of(AttributeType type);  // "bool", "s64", "s64[]", "f32", "f32[]", "string"
+// The alternative's index is the attribute's type; see name_of_type. Schemas declare no f64: a number of f32 is f64 where its
+// op has f64 tensors and f32 does not hold the number (number_attribute).
+using Attribute = Variant<bool, int64_t, std::vector<int64_t>, float, std::vector<float>, std::string, double>;
+enum class AttributeType : int { boolean = 0, s64 = 1, s64_list = 2, f32 = 3, f32_list = 4, string = 5, f64 = 6 };
+std::string_view name_of(AttributeType type);  // "bool", "s64", "s64[]", "f32", "f32[]", "string", "f64"
 std::string to_string(const Attribute& value);
+
+// A number as an op has it whose tensors include one of f64, or do not: rounded to f32 unless f64 needs more.
+Attribute number_attribute(double value, bool beside_f64);
+// The number that a value of type f32 or f64 is; nothing for other types.
+std::optional<double> number_of(const Attribute& value);
 
 using Attributes = std::map<std::string, Attribute, std::less<>>;
 
@@ -55,6 +61,8 @@ struct Op {
   // The attribute's value. LAMINA_CHECKs that it is present with that type, which the schema check guarantees.
   template <typename T>
   const T& attribute(std::string_view attribute_name) const;
+  // Of type f32 or f64.
+  double number(std::string_view attribute_name) const;
   bool has_attribute(std::string_view attribute_name) const;
 };
 

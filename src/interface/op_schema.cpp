@@ -38,11 +38,16 @@ std::string list(const Items& items, Text text) {
 
 AttributeType type_of(const Attribute& value) { return static_cast<AttributeType>(value.index()); }
 
+// Numbers of f64 are of f32's attributes.
+bool has_type(const Attribute& value, AttributeType type) {
+  return type_of(value) == type || (type == AttributeType::f32 && type_of(value) == AttributeType::f64);
+}
+
 // ---- attributes
 
 void check_attribute_value(const OpView& view, const AttributeSpec& spec, const Attribute& value) {
   const std::string part = "attribute " + spec.name;
-  if (type_of(value) != spec.type)
+  if (!has_type(value, spec.type))
     view.fail(
         join(part, " is ", to_string(value), " of type ", name_of(type_of(value)), ", allowed is type ", name_of(spec.type)),
         part);

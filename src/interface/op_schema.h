@@ -206,6 +206,7 @@ class OpView {
   const T& attribute(std::string_view name) const {
     return op_.attribute<T>(name);
   }
+  double number(std::string_view name) const { return op_.number(name); }
 
   // Throw Error(invalid_graph_op / invalid_shape) with the op as its place and the sentence `KIND "name": <message>`; the
   // driver prefixes `FILE: op ID`. `part` is the port or attribute at fault ("attribute axis").

@@ -16,6 +16,7 @@ Attribute worst_value(AttributeType type) {
     case AttributeType::s64: return std::numeric_limits<int64_t>::min();
     case AttributeType::s64_list: return std::vector<int64_t>{std::numeric_limits<int64_t>::min()};
     case AttributeType::boolean: return false;
+    case AttributeType::f64:
     case AttributeType::string: break;
   }
   return std::string{};

@@ -26,6 +26,7 @@ enum class Status : int {
   invalid_graph_op = 8,
   invalid_shape = 9,
   invalid_data_type = 10,
+  index_out_of_range = 512,  // of lamina alone
 };
 
 enum class OpKind : int;  // interface/op.h

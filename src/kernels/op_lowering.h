@@ -65,7 +65,7 @@ class OpLowering {
     return op_.attribute<T>(name);
   }
   bool has_attribute(std::string_view name) const { return op_.has_attribute(name); }
-  double f32_attribute(std::string_view name) const { return static_cast<double>(op_.attribute<float>(name)); }
+  double number(std::string_view name) const { return op_.number(name); }
   const LogicalTensor& input_tensor(int port) const { return graph_.tensor(op_.inputs[static_cast<size_t>(port)]); }
   const LogicalTensor& output_tensor(int port) const { return graph_.tensor(op_.outputs[static_cast<size_t>(port)]); }
   Type float_type() const { return wiring_.float_type; }

@@ -69,6 +69,7 @@ TEST(NullPointers, Op) {
   EXPECT_REFUSED("input", lamina_graph_op_add_input, op, nullptr);
   EXPECT_REFUSED("op", lamina_graph_op_add_output, nullptr, nullptr);
   EXPECT_REFUSED("value", lamina_graph_op_set_attr_f32, op, lamina_graph_op_attr_epsilon, nullptr, 1);
+  EXPECT_REFUSED("value", lamina_graph_op_set_attr_f64, op, lamina_graph_op_attr_epsilon, nullptr, 1);
   EXPECT_REFUSED("value", lamina_graph_op_set_attr_s64, op, lamina_graph_op_attr_begin_norm_axis, nullptr, 1);
   EXPECT_REFUSED("value", lamina_graph_op_set_attr_bool, op, lamina_graph_op_attr_use_affine, nullptr, 1);
   EXPECT_REFUSED("value", lamina_graph_op_set_attr_str, op, lamina_graph_op_attr_mode, nullptr, 1);

@@ -86,7 +86,8 @@ class Calls {
  private:
   // Every status is one of the enumerators, and every failure has a message.
   static bool told(lamina_status_t status) {
-    require(status >= lamina_success && status <= lamina_invalid_data_type, "a status is an enumerator");
+    require((status >= lamina_success && status <= lamina_invalid_data_type) || status == lamina_index_out_of_range,
+            "a status is an enumerator");
     require(status == lamina_success || *lamina_last_error() != '\0', "a refusal has a sentence");
     return status == lamina_success;
   }
@@ -175,7 +176,9 @@ class Calls {
     if (type.starts_with("f32")) {
       std::vector<float> values(count + 1);
       for (float& value : values) value = in_.flip() ? static_cast<float>(in_.take<int8_t>()) : in_.take<float>();
-      told(lamina_graph_op_set_attr_f32(op, name, values.data(), count));
+      const auto wide = in_.take<double>();
+      told(in_.below(4) == 3 ? lamina_graph_op_set_attr_f64(op, name, &wide, count)
+                             : lamina_graph_op_set_attr_f32(op, name, values.data(), count));
     } else if (type.starts_with("s64")) {
       std::vector<int64_t> values(count + 1);
       for (int64_t& value : values) value = in_.extent();

@@ -129,6 +129,26 @@ def test_outputs_of_another_graph_are_refused():
     assert g.compile([doubled])(np.ones(3, np.float32)).tolist() == [2, 2, 2]
 
 
+def test_an_index_out_of_range_has_a_status_of_its_own():
+    g = lamina.Graph()
+    run = g.compile([g.op("Gather", [g.input((3,)), g.input((2,), "s32")], axis=0)])
+    with pytest.raises(lamina.Error, match="input indices holds 3 at position") as refused:
+        run(np.zeros(3, np.float32), np.array([0, 3], np.int32))
+    assert refused.value.status == "index_out_of_range"
+
+
+@pytest.mark.parametrize("dtype, slope", [("f64", 0.1), ("f32", float(np.float32(0.1)))])
+def test_a_number_has_all_digits_beside_f64_alone(dtype, slope):
+    g = lamina.Graph()
+    run = g.compile([g.op("LeakyReLU", [g.input((2,), dtype)], alpha=0.1)])
+    told = json.loads(g.to_json())["graph"][0]["attrs"]["alpha"]
+    assert told == {"type": dtype, "value": 0.1}
+    x = np.array([-1, 2], {"f64": np.float64, "f32": np.float32}[dtype])
+    assert run(x).tolist() == [-slope, 2]
+    again = lamina.Graph.from_json(g.to_json())
+    assert again.compile()(x).tolist() == [-slope, 2] and again.to_json() == g.to_json()
+
+
 def test_what_cannot_run_is_refused_with_the_reason():
     g = lamina.Graph()
     x = g.input((2, 3))

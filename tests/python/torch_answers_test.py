@@ -285,13 +285,15 @@ NUMBERS = {
 def test_numbers_beside_f64_have_all_digits(name):
     """An epsilon or slope that went through f32 on its way would show as 1e-9 to 1e-13."""
     x = torch.randn(4, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    call = compiled(NUMBERS[name])
+    reports = []
+    call = compiled(NUMBERS[name], options={"reports": reports})
     with torch.no_grad():
         torch.testing.assert_close(call(x), NUMBERS[name](x), rtol=2e-15, atol=2e-15)
     ours, eager = call(x), NUMBERS[name](x)
     torch.testing.assert_close(ours, eager, rtol=2e-15, atol=2e-15)
     slopes = [torch.autograd.grad(y, x, torch.cos(torch.arange(y.numel()).double()).reshape(y.shape))[0] for y in (ours, eager)]
     torch.testing.assert_close(*slopes, rtol=2e-14, atol=2e-14)
+    assert all(report.share == 1 for report in reports), [report.summary() for report in reports]
 
 
 @pytest.mark.parametrize("mode", ["none", "tanh"])

@@ -111,6 +111,7 @@ Attribute random_value(const OpSchema& schema, const AttributeSpec& spec, const 
       return spec.name == "groups" ? rng.pick({int64_t{1}, int64_t{2}, int64_t{4}}) : rng.from(-rank, rank - 1);
     case AttributeType::s64_list: return random_list(schema, spec.name, shape, rng);
     case AttributeType::f32: return random_number(spec, rng);
+    case AttributeType::f64: return 0.5;
     case AttributeType::f32_list: return std::vector<float>{0.5F};
     case AttributeType::string: return spec.allowed.empty() ? std::string("x") : rng.pick(spec.allowed);
   }

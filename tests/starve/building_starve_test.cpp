@@ -169,6 +169,9 @@ TEST_F(StarvedBuilding, Ops) {
   const std::string type = "per_channel but longer than a short string is";
   sweep({"lamina_graph_op_set_attr_f32",
          [&] { return lamina_graph_op_set_attr_f32(op, lamina_graph_op_attr_scales, scales.data(), scales.size()); }});
+  const double epsilon = 1e-5;
+  sweep({"lamina_graph_op_set_attr_f64",
+         [&] { return lamina_graph_op_set_attr_f64(op, lamina_graph_op_attr_epsilon, &epsilon, 1); }});
   sweep({"lamina_graph_op_set_attr_s64",
          [&] { return lamina_graph_op_set_attr_s64(op, lamina_graph_op_attr_zps, points.data(), points.size()); }});
   sweep({"lamina_graph_op_set_attr_str",

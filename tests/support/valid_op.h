@@ -16,6 +16,7 @@ inline Attribute legal_value(const AttributeSpec& spec) {
     case AttributeType::s64: return int64_t{1};
     case AttributeType::s64_list: return std::vector<int64_t>{1, 1};
     case AttributeType::f32: return 0.5F;
+    case AttributeType::f64: return 0.5;
     case AttributeType::f32_list: return std::vector<float>{1.0F};
     case AttributeType::string: return spec.allowed.empty() ? std::string("x") : spec.allowed.front();
   }

@@ -40,7 +40,7 @@ FillRule statistic(const Graph& graph, const Op& op, Kind kind) {
     return kind == Kind::mean ? FillRule{.low = -0.1, .high = 0.1, .insistence = 2}
                               : FillRule{.low = 0.5, .high = 2, .insistence = 2};
   const int rank = graph.tensor(source).rank();
-  const auto epsilon = static_cast<double>(op.attribute<float>("epsilon"));
+  const auto epsilon = op.number("epsilon");
   FillRule rule{.kind = kind, .low = epsilon, .insistence = 3, .source = source};
   rule.per_channel = schema.nest == LoopNest::channel_rows;
   if (schema.nest == LoopNest::group_rows) rule.groups = op.attribute<int64_t>("groups");

@@ -127,10 +127,11 @@ Attribute parse_attribute(const std::string& given, AttributeType type, const st
       if (const auto value = number<int64_t>(text)) return *value;
       fail("--set-attr", given, join("\"", text, "\" is not an integer"));
     case AttributeType::f32:
-      if (const auto value = number<float>(text)) return *value;
+      if (const auto value = number<double>(text)) return *value;
       fail("--set-attr", given, join("\"", text, "\" is not a number"));
     case AttributeType::s64_list: return parse_list<int64_t>(given, text, "an integer");
     case AttributeType::f32_list: return parse_list<float>(given, text, "a number");
+    case AttributeType::f64:
     case AttributeType::string: break;
   }
   return text;

@@ -111,7 +111,9 @@ bool have_equal_layouts(const Theirs& left, const Theirs& right) {
 
 }  // namespace
 
-dnnl_status_t status_of(lamina_status_t status) { return static_cast<dnnl_status_t>(status); }
+dnnl_status_t status_of(lamina_status_t status) {
+  return status == lamina_index_out_of_range ? dnnl_invalid_arguments : static_cast<dnnl_status_t>(status);
+}
 
 std::optional<lamina_graph_op_kind_t> lamina_kind(int kind) { return looked_up(kOps, kind); }
 

@@ -265,7 +265,7 @@ def _caller(linked: Any, ports: list, number: int) -> Callable:
             with named(name):
                 run(tensors, outputs)
         except Error as refused:
-            if "input indices holds" in str(refused):
+            if refused.status == "index_out_of_range":
                 raise IndexError(str(refused)) from None  # the exception type of torch's own ops
             made = [_as_compiled(tensor, port) for tensor, port in zip(tensors, ports)]
             if all(a is b for a, b in zip(made, tensors)):

@@ -64,11 +64,6 @@ def dtype_of(value: torch.Tensor) -> str:
     return DTYPES[value.dtype]
 
 
-def is_f32(value: float) -> bool:
-    """Whether f32 represents this number exactly."""
-    return value != value or torch.tensor(value, dtype=torch.float32).item() == value
-
-
 def known_number(value: Any) -> Any:
     """Replaces a node that computes a size by its value, which is known at this point."""
     if isinstance(value, (list, tuple)):
@@ -186,9 +181,6 @@ class Lowering:
 
     def op(self, kind: str, inputs: list, dtype: Optional[str] = None, outputs: Optional[tuple] = None, **attributes: Any) -> Any:
         """Adds an op and returns its output, or a tuple if the kind has several (None for one that `outputs` omits)."""
-        for name, value in attributes.items() if any(tensor.dtype == "f64" for tensor in inputs) else ():
-            if isinstance(value, float) and not is_f32(value):
-                raise Refused(f"attribute {name} is {value}, which lamina rounds to f32, in an op of f64")
         try:
             node = _core.Op(self._op_count, kind, inputs, attributes)
             described = node.infer_outputs()

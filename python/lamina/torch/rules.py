@@ -153,8 +153,6 @@ def clamp(l: Lowering, a: Args) -> Any:
     high = getattr(a, "max", getattr(a, "max_val", None))
     if isinstance(low, Node) or isinstance(high, Node):
         raise Refused("a bound that is not a number")
-    if result_type(a) == "f64":  # Clamp's bounds are f32
-        return between(l, l.tensor(a.self, "f64"), low, high)
     low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
     return l.op("Clamp", [l.tensor(a.self, result_type(a))], min=low, max=high)
 

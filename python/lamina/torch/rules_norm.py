@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from torch.fx import Node
 
-from lamina.torch.lowering import Args, Lowering, Refused, dtype_of, is_f32
+from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
 from lamina.torch.rules import NARROW, result_type, wide_type
 
 
@@ -45,8 +45,8 @@ def moments(l: Lowering, source: Any, axis: int, epsilon: float) -> tuple:
 
 
 def by_single_ops(l: Lowering, a: Args, source: Any, axis: int, parameters: Any) -> list:
-    """Writes out a norm over the axes from `axis` on whose epsilon lamina's norms do not support; returns output, mean and
-    rstd. parameters: gamma and beta, each None or of a shape that broadcasts to the output."""
+    """Writes out a norm over the axes from `axis` on whose epsilon is not positive, which lamina's norms refuse; returns
+    output, mean and rstd. parameters: gamma and beta, each None or of a shape that broadcasts to the output."""
     apart, mean, rstd = moments(l, source, axis, float(a.eps))
     wide = mean.dtype
     made = l.reshape(l.op("Multiply", [apart, rstd]), a.value[0].shape)
@@ -55,17 +55,12 @@ def by_single_ops(l: Lowering, a: Args, source: Any, axis: int, parameters: Any)
     return as_torch_has_them(l, [made, mean, rstd], a.value)
 
 
-def has_own_epsilon(epsilon: float, dtype: str) -> bool:
-    """Whether lamina's norms lack this epsilon: they accept positive f32 numbers."""
-    return epsilon <= 0 or (dtype == "f64" and not is_f32(float(epsilon)))
-
-
 def native_layer_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
     if 0 in a.value[0].shape and not l.used(a.node) - {0}:
         return [nothing(l, a)[0], None, None]
     axis = len(a.value[0].shape) - len(a.normalized_shape)
-    if has_own_epsilon(a.eps, dtype):
+    if a.eps <= 0:
         given = [None if t is None else l.parameter(t, dtype_of(t.meta["val"])) for t in (a.weight, a.bias)]
         return by_single_ops(l, a, l.tensor(a.input, dtype), axis, given)
     stats = bool(l.used(a.node) & {1, 2})
@@ -135,7 +130,7 @@ def statistics_settings(a: Args, statistics: Optional[list]) -> dict:
 
 def native_group_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
-    if has_own_epsilon(a.eps, dtype):
+    if a.eps <= 0:
         column = [int(a.C), *[1] * (len(a.value[0].shape) - 2)]
         given = [None if t is None else l.reshape(l.parameter(t, dtype_of(t.meta["val"])), column) for t in (a.weight, a.bias)]
         rows = [int(a.N), int(a.group), a.value[0].numel() // max(1, int(a.N) * int(a.group))]

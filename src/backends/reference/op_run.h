@@ -36,7 +36,7 @@ class OpRun {
   const T& attribute(std::string_view name) const {
     return op_.attribute<T>(name);
   }
-  double number(std::string_view name) const { return static_cast<double>(op_.attribute<float>(name)); }
+  double number(std::string_view name) const { return op_.number(name); }
   OpView view() const { return {graph_, op_}; }
 
  private:

@@ -30,10 +30,11 @@ Attribute PendingAttribute::finish(const std::string& name) const {
   if (type_ == "bool") return to_bool(name);
   if (type_ == "s64") return take(name, &Number::as_signed, "an integer of 64 bits");
   if (type_ == "f32") return take(name, &Number::as_single, "a number that f32 can hold");
+  if (type_ == "f64") return take(name, &Number::as_double, "a number that f64 can hold");
   if (type_ == "s64[]") return take_list(name, &Number::as_signed, "an array of integers of 64 bits");
   if (type_ == "f32[]") return take_list(name, &Number::as_single, "an array of numbers that f32 can hold");
   if (type_ == "string") return to_string(name);
-  fail(join("attribute ", name, " has type \"", type_, "\", allowed is bool, s64, s64[], f32, f32[], string"));
+  fail(join("attribute ", name, " has type \"", type_, "\", allowed is bool, s64, s64[], f32, f32[], f64, string"));
 }
 
 bool PendingAttribute::to_bool(const std::string& name) const {

@@ -111,6 +111,8 @@ std::optional<float> Number::as_single() const {
   return single;
 }
 
+std::optional<double> Number::as_double() const { return real; }
+
 std::string show(const Scalar& scalar) {
   if (std::holds_alternative<bool>(scalar)) return std::get<bool>(scalar) ? "true" : "false";
   if (std::holds_alternative<std::string>(scalar)) return '"' + std::get<std::string>(scalar).substr(0, 80) + '"';

@@ -46,6 +46,7 @@ struct Number {
   std::optional<uint64_t> as_unsigned() const;
   std::optional<int64_t> as_signed() const;
   std::optional<float> as_single() const;
+  std::optional<double> as_double() const;
 };
 
 using Scalar = std::variant<std::monostate, bool, Number, std::string>;  // monostate: null

@@ -126,6 +126,7 @@ class Writer {
   void write_value(bool value) { member("value", value ? "1" : "0"); }
   void write_value(int64_t value) { member("value", number(value)); }
   void write_value(float value) { member("value", number(value)); }
+  void write_value(double value) { member("value", number(value)); }
   void write_value(const std::string& value) { member("value", quoted(value)); }
   template <typename T>
   void write_value(const std::vector<T>& values) {

@@ -22,7 +22,7 @@ void check_per_channel(const OpView& view, const std::vector<std::string>& input
 }
 
 std::string fraction(const Attribute& value) {
-  const float number = std::get<float>(value);
+  const double number = *number_of(value);
   return std::isfinite(number) && number >= 0 && number <= 1 ? "" : "a number from 0 to 1";
 }
 

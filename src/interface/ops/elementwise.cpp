@@ -34,14 +34,14 @@ Domain positive() { return needs(0.25, 4); }
 
 // The data reach both bounds and exceed them.
 std::optional<Domain> around_bounds(const OpView& view, const LogicalTensor&) {
-  const double low = std::max(static_cast<double>(view.attribute<float>("min")), -1e4);
-  const double high = std::min(static_cast<double>(view.attribute<float>("max")), 1e4);
+  const double low = std::max(view.number("min"), -1e4);
+  const double high = std::min(view.number("max"), 1e4);
   const double margin = 0.5 * (high - low) + 0.5;
   return suits(low - margin, high + margin);
 }
 
 std::string finite_and_not_zero(const Attribute& value) {
-  return finite(value).empty() && std::get<float>(value) != 0 ? "" : "a finite number other than 0";
+  return finite(value).empty() && *number_of(value) != 0 ? "" : "a finite number other than 0";
 }
 
 AttributeSpec bound(std::string name) {
@@ -52,8 +52,8 @@ AttributeSpec bound(std::string name) {
 }
 
 void check_bounds(const OpView& view) {
-  const float low = view.attribute<float>("min");
-  const float high = view.attribute<float>("max");
+  const double low = view.number("min");
+  const double high = view.number("max");
   if (low > high) view.fail(join("attribute min is ", low, ", allowed is at most max, which is ", high));
 }
 

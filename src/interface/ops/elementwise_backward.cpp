@@ -59,10 +59,7 @@ struct Bounds {
   double low, high;
 };
 
-Bounds bounds_of(const OpView& view) {
-  return {std::max(static_cast<double>(view.attribute<float>("min")), -1e4),
-          std::min(static_cast<double>(view.attribute<float>("max")), 1e4)};
-}
+Bounds bounds_of(const OpView& view) { return {std::max(view.number("min"), -1e4), std::min(view.number("max"), 1e4)}; }
 
 // Many values of the forward output are at the bounds; the forward input exceeds both bounds.
 DomainRule around_bounds() {
@@ -82,7 +79,7 @@ DomainRule around_bounds() {
 DomainRule elu_result() {
   return forward(
       "from above -alpha to 2 with use_dst, else -4 to 4",
-      [](const OpView& view) { return needs(std::min(-0.98 * static_cast<double>(view.attribute<float>("alpha")), 1.0), 2); },
+      [](const OpView& view) { return needs(std::min(-0.98 * view.number("alpha"), 1.0), 2); },
       [](const OpView&) { return suits(-4, 4); });
 }
 
@@ -110,8 +107,8 @@ LAMINA_SCHEMA(ClampBackward) {
   OpSchema schema = from_src_or_dst(OpKind::ClampBackward, "diff_src = diff_dst where min < src < max, else 0",
                                     {around_bounds(), {}, true}, {bound("min"), bound("max")});
   schema.check = [shapes = schema.check](const OpView& view) {
-    const float low = view.attribute<float>("min");
-    const float high = view.attribute<float>("max");
+    const double low = view.number("min");
+    const double high = view.number("max");
     if (low > high) view.fail(join("attribute min is ", low, ", allowed is at most max, which is ", high));
     shapes(view);
   };

@@ -16,13 +16,13 @@ std::string entries_from(const Attribute& value, int64_t least, const std::strin
 }  // namespace
 
 std::string positive_finite(const Attribute& value) {
-  const float number = std::get<float>(value);
+  const double number = *number_of(value);
   return std::isfinite(number) && number > 0 ? "" : "a positive finite number";
 }
 
-std::string finite(const Attribute& value) { return std::isfinite(std::get<float>(value)) ? "" : "a finite number"; }
+std::string finite(const Attribute& value) { return std::isfinite(*number_of(value)) ? "" : "a finite number"; }
 
-std::string not_nan(const Attribute& value) { return std::isnan(std::get<float>(value)) ? "a number, not NaN" : ""; }
+std::string not_nan(const Attribute& value) { return std::isnan(*number_of(value)) ? "a number, not NaN" : ""; }
 
 std::string at_least_one(const Attribute& value) { return entries_from(value, 1, "1 or more"); }
 

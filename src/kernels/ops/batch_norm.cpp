@@ -16,7 +16,7 @@ Value scale_and_shift(OpLowering& op, Value normalized) {
   return op.has("beta") ? normalized + op.in("beta") : normalized;
 }
 
-Value rstd_of(OpLowering& op, Value variance) { return 1.0 / sqrt(variance + op.f32_attribute("epsilon")); }
+Value rstd_of(OpLowering& op, Value variance) { return 1.0 / sqrt(variance + op.number("epsilon")); }
 
 // The part that is constant within a channel is one factor. If the channels are last, it is computed once for all positions
 // (kernels/shared_values.h).
@@ -30,7 +30,7 @@ void forward_training(OpLowering& op) {
   const Value src = op.in("src");
   const auto moments = op.k.moments(src);
   op.out("dst", scale_and_shift(op, op.k.center(src, moments, rstd_of(op, moments.variance))));
-  const double momentum = op.has_attribute("momentum") ? op.f32_attribute("momentum") : 0.5;
+  const double momentum = op.has_attribute("momentum") ? op.number("momentum") : 0.5;
   const auto running = [&](Value given, Value batch) { return given * momentum + batch * (1 - momentum); };
   if (op.wants("running_mean")) op.out("running_mean", running(op.in("mean"), moments.mean));
   if (op.wants("running_variance")) op.out("running_variance", running(op.in("variance"), moments.variance));

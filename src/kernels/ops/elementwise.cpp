@@ -33,7 +33,7 @@ void mish(OpLowering& op) {
 
 // beta * src may overflow, so a positive one is not divided by beta again.
 void soft_plus(OpLowering& op) {
-  const double beta = op.f32_attribute("beta");
+  const double beta = op.number("beta");
   const Value x = op.in(0), scaled = x * beta;
   op.out(0, select(greater(scaled, 0), x, 0) + unary(MapOp::log1p, exp(-abs(scaled))) / beta);
 }
@@ -49,16 +49,15 @@ std::vector<Lowering> elementwise_lowerings() {
   using O = OpLowering;
   return {
       {OpKind::Abs, [](O& op) { op.out(0, abs(op.in(0))); }},
-      {OpKind::Clamp, [](O& op) { op.out(0, min(max(op.in(0), op.f32_attribute("min")), op.f32_attribute("max"))); }},
+      {OpKind::Clamp, [](O& op) { op.out(0, min(max(op.in(0), op.number("min")), op.number("max"))); }},
       {OpKind::Elu,
        [](O& op) {
          const Value x = op.in(0);
-         op.out(0, op.k.select(greater(x, 0), x, unary(MapOp::expm1, x) * op.f32_attribute("alpha")));
+         op.out(0, op.k.select(greater(x, 0), x, unary(MapOp::expm1, x) * op.number("alpha")));
        }},
       {OpKind::Exp, [](O& op) { op.out(0, exp(op.in(0))); }},
       {OpKind::GELU, gelu},
-      {OpKind::HardSigmoid,
-       [](O& op) { op.out(0, min(max(op.in(0) * op.f32_attribute("alpha") + op.f32_attribute("beta"), 0.0), 1.0)); }},
+      {OpKind::HardSigmoid, [](O& op) { op.out(0, min(max(op.in(0) * op.number("alpha") + op.number("beta"), 0.0), 1.0)); }},
       {OpKind::HardSwish,
        [](O& op) {
          const Value x = op.in(0);
@@ -67,11 +66,11 @@ std::vector<Lowering> elementwise_lowerings() {
       {OpKind::LeakyReLU,
        [](O& op) {
          const Value x = op.in(0);
-         op.out(0, op.k.select(greater_equal(x, 0), x, x * op.f32_attribute("alpha")));
+         op.out(0, op.k.select(greater_equal(x, 0), x, x * op.number("alpha")));
        }},
       {OpKind::Log, [](O& op) { op.out(0, unary(MapOp::log, op.in(0))); }},
       {OpKind::Mish, mish},
-      {OpKind::Pow, [](O& op) { op.out(0, op.k.map(MapOp::power, op.in(0), {}, {}, op.f32_attribute("beta"))); }},
+      {OpKind::Pow, [](O& op) { op.out(0, op.k.map(MapOp::power, op.in(0), {}, {}, op.number("beta"))); }},
       {OpKind::PReLU, prelu},
       {OpKind::Reciprocal, [](O& op) { op.out(0, 1.0 / op.in(0)); }},
       {OpKind::ReLU, [](O& op) { op.out(0, max(op.in(0), 0.0)); }},
@@ -89,7 +88,7 @@ std::vector<Lowering> elementwise_lowerings() {
       {OpKind::Swish,
        [](O& op) {
          const Value x = op.in(0);
-         op.out(0, x * unary(MapOp::sigmoid, x * op.f32_attribute("alpha")));
+         op.out(0, x * unary(MapOp::sigmoid, x * op.number("alpha")));
        }},
       {OpKind::Tanh, [](O& op) { op.out(0, unary(MapOp::tanh, op.in(0))); }},
   };

@@ -49,7 +49,7 @@ void mish_backward(OpLowering& op) {
 void elu_backward(OpLowering& op) {
   const Value x = op.in(0);
   const Value dy = op.in(1);
-  const double alpha = op.f32_attribute("alpha");
+  const double alpha = op.number("alpha");
   const Value negative_side = uses_dst(op) ? x + alpha : exp(x) * alpha;
   op.out(0, op.k.select(greater(x, 0), dy, dy * negative_side));
 }
@@ -66,8 +66,8 @@ Value pass_between(Value x, double lower, double upper, Value dy) {
 }
 
 void hard_sigmoid_backward(OpLowering& op) {
-  const double alpha = op.f32_attribute("alpha");
-  op.out(0, pass_between(op.in(0) * alpha + op.f32_attribute("beta"), 0, 1, op.in(1) * alpha));
+  const double alpha = op.number("alpha");
+  op.out(0, pass_between(op.in(0) * alpha + op.number("beta"), 0, 1, op.in(1) * alpha));
 }
 
 void hard_swish_backward(OpLowering& op) {
@@ -102,8 +102,7 @@ std::vector<Lowering> elementwise_backward_lowerings() {
   using O = OpLowering;
   return {
       {OpKind::AbsBackward, abs_backward},
-      {OpKind::ClampBackward,
-       [](O& op) { op.out(0, pass_between(op.in(0), op.f32_attribute("min"), op.f32_attribute("max"), op.in(1))); }},
+      {OpKind::ClampBackward, [](O& op) { op.out(0, pass_between(op.in(0), op.number("min"), op.number("max"), op.in(1))); }},
       {OpKind::EluBackward, elu_backward},
       {OpKind::GELUBackward, gelu_backward},
       {OpKind::HardSigmoidBackward, hard_sigmoid_backward},
@@ -117,7 +116,7 @@ std::vector<Lowering> elementwise_backward_lowerings() {
          const Value rest = uses_dst(op) ? 1.0 - s : sigmoid(-op.in(0));
          op.out(0, op.in(1) * s * rest);
        }},
-      {OpKind::SoftPlusBackward, [](O& op) { op.out(0, op.in(1) * sigmoid(op.in(0) * op.f32_attribute("beta"))); }},
+      {OpKind::SoftPlusBackward, [](O& op) { op.out(0, op.in(1) * sigmoid(op.in(0) * op.number("beta"))); }},
       {OpKind::SqrtBackward,
        [](O& op) {
          const Value root = uses_dst(op) ? op.in(0) : sqrt(op.in(0));

@@ -18,7 +18,7 @@ Value scale_and_shift(OpLowering& op, Value normalized) {
 void layer_norm(OpLowering& op) {
   const Value src = op.in("src");
   const bool holds_rstd = op.attribute<std::string>("stats_kind") == "rstd";
-  const double epsilon = op.f32_attribute("epsilon");
+  const double epsilon = op.number("epsilon");
   if (op.has("mean")) {  // use_stats: the caller passes the statistics
     const Value given = op.in("variance");
     const Value rstd = holds_rstd ? given : 1.0 / sqrt(given + epsilon);
@@ -35,7 +35,7 @@ void layer_norm(OpLowering& op) {
 void rms_norm(OpLowering& op) {
   const Value src = op.in("src");
   const Value mean_square = op.k.reduce(Reduction::sum, src * src) / op.row_size();
-  const Value rstd = 1.0 / sqrt(mean_square + op.f32_attribute("epsilon"));
+  const Value rstd = 1.0 / sqrt(mean_square + op.number("epsilon"));
   op.out("dst", scale_and_shift(op, src * rstd));
 }
 

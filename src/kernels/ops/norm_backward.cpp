@@ -19,7 +19,7 @@ struct RowStatistics {
 
 RowStatistics row_statistics(OpLowering& op) {
   const Value src = op.in("src");
-  const double epsilon = op.f32_attribute("epsilon");
+  const double epsilon = op.number("epsilon");
   if (!op.has("variance")) {  // use_stats is false: recomputed from src
     const auto moments = op.k.moments(src);
     return {op.k.center(src, moments), 1.0 / sqrt(moments.variance + epsilon)};
@@ -54,7 +54,7 @@ void layer_norm_backward(OpLowering& op) { write_gradients(op, row_statistics(op
 // carried over. The mean is carried as a float and its rounding error.
 RowStatistics group_statistics(OpLowering& op) {
   const Value src = op.in("src");
-  const double epsilon = op.f32_attribute("epsilon");
+  const double epsilon = op.number("epsilon");
   if (op.has("variance")) {
     const Value given = op.in("variance");
     const bool holds_rstd = op.attribute<std::string>("stats_kind") == "rstd";
@@ -76,7 +76,7 @@ void rms_norm_backward(OpLowering& op) {
   const Value src = op.in("src");
   const Value diff_dst = op.in("diff_dst");
   const Value mean_square = op.k.reduce(Reduction::sum, src * src) / op.row_size();
-  const Value rstd = 1.0 / sqrt(mean_square + op.f32_attribute("epsilon"));
+  const Value rstd = 1.0 / sqrt(mean_square + op.number("epsilon"));
   if (op.wants("diff_src")) {
     const Value g = op.has("gamma") ? diff_dst * op.in("gamma") : diff_dst;
     const Value mean_gx = op.k.reduce(Reduction::sum, g * src) / op.row_size();

@@ -11,14 +11,14 @@ Term normalized_and_scaled(Term a, Term shifted, Term gamma) {
 bool is_norm(const Match& match, const std::vector<std::string_view>& side_inputs) {
   const auto rows = row_shapes(match, "x", side_inputs);
   const double epsilon = match.number("epsilon").value_or(0);
-  return rows && rows->trailing() && counts_match(match, *rows) && static_cast<float>(epsilon) > 0 &&
-         is_attribute(match, epsilon);
+  return rows && rows->trailing() && counts_match(match, *rows) && *number_of(as_attribute(match, epsilon)) > 0 &&
+         is_finite(match, epsilon);
 }
 
 Attributes norm_attributes(const Match& match, const std::vector<std::string_view>& side_inputs) {
   const auto rows = row_shapes(match, "x", side_inputs);
   return {{"begin_norm_axis", static_cast<int64_t>(rows->axes.front())},
-          {"epsilon", static_cast<float>(*match.number("epsilon"))}};
+          {"epsilon", as_attribute(match, *match.number("epsilon"))}};
 }
 
 ValueIndex norm_src(const Match& match) { return match.value("x", match.graph().tensor(match.root_op().outputs[0]).dtype); }

@@ -30,7 +30,7 @@ Term reciprocal_root(Term a) { return either({reciprocal(root(a)), root(reciproc
 Term over_root(Term a, Term b) { return either({op(OpKind::Divide, {a, root(b)}), a * reciprocal_root(b)}); }
 
 Term power(Term a, float exponent) {
-  return op(OpKind::Pow, {a}).where([exponent](const Op& op) { return op.attribute<float>("beta") == exponent; });
+  return op(OpKind::Pow, {a}).where([exponent](const Op& op) { return op.number("beta") == static_cast<double>(exponent); });
 }
 
 Term exponential(Term a) { return op(OpKind::Exp, {a}); }
@@ -50,11 +50,11 @@ Term logistic(Term a, Term minus_a) {
   return either({op(OpKind::Sigmoid, {a}), reciprocal(exponential(minus_a) + 1.0), growth / (growth + 1.0)});
 }
 
-bool is_attribute(const Match& match, double number) {
-  const auto rounded = static_cast<float>(number);
-  const bool is_exact = static_cast<double>(rounded) == number;
-  return std::isfinite(rounded) && (is_exact || match.graph().tensor(match.root_op().outputs[0]).dtype != DataType::f64);
+Attribute as_attribute(const Match& match, double number) {
+  return number_attribute(number, match.graph().tensor(match.root_op().outputs[0]).dtype == DataType::f64);
 }
+
+bool is_finite(const Match& match, double number) { return std::isfinite(*number_of(as_attribute(match, number))); }
 
 bool is_cast_or_unit_reshape(const Graph& graph, const Op& op) {
   if (op.kind != OpKind::TypeCast && op.kind != OpKind::StaticReshape) return false;

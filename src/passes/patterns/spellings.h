@@ -35,7 +35,8 @@ Term logistic(Term a, Term minus_a);
 // Casts between floating-point types, and reshapes that only add or drop dims of extent 1.
 bool is_cast_or_unit_reshape(const Graph& graph, const Op& op);
 
-// Whether an attribute, an f32, can hold a number of the matched ops: rounded, or exactly if the ops compute in f64.
-bool is_attribute(const Match& match, double number);
+// A number of the matched ops as an attribute: rounded to f32, unless the ops compute in f64.
+Attribute as_attribute(const Match& match, double number);
+bool is_finite(const Match& match, double number);  // as an attribute
 
 }  // namespace lamina::pattern

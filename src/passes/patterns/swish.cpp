@@ -32,10 +32,10 @@ double alpha_of(const Match& match) {
 
 Decomposition swish() {
   return {{"swish", written_out(value("x")), is_cast_or_unit_reshape,
-           [](const Match& match) { return all_shaped_like(match, "x") && is_attribute(match, alpha_of(match)); }},
+           [](const Match& match) { return all_shaped_like(match, "x") && is_finite(match, alpha_of(match)); }},
           [](const Match& match) -> RaisedOp {
             const DataType dtype = match.graph().tensor(match.root_op().outputs[0]).dtype;
-            return {OpKind::Swish, {{"alpha", static_cast<float>(alpha_of(match))}}, {{"src", match.value("x", dtype)}}};
+            return {OpKind::Swish, {{"alpha", as_attribute(match, alpha_of(match))}}, {{"src", match.value("x", dtype)}}};
           }};
 }
 

@@ -37,22 +37,22 @@ PostOpAttributes::PostOpAttributes(const kernel::LibraryStep& step) {
 
 void PostOpAttributes::add(const Op& op, const PostOpOperand* operand, int number) {
   const auto eltwise = [&](algorithm kind, float alpha = 0, float beta = 0) { operations_.push_back({kind, alpha, beta}); };
+  const auto f32_of = [&](std::string_view name) { return static_cast<float>(op.number(name)); };
   switch (op.kind) {
     case OpKind::Abs: return eltwise(algorithm::eltwise_abs);
-    case OpKind::Clamp: return eltwise(algorithm::eltwise_clip, op.attribute<float>("min"), op.attribute<float>("max"));
-    case OpKind::Elu: return eltwise(algorithm::eltwise_elu, op.attribute<float>("alpha"));
+    case OpKind::Clamp: return eltwise(algorithm::eltwise_clip, f32_of("min"), f32_of("max"));
+    case OpKind::Elu: return eltwise(algorithm::eltwise_elu, f32_of("alpha"));
     case OpKind::GELU:
       return eltwise(op.attribute<std::string>("mode") == "gelu_erf" ? algorithm::eltwise_gelu_erf
                                                                      : algorithm::eltwise_gelu_tanh);
-    case OpKind::HardSigmoid:
-      return eltwise(algorithm::eltwise_hardsigmoid, op.attribute<float>("alpha"), op.attribute<float>("beta"));
+    case OpKind::HardSigmoid: return eltwise(algorithm::eltwise_hardsigmoid, f32_of("alpha"), f32_of("beta"));
     case OpKind::HardSwish: return eltwise(algorithm::eltwise_hardswish, 1.0f / 6, 0.5f);
-    case OpKind::LeakyReLU: return eltwise(algorithm::eltwise_relu, op.attribute<float>("alpha"));
+    case OpKind::LeakyReLU: return eltwise(algorithm::eltwise_relu, f32_of("alpha"));
     case OpKind::Mish: return eltwise(algorithm::eltwise_mish);
     case OpKind::ReLU: return eltwise(algorithm::eltwise_relu);
     case OpKind::Sigmoid: return eltwise(algorithm::eltwise_logistic);
     case OpKind::Square: return eltwise(algorithm::eltwise_square);
-    case OpKind::Swish: return eltwise(algorithm::eltwise_swish, op.attribute<float>("alpha"));
+    case OpKind::Swish: return eltwise(algorithm::eltwise_swish, f32_of("alpha"));
     case OpKind::Tanh: return eltwise(algorithm::eltwise_tanh);
     case OpKind::Quantize:
       is_quantized_ = true;
