@@ -260,10 +260,10 @@ namespace {
 
 void round_numbers(Attributes& attributes, std::span<const LogicalTensor> inputs, std::span<const LogicalTensor> outputs) {
   const auto is_f64 = [](const LogicalTensor& tensor) { return tensor.dtype == DataType::f64; };
-  const bool beside_f64 =
+  const bool has_f64_tensor =
       std::any_of(inputs.begin(), inputs.end(), is_f64) || std::any_of(outputs.begin(), outputs.end(), is_f64);
   for (auto& [name, value] : attributes)
-    if (const auto* wide = std::get_if<double>(&value)) value = number_attribute(*wide, beside_f64);
+    if (const auto* wide = std::get_if<double>(&value)) value = number_attribute(*wide, has_f64_tensor);
 }
 
 }  // namespace

@@ -75,9 +75,9 @@ std::string to_string(const Attribute& value) {
   return std::visit([](const auto& alternative) { return text_of(alternative); }, value);
 }
 
-Attribute number_attribute(double value, bool beside_f64) {
+Attribute number_attribute(double value, bool has_f64_tensor) {
   const auto rounded = static_cast<float>(value);
-  if (beside_f64 && static_cast<double>(rounded) != value && !std::isnan(value)) return value;
+  if (has_f64_tensor && static_cast<double>(rounded) != value && !std::isnan(value)) return value;
   return rounded;
 }
 

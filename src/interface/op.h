@@ -29,8 +29,8 @@ enum class AttributeType : int { boolean = 0, s64 = 1, s64_list = 2, f32 = 3, f3
 std::string_view name_of(AttributeType type);  // "bool", "s64", "s64[]", "f32", "f32[]", "string", "f64"
 std::string to_string(const Attribute& value);
 
-// A number as an op has it whose tensors include one of f64, or do not: rounded to f32 unless f64 needs more.
-Attribute number_attribute(double value, bool beside_f64);
+// The value of a number attribute: all digits if a tensor of the op is f64 and f32 cannot hold them, else rounded to f32.
+Attribute number_attribute(double value, bool has_f64_tensor);
 // The number that a value of type f32 or f64 is; nothing for other types.
 std::optional<double> number_of(const Attribute& value);
 

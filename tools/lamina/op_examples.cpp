@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <concepts>
 
 #include "interface/json/quoted.h"
 #include "interface/schema_text.h"
@@ -96,7 +97,8 @@ std::string listed(const std::vector<T>& entries, const Text& text) {
 
 std::string number(int64_t value) { return std::to_string(value); }
 // With a point or an exponent, so that Python takes it for a float.
-std::string number(float value) {
+template <std::floating_point Real>
+std::string number(Real value) {
   const std::string text = to_string(Attribute(value));
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
@@ -108,6 +110,7 @@ std::string value_text(const Attribute& value, const char* yes, const char* no) 
     std::string operator()(bool held) const { return held ? yes : no; }
     std::string operator()(int64_t held) const { return number(held); }
     std::string operator()(float held) const { return number(held); }
+    std::string operator()(double held) const { return number(held); }
     std::string operator()(const std::string& held) const { return json::quoted(held); }
     std::string operator()(const std::vector<int64_t>& held) const {
       return join('[', listed(held, [](int64_t entry) { return number(entry); }), ']');
