@@ -112,16 +112,12 @@ class RecipeMaker {
     return std::nullopt;
   }
 
-  // A reduction never reads the same value twice: the gradient of a norm whose data is also its incoming gradient cancels
-  // completely and leaves only rounding errors.
   uint64_t operand(const OpSchema& schema, const PortSpec& port, const Step& step, const Dims& shape, DataType dtype,
                    bool is_first) {
     const Dims wanted = is_first ? shape : operand_shape(schema, port, step.attributes, shape, rng_);
     std::vector<uint64_t> fitting;
     for (const uint64_t id : graph_.made()) {
       const LogicalTensor& tensor = graph_.tensor(id);
-      const bool is_read = std::find(step.inputs.begin(), step.inputs.end(), id) != step.inputs.end();
-      if (is_read && schema.op_class == OpClass::inner_reduction) continue;
       if (tensor.dtype == dtype && *tensor.shape == wanted) fitting.push_back(id);
     }
     const bool may_be_any = !is_parameter(port.role) && port.name != "indices";

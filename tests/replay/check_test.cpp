@@ -259,6 +259,39 @@ TEST(Check, ComparesAGradientWithTheTermsThatCancelInIt) {
   EXPECT_FALSE(run.check().good);
 }
 
+// Each product is the middle between two integers, and half of the elements come from one just above it.
+TEST(Check, TakesEitherSideOfATieInEachElement) {
+  constexpr int64_t kCount = 2000;
+  GraphBuilder g;
+  const auto src_0 = g.input(f32, {kCount}), src_1 = g.input(f32, {kCount});
+  g.op(OpKind::Round, {g.op(OpKind::Multiply, {src_0, src_1})});
+  ReferenceRun run(g.finish());
+  for (int64_t i = 0; i < kCount; ++i) {
+    run.input(src_0).store(i, 100.5);
+    run.input(src_1).store(i, 1);
+    run.outputs[0]->store(i, i % 2 == 0 ? 100 : 101);
+  }
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  for (int64_t i = 0; i < 4; ++i) run.outputs[0]->store(i, 106);
+  EXPECT_THAT(run.check().text(), HasSubstr("WRONG, 4 of 2000"));
+}
+
+// The differences are what rounding errors leave of 0.
+TEST(Check, TakesZeroForWhatRoundingErrorsLeaveOfIt) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {8, 1}), diff_dst = g.input(f32, {8, 1});
+  g.op(OpKind::TypeCast, {g.op(OpKind::LogSoftmaxBackward, {diff_dst, src})}, {}, DataType::boolean);
+  ReferenceRun run(g.finish());
+  for (int64_t i = 0; i < 8; ++i) {
+    run.input(diff_dst).store(i, 1);
+    run.input(src).store(i, 1e-7);
+    run.outputs[0]->store(i, 0);
+  }
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  for (int64_t i = 0; i < 8; ++i) run.input(src).store(i, 1e-3);
+  EXPECT_FALSE(run.check().good);
+}
+
 // One element is next to the pole of 1 / x, and says nothing of the others.
 TEST(Check, JudgesEachElementByHowFarItsOwnInputsMoveIt) {
   GraphBuilder g;

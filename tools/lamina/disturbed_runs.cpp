@@ -13,7 +13,9 @@ namespace {
 
 using reference::Tensor;
 
-constexpr uint64_t kRuns = 5;
+// The runs 2k and 2k + 1 move each value by the same distance in opposite directions. The last run moves no value, but sets to
+// 0 what may be 0: a comparison with 0 depends on it.
+constexpr uint64_t kMovingRuns = 6, kFlushingRun = kMovingRuns, kRuns = kMovingRuns + 1;
 
 // From -1 to -1/2 or from 1/2 to 1: it looks random, and is the same each time. Never close to 0, so that a run that moves an
 // element by little tells that the element depends on its inputs by little.
@@ -40,14 +42,18 @@ class Disturbance {
     scale = root_mean_square(tensor.values);
     if (graph_.value(value).consumers.empty()) return;
     if (step.averaged != kNoValue) scale = std::max(scale, scales_[static_cast<size_t>(step.averaged)]);
-    const uint64_t seed = (static_cast<uint64_t>(value) << 40) + (run_ << 36);
+    const uint64_t seed = (static_cast<uint64_t>(value) << 40) + (run_ / 2 << 36);
+    const double direction = run_ % 2 == 0 ? 1 : -1;
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < tensor.size(); ++i) {
       const double magnitude = std::abs(tensor[i]);
       if (!std::isfinite(magnitude) || magnitude == 0) continue;
       const double terms = tensor.terms.empty() ? 0 : tensor.terms[static_cast<size_t>(i)];
-      tensor[i] += noise(seed + static_cast<uint64_t>(i)) *
-                   (step.computed * std::max({magnitude, scale, terms}) + step.rounding * magnitude);
+      const double distance = step.computed * std::max({magnitude, scale, terms}) + step.rounding * magnitude;
+      if (run_ != kFlushingRun)
+        tensor[i] += direction * noise(seed + static_cast<uint64_t>(i)) * distance;
+      else if (magnitude <= distance)
+        tensor[i] = 0;
     }
   }
 
