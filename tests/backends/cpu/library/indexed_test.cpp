@@ -18,7 +18,7 @@ std::string message_of(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
-    EXPECT_EQ(error.status(), Status::invalid_arguments);
+    EXPECT_EQ(error.status(), Status::index_out_of_range);
     return error.what();
   }
   return "nothing was thrown";
