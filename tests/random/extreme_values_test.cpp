@@ -81,12 +81,18 @@ std::string fault_of(const OpSchema& schema, const Attributes& attributes, DataT
   return result.good && result.forgiven == 0 ? "" : result.text();
 }
 
-// Returns the attributes of the valid op, and the same with a factor that makes products overflow.
+// Returns the attributes of the valid op, the same with a factor that makes products overflow, and with a slope that is so
+// small that a sum of f32 rounds it away.
 std::vector<Attributes> attributes_of(const OpSchema& schema) {
   std::vector<Attributes> all = {legal_attributes(schema)};
   if (const AttributeSpec* beta = schema.find_attribute("beta"); beta != nullptr && beta->type == AttributeType::f32) {
     all.push_back(all.front());
     all.back()["beta"] = 4.0F;
+    if (schema.find_attribute("alpha") != nullptr) {
+      all.push_back(all.front());
+      all.back()["alpha"] = 1e-5F;
+      all.back()["beta"] = 1.0F;
+    }
   }
   return all;
 }

@@ -17,14 +17,14 @@ using reference::Tensor;
 // 0 what may be 0: a comparison with 0 depends on it.
 constexpr uint64_t kMovingRuns = 6, kFlushingRun = kMovingRuns, kRuns = kMovingRuns + 1;
 
-// From -1 to -1/2 or from 1/2 to 1: it looks random, and is the same each time. Never close to 0, so that a run that moves an
-// element by little tells that the element depends on its inputs by little.
+// From -3/2 to -1 or from 1 to 3/2: it looks random, and is the same each time. At least 1, so that what an error may reach, in
+// its direction, is reached, and a run that moves an element by little tells that it depends on its inputs by little.
 double noise(uint64_t seed) {
   seed += 0x9e3779b97f4a7c15;
   seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
   seed = (seed ^ (seed >> 27)) * 0x94d049bb133111eb;
   const auto signed_unit = static_cast<double>(static_cast<int64_t>(seed ^ (seed >> 31))) * 0x1p-63;
-  return signed_unit < 0 ? signed_unit / 2 - 0.5 : signed_unit / 2 + 0.5;
+  return signed_unit < 0 ? signed_unit / 2 - 1 : signed_unit / 2 + 1;
 }
 
 // An input's last place, in the arithmetic of kernels.

@@ -13,7 +13,7 @@ constexpr int64_t kForgivenShare = 1024;
 // A kernel divides by a scale through its inverse, then adds a zero point: two roundings of f32 before it rounds to an integer.
 constexpr double kBeforeInteger = 1e-6;
 // The allowed multiple of what a few random disturbances of that size do.
-constexpr double kOfSpread = 4;
+constexpr double kOfSpread = 3;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;

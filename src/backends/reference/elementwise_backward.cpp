@@ -56,8 +56,8 @@ void gelu_backward(const OpRun& run) {
 void hard_sigmoid_backward(const OpRun& run) {
   const double alpha = run.number("alpha"), beta = run.number("beta");
   map(run, [=](double x, double dy) {
-    const double inside = alpha * x + beta;
-    return 0 < inside && inside < 1 ? alpha * dy : 0;
+    const double scaled = alpha * x;  // exact for f32; with beta added, it would be rounded
+    return -beta < scaled && scaled < 1 - beta ? alpha * dy : 0;
   });
 }
 

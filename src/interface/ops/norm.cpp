@@ -449,7 +449,7 @@ LAMINA_SCHEMA(GroupNorm) {
       .infer_shapes = group_norm_shapes,
       .inplace = {{"src", "dst"}},
       .traits = {.squares = true},
-      .error = 6e-7,
+      .error = 1e-6,
       .example = {.inputs = {{2, 3, 4}, {4}, {4}}, .attributes = {{"groups", int64_t{2}}}}};
 }
 

@@ -1,5 +1,7 @@
 // Gradients of the unary elementwise ops. Input 0 is src, or dst if use_dst is true; input 1 is diff_dst.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "kernels/op_lowering.h"
@@ -65,9 +67,21 @@ Value pass_between(Value x, double lower, double upper, Value dy) {
   return select(greater(x, lower), select(less(x, upper), dy, 0), 0);
 }
 
+// The nearest number of `type` that is not below `number`, or, downwards, not above it.
+double rounded_outwards(double number, Type type, double direction) {
+  const auto nearest = static_cast<float>(number);
+  if (type != Type::f32 || std::isnan(number) || (static_cast<double>(nearest) - number) * direction >= 0)
+    return type == Type::f32 ? static_cast<double>(nearest) : number;
+  return static_cast<double>(std::nextafter(nearest, static_cast<float>(direction) * std::numeric_limits<float>::infinity()));
+}
+
+// alpha * x + beta is between 0 and 1 where x is between the places at which it is 0 and 1. x itself is compared with these:
+// the sum would be rounded first.
 void hard_sigmoid_backward(OpLowering& op) {
-  const double alpha = op.number("alpha");
-  op.out(0, pass_between(op.in(0) * alpha + op.number("beta"), 0, 1, op.in(1) * alpha));
+  const double alpha = op.number("alpha"), beta = op.number("beta"), zero_at = -beta / alpha, one_at = (1 - beta) / alpha;
+  const Type type = op.float_type();
+  op.out(0, pass_between(op.in(0), rounded_outwards(std::min(zero_at, one_at), type, -1),
+                         rounded_outwards(std::max(zero_at, one_at), type, 1), op.in(1) * alpha));
 }
 
 void hard_swish_backward(OpLowering& op) {
