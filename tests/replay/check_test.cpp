@@ -292,6 +292,18 @@ TEST(Check, TakesZeroForWhatRoundingErrorsLeaveOfIt) {
   EXPECT_FALSE(run.check().good);
 }
 
+TEST(Check, TakesEitherSignOfAZeroThatIsComputed) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {8});
+  g.op(OpKind::Reciprocal, {g.op(OpKind::ReLU, {src})});
+  ReferenceRun run(g.finish());
+  for (int64_t i = 0; i < 8; ++i) {
+    run.input(src).store(i, -0.0);
+    run.outputs[0]->store(i, i % 2 == 0 ? HUGE_VAL : -HUGE_VAL);
+  }
+  EXPECT_TRUE(run.check().good) << run.check().text();
+}
+
 // One element is next to the pole of 1 / x, and says nothing of the others.
 TEST(Check, JudgesEachElementByHowFarItsOwnInputsMoveIt) {
   GraphBuilder g;

@@ -14,7 +14,7 @@ namespace {
 using reference::Tensor;
 
 // The runs 2k and 2k + 1 move each value by the same distance in opposite directions. The last run moves no value, but sets to
-// 0 what may be 0: a comparison with 0 depends on it.
+// 0 what may be 0, with the other sign: a comparison with 0 depends on it, and the sign of 1 / 0.
 constexpr uint64_t kMovingRuns = 6, kFlushingRun = kMovingRuns, kRuns = kMovingRuns + 1;
 
 // From -3/2 to -1 or from 1 to 3/2: it looks random, and is the same each time. At least 1, so that what an error may reach, in
@@ -47,13 +47,13 @@ class Disturbance {
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < tensor.size(); ++i) {
       const double magnitude = std::abs(tensor[i]);
-      if (!std::isfinite(magnitude) || magnitude == 0) continue;
+      if (!std::isfinite(magnitude) || (magnitude == 0 && (run_ != kFlushingRun || maker == nullptr))) continue;
       const double terms = tensor.terms.empty() ? 0 : tensor.terms[static_cast<size_t>(i)];
       const double distance = step.computed * std::max({magnitude, scale, terms}) + step.rounding * magnitude;
       if (run_ != kFlushingRun)
         tensor[i] += direction * noise(seed + static_cast<uint64_t>(i)) * distance;
       else if (magnitude <= distance)
-        tensor[i] = 0;
+        tensor[i] = std::signbit(tensor[i]) ? 0.0 : -0.0;
     }
   }
 
