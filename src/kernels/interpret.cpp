@@ -10,6 +10,7 @@
 #include "interface/status.h"
 #include "kernels/dialect/host.h"
 #include "kernels/interpret_values.h"
+#include "kernels/loop_plan.h"
 #include "kernels/numerics.h"
 
 namespace lamina::kernel {
@@ -81,7 +82,7 @@ struct Root {
   std::vector<Accumulator>
       accumulators;  // moments: {sum, squares} of the distances to the shift, in the second walk to the mean
   double shift = 0;
-  bool by_block = false;            // moments of a row with several blocks: both walks over each block
+  bool by_block = false;            // moments whose both walks run over each block
   double mean = 0, deviations = 0;  // with by_block: the mean of the blocks so far, and their sum of squared distances to it
 };
 
@@ -89,6 +90,7 @@ class Interpreter {
  public:
   Interpreter(const Kernel& kernel, std::span<const InterpretedArg> args)
       : kernel_(kernel),
+        plan_(kernel, {.moments_by_block = moments_by_block(kernel)}),
         args_(args),
         row_size_(kernel.row_size()),
         outer_(static_cast<size_t>(kernel.outer_rank)),
@@ -167,11 +169,11 @@ class Interpreter {
     row.known.assign(kernel_.nodes.size(), false);
     row.mean_high = row.mean_low = std::vector<double>(kernel_.nodes.size(), 0);
     row.is_far.assign(kernel_.nodes.size(), false);
-    for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
+    for (int phase = 0; phase < plan_.count(); ++phase) {
       compute_row_values(row, phase);
       run_phase(row, phase);
     }
-    compute_row_values(row, kernel_.phase_count());
+    compute_row_values(row, plan_.count());
   }
 
   // Computes the row values whose operands are known in this phase. A reduction sets its value at the end of its walk.
@@ -222,27 +224,17 @@ class Interpreter {
     return static_cast<double>(std::fma(difference, factor, -(static_cast<float>(low) * factor)));
   }
 
-  int loop_of(const Node& root) const {
-    if (root.kind == NodeKind::column_sum) return kernel_.phase_count() - 1;
-    return root.kind == NodeKind::store ? root.phase : node(root.operands[0]).phase;
-  }
-
-  bool moments_by_block() const { return kernel_.extents.size() == outer_ + 1 && row_size_ > kBlock; }
-
   std::vector<Root> begin_roots(const RowState& row, int phase) const {
     std::vector<Root> roots;
-    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-      const Node& n = kernel_.nodes[i];
-      const bool writes = n.kind == NodeKind::column_sum || (n.kind == NodeKind::store && n.per_element);
-      if (!writes && n.kind != NodeKind::reduce && n.kind != NodeKind::moments) continue;
-      const bool second = n.kind == NodeKind::moments && !moments_by_block() && loop_of(n) + 1 == phase;
-      if (loop_of(n) != phase && !second) continue;
+    for (const NodeIndex i : plan_.roots(phase)) {
+      const Node& n = node(i);
+      const bool is_first = plan_.loop_of(i) == phase;
       Root root;
-      root.node = static_cast<NodeIndex>(i);
-      root.by_block = n.kind == NodeKind::moments && moments_by_block();
+      root.node = i;
+      root.by_block = n.kind == NodeKind::moments && plan_.moments_by_block();
       if (n.kind == NodeKind::reduce) root.accumulators.emplace_back(n.reduction, n.type);
       if (n.kind == NodeKind::moments) root.accumulators.assign(2, Accumulator(Reduction::sum, n.type));
-      if (n.kind == NodeKind::moments && !second) root.shift = shift_of(row, n.operands[0]);
+      if (n.kind == NodeKind::moments && is_first) root.shift = shift_of(row, n.operands[0]);
       roots.push_back(std::move(root));
     }
     return roots;
@@ -253,9 +245,10 @@ class Interpreter {
     if (row_size_ == 0) return 0;
     const Type type = node(operand).type;
     const auto count = std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(kShiftElements, kernel_.extents.back())));
+    const NodeList nodes = elements_of(operand);
     std::vector<double> some;
     for (size_t i = 0; i < count; ++i) {
-      const double value = element_values(row, {operand}, static_cast<int64_t>(i))[static_cast<size_t>(operand)].real;
+      const double value = element_values(row, nodes, static_cast<int64_t>(i))[static_cast<size_t>(operand)].real;
       some.push_back(narrow(type, value / static_cast<double>(count)));
     }
     for (size_t half = count / 2; half > 0; half /= 2) {
@@ -266,27 +259,25 @@ class Interpreter {
     return average - average == 0 ? average : 0;
   }
 
-  // The row values, and the values of one element that the `wanted` nodes need.
-  std::vector<Scalar> element_values(const RowState& row, const std::vector<NodeIndex>& wanted, int64_t position) const {
-    std::vector<bool> needed(kernel_.nodes.size(), false);
-    for (const NodeIndex i : wanted) needed[static_cast<size_t>(i)] = true;
-    for (size_t i = kernel_.nodes.size(); i-- > 0;) {
-      const Node& n = kernel_.nodes[i];
-      for (int k = 0; needed[i] && n.per_element && k < operand_count(n); ++k)
-        needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
-    }
+  // A node of which moments are taken, and the element nodes on which it depends.
+  NodeList elements_of(NodeIndex index) const {
+    const std::vector<bool> needed = element_nodes_of(kernel_, index);
+    NodeList nodes;
+    for (size_t i = 0; i < needed.size(); ++i)
+      if (needed[i]) nodes.push_back(static_cast<NodeIndex>(i));
+    return nodes;
+  }
+
+  // The row values, and the values of these nodes at one element.
+  std::vector<Scalar> element_values(const RowState& row, const NodeList& nodes, int64_t position) const {
     std::vector<Scalar> values = row.values;
-    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-      if (needed[i] && kernel_.nodes[i].per_element) values[i] = value_of(row, static_cast<NodeIndex>(i), position, values);
-    }
+    for (const NodeIndex i : nodes) values[static_cast<size_t>(i)] = value_of(row, i, position, values);
     return values;
   }
 
   void run_phase(RowState& row, int phase) {
     std::vector<Root> roots = begin_roots(row, phase);
     if (roots.empty()) return;
-    std::vector<NodeIndex> wanted;
-    for (const Root& root : roots) wanted.push_back(node(root.node).operands[0]);
     const auto end_block = [&](int64_t first, int64_t end) {
       for (Root& root : roots) {
         if (root.by_block)
@@ -296,7 +287,7 @@ class Interpreter {
       }
     };
     walk(end_block, [&](int64_t position, int lane) {
-      const std::vector<Scalar> values = element_values(row, wanted, position);
+      const std::vector<Scalar> values = element_values(row, plan_.nodes(phase), position);
       for (Root& root : roots)
         visit(row, root, phase, position, lane, values[static_cast<size_t>(node(root.node).operands[0])]);
     });
@@ -344,8 +335,9 @@ class Interpreter {
     if (block.is_far) {
       split_mean(row, root, block.mean);
       const NodeIndex operand = node(root.node).operands[0];
+      const NodeList nodes = elements_of(operand);
       for (int64_t i = first; i < end; ++i) {
-        const double value = element_values(row, {operand}, i)[static_cast<size_t>(operand)].real;
+        const double value = element_values(row, nodes, i)[static_cast<size_t>(operand)].real;
         deviate(root, static_cast<int>(i % kVirtualLanes), value, row.mean_high[static_cast<size_t>(root.node)]);
       }
       const double residual_sum = root.accumulators[0].fold();
@@ -390,7 +382,8 @@ class Interpreter {
     if (n.kind == NodeKind::reduce)
       root.accumulators[0].add(lane, value.real);
     else
-      deviate(root, lane, value.real, loop_of(n) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)]);
+      deviate(root, lane, value.real,
+              plan_.loop_of(root.node) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)]);
   }
 
   void finish(RowState& row, const Root& root, int phase) const {
@@ -402,7 +395,7 @@ class Interpreter {
     const auto at = static_cast<size_t>(root.node);
     if (root.by_block) return set_moments(row, root, root.mean, root.deviations);
     const double sum = root.accumulators[0].total(), squares = root.accumulators[1].total();
-    const bool is_first = loop_of(n) == phase;
+    const bool is_first = plan_.loop_of(root.node) == phase;
     if (!is_first && !row.is_far[at]) return;
     const OneWalk found = is_first ? one_walk(root, sum, squares, size) : second_walk(row, root, sum, squares, size);
     set_moments(row, root, found.mean, found.deviations);
@@ -452,6 +445,7 @@ class Interpreter {
   }
 
   const Kernel& kernel_;
+  const LoopPlan plan_;
   std::span<const InterpretedArg> args_;
   int64_t row_size_;
   size_t outer_;

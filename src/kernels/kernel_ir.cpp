@@ -91,12 +91,12 @@ struct MapFacts {
   int operands;
   Takes takes;
   Gives gives;
-  bool is_function;
+  CostClass cost;
 };
 
 constexpr MapFacts kMaps[] = {
-#define LAMINA_MAP_OP(name, operands, takes, gives, is_function) \
-  {MapOp::name, #name, operands, Takes::takes, Gives::gives, is_function},
+#define LAMINA_MAP_OP(name, operands, takes, gives, cost) \
+  {MapOp::name, #name, operands, Takes::takes, Gives::gives, CostClass::cost},
 #include "kernels/map_ops.def"
 };
 
@@ -118,7 +118,12 @@ bool accepts(Takes takes, Type type) {
 
 const char* name_of(MapOp op) { return facts_of(op).name; }
 
-bool is_function(MapOp op) { return facts_of(op).is_function; }
+const char* name_of(CostClass cost) {
+  static constexpr const char* names[] = {"simple", "division", "function", "random"};
+  return names[static_cast<size_t>(cost)];
+}
+
+CostClass cost_of(const Node& node) { return node.kind == NodeKind::map ? facts_of(node.op).cost : CostClass::simple; }
 
 Type result_of(MapOp op, Type first, Type second, Type chosen) {
   switch (facts_of(op).gives) {

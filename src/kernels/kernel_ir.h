@@ -39,8 +39,16 @@ enum class NodeKind {
 
 // map_ops.def lists what each map computes, and the types that it accepts.
 enum class MapOp {
-#define LAMINA_MAP_OP(name, operands, takes, gives, is_function) name,
+#define LAMINA_MAP_OP(name, operands, takes, gives, cost) name,
 #include "kernels/map_ops.def"
+};
+
+// What a node costs to compute once its operands are known, from cheap to expensive.
+enum class CostClass {
+  simple,    // a few instructions, or a load
+  division,  // a division or a square root: tens of cycles
+  function,  // exp, tanh, ...: tens of instructions
+  random     // a random word
 };
 
 enum class Reduction { sum, maximum, minimum, product };
@@ -94,7 +102,8 @@ std::vector<bool> element_nodes_of(const Kernel& kernel, NodeIndex root);
 DataType data_precision(const Kernel& kernel, NodeIndex root);
 const char* name_of(MapOp op);
 const char* name_of(Type type);
-bool is_function(MapOp op);  // expensive to compute: exp, tanh, ...; see map_ops.def
+const char* name_of(CostClass cost);
+CostClass cost_of(const Node& node);  // as map_ops.def says; see cost_classes in loop_plan.h for values made of random words
 // The result type of a map with these operand types. `chosen`: the type in the node, for a cast.
 Type result_of(MapOp op, Type first, Type second, Type chosen);
 // Describes what is wrong with the type of the node or of its operands, which precede it in the kernel; or "".

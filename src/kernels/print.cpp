@@ -2,6 +2,7 @@
 #include "interface/number_text.h"
 #include "interface/status.h"
 #include "kernels/kernel_ir.h"
+#include "kernels/loop_plan.h"
 
 namespace lamina::kernel {
 
@@ -81,6 +82,33 @@ std::string print(const Kernel& kernel, bool with_outer) {
     text += "\n";
   }
   for (size_t i = 0; i < kernel.nodes.size(); ++i) text += print_node(kernel, i, with_outer);
+  return text;
+}
+
+std::string print(const LoopPlan& plan) {
+  const Kernel& kernel = plan.kernel();
+  std::string text;
+  for (int phase = 0; phase < plan.count(); ++phase) {
+    if (plan.roots(phase).empty()) continue;
+    std::string computed, read, roots;
+    for (const NodeIndex i : plan.nodes(phase)) (plan.is_read_back(i, phase) ? read : computed) += join(" %", i);
+    for (const NodeIndex i : plan.roots(phase)) {
+      const bool is_second = plan.loop_of(i) < phase;
+      roots += join(roots.empty() ? " " : ", ", verb(kernel.node(i)), " %", i, is_second ? " (second walk)" : "");
+    }
+    text +=
+        join("  walk ", phase, plan.may_be_skipped(phase) ? " (rare)" : "", ":", read.empty() ? "" : " reads back" + read,
+             read.empty() || computed.empty() ? "" : ";", computed.empty() ? "" : " computes" + computed, " for", roots, "\n");
+  }
+  std::string expensive, live;
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    const auto node = static_cast<NodeIndex>(i);
+    if (plan.cost(node) != CostClass::simple)
+      expensive += join(expensive.empty() ? " " : ", ", "%", i, " ", name_of(plan.cost(node)));
+    if (plan.live_since(node) >= 0) live += join(live.empty() ? " " : ", ", "%", i, " from walk ", plan.live_since(node));
+  }
+  if (!live.empty()) text += join("  live:", live, "\n");
+  if (!expensive.empty()) text += join("  expensive:", expensive, "\n");
   return text;
 }
 

@@ -10,10 +10,6 @@ namespace {
 // An additional kernel pays for its call if it saves at least this many evaluations.
 constexpr int64_t kMinRows = 8, kMinElementsSpared = 4096;
 
-bool is_expensive(const Node& node) {
-  return node.kind == NodeKind::map && (node.op == MapOp::divide || node.op == MapOp::square_root || is_function(node.op));
-}
-
 std::span<const NodeIndex> operands_of(const Node& node) {
   return {node.operands.data(), static_cast<size_t>(operand_count(node))};
 }
@@ -40,7 +36,7 @@ std::vector<NodeIndex> nodes_to_compute_ahead(const Kernel& kernel) {
   std::vector<bool> expensive(kernel.nodes.size(), false), read_by_rows(kernel.nodes.size(), false);
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const Node& node = kernel.nodes[i];
-    expensive[i] = shared[i] && is_expensive(node);
+    expensive[i] = shared[i] && cost_of(node) >= CostClass::division;
     for (const NodeIndex operand : operands_of(node)) {
       const auto at = static_cast<size_t>(operand);
       expensive[i] = expensive[i] || (shared[i] && expensive[at]);

@@ -129,13 +129,15 @@ TEST(Builder, RefusesOperandsOfDifferentTypes) {
   EXPECT_EQ(complaint([&] { x + r.k.cast(wide, Type::f32); }), "");
 }
 
-TEST(MapOps, NamesAndFunctions) {
+TEST(MapOps, NamesAndCosts) {
+  const auto cost = [](MapOp op) { return cost_of(Node{.kind = NodeKind::map, .op = op, .coefficients = {}}); };
   EXPECT_STREQ(name_of(MapOp::add), "add");
   EXPECT_STREQ(name_of(MapOp::philox_word), "philox_word");
-  EXPECT_TRUE(is_function(MapOp::exp));
-  EXPECT_TRUE(is_function(MapOp::power));
-  EXPECT_FALSE(is_function(MapOp::square_root));
-  EXPECT_FALSE(is_function(MapOp::fma));
+  EXPECT_EQ(cost(MapOp::exp), CostClass::function);
+  EXPECT_EQ(cost(MapOp::power), CostClass::function);
+  EXPECT_EQ(cost(MapOp::square_root), CostClass::division);
+  EXPECT_EQ(cost(MapOp::philox_word), CostClass::random);
+  EXPECT_EQ(cost(MapOp::fma), CostClass::simple);
 }
 
 std::string fault(Kernel kernel) {

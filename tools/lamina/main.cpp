@@ -94,7 +94,7 @@ void add_replay(CLI::App& app, ReplayOptions& options) {
 void add_explain(CLI::App& app, ExplainOptions& options) {
   CLI::App& command = *app.add_subcommand("explain", "each op: its partition, its kernel, and why it is fused or not");
   command.add_option("FILE", options.file, "graph dump (JSON)")->required();
-  command.add_flag("-v,--verbose", options.kernel_texts, "print the kernels too");
+  command.add_flag("-v,--kernels", options.kernel_texts, "print the kernels and their loops too");
   add_engine(command, options.engine, options.device, options.policy);
   add_overrides(command, options.overrides);
 }

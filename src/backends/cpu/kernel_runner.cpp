@@ -8,6 +8,7 @@
 #include "backends/cpu/emit/split_call.h"
 #include "backends/cpu/schedule/cost_model.h"
 #include "backends/cpu/schedule/lane_order.h"
+#include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/tuning.h"
 #include "backends/cpu/targets/host.h"
 #include "interface/number_text.h"
@@ -134,6 +135,11 @@ std::string KernelRunner::choice() const {
     text += join(", ", tuned_->others.size(), " others ", time(tuned_->others.front().microseconds), " to ",
                  time(tuned_->others.back().microseconds));
   return text;
+}
+
+std::string KernelRunner::loops() const {
+  const Schedule chosen = schedule();
+  return kernel::print(kernel::LoopPlan(kernel_, loop_policy(kernel_, chosen)));
 }
 
 // Only some numbers of threads need it.

@@ -50,6 +50,7 @@ class KernelRunner {
   Schedule schedule() const;
   // The same as text, with how it was chosen and the times of others.
   std::string choice() const;
+  std::string loops() const;  // under this schedule: which walks compute what
 
  private:
   KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule* given, bool takes_tuned);

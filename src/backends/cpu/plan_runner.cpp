@@ -11,8 +11,6 @@
 
 namespace lamina::cpu {
 
-namespace {}  // namespace
-
 PlanRunner::PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, const TileUse* tile)
     : tables_(plan.tables), positions_(static_cast<size_t>(plan.positions)), arena_bytes_(plan.arena_bytes) {
   std::iota(positions_.begin(), positions_.end(), 0);
@@ -39,7 +37,7 @@ void PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler,
   if (const auto* generated = std::get_if<kernel::KernelStep>(&step)) {
     KernelRunner runner(generated->kernel, compiler.machine);
     scratch = runner.scratch_bytes();
-    texts_.push_back({runner.symbol(), kernel::print(generated->kernel), runner.choice()});
+    texts_.push_back({runner.symbol(), kernel::print(generated->kernel) + runner.loops(), runner.choice()});
     from_cache_ = from_cache_ && runner.from_cache();
     steps_.push_back({std::move(runner), kernel::args_of(step)});
   } else {

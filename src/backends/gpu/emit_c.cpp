@@ -19,14 +19,13 @@ namespace {
 
 using tuning::kColumnLanes;
 
-bool is_expensive(const Node& n) { return n.kind == NodeKind::map && kernel::is_function(n.op); }
-
 // The number of groups that should be resident on a multiprocessor, so that some load while others reduce. With 1024 threads,
 // each has 64 registers. If a thread's values need more, half of the threads are resident. Kernels in double only need one
 // group.
 int resident_groups(const kernel::Kernel& kernel, const Schedule& schedule, int group_size) {
   const bool light = static_cast<int64_t>(kernel.nodes.size()) <= tuning::kFewNodes &&
-                     std::none_of(kernel.nodes.begin(), kernel.nodes.end(), is_expensive);
+                     std::none_of(kernel.nodes.begin(), kernel.nodes.end(),
+                                  [](const Node& n) { return cost_of(n) == kernel::CostClass::function; });
   const bool many_addresses = schedule.vector == 1 && schedule.steps > tuning::kFewSteps;
   const bool holds_much = !light || many_addresses || (schedule.column_registers && schedule.team < tuning::kWarp);
   if (needs_f64(kernel)) return 1;
@@ -39,79 +38,16 @@ SourceEmitter::SourceEmitter(const kernel::Kernel& kernel, const Schedule& sched
                              std::string symbol)
     : kernel_(kernel),
       schedule_(schedule),
+      plan_(kernel, loop_policy(kernel, schedule)),
       limits_(limits),
       symbol_(std::move(symbol)),
       outer_(static_cast<size_t>(kernel.outer_rank)),
       row_size_(kernel.row_size()),
       one_block_(is_persistent(kernel, schedule)),
-      live_since_(kernel.nodes.size(), -1),
       known_(kernel.nodes.size(), false),
       column_slot_(kernel.nodes.size(), -1) {
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     if (kernel.nodes[i].kind == NodeKind::column_sum) column_slot_[i] = columns_++;
-  }
-  choose_live_nodes();
-}
-
-// ---- which nodes a phase computes
-
-int SourceEmitter::loop_of(const Node& root) const {
-  if (root.kind == NodeKind::column_sum) return kernel_.phase_count() - 1;
-  return root.kind == NodeKind::store ? root.phase : node(root.operands[0]).phase;
-}
-
-SourceEmitter::NodeList SourceEmitter::roots_of_phase(int phase) const {
-  NodeList roots;
-  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    const Node& n = kernel_.nodes[i];
-    const bool reduces = n.kind == NodeKind::reduce || n.kind == NodeKind::moments;
-    const bool writes = n.kind == NodeKind::column_sum || (n.kind == NodeKind::store && n.per_element);
-    if (!reduces && !writes) continue;
-    const bool second_walk = n.kind == NodeKind::moments && one_block_ && loop_of(n) + 1 == phase;
-    if (loop_of(n) == phase || second_walk) roots.push_back(static_cast<NodeIndex>(i));
-  }
-  return roots;
-}
-
-SourceEmitter::NodeList SourceEmitter::nodes_of_phase(int phase) const {
-  std::vector<bool> needed(kernel_.nodes.size(), false);
-  for (const NodeIndex root : roots_of_phase(phase)) needed[static_cast<size_t>(node(root).operands[0])] = true;
-  NodeList list;
-  for (size_t i = kernel_.nodes.size(); i-- > 0;) {
-    const Node& n = kernel_.nodes[i];
-    if (!needed[i] || !n.per_element) continue;
-    list.push_back(static_cast<NodeIndex>(i));
-    if (live_before(static_cast<NodeIndex>(i), phase)) continue;  // its operands are not needed
-    for (int k = 0; k < kernel::operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
-  }
-  std::reverse(list.begin(), list.end());
-  return list;
-}
-
-// Keeps values in registers that several walks over the row need and that are expensive to get again (from memory, or by a
-// function), as far as the registers suffice.
-void SourceEmitter::choose_live_nodes() {
-  if (schedule_.flat || !one_block_) return;
-  std::vector<int> first(kernel_.nodes.size(), -1), walks(kernel_.nodes.size(), 0);
-  for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
-    for (const NodeIndex i : nodes_of_phase(phase)) {
-      if (walks[static_cast<size_t>(i)]++ == 0) first[static_cast<size_t>(i)] = phase;
-    }
-  }
-  const int elements = schedule_.vector * schedule_.steps;
-  int words = schedule_.group_size() >= tuning::kMaxGroup ? tuning::kLiveWordsCrowded : tuning::kLiveWords;
-  if (schedule_.column_registers)
-    words -= columns_ * elements;
-  else if (columns_ > 0 && schedule_.group_size() >= tuning::kMaxGroup)
-    words = 0;  // sums in memory need their addresses and old values
-  for (const bool loads : {true, false}) {
-    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-      const Node& n = kernel_.nodes[i];
-      const int cost = elements * (n.type == Type::f64 || n.type == Type::s64 ? 2 : 1);
-      if ((n.kind == NodeKind::load) != loads || (!loads && !is_expensive(n)) || walks[i] < 2 || cost > words) continue;
-      live_since_[i] = first[i];
-      words -= cost;
-    }
   }
 }
 
@@ -249,10 +185,10 @@ void SourceEmitter::begin_row() {
 void SourceEmitter::emit_row() {
   begin_row();
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    if (live_since_[i] >= 0)
+    if (plan_.live_since(static_cast<NodeIndex>(i)) >= 0)
       out_.line(c_type(kernel_.nodes[i].type), " kept", i, "[", schedule_.vector * schedule_.steps, "];");
   }
-  for (int phase = 0; phase < kernel_.phase_count(); ++phase) emit_phase(phase);
+  for (int phase = 0; phase < plan_.count(); ++phase) emit_phase(phase);
 }
 
 // One chunk per thread, with the rows one after the other.
@@ -270,16 +206,16 @@ void SourceEmitter::emit_flat() {
   }
   emit_row_pointers();
   out_.line("const int k = 0;");
-  for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
+  for (int phase = 0; phase < plan_.count(); ++phase) {
     emit_row_values(phase);
-    if (!roots_of_phase(phase).empty()) emit_chunk(nodes_of_phase(phase), phase);
+    if (!plan_.roots(phase).empty()) emit_chunk(plan_.nodes(phase), phase);
   }
 }
 
 void SourceEmitter::emit_phase(int phase) {
   out_.line("// phase ", phase);
   emit_row_values(phase);
-  const NodeList roots = roots_of_phase(phase);
+  const NodeList roots = plan_.roots(phase);
   if (roots.empty()) return;
   for (const NodeIndex root : roots) begin_root(root, phase);
   if (one_block_) {
@@ -295,7 +231,7 @@ void SourceEmitter::emit_phase(int phase) {
 
 // One block of the row, starting at `base` if there are several, and the results of its reductions.
 void SourceEmitter::emit_block(int phase) {
-  const NodeList roots = roots_of_phase(phase);
+  const NodeList roots = plan_.roots(phase);
   for (const NodeIndex root : roots) begin_block(root, phase);
   if (row_size_ > 0) {
     const bool exact = one_block_ && schedule_.block() == row_size_;
@@ -303,7 +239,7 @@ void SourceEmitter::emit_block(int phase) {
     out_.line("const lm_ix at = ", one_block_ ? "" : "base + ", "(lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector,
               ";");
     out_.open(exact ? "if (live)" : join("if (live && at < ", row_size_, ")"));
-    emit_chunk(nodes_of_phase(phase), phase);
+    emit_chunk(plan_.nodes(phase), phase);
     out_.close();
     out_.close();
   }
@@ -315,7 +251,7 @@ void SourceEmitter::emit_block(int phase) {
 void SourceEmitter::emit_chunk(const NodeList& nodes, int phase) {
   emit_places(nodes);
   emit_loads(nodes, phase);
-  const NodeList roots = roots_of_phase(phase);
+  const NodeList roots = plan_.roots(phase);
   for (const NodeIndex root : roots) {
     const Node& n = node(root);
     if (n.kind == NodeKind::store && is_vector_access(n.arg))
@@ -347,7 +283,7 @@ void SourceEmitter::emit_places(const NodeList&) {
 void SourceEmitter::emit_loads(const NodeList& nodes, int phase) {
   for (const NodeIndex i : nodes) {
     const Node& n = node(i);
-    if (n.kind != NodeKind::load || live_before(i, phase)) continue;
+    if (n.kind != NodeKind::load || plan_.is_read_back(i, phase)) continue;
     const char* type = storage_type(arg(n.arg).dtype);
     if (is_vector_access(n.arg)) {
       out_.line(type, " r", i, "[", schedule_.vector, "];");
@@ -362,8 +298,8 @@ void SourceEmitter::emit_elements(const NodeList& nodes, int phase) {
   for (const NodeIndex i : nodes) {
     const char* type = c_type(node(i).type);
     const std::string kept = join("kept", i, "[k * ", schedule_.vector, " + v]");
-    out_.line("const ", type, " ", name(i), " = ", live_before(i, phase) ? kept : element_value(i, false), ";");
-    if (live_since_[static_cast<size_t>(i)] == phase) out_.line(kept, " = ", name(i), ";");
+    out_.line("const ", type, " ", name(i), " = ", plan_.is_read_back(i, phase) ? kept : element_value(i, false), ";");
+    if (plan_.live_since(i) == phase) out_.line(kept, " = ", name(i), ";");
   }
 }
 

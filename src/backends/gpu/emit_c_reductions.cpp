@@ -47,7 +47,7 @@ bool SourceEmitter::is_sum(NodeIndex root) const {
 
 int SourceEmitter::accumulator_count(NodeIndex root, int phase) const {
   if (!is_reduction(root)) return 0;
-  return node(root).kind == NodeKind::moments && loop_of(node(root)) != phase ? 2 : 1;
+  return node(root).kind == NodeKind::moments && plan_.loop_of(root) != phase ? 2 : 1;
 }
 
 std::string SourceEmitter::count(kernel::Type type) const {
@@ -57,7 +57,7 @@ std::string SourceEmitter::count(kernel::Type type) const {
 }
 
 void SourceEmitter::begin_root(NodeIndex root, int phase) {
-  if (node(root).kind == NodeKind::moments && loop_of(node(root)) == phase) emit_shift(root);
+  if (node(root).kind == NodeKind::moments && plan_.loop_of(root) == phase) emit_shift(root);
   begin_totals(root, phase);
 }
 
@@ -82,16 +82,10 @@ void SourceEmitter::emit_shift(NodeIndex root) {
   const Node& n = node(root);
   out_.line(c_type(n.type), " shift", root, " = 0;");
   if (row_size_ == 0) return;
-  std::vector<bool> needed(kernel_.nodes.size(), false);
-  needed[static_cast<size_t>(n.operands[0])] = true;
-  for (auto i = static_cast<size_t>(n.operands[0]) + 1; i-- > 0;) {
-    const Node& used = kernel_.nodes[i];
-    for (int k = 0; needed[i] && used.per_element && k < kernel::operand_count(used); ++k)
-      needed[static_cast<size_t>(used.operands[static_cast<size_t>(k)])] = true;
-  }
+  const std::vector<bool> needed = element_nodes_of(kernel_, n.operands[0]);
   out_.open("");
-  for (size_t i = 0; i <= static_cast<size_t>(n.operands[0]); ++i) {
-    if (!needed[i] || !kernel_.nodes[i].per_element) continue;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    if (!needed[i]) continue;
     out_.line("const ", c_type(kernel_.nodes[i].type), " n", i, " = ", element_value(static_cast<NodeIndex>(i), true), ";");
   }
   out_.line("if (", operand(n, 0), " - ", operand(n, 0), " == 0) shift", root, " = ", operand(n, 0), ";");
@@ -113,7 +107,7 @@ void SourceEmitter::accumulate(NodeIndex root, int phase, const std::string& val
   const auto slot = [&](int j) { return join("a", root, "_", phase, "_", j); };
   if (n.kind == NodeKind::reduce) {
     out_.line(slot(0), " = ", combined(n.reduction, suffix, slot(0), value), ";");
-  } else if (loop_of(n) == phase) {
+  } else if (plan_.loop_of(root) == phase) {
     if (by_block(root)) out_.line("held", root, "[k * ", schedule_.vector, " + v] = ", value, ";");
     out_.line(slot(0), " = ", slot(0), " + (", value, " - shift", root, ");");
   } else {
@@ -220,7 +214,7 @@ void SourceEmitter::finish_root(NodeIndex root, int phase) {
     finish_moments(root, join(average(join("moments", root, ".deviations")), ".hi"));
     return;
   }
-  if (loop_of(n) == phase) {
+  if (plan_.loop_of(root) == phase) {
     out_.line("lm_pair_", suffix, " mean", root, " = ", average(total(0)), ";");
     out_.line("mean", root, " = lm_pair_add_", suffix, "(mean", root, ", shift", root, ");");
     return;

@@ -37,8 +37,8 @@ int64_t split_state_bytes(const kernel::Kernel& kernel, const Schedule& schedule
 
 // One kernel for each phase with a walk, and one for the last phase, which stores row values.
 void SourceEmitter::emit_split() {
-  for (int phase = 0; phase < kernel_.phase_count(); ++phase) {
-    if (phase + 1 < kernel_.phase_count() && roots_of_phase(phase).empty()) continue;
+  for (int phase = 0; phase < plan_.count(); ++phase) {
+    if (phase < plan_.last() && plan_.roots(phase).empty()) continue;
     emit_split_kernel(phase);
   }
   if (columns_ > 0) emit_columns_kernel();
@@ -46,7 +46,7 @@ void SourceEmitter::emit_split() {
 
 void SourceEmitter::emit_split_kernel(int phase) {
   symbols_.push_back(join(symbol_, "_", phase));
-  stores_rows_ = phase + 1 == kernel_.phase_count();
+  stores_rows_ = phase == plan_.last();
   emit_signature(symbols_.back(), schedule_.group_size(), false);
   emit_threads();
   out_.line("const lm_s64 spans = (", row_size_, " + span - 1) / span;");
@@ -74,7 +74,7 @@ void SourceEmitter::emit_split_row(int phase) {
   for (int before = 0; before < phase; ++before) join_blocks(before);
   out_.line("// phase ", phase);
   emit_row_values(phase);
-  const NodeList roots = roots_of_phase(phase);
+  const NodeList roots = plan_.roots(phase);
   if (roots.empty()) return;
   for (const NodeIndex root : roots) {
     if (node(root).kind == NodeKind::moments) emit_shift(root);
@@ -89,7 +89,7 @@ void SourceEmitter::emit_split_row(int phase) {
 void SourceEmitter::join_blocks(int phase) {
   out_.line("// phase ", phase, ", done");
   emit_row_values(phase);
-  NodeList roots = roots_of_phase(phase);
+  NodeList roots = plan_.roots(phase);
   std::erase_if(roots, [&](NodeIndex root) { return !is_reduction(root); });
   if (roots.empty()) return;
   for (const NodeIndex root : roots) begin_totals(root, phase);
@@ -102,7 +102,7 @@ void SourceEmitter::join_blocks(int phase) {
 
 void SourceEmitter::emit_result_accesses(int phase, bool loads) {
   const int64_t blocks = block_count(kernel_, schedule_);
-  for (const NodeIndex root : roots_of_phase(phase)) {
+  for (const NodeIndex root : plan_.roots(phase)) {
     if (!is_reduction(root)) continue;
     const char* type = c_type(node(root).type);
     int64_t slot = result_count(kernel_, static_cast<size_t>(root));

@@ -51,6 +51,10 @@ KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel
   modules_[(usual.aligned ? 1U : 0U) + 2U] = loaded.module;
 }
 
+std::string KernelRunner::text() const {
+  return kernel::print(kernel_) + kernel::print(kernel::LoopPlan(kernel_, loop_policy(kernel_, schedule_)));
+}
+
 // Every wide access is aligned to its size, if the tensor is.
 bool KernelRunner::rows_are_aligned() const {
   if (!device_->needs_alignment()) return true;

@@ -20,7 +20,7 @@ class KernelRunner final : public StepRunner {
   size_t scratch_bytes() const override;  // partial column sums, and the states of split rows
   const KernelSource& source() const override { return source_; }
   std::string schedule_name() const override { return name_of(schedule_); }
-  std::string text() const override { return kernel::print(kernel_); }
+  std::string text() const override;
   bool from_cache() const override { return from_cache_; }
 
  private:

@@ -131,6 +131,25 @@ Schedule choose_schedule(const Kernel& kernel, const DeviceLimits& limits) {
 
 bool is_persistent(const Kernel& kernel, const Schedule& schedule) { return kernel.row_size() <= schedule.block(); }
 
+kernel::LoopPolicy loop_policy(const Kernel& kernel, const Schedule& schedule) {
+  kernel::LoopPolicy policy{.moments_by_block = !is_persistent(kernel, schedule)};
+  if (schedule.flat || policy.moments_by_block) return policy;
+  const int elements = schedule.vector * schedule.steps;
+  policy.live_size = [elements](const kernel::Node& n, kernel::CostClass cost) {
+    const bool is_worth_it = n.kind == kernel::NodeKind::load || cost == kernel::CostClass::function;
+    return !is_worth_it ? 0 : elements * (n.type == kernel::Type::f64 || n.type == kernel::Type::s64 ? 2 : 1);
+  };
+  policy.keeps_loads_first = true;
+  const bool is_crowded = schedule.group_size() >= tuning::kMaxGroup;
+  policy.live_space = is_crowded ? tuning::kLiveWordsCrowded : tuning::kLiveWords;
+  const auto columns = std::count_if(kernel.args.begin(), kernel.args.end(), [](const Arg& arg) { return arg.column; });
+  if (schedule.column_registers)
+    policy.live_space -= columns * elements;
+  else if (columns > 0 && is_crowded)
+    policy.live_space = 0;  // sums in memory need their addresses and old values
+  return policy;
+}
+
 const char* name_of(const Schedule& schedule) {
   const bool columns = schedule.column_rows > 0;
   if (schedule.flat) return "flat";

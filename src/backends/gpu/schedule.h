@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-#include "kernels/kernel_ir.h"
+#include "kernels/loop_plan.h"
 
 namespace lamina::gpu {
 
@@ -49,5 +49,8 @@ const char* name_of(const Schedule& schedule);
 
 // Whether the rows of one block stay in registers between phases.
 bool is_persistent(const kernel::Kernel& kernel, const Schedule& schedule);
+
+// The values of a row that stay in registers between phases: loads before functions, as far as the registers suffice.
+kernel::LoopPolicy loop_policy(const kernel::Kernel& kernel, const Schedule& schedule);
 
 }  // namespace lamina::gpu

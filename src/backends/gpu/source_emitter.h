@@ -41,7 +41,7 @@ class SourceEmitter {
   const std::vector<std::string>& symbols() const { return symbols_; }
 
  private:
-  using NodeList = std::vector<kernel::NodeIndex>;
+  using NodeList = kernel::NodeList;
 
   // emit_c.cpp: the kernel, rows, phases and loops.
   void emit_signature(const std::string& symbol, int group_size, bool columns_only);
@@ -62,10 +62,6 @@ class SourceEmitter {
   void emit_root(kernel::NodeIndex root, int phase);
   void emit_stores();
   void emit_columns_kernel();
-  void choose_live_nodes();
-  NodeList nodes_of_phase(int phase) const;
-  NodeList roots_of_phase(int phase) const;
-  int loop_of(const kernel::Node& node) const;  // the phase in whose loop a root runs
 
   // emit_c_split.cpp: several teams per row, one kernel per phase.
   void emit_split();
@@ -118,19 +114,15 @@ class SourceEmitter {
   }
   bool shares_bytes(int a) const { return bits_of(arg(a).dtype) < 8; }
   bool is_vector_access(int a) const { return schedule_.vector > 1 && arg(a).strides.back() == 1 && !shares_bytes(a); }
-  bool live_before(kernel::NodeIndex i, int phase) const {
-    const int since = live_since_[static_cast<size_t>(i)];
-    return since >= 0 && since < phase;
-  }
 
   const kernel::Kernel& kernel_;
   const Schedule& schedule_;
+  const kernel::LoopPlan plan_;
   DeviceLimits limits_;
   std::string symbol_;
   size_t outer_;
   int64_t row_size_;
   bool one_block_;
-  std::vector<int> live_since_;   // per node: the phase whose loop keeps it live, or -1 if it is recomputed each time
   std::vector<bool> known_;       // per node: whether its row value is already in the text
   std::vector<int> column_slot_;  // per node: position among the column sums
   int columns_ = 0;

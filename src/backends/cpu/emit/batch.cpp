@@ -26,12 +26,7 @@ bool is_read(const Node& n) { return n.kind == NodeKind::load || n.kind == NodeK
 }  // namespace
 
 Batches::Batches(Parts& parts, RowPhases& row_phases, Tiles& tiles)
-    : Part(parts.e),
-      p_(parts),
-      row_phases_(row_phases),
-      tiles_(tiles),
-      sums_(parts.e, parts.phases),
-      nodes_(parts.e.kernel.nodes.size()) {
+    : Part(parts.e), p_(parts), row_phases_(row_phases), tiles_(tiles), sums_(parts.e), nodes_(parts.e.kernel.nodes.size()) {
   const auto rows = static_cast<uint64_t>(schedule_.rows_per_tile);
   for (const Node& n : kernel_.nodes) {
     const bool in_batch = !n.per_element && n.kind != NodeKind::store && !is_reduction(n) && n.kind != NodeKind::column_sum;
@@ -53,13 +48,13 @@ Batches::Batches(Parts& parts, RowPhases& row_phases, Tiles& tiles)
 }
 
 void Batches::emit(const Tile& tile) {
-  const int last = p_.phases.last();
+  const int last = plan_.last();
   Batch batch = begin(tile);
   for (int phase = 0; phase < last; ++phase) {
     compute_values(batch, phase);
     emit_shifts(batch, phase);
     emit_walk(batch, phase);
-    if (phase + 1 == last || !p_.phases.may_be_skipped(phase + 1)) continue;
+    if (phase + 1 == last || !plan_.may_be_skipped(phase + 1)) continue;
     ++phase;
     row_phases_.second_walk(batch.values, phase, [&](Row& walked) { emit_far_rows(batch, walked, phase); });
   }
@@ -131,7 +126,7 @@ std::vector<bool> Batches::changed_by(const NodeList& moments) const {
 
 // The second walk of rows that need one, row by row, because it is rare.
 void Batches::emit_far_rows(const Batch& batch, Row& values, int phase) {
-  const NodeList roots = p_.phases.roots_of(phase);
+  const NodeList roots = plan_.roots(phase);
   const std::vector<bool> changes = changed_by(roots);
   RowStore& store = *batch.tile.store;
   const auto for_each_change = [&](Row& row, const auto& visit) {
@@ -169,8 +164,8 @@ Row Batches::row_of(const Batch& batch, llvm::Value* place) {
 
 // Computes the shifts of this phase's moments. The rows' first elements are stored in the memory of their later sums.
 void Batches::emit_shifts(Batch& batch, int phase) {
-  NodeList moments = p_.phases.roots_of(phase);
-  std::erase_if(moments, [&](NodeIndex i) { return node(i).kind != NodeKind::moments || p_.phases.loop_of(i) != phase; });
+  NodeList moments = plan_.roots(phase);
+  std::erase_if(moments, [&](NodeIndex i) { return node(i).kind != NodeKind::moments || plan_.loop_of(i) != phase; });
   if (moments.empty()) return;
   std::vector<RowSums::Place> places;
   for (const NodeIndex i : moments) places.push_back({Combine::sum, node(i).type, sums_.end_of(places)});
@@ -190,7 +185,7 @@ void Batches::emit_shifts(Batch& batch, int phase) {
 }
 
 void Batches::emit_walk(Batch& batch, int phase) {
-  const NodeList roots = p_.phases.roots_of(phase);
+  const NodeList roots = plan_.roots(phase);
   if (roots.empty()) return;
   const std::vector<RowSums::Place> places = sums_.places_of(roots);
   std::vector<Root> left;
@@ -199,7 +194,7 @@ void Batches::emit_walk(Batch& batch, int phase) {
     if (phase == 0) p_.prefetch.prefetch_ends(row);
     p_.values.compute_row_values(row, phase);
     PhaseWalk walk(p_, {&row}, roots, phase);
-    walk.run->count(row, i64(0), kernel_.row_size(), walk.body);
+    walk.run.count(e_, row, i64(0), kernel_.row_size(), walk.body);
     size_t next = 0;
     for (Root& root : walk.roots) {
       for (const auto& accumulator : root.accumulators)

@@ -2,17 +2,23 @@
 
 #include <algorithm>
 
+#include "backends/cpu/schedule/tuning.h"
+
 namespace lamina::cpu {
 
 using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
+bool may_spill(const Emission& e, const NodeList& nodes) {
+  return static_cast<int64_t>(nodes.size()) > tuning::kMaxNodesSideBySide || e.plan.has_function(nodes);
+}
+
 Body::Body(Parts& parts, const WalkTask& task)
     : Part(parts.e),
       p_(parts),
       task_(task),
-      one_by_one_(task.rows.size() > 1 || (parts.phases.may_spill(task.nodes) && !is_short_function()) ||
+      one_by_one_(task.rows.size() > 1 || (may_spill(parts.e, task.nodes) && !is_short_function()) ||
                   (e_.across_rows() && task.step == e_.group)),
       streams_(!schedule_.streamed.empty() && !reduce(task.roots)) {}
 
@@ -49,7 +55,7 @@ std::vector<ElementValues> Body::known_ahead(const Row& row, const std::vector<L
   if (e_.across_rows()) return p_.transpose.load(row, task_.nodes, task_.phase, lanes);
   std::vector<ElementValues> known;
   for (const NodeIndex i : task_.nodes) {
-    if (!p_.values.draws_for_neighbours(i) || p_.phases.is_read_back(i, task_.phase)) continue;
+    if (!p_.values.draws_for_neighbours(i) || plan_.is_read_back(i, task_.phase)) continue;
     known.resize(lanes.size(), ElementValues(kernel_.nodes.size(), nullptr));
     const ValueList words = p_.values.draw_for_neighbours(row, i, lanes);
     for (size_t v = 0; v < lanes.size(); ++v) known[v][static_cast<size_t>(i)] = words[v];
@@ -92,11 +98,11 @@ llvm::Value* Body::live_or_computed(const Row& row, NodeIndex index, const Lanes
   const uint64_t bytes = node(index).type == kernel::Type::f64 ? 8 : 4;
   const bool anywhere = streams_ && schedule_.follows_lines;
   const auto align = llvm::Align(anywhere ? bytes : bytes * static_cast<uint64_t>(lanes.width));
-  if (p_.phases.is_read_back(index, task_.phase))
+  if (plan_.is_read_back(index, task_.phase))
     return b_.CreateAlignedLoad(e_.type(node(index).type, lanes.width), live_address(row, index, lanes), align);
   llvm::Value* const before = known[static_cast<size_t>(index)];
   llvm::Value* const value = before != nullptr ? before : p_.values.element(row, index, lanes, known);
-  if (p_.phases.live_since(index) == task_.phase) b_.CreateAlignedStore(value, live_address(row, index, lanes), align);
+  if (plan_.live_since(index) == task_.phase) b_.CreateAlignedStore(value, live_address(row, index, lanes), align);
   return value;
 }
 

@@ -17,6 +17,9 @@ struct WalkTask {
   int step;  // elements, or positions across rows, per iteration
 };
 
+// Many live values would spill: expensive bodies run vector by vector, cheap ones interleave all vectors of a chunk.
+bool may_spill(const Emission& e, const NodeList& nodes);
+
 class Body : private Part {
  public:
   Body(Parts& parts, const WalkTask& task);
@@ -25,7 +28,7 @@ class Body : private Part {
   void operator()(const std::vector<Lanes>& chunk, size_t run) const;
   void operator()(const std::vector<Lanes>& chunk) const { (*this)(chunk, chunk.size()); }
 
-  bool computes_function() const { return p_.phases.has_function(task_.nodes); }  // one that needs many operations
+  bool computes_function() const { return plan_.has_function(task_.nodes); }  // one that needs many operations
   std::span<Root> roots() const { return task_.roots; }
   bool streams() const { return streams_; }  // stores bypass the caches
 

@@ -38,6 +38,7 @@ Emission::Emission(llvm::Module& module, const std::string& symbol, const kernel
                    const Schedule& schedule_in, const Instructions& target_in)
     : kernel(kernel_in),
       schedule(schedule_in),
+      plan(kernel, loop_policy(kernel, schedule)),
       target(target_in),
       context(module.getContext()),
       wide(kernel.computes_in_f64()),

@@ -1,5 +1,5 @@
-// An emission: the function under construction, its kernel, schedule and target, and the builder. Every part of the emitter
-// derives from Part, which gives access to these.
+// An emission: the function under construction, its kernel, schedule, loop plan and target, and the builder. Every part of the
+// emitter derives from Part, which gives access to these.
 #pragma once
 
 #include <functional>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
 #include "kernels/numerics.h"
@@ -16,7 +17,7 @@ namespace lamina::cpu {
 using numerics::kBlock, numerics::kShiftElements, numerics::kVirtualLanes;
 
 using ValueList = std::vector<llvm::Value*>;
-using NodeList = std::vector<kernel::NodeIndex>;
+using kernel::NodeList;
 
 class Emission {
  public:
@@ -25,6 +26,7 @@ class Emission {
 
   const kernel::Kernel& kernel;
   const Schedule& schedule;
+  const kernel::LoopPlan plan;
   const Instructions target;
   llvm::LLVMContext& context;
   const bool wide;  // f64 kernel
@@ -67,7 +69,8 @@ class Emission {
 // The members that each part of the emitter uses.
 class Part {
  protected:
-  explicit Part(Emission& emission) : e_(emission), b_(emission.b), kernel_(emission.kernel), schedule_(emission.schedule) {}
+  explicit Part(Emission& emission)
+      : e_(emission), b_(emission.b), kernel_(emission.kernel), schedule_(emission.schedule), plan_(emission.plan) {}
   const kernel::Node& node(kernel::NodeIndex i) const { return kernel_.node(i); }
   llvm::Value* i64(int64_t value) const { return e_.i64(value); }
 
@@ -75,6 +78,7 @@ class Part {
   llvm::IRBuilder<>& b_;
   const kernel::Kernel& kernel_;
   const Schedule& schedule_;
+  const kernel::LoopPlan& plan_;
 };
 
 llvm::Type* with_lanes(llvm::Type* scalar, int lanes);  // a scalar's type for one lane

@@ -25,12 +25,12 @@
 // From the function to the instruction; each layer uses those below it:
 //   emit_kernel -> along_rows, across_rows, split_rows   one per schedule: which rows, in tiles (tiles, batch)
 //   row_phases                                           a phase of some rows: row values, a walk, the results of its roots
-//   walk_whole, _strip, _segments, _realigned            iterate over a row, using
+//   walk (_strip, _segments, _realigned)                 iterates over a row, using
 //   run_chunks, _lines, _across                          which iterate over some elements
 //   body                                                 at a chunk: the nodes' values, then their uses:
 //   reductions (moments, accumulators, nan_flags), column_sums, line_streams, memory; in_register_transpose across rows
 //   values, memory (nibbles), rows_in_flight, prefetch   a value per node; loads and stores; the memory of a row
-//   phases                                               what runs in which walk, and what stays live: emits nothing
+//   kernels/loop_plan, schedule/loop_policy              what runs in which walk, and what stays live: emit nothing
 //   emission                                             the function, its arguments, loops, conditions, constants
 #pragma once
 

@@ -124,7 +124,7 @@ std::vector<ElementValues> InRegisterTranspose::load(const Row& group, const Nod
   const auto side = static_cast<size_t>(e_.group);
   for (const NodeIndex index : nodes) {
     const Node& n = node(index);
-    if (n.kind != NodeKind::load || !transposes(n) || phases_.is_read_back(index, phase)) continue;
+    if (n.kind != NodeKind::load || !transposes(n) || plan_.is_read_back(index, phase)) continue;
     for (size_t first = 0; first < positions.size(); first += side) {
       const size_t count = std::min(side, positions.size() - first);
       const Lanes along{e_.group, positions[first].offset, positions_mask(count)};

@@ -5,14 +5,12 @@
 #include <vector>
 
 #include "backends/cpu/emit/memory.h"
-#include "backends/cpu/emit/phases.h"
 
 namespace lamina::cpu {
 
 class InRegisterTranspose : private Part {
  public:
-  InRegisterTranspose(Emission& emission, const Phases& phases, Memory& memory)
-      : Part(emission), phases_(phases), memory_(memory) {}
+  InRegisterTranspose(Emission& emission, Memory& memory) : Part(emission), memory_(memory) {}
 
   // Whether elements of a row are contiguous, and those of neighbouring rows are not. A column sum uses a block as well.
   bool transposes(int arg) const;
@@ -39,7 +37,6 @@ class InRegisterTranspose : private Part {
   void transpose_lanes_at(ValueList& block, size_t place, size_t per_lane);
   llvm::Value* positions_mask(size_t count);
 
-  const Phases& phases_;
   Memory& memory_;
 };
 

@@ -5,7 +5,6 @@
 #include "backends/cpu/emit/in_register_transpose.h"
 #include "backends/cpu/emit/line_streams.h"
 #include "backends/cpu/emit/memory.h"
-#include "backends/cpu/emit/phases.h"
 #include "backends/cpu/emit/prefetch.h"
 #include "backends/cpu/emit/reductions.h"
 #include "backends/cpu/emit/rows_in_flight.h"
@@ -17,18 +16,16 @@ struct Parts {
   // `tile`: number of rows whose live values exist at the same time.
   Parts(Emission& emission, int tile)
       : e(emission),
-        phases(e),
         memory(e),
         values(e, memory),
-        rows(e, phases, tile),
-        transpose(e, phases, memory),
-        reductions(e, phases, memory, transpose, values),
+        rows(e, tile),
+        transpose(e, memory),
+        reductions(e, memory, transpose, values),
         columns(e, transpose),
         streams(e, memory),
-        prefetch(e, phases, transpose) {}
+        prefetch(e, transpose) {}
 
   Emission& e;
-  Phases phases;
   Memory memory;
   Values values;
   Rows rows;

@@ -47,12 +47,11 @@ void Prefetch::prefetch_ends(const Row& row) {
 // walk prefetches the first half of the next rows, and the first walk prefetches the second half of its own. If a
 // transcendental function makes a walk long, the last walk has time for everything.
 Prefetch::Ahead Prefetch::ahead_of(int64_t element_bytes, int phase) const {
-  const std::vector<int> walks = phases_.usual_walks();
+  const std::vector<int> walks = plan_.usual_walks();
   const auto found = std::find(walks.begin(), walks.end(), phase);
   if (walks.size() < 2 || found == walks.end()) return {};
   const bool is_last = phase == walks.back();
-  if (std::any_of(walks.begin(), walks.end(),
-                  [&](int p) { return phases_.has_function(phases_.nodes_for(phases_.roots_of(p), p)); })) {
+  if (std::any_of(walks.begin(), walks.end(), [&](int p) { return plan_.has_function(plan_.nodes(p)); })) {
     return {.pace = is_last ? element_bytes : 0};
   }
   if (schedule_.prefetches_late) {
@@ -119,7 +118,7 @@ Prefetch::Share Prefetch::share_of(int64_t walk, int64_t walks) {
 // The same across rows: each walk over a group prefetches its share of the next group into the second-level cache, because
 // the first has space for only one group. A share is one part of contiguous data, or a part of each piece.
 void Prefetch::prefetch_across(const Row& group, const std::vector<Lanes>& positions, size_t run, int phase) {
-  const std::vector<int> walks = phases_.usual_walks();
+  const std::vector<int> walks = plan_.usual_walks();
   const auto found = std::find(walks.begin(), walks.end(), phase);
   if (group.frame.next_group.empty() || e_.inner_rank() > 1 || walks.size() < 2 || found == walks.end()) return;
   const Share share = share_of(static_cast<int64_t>(found - walks.begin()), static_cast<int64_t>(walks.size()));

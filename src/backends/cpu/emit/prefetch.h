@@ -4,14 +4,12 @@
 #include <vector>
 
 #include "backends/cpu/emit/in_register_transpose.h"
-#include "backends/cpu/emit/phases.h"
 
 namespace lamina::cpu {
 
 class Prefetch : private Part {
  public:
-  Prefetch(Emission& emission, const Phases& phases, InRegisterTranspose& transpose)
-      : Part(emission), phases_(phases), transpose_(transpose) {}
+  Prefetch(Emission& emission, InRegisterTranspose& transpose) : Part(emission), transpose_(transpose) {}
 
   void prefetch_ends(const Row& row);  // the lines at both ends of streamed rows
   // Emitted next to vectors [first, first + count) of a chunk.
@@ -40,7 +38,6 @@ class Prefetch : private Part {
   void prefetch_rows(const Row& group, int arg, const std::vector<Lanes>& positions, const Range& rows);
   void prefetch_positions(const Row& group, int arg, const std::vector<Lanes>& positions, size_t run, const Share& share);
 
-  const Phases& phases_;
   InRegisterTranspose& transpose_;
 };
 

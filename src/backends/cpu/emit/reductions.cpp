@@ -28,8 +28,8 @@ Root Reductions::begin_root(const Row& row, NodeIndex index, int phase) {
     root.accumulators.push_back(make_accumulator(e_, combine_of(n.reduction), n.type));
     add_totals(root, row.frame.lanes);
   } else if (n.kind == NodeKind::moments) {
-    const bool first_walk = phases_.loop_of(index) == phase;
-    root.by_block = first_walk && phases_.moments_by_block();
+    const bool first_walk = plan_.loop_of(index) == phase;
+    root.by_block = first_walk && plan_.moments_by_block();
     for (int i = 0; i < 2; ++i) root.accumulators.push_back(make_accumulator(e_, Combine::sum, n.type));
     add_totals(root, row.frame.lanes);
     if (first_walk) root.shift = shift_of(row, index);
@@ -63,7 +63,7 @@ llvm::Value* Reductions::row_size(const Row& row) {
 void Reductions::add(const Row& row, Root& root, int phase, const ValueList& operands, std::span<const Lanes> lanes) {
   const Node& n = node(root.node);
   if (n.kind == NodeKind::reduce) return root.accumulators[0]->add(operands, lanes);
-  llvm::Value* const middle = phases_.loop_of(root.node) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)];
+  llvm::Value* const middle = plan_.loop_of(root.node) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)];
   for (size_t i = 0; i < operands.size(); ++i) {
     llvm::Value* const d = b_.CreateFSub(operands[i], e_.widen(middle, lanes[i].width));
     root.accumulators[0]->add({&d, 1}, lanes.subspan(i, 1));
@@ -98,7 +98,7 @@ void Reductions::finish(Row& row, std::span<const Root> roots, int phase) {
       finish_reduction(row, root);
     else if (root.by_block)
       set_moments(row, root.node, total(root, 0), total(root, 1));
-    else if (phases_.loop_of(root.node) == phase)
+    else if (plan_.loop_of(root.node) == phase)
       finish_first_walk(row, root);
     else
       finish_second_walk(row, root);

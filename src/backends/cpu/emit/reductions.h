@@ -7,7 +7,6 @@
 
 #include "backends/cpu/emit/accumulators.h"
 #include "backends/cpu/emit/in_register_transpose.h"
-#include "backends/cpu/emit/phases.h"
 #include "backends/cpu/emit/values.h"
 
 namespace lamina::cpu {
@@ -27,8 +26,8 @@ bool reduce(std::span<const Root> roots);  // whether any of them reduces
 
 class Reductions : private Part {
  public:
-  Reductions(Emission& emission, const Phases& phases, Memory& memory, InRegisterTranspose& transpose, Values& values)
-      : Part(emission), phases_(phases), memory_(memory), transpose_(transpose), values_(values) {}
+  Reductions(Emission& emission, Memory& memory, InRegisterTranspose& transpose, Values& values)
+      : Part(emission), memory_(memory), transpose_(transpose), values_(values) {}
 
   std::vector<Root> begin(const Row& row, const NodeList& roots, int phase);
   void add(const Row& row, Root& root, int phase, const ValueList& operands, std::span<const Lanes> lanes);  // one vector each
@@ -66,7 +65,6 @@ class Reductions : private Part {
   llvm::Value* to_double(llvm::Value* value);
   llvm::Value* row_size(const Row& row);  // f64, as a value per row
 
-  const Phases& phases_;
   Memory& memory_;
   InRegisterTranspose& transpose_;
   Values& values_;

@@ -7,17 +7,17 @@ using kernel::Type;
 
 void RowPhases::emit(const std::vector<Row*>& rows, int phase, llvm::Value* strip) {
   for (Row* row : rows) p_.values.compute_row_values(*row, phase);
-  if (!p_.phases.roots_of(phase).empty()) walk(rows, phase, strip);
+  if (!plan_.roots(phase).empty()) walk(rows, phase, strip);
 }
 
 void RowPhases::walk(const std::vector<Row*>& rows, int phase, llvm::Value* strip) {
-  PhaseWalk walk(p_, rows, p_.phases.roots_of(phase), phase);
+  PhaseWalk walk(p_, rows, plan_.roots(phase), phase);
   const bool reduces = reduce(walk.roots);
   if (reduces && e_.inner_rank() == 1) {
     walk_by_blocks(*rows.front(), walk);
   } else {
     const auto flush = [&] { p_.reductions.fold_to_totals(walk.roots); };
-    walk.choose(strip, reduces ? std::function<void()>(flush) : nullptr)->over(rows, walk.body);
+    walk.emit(strip, reduces ? std::function<void()>(flush) : nullptr);
   }
   p_.reductions.finish(*rows.front(), walk.roots, phase);
 }
@@ -33,7 +33,7 @@ void RowPhases::walk_by_blocks(Row& row, PhaseWalk& walk) {
 
 // If mean and variance need a second walk, it follows while the block is in the first-level cache.
 std::vector<RowPhases::BlockResult> RowPhases::block(Row& row, PhaseWalk& walk, llvm::Value* start, int64_t count) {
-  walk.run->count(row, start, count, walk.body);
+  walk.run.count(e_, row, start, count, walk.body);
   std::vector<BlockResult> results;
   std::vector<Root*> moments;
   for (Root& root : walk.roots) {
@@ -57,8 +57,8 @@ ValueList RowPhases::block_moments(Row& row, PhaseWalk& walk, Root& root, llvm::
   e_.when(any_row(found.is_far), [&] {
     p_.reductions.split_mean(row, root.node, found.mean);
     const int phase = walk.task.phase + 1;
-    const WalkTask around_mean{{&row}, p_.phases.nodes_for({root.node}, phase), std::span(&root, 1), phase, walk.task.step};
-    walk.run->count(row, start, count, Body(p_, around_mean));
+    const WalkTask around_mean{{&row}, plan_.nodes_for({root.node}, phase), std::span(&root, 1), phase, walk.task.step};
+    walk.run.count(e_, row, start, count, Body(p_, around_mean));
     const ValueList better = p_.reductions.second_walk(row, root, p_.reductions.fold(root), size);
     b_.CreateStore(b_.CreateSelect(found.is_far, better[0], found.mean), mean);
     b_.CreateStore(b_.CreateSelect(found.is_far, better[1], found.deviations), deviations);
@@ -72,7 +72,7 @@ void RowPhases::second_walk(Row& row, int phase) {
 
 void RowPhases::second_walk(Row& row, int phase, const std::function<void(Row&)>& walk) {
   p_.values.compute_row_values(row, phase);
-  const NodeList roots = p_.phases.roots_of(phase);
+  const NodeList roots = plan_.roots(phase);
   llvm::Value* needed = b_.getFalse();
   for (const NodeIndex root : roots) needed = b_.CreateOr(needed, any_row(row.value(root)));
   Row walked = row;

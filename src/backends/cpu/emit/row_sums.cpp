@@ -52,9 +52,9 @@ std::vector<int> order_of_rows(int count, int lanes, int lanes_of_register) {
 
 }  // namespace
 
-RowSums::RowSums(Emission& emission, const Phases& phases) : Part(emission) {
+RowSums::RowSums(Emission& emission) : Part(emission) {
   int64_t bytes = 0;
-  for (int phase = 0; phase < phases.count(); ++phase) bytes = std::max(bytes, end_of(places_of(phases.roots_of(phase))));
+  for (int phase = 0; phase < plan_.count(); ++phase) bytes = std::max(bytes, end_of(places_of(plan_.roots(phase))));
   memory_ = e_.alloca_at_entry(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes)));
   memory_->setAlignment(llvm::Align(kLiveAlignment));
 }

@@ -15,7 +15,7 @@ inline bool is_reduction(const kernel::Node& n) {
 
 class RowSums : private Part {
  public:
-  RowSums(Emission& emission, const Phases& phases);
+  explicit RowSums(Emission& emission);
 
   // For one accumulator: one vector per row, starting at `begin` (in bytes).
   struct Place {

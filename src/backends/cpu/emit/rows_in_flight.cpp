@@ -9,11 +9,10 @@ using kernel::NodeKind;
 
 // One buffer per live node, with a tile's rows, each rounded up to whole chunks of lanes. A walk along lines may read one
 // vector past the last element.
-Rows::Rows(Emission& emission, const Phases& phases, int tile)
-    : Part(emission), phases_(phases), live_buffers_(emission.kernel.nodes.size(), nullptr) {
-  const int64_t size = phases_.live_row_size() * tile * e_.group + kVirtualLanes;
+Rows::Rows(Emission& emission, int tile) : Part(emission), live_buffers_(emission.kernel.nodes.size(), nullptr) {
+  const int64_t size = live_row_size(kernel_) * tile * e_.group + kVirtualLanes;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    if (phases_.live_since(static_cast<NodeIndex>(i)) < 0) continue;
+    if (plan_.live_since(static_cast<NodeIndex>(i)) < 0) continue;
     live_buffers_[i] = e_.alloca_at_entry(llvm::ArrayType::get(e_.type(kernel_.nodes[i].type, 1), static_cast<uint64_t>(size)));
     live_buffers_[i]->setAlignment(llvm::Align(kLiveAlignment));
   }
@@ -32,7 +31,7 @@ Row Rows::begin(llvm::Value* number, llvm::Value* place, const Frame& frame) {
   row.live = row.index_base = row.mean_high = row.mean_low = row.shifts = row.values;
   for (size_t i = 0; i < nodes; ++i) {
     if (live_buffers_[i] == nullptr) continue;
-    llvm::Value* const at = b_.CreateMul(place, i64(phases_.live_row_size() * e_.group));
+    llvm::Value* const at = b_.CreateMul(place, i64(live_row_size(kernel_) * e_.group));
     row.live[i] = b_.CreateGEP(e_.type(kernel_.nodes[i].type, 1), live_buffers_[i], at);
   }
   for (size_t i = 0; i < nodes; ++i) {

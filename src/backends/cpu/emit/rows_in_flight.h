@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "backends/cpu/emit/phases.h"
 #include "backends/cpu/emit/row.h"
 
 namespace lamina::cpu {
@@ -13,7 +12,7 @@ inline constexpr uint64_t kLiveAlignment = 64;  // a chunk's vectors are aligned
 class Rows : private Part {
  public:
   // `tile`: number of rows per tile, whose live values are adjacent.
-  Rows(Emission& emission, const Phases& phases, int tile);
+  Rows(Emission& emission, int tile);
 
   // Starts a row without known values. `place`: index among the rows of its tile.
   Row begin(llvm::Value* number, llvm::Value* place, const Frame& frame);
@@ -21,7 +20,6 @@ class Rows : private Part {
  private:
   llvm::Value* index_base(const kernel::Node& index, const ValueList& position);
 
-  const Phases& phases_;
   std::vector<llvm::AllocaInst*> live_buffers_;  // per node: the values along each row of the tile
 };
 

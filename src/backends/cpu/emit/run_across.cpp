@@ -9,17 +9,18 @@ namespace lamina::cpu {
 
 namespace {
 
-class AcrossRun final : public Run {
+class AcrossRun : private Part {
  public:
-  AcrossRun(Emission& emission, int step) : Run(emission, step) {}
-  void count(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const override;
-  void range(const Row& group, llvm::Value* begin, llvm::Value* end, const Body& body) const override;
+  AcrossRun(Emission& emission, int step) : Part(emission), step_(step) {}
+  void count(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const;
 
  private:
   void in_order(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const;
   void by_lanes(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const;
   void lanes_of_chunks(const Row& group, llvm::Value* at, int64_t chunks, int step, const Body& body) const;
   void lanes_of_tail(const Row& group, llvm::Value* begin, llvm::Value* lane, int64_t live, int step, const Body& body) const;
+
+  const int step_;
 };
 
 // Across rows, all accumulators have this form.
@@ -101,15 +102,17 @@ void AcrossRun::lanes_of_tail(const Row& group, llvm::Value* begin, llvm::Value*
   }
 }
 
-void AcrossRun::range(const Row& group, llvm::Value* begin, llvm::Value* end, const Body& body) const {
-  llvm::Value* const iterations = b_.CreateSDiv(b_.CreateSub(end, begin), i64(step_));
-  llvm::Value* const rest = b_.CreateAdd(begin, b_.CreateMul(iterations, i64(step_)));
-  e_.loop(begin, rest, i64(step_), [&](llvm::Value* at) { body(positions_at(e_, group.frame, at, step_)); });
-  e_.loop(rest, end, i64(1), [&](llvm::Value* at) { body(positions_at(e_, group.frame, at, 1)); });
-}
-
 }  // namespace
 
-std::unique_ptr<Run> run_across_rows(Emission& emission, int step) { return std::make_unique<AcrossRun>(emission, step); }
+void run_across(Emission& e, int step, const Row& group, llvm::Value* begin, int64_t count, const Body& body) {
+  AcrossRun(e, step).count(group, begin, count, body);
+}
+
+void run_across(Emission& e, int step, const Row& group, llvm::Value* begin, llvm::Value* end, const Body& body) {
+  llvm::Value* const iterations = e.b.CreateSDiv(e.b.CreateSub(end, begin), e.i64(step));
+  llvm::Value* const rest = e.b.CreateAdd(begin, e.b.CreateMul(iterations, e.i64(step)));
+  e.loop(begin, rest, e.i64(step), [&](llvm::Value* at) { body(positions_at(e, group.frame, at, step)); });
+  e.loop(rest, end, e.i64(1), [&](llvm::Value* at) { body(positions_at(e, group.frame, at, 1)); });
+}
 
 }  // namespace lamina::cpu

@@ -3,31 +3,20 @@
 
 namespace lamina::cpu {
 
-namespace {
-
-class ChunkRun final : public Run {
- public:
-  ChunkRun(Emission& emission, int step) : Run(emission, step) {}
-  void count(const Row& row, llvm::Value* begin, int64_t count, const Body& body) const override;
-  void range(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body) const override;
-};
-
-void ChunkRun::count(const Row&, llvm::Value* begin, int64_t count, const Body& body) const {
-  const int64_t whole = count / step_ * step_;
+void run_chunks(Emission& e, int step, llvm::Value* begin, int64_t count, const Body& body) {
+  const int64_t whole = count / step * step;
   if (whole > 0) {
-    e_.loop(begin, b_.CreateAdd(begin, i64(whole)), i64(step_), [&](llvm::Value* at) { body(chunk_at(e_, at, step_)); });
+    e.loop(begin, e.b.CreateAdd(begin, e.i64(whole)), e.i64(step), [&](llvm::Value* at) { body(chunk_at(e, at, step)); });
   }
-  if (count > whole) body(chunk_at(e_, b_.CreateAdd(begin, i64(whole)), static_cast<int>(count - whole)));
+  if (count > whole) body(chunk_at(e, e.b.CreateAdd(begin, e.i64(whole)), static_cast<int>(count - whole)));
 }
 
-void ChunkRun::range(const Row&, llvm::Value* begin, llvm::Value* end, const Body& body) const {
-  llvm::Value* const chunks = b_.CreateSDiv(b_.CreateSub(end, begin), i64(step_));
-  llvm::Value* const rest = b_.CreateAdd(begin, b_.CreateMul(chunks, i64(step_)));
-  e_.loop(begin, rest, i64(step_), [&](llvm::Value* at) { body(chunk_at(e_, at, step_)); });
-  run_masked_vectors(e_, rest, end, body);
+void run_chunks(Emission& e, int step, llvm::Value* begin, llvm::Value* end, const Body& body) {
+  llvm::Value* const chunks = e.b.CreateSDiv(e.b.CreateSub(end, begin), e.i64(step));
+  llvm::Value* const rest = e.b.CreateAdd(begin, e.b.CreateMul(chunks, e.i64(step)));
+  e.loop(begin, rest, e.i64(step), [&](llvm::Value* at) { body(chunk_at(e, at, step)); });
+  run_masked_vectors(e, rest, end, body);
 }
-
-}  // namespace
 
 void run_masked_vectors(Emission& e, llvm::Value* begin, llvm::Value* end, const Body& body) {
   e.loop(begin, end, e.i64(e.width), [&](llvm::Value* at) {
@@ -40,7 +29,5 @@ void run_masked_vectors(Emission& e, llvm::Value* begin, llvm::Value* end, const
     body({Lanes{e.width, at, mask}});
   });
 }
-
-std::unique_ptr<Run> run_by_chunks(Emission& emission, int step) { return std::make_unique<ChunkRun>(emission, step); }
 
 }  // namespace lamina::cpu

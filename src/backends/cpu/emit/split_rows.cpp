@@ -57,7 +57,7 @@ SplitRows::SplitRows(Emission& emission) : Part(emission), p_(emission, 1), row_
 
 void SplitRows::emit() {
   auto* const done = llvm::BasicBlock::Create(e_.context, "done", e_.function);
-  const int steps = 2 * p_.phases.count();
+  const int steps = 2 * plan_.count();
   llvm::SwitchInst* const choice = b_.CreateSwitch(step_, done, static_cast<unsigned>(steps));
   for (int step = 0; step < steps; ++step) {
     auto* const block = llvm::BasicBlock::Create(e_.context, step % 2 == 0 ? "walk" : "finish", e_.function);
@@ -71,18 +71,18 @@ void SplitRows::emit() {
 
 void SplitRows::emit_step(int step) {
   const int phase = step / 2;
-  const bool is_last = step + 1 == 2 * p_.phases.count();
+  const bool is_last = step + 1 == 2 * plan_.count();
   Tile rows{e_.row_begin, nullptr, block_begin_, &*states_};
   // stores run only in the last finish, because every thread runs the walk
   rows.computes = is_last ? nullptr : &all_but_stores_;
   if (step % 2 != 0)
     for_each_row(rows, [&](Row& row) { emit_finish(row, phase); });
-  else if (p_.phases.reduces(p_.phases.roots_of(phase))) {
+  else if (plan_.reduces(phase)) {
     for_each_row(rows, [&](Row& row) {
       row.begins_columns = b_.CreateICmpEQ(row.number, block_begin_);
       emit_walk(row, phase);
     });
-  } else if (phase == p_.phases.last())
+  } else if (phase == plan_.last())
     emit_last_walk(rows);
 }
 
@@ -100,7 +100,7 @@ llvm::Value* SplitRows::block_slot(const Row& row, size_t result, llvm::Value* b
 
 void SplitRows::emit_walk(Row& row, int phase) {
   p_.values.compute_row_values(row, phase);
-  PhaseWalk walk(p_, {&row}, p_.phases.roots_of(phase), phase);
+  PhaseWalk walk(p_, {&row}, plan_.roots(phase), phase);
   const auto block = [&](llvm::Value* start, int64_t count) {
     std::vector<RowPhases::BlockResult> results = row_phases_.block(row, walk, start, count);
     std::sort(results.begin(), results.end(),
@@ -135,12 +135,12 @@ void SplitRows::emit_last_walk(const Tile& all) {
 // Also computes the row values that the next walk needs.
 void SplitRows::emit_finish(Row& row, int phase) {
   p_.values.compute_row_values(row, phase);
-  const std::vector<Root> roots = p_.reductions.begin(row, p_.phases.roots_of(phase), phase);
+  const std::vector<Root> roots = p_.reductions.begin(row, plan_.roots(phase), phase);
   if (reduce(roots)) {
     e_.loop(i64(0), i64(block_count(kernel_)), i64(1), [&](llvm::Value* block) { add_block(row, roots, block); });
     p_.reductions.finish(row, roots, phase);
   }
-  if (phase < p_.phases.last()) p_.values.compute_row_values(row, phase + 1);
+  if (phase < plan_.last()) p_.values.compute_row_values(row, phase + 1);
   states_->save(row);
 }
 

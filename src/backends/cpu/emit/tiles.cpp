@@ -19,9 +19,9 @@ void Tiles::for_rows(llvm::Value* from, llvm::Value* to, int step, const std::fu
 }
 
 void Tiles::emit(const Tile& tile) {
-  const int last = p_.phases.last();
+  const int last = plan_.last();
   for (int phase = 0; phase < last; ++phase) {
-    const bool next_is_rare = phase + 1 < last && p_.phases.may_be_skipped(phase + 1);
+    const bool next_is_rare = phase + 1 < last && plan_.may_be_skipped(phase + 1);
     for_rows(i64(0), tile.count, 1, [&](llvm::Value* place) {
       Row row = begin_row(tile, place);
       if (phase == 0) p_.prefetch.prefetch_ends(row);
@@ -51,7 +51,7 @@ void Tiles::emit_last_phase(const Tile& tile) {
 }
 
 void Tiles::emit_last_phase_of(const Tile& tile, llvm::Value* place, int rows, llvm::Value* strip) {
-  const int last = p_.phases.last();
+  const int last = plan_.last();
   std::vector<Row> group;
   for (int r = 0; r < rows; ++r) {
     group.push_back(begin_row(tile, b_.CreateAdd(place, i64(r))));
@@ -67,7 +67,7 @@ void Tiles::emit_last_phase_of(const Tile& tile, llvm::Value* place, int rows, l
 void Tiles::emit_strips(const Tile& tile, const std::function<void(llvm::Value*)>& all_rows) {
   const auto compute_row_values = [&](llvm::Value* place) {
     Row row = begin_row(tile, place);
-    p_.values.compute_row_values(row, p_.phases.last());
+    p_.values.compute_row_values(row, plan_.last());
     tile.store->save(row);
   };
   // for a split row, the last sum's step computes them

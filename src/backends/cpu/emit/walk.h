@@ -1,45 +1,34 @@
 // Iterations over a row. A *run* covers some elements of it, iteration after iteration. A *walk* covers all elements of a row
-// that belong to a call of the function, run after run. Each kind is a file, and is selected once for each emitted loop.
+// that belong to a call of the function, run after run. Each kind is a file; PhaseWalk selects one for each emitted loop.
 #pragma once
 
 #include <functional>
-#include <memory>
 
 #include "backends/cpu/emit/body.h"
 
 namespace lamina::cpu {
 
-class Run : protected Part {
- public:
-  virtual ~Run() = default;
-  // `count` elements, starting at `begin`.
-  virtual void count(const Row& row, llvm::Value* begin, int64_t count, const Body& body) const = 0;
-  // A range whose length is known only at run time.
-  virtual void range(const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body) const = 0;
+// Covers elements from `begin` on: `count` of them, or a range whose length is known only at run time.
+struct Run {
+  enum class Kind { chunks, lines, across };
+  Kind kind;
+  int step;  // elements, or positions across rows, per iteration
 
- protected:
-  Run(Emission& emission, int step) : Part(emission), step_(step) {}
-  const int step_;  // elements, or positions, per iteration
+  void count(Emission& e, const Row& row, llvm::Value* begin, int64_t count, const Body& body) const;
+  void range(Emission& e, const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body) const;
 };
-std::unique_ptr<Run> run_by_chunks(Emission& emission, int step);
-std::unique_ptr<Run> run_along_lines(Emission& emission, int step);
-std::unique_ptr<Run> run_across_rows(Emission& emission, int step);
+void run_chunks(Emission& e, int step, llvm::Value* begin, int64_t count, const Body& body);
+void run_chunks(Emission& e, int step, llvm::Value* begin, llvm::Value* end, const Body& body);
+void run_lines(Emission& e, int step, const Row& row, llvm::Value* begin, llvm::Value* end, const Body& body);
+void run_across(Emission& e, int step, const Row& group, llvm::Value* begin, int64_t count, const Body& body);
+void run_across(Emission& e, int step, const Row& group, llvm::Value* begin, llvm::Value* end, const Body& body);
 
-class Walk : protected Part {
- public:
-  virtual ~Walk() = default;
-  virtual void over(const std::vector<Row*>& rows, const Body& body) const = 0;
-
- protected:
-  explicit Walk(Emission& emission) : Part(emission) {}
-};
-std::unique_ptr<Walk> walk_whole(Emission& emission, const Run& run);
-std::unique_ptr<Walk> walk_part(Emission& emission, const Run& run);  // the call's inner range
-// The columns of it that start at `strip`.
-std::unique_ptr<Walk> walk_strip(Emission& emission, const Run& run, llvm::Value* strip, bool follows_lines);
-std::unique_ptr<Walk> walk_realigned(Emission& emission, int step);
+// The columns of a row that start at `strip`.
+void walk_strip(Emission& e, const Run& run, const Row& row, llvm::Value* strip, bool follows_lines, const Body& body);
+void walk_realigned(Emission& e, int step, const Body& body);
 // Several inner dims: a run covers the innermost. `flush`, if given, ends a block of segments.
-std::unique_ptr<Walk> walk_segments(Emission& emission, const Run& run, const std::function<void()>& flush);
+void walk_segments(Emission& e, const Run& run, const std::vector<Row*>& rows, const std::function<void()>& flush,
+                   const Body& body);
 
 // A range of fewer elements than a chunk, in vectors with a computed mask.
 void run_masked_vectors(Emission& e, llvm::Value* begin, llvm::Value* end, const Body& body);
@@ -59,15 +48,12 @@ class PhaseWalk {
   std::vector<Root> roots;
   const WalkTask task;
   const Body body;
-  std::unique_ptr<Run> run;
+  const Run run;
 
-  // `strip`: null for whole rows.
-  std::unique_ptr<Walk> choose(llvm::Value* strip, const std::function<void()>& flush) const;
+  // Walks over the rows. `strip`: the start of a strip of columns; null: whole rows. `flush`: as in walk_segments.
+  void emit(llvm::Value* strip, const std::function<void()>& flush) const;
 
  private:
-  // Chunks begin where the lines of the streamed outputs do.
-  bool follows_lines() const { return body.streams() && e_.schedule.follows_lines; }
-
   Emission& e_;
 };
 

@@ -6,28 +6,13 @@
 
 namespace lamina::cpu {
 
-namespace {
-
-class RealignedWalk final : public Walk {
- public:
-  RealignedWalk(Emission& emission, int step) : Walk(emission), step_(step) {}
-  void over(const std::vector<Row*>& rows, const Body& body) const override;
-
- private:
-  const int step_;
-};
-
-void RealignedWalk::over(const std::vector<Row*>&, const Body& body) const {
-  const int64_t size = kernel_.row_size(), whole = std::max<int64_t>(size / step_, 1) * step_;
-  std::vector<Lanes> first = chunk_at(e_, i64(0), static_cast<int>(std::min<int64_t>(size, step_)));
+void walk_realigned(Emission& e, int step, const Body& body) {
+  const int64_t size = e.kernel.row_size(), whole = std::max<int64_t>(size / step, 1) * step;
+  std::vector<Lanes> first = chunk_at(e, e.i64(0), static_cast<int>(std::min<int64_t>(size, step)));
   if (!first.empty()) first.front().begins_row = true;
   body(first);
-  e_.loop(i64(step_), i64(whole), i64(step_), [&](llvm::Value* at) { body(chunk_at(e_, at, step_)); });
-  if (size > whole) body(chunk_at(e_, i64(whole), static_cast<int>(size - whole)));
+  e.loop(e.i64(step), e.i64(whole), e.i64(step), [&](llvm::Value* at) { body(chunk_at(e, at, step)); });
+  if (size > whole) body(chunk_at(e, e.i64(whole), static_cast<int>(size - whole)));
 }
-
-}  // namespace
-
-std::unique_ptr<Walk> walk_realigned(Emission& emission, int step) { return std::make_unique<RealignedWalk>(emission, step); }
 
 }  // namespace lamina::cpu

@@ -8,26 +8,27 @@ namespace lamina::cpu {
 
 namespace {
 
-class SegmentWalk final : public Walk {
+class SegmentWalk : private Part {
  public:
-  SegmentWalk(Emission& emission, const Run& run, std::function<void()> flush)
-      : Walk(emission), run_(run), flush_(std::move(flush)) {}
-  void over(const std::vector<Row*>& rows, const Body& body) const override;
+  SegmentWalk(Emission& emission, const Run& run, const std::function<void()>& flush, const Body& body)
+      : Part(emission), run_(run), flush_(flush), body_(body) {}
+  void over(const std::vector<Row*>& rows) const;
 
  private:
-  void over_segment(const Row& row, const Body& body) const;
-  void from_dim(const std::vector<Row*>& rows, size_t dim, const Body& body, const std::function<void()>& after_segment) const;
+  void over_segment(const Row& row) const;
+  void from_dim(const std::vector<Row*>& rows, size_t dim, const std::function<void()>& after_segment) const;
   void enter(Row& row, const Row& outer, size_t dim, llvm::Value* i) const;
 
   const Run& run_;
-  const std::function<void()> flush_;
+  const std::function<void()>& flush_;
+  const Body& body_;
 };
 
-void SegmentWalk::over(const std::vector<Row*>& rows, const Body& body) const {
+void SegmentWalk::over(const std::vector<Row*>& rows) const {
   const int64_t segments_per_block = numerics::runs_of_block(kernel_.extents.back());
   llvm::AllocaInst* const done = e_.alloca_at_entry(b_.getInt64Ty());
   b_.CreateStore(i64(0), done);
-  from_dim(rows, static_cast<size_t>(kernel_.outer_rank), body, [&] {
+  from_dim(rows, static_cast<size_t>(kernel_.outer_rank), [&] {
     llvm::Value* const count = b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), done), i64(1));
     b_.CreateStore(count, done);
     if (!flush_) return;
@@ -39,22 +40,21 @@ void SegmentWalk::over(const std::vector<Row*>& rows, const Body& body) const {
 }
 
 // A segment of several blocks is folded after each of them; the caller folds the last one.
-void SegmentWalk::over_segment(const Row& row, const Body& body) const {
+void SegmentWalk::over_segment(const Row& row) const {
   const int64_t size = kernel_.extents.back(), full = flush_ && size > kBlock ? (size - 1) / kBlock * kBlock : 0;
   if (full > 0) {
     e_.loop(i64(0), i64(full), i64(kBlock), [&](llvm::Value* start) {
-      run_.count(row, start, kBlock, body);
+      run_.count(e_, row, start, kBlock, body_);
       flush_();
     });
   }
-  run_.count(row, i64(full), size - full, body);
+  run_.count(e_, row, i64(full), size - full, body_);
 }
 
 // Loops over the inner dims from `dim` on. The innermost one is a segment.
-void SegmentWalk::from_dim(const std::vector<Row*>& rows, size_t dim, const Body& body,
-                           const std::function<void()>& after_segment) const {
+void SegmentWalk::from_dim(const std::vector<Row*>& rows, size_t dim, const std::function<void()>& after_segment) const {
   if (dim + 1 == kernel_.extents.size()) {
-    over_segment(*rows.front(), body);
+    over_segment(*rows.front());
     after_segment();
     return;
   }
@@ -65,7 +65,7 @@ void SegmentWalk::from_dim(const std::vector<Row*>& rows, size_t dim, const Body
     llvm::Value* const before = outer[0].segment_number;
     llvm::Value* const number = before == nullptr ? i : b_.CreateAdd(b_.CreateMul(before, i64(kernel_.extents[dim])), i);
     for (Row* row : rows) row->segment_number = number;
-    from_dim(rows, dim + 1, body, after_segment);
+    from_dim(rows, dim + 1, after_segment);
   });
   for (size_t r = 0; r < rows.size(); ++r) {
     rows[r]->segment = outer[r].segment;
@@ -90,8 +90,9 @@ void SegmentWalk::enter(Row& row, const Row& outer, size_t dim, llvm::Value* i) 
 
 }  // namespace
 
-std::unique_ptr<Walk> walk_segments(Emission& emission, const Run& run, const std::function<void()>& flush) {
-  return std::make_unique<SegmentWalk>(emission, run, flush);
+void walk_segments(Emission& e, const Run& run, const std::vector<Row*>& rows, const std::function<void()>& flush,
+                   const Body& body) {
+  SegmentWalk(e, run, flush, body).over(rows);
 }
 
 }  // namespace lamina::cpu

@@ -6,40 +6,19 @@
 
 namespace lamina::cpu {
 
-namespace {
-
-class StripWalk final : public Walk {
- public:
-  StripWalk(Emission& emission, const Run& run, llvm::Value* strip, bool follows_lines)
-      : Walk(emission), run_(run), strip_(strip), follows_lines_(follows_lines) {}
-  void over(const std::vector<Row*>& rows, const Body& body) const override;
-
- private:
-  const Run& run_;
-  llvm::Value* const strip_;
-  const bool follows_lines_;
-};
-
-void StripWalk::over(const std::vector<Row*>& rows, const Body& body) const {
-  const Row& row = *rows.front();
-  llvm::Value *const first = first_column(e_), *const past = past_columns(e_);
-  llvm::Value* const next = b_.CreateAdd(strip_, i64(schedule_.strip));
-  if (!follows_lines_) return run_.range(row, strip_, e_.smaller(next, past), body);
-  const int64_t line = tuning::kLine / bytes_of(kernel_.arg(schedule_.streamed.front()).dtype, 1);
-  llvm::Value* const shift = b_.CreateSub(elements_to_line(e_, row, i64(0)), b_.CreateMul(row.place, i64(line)));
+void walk_strip(Emission& e, const Run& run, const Row& row, llvm::Value* strip, bool follows_lines, const Body& body) {
+  llvm::Value *const first = first_column(e), *const past = past_columns(e);
+  llvm::Value* const next = e.b.CreateAdd(strip, e.i64(e.schedule.strip));
+  if (!follows_lines) return run.range(e, row, strip, e.smaller(next, past), body);
+  const int64_t line = tuning::kLine / bytes_of(e.kernel.arg(e.schedule.streamed.front()).dtype, 1);
+  llvm::Value* const shift = e.b.CreateSub(elements_to_line(e, row, e.i64(0)), e.b.CreateMul(row.place, e.i64(line)));
   llvm::Value* const begin =
-      b_.CreateSelect(b_.CreateICmpEQ(strip_, first), first, e_.smaller(b_.CreateAdd(strip_, shift), past));
-  llvm::Value* const end = b_.CreateSelect(b_.CreateICmpSGE(next, past), past, e_.smaller(b_.CreateAdd(next, shift), past));
-  run_.range(row, begin, end, body);
+      e.b.CreateSelect(e.b.CreateICmpEQ(strip, first), first, e.smaller(e.b.CreateAdd(strip, shift), past));
+  llvm::Value* const end = e.b.CreateSelect(e.b.CreateICmpSGE(next, past), past, e.smaller(e.b.CreateAdd(next, shift), past));
+  run.range(e, row, begin, end, body);
 }
-
-}  // namespace
 
 llvm::Value* first_column(Emission& e) { return e.schedule.split ? e.inner_begin : e.i64(0); }
 llvm::Value* past_columns(Emission& e) { return e.schedule.split ? e.inner_end : e.i64(e.kernel.row_size()); }
-
-std::unique_ptr<Walk> walk_strip(Emission& emission, const Run& run, llvm::Value* strip, bool follows_lines) {
-  return std::make_unique<StripWalk>(emission, run, strip, follows_lines);
-}
 
 }  // namespace lamina::cpu

@@ -6,7 +6,6 @@
 #include "backends/cpu/schedule/sharing.h"
 #include "backends/cpu/schedule/tiles.h"
 #include "backends/cpu/schedule/tuning.h"
-#include "kernels/numerics.h"
 
 namespace lamina::cpu {
 
@@ -30,8 +29,6 @@ constexpr double kLinesOfWait = 8;
 constexpr double kPerRow = 0.1;
 
 bool contains(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
-
-bool reduces(const Node& n) { return n.kind == NodeKind::reduce || n.kind == NodeKind::moments; }
 
 // Approximate number of operations on a vector of elements.
 int operations_of(const Node& n) {
@@ -106,9 +103,12 @@ CostModel::CostModel(const Kernel& kernel, const Machine& machine)
       rows_(static_cast<double>(kernel.row_count())),
       size_(static_cast<double>(kernel.row_size())),
       moved_(static_cast<double>(moved_bytes(kernel))) {
-  first_walk_.assign(kernel.nodes.size(), -1);
-  for (int phase = 0; phase < kernel.phase_count(); ++phase) {
-    Walk walk = walk_of(phase);
+  // Schedules differ in what they keep: row_of decides whether the functions of earlier walks are kept. Second walks are rare.
+  const auto is_function = [](const Node&, kernel::CostClass cost) { return cost == kernel::CostClass::function ? 1 : 0; };
+  const kernel::LoopPlan plan(
+      kernel, {.moments_by_block = true, .live_size = is_function, .live_space = static_cast<int64_t>(kernel.nodes.size())});
+  for (int phase = 0; phase < plan.count(); ++phase) {
+    Walk walk = walk_of(plan, phase);
     if (!walk.loads.empty() || walk.stores) walks_.push_back(std::move(walk));
   }
   Schedule plain;
@@ -117,38 +117,27 @@ CostModel::CostModel(const Kernel& kernel, const Machine& machine)
   if (is_worth_threads_) threads_ = std::max(machine.cores, 1);
 }
 
-// A reduction and a store belong to the phase of their operand, a column sum to the last phase.
-CostModel::Walk CostModel::walk_of(int phase) {
-  const int last = kernel_.phase_count() - 1;
+CostModel::Walk CostModel::walk_of(const kernel::LoopPlan& plan, int phase) const {
   Walk walk;
-  std::vector<bool> needed(kernel_.nodes.size(), false);
-  for (size_t i = kernel_.nodes.size(); i-- > 0;) {
-    const Node& n = kernel_.nodes[i];
-    const bool stores = n.kind == NodeKind::store && n.per_element, sums = n.kind == NodeKind::column_sum;
-    if (reduces(n) || stores || sums) {
-      if ((sums ? last : kernel_.node(n.operands[0]).phase) != phase) continue;
-      walk.operations += operations_of(n);
-      walk.reductions += n.kind == NodeKind::moments ? 2 : reduces(n) ? 1 : 0;
-      walk.sums += sums ? 1 : 0;
-      walk.stores = walk.stores || stores;
-      if (stores && bits_of(kernel_.arg(n.arg).dtype) < 32) ++walk.conversions;
-    } else if (!needed[i] || !n.per_element) {
-      continue;
-    } else if (n.kind == NodeKind::load) {
-      if (varies_along_row(kernel_, kernel_.arg(n.arg)) && !contains(walk.loads, n.arg)) walk.loads.push_back(n.arg);
-      continue;
-    } else if (computes_function(n)) {
+  for (const kernel::NodeIndex i : plan.roots(phase)) {
+    const Node& n = kernel_.node(i);
+    walk.operations += operations_of(n);
+    walk.reductions += n.kind == NodeKind::moments ? 2 : n.kind == NodeKind::reduce ? 1 : 0;
+    walk.sums += n.kind == NodeKind::column_sum ? 1 : 0;
+    if (n.kind != NodeKind::store) continue;
+    walk.stores = true;
+    if (bits_of(kernel_.arg(n.arg).dtype) < 32) ++walk.conversions;
+  }
+  for (const kernel::NodeIndex i : plan.nodes(phase)) {
+    const Node& n = kernel_.node(i);
+    if (cost_of(n) == kernel::CostClass::function) {
       ++walk.functions;
-      const bool was_before = first_walk_[i] >= 0 && first_walk_[i] < phase;
-      if (was_before)
-        ++walk.functions_of_before;
-      else
-        first_walk_[i] = phase;
-      if (was_before) continue;  // may be kept, and then its operands are not needed
+      walk.functions_of_before += plan.is_read_back(i, phase) ? 1 : 0;
     } else {
       walk.operations += operations_of(n);
     }
-    for (int k = 0; k < kernel::operand_count(n); ++k) needed[static_cast<size_t>(n.operands[static_cast<size_t>(k)])] = true;
+    if (n.kind == NodeKind::load && varies_along_row(kernel_, kernel_.arg(n.arg)) && !contains(walk.loads, n.arg))
+      walk.loads.push_back(n.arg);
   }
   return walk;
 }

@@ -8,6 +8,7 @@
 #include "backends/cpu/schedule/footprint.h"
 #include "backends/cpu/schedule/machine.h"
 #include "backends/cpu/schedule/schedule.h"
+#include "kernels/loop_plan.h"
 
 namespace lamina::cpu {
 
@@ -35,7 +36,7 @@ class CostModel {
   struct Row;
   struct Walking;
   struct Work;
-  Walk walk_of(int phase);
+  Walk walk_of(const kernel::LoopPlan& plan, int phase) const;
   bool is_own(const kernel::Arg& arg) const;
   void count_traffic(const Schedule& schedule, Row& row) const;
   Row row_of(const Schedule& schedule) const;
@@ -53,7 +54,6 @@ class CostModel {
   const kernel::Kernel& kernel_;
   const Machine& machine_;
   Footprint bytes_;
-  std::vector<int> first_walk_;  // per node: the first walk that computes the function
   std::vector<Walk> walks_;
   bool reduces_whole_;
   bool is_worth_threads_ = false;

@@ -7,7 +7,6 @@ namespace lamina::cpu {
 using kernel::Arg;
 using kernel::Kernel;
 using kernel::Node;
-using kernel::NodeKind;
 
 bool varies_by_row(const Kernel& kernel, const Arg& arg) {
   return std::any_of(arg.strides.begin(), arg.strides.begin() + kernel.outer_rank, [](int64_t step) { return step != 0; });
@@ -45,11 +44,10 @@ int64_t moved_bytes(const Kernel& kernel) {
   return bytes;
 }
 
-bool computes_function(const Node& n) { return n.kind == NodeKind::map && kernel::is_function(n.op); }
-
 bool computes_functions(const Kernel& kernel, int phases) {
-  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
-                     [&](const Node& n) { return n.per_element && computes_function(n) && n.phase < phases; });
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
+    return n.per_element && n.phase < phases && cost_of(n) == kernel::CostClass::function;
+  });
 }
 
 bool is_one_run(const Kernel& kernel) { return kernel.extents.size() == static_cast<size_t>(kernel.outer_rank) + 1; }

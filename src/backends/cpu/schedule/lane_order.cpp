@@ -32,7 +32,7 @@ double arithmetic(const Kernel& kernel, const Costs& costs) {
   double cost = 0;
   for (const Node& n : kernel.nodes) {
     if (!n.per_element || n.kind == NodeKind::load || n.kind == NodeKind::store) continue;
-    cost += computes_function(n) ? costs.function : costs.operation;
+    cost += cost_of(n) == kernel::CostClass::function ? costs.function : costs.operation;
   }
   return cost;
 }
