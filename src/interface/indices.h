@@ -23,4 +23,7 @@ IndexedAxis scattered_axis(const OpView& view);
 // illegal value `value`. The sentence gives the values allowed for an axis of `extent`.
 [[noreturn]] void fail_index(const Op& op, const Dims& shape, int64_t position, int64_t value, int64_t extent);
 
+// Fails as above for the first element of `indices` (s32 or s64, in `memory`) that is outside -extent..extent - 1.
+void check_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent);
+
 }  // namespace lamina

@@ -40,6 +40,7 @@ enum class LoopNest {
   concatenated,   // inputs are concatenated along `axis`
   repeated,       // the input is broadcast to `shape`
   sliced,         // a part of the input, by `starts`, `ends`, `axes` and `steps`
+  gathered,       // entries of input 0 along `axis`, whose numbers input 1 holds
   trailing_axes,  // rows are the axes from begin_norm_axis on; gamma and beta run along them, mean and variance across them
   group_rows,     // a row is one sample's group of channels with all spatial positions; mean and variance are [N, groups]
   channel_rows,   // a row is all elements of one channel; one-dimensional tensors run along the channels

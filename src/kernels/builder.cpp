@@ -48,6 +48,16 @@ Value Builder::load(int arg) {
   return append({.kind = NodeKind::load, .type = type, .arg = arg, .coefficients = {}, .per_element = varies_inside(arg)});
 }
 
+Value Builder::load_entry(int arg, Value entry) {
+  const Type type = compute_type(kernel_.arg(arg).dtype);
+  return append({.kind = NodeKind::load_entry,
+                 .type = type,
+                 .operands = {entry.node, -1, -1},
+                 .arg = arg,
+                 .coefficients = {},
+                 .per_element = varies_inside(arg)});
+}
+
 Value Builder::constant(double value, Type type) {
   return append({.kind = NodeKind::constant, .type = type, .value = value, .coefficients = {}});
 }

@@ -116,7 +116,7 @@ class Interpreter {
   // Sum of position times step over dims [first, last).
   int64_t dot(size_t first, size_t last, int64_t linear, const Dims& steps) const {
     int64_t sum = 0;
-    for (size_t d = last; d-- > first;) {
+    for (size_t d = last; d-- > first && linear != 0;) {
       sum += linear % kernel_.extents[d] * steps[d];
       linear /= kernel_.extents[d];
     }
@@ -136,8 +136,8 @@ class Interpreter {
     fail(a, row, position, join("offset ", offset, " is outside its ", elements, " elements"));
   }
 
-  Scalar load(int a, const RowState& row, int64_t position) const {
-    const int64_t offset = place(row, position, arg(a).strides);
+  Scalar load(int a, const RowState& row, int64_t position, int64_t entry = 0) const {
+    const int64_t offset = place(row, position, arg(a).strides) + entry * arg(a).entry_stride;
     const std::vector<float>& table = arg(a).table;
     const InterpretedArg& memory = args_[static_cast<size_t>(a)];
     check_inside(a, row, position, offset, table.empty() ? memory.elements : static_cast<int64_t>(table.size()));
@@ -198,6 +198,7 @@ class Interpreter {
     const auto operand = [&](int k) { return values[static_cast<size_t>(n.operands[static_cast<size_t>(k)])]; };
     switch (n.kind) {
       case NodeKind::load: return load(n.arg, row, position);
+      case NodeKind::load_entry: return load(n.arg, row, position, operand(0).integer);
       case NodeKind::constant: return constant_scalar(n);
       case NodeKind::index: return {0, place(row, position, n.coefficients)};
       case NodeKind::center:

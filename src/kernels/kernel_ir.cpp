@@ -66,13 +66,28 @@ DataType data_precision(const Kernel& kernel, NodeIndex root) {
   const std::vector<bool> made_of = element_nodes_of(kernel, root);
   DataType precision = DataType::undef;
   for (size_t i = 0; i < made_of.size(); ++i) {
-    if (!made_of[i] || kernel.nodes[i].kind != NodeKind::load) continue;
+    if (!made_of[i] || !is_load(kernel.nodes[i])) continue;
     const DataType dtype = kernel.arg(kernel.nodes[i].arg).dtype;
     if (dtype != DataType::bf16 && dtype != DataType::f16) return DataType::undef;
     if (precision != DataType::f16) precision = dtype;
   }
   return precision;
 }
+
+int64_t Kernel::fewest_entries() const {
+  int64_t fewest = INT64_MAX;
+  for (const Node& node : nodes)
+    if (node.kind == NodeKind::load_entry) fewest = std::min(fewest, arg(node.arg).entries);
+  return fewest;
+}
+
+int64_t span_of(const Kernel& kernel, const Arg& arg) {
+  int64_t last = std::max<int64_t>(arg.entries - 1, 0) * arg.entry_stride;
+  for (size_t d = 0; d < arg.strides.size(); ++d) last += (kernel.extents[d] - 1) * arg.strides[d];
+  return std::max<int64_t>(last + 1, 0);
+}
+
+bool is_load(const Node& node) { return node.kind == NodeKind::load || node.kind == NodeKind::load_entry; }
 
 int operand_count(const Node& node) {
   int count = 0;
@@ -180,7 +195,7 @@ bool is_per_element(const Kernel& kernel, const Node& node) {
     return false;
   };
   if (node.kind == NodeKind::index) return varies(node.coefficients);
-  if (node.kind == NodeKind::load) return varies(kernel.arg(node.arg).strides);
+  if (is_load(node) && varies(kernel.arg(node.arg).strides)) return true;
   for (int k = 0; k < operand_count(node); ++k)
     if (kernel.node(node.operands[static_cast<size_t>(k)]).per_element) return true;
   return node.kind == NodeKind::store && varies(kernel.arg(node.arg).strides);
@@ -204,10 +219,10 @@ std::string fault_of(const Kernel& kernel, size_t i) {
         node.kind == NodeKind::mean || node.kind == NodeKind::variance || (node.kind == NodeKind::center && k == 1);
     if ((used.kind == NodeKind::moments) != reads_moments) return "reads moments as a value, or a value as moments";
   }
-  const bool needs_arg = node.kind == NodeKind::load || node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
+  const bool needs_arg = is_load(node) || node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
   if (needs_arg && (node.arg < 0 || node.arg >= static_cast<int>(kernel.args.size())))
     return "names an arg that does not exist";
-  if (needs_arg && kernel.arg(node.arg).output != (node.kind != NodeKind::load)) {
+  if (needs_arg && kernel.arg(node.arg).output == is_load(node)) {
     return "reads an output or writes an input";
   }
   if (node.kind == NodeKind::store && node.per_element == false) {
@@ -228,6 +243,8 @@ std::string type_fault(const Kernel& kernel, const Node& node) {
   switch (node.kind) {
     case NodeKind::map: return map_type_fault(kernel, node);
     case NodeKind::load:
+    case NodeKind::load_entry:
+      if (node.kind == NodeKind::load_entry && operand(0) != Type::s64) return "numbers an entry by another type than s64";
       return node.type == compute_type(kernel.arg(node.arg).dtype) ? "" : "loads another type than its arg's";
     case NodeKind::constant: return "";
     case NodeKind::index: return node.type == Type::s64 ? "" : "is an index whose type is not s64";

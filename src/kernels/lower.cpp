@@ -107,6 +107,11 @@ Source source_of(const Graph& graph, const Op& op, int port) {
   return source;
 }
 
+// Of a tensor that is read by index.
+struct Entries {
+  int64_t count = 0, stride = 0;
+};
+
 class GroupLowering {
  public:
   // With `sums`, lowers the second walk of one op. Without, `left` lists what the group's own kernel leaves to such walks.
@@ -126,7 +131,7 @@ class GroupLowering {
     for (const auto& [value, stored] : made_) {
       if (needed_[static_cast<size_t>(value)]) store(value, stored);
     }
-    LoweredKernel lowered{builder_.finish(), std::move(args_), std::move(offsets_)};
+    LoweredKernel lowered{builder_.finish(), std::move(args_), std::move(offsets_), std::move(checks_)};
     lowered.args.resize(lowered.kernel.args.size(), kNoValue);
     if (!lowered.offsets.empty()) lowered.offsets.resize(lowered.kernel.args.size(), 0);
     store_sums_of_one_row(lowered.kernel);
@@ -183,10 +188,15 @@ class GroupLowering {
     return ordered;
   }
 
-  int add_value_arg(ValueIndex value, Dims strides, bool output) {
+  int add_value_arg(ValueIndex value, Dims strides, bool output, Entries entries = {}) {
     const LogicalTensor& tensor = graph_.tensor(value);
-    const int arg = builder_.add_arg(
-        {.name = join("t", tensor.id), .dtype = tensor.dtype, .output = output, .strides = std::move(strides), .table = {}});
+    const int arg = builder_.add_arg({.name = join("t", tensor.id),
+                                      .dtype = tensor.dtype,
+                                      .output = output,
+                                      .strides = std::move(strides),
+                                      .table = {},
+                                      .entries = entries.count,
+                                      .entry_stride = entries.stride});
     remember_arg(arg, value);
     return arg;
   }
@@ -230,6 +240,12 @@ class GroupLowering {
   OpLowering::Wiring wiring(int position, const Op& op) {
     OpLowering::Wiring wiring;
     wiring.read = [this, position, &op](int port) { return read(op, port, group_.input_maps.at({position, port})); };
+    wiring.read_entry = [this, position, &op](int port, size_t axis, Value entry) {
+      return read_entry(op, port, axis, group_.input_maps.at({position, port}), entry);
+    };
+    wiring.check_indices = [this, &op](int port, int64_t extent) {
+      checks_.push_back({op, op.inputs[static_cast<size_t>(port)], extent});
+    };
     wiring.write = [this, position, &op](int port, Value value) {
       made_[op.outputs[static_cast<size_t>(port)]] = {value, group_.output_maps.at({position, port})};
     };
@@ -294,6 +310,14 @@ class GroupLowering {
     return result;
   }
 
+  Value read_entry(const Op& op, int port, size_t axis, const DimMap& map, Value entry) {
+    const ValueIndex value = op.inputs[static_cast<size_t>(port)];
+    const Dims strides = strides_in_memory(graph_.tensor(value));
+    return builder_.load_entry(
+        add_value_arg(value, iteration_strides(map, strides), false, {(*graph_.tensor(value).shape)[axis], strides[axis]}),
+        entry);
+  }
+
   void store(ValueIndex value, const Made& made) { builder_.store(made.value, add_output_arg(value, made.map)); }
 
   const Graph& graph_;
@@ -308,6 +332,7 @@ class GroupLowering {
   Builder builder_;
   std::vector<ValueIndex> args_;
   Dims offsets_;  // per arg; as long as the last offset that is not 0
+  std::vector<IndexCheck> checks_;
   std::map<ValueIndex, Made> made_;
   std::map<std::tuple<ValueIndex, int64_t, Dims>, Value> loaded_;
 };

@@ -17,10 +17,18 @@ namespace lamina::kernel {
 // readers.
 inline constexpr ValueIndex kTemporary = -2;
 
+// What must hold before a kernel runs: the indices in memory are entries of an axis of `extent`.
+struct IndexCheck {
+  Op op;  // for the error
+  ValueIndex indices = kNoValue;
+  int64_t extent = 0;
+};
+
 struct LoweredKernel {
   Kernel kernel;
   std::vector<ValueIndex> args;  // per kernel arg; kNoValue: a table inside the kernel
   Dims offsets;                  // per kernel arg, in elements from the value's first element; empty: all 0
+  std::vector<IndexCheck> checks = {};
 };
 
 // `needed` flags the values of the graph that must be in memory afterwards. Kernels run in order.

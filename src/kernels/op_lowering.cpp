@@ -40,6 +40,13 @@ void OpLowering::out_column(std::string_view output_port, Value value) {
   wiring_.write_column(port_of_output(output_port), value);
 }
 
+Value OpLowering::in_entries(int port, size_t axis, int indices) {
+  const int64_t extent = (*input_tensor(port).shape)[axis];
+  wiring_.check_indices(indices, extent);
+  const Value index = k.cast(wiring_.read(indices), Type::s64);
+  return wiring_.read_entry(port, axis, k.select(less(index, 0), index + static_cast<double>(extent), index));
+}
+
 Value OpLowering::table(const std::string& name, const std::vector<float>& entries, int axis) {
   const DimMap map = wiring_.input_map(0);
   const int wrapped = wrap_axis(axis, static_cast<int>(map.size()));

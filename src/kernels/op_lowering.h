@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "interface/graph.h"
+#include "interface/op_schema.h"
 #include "kernels/builder.h"
 #include "passes/fusion/fuse.h"
 
@@ -18,6 +19,8 @@ class OpLowering {
   // receives the value of an output port. `is_needed` says whether that output has a reader.
   struct Wiring {
     std::function<Value(int port)> read;
+    std::function<Value(int port, size_t axis, Value entry)> read_entry;
+    std::function<void(int port, int64_t extent)> check_indices;
     std::function<void(int port, Value)> write;
     std::function<void(int port, Value)> write_column;
     std::function<bool(int port)> is_needed;
@@ -36,6 +39,8 @@ class OpLowering {
   // `in` converts an input to f32 (f64 in an f64 group). `in_as_is` does not convert.
   Value in(int port) { return k.cast(wiring_.read(port), wiring_.float_type); }
   Value in_as_is(int port) { return wiring_.read(port); }
+  // Reads `port` from the entries along `axis` whose numbers the input `indices` holds; negative ones count from the end.
+  Value in_entries(int port, size_t axis, int indices);
   bool has(std::string_view input_port) const { return port_of_input(input_port) >= 0; }
   Value in(std::string_view input_port) { return in(port_of_input(input_port)); }
 
@@ -71,6 +76,7 @@ class OpLowering {
   Type float_type() const { return wiring_.float_type; }
   double row_size() const { return static_cast<double>(k.row_size()); }
   const Op& op() const { return op_; }
+  OpView view() const { return {graph_, op_}; }
 
  private:
   int port_of_input(std::string_view name) const;  // -1 if it is absent

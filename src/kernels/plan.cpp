@@ -49,13 +49,6 @@ void refuse_passed_through(const Graph& graph, std::span<const ValueIndex> input
   }
 }
 
-// Bytes from the first element that the kernel accesses to the last, inclusive.
-int64_t span_bytes(const Kernel& kernel, const Arg& arg) {
-  int64_t last = 0;
-  for (size_t d = 0; d < kernel.extents.size(); ++d) last += (kernel.extents[d] - 1) * arg.strides[d];
-  return bytes_of(arg.dtype, std::max<int64_t>(last + 1, 0));
-}
-
 bool is_written_last(const Kernel& kernel, int arg) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& node) {
     return node.kind == NodeKind::store && node.arg == arg && node.per_element && node.phase + 1 == kernel.phase_count();
@@ -234,8 +227,19 @@ class Planner {
         LAMINA_CHECK(bits_of(dtype) >= 8 || lowered.offsets[a] == 0, "an offset in elements of four bits");
         args.back().bytes = bytes_of(dtype, lowered.offsets[a]);
       }
-      plan_.steps.push_back(KernelStep{std::move(lowered.kernel), std::move(args)});
+      std::vector<StepIndices> indices = indices_of(lowered);
+      plan_.steps.push_back(KernelStep{std::move(lowered.kernel), std::move(args), std::move(indices)});
     }
+  }
+
+  std::vector<StepIndices> indices_of(const LoweredKernel& lowered) const {
+    std::vector<StepIndices> all;
+    for (const IndexCheck& check : lowered.checks) {
+      const auto arg = std::find(lowered.args.begin(), lowered.args.end(), check.indices);
+      if (arg == lowered.args.end()) continue;  // the kernel reads no entry
+      all.push_back({check.op, graph_.tensor(check.indices), static_cast<size_t>(arg - lowered.args.begin()), check.extent});
+    }
+    return all;
   }
 
   void add_library_step(int position) {
@@ -359,7 +363,7 @@ class Planner {
     }
     if (value > kTemporary) return bind(value, graph_.tensor(value).byte_size(), arg.output);
     if (arg.output) bindings_.erase(value);  // the next group uses the numbers of temporaries again
-    return bind(value, span_bytes(lowered.kernel, arg), arg.output);
+    return bind(value, bytes_of(arg.dtype, span_of(lowered.kernel, arg)), arg.output);
   }
 
   // A value that is no port is in the arena from the step that writes it on.
@@ -450,12 +454,13 @@ std::vector<std::pair<size_t, size_t>> Plan::inplace_ports() const {
   return pairs;
 }
 
+// A table of entries counts as if each row read another one.
 int64_t moved_bytes(const Kernel& kernel) {
   int64_t bytes = 0;
   for (const Arg& arg : kernel.args) {
     int64_t elements = 1;
     for (size_t d = 0; d < arg.strides.size(); ++d) {
-      if (arg.strides[d] != 0) elements *= kernel.extents[d];
+      if (arg.strides[d] != 0 || arg.entry_stride != 0) elements *= kernel.extents[d];
     }
     bytes += bytes_of(arg.dtype, elements);
   }

@@ -30,10 +30,19 @@ struct Binding {
   int64_t bytes = 0;  // from the first byte of that memory
 };
 
+// Indices in the memory of an arg. Before the step runs, all must be in -extent..extent - 1.
+struct StepIndices {
+  Op op;  // for the error
+  LogicalTensor tensor;
+  size_t arg = 0;
+  int64_t extent = 0;
+};
+
 // A generated kernel: one loop nest.
 struct KernelStep {
   Kernel kernel;
   std::vector<Binding> args;  // per kernel arg
+  std::vector<StepIndices> indices = {};
 };
 
 // A library op over whole tensors, run by a primitive library of the backend.

@@ -62,7 +62,7 @@ void drop_unused(LoweredKernel& lowered) {
     if (!used[i]) continue;
     for (const NodeIndex operand : operands_of(node)) used[static_cast<size_t>(operand)] = true;
   }
-  LoweredKernel kept{kernel, {}, {}};
+  LoweredKernel kept{kernel, {}, {}, std::move(lowered.checks)};
   kept.kernel.nodes.clear(), kept.kernel.args.clear();
   std::vector<NodeIndex> new_node(kernel.nodes.size(), -1);
   std::vector<int> new_arg(kernel.args.size(), -1);

@@ -21,16 +21,14 @@ double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-int64_t span_of(const kernel::Kernel& kernel, const kernel::Arg& arg) {
-  int64_t last = 0;
-  for (size_t d = 0; d < arg.strides.size(); ++d) last += std::max<int64_t>(kernel.extents[d] - 1, 0) * arg.strides[d];
-  return last + 1;
-}
-
-// The bytes of `count` ordinary values, without NaN and subnormals, so that rare code paths do not run.
-std::vector<std::byte> pattern_of(const kernel::Arg& arg, int64_t count) {
+// The bytes of `count` ordinary values, without NaN and subnormals, so that rare code paths do not run. Integers may be
+// indices.
+std::vector<std::byte> pattern_of(const kernel::Kernel& kernel, const kernel::Arg& arg, int64_t count) {
   std::mt19937 random(7);
-  std::uniform_real_distribution<double> values(0.5, 2.0);
+  const int64_t entries = kernel.fewest_entries();
+  const bool may_be_index = entries != INT64_MAX && (arg.dtype == DataType::s32 || arg.dtype == DataType::s64);
+  std::uniform_real_distribution<double> values(may_be_index ? 0 : 0.5,
+                                                may_be_index ? static_cast<double>(std::max<int64_t>(entries - 1, 0)) : 2.0);
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_of(arg.dtype, count)));
   for (int64_t i = 0; i < count; ++i) {
     const bool is_of_table = static_cast<size_t>(i) < arg.table.size();
@@ -53,7 +51,8 @@ KernelTimer::KernelTimer(const kernel::Kernel& kernel, const Machine& machine) :
   for (const kernel::Arg& arg : kernel.args) {
     const int64_t elements = span_of(kernel, arg);
     const auto bytes = static_cast<size_t>(bytes_of(arg.dtype, elements));
-    const std::vector<std::byte> pattern = pattern_of(arg, std::max<int64_t>(kPattern, static_cast<int64_t>(arg.table.size())));
+    const std::vector<std::byte> pattern =
+        pattern_of(kernel, arg, std::max<int64_t>(kPattern, static_cast<int64_t>(arg.table.size())));
     args_.push_back(std::make_unique<HostBlock>(bytes + kAlignment, kAlignment, nullptr));
     auto* const memory = static_cast<std::byte*>(args_.back()->memory());
     const auto copies = static_cast<int64_t>((bytes + pattern.size() - 1) / pattern.size());

@@ -6,6 +6,7 @@
 
 #include "backends/compile_progress.h"
 #include "backends/cpu/tiled_runner.h"
+#include "interface/indices.h"
 #include "interface/per_thread.h"
 #include "interface/status.h"
 
@@ -39,7 +40,7 @@ void PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler,
     scratch = runner.scratch_bytes();
     texts_.push_back({runner.symbol(), kernel::print(generated->kernel) + runner.loops(), runner.choice()});
     from_cache_ = from_cache_ && runner.from_cache();
-    steps_.push_back({std::move(runner), kernel::args_of(step)});
+    steps_.push_back({std::move(runner), kernel::args_of(step), -1, generated->indices});
   } else {
     auto tiled = std::make_unique<const TiledRunner>(
         std::get<kernel::TiledStep>(step), compiler,
@@ -99,6 +100,8 @@ void PlanRunner::run_step(const Step& step, std::span<const void* const> inputs,
   }
   for (size_t a = 0; a < step.args.size(); ++a) pointers[a] = pointer_of(step.args[a], inputs, outputs, scratch);
   const std::span<void* const> args(pointers, step.args.size());
+  for (const kernel::StepIndices& indices : step.indices)
+    check_indices(indices.op, indices.tensor, args[indices.arg], indices.extent);
   if (const auto* kernel = std::get_if<KernelRunner>(&step.runner))
     kernel->run(args, scratch, executor);
   else if (const auto* tiled = std::get_if<std::unique_ptr<const TiledRunner>>(&step.runner))

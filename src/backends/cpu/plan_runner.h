@@ -64,6 +64,7 @@ class PlanRunner {
     StepRunner runner;
     std::vector<kernel::Binding> args;
     int constant = -1;  // of a library step: the index of its weights among those that are packed once
+    std::vector<kernel::StepIndices> indices = {};  // of a kernel: checked before it runs
   };
   static constexpr size_t kInlineArgs = 64;
 

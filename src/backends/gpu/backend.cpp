@@ -10,6 +10,7 @@
 #include "backends/gpu/kernel_runner.h"
 #include "backends/gpu/matmul_runner.h"
 #include "backends/scratch_pool.h"
+#include "interface/indices.h"
 #include "interface/per_thread.h"
 #include "interface/status.h"
 #include "kernels/plan.h"
@@ -157,7 +158,19 @@ class GpuExecutable final : public Executable {
       views.push_back(view_of(binding, inputs, outputs, scratch));
       views.back().offset += binding.bytes;
     }
+    if (const auto* const generated = std::get_if<kernel::KernelStep>(&plan_->steps[index]))
+      for (const kernel::StepIndices& indices : generated->indices) check(indices, views[indices.arg], context.stream);
     runners_[index]->run(context.stream, views, {scratch, 0});
+  }
+
+  // Waits for the stream: a kernel cannot report an error.
+  void check(const kernel::StepIndices& indices, BufferView view, void* stream) const {
+    auto& host = PerThread<kernel::StepIndices, std::vector<char>>::get();
+    host.resize(static_cast<size_t>(indices.tensor.byte_size()));
+    if (host.empty()) return;
+    device_->copy_out(stream, host.data(), view.memory, view.offset, host.size());
+    device_->wait(stream);
+    check_indices(indices.op, indices.tensor, host.data(), indices.extent);
   }
 
   std::shared_ptr<Device> device_;

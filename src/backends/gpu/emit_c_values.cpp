@@ -117,6 +117,10 @@ std::string SourceEmitter::offset(int a) const {
   return strides.back() == 1 ? "at" : strides.back() == 0 ? "0" : join("at * ", strides.back());
 }
 
+std::string SourceEmitter::entry_offset(const Node& n) const {
+  return join(operand(n, 0), " * (lm_s64)", arg(n.arg).entry_stride);
+}
+
 // The value of an index node. `inside`: the part of the chunk and the element.
 std::string SourceEmitter::index_at(const Node& n, const std::string& inside) const {
   std::string sum = inside;
@@ -136,6 +140,7 @@ void SourceEmitter::emit_row_values(int phase) {
     };
     switch (n.kind) {
       case NodeKind::load: declare(load_at(n.arg, "0")); break;
+      case NodeKind::load_entry: declare(load_at(n.arg, entry_offset(n))); break;
       case NodeKind::constant: declare(constant(n)); break;
       case NodeKind::index: declare(index_at(n, "0")); break;
       case NodeKind::center: declare(centered(n)); break;
@@ -163,6 +168,11 @@ std::string SourceEmitter::element_value(NodeIndex i, bool first_element) const 
       if (is_vector_access(n.arg)) return from_storage(arg(n.arg).dtype, join("r", i, "[v]"));
       if (stride == 0 && !shares_bytes(n.arg)) return from_storage(arg(n.arg).dtype, join("r", i));
       return load_at(n.arg, join(offset(n.arg), " + v * (lm_ix)", stride));
+    }
+    case NodeKind::load_entry: {
+      if (first_element) return load_at(n.arg, entry_offset(n));
+      const int64_t stride = arg(n.arg).strides.back();
+      return load_at(n.arg, join(entry_offset(n), " + ", offset(n.arg), " + v * (lm_ix)", stride));
     }
     case NodeKind::index: {
       if (first_element) return index_at(n, "0");

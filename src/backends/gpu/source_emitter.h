@@ -86,6 +86,7 @@ class SourceEmitter {
   std::string name(kernel::NodeIndex node) const { return join("n", node); }
   std::string operand(const kernel::Node& node, int k) const { return name(node.operands[static_cast<size_t>(k)]); }
   std::string offset(int arg) const;  // of the current chunk from the row's first element
+  std::string entry_offset(const kernel::Node& n) const;
   std::string index_at(const kernel::Node& node, const std::string& inside) const;
   std::string place_sum(const Dims& steps, size_t first, size_t last, const char* prefix) const;
 

@@ -65,7 +65,8 @@ ShapeMap scatter_add_shapes(const OpView& view) {
 
 LAMINA_SCHEMA(Gather) {
   return {.kind = OpKind::Gather,
-          .op_class = OpClass::library,
+          .op_class = OpClass::layout,
+          .nest = LoopNest::gathered,
           .formula = "dst[.., i.., ..] = src[.., indices[i..], ..]: the axis is replaced by the axes of indices",
           .source = "ONNX Gather-13",
           .inputs = {port("src", "T", "rank 1 or more"),

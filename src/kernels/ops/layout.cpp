@@ -1,5 +1,6 @@
 // Ops that only move values. The strides of the args implement the movement. GenIndex computes each element's position along
 // an axis.
+#include "interface/indices.h"
 #include "kernels/op_lowering.h"
 
 namespace lamina::kernel {
@@ -12,6 +13,7 @@ std::vector<Lowering> layout_lowerings() {
           {OpKind::StaticTranspose, copy},
           {OpKind::Slice, copy},
           {OpKind::Expand, copy},
+          {OpKind::Gather, [](O& op) { op.out(0, op.in_entries(0, gathered_axis(op.view()).axis, 1)); }},
           {OpKind::GenIndex,
            [](O& op) { op.out(0, op.k.cast(op.index_along(static_cast<int>(op.attribute<int64_t>("axis"))), Type::s32)); }},
           {OpKind::End, [](O&) {}}};

@@ -18,6 +18,7 @@ ViewBuilder::Family ViewBuilder::family() const {
     case LoopNest::reshaped: return &ViewBuilder::reshaped;
     case LoopNest::concatenated: return &ViewBuilder::concatenated;
     case LoopNest::sliced: return &ViewBuilder::sliced;
+    case LoopNest::gathered: return &ViewBuilder::gathered;
     case LoopNest::trailing_axes: return &ViewBuilder::trailing_axes;
     case LoopNest::group_rows: return &ViewBuilder::group_rows;
     case LoopNest::channel_rows: return &ViewBuilder::channel_rows;

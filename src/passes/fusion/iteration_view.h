@@ -20,7 +20,7 @@ struct IterationView {
   std::vector<DimMap> inputs, outputs;  // per port; empty for an absent port
   // per output: whether it sums over all dims that its map does not have (diff_gamma, diff_beta)
   std::vector<bool> column_outputs;
-  // per input: whether it is read with other steps, so that all of it must be in memory before
+  // per input: whether it is read with other steps or by index, so that all of it must be in memory before
   std::vector<bool> reads_a_part;
   bool opaque_copy = false;  // a reshape without common dims: elements in row-major order, inputs[0] is unused
   std::string why_not;       // if not empty, the op has no loop nest, and this phrase says why

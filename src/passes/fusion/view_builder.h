@@ -43,6 +43,7 @@ class ViewBuilder {
   void reshaped();
   void concatenated();
   void sliced();
+  void gathered();
   void trailing_axes();
   void group_rows();
   void channel_rows();

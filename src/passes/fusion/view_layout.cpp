@@ -1,6 +1,7 @@
 // Views of ops that move elements.
 #include <iterator>
 
+#include "interface/indices.h"
 #include "interface/op_schema.h"
 #include "passes/fusion/common_refinement.h"
 #include "passes/fusion/view_builder.h"
@@ -65,6 +66,22 @@ void ViewBuilder::sliced() {
   loop_over(output_shape(0));
   view_.inputs[0] = view_.outputs[0] = identity_map(rank);
   view_.reads_a_part[0] = true;
+}
+
+// Runs over the elements of the result. The axis of src that the indices replace is no dim of the loop nest: an element is read
+// from the entry that its index names.
+void ViewBuilder::gathered() {
+  const IndexedAxis at = gathered_axis(OpView(graph_, op_));
+  const size_t rank = output_shape(0).size();
+  loop_over(output_shape(0));
+  view_.outputs[0] = identity_map(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    const AxisRun run{static_cast<int>(i), 1};
+    const bool is_of_indices = i >= at.axis && i < at.axis + at.indices;
+    view_.inputs[is_of_indices ? 1 : 0].push_back(run);
+  }
+  view_.inputs[0].insert(view_.inputs[0].begin() + static_cast<int64_t>(at.axis), kNoRun);
+  view_.reads_a_part[0] = view_.reads_a_part[1] = true;
 }
 
 // The inputs are concatenated along `axis`. Each is a separate copy.

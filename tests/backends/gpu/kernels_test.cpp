@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "backends/cpu/support/index_buffers.h"
 #include "backends/gpu/gpu_check.h"
 #include "support/graph_builder.h"
 
@@ -390,6 +391,25 @@ TEST(GpuNumbers, StatisticsAreWithinTwoUlpOfTheCpus) {
             << "output " << o << " element " << i << " of " << size;
       }
     }
+  }
+}
+
+TEST(GpuGather, AnIndexOutsideRaisesAnErrorBeforeTheKernelRuns) {
+  LAMINA_GPU_OR_SKIP(gpu);
+  GraphBuilder g;
+  const auto src = g.input(f32, {4, 3}), indices = g.input(DataType::s32, {2});
+  g.op(OpKind::Gather, {src, indices});
+  const Graph graph = with_strides(g.finish());
+  const Subgraph subgraph{graph, graph.inputs(), graph.outputs()};
+  const Buffer table = buffer_for(g.tensor(src)), data = indices_of(g.tensor(indices), {3, 4});
+  std::vector<Buffer> outputs{buffer_for(graph.tensor(graph.outputs()[0]))};
+  const std::vector<LogicalTensor> ins{g.tensor(src), g.tensor(indices)};
+  try {
+    run_on_gpu(*gpu, subgraph, ins, {&table, &data}, outputs);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::index_out_of_range);
+    EXPECT_STREQ(error.what(), "Gather \"op0\": input indices holds 4 at position [1], allowed is -4..3");
   }
 }
 

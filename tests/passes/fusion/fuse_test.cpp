@@ -400,6 +400,25 @@ TEST(FuseLayout, ANormTakesASliceInFront) {
   layer_norm(g, part, 8);
   EXPECT_EQ(fused(g.finish()), "part norm");
 }
+TEST(FuseLayout, AnEmbeddingIsReadByItsSumAndNorm) {
+  GraphBuilder g;
+  const auto words = g.named("words").op(OpKind::Gather, {g.input(f32, {100, 8}), g.input(DataType::s64, {2, 3})});
+  const auto places = g.named("places").op(OpKind::Gather, {g.input(f32, {50, 8}), g.input(DataType::s32, {3})});
+  const auto add = g.named("add").op(OpKind::Add, {words, places});
+  g.named("norm");
+  layer_norm(g, add, 8);
+  EXPECT_EQ(fused(g.finish()), "words places add norm");
+}
+// All of the table and of the indices must be in memory before.
+TEST(FuseLayout, AGatherLeavesItsTableAndIndicesOutside) {
+  GraphBuilder g;
+  const auto table = g.named("table").op(OpKind::Exp, {g.input(f32, {3, 8})});
+  const auto indices = g.named("indices").op(OpKind::Add, {g.input(DataType::s32, {3}), g.input(DataType::s32, {3})});
+  g.named("gather").op(OpKind::Gather, {table, indices});
+  const Graph graph = g.finish();
+  EXPECT_EQ(fused(graph), "table | indices | gather");
+  EXPECT_THAT(codes_of(graph, "gather"), Contains("alone.part"));
+}
 TEST(FuseLayout, AnExpandIsReadWithoutAStep) {
   GraphBuilder g;
   const auto exp = g.named("exp").op(OpKind::Exp, {g.input(f32, {4, 1, 8})});

@@ -55,10 +55,24 @@ llvm::Value* Memory::load_arg(llvm::Value* pointer, int arg, const Lanes& lanes,
   if (lanes.width == 1 || step == LaneStep::none)
     return e_.widen(to_compute(dtype, b_.CreateAlignedLoad(scalar, first, align)), lanes.width);
   if (step == LaneStep::one) return load_vector(first, arg, {lanes.width, nullptr, lanes.mask});
-  llvm::Type* const type = with_lanes(scalar, lanes.width);
+  return load_lanes(lane_addresses(first, arg, lanes, stride), dtype, lanes);
+}
+
+llvm::Value* Memory::load_lanes(llvm::Value* addresses, DataType dtype, const Lanes& lanes) {
+  llvm::Type* const type = with_lanes(storage_type(e_.context, dtype), lanes.width);
   llvm::Value* const mask = lanes.mask != nullptr ? lanes.mask : e_.widen(b_.getTrue(), lanes.width);
-  return to_compute(dtype, b_.CreateMaskedGather(type, lane_addresses(first, arg, lanes, stride), align, mask,
-                                                 llvm::Constant::getNullValue(type)));
+  const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
+  return to_compute(dtype, b_.CreateMaskedGather(type, addresses, align, mask, llvm::Constant::getNullValue(type)));
+}
+
+llvm::Value* Memory::load_entry(llvm::Value* pointer, int arg, llvm::Value* entry, const Lanes& lanes, int64_t stride) {
+  const DataType dtype = kernel_.arg(arg).dtype;
+  llvm::Value* const entry_bytes = e_.widen(i64(bytes_of(dtype, kernel_.arg(arg).entry_stride)), lanes_of(entry));
+  llvm::Value* const of_entry = b_.CreateMul(entry, entry_bytes);
+  if (lanes_of(entry) == 1) return load_arg(b_.CreateGEP(b_.getInt8Ty(), pointer, of_entry), arg, lanes, stride);
+  llvm::Type* const scalar = storage_type(e_.context, dtype);
+  llvm::Value* const first = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
+  return load_lanes(b_.CreateGEP(b_.getInt8Ty(), lane_addresses(first, arg, lanes, stride), of_entry), dtype, lanes);
 }
 
 llvm::Value* Memory::load_vector(llvm::Value* pointer, int arg, const Lanes& lanes) {

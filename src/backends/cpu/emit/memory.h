@@ -22,6 +22,8 @@ class Memory : private Part {
   // row's.
   llvm::Value* load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride);
   void store_arg(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes, int64_t stride);
+  // The same in the entry `entry` of the arg: an i64 that all lanes share, or one per lane.
+  llvm::Value* load_entry(llvm::Value* pointer, int arg, llvm::Value* entry, const Lanes& lanes, int64_t stride);
   // Contiguous elements.
   llvm::Value* load_vector(llvm::Value* pointer, int arg, const Lanes& lanes);
   void store_vector(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes);
@@ -41,6 +43,7 @@ class Memory : private Part {
   llvm::Value* to_compute(DataType dtype, llvm::Value* raw);
   llvm::Value* to_storage(DataType dtype, kernel::Type type, llvm::Value* value);
   llvm::Value* lane_addresses(llvm::Value* first, int arg, const Lanes& lanes, int64_t stride);
+  llvm::Value* load_lanes(llvm::Value* addresses, DataType dtype, const Lanes& lanes);
   void mark_non_temporal(llvm::StoreInst* store);
 };
 

@@ -38,6 +38,9 @@ void Values::compute_row_values(Row& row, int phase) {
     const auto operand = [&](int k) { return row.values[static_cast<size_t>(n.operands[static_cast<size_t>(k)])]; };
     switch (n.kind) {
       case NodeKind::load: row.values[i] = memory_.load_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, lanes, 0); break;
+      case NodeKind::load_entry:
+        row.values[i] = memory_.load_entry(row.pointers[static_cast<size_t>(n.arg)], n.arg, operand(0), lanes, 0);
+        break;
       case NodeKind::constant: {
         llvm::Type* const type = e_.type(n.type, row.frame.lanes);
         row.values[i] = type->isFPOrFPVectorTy() ? llvm::ConstantFP::get(type, n.value)
@@ -73,6 +76,12 @@ llvm::Value* Values::element(const Row& row, NodeIndex index, const Lanes& lanes
     case NodeKind::load:
       return memory_.load_arg(row.segment[static_cast<size_t>(n.arg)], n.arg, lanes,
                               kernel_.args[static_cast<size_t>(n.arg)].strides.back());
+    case NodeKind::load_entry: {
+      const auto entry = static_cast<size_t>(n.operands[0]);  // not widened: a row's own entry is contiguous
+      return memory_.load_entry(row.segment[static_cast<size_t>(n.arg)], n.arg,
+                                known[entry] != nullptr ? known[entry] : row.values[entry], lanes,
+                                kernel_.args[static_cast<size_t>(n.arg)].strides.back());
+    }
     case NodeKind::index: {
       const int64_t step = n.coefficients.back();
       llvm::Value* const base =

@@ -36,6 +36,7 @@ int operations_of(const Node& n) {
     case NodeKind::moments:
     case NodeKind::center: return 3;
     case NodeKind::load:
+    case NodeKind::load_entry:
     case NodeKind::store: return 0;
     default: return 1;
   }
@@ -136,7 +137,7 @@ CostModel::Walk CostModel::walk_of(const kernel::LoopPlan& plan, int phase) cons
     } else {
       walk.operations += operations_of(n);
     }
-    if (n.kind == NodeKind::load && varies_along_row(kernel_, kernel_.arg(n.arg)) && !contains(walk.loads, n.arg))
+    if (is_load(n) && varies_along_row(kernel_, kernel_.arg(n.arg)) && !contains(walk.loads, n.arg))
       walk.loads.push_back(n.arg);
   }
   return walk;

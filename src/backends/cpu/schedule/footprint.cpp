@@ -9,7 +9,8 @@ using kernel::Kernel;
 using kernel::Node;
 
 bool varies_by_row(const Kernel& kernel, const Arg& arg) {
-  return std::any_of(arg.strides.begin(), arg.strides.begin() + kernel.outer_rank, [](int64_t step) { return step != 0; });
+  return arg.entry_stride != 0 ||
+         std::any_of(arg.strides.begin(), arg.strides.begin() + kernel.outer_rank, [](int64_t step) { return step != 0; });
 }
 
 bool varies_along_row(const Kernel& kernel, const Arg& arg) {
@@ -38,7 +39,8 @@ int64_t moved_bytes(const Kernel& kernel) {
   int64_t bytes = 0;
   for (const Arg& arg : kernel.args) {
     int64_t elements = 1;
-    for (size_t d = 0; d < arg.strides.size(); ++d) elements *= arg.strides[d] != 0 ? kernel.extents[d] : 1;
+    for (size_t d = 0; d < arg.strides.size(); ++d)
+      elements *= arg.strides[d] != 0 || arg.entry_stride != 0 ? kernel.extents[d] : 1;
     bytes += bytes_of(arg.dtype, elements);
   }
   return bytes;

@@ -31,7 +31,7 @@ double lines_of_row(const Kernel& kernel) {
 double arithmetic(const Kernel& kernel, const Costs& costs) {
   double cost = 0;
   for (const Node& n : kernel.nodes) {
-    if (!n.per_element || n.kind == NodeKind::load || n.kind == NodeKind::store) continue;
+    if (!n.per_element || is_load(n) || n.kind == NodeKind::store) continue;
     cost += cost_of(n) == kernel::CostClass::function ? costs.function : costs.operation;
   }
   return cost;

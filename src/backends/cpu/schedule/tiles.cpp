@@ -18,9 +18,12 @@ constexpr int kMaxRowsInFlight = 4;
 
 }  // namespace
 
+// A batch has no addresses of its rows, from which a row value could be read by index.
 bool batches_rows(const Kernel& kernel) {
   const auto is_moments = [](const Node& n) { return n.kind == NodeKind::moments; };
+  const auto reads_by_index = [](const Node& n) { return n.kind == NodeKind::load_entry && !n.per_element; };
   return is_one_run(kernel) && kernel.row_size() <= tuning::kLongestRowOfBatch &&
+         std::none_of(kernel.nodes.begin(), kernel.nodes.end(), reads_by_index) &&
          std::any_of(kernel.nodes.begin(), kernel.nodes.end(), is_moments);
 }
 

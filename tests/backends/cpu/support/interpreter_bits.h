@@ -19,22 +19,22 @@ namespace lamina::testing {
 
 using Memory = std::vector<std::vector<std::byte>>;  // one block per arg
 
-inline int64_t span(const kernel::Kernel& kernel, const kernel::Arg& arg) {
-  int64_t last = 0;
-  for (size_t d = 0; d < arg.strides.size(); ++d) last += (kernel.extents[d] - 1) * arg.strides[d];
-  return last + 1;
-}
+inline int64_t span(const kernel::Kernel& kernel, const kernel::Arg& arg) { return kernel::span_of(kernel, arg); }
 
-// Fills rows of every kind: ordinary, with a large offset from its first elements, with equal elements, with a NaN.
+// Fills rows of every kind: ordinary, with a large offset from its first elements, with equal elements, with a NaN. Integers
+// are legal indices.
 inline Memory memory_for(const kernel::Kernel& kernel) {
   std::mt19937 random(11);
   std::normal_distribution<double> gauss;
   Memory memory;
+  const int64_t entries = kernel.fewest_entries();
   for (const kernel::Arg& arg : kernel.args) {
     const int64_t elements = span(kernel, arg);
+    const bool is_integer = arg.dtype == DataType::s32 || arg.dtype == DataType::s64;
     memory.emplace_back(static_cast<size_t>(elements) * 8 + 64);
     for (int64_t i = 0; i < elements; ++i) {
-      const double value = i % 97 == 13 ? 40 + gauss(random) : i % 1009 == 500 ? NAN : gauss(random);
+      double value = i % 97 == 13 ? 40 + gauss(random) : i % 1009 == 500 ? NAN : gauss(random);
+      if (entries != INT64_MAX && is_integer) value = static_cast<double>(i * 7 % (2 * entries) - entries);
       store_from_double(arg.dtype, memory.back().data(), i, value);
     }
   }

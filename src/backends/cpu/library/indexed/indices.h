@@ -1,4 +1,4 @@
-// The common part of Gather and ScatterAdd: their tensors as rows, and indices that are checked before they are used.
+// Tensors as rows, and indices that are checked before they are used.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,11 @@
 // ScatterAdd: each row of the result is the sum of the rows of src with its index, added in the order of the indices, in
 // double. One thread computes a row, so that the bits do not depend on the number of threads.
-#include "backends/cpu/library/indexed/scatter_add.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
 
 #include "backends/cpu/library/indexed/indices.h"
+#include "backends/cpu/library/library_ops.h"
 #include "backends/cpu/threads/executor.h"
 #include "interface/element.h"
 #include "interface/indices.h"
@@ -151,9 +150,7 @@ class ScatterAdd final : public Primitive {
   int64_t rows_per_tile_;
 };
 
-}  // namespace
-
-OpView indexed_view(const kernel::LibraryStep& step) {
+OpView view_of(const kernel::LibraryStep& step) {
   std::vector<const LogicalTensor*> inputs, outputs;
   for (const LogicalTensor& tensor : step.inputs) inputs.push_back(&tensor);
   for (const LogicalTensor& tensor : step.outputs) outputs.push_back(&tensor);
@@ -161,7 +158,13 @@ OpView indexed_view(const kernel::LibraryStep& step) {
 }
 
 std::unique_ptr<const Primitive> scatter_add(const kernel::LibraryStep& step, const PrimitiveUse&) {
-  return std::make_unique<ScatterAdd>(step, scattered_axis(indexed_view(step)));
+  return std::make_unique<ScatterAdd>(step, scattered_axis(view_of(step)));
+}
+
+}  // namespace
+
+std::vector<LibraryOp> indexed_ops() {
+  return {{.kind = OpKind::ScatterAdd, .compile = scatter_add, .takes_empty_inputs = true}};
 }
 
 }  // namespace lamina::cpu
