@@ -90,9 +90,11 @@ bool positions_lie_apart(const Kernel& kernel, int lanes) {
   });
 }
 
-// Whether the kernel has an outer dim that can be the dim of the lanes.
+// Whether the kernel has an outer dim that can be the dim of the lanes. Rows that are read by index are not neighbours.
 bool has_lane_dim(const Kernel& kernel) {
-  return kernel.outer_rank > 0 && !has_nibbles(kernel) && kernel.row_count() * kernel.row_size() > 0;
+  const auto reads_by_index = [](const Node& n) { return n.kind == NodeKind::load_entry; };
+  return kernel.outer_rank > 0 && !has_nibbles(kernel) && kernel.row_count() * kernel.row_size() > 0 &&
+         std::none_of(kernel.nodes.begin(), kernel.nodes.end(), reads_by_index);
 }
 
 void move_last(Dims& dims, size_t from, size_t to) {
