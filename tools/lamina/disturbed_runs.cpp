@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "backends/reference/run.h"
@@ -16,6 +17,7 @@ using reference::Tensor;
 // The runs 2k and 2k + 1 move each value by the same distance in opposite directions. The last run moves no value, but sets to
 // 0 what may be 0, with the other sign: a comparison with 0 depends on it, and the sign of 1 / 0.
 constexpr uint64_t kMovingRuns = 6, kFlushingRun = kMovingRuns, kRuns = kMovingRuns + 1;
+constexpr uint64_t kRunsOfOneValue = 4;
 
 // From -3/2 to -1 or from 1 to 3/2: it looks random, and is the same each time. At least 1, so that what an error may reach, in
 // its direction, is reached, and a run that moves an element by little tells that it depends on its inputs by little.
@@ -30,9 +32,13 @@ double noise(uint64_t seed) {
 // An input's last place, in the arithmetic of kernels.
 constexpr double kRoundingOfRead = 0x1p-24, kRoundingOfReadF64 = 0x1p-53;
 
+// The values that a run moves: all, the graph's inputs, or one value.
+constexpr ValueIndex kAll = -2, kInputs = -3;
+
 class Disturbance {
  public:
-  Disturbance(const Graph& graph, uint64_t run) : graph_(graph), run_(run), scales_(graph.values().size(), 0) {}
+  Disturbance(const Graph& graph, uint64_t run, ValueIndex moved)
+      : graph_(graph), run_(run), moved_(moved), scales_(graph.values().size(), 0) {}
 
   void operator()(const Op* maker, ValueIndex value, Tensor& tensor) {
     if (!is_floating(tensor.dtype) || !tensor.integers.empty()) return;
@@ -40,7 +46,7 @@ class Disturbance {
     if (maker != nullptr) step = tolerance_of_step(graph_, *maker, value);
     double& scale = scales_[static_cast<size_t>(value)];
     scale = root_mean_square(tensor.values);
-    if (graph_.value(value).consumers.empty()) return;
+    if (graph_.value(value).consumers.empty() || !moves(maker, value)) return;
     if (step.averaged != kNoValue) scale = std::max(scale, scales_[static_cast<size_t>(step.averaged)]);
     const uint64_t seed = (static_cast<uint64_t>(value) << 40) + (run_ / 2 << 36);
     const double direction = run_ % 2 == 0 ? 1 : -1;
@@ -58,10 +64,23 @@ class Disturbance {
   }
 
  private:
+  bool moves(const Op* maker, ValueIndex value) const {
+    return moved_ == kAll || moved_ == (maker == nullptr ? kInputs : value);
+  }
+
   const Graph& graph_;
   const uint64_t run_;
+  const ValueIndex moved_;
   std::vector<double> scales_;  // per value: its root mean square
 };
+
+using Spreads = std::vector<std::vector<double>>;  // by output and element
+
+Spreads no_spreads(std::span<const Tensor> expected) {
+  Spreads spreads;
+  for (const Tensor& tensor : expected) spreads.emplace_back(static_cast<size_t>(tensor.size()), 0.0);
+  return spreads;
+}
 
 void widen(std::vector<double>& spread, const Tensor& exact, const Tensor& disturbed) {
   for (int64_t i = 0; i < exact.size(); ++i) {
@@ -77,15 +96,23 @@ void add_poles(const Tensor& disturbed, Elements& poles) {
   }
 }
 
+constexpr double kLargestToSquare = 0x1p60;  // sums of some squares of larger numbers leave the range of f32
+
 // The values between two ops that a run stores in their types. A kernel that holds both ops stores none.
 enum class Stored { out_of_range, all };
 
 class Storage {
  public:
-  Storage(const Graph& graph, Stored which) : graph_(graph), which_(which) {}
+  Storage(const Graph& graph, Stored which) : graph_(graph), which_(which), is_beyond_squares_(graph.values().size(), false) {}
 
   void operator()(const Op* maker, ValueIndex value, Tensor& tensor) {
-    if (maker == nullptr || !is_floating(tensor.dtype)) return;
+    if (!is_floating(tensor.dtype)) return;
+    const auto is_beyond = [](double element) { return std::abs(element) > kLargestToSquare; };
+    is_beyond_squares_[static_cast<size_t>(value)] =
+        tensor.dtype != DataType::f64 && std::any_of(tensor.values.begin(), tensor.values.end(), is_beyond);
+    if (maker == nullptr) return;
+    if (squares_beyond_range(*maker))
+      for (double& element : tensor.values) change(element, std::numeric_limits<double>::quiet_NaN());
     for (size_t i = 0; i < tensor.out_of_range.size(); ++i) {
       if (tensor.out_of_range[i]) change(tensor.values[i], std::numeric_limits<double>::quiet_NaN());
     }
@@ -100,6 +127,13 @@ class Storage {
   bool has_changed() const { return has_changed_; }
 
  private:
+  // The pages of these ops state the range in which they sum squares.
+  bool squares_beyond_range(const Op& op) const {
+    return schema_of(op.kind).traits.squares && std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueIndex input) {
+             return input != kNoValue && is_beyond_squares_[static_cast<size_t>(input)];
+           });
+  }
+
   void change(double& element, double to) {
     element = to;
     has_changed_ = true;
@@ -107,18 +141,39 @@ class Storage {
 
   const Graph& graph_;
   const Stored which_;
+  std::vector<bool> is_beyond_squares_;  // per value
   bool has_changed_ = false;
 };
+
+// How far the runs that move one value move each element of each output, added over all values: where a run moves all of them,
+// their effects may cancel.
+Spreads sum_of_single_effects(const Subgraph& subgraph, std::span<const void* const> inputs, std::span<const Tensor> expected) {
+  Spreads sums = no_spreads(expected);
+  std::vector<ValueIndex> moved = {kInputs};
+  for (const Op& op : subgraph.graph.ops())
+    for (const ValueIndex value : op.outputs)
+      if (value != kNoValue && !subgraph.graph.value(value).consumers.empty()) moved.push_back(value);
+  for (const ValueIndex value : moved) {
+    Spreads spreads = no_spreads(expected);
+    for (uint64_t run = 0; run < kRunsOfOneValue; ++run) {
+      const std::vector<Tensor> disturbed =
+          reference::run(subgraph.graph, subgraph.inputs, subgraph.outputs, inputs, Disturbance(subgraph.graph, run, value));
+      for (size_t i = 0; i < disturbed.size(); ++i) widen(spreads[i], expected[i], disturbed[i]);
+    }
+    for (size_t i = 0; i < sums.size(); ++i)
+      std::transform(sums[i].begin(), sums[i].end(), spreads[i].begin(), sums[i].begin(), std::plus<>());
+  }
+  return sums;
+}
 
 }  // namespace
 
 Disturbed run_disturbed(const Subgraph& subgraph, std::span<const void* const> inputs, std::span<const Tensor> expected) {
-  Disturbed found;
+  Disturbed found{.spreads = sum_of_single_effects(subgraph, inputs, expected.first(subgraph.outputs.size())), .poles = {}};
   found.poles.resize(subgraph.outputs.size());
-  for (size_t i = 0; i < subgraph.outputs.size(); ++i) found.spreads.emplace_back(static_cast<size_t>(expected[i].size()), 0.0);
   for (uint64_t run = 0; run < kRuns; ++run) {
     const std::vector<Tensor> disturbed =
-        reference::run(subgraph.graph, subgraph.inputs, subgraph.outputs, inputs, Disturbance(subgraph.graph, run));
+        reference::run(subgraph.graph, subgraph.inputs, subgraph.outputs, inputs, Disturbance(subgraph.graph, run, kAll));
     for (size_t i = 0; i < disturbed.size(); ++i) {
       widen(found.spreads[i], expected[i], disturbed[i]);
       if (tolerance_of(subgraph.graph, subgraph.outputs[i]).may_meet_pole) add_poles(disturbed[i], found.poles[i]);
