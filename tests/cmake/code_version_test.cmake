@@ -41,7 +41,7 @@ foreach(file IN ITEMS kernels/polynomials.h kernels/numerics.h kernels/kernel_ir
   expect_change(${file} TRUE)
 endforeach()
 expect_change(passes/pipeline.cpp FALSE)
-expect_change(backends/gpu/schedule.cpp FALSE)
+expect_change(backends/gpu/schedule/schedule.cpp FALSE)
 file(WRITE ${SCRATCH}/src/backends/cpu/emit/new_walk.cpp "// a source that was not there\n")
 version_of_sources(with_new_file)
 if(with_new_file STREQUAL before)

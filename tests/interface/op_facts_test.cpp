@@ -155,7 +155,7 @@ const std::map<std::string, std::string> kExceptions{
     {"passes/tiling/quantized_product.cpp",
      "the two forms of Dequantize, and which axis of a library op's weights its scales run along"},
     {"passes/tiling/post_ops.cpp", "the elementwise ends that primitive libraries know, and which of them lose a NaN there"},
-    {"gpu/emit_matmul.cpp", "names of a program's variables, which are those of the ports"},
+    {"gpu/emit/emit_matmul.cpp", "names of a program's variables, which are those of the ports"},
     {"passes/canonicalize.cpp", "rewrites single kinds into others, port by port"},
     {"layer_norm_graph.cpp", "the LayerNorm primitive as a graph: builds it op by op"},
     {"layer_norm_problem.cpp", "names of the LayerNorm primitive's arguments, which are those of its ports"},

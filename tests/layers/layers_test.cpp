@@ -75,9 +75,15 @@ const std::vector<Module>& modules() {
        {"cpu/library", "cpu/threads", "cpu/code", "cpu/emit", "cpu/schedule", "cpu/targets' host", "backends", "kernels",
         "handles", "interface"}},
 
-      {"gpu", {"src/backends/gpu/"}, {"handles", "backends", "kernels", "kernels/dialect", "interface"}},
-      {"gpu/cuda", {"src/backends/gpu/cuda/"}, {"gpu", "handles", "backends/cache", "kernels", "interface"}},
-      {"gpu/opencl", {"src/backends/gpu/opencl/"}, {"gpu", "handles", "interface"}},
+      {"gpu/languages", {"src/backends/gpu/languages/"}, {}},
+      {"gpu/schedule", {"src/backends/gpu/schedule/"}, {"kernels", "interface"}},
+      {"gpu/emit", {"src/backends/gpu/emit/"}, {"gpu/languages", "gpu/schedule", "kernels", "kernels/dialect", "interface"}},
+      {"gpu",
+       {"src/backends/gpu/"},
+       {"gpu/emit", "gpu/languages", "gpu/schedule", "handles", "backends", "kernels", "interface"}},
+      {"gpu/cuda", {"src/backends/gpu/cuda/"}, {"gpu", "gpu/languages", "handles", "backends/cache", "kernels", "interface"}},
+      {"gpu/hip", {"src/backends/gpu/hip/"}, {"gpu", "interface"}},
+      {"gpu/opencl", {"src/backends/gpu/opencl/"}, {"gpu", "gpu/languages", "handles", "interface"}},
       {"gpu's list of devices", {"src/backends/gpu/devices."}, {"gpu/cuda", "gpu/opencl", "gpu", "backends", "interface"}},
 
       {"pictures", {"src/pictures/"}, {"interface/json", "interface"}},

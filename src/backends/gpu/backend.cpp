@@ -103,7 +103,7 @@ class GpuExecutable final : public Executable {
     info_.kernels.insert(info_.kernels.end(), source.symbols.begin(), source.symbols.end());
     info_.step_of_kernel.resize(info_.kernels.size(), runners_.size() - 1);
     info_.schedules.push_back(runner.schedule_name());
-    info_.sources.push_back({source.symbol + (device_->language() == Language::cuda ? ".cu" : ".cl"), source.text});
+    info_.sources.push_back({source.symbol + device_->language().file_ending, source.text});
     info_.from_cache = info_.from_cache && runner.from_cache();
     partial_bytes_ = std::max(partial_bytes_, aligned(runner.scratch_bytes()));
   }

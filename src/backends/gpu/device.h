@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "backends/gpu/emit_c.h"
+#include "backends/gpu/emit/emit_kernel.h"
 
 namespace lamina::kernel {
 struct MatmulStack;
@@ -58,7 +58,7 @@ class Device {
   virtual ~Device() = default;
   virtual std::string_view api() const = 0;  // "cuda", "opencl"
   virtual std::string name() const = 0;
-  virtual Language language() const = 0;
+  virtual const Language& language() const = 0;
   virtual DeviceLimits limits() const = 0;
   virtual bool needs_alignment() const = 0;  // wide accesses need aligned addresses
   virtual LoadedModule load(const KernelSource& source) = 0;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/gpu/tuning.h"
+#include "backends/gpu/schedule/tuning.h"
 #include "interface/per_thread.h"
 #include "interface/status.h"
 

@@ -24,7 +24,7 @@ class KernelRunner final : public StepRunner {
   bool from_cache() const override { return from_cache_; }
 
  private:
-  // Assumptions on which the code of a variant relies; see emit_c.h.
+  // Assumptions on which the code of a variant relies; see emit/emit_kernel.h.
   struct Assumptions {
     bool aligned, disjoint;
   };

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/gpu/emit_matmul.h"
+#include "backends/gpu/emit/emit_matmul.h"
 #include "backends/gpu/step_runner.h"
 #include "handles/locks.h"
 

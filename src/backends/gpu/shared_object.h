@@ -6,6 +6,16 @@
 
 namespace lamina::gpu {
 
+// Where a vendor's libraries may be: in the folders that environment variables name, and in the usual one.
+struct Toolkit {
+  std::vector<const char*> variables;
+  const char* usual_folder;
+};
+
+// File names of a library, in search order: by the loader's path, then in the toolkit's folders.
+std::vector<std::string> names_of_library(const std::string& stem, const std::vector<std::string>& versions,
+                                          const Toolkit& toolkit);
+
 class SharedObject {
  public:
   // Opens the first of `names` that can be opened. If none can, handle() is null and error() says what was tried.

@@ -1,11 +1,11 @@
 // The source text of generated kernels, stored in tests/backends/gpu/golden: a change of emission appears as a readable diff.
-// CUDA C++ and OpenCL C share this text; preludes are excluded. LAMINA_UPDATE_GOLDEN=1 rewrites the files.
+// All languages share this text; preludes are excluded. LAMINA_UPDATE_GOLDEN=1 rewrites the files.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
 
-#include "backends/gpu/emit_matmul.h"
+#include "backends/gpu/emit/emit_matmul.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "support/files.h"
 #include "support/foreign_locale.h"
@@ -14,6 +14,8 @@ namespace lamina::testing {
 namespace {
 
 namespace fs = std::filesystem;
+
+const gpu::Language* const kLanguages[] = {&gpu::languages::cuda, &gpu::languages::hip, &gpu::languages::opencl};
 
 void expect_golden(const std::string& name, const std::string& body) {
   const fs::path path = kTree / "tests" / "backends" / "gpu" / "golden" / (name + ".txt");
@@ -24,10 +26,10 @@ void expect_golden(const std::string& name, const std::string& body) {
 void expect_golden(const std::string& name, const Graph& graph, const gpu::DeviceLimits& limits = {}) {
   const kernel::Kernel kernel = first_kernel_of(graph);
   const gpu::Schedule schedule = gpu::choose_schedule(kernel, limits);
-  const gpu::KernelSource cuda = gpu::emit_kernel(kernel, schedule, limits, gpu::Language::cuda, true, true);
-  const gpu::KernelSource opencl = gpu::emit_kernel(kernel, schedule, limits, gpu::Language::opencl, true, true);
-  EXPECT_EQ(cuda.body, opencl.body);
-  expect_golden(name, cuda.body);
+  const std::string cuda = gpu::emit_kernel(kernel, schedule, limits, gpu::languages::cuda, true, true).body;
+  for (const gpu::Language* const language : kLanguages)
+    EXPECT_EQ(gpu::emit_kernel(kernel, schedule, limits, *language, true, true).body, cuda) << language->name;
+  expect_golden(name, cuda);
 }
 
 TEST(GoldenSource, BlockOfANorm) { expect_golden("layer_norm_f32_1024", norm_graph(DataType::f32, 64, 1024)); }
@@ -47,32 +49,33 @@ TEST(GoldenSource, MatrixProduct) {
   stack.bias = {1, 100, 0, 1, {0, 0}, DataType::bf16};
   stack.dst = {100, 100, 100, 1, {30000, 10000}, DataType::f32};
   const gpu::MatmulForm form = gpu::choose_form(stack, {});
-  const std::string cuda = gpu::emit_matmul(form, gpu::Language::cuda).body;
-  EXPECT_EQ(cuda, gpu::emit_matmul(form, gpu::Language::opencl).body);
+  const std::string cuda = gpu::emit_matmul(form, gpu::languages::cuda).body;
+  for (const gpu::Language* const language : kLanguages)
+    EXPECT_EQ(gpu::emit_matmul(form, *language).body, cuda) << language->name;
   expect_golden("matmul_bf16_transposed_weights", cuda);
 }
 
-// The host program may set any locale: NVRTC and OpenCL compilers must receive the same text.
-std::string whole_source(gpu::Language language) {
+// The host program may set any locale: run-time compilers must receive the same text.
+std::string whole_source(const gpu::Language& language) {
   const kernel::Kernel kernel = first_kernel_of(norm_backward_graph(DataType::f32, 20000, 1024));
   const gpu::DeviceLimits limits;
   return gpu::emit_kernel(kernel, gpu::choose_schedule(kernel, limits), limits, language, true, true).text;
 }
 
 TEST(GoldenSource, KnowsNoLocaleOfStreams) {
-  for (const gpu::Language language : {gpu::Language::cuda, gpu::Language::opencl}) {
-    const std::string expected = whole_source(language);
+  for (const gpu::Language* const language : kLanguages) {
+    const std::string expected = whole_source(*language);
     const GroupedNumbers grouped;
-    EXPECT_EQ(whole_source(language), expected);
+    EXPECT_EQ(whole_source(*language), expected);
   }
 }
 
 TEST(GoldenSource, KnowsNoLocaleOfC) {
-  for (const gpu::Language language : {gpu::Language::cuda, gpu::Language::opencl}) {
-    const std::string expected = whole_source(language);
+  for (const gpu::Language* const language : kLanguages) {
+    const std::string expected = whole_source(*language);
     const DecimalComma comma;
     LAMINA_NEEDS_DECIMAL_COMMA(comma);
-    EXPECT_EQ(whole_source(language), expected);
+    EXPECT_EQ(whole_source(*language), expected);
   }
 }
 

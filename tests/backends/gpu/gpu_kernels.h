@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/backend.h"
-#include "backends/gpu/emit_c.h"
+#include "backends/gpu/emit/emit_kernel.h"
 #include "compiler/compile.h"
 #include "kernels/plan.h"
 #include "passes/pipeline.h"

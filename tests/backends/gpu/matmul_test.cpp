@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backends/gpu/emit_matmul.h"
+#include "backends/gpu/emit/emit_matmul.h"
 #include "backends/gpu/gpu_check.h"
 #include "support/graph_builder.h"
 

@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "backends/gpu/cuda/compile.h"
-#include "backends/gpu/emit_matmul.h"
+#include "backends/gpu/emit/emit_matmul.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "support/code_cache_folder.h"
 
@@ -22,7 +22,7 @@ constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f
   if (nvrtc == nullptr) GTEST_SKIP() << why_no_nvrtc
 
 KernelSource cuda_source(const kernel::Kernel& kernel, bool aligned = true, const DeviceLimits& limits = {}) {
-  return emit_kernel(kernel, choose_schedule(kernel, limits), limits, Language::cuda, aligned, true);
+  return emit_kernel(kernel, choose_schedule(kernel, limits), limits, languages::cuda, aligned, true);
 }
 
 struct Usage {
@@ -148,7 +148,7 @@ TEST(Nvrtc, MatrixProductsNeitherSpillNorUseDoubles) {
         stack.weights = {128, 128, 1, 128, {0}, dtype};
         stack.bias = {1, 128, 0, 1, {0}, dtype};
         stack.dst = {rows, 128, 128, 1, {rows * 128}, dtype};
-        const KernelSource source = emit_matmul(choose_form(stack, {}), Language::cuda);
+        const KernelSource source = emit_matmul(choose_form(stack, {}), languages::cuda);
         SCOPED_TRACE(join(name_of(dtype), ", ", rows, " rows, ", row_stride, " apart"));
         for (const int capability : {80, 90, 100}) {
           const cuda::Image image = cuda::compile(*nvrtc, source.symbol, source.text, capability);

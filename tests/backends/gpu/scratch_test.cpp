@@ -67,7 +67,7 @@ class LoggedDevice final : public gpu::Device {
   explicit LoggedDevice(Log& log) : log_(log) {}
   std::string_view api() const override { return "opencl"; }
   std::string name() const override { return "log"; }
-  gpu::Language language() const override { return gpu::Language::opencl; }
+  const gpu::Language& language() const override { return gpu::languages::opencl; }
   gpu::DeviceLimits limits() const override { return {}; }
   bool needs_alignment() const override { return false; }
   gpu::LoadedModule load(const gpu::KernelSource&) override { return {std::make_shared<LoggedModule>(log_), false}; }

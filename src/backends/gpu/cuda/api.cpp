@@ -1,25 +1,12 @@
 #include "backends/gpu/cuda/api.h"
 
-#include <cstdlib>
-
 #include "backends/gpu/shared_object.h"
 #include "interface/status.h"
 
 namespace lamina::gpu::cuda {
 
 std::vector<std::string> names_of_library(const std::string& stem, const std::vector<std::string>& versions) {
-  std::vector<std::string> names;
-  for (const std::string& version : versions) names.push_back(stem + ".so." + version);
-  names.push_back(stem + ".so");
-  std::vector<std::string> folders;
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* const folder = std::getenv(variable)) folders.emplace_back(folder);
-  }
-  folders.emplace_back("/usr/local/cuda");
-  for (const std::string& folder : folders) {
-    for (const char* sub : {"/lib64/", "/lib/"}) names.push_back(folder + sub + stem + ".so");
-  }
-  return names;
+  return gpu::names_of_library(stem, versions, {.variables = {"CUDA_HOME", "CUDA_PATH"}, .usual_folder = "/usr/local/cuda"});
 }
 
 const DriverApi* driver_api(std::string& why) {

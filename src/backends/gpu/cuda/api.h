@@ -93,12 +93,13 @@ struct DriverApi {
   LAMINA_CUDA_FUNCTIONS(LAMINA_MEMBER)
 };
 struct NvrtcApi {
+  using Program = nvrtcProgram;
+  static constexpr const char *name = "NVRTC", *prefix = "nvrtc";
   LAMINA_NVRTC_FUNCTIONS(LAMINA_MEMBER)
 };
 #undef LAMINA_MEMBER
 
-// File names of a library of the toolkit, in search order: the loader's path, the toolkit that an environment variable names,
-// the usual folders of toolkits.
+// File names of a library of the toolkit, in search order.
 std::vector<std::string> names_of_library(const std::string& stem, const std::vector<std::string>& versions);
 
 // The process's libraries, opened once. Null if there is none or a function is missing; `why` then says what was tried.

@@ -148,7 +148,7 @@ class CudaDevice final : public Device {
 
   std::string_view api() const override { return "cuda"; }
   std::string name() const override { return name_; }
-  Language language() const override { return Language::cuda; }
+  const Language& language() const override { return languages::cuda; }
   DeviceLimits limits() const override { return limits_; }
   bool needs_alignment() const override { return true; }
 

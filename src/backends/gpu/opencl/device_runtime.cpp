@@ -166,7 +166,7 @@ class OpenclDevice final : public Device {
 
   std::string_view api() const override { return "opencl"; }
   std::string name() const override { return name_; }
-  Language language() const override { return Language::opencl; }
+  const Language& language() const override { return languages::opencl; }
   DeviceLimits limits() const override { return limits_; }
   bool needs_alignment() const override { return false; }
   BufferView in_whole_buffer(BufferView view) const override {

@@ -1,9 +1,9 @@
-#include "backends/gpu/schedule.h"
+#include "backends/gpu/schedule/schedule.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "backends/gpu/tuning.h"
+#include "backends/gpu/schedule/tuning.h"
 #include "kernels/builder.h"
 
 namespace lamina::gpu {

@@ -1,4 +1,4 @@
-#include "backends/gpu/program_text.h"
+#include "backends/gpu/emit/program_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -88,20 +88,47 @@ bool uses(const kernel::Kernel& kernel, kernel::MapOp op) {
                      [op](const kernel::Node& n) { return n.kind == kernel::NodeKind::map && n.op == op; });
 }
 
-std::string language_prelude(Language language, bool wide, bool aligned, bool disjoint) {
+// The words of a language as macros.
+std::string words(const Language& language) {
+  std::string text;
+  const auto define = [&](const std::string& macro, const std::string& as) { text += join("#define ", macro, " ", as, "\n"); };
+  define("LM_FN", language.function);
+  define("LM_KERNEL(size, resident)", language.kernel);
+  define("LM_GLOBAL", language.global);
+  define("LM_LOCAL", language.shared);
+  define("LM_SHARED", language.shared_variable);
+  define("LM_RESTRICT", language.restrict_word);
+  define("LM_S8", language.s8);
+  define("LM_S64", language.s64);
+  define("LM_GROUP", join("((lm_s64)", language.group, ")"));
+  define("LM_THREAD", join("((int)", language.thread, ")"));
+  define("LM_BARRIER", language.barrier);
+  if (*language.shuffle != '\0') define("LM_SHUFFLE", language.shuffle);
+  for (const auto& [functions, suffix] : {std::pair(language.f32, "F32"), std::pair(language.f64, "F64")}) {
+    define(join("LM_FMA_", suffix), functions.fma);
+    define(join("LM_DIVIDE_", suffix), functions.divide);
+    define(join("LM_SQRT_", suffix), functions.square_root);
+    define(join("LM_FLOOR_", suffix), functions.floor);
+    define(join("LM_BITS_", suffix), functions.bits);
+    define(join("LM_REAL_", suffix), functions.real);
+  }
+  return text;
+}
+
+std::string language_prelude(const Language& language, bool wide, bool aligned, bool disjoint) {
   return join("#define LM_F64 ", wide ? 1 : 0, "\n#define LM_ALIGNED ", aligned ? 1 : 0, "\n#define LM_DISJOINT ",
-              disjoint ? 1 : 0, "\n", language == Language::cuda ? text::kCudaPrelude : text::kOpenclPrelude);
+              disjoint ? 1 : 0, "\n", language.start, words(language), text::kPrelude, language.conversions);
 }
 
 }  // namespace
 
-std::string conversions_prelude(Language language) {
+std::string conversions_prelude(const Language& language) {
   return language_prelude(language, false, false, true) + text::kConvert + "\n";
 }
 
 bool needs_general_power(double exponent) { return kernel::power_form(exponent) == kernel::PowerForm::general; }
 
-std::string program_prelude(const kernel::Kernel& kernel, Language language, bool aligned, bool disjoint) {
+std::string program_prelude(const kernel::Kernel& kernel, const Language& language, bool aligned, bool disjoint) {
   const bool wide = needs_f64(kernel);
   std::string text = language_prelude(language, wide, aligned, disjoint);
   text += real_functions(false);

@@ -4,22 +4,21 @@
 
 #include <string>
 
-#include "backends/gpu/emit_c.h"
+#include "backends/gpu/emit/emit_kernel.h"
 
 namespace lamina::gpu {
 
-std::string program_prelude(const kernel::Kernel& kernel, Language language, bool aligned, bool disjoint);
+std::string program_prelude(const kernel::Kernel& kernel, const Language& language, bool aligned, bool disjoint);
 
 // For a program in f32 that loads, converts and stores single elements, and whose outputs do not share memory with inputs.
-std::string conversions_prelude(Language language);
+std::string conversions_prelude(const Language& language);
 
 // Whether x^value is computed by the general method, in double.
 bool needs_general_power(double exponent);
 
 // Texts that the build embeds from the files with the same names.
 namespace text {
-extern const char kCudaPrelude[];
-extern const char kOpenclPrelude[];
+extern const char kPrelude[];
 extern const char kTeams[];
 extern const char kReal[];
 extern const char kConvert[];

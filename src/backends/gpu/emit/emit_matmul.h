@@ -1,4 +1,4 @@
-// Matrix products to GPU source, in the dialect of emit_c.h: one program for all sizes of one form.
+// Matrix products to GPU source, in the dialect of emit_kernel.h: one program for all sizes of one form.
 //
 // A work-group computes a tile of dst. Tiles of src and weights, `kDepth` entries of k at a time, are in local memory as f32.
 // Each thread accumulates per_thread_rows x per_thread_columns elements in registers. An element is one chain of fused
@@ -10,8 +10,8 @@
 
 #include <vector>
 
-#include "backends/gpu/emit_c.h"
-#include "backends/gpu/tuning.h"
+#include "backends/gpu/emit/emit_kernel.h"
+#include "backends/gpu/schedule/tuning.h"
 #include "kernels/matmul_stack.h"
 
 namespace lamina::gpu {
@@ -34,7 +34,7 @@ struct MatmulForm {
 
 MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& limits);
 
-KernelSource emit_matmul(const MatmulForm& form, Language language);
+KernelSource emit_matmul(const MatmulForm& form, const Language& language);
 
 // The words that the program receives for these sizes.
 std::vector<int64_t> words_of(const kernel::MatmulStack& stack);

@@ -1,11 +1,12 @@
-#include "backends/gpu/emit_matmul.h"
+#include "backends/gpu/emit/emit_matmul.h"
 
 #include <algorithm>
 #include <array>
 
-#include "backends/gpu/program_text.h"
-#include "backends/gpu/source_emitter.h"
-#include "backends/gpu/tuning.h"
+#include "backends/gpu/emit/c_types.h"
+#include "backends/gpu/emit/program_text.h"
+#include "backends/gpu/emit/text.h"
+#include "backends/gpu/schedule/tuning.h"
 #include "interface/data_type.h"
 #include "interface/status.h"
 
@@ -182,7 +183,7 @@ MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& lim
   return form;
 }
 
-KernelSource emit_matmul(const MatmulForm& form, Language language) {
+KernelSource emit_matmul(const MatmulForm& form, const Language& language) {
   KernelSource source;
   source.symbol = join("lamina_matmul_", lamina::name_of(form.src));
   source.symbols = {source.symbol};

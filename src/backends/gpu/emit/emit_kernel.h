@@ -1,4 +1,5 @@
-// Kernel IR to GPU source in one C dialect, which is valid CUDA C++ and OpenCL C 1.2 after a small prelude.
+// Kernel IR to GPU source in one C dialect. After a prelude made of a language's words it is valid CUDA C++, HIP and OpenCL C
+// 1.2.
 //
 // A kernel becomes `LM_KERNEL(group size, resident groups) NAME(b0, o0, b1, o1, ..., words)`. Its parameters are a buffer and
 // a byte offset per arg; with column sums, a buffer and an offset for partial sums; then 64-bit words: the number of rows,
@@ -14,17 +15,27 @@
 //   heldI     the operand of moments I, along a block     partI   mean of the current block; spreadI: squared deviations
 //   fA        for an arg whose elements share bytes: the start of the row as an offset from pA, which is then the arg's start
 //   row, at   the row, and the start of the current chunk in it; t is the thread's index in its team
+//
+// From the program to the expression; each part uses those below it:
+//   emit_kernel -> row_loops, split_rows     the functions of a program
+//   row_loops                                the phases of a row: row values, a walk block by block, the results of its roots
+//   chunk                                    at a thread's chunk of a block: loads, the nodes' values, their uses
+//   rows                                     parameters, threads, the pointers of a row
+//   column_sums, reductions                  partial sums
+//   values, c_types                          a value per node; types, constants and conversions
+//   emission                                 the kernel, its schedule and loop plan, the text
+//   program_text (prelude.inl, teams.inl)    the text before the kernel
+// kernels/loop_plan decides what a walk computes, schedule/ what stays live.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "backends/gpu/schedule.h"
+#include "backends/gpu/languages/language.h"
+#include "backends/gpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::gpu {
-
-enum class Language { cuda, opencl };
 
 struct KernelSource {
   std::string symbol;                // of the kernel
@@ -41,8 +52,8 @@ int columns_depth(const DeviceLimits& limits);
 
 // `aligned`: every tensor that is dense along the row starts each row at a multiple of 16 bytes. `disjoint`: no output shares
 // memory with an input. Both are assumptions that allow faster code with the same bits.
-KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits, Language language,
-                         bool aligned, bool disjoint);
+KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits,
+                         const Language& language, bool aligned, bool disjoint);
 
 bool needs_f64(const kernel::Kernel& kernel);  // some value of the program is a double
 

@@ -1,13 +1,8 @@
-// Accumulators, and the roots that fill them.
-//
-// A thread adds its elements of a block in order. The team's sums are folded in a fixed tree. Blocks are added as pairs of
-// floats, so no f64 is needed. Mean and variance use two walks. The first sums x - s, where s is the row's first element. The
-// second computes d = x - high with that mean, and sums d^2 and d. The average of d is the error of the mean, which corrects
-// the mean and the variance. E[x^2] - E[x]^2 is never computed. A row of several blocks is walked twice per block, the second
-// time over registers, and the blocks' moments are joined (lm_moments_join), so that its elements are loaded once.
+#include "backends/gpu/emit/reductions.h"
+
 #include <cmath>
 
-#include "backends/gpu/source_emitter.h"
+#include "backends/gpu/emit/c_types.h"
 
 namespace lamina::gpu {
 
@@ -41,27 +36,38 @@ std::string combined(Reduction reduction, const char* suffix, const std::string&
 
 }  // namespace
 
-bool SourceEmitter::is_sum(NodeIndex root) const {
+void Reductions::emit_team_memory() {
+  bool wide = false, narrow = false;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    if (!is_reduction(static_cast<NodeIndex>(i))) continue;
+    (kernel_.nodes[i].type == kernel::Type::f64 ? wide : narrow) = true;
+  }
+  if (schedule_.team > 1 && narrow) out_.line("LM_SHARED lm_f32 shared_f32[", schedule_.group_size(), "];");
+  if (schedule_.team > 1 && wide) out_.line("LM_SHARED lm_f64 shared_f64[", schedule_.group_size(), "];");
+}
+
+bool Reductions::is_sum(NodeIndex root) const {
   return node(root).kind == NodeKind::moments || node(root).reduction == Reduction::sum;
 }
 
-int SourceEmitter::accumulator_count(NodeIndex root, int phase) const {
+int Reductions::accumulator_count(NodeIndex root, int phase) const {
   if (!is_reduction(root)) return 0;
   return node(root).kind == NodeKind::moments && plan_.loop_of(root) != phase ? 2 : 1;
 }
 
-std::string SourceEmitter::count(kernel::Type type) const {
-  const auto size = static_cast<double>(row_size_);
+// The number of the row's elements, as a pair.
+std::string Reductions::count(kernel::Type type) const {
+  const auto size = static_cast<double>(e_.row_size);
   const double high = type == kernel::Type::f64 ? size : static_cast<double>(static_cast<float>(size));
   return join(constant(high, type), ", ", constant(size - high, type));
 }
 
-void SourceEmitter::begin_root(NodeIndex root, int phase) {
+void Reductions::begin_root(NodeIndex root, int phase) {
   if (node(root).kind == NodeKind::moments && plan_.loop_of(root) == phase) emit_shift(root);
   begin_totals(root, phase);
 }
 
-void SourceEmitter::begin_totals(NodeIndex root, int phase) {
+void Reductions::begin_totals(NodeIndex root, int phase) {
   const Node& n = node(root);
   const char* suffix = suffix_of(n.type);
   if (by_block(root)) {
@@ -78,30 +84,32 @@ void SourceEmitter::begin_totals(NodeIndex root, int phase) {
 }
 
 // The first element, or 0 if it is not finite: an infinite shift would turn every difference into NaN.
-void SourceEmitter::emit_shift(NodeIndex root) {
+void Reductions::emit_shift(NodeIndex root) {
   const Node& n = node(root);
   out_.line(c_type(n.type), " shift", root, " = 0;");
-  if (row_size_ == 0) return;
+  if (e_.row_size == 0) return;
   const std::vector<bool> needed = element_nodes_of(kernel_, n.operands[0]);
   out_.open("");
   for (size_t i = 0; i < needed.size(); ++i) {
     if (!needed[i]) continue;
-    out_.line("const ", c_type(kernel_.nodes[i].type), " n", i, " = ", element_value(static_cast<NodeIndex>(i), true), ";");
+    out_.line("const ", c_type(kernel_.nodes[i].type), " n", i, " = ", values_.element_value(static_cast<NodeIndex>(i), true),
+              ";");
   }
-  out_.line("if (", operand(n, 0), " - ", operand(n, 0), " == 0) shift", root, " = ", operand(n, 0), ";");
+  out_.line("if (", Values::operand(n, 0), " - ", Values::operand(n, 0), " == 0) shift", root, " = ", Values::operand(n, 0),
+            ";");
   out_.close();
 }
 
-void SourceEmitter::begin_block(NodeIndex root, int phase) {
+void Reductions::begin_block(NodeIndex root, int phase) {
   const Node& n = node(root);
   const double first = is_sum(root) ? 0 : is_reduction(root) ? identity(n.reduction) : 0;
   for (int j = 0; j < accumulator_count(root, phase); ++j) {
     out_.line(c_type(n.type), " a", root, "_", phase, "_", j, " = ", constant(first, n.type), ";");
   }
-  if (by_block(root)) out_.line(c_type(n.type), " held", root, "[", schedule_.vector * schedule_.steps, "];");
+  if (by_block(root)) out_.line(c_type(n.type), " held", root, "[", e_.elements(), "];");
 }
 
-void SourceEmitter::accumulate(NodeIndex root, int phase, const std::string& value) {
+void Reductions::accumulate(NodeIndex root, int phase, const std::string& value) {
   const Node& n = node(root);
   const char* suffix = suffix_of(n.type);
   const auto slot = [&](int j) { return join("a", root, "_", phase, "_", j); };
@@ -118,7 +126,7 @@ void SourceEmitter::accumulate(NodeIndex root, int phase, const std::string& val
 }
 
 // The sum (or product, ...) of the team's values, in every thread.
-void SourceEmitter::fold_team(const std::string& slot, kernel::Type type, Reduction reduction) {
+void Reductions::fold_team(const std::string& slot, kernel::Type type, Reduction reduction) {
   if (schedule_.team == 1) return;
   const char* suffix = suffix_of(type);
   const std::string first = schedule_.rows_adjacent ? "team" : join("team * ", schedule_.team);
@@ -126,7 +134,7 @@ void SourceEmitter::fold_team(const std::string& slot, kernel::Type type, Reduct
             ", ", first, ", ", schedule_.rows_adjacent ? schedule_.rows_per_group : 1, ");");
 }
 
-void SourceEmitter::fold_block(NodeIndex root, int phase) {
+void Reductions::fold_block(NodeIndex root, int phase) {
   const Node& n = node(root);
   for (int j = 0; j < accumulator_count(root, phase); ++j) {
     fold_team(join("a", root, "_", phase, "_", j), n.type, is_sum(root) ? Reduction::sum : n.reduction);
@@ -135,21 +143,21 @@ void SourceEmitter::fold_block(NodeIndex root, int phase) {
 }
 
 // The second walk over a block, which is in registers: the error of the mean, and the squared distances to the mean.
-void SourceEmitter::fold_deviations(NodeIndex root, int phase) {
+void Reductions::fold_deviations(NodeIndex root, int phase) {
   const Node& n = node(root);
   const char* suffix = suffix_of(n.type);
   const char* type = c_type(n.type);
   const std::string size = join("size", root), part = join("part", root), error = join("error", root),
                     spread = join("spread", root);
   const std::string residual = join("residual", root), squares = join("squares", root);
-  out_.line("const ", type, " ", size, " = (", type, ")(base + ", schedule_.block(), " < ", row_size_, " ? ", schedule_.block(),
-            " : ", row_size_, " - base);");
+  out_.line("const ", type, " ", size, " = (", type, ")(base + ", schedule_.block(), " < ", e_.row_size, " ? ",
+            schedule_.block(), " : ", e_.row_size, " - base);");
   out_.line("lm_pair_", suffix, " ", part, " = lm_pair_divide_", suffix, "(lm_pair_of_", suffix, "(a", root, "_", phase,
             "_0, 0), ", size, ", 0);");
   out_.line(part, " = lm_pair_add_", suffix, "(", part, ", shift", root, ");");
   out_.line(type, " ", residual, " = 0, ", squares, " = 0;");
   out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
-  out_.open("if (live && base + (lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, " < ", row_size_, ")");
+  out_.open("if (live && base + (lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, " < ", e_.row_size, ")");
   out_.open("LM_UNROLL for (int v = 0; v < ", schedule_.vector, "; ++v)");
   out_.line("const ", type, " d = held", root, "[k * ", schedule_.vector, " + v] - ", part, ".hi;");
   out_.line(residual, " = ", residual, " + d;");
@@ -173,14 +181,14 @@ std::vector<std::string> block_results(NodeIndex root, const Node& n, int phase)
   return {join("a", root, "_", phase, "_0")};
 }
 
-void SourceEmitter::join_block(NodeIndex root, int phase) {
+void Reductions::join_block(NodeIndex root, int phase) {
   const Node& n = node(root);
   const char* suffix = suffix_of(n.type);
   const char* type = c_type(n.type);
   if (by_block(root)) {
     const std::string after = join("after", root), moments = join("moments", root);
-    out_.line("const lm_ix ended", root, " = base + ", schedule_.block(), " < ", row_size_, " ? base + ", schedule_.block(),
-              " : ", row_size_, ";");
+    out_.line("const lm_ix ended", root, " = base + ", schedule_.block(), " < ", e_.row_size, " ? base + ", schedule_.block(),
+              " : ", e_.row_size, ";");
     out_.line("const ", type, " ", after, " = (", type, ")ended", root, ";");
     out_.line(moments, " = lm_moments_join_", suffix, "(", moments, ", (", type, ")base, part", root, ", spread", root, ", (",
               type, ")(ended", root, " - base), lm_pair_of_", suffix, "(", after, ", (", type, ")(ended", root, " - (lm_ix)",
@@ -196,13 +204,13 @@ void SourceEmitter::join_block(NodeIndex root, int phase) {
   }
 }
 
-void SourceEmitter::finish_root(NodeIndex root, int phase) {
+void Reductions::finish_root(NodeIndex root, int phase) {
   const Node& n = node(root);
   const char* suffix = suffix_of(n.type);
   const auto total = [&](int j) { return join("total", root, "_", phase, "_", j); };
   if (n.kind == NodeKind::reduce) {
-    out_.line("const ", c_type(n.type), " ", name(root), " = ", total(0), is_sum(root) ? ".hi" : "", ";");
-    known_[static_cast<size_t>(root)] = true;
+    out_.line("const ", c_type(n.type), " ", Values::name(root), " = ", total(0), is_sum(root) ? ".hi" : "", ";");
+    e_.known[static_cast<size_t>(root)] = true;
     return;
   }
   if (n.kind != NodeKind::moments) return;
@@ -228,14 +236,14 @@ void SourceEmitter::finish_root(NodeIndex root, int phase) {
 }
 
 // Sets the nodes that read the moments. The mean is already computed.
-void SourceEmitter::finish_moments(NodeIndex root, const std::string& variance) {
+void Reductions::finish_moments(NodeIndex root, const std::string& variance) {
   const char* type = c_type(node(root).type);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& reader = kernel_.nodes[i];
     if (reader.operands[0] != root) continue;
     if (reader.kind == NodeKind::mean) out_.line("const ", type, " n", i, " = mean", root, ".hi;");
     if (reader.kind == NodeKind::variance) out_.line("const ", type, " n", i, " = ", variance, ";");
-    known_[i] = known_[i] || reader.kind == NodeKind::mean || reader.kind == NodeKind::variance;
+    e_.known[i] = e_.known[i] || reader.kind == NodeKind::mean || reader.kind == NodeKind::variance;
   }
 }
 

@@ -1,0 +1,97 @@
+#include "backends/gpu/emit/column_sums.h"
+
+#include <algorithm>
+
+#include "backends/gpu/emit/c_types.h"
+#include "backends/gpu/emit/emit_kernel.h"
+#include "backends/gpu/schedule/tuning.h"
+
+namespace lamina::gpu {
+
+using kernel::Node;
+using kernel::NodeIndex;
+using kernel::NodeKind;
+using tuning::kColumnLanes;
+
+ColumnSums::ColumnSums(Emission& emission) : Part(emission) {
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+    if (kernel_.nodes[i].kind == NodeKind::column_sum) sums_.push_back(static_cast<NodeIndex>(i));
+  count_ = static_cast<int>(sums_.size());
+}
+
+bool ColumnSums::is_wide() const {
+  return std::any_of(sums_.begin(), sums_.end(), [&](NodeIndex i) { return node(i).type == kernel::Type::f64; });
+}
+
+void ColumnSums::begin() {
+  out_.line("const lm_s64 blocks = (rows + ", schedule_.column_rows - 1, ") / ", schedule_.column_rows, ";");
+  for (int slot = 0; slot < count_; ++slot) {
+    const NodeIndex i = sums_[static_cast<size_t>(slot)];
+    const char* type = c_type(node(i).type);
+    out_.line("LM_GLOBAL ", type, "* const q", i, " = (LM_GLOBAL ", type,
+              "*)(partials + partials_offset) + ((block < blocks ? block : 0) * ", count_, " + ", slot, ") * (lm_s64)",
+              e_.row_size, ";");
+    if (!schedule_.column_registers) continue;
+    out_.line(type, " c", i, "[", e_.elements(), "];");
+    out_.line("LM_UNROLL for (int e = 0; e < ", e_.elements(), "; ++e) c", i, "[e] = 0;");
+  }
+}
+
+void ColumnSums::add(NodeIndex root, const std::string& value) {
+  if (schedule_.column_registers)
+    out_.line("c", root, "[k * ", schedule_.vector, " + v] += ", value, ";");
+  else
+    out_.line("q", root, "[at + v] = (r == 0 ? 0 : q", root, "[at + v]) + ", value, ";");
+}
+
+void ColumnSums::store() {
+  out_.open("if (block < blocks)");
+  out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
+  out_.line("const lm_ix at = (lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, ";");
+  out_.open("if (at < ", e_.row_size, ")");
+  for (const NodeIndex i : sums_)
+    out_.line("LM_UNROLL for (int v = 0; v < ", schedule_.vector, "; ++v) q", i, "[at + v] = c", i, "[k * ", schedule_.vector,
+              " + v];");
+  out_.close();
+  out_.close();
+  out_.close();
+}
+
+// Groups of 32 columns. Each thread of a column adds every `depth`-th block of rows, and the threads' sums are joined in
+// order.
+void ColumnSums::emit_kernel() {
+  const int depth = columns_depth(e_.limits);
+  const auto groups = (e_.row_size + kColumnLanes - 1) / kColumnLanes;
+  const char* suffix = is_wide() ? "f64" : "f32";
+  out_.line("LM_SHARED lm_", suffix, " shared_hi[", kColumnLanes * depth, "], shared_lo[", kColumnLanes * depth, "];");
+  out_.line("const int thread = LM_THREAD, lane = thread % ", kColumnLanes, ", t = thread / ", kColumnLanes, ";");
+  out_.line("const int slot = (int)(LM_GROUP / ", groups, ");");
+  out_.line("const lm_ix column = (lm_ix)(LM_GROUP % ", groups, ") * ", kColumnLanes, " + lane;");
+  out_.line("LM_GLOBAL const lm_", suffix, "* const q = (LM_GLOBAL const lm_", suffix,
+            "*)(partials + partials_offset) + slot * (lm_s64)", e_.row_size, " + column;");
+  out_.line("lm_pair_", suffix, " total = lm_pair_of_", suffix, "(0, 0);");
+  out_.open("if (column < ", e_.row_size, ")");
+  out_.line("for (lm_s64 b = t; b < blocks; b += ", depth, ") total = lm_pair_add_", suffix, "(total, q[b * ",
+            count_ * e_.row_size, "]);");
+  out_.close();
+  out_.line("shared_hi[thread] = total.hi;");
+  out_.line("shared_lo[thread] = total.lo;");
+  out_.line("LM_BARRIER;");
+  out_.line("if (t != 0 || column >= ", e_.row_size, ") return;");
+  out_.line("for (int u = 1; u < ", depth, "; ++u) total = lm_pair_join_", suffix, "(total, lm_pair_of_", suffix,
+            "(shared_hi[u * ", kColumnLanes, " + lane], shared_lo[u * ", kColumnLanes, " + lane]));");
+  e_.emit_positions("column", e_.outer, kernel_.extents.size(), "lm_ix", "");
+  for (int slot = 0; slot < count_; ++slot) {
+    const Node& n = node(sums_[static_cast<size_t>(slot)]);
+    const std::string type = join("LM_GLOBAL ", storage_type(arg(n.arg).dtype), "*");
+    out_.line("if (slot == ", slot, ") ((", type, ")(b", n.arg, " + o", n.arg, "))[",
+              e_.place_sum(arg(n.arg).strides, e_.outer, kernel_.extents.size(), "x"),
+              "] = ", to_storage(arg(n.arg).dtype, n.type, "total.hi"), ";");
+  }
+}
+
+int columns_depth(const DeviceLimits& limits) {
+  return std::max(1, std::min(tuning::kMaxGroup, limits.max_group) / kColumnLanes);
+}
+
+}  // namespace lamina::gpu

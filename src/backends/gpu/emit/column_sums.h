@@ -1,0 +1,29 @@
+// Column sums: partial sums per block of rows, in registers or in memory, and the kernel that adds them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/gpu/emit/emission.h"
+
+namespace lamina::gpu {
+
+class ColumnSums : private Part {
+ public:
+  explicit ColumnSums(Emission& emission);
+
+  int count() const { return count_; }
+  void begin();  // of the current block of rows
+  void add(kernel::NodeIndex root, const std::string& value);
+  void store();  // sums that were in registers
+  // NAME_columns, after its signature.
+  void emit_kernel();
+
+ private:
+  bool is_wide() const;
+
+  NodeList sums_;
+  int count_;
+};
+
+}  // namespace lamina::gpu

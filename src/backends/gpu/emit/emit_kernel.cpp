@@ -1,0 +1,63 @@
+#include "backends/gpu/emit/emit_kernel.h"
+
+#include <algorithm>
+
+#include "backends/gpu/emit/program_text.h"
+#include "backends/gpu/emit/row_loops.h"
+#include "backends/gpu/emit/split_rows.h"
+
+namespace lamina::gpu {
+
+using kernel::Node;
+using kernel::NodeKind;
+
+namespace {
+
+void emit_rows(Parts& parts) {
+  Emission& e = parts.e;
+  RowLoops loops(parts);
+  parts.rows.begin_function("");
+  if (e.schedule.flat) {
+    loops.emit_flat();
+  } else {
+    parts.reductions.emit_team_memory();
+    parts.rows.emit_threads();
+    parts.rows.for_rows(join("(lm_s64)LM_GROUP * ", e.schedule.rows_per_group, " + team"), parts.columns.count() > 0,
+                        [&] { loops.emit_row(); });
+  }
+  e.out.close();
+}
+
+}  // namespace
+
+bool needs_f64(const kernel::Kernel& kernel) {
+  for (const kernel::Arg& arg : kernel.args) {
+    if (arg.dtype == DataType::f64) return true;
+  }
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) {
+    if (n.kind == NodeKind::map && (n.op == kernel::MapOp::sin || n.op == kernel::MapOp::cos)) return true;
+    return n.type == kernel::Type::f64 ||
+           (n.kind == NodeKind::map && n.op == kernel::MapOp::power && needs_general_power(n.value));
+  });
+}
+
+KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits,
+                         const Language& language, bool aligned, bool disjoint) {
+  Emission emission(kernel, schedule, limits, "lamina_" + kernel.name);
+  Parts parts(emission);
+  if (schedule.split)
+    emit_split_rows(parts);
+  else
+    emit_rows(parts);
+  if (parts.columns.count() > 0) {
+    parts.rows.begin_columns_function();
+    parts.columns.emit_kernel();
+    emission.out.close();
+  }
+  KernelSource source{.symbol = emission.symbol, .symbols = emission.symbols, .text = "", .body = ""};
+  source.body = join("typedef ", schedule.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", emission.out.str());
+  source.text = program_prelude(kernel, language, aligned, disjoint) + source.body;
+  return source;
+}
+
+}  // namespace lamina::gpu

@@ -1,0 +1,122 @@
+#include "backends/gpu/emit/split_rows.h"
+
+#include <algorithm>
+
+#include "backends/gpu/emit/c_types.h"
+#include "backends/gpu/emit/emit_kernel.h"
+
+namespace lamina::gpu {
+
+using kernel::Node;
+using kernel::NodeIndex;
+using kernel::NodeKind;
+
+namespace {
+
+int64_t block_count(const kernel::Kernel& kernel, const Schedule& schedule) {
+  return (kernel.row_size() + schedule.block() - 1) / schedule.block();
+}
+
+// The number of results per block of the row in the nodes before `end`.
+int64_t result_count(const kernel::Kernel& kernel, size_t end) {
+  int64_t count = 0;
+  for (size_t i = 0; i < end; ++i) {
+    const Node& n = kernel.nodes[i];
+    if (n.kind == NodeKind::reduce || n.kind == NodeKind::moments)
+      count += static_cast<int64_t>(block_results(static_cast<NodeIndex>(i), n, 0).size());
+  }
+  return count;
+}
+
+class SplitRows : private Part {
+ public:
+  explicit SplitRows(Parts& parts) : Part(parts.e), p_(parts), loops_(parts) {}
+  void emit_function(int phase);
+
+ private:
+  void emit_row(int phase);
+  void join_blocks(int phase);
+  void emit_result_accesses(int phase, bool loads);
+
+  Parts& p_;
+  RowLoops loops_;
+};
+
+void SplitRows::emit_function(int phase) {
+  e_.stores_rows = phase == plan_.last();
+  p_.rows.begin_function(join("_", phase));
+  p_.reductions.emit_team_memory();
+  p_.rows.emit_threads();
+  out_.line("const lm_s64 spans = (", e_.row_size, " + span - 1) / span;");
+  out_.line("const lm_ix begin = (lm_ix)(LM_GROUP % spans * span);");
+  out_.line("const lm_ix end = (lm_ix)(begin + span < ", e_.row_size, " ? begin + span : ", e_.row_size, ");");
+  p_.rows.for_rows(join("LM_GROUP / spans * ", schedule_.rows_per_group, " + team"), p_.columns.count() > 0 && e_.stores_rows,
+                   [&] { emit_row(phase); });
+  out_.close();
+}
+
+void SplitRows::emit_row(int phase) {
+  p_.rows.begin_row();
+  out_.line("LM_GLOBAL char* const state = partials + partials_offset + states + row * ", split_state_bytes(kernel_, schedule_),
+            ";");
+  for (int before = 0; before < phase; ++before) join_blocks(before);
+  out_.line("// phase ", phase);
+  p_.values.emit_row_values(phase);
+  if (plan_.roots(phase).empty()) return;
+  for (const NodeIndex root : plan_.roots(phase)) {
+    if (node(root).kind == NodeKind::moments) p_.reductions.emit_shift(root);
+  }
+  out_.open("for (lm_ix base = begin; base < end; base += ", schedule_.block(), ")");
+  loops_.emit_block(phase);
+  emit_result_accesses(phase, false);
+  out_.close();
+}
+
+// Computes the results of an earlier phase from the results of its blocks.
+void SplitRows::join_blocks(int phase) {
+  out_.line("// phase ", phase, ", done");
+  p_.values.emit_row_values(phase);
+  NodeList roots = plan_.roots(phase);
+  std::erase_if(roots, [&](NodeIndex root) { return !is_reduction(root); });
+  if (roots.empty()) return;
+  for (const NodeIndex root : roots) p_.reductions.begin_totals(root, phase);
+  out_.open("for (lm_ix base = 0; base < ", e_.row_size, "; base += ", schedule_.block(), ")");
+  emit_result_accesses(phase, true);
+  for (const NodeIndex root : roots) p_.reductions.join_block(root, phase);
+  out_.close();
+  for (const NodeIndex root : roots) p_.reductions.finish_root(root, phase);
+}
+
+void SplitRows::emit_result_accesses(int phase, bool loads) {
+  const int64_t blocks = block_count(kernel_, schedule_);
+  for (const NodeIndex root : plan_.roots(phase)) {
+    if (!is_reduction(root)) continue;
+    const char* type = c_type(node(root).type);
+    int64_t slot = result_count(kernel_, static_cast<size_t>(root));
+    if (loads && p_.reductions.by_block(root)) out_.line("lm_pair_", suffix_of(node(root).type), " part", root, ";");
+    for (const std::string& result : block_results(root, node(root), phase)) {
+      const std::string place =
+          join("*(LM_GLOBAL ", type, "*)(state + ((lm_s64)(base / ", schedule_.block(), ") + ", slot++ * blocks, ") * 8)");
+      const bool declared = result.find('.') != std::string::npos;
+      if (loads)
+        out_.line(declared ? "" : join("const ", type, " "), result, " = ", place, ";");
+      else
+        out_.line("if (t == 0 && live) ", place, " = ", result, ";");
+    }
+  }
+}
+
+}  // namespace
+
+int64_t split_state_bytes(const kernel::Kernel& kernel, const Schedule& schedule) {
+  return 8 * result_count(kernel, kernel.nodes.size()) * block_count(kernel, schedule);
+}
+
+// One function for each phase with a walk, and one for the last phase, which stores row values.
+void emit_split_rows(Parts& parts) {
+  SplitRows split(parts);
+  for (int phase = 0; phase < parts.e.plan.count(); ++phase)
+    if (phase == parts.e.plan.last() || !parts.e.plan.roots(phase).empty()) split.emit_function(phase);
+}
+
+}  // namespace lamina::gpu

@@ -1,0 +1,33 @@
+// The value of a node, as an expression of the dialect.
+#pragma once
+
+#include <string>
+
+#include "backends/gpu/emit/emission.h"
+
+namespace lamina::gpu {
+
+class Values : private Part {
+ public:
+  explicit Values(Emission& emission) : Part(emission) {}
+
+  // Declares the row values that are known in a phase, and stores those that the kernel outputs.
+  void emit_row_values(int phase);
+  // The value of an element node: at element `v` of the current chunk, or at the row's first element.
+  std::string element_value(kernel::NodeIndex node, bool first_element) const;
+  std::string offset(int arg) const;  // of the current chunk from the row's first element
+
+  static std::string name(kernel::NodeIndex node) { return join("n", node); }
+  static std::string operand(const kernel::Node& node, int k) { return name(node.operands[static_cast<size_t>(k)]); }
+
+ private:
+  // the element of the arg at that offset, in the compute type
+  std::string load_at(int arg, const std::string& offset) const;
+  std::string entry_offset(const kernel::Node& node) const;  // of the entry that a load_entry reads
+  std::string map_value(const kernel::Node& node) const;
+  static std::string power_value(const kernel::Node& node, const std::string& x);
+  static std::string centered(const kernel::Node& node);
+  std::string index_at(const kernel::Node& node, const std::string& inside) const;
+};
+
+}  // namespace lamina::gpu

@@ -1,0 +1,36 @@
+// A GPU language: its words for what the dialect of generated programs leaves open. Adding one takes a table like those in
+// this folder. program_text.cpp turns it into macros; emit/prelude.inl and the mathematics of kernels/dialect use these.
+#pragma once
+
+namespace lamina::gpu {
+
+struct Language {
+  const char* name;
+  const char* file_ending;
+  const char* start;  // the first lines of a program
+
+  // Qualifiers and types.
+  const char* function;
+  const char* kernel;           // with the macro's parameters: `size` threads of a group, `resident` groups on a multiprocessor
+  const char *global, *shared;  // a pointer to memory of the device, of the work-group
+  const char* shared_variable;
+  const char* restrict_word;
+  const char *s8, *s64;
+
+  // Expressions. `shuffle`: the `x` of the thread of the warp whose number differs in bit `distance`; "" if the language knows
+  // no warps, and teams use shared memory.
+  const char *group, *thread, *barrier, *shuffle;
+  // Arithmetic of (a, b, c) and (x), rounded to nearest even. `bits`: an unsigned integer with the bits of x; `real`: back.
+  struct Functions {
+    const char *fma, *divide, *square_root, *floor, *bits, *real;
+  } f32, f64;
+
+  // Definitions of functions of kernels/dialect/convert.inl that the device's instructions compute with the same bits.
+  const char* conversions;
+};
+
+namespace languages {
+extern const Language cuda, hip, opencl;
+}
+
+}  // namespace lamina::gpu
