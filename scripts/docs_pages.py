@@ -22,7 +22,7 @@ NAV = [
     ("Start", ["index.md", "building.md", "python.md", "changelog.md"]),
     ("Use", ["dumps.md", "pictures.md", "compat.md", "forms.md", "gpu.md", "debugging.md"]),
     ("Promises", ["numerics.md", "stability.md", "security.md", "third_party.md"]),
-    ("Speed", ["performance.md", "loops.md", "scaling.md"]),
+    ("Speed", ["performance.md"]),
     ("Operations", ["ops/*"]),
     ("Headers", ["api/*"]),
     ("Contribute", ["contributing.md", "architecture.md", "adding_an_op.md", "testing.md", "style.md"]),

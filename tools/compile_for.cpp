@@ -1,5 +1,5 @@
 // Compiles graph dumps for this or another machine, and writes the code of every kernel to a folder in the format of the disk
-// cache (docs/debugging.md). Tools such as scripts/loop_costs.py analyse this code. Nothing is executed.
+// cache (docs/debugging.md), for disassemblers and for llvm-mca. Nothing is executed.
 //
 //   compile_for MACHINE FOLDER FILE...      compile_for --machines
 //
