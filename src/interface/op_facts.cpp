@@ -14,7 +14,7 @@ DomainRule fixed(Domain domain) {
 
 }  // namespace
 
-bool is_parameter(PortRole role) { return role != PortRole::data && role != PortRole::normalized; }
+bool is_parameter(PortRole role) { return role != PortRole::data && role != PortRole::weights && role != PortRole::normalized; }
 
 std::string describe(const Domain& domain) {
   const std::string range = domain.low == domain.high ? join(domain.low) : join(domain.low, " to ", domain.high);

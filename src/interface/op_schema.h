@@ -58,6 +58,7 @@ struct Condition {
 // The role of a port, for passes and tools that treat some ports differently from the data.
 enum class PortRole {
   data,
+  weights,          // of a convolution: what multiplies the images, or its gradient
   normalized,       // of a norm: the data whose statistics are computed
   gamma,            // of a norm: scale along the normalised axes, or the channels
   beta,             // of a norm: shift, with gamma's shape
@@ -67,7 +68,8 @@ enum class PortRole {
   statistic,        // another value per row
   parameter,        // a value that does not depend on the data
 };
-// Whether the role's type is independent of the data's type: true for all roles except data and normalized.
+// Whether the role's type is independent of the data's type: true for all roles except data,
+// weights and normalized.
 bool is_parameter(PortRole role);
 
 // The range of values intended for an input.

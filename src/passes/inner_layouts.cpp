@@ -55,7 +55,7 @@ class LayoutChooser {
   static bool is_image(const Op& op, const OpSchema& schema, int port, bool is_input) {
     if (!op.has_attribute("data_format") || has_channels_last(op)) return false;
     const auto ports = is_input ? existing_inputs(schema, op.attributes) : existing_outputs(schema, op.attributes);
-    return ports.at(static_cast<size_t>(port))->name.find("weights") == std::string::npos;
+    return ports.at(static_cast<size_t>(port))->role != PortRole::weights;
   }
 
   // Whether an elementwise op can use both values together: the other one has the same layout or is broadcast.

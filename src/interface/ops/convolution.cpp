@@ -187,7 +187,8 @@ AttributeSpec shape_list(std::string name) {
 
 LAMINA_SCHEMA(Convolution) {
   OpSchema schema = convolution(OpKind::Convolution, false, "dst = cross-correlation of src with weights + bias");
-  schema.inputs = {port("src", "T"), port("weights", "T"), optional_port("bias", "T", "[output channels]")};
+  schema.inputs = {port("src", "T"), as(PortRole::weights, port("weights", "T")),
+                   optional_port("bias", "T", "[output channels]")};
   schema.outputs = {
       port("dst", "T", "batch of src, output channels of weights, spatial extents by strides, pads and dilations")};
   schema.infer_shapes = conv_shapes;
@@ -197,7 +198,8 @@ LAMINA_SCHEMA(Convolution) {
 
 LAMINA_SCHEMA(ConvolutionBackwardData) {
   OpSchema schema = gradient(OpKind::ConvolutionBackwardData, false, "diff_src = gradient of Convolution for src");
-  schema.inputs = {port("diff_dst", "T1"), port("weights", "T1"), optional_port("dst_shape", "T2", "shape of diff_src")};
+  schema.inputs = {port("diff_dst", "T1"), as(PortRole::weights, port("weights", "T1")),
+                   optional_port("dst_shape", "T2", "shape of diff_src")};
   schema.outputs = {
       port("diff_src", "T1",
            "dst_shape if given, else the smallest src shape that the forward op maps to diff_dst, plus output_padding")};
@@ -211,7 +213,8 @@ LAMINA_SCHEMA(ConvolutionBackwardData) {
 LAMINA_SCHEMA(ConvolutionBackwardWeights) {
   OpSchema schema = gradient(OpKind::ConvolutionBackwardWeights, false, "diff_weights = gradient of Convolution for weights");
   schema.inputs = {port("src", "T1"), port("diff_dst", "T1"), optional_port("weights_shape", "T2", "shape of diff_weights")};
-  schema.outputs = {port("diff_weights", "T1", "weights_shape: input, attribute, or the shape given to the port")};
+  schema.outputs = {
+      as(PortRole::weights, port("diff_weights", "T1", "weights_shape: input, attribute, or the shape given to the port"))};
   schema.attributes.push_back(shape_list("weights_shape"));
   schema.infer_shapes = conv_backward_weights_shapes;
   schema.example = {.inputs = {{1, 6, 6, 4}, {1, 4, 4, 8}}, .attributes = dense_windows("weights_shape", {3, 3, 4, 8})};
@@ -220,7 +223,8 @@ LAMINA_SCHEMA(ConvolutionBackwardWeights) {
 
 LAMINA_SCHEMA(ConvTranspose) {
   OpSchema schema = convolution(OpKind::ConvTranspose, true, "dst = transpose of a convolution of src with weights + bias");
-  schema.inputs = {port("src", "T"), port("weights", "T"), optional_port("bias", "T", "[output channels]")};
+  schema.inputs = {port("src", "T"), as(PortRole::weights, port("weights", "T")),
+                   optional_port("bias", "T", "[output channels]")};
   schema.outputs = {port(
       "dst", "T", "batch of src, output channels of weights, (extent - 1) * stride + dilated kernel - pads + output_padding")};
   schema.attributes.push_back(output_padding());
@@ -231,7 +235,7 @@ LAMINA_SCHEMA(ConvTranspose) {
 
 LAMINA_SCHEMA(ConvTransposeBackwardData) {
   OpSchema schema = convolution(OpKind::ConvTransposeBackwardData, true, "diff_src = gradient of ConvTranspose for src");
-  schema.inputs = {port("diff_dst", "T"), port("weights", "T")};
+  schema.inputs = {port("diff_dst", "T"), as(PortRole::weights, port("weights", "T"))};
   schema.outputs = {
       port("diff_src", "T", "batch of diff_dst, input channels of weights, spatial extents of a convolution of diff_dst")};
   schema.infer_shapes = transposed_backward_data_shapes;
@@ -243,7 +247,8 @@ LAMINA_SCHEMA(ConvTransposeBackwardWeights) {
   OpSchema schema =
       gradient(OpKind::ConvTransposeBackwardWeights, true, "diff_weights = gradient of ConvTranspose for weights");
   schema.inputs = {port("src", "T1"), port("diff_dst", "T1"), optional_port("weights_shape", "T2", "shape of diff_weights")};
-  schema.outputs = {port("diff_weights", "T1", "weights_shape: input, attribute, or the shape given to the port")};
+  schema.outputs = {
+      as(PortRole::weights, port("diff_weights", "T1", "weights_shape: input, attribute, or the shape given to the port"))};
   schema.attributes.push_back(shape_list("weights_shape"));
   schema.infer_shapes = transposed_backward_weights_shapes;
   schema.example = {.inputs = {{1, 4, 4, 8}, {1, 6, 6, 4}}, .attributes = dense_windows("weights_shape", {3, 3, 4, 8})};
