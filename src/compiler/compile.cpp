@@ -92,11 +92,15 @@ bool tunes_what_it_compiles() {
 kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, Decisions* decisions) {
   Decisions made;
   made.groups = isolate_dequantize(
-      subgraph.graph, fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true), target.integers);
-  made.regions = target.tiles ? tile_regions(subgraph.graph, made.groups, subgraph.outputs, target.integers)
-                              : one_by_one(made.groups.size());
+      subgraph.graph, fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true), target.library);
+  made.regions = target.tile_bytes > 0
+                     ? tile_regions(subgraph.graph, made.groups, subgraph.outputs, {target.tile_bytes, target.library})
+                     : one_by_one(made.groups.size());
   kernel::Plan plan = kernel::make_plan(subgraph.graph, subgraph.inputs, subgraph.outputs, made.groups, made.regions, target);
-  if (decisions != nullptr) *decisions = std::move(made);
+  if (decisions != nullptr) {
+    made.ops_of_steps = kernel::ops_of_steps(plan);
+    *decisions = std::move(made);
+  }
   return plan;
 }
 

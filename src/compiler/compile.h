@@ -22,8 +22,9 @@ namespace lamina::compiler {
 
 // The decisions about a subgraph before planning; empty for a backend that runs graphs.
 struct Decisions {
-  std::vector<FusionGroup> groups;  // of the subgraph's ops, with reasons
-  std::vector<TileRegion> regions;  // of the groups
+  std::vector<FusionGroup> groups;             // of the subgraph's ops, with reasons
+  std::vector<TileRegion> regions;             // of the groups
+  std::vector<std::vector<int>> ops_of_steps;  // kernel::ops_of_steps of the plan
 };
 
 // The input and decisions of a compilation, for checks and explanations.

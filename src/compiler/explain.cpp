@@ -168,27 +168,16 @@ void add_tiles(ExplainedPartition& result, const CompileRecord& record) {
   }
 }
 
-// The groups of each step, in the order in which executables list their steps: a region that runs whole is one step, a tiled
-// one has a step for each of its groups. Empty if this is unknown: for steps that finish sums, and groups that a product
-// omits.
-std::vector<size_t> groups_of_steps(const CompileRecord& record, size_t steps) {
-  std::vector<size_t> groups;
-  for (const TileRegion& region : record.regions) {
-    if (!region.sums.empty()) return {};
-    groups.insert(groups.end(), region.groups.begin(), region.groups.end());
-  }
-  return groups.size() == steps ? groups : std::vector<size_t>{};
-}
-
 // Assigns kernels to the ops of the partition.
 void tell_kernels_apart(ExplainedGraph& graph, const ExplainedPartition& partition, const ExecutableInfo& info,
                         const CompileRecord& record) {
-  if (info.kernels.empty()) return;
-  const size_t steps = info.step_of_kernel.empty() ? info.kernels.size() : info.step_of_kernel.back() + 1;
-  const std::vector<size_t> groups = groups_of_steps(record, steps);
-  for (size_t k = 0; k < info.kernels.size() && !groups.empty(); ++k) {
+  for (size_t k = 0; k < info.kernels.size(); ++k) {
     const size_t step = info.step_of_kernel.empty() ? k : info.step_of_kernel[k];
-    for (const int op : record.groups[groups[step]].ops) graph.ops[partition.ops[static_cast<size_t>(op)]].kernels.push_back(k);
+    if (step >= record.ops_of_steps.size()) continue;  // a backend that runs graphs
+    for (const int op : record.ops_of_steps[step]) {
+      const auto position = static_cast<size_t>(op);
+      if (position < partition.ops.size()) graph.ops[partition.ops[position]].kernels.push_back(k);
+    }
   }
 }
 

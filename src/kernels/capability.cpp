@@ -33,9 +33,9 @@ std::string why_no_kernel(const Graph& graph, const Op& op, const PlanTarget& ta
 
 std::string why_no_step(const Graph& graph, const Op& op, const PlanTarget& target) {
   const std::string no_kernel = why_no_kernel(graph, op, target);
-  if (no_kernel.empty() || target.why_no_library_step == nullptr) return no_kernel;
+  if (no_kernel.empty() || target.library == nullptr) return no_kernel;
   // Loop-nest ops must run in kernels, where they can be fused. The library runs the other ops and reports why it cannot.
-  return schema_of(op.kind).op_class == OpClass::library ? target.why_no_library_step(graph, op) : no_kernel;
+  return schema_of(op.kind).op_class == OpClass::library ? target.library->why_unsupported(graph, op) : no_kernel;
 }
 
 }  // namespace lamina::kernel

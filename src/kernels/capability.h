@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "interface/graph.h"
-#include "passes/tiling/quantized_product.h"
+#include "passes/capabilities.h"
 
 namespace lamina::kernel {
 
@@ -15,14 +15,13 @@ struct PlanTarget {
   std::string_view name;                                   // of the backend, for messages
   size_t alignment = 64;                                   // of values in the arena, in bytes; a power of two
   bool reads_four_bits = false, writes_four_bits = false;  // kernels with s4 and u4, two elements per byte
-  bool tiles = false;                                      // runs tiled steps
-  IntegerSupport integers = {};                            // library steps of quantized products
+  // The size of the tiles of tiled steps: the bytes of a thread's cache, the same on all machines, because sums depend on it.
+  // 0: the backend runs no tiled steps.
+  int64_t tile_bytes = 0;
   // an additional kernel costs less than computing shared values in every row
   bool computes_ahead = false;
-  bool copies_in_words = false;  // reads and writes 32-bit words at any byte address
-  // Returns "" if a primitive library of the backend runs the op on whole tensors, else one sentence that says why not. Null
-  // if the backend has no such library.
-  std::function<std::string(const Graph& graph, const Op& op)> why_no_library_step = nullptr;
+  bool copies_in_words = false;                  // reads and writes 32-bit words at any byte address
+  const LibraryCapabilities* library = nullptr;  // null if the backend has no primitive library
 };
 
 // Returns "" if the op can be lowered to a kernel, else one sentence that says why not and names the backend.

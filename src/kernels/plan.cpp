@@ -8,10 +8,11 @@
 #include "kernels/arena.h"
 #include "kernels/cut_graph.h"
 #include "kernels/finish_sums.h"
+#include "kernels/insert_casts.h"
+#include "kernels/library_steps.h"
 #include "kernels/lower.h"
 #include "kernels/shared_values.h"
 #include "kernels/wide_copies.h"
-#include "passes/tiling/grouped_graph.h"
 #include "passes/tiling/isolate_dequantize.h"
 
 namespace lamina::kernel {
@@ -128,8 +129,9 @@ bool may_lie_together(const Kernel& kernel, int source, int target) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs, const PlanTarget& target)
-      : graph_(graph), target_(target), needed_(graph.values().size(), false) {
+  Planner(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs, const PlanTarget& target,
+          const LibrarySteps& library_steps)
+      : graph_(graph), target_(target), library_steps_(library_steps), needed_(graph.values().size(), false) {
     for (size_t i = 0; i < inputs.size(); ++i) bindings_.insert({inputs[i], {Binding::Source::input, i}});
     for (size_t i = 0; i < outputs.size(); ++i) bindings_.insert_or_assign(outputs[i], Binding{Binding::Source::output, i});
     for (const ValueIndex value : outputs) needed_[static_cast<size_t>(value)] = true;
@@ -139,8 +141,6 @@ class Planner {
 
   Plan run(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
     mark_values_between(graph_, groups, regions, needed_);
-    find_quantized_products(groups, regions);
-    collect_post_ops(groups, regions);
     for (const TileRegion& region : regions) {
       if (region.rows > 0)
         add_tiled_step(groups, region);
@@ -156,62 +156,16 @@ class Planner {
   }
 
  private:
-  // Leaves out groups that only dequantise the factors of a product: the product reads the integers. The plans of tiles find
-  // those in tiled regions.
-  void find_quantized_products(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
-    for (const TileRegion& region : regions) {
-      if (region.rows > 0) continue;
-      const FusionGroup& group = groups[region.groups.front()];
-      const std::optional<QuantizedProduct> found = quantized_group(graph_, groups, group);
-      if (!found || is_kept(found->src) || is_kept(found->weights) ||
-          !are_taken(target_.integers, graph_.op(group.ops.front())))
-        continue;
-      quantized_.emplace(group.ops.front(), *found);
-      for (const auto* ops : {&found->src.ops, &found->weights.ops}) left_out_.insert(ops->begin(), ops->end());
-    }
-  }
-  bool is_output(ValueIndex value) const {
-    const auto bound = bindings_.find(value);
-    return bound != bindings_.end() && bound->second.source == Binding::Source::output;
-  }
-  bool is_kept(const QuantizedFactor& factor) const {
-    return std::any_of(factor.ops.begin(), factor.ops.end(), [&](int op) { return is_output(graph_.op(op).outputs[0]); });
-  }
-
-  // Groups of elementwise ops that follow a product of integers become part of its step, which runs at the group's place.
-  void collect_post_ops(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
-    for (const TileRegion& region : regions) {
-      if (region.rows > 0) continue;
-      const FusionGroup& group = groups[region.groups.front()];
-      const int product = product_before(group);
-      if (product < 0) continue;
-      std::optional<PostOps> found =
-          find_post_ops(graph_, graph_.op(product), group, [this](ValueIndex value) { return is_output(value); });
-      if (!found) continue;
-      post_ops_.emplace(product, std::move(*found));
-      product_of_.emplace(group.ops.front(), product);
-    }
-  }
-  // The product of integers whose result only the group reads; -1 if there is none.
-  int product_before(const FusionGroup& group) const {
-    for (const auto& [position, product] : quantized_) {
-      const auto& readers = graph_.value(graph_.op(position).outputs[0]).consumers;
-      if (readers.size() == 1 && std::find(group.ops.begin(), group.ops.end(), readers[0].op) != group.ops.end())
-        return position;
-    }
-    return -1;
-  }
-
   void add_group(const FusionGroup& group) {
-    if (only_markers(graph_, group) || left_out_.contains(group.ops.front())) return;
+    if (only_markers(graph_, group) || library_steps_.left_out.contains(group.ops.front())) return;
     const int first = group.ops.front();
-    if (post_ops_.contains(first)) return;  // added at the place of the ops that follow it
-    if (const auto product = product_of_.find(first); product != product_of_.end())
-      add_library_step(product->second);
+    if (library_steps_.post_ops.contains(first)) return;  // added at the place of the ops that follow it
+    if (const auto product = library_steps_.product_of.find(first); product != library_steps_.product_of.end())
+      add_library_step(product->second, group.ops);
     else if (group.no_loop_nest.empty())
       add_kernels(group);
     else
-      add_library_step(first);
+      add_library_step(first, {});
   }
 
   void add_kernels(const FusionGroup& group) {
@@ -228,7 +182,7 @@ class Planner {
         args.back().bytes = bytes_of(dtype, lowered.offsets[a]);
       }
       std::vector<StepIndices> indices = indices_of(lowered);
-      plan_.steps.push_back(KernelStep{std::move(lowered.kernel), std::move(args), std::move(indices)});
+      plan_.steps.push_back(KernelStep{std::move(lowered.kernel), std::move(args), std::move(indices), group.ops});
     }
   }
 
@@ -242,26 +196,30 @@ class Planner {
     return all;
   }
 
-  void add_library_step(int position) {
-    const auto quantized = quantized_.find(position);
+  void add_library_step(int position, const std::vector<int>& post_ops_group) {
     Op op = graph_.op(position);
-    if (quantized != quantized_.end()) {
-      op.inputs[0] = quantized->second.src.value;
-      op.inputs[1] = quantized->second.weights.value;
-    } else if (const std::string why = why_no_step(graph_, op, target_); !why.empty()) {
+    op.inputs = library_steps_.inputs(graph_, position);
+    const auto quantized = library_steps_.quantized.find(position);
+    const bool is_quantized = quantized != library_steps_.quantized.end();
+    if (const std::string why = is_quantized ? "" : why_no_step(graph_, op, target_); !why.empty())
       throw Error(Status::unimplemented, join(describe(op), ": ", why));
-    }
     LibraryStep step{op, {}, {}, {}};
-    if (quantized != quantized_.end()) step.quantized = quantized->second;
-    const auto post_ops = post_ops_.find(position);
-    if (post_ops != post_ops_.end()) op.outputs[0] = post_ops->second.result;
+    step.ops = post_ops_group;
+    step.ops.push_back(position);
+    if (is_quantized) {
+      step.quantized = quantized->second;
+      for (const auto* ops : {&quantized->second.src.ops, &quantized->second.weights.ops})
+        step.ops.insert(step.ops.end(), ops->begin(), ops->end());
+    }
+    op.outputs = library_steps_.outputs(graph_, position);
     for (const auto& [values, tensors] : {std::pair{&op.inputs, &step.inputs}, {&op.outputs, &step.outputs}}) {
       for (const ValueIndex value : *values) {
         tensors->push_back(value == kNoValue ? LogicalTensor{} : graph_.tensor(value));
         step.args.push_back(value == kNoValue ? Binding{} : bind(value, tensors->back().byte_size(), values == &op.outputs));
       }
     }
-    if (post_ops != post_ops_.end()) add_operands(step, post_ops->second);
+    const auto post_ops = library_steps_.post_ops.find(position);
+    if (post_ops != library_steps_.post_ops.end()) add_operands(step, post_ops->second);
     plan_.steps.push_back(std::move(step));
   }
 
@@ -318,11 +276,12 @@ class Planner {
   Plan plan_of_tile(const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns) const {
     const Tile tile = cut_graph(graph_, region, border, rows, columns);
     const std::vector<FusionGroup> groups = isolate_dequantize(
-        tile.graph, fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true), target_.integers);
+        tile.graph, fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true), target_.library);
     Plan plan = make_plan(tile.graph, tile.inputs, tile.outputs, groups, one_by_one(groups.size()), target_);
     std::set<uint64_t> adding;
     for (const auto& [value, loop] : region.sums) adding.insert(graph_.op(graph_.value(value).producer.op).id);
     for (PlanStep& part : plan.steps) {
+      std::visit([&](auto& each) { number_as_here(each.ops, border); }, part);
       auto* const library_step = std::get_if<LibraryStep>(&part);
       if (library_step == nullptr || !adding.contains(library_step->op.id)) continue;
       LAMINA_CHECK(!library_step->quantized && !library_step->post_ops,
@@ -330,6 +289,12 @@ class Planner {
       library_step->adds = true;
     }
     return plan;
+  }
+
+  // Ops of a tile's graph by their positions in this graph; casts of the tile are no ops here.
+  static void number_as_here(std::vector<int>& ops, const RegionBorder& border) {
+    std::erase_if(ops, [&](int op) { return static_cast<size_t>(op) >= border.ops.size(); });
+    for (int& op : ops) op = border.ops[static_cast<size_t>(op)];
   }
 
   void add_sums(TiledStep& step, const TileRegion& region, const RegionBorder& border) const {
@@ -345,7 +310,10 @@ class Planner {
       LogicalTensor result = step.outputs[o];
       result.shape = entry.shape;
       sum.in_place = !in_segments && have_same_layout(result, entry) && result.dtype == DataType::f32;
-      if (!sum.in_place) sums.push_back({entry, result, in_segments ? step.segments : 1});
+      if (!sum.in_place) {
+        sums.push_back({entry, result, in_segments ? step.segments : 1});
+        step.ops.push_back(graph_.value(found->first).producer.op);
+      }
       step.sums.push_back(std::move(sum));
     }
     if (sums.empty()) return;
@@ -408,12 +376,9 @@ class Planner {
 
   const Graph& graph_;
   const PlanTarget& target_;
+  const LibrarySteps& library_steps_;
   std::vector<bool> needed_;  // per value: whether it must be in memory
   std::map<ValueIndex, Binding> bindings_;
-  std::map<int, QuantizedProduct> quantized_;  // by the product's position
-  std::set<int> left_out_;                     // ops that are part of quantized products
-  std::map<int, PostOps> post_ops_;            // by the product's position
-  std::map<int, int> product_of_;              // by the first op of a group that follows it
   ArenaBuilder arena_;
   Plan plan_;
 };
@@ -424,10 +389,35 @@ const std::vector<Binding>& args_of(const PlanStep& step) {
   return std::visit([](const auto& each) -> const std::vector<Binding>& { return each.args; }, step);
 }
 
+namespace {
+const std::vector<int>& ops_of(const PlanStep& step) {
+  return std::visit([](const auto& each) -> const std::vector<int>& { return each.ops; }, step);
+}
+}  // namespace
+
+std::vector<std::vector<int>> ops_of_steps(const Plan& plan) {
+  std::vector<std::vector<int>> all;
+  for (const PlanStep& step : plan.steps) {
+    const auto* const tiled = std::get_if<TiledStep>(&step);
+    if (tiled == nullptr) {
+      all.push_back(ops_of(step));
+      continue;
+    }
+    for (const PlanStep& part : tiled->plans.front().steps) all.push_back(ops_of(part));
+    for (const Plan& plan_of_sums : tiled->finish) all.insert(all.end(), plan_of_sums.steps.size(), tiled->ops);
+  }
+  return all;
+}
+
 Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs,
                const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions, const PlanTarget& target) {
   refuse_passed_through(graph, inputs, outputs);
-  return Planner(graph, inputs, outputs, target).run(groups, regions);
+  LibrarySteps steps = find_library_steps(graph, outputs, groups, regions, target.library);
+  if (target.library != nullptr) {
+    if (const auto cast = insert_casts(graph, groups, regions, steps, *target.library))
+      return Planner(cast->graph, inputs, outputs, target, steps).run(cast->groups, cast->regions);
+  }
+  return Planner(graph, inputs, outputs, target, steps).run(groups, regions);
 }
 
 bool Plan::may_share(size_t input, size_t output) const {

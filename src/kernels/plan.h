@@ -43,6 +43,7 @@ struct KernelStep {
   Kernel kernel;
   std::vector<Binding> args;  // per kernel arg
   std::vector<StepIndices> indices = {};
+  std::vector<int> ops = {};  // positions of the graph's ops that it computes
 };
 
 // A library op over whole tensors, run by a primitive library of the backend.
@@ -56,6 +57,7 @@ struct LibraryStep {
   std::optional<PostOps> post_ops = std::nullopt;
   std::vector<LogicalTensor> operands = {};  // of `following`, in their order
   bool adds = false;                         // a product adds to its output instead of overwriting it
+  std::vector<int> ops = {};                 // as of a kernel
 };
 
 struct Plan;
@@ -90,6 +92,7 @@ struct TiledStep {
   std::vector<TileSum> sums;
   // Computes the outputs of an entry from the sums that are not in place (finish_sums.h). It has at most one plan.
   std::vector<Plan> finish;
+  std::vector<int> ops;  // as of a kernel: those whose sums `finish` completes
 };
 
 using PlanStep = std::variant<KernelStep, LibraryStep, TiledStep>;
@@ -117,6 +120,10 @@ struct Plan {
 // on this target, and Error(out_of_memory) for an arena whose size overflows.
 Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span<const ValueIndex> outputs,
                const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions, const PlanTarget& target);
+
+// The ops of each kernel and library step, in the order in which executables report their steps. A tiled step has those of a
+// full tile, then those that finish its sums. A cast around a library step has a position after the graph's ops.
+std::vector<std::vector<int>> ops_of_steps(const Plan& plan);
 
 // The bytes that a step reads and writes in main memory, with each arg counted once.
 int64_t moved_bytes(const Kernel& kernel);

@@ -67,4 +67,24 @@ Graph GraphEditor::assemble(const Graph& source, std::vector<Op> ops, const std:
   return graph;
 }
 
+Graph GraphEditor::extend(const Graph& source, std::vector<Op> ops, const std::vector<LogicalTensor>& added) {
+  Graph graph = source;
+  graph.ops_ = std::move(ops);
+  for (Value& value : graph.values_) value.producer = {}, value.consumers.clear();
+  for (const LogicalTensor& tensor : added) {
+    graph.value_by_id_.emplace(tensor.id, static_cast<ValueIndex>(graph.values_.size()));
+    graph.values_.push_back({tensor, {}, {}});
+  }
+  for (size_t i = 0; i < graph.ops_.size(); ++i) {
+    const Op& op = graph.ops_[i];
+    const int position = static_cast<int>(i);
+    graph.op_by_id_.emplace(op.id, position);
+    for (size_t port = 0; port < op.inputs.size(); ++port)
+      if (op.inputs[port] != kNoValue) graph.value_of(op.inputs[port]).consumers.push_back({position, static_cast<int>(port)});
+    for (size_t port = 0; port < op.outputs.size(); ++port)
+      if (op.outputs[port] != kNoValue) graph.value_of(op.outputs[port]).producer = {position, static_cast<int>(port)};
+  }
+  return graph;
+}
+
 }  // namespace lamina

@@ -34,6 +34,9 @@ class GraphEditor {
   // `added` do not exist in the source and get the indices after its values. Values keep their tensors.
   static Graph assemble(const Graph& source, std::vector<Op> ops, const std::vector<LogicalTensor>& added = {});
 
+  // The same, but all values keep their indices, used or not, and `ops` may be in any order.
+  static Graph extend(const Graph& source, std::vector<Op> ops, const std::vector<LogicalTensor>& added);
+
  private:
   const Graph& source_;
   std::vector<Op> ops_;

@@ -154,7 +154,7 @@ const std::map<std::string, std::string> kExceptions{
     {"interface/json/older_names.cpp", "what ops and attributes were called in dumps of earlier versions"},
     {"passes/tiling/quantized_product.cpp",
      "the two forms of Dequantize, and which axis of a library op's weights its scales run along"},
-    {"passes/tiling/post_ops.cpp", "the elementwise ends that primitive libraries know, and which of them lose a NaN there"},
+    {"passes/tiling/post_ops.cpp", "the operations through which an operand's scale moves, and the one that makes NaN"},
     {"gpu/emit/emit_matmul.cpp", "names of a program's variables, which are those of the ports"},
     {"passes/canonicalize.cpp", "rewrites single kinds into others, port by port"},
     {"layer_norm_graph.cpp", "the LayerNorm primitive as a graph: builds it op by op"},

@@ -28,10 +28,14 @@ Plan plan_of(const Graph& graph, const PlanTarget& target = {.name = "test"}, bo
                    one_by_one(groups_of(graph, fusing).size()), target);
 }
 
-// A target whose library accepts every library op.
-PlanTarget with_library(std::string why_not = "") {
-  return {.name = "test", .why_no_library_step = [why_not](const Graph&, const Op&) { return why_not; }};
-}
+struct Library final : LibraryCapabilities {
+  std::string why_unsupported(const Graph&, const Op&) const override { return why_not; }
+  bool takes_type(const Op&, DataType dtype) const override { return dtype != narrow; }
+  std::string why_not = {};
+  DataType narrow = DataType::undef;  // a type that it does not take
+};
+
+PlanTarget with_library(const Library& library) { return {.name = "test", .library = &library}; }
 
 std::vector<Source> sources_of(const PlanStep& step) {
   std::vector<Source> sources;
@@ -109,7 +113,8 @@ Graph product_and_norm() {
 }
 
 TEST(Plan, ALibraryOpIsALibraryStepWithItsTensors) {
-  const Plan plan = plan_of(product_and_norm(), with_library());
+  const Library library;
+  const Plan plan = plan_of(product_and_norm(), with_library(library));
   ASSERT_EQ(plan.steps.size(), 2u);
   const auto& product = std::get<LibraryStep>(plan.steps[0]);
   EXPECT_EQ(product.op.kind, OpKind::MatMul);
@@ -124,8 +129,10 @@ TEST(Plan, ALibraryOpIsALibraryStepWithItsTensors) {
 TEST(Plan, WithoutALibraryALibraryOpIsRefusedWithTheReason) {
   const Graph graph = product_and_norm();
   EXPECT_THAT(why_no_step(graph, graph.ops()[0], {.name = "test"}), HasSubstr("the test backend has no kernel for MatMul"));
-  EXPECT_EQ(why_no_step(graph, graph.ops()[0], with_library("it has no such type")), "it has no such type");
-  EXPECT_EQ(why_no_step(graph, graph.ops()[0], with_library()), "");
+  Library refusing, taking;
+  refusing.why_not = "it has no such type";
+  EXPECT_EQ(why_no_step(graph, graph.ops()[0], with_library(refusing)), "it has no such type");
+  EXPECT_EQ(why_no_step(graph, graph.ops()[0], with_library(taking)), "");
   try {
     plan_of(graph);
     ADD_FAILURE() << "it was planned";
@@ -138,7 +145,68 @@ TEST(Plan, WithoutALibraryALibraryOpIsRefusedWithTheReason) {
 // The planner does not offer loop-nest ops to the library: a library step would not be fused.
 TEST(Plan, AnOpThatIsALoopNestIsNoLibraryStep) {
   const Graph norm = product_and_norm();
-  EXPECT_EQ(why_no_step(norm, norm.ops()[1], with_library("it has no norms")), "");
+  Library refusing;
+  refusing.why_not = "it has no norms";
+  EXPECT_EQ(why_no_step(norm, norm.ops()[1], with_library(refusing)), "");
+}
+
+// ---- casts around library steps
+
+// The name of each kernel, or the types of a library step's operands.
+std::vector<std::string> steps_of(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanStep& step : plan.steps) {
+    if (const auto* kernel = std::get_if<KernelStep>(&step)) {
+      names.push_back(kernel->kernel.name);
+      continue;
+    }
+    const auto& library_step = std::get<LibraryStep>(step);
+    std::string& types = names.emplace_back(lamina::name_of(library_step.op.kind));
+    for (const auto* tensors : {&library_step.inputs, &library_step.outputs})
+      for (const LogicalTensor& tensor : *tensors) types += join(' ', lamina::name_of(tensor.dtype));
+  }
+  return names;
+}
+
+Plan plan_without_f16(GraphBuilder& g) {
+  Library library;
+  library.narrow = DataType::f16;
+  return plan_of(with_strides(g.finish()), with_library(library));
+}
+
+constexpr DataType f16 = DataType::f16;
+
+TEST(Casts, JoinTheKernelsThatWriteAndReadTheOperands) {
+  GraphBuilder g;
+  const auto src = g.op(OpKind::Abs, {g.input(f16, {6, 16})}), weights = g.input(f16, {16, 32});
+  g.op(OpKind::ReLU, {g.op(OpKind::MatMul, {src, weights})});
+  EXPECT_THAT(steps_of(plan_without_f16(g)),
+              ElementsAre("abs_type_cast_type_cast_f16", "type_cast_f16", "MatMul f32 f32 f32", "type_cast_relu_f32"));
+}
+
+TEST(Casts, AreKernelsOfTheirOwnForPortsAndBetweenLibrarySteps) {
+  GraphBuilder g;
+  const auto src = g.input(f16, {16, 16});
+  g.op(OpKind::MatMul, {g.op(OpKind::MatMul, {src, src}), src});
+  EXPECT_THAT(steps_of(plan_without_f16(g)), ElementsAre("type_cast_f16", "MatMul f32 f32 f32", "type_cast_type_cast_f32",
+                                                         "MatMul f32 f32 f32", "type_cast_f32"));
+}
+
+// A kernel of its own writes it for both readers.
+TEST(Casts, OfAResultWithSeveralReadersAreOneKernel) {
+  GraphBuilder g;
+  const auto weights = g.input(f16, {16, 16}), product = g.op(OpKind::MatMul, {g.input(f16, {16, 16}), weights});
+  g.op(OpKind::MatMul, {product, weights});
+  g.op(OpKind::ReduceSum, {product}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}});
+  EXPECT_THAT(steps_of(plan_without_f16(g)),
+              ElementsAre("type_cast_f16", "type_cast_f16", "MatMul f32 f32 f32", "type_cast_type_cast_f32",
+                          "MatMul f32 f32 f32", "type_cast_f32", "reduce_sum_f16"));
+}
+
+TEST(Casts, AreAbsentForTypesThatTheLibraryTakes) {
+  GraphBuilder g;
+  g.op(OpKind::MatMul, {g.input(DataType::bf16, {6, 16}), g.input(DataType::bf16, {16, 32})});
+  EXPECT_THAT(steps_of(plan_without_f16(g)), ElementsAre("MatMul bf16 bf16 bf16"));
 }
 
 // ---- lower

@@ -130,13 +130,10 @@ class CpuBackend final : public Backend {
                .alignment = kAlignment,
                .reads_four_bits = true,
                .writes_four_bits = true,
-               .tiles = true,
+               .tile_bytes = 1 << 20,  // about the size of a second-level cache
                .computes_ahead = true,
-               .copies_in_words = true};
-    if (library_ == nullptr) return;
-    target_.integers = {.multiplies = [this] { return library_->multiplies_integers(); },
-                        .convolves = [this] { return library_->convolves_integers(); }};
-    target_.why_no_library_step = [this](const Graph& graph, const Op& op) { return library_->why_unsupported(graph, op); };
+               .copies_in_words = true,
+               .library = library_.get()};
   }
   CpuBackend(const CpuBackend&) = delete;
   CpuBackend& operator=(const CpuBackend&) = delete;

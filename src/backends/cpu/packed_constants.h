@@ -2,6 +2,7 @@
 // cache none, each execution packs them, in memory that executions reuse.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -23,18 +24,25 @@ class PackedConstants final : public CachedConstants {
     entry.filled.call([&] {
       if (entry.memory == nullptr) entry.memory = std::make_unique<HostBlock>(bytes, 64, nullptr);
       fill(entry.memory->memory());
+      entry.is_filled.store(true, std::memory_order_release);
     });
     return entry.memory->memory();
   }
+  // Whether `get` does not fill it anymore.
+  bool has(size_t index) const { return entries_[index].is_filled.load(std::memory_order_acquire); }
 
   // What is packed is out of date, its memory stays. No execution may use it meanwhile.
   void forget() {
-    for (size_t i = 0; i < count_; ++i) entries_[i].filled.undo();
+    for (size_t i = 0; i < count_; ++i) {
+      entries_[i].filled.undo();
+      entries_[i].is_filled.store(false, std::memory_order_relaxed);
+    }
   }
 
  private:
   struct Entry {
     Once filled{LockRow::packed_constants};
+    std::atomic<bool> is_filled = false;
     std::unique_ptr<HostBlock> memory;
   };
   size_t count_;

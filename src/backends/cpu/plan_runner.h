@@ -65,13 +65,27 @@ class PlanRunner {
     std::vector<kernel::Binding> args;
     int constant = -1;  // of a library step: the index of its weights among those that are packed once
     std::vector<kernel::StepIndices> indices = {};  // of a kernel: checked before it runs
+    // Of a kernel: it runs only before these weights are packed from its result. Empty: it runs in every execution.
+    std::vector<size_t> only_for = {};
+  };
+  // A block of the arena into which a kernel copies a constant, in another type or layout.
+  struct ConstantBlock {
+    size_t step;
+    bool is_read_otherwise = false;  // than to pack weights
+    std::vector<size_t> packed = {};
   };
   static constexpr size_t kInlineArgs = 64;
 
   void add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile);
   void add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile);
+  void add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler);
+  void add_tiled_step(const kernel::TiledStep& step, const StepCompiler& compiler);
   bool is_constant(const kernel::Binding& binding) const;
-  int new_constant(size_t bytes);  // returns its number
+  bool is_constant_or_copy(const kernel::Binding& binding) const;
+  int new_constant(const kernel::Binding& from, size_t bytes);    // returns its number
+  ConstantBlock* constant_block(const kernel::Binding& binding);  // null: it is no such block
+  void read_block(const kernel::Binding& binding);
+  void end_block(const kernel::Binding& binding);
   void run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
                 const Executor& executor, PackedConstants* constants) const;
   void run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
@@ -81,6 +95,7 @@ class PlanRunner {
 
   std::vector<bool> constant_inputs_;
   size_t constants_ = 0, constant_bytes_ = 0;
+  std::map<size_t, ConstantBlock> constant_blocks_;  // by offset in the arena; only during construction
   std::vector<Step> steps_;
   std::map<uint64_t, size_t> library_steps_;  // by op
   std::vector<std::vector<float>> tables_;

@@ -66,6 +66,25 @@ bool TiledRunner::from_cache() const {
          std::all_of(plans_.begin(), plans_.end(), [](const auto& plan) { return plan->from_cache(); });
 }
 
+bool TiledRunner::is_only_packed(const kernel::TiledStep& step, size_t input) const {
+  const auto is_packed_for = [this](const kernel::PlanStep& part) {
+    const auto* const library_step = std::get_if<kernel::LibraryStep>(&part);
+    return library_step != nullptr && std::any_of(packings_.begin(), packings_.end(), [&](const Packing& packing) {
+             return packing.op == library_step->op.id && packing.bytes > 0;
+           });
+  };
+  for (const kernel::Plan& plan : step.plans) {
+    for (const kernel::PlanStep& part : plan.steps) {
+      const std::vector<kernel::Binding>& args = kernel::args_of(part);
+      for (size_t a = 0; a < args.size(); ++a) {
+        if (args[a].source != kernel::Binding::Source::input || args[a].index != input) continue;
+        if (a != 1 || !is_packed_for(part)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 // Packed weights are additional inputs of the tile's plan, after its own.
 void TiledRunner::list_packings(const kernel::TiledStep& step, TileUse& use) {
   for (const kernel::PlanStep& part : step.plans.front().steps) {

@@ -24,6 +24,8 @@ class TiledRunner {
   size_t scratch_bytes() const { return threads_at_ + static_cast<size_t>(slots_) * thread_bytes_; }
   const std::vector<PlanRunner::StepText>& texts() const { return texts_; }
   bool from_cache() const;
+  // Whether the tiles read this input only as packed weights.
+  bool is_only_packed(const kernel::TiledStep& step, size_t input) const;
 
  private:
   // Weights that all blocks of rows read. They are packed before the tiles run, once per entry of the other loops.

@@ -21,16 +21,10 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
-// Returns "" for ops that run as library steps over whole tensors, else the reason why not.
-std::string why_no_library_step(const Graph&, const Op& op) {
-  if (op.kind == OpKind::MatMul) return "";
-  return join("the gpu backend multiplies matrices and has no kernel for ", name_of(op.kind), "; the cpu backend may have one");
-}
-
 // All devices have the same target: the contents of a graph with engine kind gpu do not depend on the GPU.
 const kernel::PlanTarget& target() {
-  static const kernel::PlanTarget offered{
-      .name = "gpu", .alignment = kAlignment, .reads_four_bits = true, .why_no_library_step = why_no_library_step};
+  static const GeneratedProducts library;
+  static const kernel::PlanTarget offered{.name = "gpu", .alignment = kAlignment, .reads_four_bits = true, .library = &library};
   return offered;
 }
 
@@ -88,11 +82,15 @@ class GpuExecutable final : public Executable {
   std::unique_ptr<StepRunner> runner_of(const kernel::PlanStep& step) const {
     if (const auto* const generated = std::get_if<kernel::KernelStep>(&step))
       return std::make_unique<KernelRunner>(device_, generated->kernel);
-    const auto* const library = std::get_if<kernel::LibraryStep>(&step);
-    LAMINA_CHECK(library != nullptr && library->op.kind == OpKind::MatMul && !library->quantized,
-                 "a step that the gpu backend does not support");
-    const kernel::MatmulStack stack = kernel::collapsed(kernel::matmul_stack(*library));
-    return device_->by_library(stack, std::make_unique<MatmulRunner>(device_, stack, describe(library->op)));
+    const auto* const library_step = std::get_if<kernel::LibraryStep>(&step);
+    LAMINA_CHECK(library_step != nullptr, "a step that the gpu backend does not support");
+    const auto generated = std::make_shared<const GeneratedProducts>(device_);
+    auto libraries = device_->libraries(generated);
+    libraries.push_back(generated);
+    for (const auto& library : libraries) {
+      if (std::unique_ptr<StepRunner> runner = library->compile(*library_step, {})) return runner;
+    }
+    fail_check("a library", __FILE__, __LINE__, join("no library runs ", describe(library_step->op)));
   }
 
   void add_runner(std::unique_ptr<StepRunner> made) {

@@ -8,16 +8,19 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backends/gpu/emit/emit_kernel.h"
 
-namespace lamina::kernel {
-struct MatmulStack;
+namespace lamina {
+template <typename Compiled>
+class PrimitiveLibrary;
 }
 
 namespace lamina::gpu {
 
 class StepRunner;
+using StepLibrary = PrimitiveLibrary<StepRunner>;
 
 // A buffer (CUDA: a device pointer, OpenCL: a cl_mem) and a byte offset into it.
 struct BufferView {
@@ -75,9 +78,11 @@ class Device {
   virtual void copy_out(void* stream, void* host, void* memory, int64_t offset, size_t bytes) = 0;
   virtual void copy(void* stream, void* to, void* from, size_t bytes) = 0;  // inside the device; does not block
   virtual void wait(void* stream) = 0;
-  // Runs the product by the vendor's library, with `generated` for calls that the library does not support. Returns
-  // `generated` if no library was requested.
-  virtual std::unique_ptr<StepRunner> by_library(const kernel::MatmulStack& stack, std::unique_ptr<StepRunner> generated);
+  // The vendor's libraries that were requested, in the order in which they are asked to compile a step. `generated` runs the
+  // calls that they do not take.
+  virtual std::vector<std::shared_ptr<const StepLibrary>> libraries(std::shared_ptr<const StepLibrary> /*generated*/) {
+    return {};
+  }
   virtual std::unique_ptr<Event> make_event() = 0;  // must be destroyed before the device
   // The time of the work that `work` submits to the device's own stream, in milliseconds. It is measured between two events
   // if the device has them, else by the host's clock.

@@ -36,4 +36,14 @@ void MatmulRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
   module().launch(stream, 0, groups_, form_.group_size(), std::span(views).first(stack_.has_bias ? 4 : 3), words_);
 }
 
+std::string GeneratedProducts::why_unsupported(const Graph&, const Op& op) const {
+  if (op.kind == OpKind::MatMul) return "";
+  return join("the gpu backend multiplies matrices and has no kernel for ", name_of(op.kind), "; the cpu backend may have one");
+}
+
+std::unique_ptr<StepRunner> GeneratedProducts::compile(const kernel::LibraryStep& step, const Use&) const {
+  if (step.op.kind != OpKind::MatMul || step.quantized) return nullptr;
+  return std::make_unique<MatmulRunner>(device_, kernel::collapsed(kernel::matmul_stack(step)), describe(step.op));
+}
+
 }  // namespace lamina::gpu

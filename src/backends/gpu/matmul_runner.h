@@ -37,4 +37,16 @@ class MatmulRunner final : public StepRunner {
   std::string text_;
 };
 
+// The library of generated products, which every GPU has.
+class GeneratedProducts final : public StepLibrary {
+ public:
+  // Without a device, it only answers what it offers.
+  explicit GeneratedProducts(std::shared_ptr<Device> device = nullptr) : device_(std::move(device)) {}
+  std::string why_unsupported(const Graph& graph, const Op& op) const override;
+  std::unique_ptr<StepRunner> compile(const kernel::LibraryStep& step, const Use& use) const override;
+
+ private:
+  std::shared_ptr<Device> device_;
+};
+
 }  // namespace lamina::gpu

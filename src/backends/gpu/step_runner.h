@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/gpu/device.h"
+#include "backends/library.h"
 
 namespace lamina::gpu {
 

@@ -7,7 +7,7 @@
 namespace lamina {
 
 GroupedGraph::GroupedGraph(const Graph& graph, const std::vector<FusionGroup>& groups, std::span<const ValueIndex> outputs,
-                           const IntegerSupport& integers)
+                           const LibraryCapabilities* library)
     : graph_(graph), groups_(groups), group_of_(graph.ops().size(), 0), is_output_(graph.values().size(), false) {
   for (size_t g = 0; g < groups.size(); ++g) {
     for (const int op : groups[g].ops) group_of_[static_cast<size_t>(op)] = g;
@@ -15,7 +15,7 @@ GroupedGraph::GroupedGraph(const Graph& graph, const std::vector<FusionGroup>& g
   for (const ValueIndex value : outputs) is_output_[static_cast<size_t>(value)] = true;
   for (size_t g = 0; g < groups.size(); ++g) {
     const std::optional<QuantizedProduct> product = quantized_group(graph, groups, groups[g]);
-    if (product && are_taken(integers, first_op(g)))
+    if (product && library != nullptr && library->takes_integers(first_op(g)))
       costs_nothing_.emplace(group_of(product->weights.ops.front()), group_of(product->src.ops.front()));
   }
 }

@@ -15,9 +15,9 @@ namespace lamina {
 
 class GroupedGraph {
  public:
-  // The arguments must outlive the object. `outputs`: values that are needed outside the graph.
+  // The arguments must outlive the object. `outputs`: values that are needed outside the graph. `library`: may be null.
   GroupedGraph(const Graph& graph, const std::vector<FusionGroup>& groups, std::span<const ValueIndex> outputs,
-               const IntegerSupport& integers);
+               const LibraryCapabilities* library);
 
   const Graph& graph() const { return graph_; }
   size_t size() const { return groups_.size(); }

@@ -56,10 +56,11 @@ void put_apart(std::vector<FusionGroup>& groups, const std::vector<int>& ops) {
 }  // namespace
 
 std::vector<FusionGroup> isolate_dequantize(const Graph& graph, std::vector<FusionGroup> groups,
-                                            const IntegerSupport& integers) {
+                                            const LibraryCapabilities* library) {
+  if (library == nullptr) return groups;
   for (const Op& op : graph.ops()) {
     const std::optional<QuantizedProduct> product = quantized_product(graph, op);
-    if (!product || !are_taken(integers, op)) continue;
+    if (!product || !library->takes_integers(op)) continue;
     put_apart(groups, product->src.ops);
     put_apart(groups, product->weights.ops);
   }

@@ -1,4 +1,4 @@
-// In:    fusion groups in an order in which they can run, and which products are computed from integers.
+// In:    fusion groups in an order in which they can run, and the library that may compute products from integers, or null.
 // Out:   the same groups, but the ops that dequantise a factor of such a product are a separate group, which the product can
 // omit:
 //
@@ -15,6 +15,6 @@
 namespace lamina {
 
 std::vector<FusionGroup> isolate_dequantize(const Graph& graph, std::vector<FusionGroup> groups,
-                                            const IntegerSupport& integers);
+                                            const LibraryCapabilities* library);
 
 }  // namespace lamina

@@ -7,60 +7,14 @@
 
 #include "interface/op_schema.h"
 #include "interface/shape_rules.h"
+#include "passes/tiling/row_view.h"
 
 namespace lamina {
 
 namespace {
 
-constexpr size_t kMaxOps = 8, kMaxOperands = 4;
-
-bool is_unary(const Op& op) {
-  switch (op.kind) {
-    case OpKind::Abs:
-    case OpKind::Clamp:
-    case OpKind::Elu:
-    case OpKind::GELU:
-    case OpKind::HardSigmoid:
-    case OpKind::HardSwish:
-    case OpKind::LeakyReLU:
-    case OpKind::Mish:
-    case OpKind::ReLU:
-    case OpKind::Sigmoid:
-    case OpKind::Square:
-    case OpKind::Swish:
-    case OpKind::Tanh: return true;
-    default: return false;
-  }
-}
-
-bool is_binary(const Op& op) {
-  switch (op.kind) {
-    case OpKind::Add:
-    case OpKind::BiasAdd:
-    case OpKind::Divide:
-    case OpKind::Maximum:
-    case OpKind::Minimum:
-    case OpKind::Multiply:
-    case OpKind::Subtract: return true;
-    default: return false;
-  }
-}
-
-// Whether the op may map a NaN to a number.
-bool may_lose_nan(const Op& op) {
-  switch (op.kind) {
-    case OpKind::Add:
-    case OpKind::BiasAdd:
-    case OpKind::Divide:
-    case OpKind::Multiply:
-    case OpKind::Square:
-    case OpKind::Subtract: return false;
-    default: return true;
-  }
-}
-
 int channel_axis_of(const Op& product, int rank) {
-  return product.kind == OpKind::MatMul || has_channels_last(product) ? rank - 1 : 1;
+  return is_matrix_product(product) || has_channels_last(product) ? rank - 1 : 1;
 }
 
 // Whether the operand has one number, one per channel, or one per element. If there are images, also one of these per image.
@@ -93,8 +47,9 @@ bool is_exact(const PostOpOperand& operand, DataType integers, DataType to) {
 
 class Chain {
  public:
-  Chain(const Graph& graph, const Op& product, const FusionGroup& group, const std::function<bool(ValueIndex)>& is_kept)
-      : graph_(graph), product_(product), members_(group.ops.begin(), group.ops.end()), is_kept_(is_kept) {
+  Chain(const Graph& graph, const Op& product, const FusionGroup& group, const LibraryCapabilities& library,
+        const std::function<bool(ValueIndex)>& is_kept)
+      : graph_(graph), product_(product), library_(library), members_(group.ops.begin(), group.ops.end()), is_kept_(is_kept) {
     const bool has_bias = product.inputs.size() > 2 && product.inputs[2] != kNoValue;
     may_be_nan_ = has_bias;
   }
@@ -106,7 +61,8 @@ class Chain {
       members_.erase(next);
       chain_.result = graph_.op(next).outputs[0];
     }
-    if (!members_.empty() || chain_.ops.size() > kMaxOps || chain_.operands.size() > kMaxOperands) return std::nullopt;
+    const LibraryCapabilities::PostOpLimits limits = library_.post_op_limits();
+    if (!members_.empty() || chain_.ops.size() > limits.ops || chain_.operands.size() > limits.operands) return std::nullopt;
     const DataType dtype = graph_.tensor(chain_.result).dtype;
     if (!is_byte_integer(dtype) && (loses_nan_ || (dtype != DataType::f32 && dtype != DataType::bf16))) return std::nullopt;
     return chain_;
@@ -122,30 +78,29 @@ class Chain {
 
   bool take(const Op& op) {
     if (is_rounded_ || is_byte_integer(graph_.tensor(chain_.result).dtype)) return false;
-    if (op.kind == OpKind::TypeCast) {
+    if (schema_of(op.kind).traits.converts) {
       const DataType from = graph_.tensor(chain_.result).dtype, to = graph_.tensor(op.outputs[0]).dtype;
       is_rounded_ = bits_of(to) < bits_of(from);
       return is_floating(to);
     }
+    const std::optional<LibraryCapabilities::PostOpSupport> support = library_.takes_post_op(product_, op);
+    if (!support) return false;
     PostOp post_op{op};
-    if (is_binary(op)) {
+    if (op.inputs.size() == 2) {
       if (!take_operand(op)) return false;
       post_op.operand = static_cast<int>(chain_.operands.size()) - 1;
-    } else if (op.kind == OpKind::Quantize) {
+    } else if (has_constant_scales(op.kind)) {
       const auto& scales = op.attribute<std::vector<float>>("scales");
       if (scales.size() != 1 || !has_inverse(scales[0]) || !is_byte_integer(graph_.tensor(op.outputs[0]).dtype)) return false;
-    } else if (!is_unary(op)) {
-      return false;
     }
-    loses_nan_ = loses_nan_ || (may_be_nan_ && may_lose_nan(op));
+    loses_nan_ = loses_nan_ || (may_be_nan_ && !support->keeps_nan);
     chain_.ops.push_back(std::move(post_op));
     return true;
   }
 
   bool take_operand(const Op& op) {
     const bool is_second = op.inputs[0] == chain_.result;
-    const bool commutes = op.kind != OpKind::Subtract && op.kind != OpKind::Divide && op.kind != OpKind::BiasAdd;
-    if (!is_second && !commutes) return false;
+    if (!is_second && !schema_of(op.kind).traits.commutative) return false;
     PostOpOperand operand{op.inputs[is_second ? 1 : 0]};
     const auto maker = graph_.value(operand.value).producer.op;
     if (maker >= 0 && members_.contains(maker) && !take_dequantized(operand, op)) return false;
@@ -153,10 +108,10 @@ class Chain {
     const LogicalTensor &before = graph_.tensor(chain_.result), &after = graph_.tensor(op.outputs[0]);
     if (!tensor.has_full_shape() || before.shape != after.shape) return false;
     const int channels = channel_axis_of(product_, after.rank());
-    if (op.kind == OpKind::BiasAdd) {
+    if (schema_of(op.kind).nest == LoopNest::per_channel) {
       if (channel_axis_of(op, after.rank()) != channels || *tensor.shape != Dims{(*after.shape)[static_cast<size_t>(channels)]})
         return false;
-    } else if (!is_broadcast_well(*tensor.shape, *after.shape, channels, product_.kind != OpKind::MatMul)) {
+    } else if (!is_broadcast_well(*tensor.shape, *after.shape, channels, !is_matrix_product(product_))) {
       return false;
     }
     const bool is_float = tensor.dtype == DataType::f32 || tensor.dtype == DataType::bf16;
@@ -179,8 +134,8 @@ class Chain {
       const Op& maker = graph_.op(position);
       taken.push_back(position);
       operand.value = maker.inputs[0];
-      if (maker.kind == OpKind::TypeCast && taken.size() == 1) continue;
-      if (maker.kind != OpKind::Dequantize || maker.attribute<std::vector<float>>("scales").size() != 1) return false;
+      if (schema_of(maker.kind).traits.converts && taken.size() == 1) continue;
+      if (!has_constant_scales(maker.kind) || maker.attribute<std::vector<float>>("scales").size() != 1) return false;
       operand.scale = maker.attribute<std::vector<float>>("scales")[0];
       if (!has_inverse(operand.scale)) return false;
       if (maker.has_attribute("zps") && !maker.attribute<std::vector<int64_t>>("zps").empty())
@@ -195,6 +150,7 @@ class Chain {
 
   const Graph& graph_;
   const Op& product_;
+  const LibraryCapabilities& library_;
   std::set<int> members_;  // of the group, not yet part of the chain
   const std::function<bool(ValueIndex)>& is_kept_;
   PostOps chain_;
@@ -205,11 +161,11 @@ class Chain {
 }  // namespace
 
 std::optional<PostOps> find_post_ops(const Graph& graph, const Op& product, const FusionGroup& group,
-                                     const std::function<bool(ValueIndex)>& is_kept) {
+                                     const LibraryCapabilities& library, const std::function<bool(ValueIndex)>& is_kept) {
   // Libraries do not compute sums of zero terms.
   const auto is_empty = [&](ValueIndex value) { return value != kNoValue && graph.tensor(value).element_count() == 0; };
   if (std::any_of(product.inputs.begin(), product.inputs.end(), is_empty)) return std::nullopt;
-  return Chain(graph, product, group, is_kept).find();
+  return Chain(graph, product, group, library, is_kept).find();
 }
 
 }  // namespace lamina

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "interface/graph.h"
+#include "passes/capabilities.h"
 #include "passes/fusion/fuse.h"
 
 namespace lamina {
@@ -31,10 +32,10 @@ struct PostOps {
 };
 
 // The chain of ops after the only output of `product`, if `group` consists of nothing else and the result has the product's
-// shape. `is_kept`: whether a value is read outside. Nothing if an op is of another kind, if an operand is broadcast along
-// other axes than all of them or all but the channels' (the columns'), or if a NaN of the bias or an operand would be lost,
-// unless the result is of integers, which have no NaN.
+// shape. `is_kept`: whether a value is read outside. Nothing if the library does not take an op, if an operand is broadcast
+// along other axes than all of them or all but the channels' (the columns'), or if a NaN of the bias or an operand would be
+// lost, unless the result is of integers, which have no NaN.
 std::optional<PostOps> find_post_ops(const Graph& graph, const Op& product, const FusionGroup& group,
-                                     const std::function<bool(ValueIndex)>& is_kept);
+                                     const LibraryCapabilities& library, const std::function<bool(ValueIndex)>& is_kept);
 
 }  // namespace lamina

@@ -79,11 +79,6 @@ std::optional<QuantizedProduct> quantized_product(const Graph& graph, const Op& 
   return QuantizedProduct{*left, *right};
 }
 
-bool are_taken(const IntegerSupport& support, const Op& product) {
-  const std::function<bool()>& asked = is_convolution(product) ? support.convolves : support.multiplies;
-  return asked != nullptr && asked();
-}
-
 bool dequantises_or_casts(const Op& op) {
   return op.kind == OpKind::Dequantize || op.kind == OpKind::DynamicDequantize || op.kind == OpKind::TypeCast;
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
 #include "interface/graph.h"
+#include "passes/capabilities.h"
 
 namespace lamina {
 
@@ -22,11 +22,6 @@ struct QuantizedProduct {
   QuantizedFactor src, weights;
 };
 
-// Which products of integers a backend supports. The functions are called only if a graph has such a product. Null: none.
-struct IntegerSupport {
-  std::function<bool()> multiplies, convolves;
-};
-
 // Nothing if `product` is not such a product: a factor is not the result of Dequantize or has other readers; scales vary
 // along another axis; weights of a convolution are not s8 or have zero points; or libraries do not support the type of the
 // bias or the result.
@@ -34,8 +29,5 @@ std::optional<QuantizedProduct> quantized_product(const Graph& graph, const Op& 
 
 // Dequantize in both forms, and the TypeCast that may follow it.
 bool dequantises_or_casts(const Op& op);
-
-// Whether the backend computes products of this kind from integers. Calls `support` only if `product` is one.
-bool are_taken(const IntegerSupport& support, const Op& product);
 
 }  // namespace lamina

@@ -21,7 +21,8 @@ constexpr size_t kMaxValues = 60;  // inputs, outputs and inner values of a regi
 
 class Grower {
  public:
-  explicit Grower(const GroupedGraph& grouped) : grouped_(grouped), graph_(grouped.graph()) {}
+  Grower(const GroupedGraph& grouped, int64_t cache_bytes)
+      : grouped_(grouped), graph_(grouped.graph()), cache_bytes_(cache_bytes) {}
 
   // The region around the product in group `seed`. Nothing, and the reason, if tiles do not pay.
   std::optional<TileRegion> grow(size_t seed, const std::vector<bool>& taken, std::string& why_not) {
@@ -216,7 +217,7 @@ class Grower {
     if (grouped_.dequantises_in_each_tile(members_))
       return why_not = "it would dequantise weights again for each tile", std::nullopt;
     if (gives_positions_away()) return why_not = "positions that it cuts are read outside", std::nullopt;
-    why_not = choose_tile_sizes(region_, grouped_, may_repeat_);
+    why_not = choose_tile_sizes(region_, grouped_, may_repeat_, cache_bytes_);
     if (!why_not.empty()) return std::nullopt;
     return std::move(region_);
   }
@@ -230,6 +231,7 @@ class Grower {
 
   const GroupedGraph& grouped_;
   const Graph& graph_;
+  const int64_t cache_bytes_;
   std::map<size_t, std::string> left_out_;       // products that could not be added to any region as a sum, and why
   bool may_repeat_ = true;                       // each tile may dequantise weights that other tiles dequantise too
   bool may_sum_ = true;                          // products may sum over blocks of a loop
@@ -254,9 +256,9 @@ int64_t TileRegion::tiles() const {
 }
 
 std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                     std::span<const ValueIndex> outputs, const IntegerSupport& integers) {
-  const GroupedGraph grouped(graph, groups, outputs, integers);
-  Grower grower(grouped);
+                                     std::span<const ValueIndex> outputs, const TileTarget& target) {
+  const GroupedGraph grouped(graph, groups, outputs, target.library);
+  Grower grower(grouped, target.cache_bytes);
   std::vector<bool> taken(groups.size(), false);
   std::vector<std::string> why_not(groups.size());
   std::vector<TileRegion> regions;

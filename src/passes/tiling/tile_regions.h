@@ -53,9 +53,13 @@ struct TileRegion {
   int64_t tiles() const;
 };
 
-// With `integers`, dequantising the weights of a product costs nothing if the product reads the integers.
+// What tiles depend on besides the graph.
+struct TileTarget {
+  int64_t cache_bytes = 0;                       // of the thread that runs a tile
+  const LibraryCapabilities* library = nullptr;  // dequantising weights costs nothing if it multiplies the integers
+};
 std::vector<TileRegion> tile_regions(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                     std::span<const ValueIndex> outputs, const IntegerSupport& integers = {});
+                                     std::span<const ValueIndex> outputs, const TileTarget& target);
 
 // Returns one region per group, in the order of the groups.
 std::vector<TileRegion> one_by_one(size_t groups);

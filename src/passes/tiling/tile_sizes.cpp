@@ -10,21 +10,12 @@ namespace lamina {
 namespace {
 
 constexpr int64_t kMaxRows = 128, kMinRows = 16, kGoodRows = 32;
-constexpr int64_t kTileBytes = 1 << 20;  // of the values between groups: about the size of a second-level cache
-// Larger tiles do not stay in the caches. Kernels that write in place need less than this estimate.
-constexpr int64_t kMaxTileBytes = 5 << 20;
 constexpr int64_t kMinTiles = 8;  // fewer tiles leave threads idle, while a product without tiles uses all of them
 constexpr int64_t kGoodTiles = 32;
-// Each tile reads the weights of its products again. For larger weights, only many rows outweigh that cost.
-constexpr int64_t kWeightBytes = 1 << 20;
 // If all weights would fill a cache, each tile of at least this many rows dequantises them again. This costs
 // little compared with their product.
 constexpr int64_t kRowsWorthRepeating = 64;
-constexpr int64_t kMaxRepeatedBytes = 2 << 20;
-// Tiles that add to sums have more rows, because each reads and writes the sums again.
 constexpr int64_t kWideColumns = 512;  // at most, if columns are cut
-constexpr int64_t kSummingTileBytes = 2 << 20;
-constexpr int64_t kMaxSumBytes = 4 << 20;  // of the contribution of a tile to one sum
 constexpr int64_t kBlocksOfSegment = 4, kMaxSegments = 4;
 
 constexpr const char* kRepeatsWeights = "it would dequantise weights again for each tile";
@@ -35,8 +26,12 @@ bool has_loop(const AxisLoops& axes, size_t loop) {
 
 class TileSizes {
  public:
-  TileSizes(TileRegion& region, const GroupedGraph& grouped, bool may_repeat)
-      : region_(region), grouped_(grouped), graph_(grouped.graph()), members_(region.groups.begin(), region.groups.end()) {
+  TileSizes(TileRegion& region, const GroupedGraph& grouped, bool may_repeat, int64_t cache_bytes)
+      : region_(region),
+        grouped_(grouped),
+        graph_(grouped.graph()),
+        members_(region.groups.begin(), region.groups.end()),
+        cache_bytes_(cache_bytes) {
     for (const size_t group : region.groups) {
       if (may_repeat && !grouped.costs_nothing(group) && grouped.only_dequantises_weights(group) &&
           recomputes(grouped, region, group))
@@ -47,13 +42,13 @@ class TileSizes {
   }
 
   std::string choose() {
-    if (!repeated_.empty() && fixed_bytes_ > kMaxRepeatedBytes) return "its weights would fill a cache";
+    if (!repeated_.empty() && fixed_bytes_ > max_repeated_bytes()) return "its weights would fill a cache";
     const int64_t all_rows = region_.loops.back(), rows = good_rows();
     const bool is_made_once = rows == all_rows && !repeats_for_other_loops();
-    const bool is_worth_repeating = rows >= kRowsWorthRepeating && bytes_of_repeated() > kTileBytes;
+    const bool is_worth_repeating = rows >= kRowsWorthRepeating && bytes_of_repeated() > cache_bytes_;
     if (!repeated_.empty() && !is_made_once && !is_worth_repeating) return kRepeatsWeights;
     set_rows(rows);
-    if (region_.bytes > kMaxTileBytes) return too_large();
+    if (region_.bytes > max_tile_bytes()) return too_large();
     return region_.tiles() < kMinTiles ? too_few() : "";
   }
 
@@ -64,13 +59,13 @@ class TileSizes {
     if (cuts_columns && region_.blocks_of(region_.row_loop() + 1) == 1) return "it has one block of columns";
     const int64_t all_rows = region_.loops[region_.row_loop()];
     int64_t rows = all_rows;
-    if (cuts_columns || bytes_of_tile(rows) > kSummingTileBytes) rows = kMaxRows;
-    while (rows > kMinRows && bytes_of_tile(rows) > kSummingTileBytes) rows /= 2;
+    if (cuts_columns || bytes_of_tile(rows) > summing_tile_bytes()) rows = kMaxRows;
+    while (rows > kMinRows && bytes_of_tile(rows) > summing_tile_bytes()) rows /= 2;
     set_rows(std::min(rows, all_rows));
-    if (region_.bytes > kMaxTileBytes) return too_large();
+    if (region_.bytes > max_tile_bytes()) return too_large();
     std::erase_if(region_.sums, [this](const auto& sum) { return region_.blocks_of(static_cast<size_t>(sum.second)) == 1; });
-    if (const int64_t bytes = most_bytes_of_a_sum(); bytes > kMaxSumBytes)
-      return join("a tile adds to ", bytes, " bytes of a sum, allowed is at most ", kMaxSumBytes);
+    if (const int64_t bytes = most_bytes_of_a_sum(); bytes > max_sum_bytes())
+      return join("a tile adds to ", bytes, " bytes of a sum, allowed is at most ", max_sum_bytes());
     if (region_.sums.empty() && region_.tiles() < kMinTiles) return too_few();
     if (sums_over_rows())
       region_.segments = std::clamp<int64_t>(region_.blocks_of(region_.row_loop()) / kBlocksOfSegment, 1, kMaxSegments);
@@ -78,13 +73,20 @@ class TileSizes {
   }
 
  private:
+  // Larger tiles do not stay in the caches. Kernels that write in place need less than this estimate.
+  int64_t max_tile_bytes() const { return 5 * cache_bytes_; }
+  int64_t max_repeated_bytes() const { return 2 * cache_bytes_; }
+  // Tiles that add to sums have more rows, because each reads and writes the sums again.
+  int64_t summing_tile_bytes() const { return 2 * cache_bytes_; }
+  int64_t max_sum_bytes() const { return 4 * cache_bytes_; }  // of the contribution of a tile to one sum
+
   int64_t bytes_of_tile(int64_t rows) const { return rows * row_bytes_ + fixed_bytes_; }
   void set_rows(int64_t rows) {
     region_.rows = rows;
     region_.bytes = bytes_of_tile(rows);
   }
   std::string too_large() const {
-    return join("a tile of ", region_.rows, " rows has ", region_.bytes, " bytes, allowed is at most ", kMaxTileBytes);
+    return join("a tile of ", region_.rows, " rows has ", region_.bytes, " bytes, allowed is at most ", max_tile_bytes());
   }
   std::string too_few() const { return join("there are ", region_.tiles(), " tiles, needed are ", kMinTiles); }
 
@@ -92,9 +94,10 @@ class TileSizes {
     int64_t others = 1;
     for (size_t loop = 0; loop + 1 < region_.loops.size(); ++loop) others *= region_.loops[loop];
     const int64_t all_rows = region_.loops.back();
-    const bool has_large_weights = bytes_of_weights() > kWeightBytes;
+    // Each tile reads the weights of its products again. For large weights, only many rows outweigh that cost.
+    const bool has_large_weights = bytes_of_weights() > cache_bytes_;
     const int64_t enough = has_large_weights ? kMaxRows : repeated_.empty() ? kGoodRows : kRowsWorthRepeating;
-    const int64_t good_bytes = has_large_weights ? kMaxTileBytes : kTileBytes;
+    const int64_t good_bytes = has_large_weights ? max_tile_bytes() : cache_bytes_;
     const auto is_too_much = [&](int64_t rows) {
       return bytes_of_tile(rows) > good_bytes || (rows > enough && others * ((all_rows + rows - 1) / rows) < kGoodTiles);
     };
@@ -173,6 +176,7 @@ class TileSizes {
   const GroupedGraph& grouped_;
   const Graph& graph_;
   const std::set<size_t> members_;
+  const int64_t cache_bytes_;
   std::vector<size_t> repeated_;  // groups that dequantise weights in each tile
   int64_t row_bytes_ = 0, fixed_bytes_ = 0;
 };
@@ -198,8 +202,8 @@ bool recomputes(const GroupedGraph& grouped, const TileRegion& region, size_t gr
   return false;
 }
 
-std::string choose_tile_sizes(TileRegion& region, const GroupedGraph& grouped, bool may_repeat) {
-  TileSizes sizes(region, grouped, may_repeat);
+std::string choose_tile_sizes(TileRegion& region, const GroupedGraph& grouped, bool may_repeat, int64_t cache_bytes) {
+  TileSizes sizes(region, grouped, may_repeat, cache_bytes);
   return region.sums.empty() ? sizes.choose() : sizes.choose_with_sums();
 }
 

@@ -19,7 +19,7 @@ int64_t column_block(int64_t columns);
 bool recomputes(const GroupedGraph& grouped, const TileRegion& region, size_t group);
 
 // Sets the rows, bytes and segments of `region`, whose loops, cuts, sums and columns are known. Returns "" if there are good
-// tiles, else the reason. `may_repeat`: groups of the region dequantise weights in each tile.
-std::string choose_tile_sizes(TileRegion& region, const GroupedGraph& grouped, bool may_repeat);
+// tiles, else the reason. `may_repeat`: groups of the region dequantise weights in each tile. `cache_bytes`: see TileTarget.
+std::string choose_tile_sizes(TileRegion& region, const GroupedGraph& grouped, bool may_repeat, int64_t cache_bytes);
 
 }  // namespace lamina

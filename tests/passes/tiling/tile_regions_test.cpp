@@ -16,7 +16,7 @@ using ::testing::Not;
 std::string tiled(const Graph& graph) {
   const std::vector<FusionGroup> groups = groups_of(graph);
   std::string text;
-  for (const TileRegion& region : tile_regions(graph, groups, graph.outputs())) {
+  for (const TileRegion& region : tile_regions(graph, groups, graph.outputs(), {.cache_bytes = 1 << 20})) {
     if (!text.empty()) text += " | ";
     std::vector<int> ops;
     for (const size_t group : region.groups) ops.insert(ops.end(), groups[group].ops.begin(), groups[group].ops.end());
@@ -31,7 +31,7 @@ std::string tiled(const Graph& graph) {
 }
 
 std::string why_not(const Graph& graph) {
-  for (const TileRegion& region : tile_regions(graph, groups_of(graph), graph.outputs())) {
+  for (const TileRegion& region : tile_regions(graph, groups_of(graph), graph.outputs(), {.cache_bytes = 1 << 20})) {
     if (!region.why_not.empty()) return region.why_not;
   }
   return "";

@@ -5,8 +5,6 @@
 #include <map>
 
 #include "backends/cpu/library/library_ops.h"
-#include "backends/cpu/library/narrow_floats.h"
-#include "backends/cpu/library/widened.h"
 #include "interface/data_type.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
@@ -73,15 +71,6 @@ class EmptySums final : public Primitive {
   int bias_ = -1;  // port number
 };
 
-bool is_computed_as_f32(const kernel::LibraryStep& step, const LibraryOp& op) {
-  if (op.is_fast_in == nullptr) return false;
-  const auto has_slow_type = [&](const LogicalTensor& tensor) {
-    return !tensor.is_empty_port() && is_narrow_float(tensor.dtype) && !op.is_fast_in(tensor.dtype);
-  };
-  return std::any_of(step.inputs.begin(), step.inputs.end(), has_slow_type) ||
-         std::any_of(step.outputs.begin(), step.outputs.end(), has_slow_type);
-}
-
 class Nothing final : public Primitive {
  public:
   const std::string& name() const override { return name_; }
@@ -102,8 +91,20 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
     return found->second.why_not == nullptr ? "" : found->second.why_not(graph, op);
   }
 
-  bool multiplies_integers() const override { return onednn_multiplies_integers(); }
-  bool convolves_integers() const override { return onednn_convolves_integers(); }
+  bool takes_type(const Op& op, DataType dtype) const override {
+    const auto found = library_ops().find(op.kind);
+    return found == library_ops().end() || found->second.is_fast_in == nullptr || found->second.is_fast_in(dtype);
+  }
+  bool takes_integers(const Op& op) const override {
+    const auto found = library_ops().find(op.kind);
+    return found != library_ops().end() && found->second.takes_integers != nullptr && found->second.takes_integers();
+  }
+  std::optional<PostOpSupport> takes_post_op(const Op& product, const Op& op) const override {
+    const auto found = library_ops().find(product.kind);
+    if (found == library_ops().end() || found->second.takes_post_op == nullptr) return std::nullopt;
+    return found->second.takes_post_op(op);
+  }
+  PostOpLimits post_op_limits() const override { return kPostOpLimits; }
 
   std::unique_ptr<const Primitive> compile(const kernel::LibraryStep& step, const PrimitiveUse& use) const override {
     if (std::all_of(step.outputs.begin(), step.outputs.end(),
@@ -114,7 +115,7 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
       if (schema_of(step.op.kind).traits.contracts) return std::make_unique<EmptySums>(step);
       throw Error(Status::unimplemented, place_of(step.op), "the cpu backend cannot compute elements from an empty tensor");
     }
-    return is_computed_as_f32(step, op) ? widened(step, use, op.compile) : op.compile(step, use);
+    return op.compile(step, use);
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 
 namespace lamina::cpu {
 
+inline constexpr LibraryCapabilities::PostOpLimits kPostOpLimits{.ops = 8, .operands = 4};
+
 struct LibraryOp {
   OpKind kind;
   // Called with every shape, stride and type known, and with elements in every port of the step. Throws Error.
@@ -18,8 +21,10 @@ struct LibraryOp {
   // Returns "", or why this op cannot run with any shapes, in one sentence without the op's name. Shapes may be unknown.
   // Null: it can always run.
   std::string (*why_not)(const Graph& graph, const Op& op) = nullptr;
-  // Whether this machine has fast code for tensors of bf16 or f16. Without it, the op runs as f32. Null: for all types.
-  bool (*is_fast_in)(DataType dtype) = nullptr;
+  bool (*is_fast_in)(DataType dtype) = nullptr;  // whether this machine has fast code for tensors of bf16 or f16; null: it has
+  bool (*takes_integers)() = nullptr;            // LibraryCapabilities::takes_integers; null: it does not
+  // LibraryCapabilities::takes_post_op and its limits; null: none.
+  std::optional<LibraryCapabilities::PostOpSupport> (*takes_post_op)(const Op& op) = nullptr;
   bool takes_empty_inputs = false;  // compile supports inputs without elements
 };
 
@@ -29,7 +34,5 @@ std::vector<LibraryOp> interpolate_ops();
 std::vector<LibraryOp> indexed_ops();
 // By oneDNN; empty if lamina is built without it.
 std::vector<LibraryOp> onednn_ops();
-bool onednn_multiplies_integers();
-bool onednn_convolves_integers();
 
 }  // namespace lamina::cpu

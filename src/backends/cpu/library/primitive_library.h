@@ -1,5 +1,4 @@
-// Library ops over whole tensors, run by a library of primitives. The planner calls `why_unsupported`, and the backend
-// compiles the library steps of its plans here. No other code depends on the library.
+// Steps of primitive libraries on the CPU (backends/library.h).
 #pragma once
 
 #include <cstddef>
@@ -7,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "kernels/plan.h"
+#include "backends/library.h"
 
 namespace lamina::cpu {
 
@@ -31,24 +30,7 @@ class Primitive {
   virtual void pack(const void* /*weights*/, void* /*packed*/, void* /*scratch*/, const Executor& /*executor*/) const {}
 };
 
-// How a primitive is used.
-struct PrimitiveUse {
-  int threads = 1;                  // at most; determines the size of scratch
-  bool in_a_tile = false;           // of a tiled step: uses only the thread that runs the tile
-  bool packs_weights = false;       // packs weights ahead, if the primitive gains by that
-  bool packs_once = false;          // packed weights are used by many runs
-  const Primitive* like = nullptr;  // uses the same packed weights as this primitive
-};
-
-class PrimitiveLibrary {
- public:
-  virtual ~PrimitiveLibrary() = default;
-  // Returns "" if the library runs the op, else one sentence without the op's name that says why not.
-  virtual std::string why_unsupported(const Graph& graph, const Op& op) const = 0;
-  // Whether it compiles steps of quantized products that are exact and fast.
-  virtual bool multiplies_integers() const { return false; }
-  virtual bool convolves_integers() const { return false; }
-  virtual std::unique_ptr<const Primitive> compile(const kernel::LibraryStep& step, const PrimitiveUse& use) const = 0;
-};
+using PrimitiveLibrary = lamina::PrimitiveLibrary<const Primitive>;
+using PrimitiveUse = PrimitiveLibrary::Use;
 
 }  // namespace lamina::cpu

@@ -4,7 +4,5 @@
 namespace lamina::cpu {
 
 std::vector<LibraryOp> onednn_ops() { return {}; }
-bool onednn_multiplies_integers() { return false; }
-bool onednn_convolves_integers() { return false; }
 
 }  // namespace lamina::cpu

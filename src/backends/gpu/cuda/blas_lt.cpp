@@ -207,4 +207,14 @@ std::unique_ptr<StepRunner> blas_lt_runner(std::shared_ptr<const BlasLt> library
   return runner->give_back_generated();
 }
 
+std::string BlasLtProducts::why_unsupported(const Graph&, const Op& op) const {
+  return op.kind == OpKind::MatMul ? "" : "cuBLASLt multiplies matrices only";
+}
+
+std::unique_ptr<StepRunner> BlasLtProducts::compile(const kernel::LibraryStep& step, const Use& use) const {
+  std::unique_ptr<StepRunner> generated = generated_->compile(step, use);
+  if (generated == nullptr) return nullptr;
+  return blas_lt_runner(open_(), kernel::collapsed(kernel::matmul_stack(step)), std::move(generated));
+}
+
 }  // namespace lamina::gpu::cuda

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -109,5 +110,18 @@ class BlasLt {
 // for calls with a buffer that is not aligned to 16 bytes.
 std::unique_ptr<StepRunner> blas_lt_runner(std::shared_ptr<const BlasLt> library, const kernel::MatmulStack& stack,
                                            std::unique_ptr<StepRunner> generated);
+
+// The seam to it. `open` is called for every product.
+class BlasLtProducts final : public StepLibrary {
+ public:
+  BlasLtProducts(std::function<std::shared_ptr<const BlasLt>()> open, std::shared_ptr<const StepLibrary> generated)
+      : open_(std::move(open)), generated_(std::move(generated)) {}
+  std::string why_unsupported(const Graph& graph, const Op& op) const override;
+  std::unique_ptr<StepRunner> compile(const kernel::LibraryStep& step, const Use& use) const override;
+
+ private:
+  std::function<std::shared_ptr<const BlasLt>()> open_;
+  std::shared_ptr<const StepLibrary> generated_;
+};
 
 }  // namespace lamina::gpu::cuda

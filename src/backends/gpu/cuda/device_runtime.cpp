@@ -223,9 +223,11 @@ class CudaDevice final : public Device {
   }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(driver_, context_); }
 
-  std::unique_ptr<StepRunner> by_library(const kernel::MatmulStack& stack, std::unique_ptr<StepRunner> generated) override {
-    if (!asks_for_blas_lt()) return generated;
-    return blas_lt_runner(blas_lt(), stack, std::move(generated));
+  std::vector<std::shared_ptr<const StepLibrary>> libraries(std::shared_ptr<const StepLibrary> generated) override {
+    std::vector<std::shared_ptr<const StepLibrary>> requested;
+    if (asks_for_blas_lt())
+      requested.push_back(std::make_shared<const BlasLtProducts>([this] { return blas_lt(); }, std::move(generated)));
+    return requested;
   }
 
  private:

@@ -91,7 +91,11 @@ Graph graph_of(const Case& c) {
   return g.finish();
 }
 
-bool convolves_integers() { return cpu_backend().plan_target()->integers.convolves(); }
+bool convolves_integers() {
+  Op op;
+  op.kind = OpKind::Convolution;
+  return cpu_backend().plan_target()->library->takes_integers(op);
+}
 
 void expect_integers(const Case& c, double error = 2e-6) {
   // The reference rounds factors that are cast to 16 bits, and so does a convolution that does not run on the integers.

@@ -54,7 +54,11 @@ Graph product(const Case& c) {
   return g.finish();
 }
 
-bool multiplies_integers() { return cpu_backend().plan_target()->integers.multiplies(); }
+bool multiplies_integers() {
+  Op op;
+  op.kind = OpKind::MatMul;
+  return cpu_backend().plan_target()->library->takes_integers(op);
+}
 
 void expect_integers(const Case& c, double error = 2e-6) {
   // The reference rounds factors that are cast to 16 bits, and so does a product that does not run on the integers.

@@ -388,10 +388,10 @@ std::vector<LibraryOp> convolution_ops() {
   const auto tiled = [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
     return std::make_unique<TiledConvolution>(step, use);
   };
-  return {{OpKind::Convolution, tiled, why_not},
+  return {{OpKind::Convolution, tiled, why_not, nullptr, convolves_integers},
           {OpKind::ConvolutionBackwardData, tiled, why_not},
           {OpKind::ConvolutionBackwardWeights, weight_gradient, why_not},
-          {OpKind::ConvTranspose, tiled, why_not},
+          {OpKind::ConvTranspose, tiled, why_not, nullptr, convolves_integers},
           {OpKind::ConvTransposeBackwardData, tiled, why_not},
           {OpKind::ConvTransposeBackwardWeights, weight_gradient, why_not}};
 }

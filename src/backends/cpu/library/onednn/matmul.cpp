@@ -473,9 +473,10 @@ class Matmul final : public Primitive {
 }  // namespace
 
 std::vector<LibraryOp> matmul_ops() {
-  return {{OpKind::MatMul, [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
-             return std::make_unique<Matmul>(step, use);
-           }}};
+  const auto tiled = [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
+    return std::make_unique<Matmul>(step, use);
+  };
+  return {{.kind = OpKind::MatMul, .compile = tiled, .takes_integers = multiplies_integers}};
 }
 
 }  // namespace lamina::cpu::onednn

@@ -1,5 +1,8 @@
 #include "backends/cpu/library/onednn/post_op_attributes.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "interface/op_schema.h"
 #include "interface/status.h"
 
@@ -9,22 +12,53 @@ namespace {
 
 using algorithm = dnnl::algorithm;
 
-algorithm binary_of(OpKind kind) {
-  switch (kind) {
-    case OpKind::Add:
-    case OpKind::BiasAdd: return algorithm::binary_add;
-    case OpKind::Divide: return algorithm::binary_div;
-    case OpKind::Maximum: return algorithm::binary_max;
-    case OpKind::Minimum: return algorithm::binary_min;
-    case OpKind::Multiply: return algorithm::binary_mul;
-    case OpKind::Subtract: return algorithm::binary_sub;
-    default: fail_check("an op of two operands", __FILE__, __LINE__, std::string(name_of(kind)));
-  }
+// An op that oneDNN applies. `alpha` and `beta` are the names of attributes.
+struct Supported {
+  OpKind kind;
+  algorithm form;
+  bool keeps_nan = false;
+  const char *alpha = nullptr, *beta = nullptr;
+};
+
+constexpr Supported kSupported[] = {
+    {OpKind::Abs, algorithm::eltwise_abs},
+    {OpKind::Clamp, algorithm::eltwise_clip, false, "min", "max"},
+    {OpKind::Elu, algorithm::eltwise_elu, false, "alpha"},
+    {OpKind::GELU, algorithm::eltwise_gelu_erf},
+    {OpKind::HardSigmoid, algorithm::eltwise_hardsigmoid, false, "alpha", "beta"},
+    {OpKind::HardSwish, algorithm::eltwise_hardswish},
+    {OpKind::LeakyReLU, algorithm::eltwise_relu, false, "alpha"},
+    {OpKind::Mish, algorithm::eltwise_mish},
+    {OpKind::ReLU, algorithm::eltwise_relu},
+    {OpKind::Sigmoid, algorithm::eltwise_logistic},
+    {OpKind::Square, algorithm::eltwise_square, true},
+    {OpKind::Swish, algorithm::eltwise_swish, false, "alpha"},
+    {OpKind::Tanh, algorithm::eltwise_tanh},
+    {OpKind::Add, algorithm::binary_add, true},
+    {OpKind::BiasAdd, algorithm::binary_add, true},
+    {OpKind::Divide, algorithm::binary_div, true},
+    {OpKind::Maximum, algorithm::binary_max},
+    {OpKind::Minimum, algorithm::binary_min},
+    {OpKind::Multiply, algorithm::binary_mul, true},
+    {OpKind::Subtract, algorithm::binary_sub, true},
+    {OpKind::Quantize, algorithm::undef},  // by the scale and the zero point of the result
+};
+
+const Supported* find(OpKind kind) {
+  const auto* const found =
+      std::find_if(std::begin(kSupported), std::end(kSupported), [kind](const Supported& op) { return op.kind == kind; });
+  return found == std::end(kSupported) ? nullptr : found;
 }
 
 dnnl::memory::desc single(dnnl::memory::data_type type) { return {{1}, type, dnnl::memory::dims{1}}; }
 
 }  // namespace
+
+std::optional<LibraryCapabilities::PostOpSupport> post_op_support(const Op& op) {
+  const Supported* const supported = find(op.kind);
+  if (supported == nullptr) return std::nullopt;
+  return LibraryCapabilities::PostOpSupport{.keeps_nan = supported->keeps_nan};
+}
 
 PostOpAttributes::PostOpAttributes(const kernel::LibraryStep& step) {
   if (!step.post_ops) return;
@@ -36,32 +70,25 @@ PostOpAttributes::PostOpAttributes(const kernel::LibraryStep& step) {
 }
 
 void PostOpAttributes::add(const Op& op, const PostOpOperand* operand, int number) {
-  const auto eltwise = [&](algorithm kind, float alpha = 0, float beta = 0) { operations_.push_back({kind, alpha, beta}); };
-  const auto f32_of = [&](std::string_view name) { return static_cast<float>(op.number(name)); };
+  const Supported* const supported = find(op.kind);
+  LAMINA_CHECK(supported != nullptr, std::string(name_of(op.kind)));
+  if (operand != nullptr) return add_binary(op, *operand, number);
+  const auto attribute = [&](const char* name) { return name == nullptr ? 0.0f : static_cast<float>(op.number(name)); };
+  Operation operation{supported->form, attribute(supported->alpha), attribute(supported->beta)};
   switch (op.kind) {
-    case OpKind::Abs: return eltwise(algorithm::eltwise_abs);
-    case OpKind::Clamp: return eltwise(algorithm::eltwise_clip, f32_of("min"), f32_of("max"));
-    case OpKind::Elu: return eltwise(algorithm::eltwise_elu, f32_of("alpha"));
-    case OpKind::GELU:
-      return eltwise(op.attribute<std::string>("mode") == "gelu_erf" ? algorithm::eltwise_gelu_erf
-                                                                     : algorithm::eltwise_gelu_tanh);
-    case OpKind::HardSigmoid: return eltwise(algorithm::eltwise_hardsigmoid, f32_of("alpha"), f32_of("beta"));
-    case OpKind::HardSwish: return eltwise(algorithm::eltwise_hardswish, 1.0f / 6, 0.5f);
-    case OpKind::LeakyReLU: return eltwise(algorithm::eltwise_relu, f32_of("alpha"));
-    case OpKind::Mish: return eltwise(algorithm::eltwise_mish);
-    case OpKind::ReLU: return eltwise(algorithm::eltwise_relu);
-    case OpKind::Sigmoid: return eltwise(algorithm::eltwise_logistic);
-    case OpKind::Square: return eltwise(algorithm::eltwise_square);
-    case OpKind::Swish: return eltwise(algorithm::eltwise_swish, f32_of("alpha"));
-    case OpKind::Tanh: return eltwise(algorithm::eltwise_tanh);
     case OpKind::Quantize:
       is_quantized_ = true;
       scale_ = op.attribute<std::vector<float>>("scales")[0];
       if (op.has_attribute("zps") && !op.attribute<std::vector<int64_t>>("zps").empty())
         zero_point_ = static_cast<int32_t>(op.attribute<std::vector<int64_t>>("zps")[0]);
       return;
-    default: return add_binary(op, *operand, number);
+    case OpKind::GELU:
+      if (op.attribute<std::string>("mode") != "gelu_erf") operation.algorithm = algorithm::eltwise_gelu_tanh;
+      break;
+    case OpKind::HardSwish: operation.alpha = 1.0f / 6, operation.beta = 0.5f; break;
+    default: break;
   }
+  operations_.push_back(operation);
 }
 
 // x + s * (q - z) is s * (x / s - z + q), and x * (s * q) is s * (x * q).
@@ -69,7 +96,7 @@ void PostOpAttributes::add_binary(const Op& op, const PostOpOperand& operand, in
   const bool is_moved = operand.scale != 1 || operand.zero_point != 0;
   if (op.kind == OpKind::Add && is_moved)
     operations_.push_back({algorithm::eltwise_linear, 1 / operand.scale, -static_cast<float>(operand.zero_point)});
-  operations_.push_back({binary_of(op.kind), 0, 0, number});
+  operations_.push_back({find(op.kind)->form, 0, 0, number});
   if (operand.scale != 1) operations_.push_back({algorithm::eltwise_linear, operand.scale, 0});
 }
 

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "backends/cpu/library/library_ops.h"
 #include "backends/cpu/library/onednn/primitive_call.h"
 
 namespace lamina::cpu::onednn {
+
+std::optional<LibraryCapabilities::PostOpSupport> post_op_support(const Op& op);
 
 class PostOpAttributes {
  public:
@@ -21,7 +25,7 @@ class PostOpAttributes {
   void add_to(PrimitiveCall::Arguments& arguments, const std::vector<dnnl::memory::desc>& operands, int first = 0) const;
   // Appends the pointers to the parameters of the result's quantisation.
   void add_to(void** pointers, size_t& count) const;
-  static constexpr size_t kMaxPointers = 8;  // operands, a scale, a zero point, and some spare ones
+  static constexpr size_t kMaxPointers = kPostOpLimits.operands + 2;  // with a scale and a zero point
 
  private:
   struct Operation {

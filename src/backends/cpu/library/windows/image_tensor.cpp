@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/library/narrow_floats.h"
+#include "backends/cpu/library/windows/narrow_floats.h"
 #include "backends/cpu/library/windows/transpose.h"
 
 namespace lamina::cpu {

@@ -1,0 +1,28 @@
+// The seam between the backends and primitive libraries: oneDNN and lamina's own loops on the CPU, cuBLASLt and generated
+// products on a GPU. What a library offers is in LibraryCapabilities; a backend compiles the library steps of its plans here.
+#pragma once
+
+#include <memory>
+
+#include "kernels/plan.h"
+#include "passes/capabilities.h"
+
+namespace lamina {
+
+// `Compiled`: a compiled step, with the backend's way to run it, and its scratch memory.
+template <typename Compiled>
+class PrimitiveLibrary : public LibraryCapabilities {
+ public:
+  // How a step is used.
+  struct Use {
+    int threads = 1;                 // at most; determines the size of scratch
+    bool in_a_tile = false;          // of a tiled step: uses only the thread that runs the tile
+    bool packs_weights = false;      // packs weights ahead, if the step gains by that
+    bool packs_once = false;         // packed weights are used by many runs
+    const Compiled* like = nullptr;  // uses the same packed weights as this step
+  };
+  // Returns null if another library must run this step, because of its shapes or layouts. Throws Error.
+  virtual std::unique_ptr<Compiled> compile(const kernel::LibraryStep& step, const Use& use) const = 0;
+};
+
+}  // namespace lamina
