@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Derives the coefficients in src/kernels/polynomials.h and writes that file.
+"""Derives the coefficients in src/kernels/math/polynomials.h and writes that file.
 
 Needs mpmath (a development-time tool; the build reads only the header). Usage: scripts/make_polynomials.py > HEADER
 
@@ -192,11 +192,11 @@ def main():
     print("// normal_cdf(-a) = cdf_root(a)^4 / 2 for a up to 5.5.")
     print("#pragma once")
     print()
-    print("namespace lamina::kernel {")
+    print("namespace lamina::kernel::math {")
     print()
     print_table("kFloatPolynomials", tables(24, 4, 8, 6, (5, 3), "14.5") | root_table(24))
     print_table("kDoublePolynomials", tables(53, 10, 21, 12, (10, 8), "38.7"))
-    print("}  // namespace lamina::kernel")
+    print("}  // namespace lamina::kernel::math")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 #include "kernels/interpret_values.h"
 
-#include <limits>
+#include <array>
+#include <cmath>
 
 #include "interface/element.h"
 #include "interface/small_float.h"
 #include "interface/status.h"
 #include "kernels/builder.h"
 #include "kernels/dialect/host.h"
-#include "kernels/ops/power.h"
 
 namespace lamina::kernel {
 
@@ -19,36 +19,18 @@ using namespace dialect;
 template <typename Real>
 struct Functions;
 
-#define LAMINA_FUNCTIONS(Real, suffix)                                                                         \
-  template <>                                                                                                  \
-  struct Functions<Real> {                                                                                     \
-    static Real maximum(Real a, Real b) { return lm_maximum_##suffix(a, b); }                                  \
-    static Real minimum(Real a, Real b) { return lm_minimum_##suffix(a, b); }                                  \
-    static Real pow_half(Real x) { return lm_pow_half_##suffix(x); }                                           \
-    static Real unary(MapOp op, Real x) {                                                                      \
-      switch (op) {                                                                                            \
-        case MapOp::negate: return lm_negate_##suffix(x);                                                      \
-        case MapOp::absolute: return lm_abs_##suffix(x);                                                       \
-        case MapOp::square_root: return lm_sqrt_##suffix(x);                                                   \
-        case MapOp::exp: return lm_exp_##suffix(x);                                                            \
-        case MapOp::expm1: return lm_expm1_##suffix(x);                                                        \
-        case MapOp::log: return lm_log_##suffix(x);                                                            \
-        case MapOp::log1p: return lm_log1p_##suffix(x);                                                        \
-        case MapOp::tanh: return lm_tanh_##suffix(x);                                                          \
-        case MapOp::erf: return lm_erf_##suffix(x);                                                            \
-        case MapOp::normal_cdf: return lm_normal_cdf_##suffix(x);                                              \
-        case MapOp::sigmoid: return lm_sigmoid_##suffix(x);                                                    \
-        case MapOp::sin: return lm_sin_##suffix(x);                                                            \
-        case MapOp::cos: return lm_cos_##suffix(x);                                                            \
-        case MapOp::round_half_even: return lm_round_half_even_##suffix(x);                                    \
-        case MapOp::floor: return lm_floor_##suffix(x);                                                        \
-        default: throw Error(Status::runtime_error, join("bug in lamina: ", name_of(op), " is no unary map")); \
-      }                                                                                                        \
-    }                                                                                                          \
-  };
-LAMINA_FUNCTIONS(float, f32)
-LAMINA_FUNCTIONS(double, f64)
-#undef LAMINA_FUNCTIONS
+template <>
+struct Functions<float> {
+  static float maximum(float a, float b) { return lm_maximum_f32(a, b); }
+  static float minimum(float a, float b) { return lm_minimum_f32(a, b); }
+  static float negate(float x) { return lm_negate_f32(x); }
+};
+template <>
+struct Functions<double> {
+  static double maximum(double a, double b) { return lm_maximum_f64(a, b); }
+  static double minimum(double a, double b) { return lm_minimum_f64(a, b); }
+  static double negate(double x) { return lm_negate_f64(x); }
+};
 
 // Four-bit elements, two per byte. The element with the even index is in the low half.
 void write_nibble(void* data, int64_t index, uint8_t value) {
@@ -59,22 +41,6 @@ void write_nibble(void* data, int64_t index, uint8_t value) {
 
 Scalar real_scalar(double value) { return {value, 0}; }
 Scalar integer_scalar(int64_t value) { return {0, value}; }
-
-template <typename Real>
-Real power(Real x, double beta) {
-  switch (power_form(beta)) {
-    case PowerForm::not_a_number: return x == 1 ? Real{1} : std::numeric_limits<Real>::quiet_NaN();
-    case PowerForm::one: return 1;
-    case PowerForm::identity: return x;
-    case PowerForm::square: return x * x;
-    case PowerForm::cube: return (x * x) * x;
-    case PowerForm::reciprocal: return 1 / x;
-    case PowerForm::root: return Functions<Real>::pow_half(x);
-    case PowerForm::reciprocal_root: return 1 / Functions<Real>::pow_half(x);
-    case PowerForm::general: break;
-  }
-  return static_cast<Real>(lm_pow_f64(static_cast<double>(x), beta, sizeof(Real) == sizeof(double) ? 1 : 0));
-}
 
 // Calls one of the dialect's conversions from float or double.
 #define LAMINA_FROM_REAL(name)                    \
@@ -156,6 +122,13 @@ bool compare(MapOp op, T a, T b) {
 }
 
 template <typename Real>
+Real elementary(const Node& node, std::span<const Scalar> operands) {
+  std::array<Real, 3> values{};
+  for (size_t i = 0; i < operands.size(); ++i) values[i] = static_cast<Real>(operands[i].real);
+  return math::host_function<Real>(node.op, node.value, std::span(values).first(operands.size()));
+}
+
+template <typename Real>
 Scalar map_real(const Node& node, std::span<const Scalar> operands) {
   const auto at = [&](size_t k) { return static_cast<Real>(operands[k].real); };
   const auto scalar = [](Real value) { return real_scalar(static_cast<double>(value)); };
@@ -167,14 +140,16 @@ Scalar map_real(const Node& node, std::span<const Scalar> operands) {
     case MapOp::maximum: return scalar(Functions<Real>::maximum(at(0), at(1)));
     case MapOp::minimum: return scalar(Functions<Real>::minimum(at(0), at(1)));
     case MapOp::fma: return scalar(std::fma(at(0), at(1), at(2)));
-    case MapOp::power: return scalar(power(at(0), node.value));
+    case MapOp::negate: return scalar(Functions<Real>::negate(at(0)));
+    case MapOp::absolute: return scalar(std::fabs(at(0)));
+    case MapOp::square_root: return scalar(std::sqrt(at(0)));
     case MapOp::round_to: return scalar(round_trip(node.dtype, at(0)));
     case MapOp::equal:
     case MapOp::less:
     case MapOp::less_equal:
     case MapOp::greater:
     case MapOp::greater_equal: return integer_scalar(compare(node.op, at(0), at(1)));
-    default: return scalar(Functions<Real>::unary(node.op, at(0)));
+    default: return scalar(elementary<Real>(node, operands));
   }
 }
 

@@ -112,7 +112,7 @@ struct MapFacts {
 constexpr MapFacts kMaps[] = {
 #define LAMINA_MAP_OP(name, operands, takes, gives, cost) \
   {MapOp::name, #name, operands, Takes::takes, Gives::gives, CostClass::cost},
-#include "kernels/map_ops.def"
+#include "kernels/math/map_ops.def"
 };
 
 const MapFacts& facts_of(MapOp op) { return kMaps[static_cast<size_t>(op)]; }

@@ -13,6 +13,7 @@
 
 #include "interface/data_type.h"
 #include "interface/logical_tensor.h"
+#include "kernels/math/map_op.h"
 
 namespace lamina::kernel {
 
@@ -36,12 +37,6 @@ enum class NodeKind {
                // given
   store,       // operand 0 to arg `arg`
   column_sum   // sum of operand 0 over all rows, to arg `arg`: a value per inner position
-};
-
-// map_ops.def lists what each map computes, and the types that it accepts.
-enum class MapOp {
-#define LAMINA_MAP_OP(name, operands, takes, gives, cost) name,
-#include "kernels/map_ops.def"
 };
 
 // What a node costs to compute once its operands are known, from cheap to expensive.
@@ -109,7 +104,7 @@ DataType data_precision(const Kernel& kernel, NodeIndex root);
 const char* name_of(MapOp op);
 const char* name_of(Type type);
 const char* name_of(CostClass cost);
-CostClass cost_of(const Node& node);  // as map_ops.def says; see cost_classes in loop_plan.h for values made of random words
+CostClass cost_of(const Node& node);  // as math/map_ops.def says; see cost_classes in loop_plan.h for values made of random words
 // The result type of a map with these operand types. `chosen`: the type in the node, for a cast.
 Type result_of(MapOp op, Type first, Type second, Type chosen);
 // Describes what is wrong with the type of the node or of its operands, which precede it in the kernel; or "".

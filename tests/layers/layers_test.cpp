@@ -43,10 +43,11 @@ const std::vector<Module>& modules() {
       {"passes/tiling", {"src/passes/tiling/"}, {"passes/fusion", "passes' words", "interface"}},
       {"passes", {"src/passes/"}, {"passes/fusion", "passes/patterns", "passes' words", "interface"}},
 
-      {"kernels/dialect", {"src/kernels/dialect/", "src/kernels/polynomials."}, {}},
+      {"kernels/math", {"src/kernels/math/"}, {"interface"}},
+      {"kernels/dialect", {"src/kernels/dialect/"}, {"kernels/math"}},
       {"kernels",
-       {"src/kernels/", "src/kernels/ops/power."},
-       {"kernels/dialect", "passes", "passes/tiling", "passes/fusion", "passes' words", "interface"}},
+       {"src/kernels/"},
+       {"kernels/dialect", "kernels/math", "passes", "passes/tiling", "passes/fusion", "passes' words", "interface"}},
       {"kernels/ops", {"src/kernels/ops/"}, {"kernels", "interface"}},
 
       {"backends", {"src/backends/"}, {"handles", "kernels", "passes' words", "interface"}},
@@ -60,7 +61,7 @@ const std::vector<Module>& modules() {
       {"cpu/schedule", {"src/backends/cpu/schedule/"}, {"cpu/targets' words", "kernels", "interface"}},
       {"cpu/vector",
        {"src/backends/cpu/vector/"},
-       {"cpu/targets", "cpu/targets' words", "LLVM's headers", "kernels/dialect", "interface"}},
+       {"cpu/targets", "cpu/targets' words", "LLVM's headers", "kernels/math", "interface"}},
       {"cpu/emit",
        {"src/backends/cpu/emit/"},
        {"cpu/vector", "cpu/schedule", "cpu/targets", "cpu/targets' words", "LLVM's headers", "kernels", "interface"}},
@@ -79,7 +80,7 @@ const std::vector<Module>& modules() {
 
       {"gpu/languages", {"src/backends/gpu/languages/"}, {}},
       {"gpu/schedule", {"src/backends/gpu/schedule/"}, {"kernels", "interface"}},
-      {"gpu/emit", {"src/backends/gpu/emit/"}, {"gpu/languages", "gpu/schedule", "kernels", "kernels/dialect", "interface"}},
+      {"gpu/emit", {"src/backends/gpu/emit/"}, {"gpu/languages", "gpu/schedule", "kernels", "kernels/dialect", "kernels/math", "interface"}},
       {"gpu",
        {"src/backends/gpu/"},
        {"gpu/emit", "gpu/languages", "gpu/schedule", "handles", "backends", "kernels", "interface"}},

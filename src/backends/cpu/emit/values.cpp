@@ -135,20 +135,8 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
     case MapOp::absolute: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a);
     case MapOp::square_root: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a);
     case MapOp::exp:
-      return is_below_its_maximum(kernel_, n.operands[0]) ? emit_exp_of_at_most_zero(b_, a, e_.target)
-                                                          : emit_exp(b_, a, e_.target);
-    case MapOp::expm1: return emit_expm1(b_, a, e_.target);
-    case MapOp::log: return emit_log(b_, a);
-    case MapOp::log1p: return emit_log1p(b_, a);
-    case MapOp::tanh: return emit_tanh(b_, a, e_.target);
-    case MapOp::erf: return emit_erf(b_, a, e_.target);
-    case MapOp::normal_cdf: return emit_normal_cdf(b_, a, e_.target);
-    case MapOp::sigmoid: return emit_sigmoid(b_, a, e_.target);
-    case MapOp::sin: return emit_sin(b_, a, e_.target);
-    case MapOp::cos: return emit_cos(b_, a, e_.target);
-    case MapOp::round_half_even: return emit_round_half_even(b_, a, e_.target);
-    case MapOp::floor: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, a);
-    case MapOp::power: return emit_pow_const(b_, a, n.value, e_.target);
+      if (is_below_its_maximum(kernel_, n.operands[0])) return emit_exp_of_at_most_zero(b_, a, e_.target);
+      return emit_function(b_, n.op, operands, n.value, e_.target);
     case MapOp::fma: return e_.fma(a, b, operands[2]);
     case MapOp::equal: return integer ? b_.CreateICmpEQ(a, b) : b_.CreateFCmpOEQ(a, b);
     case MapOp::less: return integer ? b_.CreateICmpSLT(a, b) : b_.CreateFCmpOLT(a, b);
@@ -162,8 +150,8 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
     case MapOp::cast_to_odd: return emit_odd_f64_from_s64(b_, a);
     case MapOp::round_to: return memory_.round_trip(n.dtype, n.type, a);
     case MapOp::philox_word: return emit_philox_word(b_, a, b, operands[2]);
+    default: return emit_function(b_, n.op, operands, n.value, e_.target);
   }
-  return nullptr;
 }
 
 bool Values::draws_for_neighbours(NodeIndex index) const {

@@ -11,6 +11,7 @@
 #include "backends/cpu/vector/lanes.h"
 #include "interface/small_float.h"
 #include "interface/status.h"
+#include "kernels/math/rounding.h"
 
 namespace lamina::cpu {
 namespace {
@@ -30,8 +31,8 @@ FloatLanes double_lanes(Builder& b, Value* like) { return FloatLanes(b, lanes_of
 Value* bf16_code(const FloatLanes& l, Value* bits, Value* value) {
   auto& b = l.builder();
   Value* odd = b.CreateAnd(b.CreateLShr(bits, 16), 1);
-  Value* rounded = b.CreateLShr(b.CreateAdd(bits, b.CreateAdd(odd, l.int_constant(0x7fff))), 16);
-  Value* nan = b.CreateOr(b.CreateLShr(b.CreateAnd(bits, kFloatSign), 16), l.int_constant(kBf16.nan));
+  Value* rounded = b.CreateLShr(b.CreateAdd(bits, b.CreateAdd(odd, l.integer(0x7fff))), 16);
+  Value* nan = b.CreateOr(b.CreateLShr(b.CreateAnd(bits, kFloatSign), 16), l.integer(kBf16.nan));
   return b.CreateSelect(l.is_nan(value), nan, rounded);
 }
 
@@ -45,7 +46,7 @@ Value* bf16_from_float(Builder& b, const FloatLanes& l, Value* value, const Inst
   const auto [bits, is_wrong] = target->hooks->round_to_bf16(b, value);
   if (bits == nullptr) return bf16_by_integers(l, value);
   if (is_wrong == nullptr) return bits;
-  return l.where_any(is_wrong, bits, [&] { return bf16_by_integers(l, value); }, target);
+  return l.where_any(is_wrong, bits, [&] { return bf16_by_integers(l, value); });
 }
 
 // All other small floats. Normal results are rounded as integers. Subnormal results are rounded by adding the float whose
@@ -53,25 +54,25 @@ Value* bf16_from_float(Builder& b, const FloatLanes& l, Value* value, const Inst
 Value* small_code(const FloatLanes& l, const SmallFloat& format, Value* bits) {
   auto& b = l.builder();
   const int dropped = 23 - format.mantissa_bits;
-  Value* magnitude = b.CreateAnd(bits, l.int_constant(kFloatMagnitude));
+  Value* magnitude = b.CreateAnd(bits, l.integer(kFloatMagnitude));
   Value* odd = b.CreateAnd(b.CreateLShr(magnitude, static_cast<uint64_t>(dropped)), 1);
   const uint32_t rebias = static_cast<uint32_t>(127 - format.bias) << 23;
   const uint32_t half = (1U << (dropped - 1)) - 1;
-  Value* normal = b.CreateAdd(b.CreateAdd(magnitude, odd), l.int_constant(half - rebias));
+  Value* normal = b.CreateAdd(b.CreateAdd(magnitude, odd), l.integer(half - rebias));
   normal = b.CreateLShr(normal, static_cast<uint64_t>(dropped));
 
   const double shifter = std::ldexp(1.0, 23 + 1 - format.bias - format.mantissa_bits);
-  Value* subnormal = b.CreateSub(l.bits(l.add(l.from_bits(magnitude), shifter)), l.int_constant(l.bits_of(shifter)));
-  Value* smallest_normal = l.int_constant(l.bits_of(std::ldexp(1.0, 1 - format.bias)));
+  Value* subnormal = b.CreateSub(l.bits(l.add(l.from_bits(magnitude), shifter)), l.integer(l.bits_of(shifter)));
+  Value* smallest_normal = l.integer(l.bits_of(std::ldexp(1.0, 1 - format.bias)));
   Value* code = b.CreateSelect(b.CreateICmpULT(magnitude, smallest_normal), subnormal, normal);
 
-  Value* infinity = l.int_constant(format.infinity);
+  Value* infinity = l.integer(format.infinity);
   code = b.CreateSelect(b.CreateICmpUGT(code, infinity), infinity, code);
   if (format.has_infinity()) {
-    Value* is_nan = b.CreateICmpUGT(magnitude, l.int_constant(kFloatInfinity));
-    code = b.CreateSelect(is_nan, l.int_constant(format.nan), code);
+    Value* is_nan = b.CreateICmpUGT(magnitude, l.integer(kFloatInfinity));
+    code = b.CreateSelect(is_nan, l.integer(format.nan), code);
   }
-  Value* sign = b.CreateLShr(b.CreateAnd(bits, l.int_constant(kFloatSign)), static_cast<uint64_t>(32 - format.bits));
+  Value* sign = b.CreateLShr(b.CreateAnd(bits, l.integer(kFloatSign)), static_cast<uint64_t>(32 - format.bits));
   return b.CreateOr(sign, code);
 }
 
@@ -95,7 +96,7 @@ Value* f16_by_instruction(Builder& b, Value* value, const Instructions& target) 
 }
 
 Value* small_from_float(Builder& b, DataType type, Value* value, const Instructions& target) {
-  const FloatLanes l(b, value->getType());
+  const FloatLanes l(b, value->getType(), target);
   if (type == DataType::f16 && target->converts_f16) return f16_by_instruction(b, value, target);
   Value* bits = l.bits(value);
   switch (type) {
@@ -112,20 +113,20 @@ Value* float_from_small(Builder& b, const SmallFloat& format, Value* raw) {
   const uint32_t rebias = static_cast<uint32_t>(127 - format.bias) << 23;
   Value* code = b.CreateZExt(raw, l.int_type());
   const uint32_t sign_bit = 1U << (format.bits - 1);
-  Value* sign = b.CreateShl(b.CreateAnd(code, l.int_constant(sign_bit)), static_cast<uint64_t>(32 - format.bits));
-  code = b.CreateAnd(code, l.int_constant(sign_bit - 1));
-  Value* normal = b.CreateAdd(b.CreateShl(code, static_cast<uint64_t>(shift)), l.int_constant(rebias));
+  Value* sign = b.CreateShl(b.CreateAnd(code, l.integer(sign_bit)), static_cast<uint64_t>(32 - format.bits));
+  code = b.CreateAnd(code, l.integer(sign_bit - 1));
+  Value* normal = b.CreateAdd(b.CreateShl(code, static_cast<uint64_t>(shift)), l.integer(rebias));
   const double smallest_normal = std::ldexp(1.0, 1 - format.bias);
-  Value* subnormal = l.bits(l.sub(l.from_bits(b.CreateAdd(normal, l.int_constant(1U << 23))), smallest_normal));
-  Value* result = b.CreateSelect(b.CreateICmpULT(code, l.int_constant(1U << format.mantissa_bits)), subnormal, normal);
+  Value* subnormal = l.bits(l.sub(l.from_bits(b.CreateAdd(normal, l.integer(1U << 23))), smallest_normal));
+  Value* result = b.CreateSelect(b.CreateICmpULT(code, l.integer(1U << format.mantissa_bits)), subnormal, normal);
   if (format.has_infinity()) {  // sets infinity's exponent, and makes NaN quiet
-    Value* special = b.CreateOr(b.CreateShl(code, static_cast<uint64_t>(shift)), l.int_constant(kFloatInfinity));
-    Value* quiet = b.CreateOr(special, l.int_constant(kFloatQuiet));
-    special = b.CreateSelect(b.CreateICmpUGT(code, l.int_constant(format.infinity)), quiet, special);
-    result = b.CreateSelect(b.CreateICmpUGE(code, l.int_constant(format.infinity)), special, result);
+    Value* special = b.CreateOr(b.CreateShl(code, static_cast<uint64_t>(shift)), l.integer(kFloatInfinity));
+    Value* quiet = b.CreateOr(special, l.integer(kFloatQuiet));
+    special = b.CreateSelect(b.CreateICmpUGT(code, l.integer(format.infinity)), quiet, special);
+    result = b.CreateSelect(b.CreateICmpUGE(code, l.integer(format.infinity)), special, result);
   } else {
-    Value* nan = l.int_constant(kFloatInfinity | kFloatQuiet);
-    result = b.CreateSelect(b.CreateICmpEQ(code, l.int_constant(format.nan)), nan, result);
+    Value* nan = l.integer(kFloatInfinity | kFloatQuiet);
+    result = b.CreateSelect(b.CreateICmpEQ(code, l.integer(format.nan)), nan, result);
   }
   return l.from_bits(b.CreateOr(result, sign));
 }
@@ -155,7 +156,7 @@ Value* round_to_odd(Builder& b, Value* value) {
   Value* back = b.CreateFPExt(nearest, value->getType());
   Value* too_far = b.CreateFCmpOGT(wide.abs(back), wide.abs(value));
   Value* toward_zero = b.CreateSub(l.bits(nearest), b.CreateZExt(too_far, l.int_type()));
-  Value* odd = b.CreateOr(toward_zero, l.int_constant(1));
+  Value* odd = b.CreateOr(toward_zero, l.integer(1));
   return b.CreateSelect(b.CreateFCmpONE(back, value), l.from_bits(odd), nearest);
 }
 
@@ -186,14 +187,13 @@ Value* narrow_integer(const FloatLanes& l, const IntegerRange& range, Value* val
 }
 
 // For ranges whose largest value is not a floating-point number: converts values inside, and returns the ends for others.
-Value* wide_integer(const FloatLanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type,
-                    const Instructions& target) {
+Value* wide_integer(const FloatLanes& l, const IntegerRange& range, Value* value, llvm::Type* result_type) {
   auto& b = l.builder();
   const auto width = static_cast<unsigned>(range.bits);
   Value* below_end = l.less(value, range.end());
   Value* from_low = b.CreateFCmpOGE(value, l.constant(range.low()));
   Value* inside = l.select(b.CreateAnd(below_end, from_low), value, l.constant(0));
-  Value* integer = b.CreateFPToSI(emit_round_half_even(b, inside, target), result_type);
+  Value* integer = b.CreateFPToSI(round_half_even(kernel::math::Real<FloatLanes>{&l, inside}).value, result_type);
   Value* above = b.CreateFCmpOGE(value, l.constant(range.end()));
   Value* largest = llvm::ConstantInt::get(result_type, llvm::APInt::getSignedMaxValue(width));
   Value* smallest = llvm::ConstantInt::get(result_type, llvm::APInt::getSignedMinValue(width));
@@ -202,11 +202,11 @@ Value* wide_integer(const FloatLanes& l, const IntegerRange& range, Value* value
 }
 
 Value* integer_from(Builder& b, DataType type, Value* value, const Instructions& target) {
-  const FloatLanes l(b, value->getType());
+  const FloatLanes l(b, value->getType(), target);
   llvm::Type* result_type = lanes_of(value, storage_type(b.getContext(), type));
   const IntegerRange range = range_of(type);
   if (range.bits < l.mantissa_bits()) return narrow_integer(l, range, value, result_type);
-  return wide_integer(l, range, value, result_type, target);
+  return wide_integer(l, range, value, result_type);
 }
 
 Value* boolean_from(Builder& b, Value* value) {

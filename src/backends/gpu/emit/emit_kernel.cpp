@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/gpu/emit/math_text.h"
 #include "backends/gpu/emit/program_text.h"
 #include "backends/gpu/emit/row_loops.h"
 #include "backends/gpu/emit/split_rows.h"
@@ -35,9 +36,7 @@ bool needs_f64(const kernel::Kernel& kernel) {
     if (arg.dtype == DataType::f64) return true;
   }
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) {
-    if (n.kind == NodeKind::map && (n.op == kernel::MapOp::sin || n.op == kernel::MapOp::cos)) return true;
-    return n.type == kernel::Type::f64 ||
-           (n.kind == NodeKind::map && n.op == kernel::MapOp::power && needs_general_power(n.value));
+    return n.type == kernel::Type::f64 || (is_elementary(n) && function_text(n).needs_f64);
   });
 }
 

@@ -18,7 +18,6 @@ typedef unsigned LM_S64 lm_u64;
 LM_FN lm_f32 lm_fma_f32(lm_f32 a, lm_f32 b, lm_f32 c) { return LM_FMA_F32; }
 LM_FN lm_f32 lm_divide_f32(lm_f32 a, lm_f32 b) { return LM_DIVIDE_F32; }
 LM_FN lm_f32 lm_sqrt_f32(lm_f32 x) { return LM_SQRT_F32; }
-LM_FN lm_f32 lm_floor_f32(lm_f32 x) { return LM_FLOOR_F32; }
 LM_FN lm_u32 lm_bits_f32(lm_f32 x) { return LM_BITS_F32; }
 LM_FN lm_f32 lm_real_f32(lm_u32 x) { return LM_REAL_F32; }
 #if LM_F64
@@ -26,7 +25,6 @@ typedef double lm_f64;
 LM_FN lm_f64 lm_fma_f64(lm_f64 a, lm_f64 b, lm_f64 c) { return LM_FMA_F64; }
 LM_FN lm_f64 lm_divide_f64(lm_f64 a, lm_f64 b) { return LM_DIVIDE_F64; }
 LM_FN lm_f64 lm_sqrt_f64(lm_f64 x) { return LM_SQRT_F64; }
-LM_FN lm_f64 lm_floor_f64(lm_f64 x) { return LM_FLOOR_F64; }
 LM_FN lm_u64 lm_bits_f64(lm_f64 x) { return (lm_u64)LM_BITS_F64; }
 LM_FN lm_f64 lm_real_f64(lm_u64 x) { return LM_REAL_F64; }
 #endif

@@ -13,9 +13,6 @@ std::string program_prelude(const kernel::Kernel& kernel, const Language& langua
 // For a program in f32 that loads, converts and stores single elements, and whose outputs do not share memory with inputs.
 std::string conversions_prelude(const Language& language);
 
-// Whether x^value is computed by the general method, in double.
-bool needs_general_power(double exponent);
-
 // Texts that the build embeds from the files with the same names.
 namespace text {
 extern const char kPrelude[];
@@ -24,8 +21,6 @@ extern const char kReal[];
 extern const char kConvert[];
 extern const char kConvertF64[];
 extern const char kPhilox[];
-extern const char kPower[];
-extern const char kTrigonometry[];
 }  // namespace text
 
 }  // namespace lamina::gpu

@@ -1,7 +1,7 @@
 #include "backends/gpu/emit/values.h"
 
 #include "backends/gpu/emit/c_types.h"
-#include "kernels/ops/power.h"
+#include "backends/gpu/emit/math_text.h"
 
 namespace lamina::gpu {
 
@@ -119,23 +119,6 @@ std::string Values::element_value(NodeIndex i, bool first_element) const {
   }
 }
 
-std::string Values::power_value(const Node& n, const std::string& x) {
-  const std::string one = constant(1, n.type);
-  switch (kernel::power_form(n.value)) {
-    case kernel::PowerForm::not_a_number: return join("(", x, " == ", one, " ? ", one, " : lm_nan_", suffix_of(n.type), ")");
-    case kernel::PowerForm::one: return one;
-    case kernel::PowerForm::identity: return x;
-    case kernel::PowerForm::square: return join(x, " * ", x);
-    case kernel::PowerForm::cube: return join("(", x, " * ", x, ") * ", x);
-    case kernel::PowerForm::reciprocal: return join("lm_divide_", suffix_of(n.type), "(", one, ", ", x, ")");
-    case kernel::PowerForm::root: return call("pow_half", n.type, x);
-    case kernel::PowerForm::reciprocal_root: return call("divide", n.type, one, call("pow_half", n.type, x));
-    case kernel::PowerForm::general: break;
-  }
-  return join("(", c_type(n.type), ")lm_pow_f64((lm_f64)", x, ", ", constant(n.value, Type::f64), ", ",
-              n.type == Type::f64 ? 1 : 0, ")");
-}
-
 std::string Values::map_value(const Node& n) const {
   const std::string a = operand(n, 0);
   const std::string b = n.operands[1] >= 0 ? operand(n, 1) : "";
@@ -153,7 +136,6 @@ std::string Values::map_value(const Node& n) const {
     case MapOp::negate: return real ? call("negate", type, a) : wrapping(type, "0", "-", a);
     case MapOp::absolute: return call("abs", type, a);
     case MapOp::square_root: return call("sqrt", type, a);
-    case MapOp::power: return power_value(n, a);
     case MapOp::fma: return join("lm_fma_", suffix_of(type), "(", a, ", ", b, ", ", operand(n, 2), ")");
     case MapOp::equal: return compare("==");
     case MapOp::less: return compare("<");
@@ -170,7 +152,7 @@ std::string Values::map_value(const Node& n) const {
       return join("(", c_type(n.type), ")", from_storage(n.dtype, stored));
     }
     case MapOp::philox_word: return join("lm_philox_word(", a, ", ", b, ", ", operand(n, 2), ")");
-    default: return call(name_of(n.op), type, a);  // exp, expm1, log, ...: the dialect uses the IR's names
+    default: return join(function_name(n), "(", a, b.empty() ? "" : ", ", b, ")");
   }
 }
 

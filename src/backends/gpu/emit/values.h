@@ -25,7 +25,6 @@ class Values : private Part {
   std::string load_at(int arg, const std::string& offset) const;
   std::string entry_offset(const kernel::Node& node) const;  // of the entry that a load_entry reads
   std::string map_value(const kernel::Node& node) const;
-  static std::string power_value(const kernel::Node& node, const std::string& x);
   static std::string centered(const kernel::Node& node);
   std::string index_at(const kernel::Node& node, const std::string& inside) const;
 };

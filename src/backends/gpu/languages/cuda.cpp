@@ -22,13 +22,11 @@ const Language languages::cuda{
     .f32 = {.fma = "__fmaf_rn(a, b, c)",
             .divide = "__fdiv_rn(a, b)",
             .square_root = "__fsqrt_rn(x)",
-            .floor = "floorf(x)",
             .bits = "__float_as_uint(x)",
             .real = "__uint_as_float(x)"},
     .f64 = {.fma = "__fma_rn(a, b, c)",
             .divide = "__ddiv_rn(a, b)",
             .square_root = "__dsqrt_rn(x)",
-            .floor = "floor(x)",
             .bits = "__double_as_longlong(x)",
             .real = "__longlong_as_double(x)"},
     .conversions = R"(

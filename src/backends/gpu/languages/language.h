@@ -22,7 +22,7 @@ struct Language {
   const char *group, *thread, *barrier, *shuffle;
   // Arithmetic of (a, b, c) and (x), rounded to nearest even. `bits`: an unsigned integer with the bits of x; `real`: back.
   struct Functions {
-    const char *fma, *divide, *square_root, *floor, *bits, *real;
+    const char *fma, *divide, *square_root, *bits, *real;
   } f32, f64;
 
   // Definitions of functions of kernels/dialect/convert.inl that the device's instructions compute with the same bits.

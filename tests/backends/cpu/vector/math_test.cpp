@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -22,6 +23,7 @@
 namespace lamina::cpu::testing {
 namespace {
 
+using kernel::MapOp;
 using Wide = long double;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -49,32 +51,26 @@ struct Function {  // gtest prints its name if a test fails
   double float_unit = 0;  // the smallest unit of an ULP in float
 };
 
-template <auto emit>
-Emit with_target() {
-  return [](llvm::IRBuilder<>& b, llvm::Value* x, const Instructions& target) { return emit(b, x, target); };
+Emit of(MapOp op, double parameter = 0) {
+  return [op, parameter](llvm::IRBuilder<>& b, llvm::Value* x, const Instructions& target) {
+    return emit_function(b, op, std::array{x}, parameter, target);
+  };
 }
-template <auto emit>
-Emit without_target() {
-  return [](llvm::IRBuilder<>& b, llvm::Value* x, const Instructions&) { return emit(b, x); };
-}
-Emit pow_by(double beta) {
-  return
-      [beta](llvm::IRBuilder<>& b, llvm::Value* x, const Instructions& target) { return emit_pow_const(b, x, beta, target); };
-}
+Emit pow_by(double beta) { return of(MapOp::power, beta); }
 
 // The bounds, in ULP.
 const std::vector<Function>& functions() {
   static const std::vector<Function> all{
-      {"exp", with_target<emit_exp>(), std::exp, 1.0, 1.0},
-      {"expm1", with_target<emit_expm1>(), std::expm1, 1.7, 2.0},
-      {"log", without_target<emit_log>(), std::log, 1.0, 1.1},
-      {"log1p", without_target<emit_log1p>(), std::log1p, 1.5, 1.8},
-      {"tanh", with_target<emit_tanh>(), std::tanh, 2.0, 2.1},
-      {"sigmoid", with_target<emit_sigmoid>(), sigmoid, 1.8, 1.8},
-      {"erf", with_target<emit_erf>(), std::erf, 1.2, 1.4},
-      {"normal_cdf", with_target<emit_normal_cdf>(), normal_cdf, 2.3, 3.2, 0.5},
-      {"sin", with_target<emit_sin>(), std::sin, 0.51, 1.0},
-      {"cos", with_target<emit_cos>(), std::cos, 0.51, 1.0},
+      {"exp", of(MapOp::exp), std::exp, 1.0, 1.0},
+      {"expm1", of(MapOp::expm1), std::expm1, 1.7, 2.0},
+      {"log", of(MapOp::log), std::log, 1.0, 1.1},
+      {"log1p", of(MapOp::log1p), std::log1p, 1.5, 1.8},
+      {"tanh", of(MapOp::tanh), std::tanh, 2.0, 2.1},
+      {"sigmoid", of(MapOp::sigmoid), sigmoid, 1.8, 1.8},
+      {"erf", of(MapOp::erf), std::erf, 1.2, 1.4},
+      {"normal_cdf", of(MapOp::normal_cdf), normal_cdf, 2.3, 3.2, 0.5},
+      {"sin", of(MapOp::sin), std::sin, 0.51, 1.0},
+      {"cos", of(MapOp::cos), std::cos, 0.51, 1.0},
       {"pow_2.5", pow_by(2.5), [](Wide x) { return std::pow(x, 2.5L); }, 0.51, 1.0},
       {"pow_-1.75", pow_by(-1.75), [](Wide x) { return std::pow(x, -1.75L); }, 0.51, 1.0},
       {"pow_7", pow_by(7), [](Wide x) { return std::pow(x, 7.0L); }, 0.51, 1.0},
@@ -258,7 +254,7 @@ TEST_P(VectorMath, HasTheSameBitsOnEveryLevelAndWidthInDouble) { expect_same_bit
 TEST(NormalCdf, KeepsARelativeErrorInTheLeftTailInFloat) {
   std::vector<float> values;
   for (float x = -14; x < 0; x += 0x1p-14F) values.push_back(x);
-  const auto results = run(runnable_levels().back(), with_target<emit_normal_cdf>(), values);
+  const auto results = run(runnable_levels().back(), of(MapOp::normal_cdf), values);
   for (size_t i = 0; i < values.size(); ++i) {
     const Wide expected = normal_cdf(values[i]);
     if (values[i] < -5.5F) {
@@ -296,8 +292,8 @@ void expect_same_exp_without_upper_clamp() {
   std::erase_if(values, [](T value) { return value > 0; });
   values.push_back(std::numeric_limits<T>::quiet_NaN());
   for (const auto& level : runnable_levels()) {
-    const std::vector<T> whole = run(level, with_target<emit_exp>(), values),
-                         part = run(level, with_target<emit_exp_of_at_most_zero>(), values);
+    const std::vector<T> whole = run(level, of(MapOp::exp), values),
+                         part = run(level, Emit(emit_exp_of_at_most_zero), values);
     EXPECT_EQ(std::memcmp(whole.data(), part.data(), whole.size() * sizeof(T)), 0);
   }
 }
@@ -308,32 +304,32 @@ TEST(VectorMathEdges, ExpOfAtMostZeroGivesTheBitsOfExp) {
 }
 
 TEST(VectorMathEdges, ReachTheirLimits) {
-  expect_values(with_target<emit_exp>(), {{kInf, kInf}, {-kInf, 0}, {0, 1}, {-0.0, 1}, {1000, kInf}, {-1000, 0}, {kNan, kNan}});
-  expect_values(with_target<emit_expm1>(), {{kInf, kInf}, {-kInf, -1}, {0, 0}, {-0.0, -0.0}, {-1000, -1}, {kNan, kNan}});
-  expect_values(without_target<emit_log>(),
+  expect_values(of(MapOp::exp), {{kInf, kInf}, {-kInf, 0}, {0, 1}, {-0.0, 1}, {1000, kInf}, {-1000, 0}, {kNan, kNan}});
+  expect_values(of(MapOp::expm1), {{kInf, kInf}, {-kInf, -1}, {0, 0}, {-0.0, -0.0}, {-1000, -1}, {kNan, kNan}});
+  expect_values(of(MapOp::log),
                 {{0, -kInf}, {-0.0, -kInf}, {1, 0}, {kInf, kInf}, {-1, kNan}, {-kInf, kNan}, {kNan, kNan}});
-  expect_values(without_target<emit_log1p>(), {{-1, -kInf}, {0, 0}, {-0.0, -0.0}, {kInf, kInf}, {-2, kNan}, {kNan, kNan}});
-  expect_values(with_target<emit_tanh>(), {{kInf, 1}, {-kInf, -1}, {50, 1}, {0, 0}, {-0.0, -0.0}, {kNan, kNan}});
-  expect_values(with_target<emit_erf>(), {{kInf, 1}, {-kInf, -1}, {7, 1}, {0, 0}, {-0.0, -0.0}, {kNan, kNan}});
-  expect_values(with_target<emit_sigmoid>(), {{kInf, 1}, {-kInf, 0}, {0, 0.5}, {50, 1}, {-1000, 0}, {kNan, kNan}});
-  expect_values(with_target<emit_normal_cdf>(), {{kInf, 1}, {-kInf, 0}, {0, 0.5}, {-50, 0}, {50, 1}, {kNan, kNan}});
+  expect_values(of(MapOp::log1p), {{-1, -kInf}, {0, 0}, {-0.0, -0.0}, {kInf, kInf}, {-2, kNan}, {kNan, kNan}});
+  expect_values(of(MapOp::tanh), {{kInf, 1}, {-kInf, -1}, {50, 1}, {0, 0}, {-0.0, -0.0}, {kNan, kNan}});
+  expect_values(of(MapOp::erf), {{kInf, 1}, {-kInf, -1}, {7, 1}, {0, 0}, {-0.0, -0.0}, {kNan, kNan}});
+  expect_values(of(MapOp::sigmoid), {{kInf, 1}, {-kInf, 0}, {0, 0.5}, {50, 1}, {-1000, 0}, {kNan, kNan}});
+  expect_values(of(MapOp::normal_cdf), {{kInf, 1}, {-kInf, 0}, {0, 0.5}, {-50, 0}, {50, 1}, {kNan, kNan}});
 }
 
 TEST(VectorMathEdges, CirclesOfAnySize) {
-  expect_values(with_target<emit_sin>(), {{0, 0}, {-0.0, -0.0}, {kInf, kNan}, {-kInf, kNan}, {kNan, kNan}});
-  expect_values(with_target<emit_cos>(), {{0, 1}, {-0.0, 1}, {kInf, kNan}, {-kInf, kNan}, {kNan, kNan}});
+  expect_values(of(MapOp::sin), {{0, 0}, {-0.0, -0.0}, {kInf, kNan}, {-kInf, kNan}, {kNan, kNan}});
+  expect_values(of(MapOp::cos), {{0, 1}, {-0.0, 1}, {kInf, kNan}, {-kInf, kNan}, {kNan, kNan}});
   // Arguments close to multiples of pi / 2, up to the largest of each type; the expected values exceed the precision of long
   // double.
-  expect_value<double>(with_target<emit_cos>(), 6381956970095103.0 * 0x1p797, -4.68716592425462761112e-19);
-  expect_value<double>(with_target<emit_sin>(), 1e22, -0.8522008497671888017727);
-  expect_value<double>(with_target<emit_sin>(), 0x1.fffffffffffffp1023, 0.0049619547891840618);
-  expect_value<float>(with_target<emit_cos>(), 0x1.fffffep127, 0.8530210F);
-  expect_value<float>(with_target<emit_sin>(), 0x1.fffffep127, -0.52187652F);
+  expect_value<double>(of(MapOp::cos), 6381956970095103.0 * 0x1p797, -4.68716592425462761112e-19);
+  expect_value<double>(of(MapOp::sin), 1e22, -0.8522008497671888017727);
+  expect_value<double>(of(MapOp::sin), 0x1.fffffffffffffp1023, 0.0049619547891840618);
+  expect_value<float>(of(MapOp::cos), 0x1.fffffep127, 0.8530210F);
+  expect_value<float>(of(MapOp::sin), 0x1.fffffep127, -0.52187652F);
 }
 
 TEST(VectorMathEdges, NeverPassOneAndKeepTheirOrderNearIt) {
   for (const auto& emit :
-       {with_target<emit_tanh>(), with_target<emit_erf>(), with_target<emit_sigmoid>(), with_target<emit_normal_cdf>()}) {
+       {of(MapOp::tanh), of(MapOp::erf), of(MapOp::sigmoid), of(MapOp::normal_cdf)}) {
     std::vector<float> values;
     for (float x = -30; x < 30; x += 0.0137F) values.push_back(x);
     const auto results = run(runnable_levels().back(), emit, values);
@@ -364,7 +360,7 @@ TEST(VectorMathEdges, NegativeNumbersHaveIntegerPowersOnly) {
 }
 
 TEST(RoundHalfEven, IsExactWithTheSameBitsEverywhere) {
-  const Emit emit = with_target<emit_round_half_even>();
+  const Emit emit = of(MapOp::round_half_even);
   expect_values(emit, {{0.5, 0},
                        {-0.5, -0.0},
                        {1.5, 2},

@@ -4,7 +4,7 @@
 // normal_cdf(-a) = cdf_root(a)^4 / 2 for a up to 5.5.
 #pragma once
 
-namespace lamina::kernel {
+namespace lamina::kernel::math {
 
 inline constexpr struct {
   double exp_tail[5] = {0x1.0000000000000p-1, 0x1.5554b00000000p-3, 0x1.5554f00000000p-5, 0x1.12279e0000000p-7,
@@ -44,4 +44,4 @@ inline constexpr struct {
                           0x1.f43d8bfd418e6p-12, 0x1.0f6031458c9e7p-15, 0x1.216fbb9afa857p-20};
 } kDoublePolynomials;
 
-}  // namespace lamina::kernel
+}  // namespace lamina::kernel::math

@@ -1,0 +1,202 @@
+// The exponential family. Notation: y = k ln 2 + r, z = exp(r) - 1, s = 2^k, so exp(y) = s + s z. Sums like s + s z - 1 are
+// written fma(s, z, s - 1). s - 1 is exact in the relevant range, so there is one rounding.
+#pragma once
+
+#include <numbers>
+
+#include "kernels/math/lanes.h"
+#include "kernels/math/polynomials.h"
+
+namespace lamina::kernel::math {
+
+// ln 2 in two parts, and for double a third. k times the first is exact for every k that a reduction produces.
+inline constexpr double kLn2HighFloat = 0x1.62e4p-1, kLn2LowFloat = 0x1.7f7d1cp-20;
+inline constexpr double kLn2HighDouble = 0x1.62e42feep-1, kLn2LowDouble = 0x1.a39ef35793c76p-33;
+inline constexpr double kLn2LastDouble = 0x1.cc01f97b57a08p-87;
+
+// With |r| at most slightly more than ln(2) / 2.
+template <typename L>
+struct ExpReduction {
+  Real<L> r;
+  Real<L> k;     // an integer
+  Bits<L> bits;  // its lowest bits are k + offset
+};
+
+// Adds 1.5 2^mantissa_bits, which moves the nearest integer, plus the offset, to the lowest bits. `offset`: see
+// scale_by_power and power_field. `least_k` bounds k from below, for callers that accept a larger |r| there.
+template <typename L>
+struct ShiftedInteger {
+  Real<L> shifted, k;
+};
+template <typename L>
+ShiftedInteger<L> nearest_power(const Real<L>& y, int offset, double least_k = -HUGE_VAL) {
+  const double shifter = std::ldexp(1.5, y.mantissa_bits()) + offset;
+  Real<L> shifted = fma(y, std::numbers::log2e, shifter);
+  if (std::isfinite(least_k)) shifted = at_least(shifted, shifter + least_k);
+  return {shifted, shifted - shifter};
+}
+
+template <typename L>
+ExpReduction<L> reduce_exp(const Real<L>& y, int offset, double least_k = -HUGE_VAL) {
+  const auto [shifted, k] = nearest_power(y, offset, least_k);
+  const Real<L> r = fma(k, -y.pick(kLn2HighFloat, kLn2HighDouble), y);
+  return {fma(k, -y.pick(kLn2LowFloat, kLn2LowDouble), r), k, bits(shifted)};
+}
+
+// `low` is a correction to y below its last place.
+template <typename L>
+ExpReduction<L> reduce_exp_of_pair(const Real<L>& y, const Real<L>& low, int offset) {
+  const auto [shifted, k] = nearest_power(y, offset);
+  const Real<L> r = fma(k, -y.pick(kLn2HighFloat, kLn2HighDouble), y);
+  return {r + fma(k, -y.pick(kLn2LowFloat, kLn2LowDouble), low), k, bits(shifted)};
+}
+
+template <typename L>
+Real<L> exp_tail(const Real<L>& r) {
+  return horner(kFloatPolynomials.exp_tail, kDoublePolynomials.exp_tail, r);
+}
+// exp(r), and exp(r) - 1 with a small relative error, for the reduced r.
+template <typename L>
+Real<L> exp_polynomial(const Real<L>& r) {
+  return fma(fma(exp_tail(r), r, 1.0), r, 1.0);
+}
+template <typename L>
+Real<L> expm1_polynomial(const Real<L>& r) {
+  return fma(exp_tail(r) * r, r, r);
+}
+
+// x 2^k rounded once, including overflow and underflow. Requires that the reduction's offset is twice the bias, and |k| below
+// 1.05 bias + 25. Without an instruction for it, two factors with about half of the exponent each, both normal numbers. The
+// first product is exact, the second rounds.
+template <typename L>
+Real<L> scale_by_power(const Real<L>& x, const ExpReduction<L>& e) {
+  if (const auto scaled = x.lanes->scale_by_power(x.value, e.k.value)) return {x.lanes, *scaled};
+  const Bits<L> half = e.bits >> 1;
+  return x * from_bits(half << x.mantissa_bits()) * from_bits((e.bits - half) << x.mantissa_bits());
+}
+
+// The bits of 2^(k + shift). The reduction's offset must be bias + shift, and the power a normal number.
+template <typename L>
+Bits<L> power_field(const ExpReduction<L>& e) {
+  return e.bits << e.r.mantissa_bits();
+}
+template <typename L>
+Real<L> power_of_two(const ExpReduction<L>& e) {
+  return from_bits(power_field(e));
+}
+
+// Arguments beyond these give 0 and infinity.
+template <typename L>
+double exp_low(const Real<L>& x) {
+  return x.pick(-104, -746);
+}
+template <typename L>
+double exp_high(const Real<L>& x) {
+  return x.pick(89, 710);
+}
+
+// The same bits as exp, for an x that is at most 0, or NaN.
+template <typename L>
+Real<L> exp_of_at_most_zero(const Real<L>& x) {
+  const ExpReduction<L> e = reduce_exp(at_least(x, exp_low(x)), 2 * x.bias());
+  return scale_by_power(exp_polynomial(e.r), e);
+}
+
+template <typename L>
+Real<L> exp(const Real<L>& x) {
+  return exp_of_at_most_zero(at_most(x, exp_high(x)));
+}
+
+template <typename L>
+Real<L> expm1(const Real<L>& x) {
+  // Uses half of s, so that 2^k stays finite. Below the lower bound, -1 is the nearest value.
+  const ExpReduction<L> e = reduce_exp(at_most(at_least(x, x.pick(-18, -38)), exp_high(x)), x.bias() - 1);
+  const Real<L> half_s = power_of_two(e);
+  const Real<L> result = fma(half_s, expm1_polynomial(e.r), half_s - 0.5) * 2.0;
+  // Halving would lose bits of subnormals, and a sum is never -0. For such x, expm1(x) = x (1 + x / 2) rounds to x.
+  return select(abs(x) < std::ldexp(1.0, -2 - x.mantissa_bits()), x, result);
+}
+
+// tanh(a) = (1 - exp(-2a)) / (1 + exp(-2a)). Beyond the bound, 1 is the nearest value.
+template <typename L>
+Real<L> tanh(const Real<L>& x) {
+  const ExpReduction<L> e = reduce_exp(at_most(abs(x), x.pick(10, 22)) * -2.0, x.bias());
+  const Real<L> s = power_of_two(e);
+  const Real<L> z = expm1_polynomial(e.r);
+  return copysign(fma(s, z, s - 1) / fma(s, z, s + 1), x);
+}
+
+// 1 / (1 + exp(-x)) = c / (c + c exp(-x)) with c = 1, or with a small power of two if exp(-x) would overflow.
+template <typename L>
+Real<L> sigmoid(const Real<L>& x) {
+  // For large x, 1 is the nearest value. k is limited to the range in which 1 + s is exact; the error of r there is
+  // negligible against 1.
+  const Real<L> y = at_most(at_least(-x, x.pick(-17.5, -37.5)), -exp_low(x));
+  const ExpReduction<L> e = reduce_exp(y, x.bias(), -x.mantissa_bits());
+  const Real<L> c = select(x < x.pick(-80, -700), x.like(x.pick(0x1p-64, 0x1p-512)), x.like(1));
+  const Real<L> cs = from_bits(power_field(e) + (bits(c) - x.bits_of(1)));
+  const Real<L> sum = cs + c;
+  const Real<L> rest = c - (sum - cs);  // for large s
+  return c / (sum + fma(cs, expm1_polynomial(e.r), rest));
+}
+
+// exp(-a^2 / 2), with the square in two parts: otherwise the relative error of a^2 would be multiplied by a^2 / 2.
+template <typename L>
+ExpReduction<L> reduce_gauss(const Real<L>& a, int offset) {
+  const Real<L> square = a * a;
+  const Real<L> rest = fma(a, a, -square);
+  return reduce_exp_of_pair(square * -0.5, rest * -0.5, offset);
+}
+
+// normal_cdf(-a) = 2^k times the result, for 0 <= a <= gauss_end.
+template <typename L>
+Real<L> gauss_tail(const Real<L>& a, const ExpReduction<L>& e) {
+  constexpr double kSqrtTwoPi = 0x1.40d931ff62706p+1;
+  const Real<L> top = horner(kFloatPolynomials.mills_top, kDoublePolynomials.mills_top, a);
+  const Real<L> rest = horner(kFloatPolynomials.mills_rest, kDoublePolynomials.mills_rest, a);
+  const Real<L> mills = top / fma(a, fma(top, kSqrtTwoPi, rest), 1.5);
+  return fma(expm1_polynomial(e.r), mills, mills);
+}
+template <typename L>
+double gauss_end(const Real<L>& x) {
+  return x.pick(14.5, 38.7);
+}
+
+template <typename L>
+Real<L> erf(const Real<L>& x) {
+  const Real<L> near_zero = fma(x, horner(kFloatPolynomials.erf_tail, kDoublePolynomials.erf_tail, x * x), x);
+  // 1 - 2 normal_cdf(-sqrt(2) |x|). Beyond the bound, 1 is the nearest value. The exponent's offset contains the factor 2.
+  const Real<L> a = at_most(abs(x) * std::numbers::sqrt2, x.pick(6, 9));
+  const ExpReduction<L> e = reduce_gauss(a, x.bias() + 1);
+  const Real<L> far = fma(-power_of_two(e), gauss_tail(a, e), 1.0);
+  return select(abs(x) < 1.0, near_zero, copysign(far, x));
+}
+
+// Keeps a small relative error in the left tail, down to the smallest number of the format.
+template <typename L>
+Real<L> cdf_with_tails(const Real<L>& x) {
+  const Real<L> a = at_most(abs(x), gauss_end(x));
+  const ExpReduction<L> e = reduce_gauss(a, 2 * x.bias());
+  const Real<L> left = scale_by_power(gauss_tail(a, e), e);
+  return select(x > 0, 1 - left, left);
+}
+
+// The cumulative distribution of the standard normal, erfc(-x / sqrt(2)) / 2; gelu(x) = x * normal_cdf(x). In double the
+// relative error is a few ULP everywhere. In float the error is at most 2.3 ULP of 1/2. Relative to the result it is 2^-16
+// down to x = -4, 2^-10 down to x = -5.5, and a few ULP for smaller x.
+template <typename L>
+Real<L> normal_cdf(const Real<L>& x) {
+  if (x.is_double()) return cdf_with_tails(x);
+  // The fourth root of the left tail is a polynomial, without a division or an exponential. Few vectors of a normalised
+  // tensor contain smaller x than its range.
+  constexpr double kRootEnd = 5.5;
+  const Real<L> a = at_most(abs(x), kRootEnd);
+  const auto& c = kFloatPolynomials.cdf_root;
+  const Real<L> root = fma(a, estrin(c, 1, a), c[0]);
+  const Real<L> square = root * root;
+  const Real<L> left = square * 0.5 * square;
+  const Real<L> near = select(x > 0, 1 - left, left);
+  return with_rare(x < -kRootEnd, near, [&] { return cdf_with_tails(x); });
+}
+
+}  // namespace lamina::kernel::math
