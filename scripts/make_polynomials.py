@@ -134,6 +134,8 @@ log_tail = series(lambda f: (mp.log1p(f) - f) / f**2, [mp.mpf((-1) ** (i + 1)) /
 # erf(x) = x + x e(x^2) for x^2 <= 1.
 erf_tail = series(lambda s: mp.erf(mp.sqrt(s)) / mp.sqrt(s) - 1,
                   [2 / mp.sqrt(mp.pi) * (-1) ** i / (mp.factorial(i) * (2 * i + 1)) - (i == 0) for i in range(8)])
+# atan(t) = t + t^3 a(t^2) for t^2 <= 1.
+atan_tail = series(lambda s: (mp.atan(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, [mp.mpf((-1) ** (i + 1)) / (2 * i + 3) for i in range(8)])
 # normal_cdf(-a) = r(a)^4 / 2 for 0 <= a <= ROOT_END: the fourth root is smooth and has no leading zeros there.
 cdf_root = lambda a: mp.erfc(a / mp.sqrt(2)) ** mp.mpf("0.25")
 ROOT_END, ROOT_DEGREE = mp.mpf("5.5"), 11
@@ -148,9 +150,10 @@ HALF_LN2 = mp.log(2) / 2 * mp.mpf("1.0001")  # slightly more than the range afte
 LOG_LOW, LOG_HIGH = mp.sqrt(mp.mpf(1) / 2) - 1, mp.sqrt(2) - 1
 
 
-def tables(bits, exp_degree, log_degree, erf_degree, mills_degrees, tail_end):
+def tables(bits, exp_degree, log_degree, erf_degree, atan_degree, mills_degrees, tail_end):
     log_weight = lambda f: f * f / abs(mp.log1p(f)) if abs(f) > 1e-20 else abs(f)
     erf_weight = lambda s: mp.sqrt(s) / mp.erf(mp.sqrt(s)) if s > 0 else mp.mpf(1)
+    atan_weight = lambda s: s * mp.sqrt(s) / mp.atan(mp.sqrt(s)) if s > 0 else mp.mpf(0)
     # mills(a) tends to 1 / (sqrt(2 pi) a). With that slope an error of P, which is large for large a, cancels in P / Q. Near
     # 0 the result is slightly below 1/2, where an ULP is small. P and Q start in the middle of a binade, so that their ULPs
     # are not larger than necessary.
@@ -160,6 +163,7 @@ def tables(bits, exp_degree, log_degree, erf_degree, mills_degrees, tail_end):
         "exp_tail": polynomial("exp", exp_tail, abs, -HALF_LN2, HALF_LN2, exp_degree, bits),
         "log_tail": polynomial("log", log_tail, log_weight, LOG_LOW, LOG_HIGH, log_degree, bits),
         "erf_tail": polynomial("erf", erf_tail, erf_weight, mp.mpf(0), mp.mpf(1), erf_degree, bits),
+        "atan_tail": polynomial("atan", atan_tail, atan_weight, mp.mpf(0), mp.mpf(1), atan_degree, bits),
         "mills_top": p,
         "mills_rest": s,
     }
@@ -188,14 +192,15 @@ def root_table(bits):
 def main():
     print("// Written by scripts/make_polynomials.py, which explains the method. Do not edit.")
     print("// Constant term first. exp(r) = 1 + r + r^2 exp_tail(r), log(1 + f) = f + f^2 log_tail(f), erf(x) = x + x erf_tail(x^2),")
+    print("// atan(t) = t + t^3 atan_tail(t^2) for t up to 1,")
     print("// normal_cdf(-a) = exp(-a^2 / 2) P / (1.5 + a (sqrt(2 pi) P + mills_rest(a))), P = mills_top(a);")
     print("// normal_cdf(-a) = cdf_root(a)^4 / 2 for a up to 5.5.")
     print("#pragma once")
     print()
     print("namespace lamina::kernel::math {")
     print()
-    print_table("kFloatPolynomials", tables(24, 4, 8, 6, (5, 3), "14.5") | root_table(24))
-    print_table("kDoublePolynomials", tables(53, 10, 21, 12, (10, 8), "38.7"))
+    print_table("kFloatPolynomials", tables(24, 4, 8, 6, 8, (5, 3), "14.5") | root_table(24))
+    print_table("kDoublePolynomials", tables(53, 10, 21, 12, 19, (10, 8), "38.7"))
     print("}  // namespace lamina::kernel::math")
 
 

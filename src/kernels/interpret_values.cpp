@@ -15,22 +15,15 @@ namespace {
 
 using namespace dialect;
 
-// The dialect's functions under one name for float and double.
+// A NaN operand is returned. If both operands are zeros, the second is returned.
 template <typename Real>
-struct Functions;
-
-template <>
-struct Functions<float> {
-  static float maximum(float a, float b) { return lm_maximum_f32(a, b); }
-  static float minimum(float a, float b) { return lm_minimum_f32(a, b); }
-  static float negate(float x) { return lm_negate_f32(x); }
-};
-template <>
-struct Functions<double> {
-  static double maximum(double a, double b) { return lm_maximum_f64(a, b); }
-  static double minimum(double a, double b) { return lm_minimum_f64(a, b); }
-  static double negate(double x) { return lm_negate_f64(x); }
-};
+Real maximum(Real a, Real b) {
+  return a != a || a > b ? a : b;
+}
+template <typename Real>
+Real minimum(Real a, Real b) {
+  return a != a || a < b ? a : b;
+}
 
 // Four-bit elements, two per byte. The element with the even index is in the low half.
 void write_nibble(void* data, int64_t index, uint8_t value) {
@@ -137,10 +130,10 @@ Scalar map_real(const Node& node, std::span<const Scalar> operands) {
     case MapOp::subtract: return scalar(at(0) - at(1));
     case MapOp::multiply: return scalar(at(0) * at(1));
     case MapOp::divide: return scalar(at(0) / at(1));
-    case MapOp::maximum: return scalar(Functions<Real>::maximum(at(0), at(1)));
-    case MapOp::minimum: return scalar(Functions<Real>::minimum(at(0), at(1)));
+    case MapOp::maximum: return scalar(maximum(at(0), at(1)));
+    case MapOp::minimum: return scalar(minimum(at(0), at(1)));
     case MapOp::fma: return scalar(std::fma(at(0), at(1), at(2)));
-    case MapOp::negate: return scalar(Functions<Real>::negate(at(0)));
+    case MapOp::negate: return scalar(-at(0));
     case MapOp::absolute: return scalar(std::fabs(at(0)));
     case MapOp::square_root: return scalar(std::sqrt(at(0)));
     case MapOp::round_to: return scalar(round_trip(node.dtype, at(0)));

@@ -67,14 +67,6 @@ def negative(node: Node) -> Any:
     return node.op("Multiply", [x, node.scalar(-1, x)])
 
 
-def sign(node: Node) -> Any:
-    x = node.tensor(0)
-    node.floating(x)
-    zero = node.scalar(0, x)
-    above, below = (node.cast(node.op(kind, [x, zero]), x.dtype) for kind in ("Greater", "Less"))
-    return node.op("Subtract", [above, below])
-
-
 def tangent(node: Node) -> Any:
     x = node.tensor(0)
     node.floating(x)
@@ -257,7 +249,7 @@ RULES = {
     "Sigmoid": unary("Sigmoid"), "Sqrt": unary("Sqrt"), "Tanh": unary("Tanh"), "Round": unary("Round"), "Softplus": unary("SoftPlus"),
     "Mish": unary("Mish"), "HardSwish": unary("HardSwish"), "Elu": unary("Elu", alpha=("alpha", 1.0)), "Sin": unary("Sin"), "Cos": unary("Cos"),
     "LeakyRelu": unary("LeakyReLU", alpha=("alpha", 0.01)), "Swish": unary("Swish", alpha=("alpha", 1.0)),
-    "HardSigmoid": unary("HardSigmoid", alpha=("alpha", 0.2), beta=("beta", 0.5)), "Gelu": gelu, "Neg": negative, "Sign": sign, "Tan": tangent,
+    "HardSigmoid": unary("HardSigmoid", alpha=("alpha", 0.2), beta=("beta", 0.5)), "Gelu": gelu, "Neg": negative, "Sign": unary("Sign"), "Tan": tangent,
     "Sinh": hyperbolic("Subtract"), "Cosh": hyperbolic("Add"),
     "Floor": rounded("Greater", "Subtract"), "Ceil": rounded("Less", "Add"), "Erf": erf, "IsNaN": is_nan,
     "Add": binary("Add"), "Sub": binary("Subtract"), "Mul": binary("Multiply"), "Div": binary("Divide"), "Pow": power,

@@ -79,7 +79,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Extreme:
-    """Maximum and Minimum, whose operands have one type."""
+    """Maximum, Minimum and Atan2, whose operands have one type."""
 
     kind: str
 
@@ -241,13 +241,6 @@ def threshold_backward(l: Lowering, a: Args) -> Any:
     if a.threshold == 0:
         return l.op("ReLUBackward", [x, grad], use_dst=False)
     return l.op("Select", [l.op("LessEqual", [x, l.constant(float(a.threshold), dtype)]), l.constant(0.0, dtype), grad])
-
-
-def sign(l: Lowering, a: Args) -> Any:
-    dtype = result_type(a)
-    x, zero = l.tensor(a.self, dtype), l.constant(0.0, dtype)
-    below = l.op("Select", [l.op("Less", [x, zero]), l.filled(-1.0, x.shape, dtype), zero])
-    return l.op("Select", [l.op("Greater", [x, zero]), l.constant(1.0, dtype), below])
 
 
 def above_threshold(l: Lowering, a: Args, x: Any) -> Any:

@@ -7,7 +7,7 @@ from lamina.torch import rules_norm as norms
 from lamina.torch import rules_products as products
 from lamina.torch.rules import (Binary, Compare, Extreme, Gradient, Logical, Reduce, Unary, cast, clamp, clamp_between, concatenate, copy,
                                 dropout_backward, elu, elu_backward, leaky_relu_backward, nll_loss, nll_loss_backward, power, prelu, prelu_backward,
-                                reorder, select, sign, silu_backward, softmax, softmax_backward, softplus, softplus_backward, stack, threshold,
+                                reorder, select, silu_backward, softmax, softmax_backward, softplus, softplus_backward, stack, threshold,
                                 threshold_backward)
 from lamina.torch.rules_products import Product
 
@@ -45,7 +45,12 @@ TABLE = {
     "sin.default": Unary("Sin"),
     "cos.default": Unary("Cos"),
     "softplus.default": softplus,
-    "sign.default": sign,
+    "log1p.default": Unary("Log1p"),
+    "expm1.default": Unary("Expm1"),
+    "erfc.default": Unary("Erfc"),
+    "trunc.default": Unary("Trunc"),
+    "sign.default": Unary("Sign"),
+    "atan2.default": Extreme("Atan2"),
     "threshold.default": threshold,
     "elu.default": elu,
     "_prelu_kernel.default": prelu,

@@ -72,6 +72,7 @@ double quotient(double a, double b) { return a / b; }
 // A NaN operand is returned.
 double maximum(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 double minimum(double a, double b) { return a < b || std::isnan(a) ? a : b; }
+double angle(double y, double x) { return std::atan2(y, x); }
 double squared_difference(double a, double b) { return (a - b) * (a - b); }
 
 void select(const OpRun& run) {
@@ -111,6 +112,7 @@ Evaluators binary_evaluators() {
           {OpKind::Divide, map_by<quotient>},
           {OpKind::Maximum, map_by<maximum>},
           {OpKind::Minimum, map_by<minimum>},
+          {OpKind::Atan2, map_by<angle>},
           {OpKind::SquaredDifference, map_by<squared_difference>},
           {OpKind::Equal, compare<std::equal_to<>>},
           {OpKind::NotEqual, compare<std::not_equal_to<>>},

@@ -29,6 +29,11 @@ double relu(double x) { return x < 0 ? 0 : x; }  // NaN stays NaN
 double square(double x) { return x * x; }
 double sine(double x) { return std::sin(x); }
 double cosine(double x) { return std::cos(x); }
+double logarithm_of_more(double x) { return std::log1p(x); }
+double exponential_less_one(double x) { return std::expm1(x); }
+double complement_of_erf(double x) { return std::erfc(x); }
+double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+double truncated(double x) { return std::trunc(x); }
 double square_root(double x) { return std::sqrt(x); }
 double tangent(double x) { return std::tanh(x); }
 double hard_swish(double x) { return x * (clamped(x + 3, 0, 6) / 6); }
@@ -82,22 +87,27 @@ Evaluators elementwise_evaluators() {
           {OpKind::Sin, map_by<sine>},
           {OpKind::Elu, elu},
           {OpKind::Exp, map_by<exponential>},
+          {OpKind::Erfc, map_by<complement_of_erf>},
+          {OpKind::Expm1, map_by<exponential_less_one>},
           {OpKind::GELU, gelu},
           {OpKind::HardSigmoid, hard_sigmoid},
           {OpKind::HardSwish, map_by<hard_swish>},
           {OpKind::LeakyReLU, leaky_relu},
           {OpKind::Log, map_by<logarithm>},
+          {OpKind::Log1p, map_by<logarithm_of_more>},
           {OpKind::Mish, map_by<mish>},
           {OpKind::Pow, power},
           {OpKind::Reciprocal, map_by<reciprocal>},
           {OpKind::ReLU, map_by<relu>},
           {OpKind::Round, map_by<round_half_even>},
           {OpKind::Sigmoid, map_by<sigmoid>},
+          {OpKind::Sign, map_by<sign>},
           {OpKind::SoftPlus, soft_plus},
           {OpKind::Sqrt, map_by<square_root>},
           {OpKind::Square, map_by<square>},
           {OpKind::Swish, swish},
-          {OpKind::Tanh, map_by<tangent>}};
+          {OpKind::Tanh, map_by<tangent>},
+          {OpKind::Trunc, map_by<truncated>}};
 }
 
 }  // namespace lamina::reference

@@ -164,6 +164,14 @@ LAMINA_SCHEMA(Minimum) {
   return schema;
 }
 
+// The angle jumps by 2 pi at the negative x axis.
+LAMINA_SCHEMA(Atan2) {
+  OpSchema schema = of_values(
+      around_zero(), binary(OpKind::Atan2, "dst = the angle of the point (src_1, src_0), from -pi to pi", {.jumps = true}));
+  schema.error = 6e-7;
+  return schema;
+}
+
 LAMINA_SCHEMA(SquaredDifference) {
   OpSchema schema = binary(OpKind::SquaredDifference, "dst = (src_0 - src_1)^2", kCommutative);
   schema.inplace = {};

@@ -77,6 +77,14 @@ LAMINA_SCHEMA(Elu) {
 
 LAMINA_SCHEMA(Exp) { return unary(OpKind::Exp, "dst = exp(src)", {.error = 6e-7}); }
 
+LAMINA_SCHEMA(Expm1) { return unary(OpKind::Expm1, "dst = exp(src) - 1, accurate near 0", {.error = 6e-7}); }
+
+LAMINA_SCHEMA(Erfc) {
+  return unary(OpKind::Erfc,
+               "dst = 1 - erf(src), accurate where it is small: 2 / sqrt(pi) * integral of exp(-t^2) from src to infinity",
+               {.error = 6e-7});
+}
+
 LAMINA_SCHEMA(GELU) {
   return unary(OpKind::GELU,
                "gelu_erf: dst = src / 2 * (1 + erf(src / sqrt(2))); "
@@ -98,6 +106,10 @@ LAMINA_SCHEMA(LeakyReLU) {
 
 LAMINA_SCHEMA(Log) { return unary(OpKind::Log, "dst = ln(src)", {always(positive()), 6e-7, true}); }
 
+LAMINA_SCHEMA(Log1p) {
+  return unary(OpKind::Log1p, "dst = ln(1 + src), accurate near 0", {always(needs(-0.5, 4)), 6e-7, true});
+}
+
 LAMINA_SCHEMA(Mish) { return unary(OpKind::Mish, "dst = src * tanh(ln(1 + exp(src)))", {.error = 2e-6}); }
 
 LAMINA_SCHEMA(Pow) {
@@ -118,6 +130,12 @@ LAMINA_SCHEMA(Round) {
 }
 
 LAMINA_SCHEMA(Sigmoid) { return unary(OpKind::Sigmoid, "dst = 1 / (1 + exp(-src))", {.error = 6e-7}); }
+
+LAMINA_SCHEMA(Sign) {
+  return unary(OpKind::Sign, "dst = 1 where src > 0, -1 where src < 0, else 0 (also for NaN)", {.error = 0, .jumps = true});
+}
+
+LAMINA_SCHEMA(Trunc) { return unary(OpKind::Trunc, "dst = src without its fraction", {.error = 0, .jumps = true}); }
 
 LAMINA_SCHEMA(Sin) { return unary(OpKind::Sin, "dst = sin(src), src in radians of any size", {}); }
 

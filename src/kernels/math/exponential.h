@@ -172,6 +172,17 @@ Real<L> erf(const Real<L>& x) {
   return select(abs(x) < 1.0, near_zero, copysign(far, x));
 }
 
+// 2 normal_cdf(-sqrt(2) x), with exp(-x^2) from the square of x itself. Beyond the bound, 0 is the nearest value.
+template <typename L>
+Real<L> erfc(const Real<L>& x) {
+  const Real<L> y = at_most(abs(x), x.pick(10.25, 27.36));
+  const Real<L> square = y * y;
+  const Real<L> rest = fma(y, y, -square);
+  const ExpReduction<L> e = reduce_exp_of_pair(-square, -rest, 2 * x.bias());
+  const Real<L> right = scale_by_power(gauss_tail(y * std::numbers::sqrt2, e) * 2, e);
+  return select(x < 0, 2 - right, right);
+}
+
 // Keeps a small relative error in the left tail, down to the smallest number of the format.
 template <typename L>
 Real<L> cdf_with_tails(const Real<L>& x) {

@@ -74,8 +74,8 @@ struct HostLanes {
   static T with_rare(bool is_rare, T usual, Rare rare) {
     return is_rare ? rare() : usual;
   }
-  template <size_t N, typename Body>
-  static std::array<T, N> repeat(int count, std::array<T, N> state, Body body) {
+  template <typename State, typename Body>
+  static State repeat(int count, State state, Body body) {
     for (int i = 0; i < count; ++i) state = body(i, state);
     return state;
   }

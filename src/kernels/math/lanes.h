@@ -71,9 +71,9 @@ struct Real {
   int bias() const { return is_double() ? 1023 : 127; }
   uint64_t sign_bit() const { return is_double() ? uint64_t{1} << 63 : uint64_t{1} << 31; }
 
-#define LAMINA_REAL_OPERATOR(Result, sign, method)                                                                       \
+#define LAMINA_REAL_OPERATOR(Result, sign, method)                                                                   \
   friend Result operator sign(const Real& a, const Real& b) { return {a.lanes, a.lanes->method(a.value, b.value)}; } \
-  friend Result operator sign(const Real& a, double b) { return a sign a.like(b); }                                      \
+  friend Result operator sign(const Real& a, double b) { return a sign a.like(b); }                                  \
   friend Result operator sign(double a, const Real& b) { return b.like(a) sign b; }
   LAMINA_REAL_OPERATOR(Real, +, add)
   LAMINA_REAL_OPERATOR(Real, -, sub)
@@ -99,7 +99,9 @@ struct Real {
   friend Real fma(const Real& a, double b, const Real& c) { return fma(a, a.like(b), c); }
   friend Real fma(const Real& a, double b, double c) { return fma(a, a.like(b), a.like(c)); }
   friend Real fma(const Real& a, const Real& b, double c) { return fma(a, b, a.like(c)); }
-  friend Real select(const Mask<L>& m, const Real& a, const Real& b) { return {m.lanes, m.lanes->select(m.value, a.value, b.value)}; }
+  friend Real select(const Mask<L>& m, const Real& a, const Real& b) {
+    return {m.lanes, m.lanes->select(m.value, a.value, b.value)};
+  }
   friend Real select(const Mask<L>& m, double a, const Real& b) { return select(m, b.like(a), b); }
   friend Real select(const Mask<L>& m, const Real& a, double b) { return select(m, a, a.like(b)); }
 
@@ -131,20 +133,7 @@ Real<L> with_rare(const Mask<L>& is_rare, const Real<L>& usual, Rare rare) {
 // state = body(i, state) for i from 0 to count - 1. In C text, this is a loop.
 template <typename L, size_t N, typename Body>
 std::array<Real<L>, N> repeat(int count, const std::array<Real<L>, N>& start, Body body) {
-  const L* const lanes = start[0].lanes;
-  std::array<typename L::Value, N> state;
-  for (size_t n = 0; n < N; ++n) state[n] = start[n].value;
-  state = lanes->template repeat<N>(count, state, [&](typename L::Index i, const std::array<typename L::Value, N>& now) {
-    std::array<Real<L>, N> before = start;
-    for (size_t n = 0; n < N; ++n) before[n].value = now[n];
-    const std::array<Real<L>, N> after = body(i, before);
-    std::array<typename L::Value, N> values;
-    for (size_t n = 0; n < N; ++n) values[n] = after[n].value;
-    return values;
-  });
-  std::array<Real<L>, N> end = start;
-  for (size_t n = 0; n < N; ++n) end[n].value = state[n];
-  return end;
+  return start[0].lanes->repeat(count, start, body);
 }
 
 // entry(i) of a table of constants with `count` entries.

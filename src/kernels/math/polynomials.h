@@ -1,5 +1,6 @@
 // Written by scripts/make_polynomials.py, which explains the method. Do not edit.
 // Constant term first. exp(r) = 1 + r + r^2 exp_tail(r), log(1 + f) = f + f^2 log_tail(f), erf(x) = x + x erf_tail(x^2),
+// atan(t) = t + t^3 atan_tail(t^2) for t up to 1,
 // normal_cdf(-a) = exp(-a^2 / 2) P / (1.5 + a (sqrt(2 pi) P + mills_rest(a))), P = mills_top(a);
 // normal_cdf(-a) = cdf_root(a)^4 / 2 for a up to 5.5.
 #pragma once
@@ -14,6 +15,9 @@ inline constexpr struct {
                         -0x1.0f46d20000000p-3, 0x1.082d820000000p-3,  -0x1.379b440000000p-4};
   double erf_tail[7] = {0x1.06eba80000000p-3, -0x1.81273e0000000p-2,  0x1.ce2cea0000000p-4, -0x1.b7f7b40000000p-6,
                         0x1.53f9720000000p-8, -0x1.a3980c0000000p-11, 0x1.485f520000000p-14};
+  double atan_tail[9] = {-0x1.55553e0000000p-2, 0x1.9991e60000000p-3,  -0x1.2420bc0000000p-3,
+                         0x1.c08fce0000000p-4,  -0x1.5816d80000000p-4, 0x1.da644a0000000p-5,
+                         -0x1.fe07340000000p-6, 0x1.64cd960000000p-7,  -0x1.d4acca0000000p-10};
   double mills_top[6] = {0x1.8000000000000p-1, 0x1.a0a29a0000000p-1, 0x1.b2507a0000000p-2,
                          0x1.06276a0000000p-3, 0x1.6e97fc0000000p-6, 0x1.eb0a360000000p-10};
   double mills_rest[4] = {0x1.e380180000000p-1, 0x1.3f7c700000000p-2, 0x1.cb41620000000p-5, 0x1.33bf100000000p-8};
@@ -36,6 +40,11 @@ inline constexpr struct {
                          0x1.565bcd0db0749p-8,  -0x1.c02db3d8fa46ap-11, 0x1.f9a321a2a8a61p-14, -0x1.f4d1df579eb50p-17,
                          0x1.b9def329be12ap-20, -0x1.5f1d4408b7027p-23, 0x1.f7a4a24a7bbd1p-27, -0x1.386c80efb1ca4p-30,
                          0x1.057e6b987ce02p-34};
+  double atan_tail[20] = {-0x1.5555555555525p-2, 0x1.9999999995508p-3,  -0x1.249249237d5d2p-3,  0x1.c71c717f6ca93p-4,
+                          -0x1.745d11a87c05ap-4, 0x1.3b13665bb901cp-4,  -0x1.110e4f55858a7p-4,  0x1.e1bb92656532cp-5,
+                          -0x1.ae5e1f4417dd1p-5, 0x1.82d9cbbb75820p-5,  -0x1.59a162a28c871p-5,  0x1.2c29443ddb916p-5,
+                          -0x1.e9ea7f157970ep-6, 0x1.682a4e0d803adp-6,  -0x1.c76e021ec91ddp-7,  0x1.d78a8ebc9fed9p-8,
+                          -0x1.7a0ac37fe160ep-9, 0x1.b3ba0a2bb1f98p-11, -0x1.3eff48ef93d23p-13, 0x1.bb970778c71cfp-17};
   double mills_top[11] = {0x1.8000000000000p-1,  0x1.452c511e369eep+0,  0x1.1063cde534a1bp+0, 0x1.243683d43173dp-1,
                           0x1.b8cafb022637ap-3,  0x1.e683effc4eb07p-5,  0x1.8d8e874d56358p-7, 0x1.dbd1bc44511dep-10,
                           0x1.90f03482a406cp-13, 0x1.b10d945998a44p-17, 0x1.cddfaeb8ddc43p-22};

@@ -1,4 +1,4 @@
-// Rounding to integers, in the format of the operand. Keeps the sign of zero; NaN becomes quiet.
+// Rounding to integers and the sign, in the format of the operand. Rounding keeps the sign of zero; NaN becomes quiet.
 #pragma once
 
 #include "kernels/math/lanes.h"
@@ -20,6 +20,18 @@ Real<L> floor(const Real<L>& x) {
   if (const auto rounded = x.lanes->rounded(x.value, Rounding::down)) return {x.lanes, *rounded};
   const Real<L> nearest = round_half_even(x);
   return select(nearest > x, nearest - 1, nearest);
+}
+
+template <typename L>
+Real<L> trunc(const Real<L>& x) {
+  if (const auto rounded = x.lanes->rounded(x.value, Rounding::toward_zero)) return {x.lanes, *rounded};
+  return copysign(floor(abs(x)), x);
+}
+
+// 1 for positive, -1 for negative numbers, else 0, also for NaN, as in PyTorch.
+template <typename L>
+Real<L> sign(const Real<L>& x) {
+  return select(x > 0, 1.0, select(x < 0, -1.0, x.like(0)));
 }
 
 }  // namespace lamina::kernel::math

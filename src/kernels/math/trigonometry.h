@@ -1,4 +1,5 @@
-// Sine and cosine, always computed in double: the angle is x minus the nearest number of quarter turns. sin(r) = r + r^3 sin_tail(r^2) and cos(r) = 1 - r^2 / 2
+// Sine and cosine, and the angle of a point. Sine and cosine are always computed in double: the angle is x minus the nearest
+// number of quarter turns. sin(r) = r + r^3 sin_tail(r^2) and cos(r) = 1 - r^2 / 2
 // + r^4 cos_tail(r^2) for |r| up to slightly more than pi / 4, by Taylor series. The truncation error is below 2^-36 of a
 // float result and below 2^-57 of a double result.
 #pragma once
@@ -7,6 +8,7 @@
 
 #include "kernels/math/lanes.h"
 #include "kernels/math/pair.h"
+#include "kernels/math/polynomials.h"
 #include "kernels/math/rounding.h"
 
 namespace lamina::kernel::math {
@@ -155,6 +157,24 @@ Real<L> sin(const Real<L>& x) {
 template <typename L>
 Real<L> cos(const Real<L>& x) {
   return in_double(x, [](const auto& wide, bool single) { return circular(wide, 1, single); });
+}
+
+// The angle of the point (x, y), as C's atan2: atan of the smaller of |x| and |y| divided by the larger, turned by 0, pi / 2 or
+// pi.
+template <typename L>
+Real<L> atan2(const Real<L>& y, const Real<L>& x) {
+  const Real<L> height = abs(y), width = abs(x);
+  const Mask<L> steep = height > width, is_left = !is_zero(bits(x) & x.sign_bit());
+  const Real<L> smaller = select(steep, width, height), larger = select(steep, height, width);
+  const double pi = x.pick(0x1.921fb6p+1, 2 * kHalfPiHigh), pi_low = x.pick(-0x1.777a5cp-24, 2 * kHalfPiLow);
+  const Real<L> t = smaller / larger;
+  const Real<L> square = t * t;
+  Real<L> angle = fma(t * square, horner(kFloatPolynomials.atan_tail, kDoublePolynomials.atan_tail, square), t);
+  // Also of two zeros and of two infinities.
+  angle = select(height == width, select(height == 0, height, pi / 4), angle);
+  const Real<L> turn = select(steep, 0.5, select(is_left, 1.0, x.like(0)));
+  const Real<L> turned = select(steep, select(is_left, angle, -angle), select(is_left, -angle, angle));
+  return copysign(fma(turn, pi, fma(turn, pi_low, turned)), y);
 }
 
 }  // namespace lamina::kernel::math

@@ -48,6 +48,12 @@ void prelu(OpLowering& op) {
 std::vector<Lowering> elementwise_lowerings() {
   using O = OpLowering;
   return {
+  // The ops that are one function of the kernel IR.
+#define LAMINA_MAP_OP(...)
+#define LAMINA_OP_FUNCTION(kind, name, operands, cost) \
+  {OpKind::kind, [](O& op) { op.out(0, op.k.map(MapOp::name, op.in(0), operands > 1 ? op.in(1) : Value{})); }},
+#include "kernels/math/map_ops.def"
+
       {OpKind::Abs, [](O& op) { op.out(0, abs(op.in(0))); }},
       {OpKind::Clamp, [](O& op) { op.out(0, min(max(op.in(0), op.number("min")), op.number("max"))); }},
       {OpKind::Elu,
@@ -55,7 +61,6 @@ std::vector<Lowering> elementwise_lowerings() {
          const Value x = op.in(0);
          op.out(0, op.k.select(greater(x, 0), x, unary(MapOp::expm1, x) * op.number("alpha")));
        }},
-      {OpKind::Exp, [](O& op) { op.out(0, exp(op.in(0))); }},
       {OpKind::GELU, gelu},
       {OpKind::HardSigmoid, [](O& op) { op.out(0, min(max(op.in(0) * op.number("alpha") + op.number("beta"), 0.0), 1.0)); }},
       {OpKind::HardSwish,
@@ -68,16 +73,11 @@ std::vector<Lowering> elementwise_lowerings() {
          const Value x = op.in(0);
          op.out(0, op.k.select(greater_equal(x, 0), x, x * op.number("alpha")));
        }},
-      {OpKind::Log, [](O& op) { op.out(0, unary(MapOp::log, op.in(0))); }},
       {OpKind::Mish, mish},
       {OpKind::Pow, [](O& op) { op.out(0, op.k.map(MapOp::power, op.in(0), {}, {}, op.number("beta"))); }},
       {OpKind::PReLU, prelu},
       {OpKind::Reciprocal, [](O& op) { op.out(0, 1.0 / op.in(0)); }},
       {OpKind::ReLU, [](O& op) { op.out(0, max(op.in(0), 0.0)); }},
-      {OpKind::Round, [](O& op) { op.out(0, unary(MapOp::round_half_even, op.in(0))); }},
-      {OpKind::Sigmoid, [](O& op) { op.out(0, unary(MapOp::sigmoid, op.in(0))); }},
-      {OpKind::Sin, [](O& op) { op.out(0, unary(MapOp::sin, op.in(0))); }},
-      {OpKind::Cos, [](O& op) { op.out(0, unary(MapOp::cos, op.in(0))); }},
       {OpKind::SoftPlus, soft_plus},
       {OpKind::Sqrt, [](O& op) { op.out(0, sqrt(op.in(0))); }},
       {OpKind::Square,
@@ -90,7 +90,6 @@ std::vector<Lowering> elementwise_lowerings() {
          const Value x = op.in(0);
          op.out(0, x * unary(MapOp::sigmoid, x * op.number("alpha")));
        }},
-      {OpKind::Tanh, [](O& op) { op.out(0, unary(MapOp::tanh, op.in(0))); }},
   };
 }
 

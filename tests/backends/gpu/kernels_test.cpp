@@ -146,6 +146,11 @@ TEST_P(GpuNorms, ElementaryFunctionsHaveTheCpusBits) {
                                                             {OpKind::Sigmoid, {}},
                                                             {OpKind::Sin, {}},
                                                             {OpKind::Cos, {}},
+                                                            {OpKind::Log1p, {}},
+                                                            {OpKind::Expm1, {}},
+                                                            {OpKind::Erfc, {}},
+                                                            {OpKind::Sign, {}},
+                                                            {OpKind::Trunc, {}},
                                                             {OpKind::SoftPlus, {{"beta", 2.0F}}},
                                                             {OpKind::Square, {}},
                                                             {OpKind::Tanh, {}},
@@ -192,7 +197,7 @@ TEST_P(GpuNorms, GradientsOfElementaryFunctions) {
 
 TEST_P(GpuNorms, BinariesBroadcast) {
   LAMINA_GPU_OR_SKIP(gpu);
-  for (const OpKind kind : {OpKind::Add, OpKind::Divide, OpKind::Maximum, OpKind::SquaredDifference}) {
+  for (const OpKind kind : {OpKind::Add, OpKind::Divide, OpKind::Maximum, OpKind::SquaredDifference, OpKind::Atan2}) {
     for (const Dims& other : {Dims{3, 4, 32}, Dims{32}, Dims{4, 1}, Dims{3, 1, 1}, Dims{1, 1, 1}}) {
       GraphBuilder g;
       const auto x = g.input(GetParam(), {3, 4, 32});

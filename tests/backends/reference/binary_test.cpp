@@ -1,5 +1,6 @@
 // Ops of two and three tensors, broadcasting, BiasAdd, PReLU.
 #include <limits>
+#include <numbers>
 
 #include "backends/reference/gradient_check.h"
 #include "support/random_tensor.h"
@@ -25,6 +26,12 @@ TEST(ReferenceBinary, Formulas) {
   EXPECT_THAT(binary(OpKind::Maximum, {1, -2}, {3, -5}).result(), ElementsAre(3, -2));
   EXPECT_THAT(binary(OpKind::Minimum, {1, -2}, {3, -5}).result(), ElementsAre(1, -5));
   EXPECT_THAT(binary(OpKind::SquaredDifference, {1, -2}, {3, 5}).result(), ElementsAre(4, 49));
+}
+
+TEST(ReferenceBinary, Atan2IsTheAngleOfAPoint) {
+  const double quarter = std::numbers::pi / 2;
+  expect_close(binary(OpKind::Atan2, {1, 1, 0, -1, kNaN}, {0, 1, -1, -1, 1}).result(),
+               {quarter, quarter / 2, 2 * quarter, -1.5 * quarter, kNaN});
 }
 
 TEST(ReferenceBinary, NanWinsInMaximumAndMinimum) {

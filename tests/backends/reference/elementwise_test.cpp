@@ -61,6 +61,19 @@ TEST(ReferenceElementwise, SineAndCosineTakeRadians) {
   expect_close(unary(OpKind::Cos, {0, third, 3 * third}).result(), {1, 0.5, -1});
 }
 
+TEST(ReferenceElementwise, LogarithmsAndExponentialsNearZero) {
+  expect_close(unary(OpKind::Log1p, {0, 1e-20, std::numbers::e - 1, -1}).result(), {0, 1e-20, 1, -kInf});
+  expect_close(unary(OpKind::Expm1, {0, 1e-20, 1, -kInf}).result(), {0, 1e-20, std::numbers::e - 1, -1});
+  // erfc(1) = 0.157299207050285130659, erfc(10) = 2.088487583762544757e-45
+  expect_close(unary(OpKind::Erfc, {0, 1, -1, 10}).result(),
+               {1, 0.15729920705028513, 2 - 0.15729920705028513, 2.088487583762544757e-45});
+}
+
+TEST(ReferenceElementwise, SignAndTruncAreExact) {
+  EXPECT_THAT(unary(OpKind::Sign, {-2.5, 0, 3, kInf, kNaN}).result(), ElementsAre(-1, 0, 1, 1, 0));
+  EXPECT_THAT(unary(OpKind::Trunc, {-2.5, -0.25, 0.75, 3}).result(), ElementsAre(-2, 0, 0, 3));
+}
+
 TEST(ReferenceElementwise, GeluHasTwoForms) {
   // Phi(1) = 0.841344746068542949, Phi(-1) = 0.158655253931457051
   expect_close(unary(OpKind::GELU, {0, 1, -1}).result(), {0, 0.841344746068542949, -0.158655253931457051});

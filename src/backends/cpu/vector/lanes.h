@@ -2,7 +2,6 @@
 // of the same layout, and short names for the emitted operations. Internal to src/backends/cpu/vector.
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -91,8 +90,8 @@ class FloatLanes {
     return where_any(is_rare, usual, [&] { return select(is_rare, rare(), usual); });
   }
   // Without a loop.
-  template <size_t N, typename Body>
-  std::array<V, N> repeat(int count, std::array<V, N> state, Body body) const {
+  template <typename State, typename Body>
+  State repeat(int count, State state, Body body) const {
     for (int i = 0; i < count; ++i) state = body(i, state);
     return state;
   }

@@ -1,6 +1,5 @@
 #include "backends/gpu/emit/math_text.h"
 
-#include <array>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -107,7 +106,9 @@ class TextLanes {
   T integer_xor(const T& x, const T& y) const { return whole(join(x, " ^ ", y)); }
   T shift_left(const T& x, int count) const { return whole(join(x, " << ", count)); }
   T shift_right(const T& x, int count) const { return whole(join(x, " >> ", count)); }
-  T signed_shift_right(const T& x, int count) const { return whole(join("(", unsigned_type(), ")(", as_signed(x), " >> ", count, ")")); }
+  T signed_shift_right(const T& x, int count) const {
+    return whole(join("(", unsigned_type(), ")(", as_signed(x), " >> ", count, ")"));
+  }
   T integer_is_zero(const T& x) const { return mask(join(x, " == 0")); }
   T signed_greater(const T& x, const T& y) const { return mask(join(as_signed(x), " > ", as_signed(y))); }
 
@@ -128,15 +129,14 @@ class TextLanes {
     return result;
   }
 
-  template <size_t N, typename Body>
-  std::array<T, N> repeat(int count, const std::array<T, N>& start, Body body) const {
-    std::array<T, N> state;
-    for (size_t n = 0; n < N; ++n) state[n] = variable(start[n]);
+  template <typename State, typename Body>
+  State repeat(int count, State state, Body body) const {
+    for (auto& part : state) part.value = variable(part.value);
     const T i = out_.new_name();
     out_.line(join("int ", i, ";"));
     out_.open(join("for (", i, " = 0; ", i, " < ", count, "; ++", i, ") {"));
-    const std::array<T, N> next = body(i, state);
-    for (size_t n = 0; n < N; ++n) out_.line(join(state[n], " = ", next[n], ";"));
+    const State next = body(i, state);
+    for (size_t n = 0; n < next.size(); ++n) out_.line(join(state[n].value, " = ", next[n].value, ";"));
     out_.close();
     return state;
   }
@@ -155,7 +155,9 @@ class TextLanes {
   T real(const T& value) const { return out_.define(join("lm_", suffix_), value); }
   T whole(const T& value) const { return out_.define(unsigned_type(), value); }
   T mask(const T& value) const { return out_.define("int", value); }
-  T call(const char* function, const T& arguments) const { return real(join("lm_", function, "_", suffix_, "(", arguments, ")")); }
+  T call(const char* function, const T& arguments) const {
+    return real(join("lm_", function, "_", suffix_, "(", arguments, ")"));
+  }
   T variable(const T& value) const {
     const T name = out_.new_name();
     out_.line(join("lm_", suffix_, " ", name, " = ", value, ";"));
@@ -181,7 +183,7 @@ std::string function_name(const kernel::Node& map) {
 
 FunctionText function_text(const kernel::Node& map) {
   using Real = kernel::math::Real<TextLanes>;
-  static constexpr const char* kParameters[] = {"x", "y", "z"};
+  static constexpr const char* kParameters[] = {"a", "b", "c"};
   FunctionText function;
   Statements statements;
   const TextLanes lanes(function, statements, map.type == Type::f64);

@@ -12,10 +12,11 @@ namespace {
 
 // The dialect's arithmetic of one type.
 std::string real_arithmetic(bool wide) {
-  std::string text = wide ? "#define REAL lm_f64\n#define BITS lm_u64\n#define LM(name) name##_f64\n#define K(literal) literal\n"
-                            "#define SHIFTER 0x1.8p52\n"
-                          : "#define REAL lm_f32\n#define BITS lm_u32\n#define LM(name) name##_f32\n#define K(literal) literal##f\n"
-                            "#define SHIFTER 0x1.8p23f\n";
+  std::string text =
+      wide ? "#define REAL lm_f64\n#define BITS lm_u64\n#define LM(name) name##_f64\n#define K(literal) literal\n"
+             "#define SHIFTER 0x1.8p52\n"
+           : "#define REAL lm_f32\n#define BITS lm_u32\n#define LM(name) name##_f32\n#define K(literal) literal##f\n"
+             "#define SHIFTER 0x1.8p23f\n";
   text += text::kReal;
   for (const char* macro : {"REAL", "BITS", "LM", "K", "SHIFTER"}) text += join("#undef ", macro, "\n");
   return text;
@@ -25,7 +26,8 @@ std::string real_arithmetic(bool wide) {
 std::string elementary_functions(const kernel::Kernel& kernel, bool wide) {
   std::map<std::string, kernel::Node> used;
   const auto use = [&](const kernel::Node& map) { used.emplace(function_name(map), map); };
-  kernel::Node round{.kind = kernel::NodeKind::map, .op = kernel::MapOp::round_half_even, .operands = {0, -1, -1}, .coefficients = {}};
+  kernel::Node round{
+      .kind = kernel::NodeKind::map, .op = kernel::MapOp::round_half_even, .operands = {0, -1, -1}, .coefficients = {}};
   use(round);
   round.type = kernel::Type::f64;
   if (wide) use(round);

@@ -55,6 +55,11 @@ TEST_P(InterpretedKernels, ElementaryFunctions) {
                                                             {OpKind::Sigmoid, {}},
                                                             {OpKind::Sin, {}},
                                                             {OpKind::Cos, {}},
+                                                            {OpKind::Log1p, {}},
+                                                            {OpKind::Expm1, {}},
+                                                            {OpKind::Erfc, {}},
+                                                            {OpKind::Sign, {}},
+                                                            {OpKind::Trunc, {}},
                                                             {OpKind::GELU, {}},
                                                             {OpKind::GELU, {{"mode", std::string("gelu_tanh")}}},
                                                             {OpKind::Elu, {{"alpha", 0.7F}}},
@@ -79,6 +84,14 @@ TEST_P(InterpretedKernels, ElementaryFunctions) {
     const Graph graph = g.finish();
     expect_same_bits(graph, {{x, wide_values(graph.tensor(0))}});
   }
+}
+
+TEST_P(InterpretedKernels, AnglesOfPoints) {
+  GraphBuilder g;
+  const auto y = g.input(GetParam(), {200, 1}), x = g.input(GetParam(), {200});
+  g.op(OpKind::Atan2, {y, x});
+  const Graph graph = g.finish();
+  expect_same_bits(graph, {{y, wide_values(graph.tensor(0))}, {x, wide_values(graph.tensor(1))}});
 }
 
 TEST_P(InterpretedKernels, NormsForwardAndBackward) {

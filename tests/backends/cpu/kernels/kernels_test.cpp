@@ -127,6 +127,11 @@ TEST_P(UnaryKernels, MatchTheReference) {
                                                             {OpKind::Sigmoid, {}},
                                                             {OpKind::Sin, {}},
                                                             {OpKind::Cos, {}},
+                                                            {OpKind::Log1p, {}},
+                                                            {OpKind::Expm1, {}},
+                                                            {OpKind::Erfc, {}},
+                                                            {OpKind::Sign, {}},
+                                                            {OpKind::Trunc, {}},
                                                             {OpKind::SoftPlus, {{"beta", 2.0F}}},
                                                             {OpKind::Square, {}},
                                                             {OpKind::Swish, {{"alpha", 1.5F}}},
@@ -166,8 +171,8 @@ TEST_P(UnaryKernels, BackwardsMatchTheReference) {
 }
 
 TEST_P(UnaryKernels, BinariesBroadcast) {
-  for (const OpKind kind :
-       {OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Maximum, OpKind::Minimum, OpKind::SquaredDifference}) {
+  for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Maximum, OpKind::Minimum,
+                            OpKind::SquaredDifference, OpKind::Atan2}) {
     for (const Dims& other : {Dims{3, 4, 33}, Dims{33}, Dims{4, 1}, Dims{3, 1, 1}, Dims{1, 1, 1}}) {
       GraphBuilder g;
       const auto x = g.input(GetParam(), {3, 4, 33});

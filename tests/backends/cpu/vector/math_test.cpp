@@ -57,6 +57,13 @@ Emit of(MapOp op, double parameter = 0) {
   };
 }
 Emit pow_by(double beta) { return of(MapOp::power, beta); }
+// atan2(y, x) as a function of y.
+Emit atan2_at(double x) {
+  return [x](llvm::IRBuilder<>& b, llvm::Value* y, const Instructions& target) {
+    return emit_function(b, MapOp::atan2, std::array{y, static_cast<llvm::Value*>(llvm::ConstantFP::get(y->getType(), x))}, 0,
+                         target);
+  };
+}
 
 // The bounds, in ULP.
 const std::vector<Function>& functions() {
@@ -68,9 +75,17 @@ const std::vector<Function>& functions() {
       {"tanh", of(MapOp::tanh), std::tanh, 2.0, 2.1},
       {"sigmoid", of(MapOp::sigmoid), sigmoid, 1.8, 1.8},
       {"erf", of(MapOp::erf), std::erf, 1.2, 1.4},
+      {"erfc", of(MapOp::erfc), std::erfc, 3.3, 4.0},
       {"normal_cdf", of(MapOp::normal_cdf), normal_cdf, 2.3, 3.2, 0.5},
       {"sin", of(MapOp::sin), std::sin, 0.51, 1.0},
       {"cos", of(MapOp::cos), std::cos, 0.51, 1.0},
+      {"atan2_at_1", atan2_at(1), [](Wide y) { return std::atan2(y, 1.0L); }, 1.5, 1.5},
+      {"atan2_at_-0.75", atan2_at(-0.75), [](Wide y) { return std::atan2(y, -0.75L); }, 1.5, 1.5},
+      {"sign", of(MapOp::sign), [](Wide x) { return x > 0   ? 1.0L
+                                                    : x < 0 ? -1.0L
+                                                            : 0.0L; }, 0, 0},
+      {"trunc", of(MapOp::trunc), std::trunc, 0, 0},
+      {"floor", of(MapOp::floor), std::floor, 0, 0},
       {"pow_2.5", pow_by(2.5), [](Wide x) { return std::pow(x, 2.5L); }, 0.51, 1.0},
       {"pow_-1.75", pow_by(-1.75), [](Wide x) { return std::pow(x, -1.75L); }, 0.51, 1.0},
       {"pow_7", pow_by(7), [](Wide x) { return std::pow(x, 7.0L); }, 0.51, 1.0},
@@ -292,8 +307,7 @@ void expect_same_exp_without_upper_clamp() {
   std::erase_if(values, [](T value) { return value > 0; });
   values.push_back(std::numeric_limits<T>::quiet_NaN());
   for (const auto& level : runnable_levels()) {
-    const std::vector<T> whole = run(level, of(MapOp::exp), values),
-                         part = run(level, Emit(emit_exp_of_at_most_zero), values);
+    const std::vector<T> whole = run(level, of(MapOp::exp), values), part = run(level, Emit(emit_exp_of_at_most_zero), values);
     EXPECT_EQ(std::memcmp(whole.data(), part.data(), whole.size() * sizeof(T)), 0);
   }
 }
@@ -306,13 +320,32 @@ TEST(VectorMathEdges, ExpOfAtMostZeroGivesTheBitsOfExp) {
 TEST(VectorMathEdges, ReachTheirLimits) {
   expect_values(of(MapOp::exp), {{kInf, kInf}, {-kInf, 0}, {0, 1}, {-0.0, 1}, {1000, kInf}, {-1000, 0}, {kNan, kNan}});
   expect_values(of(MapOp::expm1), {{kInf, kInf}, {-kInf, -1}, {0, 0}, {-0.0, -0.0}, {-1000, -1}, {kNan, kNan}});
-  expect_values(of(MapOp::log),
-                {{0, -kInf}, {-0.0, -kInf}, {1, 0}, {kInf, kInf}, {-1, kNan}, {-kInf, kNan}, {kNan, kNan}});
+  expect_values(of(MapOp::log), {{0, -kInf}, {-0.0, -kInf}, {1, 0}, {kInf, kInf}, {-1, kNan}, {-kInf, kNan}, {kNan, kNan}});
   expect_values(of(MapOp::log1p), {{-1, -kInf}, {0, 0}, {-0.0, -0.0}, {kInf, kInf}, {-2, kNan}, {kNan, kNan}});
   expect_values(of(MapOp::tanh), {{kInf, 1}, {-kInf, -1}, {50, 1}, {0, 0}, {-0.0, -0.0}, {kNan, kNan}});
   expect_values(of(MapOp::erf), {{kInf, 1}, {-kInf, -1}, {7, 1}, {0, 0}, {-0.0, -0.0}, {kNan, kNan}});
   expect_values(of(MapOp::sigmoid), {{kInf, 1}, {-kInf, 0}, {0, 0.5}, {50, 1}, {-1000, 0}, {kNan, kNan}});
+  expect_values(of(MapOp::erfc), {{kInf, 0}, {-kInf, 2}, {0, 1}, {-0.0, 1}, {-50, 2}, {50, 0}, {kNan, kNan}});
   expect_values(of(MapOp::normal_cdf), {{kInf, 1}, {-kInf, 0}, {0, 0.5}, {-50, 0}, {50, 1}, {kNan, kNan}});
+}
+
+TEST(VectorMathEdges, SignsAndFractionsAreExact) {
+  expect_values(of(MapOp::sign), {{0, 0}, {-0.0, 0}, {1e-40, 1}, {-1e-40, -1}, {kInf, 1}, {-kInf, -1}, {kNan, 0}});
+  expect_values(of(MapOp::trunc),
+                {{0.75, 0}, {-0.75, -0.0}, {-2.5, -2}, {-0.0, -0.0}, {8388609, 8388609}, {-kInf, -kInf}, {kNan, kNan}});
+  expect_values(of(MapOp::floor),
+                {{0.75, 0}, {-0.75, -1}, {-2.5, -3}, {-0.0, -0.0}, {8388609, 8388609}, {-kInf, -kInf}, {kNan, kNan}});
+}
+
+// The special cases of C's atan2, Annex F, and points on the axes and the diagonals.
+TEST(VectorMathEdges, AnglesFollowC) {
+  const double points[] = {0, -0.0, 1, -1, kInf, -kInf, kNan, 1e-310, 1e300};
+  for (const double x : points)
+    for (const double y : points) {
+      SCOPED_TRACE("x " + std::to_string(x));
+      expect_value<float>(atan2_at(x), y, std::atan2(static_cast<float>(y), static_cast<float>(x)));
+      expect_value<double>(atan2_at(x), y, std::atan2(y, x));
+    }
 }
 
 TEST(VectorMathEdges, CirclesOfAnySize) {
@@ -328,8 +361,7 @@ TEST(VectorMathEdges, CirclesOfAnySize) {
 }
 
 TEST(VectorMathEdges, NeverPassOneAndKeepTheirOrderNearIt) {
-  for (const auto& emit :
-       {of(MapOp::tanh), of(MapOp::erf), of(MapOp::sigmoid), of(MapOp::normal_cdf)}) {
+  for (const auto& emit : {of(MapOp::tanh), of(MapOp::erf), of(MapOp::sigmoid), of(MapOp::normal_cdf)}) {
     std::vector<float> values;
     for (float x = -30; x < 30; x += 0.0137F) values.push_back(x);
     const auto results = run(runnable_levels().back(), emit, values);
