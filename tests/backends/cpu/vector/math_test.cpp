@@ -75,7 +75,7 @@ const std::vector<Function>& functions() {
       {"tanh", of(MapOp::tanh), std::tanh, 2.0, 2.1},
       {"sigmoid", of(MapOp::sigmoid), sigmoid, 1.8, 1.8},
       {"erf", of(MapOp::erf), std::erf, 1.2, 1.4},
-      {"erfc", of(MapOp::erfc), std::erfc, 3.3, 4.0},
+      {"erfc", of(MapOp::erfc), std::erfc, 3.8, 4.0},
       {"normal_cdf", of(MapOp::normal_cdf), normal_cdf, 2.3, 3.2, 0.5},
       {"sin", of(MapOp::sin), std::sin, 0.51, 1.0},
       {"cos", of(MapOp::cos), std::cos, 0.51, 1.0},
