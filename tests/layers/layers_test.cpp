@@ -48,7 +48,7 @@ const std::vector<Module>& modules() {
       {"kernels",
        {"src/kernels/"},
        {"kernels/dialect", "kernels/math", "passes", "passes/tiling", "passes/fusion", "passes' words", "interface"}},
-      {"kernels/ops", {"src/kernels/ops/"}, {"kernels", "interface"}},
+      {"kernels/ops", {"src/kernels/ops/"}, {"kernels", "kernels/math", "interface"}},
 
       {"backends", {"src/backends/"}, {"handles", "kernels", "passes' words", "interface"}},
       {"backends/cache", {"src/backends/cache/"}, {"interface"}},
