@@ -80,7 +80,9 @@ const std::vector<Module>& modules() {
 
       {"gpu/languages", {"src/backends/gpu/languages/"}, {}},
       {"gpu/schedule", {"src/backends/gpu/schedule/"}, {"kernels", "interface"}},
-      {"gpu/emit", {"src/backends/gpu/emit/"}, {"gpu/languages", "gpu/schedule", "kernels", "kernels/dialect", "kernels/math", "interface"}},
+      {"gpu/emit",
+       {"src/backends/gpu/emit/"},
+       {"gpu/languages", "gpu/schedule", "kernels", "kernels/dialect", "kernels/math", "interface"}},
       {"gpu",
        {"src/backends/gpu/"},
        {"gpu/emit", "gpu/languages", "gpu/schedule", "handles", "backends", "kernels", "interface"}},

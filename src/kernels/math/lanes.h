@@ -1,8 +1,8 @@
 // The values with which the templates of this folder compute. A template is written once, over a class of lanes `L`, which says
 // what a number is and how one operation on it is done:
-//   HostLanes (math/host_lanes.h)            a float or double of this process: the interpreter
-//   FloatLanes (backends/cpu/vector/lanes.h) an LLVM value, scalar or vector: the CPU back end emits IR
-//   TextLanes (backends/gpu/math_text.cpp)   a variable of a C function: CUDA and OpenCL
+//   HostLanes (math/host_lanes.h)               a float or double of this process: the interpreter
+//   FloatLanes (backends/cpu/vector/lanes.h)    an LLVM value, scalar or vector: the CPU back end emits IR
+//   TextLanes (backends/gpu/emit/math_text.cpp) a variable of a C function: CUDA and OpenCL
 // Every operation rounds once, fused multiply-adds are written as such, and division and square root are exact. So the three
 // have the same bits.
 //

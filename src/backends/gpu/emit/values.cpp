@@ -49,9 +49,7 @@ std::string Values::offset(int a) const {
   return strides.back() == 1 ? "at" : strides.back() == 0 ? "0" : join("at * ", strides.back());
 }
 
-std::string Values::entry_offset(const Node& n) const {
-  return join(operand(n, 0), " * (lm_s64)", arg(n.arg).entry_stride);
-}
+std::string Values::entry_offset(const Node& n) const { return join(operand(n, 0), " * (lm_s64)", arg(n.arg).entry_stride); }
 
 // The value of an index node. `inside`: the part of the chunk and the element.
 std::string Values::index_at(const Node& n, const std::string& inside) const {

@@ -3,35 +3,28 @@
 
 namespace lamina::gpu {
 
-const Language languages::opencl{.name = "OpenCL C",
-                                 .file_ending = ".cl",
-                                 .start =
-                                     "#pragma OPENCL FP_CONTRACT OFF\n"
-                                     "#if LM_F64\n"
-                                     "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
-                                     "#endif\n",
-                                 .function = "static",
-                                 .kernel = "__attribute__((reqd_work_group_size(size, 1, 1))) kernel void",
-                                 .global = "global",
-                                 .shared = "local",
-                                 .shared_variable = "local",
-                                 .restrict_word = "restrict",
-                                 .s8 = "char",
-                                 .s64 = "long",
-                                 .group = "get_group_id(0)",
-                                 .thread = "get_local_id(0)",
-                                 .barrier = "barrier(CLK_LOCAL_MEM_FENCE)",
-                                 .shuffle = "",
-                                 .f32 = {.fma = "fma(a, b, c)",
-                                         .divide = "a / b",
-                                         .square_root = "sqrt(x)",
-                                         .bits = "as_uint(x)",
-                                         .real = "as_float(x)"},
-                                 .f64 = {.fma = "fma(a, b, c)",
-                                         .divide = "a / b",
-                                         .square_root = "sqrt(x)",
-                                         .bits = "as_ulong(x)",
-                                         .real = "as_double(x)"},
-                                 .conversions = ""};
+const Language languages::opencl{
+    .name = "OpenCL C",
+    .file_ending = ".cl",
+    .start =
+        "#pragma OPENCL FP_CONTRACT OFF\n"
+        "#if LM_F64\n"
+        "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+        "#endif\n",
+    .function = "static",
+    .kernel = "__attribute__((reqd_work_group_size(size, 1, 1))) kernel void",
+    .global = "global",
+    .shared = "local",
+    .shared_variable = "local",
+    .restrict_word = "restrict",
+    .s8 = "char",
+    .s64 = "long",
+    .group = "get_group_id(0)",
+    .thread = "get_local_id(0)",
+    .barrier = "barrier(CLK_LOCAL_MEM_FENCE)",
+    .shuffle = "",
+    .f32 = {.fma = "fma(a, b, c)", .divide = "a / b", .square_root = "sqrt(x)", .bits = "as_uint(x)", .real = "as_float(x)"},
+    .f64 = {.fma = "fma(a, b, c)", .divide = "a / b", .square_root = "sqrt(x)", .bits = "as_ulong(x)", .real = "as_double(x)"},
+    .conversions = ""};
 
 }  // namespace lamina::gpu
