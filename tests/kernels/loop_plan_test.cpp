@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Keeps every function, and loads too if there is room for several nodes.
+// Keeps every function, and loads too if there is space for several nodes.
 LoopPolicy keeps(int64_t nodes, bool loads_first) {
   return {.live_size = [](const Node& n, CostClass cost) { return n.kind == NodeKind::load || cost == CostClass::function; },
           .live_space = nodes,
