@@ -51,8 +51,8 @@ def faults_of_structs():
             yield f"{name} begins with '{first}': a struct begins with its size, or is named in FIXED_STRUCTS of scripts/abi.py"
 
 
-def run(*command):
-    return subprocess.run(command, capture_output=True, text=True)
+def run(*command, folder=None):
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
 
 
 def described(folder):
@@ -64,11 +64,11 @@ def described(folder):
     compiler = os.environ.get("CC", "cc")
     for command in (
         (compiler, "-std=c99", "-g", "-O0", "-w", "-fno-eliminate-unused-debug-types", "-shared", "-fPIC", f"-I{ROOT}/include",
-         "-Wl,-soname,liblamina.so.0", str(source), "-o", str(library)),
+         "-Wl,-soname,liblamina.so.0", source.name, "-o", str(library)),
         ("abidw", "--no-show-locs", "--no-comp-dir-path", "--no-corpus-path", "--no-architecture",
          "--type-id-style", "hash", "--exported-interfaces-only", "--out-file", str(description), str(library)),
     ):
-        done = run(*command)
+        done = run(*command, folder=folder)  # so that the description names the source alone
         if done.returncode != 0:
             sys.exit(f"abi: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
     return description

@@ -1,6 +1,5 @@
 #include "interface/indices.h"
 
-#include "interface/element.h"
 #include "interface/status.h"
 
 namespace lamina {
@@ -33,20 +32,9 @@ void fail_index(const Op& op, const Dims& shape, int64_t position, int64_t value
 }
 
 void check_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent) {
-  const Dims& shape = *indices.shape;
-  const int64_t count = indices.element_count();
-  const bool dense = is_dense(indices);
-  for (int64_t position = 0; position < count; ++position) {
-    int64_t offset = position;
-    if (!dense) {
-      offset = 0;
-      int64_t rest = position;
-      for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) offset += rest % shape[d] * indices.strides[d];
-    }
-    const int64_t index =
-        indices.dtype == DataType::s64 ? load_element<int64_t>(memory, offset) : load_element<int32_t>(memory, offset);
-    if (index < -extent || index >= extent) fail_index(op, shape, position, index, extent);
-  }
+  for_each_index(indices, memory, [&](int64_t position, int64_t index) {
+    if (index < -extent || index >= extent) fail_index(op, *indices.shape, position, index, extent);
+  });
 }
 
 }  // namespace lamina

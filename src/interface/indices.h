@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "interface/element.h"
 #include "interface/op_schema.h"
 
 namespace lamina {
@@ -22,6 +23,20 @@ IndexedAxis scattered_axis(const OpView& view);
 // Throws Error(invalid_arguments): element `position` (in row-major order) of the indices, whose shape is `shape`, has the
 // illegal value `value`. The sentence gives the values allowed for an axis of `extent`.
 [[noreturn]] void fail_index(const Op& op, const Dims& shape, int64_t position, int64_t value, int64_t extent);
+
+// Calls visit(position, index) for each element of `indices` (s32 or s64, in `memory`), in row-major order.
+template <typename Visit>
+void for_each_index(const LogicalTensor& indices, const void* memory, const Visit& visit) {
+  const Dims& shape = *indices.shape;
+  const int64_t count = indices.element_count();
+  const bool dense = is_dense(indices);
+  for (int64_t position = 0; position < count; ++position) {
+    int64_t offset = dense ? position : 0, rest = position;
+    for (size_t d = dense ? 0 : shape.size(); d-- > 0; rest /= shape[d]) offset += rest % shape[d] * indices.strides[d];
+    visit(position, indices.dtype == DataType::s64 ? load_element<int64_t>(memory, offset)
+                                                   : int64_t{load_element<int32_t>(memory, offset)});
+  }
+}
 
 // Fails as above for the first element of `indices` (s32 or s64, in `memory`) that is outside -extent..extent - 1.
 void check_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent);

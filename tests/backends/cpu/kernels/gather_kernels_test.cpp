@@ -3,28 +3,16 @@
 // reads no memory.
 #include <gmock/gmock.h>
 
-#include <functional>
-
 #include "backends/cpu/support/cpu_check.h"
 #include "backends/cpu/support/index_buffers.h"
 #include "interface/type_rules.h"
 #include "support/graph_builder.h"
+#include "support/index_error.h"
 
 namespace lamina::testing {
 namespace {
 
 constexpr DataType f32 = DataType::f32, s32 = DataType::s32, s64 = DataType::s64;
-
-// Returns the message of the exception that `body` throws.
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), Status::index_out_of_range);
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 // A graph whose inputs include indices.
 class GatherGraph : public GraphBuilder {
@@ -134,7 +122,7 @@ TEST(IndexOutside, IsNamedByBothEngines) {
       const auto executable = compiler::compile_subgraph(subgraph, *backend);
       const std::vector<const void*> in{table.data(), data.data()};
       const std::vector<void*> out{dst.data()};
-      EXPECT_EQ(message_of([&] { executable->execute({}, in, out); }),
+      EXPECT_EQ(index_error_of([&] { executable->execute({}, in, out); }),
                 extent == 0
                     ? "Gather \"embed\": input indices holds 0 at position [0, 0], allowed is none, the axis has no entries"
                     : "Gather \"embed\": input indices holds -5 at position [1, 0], allowed is -4..3");

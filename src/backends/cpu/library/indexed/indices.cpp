@@ -1,6 +1,5 @@
 #include "backends/cpu/library/indexed/indices.h"
 
-#include "interface/element.h"
 #include "interface/indices.h"
 
 namespace lamina::cpu {
@@ -44,20 +43,11 @@ RowPair::RowPair(const Axes& a, const Axes& b) : extents_(a.extents), strides_{a
 
 void read_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent,
                   std::optional<int64_t> ignored, int64_t* entries) {
-  const Axes axes(indices, 0, indices.shape->size());
-  const int64_t count = axes.count();
-  const bool dense = is_dense(indices);
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t at = dense ? i : axes.offset(i);
-    const int64_t index =
-        indices.dtype == DataType::s64 ? load_element<int64_t>(memory, at) : load_element<int32_t>(memory, at);
-    if (ignored && index == *ignored) {
-      entries[i] = -1;
-      continue;
-    }
-    if (index < -extent || index >= extent) fail_index(op, *indices.shape, i, index, extent);
-    entries[i] = index < 0 ? index + extent : index;
-  }
+  for_each_index(indices, memory, [&](int64_t position, int64_t index) {
+    const bool is_ignored = ignored && index == *ignored;
+    if (!is_ignored && (index < -extent || index >= extent)) fail_index(op, *indices.shape, position, index, extent);
+    entries[position] = is_ignored ? -1 : index < 0 ? index + extent : index;
+  });
 }
 
 }  // namespace lamina::cpu
